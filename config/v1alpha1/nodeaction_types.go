@@ -1,0 +1,199 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// NodeAction is one attempt of one step, addressed to one node's runner. It
+// does not say what to execute: it names a policy and the hash of one of its
+// steps, and the runner reads the step from the policy itself.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=nact,categories=nodemend
+// +kubebuilder:selectablefield:JSONPath=`.spec.nodeName`
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.nodeName`
+// +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.spec.policy.name`
+// +kubebuilder:printcolumn:name="Step",type=integer,JSONPath=`.spec.step`
+// +kubebuilder:printcolumn:name="Attempt",type=integer,JSONPath=`.spec.attempt`
+// +kubebuilder:printcolumn:name="Claimed",type=date,JSONPath=`.status.claim.time`
+// +kubebuilder:printcolumn:name="Finished",type=string,JSONPath=`.status.conditions[?(@.type=="Finished")].reason`
+// +kubebuilder:printcolumn:name="Exit Code",type=integer,JSONPath=`.status.result.exitCode`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Finished")].message`,priority=1
+type NodeAction struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Which step of which policy, on which node.
+	// +required
+	Spec NodeActionSpec `json:"spec"`
+
+	// What the runner did.
+	// +optional
+	Status NodeActionStatus `json:"status,omitempty,omitzero"`
+}
+
+// NodeActionSpec addresses one attempt of one step to one node. It never
+// changes.
+//
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a node action's spec never changes",reason=FieldValueForbidden
+type NodeActionSpec struct {
+	// Name of the node whose runner is to execute it.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	NodeName string `json:"nodeName"`
+
+	// UID of that node.
+	// +required
+	NodeUID types.UID `json:"nodeUID"`
+
+	// Name of the remediation that this is part of.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Remediation string `json:"remediation"`
+
+	// UID of that remediation: a deleted and re-created one is another one.
+	// +required
+	RemediationUID types.UID `json:"remediationUID"`
+
+	// The policy whose step is to be executed.
+	// +required
+	Policy PolicyReference `json:"policy"`
+
+	// Hash of the step: 64 hexadecimal digits of SHA-256. A policy that no
+	// longer has a step with this hash supersedes the action.
+	// +required
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
+	StepHash string `json:"stepHash"`
+
+	// The step, counted from 1.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	Step int32 `json:"step"`
+
+	// The attempt of the step, counted from 1.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	Attempt int32 `json:"attempt"`
+
+	// After this time the runner refuses to start it.
+	// +required
+	ExpiresAt metav1.Time `json:"expiresAt"`
+}
+
+// ActionFinished is the type of a NodeAction's condition that is True once
+// nothing more will happen. Its reason says how it ended.
+const ActionFinished = "Finished"
+
+// Reasons of the Finished condition. After the first three the remedy was
+// executed; after the others it was not, or not known to be.
+const (
+	// ReasonSucceeded: the command ended with exit status 0.
+	ReasonSucceeded = "Succeeded"
+	// ReasonFailed: the command ended with another status or a signal.
+	ReasonFailed = "Failed"
+	// ReasonTimedOut: the command was killed at the end of the step's timeout.
+	ReasonTimedOut = "TimedOut"
+	// ReasonStartFailed: the command could not be started, for example since
+	// there is no such file.
+	ReasonStartFailed = "StartFailed"
+	// ReasonSuperseded: the policy, or this step of it, is no longer there.
+	ReasonSuperseded = "Superseded"
+	// ReasonNotNeeded: no matched condition of the node was still there.
+	ReasonNotNeeded = "NotNeeded"
+	// ReasonRefused: the action is not for this node.
+	ReasonRefused = "Refused"
+	// ReasonExpired: the action was found only after its expiresAt.
+	ReasonExpired = "Expired"
+	// ReasonUnsupported: this version of the runner does not know the remedy.
+	ReasonUnsupported = "Unsupported"
+	// ReasonInterrupted: the runner that had claimed the action stopped before
+	// it reported a result; the remedy may or may not have been executed.
+	ReasonInterrupted = "Interrupted"
+	// ReasonCancelled: the controller withdrew it before a runner claimed it.
+	ReasonCancelled = "Cancelled"
+	// ReasonLost: somebody deleted the NodeAction while it was under way; the
+	// remedy may or may not have been executed. Only in a remediation's history.
+	ReasonLost = "Lost"
+)
+
+// NodeActionStatus is written by the node's runner, and by the controller to
+// cancel an action that nobody has claimed.
+//
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.claim) || (has(self.claim) && self.claim == oldSelf.claim)",message="a claim never changes",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.conditions) || !oldSelf.conditions.exists(c, c.type == 'Finished' && c.status == 'True') || self == oldSelf",message="a finished action never changes",reason=FieldValueForbidden
+type NodeActionStatus struct {
+	// The runner's claim, written before the first side effect.
+	// +optional
+	Claim *Claim `json:"claim,omitempty"`
+
+	// What the execution gave.
+	// +optional
+	Result *ActionResult `json:"result,omitempty"`
+
+	// Observations: Finished.
+	// +optional
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Claim says who executes an action.
+type Claim struct {
+	// ID of the runner process; a restarted runner has another one.
+	// +required
+	RunnerID string `json:"runnerID"`
+
+	// Boot ID of the node (/proc/sys/kernel/random/boot_id).
+	// +required
+	BootID string `json:"bootID"`
+
+	// When it was claimed.
+	// +required
+	Time metav1.Time `json:"time"`
+}
+
+// ActionResult is what the execution of a remedy gave.
+type ActionResult struct {
+	// Exit status of the command; absent when a signal ended it or it did not
+	// start.
+	// +optional
+	ExitCode *int32 `json:"exitCode,omitempty"`
+
+	// The signal that ended the command, for example "killed".
+	// +optional
+	Signal string `json:"signal,omitempty"`
+
+	// When the execution began.
+	// +required
+	StartedAt metav1.MicroTime `json:"startedAt"`
+
+	// When the execution ended.
+	// +required
+	FinishedAt metav1.MicroTime `json:"finishedAt"`
+
+	// The last 4 KiB of what the command printed, standard output and error
+	// together. What is not UTF-8 is replaced.
+	// +optional
+	// +kubebuilder:validation:MaxLength=8192
+	Output string `json:"output,omitempty"`
+
+	// Whether the beginning of the output was cut.
+	// +optional
+	OutputTruncated bool `json:"outputTruncated,omitempty"`
+}
+
+// NodeActionList is a list of node actions.
+//
+// +kubebuilder:object:root=true
+type NodeActionList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []NodeAction `json:"items"`
+}

@@ -1,0 +1,228 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Remediation is one incident on one node, from trigger to outcome. The
+// controller creates and keeps it; people read it. Deleting it cancels what
+// has not started.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=rmd,categories=nodemend
+// +kubebuilder:selectablefield:JSONPath=`.spec.nodeName`
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.nodeName`
+// +kubebuilder:printcolumn:name="Condition",type=string,JSONPath=`.spec.trigger.type`
+// +kubebuilder:printcolumn:name="Step",type=integer,JSONPath=`.status.step`
+// +kubebuilder:printcolumn:name="Attempt",type=integer,JSONPath=`.status.attempt`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`
+// +kubebuilder:printcolumn:name="Blocked By",type=string,JSONPath=`.status.conditions[?(@.status=="True" && @.type=="Blocked")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.spec.policy.name`,priority=1
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].message`,priority=1
+type Remediation struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// What started it, and a snapshot of the policy at that time.
+	// +required
+	Spec RemediationSpec `json:"spec"`
+
+	// How far it has come.
+	// +optional
+	Status RemediationStatus `json:"status,omitempty,omitzero"`
+}
+
+// RemediationSpec says which node, why and what is to be done. It never
+// changes: an edit or deletion of the policy can neither change a running
+// step nor lose the way back.
+//
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a remediation's spec never changes",reason=FieldValueForbidden
+type RemediationSpec struct {
+	// Name of the node.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	NodeName string `json:"nodeName"`
+
+	// UID of the node: a reinstalled node of the same name is another one.
+	// +required
+	NodeUID types.UID `json:"nodeUID"`
+
+	// The policy that started it.
+	// +required
+	Policy PolicyReference `json:"policy"`
+
+	// The condition that started it, as it was then.
+	// +required
+	Trigger Trigger `json:"trigger"`
+
+	// The policy's match at that time.
+	// +required
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	Match []ConditionMatch `json:"match"`
+
+	// The policy's steps at that time.
+	// +required
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	Steps []Step `json:"steps"`
+
+	// The policy's recovery at that time.
+	// +required
+	Recovery Recovery `json:"recovery"`
+}
+
+// PolicyReference names a policy.
+type PolicyReference struct {
+	// Name of the RemedyPolicy.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// UID of the RemedyPolicy: a deleted and re-created policy is another one.
+	// +required
+	UID types.UID `json:"uid"`
+}
+
+// Trigger is a node condition as it was when the remediation started.
+type Trigger struct {
+	// Type of the condition.
+	// +required
+	Type string `json:"type"`
+
+	// Status of the condition.
+	// +required
+	Status corev1.ConditionStatus `json:"status"`
+
+	// Reason of the condition.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// Message of the condition.
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// Since when it had that status.
+	// +required
+	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
+}
+
+// Types of the conditions of a Remediation.
+const (
+	// RemediationProgressing is True while the remediation is under way, and
+	// False once it has ended. Its reason says where it stands.
+	RemediationProgressing = "Progressing"
+	// RemediationBlocked is True while a gate or missing evidence holds the
+	// next action back. Its reason names the gate.
+	RemediationBlocked = "Blocked"
+	// RemediationRecovered is True when every entry of match was clear, on
+	// fresh evidence, for recovery.healthyFor.
+	RemediationRecovered = "Recovered"
+)
+
+// Reasons of the Progressing condition: where a remediation stands.
+const (
+	// ReasonWaiting: the next action has not started.
+	ReasonWaiting = "Waiting"
+	// ReasonStarting: an action is being given to the node's runner.
+	ReasonStarting = "Starting"
+	// ReasonActing: an action was given to the node's runner.
+	ReasonActing = "Acting"
+	// ReasonVerifying: an action was executed, its effect is awaited.
+	ReasonVerifying = "Verifying"
+	// ReasonHealing: the node is clear, but not yet for recovery.healthyFor.
+	ReasonHealing = "Healing"
+	// ReasonExhausted: every step was executed and the fault is still there.
+	// People have to look; if the node recovers, the remediation still ends.
+	ReasonExhausted = "Exhausted"
+	// ReasonRecovered: ended, an action was executed before it.
+	ReasonRecovered = "Recovered"
+	// ReasonRecoveredByItself: ended, no action was executed.
+	ReasonRecoveredByItself = "RecoveredByItself"
+	// ReasonNodeGone: ended, the node was deleted or replaced.
+	ReasonNodeGone = "NodeGone"
+)
+
+// RemediationStatus is what was observed and done so far.
+type RemediationStatus struct {
+	// The step that is under way or next, counted from 1.
+	// +optional
+	Step int32 `json:"step,omitempty"`
+
+	// The attempt of that step that is under way or next, counted from 1.
+	// +optional
+	Attempt int32 `json:"attempt,omitempty"`
+
+	// Name of the NodeAction that is under way.
+	// +optional
+	Action string `json:"action,omitempty"`
+
+	// How many actions were started so far; it numbers the next one. An
+	// attempt that was not executed is repeated under a new number.
+	// +optional
+	Actions int32 `json:"actions,omitempty"`
+
+	// Actions that have finished, oldest first. Of actions that were not
+	// executed only the newest are kept.
+	// +optional
+	// +kubebuilder:validation:MaxItems=200
+	// +listType=atomic
+	History []ActionRecord `json:"history,omitempty"`
+
+	// When the remediation ended. Absent while it is open.
+	// +optional
+	EndTime *metav1.Time `json:"endTime,omitempty"`
+
+	// Observations: Progressing, Blocked, Recovered.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ActionRecord remembers one finished action.
+type ActionRecord struct {
+	// Name of the NodeAction.
+	// +required
+	Action string `json:"action"`
+
+	// The step, counted from 1.
+	// +required
+	Step int32 `json:"step"`
+
+	// The attempt of the step, counted from 1.
+	// +required
+	Attempt int32 `json:"attempt"`
+
+	// How it ended: the reason of the NodeAction's Finished condition.
+	// +required
+	Outcome string `json:"outcome"`
+
+	// The message of the NodeAction's Finished condition.
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// Whether the remedy was executed on the node, whatever its result.
+	// +required
+	Executed bool `json:"executed"`
+
+	// When it finished.
+	// +required
+	FinishedAt metav1.Time `json:"finishedAt"`
+}
+
+// RemediationList is a list of remediations.
+//
+// +kubebuilder:object:root=true
+type RemediationList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Remediation `json:"items"`
+}

@@ -1,0 +1,152 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// RemedyPolicy maps node conditions to a list of steps that repair the node,
+// gentlest first.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:scope=Cluster,shortName=rpol,categories=nodemend
+// +kubebuilder:printcolumn:name="Matches",type=string,JSONPath=`.spec.match[*].type`
+// +kubebuilder:printcolumn:name="Steps",type=string,JSONPath=`.spec.steps[*].command.argv[0]`,priority=1
+// +kubebuilder:printcolumn:name="Healthy For",type=string,JSONPath=`.spec.recovery.healthyFor`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type RemedyPolicy struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// What to react to and what to do.
+	// +required
+	Spec RemedyPolicySpec `json:"spec"`
+}
+
+// RemedyPolicySpec says which condition, held for how long, on which nodes,
+// gets which steps.
+type RemedyPolicySpec struct {
+	// Nodes that this policy applies to. All nodes when left out; then say so
+	// on purpose, control-plane nodes are nodes as well.
+	//
+	// Example: {matchExpressions: [{key: node-role.kubernetes.io/control-plane, operator: DoesNotExist}]}
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",message="must not be empty: give matchLabels or matchExpressions, or leave nodeSelector out to select all nodes"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && e.values.size() > 0 : e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || e.values.size() == 0))",message="operator must be In or NotIn with values, or Exists or DoesNotExist without values"
+	NodeSelector *metav1.LabelSelector `json:"nodeSelector,omitempty"`
+
+	// Conditions that start a remediation: any one that has held for its time
+	// starts it, all of them must be clear for the node to be recovered.
+	// +required
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	Match []ConditionMatch `json:"match"`
+
+	// What to do, gentlest first. The next attempt or step is taken only after
+	// the one before was executed and the fault was confirmed afterwards.
+	// +required
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	Steps []Step `json:"steps"`
+
+	// When the node counts as recovered.
+	// +optional
+	// +kubebuilder:default={}
+	Recovery Recovery `json:"recovery,omitempty,omitzero"`
+}
+
+// ConditionMatch names one status of one node condition.
+type ConditionMatch struct {
+	// Type of the node condition, as in `kubectl describe node`.
+	//
+	// Example: ContainerRuntimeUnhealthy
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=316
+	// +kubebuilder:validation:Pattern=`^([a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
+	Type string `json:"type"`
+
+	// Status of the condition that is a problem, in quotes: "True", "False" or
+	// "Unknown". Conditions of node-problem-detector are "True" when there is
+	// a problem; the kubelet's Ready is "False" or "Unknown".
+	// +required
+	// +kubebuilder:validation:Enum="True";"False";Unknown
+	Status corev1.ConditionStatus `json:"status"`
+
+	// How long the condition must have had this status before the remediation
+	// starts, counted from its lastTransitionTime. 0s (the default): at once.
+	//
+	// Example: 1m30s
+	// +optional
+	// +kubebuilder:default="0s"
+	For Duration `json:"for,omitempty,omitzero"`
+}
+
+// Step is one entry of a policy's ordered list: exactly one remedy, and how
+// long and how often to try it.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.command)].exists_one(x, x)",message="exactly one remedy is required: command",fieldPath=".command"
+type Step struct {
+	// Run a command on the node, as root, without a shell.
+	// +optional
+	Command *CommandRemedy `json:"command,omitempty"`
+
+	// How long one attempt may take; then its whole process group is killed.
+	// At least 1s.
+	// +optional
+	// +kubebuilder:default="1m"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') || !self.matches('^[0-9.hmnsu]+$')",message="must be at least 1s"
+	Timeout Duration `json:"timeout,omitempty,omitzero"`
+
+	// How long after an attempt the condition may take to clear. If it is then
+	// confirmed to be still there, the next attempt or step is taken; without
+	// fresh evidence nothing more is done. At least 1s.
+	// +optional
+	// +kubebuilder:default="2m"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') || !self.matches('^[0-9.hmnsu]+$')",message="must be at least 1s"
+	VerifyTimeout Duration `json:"verifyTimeout,omitempty,omitzero"`
+
+	// How often this step is tried before the next one.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10
+	Attempts int32 `json:"attempts,omitempty"`
+}
+
+// CommandRemedy runs one command on the node.
+type CommandRemedy struct {
+	// The program, as an absolute path, and its arguments. No shell reads it:
+	// there is no quoting, no expansion and no PATH.
+	//
+	// Example: ["/usr/bin/systemctl", "restart", "containerd.service"]
+	// +required
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=4096
+	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self[0].matches('^/[^/]')",message="the first entry must be the absolute path of a program, for example /usr/bin/systemctl"
+	// +listType=atomic
+	Argv []string `json:"argv"`
+}
+
+// Recovery says when a node counts as recovered.
+type Recovery struct {
+	// How long every entry of match must have been clear, on fresh evidence.
+	// At least 1s.
+	// +optional
+	// +kubebuilder:default="1m"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') || !self.matches('^[0-9.hmnsu]+$')",message="must be at least 1s"
+	HealthyFor Duration `json:"healthyFor,omitempty,omitzero"`
+}
+
+// RemedyPolicyList is a list of policies.
+//
+// +kubebuilder:object:root=true
+type RemedyPolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []RemedyPolicy `json:"items"`
+}

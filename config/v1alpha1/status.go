@@ -1,0 +1,39 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+)
+
+// Finished returns the Finished condition of an action that has ended in
+// whatever way, and nil for one that has not.
+func (a *NodeAction) Finished() *metav1.Condition {
+	c := meta.FindStatusCondition(a.Status.Conditions, ActionFinished)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return nil
+	}
+	return c
+}
+
+// Executed reports whether an action that ended for this reason is known to
+// have executed its remedy, whatever the result. Only then may the next
+// attempt or step follow.
+func Executed(reason string) bool {
+	switch reason {
+	case ReasonSucceeded, ReasonFailed, ReasonTimedOut:
+		return true
+	default:
+		return false
+	}
+}
+
+// Ended reports whether the remediation is over.
+func (r *Remediation) Ended() bool { return r.Status.EndTime != nil }
+
+// Concurrent returns spec.maxConcurrent, or its default where the API server
+// has not filled it in.
+func (s *RemediationBudgetSpec) Concurrent() intstr.IntOrString {
+	return ptr.Deref(s.MaxConcurrent, intstr.FromInt32(1))
+}

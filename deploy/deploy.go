@@ -1,0 +1,11 @@
+// Package deploy holds what is installed into a cluster. The CRDs are part of
+// the binary, so that policies can be validated offline by the same rules.
+package deploy
+
+import "embed"
+
+// CRDs holds crds/*.yaml, the CustomResourceDefinitions generated from
+// config/v1alpha1.
+//
+//go:embed crds/*.yaml
+var CRDs embed.FS
