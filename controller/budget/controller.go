@@ -1,0 +1,86 @@
+package budget
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/fleet"
+)
+
+// Reconciler keeps a budget's absolute limit up to date with the number of
+// nodes that it selects.
+type Reconciler struct {
+	Client client.Client
+}
+
+// Register adds the reconciler to the manager.
+func (r *Reconciler) Register(mgr ctrl.Manager) error {
+	// Only a node that comes, goes or changes its labels changes a count.
+	counted := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return !maps.Equal(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels())
+	}}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("budget").
+		For(&v1alpha1.RemediationBudget{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.all), builder.WithPredicates(counted)).
+		Complete(r)
+}
+
+// all returns a request for every budget.
+func (r *Reconciler) all(ctx context.Context, _ client.Object) []reconcile.Request {
+	var budgets v1alpha1.RemediationBudgetList
+	if err := r.Client.List(ctx, &budgets); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing budgets")
+		return nil
+	}
+	requests := make([]reconcile.Request, len(budgets.Items))
+	for i := range budgets.Items {
+		requests[i].Name = budgets.Items[i].Name
+	}
+	return requests
+}
+
+// Reconcile writes the number of selected nodes and the limit that follows.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var b v1alpha1.RemediationBudget
+	if err := r.Client.Get(ctx, request.NamespacedName, &b); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	var nodes corev1.NodeList
+	if err := r.Client.List(ctx, &nodes); err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing nodes: %w", err)
+	}
+	var count int32
+	for i := range nodes.Items {
+		if selected, err := fleet.Selects(b.Spec.NodeSelector, &nodes.Items[i]); err != nil {
+			return reconcile.Result{}, reconcile.TerminalError(fmt.Errorf("budget %s: %w", b.Name, err))
+		} else if selected {
+			count++
+		}
+	}
+	limit, err := Limit(b.Spec.Concurrent(), int(count))
+	if err != nil {
+		return reconcile.Result{}, reconcile.TerminalError(fmt.Errorf("budget %s: %w", b.Name, err))
+	}
+	if ptr.Equal(b.Status.Nodes, &count) && ptr.Equal(b.Status.Limit, &limit) {
+		return reconcile.Result{}, nil
+	}
+	base := b.DeepCopy()
+	b.Status.Nodes, b.Status.Limit = &count, &limit
+	if err := r.Client.Status().Patch(ctx, &b, client.MergeFrom(base), FieldOwner); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(fmt.Errorf("writing the limit of budget %s: %w", b.Name, err))
+	}
+	return reconcile.Result{}, nil
+}

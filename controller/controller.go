@@ -1,0 +1,129 @@
+// Package controller decides: which policy applies to which node, whether it is
+// safe to act now, what the next step is, and whether it worked. It never
+// touches a node itself: it writes NodeActions for the node's runner.
+//
+// One concern is one package: fleet (the view of the nodes), match (what starts
+// a remediation), evidence (what a condition proves), gates (what holds an
+// action back), budget (permits), remediation (from trigger to outcome).
+package controller
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/fleet"
+	"github.com/nodemend/nodemend/controller/index"
+	"github.com/nodemend/nodemend/controller/match"
+	"github.com/nodemend/nodemend/controller/remediation"
+)
+
+// Options of a controller.
+type Options struct {
+	// LeaderElection makes replicas agree on one that acts. Only a single
+	// process that can be sure to be alone does without.
+	LeaderElection bool
+	// LeaderElectionNamespace holds the Lease; needed outside a cluster.
+	LeaderElectionNamespace string
+	// MetricsAddress is where /metrics is served; "": nowhere.
+	MetricsAddress string
+	// HealthAddress is where /healthz and /readyz are served; "": nowhere.
+	HealthAddress string
+	// Registry takes the metrics.
+	Registry prometheus.Registerer
+	// Clock tells the time of decisions; the real one when nil.
+	Clock clock.PassiveClock
+}
+
+// leaseName is the name of the leader election's Lease.
+const leaseName = "nodemend-controller"
+
+// qps is the client's limit of requests per second. The API server's own
+// priority and fairness protects it; this only bounds a bug of ours.
+const qps = 200
+
+// Run runs the controller until the context ends.
+func Run(ctx context.Context, cfg *rest.Config, o Options) error {
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return err
+	}
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return err
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS, cfg.Burst = qps, 2*qps
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme:                        scheme,
+		Logger:                        ctrl.LoggerFrom(ctx),
+		LeaderElection:                o.LeaderElection,
+		LeaderElectionID:              leaseName,
+		LeaderElectionNamespace:       o.LeaderElectionNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		Metrics:                       server.Options{BindAddress: cmp.Or(o.MetricsAddress, "0")},
+		HealthProbeBindAddress:        cmp.Or(o.HealthAddress, "0"),
+		Controller:                    config.Controller{SkipNameValidation: ptr.To(true)},
+		Cache: cache.Options{
+			DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: fleet.Strip}},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("setting up the controller: %w", err)
+	}
+	if err := register(ctx, mgr, o); err != nil {
+		return fmt.Errorf("setting up the controller: %w", err)
+	}
+	return mgr.Start(ctx)
+}
+
+func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	if err := index.Register(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	started, err := match.NewStarted(o.Registry)
+	if err != nil {
+		return err
+	}
+	metrics, err := remediation.NewMetrics(o.Registry)
+	if err != nil {
+		return err
+	}
+	matcher := &match.Reconciler{Client: mgr.GetClient(), Clock: o.Clock, Started: started}
+	if err := matcher.Register(mgr); err != nil {
+		return err
+	}
+	remediations := &remediation.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: o.Clock, Metrics: metrics,
+	}
+	if err := remediations.Register(mgr); err != nil {
+		return err
+	}
+	budgets := &budget.Reconciler{Client: mgr.GetClient()}
+	if err := budgets.Register(mgr); err != nil {
+		return err
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return err
+	}
+	return mgr.AddReadyzCheck("caches", cachesSynced(mgr.GetCache()))
+}

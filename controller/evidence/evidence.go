@@ -1,0 +1,198 @@
+// Package evidence decides what a node condition proves: that the fault is
+// there, that it is gone, or nothing at all. It is pure: everything it needs
+// comes in as a value.
+package evidence
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/fleet"
+)
+
+// Age limits of a report. A detector repeats a problem every 30 s and a
+// healthy condition every 5 min (jittered), so a report older than this comes
+// from a detector that no longer runs.
+const (
+	MaxProblemAge = 2 * time.Minute
+	MaxHealthyAge = 7 * time.Minute
+	// MaxLeaseAge is the default of the node controller's grace period.
+	MaxLeaseAge = 50 * time.Second
+)
+
+// maxSkew is how far ahead of our clock a report may be. Reports carry whole
+// seconds, so this leaves little room for a clock that is wrong.
+const maxSkew = 5 * time.Second
+
+// State is what a condition proves.
+type State int
+
+const (
+	// Unconfirmed: nothing is proved; Finding.Why says why.
+	Unconfirmed State = iota
+	// Faulty: the fault is confirmed to be there.
+	Faulty
+	// Clear: the fault is confirmed to be gone.
+	Clear
+)
+
+// Finding is the judgement of one entry of a policy's match.
+type Finding struct {
+	// Type of the condition.
+	Type string
+	// State is what it proves.
+	State State
+	// Since is the condition's lastTransitionTime; zero when it is absent.
+	Since time.Time
+	// Why explains Unconfirmed to a person.
+	Why string
+}
+
+// Input is what a judgement is made from.
+type Input struct {
+	// Node as last seen.
+	Node *corev1.Node
+	// LeaseRenewed is when the kubelet last renewed the node's Lease; zero
+	// when there is none. Needed when match names a condition of the kubelet's.
+	LeaseRenewed time.Time
+	// After is the end of the last action on the node: what was observed
+	// before it, or in the same second, proves nothing. Zero: no action yet.
+	After time.Time
+	// Now is the time of the decision.
+	Now time.Time
+}
+
+// KubeletOwned reports whether the kubelet writes conditions of this type. The
+// freshness of those is the node's Lease, since the kubelet repeats an
+// unchanged status only every 5 minutes.
+func KubeletOwned(conditionType string) bool {
+	switch corev1.NodeConditionType(conditionType) {
+	case corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure:
+		return true
+	default:
+		return false
+	}
+}
+
+// Judge returns a finding for every entry of match, in its order.
+func Judge(match []v1alpha1.ConditionMatch, in Input) []Finding {
+	findings := make([]Finding, len(match))
+	for i, m := range match {
+		findings[i] = judge(match, m, in)
+	}
+	return findings
+}
+
+func judge(match []v1alpha1.ConditionMatch, m v1alpha1.ConditionMatch, in Input) Finding {
+	f := Finding{Type: m.Type}
+	c := fleet.Condition(in.Node, m.Type)
+	if c == nil {
+		f.Why = fmt.Sprintf("node %s has no condition %s: is its check running?", in.Node.Name, m.Type)
+		return f
+	}
+	f.Since = c.LastTransitionTime.Time
+
+	if f.Why = unfresh(c, in); f.Why != "" {
+		return f
+	}
+	switch c.Status {
+	case m.Status:
+		f.State = Faulty
+	case healthy(match, m):
+		f.State = Clear
+	default:
+		f.Why = fmt.Sprintf("%s is %s, which is neither the fault (%s) nor healthy (%s): %s",
+			m.Type, c.Status, m.Status, healthy(match, m), c.Message)
+	}
+	return f
+}
+
+// healthy returns the status that proves recovery from m. Unknown never does.
+func healthy(match []v1alpha1.ConditionMatch, m v1alpha1.ConditionMatch) corev1.ConditionStatus {
+	switch {
+	case m.Type == string(corev1.NodeReady):
+		return corev1.ConditionTrue
+	case m.Status == corev1.ConditionTrue:
+		return corev1.ConditionFalse
+	case m.Status == corev1.ConditionFalse:
+		return corev1.ConditionTrue
+	}
+	// Unknown is matched: the polarity is that of another entry for the same
+	// type, or else that of node-problem-detector (False is healthy).
+	for _, other := range match {
+		if other.Type == m.Type && other.Status != corev1.ConditionUnknown {
+			return healthy(match, other)
+		}
+	}
+	return corev1.ConditionFalse
+}
+
+// unfresh says why a condition proves nothing about the present; "" when it
+// does. Texts name points in time, not ages: the same fact keeps its text.
+func unfresh(c *corev1.NodeCondition, in Input) string {
+	observed, maxAge, source := c.LastHeartbeatTime.Time, MaxHealthyAge, "its check"
+	if c.Status != corev1.ConditionFalse {
+		maxAge = MaxProblemAge
+	}
+	if KubeletOwned(string(c.Type)) {
+		if c.Status == corev1.ConditionUnknown {
+			// Written by the node controller: proves absence, as long as the
+			// kubelet is absent.
+			if in.Now.Sub(in.LeaseRenewed) <= MaxLeaseAge {
+				return fmt.Sprintf("%s is Unknown, but the kubelet still renews its lease", c.Type)
+			}
+			return ""
+		}
+		source, maxAge = "the kubelet", MaxLeaseAge
+		if in.LeaseRenewed.After(observed) {
+			observed = in.LeaseRenewed
+		}
+	}
+	age := in.Now.Sub(observed)
+	switch {
+	case age < -maxSkew:
+		return fmt.Sprintf("%s was reported at %s, which is in the future: the clocks of %s and the controller differ",
+			c.Type, clockTime(observed), source)
+	case age > maxAge:
+		return fmt.Sprintf("%s was last reported at %s, more than %s ago: is %s running?",
+			c.Type, clockTime(observed), maxAge, source)
+	case !in.After.IsZero() && !observed.Truncate(time.Second).After(in.After.Truncate(time.Second)):
+		return fmt.Sprintf("%s was not reported again since the action ended at %s", c.Type, clockTime(in.After))
+	}
+	return ""
+}
+
+func clockTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// AnyFaulty reports whether the fault is confirmed.
+func AnyFaulty(findings []Finding) bool {
+	return slices.ContainsFunc(findings, func(f Finding) bool { return f.State == Faulty })
+}
+
+// AllClear reports whether every finding is clear, and since when.
+func AllClear(findings []Finding) (since time.Time, ok bool) {
+	for _, f := range findings {
+		if f.State != Clear {
+			return time.Time{}, false
+		}
+		if f.Since.After(since) {
+			since = f.Since
+		}
+	}
+	return since, true
+}
+
+// Why returns the explanation of the first unconfirmed finding, "" if there is
+// none.
+func Why(findings []Finding) string {
+	for _, f := range findings {
+		if f.State == Unconfirmed {
+			return f.Why
+		}
+	}
+	return ""
+}

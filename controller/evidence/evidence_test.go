@@ -1,0 +1,98 @@
+package evidence
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) time.Time { return now.Add(-d) }
+
+func node(conditions ...corev1.NodeCondition) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{Conditions: conditions}}
+}
+
+func condition(conditionType string, status corev1.ConditionStatus, heartbeat time.Time) corev1.NodeCondition {
+	return corev1.NodeCondition{
+		Type: corev1.NodeConditionType(conditionType), Status: status,
+		LastHeartbeatTime: metav1.NewTime(heartbeat), LastTransitionTime: metav1.NewTime(ago(time.Hour)),
+	}
+}
+
+func TestWhatAConditionProves(t *testing.T) {
+	sick := v1alpha1.ConditionMatch{Type: "Sick", Status: "True"}
+	notReady := v1alpha1.ConditionMatch{Type: "Ready", Status: "False"}
+	unreachable := v1alpha1.ConditionMatch{Type: "Ready", Status: "Unknown"}
+	tests := []struct {
+		name  string
+		match v1alpha1.ConditionMatch
+		node  *corev1.Node
+		lease time.Time
+		after time.Time
+		want  State
+		why   string
+	}{
+		{"a fresh True confirms the fault", sick, node(condition("Sick", "True", ago(20*time.Second))), time.Time{}, time.Time{}, Faulty, ""},
+		{"a fresh False confirms recovery", sick, node(condition("Sick", "False", ago(5*time.Minute))), time.Time{}, time.Time{}, Clear, ""},
+		{"an absent condition proves nothing", sick, node(), time.Time{}, time.Time{}, Unconfirmed, "has no condition Sick"},
+		{"Unknown is no recovery", sick, node(condition("Sick", "Unknown", ago(time.Second))), time.Time{}, time.Time{}, Unconfirmed, "neither the fault"},
+		{"a True of a dead detector proves nothing", sick, node(condition("Sick", "True", ago(3*time.Minute))), time.Time{}, time.Time{}, Unconfirmed, "more than 2m0s ago: is its check running?"},
+		{"a False of a dead detector proves nothing", sick, node(condition("Sick", "False", ago(8*time.Minute))), time.Time{}, time.Time{}, Unconfirmed, "more than 7m0s ago"},
+		{"a report from before the action proves nothing", sick, node(condition("Sick", "True", ago(20*time.Second))), time.Time{}, ago(10 * time.Second), Unconfirmed, "not reported again since the action"},
+		{"a report from the second of the action proves nothing", sick, node(condition("Sick", "True", ago(10*time.Second))), time.Time{}, ago(10*time.Second - 300*time.Millisecond), Unconfirmed, "not reported again"},
+		{"a report from after the action confirms", sick, node(condition("Sick", "True", ago(9*time.Second))), time.Time{}, ago(10 * time.Second), Faulty, ""},
+		{"a report from the future proves nothing", sick, node(condition("Sick", "True", ago(-time.Minute))), time.Time{}, time.Time{}, Unconfirmed, "in the future"},
+		{"the lease makes the kubelet's old report fresh", notReady, node(condition("Ready", "False", ago(4*time.Minute))), ago(5 * time.Second), time.Time{}, Faulty, ""},
+		{"without a lease the kubelet's old report proves nothing", notReady, node(condition("Ready", "False", ago(4*time.Minute))), time.Time{}, time.Time{}, Unconfirmed, "is the kubelet running?"},
+		{"Ready True is recovery from Ready False", notReady, node(condition("Ready", "True", ago(4*time.Minute))), ago(5 * time.Second), time.Time{}, Clear, ""},
+		{"Ready Unknown is no recovery from Ready False", notReady, node(condition("Ready", "Unknown", ago(4*time.Minute))), ago(4 * time.Minute), time.Time{}, Unconfirmed, "neither the fault"},
+		{"Ready Unknown with a stale lease confirms absence", unreachable, node(condition("Ready", "Unknown", ago(4*time.Minute))), ago(4 * time.Minute), time.Time{}, Faulty, ""},
+		{"Ready Unknown with a fresh lease proves nothing", unreachable, node(condition("Ready", "Unknown", ago(4*time.Minute))), ago(5 * time.Second), time.Time{}, Unconfirmed, "still renews its lease"},
+		{"Ready False is no recovery from Ready Unknown", unreachable, node(condition("Ready", "False", ago(time.Second))), ago(5 * time.Second), time.Time{}, Unconfirmed, "neither the fault"},
+		{"reversed polarity: True is healthy", v1alpha1.ConditionMatch{Type: "RuntimeReady", Status: "False"}, node(condition("RuntimeReady", "True", ago(time.Second))), time.Time{}, time.Time{}, Clear, ""},
+		{"a matched Unknown is cleared by False", v1alpha1.ConditionMatch{Type: "Sick", Status: "Unknown"}, node(condition("Sick", "False", ago(time.Second))), time.Time{}, time.Time{}, Clear, ""},
+		{"a matched Unknown is not cleared by True", v1alpha1.ConditionMatch{Type: "Sick", Status: "Unknown"}, node(condition("Sick", "True", ago(time.Second))), time.Time{}, time.Time{}, Unconfirmed, "neither"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := Judge([]v1alpha1.ConditionMatch{tt.match}, Input{Node: tt.node, LeaseRenewed: tt.lease, After: tt.after, Now: now})[0]
+			if got.State != tt.want || !strings.Contains(got.Why, tt.why) || (got.Why == "") != (tt.why == "") {
+				t.Errorf("got state %d, why %q; want state %d, why %q", got.State, got.Why, tt.want, tt.why)
+			}
+		})
+	}
+}
+
+func TestThePolarityOfUnknownIsThatOfItsSibling(t *testing.T) {
+	match := []v1alpha1.ConditionMatch{{Type: "RuntimeReady", Status: "Unknown"}, {Type: "RuntimeReady", Status: "False"}}
+	findings := Judge(match, Input{Node: node(condition("RuntimeReady", "True", ago(time.Second))), Now: now})
+	if _, ok := AllClear(findings); !ok {
+		t.Errorf("got %+v, want all clear", findings)
+	}
+}
+
+func TestAllEntriesMustBeClear(t *testing.T) {
+	match := []v1alpha1.ConditionMatch{{Type: "A", Status: "True"}, {Type: "B", Status: "True"}}
+	later := condition("B", "False", ago(time.Second))
+	later.LastTransitionTime = metav1.NewTime(ago(time.Minute))
+
+	findings := Judge(match, Input{Node: node(condition("A", "False", ago(time.Second)), later), Now: now})
+	since, ok := AllClear(findings)
+	if !ok || !since.Equal(ago(time.Minute)) {
+		t.Errorf("got clear %v since %v, want since the later of both", ok, since)
+	}
+	findings = Judge(match, Input{Node: node(condition("A", "False", ago(time.Second))), Now: now})
+	if _, ok := AllClear(findings); ok {
+		t.Error("an absent condition counted as clear")
+	}
+	if AnyFaulty(findings) {
+		t.Error("an absent condition counted as faulty")
+	}
+}

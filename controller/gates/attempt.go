@@ -1,0 +1,69 @@
+package gates
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+// ReasonRunnerAway: no runner on the node claimed the last action.
+const ReasonRunnerAway = "RunnerAway"
+
+// Time before an attempt that was not executed is repeated: doubled each time.
+const (
+	minBackoff = 30 * time.Second
+	maxBackoff = 30 * time.Minute
+)
+
+// Attempt holds an attempt that was given to the runner but not executed. Where
+// it is certain that nothing happened it is repeated, less and less often;
+// where it is not, a person has to look.
+func Attempt(in Input) Verdict {
+	status := &in.Remediation.Status
+	failures := 0
+	for i := len(status.History) - 1; i >= 0; i-- {
+		record := &status.History[i]
+		if record.Executed || record.Step != status.Step || record.Attempt != status.Attempt {
+			break
+		}
+		failures++
+	}
+	if failures == 0 {
+		return Verdict{}
+	}
+	last := &status.History[len(status.History)-1]
+	switch last.Outcome {
+	case v1alpha1.ReasonInterrupted, v1alpha1.ReasonLost:
+		return Verdict{
+			Reason: last.Outcome,
+			Message: fmt.Sprintf("action %s may or may not have been executed (%s); delete the remediation to start over",
+				last.Action, last.Message),
+		}
+	}
+	again := last.FinishedAt.Add(backoff(failures))
+	left := again.Sub(in.Now)
+	if left <= 0 {
+		return Verdict{}
+	}
+	reason := last.Outcome
+	if reason == v1alpha1.ReasonExpired {
+		reason = ReasonRunnerAway
+	}
+	return Verdict{
+		Reason: reason,
+		Message: fmt.Sprintf("action %s was not executed: %s; next try at %s",
+			last.Action, last.Message, again.UTC().Format(time.RFC3339)),
+		Recheck: left,
+	}
+}
+
+func backoff(failures int) time.Duration {
+	d := minBackoff
+	for range failures - 1 {
+		if d *= 2; d >= maxBackoff {
+			return maxBackoff
+		}
+	}
+	return d
+}

@@ -1,0 +1,43 @@
+package gates
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/nodemend/nodemend/controller/budget"
+)
+
+// Reasons of the budget gate.
+const (
+	// ReasonNoBudget: no RemediationBudget selects the node.
+	ReasonNoBudget = "NoBudget"
+	// ReasonBudgetExhausted: a budget has no permit left.
+	ReasonBudgetExhausted = "BudgetExhausted"
+)
+
+// budgetRecheck is a safety net: a returned permit wakes who waits for it.
+const budgetRecheck = time.Minute
+
+// Budget holds an action on a node that no budget selects, or whose budget
+// has no permit left as far as is known; the API server has the last word.
+func Budget(in Input) Verdict {
+	if len(in.Budgets) == 0 {
+		return Verdict{
+			Reason:  ReasonNoBudget,
+			Message: fmt.Sprintf("no RemediationBudget selects node %s: create one to allow actions on it", in.Node.Name),
+		}
+	}
+	for i := range in.Budgets {
+		b := &in.Budgets[i]
+		allowed := int(budget.Allowed(b))
+		if len(b.Status.Permits) < allowed || budget.Holds(b, in.Node.Name, in.Remediation.Name) {
+			continue
+		}
+		return Verdict{
+			Reason:  ReasonBudgetExhausted,
+			Message: fmt.Sprintf("budget %s: %d of %d allowed nodes are being acted on", b.Name, len(b.Status.Permits), allowed),
+			Recheck: budgetRecheck,
+		}
+	}
+	return Verdict{}
+}

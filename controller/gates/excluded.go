@@ -1,0 +1,22 @@
+package gates
+
+import (
+	"fmt"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/fleet"
+)
+
+// ReasonExcluded: the node carries the exclude label.
+const ReasonExcluded = "Excluded"
+
+// Excluded holds every new action on a node that a person has excluded.
+func Excluded(in Input) Verdict {
+	if !fleet.Excluded(in.Node) {
+		return Verdict{}
+	}
+	return Verdict{
+		Reason:  ReasonExcluded,
+		Message: fmt.Sprintf("node %s is labelled %s=true", in.Node.Name, v1alpha1.ExcludeLabel),
+	}
+}

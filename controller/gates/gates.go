@@ -1,0 +1,66 @@
+// Package gates holds the safety rules that can hold an action back. Each is a
+// small pure function in a file of its own; the first that holds is shown to
+// people, with its reason.
+package gates
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/evidence"
+)
+
+// Input is what the gates look at. Nothing in it may be changed by a gate.
+type Input struct {
+	// Remediation that wants to act, with the step and attempt that is next.
+	Remediation *v1alpha1.Remediation
+	// Node that it wants to act on.
+	Node *corev1.Node
+	// Policy that it came from, as it is now; nil when it is gone.
+	Policy *v1alpha1.RemedyPolicy
+	// Findings for the remediation's match.
+	Findings []evidence.Finding
+	// Budgets that select the node, in name order.
+	Budgets []v1alpha1.RemediationBudget
+	// Now is the time of the decision.
+	Now time.Time
+}
+
+// Verdict is what a gate says. The zero value lets through.
+type Verdict struct {
+	// Reason in CamelCase; "" lets through.
+	Reason string
+	// Message explains the reason to a person, with the numbers.
+	Message string
+	// Recheck is after how long to look again; 0: when something changes.
+	Recheck time.Duration
+}
+
+// Held reports whether the gate holds the action back.
+func (v Verdict) Held() bool { return v.Reason != "" }
+
+// Gate is one safety rule.
+type Gate func(Input) Verdict
+
+// Chain returns the gates in the order in which they are asked.
+func Chain() []Gate {
+	return []Gate{
+		Excluded,   // a person keeps Nodemend away from the node
+		Superseded, // the policy no longer says what this remediation wants to do
+		Evidence,   // nobody has confirmed the fault recently
+		Attempt,    // the last attempt was not executed
+		Budget,     // enough nodes are being acted on
+	}
+}
+
+// First returns the verdict of the first gate that holds.
+func First(in Input) Verdict {
+	for _, gate := range Chain() {
+		if v := gate(in); v.Held() {
+			return v
+		}
+	}
+	return Verdict{}
+}

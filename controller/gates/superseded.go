@@ -1,0 +1,29 @@
+package gates
+
+import (
+	"fmt"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+// Superseded holds an action whose policy was deleted, or no longer has the
+// step that the remediation started with: the runner would refuse it.
+func Superseded(in Input) Verdict {
+	ref := in.Remediation.Spec.Policy
+	if in.Policy == nil || in.Policy.UID != ref.UID {
+		return Verdict{
+			Reason:  v1alpha1.ReasonSuperseded,
+			Message: fmt.Sprintf("policy %s of this remediation was deleted; delete the remediation if it is no longer wanted", ref.Name),
+		}
+	}
+	step := in.Remediation.Status.Step
+	hash, err := in.Remediation.Spec.Steps[step-1].Hash()
+	if err == nil && in.Policy.StepWithHash(hash) != nil {
+		return Verdict{}
+	}
+	return Verdict{
+		Reason: v1alpha1.ReasonSuperseded,
+		Message: fmt.Sprintf("policy %s was changed and no longer has step %d of this remediation; delete the remediation to start over with the policy as it is now",
+			ref.Name, step),
+	}
+}

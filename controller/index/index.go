@@ -1,0 +1,49 @@
+// Package index names the indexes of the controller's cache, so that a lookup
+// costs what it finds and not what there is.
+package index
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+// Indexes, for client.MatchingFields.
+const (
+	// OpenByNode finds the open remediations by the name of their node.
+	OpenByNode = "open.spec.nodeName"
+	// OpenByPolicy finds the open remediations by the UID of their policy.
+	OpenByPolicy = "open.spec.policy.uid"
+	// ActionsByRemediation finds actions by the name of their remediation.
+	ActionsByRemediation = "spec.remediation"
+)
+
+// Register adds the indexes.
+func Register(ctx context.Context, indexer client.FieldIndexer) error {
+	open := func(value func(*v1alpha1.Remediation) string) client.IndexerFunc {
+		return func(obj client.Object) []string {
+			remediation, ok := obj.(*v1alpha1.Remediation)
+			if !ok || remediation.Ended() {
+				return nil
+			}
+			return []string{value(remediation)}
+		}
+	}
+	byNode := open(func(r *v1alpha1.Remediation) string { return r.Spec.NodeName })
+	if err := indexer.IndexField(ctx, &v1alpha1.Remediation{}, OpenByNode, byNode); err != nil {
+		return err
+	}
+	byPolicy := open(func(r *v1alpha1.Remediation) string { return string(r.Spec.Policy.UID) })
+	if err := indexer.IndexField(ctx, &v1alpha1.Remediation{}, OpenByPolicy, byPolicy); err != nil {
+		return err
+	}
+	return indexer.IndexField(ctx, &v1alpha1.NodeAction{}, ActionsByRemediation, func(obj client.Object) []string {
+		action, ok := obj.(*v1alpha1.NodeAction)
+		if !ok {
+			return nil
+		}
+		return []string{action.Spec.Remediation}
+	})
+}

@@ -1,0 +1,94 @@
+package match
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func node(labels map[string]string, conditions ...corev1.NodeCondition) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "node-uid", Labels: labels},
+		Status:     corev1.NodeStatus{Conditions: conditions},
+	}
+}
+
+func since(conditionType string, status corev1.ConditionStatus, age time.Duration) corev1.NodeCondition {
+	return corev1.NodeCondition{
+		Type: corev1.NodeConditionType(conditionType), Status: status, Reason: "Why",
+		LastTransitionTime: metav1.NewTime(now.Add(-age)),
+	}
+}
+
+func entry(conditionType string, status corev1.ConditionStatus, hold time.Duration) v1alpha1.ConditionMatch {
+	return v1alpha1.ConditionMatch{Type: conditionType, Status: status, For: v1alpha1.Duration{Duration: hold}}
+}
+
+func TestPolicyTriggers(t *testing.T) {
+	workers := &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "workers"}}
+	tests := []struct {
+		name     string
+		selector *metav1.LabelSelector
+		match    []v1alpha1.ConditionMatch
+		node     *corev1.Node
+		trigger  string
+		wait     time.Duration
+	}{
+		{"a condition that held for its time", nil, []v1alpha1.ConditionMatch{entry("A", "True", time.Minute)}, node(nil, since("A", "True", time.Minute)), "A", 0},
+		{"one that has not held yet is waited for", nil, []v1alpha1.ConditionMatch{entry("A", "True", time.Minute)}, node(nil, since("A", "True", 20*time.Second)), "", 40 * time.Second},
+		{"another status is none", nil, []v1alpha1.ConditionMatch{entry("A", "True", 0)}, node(nil, since("A", "Unknown", time.Hour)), "", 0},
+		{"no such condition", nil, []v1alpha1.ConditionMatch{entry("A", "True", 0)}, node(nil), "", 0},
+		{"any entry is enough", nil, []v1alpha1.ConditionMatch{entry("A", "True", time.Hour), entry("B", "True", 0)}, node(nil, since("A", "True", time.Minute), since("B", "True", time.Second)), "B", 0},
+		{"the earliest of several is the trigger", nil, []v1alpha1.ConditionMatch{entry("A", "True", 0), entry("B", "True", 0)}, node(nil, since("A", "True", time.Minute), since("B", "True", time.Hour)), "B", 0},
+		{"the next of several is waited for", nil, []v1alpha1.ConditionMatch{entry("A", "True", time.Hour), entry("B", "True", time.Minute)}, node(nil, since("A", "True", 0), since("B", "True", 0)), "", time.Minute},
+		{"a selected node", workers, []v1alpha1.ConditionMatch{entry("A", "True", 0)}, node(map[string]string{"pool": "workers"}, since("A", "True", 0)), "A", 0},
+		{"a node that is not selected", workers, []v1alpha1.ConditionMatch{entry("A", "True", 0)}, node(nil, since("A", "True", 0)), "", 0},
+		{"a selector that cannot be read selects nothing", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}, []v1alpha1.ConditionMatch{entry("A", "True", 0)}, node(nil, since("A", "True", 0)), "", 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			policy := &v1alpha1.RemedyPolicy{Spec: v1alpha1.RemedyPolicySpec{NodeSelector: tt.selector, Match: tt.match}}
+			trigger, wait := Policy(policy, tt.node, now)
+			got := ""
+			if trigger != nil {
+				got = trigger.Type
+			}
+			if got != tt.trigger || wait != tt.wait {
+				t.Errorf("got trigger %q, wait %s; want trigger %q, wait %s", got, wait, tt.trigger, tt.wait)
+			}
+		})
+	}
+}
+
+func TestTheNameFollowsFromTheIncident(t *testing.T) {
+	policy := &v1alpha1.RemedyPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "policy-uid"}}
+	trigger := v1alpha1.Trigger{Type: "A", Status: "True", Reason: "One", LastTransitionTime: metav1.NewTime(now)}
+	first := NewRemediation(policy, node(nil), trigger).Name
+
+	trigger.Reason = "Another"
+	if again := NewRemediation(policy, node(nil), trigger).Name; again != first {
+		t.Errorf("a changed reason changed the name: %s, %s", first, again)
+	}
+	trigger.LastTransitionTime = metav1.NewTime(now.Add(time.Second))
+	if next := NewRemediation(policy, node(nil), trigger).Name; next == first {
+		t.Error("the next incident has the same name")
+	}
+}
+
+func TestTheNameOfALongNodeNameIsValid(t *testing.T) {
+	long := node(nil)
+	long.Name = strings.Repeat("a", 199) + "." + strings.Repeat("b", 53)
+	policy := &v1alpha1.RemedyPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "policy-uid"}}
+	name := NewRemediation(policy, long, v1alpha1.Trigger{Type: "A"}).Name
+	if errs := validation.IsDNS1123Subdomain(name + "-a1b2c3-100"); len(errs) > 0 {
+		t.Errorf("%s: %v", name, errs)
+	}
+}

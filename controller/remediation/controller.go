@@ -1,0 +1,257 @@
+// Package remediation carries one incident from its trigger to its outcome:
+// permits, actions, verification, next step, release.
+//
+// What comes next is decided by decide, a pure function of what was read; the
+// reconciler here only reads, writes the status under optimistic locking, and
+// carries out the decision. Every write is repeatable, so that a controller
+// that stops at any point is taken over by the next one.
+package remediation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/evidence"
+	"github.com/nodemend/nodemend/controller/gates"
+)
+
+// Reconciler carries remediations to their outcome.
+type Reconciler struct {
+	// Client reads from the cache and writes to the API server.
+	Client client.Client
+	// Live reads from the API server.
+	Live client.Reader
+	// Clock tells the time of decisions.
+	Clock clock.PassiveClock
+	// Metrics counts outcomes.
+	Metrics *Metrics
+}
+
+// Reconcile takes the next decision about one remediation and carries it out.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	result, err := r.reconcile(ctx, request.Name)
+	if apierrors.IsConflict(err) {
+		// The cache is behind, or somebody else decided: look again.
+		return reconcile.Result{RequeueAfter: 100 * time.Millisecond}, nil
+	}
+	return result, err
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, name string) (reconcile.Result, error) {
+	var remediation v1alpha1.Remediation
+	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &remediation); apierrors.IsNotFound(err) {
+		return reconcile.Result{}, r.cleanUp(ctx, name)
+	} else if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading remediation %s: %w", name, err)
+	}
+	if remediation.Ended() {
+		return reconcile.Result{}, r.release(ctx, remediation.Name, remediation.Spec.NodeName)
+	}
+	s, err := r.observe(ctx, &remediation)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	d := decide(s)
+	if err := r.carryOut(ctx, s, d); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: d.wait}, nil
+}
+
+// observe reads all that a decision needs.
+func (r *Reconciler) observe(ctx context.Context, remediation *v1alpha1.Remediation) (situation, error) {
+	s := situation{remediation: remediation, now: r.Clock.Now()}
+	spec := &remediation.Spec
+
+	var node corev1.Node
+	if found, err := r.get(ctx, spec.NodeName, &node); err != nil {
+		return s, err
+	} else if found && node.UID == spec.NodeUID {
+		s.node = &node
+	}
+	var policy v1alpha1.RemedyPolicy
+	if found, err := r.get(ctx, spec.Policy.Name, &policy); err != nil {
+		return s, err
+	} else if found {
+		s.policy = &policy
+	}
+	if name := remediation.Status.Action; name != "" {
+		var action v1alpha1.NodeAction
+		if found, err := r.get(ctx, name, &action); err != nil {
+			return s, err
+		} else if found {
+			s.action = &action
+		}
+	}
+	if s.node == nil {
+		return s, nil
+	}
+	var budgets v1alpha1.RemediationBudgetList
+	if err := r.Client.List(ctx, &budgets); err != nil {
+		return s, fmt.Errorf("listing budgets: %w", err)
+	}
+	s.budgets = budget.Selecting(budgets.Items, s.node)
+	for _, m := range spec.Match {
+		if evidence.KubeletOwned(m.Type) {
+			var err error
+			s.leaseRenewed, err = r.leaseRenewed(ctx, spec.NodeName)
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// get reads an object from the cache, and from the API server when the cache
+// does not have it: absence is never concluded from a cache that is behind.
+func (r *Reconciler) get(ctx context.Context, name string, obj client.Object) (bool, error) {
+	key := types.NamespacedName{Name: name}
+	err := r.Client.Get(ctx, key, obj)
+	if apierrors.IsNotFound(err) {
+		err = r.Live.Get(ctx, key, obj)
+	}
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading %T %s: %w", obj, name, err)
+	}
+	return true, nil
+}
+
+func (r *Reconciler) leaseRenewed(ctx context.Context, node string) (time.Time, error) {
+	var lease coordinationv1.Lease
+	err := r.Live.Get(ctx, types.NamespacedName{Namespace: corev1.NamespaceNodeLease, Name: node}, &lease)
+	if apierrors.IsNotFound(err) || err == nil && lease.Spec.RenewTime == nil {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("reading the lease of node %s: %w", node, err)
+	}
+	return lease.Spec.RenewTime.Time, nil
+}
+
+// carryOut does what was decided. The order of its writes is what makes a stop
+// between any two of them harmless: permits are taken before an action is
+// announced, an action is announced in the status before it is created, and
+// permits are released only after the status says that they are not needed, or
+// before it says that all is over.
+func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) error {
+	name, node := s.remediation.Name, s.remediation.Spec.NodeName
+	switch d.effect {
+	case start, create:
+		err := budget.Take(ctx, r.Client, s.budgets, node, name)
+		if errors.Is(err, budget.ErrExhausted) {
+			return r.refused(ctx, s, err)
+		}
+		if err != nil {
+			return err
+		}
+		if err := r.write(ctx, s.remediation, d.status); err != nil {
+			return err
+		}
+		return r.createAction(ctx, s, &d.status)
+	case cancel:
+		if err := r.write(ctx, s.remediation, d.status); err != nil {
+			return err
+		}
+		return r.cancelAction(ctx, s.action, d.cancelled)
+	case end:
+		if err := r.release(ctx, name, node); err != nil {
+			return err
+		}
+		return r.write(ctx, s.remediation, d.status)
+	case release:
+		if err := r.write(ctx, s.remediation, d.status); err != nil {
+			return err
+		}
+		return r.release(ctx, name, node)
+	default:
+		return r.write(ctx, s.remediation, d.status)
+	}
+}
+
+// refused shows that the API server refused a permit. The action that was
+// about to start is withdrawn: it was never announced.
+func (r *Reconciler) refused(ctx context.Context, s situation, err error) error {
+	d := decision{status: *s.remediation.Status.DeepCopy()}
+	if d.status.Step == 0 {
+		d.status.Step, d.status.Attempt = 1, 1
+	}
+	if d.status.Action == "" {
+		d.progressing(s.now, v1alpha1.ReasonWaiting, "waiting for a permit")
+	}
+	d = d.blocked(s.now, gates.Verdict{Reason: gates.ReasonBudgetExhausted, Message: err.Error()})
+	return r.write(ctx, s.remediation, d.status)
+}
+
+// write writes the status if it has changed since it was read, and fails with
+// a conflict if anybody else has changed the object since.
+func (r *Reconciler) write(ctx context.Context, remediation *v1alpha1.Remediation, status v1alpha1.RemediationStatus) error {
+	if equality.Semantic.DeepEqual(remediation.Status, status) {
+		return nil
+	}
+	updated := remediation.DeepCopy()
+	updated.Status = status
+	patch := client.MergeFromWithOptions(remediation, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, updated, patch, budget.FieldOwner); err != nil {
+		return fmt.Errorf("writing the status of remediation %s: %w", remediation.Name, err)
+	}
+	r.report(ctx, remediation, updated)
+	return nil
+}
+
+// report logs and counts a change of the status that was written.
+func (r *Reconciler) report(ctx context.Context, before, after *v1alpha1.Remediation) {
+	if state := stateOf(after); state != stateOf(before) {
+		ctrl.LoggerFrom(ctx).Info("Remediation changed", "node", after.Spec.NodeName, "policy", after.Spec.Policy.Name,
+			"step", after.Status.Step, "attempt", after.Status.Attempt, "state", state.progress, "blockedBy", state.blocked)
+	}
+	if after.Ended() && !before.Ended() {
+		r.Metrics.ended(after)
+	}
+}
+
+type state struct{ progress, blocked string }
+
+func stateOf(r *v1alpha1.Remediation) state {
+	var s state
+	if c := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.RemediationProgressing); c != nil {
+		s.progress = c.Reason
+	}
+	if c := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.RemediationBlocked); c != nil && c.Status == metav1.ConditionTrue {
+		s.blocked = c.Reason
+	}
+	return s
+}
+
+// release gives back the permits that the remediation is seen to hold. A permit
+// that is not seen yet comes with an event of its budget, which leads here.
+func (r *Reconciler) release(ctx context.Context, name, node string) error {
+	var budgets v1alpha1.RemediationBudgetList
+	if err := r.Client.List(ctx, &budgets); err != nil {
+		return fmt.Errorf("listing budgets: %w", err)
+	}
+	var held []v1alpha1.RemediationBudget
+	for _, b := range budgets.Items {
+		if budget.Holds(&b, node, name) {
+			held = append(held, b)
+		}
+	}
+	return budget.Release(ctx, r.Client, held, node, name)
+}

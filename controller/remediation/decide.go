@@ -1,0 +1,255 @@
+package remediation
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/evidence"
+	"github.com/nodemend/nodemend/controller/gates"
+)
+
+// situation is all that a decision about one remediation is made from.
+type situation struct {
+	// remediation, open.
+	remediation *v1alpha1.Remediation
+	// node with the remediation's UID; nil when it is gone.
+	node *corev1.Node
+	// action that status.action names; nil when there is none.
+	action *v1alpha1.NodeAction
+	// policy that the remediation came from, as it is now; nil when gone.
+	policy *v1alpha1.RemedyPolicy
+	// budgets that select the node, in name order.
+	budgets []v1alpha1.RemediationBudget
+	// leaseRenewed is when the kubelet last renewed the node's Lease.
+	leaseRenewed time.Time
+	now          time.Time
+}
+
+// effect is what a decision wants done besides writing the status.
+type effect int
+
+const (
+	// nothing but writing the status.
+	nothing effect = iota
+	// start: take the permits, write the status, create the action it names.
+	start
+	// create the action that the status already names.
+	create
+	// cancel the action unless a runner has claimed it.
+	cancel
+	// release the permits, after the status was written.
+	release
+	// end: release the permits, then write the status.
+	end
+)
+
+// decision is the outcome: a new status, what to do, and when to look again.
+type decision struct {
+	status v1alpha1.RemediationStatus
+	effect effect
+	// cancelled is why an action is cancelled, as its Finished condition says.
+	cancelled outcome
+	// wait is after how long to look again; 0: when something changes.
+	wait time.Duration
+}
+
+// outcome is how an action ended.
+type outcome struct{ reason, message string }
+
+const (
+	// claimTime is how long a runner may take to claim an action.
+	claimTime = time.Minute
+	// cancelGrace is how long after an action's expiry it is cancelled: time
+	// for a claim that is on its way, and for clocks that differ.
+	cancelGrace = 5 * time.Second
+	// killGrace is how long after the kill deadline of a claimed action a
+	// report is awaited before people are told.
+	killGrace = time.Minute
+)
+
+// Reasons of the Blocked condition beside those of the gates.
+const (
+	reasonNotBlocked = "NotBlocked"
+	// reasonNoReport: the runner claimed an action and is silent since.
+	reasonNoReport = "NoReport"
+)
+
+// decide says what comes next. It is pure.
+func decide(s situation) decision {
+	d := decision{status: *s.remediation.Status.DeepCopy()}
+	if d.status.Step == 0 {
+		d.status.Step, d.status.Attempt = 1, 1
+		d.set(s.now, v1alpha1.RemediationRecovered, metav1.ConditionUnknown, v1alpha1.ReasonWaiting, "")
+	}
+	if s.node == nil {
+		return d.ended(s.now, metav1.ConditionUnknown, v1alpha1.ReasonNodeGone, "the node was deleted or replaced")
+	}
+	if d.status.Action != "" && s.action != nil && s.action.Finished() != nil {
+		d.record(s.action)
+	}
+	findings := s.findings(&d.status)
+	since, clear := evidence.AllClear(findings)
+	if d.status.Action != "" {
+		return d.underway(s, clear)
+	}
+	if clear {
+		return d.healing(s, since)
+	}
+	return d.next(s, findings)
+}
+
+// findings judges the remediation's match on evidence from after the last
+// action.
+func (s *situation) findings(status *v1alpha1.RemediationStatus) []evidence.Finding {
+	var after time.Time
+	if last := lastRecord(status); last != nil && mayHaveRun(last) {
+		after = last.FinishedAt.Time
+	}
+	return evidence.Judge(s.remediation.Spec.Match, evidence.Input{
+		Node: s.node, LeaseRenewed: s.leaseRenewed, After: after, Now: s.now,
+	})
+}
+
+// underway waits for the action that the status names.
+func (d decision) underway(s situation, clear bool) decision {
+	name := d.status.Action
+	switch claim := actionClaim(s.action); {
+	case s.action == nil && d.progress() == v1alpha1.ReasonStarting:
+		d.effect = create
+	case s.action == nil:
+		d.recordLost(s.now)
+		d.wait = time.Second
+	case claim != nil:
+		d.progressing(s.now, v1alpha1.ReasonActing, fmt.Sprintf("runner executes %s", name))
+		deadline := claim.Time.Add(s.step(&d.status).Timeout.Duration + killGrace)
+		if d.wait = deadline.Sub(s.now); d.wait > 0 {
+			d.unblocked(s.now)
+			return d
+		}
+		d.wait = 0
+		if clear {
+			d.recordSilent(s.now)
+			d.wait = time.Second
+			return d
+		}
+		return d.blocked(s.now, gates.Verdict{
+			Reason:  reasonNoReport,
+			Message: fmt.Sprintf("the runner claimed %s at %s and has not reported since", name, claim.Time.UTC().Format(time.RFC3339)),
+		})
+	case clear:
+		d.effect = cancel
+		d.cancelled = outcome{v1alpha1.ReasonCancelled, "the condition cleared before a runner claimed the action"}
+	default:
+		d.progressing(s.now, v1alpha1.ReasonActing, fmt.Sprintf("action %s waits for the runner on the node", name))
+		d.unblocked(s.now)
+		if d.wait = s.action.Spec.ExpiresAt.Add(cancelGrace).Sub(s.now); d.wait <= 0 {
+			d.wait = 0
+			d.effect = cancel
+			d.cancelled = outcome{v1alpha1.ReasonExpired, fmt.Sprintf("no runner on the node claimed the action within %s", claimTime)}
+		}
+	}
+	return d
+}
+
+// healing waits until the node was clear for long enough, then ends.
+func (d decision) healing(s situation, since time.Time) decision {
+	if left := since.Add(s.remediation.Spec.Recovery.HealthyFor.Duration).Sub(s.now); left > 0 {
+		d.progressing(s.now, v1alpha1.ReasonHealing, "the node is clear since "+since.UTC().Format(time.RFC3339))
+		d.unblocked(s.now)
+		d.wait = left
+		return d
+	}
+	for i := range d.status.History {
+		if mayHaveRun(&d.status.History[i]) {
+			return d.ended(s.now, metav1.ConditionTrue, v1alpha1.ReasonRecovered,
+				fmt.Sprintf("clear since %s", since.UTC().Format(time.RFC3339)))
+		}
+	}
+	return d.ended(s.now, metav1.ConditionTrue, v1alpha1.ReasonRecoveredByItself,
+		fmt.Sprintf("clear since %s, no action was executed", since.UTC().Format(time.RFC3339)))
+}
+
+// next verifies the last action, moves on to the next attempt or step, and
+// starts it when no gate holds.
+func (d decision) next(s situation, findings []evidence.Finding) decision {
+	if d.progress() == v1alpha1.ReasonExhausted {
+		return d
+	}
+	if last := lastRecord(&d.status); last != nil && last.Executed &&
+		last.Step == d.status.Step && last.Attempt == d.status.Attempt {
+		verifyUntil := last.FinishedAt.Add(s.step(&d.status).VerifyTimeout.Duration)
+		if d.wait = verifyUntil.Sub(s.now); d.wait > 0 {
+			d.progressing(s.now, v1alpha1.ReasonVerifying, fmt.Sprintf("%s: %s; waiting for the condition to clear until %s",
+				last.Outcome, last.Message, verifyUntil.UTC().Format(time.RFC3339)))
+			d.unblocked(s.now)
+			return d
+		}
+		d.wait = 0
+		if !evidence.AnyFaulty(findings) {
+			return d.blocked(s.now, gates.Evidence(gates.Input{Findings: findings}))
+		}
+		if !d.advance(s) {
+			return d.exhausted(s.now)
+		}
+	}
+	remediation := s.remediation.DeepCopy()
+	remediation.Status = d.status
+	verdict := gates.First(gates.Input{
+		Remediation: remediation, Node: s.node, Policy: s.policy, Findings: findings, Budgets: s.budgets, Now: s.now,
+	})
+	if verdict.Held() {
+		d.progressing(s.now, v1alpha1.ReasonWaiting, fmt.Sprintf("step %d, attempt %d is next", d.status.Step, d.status.Attempt))
+		return d.blocked(s.now, verdict)
+	}
+	d.unblocked(s.now)
+	d.status.Actions++
+	d.status.Action = actionName(remediation, d.status.Actions)
+	d.progressing(s.now, v1alpha1.ReasonStarting, fmt.Sprintf("starting %s", d.status.Action))
+	d.effect = start
+	return d
+}
+
+// advance moves to the next attempt or step; false when there is none.
+func (d *decision) advance(s situation) bool {
+	switch {
+	case d.status.Attempt < s.step(&d.status).Attempts:
+		d.status.Attempt++
+	case int(d.status.Step) < len(s.remediation.Spec.Steps):
+		d.status.Step, d.status.Attempt = d.status.Step+1, 1
+	default:
+		return false
+	}
+	return true
+}
+
+func (s *situation) step(status *v1alpha1.RemediationStatus) *v1alpha1.Step {
+	return &s.remediation.Spec.Steps[status.Step-1]
+}
+
+func actionClaim(action *v1alpha1.NodeAction) *v1alpha1.Claim {
+	if action == nil {
+		return nil
+	}
+	return action.Status.Claim
+}
+
+// actionName is the name of the n-th action of a remediation. The UID is part
+// of it: a remediation that was deleted and re-created starts over.
+func actionName(r *v1alpha1.Remediation, n int32) string {
+	sum := sha256.Sum256([]byte(r.UID))
+	return fmt.Sprintf("%s-%s-%d", r.Name, hex.EncodeToString(sum[:3]), n)
+}
+
+func (d *decision) progress() string {
+	if c := meta.FindStatusCondition(d.status.Conditions, v1alpha1.RemediationProgressing); c != nil {
+		return c.Reason
+	}
+	return ""
+}

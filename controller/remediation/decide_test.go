@@ -1,0 +1,279 @@
+package remediation
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
+
+func seconds(n int) v1alpha1.Duration {
+	return v1alpha1.Duration{Duration: time.Duration(n) * time.Second}
+}
+
+// incident is a remediation of two steps, the first with two attempts, on a
+// node whose fault is confirmed; options change it.
+func incident(options ...func(*situation)) situation {
+	steps := []v1alpha1.Step{
+		{Command: &v1alpha1.CommandRemedy{Argv: []string{"/bin/first"}}, Timeout: seconds(10), VerifyTimeout: seconds(60), Attempts: 2},
+		{Command: &v1alpha1.CommandRemedy{Argv: []string{"/bin/second"}}, Timeout: seconds(10), VerifyTimeout: seconds(60), Attempts: 1},
+	}
+	match := []v1alpha1.ConditionMatch{{Type: "Sick", Status: "True"}}
+	policy := v1alpha1.PolicyReference{Name: "p", UID: "policy-uid"}
+	s := situation{
+		now: now,
+		remediation: &v1alpha1.Remediation{
+			ObjectMeta: metav1.ObjectMeta{Name: "n1-0123", UID: "remediation-uid"},
+			Spec: v1alpha1.RemediationSpec{
+				NodeName: "n1", NodeUID: "node-uid", Policy: policy, Match: match, Steps: steps,
+				Recovery: v1alpha1.Recovery{HealthyFor: seconds(30)},
+			},
+		},
+		node: &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "node-uid", Labels: map[string]string{}},
+			Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+				{Type: "Sick", Status: "True", LastHeartbeatTime: ago(time.Second), LastTransitionTime: ago(time.Hour)},
+			}},
+		},
+		policy: &v1alpha1.RemedyPolicy{
+			ObjectMeta: metav1.ObjectMeta{Name: policy.Name, UID: policy.UID},
+			Spec:       v1alpha1.RemedyPolicySpec{Match: match, Steps: steps},
+		},
+		budgets: []v1alpha1.RemediationBudget{{
+			ObjectMeta: metav1.ObjectMeta{Name: "all"},
+			Spec:       v1alpha1.RemediationBudgetSpec{MaxConcurrent: ptr.To(intstr.FromInt32(1))},
+		}},
+	}
+	for _, option := range options {
+		option(&s)
+	}
+	return s
+}
+
+func condition(status corev1.ConditionStatus, heartbeat, transition time.Duration) func(*situation) {
+	return func(s *situation) {
+		c := &s.node.Status.Conditions[0]
+		c.Status, c.LastHeartbeatTime, c.LastTransitionTime = status, ago(heartbeat), ago(transition)
+	}
+}
+
+func at(step, attempt int32) func(*situation) {
+	return func(s *situation) { s.remediation.Status.Step, s.remediation.Status.Attempt = step, attempt }
+}
+
+func progress(reason string) func(*situation) {
+	return func(s *situation) {
+		meta.SetStatusCondition(&s.remediation.Status.Conditions, metav1.Condition{
+			Type: v1alpha1.RemediationProgressing, Status: metav1.ConditionTrue, Reason: reason, LastTransitionTime: ago(0)})
+	}
+}
+
+// history adds a record for the current step and attempt.
+func history(outcome string, finished time.Duration) func(*situation) {
+	return func(s *situation) {
+		status := &s.remediation.Status
+		status.Actions++
+		status.History = append(status.History, v1alpha1.ActionRecord{
+			Action: "earlier", Step: status.Step, Attempt: status.Attempt, Outcome: outcome,
+			Executed: v1alpha1.Executed(outcome), FinishedAt: ago(finished),
+		})
+	}
+}
+
+// underway makes an action that was created this long ago the current one.
+func underway(age time.Duration, change ...func(*v1alpha1.NodeAction)) func(*situation) {
+	return func(s *situation) {
+		status := &s.remediation.Status
+		status.Actions++
+		status.Action = actionName(s.remediation, status.Actions)
+		s.action = &v1alpha1.NodeAction{
+			ObjectMeta: metav1.ObjectMeta{Name: status.Action},
+			Spec: v1alpha1.NodeActionSpec{Step: status.Step, Attempt: status.Attempt,
+				ExpiresAt: metav1.NewTime(now.Add(claimTime - age))},
+		}
+		for _, c := range change {
+			c(s.action)
+		}
+	}
+}
+
+func claimed(age time.Duration) func(*v1alpha1.NodeAction) {
+	return func(a *v1alpha1.NodeAction) { a.Status.Claim = &v1alpha1.Claim{Time: ago(age)} }
+}
+
+func finished(reason string, age time.Duration) func(*v1alpha1.NodeAction) {
+	return func(a *v1alpha1.NodeAction) {
+		meta.SetStatusCondition(&a.Status.Conditions, metav1.Condition{
+			Type: v1alpha1.ActionFinished, Status: metav1.ConditionTrue, Reason: reason, LastTransitionTime: ago(age)})
+	}
+}
+
+func deleted(s *situation)        { s.action = nil }
+func excluded(s *situation)       { s.node.Labels[v1alpha1.ExcludeLabel] = "true" }
+func nodeGone(s *situation)       { s.node = nil }
+func policyDeleted(s *situation)  { s.policy = nil }
+func policyReplaced(s *situation) { s.policy.UID = "another" }
+func withoutBudget(s *situation)  { s.budgets = nil }
+func policyEdited(s *situation) {
+	s.policy.Spec.Steps = []v1alpha1.Step{{Command: &v1alpha1.CommandRemedy{Argv: []string{"/bin/edited"}}}}
+}
+func budgetHeldBy(remediation, node string) func(*situation) {
+	return func(s *situation) {
+		s.budgets[0].Status.Permits = map[string]v1alpha1.Permit{node: {Remediation: remediation}}
+	}
+}
+
+func TestWhatComesNext(t *testing.T) {
+	tests := []struct {
+		name    string
+		s       situation
+		effect  effect
+		state   string // the reason of Progressing
+		blocked string // the reason of Blocked, "" when it is not
+		step    int32
+		attempt int32
+		wait    time.Duration
+	}{
+		{"a confirmed fault starts the first step", incident(), start, "Starting", "", 1, 1, 0},
+		{"an excluded node is left alone", incident(excluded), release, "Waiting", "Excluded", 1, 1, 0},
+		{"a node without a budget is left alone", incident(withoutBudget), release, "Waiting", "NoBudget", 1, 1, 0},
+		{"a full budget holds", incident(budgetHeldBy("other", "n2")), release, "Waiting", "BudgetExhausted", 1, 1, time.Minute},
+		{"a permit held already does not hold", incident(budgetHeldBy("n1-0123", "n1")), start, "Starting", "", 1, 1, 0},
+		{"the node's permit held by another remediation holds", incident(budgetHeldBy("other", "n1")), release, "Waiting", "BudgetExhausted", 1, 1, time.Minute},
+		{"a deleted policy holds", incident(policyDeleted), release, "Waiting", "Superseded", 1, 1, 0},
+		{"a replaced policy holds", incident(policyReplaced), release, "Waiting", "Superseded", 1, 1, 0},
+		{"an edited step holds", incident(policyEdited), release, "Waiting", "Superseded", 1, 1, 0},
+		{"stale evidence holds", incident(condition("True", time.Hour, time.Hour)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
+		{"Unknown holds", incident(condition("Unknown", time.Second, time.Minute)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
+
+		{"a node that is clear heals", incident(condition("False", time.Second, 10*time.Second)), nothing, "Healing", "", 1, 1, 20 * time.Second},
+		{"a node that healed by itself ends it", incident(condition("False", time.Second, 30*time.Second)), end, "RecoveredByItself", "", 1, 1, 0},
+		{"healing ends it even when excluded and the policy is gone", incident(excluded, policyDeleted, withoutBudget, condition("False", time.Second, 30*time.Second)), end, "RecoveredByItself", "", 1, 1, 0},
+		{"a deleted node ends it", incident(nodeGone), end, "NodeGone", "", 1, 1, 0},
+		{"a deleted node ends it while an action runs", incident(at(1, 1), underway(time.Second, claimed(0)), nodeGone), end, "NodeGone", "", 1, 1, 0},
+
+		{"an announced action that does not exist is created", incident(at(1, 1), underway(0), deleted, progress("Starting")), create, "Starting", "", 1, 1, 0},
+		{"an announced action is created even when the node is clear: its first create may still arrive", incident(at(1, 1), underway(0), deleted, progress("Starting"), condition("False", time.Second, time.Hour)), create, "Starting", "", 1, 1, 0},
+		{"an unclaimed action is waited for", incident(at(1, 1), underway(10*time.Second)), nothing, "Acting", "", 1, 1, claimTime + cancelGrace - 10*time.Second},
+		{"an unclaimed action is cancelled after its time", incident(at(1, 1), underway(claimTime+cancelGrace)), cancel, "Acting", "", 1, 1, 0},
+		{"an unclaimed action is cancelled when the node is clear", incident(at(1, 1), underway(time.Second), progress("Acting"), condition("False", time.Second, time.Second)), cancel, "Acting", "", 1, 1, 0},
+		{"a claimed action is not cancelled when the node is clear", incident(at(1, 1), underway(time.Second, claimed(time.Second)), condition("False", time.Second, time.Hour)), nothing, "Acting", "", 1, 1, 69 * time.Second},
+		{"excluding the node does not stop what runs", incident(at(1, 1), underway(time.Second, claimed(time.Second)), excluded), nothing, "Acting", "", 1, 1, 69 * time.Second},
+		{"a silent runner is reported", incident(at(1, 1), underway(time.Hour, claimed(time.Hour)), progress("Acting")), release, "Acting", "NoReport", 1, 1, 0},
+		{"a deleted action is not repeated", incident(at(1, 1), underway(time.Second), deleted, progress("Acting")), nothing, "Acting", "", 1, 1, time.Second},
+
+		{"after an execution the effect is awaited", incident(at(1, 1), underway(20*time.Second, claimed(20*time.Second), finished("Succeeded", 5*time.Second))), nothing, "Verifying", "", 1, 1, 55 * time.Second},
+		{"a failed execution is verified all the same", incident(at(1, 1), underway(20*time.Second, claimed(20*time.Second), finished("Failed", 5*time.Second))), nothing, "Verifying", "", 1, 1, 55 * time.Second},
+		{"the fault confirmed afterwards leads to the next attempt", incident(at(1, 1), history("Succeeded", time.Minute)), start, "Starting", "", 1, 2, 0},
+		{"after the last attempt comes the next step", incident(at(1, 2), history("Failed", time.Minute)), start, "Starting", "", 2, 1, 0},
+		{"after the last step it is exhausted", incident(at(2, 1), history("TimedOut", time.Minute)), release, "Exhausted", "", 2, 1, 0},
+		{"exhausted stays exhausted", incident(at(2, 1), history("TimedOut", time.Minute), progress("Exhausted")), nothing, "Exhausted", "", 2, 1, 0},
+		{"exhausted ends when the node recovers", incident(at(2, 1), history("TimedOut", time.Hour), progress("Exhausted"), condition("False", time.Second, time.Minute)), end, "Recovered", "", 2, 1, 0},
+		{"no evidence after an execution never advances", incident(at(1, 1), history("Succeeded", time.Minute), condition("True", 2*time.Minute, time.Hour)), release, "", "NoEvidence", 1, 1, 30 * time.Second},
+		{"a report from before the end of the action never advances", incident(at(1, 1), history("Succeeded", 60*time.Second), condition("True", 60*time.Second, time.Hour)), release, "", "NoEvidence", 1, 1, 30 * time.Second},
+		{"a node that is clear after an execution heals", incident(at(1, 1), history("Succeeded", 20*time.Second), condition("False", time.Second, 10*time.Second)), nothing, "Healing", "", 1, 1, 20 * time.Second},
+		{"clear for long enough ends it as recovered", incident(at(1, 1), history("Succeeded", time.Minute), condition("False", time.Second, 40*time.Second)), end, "Recovered", "", 1, 1, 0},
+		{"a False from before the end of the action is no recovery", incident(at(1, 1), history("Succeeded", 20*time.Second), condition("False", 25*time.Second, 40*time.Second)), nothing, "Verifying", "", 1, 1, 40 * time.Second},
+
+		{"an attempt without a runner is repeated later", incident(at(1, 1), history("Expired", 10*time.Second)), release, "Waiting", "RunnerAway", 1, 1, 20 * time.Second},
+		{"and is repeated as the same attempt", incident(at(1, 1), history("Expired", 30*time.Second)), start, "Starting", "", 1, 1, 0},
+		{"less and less often", incident(at(1, 1), history("Expired", time.Hour), history("Expired", 50*time.Second)), release, "Waiting", "RunnerAway", 1, 1, 10 * time.Second},
+		{"a command that could not be started consumes nothing", incident(at(1, 1), underway(5*time.Second, claimed(2*time.Second), finished("StartFailed", 2*time.Second))), release, "Waiting", "StartFailed", 1, 1, 28 * time.Second},
+		{"an interrupted action is not repeated", incident(at(1, 1), history("Interrupted", time.Hour)), release, "Waiting", "Interrupted", 1, 1, 0},
+		{"an interrupted action may have helped", incident(at(1, 1), history("Interrupted", time.Hour), condition("False", time.Second, time.Minute)), end, "Recovered", "", 1, 1, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			before := tt.s.remediation.DeepCopy()
+			d := decide(tt.s)
+			got := stateOf(&v1alpha1.Remediation{Status: d.status})
+			if d.effect != tt.effect || d.wait != tt.wait {
+				t.Errorf("got effect %d, wait %s; want effect %d, wait %s", d.effect, d.wait, tt.effect, tt.wait)
+			}
+			if got.progress != tt.state || got.blocked != tt.blocked {
+				t.Errorf("got state %q, blocked by %q; want state %q, blocked by %q", got.progress, got.blocked, tt.state, tt.blocked)
+			}
+			if d.status.Step != tt.step || d.status.Attempt != tt.attempt {
+				t.Errorf("got step %d, attempt %d; want step %d, attempt %d", d.status.Step, d.status.Attempt, tt.step, tt.attempt)
+			}
+			if (d.effect == end) != (d.status.EndTime != nil) {
+				t.Errorf("effect %d with end time %v", d.effect, d.status.EndTime)
+			}
+			if d.effect == start && (d.status.Action == "" || d.status.Actions != before.Status.Actions+1) {
+				t.Errorf("starting %q as number %d", d.status.Action, d.status.Actions)
+			}
+			if !equalStatus(before, tt.s.remediation) {
+				t.Error("deciding changed its input")
+			}
+		})
+	}
+}
+
+func equalStatus(a, b *v1alpha1.Remediation) bool {
+	return len(a.Status.History) == len(b.Status.History) && len(a.Status.Conditions) == len(b.Status.Conditions) &&
+		a.Status.Action == b.Status.Action && a.Status.Step == b.Status.Step
+}
+
+func TestAFinishedActionIsRemembered(t *testing.T) {
+	s := incident(at(1, 1), underway(time.Minute, claimed(time.Minute), finished("Failed", time.Second)))
+	d := decide(s)
+	if d.status.Action != "" || len(d.status.History) != 1 {
+		t.Fatalf("got action %q and history %v", d.status.Action, d.status.History)
+	}
+	if r := d.status.History[0]; r.Action != s.action.Name || r.Outcome != "Failed" || !r.Executed || !r.FinishedAt.Equal(ptr.To(ago(time.Second))) {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestOnlyTheNewestUnexecutedActionsAreKept(t *testing.T) {
+	options := []func(*situation){at(1, 1), history("Succeeded", 5*time.Hour), at(1, 2)}
+	for range maxUnexecuted {
+		options = append(options, history("Expired", 4*time.Hour))
+	}
+	options = append(options, underway(time.Hour, finished("Expired", 0)))
+	d := decide(incident(options...))
+	if n := len(d.status.History); n != maxUnexecuted+1 {
+		t.Errorf("got %d records, want the executed one and %d more", n, maxUnexecuted)
+	}
+	if d.status.History[0].Outcome != "Succeeded" || d.status.Actions != maxUnexecuted+2 {
+		t.Errorf("got first record %+v of %d actions", d.status.History[0], d.status.Actions)
+	}
+}
+
+func TestDecidingAgainChangesNothing(t *testing.T) {
+	for _, s := range []situation{
+		incident(excluded), incident(withoutBudget), incident(condition("True", time.Hour, time.Hour)),
+		incident(at(1, 1), underway(10*time.Second)), incident(at(1, 1), history("Succeeded", 5*time.Second)),
+		incident(condition("False", time.Second, 10*time.Second)),
+	} {
+		first := decide(s)
+		s.remediation.Status = first.status
+		s.now = s.now.Add(5 * time.Second)
+		second := decide(s)
+		for i, c := range second.status.Conditions {
+			if c != first.status.Conditions[i] {
+				t.Errorf("5 s later %s changed from %+v to %+v: that is a write for nothing", c.Type, first.status.Conditions[i], c)
+			}
+		}
+	}
+}
+
+func TestTheNamesOfActionsDiffer(t *testing.T) {
+	r := incident().remediation
+	first, second := actionName(r, 1), actionName(r, 2)
+	r.UID = "re-created"
+	if again := actionName(r, 1); again == first || first == second || !strings.HasPrefix(first, r.Name) {
+		t.Errorf("got %s, %s, %s", first, second, again)
+	}
+}
