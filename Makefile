@@ -1,0 +1,76 @@
+# "make" alone lists the targets.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+TOOL := go tool -modfile=tools/go.mod
+
+# Packages and benchmarks to run: make unit PKG=./config/... BENCH=Hash
+PKG ?= ./...
+BENCH ?= .
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/nodemend, one static binary
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/nodemend ./cmd/nodemend
+
+.PHONY: controlplane
+controlplane: ## build bin/controlplane, the Kubernetes that tests run against (once, ten minutes or more)
+	@test/controlplane/build
+
+.PHONY: demo
+demo: controlplane build ## show a node healing itself in a local control plane; KEEP=1 leaves it running
+	CGO_ENABLED=0 go run -trimpath ./test/demo $(if $(KEEP),--keep)
+
+.PHONY: test
+test: controlplane ## run all tests, against a real API server too
+	go test -race -tags integration -timeout 20m $(PKG)
+
+.PHONY: unit
+unit: ## run the tests that need nothing but Go
+	go test -race $(PKG)
+
+.PHONY: bench
+bench: ## run the benchmarks; BENCH=<regexp> and PKG=<packages> choose
+	go test -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)
+
+.PHONY: generate
+generate: ## write deepcopy functions and CRDs from config/v1alpha1
+	$(TOOL) controller-gen object crd paths=./config/... output:crd:artifacts:config=deploy/crds
+
+.PHONY: verify
+verify: verify-tidy verify-format verify-generated lint ## check all that a reviewer should not have to
+
+.PHONY: lint
+lint: ## run go vet and golangci-lint, as .golangci.yml says
+	go vet -tags integration ./...
+	$(TOOL) golangci-lint run
+
+.PHONY: verify-tidy
+verify-tidy: # go.mod and go.sum are what "go mod tidy" writes
+	go mod tidy -diff
+
+.PHONY: verify-format
+verify-format: # in all modules
+	@unformatted=$$(git ls-files -co --exclude-standard -- '*.go' | xargs -r ls -d 2>/dev/null | xargs -r gofmt -l); \
+	[ -z "$$unformatted" ] || { echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; }
+
+# Generates in a copy of the tree, so that it neither changes files nor minds
+# uncommitted ones.
+.PHONY: verify-generated
+verify-generated: # generated files are what "make generate" writes
+	@copy=$$(mktemp -d); trap 'rm -rf "$$copy"' EXIT; \
+	git ls-files -coz --exclude-standard | xargs -0r ls -d 2>/dev/null | tar -c -T - | tar -x -C "$$copy"; \
+	git -C "$$copy" init --quiet; git -C "$$copy" add --all; \
+	$(MAKE) --no-print-directory -C "$$copy" generate; \
+	git -C "$$copy" add --all --intent-to-add; \
+	git -C "$$copy" diff --exit-code || { echo "generated files are not up to date: run make generate"; exit 1; }
+
+.PHONY: clean
+clean: ## remove what was built, except bin/controlplane, which is slow to build
+	rm -f bin/nodemend cover.out

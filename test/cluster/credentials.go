@@ -1,0 +1,81 @@
+package cluster
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	certutil "k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+)
+
+// The users that authenticate with a token, named as the roles expect that
+// Kubernetes itself installs.
+const (
+	adminUser             = "admin"
+	controllerManagerUser = "system:kube-controller-manager"
+	schedulerUser         = "system:kube-scheduler"
+)
+
+// credentials are the files that the programs share, and what is in them.
+type credentials struct {
+	// certFile and keyFile serve on 127.0.0.1; ca verifies them and is the
+	// content of certFile, too.
+	certFile, keyFile string
+	ca                []byte
+
+	// serviceAccountKeyFile signs and verifies service account tokens.
+	serviceAccountKeyFile string
+
+	// tokenFile is what the API server knows of tokens, which are by user.
+	tokenFile string
+	tokens    map[string]string
+}
+
+func newCredentials(dir string) (credentials, error) {
+	c := credentials{
+		certFile:              filepath.Join(dir, "tls.crt"),
+		keyFile:               filepath.Join(dir, "tls.key"),
+		serviceAccountKeyFile: filepath.Join(dir, "service-account.key"),
+		tokenFile:             filepath.Join(dir, "tokens.csv"),
+		tokens: map[string]string{
+			adminUser:             rand.Text(),
+			controllerManagerUser: rand.Text(),
+			schedulerUser:         rand.Text(),
+		},
+	}
+
+	loopback := []net.IP{net.IPv4(127, 0, 0, 1)}
+	cert, key, err := certutil.GenerateSelfSignedCertKey("localhost", loopback, nil)
+	if err != nil {
+		return credentials{}, fmt.Errorf("making the serving certificate: %w", err)
+	}
+	c.ca = cert
+	serviceAccountKey, err := keyutil.MakeEllipticPrivateKeyPEM()
+	if err != nil {
+		return credentials{}, fmt.Errorf("making the service account key: %w", err)
+	}
+	var tokens strings.Builder
+	for user, token := range c.tokens {
+		groups := ""
+		if user == adminUser {
+			groups = ",system:masters"
+		}
+		fmt.Fprintf(&tokens, "%s,%s,%s%s\n", token, user, user, groups)
+	}
+
+	for path, data := range map[string][]byte{
+		c.certFile:              cert,
+		c.keyFile:               key,
+		c.serviceAccountKeyFile: serviceAccountKey,
+		c.tokenFile:             []byte(tokens.String()),
+	} {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			return credentials{}, fmt.Errorf("writing the cluster's credentials: %w", err)
+		}
+	}
+	return c, nil
+}
