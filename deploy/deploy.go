@@ -9,3 +9,8 @@ import "embed"
 //
 //go:embed crds/*.yaml
 var CRDs embed.FS
+
+// Samples holds samples/*.yaml, to start from.
+//
+//go:embed samples/*.yaml
+var Samples embed.FS

@@ -22,6 +22,8 @@ import (
 // +kubebuilder:printcolumn:name="Exit Code",type=integer,JSONPath=`.status.result.exitCode`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Finished")].message`,priority=1
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.claim) || (has(self.status) && has(self.status.claim) && self.status.claim == oldSelf.status.claim)",message="a claim never changes",reason=FieldValueForbidden,fieldPath=".status.claim"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.conditions) || !oldSelf.status.conditions.exists(c, c.type == 'Finished' && c.status == 'True') || (has(self.status) && self.status == oldSelf.status)",message="a finished action never changes",reason=FieldValueForbidden,fieldPath=".status"
 type NodeAction struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -123,9 +125,6 @@ const (
 
 // NodeActionStatus is written by the node's runner, and by the controller to
 // cancel an action that nobody has claimed.
-//
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.claim) || (has(self.claim) && self.claim == oldSelf.claim)",message="a claim never changes",reason=FieldValueForbidden
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.conditions) || !oldSelf.conditions.exists(c, c.type == 'Finished' && c.status == 'True') || self == oldSelf",message="a finished action never changes",reason=FieldValueForbidden
 type NodeActionStatus struct {
 	// The runner's claim, written before the first side effect.
 	// +optional

@@ -19,7 +19,7 @@ import (
 // +kubebuilder:printcolumn:name="Step",type=integer,JSONPath=`.status.step`
 // +kubebuilder:printcolumn:name="Attempt",type=integer,JSONPath=`.status.attempt`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`
-// +kubebuilder:printcolumn:name="Blocked By",type=string,JSONPath=`.status.conditions[?(@.status=="True" && @.type=="Blocked")].reason`
+// +kubebuilder:printcolumn:name="Blocked By",type=string,JSONPath=`.status.conditions[?(@.type=="Blocked")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.spec.policy.name`,priority=1
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].message`,priority=1

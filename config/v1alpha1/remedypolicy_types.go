@@ -10,8 +10,8 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=rpol,categories=nodemend
-// +kubebuilder:printcolumn:name="Matches",type=string,JSONPath=`.spec.match[*].type`
-// +kubebuilder:printcolumn:name="Steps",type=string,JSONPath=`.spec.steps[*].command.argv[0]`,priority=1
+// +kubebuilder:printcolumn:name="First Match",type=string,JSONPath=`.spec.match[0].type`
+// +kubebuilder:printcolumn:name="First Step",type=string,JSONPath=`.spec.steps[0].command.argv[0]`,priority=1
 // +kubebuilder:printcolumn:name="Healthy For",type=string,JSONPath=`.spec.recovery.healthyFor`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type RemedyPolicy struct {

@@ -1,0 +1,404 @@
+//go:build integration
+
+package v1alpha1_test
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/deploy"
+	"github.com/nodemend/nodemend/test/cluster"
+	"github.com/nodemend/nodemend/test/cluster/clustertest"
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(clustertest.Run(m, cluster.Options{CRDs: deploy.CRDs}))
+}
+
+func TestTheAPIServerCapsPermitsByAPlainNumber(t *testing.T) {
+	c := newClient(t)
+	b := createBudget(t, c, "number", intstr.FromInt32(2))
+
+	accept(t, patchStatus(t, c, b, permits("node-a", "r1")))
+	accept(t, patchStatus(t, c, b, permits("node-b", "r2")))
+	refuse(t, patchStatus(t, c, b, permits("node-c", "r3")), "budget exhausted: 3 permits asked, 2 allowed")
+	refuse(t, patchStatus(t, c, b, permits("node-c", "r3", "node-d", "r4")), "budget exhausted: 4 permits asked, 2 allowed")
+	holds(t, c, b, "node-a", "r1", "node-b", "r2")
+}
+
+func TestTakingAPermitAgainChangesNothing(t *testing.T) {
+	c := newClient(t)
+	b := createBudget(t, c, "again", intstr.FromInt32(1))
+	accept(t, patchStatus(t, c, b, permits("node-a", "r1")))
+	version := b.ResourceVersion
+	accept(t, patchStatus(t, c, b, permits("node-a", "r1")))
+	if b.ResourceVersion != version {
+		t.Errorf("resource version %s became %s: taking again was a write", version, b.ResourceVersion)
+	}
+}
+
+func TestThePermitOfAnotherRemediationCannotBeStolen(t *testing.T) {
+	c := newClient(t)
+	b := createBudget(t, c, "steal", intstr.FromInt32(2))
+	accept(t, patchStatus(t, c, b, permits("node-a", "r1")))
+	refuse(t, patchStatus(t, c, b, permits("node-a", "r2")), "the permit of this node is held by another remediation")
+	holds(t, c, b, "node-a", "r1")
+}
+
+func TestAPermitIsReleasedByNull(t *testing.T) {
+	c := newClient(t)
+	b := createBudget(t, c, "release", intstr.FromInt32(1))
+	accept(t, patchStatus(t, c, b, permits("node-a", "r1")))
+	accept(t, patchStatus(t, c, b, permits("node-a", nil)))
+	holds(t, c, b)
+	accept(t, patchStatus(t, c, b, permits("node-b", "r2")))
+	accept(t, patchStatus(t, c, b, permits("node-b", nil, "node-c", "r3")))
+	holds(t, c, b, "node-c", "r3")
+}
+
+func TestALoweredMaximumStaysHeldButAdmitsNobody(t *testing.T) {
+	c := newClient(t)
+	b := createBudget(t, c, "lowered", intstr.FromInt32(3))
+	accept(t, patchStatus(t, c, b, permits("node-a", "r1", "node-b", "r2", "node-c", "r3")))
+	accept(t, patch(t, c, b, map[string]any{"spec": map[string]any{"maxConcurrent": 1}}))
+
+	accept(t, patchStatus(t, c, b, permits("node-a", "r1")))
+	refuse(t, patchStatus(t, c, b, permits("node-d", "r4")), "budget exhausted: 4 permits asked, 1 allowed")
+	refuse(t, patchStatus(t, c, b, permits("node-a", nil, "node-d", "r4")), "budget exhausted: 3 permits asked, 1 allowed")
+	accept(t, patchStatus(t, c, b, permits("node-a", nil)))
+	accept(t, patchStatus(t, c, b, permits("node-b", nil)))
+	holds(t, c, b, "node-c", "r3")
+	refuse(t, patchStatus(t, c, b, permits("node-d", "r4")), "budget exhausted: 2 permits asked, 1 allowed")
+}
+
+func TestTheAPIServerCapsAPercentageByTheLimitInTheStatus(t *testing.T) {
+	c := newClient(t)
+	b := createBudget(t, c, "percentage", intstr.FromString("10%"))
+	refuse(t, patchStatus(t, c, b, permits("node-a", "r1")), "budget exhausted: 1 permits asked, 0 allowed")
+
+	accept(t, patchStatus(t, c, b, map[string]any{"limit": 1, "nodes": 12}))
+	accept(t, patchStatus(t, c, b, permits("node-a", "r1")))
+	refuse(t, patchStatus(t, c, b, permits("node-b", "r2")), "budget exhausted: 2 permits asked, 1 allowed")
+
+	accept(t, patchStatus(t, c, b, map[string]any{"limit": 2}))
+	accept(t, patchStatus(t, c, b, permits("node-b", "r2")))
+	accept(t, patchStatus(t, c, b, map[string]any{"limit": 0}))
+	refuse(t, patchStatus(t, c, b, permits("node-c", "r3")), "budget exhausted: 3 permits asked, 0 allowed")
+	refuse(t, patchStatus(t, c, b, map[string]any{"limit": -1}), "status.limit")
+}
+
+func TestTheLimitInTheStatusDoesNotRaiseAPlainNumber(t *testing.T) {
+	c := newClient(t)
+	b := createBudget(t, c, "limit-and-number", intstr.FromInt32(1))
+	accept(t, patchStatus(t, c, b, map[string]any{"limit": 9}))
+	refuse(t, patchStatus(t, c, b, permits("node-a", "r1", "node-b", "r2")), "budget exhausted: 2 permits asked, 1 allowed")
+}
+
+func TestABudgetOfZeroGivesNoPermit(t *testing.T) {
+	c := newClient(t)
+	b := createBudget(t, c, "zero", intstr.FromInt32(0))
+	refuse(t, patchStatus(t, c, b, permits("node-a", "r1")), "budget exhausted: 1 permits asked, 0 allowed")
+}
+
+func TestANodeActionsSpecNeverChanges(t *testing.T) {
+	c := newClient(t)
+	a := createAction(t, c, "spec", "node-a")
+	for _, change := range []map[string]any{{"nodeName": "node-b"}, {"attempt": 2}, {"policy": map[string]any{"uid": "other"}}, {"expiresAt": "2031-01-01T00:00:00Z"}} {
+		refuse(t, patch(t, c, a, map[string]any{"spec": change}), "a node action's spec never changes")
+	}
+}
+
+func TestAClaimNeverChanges(t *testing.T) {
+	c := newClient(t)
+	a := createAction(t, c, "claim", "node-a")
+	claim := map[string]any{"runnerID": "runner-1", "bootID": "boot-1", "time": "2026-01-02T03:04:05Z"}
+	accept(t, patchStatus(t, c, a, map[string]any{"claim": claim}))
+	accept(t, patchStatus(t, c, a, map[string]any{"claim": claim}))
+
+	const message = "a claim never changes"
+	refuse(t, patchStatus(t, c, a, map[string]any{"claim": map[string]any{"runnerID": "runner-2"}}), message)
+	refuse(t, patchStatus(t, c, a, map[string]any{"claim": map[string]any{"time": "2026-01-02T03:04:06Z"}}), message)
+	refuse(t, patchStatus(t, c, a, map[string]any{"claim": nil}), message)
+	refuse(t, patchStatus(t, c, a, nil), message)
+}
+
+func TestAFinishedActionNeverChanges(t *testing.T) {
+	c := newClient(t)
+	a := createAction(t, c, "finished", "node-a")
+	finished := func(status, reason string) map[string]any {
+		return map[string]any{"conditions": []any{map[string]any{
+			"type": v1alpha1.ActionFinished, "status": status, "reason": reason, "message": "",
+			"lastTransitionTime": "2026-01-02T03:04:05Z",
+		}}}
+	}
+	accept(t, patchStatus(t, c, a, finished("False", "Running")))
+	accept(t, patchStatus(t, c, a, finished("True", v1alpha1.ReasonCancelled)))
+	accept(t, patchStatus(t, c, a, finished("True", v1alpha1.ReasonCancelled)))
+
+	const message = "a finished action never changes"
+	refuse(t, patchStatus(t, c, a, finished("True", v1alpha1.ReasonSucceeded)), message)
+	refuse(t, patchStatus(t, c, a, finished("False", "Running")), message)
+	refuse(t, patchStatus(t, c, a, map[string]any{"claim": map[string]any{"runnerID": "r", "bootID": "b", "time": "2026-01-02T03:04:05Z"}}), message)
+	refuse(t, patchStatus(t, c, a, map[string]any{"conditions": nil}), message)
+	refuse(t, patchStatus(t, c, a, nil), message)
+}
+
+func TestARemediationsSpecNeverChanges(t *testing.T) {
+	c := newClient(t)
+	r := createRemediation(t, c, "immutable")
+	for _, change := range []map[string]any{{"nodeName": "node-b"}, {"recovery": map[string]any{"healthyFor": "2s"}}, {"steps": []any{}}} {
+		refuse(t, patch(t, c, r, map[string]any{"spec": change}), "a remediation's spec never changes")
+	}
+}
+
+func TestActionsAreListedAndWatchedByNode(t *testing.T) {
+	c := newClient(t)
+	createAction(t, c, "ours-before", "node-w")
+	createAction(t, c, "others-before", "node-x")
+
+	ours := client.MatchingFields{"spec.nodeName": "node-w"}
+	var list v1alpha1.NodeActionList
+	accept(t, c.List(t.Context(), &list, ours))
+	if len(list.Items) != 1 || list.Items[0].Name != "ours-before" {
+		t.Fatalf("the list for node-w has %v, want ours-before alone", actionNames(list.Items))
+	}
+
+	watcher, err := c.Watch(t.Context(), &v1alpha1.NodeActionList{}, ours, &client.ListOptions{
+		Raw: &metav1.ListOptions{ResourceVersion: list.ResourceVersion},
+	})
+	accept(t, err)
+	defer watcher.Stop()
+	others := createAction(t, c, "others-after", "node-x")
+	accept(t, c.Delete(t.Context(), others))
+	action := createAction(t, c, "ours-after", "node-w")
+	accept(t, patchStatus(t, c, action, map[string]any{"claim": map[string]any{"runnerID": "r", "bootID": "b", "time": "2026-01-02T03:04:05Z"}}))
+	accept(t, c.Delete(t.Context(), action))
+
+	for _, want := range []watch.EventType{watch.Added, watch.Modified, watch.Deleted} {
+		got := nextEvent(t, watcher)
+		if name := got.Object.(*v1alpha1.NodeAction).Name; got.Type != want || name != "ours-after" {
+			t.Fatalf("event %s %s, want %s ours-after", got.Type, name, want)
+		}
+	}
+}
+
+func TestKubectlGetSaysWhatIsGoingOn(t *testing.T) {
+	c := newClient(t)
+	condition := func(kind, reason string) map[string]any {
+		return map[string]any{"type": kind, "status": "True", "reason": reason, "message": "m", "lastTransitionTime": "2026-01-02T03:04:05Z"}
+	}
+	r := createRemediation(t, c, "printed")
+	accept(t, patchStatus(t, c, r, map[string]any{
+		"step": 2, "attempt": 1, "conditions": []any{condition("Progressing", "Waiting"), condition("Blocked", "Budget")},
+	}))
+	a := createAction(t, c, "printed", "node-p")
+	accept(t, patchStatus(t, c, a, map[string]any{
+		"claim":      map[string]any{"runnerID": "r", "bootID": "b", "time": "2026-01-02T03:04:05Z"},
+		"result":     map[string]any{"exitCode": 3, "startedAt": "2026-01-02T03:04:05.000000Z", "finishedAt": "2026-01-02T03:04:06.000000Z"},
+		"conditions": []any{condition("Finished", "Failed")},
+	}))
+	b := createBudget(t, c, "printed", intstr.FromString("10%"))
+	accept(t, patchStatus(t, c, b, map[string]any{"nodes": 31, "limit": 3}))
+	accept(t, patchStatus(t, c, b, permits("node-a", "r1")))
+	accept(t, c.Create(t.Context(), &v1alpha1.RemedyPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "printed"},
+		Spec: v1alpha1.RemedyPolicySpec{
+			Match: []v1alpha1.ConditionMatch{{Type: "PLEGUnhealthy", Status: corev1.ConditionTrue}, {Type: "Ready", Status: corev1.ConditionUnknown}},
+			Steps: []v1alpha1.Step{{Command: &v1alpha1.CommandRemedy{Argv: []string{"/bin/true"}}}},
+		},
+	}))
+	for resource, want := range map[string][2]string{
+		"rmd":  {"NAME NODE CONDITION STEP ATTEMPT STATE BLOCKED BY AGE", "printed node-a PLEGUnhealthy 2 1 Waiting Budget"},
+		"nact": {"NAME NODE POLICY STEP ATTEMPT CLAIMED FINISHED EXIT CODE AGE", "printed node-p pleg 1 1"},
+		"rbud": {"NAME MAX CONCURRENT NODES LIMIT AGE", "printed 10% 31 3"},
+		"rpol": {"NAME FIRST MATCH HEALTHY FOR AGE", "printed PLEGUnhealthy 1m"},
+	} {
+		lines := strings.Split(kubectl(t, "get", resource, "printed"), "\n")
+		header, row := strings.Join(strings.Fields(lines[0]), " "), strings.Join(strings.Fields(lines[1]), " ")
+		if header != want[0] || !strings.HasPrefix(row, want[1]) {
+			t.Errorf("kubectl get %s prints\n%s\n%s\nwant\n%s\n%s …", resource, header, row, want[0], want[1])
+		}
+	}
+}
+
+// newClient returns a client of the shared API server that refuses unknown
+// fields.
+func newClient(t *testing.T) client.WithWatch {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.NewWithWatch(clustertest.Shared(t).Config, client.Options{Scheme: scheme, FieldValidation: metav1.FieldValidationStrict})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// patch sends a JSON merge patch and returns the answer.
+func patch(t *testing.T, c client.Client, object client.Object, change any) error {
+	t.Helper()
+	return c.Patch(t.Context(), object, mergePatch(t, change))
+}
+
+// patchStatus sends a JSON merge patch of the status.
+func patchStatus(t *testing.T, c client.Client, object client.Object, status any) error {
+	t.Helper()
+	return c.Status().Patch(t.Context(), object, mergePatch(t, map[string]any{"status": status}))
+}
+
+func mergePatch(t *testing.T, change any) client.Patch {
+	t.Helper()
+	data, err := json.Marshal(change)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client.RawPatch(types.MergePatchType, data)
+}
+
+// permits is a change of permits: pairs of a node and the remediation that
+// takes its permit, or nil to release it.
+func permits(pairs ...any) map[string]any {
+	change := map[string]any{}
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] == nil {
+			change[pairs[i].(string)] = nil
+		} else {
+			change[pairs[i].(string)] = map[string]any{"remediation": pairs[i+1]}
+		}
+	}
+	return map[string]any{"permits": change}
+}
+
+// holds checks which permits the API server has: pairs of a node and a
+// remediation.
+func holds(t *testing.T, c client.Client, budget *v1alpha1.RemediationBudget, pairs ...string) {
+	t.Helper()
+	want := map[string]v1alpha1.Permit{}
+	for i := 0; i < len(pairs); i += 2 {
+		want[pairs[i]] = v1alpha1.Permit{Remediation: pairs[i+1]}
+	}
+	accept(t, c.Get(t.Context(), client.ObjectKeyFromObject(budget), budget))
+	if !maps.Equal(budget.Status.Permits, want) {
+		t.Errorf("permits %v, want %v", budget.Status.Permits, want)
+	}
+}
+
+// accept ends the test if the API server refused.
+func accept(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal("refused: ", err)
+	}
+}
+
+// refuse checks that the object was invalid for this reason.
+func refuse(t *testing.T, err error, message string) {
+	t.Helper()
+	switch {
+	case err == nil:
+		t.Errorf("accepted, want %q", message)
+	case !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), message):
+		t.Errorf("refused with %q, want %q", err, message)
+	}
+}
+
+func nextEvent(t *testing.T, watcher watch.Interface) watch.Event {
+	t.Helper()
+	select {
+	case event := <-watcher.ResultChan():
+		return event
+	case <-time.After(30 * time.Second):
+		t.Fatal("no event in 30s")
+		return watch.Event{}
+	}
+}
+
+func actionNames(actions []v1alpha1.NodeAction) (names []string) {
+	for _, action := range actions {
+		names = append(names, action.Name)
+	}
+	return names
+}
+
+func createBudget(t *testing.T, c client.Client, name string, maxConcurrent intstr.IntOrString) *v1alpha1.RemediationBudget {
+	t.Helper()
+	b := &v1alpha1.RemediationBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.RemediationBudgetSpec{MaxConcurrent: &maxConcurrent},
+	}
+	accept(t, c.Create(t.Context(), b))
+	return b
+}
+
+func createAction(t *testing.T, c client.Client, name, node string) *v1alpha1.NodeAction {
+	t.Helper()
+	a := &v1alpha1.NodeAction{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.NodeActionSpec{
+			NodeName:       node,
+			NodeUID:        "node-uid",
+			Remediation:    "r1",
+			RemediationUID: "r1-uid",
+			Policy:         v1alpha1.PolicyReference{Name: "pleg", UID: "pleg-uid"},
+			StepHash:       strings.Repeat("0f", 32),
+			Step:           1,
+			Attempt:        1,
+			ExpiresAt:      metav1.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC),
+		},
+	}
+	accept(t, c.Create(t.Context(), a))
+	return a
+}
+
+func createRemediation(t *testing.T, c client.Client, name string) *v1alpha1.Remediation {
+	t.Helper()
+	r := &v1alpha1.Remediation{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.RemediationSpec{
+			NodeName: "node-a",
+			NodeUID:  "node-uid",
+			Policy:   v1alpha1.PolicyReference{Name: "pleg", UID: "pleg-uid"},
+			Trigger: v1alpha1.Trigger{
+				Type: "PLEGUnhealthy", Status: corev1.ConditionTrue, Reason: "Timeout",
+				LastTransitionTime: metav1.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+			},
+			Match:    []v1alpha1.ConditionMatch{{Type: "PLEGUnhealthy", Status: corev1.ConditionTrue}},
+			Steps:    []v1alpha1.Step{{Command: &v1alpha1.CommandRemedy{Argv: []string{"/bin/true"}}}},
+			Recovery: v1alpha1.Recovery{HealthyFor: v1alpha1.Duration{Duration: time.Minute}},
+		},
+	}
+	accept(t, c.Create(t.Context(), r))
+	return r
+}
+
+// kubectl runs kubectl against the shared cluster and returns what it printed.
+func kubectl(t *testing.T, args ...string) string {
+	t.Helper()
+	program, err := cluster.Program("kubectl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	args = append([]string{"--kubeconfig", clustertest.Shared(t).Kubeconfig}, args...)
+	out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("kubectl %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
