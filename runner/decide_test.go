@@ -1,0 +1,289 @@
+package runner
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+var testNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// goodInput is one for which every check lets the action pass.
+func goodInput(t *testing.T) input {
+	t.Helper()
+	policy := &v1alpha1.RemedyPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "runtime", UID: "policy-1"},
+		Spec: v1alpha1.RemedyPolicySpec{
+			NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "workers"}},
+			Match: []v1alpha1.ConditionMatch{
+				{Type: "RuntimeUnhealthy", Status: corev1.ConditionTrue},
+				{Type: "Ready", Status: corev1.ConditionUnknown},
+			},
+			Steps: []v1alpha1.Step{
+				{Command: &v1alpha1.CommandRemedy{Argv: []string{"/bin/true"}}},
+				{Command: &v1alpha1.CommandRemedy{Argv: []string{"/bin/false"}}},
+			},
+		},
+	}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "worker-1", UID: "node-1", Labels: map[string]string{"pool": "workers"}},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+			{Type: "Ready", Status: corev1.ConditionTrue},
+			{Type: "RuntimeUnhealthy", Status: corev1.ConditionTrue},
+		}},
+	}
+	action := &v1alpha1.NodeAction{
+		ObjectMeta: metav1.ObjectMeta{Name: "action", UID: "action-1"},
+		Spec: v1alpha1.NodeActionSpec{
+			NodeName:  "worker-1",
+			NodeUID:   "node-1",
+			Policy:    v1alpha1.PolicyReference{Name: "runtime", UID: "policy-1"},
+			StepHash:  hashOf(t, &policy.Spec.Steps[1]),
+			ExpiresAt: metav1.NewTime(testNow.Add(time.Minute)),
+		},
+	}
+	return input{
+		action: action, policy: policy, node: node,
+		nodeName: "worker-1", runnerID: "me", bootID: "boot-1", now: testNow,
+	}
+}
+
+func hashOf(t *testing.T, step *v1alpha1.Step) string {
+	t.Helper()
+	hash, err := step.Hash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hash
+}
+
+func claimBy(runnerID, bootID string) *v1alpha1.Claim {
+	return &v1alpha1.Claim{RunnerID: runnerID, BootID: bootID, Time: metav1.NewTime(testNow.Add(-time.Hour))}
+}
+
+func TestDecide(t *testing.T) {
+	for _, test := range []struct {
+		name        string
+		change      func(*input)
+		wantVerb    verb
+		wantReason  string
+		wantMessage string // a part of it
+	}{
+		{
+			name:     "a good action is claimed",
+			change:   func(*input) {},
+			wantVerb: claim,
+		},
+		{
+			name:     "the end of its time still counts as in time",
+			change:   func(in *input) { in.now = in.action.Spec.ExpiresAt.Time },
+			wantVerb: claim,
+		},
+		{
+			name:     "any one of the matched conditions is enough",
+			change:   func(in *input) { in.node.Status.Conditions = setConditions("Ready", "Unknown") },
+			wantVerb: claim,
+		},
+		{
+			name:     "a claim that may have been sent before is sent again",
+			change:   func(in *input) { in.progress = claiming },
+			wantVerb: claim,
+		},
+		{
+			name: "a claim whose answer was lost is executed",
+			change: func(in *input) {
+				in.action.Status.Claim = claimBy("me", "boot-1")
+				in.progress = claiming
+			},
+			wantVerb: execute,
+		},
+		{
+			name: "a finished action is left alone, whoever claimed it",
+			change: func(in *input) {
+				in.action.Status.Claim = claimBy("other", "boot-0")
+				in.action.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ActionFinished, Status: metav1.ConditionTrue}}
+			},
+			wantVerb: leave,
+		},
+		{
+			name:     "an action of another node is left to that node's runner",
+			change:   func(in *input) { in.action.Spec.NodeName = "worker-2" },
+			wantVerb: leave,
+		},
+		{
+			name:       "a claim of an earlier process of this boot is interrupted",
+			change:     func(in *input) { in.action.Status.Claim = claimBy("other", "boot-1") },
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonInterrupted, wantMessage: "may or may not have been executed; the node has not rebooted since",
+		},
+		{
+			name:       "a claim of an earlier boot is interrupted",
+			change:     func(in *input) { in.action.Status.Claim = claimBy("other", "boot-0") },
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonInterrupted, wantMessage: "has rebooted since (boot ID boot-0, now boot-1)",
+		},
+		{
+			name: "a claim by somebody else comes before all that says nothing was executed",
+			change: func(in *input) {
+				in.action.Status.Claim = claimBy("other", "boot-1")
+				in.now = testNow.Add(time.Hour)
+				in.policy, in.node = nil, nil
+			},
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonInterrupted,
+		},
+		{
+			name: "what this process started is never started again",
+			change: func(in *input) {
+				in.action.Status.Claim = claimBy("me", "boot-1")
+				in.progress = started
+			},
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonInterrupted, wantMessage: "has lost the result",
+		},
+		{
+			name:       "what this process started is not started again even without a claim",
+			change:     func(in *input) { in.progress = started },
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonInterrupted,
+		},
+		{
+			name:       "a claim of its own that it does not remember is interrupted",
+			change:     func(in *input) { in.action.Status.Claim = claimBy("me", "boot-1") },
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonInterrupted,
+		},
+		{
+			name:       "an action that is being deleted is cancelled",
+			change:     func(in *input) { in.action.DeletionTimestamp = &metav1.Time{Time: testNow} },
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonCancelled,
+		},
+		{
+			name:       "after its time it is expired",
+			change:     func(in *input) { in.now = testNow.Add(time.Minute + time.Second) },
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonExpired, wantMessage: "2026-03-01T12:01:01Z, after its expiresAt 2026-03-01T12:01:00Z",
+		},
+		{
+			name:       "without a node it is refused",
+			change:     func(in *input) { in.node = nil },
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonRefused, wantMessage: "no Node worker-1",
+		},
+		{
+			name:       "for an earlier node of the same name it is refused",
+			change:     func(in *input) { in.node.UID = "node-2" },
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonRefused, wantMessage: "with UID node-1, this one has UID node-2",
+		},
+		{
+			name:       "without its policy it is superseded",
+			change:     func(in *input) { in.policy = nil },
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonSuperseded, wantMessage: "runtime has been deleted",
+		},
+		{
+			name:       "with a policy of the same name it is superseded",
+			change:     func(in *input) { in.policy.UID = "policy-2" },
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonSuperseded, wantMessage: "created again",
+		},
+		{
+			name:       "with a policy that is being deleted it is superseded",
+			change:     func(in *input) { in.policy.DeletionTimestamp = &metav1.Time{Time: testNow} },
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonSuperseded, wantMessage: "being deleted",
+		},
+		{
+			name:       "without its step it is superseded",
+			change:     func(in *input) { in.policy.Spec.Steps[1].Timeout.Duration = time.Hour },
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonSuperseded, wantMessage: "has no step with hash",
+		},
+		{
+			name:       "on a node that the policy does not select it is refused",
+			change:     func(in *input) { in.node.Labels = nil },
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonRefused, wantMessage: "does not select Node worker-1",
+		},
+		{
+			name: "with an unreadable nodeSelector it is refused",
+			change: func(in *input) {
+				in.policy.Spec.NodeSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}
+			},
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonRefused, wantMessage: "nodeSelector of RemedyPolicy runtime is invalid",
+		},
+		{
+			name: "a remedy of a later version is unsupported",
+			change: func(in *input) {
+				in.policy.Spec.Steps[1].Command = nil
+				in.action.Spec.StepHash = hashOf(t, &in.policy.Spec.Steps[1])
+			},
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonUnsupported, wantMessage: "it knows: command",
+		},
+		{
+			name:       "when no matched condition is left it is not needed",
+			change:     func(in *input) { in.node.Status.Conditions = setConditions("RuntimeUnhealthy", "False") },
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonNotNeeded, wantMessage: "RuntimeUnhealthy is False, not True; Ready is absent, not Unknown",
+		},
+		{
+			name: "a claim of its own that was not started ends by the same checks",
+			change: func(in *input) {
+				in.action.Status.Claim = claimBy("me", "boot-1")
+				in.progress = claiming
+				in.policy = nil
+			},
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonSuperseded,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			in := goodInput(t)
+			test.change(&in)
+			got := decide(in)
+			if got.verb != test.wantVerb || got.reason != test.wantReason || !strings.Contains(got.message, test.wantMessage) {
+				t.Errorf("got %s %s %q, want %s %s with %q in the message",
+					got.verb, got.reason, got.message, test.wantVerb, test.wantReason, test.wantMessage)
+			}
+		})
+	}
+}
+
+func TestDecideTakesTheStepFromThePolicyByItsHash(t *testing.T) {
+	in := goodInput(t)
+	in.action.Spec.Step = 1 // a number that does not go with the hash
+	got, ok := decide(in).remedy.(*command)
+	if !ok || got.argv[0] != "/bin/false" {
+		t.Errorf("got remedy %+v, want the command /bin/false of the step with the hash", got)
+	}
+}
+
+func TestForgetDropsOnlyEarlierActionsOfTheName(t *testing.T) {
+	a := attempts{}
+	a.of("old", "x").unreported = &outcome{reason: v1alpha1.ReasonFailed}
+	a.of("new", "x").progress = started
+	a.of("other", "y").progress = started
+	lost := a.forget("x", "new")
+	if len(lost) != 1 || lost[0].reason != v1alpha1.ReasonFailed {
+		t.Errorf("got lost outcomes %v, want the one of the old action", lost)
+	}
+	for uid, want := range map[types.UID]progress{"old": untouched, "new": started, "other": started} {
+		if got := a.progressOf(uid); got != want {
+			t.Errorf("progress of %s is %d, want %d", uid, got, want)
+		}
+	}
+}
+
+func setConditions(conditionType corev1.NodeConditionType, status corev1.ConditionStatus) []corev1.NodeCondition {
+	return []corev1.NodeCondition{{Type: conditionType, Status: status}}
+}

@@ -1,0 +1,58 @@
+package runner
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+// selectsNode reports whether the policy applies to the node. A policy without
+// a nodeSelector applies to all.
+func selectsNode(policy *v1alpha1.RemedyPolicy, node *corev1.Node) (bool, error) {
+	if policy.Spec.NodeSelector == nil {
+		return true, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(policy.Spec.NodeSelector)
+	if err != nil {
+		return false, err
+	}
+	return selector.Matches(labels.Set(node.Labels)), nil
+}
+
+// matches reports whether the node has any of the conditions with the status
+// that is a problem.
+func matches(match []v1alpha1.ConditionMatch, node *corev1.Node) bool {
+	for _, m := range match {
+		if c := condition(node, m.Type); c != nil && c.Status == m.Status {
+			return true
+		}
+	}
+	return false
+}
+
+// describeMatch says for each entry how the node's condition differs.
+func describeMatch(match []v1alpha1.ConditionMatch, node *corev1.Node) string {
+	parts := make([]string, 0, len(match))
+	for _, m := range match {
+		is := "absent"
+		if c := condition(node, m.Type); c != nil {
+			is = string(c.Status)
+		}
+		parts = append(parts, fmt.Sprintf("%s is %s, not %s", m.Type, is, m.Status))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func condition(node *corev1.Node, conditionType string) *corev1.NodeCondition {
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; string(c.Type) == conditionType {
+			return c
+		}
+	}
+	return nil
+}

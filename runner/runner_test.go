@@ -1,0 +1,164 @@
+//go:build integration
+
+package runner_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/runner"
+)
+
+func TestAnActionIsClaimedExecutedOnceAndReported(t *testing.T) {
+	f := newFixture(t)
+	p := f.start("runner-1", nil)
+	got := f.expect(f.newAction(0), v1alpha1.ReasonSucceeded, 1)
+
+	bootID, err := os.ReadFile(runner.DefaultBootIDPath)
+	f.must(err)
+	if c := got.Status.Claim; c == nil || c.RunnerID != "runner-1" || c.BootID != strings.TrimSpace(string(bootID)) {
+		t.Errorf("got claim %+v, want one of runner-1 in boot %s", c, bootID)
+	}
+	if r := got.Status.Result; r == nil || r.ExitCode == nil || *r.ExitCode != 0 {
+		t.Errorf("got result %+v, want exit code 0", r)
+	}
+	for _, field := range got.ManagedFields {
+		if field.Subresource == "status" && field.Manager != "nodemend-runner" {
+			t.Errorf("the status was written by %q, want nodemend-runner", field.Manager)
+		}
+	}
+	f.must(p.stop())
+	families, err := p.registry.Gather()
+	f.must(err)
+	if got := fmt.Sprint(families); !strings.Contains(got, "nodemend_runner_actions_total") || !strings.Contains(got, `value:"Succeeded"`) {
+		t.Errorf("metrics do not count the action: %s", got)
+	}
+}
+
+func TestARefusedActionIsFinishedAndNotExecuted(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(*fixture) func(*v1alpha1.NodeAction)
+		reason string
+	}{
+		{
+			name: "no such policy",
+			change: func(*fixture) func(*v1alpha1.NodeAction) {
+				return func(a *v1alpha1.NodeAction) { a.Spec.Policy.Name = "no-such-policy" }
+			},
+			reason: v1alpha1.ReasonSuperseded,
+		},
+		{
+			name: "a policy that was deleted and created again",
+			change: func(f *fixture) func(*v1alpha1.NodeAction) {
+				return func(*v1alpha1.NodeAction) {
+					again := &v1alpha1.RemedyPolicy{ObjectMeta: metav1.ObjectMeta{Name: f.policy.Name}, Spec: f.policy.Spec}
+					f.must(f.client.Delete(f.ctx, f.policy))
+					f.must(f.client.Create(f.ctx, again))
+				}
+			},
+			reason: v1alpha1.ReasonSuperseded,
+		},
+		{
+			name: "a step that is not in the policy",
+			change: func(*fixture) func(*v1alpha1.NodeAction) {
+				return func(a *v1alpha1.NodeAction) { a.Spec.StepHash = strings.Repeat("0", 64) }
+			},
+			reason: v1alpha1.ReasonSuperseded,
+		},
+		{
+			name: "past its time",
+			change: func(*fixture) func(*v1alpha1.NodeAction) {
+				return func(a *v1alpha1.NodeAction) { a.Spec.ExpiresAt = metav1.NewTime(time.Now().Add(-time.Second)) }
+			},
+			reason: v1alpha1.ReasonExpired,
+		},
+		{
+			name: "an earlier node of the same name",
+			change: func(*fixture) func(*v1alpha1.NodeAction) {
+				return func(a *v1alpha1.NodeAction) { a.Spec.NodeUID = "earlier" }
+			},
+			reason: v1alpha1.ReasonRefused,
+		},
+		{
+			name: "the fault is gone",
+			change: func(f *fixture) func(*v1alpha1.NodeAction) {
+				return func(*v1alpha1.NodeAction) { f.setFault(corev1.ConditionFalse) }
+			},
+			reason: v1alpha1.ReasonNotNeeded,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFixture(t)
+			f.start("runner-1", nil)
+			got := f.expect(f.newAction(0, test.change(f)), test.reason, 0)
+			if got.Status.Claim != nil {
+				t.Errorf("it was claimed: %+v", got.Status.Claim)
+			}
+		})
+	}
+}
+
+func TestTheActionsOfOtherNodesAreLeftAlone(t *testing.T) {
+	f := newFixture(t)
+	f.start("runner-1", nil)
+	foreign := f.newAction(0, func(a *v1alpha1.NodeAction) { a.Spec.NodeName = "another-node" })
+	f.expect(f.newAction(0), v1alpha1.ReasonSucceeded, 1)
+	f.await(foreign, func(a *v1alpha1.NodeAction) bool { return a.ResourceVersion == foreign.ResourceVersion })
+}
+
+func TestARunnerThatIsStoppedKillsAndReports(t *testing.T) {
+	f := newFixture(t)
+	up := f.blockAfterExecution()
+	p := f.start("runner-1", nil)
+	action := f.newAction(0)
+	f.awaitLine(up)
+	f.must(p.stop())
+	got := f.expect(action, v1alpha1.ReasonInterrupted, 1)
+	if r := got.Status.Result; r == nil || r.Signal != "killed" {
+		t.Errorf("got result %+v, want the signal killed", r)
+	}
+}
+
+func TestAnActionThatIsDeletedWhileItRunsHoldsNothingUp(t *testing.T) {
+	f := newFixture(t)
+	up, release := f.fifo("up"), f.fifo("release")
+	f.policy = f.newPolicy(f.appends("first")+"; echo >"+up+"; read line <"+release, f.appends("second"))
+	f.start("runner-1", nil)
+	first, second := f.newAction(0), f.newAction(1)
+	f.awaitLine(up)
+	f.must(f.client.Delete(f.ctx, first))
+	f.must(os.WriteFile(release, []byte("\n"), 0))
+	f.expect(second, v1alpha1.ReasonSucceeded, 2)
+}
+
+// blockAfterExecution replaces the policy by one whose command records its
+// execution, writes a line to the returned named pipe and never ends.
+func (f *fixture) blockAfterExecution() (up string) {
+	up = f.fifo("up")
+	f.policy = f.newPolicy(f.appends("executed") + "; echo >" + up + "; read never <" + f.fifo("block"))
+	return up
+}
+
+func (f *fixture) fifo(name string) string {
+	f.Helper()
+	path := filepath.Join(f.dir, name)
+	f.must(syscall.Mkfifo(path, 0o600))
+	return path
+}
+
+// awaitLine waits until somebody has written to the named pipe.
+func (f *fixture) awaitLine(fifo string) {
+	f.Helper()
+	_, err := os.ReadFile(fifo)
+	f.must(err)
+}
