@@ -32,11 +32,11 @@ const maxSkew = 5 * time.Second
 type State int
 
 const (
-	// Unconfirmed: nothing is proved; Finding.Why says why.
+	// Unconfirmed means that nothing is proved; Finding.Why says why.
 	Unconfirmed State = iota
-	// Faulty: the fault is confirmed to be there.
+	// Faulty means that the fault is confirmed to be there.
 	Faulty
-	// Clear: the fault is confirmed to be gone.
+	// Clear means that the fault is confirmed to be gone.
 	Clear
 )
 

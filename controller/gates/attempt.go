@@ -7,7 +7,7 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
-// ReasonRunnerAway: no runner on the node claimed the last action.
+// ReasonRunnerAway says that no runner on the node claimed the last action.
 const ReasonRunnerAway = "RunnerAway"
 
 // Time before an attempt that was not executed is repeated: doubled each time.

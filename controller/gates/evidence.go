@@ -6,7 +6,7 @@ import (
 	"github.com/nodemend/nodemend/controller/evidence"
 )
 
-// ReasonNoEvidence: the fault is not confirmed.
+// ReasonNoEvidence says that the fault is not confirmed.
 const ReasonNoEvidence = "NoEvidence"
 
 // evidenceRecheck is for evidence that wakes nobody: the kubelet's Lease.

@@ -7,7 +7,7 @@ import (
 	"github.com/nodemend/nodemend/controller/fleet"
 )
 
-// ReasonExcluded: the node carries the exclude label.
+// ReasonExcluded says that the node carries the exclude label.
 const ReasonExcluded = "Excluded"
 
 // Excluded holds every new action on a node that a person has excluded.

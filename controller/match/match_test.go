@@ -28,8 +28,8 @@ func since(conditionType string, status corev1.ConditionStatus, age time.Duratio
 	}
 }
 
-func entry(conditionType string, status corev1.ConditionStatus, hold time.Duration) v1alpha1.ConditionMatch {
-	return v1alpha1.ConditionMatch{Type: conditionType, Status: status, For: v1alpha1.Duration{Duration: hold}}
+func entry(conditionType string, hold time.Duration) v1alpha1.ConditionMatch {
+	return v1alpha1.ConditionMatch{Type: conditionType, Status: corev1.ConditionTrue, For: v1alpha1.Duration{Duration: hold}}
 }
 
 func TestPolicyTriggers(t *testing.T) {
@@ -42,16 +42,16 @@ func TestPolicyTriggers(t *testing.T) {
 		trigger  string
 		wait     time.Duration
 	}{
-		{"a condition that held for its time", nil, []v1alpha1.ConditionMatch{entry("A", "True", time.Minute)}, node(nil, since("A", "True", time.Minute)), "A", 0},
-		{"one that has not held yet is waited for", nil, []v1alpha1.ConditionMatch{entry("A", "True", time.Minute)}, node(nil, since("A", "True", 20*time.Second)), "", 40 * time.Second},
-		{"another status is none", nil, []v1alpha1.ConditionMatch{entry("A", "True", 0)}, node(nil, since("A", "Unknown", time.Hour)), "", 0},
-		{"no such condition", nil, []v1alpha1.ConditionMatch{entry("A", "True", 0)}, node(nil), "", 0},
-		{"any entry is enough", nil, []v1alpha1.ConditionMatch{entry("A", "True", time.Hour), entry("B", "True", 0)}, node(nil, since("A", "True", time.Minute), since("B", "True", time.Second)), "B", 0},
-		{"the earliest of several is the trigger", nil, []v1alpha1.ConditionMatch{entry("A", "True", 0), entry("B", "True", 0)}, node(nil, since("A", "True", time.Minute), since("B", "True", time.Hour)), "B", 0},
-		{"the next of several is waited for", nil, []v1alpha1.ConditionMatch{entry("A", "True", time.Hour), entry("B", "True", time.Minute)}, node(nil, since("A", "True", 0), since("B", "True", 0)), "", time.Minute},
-		{"a selected node", workers, []v1alpha1.ConditionMatch{entry("A", "True", 0)}, node(map[string]string{"pool": "workers"}, since("A", "True", 0)), "A", 0},
-		{"a node that is not selected", workers, []v1alpha1.ConditionMatch{entry("A", "True", 0)}, node(nil, since("A", "True", 0)), "", 0},
-		{"a selector that cannot be read selects nothing", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}, []v1alpha1.ConditionMatch{entry("A", "True", 0)}, node(nil, since("A", "True", 0)), "", 0},
+		{"a condition that held for its time", nil, []v1alpha1.ConditionMatch{entry("A", time.Minute)}, node(nil, since("A", "True", time.Minute)), "A", 0},
+		{"one that has not held yet is waited for", nil, []v1alpha1.ConditionMatch{entry("A", time.Minute)}, node(nil, since("A", "True", 20*time.Second)), "", 40 * time.Second},
+		{"another status is none", nil, []v1alpha1.ConditionMatch{entry("A", 0)}, node(nil, since("A", "Unknown", time.Hour)), "", 0},
+		{"no such condition", nil, []v1alpha1.ConditionMatch{entry("A", 0)}, node(nil), "", 0},
+		{"any entry is enough", nil, []v1alpha1.ConditionMatch{entry("A", time.Hour), entry("B", 0)}, node(nil, since("A", "True", time.Minute), since("B", "True", time.Second)), "B", 0},
+		{"the earliest of several is the trigger", nil, []v1alpha1.ConditionMatch{entry("A", 0), entry("B", 0)}, node(nil, since("A", "True", time.Minute), since("B", "True", time.Hour)), "B", 0},
+		{"the next of several is waited for", nil, []v1alpha1.ConditionMatch{entry("A", time.Hour), entry("B", time.Minute)}, node(nil, since("A", "True", 0), since("B", "True", 0)), "", time.Minute},
+		{"a selected node", workers, []v1alpha1.ConditionMatch{entry("A", 0)}, node(map[string]string{"pool": "workers"}, since("A", "True", 0)), "A", 0},
+		{"a node that is not selected", workers, []v1alpha1.ConditionMatch{entry("A", 0)}, node(nil, since("A", "True", 0)), "", 0},
+		{"a selector that cannot be read selects nothing", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}, []v1alpha1.ConditionMatch{entry("A", 0)}, node(nil, since("A", "True", 0)), "", 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -46,8 +46,9 @@ type Reconciler struct {
 // Reconcile takes the next decision about one remediation and carries it out.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	result, err := r.reconcile(ctx, request.Name)
-	if apierrors.IsConflict(err) {
-		// The cache is behind, or somebody else decided: look again.
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		// The cache is behind, or somebody else changed or deleted what was
+		// to be written: look again.
 		return reconcile.Result{RequeueAfter: 100 * time.Millisecond}, nil
 	}
 	return result, err

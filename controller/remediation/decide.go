@@ -76,7 +76,7 @@ const (
 
 // Reasons of the Blocked condition beside those of the gates.
 const (
-	reasonNotBlocked = "NotBlocked"
+	reasonNotBlocked = "None"
 	// reasonNoReport: the runner claimed an action and is silent since.
 	reasonNoReport = "NoReport"
 )
@@ -95,11 +95,11 @@ func decide(s situation) decision {
 		d.record(s.action)
 	}
 	findings := s.findings(&d.status)
-	since, clear := evidence.AllClear(findings)
+	since, isClear := evidence.AllClear(findings)
 	if d.status.Action != "" {
-		return d.underway(s, clear)
+		return d.underway(s, isClear)
 	}
-	if clear {
+	if isClear {
 		return d.healing(s, since)
 	}
 	return d.next(s, findings)
@@ -118,7 +118,7 @@ func (s *situation) findings(status *v1alpha1.RemediationStatus) []evidence.Find
 }
 
 // underway waits for the action that the status names.
-func (d decision) underway(s situation, clear bool) decision {
+func (d decision) underway(s situation, isClear bool) decision {
 	name := d.status.Action
 	switch claim := actionClaim(s.action); {
 	case s.action == nil && d.progress() == v1alpha1.ReasonStarting:
@@ -134,7 +134,7 @@ func (d decision) underway(s situation, clear bool) decision {
 			return d
 		}
 		d.wait = 0
-		if clear {
+		if isClear {
 			d.recordSilent(s.now)
 			d.wait = time.Second
 			return d
@@ -143,7 +143,7 @@ func (d decision) underway(s situation, clear bool) decision {
 			Reason:  reasonNoReport,
 			Message: fmt.Sprintf("the runner claimed %s at %s and has not reported since", name, claim.Time.UTC().Format(time.RFC3339)),
 		})
-	case clear:
+	case isClear:
 		d.effect = cancel
 		d.cancelled = outcome{v1alpha1.ReasonCancelled, "the condition cleared before a runner claimed the action"}
 	default:

@@ -89,14 +89,14 @@ func (d *decision) recordSilent(now time.Time) {
 }
 
 func (d *decision) append(record v1alpha1.ActionRecord) {
-	history := append(d.status.History, record)
+	d.status.History = append(d.status.History, record)
 	unexecuted := 0
-	for i := range history {
-		if !history[i].Executed {
+	for i := range d.status.History {
+		if !d.status.History[i].Executed {
 			unexecuted++
 		}
 	}
-	d.status.History = slices.DeleteFunc(history, func(r v1alpha1.ActionRecord) bool {
+	d.status.History = slices.DeleteFunc(d.status.History, func(r v1alpha1.ActionRecord) bool {
 		if r.Executed || unexecuted <= maxUnexecuted {
 			return false
 		}
