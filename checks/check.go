@@ -1,0 +1,49 @@
+package checks
+
+import (
+	"context"
+
+	"k8s.io/node-problem-detector/pkg/types"
+)
+
+// Check observes one aspect of this node and owns one node condition.
+type Check interface {
+	// Name identifies the check in logs, metrics and as the source of its
+	// reports. It is unique within a detector.
+	Name() string
+	// ConditionType is the node condition that this check alone reports.
+	ConditionType() string
+	// Run observes the node once. It is never called again before it has
+	// returned. When ctx ends it should return soon with its own verdict on what
+	// it could not finish: a problem if not finishing is the symptom, or else
+	// Unknown.
+	Run(ctx context.Context) Result
+}
+
+// Result is what one run of a check has found.
+type Result struct {
+	// Status is True for a problem, False for healthy, Unknown if the check
+	// could not tell.
+	Status types.ConditionStatus
+	// Reason is one CamelCase word for Status. A change of it is written to the
+	// API server at once, so it does not hold figures.
+	Reason string
+	// Message tells a person what was observed. A change of it alone is written
+	// with the next heartbeat, so it may hold figures.
+	Message string
+}
+
+// Healthy returns a result without a problem.
+func Healthy(reason, message string) Result {
+	return Result{Status: types.False, Reason: reason, Message: message}
+}
+
+// Problem returns a result with a confirmed problem.
+func Problem(reason, message string) Result {
+	return Result{Status: types.True, Reason: reason, Message: message}
+}
+
+// Unknown returns the result of a check that could not tell.
+func Unknown(reason, message string) Result {
+	return Result{Status: types.Unknown, Reason: reason, Message: message}
+}

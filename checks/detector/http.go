@@ -1,0 +1,64 @@
+package detector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+const (
+	headerTimeout   = 5 * time.Second
+	shutdownTimeout = 2 * time.Second
+)
+
+// healthy is a part of the detector that can tell whether it makes progress.
+type healthy interface{ Healthy() error }
+
+// newHandler serves /metrics, and /healthz: 200 and "ok", or 503 and one line
+// for each part that has stopped making progress, so that a restart may help.
+// What the checks have found does not matter there.
+func newHandler(metrics prometheus.Gatherer, parts []healthy) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		var errs []error
+		for _, part := range parts {
+			errs = append(errs, part.Healthy())
+		}
+		if err := errors.Join(errs...); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = fmt.Fprintln(w, "ok") // the client has gone: nobody to tell
+	})
+	return mux
+}
+
+// serve serves handler until ctx ends. It returns nil then.
+func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout}
+	stopped := make(chan struct{})
+	serving, cancel := context.WithCancel(ctx)
+	go func() {
+		defer close(stopped)
+		<-serving.Done()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			_ = server.Close() // a request outlasted the time-out: cut it off
+		}
+	}()
+	err := server.Serve(listener)
+	cancel()
+	<-stopped
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("serving /healthz and /metrics on %s: %w", listener.Addr(), err)
+}

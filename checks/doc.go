@@ -1,0 +1,14 @@
+// Package checks defines what a check is and runs checks as monitors of
+// node-problem-detector (NPD).
+//
+// A check observes one aspect of the node it runs on and owns one node
+// condition, with NPD's polarity: True is a problem, False is healthy, Unknown
+// could not tell. [NewMonitor] makes a check a monitor that NPD's core can run.
+//
+// Three promises hold for every check, whatever its code does:
+//
+//   - Nothing is reported before a run has ended, and every report carries the
+//     time at which its run started.
+//   - A run that does not end in time is never reported as healthy.
+//   - A run that hangs delays neither other checks nor shutdown.
+package checks

@@ -1,0 +1,227 @@
+package exporter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	"k8s.io/node-problem-detector/pkg/types"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// requestTimeout is the deadline of one request to the API server.
+	requestTimeout = 15 * time.Second
+	// stuckAfter is when a request counts as stuck in spite of its deadline.
+	stuckAfter = 4 * requestTimeout
+
+	success = "success"
+)
+
+// Options of an exporter. All but ServerClock are required.
+type Options struct {
+	// NodeName is the Node whose conditions are written.
+	NodeName string
+	// Heartbeat is the time between two writes while all conditions are False
+	// and have been so for ten minutes; it is jittered by ten percent.
+	Heartbeat time.Duration
+	// ProblemHeartbeat is the same for all other times.
+	ProblemHeartbeat time.Duration
+	// Clock is the one by which monitors time their runs.
+	Clock clock.Clock
+	// Rand returns random numbers in [0, 1).
+	Rand func() float64
+	// Registerer takes the exporter's metrics.
+	Registerer prometheus.Registerer
+	// ServerClock corrects the times that are written; nil: as they are.
+	ServerClock *ServerClock
+}
+
+// Exporter writes conditions to a Node. It is a types.Exporter of NPD; of what
+// monitors report it takes the conditions, not the events.
+type Exporter struct {
+	options Options
+	node    nodeClient
+	metrics *metrics
+	// observed wakes Run.
+	observed chan struct{}
+
+	mu        sync.Mutex
+	state     *state
+	running   bool
+	busySince time.Time // zero while no request is under way
+}
+
+var _ types.Exporter = (*Exporter)(nil)
+
+// New returns an exporter that writes nothing before Run. client is one for the
+// core/v1 API. It fails if the metrics are registered already.
+func New(client rest.Interface, options Options) (*Exporter, error) {
+	return newExporter(restNode{client, options.NodeName}, options)
+}
+
+func newExporter(node nodeClient, options Options) (*Exporter, error) {
+	m, err := newMetrics(options.Registerer)
+	if err != nil {
+		return nil, fmt.Errorf("registering the exporter's metrics: %w", err)
+	}
+	return &Exporter{
+		options:  options,
+		node:     node,
+		metrics:  m,
+		observed: make(chan struct{}, 1),
+		state:    newState(options),
+	}, nil
+}
+
+// ExportProblems takes in the conditions of status, whose Transition is the time
+// at which the run of the check started. It never blocks on a request.
+func (e *Exporter) ExportProblems(status *types.Status) {
+	e.mu.Lock()
+	for _, c := range status.Conditions {
+		e.state.observe(observation{
+			conditionType: corev1.NodeConditionType(c.Type),
+			status:        corev1.ConditionStatus(c.Status),
+			reason:        bound(c.Reason, maxReason),
+			message:       bound(c.Message, maxMessage),
+			at:            c.Transition,
+		})
+	}
+	e.mu.Unlock()
+	select {
+	case e.observed <- struct{}{}:
+	default:
+	}
+}
+
+// Healthy returns an error if Run is not running or a request of its is stuck. An
+// API server that can't be reached is no such error: a restart would not help.
+func (e *Exporter) Healthy() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case !e.running:
+		return errors.New("the exporter of conditions is not running")
+	case !e.busySince.IsZero() && e.options.Clock.Since(e.busySince) > stuckAfter:
+		return fmt.Errorf("a request of the exporter of conditions hangs since %s in spite of its deadline of %s",
+			e.busySince.UTC().Format(time.RFC3339), requestTimeout)
+	}
+	return nil
+}
+
+// Run writes conditions until ctx ends. It returns nil then.
+func (e *Exporter) Run(ctx context.Context) error {
+	e.setRunning(true)
+	defer e.setRunning(false)
+	log := &outcomeLog{logger: klog.FromContext(ctx).WithValues("node", e.options.NodeName)}
+	for ctx.Err() == nil {
+		e.mu.Lock()
+		next := e.state.plan(e.options.Clock.Now())
+		e.mu.Unlock()
+		switch {
+		case next.read:
+			log.result("get", e.read(ctx))
+		case next.patch != nil:
+			log.result("patch", e.write(ctx, next.patch))
+		default:
+			e.pause(ctx, next.wait)
+		}
+	}
+	return nil
+}
+
+func (e *Exporter) setRunning(running bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.running = running
+}
+
+func (e *Exporter) pause(ctx context.Context, wait time.Duration) {
+	var elapsed <-chan time.Time
+	if wait > 0 {
+		timer := e.options.Clock.NewTimer(wait)
+		defer timer.Stop()
+		elapsed = timer.C()
+	}
+	select {
+	case <-e.observed:
+	case <-elapsed:
+	case <-ctx.Done():
+	}
+}
+
+func (e *Exporter) read(ctx context.Context) error {
+	var node *corev1.Node
+	err := e.request(ctx, func(ctx context.Context) (err error) {
+		node, err = e.node.get(ctx)
+		return err
+	})
+	return e.settle(ctx, "get", err, func(time.Time) { e.state.seed(node.UID, node.Status.Conditions) })
+}
+
+func (e *Exporter) write(ctx context.Context, p *patch) error {
+	data, err := p.json()
+	if err == nil {
+		err = e.request(ctx, func(ctx context.Context) error { return e.node.patchStatus(ctx, data) })
+	}
+	return e.settle(ctx, "patch", err, func(now time.Time) { e.state.acknowledge(p, now) })
+}
+
+func (e *Exporter) request(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	e.busy(e.options.Clock.Now())
+	defer e.busy(time.Time{})
+	return do(ctx)
+}
+
+func (e *Exporter) busy(since time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.busySince = since
+}
+
+// settle tells the state how a request has ended. It returns err.
+func (e *Exporter) settle(ctx context.Context, verb string, err error, succeeded func(now time.Time)) error {
+	if err != nil && ctx.Err() != nil {
+		return nil // ended by shutdown
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.options.Clock.Now()
+	e.metrics.record(verb, outcome(err), now)
+	if e.options.ServerClock != nil {
+		e.state.correct(e.options.ServerClock.Offset())
+	}
+	if err != nil {
+		e.state.fail(gone(err), now)
+		return err
+	}
+	succeeded(now)
+	return nil
+}
+
+// gone reports whether err means that the Node that was read may exist no more:
+// it is not found, or has another UID, which is immutable and so invalid.
+func gone(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsConflict(err)
+}
+
+// outcome is the result of a request as one word.
+func outcome(err error) string {
+	if err == nil {
+		return success
+	}
+	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown {
+		return string(reason)
+	}
+	return "Unreachable"
+}

@@ -1,0 +1,58 @@
+package exporter
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// tolerance is the difference of clocks that is left uncorrected: the Date of
+// an answer has whole seconds and travels for some time.
+const tolerance = 3 * time.Second
+
+// ServerClock learns from the API server's answers how far the local clock is
+// off, since the times in a Node's conditions are compared with the server's
+// and the controller's. It may be used concurrently.
+type ServerClock struct {
+	clock  clock.PassiveClock
+	offset atomic.Int64
+}
+
+// NewServerClock returns a clock that knows of no difference yet.
+func NewServerClock(local clock.PassiveClock) *ServerClock { return &ServerClock{clock: local} }
+
+// Offset is what has to be added to local times; zero if the clocks differ by
+// less than a few seconds. It errs towards the past, by up to a second and the
+// duration of a request.
+func (c *ServerClock) Offset() time.Duration { return time.Duration(c.offset.Load()) }
+
+// Wrap returns a transport that learns from every answer; made for
+// rest.Config.Wrap.
+func (c *ServerClock) Wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(request)
+		if err != nil {
+			return nil, err
+		}
+		if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+			c.learn(date)
+		}
+		return response, nil
+	})
+}
+
+// learn takes in that the server's clock showed date, rounded down, some time
+// before now. So the true difference is at least the one computed.
+func (c *ServerClock) learn(date time.Time) {
+	offset := date.Sub(c.clock.Now())
+	if offset.Abs() < tolerance {
+		offset = 0
+	}
+	c.offset.Store(int64(offset))
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }

@@ -1,0 +1,222 @@
+package checks
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/klog/v2"
+	"k8s.io/node-problem-detector/pkg/types"
+	"k8s.io/utils/clock"
+)
+
+// ReasonCheckTimeout is reported, with status Unknown, for a run that did not
+// return at its deadline.
+const ReasonCheckTimeout = "CheckTimeout"
+
+// Grace is how long after its deadline a run may still return its own verdict.
+const Grace = time.Second
+
+// MonitorOptions say when a check runs.
+type MonitorOptions struct {
+	// Interval between the starts of two runs. A run that takes longer than
+	// that is followed by the next one at once. Must be positive.
+	Interval time.Duration
+	// Timeout is the deadline of one run. Must be positive.
+	Timeout time.Duration
+	// Clock measures all times. Required.
+	Clock clock.Clock
+	// Metrics records every run. Required.
+	Metrics *Metrics
+}
+
+// Monitor runs one check at its interval. It is a types.Monitor of NPD.
+//
+// A run that ignores its deadline is reported once as Unknown; after that the
+// monitor stays silent until the run has returned, so that the condition's
+// heartbeat ages. What such a run returns is discarded.
+type Monitor struct {
+	check   Check
+	options MonitorOptions
+
+	// ctx is held since NPD's Start takes none.
+	ctx      context.Context
+	cancel   context.CancelFunc
+	statuses chan *types.Status
+	start    sync.Once
+	done     chan struct{}
+	// progress is when the last report was handed over; nil before Start.
+	progress atomic.Pointer[time.Time]
+}
+
+var _ types.Monitor = (*Monitor)(nil)
+
+// NewMonitor returns a monitor for check. It runs from Start until ctx ends or
+// Stop is called. ctx also carries the logger.
+func NewMonitor(ctx context.Context, check Check, options MonitorOptions) *Monitor {
+	ctx, cancel := context.WithCancel(ctx)
+	return &Monitor{
+		check:    check,
+		options:  options,
+		ctx:      klog.NewContext(ctx, klog.FromContext(ctx).WithValues("check", check.Name())),
+		cancel:   cancel,
+		statuses: make(chan *types.Status),
+		done:     make(chan struct{}),
+	}
+}
+
+// String names the monitor in NPD's logs.
+func (m *Monitor) String() string { return m.check.Name() }
+
+// Start begins the first run at once. It never fails.
+func (m *Monitor) Start() (<-chan *types.Status, error) {
+	m.start.Do(func() {
+		m.advance()
+		go m.loop()
+	})
+	return m.statuses, nil
+}
+
+// Stop ends the monitor and waits for its goroutine, at most for [Grace]: a run
+// that does not return within it is abandoned. It may be called at any time and
+// repeatedly, and needs nobody to receive from the monitor's channel.
+func (m *Monitor) Stop() {
+	m.cancel()
+	m.start.Do(func() { // never started: nothing to wait for, and it never will
+		close(m.statuses)
+		close(m.done)
+	})
+	<-m.done
+}
+
+// Healthy returns an error if the monitor has not handed over a report for much
+// longer than its interval and timeout explain: its check hangs and ignores its
+// deadline, or nobody takes its reports.
+func (m *Monitor) Healthy() error {
+	last := m.progress.Load()
+	if last == nil {
+		return nil
+	}
+	limit := max(time.Minute, 3*(m.options.Interval+m.options.Timeout))
+	if age := m.options.Clock.Since(*last); age > limit {
+		return fmt.Errorf("check %s has reported nothing for %s: its run hangs in spite of its deadline of %s, or its reports are not taken",
+			m.check.Name(), age.Round(time.Second), m.options.Timeout)
+	}
+	return nil
+}
+
+func (m *Monitor) advance() {
+	now := m.options.Clock.Now()
+	m.progress.Store(&now)
+}
+
+func (m *Monitor) loop() {
+	defer close(m.done)
+	defer close(m.statuses)
+	for m.ctx.Err() == nil {
+		r := m.begin()
+		result, returned := m.await(r)
+		if m.ctx.Err() != nil {
+			m.leave(r, returned)
+			return
+		}
+		m.options.Metrics.record(m.check.Name(), r.started, m.options.Clock.Since(r.started), result.Status)
+		m.report(r.started, result)
+		if !returned {
+			klog.FromContext(m.ctx).Error(nil, "Check ignores its deadline; it is not run again before it has returned",
+				"timeout", m.options.Timeout)
+			select {
+			case <-r.result:
+				klog.FromContext(m.ctx).Info("Check has returned at last", "took", m.options.Clock.Since(r.started))
+			case <-m.ctx.Done():
+				m.leave(r, false)
+				return
+			}
+		}
+		m.pause(m.options.Interval - m.options.Clock.Since(r.started))
+	}
+}
+
+// run is one run of the check, on a goroutine of its own since it may hang.
+type run struct {
+	started time.Time
+	result  chan Result
+}
+
+func (m *Monitor) begin() run {
+	ctx, cancel := context.WithTimeout(m.ctx, m.options.Timeout)
+	r := run{started: m.options.Clock.Now(), result: make(chan Result, 1)}
+	go func() {
+		defer cancel()
+		r.result <- m.check.Run(ctx)
+	}()
+	return r
+}
+
+// await waits for the result of r until Grace after its deadline. returned is
+// false if it has not come by then, or if the monitor is being stopped.
+func (m *Monitor) await(r run) (result Result, returned bool) {
+	limit := m.options.Clock.NewTimer(m.options.Timeout + Grace)
+	defer limit.Stop()
+	select {
+	case result = <-r.result:
+		if result.Status == types.False && m.options.Clock.Since(r.started) >= m.options.Timeout {
+			result = m.timedOut("ended only after its deadline")
+		}
+		return result, true
+	case <-limit.C():
+		return m.timedOut("has not returned at its deadline"), false
+	case <-m.ctx.Done():
+		return Result{}, false
+	}
+}
+
+func (m *Monitor) timedOut(what string) Result {
+	return Unknown(ReasonCheckTimeout, fmt.Sprintf("check %s %s of %s", m.check.Name(), what, m.options.Timeout))
+}
+
+// report hands a result over to NPD. Transition carries the start of the run:
+// the exporter takes it as the time of the observation and works out by itself
+// when the status has changed.
+func (m *Monitor) report(started time.Time, result Result) {
+	status := &types.Status{
+		Source: m.check.Name(),
+		Conditions: []types.Condition{{
+			Type:       m.check.ConditionType(),
+			Status:     result.Status,
+			Transition: started,
+			Reason:     result.Reason,
+			Message:    result.Message,
+		}},
+	}
+	select {
+	case m.statuses <- status:
+		m.advance()
+	case <-m.ctx.Done():
+	}
+}
+
+// leave gives a run that is under way at shutdown a last chance to return.
+func (m *Monitor) leave(r run, returned bool) {
+	if returned {
+		return
+	}
+	limit := m.options.Clock.NewTimer(Grace)
+	defer limit.Stop()
+	select {
+	case <-r.result:
+	case <-limit.C():
+		klog.FromContext(m.ctx).Info("Check is abandoned at shutdown: it does not return", "running", m.options.Clock.Since(r.started))
+	}
+}
+
+func (m *Monitor) pause(d time.Duration) {
+	timer := m.options.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+	case <-m.ctx.Done():
+	}
+}

@@ -1,0 +1,231 @@
+package checks
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/klog/v2"
+	"k8s.io/node-problem-detector/pkg/problemdetector"
+	"k8s.io/node-problem-detector/pkg/types"
+	"k8s.io/utils/clock"
+)
+
+// The tests run in a synctest bubble: the real clock is a fake one there.
+
+type checkFunc func(ctx context.Context) Result
+
+func (checkFunc) Name() string                     { return "sample" }
+func (checkFunc) ConditionType() string            { return "SampleUnhealthy" }
+func (f checkFunc) Run(ctx context.Context) Result { return f(ctx) }
+
+func newTestMonitor(t *testing.T, check checkFunc) (*Monitor, *prometheus.Registry) {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	metrics, err := NewMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewMonitor(klog.NewContext(t.Context(), klog.Logger{}), check, MonitorOptions{
+		Interval: 10 * time.Second, Timeout: 5 * time.Second, Clock: clock.RealClock{}, Metrics: metrics,
+	}), registry
+}
+
+func start(t *testing.T, m *Monitor) <-chan *types.Status {
+	t.Helper()
+	statuses, err := m.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return statuses
+}
+
+func TestEveryRunIsReportedWithItsStartOnlyAfterItHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		m, _ := newTestMonitor(t, func(context.Context) Result {
+			time.Sleep(2 * time.Second)
+			return Healthy("Fine", "all well")
+		})
+		statuses := start(t, m)
+		defer m.Stop()
+		for run := range 3 {
+			status := <-statuses
+			wantStart := time.Duration(run) * 10 * time.Second
+			if got := time.Since(began); got != wantStart+2*time.Second {
+				t.Errorf("run %d reported at %s, want %s", run, got, wantStart+2*time.Second)
+			}
+			want := types.Condition{
+				Type: "SampleUnhealthy", Status: types.False, Transition: began.Add(wantStart), Reason: "Fine", Message: "all well",
+			}
+			got := status.Conditions[0]
+			if !got.Transition.Equal(want.Transition) {
+				t.Errorf("run %d observed at %s, want its start %s", run, got.Transition, want.Transition)
+			}
+			got.Transition = want.Transition
+			if got != want || status.Source != "sample" {
+				t.Errorf("run %d reported %+v by %q, want %+v", run, got, status.Source, want)
+			}
+		}
+	})
+}
+
+func TestARunPastItsDeadlineIsNeverHealthy(t *testing.T) {
+	overslept := func(result Result) checkFunc {
+		return func(ctx context.Context) Result {
+			<-ctx.Done()
+			return result
+		}
+	}
+	for name, tc := range map[string]struct {
+		check      checkFunc
+		wantStatus types.ConditionStatus
+		wantReason string
+	}{
+		"healthy in spite of the deadline":  {overslept(Healthy("Fine", "")), types.Unknown, ReasonCheckTimeout},
+		"its own verdict is a problem":      {overslept(Problem("Slow", "")), types.True, "Slow"},
+		"its own verdict is that it cannot": {overslept(Unknown("Lost", "")), types.Unknown, "Lost"},
+		"ignores the deadline": {func(ctx context.Context) Result {
+			time.Sleep(time.Minute)
+			return Healthy("Fine", "")
+		}, types.Unknown, ReasonCheckTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, registry := newTestMonitor(t, tc.check)
+				got := (<-start(t, m)).Conditions[0]
+				if got.Status != tc.wantStatus || got.Reason != tc.wantReason {
+					t.Errorf("got %s %s (%s), want %s %s", got.Status, got.Reason, got.Message, tc.wantStatus, tc.wantReason)
+				}
+				m.Stop()
+				want := `
+					# HELP nodemend_check_runs_total Runs of a check by the condition status that they reported: True is a problem.
+					# TYPE nodemend_check_runs_total counter
+					nodemend_check_runs_total{check="sample",status="` + string(tc.wantStatus) + `"} 1
+				`
+				if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "nodemend_check_runs_total"); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(time.Minute) // the abandoned run ends
+			})
+		})
+	}
+}
+
+func TestAHangingRunIsReportedOnceAndRunAgainAfterItHasReturned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var started, ended atomic.Int32
+		m, _ := newTestMonitor(t, func(context.Context) Result {
+			if started.Add(1) > ended.Load()+1 {
+				t.Error("the check was started while its previous run was still going on")
+			}
+			defer ended.Add(1)
+			if started.Load() == 1 {
+				time.Sleep(time.Hour)
+			}
+			return Healthy("Fine", "")
+		})
+		began := time.Now()
+		statuses := start(t, m)
+		defer m.Stop()
+
+		if got := (<-statuses).Conditions[0].Reason; got != ReasonCheckTimeout {
+			t.Errorf("first report is %s, want %s", got, ReasonCheckTimeout)
+		}
+		if err := m.Healthy(); err != nil {
+			t.Errorf("right after a report: %v", err)
+		}
+		time.Sleep(2 * time.Minute)
+		if err := m.Healthy(); err == nil {
+			t.Error("a monitor whose check hangs counts as healthy")
+		}
+		if got := (<-statuses).Conditions[0]; got.Status != types.False {
+			t.Errorf("second report is %s, want that of a new run", got.Status)
+		}
+		if got := time.Since(began); got != time.Hour {
+			t.Errorf("second report after %s, want right after the first run returned", got)
+		}
+		if err := m.Healthy(); err != nil {
+			t.Errorf("after recovery: %v", err)
+		}
+	})
+}
+
+func TestStopReturns(t *testing.T) {
+	hang := func(context.Context) Result {
+		time.Sleep(time.Hour)
+		return Result{}
+	}
+	obey := func(ctx context.Context) Result {
+		<-ctx.Done()
+		return Unknown("Stopped", "")
+	}
+	quick := func(context.Context) Result { return Healthy("Fine", "") }
+	for name, tc := range map[string]struct {
+		check  checkFunc
+		before func(t *testing.T, m *Monitor)
+		within time.Duration
+	}{
+		"before it was started":            {quick, func(*testing.T, *Monitor) {}, 0},
+		"while nobody takes its report":    {quick, func(t *testing.T, m *Monitor) { start(t, m); synctest.Wait() }, 0},
+		"between two runs":                 {quick, func(t *testing.T, m *Monitor) { <-start(t, m); synctest.Wait() }, 0},
+		"during a run":                     {obey, func(t *testing.T, m *Monitor) { start(t, m); synctest.Wait() }, 0},
+		"during a run that hangs":          {hang, func(t *testing.T, m *Monitor) { start(t, m); synctest.Wait() }, Grace},
+		"after a hanging run was reported": {hang, func(t *testing.T, m *Monitor) { <-start(t, m); synctest.Wait() }, Grace},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, _ := newTestMonitor(t, tc.check)
+				tc.before(t, m)
+				began := time.Now()
+				m.Stop()
+				m.Stop()
+				if took := time.Since(began); took != tc.within {
+					t.Errorf("Stop took %s, want %s", took, tc.within)
+				}
+				if status, open := <-start(t, m); open {
+					t.Errorf("after Stop it reports %+v", status)
+				}
+				time.Sleep(2 * time.Hour) // the abandoned run ends
+			})
+		})
+	}
+}
+
+type recorder func(*types.Status)
+
+func (r recorder) ExportProblems(status *types.Status) { r(status) }
+
+func TestUnderNPDAHangingCheckDelaysNeitherOthersNorShutdown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		reports := map[string]int{}
+		hanging, _ := newTestMonitor(t, func(context.Context) Result { time.Sleep(time.Hour); return Result{} })
+		working, _ := newTestMonitor(t, func(context.Context) Result { return Healthy("Fine", "") })
+		detector := problemdetector.NewProblemDetector(
+			[]types.Monitor{hanging, working},
+			[]types.Exporter{recorder(func(s *types.Status) { reports[s.Conditions[0].Reason]++ })})
+		ended := make(chan error, 1)
+		go func() { ended <- detector.Run(ctx) }()
+
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if reports["Fine"] != 7 || reports[ReasonCheckTimeout] != 1 {
+			t.Errorf("in a minute came %v, want 7 Fine and 1 %s", reports, ReasonCheckTimeout)
+		}
+		cancel()
+		stopped := time.Now()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(stopped); took > Grace {
+			t.Errorf("shutdown took %s, want at most %s", took, Grace)
+		}
+		time.Sleep(time.Hour) // the abandoned run ends
+	})
+}

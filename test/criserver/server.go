@@ -1,0 +1,170 @@
+// Package criserver is a small stand-in for a container runtime: it answers
+// the calls of the Container Runtime Interface (CRI) by which a runtime's
+// health is judged, and can be made to hang or to report that it is not ready.
+//
+// It is for tests, and for demonstrations on machines where containerd can't be
+// run. It runs no containers.
+package criserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// hangFilePoll is how often a call that hangs looks whether HangFile is gone.
+const hangFilePoll = 50 * time.Millisecond
+
+// Options of a server. The zero value answers every call at once.
+type Options struct {
+	// HangFile, if not empty, is the path of a file: while it exists, every call
+	// hangs. So a shell command can stop and resume the server.
+	HangFile string
+	// HangMethods limits what Hang and HangFile stop to these calls, by their
+	// full names such as "/runtime.v1.RuntimeService/ListPodSandbox". Empty:
+	// all calls.
+	HangMethods []string
+	// Sandboxes is how many pod sandboxes ListPodSandbox returns.
+	Sandboxes int
+}
+
+// Server is a running stand-in. Its methods may be called concurrently.
+type Server struct {
+	grpc     *grpc.Server
+	served   chan error
+	stopping chan struct{}
+	stop     sync.Once
+
+	mu              sync.Mutex
+	resumed         chan struct{} // closed while calls are answered
+	notReady        string        // reason; empty while ready
+	networkNotReady string        // reason; empty while ready
+}
+
+// Start serves CRI on a unix socket at socketPath until Stop. A socket that a
+// former server left at this path is replaced.
+func Start(socketPath string, options Options) (*Server, error) {
+	if err := os.Remove(socketPath); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("replacing the CRI socket %s: %w", socketPath, err)
+	}
+	listener, err := net.Listen("unix", socketPath)
+	if err != nil {
+		return nil, fmt.Errorf("opening the CRI socket %s: %w", socketPath, err)
+	}
+	return Serve(listener, options), nil
+}
+
+// Serve serves CRI on listener until Stop, which closes it. Before Serve, the
+// kernel queues connections that nobody answers, as with a process that is
+// stopped by SIGSTOP.
+func Serve(listener net.Listener, options Options) *Server {
+	s := &Server{
+		served:   make(chan error, 1),
+		stopping: make(chan struct{}),
+		resumed:  make(chan struct{}),
+	}
+	close(s.resumed)
+	s.grpc = grpc.NewServer(grpc.UnaryInterceptor(s.hang(options)))
+	runtimeapi.RegisterRuntimeServiceServer(s.grpc, &service{server: s, sandboxes: options.Sandboxes})
+	go func() { s.served <- s.grpc.Serve(listener) }()
+	return s
+}
+
+// Stop ends the server and removes its socket. Calls that hang fail.
+func (s *Server) Stop() {
+	s.stop.Do(func() {
+		close(s.stopping)
+		s.grpc.Stop()
+		<-s.served
+	})
+}
+
+// Hang lets every call from now on hang until Resume, Stop or its deadline.
+// Connections are still accepted.
+func (s *Server) Hang() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.resumed:
+		s.resumed = make(chan struct{})
+	default:
+	}
+}
+
+// Resume ends Hang; the calls that hang are answered.
+func (s *Server) Resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.resumed:
+	default:
+		close(s.resumed)
+	}
+}
+
+// NotReady lets Status report RuntimeReady=false with this reason; an empty
+// reason makes the runtime ready again.
+func (s *Server) NotReady(reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notReady = reason
+}
+
+// NetworkNotReady lets Status report NetworkReady=false with this reason, as a
+// runtime without CNI configuration does; an empty reason ends it.
+func (s *Server) NetworkNotReady(reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.networkNotReady = reason
+}
+
+func (s *Server) hang(options Options) grpc.UnaryServerInterceptor {
+	affected := map[string]bool{}
+	for _, method := range options.HangMethods {
+		affected[method] = true
+	}
+	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		if len(affected) == 0 || affected[info.FullMethod] {
+			if err := s.wait(ctx, options.HangFile); err != nil {
+				return nil, err
+			}
+		}
+		return handler(ctx, request)
+	}
+}
+
+// wait returns when calls are to be answered.
+func (s *Server) wait(ctx context.Context, hangFile string) error {
+	s.mu.Lock()
+	resumed := s.resumed
+	s.mu.Unlock()
+	select {
+	case <-resumed:
+	case <-s.stopping:
+		return status.Error(codes.Unavailable, "the server is stopping")
+	case <-ctx.Done():
+		return status.FromContextError(ctx.Err()).Err()
+	}
+	for hangFile != "" {
+		if _, err := os.Stat(hangFile); err != nil {
+			return nil
+		}
+		select {
+		case <-time.After(hangFilePoll):
+		case <-s.stopping:
+			return status.Error(codes.Unavailable, "the server is stopping")
+		case <-ctx.Done():
+			return status.FromContextError(ctx.Err()).Err()
+		}
+	}
+	return nil
+}
