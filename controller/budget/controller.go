@@ -58,19 +58,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Client.Get(ctx, request.NamespacedName, &b); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	var nodes corev1.NodeList
-	if err := r.Client.List(ctx, &nodes); err != nil {
-		return reconcile.Result{}, fmt.Errorf("listing nodes: %w", err)
+	nodes, err := fleet.Selected(ctx, r.Client, b.Spec.NodeSelector)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("budget %s: %w", b.Name, err)
 	}
-	var count int32
-	for i := range nodes.Items {
-		if selected, err := fleet.Selects(b.Spec.NodeSelector, &nodes.Items[i]); err != nil {
-			return reconcile.Result{}, reconcile.TerminalError(fmt.Errorf("budget %s: %w", b.Name, err))
-		} else if selected {
-			count++
-		}
-	}
-	limit, err := Limit(b.Spec.Concurrent(), int(count))
+	count := int32(len(nodes))
+	limit, err := Limit(b.Spec.Concurrent(), len(nodes))
 	if err != nil {
 		return reconcile.Result{}, reconcile.TerminalError(fmt.Errorf("budget %s: %w", b.Name, err))
 	}

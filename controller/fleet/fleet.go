@@ -3,6 +3,7 @@
 package fleet
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
@@ -45,17 +48,38 @@ func Condition(node *corev1.Node, conditionType string) *corev1.NodeCondition {
 	return nil
 }
 
-// Selects reports whether a node selector selects the node. A selector that
-// was left out selects every node.
-func Selects(selector *metav1.LabelSelector, node *corev1.Node) (bool, error) {
-	if selector == nil {
-		return true, nil
-	}
-	s, err := metav1.LabelSelectorAsSelector(selector)
+// Selects reports whether a node selector selects the node.
+func Selects(nodeSelector *metav1.LabelSelector, node *corev1.Node) (bool, error) {
+	s, err := selector(nodeSelector)
 	if err != nil {
-		return false, fmt.Errorf("nodeSelector: %w", err)
+		return false, err
 	}
 	return s.Matches(labels.Set(node.Labels)), nil
+}
+
+// Selected returns the nodes that a node selector selects.
+func Selected(ctx context.Context, reader client.Reader, nodeSelector *metav1.LabelSelector) ([]corev1.Node, error) {
+	s, err := selector(nodeSelector)
+	if err != nil {
+		return nil, reconcile.TerminalError(err)
+	}
+	var nodes corev1.NodeList
+	if err := reader.List(ctx, &nodes, client.MatchingLabelsSelector{Selector: s}); err != nil {
+		return nil, fmt.Errorf("listing nodes: %w", err)
+	}
+	return nodes.Items, nil
+}
+
+// selector is that of nodeSelector; one that was left out selects every node.
+func selector(nodeSelector *metav1.LabelSelector) (labels.Selector, error) {
+	if nodeSelector == nil {
+		return labels.Everything(), nil
+	}
+	s, err := metav1.LabelSelectorAsSelector(nodeSelector)
+	if err != nil {
+		return nil, fmt.Errorf("nodeSelector: %w", err)
+	}
+	return s, nil
 }
 
 // Excluded reports whether a person has excluded the node from new actions.

@@ -72,21 +72,14 @@ func ofRemediation(_ context.Context, obj client.Object) []reconcile.Request {
 // selected returns the nodes that a policy selects.
 func (r *Reconciler) selected(ctx context.Context, obj client.Object) []reconcile.Request {
 	policy := obj.(*v1alpha1.RemedyPolicy)
-	var nodes corev1.NodeList
-	if err := r.Client.List(ctx, &nodes); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing nodes")
+	nodes, err := fleet.Selected(ctx, r.Client, policy.Spec.NodeSelector)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "policy selects no node", "policy", policy.Name)
 		return nil
 	}
-	var requests []reconcile.Request
-	for i := range nodes.Items {
-		selected, err := fleet.Selects(policy.Spec.NodeSelector, &nodes.Items[i])
-		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "policy selects no node", "policy", policy.Name)
-			return nil
-		}
-		if selected {
-			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: nodes.Items[i].Name}})
-		}
+	requests := make([]reconcile.Request, len(nodes))
+	for i := range nodes {
+		requests[i].Name = nodes[i].Name
 	}
 	return requests
 }

@@ -1,0 +1,74 @@
+// Command nodemend is all of Nodemend: the detector and the runner that run on
+// every node, the controller that runs once, and tools for people.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// version is set by the linker to the release that was built.
+var version = "development"
+
+const rootHelp = `Nodemend keeps Kubernetes nodes healthy: it finds what is wrong with a node,
+applies the gentlest fix that works, and proves that it worked.
+
+The detector and the runner run on every node, the controller once:
+
+  detector    observes the node and sets its conditions
+  controller  maps conditions to steps, by the policies that people write
+  runner      executes one step on its node, at most once
+
+What to do is written as RemedyPolicy and RemediationBudget objects; check
+them before you apply them with "nodemend policy check".`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := newRootCommand().ExecuteContext(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "nodemend:", err)
+		os.Exit(exitStatus(err))
+	}
+}
+
+func newRootCommand() *cobra.Command {
+	var verbosity int
+	root := &cobra.Command{
+		Use:           "nodemend",
+		Short:         "Kubernetes nodes that heal themselves",
+		Long:          rootHelp,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
+			logger := newLogger(verbosity)
+			klog.SetLogger(logger)
+			ctrl.SetLogger(logger)
+			cmd.SetContext(logr.NewContext(cmd.Context(), logger))
+		},
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.PersistentFlags().IntVarP(&verbosity, "verbosity", "v", 0, "how much is logged: 0 for operators, 4 for developers")
+	root.AddCommand(
+		newControllerCommand(),
+		newDetectorCommand(),
+		newRunnerCommand(),
+		newPolicyCommand(),
+		newVersionCommand(),
+	)
+	return root
+}
+
+// newLogger returns a logger of JSON lines to standard error.
+func newLogger(verbosity int) logr.Logger {
+	return logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-verbosity)}))
+}

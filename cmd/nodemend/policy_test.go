@@ -1,0 +1,119 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nodemend/nodemend/config/offline"
+)
+
+const (
+	goodBudget = "apiVersion: nodemend.dev/v1alpha1\nkind: RemediationBudget\nmetadata: {name: workers}\nspec: {maxConcurrent: 2}\n"
+	badBudget  = "apiVersion: nodemend.dev/v1alpha1\nkind: RemediationBudget\nmetadata: {name: racks}\nspec: {maxConcurrent: -2}\n"
+	badLine    = `:4:23: RemediationBudget/racks: spec.maxConcurrent: Invalid value: -2: must be a number from 0 to 100000 or a percentage from "0%" to "100%"` + "\n"
+)
+
+func TestPolicyCheck(t *testing.T) {
+	dir := t.TempDir()
+	good, bad, missing := filepath.Join(dir, "good.yaml"), filepath.Join(dir, "bad.yaml"), filepath.Join(dir, "missing.yaml")
+	for path, text := range map[string]string{good: goodBudget, bad: badBudget} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, test := range map[string]struct {
+		args       []string
+		stdin      string
+		wantOutput string
+		wantError  string
+		wantUsage  bool
+	}{
+		"a valid file":                       {args: []string{good}, wantOutput: "1 object in 1 file is valid\n"},
+		"a valid standard input":             {args: []string{"-"}, stdin: goodBudget, wantOutput: "1 object in 1 file is valid\n"},
+		"a bad standard input":               {args: []string{"-"}, stdin: badBudget, wantOutput: "stdin" + badLine, wantError: "1 problem in 1 file"},
+		"a bad file among good ones":         {args: []string{good, bad}, wantOutput: bad + badLine, wantError: "1 problem in 2 files"},
+		"a missing file does not stop it":    {args: []string{missing, bad}, wantOutput: missing + ": cannot be read: no such file or directory\n" + bad + badLine, wantError: "2 problems in 2 files"},
+		"a directory":                        {args: []string{dir}, wantOutput: dir + ": cannot be read: is a directory\n", wantError: "1 problem in 1 file"},
+		"no file is wrong usage":             {wantError: "no file to check", wantUsage: true},
+		"an unknown output is wrong usage":   {args: []string{"-o", "xml", good}, wantError: `unknown output "xml"; accepted are text and json`, wantUsage: true},
+		"an unknown flag is wrong usage":     {args: []string{"--strict", good}, wantError: "unknown flag: --strict", wantUsage: true},
+		"an object in two files, both times": {args: []string{good, "-"}, stdin: goodBudget, wantOutput: "stdin:3:18: RemediationBudget/workers: metadata.name: Duplicate value: also in " + good + ":3:18\n", wantError: "1 problem in 2 files"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			output, err := runPolicy(t, test.stdin, append([]string{"check"}, test.args...)...)
+			if output != test.wantOutput {
+				t.Errorf("printed\n%swant\n%s", output, test.wantOutput)
+			}
+			checkError(t, err, test.wantError, test.wantUsage)
+		})
+	}
+}
+
+func TestPolicyCheckWritesJSON(t *testing.T) {
+	output, err := runPolicy(t, badBudget, "check", "-o", "json", "-")
+	checkError(t, err, "1 problem in 1 file", false)
+	var report offline.Report
+	if err := json.Unmarshal([]byte(output), &report); err != nil {
+		t.Fatalf("%v in %s", err, output)
+	}
+	if report.Objects != 1 || len(report.Problems) != 1 || report.Problems[0].Field != "spec.maxConcurrent" {
+		t.Errorf("report %+v, want one object and one problem in spec.maxConcurrent", report)
+	}
+}
+
+func TestPolicyCheckAcceptsTheSamples(t *testing.T) {
+	files, err := filepath.Glob("../../deploy/samples/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var samples []string
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(data), "apiVersion: nodemend.dev/v1alpha1") {
+			samples = append(samples, file)
+		}
+	}
+	if len(samples) == 0 {
+		t.Fatalf("no object of nodemend.dev/v1alpha1 in %v", files)
+	}
+	if output, err := runPolicy(t, "", append([]string{"check"}, samples...)...); err != nil {
+		t.Errorf("%v:\n%s", err, output)
+	}
+}
+
+func TestAnUnknownPolicyCommandIsWrongUsage(t *testing.T) {
+	_, err := runPolicy(t, "", "chekc", "x.yaml")
+	checkError(t, err, `unknown command "chekc"; accepted is: nodemend policy check FILE`, true)
+}
+
+func runPolicy(t *testing.T, stdin string, args ...string) (output string, err error) {
+	t.Helper()
+	var out strings.Builder
+	cmd := newPolicyCommand()
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(args)
+	cmd.SetIn(strings.NewReader(stdin))
+	cmd.SetOut(&out)
+	err = cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func checkError(t *testing.T, err error, want string, wantUsage bool) {
+	t.Helper()
+	switch {
+	case want == "" && err != nil:
+		t.Errorf("error %q, want none", err)
+	case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+		t.Errorf("error %v, want %q", err, want)
+	}
+	if usage := errors.As(err, new(usageError)); usage != wantUsage {
+		t.Errorf("wrong usage: %t, want %t", usage, wantUsage)
+	}
+}
