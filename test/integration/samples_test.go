@@ -1,0 +1,70 @@
+//go:build integration
+
+package integration
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// detectorConfig is the one sample that is no object.
+const detectorConfig = "detector.yaml"
+
+func TestTheAPIServerAcceptsEverySample(t *testing.T) {
+	files, err := filepath.Glob("../../deploy/samples/*.yaml")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	for _, file := range files {
+		if filepath.Base(file) == detectorConfig {
+			continue
+		}
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			applyAll(t, data)
+		})
+	}
+}
+
+func TestTheAPIServerAcceptsEverySnippetOfTheREADME(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	snippets := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(readme, -1)
+	NewWithT(t).Expect(snippets).NotTo(BeEmpty())
+	for _, snippet := range snippets {
+		applyAll(t, snippet[1])
+	}
+}
+
+// applyAll creates every object of a YAML stream, as strictly as kubectl does,
+// and expects at least one.
+func applyAll(t *testing.T, data []byte) {
+	t.Helper()
+	s := newScene(t, "samples", 0, "1")
+	strict := client.WithFieldValidation(s.client, "Strict")
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
+	objects := 0
+	for {
+		var obj unstructured.Unstructured
+		if err := decoder.Decode(&obj); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if obj.Object == nil {
+			continue // only comments
+		}
+		s.Expect(strict.Create(s.ctx, &obj)).To(Succeed(), "%s %s", obj.GetKind(), obj.GetName())
+		objects++
+	}
+	s.Expect(objects).NotTo(BeZero())
+}
