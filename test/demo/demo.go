@@ -1,0 +1,284 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"text/template"
+	"time"
+
+	"github.com/nodemend/nodemend/deploy"
+	"github.com/nodemend/nodemend/test/cluster"
+)
+
+const (
+	fakeNodes = 20
+	fakePods  = 40
+	// storyTimeout is how long the healing may take on a very slow machine.
+	storyTimeout = 2 * time.Minute
+)
+
+//go:embed objects.yaml
+var objects string
+
+//go:embed detector.yaml
+var detectorConfig string
+
+// demo is one run. Everything that it starts ends with it.
+type demo struct {
+	nodemend string
+	keep     bool
+
+	dir     string
+	node    string
+	cluster *cluster.Cluster
+	runtime *exec.Cmd
+	started time.Time
+}
+
+func (d *demo) run(ctx context.Context) (err error) {
+	d.started = time.Now()
+	if d.dir, err = os.MkdirTemp("", "nodemend-demo-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(d.dir)) }()
+	if d.node, err = hostname(); err != nil {
+		return err
+	}
+
+	d.say("starting a control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok")
+	d.cluster, err = cluster.Start(ctx, cluster.Options{
+		CRDs: deploy.CRDs, ControllerManager: true, Scheduler: true, Kwok: true, Dir: filepath.Join(d.dir, "cluster"),
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.cluster.Stop()) }()
+
+	d.say("creating %d nodes that kwok plays, and %s: this machine, with a container runtime of its own", fakeNodes, d.node)
+	if _, err := d.cluster.AddNodes(ctx, fakeNodes, "worker", nil); err != nil {
+		return err
+	}
+	if err := d.startRuntime(ctx); err != nil {
+		return err
+	}
+	defer d.stopRuntime()
+	if err := d.apply(ctx); err != nil {
+		return err
+	}
+
+	roles, err := d.startRoles(ctx)
+	defer func() { err = errors.Join(err, stopAll(roles)) }()
+	if err != nil {
+		return err
+	}
+	story, err := d.newStory(ctx)
+	if err != nil {
+		return err
+	}
+	storyCtx, cancel := context.WithTimeout(ctx, storyTimeout)
+	defer cancel()
+	if err := story.tell(storyCtx); err != nil {
+		return errors.Join(err, d.logTails())
+	}
+	if err := d.show(ctx); err != nil {
+		return err
+	}
+	if d.keep {
+		fmt.Printf("\nEverything is still running. In another terminal:\n\n  export KUBECONFIG=%s\n  kubectl get nodemend\n\nStop the runtime again with:  kill -STOP %d\nCtrl-C here ends it all.\n",
+			d.cluster.Kubeconfig, d.runtime.Process.Pid)
+		<-ctx.Done()
+	}
+	return nil
+}
+
+// hostname returns the machine's name as a node name.
+func hostname() (string, error) {
+	name, err := os.Hostname()
+	if err != nil {
+		return "", err
+	}
+	return strings.Trim(strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '.', r == '-':
+			return r
+		default:
+			return '-'
+		}
+	}, strings.ToLower(name)), "-."), nil
+}
+
+// say prints a line of the preparation, with the time since the start.
+func (d *demo) say(format string, args ...any) {
+	fmt.Printf("[%5.1fs] %s\n", time.Since(d.started).Seconds(), fmt.Sprintf(format, args...))
+}
+
+func (d *demo) path(name string) string { return filepath.Join(d.dir, name) }
+
+// startRuntime starts the CRI server in a process of its own, so that it can
+// be stopped like a container runtime that hangs.
+func (d *demo) startRuntime(ctx context.Context) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if d.runtime, err = d.start(ctx, "container-runtime", self, "--cri-server", d.path("cri.sock")); err != nil {
+		return err
+	}
+	return os.WriteFile(d.path("cri.pid"), fmt.Appendln(nil, d.runtime.Process.Pid), 0o600)
+}
+
+func (d *demo) stopRuntime() {
+	// Whatever state it is in, SIGKILL ends it.
+	_ = d.runtime.Process.Kill()
+	_ = d.runtime.Wait()
+}
+
+// startRoles starts the three roles of the real binary.
+func (d *demo) startRoles(ctx context.Context) ([]*exec.Cmd, error) {
+	config := d.path("detector.yaml")
+	if err := d.render(config, detectorConfig); err != nil {
+		return nil, err
+	}
+	d.say("starting nodemend: the controller, and on %s the detector and the runner", d.node)
+	var roles []*exec.Cmd
+	for _, args := range [][]string{
+		{"controller", "--leader-election-namespace=default"},
+		{"detector", "--node-name=" + d.node, "--config=" + config, "--listen="},
+		{"runner", "--node-name=" + d.node},
+	} {
+		role, err := d.start(ctx, args[0], d.nodemend, append(args, "--kubeconfig="+d.cluster.Kubeconfig)...)
+		if err != nil {
+			return roles, err
+		}
+		roles = append(roles, role)
+	}
+	return roles, nil
+}
+
+// start starts a program whose output goes to a log file and which does not
+// outlive the demo.
+func (d *demo) start(ctx context.Context, name, program string, args ...string) (*exec.Cmd, error) {
+	logFile, err := os.Create(d.path(name + ".log"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = logFile.Close() }() // the child has its own
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stdout, cmd.Stderr = logFile, logFile
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	return cmd, nil
+}
+
+// stopAll asks the programs to end and waits for them.
+func stopAll(programs []*exec.Cmd) error {
+	var errs []error
+	for _, p := range programs {
+		_ = p.Process.Signal(syscall.SIGTERM) // it may have ended already
+	}
+	for _, p := range programs {
+		var exit *exec.ExitError
+		if err := p.Wait(); err != nil && !errors.As(err, &exit) && !errors.Is(err, context.Canceled) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// render writes a template of the demo's files with its paths filled in.
+func (d *demo) render(path, text string) error {
+	var out bytes.Buffer
+	err := template.Must(template.New(filepath.Base(path)).Parse(text)).Execute(&out, map[string]any{
+		"Node": d.node, "Pods": fakePods, "Socket": d.path("cri.sock"), "PIDFile": d.path("cri.pid"),
+	})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, out.Bytes(), 0o600)
+}
+
+// apply applies the demo's objects and the sample budget. The sample policies
+// are left out: they would restart this machine's own container runtime.
+func (d *demo) apply(ctx context.Context) error {
+	d.say("applying a budget of one node at a time, and a policy for the container runtime of this demo")
+	budget, err := deploy.Samples.ReadFile("samples/budget.yaml")
+	if err != nil {
+		return err
+	}
+	if err := d.render(d.path("objects.yaml"), objects+"---\n"+string(budget)); err != nil {
+		return err
+	}
+	if _, err := d.kubectl(ctx, "apply", "-f", d.path("objects.yaml")); err != nil {
+		return err
+	}
+	for _, condition := range [][]string{
+		{"--for=condition=Available", "deployment/web"},
+		{"--for=condition=Ready", "node/" + d.node},
+	} {
+		if _, err := d.kubectl(ctx, append([]string{"wait", "--timeout=60s"}, condition...)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *demo) kubectl(ctx context.Context, args ...string) (string, error) {
+	program, err := cluster.Program("kubectl")
+	if err != nil {
+		return "", err
+	}
+	out, err := exec.CommandContext(ctx, program, append(args, "--kubeconfig="+d.cluster.Kubeconfig)...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(out))
+	}
+	return string(out), nil
+}
+
+// show prints what a user would look at.
+func (d *demo) show(ctx context.Context) error {
+	for _, args := range [][]string{
+		{"get", "remediations"},
+		{"get", "nodeactions"},
+		{"get", "remediationbudgets"},
+		{"get", "remedypolicies"},
+	} {
+		out, err := d.kubectl(ctx, args...)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("\n$ kubectl %s\n%s", strings.Join(args, " "), out)
+	}
+	return nil
+}
+
+// logTails returns the last lines of every role's log as an error, for a story
+// that did not end well.
+func (d *demo) logTails() error {
+	var errs []error
+	for _, name := range []string{"controller", "detector", "runner"} {
+		f, err := os.Open(d.path(name + ".log"))
+		if err != nil {
+			continue
+		}
+		if info, err := f.Stat(); err == nil && info.Size() > 2000 {
+			_, _ = f.Seek(-2000, io.SeekEnd)
+		}
+		tail, _ := io.ReadAll(f)
+		_ = f.Close()
+		errs = append(errs, fmt.Errorf("the end of the %s's log:\n%s", name, tail))
+	}
+	return errors.Join(errs...)
+}
