@@ -90,7 +90,7 @@ func TestARunPastItsDeadlineIsNeverHealthy(t *testing.T) {
 		"healthy in spite of the deadline":  {overslept(Healthy("Fine", "")), types.Unknown, ReasonCheckTimeout},
 		"its own verdict is a problem":      {overslept(Problem("Slow", "")), types.True, "Slow"},
 		"its own verdict is that it cannot": {overslept(Unknown("Lost", "")), types.Unknown, "Lost"},
-		"ignores the deadline": {func(ctx context.Context) Result {
+		"ignores the deadline": {func(context.Context) Result {
 			time.Sleep(time.Minute)
 			return Healthy("Fine", "")
 		}, types.Unknown, ReasonCheckTimeout},

@@ -43,7 +43,7 @@ func socketPath(t *testing.T) string { return filepath.Join(t.TempDir(), "cri.so
 
 func serve(t *testing.T, socket string, options criserver.Options) *criserver.Server {
 	t.Helper()
-	server, err := criserver.Start(socket, options)
+	server, err := criserver.Start(t.Context(), socket, options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ import (
 func newAPIServer(t *testing.T, node *corev1.Node) (*rest.Config, <-chan corev1.NodeCondition) {
 	t.Helper()
 	written := make(chan corev1.NodeCondition, 100)
-	node.TypeMeta.APIVersion, node.TypeMeta.Kind = "v1", "Node"
+	node.APIVersion, node.Kind = "v1", "Node"
 	mux := http.NewServeMux()
 	answer := func(w http.ResponseWriter, object any) {
 		w.Header().Set("Content-Type", "application/json")
@@ -58,7 +58,7 @@ func newAPIServer(t *testing.T, node *corev1.Node) (*rest.Config, <-chan corev1.
 
 func TestWhatTheRuntimeDoesReachesTheNodeUntilTheDetectorIsStopped(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "cri.sock")
-	runtime, err := criserver.Start(socket, criserver.Options{})
+	runtime, err := criserver.Start(t.Context(), socket, criserver.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

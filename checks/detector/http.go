@@ -58,7 +58,7 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 	cancel()
 	<-stopped
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // it was asked to end
 	}
 	return fmt.Errorf("serving /healthz and /metrics on %s: %w", listener.Addr(), err)
 }

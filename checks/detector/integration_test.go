@@ -47,7 +47,7 @@ type scene struct {
 func newScene(t *testing.T, name string) *scene {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "cri.sock")
-	runtime, err := criserver.Start(socket, criserver.Options{})
+	runtime, err := criserver.Start(t.Context(), socket, criserver.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ type Options struct {
 // Server is a running stand-in. Its methods may be called concurrently.
 type Server struct {
 	grpc     *grpc.Server
-	served   chan error
+	served   chan struct{}
 	stopping chan struct{}
 	stop     sync.Once
 
@@ -52,11 +52,11 @@ type Server struct {
 
 // Start serves CRI on a unix socket at socketPath until Stop. A socket that a
 // former server left at this path is replaced.
-func Start(socketPath string, options Options) (*Server, error) {
+func Start(ctx context.Context, socketPath string, options Options) (*Server, error) {
 	if err := os.Remove(socketPath); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("replacing the CRI socket %s: %w", socketPath, err)
 	}
-	listener, err := net.Listen("unix", socketPath)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", socketPath)
 	if err != nil {
 		return nil, fmt.Errorf("opening the CRI socket %s: %w", socketPath, err)
 	}
@@ -68,14 +68,17 @@ func Start(socketPath string, options Options) (*Server, error) {
 // stopped by SIGSTOP.
 func Serve(listener net.Listener, options Options) *Server {
 	s := &Server{
-		served:   make(chan error, 1),
+		served:   make(chan struct{}),
 		stopping: make(chan struct{}),
 		resumed:  make(chan struct{}),
 	}
 	close(s.resumed)
 	s.grpc = grpc.NewServer(grpc.UnaryInterceptor(s.hang(options)))
 	runtimeapi.RegisterRuntimeServiceServer(s.grpc, &service{server: s, sandboxes: options.Sandboxes})
-	go func() { s.served <- s.grpc.Serve(listener) }()
+	go func() {
+		defer close(s.served)
+		_ = s.grpc.Serve(listener) // ends when Stop is called, or listener is closed
+	}()
 	return s
 }
 
@@ -155,7 +158,7 @@ func (s *Server) wait(ctx context.Context, hangFile string) error {
 		return status.FromContextError(ctx.Err()).Err()
 	}
 	for hangFile != "" {
-		if _, err := os.Stat(hangFile); err != nil {
+		if _, err := os.Stat(hangFile); errors.Is(err, os.ErrNotExist) {
 			return nil
 		}
 		select {

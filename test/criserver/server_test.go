@@ -21,7 +21,7 @@ const listPodSandbox = "/runtime.v1.RuntimeService/ListPodSandbox"
 func connect(t *testing.T, options criserver.Options) (*criserver.Server, runtimeapi.RuntimeServiceClient) {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "cri.sock")
-	server, err := criserver.Start(socket, options)
+	server, err := criserver.Start(t.Context(), socket, options)
 	if err != nil {
 		t.Fatal(err)
 	}

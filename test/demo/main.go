@@ -45,7 +45,7 @@ func run(ctx context.Context) error {
 }
 
 func serveCRI(ctx context.Context, socket string) error {
-	server, err := criserver.Start(socket, criserver.Options{})
+	server, err := criserver.Start(ctx, socket, criserver.Options{})
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func TestAStalledContainerdIsWokenOnce(t *testing.T) {
 // ends it with the test.
 func (s *scene) startContainerd(program string) (process *os.Process, socket string) {
 	// Not below the test's directory: a unix socket's path has 108 characters.
-	dir, err := os.MkdirTemp("", "nodemend-containerd-") //nolint:usetesting // see above
+	dir, err := os.MkdirTemp("", "nodemend-containerd-")
 	s.Expect(err).NotTo(HaveOccurred())
 	s.t.Cleanup(func() { s.Expect(os.RemoveAll(dir)).To(Succeed()) })
 	socket = dir + "/containerd.sock"
