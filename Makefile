@@ -36,8 +36,8 @@ unit: ## run the tests that need nothing but Go
 	go test -race $(PKG)
 
 .PHONY: bench
-bench: ## run the benchmarks; BENCH=<regexp> and PKG=<packages> choose
-	go test -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)
+bench: controlplane ## run the benchmarks; BENCH=<regexp> and PKG=<packages> choose
+	go test -tags integration -run "^$$" -bench "$(BENCH)" -benchtime 100x -benchmem $(PKG) | grep -v "no test files"
 
 .PHONY: generate
 generate: ## write deepcopy functions and CRDs from config/v1alpha1

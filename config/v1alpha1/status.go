@@ -29,6 +29,23 @@ func Executed(reason string) bool {
 	}
 }
 
+// State returns where the remediation stands: the reason of its Progressing
+// condition, "" before the controller has seen it.
+func (r *Remediation) State() string {
+	if c := meta.FindStatusCondition(r.Status.Conditions, RemediationProgressing); c != nil {
+		return c.Reason
+	}
+	return ""
+}
+
+// BlockedBy returns the reason that holds the remediation back, "" if none does.
+func (r *Remediation) BlockedBy() string {
+	if c := meta.FindStatusCondition(r.Status.Conditions, RemediationBlocked); c != nil && c.Status == metav1.ConditionTrue {
+		return c.Reason
+	}
+	return ""
+}
+
 // Ended reports whether the remediation is over.
 func (r *Remediation) Ended() bool { return r.Status.EndTime != nil }
 

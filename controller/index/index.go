@@ -16,6 +16,8 @@ const (
 	OpenByNode = "open.spec.nodeName"
 	// OpenByPolicy finds the open remediations by the UID of their policy.
 	OpenByPolicy = "open.spec.policy.uid"
+	// BlockedBy finds the open remediations by the reason that blocks them.
+	BlockedBy = "open.status.blockedBy"
 	// ActionsByRemediation finds actions by the name of their remediation.
 	ActionsByRemediation = "spec.remediation"
 )
@@ -37,6 +39,10 @@ func Register(ctx context.Context, indexer client.FieldIndexer) error {
 	}
 	byPolicy := open(func(r *v1alpha1.Remediation) string { return string(r.Spec.Policy.UID) })
 	if err := indexer.IndexField(ctx, &v1alpha1.Remediation{}, OpenByPolicy, byPolicy); err != nil {
+		return err
+	}
+	blockedBy := open(func(r *v1alpha1.Remediation) string { return r.BlockedBy() })
+	if err := indexer.IndexField(ctx, &v1alpha1.Remediation{}, BlockedBy, blockedBy); err != nil {
 		return err
 	}
 	return indexer.IndexField(ctx, &v1alpha1.NodeAction{}, ActionsByRemediation, func(obj client.Object) []string {

@@ -17,8 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -219,26 +217,13 @@ func (r *Reconciler) write(ctx context.Context, remediation *v1alpha1.Remediatio
 
 // report logs and counts a change of the status that was written.
 func (r *Reconciler) report(ctx context.Context, before, after *v1alpha1.Remediation) {
-	if state := stateOf(after); state != stateOf(before) {
+	if after.State() != before.State() || after.BlockedBy() != before.BlockedBy() {
 		ctrl.LoggerFrom(ctx).Info("Remediation changed", "node", after.Spec.NodeName, "policy", after.Spec.Policy.Name,
-			"step", after.Status.Step, "attempt", after.Status.Attempt, "state", state.progress, "blockedBy", state.blocked)
+			"step", after.Status.Step, "attempt", after.Status.Attempt, "state", after.State(), "blockedBy", after.BlockedBy())
 	}
 	if after.Ended() && !before.Ended() {
 		r.Metrics.ended(after)
 	}
-}
-
-type state struct{ progress, blocked string }
-
-func stateOf(r *v1alpha1.Remediation) state {
-	var s state
-	if c := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.RemediationProgressing); c != nil {
-		s.progress = c.Reason
-	}
-	if c := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.RemediationBlocked); c != nil && c.Status == metav1.ConditionTrue {
-		s.blocked = c.Reason
-	}
-	return s
 }
 
 // release gives back the permits that the remediation is seen to hold. A permit

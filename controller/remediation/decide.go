@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -248,8 +247,5 @@ func actionName(r *v1alpha1.Remediation, n int32) string {
 }
 
 func (d *decision) progress() string {
-	if c := meta.FindStatusCondition(d.status.Conditions, v1alpha1.RemediationProgressing); c != nil {
-		return c.Reason
-	}
-	return ""
+	return (&v1alpha1.Remediation{Status: d.status}).State()
 }

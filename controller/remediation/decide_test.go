@@ -197,12 +197,12 @@ func TestWhatComesNext(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			before := tt.s.remediation.DeepCopy()
 			d := decide(tt.s)
-			got := stateOf(&v1alpha1.Remediation{Status: d.status})
+			got := v1alpha1.Remediation{Status: d.status}
 			if d.effect != tt.effect || d.wait != tt.wait {
 				t.Errorf("got effect %d, wait %s; want effect %d, wait %s", d.effect, d.wait, tt.effect, tt.wait)
 			}
-			if got.progress != tt.state || got.blocked != tt.blocked {
-				t.Errorf("got state %q, blocked by %q; want state %q, blocked by %q", got.progress, got.blocked, tt.state, tt.blocked)
+			if got.State() != tt.state || got.BlockedBy() != tt.blocked {
+				t.Errorf("got state %q, blocked by %q; want state %q, blocked by %q", got.State(), got.BlockedBy(), tt.state, tt.blocked)
 			}
 			if d.status.Step != tt.step || d.status.Attempt != tt.attempt {
 				t.Errorf("got step %d, attempt %d; want step %d, attempt %d", d.status.Step, d.status.Attempt, tt.step, tt.attempt)

@@ -34,7 +34,7 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 }
 
 func (m *Metrics) ended(r *v1alpha1.Remediation) {
-	outcome := stateOf(r).progress
+	outcome := r.State()
 	m.outcomes.WithLabelValues(r.Spec.Policy.Name, outcome).Inc()
 	m.duration.WithLabelValues(r.Spec.Policy.Name, outcome).
 		Observe(r.Status.EndTime.Sub(r.CreationTimestamp.Time).Seconds())

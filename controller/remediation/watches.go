@@ -67,23 +67,15 @@ func (r *Reconciler) open(ctx context.Context, field, value string) []reconcile.
 func (r *Reconciler) concernedByBudget(ctx context.Context, obj client.Object) []reconcile.Request {
 	b := obj.(*v1alpha1.RemediationBudget)
 	var names []string
+	var waiting []reconcile.Request
 	for _, permit := range b.Status.Permits {
 		names = append(names, permit.Remediation)
 	}
 	if len(b.Status.Permits) < int(budget.Allowed(b)) {
-		var list v1alpha1.RemediationList
-		if err := r.Client.List(ctx, &list); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "listing remediations")
-			return nil
-		}
-		for i := range list.Items {
-			switch stateOf(&list.Items[i]).blocked {
-			case gates.ReasonBudgetExhausted, gates.ReasonNoBudget:
-				names = append(names, list.Items[i].Name)
-			}
-		}
+		waiting = append(waiting, r.open(ctx, index.BlockedBy, gates.ReasonBudgetExhausted)...)
+		waiting = append(waiting, r.open(ctx, index.BlockedBy, gates.ReasonNoBudget)...)
 	}
-	return requests(names...)
+	return append(requests(names...), waiting...)
 }
 
 func requests(names ...string) []reconcile.Request {

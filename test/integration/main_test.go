@@ -4,6 +4,7 @@
 package integration
 
 import (
+	"flag"
 	"log/slog"
 	"os"
 	"testing"
@@ -18,8 +19,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The roles log as in production; it helps when a test fails.
+	flag.Parse()
+	// The roles log as in production, which helps when a test fails; the
+	// figures of a benchmark would drown in it.
 	logger := logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, nil))
+	if flag.Lookup("test.bench").Value.String() != "" {
+		logger = logr.Discard()
+	}
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
 	os.Exit(clustertest.Run(m, cluster.Options{CRDs: deploy.CRDs}))

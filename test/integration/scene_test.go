@@ -17,13 +17,13 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -46,7 +46,7 @@ const (
 // scene ends by deleting its objects.
 type scene struct {
 	*WithT
-	t      *testing.T
+	t      testing.TB
 	ctx    context.Context
 	cfg    *rest.Config
 	client client.WithWatch
@@ -56,7 +56,7 @@ type scene struct {
 }
 
 // newScene creates the nodes <name>-0 … and a budget for them.
-func newScene(t *testing.T, name string, nodes int, maxConcurrent string) *scene {
+func newScene(t testing.TB, name string, nodes int, maxConcurrent string) *scene {
 	t.Helper()
 	c := clustertest.Shared(t)
 	s := &scene{WithT: NewWithT(t), t: t, ctx: t.Context(), cfg: c.Config, name: name, dir: t.TempDir()}
@@ -253,20 +253,23 @@ func (s *scene) state(node string) string {
 		return ""
 	}
 	s.Expect(all).To(HaveLen(1), "one incident is one remediation")
-	state := ""
-	if c := meta.FindStatusCondition(all[0].Status.Conditions, v1alpha1.RemediationProgressing); c != nil {
-		state = c.Reason
+	if by := all[0].BlockedBy(); by != "" {
+		return all[0].State() + "/" + by
 	}
-	if c := meta.FindStatusCondition(all[0].Status.Conditions, v1alpha1.RemediationBlocked); c != nil && c.Status == metav1.ConditionTrue {
-		state += "/" + c.Reason
-	}
-	return state
+	return all[0].State()
 }
 
 // ended returns whether the node's only remediation is over.
 func (s *scene) ended(node string) bool {
 	all := s.remediations(node)
 	return len(all) == 1 && all[0].Ended()
+}
+
+// limit returns the number of permits that the budget allows.
+func (s *scene) limit() int32 {
+	var b v1alpha1.RemediationBudget
+	s.Expect(s.client.Get(s.ctx, types.NamespacedName{Name: s.name}, &b)).To(Succeed())
+	return ptr.Deref(b.Status.Limit, 0)
 }
 
 // permits returns the names of the nodes that hold a permit.
