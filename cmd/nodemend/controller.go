@@ -16,7 +16,13 @@ step to step until the node has recovered:
   kubectl get remediations
 
 It never touches a node itself: it writes NodeActions, which the runner on the
-node executes. Several replicas may run; one of them leads.`
+node executes. Several replicas may run; one of them leads.
+
+The account of the controller needs: get, list and watch nodes, remedypolicies,
+remediationbudgets, remediations and nodeactions; create remediations; create
+and delete nodeactions; patch the status of the last three; get leases in
+kube-node-lease; and for the leader election get, create and update leases and
+create events in its own namespace.`
 
 const controllerExample = `  # In a pod.
   nodemend controller --health-address=:9103 --metrics-address=:9102

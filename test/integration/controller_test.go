@@ -170,6 +170,25 @@ func TestADeletedRemediationGivesItsPermitBackOnceNothingRuns(t *testing.T) {
 	s.Eventually(func() int { return len(s.actions(node)) }).Should(BeZero())
 }
 
+func TestDeletingAnExhaustedRemediationStartsOver(t *testing.T) {
+	s := newScene(t, "over", 1, "1")
+	node := s.nodes[0]
+	s.policy(shell("echo ran >> " + s.path("runs")))
+	s.touch("sick")
+	s.detect(node, "sick")
+	s.startRunners()
+	s.startController()
+	s.Eventually(func() string { return s.state(node) }).Should(Equal("Exhausted"))
+	s.Expect(s.lines("runs")).To(Equal(1))
+
+	s.Expect(s.client.DeleteAllOf(s.ctx, &v1alpha1.Remediation{})).To(Succeed())
+	s.Eventually(func() int { return s.lines("runs") }).Should(Equal(2))
+	s.remove("sick")
+	s.Eventually(func() bool { return s.ended(node) }).Should(BeTrue())
+	s.Expect(s.state(node)).To(Equal("Recovered"))
+	s.Eventually(s.permits).Should(BeEmpty())
+}
+
 func TestADeletedNodeEndsItsRemediation(t *testing.T) {
 	s := newScene(t, "gone", 1, "1")
 	node := s.nodes[0]
