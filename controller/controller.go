@@ -81,7 +81,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		LeaderElectionReleaseOnCancel: true,
 		Metrics:                       server.Options{BindAddress: cmp.Or(o.MetricsAddress, "0")},
 		HealthProbeBindAddress:        cmp.Or(o.HealthAddress, "0"),
-		Controller:                    config.Controller{SkipNameValidation: ptr.To(true)},
+		Controller:                    config.Controller{SkipNameValidation: ptr.To(true), EnableWarmup: ptr.To(true)},
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: fleet.Strip}},
@@ -108,7 +108,7 @@ func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	matcher := &match.Reconciler{Client: mgr.GetClient(), Clock: o.Clock, Started: started}
+	matcher := &match.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: o.Clock, Started: started}
 	if err := matcher.Register(mgr); err != nil {
 		return err
 	}

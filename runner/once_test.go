@@ -88,7 +88,7 @@ func TestAClaimThatWasCommittedUnseenIsGivenUpOnStop(t *testing.T) {
 	}}
 	first = f.start("runner-1", tr.Wrap)
 	close(started)
-	got := f.expect(f.newAction(0), v1alpha1.ReasonInterrupted, 0)
+	got := f.expect(f.newAction(0), v1alpha1.ReasonNotStarted, 0)
 	if got.Status.Result != nil {
 		t.Errorf("got result %+v of something that was not executed", got.Status.Result)
 	}

@@ -110,7 +110,7 @@ func (r *reconciler) settle(ctx context.Context, at *attempt) error {
 // notStarted is the outcome of an action that was claimed but not begun.
 func notStarted() outcome {
 	return outcome{
-		reason:  v1alpha1.ReasonInterrupted,
+		reason:  v1alpha1.ReasonNotStarted,
 		message: "the runner was stopped before it started the remedy: nothing was executed",
 	}
 }

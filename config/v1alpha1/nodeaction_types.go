@@ -13,6 +13,7 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=nact,categories=nodemend
 // +kubebuilder:selectablefield:JSONPath=`.spec.nodeName`
+// +kubebuilder:selectablefield:JSONPath=`.spec.remediation`
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.nodeName`
 // +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.spec.policy.name`
 // +kubebuilder:printcolumn:name="Step",type=integer,JSONPath=`.spec.step`
@@ -82,7 +83,12 @@ type NodeActionSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	Attempt int32 `json:"attempt"`
 
-	// After this time the runner refuses to start it.
+	// The step's timeout, for who waits for the action; the runner takes it from
+	// the policy.
+	// +optional
+	Timeout Duration `json:"timeout,omitempty,omitzero"`
+
+	// After this time the runner refuses to claim it.
 	// +required
 	ExpiresAt metav1.Time `json:"expiresAt"`
 }
@@ -116,6 +122,9 @@ const (
 	// ReasonInterrupted: the runner that had claimed the action stopped before
 	// it reported a result; the remedy may or may not have been executed.
 	ReasonInterrupted = "Interrupted"
+	// ReasonNotStarted: the runner that had claimed the action stopped before
+	// it started the remedy; nothing was executed.
+	ReasonNotStarted = "NotStarted"
 	// ReasonCancelled: the controller withdrew it before a runner claimed it.
 	ReasonCancelled = "Cancelled"
 	// ReasonLost: somebody deleted the NodeAction while it was under way; the

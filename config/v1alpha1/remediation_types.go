@@ -62,12 +62,14 @@ type RemediationSpec struct {
 
 	// The policy's match at that time.
 	// +required
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	Match []ConditionMatch `json:"match"`
 
 	// The policy's steps at that time.
 	// +required
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	Steps []Step `json:"steps"`
@@ -116,10 +118,10 @@ type Trigger struct {
 // Types of the conditions of a Remediation.
 const (
 	// RemediationProgressing is True while the remediation is under way, and
-	// False once it has ended. Its reason says where it stands.
+	// False once it has ended or is exhausted. Its reason says where it stands.
 	RemediationProgressing = "Progressing"
-	// RemediationBlocked is True while a gate or missing evidence holds the
-	// next action back. Its reason names the gate.
+	// RemediationBlocked is True while something holds the next action back.
+	// Its reason names the gate.
 	RemediationBlocked = "Blocked"
 	// RemediationRecovered is True when every entry of match was clear, on
 	// fresh evidence, for recovery.healthyFor.
@@ -212,7 +214,8 @@ type ActionRecord struct {
 	// +required
 	Executed bool `json:"executed"`
 
-	// When it finished.
+	// When the controller saw that it had finished: never earlier than that,
+	// however wrong the node's clock is.
 	// +required
 	FinishedAt metav1.Time `json:"finishedAt"`
 }

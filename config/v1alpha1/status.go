@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -27,6 +29,21 @@ func Executed(reason string) bool {
 	default:
 		return false
 	}
+}
+
+// MayRun reports whether the action's remedy may be running now: it was claimed
+// and has not finished.
+func (a *NodeAction) MayRun() bool { return a.Status.Claim != nil && a.Finished() == nil }
+
+// KilledBy returns when the remedy of a claimed action has ended at the latest,
+// since its runner kills it after the timeout. A runner may start up to expiresAt
+// after its claim, when the answer to that was late.
+func (a *NodeAction) KilledBy() time.Time {
+	start := a.Spec.ExpiresAt.Time
+	if a.Status.Claim != nil && a.Status.Claim.Time.After(start) {
+		start = a.Status.Claim.Time.Time
+	}
+	return start.Add(a.Spec.Timeout.Duration)
 }
 
 // State returns where the remediation stands: the reason of its Progressing

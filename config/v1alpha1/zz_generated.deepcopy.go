@@ -178,6 +178,7 @@ func (in *NodeActionList) DeepCopyObject() runtime.Object {
 func (in *NodeActionSpec) DeepCopyInto(out *NodeActionSpec) {
 	*out = *in
 	out.Policy = in.Policy
+	out.Timeout = in.Timeout
 	in.ExpiresAt.DeepCopyInto(&out.ExpiresAt)
 }
 

@@ -4,6 +4,7 @@ package budget
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,7 +42,7 @@ func Allowed(b *v1alpha1.RemediationBudget) int32 {
 	}
 }
 
-// Selecting returns those budgets that select the node, in the order given. A
+// Selecting returns those budgets that select the node, in name order. A
 // budget whose selector cannot be read counts as selecting: nothing is done
 // past a budget that may have been meant for the node.
 func Selecting(budgets []v1alpha1.RemediationBudget, node *corev1.Node) []v1alpha1.RemediationBudget {
@@ -51,6 +52,7 @@ func Selecting(budgets []v1alpha1.RemediationBudget, node *corev1.Node) []v1alph
 			selecting = append(selecting, b)
 		}
 	}
+	slices.SortFunc(selecting, func(a, b v1alpha1.RemediationBudget) int { return strings.Compare(a.Name, b.Name) })
 	return selecting
 }
 

@@ -141,9 +141,12 @@ func unfresh(c *corev1.NodeCondition, in Input) string {
 	if KubeletOwned(string(c.Type)) {
 		if c.Status == corev1.ConditionUnknown {
 			// Written by the node controller: proves absence, as long as the
-			// kubelet is absent.
+			// kubelet is absent, and an action has had time to bring it back.
 			if in.Now.Sub(in.LeaseRenewed) <= MaxLeaseAge {
 				return fmt.Sprintf("%s is Unknown, but the kubelet still renews its lease", c.Type)
+			}
+			if in.Now.Sub(in.After) <= MaxLeaseAge {
+				return fmt.Sprintf("%s is Unknown, and the action ended only at %s", c.Type, clockTime(in.After))
 			}
 			return ""
 		}

@@ -55,6 +55,7 @@ func TestWhatAConditionProves(t *testing.T) {
 		{"Ready Unknown is no recovery from Ready False", notReady, node(condition("Ready", "Unknown", ago(4*time.Minute))), ago(4 * time.Minute), time.Time{}, Unconfirmed, "neither the fault"},
 		{"Ready Unknown with a stale lease confirms absence", unreachable, node(condition("Ready", "Unknown", ago(4*time.Minute))), ago(4 * time.Minute), time.Time{}, Faulty, ""},
 		{"Ready Unknown with a fresh lease proves nothing", unreachable, node(condition("Ready", "Unknown", ago(4*time.Minute))), ago(5 * time.Second), time.Time{}, Unconfirmed, "still renews its lease"},
+		{"Ready Unknown right after an action proves nothing", unreachable, node(condition("Ready", "Unknown", ago(4*time.Minute))), ago(4 * time.Minute), ago(20 * time.Second), Unconfirmed, "the action ended only at"},
 		{"Ready False is no recovery from Ready Unknown", unreachable, node(condition("Ready", "False", ago(time.Second))), ago(5 * time.Second), time.Time{}, Unconfirmed, "neither the fault"},
 		{"reversed polarity: True is healthy", v1alpha1.ConditionMatch{Type: "RuntimeReady", Status: "False"}, node(condition("RuntimeReady", "True", ago(time.Second))), time.Time{}, time.Time{}, Clear, ""},
 		{"a matched Unknown is cleared by False", v1alpha1.ConditionMatch{Type: "Sick", Status: "Unknown"}, node(condition("Sick", "False", ago(time.Second))), time.Time{}, time.Time{}, Clear, ""},

@@ -57,14 +57,15 @@ func Selects(nodeSelector *metav1.LabelSelector, node *corev1.Node) (bool, error
 	return s.Matches(labels.Set(node.Labels)), nil
 }
 
-// Selected returns the nodes that a node selector selects.
+// Selected returns the nodes that a node selector selects. They are the cache's
+// own: they must not be changed.
 func Selected(ctx context.Context, reader client.Reader, nodeSelector *metav1.LabelSelector) ([]corev1.Node, error) {
 	s, err := selector(nodeSelector)
 	if err != nil {
 		return nil, reconcile.TerminalError(err)
 	}
 	var nodes corev1.NodeList
-	if err := reader.List(ctx, &nodes, client.MatchingLabelsSelector{Selector: s}); err != nil {
+	if err := reader.List(ctx, &nodes, client.MatchingLabelsSelector{Selector: s}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing nodes: %w", err)
 	}
 	return nodes.Items, nil

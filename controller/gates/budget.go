@@ -15,8 +15,8 @@ const (
 	ReasonBudgetExhausted = "BudgetExhausted"
 )
 
-// budgetRecheck is a safety net: a returned permit wakes who waits for it.
-const budgetRecheck = time.Minute
+// BudgetRecheck is a safety net: a returned permit wakes who waits for it.
+const BudgetRecheck = time.Minute
 
 // Budget holds an action on a node that no budget selects, or whose budget
 // has no permit left as far as is known; the API server has the last word.
@@ -29,14 +29,24 @@ func Budget(in Input) Verdict {
 	}
 	for i := range in.Budgets {
 		b := &in.Budgets[i]
+		if permit, taken := b.Status.Permits[in.Node.Name]; taken {
+			if permit.Remediation == in.Remediation.Name {
+				continue
+			}
+			return Verdict{
+				Reason:  ReasonBudgetExhausted,
+				Message: fmt.Sprintf("budget %s: remediation %s acts on node %s", b.Name, permit.Remediation, in.Node.Name),
+				Recheck: BudgetRecheck,
+			}
+		}
 		allowed := int(budget.Allowed(b))
-		if len(b.Status.Permits) < allowed || budget.Holds(b, in.Node.Name, in.Remediation.Name) {
+		if len(b.Status.Permits) < allowed {
 			continue
 		}
 		return Verdict{
 			Reason:  ReasonBudgetExhausted,
 			Message: fmt.Sprintf("budget %s: %d of %d allowed nodes are being acted on", b.Name, len(b.Status.Permits), allowed),
-			Recheck: budgetRecheck,
+			Recheck: BudgetRecheck,
 		}
 	}
 	return Verdict{}

@@ -4,16 +4,24 @@ import (
 	"fmt"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/fleet"
 )
 
-// Superseded holds an action whose policy was deleted, or no longer has the
-// step that the remediation started with: the runner would refuse it.
+// Superseded holds an action whose policy was deleted, no longer selects the
+// node, or no longer has the step that the remediation started with: the runner
+// would refuse it.
 func Superseded(in Input) Verdict {
 	ref := in.Remediation.Spec.Policy
 	if in.Policy == nil || in.Policy.UID != ref.UID {
 		return Verdict{
 			Reason:  v1alpha1.ReasonSuperseded,
 			Message: fmt.Sprintf("policy %s of this remediation was deleted; delete the remediation if it is no longer wanted", ref.Name),
+		}
+	}
+	if selected, err := fleet.Selects(in.Policy.Spec.NodeSelector, in.Node); err != nil || !selected {
+		return Verdict{
+			Reason:  v1alpha1.ReasonSuperseded,
+			Message: fmt.Sprintf("policy %s no longer selects node %s", ref.Name, in.Node.Name),
 		}
 	}
 	step := in.Remediation.Status.Step

@@ -18,7 +18,11 @@ const (
 	OpenByPolicy = "open.spec.policy.uid"
 	// BlockedBy finds the open remediations by the reason that blocks them.
 	BlockedBy = "open.status.blockedBy"
-	// ActionsByRemediation finds actions by the name of their remediation.
+	// ActionsByNode finds actions by the name of their node. The API server
+	// selects by it, too.
+	ActionsByNode = "spec.nodeName"
+	// ActionsByRemediation finds actions by the name of their remediation. It
+	// is not in the cache: only the API server selects by it.
 	ActionsByRemediation = "spec.remediation"
 )
 
@@ -45,11 +49,11 @@ func Register(ctx context.Context, indexer client.FieldIndexer) error {
 	if err := indexer.IndexField(ctx, &v1alpha1.Remediation{}, BlockedBy, blockedBy); err != nil {
 		return err
 	}
-	return indexer.IndexField(ctx, &v1alpha1.NodeAction{}, ActionsByRemediation, func(obj client.Object) []string {
+	return indexer.IndexField(ctx, &v1alpha1.NodeAction{}, ActionsByNode, func(obj client.Object) []string {
 		action, ok := obj.(*v1alpha1.NodeAction)
 		if !ok {
 			return nil
 		}
-		return []string{action.Spec.Remediation}
+		return []string{action.Spec.NodeName}
 	})
 }

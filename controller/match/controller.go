@@ -2,6 +2,7 @@ package match
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -29,11 +31,17 @@ import (
 type Reconciler struct {
 	// Client reads from the cache and writes to the API server.
 	Client client.Client
+	// Live reads from the API server.
+	Live client.Reader
 	// Clock tells whether a condition has held for its time.
 	Clock clock.PassiveClock
 	// Started counts started remediations by policy.
 	Started *prometheus.CounterVec
 }
+
+// workers is how many nodes are looked at at the same time, so that one slow
+// write does not delay the others.
+const workers = 8
 
 // NewStarted registers the counter of started remediations.
 func NewStarted(registry prometheus.Registerer) (*prometheus.CounterVec, error) {
@@ -62,6 +70,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.RemedyPolicy{}, handler.EnqueueRequestsFromMapFunc(r.selected),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Remediation{}, handler.EnqueueRequestsFromMapFunc(ofRemediation), builder.WithPredicates(over)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(r)
 }
 
@@ -100,6 +109,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("listing the remediations of node %s: %w", node.Name, err)
 	}
 	var next time.Duration
+	var errs []error
 	now := r.Clock.Now()
 	for i := range policies.Items {
 		policy := &policies.Items[i]
@@ -108,27 +118,37 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 		trigger, wait := Policy(policy, &node, now)
 		if trigger != nil {
-			if err := r.start(ctx, policy, &node, *trigger); err != nil {
-				return reconcile.Result{}, err
-			}
+			errs = append(errs, r.start(ctx, policy, &node, *trigger))
 		}
 		if wait > 0 && (next == 0 || wait < next) {
 			next = wait
 		}
 	}
-	return reconcile.Result{RequeueAfter: next}, nil
+	// An error takes precedence over the time of the next look.
+	return reconcile.Result{RequeueAfter: next}, errors.Join(errs...)
 }
 
-func hasOpen(open []v1alpha1.Remediation, node *corev1.Node, policy *v1alpha1.RemedyPolicy) bool {
-	for i := range open {
-		if open[i].Spec.NodeUID == node.UID && open[i].Spec.Policy.UID == policy.UID {
+func hasOpen(remediations []v1alpha1.Remediation, node *corev1.Node, policy *v1alpha1.RemedyPolicy) bool {
+	for i := range remediations {
+		r := &remediations[i]
+		if !r.Ended() && r.Spec.NodeUID == node.UID && r.Spec.Policy.UID == policy.UID {
 			return true
 		}
 	}
 	return false
 }
 
+// start creates the remediation, unless one of the node and the policy is open
+// that the cache does not show yet: with two entries of match the trigger, and
+// so the name, can change from one look to the next.
 func (r *Reconciler) start(ctx context.Context, policy *v1alpha1.RemedyPolicy, node *corev1.Node, trigger v1alpha1.Trigger) error {
+	var live v1alpha1.RemediationList
+	if err := r.Live.List(ctx, &live, client.MatchingFields{"spec.nodeName": node.Name}); err != nil {
+		return fmt.Errorf("listing the remediations of node %s: %w", node.Name, err)
+	}
+	if hasOpen(live.Items, node, policy) {
+		return nil
+	}
 	remediation := NewRemediation(policy, node, trigger)
 	err := r.Client.Create(ctx, remediation, budget.FieldOwner)
 	if apierrors.IsAlreadyExists(err) {

@@ -25,7 +25,8 @@ func Policy(policy *v1alpha1.RemedyPolicy, node *corev1.Node, now time.Time) (tr
 	}
 	for _, m := range policy.Spec.Match {
 		c := fleet.Condition(node, m.Type)
-		if c == nil || c.Status != m.Status {
+		// A condition that does not say since when cannot have held.
+		if c == nil || c.Status != m.Status || c.LastTransitionTime.IsZero() {
 			continue
 		}
 		if left := c.LastTransitionTime.Add(m.For.Duration).Sub(now); left > 0 {

@@ -45,6 +45,7 @@ func TestPolicyTriggers(t *testing.T) {
 		{"a condition that held for its time", nil, []v1alpha1.ConditionMatch{entry("A", time.Minute)}, node(nil, since("A", "True", time.Minute)), "A", 0},
 		{"one that has not held yet is waited for", nil, []v1alpha1.ConditionMatch{entry("A", time.Minute)}, node(nil, since("A", "True", 20*time.Second)), "", 40 * time.Second},
 		{"another status is none", nil, []v1alpha1.ConditionMatch{entry("A", 0)}, node(nil, since("A", "Unknown", time.Hour)), "", 0},
+		{"a condition without a time has not held", nil, []v1alpha1.ConditionMatch{entry("A", 0)}, node(nil, corev1.NodeCondition{Type: "A", Status: "True"}), "", 0},
 		{"no such condition", nil, []v1alpha1.ConditionMatch{entry("A", 0)}, node(nil), "", 0},
 		{"any entry is enough", nil, []v1alpha1.ConditionMatch{entry("A", time.Hour), entry("B", 0)}, node(nil, since("A", "True", time.Minute), since("B", "True", time.Second)), "B", 0},
 		{"the earliest of several is the trigger", nil, []v1alpha1.ConditionMatch{entry("A", 0), entry("B", 0)}, node(nil, since("A", "True", time.Minute), since("B", "True", time.Hour)), "B", 0},

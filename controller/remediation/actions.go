@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -34,6 +36,7 @@ func (r *Reconciler) createAction(ctx context.Context, s situation, status *v1al
 			StepHash:       hash,
 			Step:           status.Step,
 			Attempt:        status.Attempt,
+			Timeout:        s.step(status).Timeout,
 			ExpiresAt:      metav1.NewTime(s.now.Add(claimTime)),
 		},
 	}
@@ -61,43 +64,68 @@ func (r *Reconciler) cancelAction(ctx context.Context, action *v1alpha1.NodeActi
 	return nil
 }
 
+// cancelFormer cancels what a former remediation of the same name has left
+// unclaimed, and reports whether there was anything.
+func (r *Reconciler) cancelFormer(ctx context.Context, s situation) (cancelled bool, err error) {
+	for i := range s.others {
+		if a := &s.others[i]; s.former(a) && a.Status.Claim == nil && a.Finished() == nil {
+			return true, r.cancelAction(ctx, a, outcome{v1alpha1.ReasonCancelled, "the remediation was deleted"})
+		}
+	}
+	return false, nil
+}
+
+// forget deletes the actions that have dropped out of the history: those that
+// were not executed and are not among the newest.
+func (r *Reconciler) forget(ctx context.Context, before, after *v1alpha1.Remediation) error {
+	var errs []error
+	for i := range before.Status.History {
+		record := &before.Status.History[i]
+		if !slices.ContainsFunc(after.Status.History, func(kept v1alpha1.ActionRecord) bool { return kept.Action == record.Action }) {
+			action := &v1alpha1.NodeAction{ObjectMeta: metav1.ObjectMeta{Name: record.Action}}
+			errs = append(errs, client.IgnoreNotFound(r.Client.Delete(ctx, action)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // cleanUp ends what a deleted remediation left behind: actions that nobody has
 // claimed are cancelled, finished ones deleted, and the permits are released
-// once nothing runs any more. The same name may belong to a new remediation by
-// now; what carries another UID is left to that one.
-func (r *Reconciler) cleanUp(ctx context.Context, name string) error {
-	var remediation v1alpha1.Remediation
-	err := r.Live.Get(ctx, types.NamespacedName{Name: name}, &remediation)
+// once nothing runs any more. It returns after how long to look again. When the
+// name belongs to a new remediation by now, that one takes care.
+func (r *Reconciler) cleanUp(ctx context.Context, name string) (wait time.Duration, err error) {
+	err = r.Live.Get(ctx, types.NamespacedName{Name: name}, &v1alpha1.Remediation{})
 	if err == nil {
-		return nil // the cache is behind; its event comes
+		return 0, nil // the cache is behind; its event comes
 	}
 	if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("reading remediation %s: %w", name, err)
+		return 0, fmt.Errorf("reading remediation %s: %w", name, err)
 	}
 	var actions v1alpha1.NodeActionList
-	if err := r.Client.List(ctx, &actions, client.MatchingFields{index.ActionsByRemediation: name}); err != nil {
-		return fmt.Errorf("listing the actions of remediation %s: %w", name, err)
+	if err := r.Live.List(ctx, &actions, client.MatchingFields{index.ActionsByRemediation: name}); err != nil {
+		return 0, fmt.Errorf("listing the actions of remediation %s: %w", name, err)
 	}
 	var errs []error
 	running := false
 	for i := range actions.Items {
-		switch action := &actions.Items[i]; {
-		case action.Finished() != nil:
-			errs = append(errs, client.IgnoreNotFound(r.Client.Delete(ctx, action)))
-		case action.Status.Claim != nil:
-			running = true
+		action := &actions.Items[i]
+		left := action.KilledBy().Add(killGrace).Sub(r.Clock.Now())
+		switch {
+		case action.Finished() == nil && action.Status.Claim == nil:
+			running = true // unless this cancels it, which leads here again
+			errs = append(errs, r.cancelAction(ctx, action, outcome{v1alpha1.ReasonCancelled, "the remediation was deleted"}))
+		case action.MayRun() && left > 0:
+			running, wait = true, max(wait, left)
 		default:
-			running = true
-			errs = append(errs, r.cancelAction(ctx, action,
-				outcome{v1alpha1.ReasonCancelled, "the remediation was deleted"}))
+			errs = append(errs, client.IgnoreNotFound(r.Client.Delete(ctx, action)))
 		}
 	}
 	if err := errors.Join(errs...); err != nil || running {
-		return err
+		return wait, err
 	}
 	var budgets v1alpha1.RemediationBudgetList
 	if err := r.Client.List(ctx, &budgets); err != nil {
-		return fmt.Errorf("listing budgets: %w", err)
+		return 0, fmt.Errorf("listing budgets: %w", err)
 	}
 	for i := range budgets.Items {
 		for node, permit := range budgets.Items[i].Status.Permits {
@@ -106,5 +134,5 @@ func (r *Reconciler) cleanUp(ctx context.Context, name string) error {
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return 0, errors.Join(errs...)
 }

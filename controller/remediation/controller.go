@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -27,6 +28,7 @@ import (
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/evidence"
 	"github.com/nodemend/nodemend/controller/gates"
+	"github.com/nodemend/nodemend/controller/index"
 )
 
 // Reconciler carries remediations to their outcome.
@@ -55,22 +57,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 func (r *Reconciler) reconcile(ctx context.Context, name string) (reconcile.Result, error) {
 	var remediation v1alpha1.Remediation
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &remediation); apierrors.IsNotFound(err) {
-		return reconcile.Result{}, r.cleanUp(ctx, name)
+		wait, err := r.cleanUp(ctx, name)
+		return reconcile.Result{RequeueAfter: wait}, err
 	} else if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading remediation %s: %w", name, err)
 	}
 	if remediation.Ended() {
-		return reconcile.Result{}, r.release(ctx, remediation.Name, remediation.Spec.NodeName)
+		return reconcile.Result{}, r.release(ctx, &remediation)
 	}
 	s, err := r.observe(ctx, &remediation)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	d := decide(s)
-	if err := r.carryOut(ctx, s, d); err != nil {
+	if cancelled, err := r.cancelFormer(ctx, s); cancelled || err != nil {
+		return reconcile.Result{}, err // its event comes
+	}
+	wait, err := r.carryOut(ctx, s, decide(s))
+	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: d.wait}, nil
+	return reconcile.Result{RequeueAfter: wait}, nil
 }
 
 // observe reads all that a decision needs.
@@ -81,7 +87,14 @@ func (r *Reconciler) observe(ctx context.Context, remediation *v1alpha1.Remediat
 	var node corev1.Node
 	if found, err := r.get(ctx, spec.NodeName, &node); err != nil {
 		return s, err
-	} else if found && node.UID == spec.NodeUID {
+	} else if found && node.UID != spec.NodeUID {
+		// The cache may still have a node from before, or this one may be gone.
+		err := r.Live.Get(ctx, types.NamespacedName{Name: spec.NodeName}, &node)
+		if client.IgnoreNotFound(err) != nil {
+			return s, fmt.Errorf("reading node %s: %w", spec.NodeName, err)
+		}
+	}
+	if node.UID == spec.NodeUID {
 		s.node = &node
 	}
 	var policy v1alpha1.RemedyPolicy
@@ -98,6 +111,11 @@ func (r *Reconciler) observe(ctx context.Context, remediation *v1alpha1.Remediat
 			s.action = &action
 		}
 	}
+	var actions v1alpha1.NodeActionList
+	if err := r.Client.List(ctx, &actions, client.MatchingFields{index.ActionsByNode: spec.NodeName}); err != nil {
+		return s, fmt.Errorf("listing the actions on node %s: %w", spec.NodeName, err)
+	}
+	s.others = slices.DeleteFunc(actions.Items, func(a v1alpha1.NodeAction) bool { return a.Name == remediation.Status.Action })
 	if s.node == nil {
 		return s, nil
 	}
@@ -145,74 +163,66 @@ func (r *Reconciler) leaseRenewed(ctx context.Context, node string) (time.Time, 
 	return lease.Spec.RenewTime.Time, nil
 }
 
-// carryOut does what was decided. The order of its writes is what makes a stop
-// between any two of them harmless: permits are taken before an action is
-// announced, an action is announced in the status before it is created, and
-// permits are released only after the status says that they are not needed, or
-// before it says that all is over.
-func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) error {
-	name, node := s.remediation.Name, s.remediation.Spec.NodeName
-	switch d.effect {
-	case start, create:
-		err := budget.Take(ctx, r.Client, s.budgets, node, name)
+// carryOut does what was decided, and returns after how long to look again. The
+// order of its writes is what makes a stop between any two of them harmless:
+// permits are taken before an action is announced, an action is announced in the
+// status before it is created, and permits are released after the status has
+// said that they are not needed; whoever reads that status releases them again.
+func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wait time.Duration, err error) {
+	if d.effect == start || d.effect == create {
+		err := budget.Take(ctx, r.Client, s.budgets, s.remediation.Spec.NodeName, s.remediation.Name)
 		if errors.Is(err, budget.ErrExhausted) {
 			return r.refused(ctx, s, err)
 		}
 		if err != nil {
-			return err
+			return 0, err
 		}
-		if err := r.write(ctx, s.remediation, d.status); err != nil {
-			return err
-		}
-		return r.createAction(ctx, s, &d.status)
+	}
+	written, err := r.write(ctx, s.remediation, d.status)
+	if err != nil {
+		return 0, err
+	}
+	switch d.effect {
+	case start, create:
+		return d.wait, r.createAction(ctx, s, &d.status)
 	case cancel:
-		if err := r.write(ctx, s.remediation, d.status); err != nil {
-			return err
-		}
-		return r.cancelAction(ctx, s.action, d.cancelled)
-	case end:
-		if err := r.release(ctx, name, node); err != nil {
-			return err
-		}
-		return r.write(ctx, s.remediation, d.status)
-	case release:
-		if err := r.write(ctx, s.remediation, d.status); err != nil {
-			return err
-		}
-		return r.release(ctx, name, node)
+		return d.wait, r.cancelAction(ctx, s.action, d.cancelled)
+	case release, end:
+		return d.wait, r.release(ctx, written)
 	default:
-		return r.write(ctx, s.remediation, d.status)
+		return d.wait, nil
 	}
 }
 
-// refused shows that the API server refused a permit. The action that was
-// about to start is withdrawn: it was never announced.
-func (r *Reconciler) refused(ctx context.Context, s situation, err error) error {
-	d := decision{status: *s.remediation.Status.DeepCopy()}
-	if d.status.Step == 0 {
-		d.status.Step, d.status.Attempt = 1, 1
-	}
+// refused shows that the API server refused a permit. An action that was about
+// to be announced is not; one that was announced waits for the permit.
+func (r *Reconciler) refused(ctx context.Context, s situation, err error) (time.Duration, error) {
+	d := begin(s)
 	if d.status.Action == "" {
 		d.progressing(s.now, v1alpha1.ReasonWaiting, "waiting for a permit")
 	}
-	d = d.blocked(s.now, gates.Verdict{Reason: gates.ReasonBudgetExhausted, Message: err.Error()})
-	return r.write(ctx, s.remediation, d.status)
+	d = d.blocked(s.now, gates.Verdict{
+		Reason: gates.ReasonBudgetExhausted, Message: err.Error(), Recheck: gates.BudgetRecheck,
+	})
+	_, err = r.write(ctx, s.remediation, d.status)
+	return d.wait, err
 }
 
-// write writes the status if it has changed since it was read, and fails with
-// a conflict if anybody else has changed the object since.
-func (r *Reconciler) write(ctx context.Context, remediation *v1alpha1.Remediation, status v1alpha1.RemediationStatus) error {
+// write writes the status if it has changed since it was read, and returns the
+// remediation as it is then. It fails with a conflict if anybody else has changed
+// the object since it was read.
+func (r *Reconciler) write(ctx context.Context, remediation *v1alpha1.Remediation, status v1alpha1.RemediationStatus) (*v1alpha1.Remediation, error) {
 	if equality.Semantic.DeepEqual(remediation.Status, status) {
-		return nil
+		return remediation, nil
 	}
 	updated := remediation.DeepCopy()
 	updated.Status = status
 	patch := client.MergeFromWithOptions(remediation, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, updated, patch, budget.FieldOwner); err != nil {
-		return fmt.Errorf("writing the status of remediation %s: %w", remediation.Name, err)
+		return nil, fmt.Errorf("writing the status of remediation %s: %w", remediation.Name, err)
 	}
 	r.report(ctx, remediation, updated)
-	return nil
+	return updated, r.forget(ctx, remediation, updated)
 }
 
 // report logs and counts a change of the status that was written.
@@ -227,17 +237,28 @@ func (r *Reconciler) report(ctx context.Context, before, after *v1alpha1.Remedia
 }
 
 // release gives back the permits that the remediation is seen to hold. A permit
-// that is not seen yet comes with an event of its budget, which leads here.
-func (r *Reconciler) release(ctx context.Context, name, node string) error {
+// that is not seen yet comes with an event of its budget, which leads here. It
+// fails with a conflict if the remediation is not the latest: whoever changed it
+// may have taken the permit again.
+func (r *Reconciler) release(ctx context.Context, remediation *v1alpha1.Remediation) error {
+	name, node := remediation.Name, remediation.Spec.NodeName
 	var budgets v1alpha1.RemediationBudgetList
 	if err := r.Client.List(ctx, &budgets); err != nil {
 		return fmt.Errorf("listing budgets: %w", err)
 	}
-	var held []v1alpha1.RemediationBudget
-	for _, b := range budgets.Items {
-		if budget.Holds(&b, node, name) {
-			held = append(held, b)
-		}
+	held := slices.DeleteFunc(budgets.Items, func(b v1alpha1.RemediationBudget) bool {
+		return !budget.Holds(&b, node, name)
+	})
+	if len(held) == 0 {
+		return nil
+	}
+	var latest v1alpha1.Remediation
+	if err := r.Live.Get(ctx, types.NamespacedName{Name: name}, &latest); err != nil {
+		return fmt.Errorf("reading remediation %s: %w", name, err)
+	}
+	if latest.ResourceVersion != remediation.ResourceVersion {
+		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("remediations").GroupResource(), name,
+			errors.New("it was changed meanwhile, its permits are not released"))
 	}
 	return budget.Release(ctx, r.Client, held, node, name)
 }

@@ -22,6 +22,8 @@ type situation struct {
 	node *corev1.Node
 	// action that status.action names; nil when there is none.
 	action *v1alpha1.NodeAction
+	// others are the other actions on the node, whatever their remediation.
+	others []v1alpha1.NodeAction
 	// policy that the remediation came from, as it is now; nil when gone.
 	policy *v1alpha1.RemedyPolicy
 	// budgets that select the node, in name order.
@@ -45,7 +47,7 @@ const (
 	cancel
 	// release the permits, after the status was written.
 	release
-	// end: release the permits, then write the status.
+	// end: write the status, which is the last one, then release the permits.
 	end
 )
 
@@ -78,20 +80,24 @@ const (
 	reasonNotBlocked = "None"
 	// reasonNoReport: the runner claimed an action and is silent since.
 	reasonNoReport = "NoReport"
+	// reasonStillRunning: an action that nobody reports on may still run.
+	reasonStillRunning = "StillRunning"
 )
 
 // decide says what comes next. It is pure.
 func decide(s situation) decision {
-	d := decision{status: *s.remediation.Status.DeepCopy()}
-	if d.status.Step == 0 {
-		d.status.Step, d.status.Attempt = 1, 1
-		d.set(s.now, v1alpha1.RemediationRecovered, metav1.ConditionUnknown, v1alpha1.ReasonWaiting, "")
-	}
-	if s.node == nil {
-		return d.ended(s.now, metav1.ConditionUnknown, v1alpha1.ReasonNodeGone, "the node was deleted or replaced")
+	d := begin(s)
+	if step := int(d.status.Step); step < 1 || step > len(s.remediation.Spec.Steps) {
+		return d.exhausted(s.now) // somebody has written a status of their own
 	}
 	if d.status.Action != "" && s.action != nil && s.action.Finished() != nil {
-		d.record(s.action)
+		d.record(s.now, s.action)
+	}
+	if until := s.mayRunUntil(&d.status); d.status.Action == "" && until.After(s.now) {
+		return d.stillRunning(s.now, until)
+	}
+	if s.node == nil {
+		return d.gone(s)
 	}
 	findings := s.findings(&d.status)
 	since, isClear := evidence.AllClear(findings)
@@ -104,16 +110,71 @@ func decide(s situation) decision {
 	return d.next(s, findings)
 }
 
+// begin returns a decision that changes nothing yet.
+func begin(s situation) decision {
+	d := decision{status: *s.remediation.Status.DeepCopy()}
+	if d.status.Step == 0 {
+		d.status.Step, d.status.Attempt = 1, 1
+		d.set(s.now, v1alpha1.RemediationRecovered, metav1.ConditionUnknown, v1alpha1.ReasonWaiting, "")
+	}
+	return d
+}
+
+// mayRunUntil returns until when something that was started under the name of
+// this remediation may still run although nobody reports on it: an action that
+// was lost or interrupted, or one of a former remediation of the same name. Until
+// then nothing is started, and the permit, which goes by the name, is kept.
+func (s *situation) mayRunUntil(status *v1alpha1.RemediationStatus) time.Time {
+	var until time.Time
+	if last := lastRecord(status); last != nil && !last.Executed && mayHaveRun(last.Outcome) {
+		until = last.FinishedAt.Add(s.step(status).Timeout.Duration + killGrace)
+	}
+	for i := range s.others {
+		a := &s.others[i]
+		if killed := a.KilledBy().Add(killGrace); s.former(a) && a.MayRun() && killed.After(until) {
+			until = killed
+		}
+	}
+	return until
+}
+
+// former reports whether the action is of a former remediation of this name.
+func (s *situation) former(a *v1alpha1.NodeAction) bool {
+	return a.Spec.Remediation == s.remediation.Name && a.Spec.RemediationUID != s.remediation.UID
+}
+
 // findings judges the remediation's match on evidence from after the last
-// action.
+// action on the node, whatever its remediation.
 func (s *situation) findings(status *v1alpha1.RemediationStatus) []evidence.Finding {
 	var after time.Time
-	if last := lastRecord(status); last != nil && mayHaveRun(last) {
+	if last := lastRecord(status); last != nil && mayHaveRun(last.Outcome) {
 		after = last.FinishedAt.Time
+	}
+	for i := range s.others {
+		f := s.others[i].Finished()
+		if f != nil && mayHaveRun(f.Reason) && f.LastTransitionTime.After(after) && !f.LastTransitionTime.After(s.now) {
+			after = f.LastTransitionTime.Time
+		}
 	}
 	return evidence.Judge(s.remediation.Spec.Match, evidence.Input{
 		Node: s.node, LeaseRenewed: s.leaseRenewed, After: after, Now: s.now,
 	})
+}
+
+// gone ends a remediation whose node was deleted, once nothing runs any more: the
+// machine may live on.
+func (d decision) gone(s situation) decision {
+	if d.status.Action != "" && s.action != nil {
+		if s.action.Status.Claim == nil {
+			d.effect = cancel
+			d.cancelled = outcome{v1alpha1.ReasonCancelled, "the node was deleted or replaced"}
+			return d
+		}
+		if until := s.action.KilledBy().Add(killGrace); until.After(s.now) {
+			return d.stillRunning(s.now, until)
+		}
+	}
+	return d.ended(s.now, metav1.ConditionUnknown, v1alpha1.ReasonNodeGone, "the node was deleted or replaced")
 }
 
 // underway waits for the action that the status names.
@@ -127,8 +188,7 @@ func (d decision) underway(s situation, isClear bool) decision {
 		d.wait = time.Second
 	case claim != nil:
 		d.progressing(s.now, v1alpha1.ReasonActing, fmt.Sprintf("runner executes %s", name))
-		deadline := claim.Time.Add(s.step(&d.status).Timeout.Duration + killGrace)
-		if d.wait = deadline.Sub(s.now); d.wait > 0 {
+		if d.wait = s.action.KilledBy().Add(killGrace).Sub(s.now); d.wait > 0 {
 			d.unblocked(s.now)
 			return d
 		}
@@ -166,7 +226,7 @@ func (d decision) healing(s situation, since time.Time) decision {
 		return d
 	}
 	for i := range d.status.History {
-		if mayHaveRun(&d.status.History[i]) {
+		if mayHaveRun(d.status.History[i].Outcome) {
 			return d.ended(s.now, metav1.ConditionTrue, v1alpha1.ReasonRecovered,
 				fmt.Sprintf("clear since %s", since.UTC().Format(time.RFC3339)))
 		}
@@ -179,6 +239,8 @@ func (d decision) healing(s situation, since time.Time) decision {
 // starts it when no gate holds.
 func (d decision) next(s situation, findings []evidence.Finding) decision {
 	if d.progress() == v1alpha1.ReasonExhausted {
+		// Again, for a controller that stopped right after it wrote the status.
+		d.effect = release
 		return d
 	}
 	if last := lastRecord(&d.status); last != nil && last.Executed &&

@@ -99,8 +99,11 @@ func underway(age time.Duration, change ...func(*v1alpha1.NodeAction)) func(*sit
 		status.Action = actionName(s.remediation, status.Actions)
 		s.action = &v1alpha1.NodeAction{
 			ObjectMeta: metav1.ObjectMeta{Name: status.Action},
-			Spec: v1alpha1.NodeActionSpec{Step: status.Step, Attempt: status.Attempt,
-				ExpiresAt: metav1.NewTime(now.Add(claimTime - age))},
+			Spec: v1alpha1.NodeActionSpec{
+				Remediation: s.remediation.Name, RemediationUID: s.remediation.UID,
+				Step: status.Step, Attempt: status.Attempt,
+				Timeout: seconds(10), ExpiresAt: metav1.NewTime(now.Add(claimTime - age)),
+			},
 		}
 		for _, c := range change {
 			c(s.action)
@@ -119,6 +122,40 @@ func finished(reason string, age time.Duration) func(*v1alpha1.NodeAction) {
 	}
 }
 
+// former adds an action of a remediation that had the same name.
+func former(change ...func(*v1alpha1.NodeAction)) func(*situation) {
+	return func(s *situation) {
+		a := v1alpha1.NodeAction{Spec: v1alpha1.NodeActionSpec{
+			Remediation: s.remediation.Name, RemediationUID: "former", Timeout: seconds(10), ExpiresAt: ago(0),
+		}}
+		for _, c := range change {
+			c(&a)
+		}
+		s.others = append(s.others, a)
+	}
+}
+
+// other adds an action of another remediation of the node.
+func other(change ...func(*v1alpha1.NodeAction)) func(*situation) {
+	return func(s *situation) {
+		former(change...)(s)
+		s.others[len(s.others)-1].Spec.Remediation = "other"
+	}
+}
+
+func slowClock(a *v1alpha1.NodeAction) {
+	a.Status.Claim.Time = metav1.NewTime(a.Status.Claim.Time.Add(-10 * time.Minute))
+	for i := range a.Status.Conditions {
+		c := &a.Status.Conditions[i]
+		c.LastTransitionTime = metav1.NewTime(c.LastTransitionTime.Add(-10 * time.Minute))
+	}
+}
+
+func expired(a *v1alpha1.NodeAction) { a.Spec.ExpiresAt = ago(time.Hour) }
+func stepOutOfRange(s *situation)    { s.remediation.Status.Step = 99 }
+func deselected(s *situation) {
+	s.policy.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "others"}}
+}
 func deleted(s *situation)        { s.action = nil }
 func excluded(s *situation)       { s.node.Labels[v1alpha1.ExcludeLabel] = "true" }
 func nodeGone(s *situation)       { s.node = nil }
@@ -128,6 +165,7 @@ func withoutBudget(s *situation)  { s.budgets = nil }
 func policyEdited(s *situation) {
 	s.policy.Spec.Steps = []v1alpha1.Step{{Command: &v1alpha1.CommandRemedy{Argv: []string{"/bin/edited"}}}}
 }
+func largeBudget(s *situation) { s.budgets[0].Spec.MaxConcurrent = ptr.To(intstr.FromInt32(10)) }
 func budgetHeldBy(remediation, node string) func(*situation) {
 	return func(s *situation) {
 		s.budgets[0].Status.Permits = map[string]v1alpha1.Permit{node: {Remediation: remediation}}
@@ -150,10 +188,17 @@ func TestWhatComesNext(t *testing.T) {
 		{"a node without a budget is left alone", incident(withoutBudget), release, "Waiting", "NoBudget", 1, 1, 0},
 		{"a full budget holds", incident(budgetHeldBy("other", "n2")), release, "Waiting", "BudgetExhausted", 1, 1, time.Minute},
 		{"a permit held already does not hold", incident(budgetHeldBy("n1-0123", "n1")), start, "Starting", "", 1, 1, 0},
+		{"the node's permit held by another remediation holds, even if others are left", incident(budgetHeldBy("other", "n1"), largeBudget), release, "Waiting", "BudgetExhausted", 1, 1, time.Minute},
 		{"the node's permit held by another remediation holds", incident(budgetHeldBy("other", "n1")), release, "Waiting", "BudgetExhausted", 1, 1, time.Minute},
 		{"a deleted policy holds", incident(policyDeleted), release, "Waiting", "Superseded", 1, 1, 0},
 		{"a replaced policy holds", incident(policyReplaced), release, "Waiting", "Superseded", 1, 1, 0},
 		{"an edited step holds", incident(policyEdited), release, "Waiting", "Superseded", 1, 1, 0},
+		{"a policy that no longer selects the node holds", incident(deselected), release, "Waiting", "Superseded", 1, 1, 0},
+		{"a status that somebody has made up is not acted on", incident(at(1, 1), stepOutOfRange), release, "Exhausted", "", 99, 1, 0},
+		{"a report from before another remediation's action ended holds", incident(other(finished("Succeeded", 0))), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
+		{"what runs for a former remediation of the name is waited for", incident(former(claimed(0))), nothing, "", "StillRunning", 1, 1, 70 * time.Second},
+		{"even when the node is clear", incident(former(claimed(0)), condition("False", time.Second, time.Hour)), nothing, "", "StillRunning", 1, 1, 70 * time.Second},
+		{"but not for ever", incident(former(claimed(70*time.Second), expired)), start, "Starting", "", 1, 1, 0},
 		{"stale evidence holds", incident(condition("True", time.Hour, time.Hour)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
 		{"Unknown holds", incident(condition("Unknown", time.Second, time.Minute)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
 
@@ -161,24 +206,28 @@ func TestWhatComesNext(t *testing.T) {
 		{"a node that healed by itself ends it", incident(condition("False", time.Second, 30*time.Second)), end, "RecoveredByItself", "", 1, 1, 0},
 		{"healing ends it even when excluded and the policy is gone", incident(excluded, policyDeleted, withoutBudget, condition("False", time.Second, 30*time.Second)), end, "RecoveredByItself", "", 1, 1, 0},
 		{"a deleted node ends it", incident(nodeGone), end, "NodeGone", "", 1, 1, 0},
-		{"a deleted node ends it while an action runs", incident(at(1, 1), underway(time.Second, claimed(0)), nodeGone), end, "NodeGone", "", 1, 1, 0},
+		{"an action that runs on a deleted node is waited for", incident(at(1, 1), underway(time.Second, claimed(0)), nodeGone), nothing, "", "StillRunning", 1, 1, 129 * time.Second},
+		{"an unclaimed action of a deleted node is cancelled", incident(at(1, 1), underway(time.Second), nodeGone), cancel, "", "", 1, 1, 0},
+		{"a deleted node ends it after its action has finished", incident(at(1, 1), underway(time.Second, claimed(0), finished("Succeeded", 0)), nodeGone), end, "NodeGone", "", 1, 1, 0},
 
 		{"an announced action that does not exist is created", incident(at(1, 1), underway(0), deleted, progress("Starting")), create, "Starting", "", 1, 1, 0},
 		{"an announced action is created even when the node is clear: its first create may still arrive", incident(at(1, 1), underway(0), deleted, progress("Starting"), condition("False", time.Second, time.Hour)), create, "Starting", "", 1, 1, 0},
 		{"an unclaimed action is waited for", incident(at(1, 1), underway(10*time.Second)), nothing, "Acting", "", 1, 1, claimTime + cancelGrace - 10*time.Second},
 		{"an unclaimed action is cancelled after its time", incident(at(1, 1), underway(claimTime+cancelGrace)), cancel, "Acting", "", 1, 1, 0},
 		{"an unclaimed action is cancelled when the node is clear", incident(at(1, 1), underway(time.Second), progress("Acting"), condition("False", time.Second, time.Second)), cancel, "Acting", "", 1, 1, 0},
-		{"a claimed action is not cancelled when the node is clear", incident(at(1, 1), underway(time.Second, claimed(time.Second)), condition("False", time.Second, time.Hour)), nothing, "Acting", "", 1, 1, 69 * time.Second},
-		{"excluding the node does not stop what runs", incident(at(1, 1), underway(time.Second, claimed(time.Second)), excluded), nothing, "Acting", "", 1, 1, 69 * time.Second},
+		{"a claimed action is not cancelled when the node is clear", incident(at(1, 1), underway(time.Second, claimed(time.Second)), condition("False", time.Second, time.Hour)), nothing, "Acting", "", 1, 1, 129 * time.Second},
+		{"excluding the node does not stop what runs", incident(at(1, 1), underway(time.Second, claimed(time.Second)), excluded), nothing, "Acting", "", 1, 1, 129 * time.Second},
 		{"a silent runner is reported", incident(at(1, 1), underway(time.Hour, claimed(time.Hour)), progress("Acting")), release, "Acting", "NoReport", 1, 1, 0},
+		{"a node's slow clock does not make its runner silent", incident(at(1, 1), underway(time.Second, claimed(time.Second), slowClock)), nothing, "Acting", "", 1, 1, 129 * time.Second},
 		{"a deleted action is not repeated", incident(at(1, 1), underway(time.Second), deleted, progress("Acting")), nothing, "Acting", "", 1, 1, time.Second},
 
-		{"after an execution the effect is awaited", incident(at(1, 1), underway(20*time.Second, claimed(20*time.Second), finished("Succeeded", 5*time.Second))), nothing, "Verifying", "", 1, 1, 55 * time.Second},
-		{"a failed execution is verified all the same", incident(at(1, 1), underway(20*time.Second, claimed(20*time.Second), finished("Failed", 5*time.Second))), nothing, "Verifying", "", 1, 1, 55 * time.Second},
+		{"after an execution the effect is awaited", incident(at(1, 1), underway(20*time.Second, claimed(20*time.Second), finished("Succeeded", 5*time.Second))), nothing, "Verifying", "", 1, 1, 60 * time.Second},
+		{"a node's slow clock does not shorten it", incident(at(1, 1), underway(20*time.Second, claimed(20*time.Second), finished("Succeeded", 5*time.Second), slowClock)), nothing, "Verifying", "", 1, 1, 60 * time.Second},
+		{"a failed execution is verified all the same", incident(at(1, 1), underway(20*time.Second, claimed(20*time.Second), finished("Failed", 5*time.Second))), nothing, "Verifying", "", 1, 1, 60 * time.Second},
 		{"the fault confirmed afterwards leads to the next attempt", incident(at(1, 1), history("Succeeded", time.Minute)), start, "Starting", "", 1, 2, 0},
 		{"after the last attempt comes the next step", incident(at(1, 2), history("Failed", time.Minute)), start, "Starting", "", 2, 1, 0},
 		{"after the last step it is exhausted", incident(at(2, 1), history("TimedOut", time.Minute)), release, "Exhausted", "", 2, 1, 0},
-		{"exhausted stays exhausted", incident(at(2, 1), history("TimedOut", time.Minute), progress("Exhausted")), nothing, "Exhausted", "", 2, 1, 0},
+		{"exhausted stays exhausted", incident(at(2, 1), history("TimedOut", time.Minute), progress("Exhausted")), release, "Exhausted", "", 2, 1, 0},
 		{"exhausted ends when the node recovers", incident(at(2, 1), history("TimedOut", time.Hour), progress("Exhausted"), condition("False", time.Second, time.Minute)), end, "Recovered", "", 2, 1, 0},
 		{"no evidence after an execution never advances", incident(at(1, 1), history("Succeeded", time.Minute), condition("True", 2*time.Minute, time.Hour)), release, "", "NoEvidence", 1, 1, 30 * time.Second},
 		{"a report from before the end of the action never advances", incident(at(1, 1), history("Succeeded", 60*time.Second), condition("True", 60*time.Second, time.Hour)), release, "", "NoEvidence", 1, 1, 30 * time.Second},
@@ -189,8 +238,10 @@ func TestWhatComesNext(t *testing.T) {
 		{"an attempt without a runner is repeated later", incident(at(1, 1), history("Expired", 10*time.Second)), release, "Waiting", "RunnerAway", 1, 1, 20 * time.Second},
 		{"and is repeated as the same attempt", incident(at(1, 1), history("Expired", 30*time.Second)), start, "Starting", "", 1, 1, 0},
 		{"less and less often", incident(at(1, 1), history("Expired", time.Hour), history("Expired", 50*time.Second)), release, "Waiting", "RunnerAway", 1, 1, 10 * time.Second},
-		{"a command that could not be started consumes nothing", incident(at(1, 1), underway(5*time.Second, claimed(2*time.Second), finished("StartFailed", 2*time.Second))), release, "Waiting", "StartFailed", 1, 1, 28 * time.Second},
+		{"a command that could not be started consumes nothing", incident(at(1, 1), underway(5*time.Second, claimed(2*time.Second), finished("StartFailed", 2*time.Second))), release, "Waiting", "StartFailed", 1, 1, 30 * time.Second},
 		{"an interrupted action is not repeated", incident(at(1, 1), history("Interrupted", time.Hour)), release, "Waiting", "Interrupted", 1, 1, 0},
+		{"an interrupted action may still be running", incident(at(1, 1), history("Interrupted", time.Minute)), nothing, "", "StillRunning", 1, 1, 10 * time.Second},
+		{"a lost action may still be running, on a node that is clear, too", incident(at(1, 1), history("Lost", time.Minute), condition("False", time.Second, time.Hour)), nothing, "", "StillRunning", 1, 1, 10 * time.Second},
 		{"an interrupted action may have helped", incident(at(1, 1), history("Interrupted", time.Hour), condition("False", time.Second, time.Minute)), end, "Recovered", "", 1, 1, 0},
 	}
 	for _, tt := range tests {
@@ -231,7 +282,7 @@ func TestAFinishedActionIsRemembered(t *testing.T) {
 	if d.status.Action != "" || len(d.status.History) != 1 {
 		t.Fatalf("got action %q and history %v", d.status.Action, d.status.History)
 	}
-	if r := d.status.History[0]; r.Action != s.action.Name || r.Outcome != "Failed" || !r.Executed || !r.FinishedAt.Equal(ptr.To(ago(time.Second))) {
+	if r := d.status.History[0]; r.Action != s.action.Name || r.Outcome != "Failed" || !r.Executed || !r.FinishedAt.Equal(ptr.To(ago(0))) {
 		t.Errorf("got %+v", r)
 	}
 }

@@ -29,11 +29,18 @@ func (d *decision) unblocked(now time.Time) {
 	d.set(now, v1alpha1.RemediationBlocked, metav1.ConditionFalse, reasonNotBlocked, "")
 }
 
-// blocked shows what holds the remediation back; while it is, it holds no
-// permit.
+// blocked shows what holds the remediation back; meanwhile it holds no permit.
 func (d decision) blocked(now time.Time, v gates.Verdict) decision {
 	d.set(now, v1alpha1.RemediationBlocked, metav1.ConditionTrue, v.Reason, v.Message)
 	d.effect, d.wait = release, v.Recheck
+	return d
+}
+
+// stillRunning waits, with the permit, for what nobody reports on.
+func (d decision) stillRunning(now, until time.Time) decision {
+	d.set(now, v1alpha1.RemediationBlocked, metav1.ConditionTrue, reasonStillRunning,
+		"an action that nobody reports on may still be running until "+until.UTC().Format(time.RFC3339))
+	d.wait = until.Sub(now)
 	return d
 }
 
@@ -57,14 +64,15 @@ func (d decision) ended(now time.Time, recovered metav1.ConditionStatus, reason,
 	return d
 }
 
-// record moves a finished action into the history.
-func (d *decision) record(action *v1alpha1.NodeAction) {
+// record moves a finished action into the history, under our own time: the clock
+// of the node may be wrong, and later than the truth is the safe side.
+func (d *decision) record(now time.Time, action *v1alpha1.NodeAction) {
 	finished := action.Finished()
 	record := v1alpha1.ActionRecord{
 		Action: action.Name, Step: action.Spec.Step, Attempt: action.Spec.Attempt,
 		Outcome: finished.Reason, Message: finished.Message,
 		Executed:   v1alpha1.Executed(finished.Reason),
-		FinishedAt: finished.LastTransitionTime,
+		FinishedAt: metav1.NewTime(now),
 	}
 	d.append(record)
 }
@@ -113,12 +121,13 @@ func lastRecord(status *v1alpha1.RemediationStatus) *v1alpha1.ActionRecord {
 	return &status.History[len(status.History)-1]
 }
 
-// mayHaveRun reports whether the action had, or may have had, an effect.
-func mayHaveRun(r *v1alpha1.ActionRecord) bool {
-	switch r.Outcome {
+// mayHaveRun reports whether an action that ended so had, or may have had, an
+// effect.
+func mayHaveRun(outcome string) bool {
+	switch outcome {
 	case v1alpha1.ReasonInterrupted, v1alpha1.ReasonLost:
 		return true
 	default:
-		return r.Executed
+		return v1alpha1.Executed(outcome)
 	}
 }

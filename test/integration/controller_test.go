@@ -3,13 +3,20 @@
 package integration
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -215,12 +222,71 @@ func TestALostNodeActionIsNotRepeated(t *testing.T) {
 	s.Eventually(func() string { return s.state(node) }).Should(Equal("Acting"))
 	s.Expect(s.client.DeleteAllOf(s.ctx, &v1alpha1.NodeAction{})).To(Succeed())
 
-	s.Eventually(func() string { return s.state(node) }).Should(Equal("Waiting/Lost"))
+	s.Eventually(func() string { return s.state(node) }).Should(Equal("Acting/StillRunning"))
 	s.startRunners()
+	s.Consistently(s.permits, "1s").Should(ConsistOf(node), "the command may be running")
 	s.Expect(s.actions(node)).To(BeEmpty())
-	s.remove("sick")
-	s.Eventually(func() bool { return s.ended(node) }).Should(BeTrue())
 	s.Expect(s.lines("runs")).To(BeZero())
+}
+
+func TestARemediationDeletedWhileItsCommandRunsDoesNotRunItAgain(t *testing.T) {
+	s := newScene(t, "again", 1, "1")
+	node := s.nodes[0]
+	s.policy(shell(fmt.Sprintf("echo ran >> %s; while [ -e %s ]; do :; done; rm -f %s",
+		s.path("runs"), s.path("hold"), s.path("sick"))))
+	s.touch("sick")
+	s.touch("hold")
+	s.detect(node, "sick")
+	s.startRunners()
+	s.startController()
+	s.Eventually(func() int { return s.lines("runs") }).Should(Equal(1))
+
+	s.Expect(s.client.DeleteAllOf(s.ctx, &v1alpha1.Remediation{})).To(Succeed())
+	s.Eventually(func() string { return s.state(node) }).Should(Equal("/StillRunning"), "the policy starts another one")
+	s.Expect(s.permits()).To(ConsistOf(node))
+	s.remove("hold")
+	s.Eventually(func() bool { return s.ended(node) }).Should(BeTrue())
+	s.Expect(s.state(node)).To(Equal("RecoveredByItself"))
+	s.Expect(s.lines("runs")).To(Equal(1))
+	s.Eventually(s.permits).Should(BeEmpty())
+}
+
+func TestTwoConditionsOfOnePolicyAreOneRemediation(t *testing.T) {
+	s := newScene(t, "two", 12, "100%")
+	policy := s.policy(shell("echo ran >> " + s.path("runs")))
+	policy.Spec.Match = append(policy.Spec.Match, v1alpha1.ConditionMatch{Type: "Ill", Status: corev1.ConditionTrue})
+	s.Expect(s.client.Update(s.ctx, policy)).To(Succeed())
+	s.startRunners()
+	s.startController()
+	now := time.Now()
+	for _, node := range s.nodes {
+		// The one that is written later has been there for longer.
+		s.Expect(s.report(s.ctx, node, sick, corev1.ConditionTrue, now, now)).To(Succeed())
+		s.Expect(s.report(s.ctx, node, "Ill", corev1.ConditionTrue, now, now.Add(-time.Minute))).To(Succeed())
+	}
+	s.Eventually(func() int { return s.lines("runs") }).Should(Equal(len(s.nodes)))
+	for _, node := range s.nodes {
+		s.Expect(s.remediations(node)).To(HaveLen(1))
+	}
+}
+
+func TestAFailureOnOnePolicyDoesNotDelayAnother(t *testing.T) {
+	s := newScene(t, "others", 1, "1")
+	node := s.nodes[0]
+	first := s.policy(shell("true"))
+	s.touch("sick")
+	s.detect(node, "sick")
+	// The API server refuses the remediations of one policy.
+	broken := first.DeepCopy()
+	broken.ObjectMeta = metav1.ObjectMeta{Name: "a-" + s.name}
+	s.create(broken)
+	transport := &refusing{what: "/remediations", containing: `"name":"` + broken.Name + `"`}
+	cfg := rest.CopyConfig(s.cfg)
+	cfg.ContentType = "application/json"
+	cfg.Wrap(transport.wrap)
+	s.startControllerOn(cfg)
+	s.Eventually(func() int { return len(s.actions(node)) }).Should(Equal(1))
+	s.Expect(s.remediations(node)[0].Spec.Policy.Name).To(Equal(first.Name))
 }
 
 // label sets the exclude label of a node.
@@ -230,3 +296,26 @@ func (s *scene) label(node, value string) {
 	s.Expect(s.client.Patch(s.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}},
 		client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
 }
+
+// refusing fails the creation of what is named.
+type refusing struct{ what, containing string }
+
+func (r *refusing) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		if req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, r.what) {
+			body, err := io.ReadAll(req.Body)
+			if err != nil {
+				return nil, err
+			}
+			if bytes.Contains(body, []byte(r.containing)) {
+				return nil, errors.New("refused by the test")
+			}
+			req.Body = io.NopCloser(bytes.NewReader(body))
+		}
+		return next.RoundTrip(req)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

@@ -26,10 +26,21 @@ const maxWrites = 40
 // after it was committed but before the answer arrives, for every n; the one
 // that is started after it has to bring the story to the same end.
 func TestAControllerThatDiesAtAnyWriteIsTakenOverByTheNext(t *testing.T) {
+	dieAtEveryWrite(t, "heal", (*scene).newSickNode, (*scene).expectHealedOnce)
+}
+
+// The same, in a story that does not end well.
+func TestAControllerThatDiesAtAnyWriteOfAnExhaustingStoryIsTakenOverByTheNext(t *testing.T) {
+	dieAtEveryWrite(t, "exhaust", (*scene).newIncurableNode, (*scene).expectExhaustedOnce)
+}
+
+func dieAtEveryWrite(t *testing.T, name string, begin, expect func(*scene)) {
+	t.Helper()
 	for _, mode := range []faults.Mode{faults.Before, faults.After} {
 		t.Run(string(mode), func(t *testing.T) {
 			for n := 1; n <= maxWrites; n++ {
-				if !dieAtWrite(t, mode, n) {
+				s := fmt.Sprintf("%s-%s-%d", name, mode, n)
+				if !dieAtWrite(t, s, mode, n, begin, expect) {
 					if n < 6 {
 						t.Fatalf("only %d writes in the whole story", n-1)
 					}
@@ -44,35 +55,56 @@ func TestAControllerThatDiesAtAnyWriteIsTakenOverByTheNext(t *testing.T) {
 
 // dieAtWrite runs the story with a controller that dies at the n-th write. It
 // returns whether it died, which it does not when there are fewer writes.
-func dieAtWrite(t *testing.T, mode faults.Mode, n int) (died bool) {
+func dieAtWrite(t *testing.T, name string, mode faults.Mode, n int, begin, expect func(*scene)) (died bool) {
 	t.Helper()
 	t.Run(fmt.Sprintf("write %d", n), func(t *testing.T) {
-		s := newHealableScene(t, fmt.Sprintf("die-%s-%d", mode, n))
+		s := newScene(t, name, 1, "1")
+		begin(s)
 		transport := &faults.Transport{At: n, Mode: mode, Dead: true}
 		cfg := rest.CopyConfig(s.cfg)
 		cfg.Wrap(transport.Wrap)
 		stop := s.startControllerOn(cfg)
 
-		s.Eventually(func() bool { return transport.Faults() > 0 || s.ended(s.nodes[0]) }).Should(BeTrue())
+		s.Eventually(func() bool { return transport.Faults() > 0 || s.over(s.nodes[0]) }).Should(BeTrue())
 		stop()
 		if died = transport.Faults() > 0; died {
 			s.startController()
 		}
-		s.expectHealedOnce()
+		expect(s)
 	})
 	return died
 }
 
-// newHealableScene is a node that is sick until the policy's command has run,
-// which counts how often it does.
-func newHealableScene(t *testing.T, name string) *scene {
-	t.Helper()
-	s := newScene(t, name, 1, "1")
+// over reports whether nothing more will happen to the node by itself.
+func (s *scene) over(node string) bool {
+	return (s.ended(node) || s.state(node) == "Exhausted") && len(s.permits()) == 0
+}
+
+// newSickNode makes the node sick until the policy's command has run, which
+// counts how often it does.
+func (s *scene) newSickNode() {
 	s.policy(shell(fmt.Sprintf("echo ran >> %s; rm -f %s", s.path("runs"), s.path("sick"))))
 	s.touch("sick")
 	s.detect(s.nodes[0], "sick")
 	s.startRunners()
-	return s
+}
+
+// newIncurableNode makes the node sick, whatever is done.
+func (s *scene) newIncurableNode() {
+	s.policy(shell("echo ran >> " + s.path("runs")))
+	s.touch("sick")
+	s.detect(s.nodes[0], "sick")
+	s.startRunners()
+}
+
+// expectExhaustedOnce waits for the end of that story: one execution, nothing
+// more, and the permit returned.
+func (s *scene) expectExhaustedOnce() {
+	s.t.Helper()
+	s.Eventually(s.state).WithArguments(s.nodes[0]).Should(Equal("Exhausted"))
+	s.Eventually(s.permits).Should(BeEmpty())
+	s.Expect(s.lines("runs")).To(Equal(1), "executions")
+	s.Expect(s.actions(s.nodes[0])).To(HaveLen(1))
 }
 
 // expectHealedOnce waits for the end of the story and expects that it is the
