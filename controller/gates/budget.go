@@ -5,12 +5,15 @@ import (
 	"time"
 
 	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/fleet"
 )
 
 // Reasons of the budget gate.
 const (
 	// ReasonNoBudget: no RemediationBudget selects the node.
 	ReasonNoBudget = "NoBudget"
+	// ReasonBudgetInvalid: the selector of a budget cannot be read.
+	ReasonBudgetInvalid = "BudgetInvalid"
 	// ReasonBudgetExhausted: a budget has no permit left.
 	ReasonBudgetExhausted = "BudgetExhausted"
 )
@@ -29,6 +32,13 @@ func Budget(in Input) Verdict {
 	}
 	for i := range in.Budgets {
 		b := &in.Budgets[i]
+		if _, err := fleet.Selects(b.Spec.NodeSelector, in.Node); err != nil {
+			return Verdict{
+				Reason:  ReasonBudgetInvalid,
+				Message: fmt.Sprintf("budget %s: cannot tell whether it is meant for node %s: %v", b.Name, in.Node.Name, err),
+				Recheck: BudgetRecheck,
+			}
+		}
 		if permit, taken := b.Status.Permits[in.Node.Name]; taken {
 			if permit.Remediation == in.Remediation.Name {
 				continue

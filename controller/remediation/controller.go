@@ -231,9 +231,7 @@ func (r *Reconciler) report(ctx context.Context, before, after *v1alpha1.Remedia
 		ctrl.LoggerFrom(ctx).Info("Remediation changed", "node", after.Spec.NodeName, "policy", after.Spec.Policy.Name,
 			"step", after.Status.Step, "attempt", after.Status.Attempt, "state", after.State(), "blockedBy", after.BlockedBy())
 	}
-	if after.Ended() && !before.Ended() {
-		r.Metrics.ended(after)
-	}
+	r.Metrics.changed(before, after)
 }
 
 // release gives back the permits that the remediation is seen to hold. A permit

@@ -165,6 +165,9 @@ func withoutBudget(s *situation)  { s.budgets = nil }
 func policyEdited(s *situation) {
 	s.policy.Spec.Steps = []v1alpha1.Step{{Command: &v1alpha1.CommandRemedy{Argv: []string{"/bin/edited"}}}}
 }
+func brokenBudget(s *situation) {
+	s.budgets[0].Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "a b"}}
+}
 func largeBudget(s *situation) { s.budgets[0].Spec.MaxConcurrent = ptr.To(intstr.FromInt32(10)) }
 func budgetHeldBy(remediation, node string) func(*situation) {
 	return func(s *situation) {
@@ -186,6 +189,7 @@ func TestWhatComesNext(t *testing.T) {
 		{"a confirmed fault starts the first step", incident(), start, "Starting", "", 1, 1, 0},
 		{"an excluded node is left alone", incident(excluded), release, "Waiting", "Excluded", 1, 1, 0},
 		{"a node without a budget is left alone", incident(withoutBudget), release, "Waiting", "NoBudget", 1, 1, 0},
+		{"a budget whose selector cannot be read holds", incident(brokenBudget), release, "Waiting", "BudgetInvalid", 1, 1, time.Minute},
 		{"a full budget holds", incident(budgetHeldBy("other", "n2")), release, "Waiting", "BudgetExhausted", 1, 1, time.Minute},
 		{"a permit held already does not hold", incident(budgetHeldBy("n1-0123", "n1")), start, "Starting", "", 1, 1, 0},
 		{"the node's permit held by another remediation holds, even if others are left", incident(budgetHeldBy("other", "n1"), largeBudget), release, "Waiting", "BudgetExhausted", 1, 1, time.Minute},

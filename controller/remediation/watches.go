@@ -74,6 +74,7 @@ func (r *Reconciler) concernedByBudget(ctx context.Context, obj client.Object) [
 	if len(b.Status.Permits) < int(budget.Allowed(b)) {
 		waiting = append(waiting, r.open(ctx, index.BlockedBy, gates.ReasonBudgetExhausted)...)
 		waiting = append(waiting, r.open(ctx, index.BlockedBy, gates.ReasonNoBudget)...)
+		waiting = append(waiting, r.open(ctx, index.BlockedBy, gates.ReasonBudgetInvalid)...)
 	}
 	return append(requests(names...), waiting...)
 }
