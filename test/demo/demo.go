@@ -93,7 +93,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return err
 	}
 	if d.keep {
-		fmt.Printf("\nEverything is still running. In another terminal:\n\n  export KUBECONFIG=%s\n  kubectl get nodemend\n\nStop the runtime again with:  kill -STOP %d\nCtrl-C here ends it all.\n",
+		fmt.Printf("\nEverything is still running. In another terminal:\n\n  export KUBECONFIG=%s\n  bin/kubectl get nodemend\n\nStop the runtime again with:  kill -STOP %d\nCtrl-C here ends it all.\n",
 			d.cluster.Kubeconfig, d.runtime.Process.Pid)
 		<-ctx.Done()
 	}
