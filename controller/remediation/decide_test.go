@@ -1,6 +1,7 @@
 package remediation
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -207,12 +208,12 @@ func TestWhatComesNext(t *testing.T) {
 		{"Unknown holds", incident(condition("Unknown", time.Second, time.Minute)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
 
 		{"a node that is clear heals", incident(condition("False", time.Second, 10*time.Second)), nothing, "Healing", "", 1, 1, 20 * time.Second},
-		{"a node that healed by itself ends it", incident(condition("False", time.Second, 30*time.Second)), end, "RecoveredByItself", "", 1, 1, 0},
-		{"healing ends it even when excluded and the policy is gone", incident(excluded, policyDeleted, withoutBudget, condition("False", time.Second, 30*time.Second)), end, "RecoveredByItself", "", 1, 1, 0},
-		{"a deleted node ends it", incident(nodeGone), end, "NodeGone", "", 1, 1, 0},
+		{"a node that healed by itself ends it", incident(condition("False", time.Second, 30*time.Second)), release, "RecoveredByItself", "", 1, 1, 0},
+		{"healing ends it even when excluded and the policy is gone", incident(excluded, policyDeleted, withoutBudget, condition("False", time.Second, 30*time.Second)), release, "RecoveredByItself", "", 1, 1, 0},
+		{"a deleted node ends it", incident(nodeGone), release, "NodeGone", "", 1, 1, 0},
 		{"an action that runs on a deleted node is waited for", incident(at(1, 1), underway(time.Second, claimed(0)), nodeGone), nothing, "", "StillRunning", 1, 1, 129 * time.Second},
 		{"an unclaimed action of a deleted node is cancelled", incident(at(1, 1), underway(time.Second), nodeGone), cancel, "", "", 1, 1, 0},
-		{"a deleted node ends it after its action has finished", incident(at(1, 1), underway(time.Second, claimed(0), finished("Succeeded", 0)), nodeGone), end, "NodeGone", "", 1, 1, 0},
+		{"a deleted node ends it after its action has finished", incident(at(1, 1), underway(time.Second, claimed(0), finished("Succeeded", 0)), nodeGone), release, "NodeGone", "", 1, 1, 0},
 
 		{"an announced action that does not exist is created", incident(at(1, 1), underway(0), deleted, progress("Starting")), create, "Starting", "", 1, 1, 0},
 		{"an announced action is created even when the node is clear: its first create may still arrive", incident(at(1, 1), underway(0), deleted, progress("Starting"), condition("False", time.Second, time.Hour)), create, "Starting", "", 1, 1, 0},
@@ -232,11 +233,11 @@ func TestWhatComesNext(t *testing.T) {
 		{"after the last attempt comes the next step", incident(at(1, 2), history("Failed", time.Minute)), start, "Starting", "", 2, 1, 0},
 		{"after the last step it is exhausted", incident(at(2, 1), history("TimedOut", time.Minute)), release, "Exhausted", "", 2, 1, 0},
 		{"exhausted stays exhausted", incident(at(2, 1), history("TimedOut", time.Minute), progress("Exhausted")), release, "Exhausted", "", 2, 1, 0},
-		{"exhausted ends when the node recovers", incident(at(2, 1), history("TimedOut", time.Hour), progress("Exhausted"), condition("False", time.Second, time.Minute)), end, "Recovered", "", 2, 1, 0},
+		{"exhausted ends when the node recovers", incident(at(2, 1), history("TimedOut", time.Hour), progress("Exhausted"), condition("False", time.Second, time.Minute)), release, "Recovered", "", 2, 1, 0},
 		{"no evidence after an execution never advances", incident(at(1, 1), history("Succeeded", time.Minute), condition("True", 2*time.Minute, time.Hour)), release, "", "NoEvidence", 1, 1, 30 * time.Second},
 		{"a report from before the end of the action never advances", incident(at(1, 1), history("Succeeded", 60*time.Second), condition("True", 60*time.Second, time.Hour)), release, "", "NoEvidence", 1, 1, 30 * time.Second},
 		{"a node that is clear after an execution heals", incident(at(1, 1), history("Succeeded", 20*time.Second), condition("False", time.Second, 10*time.Second)), nothing, "Healing", "", 1, 1, 20 * time.Second},
-		{"clear for long enough ends it as recovered", incident(at(1, 1), history("Succeeded", time.Minute), condition("False", time.Second, 40*time.Second)), end, "Recovered", "", 1, 1, 0},
+		{"clear for long enough ends it as recovered", incident(at(1, 1), history("Succeeded", time.Minute), condition("False", time.Second, 40*time.Second)), release, "Recovered", "", 1, 1, 0},
 		{"a False from before the end of the action is no recovery", incident(at(1, 1), history("Succeeded", 20*time.Second), condition("False", 25*time.Second, 40*time.Second)), nothing, "Verifying", "", 1, 1, 40 * time.Second},
 
 		{"an attempt without a runner is repeated later", incident(at(1, 1), history("Expired", 10*time.Second)), release, "Waiting", "RunnerAway", 1, 1, 20 * time.Second},
@@ -246,7 +247,7 @@ func TestWhatComesNext(t *testing.T) {
 		{"an interrupted action is not repeated", incident(at(1, 1), history("Interrupted", time.Hour)), release, "Waiting", "Interrupted", 1, 1, 0},
 		{"an interrupted action may still be running", incident(at(1, 1), history("Interrupted", time.Minute)), nothing, "", "StillRunning", 1, 1, 10 * time.Second},
 		{"a lost action may still be running, on a node that is clear, too", incident(at(1, 1), history("Lost", time.Minute), condition("False", time.Second, time.Hour)), nothing, "", "StillRunning", 1, 1, 10 * time.Second},
-		{"an interrupted action may have helped", incident(at(1, 1), history("Interrupted", time.Hour), condition("False", time.Second, time.Minute)), end, "Recovered", "", 1, 1, 0},
+		{"an interrupted action may have helped", incident(at(1, 1), history("Interrupted", time.Hour), condition("False", time.Second, time.Minute)), release, "Recovered", "", 1, 1, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -262,8 +263,9 @@ func TestWhatComesNext(t *testing.T) {
 			if d.status.Step != tt.step || d.status.Attempt != tt.attempt {
 				t.Errorf("got step %d, attempt %d; want step %d, attempt %d", d.status.Step, d.status.Attempt, tt.step, tt.attempt)
 			}
-			if (d.effect == end) != (d.status.EndTime != nil) {
-				t.Errorf("effect %d with end time %v", d.effect, d.status.EndTime)
+			over := slices.Contains([]string{"Recovered", "RecoveredByItself", "NodeGone"}, tt.state)
+			if over != got.Ended() {
+				t.Errorf("state %s with end time %v", tt.state, d.status.EndTime)
 			}
 			if d.effect == start && (d.status.Action == "" || d.status.Actions != before.Status.Actions+1) {
 				t.Errorf("starting %q as number %d", d.status.Action, d.status.Actions)

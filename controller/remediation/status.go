@@ -60,7 +60,7 @@ func (d decision) ended(now time.Time, recovered metav1.ConditionStatus, reason,
 	d.status.Action = ""
 	endTime := metav1.NewTime(now)
 	d.status.EndTime = &endTime
-	d.effect, d.wait = end, 0
+	d.effect, d.wait = release, 0
 	return d
 }
 

@@ -1,0 +1,103 @@
+package remediation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/evidence"
+	"github.com/nodemend/nodemend/controller/index"
+)
+
+// observe reads all that a decision needs.
+func (r *Reconciler) observe(ctx context.Context, remediation *v1alpha1.Remediation) (situation, error) {
+	s := situation{remediation: remediation, now: r.Clock.Now()}
+	spec := &remediation.Spec
+
+	var node corev1.Node
+	if found, err := r.get(ctx, spec.NodeName, &node); err != nil {
+		return s, err
+	} else if found && node.UID != spec.NodeUID {
+		// The cache may still have a node from before, or this one may be gone.
+		err := r.Live.Get(ctx, types.NamespacedName{Name: spec.NodeName}, &node)
+		if client.IgnoreNotFound(err) != nil {
+			return s, fmt.Errorf("reading node %s: %w", spec.NodeName, err)
+		}
+	}
+	if node.UID == spec.NodeUID {
+		s.node = &node
+	}
+	var policy v1alpha1.RemedyPolicy
+	if found, err := r.get(ctx, spec.Policy.Name, &policy); err != nil {
+		return s, err
+	} else if found {
+		s.policy = &policy
+	}
+	if name := remediation.Status.Action; name != "" {
+		var action v1alpha1.NodeAction
+		if found, err := r.get(ctx, name, &action); err != nil {
+			return s, err
+		} else if found {
+			s.action = &action
+		}
+	}
+	var actions v1alpha1.NodeActionList
+	if err := r.Client.List(ctx, &actions, client.MatchingFields{index.ActionsByNode: spec.NodeName}); err != nil {
+		return s, fmt.Errorf("listing the actions on node %s: %w", spec.NodeName, err)
+	}
+	s.others = slices.DeleteFunc(actions.Items, func(a v1alpha1.NodeAction) bool { return a.Name == remediation.Status.Action })
+	if s.node == nil {
+		return s, nil
+	}
+	var budgets v1alpha1.RemediationBudgetList
+	if err := r.Client.List(ctx, &budgets); err != nil {
+		return s, fmt.Errorf("listing budgets: %w", err)
+	}
+	s.budgets = budget.Selecting(budgets.Items, s.node)
+	for _, m := range spec.Match {
+		if evidence.KubeletOwned(m.Type) {
+			var err error
+			s.leaseRenewed, err = r.leaseRenewed(ctx, spec.NodeName)
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// get reads an object from the cache, and from the API server when the cache
+// does not have it: absence is never concluded from a cache that is behind.
+func (r *Reconciler) get(ctx context.Context, name string, obj client.Object) (bool, error) {
+	key := types.NamespacedName{Name: name}
+	err := r.Client.Get(ctx, key, obj)
+	if apierrors.IsNotFound(err) {
+		err = r.Live.Get(ctx, key, obj)
+	}
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading %T %s: %w", obj, name, err)
+	}
+	return true, nil
+}
+
+func (r *Reconciler) leaseRenewed(ctx context.Context, node string) (time.Time, error) {
+	var lease coordinationv1.Lease
+	err := r.Live.Get(ctx, types.NamespacedName{Namespace: corev1.NamespaceNodeLease, Name: node}, &lease)
+	if apierrors.IsNotFound(err) || err == nil && lease.Spec.RenewTime == nil {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("reading the lease of node %s: %w", node, err)
+	}
+	return lease.Spec.RenewTime.Time, nil
+}
