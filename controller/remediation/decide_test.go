@@ -201,8 +201,8 @@ func TestWhatComesNext(t *testing.T) {
 		{"a policy that no longer selects the node holds", incident(deselected), release, "Waiting", "Superseded", 1, 1, 0},
 		{"a status that somebody has made up is not acted on", incident(at(1, 1), stepOutOfRange), release, "Exhausted", "", 99, 1, 0},
 		{"a report from before another remediation's action ended holds", incident(other(finished("Succeeded", 0))), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
-		{"what runs for a former remediation of the name is waited for", incident(former(claimed(0))), nothing, "", "StillRunning", 1, 1, 70 * time.Second},
-		{"even when the node is clear", incident(former(claimed(0)), condition("False", time.Second, time.Hour)), nothing, "", "StillRunning", 1, 1, 70 * time.Second},
+		{"what runs for a former remediation of the name is waited for", incident(former(claimed(0))), nothing, "Waiting", "StillRunning", 1, 1, 70 * time.Second},
+		{"even when the node is clear", incident(former(claimed(0)), condition("False", time.Second, time.Hour)), nothing, "Waiting", "StillRunning", 1, 1, 70 * time.Second},
 		{"but not for ever", incident(former(claimed(70*time.Second), expired)), start, "Starting", "", 1, 1, 0},
 		{"stale evidence holds", incident(condition("True", time.Hour, time.Hour)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
 		{"Unknown holds", incident(condition("Unknown", time.Second, time.Minute)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
@@ -211,7 +211,7 @@ func TestWhatComesNext(t *testing.T) {
 		{"a node that healed by itself ends it", incident(condition("False", time.Second, 30*time.Second)), release, "RecoveredByItself", "", 1, 1, 0},
 		{"healing ends it even when excluded and the policy is gone", incident(excluded, policyDeleted, withoutBudget, condition("False", time.Second, 30*time.Second)), release, "RecoveredByItself", "", 1, 1, 0},
 		{"a deleted node ends it", incident(nodeGone), release, "NodeGone", "", 1, 1, 0},
-		{"an action that runs on a deleted node is waited for", incident(at(1, 1), underway(time.Second, claimed(0)), nodeGone), nothing, "", "StillRunning", 1, 1, 129 * time.Second},
+		{"an action that runs on a deleted node is waited for", incident(at(1, 1), underway(time.Second, claimed(0)), nodeGone), nothing, "Waiting", "StillRunning", 1, 1, 129 * time.Second},
 		{"an unclaimed action of a deleted node is cancelled", incident(at(1, 1), underway(time.Second), nodeGone), cancel, "", "", 1, 1, 0},
 		{"a deleted node ends it after its action has finished", incident(at(1, 1), underway(time.Second, claimed(0), finished("Succeeded", 0)), nodeGone), release, "NodeGone", "", 1, 1, 0},
 
@@ -245,8 +245,8 @@ func TestWhatComesNext(t *testing.T) {
 		{"less and less often", incident(at(1, 1), history("Expired", time.Hour), history("Expired", 50*time.Second)), release, "Waiting", "RunnerAway", 1, 1, 10 * time.Second},
 		{"a command that could not be started consumes nothing", incident(at(1, 1), underway(5*time.Second, claimed(2*time.Second), finished("StartFailed", 2*time.Second))), release, "Waiting", "StartFailed", 1, 1, 30 * time.Second},
 		{"an interrupted action is not repeated", incident(at(1, 1), history("Interrupted", time.Hour)), release, "Waiting", "Interrupted", 1, 1, 0},
-		{"an interrupted action may still be running", incident(at(1, 1), history("Interrupted", time.Minute)), nothing, "", "StillRunning", 1, 1, 10 * time.Second},
-		{"a lost action may still be running, on a node that is clear, too", incident(at(1, 1), history("Lost", time.Minute), condition("False", time.Second, time.Hour)), nothing, "", "StillRunning", 1, 1, 10 * time.Second},
+		{"an interrupted action may still be running", incident(at(1, 1), history("Interrupted", time.Minute)), nothing, "Waiting", "StillRunning", 1, 1, 10 * time.Second},
+		{"a lost action may still be running, on a node that is clear, too", incident(at(1, 1), history("Lost", time.Minute), condition("False", time.Second, time.Hour)), nothing, "Waiting", "StillRunning", 1, 1, 10 * time.Second},
 		{"an interrupted action may have helped", incident(at(1, 1), history("Interrupted", time.Hour), condition("False", time.Second, time.Minute)), release, "Recovered", "", 1, 1, 0},
 	}
 	for _, tt := range tests {

@@ -38,6 +38,9 @@ func (d decision) blocked(now time.Time, v gates.Verdict) decision {
 
 // stillRunning waits, with the permit, for what nobody reports on.
 func (d decision) stillRunning(now, until time.Time) decision {
+	if d.progress() == "" {
+		d.progressing(now, v1alpha1.ReasonWaiting, "")
+	}
 	d.set(now, v1alpha1.RemediationBlocked, metav1.ConditionTrue, reasonStillRunning,
 		"an action that nobody reports on may still be running until "+until.UTC().Format(time.RFC3339))
 	d.wait = until.Sub(now)

@@ -232,17 +232,12 @@ func TestALostNodeActionIsNotRepeated(t *testing.T) {
 func TestARemediationDeletedWhileItsCommandRunsDoesNotRunItAgain(t *testing.T) {
 	s := newScene(t, "again", 1, "1")
 	node := s.nodes[0]
-	s.policy(shell(fmt.Sprintf("echo ran >> %s; while [ -e %s ]; do :; done; rm -f %s",
-		s.path("runs"), s.path("hold"), s.path("sick"))))
-	s.touch("sick")
-	s.touch("hold")
-	s.detect(node, "sick")
-	s.startRunners()
+	s.newHeldNode()
 	s.startController()
 	s.Eventually(func() int { return s.lines("runs") }).Should(Equal(1))
 
 	s.Expect(s.client.DeleteAllOf(s.ctx, &v1alpha1.Remediation{})).To(Succeed())
-	s.Eventually(func() string { return s.state(node) }).Should(Equal("/StillRunning"), "the policy starts another one")
+	s.Eventually(func() string { return s.state(node) }).Should(Equal("Waiting/StillRunning"), "the policy starts another one")
 	s.Expect(s.permits()).To(ConsistOf(node))
 	s.remove("hold")
 	s.Eventually(func() bool { return s.ended(node) }).Should(BeTrue())

@@ -89,6 +89,17 @@ func (s *scene) newSickNode() {
 	s.startRunners()
 }
 
+// newHeldNode makes the node sick until the policy's command has run, which
+// takes until the file "hold" is removed.
+func (s *scene) newHeldNode() {
+	s.policy(shell(fmt.Sprintf("echo ran >> %s; while [ -e %s ]; do :; done; rm -f %s",
+		s.path("runs"), s.path("hold"), s.path("sick"))))
+	s.touch("sick")
+	s.touch("hold")
+	s.detect(s.nodes[0], "sick")
+	s.startRunners()
+}
+
 // newIncurableNode makes the node sick, whatever is done.
 func (s *scene) newIncurableNode() {
 	s.policy(shell("echo ran >> " + s.path("runs")))
@@ -126,13 +137,7 @@ func (s *scene) expectHealedOnce() {
 // The real program, leader election included, killed while the command runs.
 func TestAKilledControllerIsTakenOverByTheNext(t *testing.T) {
 	s := newScene(t, "kill", 1, "1")
-	node := s.nodes[0]
-	s.policy(shell(fmt.Sprintf("echo ran >> %s; while [ -e %s ]; do :; done; rm -f %s",
-		s.path("runs"), s.path("hold"), s.path("sick"))))
-	s.touch("sick")
-	s.touch("hold")
-	s.detect(node, "sick")
-	s.startRunners()
+	s.newHeldNode()
 
 	binary := filepath.Join(s.dir, "nodemend")
 	out, err := exec.CommandContext(s.ctx, "go", "build", "-o", binary, "../../cmd/nodemend").CombinedOutput()
