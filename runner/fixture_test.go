@@ -219,9 +219,10 @@ func (f *fixture) start(id string, wrapper transport.WrapperFunc) *process {
 	if wrapper != nil {
 		config.Wrap(wrapper)
 	}
+	opts := runner.Options{NodeName: f.node.Name, RunnerID: id, Registerer: p.registry}
 	go func() {
 		defer close(p.done)
-		p.err = runner.Run(ctx, config, runner.Options{NodeName: f.node.Name, RunnerID: id, Registerer: p.registry})
+		p.err = runner.Run(ctx, config, opts)
 	}()
 	f.processes = append(f.processes, p)
 	f.Cleanup(func() {
