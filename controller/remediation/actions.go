@@ -109,7 +109,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, name string) (wait time.Durati
 	running := false
 	for i := range actions.Items {
 		action := &actions.Items[i]
-		left := action.KilledBy().Add(killGrace).Sub(r.Clock.Now())
+		left := overBy(action).Sub(r.Clock.Now())
 		switch {
 		case action.Finished() == nil && action.Status.Claim == nil:
 			running = true // unless this cancels it, which leads here again

@@ -107,7 +107,7 @@ func (d decision) gone(s situation) decision {
 			d.cancelled = outcome{v1alpha1.ReasonCancelled, "the node was deleted or replaced"}
 			return d
 		}
-		if until := s.action.KilledBy().Add(killGrace); until.After(s.now) {
+		if until := overBy(s.action); until.After(s.now) {
 			return d.stillRunning(s.now, until)
 		}
 	}
@@ -117,27 +117,27 @@ func (d decision) gone(s situation) decision {
 // underway waits for the action that the status names.
 func (d decision) underway(s situation, isClear bool) decision {
 	name := d.status.Action
-	switch claim := actionClaim(s.action); {
+	switch {
 	case s.action == nil && d.progress() == v1alpha1.ReasonStarting:
 		d.effect = create
 	case s.action == nil:
-		d.recordLost(s.now)
+		d.recordUnreported(s.now, outcome{v1alpha1.ReasonLost, "the NodeAction was deleted while it was under way"})
 		d.wait = time.Second
-	case claim != nil:
+	case s.action.Status.Claim != nil:
 		d.progressing(s.now, v1alpha1.ReasonActing, fmt.Sprintf("runner executes %s", name))
-		if d.wait = s.action.KilledBy().Add(killGrace).Sub(s.now); d.wait > 0 {
+		if d.wait = overBy(s.action).Sub(s.now); d.wait > 0 {
 			d.unblocked(s.now)
 			return d
 		}
 		d.wait = 0
 		if isClear {
-			d.recordSilent(s.now)
+			d.recordUnreported(s.now, outcome{v1alpha1.ReasonInterrupted, "the runner that claimed it never reported"})
 			d.wait = time.Second
 			return d
 		}
 		return d.blocked(s.now, gates.Verdict{
 			Reason:  reasonNoReport,
-			Message: fmt.Sprintf("the runner claimed %s at %s and has not reported since", name, claim.Time.UTC().Format(time.RFC3339)),
+			Message: fmt.Sprintf("the runner claimed %s at %s and has not reported since", name, s.action.Status.Claim.Time.UTC().Format(time.RFC3339)),
 		})
 	case isClear:
 		d.effect = cancel
@@ -197,10 +197,10 @@ func (d decision) next(s situation, findings []evidence.Finding) decision {
 			return d.exhausted(s.now)
 		}
 	}
-	remediation := s.remediation.DeepCopy()
+	remediation := *s.remediation
 	remediation.Status = d.status
 	verdict := gates.First(gates.Input{
-		Remediation: remediation, Node: s.node, Policy: s.policy, Findings: findings, Budgets: s.budgets, Now: s.now,
+		Remediation: &remediation, Node: s.node, Policy: s.policy, Findings: findings, Budgets: s.budgets, Now: s.now,
 	})
 	if verdict.Held() {
 		d.progressing(s.now, v1alpha1.ReasonWaiting, fmt.Sprintf("step %d, attempt %d is next", d.status.Step, d.status.Attempt))
@@ -208,7 +208,7 @@ func (d decision) next(s situation, findings []evidence.Finding) decision {
 	}
 	d.unblocked(s.now)
 	d.status.Actions++
-	d.status.Action = actionName(remediation, d.status.Actions)
+	d.status.Action = actionName(s.remediation, d.status.Actions)
 	d.progressing(s.now, v1alpha1.ReasonStarting, fmt.Sprintf("starting %s", d.status.Action))
 	d.effect = start
 	return d
@@ -227,12 +227,8 @@ func (d *decision) advance(s situation) bool {
 	return true
 }
 
-func actionClaim(action *v1alpha1.NodeAction) *v1alpha1.Claim {
-	if action == nil {
-		return nil
-	}
-	return action.Status.Claim
-}
+// overBy returns when a claimed action is over at the latest, report included.
+func overBy(action *v1alpha1.NodeAction) time.Time { return action.KilledBy().Add(killGrace) }
 
 // actionName is the name of the n-th action of a remediation. The UID is part
 // of it: a remediation that was deleted and re-created starts over.

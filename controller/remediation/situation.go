@@ -43,8 +43,8 @@ func (s *situation) mayRunUntil(status *v1alpha1.RemediationStatus) time.Time {
 	}
 	for i := range s.others {
 		a := &s.others[i]
-		if killed := a.KilledBy().Add(killGrace); s.former(a) && a.MayRun() && killed.After(until) {
-			until = killed
+		if s.former(a) && a.MayRun() && overBy(a).After(until) {
+			until = overBy(a)
 		}
 	}
 	return until

@@ -71,30 +71,20 @@ func (d decision) ended(now time.Time, recovered metav1.ConditionStatus, reason,
 // of the node may be wrong, and later than the truth is the safe side.
 func (d *decision) record(now time.Time, action *v1alpha1.NodeAction) {
 	finished := action.Finished()
-	record := v1alpha1.ActionRecord{
+	d.append(v1alpha1.ActionRecord{
 		Action: action.Name, Step: action.Spec.Step, Attempt: action.Spec.Attempt,
 		Outcome: finished.Reason, Message: finished.Message,
 		Executed:   v1alpha1.Executed(finished.Reason),
 		FinishedAt: metav1.NewTime(now),
-	}
-	d.append(record)
-}
-
-// recordLost remembers an action that somebody deleted while it was under way.
-func (d *decision) recordLost(now time.Time) {
-	d.append(v1alpha1.ActionRecord{
-		Action: d.status.Action, Step: d.status.Step, Attempt: d.status.Attempt,
-		Outcome: v1alpha1.ReasonLost, Message: "the NodeAction was deleted while it was under way",
-		FinishedAt: metav1.NewTime(now),
 	})
 }
 
-// recordSilent remembers an action whose runner never reported, on a node that
-// has become clear since.
-func (d *decision) recordSilent(now time.Time) {
+// recordUnreported moves the action that is under way into the history, although
+// nobody has reported how it ended.
+func (d *decision) recordUnreported(now time.Time, how outcome) {
 	d.append(v1alpha1.ActionRecord{
 		Action: d.status.Action, Step: d.status.Step, Attempt: d.status.Attempt,
-		Outcome: v1alpha1.ReasonInterrupted, Message: "the runner that claimed it never reported",
+		Outcome: how.reason, Message: how.message,
 		FinishedAt: metav1.NewTime(now),
 	})
 }
