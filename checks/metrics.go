@@ -27,7 +27,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		}, []string{"check"}),
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "nodemend_check_runs_total",
-			Help: "Runs of a check by the condition status that they reported: True is a problem.",
+			Help: "Runs of a check by the condition status that they found: True is a problem.",
 		}, []string{"check", "status"}),
 		success: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "nodemend_check_success",
@@ -44,6 +44,12 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		}
 	}
 	return m, nil
+}
+
+// Record takes in one run of a check that is not run by a [Monitor]: when it has
+// started, how long it took, and what it has found.
+func (m *Metrics) Record(check string, started time.Time, took time.Duration, status types.ConditionStatus) {
+	m.record(check, started, took, status)
 }
 
 func (m *Metrics) record(check string, started time.Time, took time.Duration, status types.ConditionStatus) {

@@ -1,0 +1,98 @@
+package customplugin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	cpmtypes "k8s.io/node-problem-detector/pkg/custompluginmonitor/types"
+	"k8s.io/node-problem-detector/pkg/types"
+)
+
+// Config is one configuration file of custom plugins that has been found valid.
+// Only Load and Parse make one.
+type Config struct {
+	// Warnings are for people: what in the file has no effect, or an
+	// unexpected one. Each names the file.
+	Warnings []string
+
+	name             string
+	source           string
+	interval         time.Duration
+	concurrency      int
+	maxOutput        int // bytes
+	metricsReporting bool
+	conditions       []types.Condition // what is reported when healthy
+	rules            []rule
+}
+
+// rule is one plugin and what its verdict is about.
+type rule struct {
+	temporary bool
+	condition string // of a permanent rule
+	reason    string
+	path      string
+	args      []string
+	timeout   time.Duration
+}
+
+// MetricsReporting says whether the file asks for NPD's problem metrics, which
+// it does unless it declines.
+func (c Config) MetricsReporting() bool { return c.metricsReporting }
+
+// Load reads the file at path. The error names every mistake in it, one a line,
+// each with the file's name and the field.
+func Load(path string) (Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("reading the configuration of custom plugins: %w", err)
+	}
+	return Parse(path, data)
+}
+
+// Parse is Load for a file's content; name is its name in errors. It accepts
+// what NPD accepts, except for values with which NPD hangs, panics or never
+// reports. Like NPD it refuses rules whose path does not exist on this machine.
+func Parse(name string, data []byte) (Config, error) {
+	var file cpmtypes.CustomPluginConfig
+	if err := json.Unmarshal(data, &file); err != nil {
+		return Config{}, fmt.Errorf("%s: line %d: %w", name, errorLine(data, err), err)
+	}
+	found := mistakes{file: name}
+	found.check(&file)
+	if err := errors.Join(found.errs...); err != nil {
+		return Config{}, err
+	}
+	if err := file.Validate(); err != nil {
+		return Config{}, fmt.Errorf("%s: %w", name, err)
+	}
+
+	global := file.PluginGlobalConfig
+	config := Config{
+		Warnings:         warnings(name, data, &file),
+		name:             name,
+		source:           file.Source,
+		interval:         *global.InvokeInterval,
+		concurrency:      *global.Concurrency,
+		maxOutput:        *global.MaxOutputLength,
+		metricsReporting: *file.EnableMetricsReporting,
+		conditions:       file.DefaultConditions,
+	}
+	for _, r := range file.Rules {
+		timeout := *global.Timeout
+		if r.Timeout != nil {
+			timeout = *r.Timeout
+		}
+		config.rules = append(config.rules, rule{
+			temporary: r.Type == types.Temp,
+			condition: r.Condition,
+			reason:    r.Reason,
+			path:      r.Path,
+			args:      r.Args,
+			timeout:   timeout,
+		})
+	}
+	return config, nil
+}

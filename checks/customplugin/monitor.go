@@ -1,0 +1,182 @@
+package customplugin
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+	"k8s.io/node-problem-detector/pkg/problemmetrics"
+	"k8s.io/node-problem-detector/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/checks"
+)
+
+// Options of a monitor. All but ProblemInterval and AllowRepair are required.
+type Options struct {
+	// Clock says when rounds are due and when runs have started.
+	Clock clock.Clock
+	// Rand returns random numbers in [0, 1), by which intervals are up to a
+	// tenth shorter than configured.
+	Rand func() float64
+	// ProblemInterval is how often, at least, the rules of a condition run
+	// while it is not False and for ten minutes after it has become so.
+	ProblemInterval time.Duration
+	// AllowRepair lets NPD's health-checker repair what it finds, as it does by
+	// default. Otherwise it is run with --enable-repair=false.
+	AllowRepair bool
+	// Metrics records every run of every rule, as "<source>/<reason>" or
+	// "<source>/<condition>/<reason>".
+	Metrics *checks.Metrics
+}
+
+// Monitor runs the rules of one configuration file. It is a types.Monitor of
+// NPD.
+//
+// All rules of one condition are a group, and so is each temporary rule by
+// itself. Groups run at the file's interval, independently but for its limit of
+// concurrent plugins. Each round of a group ends with at most one report: the
+// condition, or for a temporary rule that did not succeed an event.
+type Monitor struct {
+	config  Config
+	options Options
+	execute func(context.Context, rule) result
+	count   func(reason string, n int64) error
+	groups  []*group
+	// slots limits how many plugins run at once.
+	slots chan struct{}
+
+	// ctx is held since NPD's Start takes none.
+	ctx      context.Context
+	cancel   context.CancelFunc
+	statuses chan *types.Status
+	start    sync.Once
+	done     chan struct{}
+}
+
+var _ types.Monitor = (*Monitor)(nil)
+
+// New returns a monitor for config. It runs from Start until ctx ends or Stop is
+// called. ctx also carries the logger.
+func New(ctx context.Context, config Config, options Options) *Monitor {
+	ctx, cancel := context.WithCancel(ctx)
+	logger := klog.FromContext(ctx).WithValues("config", config.name)
+	return &Monitor{
+		config:  config,
+		options: options,
+		execute: func(ctx context.Context, r rule) result {
+			if !options.AllowRepair && repairs(r) {
+				r.args = withoutRepair(r.args)
+			}
+			return execute(ctx, r, config.maxOutput)
+		},
+		count:    problemmetrics.GlobalProblemMetricsManager.IncrementProblemCounter,
+		groups:   newGroups(config, options),
+		slots:    make(chan struct{}, max(1, min(config.concurrency, len(config.rules)))),
+		ctx:      klog.NewContext(ctx, logger),
+		cancel:   cancel,
+		statuses: make(chan *types.Status),
+		done:     make(chan struct{}),
+	}
+}
+
+// String names the monitor in NPD's logs.
+func (m *Monitor) String() string { return "custom-plugin-monitor " + m.config.name }
+
+// ConditionTypes are the conditions that the monitor reports: those with a
+// permanent rule, in the order of the file.
+func (m *Monitor) ConditionTypes() []string {
+	var all []string
+	for _, g := range m.groups {
+		if !g.temporary() {
+			all = append(all, g.healthy.Type)
+		}
+	}
+	return all
+}
+
+// Start begins the first round of every group at once. It never fails.
+func (m *Monitor) Start() (<-chan *types.Status, error) {
+	m.start.Do(func() {
+		m.prepare()
+		var groups sync.WaitGroup
+		for _, g := range m.groups {
+			groups.Go(func() { m.loop(g) })
+		}
+		go func() {
+			defer close(m.done)
+			defer close(m.statuses)
+			groups.Wait()
+		}()
+	})
+	return m.statuses, nil
+}
+
+// prepare shows what is known before the first run.
+func (m *Monitor) prepare() {
+	for i, r := range m.config.rules {
+		if repairs(r) && !m.options.AllowRepair {
+			klog.FromContext(m.ctx).Info("health-checker is run with --enable-repair=false: repairs are the controller's; "+
+				"customPlugins.allowRepair in the detector's configuration lets it repair", "rule", i, "args", r.args)
+		}
+		m.countProblem(r.reason, 0)
+	}
+}
+
+// Stop ends the monitor: plugins that run are killed, and waited for, at most
+// for [checks.Grace]. It may be called at any time and repeatedly, and needs
+// nobody to receive from the monitor's channel.
+func (m *Monitor) Stop() {
+	m.cancel()
+	m.start.Do(func() { // never started: nothing to wait for, and it never will
+		close(m.statuses)
+		close(m.done)
+	})
+	<-m.done
+}
+
+// Trigger makes every group run at once, or right after the round that is under
+// way, and once more soon afterwards. It does not wait for that, and several calls
+// may have the effect of one.
+func (m *Monitor) Trigger() {
+	for _, g := range m.groups {
+		select {
+		case g.trigger <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Healthy returns an error if a round has been under way for much longer than
+// its plugins' time-outs explain, most likely since nobody takes its report. A
+// plugin that can't be killed is no such error: a restart would not help.
+func (m *Monitor) Healthy() error {
+	// At worst all rules wait for each other.
+	var explained time.Duration
+	for _, r := range m.config.rules {
+		explained += r.timeout + checks.Grace
+	}
+	limit := max(time.Minute, 3*explained)
+	for _, g := range m.groups {
+		since := g.busySince.Load()
+		if since == nil {
+			continue
+		}
+		if age := m.options.Clock.Since(*since); age > limit {
+			return fmt.Errorf("%s: a round of %s is under way for %s, although all time-outs together are %s: its reports are not taken",
+				m.config.name, g, age.Round(time.Second), explained)
+		}
+	}
+	return nil
+}
+
+func (m *Monitor) countProblem(reason string, n int64) {
+	if !m.config.metricsReporting {
+		return
+	}
+	if err := m.count(reason, n); err != nil {
+		klog.FromContext(m.ctx).Error(err, "Problem is missing in the metric problem_counter", "reason", reason)
+	}
+}

@@ -1,0 +1,60 @@
+package systemlog
+
+import (
+	"time"
+
+	"k8s.io/node-problem-detector/pkg/types"
+)
+
+// conditions is what the log has said about the declared conditions.
+type conditions struct {
+	// declared are the conditions with the reason and message of their False.
+	declared []types.Condition
+	// clearAfter is how long after its last match a condition is False again, by
+	// its type; without an entry it never is.
+	clearAfter map[string]time.Duration
+	// matches holds the latest match of each condition that is True.
+	matches map[string]match
+}
+
+type match struct {
+	reason  string
+	message string
+	at      time.Time
+}
+
+func newConditions(declared []types.Condition, clearAfter map[string]time.Duration) *conditions {
+	return &conditions{declared: declared, clearAfter: clearAfter, matches: map[string]match{}}
+}
+
+// matched takes in a match and returns the condition as it is now.
+func (c *conditions) matched(conditionType string, m match) types.Condition {
+	c.matches[conditionType] = m
+	return m.condition(conditionType, m.at)
+}
+
+// at returns all conditions at a time up to which the log has been read.
+func (c *conditions) at(t time.Time) []types.Condition {
+	all := make([]types.Condition, 0, len(c.declared))
+	for _, declared := range c.declared {
+		m, matched := c.matches[declared.Type]
+		if after := c.clearAfter[declared.Type]; matched && after > 0 && t.Sub(m.at) >= after {
+			delete(c.matches, declared.Type)
+			matched = false
+		}
+		if matched {
+			all = append(all, m.condition(declared.Type, t))
+			continue
+		}
+		all = append(all, types.Condition{
+			Type: declared.Type, Status: types.False, Transition: t, Reason: declared.Reason, Message: declared.Message,
+		})
+	}
+	return all
+}
+
+func (m match) condition(conditionType string, observed time.Time) types.Condition {
+	return types.Condition{
+		Type: conditionType, Status: types.True, Transition: observed, Reason: m.reason, Message: m.message,
+	}
+}

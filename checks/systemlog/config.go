@@ -1,0 +1,97 @@
+package systemlog
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"k8s.io/node-problem-detector/pkg/systemlogmonitor"
+)
+
+// The plugins: ways to read a log.
+const (
+	pluginKmsg     = "kmsg"
+	pluginFilelog  = "filelog"
+	pluginJournald = "journald"
+)
+
+// Keys of a plugin's pluginConfig.
+const (
+	keyTimestamp       = "timestamp"
+	keyMessage         = "message"
+	keyTimestampFormat = "timestampFormat"
+	keySource          = "source"
+)
+
+// Config is a valid configuration file of a system-log monitor, defaults
+// applied.
+type Config struct {
+	systemlogmonitor.MonitorConfig
+	// Warnings say what in the file has no effect.
+	Warnings []string
+}
+
+// MetricsReporting reports whether problems are counted in NPD's metrics.
+func (c Config) MetricsReporting() bool {
+	return c.EnableMetricsReporting == nil || *c.EnableMetricsReporting
+}
+
+// Load reads and checks the file at path; see [Parse].
+func Load(path string) (Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("reading the configuration of a system-log monitor: %w", err)
+	}
+	return Parse(path, data)
+}
+
+// Parse checks the content of the file called name, in NPD's JSON schema. The
+// error holds all mistakes, each with the field and with what is accepted there.
+//
+// Fields that NPD does not know are only warned about, as it ignores them. So are
+// commas after the last element of a list, which NPD refuses but which one of its
+// own files has.
+func Parse(name string, data []byte) (Config, error) {
+	strict, commas := withoutTrailingCommas(data)
+	var config Config
+	if err := json.Unmarshal(strict, &config.MonitorConfig); err != nil {
+		return Config{}, fmt.Errorf("%s%s: %w", name, errorPosition(strict, err), err)
+	}
+	for _, offset := range commas {
+		config.warn("%s: a comma after the last element, which node-problem-detector refuses", name+lineColumn(data, offset))
+	}
+	for _, field := range unknownFields(strict) {
+		config.warn("%s: %s: no such field, it is ignored", name, field)
+	}
+	config.ApplyDefaultConfiguration()
+	if config.Plugin != pluginFilelog && len(config.SkipList) > 0 {
+		config.warn("%s: skipList: only the plugin %s uses it, it is ignored", name, pluginFilelog)
+	}
+	if config.Source == "" {
+		config.Source = systemlogmonitor.SystemLogMonitorName
+		config.warn("%s: source: is empty, %s is used", name, config.Source)
+	}
+	if err := validate(name, config.MonitorConfig); err != nil {
+		return Config{}, err
+	}
+	return config, nil
+}
+
+func (c *Config) warn(format string, args ...any) {
+	c.Warnings = append(c.Warnings, fmt.Sprintf(format, args...))
+}
+
+// errorPosition says where in data an error of encoding/json is.
+func errorPosition(data []byte, err error) string {
+	var syntax *json.SyntaxError
+	var mismatch *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return lineColumn(data, int(syntax.Offset)-1)
+	case errors.As(err, &mismatch):
+		return lineColumn(data, int(mismatch.Offset)-1)
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,188 @@
+package systemlog
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/klog/v2"
+	"k8s.io/node-problem-detector/pkg/problemmetrics"
+	"k8s.io/node-problem-detector/pkg/systemlogmonitor"
+	"k8s.io/node-problem-detector/pkg/types"
+	"k8s.io/node-problem-detector/pkg/util"
+	"k8s.io/utils/clock"
+)
+
+const defaultInterval = 30 * time.Second
+
+// Options of a monitor.
+type Options struct {
+	// Clock measures all times. Required.
+	Clock clock.Clock
+	// Interval between two reports of the conditions; 30 s if zero.
+	Interval time.Duration
+	// ClearAfter is how long after the last match that this process has seen a
+	// condition becomes False again, by its type; without an entry, or with zero,
+	// it stays True.
+	ClearAfter map[string]time.Duration
+	// Journalctl is the command that the plugin journald runs; journalctl from the
+	// PATH if empty.
+	Journalctl string
+}
+
+// Monitor watches one log. It is a types.Monitor of NPD.
+//
+// A line that matches a permanent rule is reported at once, with the condition
+// True and, as Transition, the time at which the monitor saw it. Besides, all
+// conditions are reported at an interval while the log can be read. Their
+// Transition is then a time at which all that had been written to the log was
+// read. The first such report waits until the lines of the lookback have been.
+//
+// A line that matches a temporary rule is reported as an event with the time
+// stamp of the first line that is part of the match.
+type Monitor struct {
+	config  Config
+	options Options
+	read    readFunc
+	uptime  func() (time.Duration, error)
+	count   func(reason string, n int64) error
+
+	// ctx is held since NPD's Start takes none.
+	ctx       context.Context
+	cancel    context.CancelFunc
+	statuses  chan *types.Status
+	start     sync.Once
+	done      chan struct{}
+	triggered chan struct{}
+	health    atomic.Pointer[health]
+
+	// What follows belongs to the goroutine of run.
+	buffer     systemlogmonitor.LogBuffer
+	conditions *conditions
+	position   position
+	reported   time.Time // the latest report's Transition
+	wanted     time.Time // a report of this time or later was asked for
+}
+
+// health is when the log was last known to be read up to its end, or else the
+// start of the monitor, and why it has not been since, if that is known.
+type health struct {
+	readAt time.Time
+	cause  error
+}
+
+var _ types.Monitor = (*Monitor)(nil)
+
+// New returns a monitor for config, which is one that [Load] or [Parse] has
+// returned. It runs from Start until ctx ends or Stop is called. ctx also carries
+// the logger.
+func New(ctx context.Context, config Config, options Options) *Monitor {
+	if options.Interval == 0 {
+		options.Interval = defaultInterval
+	}
+	if options.Journalctl == "" {
+		options.Journalctl = "journalctl"
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	return &Monitor{
+		config:     config,
+		options:    options,
+		read:       newReader(config, options),
+		uptime:     util.GetUptimeDuration,
+		count:      problemmetrics.GlobalProblemMetricsManager.IncrementProblemCounter,
+		ctx:        klog.NewContext(ctx, klog.FromContext(ctx).WithValues("monitor", config.Source, "plugin", config.Plugin)),
+		cancel:     cancel,
+		statuses:   make(chan *types.Status),
+		done:       make(chan struct{}),
+		triggered:  make(chan struct{}, 1),
+		buffer:     systemlogmonitor.NewLogBuffer(config.BufferSize),
+		conditions: newConditions(config.DefaultConditions, options.ClearAfter),
+	}
+}
+
+// String names the monitor in NPD's logs.
+func (m *Monitor) String() string { return m.config.Source }
+
+// ConditionTypes are the types of the conditions that the monitor reports.
+func (m *Monitor) ConditionTypes() []string {
+	all := make([]string, len(m.config.DefaultConditions))
+	for i, c := range m.config.DefaultConditions {
+		all[i] = c.Type
+	}
+	return all
+}
+
+// Start begins to read the log. A log that can't be opened is no error here; it
+// is tried again.
+func (m *Monitor) Start() (<-chan *types.Status, error) {
+	var err error
+	m.start.Do(func() {
+		if err = m.prepare(); err != nil {
+			close(m.statuses)
+			close(m.done)
+			return
+		}
+		go m.run()
+	})
+	return m.statuses, err
+}
+
+// Stop ends the monitor and waits for it, at most for a second: a log that can't
+// be closed by then is abandoned. It may be called at any time and repeatedly,
+// and needs nobody to receive from the monitor's channel.
+func (m *Monitor) Stop() {
+	m.cancel()
+	m.start.Do(func() { // never started: nothing to wait for, and it never will
+		close(m.statuses)
+		close(m.done)
+	})
+	<-m.done
+}
+
+// Trigger asks for a report of all conditions as soon as the log has been read up
+// to now, which takes about two seconds at most. A log that could not be read is
+// tried again at once. Trigger never blocks.
+func (m *Monitor) Trigger() {
+	select {
+	case m.triggered <- struct{}{}:
+	default:
+	}
+}
+
+// Healthy returns an error, with the cause if it is known, if the log has not been
+// read up to its end for a minute or three intervals, whichever is longer.
+func (m *Monitor) Healthy() error {
+	h := m.health.Load()
+	if h == nil {
+		return nil
+	}
+	age := m.options.Clock.Since(h.readAt)
+	switch {
+	case age <= max(time.Minute, 3*m.options.Interval):
+		return nil
+	case h.cause != nil:
+		return fmt.Errorf("log monitor %s reports no conditions, as its log can't be read since %s: %w",
+			m.config.Source, h.readAt.UTC().Format(time.RFC3339), h.cause)
+	default:
+		return fmt.Errorf("log monitor %s has not read its log up to the end since %s: reading hangs, there is more than can be read, or its reports are not taken",
+			m.config.Source, h.readAt.UTC().Format(time.RFC3339))
+	}
+}
+
+func (m *Monitor) prepare() error {
+	now := m.options.Clock.Now()
+	uptime, err := m.uptime()
+	if err != nil {
+		return fmt.Errorf("log monitor %s: %w", m.config.Source, err)
+	}
+	if m.position.start, err = util.GetStartTime(now, uptime, m.config.Lookback, m.config.Delay); err != nil {
+		return fmt.Errorf("log monitor %s: %w", m.config.Source, err)
+	}
+	m.health.Store(&health{readAt: now})
+	for _, rule := range m.config.Rules {
+		m.countProblem(rule.Reason, 0)
+	}
+	return nil
+}

@@ -1,0 +1,445 @@
+package systemlog
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/klog/v2"
+	logtypes "k8s.io/node-problem-detector/pkg/systemlogmonitor/types"
+	"k8s.io/node-problem-detector/pkg/types"
+	"k8s.io/utils/clock"
+)
+
+// The tests run in a synctest bubble: the real clock is a fake one there.
+
+const testConfig = `{
+	"plugin": "kmsg", "source": "kernel", "bufferSize": 10,
+	"conditions": [
+		{"type": "KernelDeadlock", "reason": "NoDeadlock", "message": "no deadlock"},
+		{"type": "XfsShutdown", "reason": "XfsRuns", "message": "XFS runs"}
+	],
+	"rules": [
+		{"type": "temporary", "reason": "OOMKilling", "pattern": "Killed process \\d+"},
+		{"type": "temporary", "reason": "Oops", "pattern": "BUG: .*\\n.*RIP: .*"},
+		{"type": "permanent", "condition": "KernelDeadlock", "reason": "TaskHung", "pattern": "task \\w+ hung", "patternGeneratedMessageSuffix": "see the runbook"},
+		{"type": "permanent", "condition": "KernelDeadlock", "reason": "SoftLockup", "pattern": "soft lockup.*"}
+	]
+}`
+
+// fakeLog is a log that a test writes. Each opening is one value on opened.
+type fakeLog struct {
+	opened chan opening
+}
+
+type opening struct {
+	t    *testing.T
+	ctx  context.Context
+	from time.Time
+	out  chan<- entry
+	end  chan error
+}
+
+func (f fakeLog) read(t *testing.T) readFunc {
+	return func(ctx context.Context, from time.Time, out chan<- entry) error {
+		o := opening{t, ctx, from, out, make(chan error)}
+		select {
+		case f.opened <- o:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		select {
+		case err := <-o.end:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// line writes a line stamped age ago.
+func (o opening) line(message string, age time.Duration) {
+	o.t.Helper()
+	if err := put(o.ctx, o.out, entry{log: &logtypes.Log{Timestamp: time.Now().Add(-age), Message: message}}); err != nil {
+		o.t.Error(err)
+	}
+}
+
+// idle says every half second for d that the log has been read up to its end.
+func (o opening) idle(d time.Duration) {
+	for began := time.Now(); time.Since(began) < d; {
+		if put(o.ctx, o.out, entry{readUpTo: time.Now()}) != nil {
+			return
+		}
+		<-time.After(500 * time.Millisecond)
+	}
+}
+
+func newTestMonitor(t *testing.T, options Options) (*Monitor, fakeLog) {
+	t.Helper()
+	config, err := Parse("test.json", []byte(testConfig))
+	if err != nil {
+		t.Fatal(err)
+	}
+	options.Clock = clock.RealClock{}
+	m := New(klog.NewContext(t.Context(), klog.Logger{}), config, options)
+	m.uptime = func() (time.Duration, error) { return time.Hour, nil }
+	m.count = func(string, int64) error { return nil }
+	log := fakeLog{make(chan opening)}
+	m.read = log.read(t)
+	return m, log
+}
+
+// recorder takes what a monitor reports.
+type recorder struct {
+	mu       sync.Mutex
+	statuses []*types.Status
+}
+
+func startRecorded(t *testing.T, m *Monitor) *recorder {
+	t.Helper()
+	statuses, err := m.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &recorder{}
+	go func() {
+		for s := range statuses {
+			r.mu.Lock()
+			r.statuses = append(r.statuses, s)
+			r.mu.Unlock()
+		}
+	}()
+	t.Cleanup(m.Stop)
+	return r
+}
+
+// take returns what was reported since the last call.
+func (r *recorder) take() (conditions []types.Condition, events []types.Event) {
+	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.statuses {
+		conditions, events = append(conditions, s.Conditions...), append(events, s.Events...)
+	}
+	r.statuses = nil
+	return conditions, events
+}
+
+func (r *recorder) expectConditions(t *testing.T, want ...types.Condition) {
+	t.Helper()
+	got, events := r.take()
+	if len(events) > 0 {
+		t.Errorf("got events %+v", events)
+	}
+	if len(got) != len(want) {
+		t.Fatalf("got conditions %+v\nwant %+v", got, want)
+	}
+	for i := range want {
+		if !got[i].Transition.Equal(want[i].Transition) {
+			t.Errorf("%s observed at %v, want %v", got[i].Type, got[i].Transition, want[i].Transition)
+		}
+		got[i].Transition = want[i].Transition
+		if got[i] != want[i] {
+			t.Errorf("got %+v\nwant %+v", got[i], want[i])
+		}
+	}
+}
+
+func deadlock(at time.Time, reason, message string) types.Condition {
+	return types.Condition{Type: "KernelDeadlock", Status: types.True, Transition: at, Reason: reason, Message: message}
+}
+
+func noDeadlock(at time.Time) types.Condition {
+	return types.Condition{Type: "KernelDeadlock", Status: types.False, Transition: at, Reason: "NoDeadlock", Message: "no deadlock"}
+}
+
+func xfsRuns(at time.Time) types.Condition {
+	return types.Condition{Type: "XfsShutdown", Status: types.False, Transition: at, Reason: "XfsRuns", Message: "XFS runs"}
+}
+
+func TestNothingIsHealthyBeforeTheLogHasBeenReadUpToItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, log := newTestMonitor(t, Options{})
+		reports := startRecorded(t, m)
+		o := <-log.opened
+		<-time.After(20 * time.Second)
+		reports.expectConditions(t)
+		o.line("task dockerd hung", time.Minute)
+		found := time.Now()
+		reports.expectConditions(t, deadlock(found, "TaskHung", "task dockerd hung; see the runbook"))
+		<-time.After(time.Second)
+		read := time.Now()
+		o.idle(time.Second)
+		reports.expectConditions(t, deadlock(read, "TaskHung", "task dockerd hung; see the runbook"), xfsRuns(read))
+	})
+}
+
+func TestConditionsAreReportedAtTheIntervalWithTheTimeUpToWhichTheLogWasRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, log := newTestMonitor(t, Options{})
+		reports := startRecorded(t, m)
+		began := time.Now()
+		o := <-log.opened
+		o.idle(75 * time.Second)
+		var want []types.Condition
+		for _, after := range []time.Duration{0, 30 * time.Second, 60 * time.Second} {
+			want = append(want, noDeadlock(began.Add(after)), xfsRuns(began.Add(after)))
+		}
+		reports.expectConditions(t, want...)
+		<-time.After(5 * time.Minute) // reading hangs
+		reports.expectConditions(t)
+	})
+}
+
+func TestTheLatestMatchGivesTheReasonAndOtherRulesNeverClearIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, log := newTestMonitor(t, Options{})
+		reports := startRecorded(t, m)
+		o := <-log.opened
+		o.idle(time.Second)
+		reports.take()
+		o.line("task dockerd hung", 0)
+		o.line("soft lockup on CPU 3", 0)
+		o.line("all is well", 0)
+		now := time.Now()
+		reports.expectConditions(t, deadlock(now, "TaskHung", "task dockerd hung; see the runbook"), deadlock(now, "SoftLockup", "soft lockup on CPU 3"))
+		<-time.After(48 * time.Hour)
+		later := time.Now()
+		o.idle(time.Second)
+		reports.expectConditions(t, deadlock(later, "SoftLockup", "soft lockup on CPU 3"), xfsRuns(later))
+	})
+}
+
+func TestAConditionClearsSoLongAfterItsLastMatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, log := newTestMonitor(t, Options{
+			Interval: 10 * time.Second, ClearAfter: map[string]time.Duration{"KernelDeadlock": 5 * time.Minute},
+		})
+		reports := startRecorded(t, m)
+		o := <-log.opened
+		o.line("task dockerd hung", 0)
+		<-time.After(4 * time.Minute)
+		o.line("task dockerd hung", 0)
+		last := time.Now()
+		o.idle(6 * time.Minute)
+		conditions, _ := reports.take()
+		for _, c := range conditions {
+			if c.Type != "KernelDeadlock" {
+				continue
+			}
+			want := noDeadlock(c.Transition)
+			if c.Transition.Sub(last) < 5*time.Minute {
+				want = deadlock(c.Transition, "TaskHung", "task dockerd hung; see the runbook")
+			}
+			if c != want {
+				t.Errorf("%s after the last match: got %+v", c.Transition.Sub(last), c)
+			}
+		}
+		if latest := conditions[len(conditions)-2]; latest.Status != types.False {
+			t.Errorf("never cleared, but %+v", latest)
+		}
+	})
+}
+
+func TestATemporaryRuleMakesAnEventAndIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, log := newTestMonitor(t, Options{})
+		counted := map[string]int64{}
+		m.count = func(reason string, n int64) error {
+			counted[reason] += n
+			return nil
+		}
+		reports := startRecorded(t, m)
+		if want := map[string]int64{"OOMKilling": 0, "Oops": 0, "TaskHung": 0, "SoftLockup": 0}; !maps.Equal(counted, want) {
+			t.Errorf("counted %v at the start", counted)
+		}
+		o := <-log.opened
+		o.line("BUG: unable to handle", 3*time.Second)
+		o.line("RIP: 0010", 2*time.Second)
+		o.line("Killed process 7", time.Second)
+		o.line("task dockerd hung", 0)
+		now := time.Now()
+		_, events := reports.take()
+		want := []types.Event{
+			{Severity: types.Warn, Timestamp: now.Add(-3 * time.Second), Reason: "Oops", Message: "BUG: unable to handle\nRIP: 0010"},
+			{Severity: types.Warn, Timestamp: now.Add(-time.Second), Reason: "OOMKilling", Message: "Killed process 7"},
+		}
+		if len(events) != 2 || events[0] != want[0] || events[1] != want[1] {
+			t.Errorf("got events %+v\nwant %+v", events, want)
+		}
+		if want := map[string]int64{"OOMKilling": 1, "Oops": 1, "TaskHung": 0, "SoftLockup": 0}; !maps.Equal(counted, want) {
+			t.Errorf("counted %v, want %v", counted, want)
+		}
+	})
+}
+
+func TestALogThatEndsIsOpenedAgainAndReportsNothingMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, log := newTestMonitor(t, Options{})
+		reports := startRecorded(t, m)
+		started := time.Now()
+		o := <-log.opened
+		if !o.from.Equal(started) {
+			t.Errorf("read from %v, want the start, %v", o.from, started)
+		}
+		o.line("Killed process 1", 0)
+		o.line("task dockerd hung", 0)
+		o.idle(time.Second)
+		reports.take()
+		last := started
+		for i, wantWait := range []time.Duration{1, 1, 2, 4, 8, 16, 32, 60, 60} {
+			if i > 0 {
+				ended := time.Now()
+				o = <-log.opened
+				if waited := time.Since(ended); waited != wantWait*time.Second {
+					t.Errorf("opened again after %s, want %ds", waited, wantWait)
+				}
+				if !o.from.Equal(last) {
+					t.Errorf("read again from %v, want the last line, %v", o.from, last)
+				}
+			}
+			o.end <- errors.New("no such log")
+		}
+		reports.expectConditions(t)
+		if err := m.Healthy(); err == nil || !strings.Contains(err.Error(), "no such log") {
+			t.Errorf("after minutes without the log: got %v", err)
+		}
+
+		o = <-log.opened
+		age := time.Since(last)
+		o.line("Killed process 1", age) // both known
+		o.line("task dockerd hung", age)
+		o.line("Killed process 2", age-time.Second)
+		now := time.Now()
+		o.idle(time.Second)
+		conditions, events := reports.take()
+		if len(events) != 1 || events[0].Message != "Killed process 2" {
+			t.Errorf("got events %+v, want that of the new line alone", events)
+		}
+		if len(conditions) != 2 || conditions[0] != deadlock(now, "TaskHung", "task dockerd hung; see the runbook") || conditions[1] != xfsRuns(now) {
+			t.Errorf("got %+v", conditions)
+		}
+		if err := m.Healthy(); err != nil {
+			t.Errorf("with the log read again: %v", err)
+		}
+		o.end <- errors.New("no such log")
+		ended := time.Now()
+		o = <-log.opened
+		if waited := time.Since(ended); waited != minBackoff {
+			t.Errorf("after it could be read, opened again after %s, want %s", waited, minBackoff)
+		}
+		o.idle(time.Second)
+		o.line("Killed process 3", time.Hour) // stamped out of order, but written now
+		if _, events := reports.take(); len(events) != 1 {
+			t.Errorf("got events %+v for a new line", events)
+		}
+	})
+}
+
+func TestATriggerIsAnsweredWithWhatIsReadAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, log := newTestMonitor(t, Options{})
+		reports := startRecorded(t, m)
+		o := <-log.opened
+		o.idle(time.Second)
+		reports.take()
+		before := time.Now()
+		<-time.After(100 * time.Millisecond)
+		for range 3 {
+			m.Trigger()
+		}
+		synctest.Wait()
+		if err := put(o.ctx, o.out, entry{readUpTo: before}); err != nil {
+			t.Fatal(err)
+		}
+		reports.expectConditions(t)
+		<-time.After(100 * time.Millisecond)
+		after := time.Now()
+		o.idle(5 * time.Second)
+		reports.expectConditions(t, noDeadlock(after), xfsRuns(after))
+
+		o.end <- errors.New("gone")
+		o = <-log.opened
+		o.end <- errors.New("gone") // two seconds of backoff
+		<-time.After(time.Second)
+		m.Trigger()
+		asked := time.Now()
+		<-log.opened
+		if !time.Now().Equal(asked) {
+			t.Errorf("opened again %s after the trigger", time.Since(asked))
+		}
+	})
+}
+
+func TestAReaderThatIsStuckIsUnhealthy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, log := newTestMonitor(t, Options{})
+		startRecorded(t, m)
+		<-log.opened
+		for _, tc := range []struct {
+			wait    time.Duration
+			healthy bool
+		}{{90 * time.Second, true}, {time.Second, false}} {
+			<-time.After(tc.wait)
+			if err := m.Healthy(); (err == nil) != tc.healthy {
+				t.Errorf("after %s more: got %v", tc.wait, err)
+			}
+		}
+	})
+}
+
+func TestStopEndsAMonitorInAnyState(t *testing.T) {
+	hang := func(context.Context, time.Time, chan<- entry) error {
+		<-time.After(time.Hour)
+		return errors.New("too late")
+	}
+	flood := func(ctx context.Context, _ time.Time, out chan<- entry) error {
+		for {
+			if err := put(ctx, out, entry{log: &logtypes.Log{Timestamp: time.Now(), Message: "Killed process 1"}}); err != nil {
+				return err
+			}
+		}
+	}
+	for name, tc := range map[string]struct {
+		read  readFunc
+		start bool
+	}{
+		"before it was started":        {hang, false},
+		"while the log hangs":          {hang, true},
+		"while nobody takes a report":  {flood, true},
+		"while it waits to open again": {func(context.Context, time.Time, chan<- entry) error { return errors.New("gone") }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, _ := newTestMonitor(t, Options{})
+				m.read = tc.read
+				if tc.start {
+					if _, err := m.Start(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				<-time.After(10 * time.Second)
+				began := time.Now()
+				m.Stop()
+				m.Stop()
+				if took := time.Since(began); took > 2*time.Second {
+					t.Errorf("took %s", took)
+				}
+				statuses, err := m.Start()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if status, open := <-statuses; open {
+					t.Errorf("got %+v after Stop", status)
+				}
+				<-time.After(time.Hour) // what was abandoned ends
+			})
+		})
+	}
+}

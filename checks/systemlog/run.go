@@ -1,0 +1,169 @@
+package systemlog
+
+import (
+	"strings"
+	"time"
+
+	"k8s.io/klog/v2"
+	logtypes "k8s.io/node-problem-detector/pkg/systemlogmonitor/types"
+	"k8s.io/node-problem-detector/pkg/types"
+)
+
+const (
+	// minBackoff and maxBackoff bound how long after a failure a log is opened
+	// again. It doubles unless the log could be read in between.
+	minBackoff = time.Second
+	maxBackoff = time.Minute
+	// stopGrace is how long Stop waits for a log to be closed.
+	stopGrace = time.Second
+)
+
+// run opens the log again and again.
+func (m *Monitor) run() {
+	defer close(m.done)
+	defer close(m.statuses)
+	backoff := minBackoff
+	for {
+		before := m.health.Load().readAt
+		err := m.follow()
+		if m.ctx.Err() != nil {
+			return
+		}
+		h := m.health.Load()
+		if h.readAt.After(before) {
+			backoff = minBackoff
+		}
+		if h.cause == nil || h.cause.Error() != err.Error() {
+			klog.FromContext(m.ctx).Error(err, "Log can't be read; until it can be, its conditions are not reported", "retryAfter", backoff)
+		}
+		m.health.Store(&health{readAt: h.readAt, cause: err})
+		if !m.backOff(backoff) {
+			return
+		}
+		backoff = min(2*backoff, maxBackoff)
+	}
+}
+
+// backOff returns false if the monitor is being stopped.
+func (m *Monitor) backOff(d time.Duration) bool {
+	timer := m.options.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+	case <-m.triggered:
+		m.wanted = m.options.Clock.Now()
+	case <-m.ctx.Done():
+		return false
+	}
+	return true
+}
+
+// follow opens the log and reads it until it ends or can't be read, and says why,
+// or until the monitor is being stopped.
+func (m *Monitor) follow() error {
+	entries := make(chan entry)
+	ended := make(chan error, 1)
+	from := m.position.open(m.options.Clock.Now())
+	go func() { ended <- m.read(m.ctx, from, entries) }()
+	for {
+		select {
+		case e := <-entries:
+			if e.log != nil {
+				m.take(e.log)
+			} else {
+				m.caughtUp(e.readUpTo)
+			}
+		case err := <-ended:
+			return err
+		case <-m.triggered:
+			m.wanted = m.options.Clock.Now()
+		case <-m.ctx.Done():
+			return m.leave(ended)
+		}
+	}
+}
+
+// leave gives the log time to be closed.
+func (m *Monitor) leave(ended <-chan error) error {
+	limit := m.options.Clock.NewTimer(stopGrace)
+	defer limit.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-limit.C():
+		klog.FromContext(m.ctx).Info("Log is abandoned at shutdown: closing it hangs")
+		return m.ctx.Err()
+	}
+}
+
+// caughtUp takes in that the log has been read up to a time.
+func (m *Monitor) caughtUp(readUpTo time.Time) {
+	m.position.caughtUp()
+	asked := !m.wanted.IsZero() && !readUpTo.Before(m.wanted)
+	// A negative age comes from a clock that was set back.
+	if age := readUpTo.Sub(m.reported); asked || age < 0 || age >= m.options.Interval {
+		if conditions := m.conditions.at(readUpTo); len(conditions) > 0 && !m.send(&types.Status{Source: m.config.Source, Conditions: conditions}) {
+			return
+		}
+		m.reported, m.wanted = readUpTo, time.Time{}
+	}
+	if m.health.Load().cause != nil {
+		klog.FromContext(m.ctx).Info("Log is read again")
+	}
+	m.health.Store(&health{readAt: m.options.Clock.Now()})
+}
+
+// take matches the log's next line against all rules.
+func (m *Monitor) take(log *logtypes.Log) {
+	if !m.position.isNew(log.Timestamp) {
+		return
+	}
+	m.buffer.Push(log)
+	for _, rule := range m.config.Rules {
+		lines := m.buffer.Match(rule.Pattern)
+		if len(lines) == 0 {
+			continue
+		}
+		status := &types.Status{Source: m.config.Source}
+		message := text(lines, rule.PatternGeneratedMessageSuffix)
+		klog.FromContext(m.ctx).V(2).Info("Log matches a rule", "reason", rule.Reason, "condition", rule.Condition, "message", message)
+		if rule.Type == types.Perm {
+			status.Conditions = []types.Condition{m.conditions.matched(rule.Condition, match{rule.Reason, message, m.options.Clock.Now()})}
+		} else {
+			status.Events = []types.Event{{Severity: types.Warn, Timestamp: lines[0].Timestamp, Reason: rule.Reason, Message: message}}
+			m.countProblem(rule.Reason, 1)
+		}
+		m.send(status)
+	}
+}
+
+func text(lines []*logtypes.Log, suffix string) string {
+	messages := make([]string, len(lines))
+	for i, line := range lines {
+		messages[i] = line.Message
+	}
+	message := strings.Join(messages, "\n")
+	if suffix != "" {
+		message += "; " + suffix
+	}
+	return message
+}
+
+func (m *Monitor) countProblem(reason string, n int64) {
+	if !m.config.MetricsReporting() {
+		return
+	}
+	if err := m.count(reason, n); err != nil {
+		klog.FromContext(m.ctx).Error(err, "Problem could not be counted", "reason", reason)
+	}
+}
+
+// send returns false if the monitor is being stopped.
+func (m *Monitor) send(status *types.Status) bool {
+	select {
+	case m.statuses <- status:
+		return true
+	case <-m.ctx.Done():
+		return false
+	}
+}
