@@ -19,13 +19,25 @@ const ReasonCheckTimeout = "CheckTimeout"
 // Grace is how long after its deadline a run may still return its own verdict.
 const Grace = time.Second
 
+// confirmAfter is when a check runs once more after it was asked to: what was
+// seen in the very second in which an action ended proves nothing.
+const confirmAfter = 2 * time.Second
+
 // MonitorOptions say when a check runs.
 type MonitorOptions struct {
-	// Interval between the starts of two runs. A run that takes longer than
-	// that is followed by the next one at once. Must be positive.
+	// Interval between the starts of two runs, up to ten percent shorter at
+	// random. A run that takes longer than that is followed by the next one at
+	// once. Must be positive.
 	Interval time.Duration
 	// Timeout is the deadline of one run. Must be positive.
 	Timeout time.Duration
+	// StartupGrace is how long after the node has booted problems are not
+	// reported, as parts of it may still be starting.
+	StartupGrace time.Duration
+	// Boot is when the node has booted, by Clock.
+	Boot time.Time
+	// Rand returns random numbers in [0, 1). Required.
+	Rand func() float64
 	// Clock measures all times. Required.
 	Clock clock.Clock
 	// Metrics records every run. Required.
@@ -45,6 +57,7 @@ type Monitor struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 	statuses chan *types.Status
+	demanded chan struct{}
 	start    sync.Once
 	done     chan struct{}
 	// progress is when the last report was handed over; nil before Start.
@@ -63,9 +76,13 @@ func NewMonitor(ctx context.Context, check Check, options MonitorOptions) *Monit
 		ctx:      klog.NewContext(ctx, klog.FromContext(ctx).WithValues("check", check.Name())),
 		cancel:   cancel,
 		statuses: make(chan *types.Status),
+		demanded: make(chan struct{}, 1),
 		done:     make(chan struct{}),
 	}
 }
+
+// ConditionTypes are the node conditions that the monitor reports.
+func (m *Monitor) ConditionTypes() []string { return []string{m.check.ConditionType()} }
 
 // String names the monitor in NPD's logs.
 func (m *Monitor) String() string { return m.check.Name() }
@@ -77,6 +94,15 @@ func (m *Monitor) Start() (<-chan *types.Status, error) {
 		go m.loop()
 	})
 	return m.statuses, nil
+}
+
+// Trigger makes the check run at once, or right after the run that is under way,
+// and once more soon afterwards. It does not wait for that.
+func (m *Monitor) Trigger() {
+	select {
+	case m.demanded <- struct{}{}:
+	default:
+	}
 }
 
 // Stop ends the monitor and waits for its goroutine, at most for [Grace]: a run
@@ -115,6 +141,7 @@ func (m *Monitor) advance() {
 func (m *Monitor) loop() {
 	defer close(m.done)
 	defer close(m.statuses)
+	demanded := false
 	for m.ctx.Err() == nil {
 		r := m.begin()
 		result, returned := m.await(r)
@@ -123,7 +150,12 @@ func (m *Monitor) loop() {
 			return
 		}
 		m.options.Metrics.record(m.check.Name(), r.started, m.options.Clock.Since(r.started), result.Status)
-		m.report(r.started, result)
+		if result.Status == types.True && m.options.Clock.Since(m.options.Boot) < m.options.StartupGrace {
+			klog.FromContext(m.ctx).V(1).Info("Problem is not reported yet: the node has just booted", "reason", result.Reason, "message", result.Message)
+			m.advance()
+		} else {
+			m.report(r.started, result)
+		}
 		if !returned {
 			klog.FromContext(m.ctx).Error(nil, "Check ignores its deadline; it is not run again before it has returned",
 				"timeout", m.options.Timeout)
@@ -135,7 +167,11 @@ func (m *Monitor) loop() {
 				return
 			}
 		}
-		m.pause(m.options.Interval - m.options.Clock.Since(r.started))
+		next := time.Duration(float64(m.options.Interval) * (1 - 0.1*m.options.Rand()))
+		if demanded {
+			next = min(next, confirmAfter)
+		}
+		demanded = m.pause(next - m.options.Clock.Since(r.started))
 	}
 }
 
@@ -212,11 +248,20 @@ func (m *Monitor) leave(r run, returned bool) {
 	}
 }
 
-func (m *Monitor) pause(d time.Duration) {
+// pause waits for the next run. It returns whether that is since it was demanded.
+func (m *Monitor) pause(d time.Duration) (demanded bool) {
 	timer := m.options.Clock.NewTimer(d)
 	defer timer.Stop()
 	select {
+	case <-m.demanded:
+		return true
+	default: // the timer may be due, too
+	}
+	select {
+	case <-m.demanded:
+		return true
 	case <-timer.C():
 	case <-m.ctx.Done():
 	}
+	return false
 }

@@ -2,6 +2,7 @@ package checks
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -33,6 +34,7 @@ func newTestMonitor(t *testing.T, check checkFunc) (*Monitor, *prometheus.Regist
 	}
 	return NewMonitor(klog.NewContext(t.Context(), klog.Logger{}), check, MonitorOptions{
 		Interval: 10 * time.Second, Timeout: 5 * time.Second, Clock: clock.RealClock{}, Metrics: metrics,
+		Rand: func() float64 { return 0 }, StartupGrace: time.Minute, Boot: time.Now().Add(-time.Hour),
 	}), registry
 }
 
@@ -104,7 +106,7 @@ func TestARunPastItsDeadlineIsNeverHealthy(t *testing.T) {
 				}
 				m.Stop()
 				want := `
-					# HELP nodemend_check_runs_total Runs of a check by the condition status that they reported: True is a problem.
+					# HELP nodemend_check_runs_total Runs of a check by the condition status that they found: True is a problem.
 					# TYPE nodemend_check_runs_total counter
 					nodemend_check_runs_total{check="sample",status="` + string(tc.wantStatus) + `"} 1
 				`
@@ -137,6 +139,7 @@ func TestAHangingRunIsReportedOnceAndRunAgainAfterItHasReturned(t *testing.T) {
 		if got := (<-statuses).Conditions[0].Reason; got != ReasonCheckTimeout {
 			t.Errorf("first report is %s, want %s", got, ReasonCheckTimeout)
 		}
+		synctest.Wait()
 		if err := m.Healthy(); err != nil {
 			t.Errorf("right after a report: %v", err)
 		}
@@ -150,6 +153,7 @@ func TestAHangingRunIsReportedOnceAndRunAgainAfterItHasReturned(t *testing.T) {
 		if got := time.Since(began); got != time.Hour {
 			t.Errorf("second report after %s, want right after the first run returned", got)
 		}
+		synctest.Wait()
 		if err := m.Healthy(); err != nil {
 			t.Errorf("after recovery: %v", err)
 		}
@@ -227,5 +231,66 @@ func TestUnderNPDAHangingCheckDelaysNeitherOthersNorShutdown(t *testing.T) {
 			t.Errorf("shutdown took %s, want at most %s", took, Grace)
 		}
 		time.Sleep(time.Hour) // the abandoned run ends
+	})
+}
+
+func TestADemandedRunComesAtOnceAndIsConfirmedSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		m, _ := newTestMonitor(t, func(context.Context) Result {
+			time.Sleep(time.Second)
+			return Healthy("Fine", "")
+		})
+		statuses := start(t, m)
+		defer m.Stop()
+		var runs []time.Duration
+		next := func() { runs = append(runs, (<-statuses).Conditions[0].Transition.Sub(began)) }
+		next()
+		time.Sleep(2 * time.Second) // it is 3 s
+		m.Trigger()
+		next()
+		next()
+		next()
+		time.Sleep(9*time.Second + 500*time.Millisecond) // in the middle of the run at 26 s
+		m.Trigger()
+		m.Trigger()
+		next()
+		next()
+		seconds := func(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
+		want := []time.Duration{0, seconds(3), seconds(5), seconds(15), seconds(25), seconds(26)}
+		if !slices.Equal(runs, want) {
+			t.Errorf("runs started at %v, want %v", runs, want)
+		}
+	})
+}
+
+func TestAProblemIsNotReportedWhileTheNodeIsStarting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		result := Problem("Broken", "")
+		m, registry := newTestMonitor(t, func(context.Context) Result { return result })
+		m.options.Boot = began.Add(-35 * time.Second)
+		statuses := start(t, m)
+		defer m.Stop()
+		if got := (<-statuses).Conditions[0].Transition.Sub(began); got != 30*time.Second {
+			t.Errorf("a problem is reported %s after the start, want 30s: 65 s after the boot", got)
+		}
+		if err := testutil.GatherAndCompare(registry, strings.NewReader(`
+			# HELP nodemend_check_runs_total Runs of a check by the condition status that they found: True is a problem.
+			# TYPE nodemend_check_runs_total counter
+			nodemend_check_runs_total{check="sample",status="True"} 4
+		`), "nodemend_check_runs_total"); err != nil {
+			t.Error(err)
+		}
+		m.Stop()
+
+		result = Healthy("Fine", "")
+		m, _ = newTestMonitor(t, func(context.Context) Result { return result })
+		m.options.Boot = time.Now()
+		statuses = start(t, m)
+		defer m.Stop()
+		if got := (<-statuses).Conditions[0]; got.Status != types.False {
+			t.Errorf("got %v", got)
+		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/node-problem-detector/pkg/types"
 	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/checks/statefile"
 )
 
 const (
@@ -26,7 +29,7 @@ const (
 	success = "success"
 )
 
-// Options of an exporter. All but ServerClock are required.
+// Options of an exporter. Those without a word on it are required.
 type Options struct {
 	// NodeName is the Node whose conditions are written.
 	NodeName string
@@ -35,6 +38,24 @@ type Options struct {
 	Heartbeat time.Duration
 	// ProblemHeartbeat is the same for all other times.
 	ProblemHeartbeat time.Duration
+	// Thresholds by the type of condition; one run is enough for others.
+	Thresholds map[corev1.NodeConditionType]Thresholds
+	// Latches are the types of condition that, once True, stay so until the node
+	// has rebooted, or for the time given if it is not zero, although their check
+	// sees no problem after a restart of the detector.
+	Latches map[corev1.NodeConditionType]time.Duration
+	// Offline is whether nothing is to be read from or written to the API server.
+	Offline bool
+	// StateFile keeps what was reported; empty: nowhere.
+	StateFile string
+	// Restored is what the state file held at the start; zero: nothing.
+	Restored statefile.State
+	// Boot is when the node has booted, by Clock, and BootID the kernel's boot ID.
+	Boot   time.Time
+	BootID string
+	// OnChange is told of changes, one at a time; nil: nobody is. It must not
+	// block.
+	OnChange func(Change)
 	// Clock is the one by which monitors time their runs.
 	Clock clock.Clock
 	// Rand returns random numbers in [0, 1).
@@ -51,8 +72,8 @@ type Exporter struct {
 	options Options
 	node    nodeClient
 	metrics *metrics
-	// observed wakes Run.
-	observed chan struct{}
+	// observed wakes Run, changed who writes the state file.
+	observed, changed chan struct{}
 
 	mu        sync.Mutex
 	state     *state
@@ -78,6 +99,7 @@ func newExporter(node nodeClient, options Options) (*Exporter, error) {
 		node:     node,
 		metrics:  m,
 		observed: make(chan struct{}, 1),
+		changed:  make(chan struct{}, 1),
 		state:    newState(options),
 	}, nil
 }
@@ -86,8 +108,10 @@ func newExporter(node nodeClient, options Options) (*Exporter, error) {
 // at which the run of the check started. It never blocks on a request.
 func (e *Exporter) ExportProblems(status *types.Status) {
 	e.mu.Lock()
+	defer e.mu.Unlock()
 	for _, c := range status.Conditions {
 		e.state.observe(observation{
+			source:        status.Source,
 			conditionType: corev1.NodeConditionType(c.Type),
 			status:        corev1.ConditionStatus(c.Status),
 			reason:        bound(c.Reason, maxReason),
@@ -95,9 +119,48 @@ func (e *Exporter) ExportProblems(status *types.Status) {
 			at:            c.Transition,
 		})
 	}
-	e.mu.Unlock()
+	e.tell()
+	wake(e.observed)
+}
+
+// Demand takes in that all checks were asked to run: what they see in the next
+// seconds is written at once, and the short heartbeat is kept for ten minutes.
+func (e *Exporter) Demand() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.state.demand(e.options.Clock.Now())
+	wake(e.observed)
+}
+
+// Conditions returns what is reported, in the order of the types.
+func (e *Exporter) Conditions() []corev1.NodeCondition {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	conditions := []corev1.NodeCondition{}
+	for _, entry := range e.state.entries {
+		if entry.shown.status != "" {
+			conditions = append(conditions, entry.condition())
+		}
+	}
+	slices.SortFunc(conditions, byType)
+	return conditions
+}
+
+// tell passes on changes. The mutex is held.
+func (e *Exporter) tell() {
+	for _, c := range e.state.changes() {
+		if e.options.OnChange != nil {
+			e.options.OnChange(c)
+		}
+	}
+	if e.state.dirty {
+		wake(e.changed)
+	}
+}
+
+func wake(c chan<- struct{}) {
 	select {
-	case e.observed <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -121,6 +184,8 @@ func (e *Exporter) Healthy() error {
 func (e *Exporter) Run(ctx context.Context) error {
 	e.setRunning(true)
 	defer e.setRunning(false)
+	stopSaving := e.startSaving(ctx)
+	defer stopSaving()
 	log := &outcomeLog{logger: klog.FromContext(ctx).WithValues("node", e.options.NodeName)}
 	for ctx.Err() == nil {
 		e.mu.Lock()
@@ -164,7 +229,14 @@ func (e *Exporter) read(ctx context.Context) error {
 		node, err = e.node.get(ctx)
 		return err
 	})
-	return e.settle(ctx, "get", err, func(time.Time) { e.state.seed(node.UID, node.Status.Conditions) })
+	return e.settle(ctx, "get", err, func(now time.Time) {
+		for _, write := range e.state.seed(node.UID, node.Status.Conditions, now) {
+			e.metrics.foreign.WithLabelValues(string(write.conditionType)).Inc()
+			klog.FromContext(ctx).Error(nil, "Somebody else writes a condition of the detector; is another node-problem-detector running?",
+				"node", e.options.NodeName, "what", write.String(), "writers", otherWriters(node, write.conditionType))
+		}
+		e.tell()
+	})
 }
 
 func (e *Exporter) write(ctx context.Context, p *patch) error {

@@ -9,6 +9,8 @@ import (
 type metrics struct {
 	requests    *prometheus.CounterVec
 	lastSuccess prometheus.Gauge
+	foreign     *prometheus.CounterVec
+	saveFailed  prometheus.Gauge
 }
 
 // newMetrics registers the exporter's metrics.
@@ -22,8 +24,16 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 			Name: "nodemend_detector_last_successful_patch_timestamp_seconds",
 			Help: "When conditions were last written to the Node, in Unix time; 0 before the first time.",
 		}),
+		foreign: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "nodemend_detector_foreign_writes_total",
+			Help: "How often a condition of the detector was found written or removed by somebody else.",
+		}, []string{"condition"}),
+		saveFailed: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "nodemend_detector_state_file_failed",
+			Help: "1 if the state file could not be written the last time, else 0.",
+		}),
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.lastSuccess} {
+	for _, c := range []prometheus.Collector{m.requests, m.lastSuccess, m.foreign, m.saveFailed} {
 		if err := registerer.Register(c); err != nil {
 			return nil, err
 		}

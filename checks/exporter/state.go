@@ -7,14 +7,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/nodemend/nodemend/checks/statefile"
 )
 
-// watchful is for how long after a change of status the short heartbeat is kept:
-// the controller needs fresh evidence to call a node recovered.
+// watchful is for how long the short heartbeat is kept after a change of status
+// and after all checks were asked to run: the controller needs fresh evidence to
+// call a node recovered.
 const watchful = 10 * time.Minute
+
+// demandedFor is for how long what is seen is written at once after all checks
+// were asked to run.
+const demandedFor = 15 * time.Second
 
 // observation is what one run of a check has seen.
 type observation struct {
+	source        string
 	conditionType corev1.NodeConditionType
 	status        corev1.ConditionStatus
 	reason        string
@@ -25,14 +33,29 @@ type observation struct {
 
 // entry is one condition.
 type entry struct {
+	// latest is what the latest run has seen.
 	latest observation
-	// since is the condition's lastTransitionTime.
-	since time.Time
-	// changed is whether this process has seen the status change. If so, since
-	// is what it saw; if not, since gives way to what the Node has.
+	// streak is how many runs in a row have seen the status of latest, and
+	// streakAt when the first of them started; enoughAt is when the one started
+	// that reached the threshold, if any has.
+	streak             int
+	streakAt, enoughAt time.Time
+
+	// shown is what is reported; nothing while shown.status is empty.
+	shown observation
+	// since is the condition's lastTransitionTime; seenSince is whether this
+	// process has observed what began then.
+	since     time.Time
+	seenSince bool
+	// changed is whether this process has seen two statuses. If so, since is what
+	// it saw; if not, since gives way to what the Node has.
 	changed bool
-	// stored is the condition as the Node has it; nil if it has none.
-	stored *corev1.NodeCondition
+	// told is what was last told to whom changes concern.
+	told told
+
+	// stored is the condition as the Node has it, as far as known; nil if it has
+	// none. attempted is what was last sent; it may have arrived.
+	stored, attempted *corev1.NodeCondition
 	// confirmed is whether this process has written the condition.
 	confirmed bool
 }
@@ -43,68 +66,120 @@ type state struct {
 	heartbeat        time.Duration
 	problemHeartbeat time.Duration
 	rand             func() float64
+	thresholds       map[corev1.NodeConditionType]Thresholds
+	latches          map[corev1.NodeConditionType]time.Duration
+	// boot is when the node has booted, by the clock of observations.
+	boot time.Time
+	// offline is whether there is no Node to read and write.
+	offline bool
 
 	// seeded is whether the Node was read and, as far as known, still exists.
 	seeded bool
 	uid    types.UID
-	// onNode are the conditions that the Node had when it was read; nil until then.
+	readAt time.Time
+	// onNode are the conditions that the Node had when it was first read; nil
+	// until then. inFile are those that the state file had.
 	onNode  map[corev1.NodeConditionType]corev1.NodeCondition
+	inFile  map[corev1.NodeConditionType]statefile.Condition
+	fileUID types.UID
+	// sameBoot is whether the state file was written since the node has booted.
+	sameBoot bool
+
 	entries map[corev1.NodeConditionType]*entry
+	// dirty is whether the state file is to be written.
+	dirty bool
 	// offset is added to times of observations to get the API server's time.
 	offset time.Duration
 
 	heartbeatAt time.Time
-	failures    int
-	retryAt     time.Time
+	beating     bool // after the first heartbeat was planned
+	// demandedAt is when all checks were last asked to run.
+	demandedAt time.Time
+	failures   int
+	retryAt    time.Time
 }
 
 func newState(options Options) *state {
-	return &state{
+	s := &state{
 		heartbeat:        options.Heartbeat,
 		problemHeartbeat: options.ProblemHeartbeat,
 		rand:             options.Rand,
+		thresholds:       options.Thresholds,
+		latches:          options.Latches,
+		boot:             options.Boot,
+		offline:          options.Offline,
 		entries:          map[corev1.NodeConditionType]*entry{},
+		inFile:           map[corev1.NodeConditionType]statefile.Condition{},
 	}
+	for _, c := range options.Restored.Conditions {
+		s.inFile[corev1.NodeConditionType(c.Type)] = c
+	}
+	s.fileUID, s.sameBoot = options.Restored.NodeUID, options.Restored.BootID == options.BootID
+	return s
 }
 
 // observe takes in the result of a run.
 func (s *state) observe(o observation) {
 	o.at = o.at.Add(s.offset)
 	e := s.entries[o.conditionType]
-	switch {
-	case e == nil:
-		e = &entry{latest: o, since: o.at}
+	if e == nil {
+		e = &entry{}
 		s.entries[o.conditionType] = e
-		s.adopt(e)
-	case e.latest.status != o.status:
-		e.since, e.changed = o.at, true
+		s.findStored(e, o.conditionType)
+	}
+	if e.latest.status != o.status {
+		e.streak, e.streakAt, e.enoughAt = 0, o.at, time.Time{}
 	}
 	e.latest = o
+	e.streak++
+	if e.streak == s.threshold(o) {
+		e.enoughAt = o.at
+	}
+	s.settle(e)
 }
 
-// seed takes in the Node as read. For a condition that this process has not
-// seen change, an equal status of the Node's keeps its transition time.
-func (s *state) seed(uid types.UID, conditions []corev1.NodeCondition) {
-	s.seeded, s.uid = true, uid
-	s.onNode = make(map[corev1.NodeConditionType]corev1.NodeCondition, len(conditions))
+// seed takes in the Node as read and says what somebody else has done to our
+// conditions. For a condition that this process has not seen change, an equal
+// status of the Node's keeps its transition time.
+func (s *state) seed(uid types.UID, conditions []corev1.NodeCondition, now time.Time) (foreign []foreignWrite) {
+	first, same := s.onNode == nil, s.uid == uid
+	read := make(map[corev1.NodeConditionType]corev1.NodeCondition, len(conditions))
 	for _, c := range conditions {
-		s.onNode[c.Type] = c
+		read[c.Type] = c
 	}
-	for _, e := range s.entries {
-		e.stored, e.confirmed = nil, false
-		s.adopt(e)
+	s.seeded, s.uid, s.readAt = true, uid, now
+	if first || !same {
+		s.onNode, s.dirty = read, true
+	}
+	for conditionType, e := range s.entries {
+		if same && !first {
+			foreign = append(foreign, e.verify(conditionType, read)...)
+			continue
+		}
+		e.stored, e.attempted, e.confirmed = nil, nil, false
+		s.findStored(e, conditionType)
+		s.rejudge(e, first)
+	}
+	return foreign
+}
+
+// rejudge fits e to what has just been learned of the time before this process;
+// first is whether nothing was known of the Node until now.
+func (s *state) rejudge(e *entry, first bool) {
+	known := s.restored(e.latest.conditionType)
+	switch {
+	case e.changed:
+	case known.status != "" && known.status == e.shown.status:
+		e.since, e.seenSince = known.since, false
+	case first && (known.status != "" || !e.seenSince):
+		e.shown = observation{}
+		s.settle(e)
 	}
 }
 
-// adopt fits an entry to what the Node had when it was read.
-func (s *state) adopt(e *entry) {
-	c, found := s.onNode[e.latest.conditionType]
-	if !found {
-		return
-	}
-	e.stored = &c
-	if !e.changed && c.Status == e.latest.status && !c.LastTransitionTime.IsZero() {
-		e.since = c.LastTransitionTime.Time
+func (s *state) findStored(e *entry, conditionType corev1.NodeConditionType) {
+	if c, found := s.onNode[conditionType]; found {
+		e.stored = &c
 	}
 }
 
@@ -112,14 +187,31 @@ func (s *state) adopt(e *entry) {
 // observations. What has been observed before the Node was read is corrected,
 // too; what has been written is not touched.
 func (s *state) correct(offset time.Duration) {
-	if s.onNode == nil {
-		for _, e := range s.entries {
-			e.latest.at = e.latest.at.Add(offset - s.offset)
-			e.since = e.since.Add(offset - s.offset)
+	difference := offset - s.offset
+	s.offset = offset
+	if s.onNode != nil || difference == 0 {
+		return
+	}
+	for _, e := range s.entries {
+		shift(&e.latest.at, difference)
+		shift(&e.shown.at, difference)
+		shift(&e.streakAt, difference)
+		shift(&e.enoughAt, difference)
+		if e.seenSince {
+			shift(&e.since, difference)
 		}
 	}
-	s.offset = offset
 }
+
+func shift(t *time.Time, d time.Duration) {
+	if !t.IsZero() {
+		*t = t.Add(d)
+	}
+}
+
+// demand takes in that all checks were asked to run: what they see from now on
+// is written at once.
+func (s *state) demand(now time.Time) { s.demandedAt = now }
 
 // plan is the next thing to do. If it is neither read nor patch, wait is how
 // long nothing is to be done unless there is a new observation; zero is no limit.
@@ -130,6 +222,9 @@ type plan struct {
 }
 
 func (s *state) plan(now time.Time) plan {
+	if s.offline {
+		return plan{}
+	}
 	if wait := s.retryAt.Sub(now); wait > 0 {
 		return plan{wait: wait}
 	}
@@ -139,9 +234,12 @@ func (s *state) plan(now time.Time) plan {
 	urgent := false
 	p := &patch{uid: s.uid}
 	for _, e := range s.entries {
+		if e.shown.status == "" {
+			continue
+		}
 		c := e.condition()
 		switch {
-		case !e.confirmed || e.stored == nil || differs(c, *e.stored):
+		case !e.confirmed || e.stored == nil || differs(c, *e.stored), s.demanded(e):
 			urgent = true
 		case c.LastHeartbeatTime.Equal(&e.stored.LastHeartbeatTime):
 			continue // its check has not run again
@@ -153,9 +251,24 @@ func (s *state) plan(now time.Time) plan {
 		return plan{}
 	case !urgent && wait > 0:
 		return plan{wait: wait}
+	case !urgent && now.Sub(s.readAt) >= s.heartbeat*4/5:
+		return plan{read: true} // has anybody else written in between?
 	}
 	slices.SortFunc(p.conditions, byType)
+	for _, c := range p.conditions {
+		s.entries[c.Type].attempted = &c
+	}
 	return plan{patch: p}
+}
+
+// demanded reports whether e was seen shortly after all checks were asked to
+// run, and is not written yet.
+func (s *state) demanded(e *entry) bool {
+	if written := e.stored.LastHeartbeatTime; s.demandedAt.IsZero() || written.Time.Equal(seconds(e.shown.at).Time) {
+		return false
+	}
+	after := e.shown.at.Sub(s.demandedAt.Add(s.offset))
+	return after >= 0 && after < demandedFor
 }
 
 // differs reports whether the change from b to a is to be written at once.
@@ -167,16 +280,26 @@ func differs(a, b corev1.NodeCondition) bool {
 func (s *state) acknowledge(p *patch, now time.Time) {
 	for _, c := range p.conditions {
 		e := s.entries[c.Type]
-		e.stored, e.confirmed = &c, true
+		e.stored, e.attempted, e.confirmed = &c, nil, true
 	}
 	s.failures = 0
-	s.heartbeatAt = now.Add(jitter(s.interval(now), s.rand))
+	interval := s.interval(now)
+	wait := jitter(interval, s.rand)
+	if !s.beating && interval == s.heartbeat {
+		// Detectors that were started together must not beat together.
+		wait = time.Duration(float64(interval) * s.rand())
+	}
+	s.beating = true
+	s.heartbeatAt = now.Add(wait)
 }
 
 // interval is the time to the next heartbeat.
 func (s *state) interval(now time.Time) time.Duration {
+	if !s.demandedAt.IsZero() && now.Sub(s.demandedAt) < watchful {
+		return s.problemHeartbeat
+	}
 	for _, e := range s.entries {
-		if e.latest.status != corev1.ConditionFalse || now.Add(s.offset).Sub(e.since) < watchful {
+		if e.shown.status != "" && (e.shown.status != corev1.ConditionFalse || now.Add(s.offset).Sub(e.since) < watchful) {
 			return s.problemHeartbeat
 		}
 	}
@@ -193,14 +316,36 @@ func (s *state) fail(gone bool, now time.Time) {
 	s.retryAt = now.Add(backoff(s.failures, s.rand))
 }
 
+// snapshot is what the state file is to hold.
+func (s *state) snapshot() (conditions []statefile.Condition) {
+	for _, e := range s.entries {
+		if e.shown.status != "" {
+			conditions = append(conditions, statefile.Condition{
+				Type: string(e.shown.conditionType), Status: e.shown.status, Reason: e.shown.reason, Message: e.shown.message,
+				LastTransitionTime: seconds(e.since).Time,
+			})
+		}
+	}
+	for conditionType, c := range s.inFile { // what this process has not seen yet
+		if s.uid != "" && s.uid != s.fileUID {
+			break // of another Node of this name
+		}
+		if e := s.entries[conditionType]; e == nil || e.shown.status == "" {
+			conditions = append(conditions, c)
+		}
+	}
+	slices.SortFunc(conditions, statefile.ByType)
+	return conditions
+}
+
 func (e *entry) condition() corev1.NodeCondition {
 	return corev1.NodeCondition{
-		Type:               e.latest.conditionType,
-		Status:             e.latest.status,
-		LastHeartbeatTime:  seconds(e.latest.at),
+		Type:               e.shown.conditionType,
+		Status:             e.shown.status,
+		LastHeartbeatTime:  seconds(e.shown.at),
 		LastTransitionTime: seconds(e.since),
-		Reason:             e.latest.reason,
-		Message:            e.latest.message,
+		Reason:             e.shown.reason,
+		Message:            e.shown.message,
 	}
 }
 

@@ -1,6 +1,8 @@
 package exporter
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,14 +32,21 @@ var (
 type world struct {
 	t   *testing.T
 	now time.Time
+	// has is what the Node has.
+	has map[corev1.NodeConditionType]corev1.NodeCondition
+	// foreign is what was noticed of other writers.
+	foreign []foreignWrite
 	*state
 }
 
-func newWorld(t *testing.T) *world {
-	return &world{t: t, now: epoch, state: newState(Options{
-		Heartbeat: 5 * time.Minute, ProblemHeartbeat: 30 * time.Second,
-		Rand: func() float64 { return 0.5 }, // no jitter
-	})}
+func newWorld(t *testing.T) *world { return newWorldWith(t, Options{}) }
+
+func newWorldWith(t *testing.T, options Options) *world {
+	options.Heartbeat, options.ProblemHeartbeat = 5*time.Minute, 30*time.Second
+	options.Rand = func() float64 { return 0.5 } // no jitter
+	w := &world{t: t, now: epoch, state: newState(options), has: map[corev1.NodeConditionType]corev1.NodeCondition{}}
+	w.beating = true // the first heartbeat is not spread
+	return w
 }
 
 func (w *world) pass(d time.Duration) { w.now = w.now.Add(d) }
@@ -46,20 +55,39 @@ func (w *world) see(conditionType corev1.NodeConditionType, status corev1.Condit
 	w.observe(observation{conditionType: conditionType, status: status, reason: "Reason" + string(status), at: w.now})
 }
 
-func (w *world) node(conditions ...corev1.NodeCondition) { w.seed("node-1", conditions) }
+// node sets the Node's conditions and lets it be read.
+func (w *world) node(conditions ...corev1.NodeCondition) {
+	w.put(conditions...)
+	w.read()
+}
+
+func (w *world) put(conditions ...corev1.NodeCondition) {
+	for _, c := range conditions {
+		w.has[c.Type] = c
+	}
+}
+
+func (w *world) read() {
+	w.foreign = append(w.foreign, w.seed("node-1", slices.Collect(maps.Values(w.has)), w.now)...)
+}
 
 // written is what is written now; nil if nothing is due.
 func (w *world) written() []corev1.NodeCondition {
 	w.t.Helper()
-	p := w.plan(w.now).patch
-	if p == nil {
+	next := w.plan(w.now)
+	if next.read {
+		w.read()
+		next = w.plan(w.now)
+	}
+	if next.patch == nil {
 		return nil
 	}
-	if p.uid != w.uid {
-		w.t.Errorf("patch is for UID %q, want %q", p.uid, w.uid)
+	if next.patch.uid != w.uid {
+		w.t.Errorf("patch is for UID %q, want %q", next.patch.uid, w.uid)
 	}
-	w.acknowledge(p, w.now)
-	return p.conditions
+	w.put(next.patch.conditions...)
+	w.acknowledge(next.patch, w.now)
+	return next.patch.conditions
 }
 
 func (w *world) expect(want ...corev1.NodeCondition) {
@@ -92,9 +120,6 @@ func TestTheFirstWriteAfterAStart(t *testing.T) {
 	}{
 		"nothing before the first run": {
 			node: []corev1.NodeCondition{stored(yes)},
-		},
-		"nothing before the node was read": {
-			seen: []corev1.ConditionStatus{yes}, readAfter: -1,
 		},
 		"a problem that goes on keeps its transition": {
 			seen: []corev1.ConditionStatus{yes}, node: []corev1.NodeCondition{stored(yes)},
@@ -157,6 +182,7 @@ func TestTheFirstWriteAfterAStart(t *testing.T) {
 func TestTheNodeIsReadBeforeAnythingElse(t *testing.T) {
 	w := newWorld(t)
 	w.see(runtime, yes)
+	w.see(hardware, no)
 	if next := w.plan(w.now); !next.read || next.patch != nil {
 		t.Errorf("planned %+v, want a read", next)
 	}
@@ -323,7 +349,7 @@ func TestARecreatedNodeIsReadAgainAndGetsWhatIsKnown(t *testing.T) {
 			if !w.plan(w.now).read {
 				t.Error("the node is not read again")
 			}
-			w.seed(types.UID("node-2"), tc.node)
+			w.seed(types.UID("node-2"), tc.node, w.now)
 			w.expect(tc.want)
 		})
 	}

@@ -1,0 +1,284 @@
+package exporter
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodemend/nodemend/checks/statefile"
+)
+
+// statuses writes T, F and U for True, False and Unknown.
+func statuses(letters string) (s []corev1.ConditionStatus) {
+	for _, letter := range letters {
+		s = append(s, map[rune]corev1.ConditionStatus{'T': yes, 'F': no, 'U': unknown}[letter])
+	}
+	return s
+}
+
+func TestEnoughRunsInARowMustAgree(t *testing.T) {
+	at := func(second int) time.Time { return epoch.Add(time.Duration(second) * time.Second) }
+	// read only after the runs, the Node can't confirm the first of them
+	const differs = "a run that differs confirms nothing"
+	for name, tc := range map[string]struct {
+		node string // what the Node had, since last week; empty: nothing
+		runs string // one a second
+		want *corev1.NodeCondition
+	}{
+		"health on a new node at once":           {"", "F", new(a(runtime, no, at(0), at(0)))},
+		"a problem on a new node not at once":    {"", "TT", nil},
+		"a problem on a new node after enough":   {"", "TTT", new(a(runtime, yes, at(2), at(2)))},
+		"a problem after enough":                 {"F", "TTTT", new(a(runtime, yes, at(3), at(2)))},
+		"a problem that is not seen enough":      {"F", "FTT", new(a(runtime, no, at(0), lastWeek))},
+		"failing to tell counts like a problem":  {"F", "UUU", new(a(runtime, unknown, at(2), at(2)))},
+		"a problem and failing to tell differ":   {"F", "TUTU", nil},
+		"flapping is never a problem":            {"F", "TTFTTFTT", new(a(runtime, no, at(5), lastWeek))},
+		"recovery after enough":                  {"T", "FF", new(a(runtime, no, at(1), at(1)))},
+		"recovery not at once":                   {"T", "F", nil},
+		"what was there is confirmed at once":    {"T", "T", new(a(runtime, yes, at(0), lastWeek))},
+		differs:                                  {"T", "TF", new(a(runtime, yes, at(0), lastWeek))},
+		"a problem restored, then not told":      {"T", "UU", nil},
+		"one failing run does not end a problem": {"T", "TUT", new(a(runtime, yes, at(2), lastWeek))},
+	} {
+		for _, readFirst := range []bool{true, false} {
+			t.Run(name+map[bool]string{true: "", false: ", the Node being read late"}[readFirst], func(t *testing.T) {
+				if name == differs && !readFirst {
+					tc.want = nil
+				}
+				w := newWorldWith(t, Options{Thresholds: map[corev1.NodeConditionType]Thresholds{runtime: {Failure: 3, Success: 2}}})
+				for _, status := range statuses(tc.node) {
+					w.put(a(runtime, status, lastWeek, lastWeek))
+				}
+				if readFirst {
+					w.read()
+				}
+				for i, status := range statuses(tc.runs) {
+					w.now = at(i)
+					w.see(runtime, status)
+				}
+				var got *corev1.NodeCondition
+				if written := w.written(); len(written) == 1 {
+					got = &written[0]
+				}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+func TestAChangedReasonDoesNotMoveTheTransition(t *testing.T) {
+	w := newWorld(t)
+	w.node(a(runtime, yes, lastWeek, lastWeek))
+	w.observe(observation{conditionType: runtime, status: yes, reason: "Another", message: "text", at: w.now})
+	want := a(runtime, yes, epoch, lastWeek)
+	want.Reason, want.Message = "Another", "text"
+	w.expect(want)
+}
+
+func TestTheStateFileStandsInForTheNode(t *testing.T) {
+	yesterday := epoch.Add(-24 * time.Hour)
+	inFile := func(status corev1.ConditionStatus, since time.Time) statefile.State {
+		return statefile.State{NodeUID: "node-1", Conditions: []statefile.Condition{
+			{Type: string(runtime), Status: status, Reason: "Reason" + string(status), LastTransitionTime: since},
+		}}
+	}
+	for name, tc := range map[string]struct {
+		file statefile.State
+		node []corev1.NodeCondition
+		see  corev1.ConditionStatus
+		want corev1.NodeCondition
+	}{
+		"the Node lacks the condition":                {inFile(yes, yesterday), nil, yes, a(runtime, yes, epoch, yesterday)},
+		"the file has a change that was not written":  {inFile(yes, yesterday), []corev1.NodeCondition{a(runtime, no, lastWeek, lastWeek)}, yes, a(runtime, yes, epoch, yesterday)},
+		"the Node has a later change":                 {inFile(yes, lastWeek), []corev1.NodeCondition{a(runtime, no, yesterday, yesterday)}, no, a(runtime, no, epoch, yesterday)},
+		"the Node has another time for the same":      {inFile(yes, yesterday), []corev1.NodeCondition{a(runtime, yes, lastWeek, lastWeek)}, yes, a(runtime, yes, epoch, lastWeek)},
+		"the file is of a Node that is gone":          {statefile.State{NodeUID: "node-0", Conditions: inFile(yes, yesterday).Conditions}, nil, yes, a(runtime, yes, epoch, epoch)},
+		"what is seen differs from what the file has": {inFile(yes, yesterday), nil, no, a(runtime, no, epoch, epoch)},
+	} {
+		for _, readFirst := range []bool{true, false} {
+			t.Run(name+map[bool]string{true: "", false: ", the Node being read late"}[readFirst], func(t *testing.T) {
+				w := newWorldWith(t, Options{Restored: tc.file})
+				w.put(tc.node...)
+				if readFirst {
+					w.read()
+				}
+				w.see(runtime, tc.see)
+				w.expect(tc.want)
+			})
+		}
+	}
+	t.Run("nothing in it is written before a run", func(t *testing.T) {
+		w := newWorldWith(t, Options{Restored: inFile(yes, yesterday)})
+		w.node()
+		w.expect()
+	})
+	t.Run("what this process has not seen stays in it", func(t *testing.T) {
+		w := newWorldWith(t, Options{Restored: inFile(yes, yesterday)})
+		w.node()
+		w.see(hardware, no)
+		want := []statefile.Condition{
+			inFile(yes, yesterday).Conditions[0],
+			{Type: string(hardware), Status: no, Reason: "ReasonFalse", LastTransitionTime: epoch},
+		}
+		if diff := cmp.Diff(want, w.snapshot()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestAProblemOfALogLastsUntilTheNodeReboots(t *testing.T) {
+	boot := epoch.Add(-24 * time.Hour)
+	during, before := boot.Add(time.Hour), boot.Add(-time.Hour)
+	file := func(bootID string, since time.Time) statefile.State {
+		return statefile.State{NodeUID: "node-1", BootID: bootID, Conditions: []statefile.Condition{
+			{Type: string(runtime), Status: yes, Reason: "ReasonTrue", LastTransitionTime: since},
+		}}
+	}
+	for name, tc := range map[string]struct {
+		since      time.Time
+		clearAfter time.Duration
+		file       statefile.State
+		offset     time.Duration
+		want       corev1.NodeCondition
+	}{
+		"since this boot":                                {since: during, want: a(runtime, yes, epoch, during)},
+		"since an earlier boot":                          {since: before, want: a(runtime, no, epoch, epoch)},
+		"for less than is configured":                    {since: during, clearAfter: 24 * time.Hour, want: a(runtime, yes, epoch, during)},
+		"for longer than is configured":                  {since: during, clearAfter: time.Hour, want: a(runtime, no, epoch, epoch)},
+		"our clock is wrong, this boot":                  {since: during.Add(time.Hour * 100), offset: 100 * time.Hour, want: a(runtime, yes, epoch.Add(100*time.Hour), during.Add(100*time.Hour))},
+		"our clock is wrong, an earlier boot":            {since: before.Add(time.Hour * 100), offset: 100 * time.Hour, want: a(runtime, no, epoch.Add(100*time.Hour), epoch.Add(100*time.Hour))},
+		"the boot ID is the same, whatever the clock":    {since: before, file: file("boot-1", before), want: a(runtime, yes, epoch, before)},
+		"the boot ID is another one, whatever the clock": {since: during, file: file("boot-0", during), want: a(runtime, no, epoch, epoch)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorldWith(t, Options{
+				Boot: boot, BootID: "boot-1", Restored: tc.file,
+				Latches: map[corev1.NodeConditionType]time.Duration{runtime: tc.clearAfter},
+			})
+			w.correct(tc.offset)
+			w.node(a(runtime, yes, lastWeek, tc.since))
+			w.see(runtime, no)
+			w.expect(tc.want)
+			w.pass(time.Second)
+			w.see(runtime, no)
+			if got := w.entries[runtime].shown.status; got != tc.want.Status {
+				t.Errorf("the second run makes it %s", got)
+			}
+		})
+	}
+}
+
+func TestAfterADemandWhatIsSeenIsWrittenAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.node(a(runtime, no, lastWeek, lastWeek))
+	w.see(runtime, no)
+	w.expect(a(runtime, no, epoch, lastWeek))
+	w.pass(90 * time.Second)
+	w.see(runtime, no)
+	w.expect() // not before the heartbeat
+	w.pass(time.Second)
+	w.demand(w.now)
+	w.expect() // what was seen before the demand is nothing new
+	for range 2 {
+		w.pass(2 * time.Second)
+		w.see(runtime, no)
+		w.expect(a(runtime, no, w.now, lastWeek))
+	}
+	w.pass(20 * time.Second)
+	w.see(runtime, no)
+	w.expect()
+	w.pass(10 * time.Second)
+	w.see(runtime, no)
+	w.expect(a(runtime, no, w.now, lastWeek)) // the short heartbeat
+	w.pass(watchful)
+	w.see(runtime, no)
+	w.expect(a(runtime, no, w.now, lastWeek))
+	w.pass(31 * time.Second)
+	w.see(runtime, no)
+	w.expect() // the long one again
+}
+
+func TestAnotherWriterIsNoticedBeforeTheNextHeartbeatAndPutRight(t *testing.T) {
+	ours := a(runtime, yes, epoch, lastWeek)
+	for name, tc := range map[string]struct {
+		interfere func(w *world)
+		noticed   bool
+	}{
+		"nobody":            {func(*world) {}, false},
+		"another heartbeat": {func(w *world) { w.put(a(runtime, yes, epoch.Add(time.Minute), lastWeek)) }, true},
+		"another status":    {func(w *world) { w.put(a(runtime, no, epoch.Add(time.Minute), epoch.Add(time.Minute))) }, true},
+		"removed":           {func(w *world) { delete(w.has, runtime) }, true},
+		"another condition": {func(w *world) { w.put(a("Ready", no, w.now, w.now)) }, false},
+		"ours, the answer was lost": {func(w *world) {
+			w.see(runtime, yes)
+			w.heartbeatAt, w.readAt = w.now, w.now
+			w.put(w.plan(w.now).patch.conditions...)
+			w.fail(false, w.now)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.node(a(runtime, yes, lastWeek, lastWeek))
+			w.see(runtime, yes)
+			w.expect(ours)
+			w.pass(2 * time.Minute)
+			tc.interfere(w)
+			w.pass(3 * time.Minute)
+			w.see(runtime, yes)
+			w.expect(a(runtime, yes, w.now, lastWeek))
+			if got := len(w.foreign) == 1; got != tc.noticed {
+				t.Errorf("noticed %v, want any: %t", w.foreign, tc.noticed)
+			}
+			w.pass(5 * time.Minute)
+			w.see(runtime, yes)
+			w.expect(a(runtime, yes, w.now, lastWeek))
+			if got := len(w.foreign) == 1; got != tc.noticed {
+				t.Errorf("noticed later %v", w.foreign)
+			}
+		})
+	}
+}
+
+func TestChangesAreToldOnceAndNotAfterARestart(t *testing.T) {
+	change := func(status corev1.ConditionStatus, confirmed bool) Change {
+		return Change{Source: "", Type: string(runtime), Status: status, Reason: "Reason" + string(status), Confirmed: confirmed}
+	}
+	for name, tc := range map[string]struct {
+		node, runs string
+		want       []Change
+	}{
+		"a problem that goes on":        {"T", "TTT", []Change{change(yes, true)}},
+		"a problem and its end":         {"F", "FTTF", []Change{change(no, true), change(yes, false), change(no, false)}},
+		"health on a new node":          {"", "FF", []Change{change(no, true)}},
+		"a problem on a new node":       {"", "T", []Change{change(yes, false)}},
+		"a problem gone before a start": {"T", "F", []Change{change(no, false)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			for _, status := range statuses(tc.node) {
+				w.put(a(runtime, status, lastWeek, lastWeek))
+			}
+			w.see(runtime, statuses(tc.runs)[0])
+			if early := w.changes(); early != nil {
+				t.Errorf("before the Node was read: %v", early)
+			}
+			w.read()
+			got := w.changes()
+			for _, status := range statuses(tc.runs)[1:] {
+				w.pass(time.Second)
+				w.see(runtime, status)
+				got = append(got, w.changes()...)
+			}
+			for i := range got {
+				got[i].At = time.Time{}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
