@@ -1,21 +1,13 @@
-// Package containerruntime checks the container runtime over its Container
-// Runtime Interface (CRI, k8s.io/cri-api runtime/v1).
-//
-// A run makes two calls, each with a deadline of its own: Status, which says
-// whether the runtime considers itself ready, and ListPodSandbox without a
-// filter, which is what the kubelet's PLEG does and which blocks when the
-// runtime's locks or its store do. So a stall shows within seconds; the kubelet
-// reports it after two to four minutes.
 package containerruntime
 
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
-	grpcstatus "google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 
@@ -25,140 +17,149 @@ import (
 // ConditionType is the node condition that the check owns.
 const ConditionType = "ContainerRuntimeUnhealthy"
 
-// maxMessageSize is the limit for an answer in bytes, that of the kubelet.
-const maxMessageSize = 16 << 20
+// margin is what a run may take besides its calls.
+const margin = 500 * time.Millisecond
 
-// Options of the check; all are required.
+// Options of the check.
 type Options struct {
-	// Endpoint of the runtime, "unix:///run/containerd/containerd.sock".
+	// Endpoint of the runtime, "unix:///run/containerd/containerd.sock". Empty:
+	// it is looked for, see Candidates.
 	Endpoint string
-	// Timeout is the deadline of each of the two calls.
+	// Candidates are the paths of the sockets that an empty Endpoint may stand for,
+	// the most specific first. Nil: those of k3s and RKE2, CRI-O and containerd, in
+	// this order, since a node of the former may have a containerd beside, for
+	// Docker.
+	Candidates []string
+	// Timeout is the deadline of each of the calls, which are made at the same
+	// time. Required.
 	Timeout time.Duration
-	// Clock measures latencies and the age of connections.
+	// NetworkNotReady makes NetworkReady=false a problem. Without it, it is only
+	// mentioned: it means that no CNI configuration is loaded, for example since
+	// the network plugin has not been installed on a new node yet, and nothing that
+	// is done to the runtime helps. The kubelet reports it in Ready.
+	NetworkNotReady bool
+	// Clock measures latencies and the age of connections. Required.
 	Clock clock.PassiveClock
 }
 
 // Check is the check of one container runtime. It keeps one connection between
-// runs.
+// runs. Run and Probe may be called at the same time, but neither twice.
 type Check struct {
-	options    Options
-	connection *connection
+	options Options
+	sockets *sockets
+	// A connection each, so that neither closes what the other uses.
+	run, probe connection
 }
 
 var _ checks.Check = (*Check)(nil)
 
-// New returns a check. It does not connect before the first run. It fails if
-// the endpoint can't be one: it is a unix socket with an absolute path.
+// New returns a check. It neither connects nor looks for sockets before the first
+// run. It fails if the endpoint can't be one: it is a unix socket with an absolute
+// path.
 func New(options Options) (*Check, error) {
-	path, ok := strings.CutPrefix(options.Endpoint, "unix://")
-	if !ok || !strings.HasPrefix(path, "/") {
-		return nil, fmt.Errorf("container runtime endpoint %q: only unix sockets with an absolute path are supported, such as unix:///run/containerd/containerd.sock", options.Endpoint)
+	candidates := options.Candidates
+	if candidates == nil {
+		candidates = defaultCandidates()
 	}
-	c := &Check{options: options, connection: &connection{path: path, clock: options.Clock}}
-	if _, err := c.connection.client(); err != nil {
-		return nil, fmt.Errorf("container runtime endpoint %q: %w", options.Endpoint, err)
+	if options.Endpoint != "" {
+		path, ok := strings.CutPrefix(options.Endpoint, "unix://")
+		if !ok || !strings.HasPrefix(path, "/") {
+			return nil, fmt.Errorf("container runtime endpoint %q: only unix sockets with an absolute path are supported, such as unix:///run/containerd/containerd.sock", options.Endpoint)
+		}
+		candidates = []string{path}
 	}
-	return c, nil
+	return &Check{
+		options: options,
+		sockets: &sockets{candidates: candidates},
+		run:     connection{clock: options.Clock},
+		probe:   connection{clock: options.Clock},
+	}, nil
 }
 
 // Name implements checks.Check.
-func (*Check) Name() string { return "container-runtime" }
+func (*Check) Name() string { return "runtime" }
 
 // ConditionType implements checks.Check.
 func (*Check) ConditionType() string { return ConditionType }
 
-// Timeout is how long a run takes at most: both calls up to their deadlines.
-func (c *Check) Timeout() time.Duration { return 2 * c.options.Timeout }
+// Timeout is how long a run takes at most.
+func (c *Check) Timeout() time.Duration { return c.options.Timeout + margin }
 
-// Close closes the connection. The check must not be running.
-func (c *Check) Close() { c.connection.close() }
+// Close closes the connections. Neither Run nor Probe must be under way.
+func (c *Check) Close() {
+	c.run.close()
+	c.probe.close()
+}
 
-// Run implements checks.Check. It ends with the first call that fails.
+// Run implements checks.Check.
 //
 // RuntimeReady=false is a problem, as is its absence, which the kubelet treats
-// alike. NetworkReady=false is not: it means that no CNI configuration is
-// loaded, for example since the network plugin has not been installed on a new
-// node yet, and nothing that is done to the runtime helps. It is mentioned in
-// the message; the kubelet reports it in Ready.
+// alike.
 func (c *Check) Run(ctx context.Context) checks.Result {
-	statusCall := call{method: "Status", reasonTimeout: ReasonStatusTimeout}
-	var status *runtimeapi.StatusResponse
-	err := c.measure(ctx, &statusCall, func(ctx context.Context, client runtimeapi.RuntimeServiceClient) (err error) {
-		status, err = client.Status(ctx, &runtimeapi.StatusRequest{})
-		return err
-	})
-	if err != nil {
-		return c.failed(ctx, statusCall, err)
+	path := c.sockets.find()
+	if path == "" {
+		return checks.Problem(ReasonSocketMissing, c.sockets.missing())
 	}
-	if ready := condition(status, runtimeapi.RuntimeReady); !ready.GetStatus() {
-		return checks.Problem(ReasonRuntimeNotReady, fmt.Sprintf("%s: Status reports RuntimeReady=false: %s",
-			c.options.Endpoint, explain(ready)))
+	o := observation{endpoint: "unix://" + path, timeout: c.options.Timeout, networkMatters: c.options.NetworkNotReady}
+	var err error
+	if o.answers, err = c.ask(ctx, path); err != nil {
+		return checks.Unknown(ReasonInvalidEndpoint, fmt.Sprintf("%s: %v", o.endpoint, err))
 	}
-
-	listCall := call{method: "ListPodSandbox", reasonTimeout: ReasonListTimeout}
-	var list *runtimeapi.ListPodSandboxResponse
-	err = c.measure(ctx, &listCall, func(ctx context.Context, client runtimeapi.RuntimeServiceClient) (err error) {
-		list, err = client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
-		return err
-	})
-	if err != nil {
-		return c.failed(ctx, listCall, err)
+	o.dialErr = c.run.dialError()
+	switch {
+	case o.failed(isCode(codes.Unavailable)) != nil:
+		c.run.close()
+	case o.failed(isError(context.DeadlineExceeded)) != nil:
+		c.run.suspect()
 	}
-
-	message := fmt.Sprintf("%s: Status answered in %s, ListPodSandbox with %d sandboxes in %s (deadline %s each)",
-		c.options.Endpoint, statusCall.took, len(list.GetItems()), listCall.took, c.options.Timeout)
-	if network := condition(status, runtimeapi.NetworkReady); !network.GetStatus() {
-		message += "; NetworkReady=false: " + explain(network)
-	}
-	return checks.Healthy(ReasonHealthy, message)
+	return o.verdict()
 }
 
-// call is one call to the runtime.
-type call struct {
-	method        string
-	reasonTimeout string
-	took          time.Duration
-}
-
-// measure makes one call within its deadline. If the connection breaks, the
-// call is made once more on a new one: the runtime may just have been restarted.
-func (c *Check) measure(ctx context.Context, call *call, do func(context.Context, runtimeapi.RuntimeServiceClient) error) error {
+// ask makes the calls of a run. If the connection breaks, it makes them once more
+// on a new one: the runtime may just have been restarted.
+func (c *Check) ask(ctx context.Context, path string) (a answers, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
-	started := c.options.Clock.Now()
-	err := c.attempt(ctx, do)
-	if grpcstatus.Code(err) == codes.Unavailable && c.connection.dialer.lastError() == nil {
-		c.connection.close()
-		err = c.attempt(ctx, do)
-	}
-	call.took = c.options.Clock.Since(started).Round(time.Millisecond / 10)
-	return err
-}
-
-func (c *Check) attempt(ctx context.Context, do func(context.Context, runtimeapi.RuntimeServiceClient) error) error {
-	client, err := c.connection.client()
-	if err != nil {
-		return err
-	}
-	return do(ctx, client)
-}
-
-func condition(status *runtimeapi.StatusResponse, conditionType string) *runtimeapi.RuntimeCondition {
-	for _, c := range status.GetStatus().GetConditions() {
-		if c.GetType() == conditionType {
-			return c
+	for range 2 {
+		conn, err := c.run.to(path)
+		if err != nil {
+			return answers{}, err
 		}
+		a = ask(ctx, conn, c.options.Clock)
+		if a.failed(isCode(codes.Unavailable)) == nil || c.run.dialError() != nil {
+			break
+		}
+		c.run.close()
+	}
+	return a, nil
+}
+
+// Probe calls ListPodSandbox once, for checks of what depends on it. It returns
+// nil if that was answered before ctx has ended. Otherwise the error names the
+// endpoint, and wraps ctx.Err() if ctx has ended, or [fs.ErrNotExist] if there is no
+// socket.
+func (c *Check) Probe(ctx context.Context) error {
+	path := c.sockets.find()
+	if path == "" {
+		return fmt.Errorf("%s: %w", c.sockets.missing(), fs.ErrNotExist)
+	}
+	conn, err := c.probe.to(path)
+	if err != nil {
+		return fmt.Errorf("unix://%s: %w", path, err)
+	}
+	var sandboxes count
+	err = invoke(ctx, conn, runtimeapi.RuntimeService_ListPodSandbox_FullMethodName, &runtimeapi.ListPodSandboxRequest{}, &sandboxes)
+	if dialErr := c.probe.dialError(); err != nil && dialErr != nil {
+		err = dialErr
+	}
+	// Probes are rare, so their connection is not kept, unless it is queued.
+	if ctx.Err() != nil {
+		c.probe.suspect()
+	} else {
+		c.probe.close()
+	}
+	if err != nil {
+		return fmt.Errorf("unix://%s: ListPodSandbox: %w", path, err)
 	}
 	return nil
-}
-
-func explain(c *runtimeapi.RuntimeCondition) string {
-	switch {
-	case c == nil:
-		return "the runtime does not report this condition"
-	case c.GetReason() == "" && c.GetMessage() == "":
-		return "the runtime gives no reason"
-	default:
-		return strings.TrimSpace(c.GetReason() + " " + c.GetMessage())
-	}
 }

@@ -2,19 +2,25 @@ package containerruntime_test
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/node-problem-detector/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/containerruntime"
+	config "github.com/nodemend/nodemend/config/detector"
 	"github.com/nodemend/nodemend/test/criserver"
 )
 
@@ -24,14 +30,19 @@ const (
 	// hasty is for runs that must time out.
 	hasty = 200 * time.Millisecond
 
-	listPodSandbox = "/runtime.v1.RuntimeService/ListPodSandbox"
+	listPodSandbox = runtimeapi.RuntimeService_ListPodSandbox_FullMethodName
+	listContainers = runtimeapi.RuntimeService_ListContainers_FullMethodName
 )
 
 func newCheck(t *testing.T, socket string, timeout time.Duration) *containerruntime.Check {
 	t.Helper()
-	check, err := containerruntime.New(containerruntime.Options{
-		Endpoint: "unix://" + socket, Timeout: timeout, Clock: clock.RealClock{},
-	})
+	return newCheckWith(t, containerruntime.Options{Endpoint: "unix://" + socket, Timeout: timeout})
+}
+
+func newCheckWith(t *testing.T, options containerruntime.Options) *containerruntime.Check {
+	t.Helper()
+	options.Clock = clock.RealClock{}
+	check, err := containerruntime.New(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,8 +83,11 @@ func TestOneRun(t *testing.T) {
 		mentions []string
 	}{
 		"healthy": {
-			func(t *testing.T, socket string) { serve(t, socket, criserver.Options{Sandboxes: 7}) },
-			patient, types.False, containerruntime.ReasonHealthy, []string{"7 sandboxes", "deadline 20s", "Status", "ListPodSandbox"},
+			func(t *testing.T, socket string) {
+				serve(t, socket, criserver.Options{Sandboxes: 7, Containers: 3000})
+			},
+			patient, types.False, containerruntime.ReasonHealthy,
+			[]string{"Status answered", "7 sandboxes", "3000 containers", "deadline 20s"},
 		},
 		"network not ready is not a fault of the runtime": {
 			func(t *testing.T, socket string) {
@@ -83,21 +97,27 @@ func TestOneRun(t *testing.T) {
 		},
 		"not ready": {
 			func(t *testing.T, socket string) { serve(t, socket, criserver.Options{}).NotReady("ShimBroken") },
-			patient, types.True, containerruntime.ReasonRuntimeNotReady, []string{"ShimBroken"},
+			patient, types.True, containerruntime.ReasonNotReady, []string{"ShimBroken"},
 		},
 		"every call hangs": {
 			func(t *testing.T, socket string) { serve(t, socket, criserver.Options{}).Hang() },
-			hasty, types.True, containerruntime.ReasonStatusTimeout, []string{"Status", "200ms"},
+			hasty, types.True, containerruntime.ReasonTimeout, []string{"Status, ListPodSandbox and ListContainers timed out", "deadline 200ms"},
 		},
-		"only listing hangs": {
+		"only the list of sandboxes hangs": {
 			func(t *testing.T, socket string) {
 				serve(t, socket, criserver.Options{HangMethods: []string{listPodSandbox}}).Hang()
 			},
-			time.Second, types.True, containerruntime.ReasonListTimeout, []string{"ListPodSandbox", "1s"},
+			time.Second, types.True, containerruntime.ReasonTimeout, []string{": ListPodSandbox timed out after", "(deadline 1s); Status answered"},
+		},
+		"only the list of containers hangs": {
+			func(t *testing.T, socket string) {
+				serve(t, socket, criserver.Options{HangMethods: []string{listContainers}}).Hang()
+			},
+			time.Second, types.True, containerruntime.ReasonTimeout, []string{": ListContainers timed out after", "(deadline 1s); Status answered"},
 		},
 		"connections are queued but not accepted": {
 			func(t *testing.T, socket string) { listen(t, socket) },
-			hasty, types.True, containerruntime.ReasonStatusTimeout, nil,
+			hasty, types.True, containerruntime.ReasonTimeout, nil,
 		},
 		"no socket": {
 			func(*testing.T, string) {},
@@ -141,6 +161,19 @@ func listen(t *testing.T, socket string) *net.UnixListener {
 	return listener
 }
 
+type countingListener struct {
+	net.Listener
+	accepted atomic.Int32
+}
+
+func (l *countingListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err == nil {
+		l.accepted.Add(1)
+	}
+	return conn, err
+}
+
 func TestTheFirstRunAfterRecoveryIsHealthy(t *testing.T) {
 	t.Run("from a hang of an established connection", func(t *testing.T) {
 		socket := socketPath(t)
@@ -148,8 +181,8 @@ func TestTheFirstRunAfterRecoveryIsHealthy(t *testing.T) {
 		check := newCheck(t, socket, time.Second)
 		expect(t, check.Run(t.Context()), types.False, containerruntime.ReasonHealthy)
 		server.Hang()
-		expect(t, check.Run(t.Context()), types.True, containerruntime.ReasonStatusTimeout)
-		expect(t, check.Run(t.Context()), types.True, containerruntime.ReasonStatusTimeout)
+		expect(t, check.Run(t.Context()), types.True, containerruntime.ReasonTimeout)
+		expect(t, check.Run(t.Context()), types.True, containerruntime.ReasonTimeout)
 		server.Resume()
 		expect(t, check.Run(t.Context()), types.False, containerruntime.ReasonHealthy)
 	})
@@ -157,10 +190,14 @@ func TestTheFirstRunAfterRecoveryIsHealthy(t *testing.T) {
 		socket := socketPath(t)
 		listener := listen(t, socket)
 		check := newCheck(t, socket, time.Second)
-		expect(t, check.Run(t.Context()), types.True, containerruntime.ReasonStatusTimeout)
-		expect(t, check.Run(t.Context()), types.True, containerruntime.ReasonStatusTimeout)
-		t.Cleanup(criserver.Serve(listener, criserver.Options{}).Stop)
+		expect(t, check.Run(t.Context()), types.True, containerruntime.ReasonTimeout)
+		expect(t, check.Run(t.Context()), types.True, containerruntime.ReasonTimeout)
+		counted := &countingListener{Listener: listener}
+		t.Cleanup(criserver.Serve(counted, criserver.Options{}).Stop)
 		expect(t, check.Run(t.Context()), types.False, containerruntime.ReasonHealthy)
+		if n := counted.accepted.Load(); n != 1 {
+			t.Errorf("the runs left %d connections in the queue, want one that they share", n)
+		}
 	})
 	t.Run("from a hung process that was replaced but keeps the connection", func(t *testing.T) {
 		socket := socketPath(t)
@@ -169,7 +206,7 @@ func TestTheFirstRunAfterRecoveryIsHealthy(t *testing.T) {
 		expect(t, check.Run(t.Context()), types.False, containerruntime.ReasonHealthy)
 		hung.Hang()
 		serve(t, socket, criserver.Options{})
-		expect(t, check.Run(t.Context()), types.True, containerruntime.ReasonStatusTimeout)
+		expect(t, check.Run(t.Context()), types.True, containerruntime.ReasonTimeout)
 		expect(t, check.Run(t.Context()), types.False, containerruntime.ReasonHealthy)
 	})
 	t.Run("from a restart right before the run", func(t *testing.T) {
@@ -209,8 +246,103 @@ func TestAnInterruptedRunIsNoVerdict(t *testing.T) {
 	expect(t, newCheck(t, socket, patient).Run(ctx), types.Unknown, containerruntime.ReasonInterrupted)
 }
 
+// The default deadline is of each call, not of the run.
+func TestSlowCallsAreMadeAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	socket := socketPath(t)
+	serve(t, socket, criserver.Options{Delay: 5 * time.Second})
+	check := newCheck(t, socket, config.Default().Checks.Runtime.Timeout.Duration)
+	ctx, cancel := context.WithTimeout(t.Context(), check.Timeout())
+	defer cancel()
+	expect(t, check.Run(ctx), types.False, containerruntime.ReasonHealthy, "answered in 5.", "deadline 8s")
+	if ctx.Err() != nil {
+		t.Error("the run took longer than Timeout says")
+	}
+}
+
+func TestTheNetworkMattersIfAsked(t *testing.T) {
+	socket := socketPath(t)
+	server := serve(t, socket, criserver.Options{})
+	server.NetworkNotReady("NetworkPluginNotReady")
+	check := newCheckWith(t, containerruntime.Options{Endpoint: "unix://" + socket, Timeout: patient, NetworkNotReady: true})
+	expect(t, check.Run(t.Context()), types.True, containerruntime.ReasonNetworkNotReady, "NetworkPluginNotReady")
+	server.NetworkNotReady("")
+	expect(t, check.Run(t.Context()), types.False, containerruntime.ReasonHealthy)
+}
+
+func TestAnEndpointIsFound(t *testing.T) {
+	dir := t.TempDir()
+	specific, general, third := filepath.Join(dir, "k3s.sock"), filepath.Join(dir, "containerd.sock"), filepath.Join(dir, "third.sock")
+	check := newCheckWith(t, containerruntime.Options{Candidates: []string{specific, general, third}, Timeout: patient})
+
+	expect(t, check.Run(t.Context()), types.True, containerruntime.ReasonSocketMissing, specific, general, third)
+	if err := check.Probe(t.Context()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a probe of nothing returns %v", err)
+	}
+	if err := os.Mkdir(specific, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	first := serve(t, general, criserver.Options{})
+	expect(t, check.Run(t.Context()), types.False, containerruntime.ReasonHealthy, "unix://"+general+":")
+
+	t.Log("another one does not stand in for it")
+	first.Stop()
+	serve(t, third, criserver.Options{})
+	expect(t, check.Run(t.Context()), types.True, containerruntime.ReasonSocketMissing, "unix://"+general+":")
+	if err := check.Probe(t.Context()); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), general) {
+		t.Errorf("a probe of the chosen one returns %v", err)
+	}
+	serve(t, general, criserver.Options{})
+	expect(t, check.Run(t.Context()), types.False, containerruntime.ReasonHealthy, "unix://"+general+":")
+
+	t.Log("a more specific one does")
+	if err := os.Remove(specific); err != nil {
+		t.Fatal(err)
+	}
+	serve(t, specific, criserver.Options{})
+	expect(t, check.Run(t.Context()), types.False, containerruntime.ReasonHealthy, "unix://"+specific+":")
+}
+
+func TestAProbeDoesNotDisturbARun(t *testing.T) {
+	socket := socketPath(t)
+	server := serve(t, socket, criserver.Options{Sandboxes: 3})
+	check := newCheck(t, socket, patient)
+	stop := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				expect(t, check.Run(t.Context()), types.False, containerruntime.ReasonHealthy)
+			}
+		}
+	})
+	for range 20 {
+		if err := check.Probe(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	close(stop)
+	running.Wait()
+
+	server.Hang()
+	for range 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), hasty)
+		if err := check.Probe(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), socket) {
+			t.Errorf("a probe of a runtime that hangs returns %v", err)
+		}
+		cancel()
+	}
+	server.Resume()
+	if err := check.Probe(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestEndpointsThatAreNoUnixSocketsAreRefused(t *testing.T) {
-	for _, endpoint := range []string{"", "/run/containerd/containerd.sock", "unix://relative.sock", "tcp://127.0.0.1:1234"} {
+	for _, endpoint := range []string{"/run/containerd/containerd.sock", "unix://relative.sock", "tcp://127.0.0.1:1234"} {
 		if _, err := containerruntime.New(containerruntime.Options{Endpoint: endpoint}); err == nil || !strings.Contains(err.Error(), "unix:///run") {
 			t.Errorf("endpoint %q: got error %v, want one that shows what is accepted", endpoint, err)
 		}

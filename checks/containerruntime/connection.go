@@ -10,9 +10,11 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
 )
+
+// maxMessageSize is the limit for an answer in bytes, that of the kubelet.
+const maxMessageSize = 16 << 20
 
 // maxAttempt is how long one attempt to connect is waited for before the next
 // run makes a new one.
@@ -30,7 +32,6 @@ const maxAttempt = time.Minute
 // being established, or none and makes a new one at once. So the first run after
 // the runtime has come back succeeds.
 type connection struct {
-	path  string
 	clock clock.PassiveClock
 
 	conn   *grpc.ClientConn // nil: to be made
@@ -38,14 +39,14 @@ type connection struct {
 	dialer *dialer          // that of the latest conn
 }
 
-// client returns a client on a connection that has not failed.
-func (c *connection) client() (runtimeapi.RuntimeServiceClient, error) {
-	if c.conn != nil && c.stale() {
+// to returns a connection to the socket at path that has not failed.
+func (c *connection) to(path string) (*grpc.ClientConn, error) {
+	if c.conn != nil && (c.dialer.path != path || c.stale()) {
 		c.close()
 	}
 	if c.conn == nil {
-		dialer := &dialer{path: c.path}
-		conn, err := grpc.NewClient("unix://"+c.path,
+		dialer := &dialer{path: path}
+		conn, err := grpc.NewClient("passthrough:///localhost", // the dialer knows better
 			grpc.WithTransportCredentials(insecure.NewCredentials()),
 			grpc.WithContextDialer(dialer.dial),
 			grpc.WithDisableServiceConfig(),
@@ -54,14 +55,14 @@ func (c *connection) client() (runtimeapi.RuntimeServiceClient, error) {
 				Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1, MaxDelay: 100 * time.Millisecond},
 				MinConnectTimeout: 2 * maxAttempt,
 			}),
-			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageSize)),
+			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageSize), grpc.ForceCodecV2(newCodec())),
 		)
 		if err != nil {
 			return nil, err
 		}
 		c.conn, c.since, c.dialer = conn, c.clock.Now(), dialer
 	}
-	return runtimeapi.NewRuntimeServiceClient(c.conn), nil
+	return c.conn, nil
 }
 
 func (c *connection) stale() bool {
@@ -75,11 +76,19 @@ func (c *connection) stale() bool {
 	}
 }
 
+// dialError returns why the last attempt to connect has failed; nil if it has
+// succeeded or is not over.
+func (c *connection) dialError() error {
+	c.dialer.mu.Lock()
+	defer c.dialer.mu.Unlock()
+	return c.dialer.err
+}
+
 // suspect drops an established connection on which a call was not answered, so
 // that the next run does not depend on it. One that is still being established
 // is kept.
 func (c *connection) suspect() {
-	if c.conn.GetState() != connectivity.Connecting {
+	if c.conn != nil && c.conn.GetState() != connectivity.Connecting {
 		c.close()
 	}
 }
@@ -106,10 +115,4 @@ func (d *dialer) dial(ctx context.Context, _ string) (net.Conn, error) {
 	defer d.mu.Unlock()
 	d.err = err
 	return conn, err
-}
-
-func (d *dialer) lastError() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.err
 }

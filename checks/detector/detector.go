@@ -1,16 +1,22 @@
-// Package detector is the detector role: it runs the configured checks in
+// Package detector is the detector role: it runs checks, and the monitors that
+// node-problem-detector's configuration files describe, in
 // node-problem-detector's core and writes what they see to the Node.
 package detector
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net"
+	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -18,7 +24,9 @@ import (
 	"k8s.io/node-problem-detector/pkg/types"
 	"k8s.io/utils/clock"
 
+	"github.com/nodemend/nodemend/checks/events"
 	"github.com/nodemend/nodemend/checks/exporter"
+	"github.com/nodemend/nodemend/checks/statefile"
 	config "github.com/nodemend/nodemend/config/detector"
 )
 
@@ -28,12 +36,40 @@ type Options struct {
 	NodeName string
 	// Config says which checks run and how. It must be valid.
 	Config config.Config
-	// Client is how the API server is reached. Required. Its user needs get on
-	// nodes and patch on nodes/status.
+	// CustomPlugins, SystemLogs and SystemStats are paths of configuration files
+	// of node-problem-detector's monitors.
+	CustomPlugins, SystemLogs, SystemStats []string
+	// Client is how the API server is reached. Required unless WithoutAPIServer.
+	// Its user needs get on nodes, patch on nodes/status, create and patch on
+	// events, and for the checks of the kubelet get on nodes/metrics and
+	// nodes/healthz.
 	Client *rest.Config
-	// Listener is served /healthz and /metrics, and closed at the end; nil: they
-	// are not served.
-	Listener net.Listener
+	// WithoutAPIServer, WithoutStatus and WithoutEvents leave out writing to the
+	// API server at all, conditions, and events.
+	WithoutAPIServer, WithoutStatus, WithoutEvents bool
+	// EventNamespace is where events are written; empty: default.
+	EventNamespace string
+	// HealthListener is served /healthz and /conditions, MetricsListener /metrics;
+	// both are closed at the end. nil: not served.
+	HealthListener, MetricsListener net.Listener
+}
+
+// detector is what Run runs.
+type detector struct {
+	options  Options
+	registry *prometheus.Registry
+	boot     boot
+	// core is the client of the API server; nil without one.
+	core        *corev1client.CoreV1Client
+	serverClock *exporter.ServerClock
+	recorder    *events.Recorder // nil: no events
+	conditions  *exporter.Exporter
+	monitors    []monitor
+	// thresholds and latches are what the exporter has to know of conditions.
+	thresholds map[corev1.NodeConditionType]exporter.Thresholds
+	latches    map[corev1.NodeConditionType]time.Duration
+	// close releases what checks hold.
+	close []func()
 }
 
 // Run runs the detector until ctx ends; it returns nil then. All its goroutines
@@ -41,60 +77,162 @@ type Options struct {
 // deadline. An API server that can't be reached is no error: it is waited for.
 // ctx carries the logger.
 func Run(ctx context.Context, options Options) error {
-	if options.Listener != nil {
-		defer func() { _ = options.Listener.Close() }() // fails if serve has closed it
+	defer closeListeners(options.HealthListener, options.MetricsListener)
+	d := &detector{
+		options:     options,
+		registry:    prometheus.NewRegistry(),
+		serverClock: exporter.NewServerClock(clock.RealClock{}),
+		thresholds:  map[corev1.NodeConditionType]exporter.Thresholds{},
+		latches:     map[corev1.NodeConditionType]time.Duration{},
 	}
-	registry := prometheus.NewRegistry()
-	for _, c := range []prometheus.Collector{
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	defer d.release()
+	for _, prepare := range []func(context.Context) error{
+		d.readBoot, d.registerMetrics, d.connect, d.newMonitors, d.newExporter,
 	} {
-		if err := registry.Register(c); err != nil {
-			return fmt.Errorf("registering the metrics of the process: %w", err)
+		if err := prepare(ctx); err != nil {
+			return err
 		}
 	}
-	conditions, err := newExporter(options, registry)
-	if err != nil {
-		return err
-	}
-	monitors, closeChecks, err := newMonitors(ctx, options.Config.Checks, registry)
-	if err != nil {
-		return err
-	}
-	defer closeChecks()
+	return d.run(ctx)
+}
 
-	npdMonitors := make([]types.Monitor, len(monitors))
-	health := []healthy{conditions}
-	for i, m := range monitors {
-		npdMonitors[i], health = m, append(health, m)
+func (d *detector) run(ctx context.Context) error {
+	npdMonitors := make([]types.Monitor, len(d.monitors))
+	for i, m := range d.monitors {
+		npdMonitors[i] = m
 	}
-	klog.FromContext(ctx).Info("Detector starts", "node", options.NodeName, "checks", fmt.Sprint(monitors))
+	npdExporters := []types.Exporter{d.conditions}
+	if d.recorder != nil {
+		npdExporters = append(npdExporters, d.recorder)
+	}
+	klog.FromContext(ctx).Info("Detector starts", "node", d.options.NodeName, "monitors", fmt.Sprint(d.monitors))
 
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return conditions.Run(ctx) })
-	group.Go(func() error {
-		return problemdetector.NewProblemDetector(npdMonitors, []types.Exporter{conditions}).Run(ctx)
-	})
-	if options.Listener != nil {
-		group.Go(func() error { return serve(ctx, options.Listener, newHandler(registry, health)) })
+	group.Go(func() error { return d.conditions.Run(ctx) })
+	group.Go(func() error { return problemdetector.NewProblemDetector(npdMonitors, npdExporters).Run(ctx) })
+	for _, server := range []struct {
+		listener net.Listener
+		handler  http.Handler
+	}{
+		{d.options.HealthListener, newHealthHandler(d.conditions, d.parts())},
+		{d.options.MetricsListener, newMetricsHandler(d.registry)},
+		{openSocket(ctx, d.options.Config.Socket), newDemandHandler(d.demand)},
+	} {
+		if server.listener != nil {
+			group.Go(func() error { return serve(ctx, server.listener, server.handler) })
+		}
 	}
 	return group.Wait()
 }
 
-func newExporter(options Options, registry *prometheus.Registry) (*exporter.Exporter, error) {
-	serverClock := exporter.NewServerClock(clock.RealClock{})
-	client := rest.CopyConfig(options.Client)
-	client.Wrap(serverClock.Wrap)
-	core, err := corev1client.NewForConfig(client)
-	if err != nil {
-		return nil, fmt.Errorf("preparing the client of the API server %s: %w", client.Host, err)
+func (d *detector) readBoot(context.Context) (err error) {
+	d.boot, err = readBoot(clock.RealClock{})
+	return err
+}
+
+func (d *detector) registerMetrics(ctx context.Context) error {
+	for _, c := range []prometheus.Collector{
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	} {
+		if err := d.registry.Register(c); err != nil {
+			return fmt.Errorf("registering the metrics of the process: %w", err)
+		}
 	}
-	return exporter.New(core.RESTClient(), exporter.Options{
-		NodeName:         options.NodeName,
-		Heartbeat:        options.Config.Heartbeat.Interval.Duration,
-		ProblemHeartbeat: options.Config.Heartbeat.ProblemInterval.Duration,
-		Clock:            clock.RealClock{},
-		Rand:             rand.Float64,
-		Registerer:       registry,
-		ServerClock:      serverClock,
-	})
+	return serveNPDMetrics(ctx, d.registry)
+}
+
+func (d *detector) connect(context.Context) error {
+	if d.options.WithoutAPIServer {
+		return nil
+	}
+	cfg := rest.CopyConfig(d.options.Client)
+	cfg.Wrap(d.serverClock.Wrap)
+	core, err := corev1client.NewForConfig(cfg)
+	if err != nil {
+		return fmt.Errorf("preparing the client of the API server %s: %w", cfg.Host, err)
+	}
+	d.core = core
+	if !d.options.WithoutEvents {
+		d.recorder = events.NewRecorder(core, d.options.NodeName, d.options.EventNamespace)
+	}
+	return nil
+}
+
+func (d *detector) newExporter(ctx context.Context) (err error) {
+	c := d.options.Config
+	options := exporter.Options{
+		NodeName:         d.options.NodeName,
+		Heartbeat:        c.Heartbeat.Interval.Duration,
+		ProblemHeartbeat: c.Heartbeat.ProblemInterval.Duration,
+		Thresholds:       d.thresholds,
+		Latches:          d.latches,
+		Offline:          d.core == nil || d.options.WithoutStatus,
+		StateFile:        c.StateFile,
+		Restored:         restore(ctx, c.StateFile, d.options.NodeName),
+		Boot:             d.boot.at,
+		BootID:           d.boot.id,
+		OnChange: func(c exporter.Change) {
+			countProblem(ctx, c)
+			if d.recorder != nil {
+				d.recorder.Changed(c)
+			}
+		},
+		Clock:       clock.RealClock{},
+		Rand:        rand.Float64,
+		Registerer:  d.registry,
+		ServerClock: d.serverClock,
+	}
+	var client rest.Interface
+	if d.core != nil {
+		client = d.core.RESTClient()
+	}
+	d.conditions, err = exporter.New(client, options)
+	return err
+}
+
+// restore reads the state file. Without a good one the detector works as well,
+// as long as the API server answers.
+func restore(ctx context.Context, path, nodeName string) statefile.State {
+	if path == "" {
+		return statefile.State{}
+	}
+	state, err := statefile.Load(path, nodeName)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		klog.FromContext(ctx).Error(err, "The state of an earlier run is left aside")
+	}
+	return state
+}
+
+// demand runs all checks at once and has what they see written at once.
+func (d *detector) demand() {
+	d.conditions.Demand()
+	for _, m := range d.monitors {
+		m.Trigger()
+	}
+}
+
+// parts are those whose health is the detector's.
+func (d *detector) parts() []healthy {
+	parts := []healthy{d.conditions}
+	for _, m := range d.monitors {
+		parts = append(parts, m)
+	}
+	return parts
+}
+
+func (d *detector) release() {
+	for _, release := range d.close {
+		release()
+	}
+	if d.recorder != nil {
+		d.recorder.Stop()
+	}
+}
+
+func closeListeners(listeners ...net.Listener) {
+	for _, l := range listeners {
+		if l != nil {
+			_ = l.Close() // fails if serve has closed it
+		}
+	}
 }

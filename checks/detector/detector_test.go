@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/nodemend/nodemend/checks/containerruntime"
 	"github.com/nodemend/nodemend/checks/detector"
+	"github.com/nodemend/nodemend/checks/statefile"
 	config "github.com/nodemend/nodemend/config/detector"
 	"github.com/nodemend/nodemend/test/criserver"
 )
@@ -64,19 +66,19 @@ func TestWhatTheRuntimeDoesReachesTheNodeUntilTheDetectorIsStopped(t *testing.T)
 	}
 	t.Cleanup(runtime.Stop)
 	client, written := newAPIServer(t, &corev1.Node{})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	health, metricsListener := loopback(t), loopback(t)
 	settings := config.Default()
-	settings.Checks.ContainerRuntime.Endpoint = "unix://" + socket
-	settings.Checks.ContainerRuntime.Interval.Duration = 100 * time.Millisecond
-	settings.Checks.ContainerRuntime.Timeout.Duration = time.Second
+	settings.StateFile = filepath.Join(t.TempDir(), "state.json")
+	settings.Socket = filepath.Join(t.TempDir(), "run", "detector.sock")
+	settings.Checks.PLEG.Enabled, settings.Checks.Kubelet.Enabled = false, false
+	r := &settings.Checks.Runtime
+	r.Endpoint = "unix://" + socket
+	r.Interval.Duration, r.Timeout.Duration, r.StartupGrace.Duration = 100*time.Millisecond, time.Second, 0
 
 	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
 	ended := make(chan error, 1)
 	go func() {
-		ended <- detector.Run(ctx, detector.Options{NodeName: "worker-1", Config: settings, Client: client, Listener: listener})
+		ended <- detector.Run(ctx, detector.Options{NodeName: "worker-1", Config: settings, Client: client, HealthListener: health, MetricsListener: metricsListener})
 	}()
 	expect := func(status corev1.ConditionStatus, reason string) {
 		t.Helper()
@@ -93,23 +95,29 @@ func TestWhatTheRuntimeDoesReachesTheNodeUntilTheDetectorIsStopped(t *testing.T)
 	}
 	expect(corev1.ConditionFalse, containerruntime.ReasonHealthy)
 	runtime.Hang()
-	expect(corev1.ConditionTrue, containerruntime.ReasonStatusTimeout)
+	expect(corev1.ConditionTrue, containerruntime.ReasonTimeout)
 	runtime.Resume()
 	expect(corev1.ConditionFalse, containerruntime.ReasonHealthy)
 
-	base := "http://" + listener.Addr().String()
+	base := "http://" + health.Addr().String()
 	if code, body := fetch(t, base+"/healthz"); code != http.StatusOK || body != "ok\n" {
 		t.Errorf("/healthz answers %d %q", code, body)
 	}
-	_, metrics := fetch(t, base+"/metrics")
+	if _, body := fetch(t, base+"/conditions"); !strings.Contains(body, `"type":"ContainerRuntimeUnhealthy","status":"False"`) {
+		t.Errorf("/conditions is %s", body)
+	}
+	demand(t, settings.Socket)
+	_, metrics := fetch(t, "http://"+metricsListener.Addr().String()+"/metrics")
 	for _, name := range []string{
-		`nodemend_check_duration_seconds_count{check="container-runtime"}`,
-		`nodemend_check_last_run_timestamp_seconds{check="container-runtime"}`,
-		`nodemend_check_success{check="container-runtime"} 1`,
-		`nodemend_check_runs_total{check="container-runtime",status="True"}`,
+		`nodemend_check_duration_seconds_count{check="runtime"}`,
+		`nodemend_check_last_run_timestamp_seconds{check="runtime"}`,
+		`nodemend_check_success{check="runtime"} 1`,
+		`nodemend_check_runs_total{check="runtime",status="True"}`,
 		`nodemend_detector_requests_total{result="success",verb="patch"}`,
 		`nodemend_detector_last_successful_patch_timestamp_seconds`,
 		`process_resident_memory_bytes`,
+		`problem_counter`,
+		`problem_gauge{reason="ContainerRuntimeHealthy",type="ContainerRuntimeUnhealthy"} 0`,
 	} {
 		if !strings.Contains(metrics, "\n"+name) {
 			t.Errorf("/metrics lacks %s", name)
@@ -120,8 +128,40 @@ func TestWhatTheRuntimeDoesReachesTheNodeUntilTheDetectorIsStopped(t *testing.T)
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if _, err := net.Dial("tcp", listener.Addr().String()); err == nil {
+	if _, err := net.Dial("tcp", health.Addr().String()); err == nil {
 		t.Error("the address is still served after the end")
+	}
+	if _, err := os.Stat(settings.Socket); err == nil {
+		t.Error("the socket is still there after the end")
+	}
+	if state, err := statefile.Load(settings.StateFile, "worker-1"); err != nil || len(state.Conditions) != 1 {
+		t.Errorf("the state file holds %+v, %v", state, err)
+	}
+}
+
+func loopback(t *testing.T) net.Listener {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listener
+}
+
+// demand asks for all checks to be run.
+func demand(t *testing.T, socket string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}}}
+	defer client.CloseIdleConnections()
+	response, err := client.Post("http://detector"+detector.DemandPath, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	if response.StatusCode != http.StatusAccepted {
+		t.Errorf("the demand is answered with %s", response.Status)
 	}
 }
 
@@ -141,7 +181,7 @@ func fetch(t *testing.T, url string) (code int, body string) {
 
 func TestRunFailsAtOnceIfItCannotWork(t *testing.T) {
 	settings := config.Default()
-	settings.Checks.ContainerRuntime.Endpoint = "nowhere"
+	settings.Checks.Runtime.Endpoint = "nowhere"
 	if err := detector.Run(t.Context(), detector.Options{NodeName: "n", Config: settings, Client: &rest.Config{}}); err == nil ||
 		!strings.Contains(err.Error(), `"nowhere"`) {
 		t.Errorf("with a wrong endpoint: %v", err)

@@ -2,6 +2,7 @@ package detector
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/nodemend/nodemend/checks/exporter"
 )
 
 const (
@@ -20,12 +23,12 @@ const (
 // healthy is a part of the detector that can tell whether it makes progress.
 type healthy interface{ Healthy() error }
 
-// newHandler serves /metrics, and /healthz: 200 and "ok", or 503 and one line
-// for each part that has stopped making progress, so that a restart may help.
-// What the checks have found does not matter there.
-func newHandler(metrics prometheus.Gatherer, parts []healthy) http.Handler {
+// newHealthHandler serves /healthz: 200 and "ok", or 503 and one line for each
+// part that has stopped making progress, so that a restart may help; what the
+// checks have found does not matter there. It serves /conditions, too: the
+// conditions as the detector reports them, whether or not the API server has them.
+func newHealthHandler(conditions *exporter.Exporter, parts []healthy) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		var errs []error
 		for _, part := range parts {
@@ -37,6 +40,17 @@ func newHandler(metrics prometheus.Gatherer, parts []healthy) http.Handler {
 		}
 		_, _ = fmt.Fprintln(w, "ok") // the client has gone: nobody to tell
 	})
+	mux.HandleFunc("GET /conditions", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(conditions.Conditions()) // as above
+	})
+	return mux
+}
+
+// newMetricsHandler serves /metrics.
+func newMetricsHandler(metrics prometheus.Gatherer) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	return mux
 }
 
@@ -60,5 +74,5 @@ func serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // it was asked to end
 	}
-	return fmt.Errorf("serving /healthz and /metrics on %s: %w", listener.Addr(), err)
+	return fmt.Errorf("serving HTTP on %s: %w", listener.Addr(), err)
 }

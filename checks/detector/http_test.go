@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 type part struct{ err error }
@@ -25,7 +23,7 @@ func TestHealthzNamesEveryPartThatIsStuck(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorder := httptest.NewRecorder()
-			newHandler(prometheus.NewRegistry(), tc.parts).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/healthz", nil))
+			newHealthHandler(nil, tc.parts).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/healthz", nil))
 			if recorder.Code != tc.code || recorder.Body.String() != tc.body {
 				t.Errorf("got %d %q, want %d %q", recorder.Code, recorder.Body, tc.code, tc.body)
 			}

@@ -59,10 +59,12 @@ func newScene(t *testing.T, name string) *scene {
 	settings := config.Default()
 	settings.Heartbeat.Interval.Duration = time.Second
 	settings.Heartbeat.ProblemInterval.Duration = time.Second
-	settings.Checks.ContainerRuntime = config.ContainerRuntime{
-		Enabled: true, Endpoint: "unix://" + socket,
-		Interval: config.Duration{Duration: 200 * time.Millisecond}, Timeout: config.Duration{Duration: 2 * time.Second},
-	}
+	settings.StateFile, settings.Socket = "", ""
+	settings.Checks.PLEG.Enabled, settings.Checks.Kubelet.Enabled = false, false
+	r := &settings.Checks.Runtime
+	r.Endpoint = "unix://" + socket
+	r.Interval.Duration, r.Timeout.Duration, r.StartupGrace.Duration = 200*time.Millisecond, 2*time.Second, 0
+	r.FailureThreshold, r.SuccessThreshold = 1, 1
 	return &scene{name: name, nodes: client.Nodes(), runtime: runtime, settings: settings}
 }
 
@@ -129,7 +131,7 @@ func TestARestartDuringAProblemChangesNeitherStatusNorTransition(t *testing.T) {
 		LastHeartbeatTime: ago(time.Minute), LastTransitionTime: ago(time.Hour),
 	}
 	stored := corev1.NodeCondition{
-		Type: containerruntime.ConditionType, Status: corev1.ConditionTrue, Reason: containerruntime.ReasonStatusTimeout,
+		Type: containerruntime.ConditionType, Status: corev1.ConditionTrue, Reason: containerruntime.ReasonTimeout,
 		LastHeartbeatTime: ago(time.Minute), LastTransitionTime: ago(time.Hour),
 	}
 	s.create(t, ready, stored)

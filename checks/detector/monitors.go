@@ -2,35 +2,151 @@ package detector
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/node-problem-detector/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks"
-	"github.com/nodemend/nodemend/checks/containerruntime"
-	config "github.com/nodemend/nodemend/config/detector"
+	"github.com/nodemend/nodemend/checks/customplugin"
+	"github.com/nodemend/nodemend/checks/exporter"
+	"github.com/nodemend/nodemend/checks/systemlog"
+	"github.com/nodemend/nodemend/checks/systemstats"
 )
 
-// newMonitors returns a monitor for each check that is enabled. closeChecks is
-// to be called when the monitors have stopped.
-func newMonitors(ctx context.Context, settings config.Checks, registry prometheus.Registerer) (monitors []*checks.Monitor, closeChecks func(), err error) {
-	metrics, err := checks.NewMetrics(registry)
-	if err != nil {
-		return nil, nil, fmt.Errorf("registering the metrics of checks: %w", err)
-	}
-	closeChecks = func() {}
-	if runtime := settings.ContainerRuntime; runtime.Enabled {
-		check, err := containerruntime.New(containerruntime.Options{
-			Endpoint: runtime.Endpoint, Timeout: runtime.Timeout.Duration, Clock: clock.RealClock{},
-		})
-		if err != nil {
-			return nil, nil, err
+// monitor is what the detector asks of a monitor beyond NPD.
+type monitor interface {
+	types.Monitor
+	// ConditionTypes are the node conditions that it reports.
+	ConditionTypes() []string
+	// Healthy returns an error if it makes no progress.
+	Healthy() error
+	// Trigger makes it look at the node at once. It does not wait for that.
+	Trigger()
+}
+
+// files are the configuration files of node-problem-detector's monitors.
+type files struct {
+	customPlugins []customplugin.Config
+	systemLogs    []systemlog.Config
+}
+
+// loadFiles reads all of them; the error names every mistake in every file.
+func loadFiles(ctx context.Context, options Options) (f files, err error) {
+	log := klog.FromContext(ctx)
+	var errs []error
+	for _, path := range options.CustomPlugins {
+		c, err := customplugin.Load(path)
+		errs = append(errs, err)
+		for _, warning := range c.Warnings {
+			log.Info("Configuration of custom plugins", "warning", warning)
 		}
-		closeChecks = check.Close
-		monitors = append(monitors, checks.NewMonitor(ctx, check, checks.MonitorOptions{
-			Interval: runtime.Interval.Duration, Timeout: check.Timeout(), Clock: clock.RealClock{}, Metrics: metrics,
+		f.customPlugins = append(f.customPlugins, c)
+	}
+	for _, path := range options.SystemLogs {
+		c, err := systemlog.Load(path)
+		errs = append(errs, err)
+		for _, warning := range c.Warnings {
+			log.Info("Configuration of a system log", "warning", warning)
+		}
+		f.systemLogs = append(f.systemLogs, c)
+	}
+	return f, errors.Join(errs...)
+}
+
+// newMonitors makes all monitors, and finds out what the exporter has to know of
+// their conditions.
+func (d *detector) newMonitors(ctx context.Context) error {
+	metrics, err := checks.NewMetrics(d.registry)
+	if err != nil {
+		return fmt.Errorf("registering the metrics of checks: %w", err)
+	}
+	f, err := loadFiles(ctx, d.options)
+	if err != nil {
+		return err
+	}
+	c := d.options.Config
+	for _, file := range f.customPlugins {
+		d.monitors = append(d.monitors, customplugin.New(ctx, file, customplugin.Options{
+			Clock: clock.RealClock{}, Rand: rand.Float64, Metrics: metrics,
+			ProblemInterval: c.CustomPlugins.ProblemInterval.Duration, AllowRepair: c.CustomPlugins.AllowRepair,
 		}))
 	}
-	return monitors, closeChecks, nil
+	clearAfter := map[string]time.Duration{}
+	for name, condition := range c.Conditions {
+		clearAfter[name] = condition.ClearAfter.Duration
+	}
+	for _, file := range f.systemLogs {
+		m := systemlog.New(ctx, file, systemlog.Options{Clock: clock.RealClock{}, ClearAfter: clearAfter})
+		for _, t := range m.ConditionTypes() {
+			d.latches[corev1.NodeConditionType(t)] = clearAfter[t]
+		}
+		d.monitors = append(d.monitors, m)
+	}
+	for _, path := range d.options.SystemStats {
+		m, err := systemstats.New(ctx, path, systemstats.Options{Clock: clock.RealClock{}, Registerer: d.registry})
+		if err != nil {
+			return err
+		}
+		d.monitors = append(d.monitors, m)
+	}
+	for name, condition := range c.Conditions {
+		d.thresholds[corev1.NodeConditionType(name)] = exporter.Thresholds{Failure: condition.FailureThreshold, Success: condition.SuccessThreshold}
+	}
+	if err := refuseKubelets(d.monitors); err != nil {
+		return err
+	}
+	d.monitors = combine(ctx, d.monitors)
+	if err := d.addChecks(ctx, metrics); err != nil {
+		return err
+	}
+	if len(d.monitors) == 0 {
+		return errors.New("there is nothing to do: no check is enabled and no configuration of a monitor is given")
+	}
+	return nil
+}
+
+// refuseKubelets returns an error for monitors that would write a condition of
+// the kubelet's: both would overwrite each other.
+func refuseKubelets(monitors []monitor) error {
+	var errs []error
+	for _, m := range monitors {
+		for _, t := range m.ConditionTypes() {
+			switch corev1.NodeConditionType(t) {
+			case corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable:
+				errs = append(errs, fmt.Errorf("%s: condition %s belongs to Kubernetes itself; choose another name", m, t))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// addChecks adds a monitor for each check that is enabled, unless the monitor of
+// a file already reports its condition.
+func (d *detector) addChecks(ctx context.Context, metrics *checks.Metrics) error {
+	enabled, err := newChecks(d.options, d.core)
+	if err != nil {
+		return err
+	}
+	d.close = append(d.close, enabled.close)
+	for _, c := range enabled.list {
+		t := c.check.ConditionType()
+		if slices.ContainsFunc(d.monitors, func(m monitor) bool { return slices.Contains(m.ConditionTypes(), t) }) {
+			klog.FromContext(ctx).Info("Check is off: a configuration file of another monitor sets its condition", "check", c.check.Name(), "condition", t)
+			continue
+		}
+		d.thresholds[corev1.NodeConditionType(t)] = exporter.Thresholds{Failure: c.run.FailureThreshold, Success: c.run.SuccessThreshold}
+		d.monitors = append(d.monitors, checks.NewMonitor(ctx, c.check, checks.MonitorOptions{
+			Interval: c.run.Interval.Duration, Timeout: c.check.Timeout(),
+			StartupGrace: c.run.StartupGrace.Duration, Boot: d.boot.at,
+			Rand: rand.Float64, Clock: clock.RealClock{}, Metrics: metrics,
+		}))
+	}
+	return nil
 }

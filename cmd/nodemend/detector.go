@@ -1,10 +1,18 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
+	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	npd "k8s.io/node-problem-detector/cmd/options"
 
 	"github.com/nodemend/nodemend/checks/detector"
 	config "github.com/nodemend/nodemend/config/detector"
@@ -19,71 +27,172 @@ Unknown while its check could not tell:
 
 The checks:
 
-  ContainerRuntimeUnhealthy  the container runtime is not ready, or does not
-                             answer in time (asked over CRI, as the kubelet does)
+  runtime  ContainerRuntimeUnhealthy  the container runtime is not ready, or does
+                                      not answer in time
+  pleg     PLEGUnhealthy              the kubelet does not learn any more what
+                                      happens to its pods
+  kubelet  KubeletUnhealthy           the kubelet is down, stuck, or restarts again
+                                      and again
 
-A condition is set only after its check has run; a restart of the detector
-changes neither a status nor a lastTransitionTime. lastHeartbeatTime is when
-the latest run of the check started, so a check that hangs is seen by it.
+A condition is set only after its check has run; neither a restart of the
+detector nor a reboot changes a status or a lastTransitionTime that no check has
+seen change. lastHeartbeatTime is when the latest run of the check started, so a
+check that hangs is seen by it.
 
 Everything has a default. To change something, write a file with it:
 
   checks:
-    containerRuntime:
+    runtime:
       endpoint: unix:///var/run/crio/crio.sock
 
-All mistakes in the file are reported, each with its line.
+All mistakes in the file are reported, each with its line. To change it later,
+restart the detector: that changes no condition.
 
-The account of the detector needs: get nodes, patch nodes/status.`
+The detector stands in for node-problem-detector v1.36: it takes the same flags
+and the same configuration files of system-log, system-stats and custom-plugin
+monitors. Where such a file sets a condition that a check above owns, the file
+wins and the check is off.
+
+The account of the detector needs: get nodes, patch nodes/status, create and
+patch events; for the checks pleg and kubelet, get nodes/metrics and
+nodes/healthz (nodes/proxy before Kubernetes 1.33).`
 
 const detectorExample = `  # In a pod: the node's name comes from the downward API as NODE_NAME; the
-  # socket of the runtime and the configuration file are mounted.
-  nodemend detector --config=/etc/nodemend/detector.yaml --listen=:20260
+  # sockets, /var/lib/kubelet/pki and the configuration files are mounted.
+  nodemend detector --config=/etc/nodemend/detector.yaml --address=0.0.0.0
+
+  # In the place of node-problem-detector, with its configuration.
+  nodemend detector --config.system-log-monitor=/config/kernel-monitor.json \
+    --config.custom-plugin-monitor=/config/ntp.json
 
   # On a host, as a systemd unit.
   nodemend detector --kubeconfig=/etc/nodemend/detector.kubeconfig
 
   # Look at it.
-  curl http://127.0.0.1:20260/healthz
-  curl http://127.0.0.1:20260/metrics`
+  curl http://127.0.0.1:20256/healthz
+  curl http://127.0.0.1:20256/conditions
+  curl http://127.0.0.1:20257/metrics
+
+  # Run all checks now.
+  curl --unix-socket /run/nodemend/detector.sock -X POST http://detector/v1/run-checks`
+
+// detectorFlags is the command line of the detector.
+type detectorFlags struct {
+	configFile, node, kubeconfig string
+	npd                          *npd.NodeProblemDetectorOptions
+	stackdriver                  string
+	set                          *pflag.FlagSet
+}
 
 // newDetectorCommand returns `nodemend detector`. It runs until the command's
 // context ends.
 func newDetectorCommand() *cobra.Command {
-	var configFile, node, kubeconfig, listen string
+	f := &detectorFlags{npd: newNPDOptions()}
 	cmd := &cobra.Command{
 		Use:     "detector",
 		Short:   "Run the checks of this node and set its conditions",
 		Long:    detectorHelp,
 		Example: detectorExample,
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			options := detector.Options{Config: config.Default()}
-			if configFile != "" {
-				if options.Config, err = config.Load(configFile); err != nil {
-					return err
-				}
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.npd.PrintVersion {
+				return printVersion(cmd.OutOrStdout())
 			}
-			if options.NodeName, err = nodeName(node); err != nil {
+			options, err := f.options(cmd.Context())
+			if err != nil {
 				return err
 			}
-			if options.Client, err = restConfig(kubeconfig, "detector"); err != nil {
-				return err
-			}
-			if listen != "" {
-				if options.Listener, err = (&net.ListenConfig{}).Listen(cmd.Context(), "tcp", listen); err != nil {
-					return fmt.Errorf("opening the address of /healthz and /metrics: %w; choose another with --listen, or none with --listen=", err)
-				}
-			}
-			return detector.Run(cmd.Context(), options)
+			return trimmed(cmd.Context(), func(ctx context.Context) error { return detector.Run(ctx, options) })
 		},
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&configFile, "config", "",
+	f.set = cmd.Flags()
+	f.set.StringVar(&f.configFile, "config", "",
 		"YAML `file` with the detector's configuration (default: every value has a default)")
-	nodeNameFlag(flags, &node)
-	kubeconfigFlag(flags, &kubeconfig)
-	flags.StringVar(&listen, "listen", "127.0.0.1:20260",
-		"TCP `address` to serve /healthz and /metrics on; empty: not served")
+	nodeNameFlag(f.set, &f.node)
+	kubeconfigFlag(f.set, &f.kubeconfig)
+	addNPDFlags(f)
 	return cmd
+}
+
+// options makes of the command line what the detector runs with.
+func (f *detectorFlags) options(ctx context.Context) (o detector.Options, err error) {
+	if err := f.validate(); err != nil {
+		return o, err
+	}
+	o = detector.Options{
+		Config:           config.Default(),
+		CustomPlugins:    f.monitors(customPluginMonitor, f.npd.CustomPluginMonitorConfigPaths),
+		SystemLogs:       f.monitors(systemLogMonitor, f.npd.SystemLogMonitorConfigPaths),
+		SystemStats:      f.monitors(systemStatsMonitor, nil),
+		EventNamespace:   f.npd.EventNamespace,
+		WithoutAPIServer: !f.npd.EnableK8sExporter,
+		WithoutStatus:    !f.npd.K8sExporterUpdateNodeConditions,
+		WithoutEvents:    !f.npd.K8sExporterWriteEvents,
+	}
+	if f.configFile != "" {
+		if o.Config, err = config.Load(f.configFile); err != nil {
+			return o, err
+		}
+	}
+	f.heartbeat(ctx, &o.Config)
+	name := f.node
+	if f.npd.HostnameOverride != "" {
+		name = f.npd.HostnameOverride
+	}
+	if o.NodeName, err = nodeName(name); err != nil {
+		return o, err
+	}
+	if o.Client, err = f.client(); err != nil {
+		return o, err
+	}
+	if o.HealthListener, err = listen(ctx, "/healthz and /conditions", f.npd.ServerAddress, f.npd.ServerPort, "port"); err != nil {
+		return o, err
+	}
+	o.MetricsListener, err = listen(ctx, "/metrics", f.npd.PrometheusServerAddress, f.npd.PrometheusServerPort, "prometheus-port")
+	if err != nil && o.HealthListener != nil {
+		err = errors.Join(err, o.HealthListener.Close())
+	}
+	return o, err
+}
+
+// client says how to reach the API server; nil without one.
+func (f *detectorFlags) client() (cfg *rest.Config, err error) {
+	switch {
+	case !f.npd.EnableK8sExporter && f.kubeconfig == "":
+		return nil, nil
+	case f.npd.ApiServerOverride != "":
+		cfg, err = overriddenConfig(f.npd.ApiServerOverride)
+	default:
+		cfg, err = restConfig(f.kubeconfig, "detector")
+	}
+	if err == nil {
+		cfg.QPS, cfg.Burst = f.npd.QPS, f.npd.Burst
+	}
+	return cfg, err
+}
+
+// heartbeat lets the flag of node-problem-detector set the heartbeat.
+func (f *detectorFlags) heartbeat(ctx context.Context, c *config.Config) {
+	const flag, most = "k8s-exporter-heartbeat-period", 5 * time.Minute
+	if !f.set.Changed(flag) {
+		return
+	}
+	period := min(f.npd.K8sExporterHeartbeatPeriod, most)
+	if period != f.npd.K8sExporterHeartbeatPeriod {
+		klog.FromContext(ctx).Info("Heartbeat is more often than asked for: conditions would count as outdated",
+			"flag", flag, "asked", f.npd.K8sExporterHeartbeatPeriod.String(), "used", period.String())
+	}
+	c.Heartbeat.Interval.Duration = max(period, time.Second)
+}
+
+// listen opens an address; nil if port is zero, which means not to serve.
+func listen(ctx context.Context, what, address string, port int, flag string) (net.Listener, error) {
+	if port <= 0 {
+		return nil, nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(port)))
+	if err != nil {
+		return nil, fmt.Errorf("opening the address of %s: %w; choose another port with --%s, or none with --%s=0", what, err, flag, flag)
+	}
+	return listener, nil
 }

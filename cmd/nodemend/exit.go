@@ -5,9 +5,13 @@ import "errors"
 // usageError says that the command line is wrong, not what it asked for.
 type usageError struct{ error }
 
-// exitStatus is 2 for wrong usage and 1 for any other error.
+// unknownError says that what was asked for can't be told.
+type unknownError struct{ error }
+
+// exitStatus is 2 for wrong usage and where there is no answer, and 1 for any
+// other error.
 func exitStatus(err error) int {
-	if errors.As(err, new(usageError)) {
+	if errors.As(err, new(usageError)) || errors.As(err, new(unknownError)) {
 		return 2
 	}
 	return 1

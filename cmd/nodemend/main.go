@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
@@ -28,12 +29,16 @@ The detector and the runner run on every node, the controller once:
   controller  maps conditions to steps, by the policies that people write
   runner      executes one step on its node, at most once
 
+To look at a node by hand, run "nodemend check" on it.
+
 What to do is written as RemedyPolicy and RemediationBudget objects; check
 them before you apply them with "nodemend policy check".`
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := newRootCommand().ExecuteContext(ctx)
+	root := newRootCommand()
+	root.SetArgs(commandLine(os.Args))
+	err := root.ExecuteContext(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "nodemend:", err)
@@ -57,10 +62,18 @@ func newRootCommand() *cobra.Command {
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "v" { // as Kubernetes' own programs take it
+			name = "verbosity"
+		}
+		return pflag.NormalizedName(name)
+	})
 	root.PersistentFlags().IntVarP(&verbosity, "verbosity", "v", 0, "how much is logged: 0 for operators, 4 for developers")
 	root.AddCommand(
 		newControllerCommand(),
 		newDetectorCommand(),
+		newCheckCommand(),
+		newHealthCheckerCommand(),
 		newRunnerCommand(),
 		newPolicyCommand(),
 		newVersionCommand(),

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/nodemend/nodemend/runner"
@@ -57,7 +59,7 @@ func newRunnerCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return runner.Run(cmd.Context(), cfg, opts)
+			return trimmed(cmd.Context(), func(ctx context.Context) error { return runner.Run(ctx, cfg, opts) })
 		},
 	}
 	flags := cmd.Flags()

@@ -9,7 +9,20 @@ import "time"
 // Default.
 type Config struct {
 	Heartbeat Heartbeat `yaml:"heartbeat"`
-	Checks    Checks    `yaml:"checks"`
+	// StateFile keeps what conditions were last seen across restarts, for when
+	// the API server can't be reached at the next start; empty: nowhere.
+	StateFile string `yaml:"stateFile"`
+	// Socket is the unix socket by which programs on the node ask the detector
+	// to run its checks at once; empty: none.
+	Socket string `yaml:"socket"`
+	// Kubelet is how the kubelet is reached, for the checks that ask it.
+	Kubelet Kubelet `yaml:"kubelet"`
+	Checks  Checks  `yaml:"checks"`
+	// CustomPlugins holds what is the same for all custom-plugin monitors.
+	CustomPlugins CustomPlugins `yaml:"customPlugins"`
+	// Conditions holds settings of conditions that monitors with a
+	// configuration file of node-problem-detector report, by their type.
+	Conditions map[string]Condition `yaml:"conditions"`
 }
 
 // Heartbeat says how often conditions are written that have not changed.
@@ -20,38 +33,136 @@ type Heartbeat struct {
 	ProblemInterval Duration `yaml:"problemInterval"`
 }
 
-// Checks holds the settings of each check.
-type Checks struct {
-	ContainerRuntime ContainerRuntime `yaml:"containerRuntime"`
+// Kubelet says where this node's kubelet listens and how it is known to be the
+// kubelet. The detector's own credentials are shown to it.
+type Kubelet struct {
+	// Endpoint of its authenticated server.
+	Endpoint string `yaml:"endpoint"`
+	// HealthzEndpoint of its plain health server.
+	HealthzEndpoint string `yaml:"healthzEndpoint"`
+	// CertificateFiles hold, in PEM, certificates that the kubelet may serve or
+	// that may have signed it. Those that do not exist are passed over. The API
+	// server's certificate authority is always accepted.
+	CertificateFiles []string `yaml:"certificateFiles"`
+	// InsecureSkipTLSVerify takes whoever listens for the kubelet.
+	InsecureSkipTLSVerify bool `yaml:"insecureSkipTLSVerify"`
 }
 
-// ContainerRuntime is the check that owns the condition
-// ContainerRuntimeUnhealthy.
-type ContainerRuntime struct {
+// Checks holds the settings of each check.
+type Checks struct {
+	Runtime Runtime      `yaml:"runtime"`
+	PLEG    PLEG         `yaml:"pleg"`
+	Kubelet KubeletCheck `yaml:"kubelet"`
+}
+
+// Run holds what every check has: when it runs, and how often in a row it must
+// find the same before that is reported.
+type Run struct {
 	Enabled bool `yaml:"enabled"`
-	// Endpoint is the unix socket of the runtime's CRI, as the kubelet's
-	// containerRuntimeEndpoint.
-	Endpoint string `yaml:"endpoint"`
-	// Interval between the starts of two runs.
+	// Interval between the starts of two runs; jittered.
 	Interval Duration `yaml:"interval"`
+	// FailureThreshold is how many runs in a row must find a problem, or fail
+	// to tell, before a condition becomes True, or Unknown.
+	FailureThreshold int `yaml:"failureThreshold"`
+	// SuccessThreshold is how many runs in a row must find no problem before a
+	// condition becomes False again.
+	SuccessThreshold int `yaml:"successThreshold"`
+	// StartupGrace is how long after the node has booted problems are not
+	// reported.
+	StartupGrace Duration `yaml:"startupGrace"`
+}
+
+// Runtime is the check that owns the condition ContainerRuntimeUnhealthy.
+type Runtime struct {
+	Run `yaml:",inline"`
+	// Endpoint is the unix socket of the runtime's CRI, as the kubelet's
+	// containerRuntimeEndpoint; empty: the first that exists of those that
+	// containerd, CRI-O, k3s and RKE2 use.
+	Endpoint string `yaml:"endpoint"`
 	// Timeout of each of the calls that a run makes.
 	Timeout Duration `yaml:"timeout"`
+	// NetworkNotReady makes NetworkReady=false a problem.
+	NetworkNotReady bool `yaml:"networkNotReady"`
+}
+
+// PLEG is the check that owns the condition PLEGUnhealthy.
+type PLEG struct {
+	Run `yaml:",inline"`
+	// Timeout of one run.
+	Timeout Duration `yaml:"timeout"`
+	// MaxLastSeen is how old the kubelet's last relist of its pods may be.
+	MaxLastSeen Duration `yaml:"maxLastSeen"`
+	// KubeletGrace is how long after the kubelet has started it may lack a
+	// first relist.
+	KubeletGrace Duration `yaml:"kubeletGrace"`
+}
+
+// KubeletCheck is the check that owns the condition KubeletUnhealthy.
+type KubeletCheck struct {
+	Run `yaml:",inline"`
+	// Timeout of one run.
+	Timeout Duration `yaml:"timeout"`
+	// Unit is the systemd unit of the kubelet; empty: the first that is loaded
+	// of those that kubeadm, k3s and RKE2 use.
+	Unit string `yaml:"unit"`
+	// MaxRestarts within RestartWindow are no problem.
+	MaxRestarts   int      `yaml:"maxRestarts"`
+	RestartWindow Duration `yaml:"restartWindow"`
+}
+
+// CustomPlugins are settings of all custom-plugin monitors.
+type CustomPlugins struct {
+	// ProblemInterval is how often rules run while their condition is not False,
+	// unless they run more often anyway.
+	ProblemInterval Duration `yaml:"problemInterval"`
+	// AllowRepair lets health-checker repair what it finds by itself.
+	AllowRepair bool `yaml:"allowRepair"`
+}
+
+// Condition are settings of one condition of a custom-plugin or system-log
+// monitor. Thresholds that are left out are 1.
+type Condition struct {
+	FailureThreshold int `yaml:"failureThreshold"`
+	SuccessThreshold int `yaml:"successThreshold"`
+	// ClearAfter is how long after its last match a condition of a system-log
+	// monitor becomes False; zero: at the next boot.
+	ClearAfter Duration `yaml:"clearAfter"`
 }
 
 // Default returns the configuration that an empty file stands for.
 func Default() Config {
+	run := Run{
+		Enabled: true, Interval: Duration{10 * time.Second},
+		FailureThreshold: 2, SuccessThreshold: 2,
+		StartupGrace: Duration{2 * time.Minute},
+	}
 	return Config{
 		Heartbeat: Heartbeat{
 			Interval:        Duration{5 * time.Minute},
 			ProblemInterval: Duration{30 * time.Second},
 		},
-		Checks: Checks{
-			ContainerRuntime: ContainerRuntime{
-				Enabled:  true,
-				Endpoint: "unix:///run/containerd/containerd.sock",
-				Interval: Duration{10 * time.Second},
-				Timeout:  Duration{5 * time.Second},
+		StateFile: "/var/lib/nodemend/detector.json",
+		Socket:    "/run/nodemend/detector.sock",
+		Kubelet: Kubelet{
+			Endpoint:        "https://127.0.0.1:10250",
+			HealthzEndpoint: "http://127.0.0.1:10248",
+			CertificateFiles: []string{
+				"/var/lib/kubelet/pki/kubelet.crt",
+				"/var/lib/kubelet/pki/kubelet-server-current.pem",
 			},
 		},
+		Checks: Checks{
+			Runtime: Runtime{Run: run, Timeout: Duration{8 * time.Second}},
+			PLEG: PLEG{
+				Run: run, Timeout: Duration{8 * time.Second},
+				MaxLastSeen: Duration{time.Minute}, KubeletGrace: Duration{2 * time.Minute},
+			},
+			Kubelet: KubeletCheck{
+				Run: run, Timeout: Duration{8 * time.Second},
+				MaxRestarts: 4, RestartWindow: Duration{10 * time.Minute},
+			},
+		},
+		CustomPlugins: CustomPlugins{ProblemInterval: Duration{time.Minute}},
+		Conditions:    map[string]Condition{},
 	}
 }

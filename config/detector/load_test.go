@@ -15,7 +15,7 @@ import (
 
 func TestWhatAFileLeavesOutHasItsDefault(t *testing.T) {
 	slower := detector.Default()
-	slower.Checks.ContainerRuntime.Timeout.Duration = 7 * time.Second
+	slower.Checks.Runtime.Timeout.Duration = 7 * time.Second
 	for name, tc := range map[string]struct {
 		file string
 		want detector.Config
@@ -23,8 +23,8 @@ func TestWhatAFileLeavesOutHasItsDefault(t *testing.T) {
 		"empty":           {"", detector.Default()},
 		"only a comment":  {"# nothing\n", detector.Default()},
 		"an empty object": {"{}", detector.Default()},
-		"empty sections":  {"heartbeat:\nchecks:\n  containerRuntime:\n", detector.Default()},
-		"one field":       {"checks: {containerRuntime: {timeout: 7s}}", slower},
+		"empty sections":  {"heartbeat:\nchecks:\n  runtime:\n", detector.Default()},
+		"one field":       {"checks: {runtime: {timeout: 7s}}", slower},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := detector.Parse("f.yaml", []byte(tc.file))
@@ -49,30 +49,51 @@ func TestEveryMistakeIsReportedWithItsLine(t *testing.T) {
   problemInterval: 2m
   jitter: 10%
 checks:
-  containerRuntime:
+  runtime:
     enabled: perhaps
     endpoint: /run/containerd/containerd.sock
     interval: 10s
     timeout: 11s
+    failureThreshold: 0
+  pleg:
+    maxLastSeen: 4m
+  kubelet:
+    restartWindow: 1s
+    successThreshold: 101
   kublet: {}
+stateFile: state.json
+kubelet:
+  endpoint: http://127.0.0.1:10255
+  certificateFiles:
+  - kubelet.crt
+customPlugins:
+  problemInterval: 5m
+conditions:
+  KernelDeadlock:
+    clearAfter: -1s
 `,
 			[]string{
 				`f.yaml: line 2: "5 minutes" is not a duration: accepted are numbers with units, such as 90s or 1h30m`,
 				`f.yaml: line 4: unknown field "jitter"`,
 				"f.yaml: line 7: cannot unmarshal !!str `perhaps` into bool",
-				`f.yaml: line 11: unknown field "kublet"`,
+				`f.yaml: line 17: unknown field "kublet"`,
 				`f.yaml: line 3: heartbeat.problemInterval: 2m0s is not between 1s and 1m0s: the controller would take reports for outdated`,
-				`f.yaml: line 8: checks.containerRuntime.endpoint: "/run/containerd/containerd.sock" is not a unix socket with an absolute path, such as unix:///run/containerd/containerd.sock`,
-				`f.yaml: line 10: checks.containerRuntime.timeout: 11s is not between 100ms and 10s (the interval)`,
+				`f.yaml: line 18: stateFile: "state.json" is not an absolute path`,
+				`f.yaml: line 20: kubelet.endpoint: "http://127.0.0.1:10255" is not an address such as https://127.0.0.1:10250`,
+				`f.yaml: line 21: kubelet.certificateFiles: "kubelet.crt" is not an absolute path`,
+				`f.yaml: line 10: checks.runtime.timeout: 11s is not between 100ms and 10s (the interval)`,
+				`f.yaml: line 11: checks.runtime.failureThreshold: 0 is not between 1 and 100`,
+				`f.yaml: line 8: checks.runtime.endpoint: "/run/containerd/containerd.sock" is not a unix socket with an absolute path, such as unix:///run/containerd/containerd.sock`,
+				`f.yaml: line 13: checks.pleg.maxLastSeen: 4m0s is not between 10s and 3m0s, when the kubelet itself reports it`,
+				`f.yaml: line 16: checks.kubelet.successThreshold: 101 is not between 1 and 100`,
+				`f.yaml: line 15: checks.kubelet.restartWindow: 1s is not between 1m0s and 24h0m0s`,
+				`f.yaml: line 24: customPlugins.problemInterval: 5m0s is not between 1s and 1m0s: the controller would take reports for outdated`,
+				`f.yaml: line 27: conditions.KernelDeadlock.clearAfter: -1s is not between 0s and 720h0m0s`,
 			},
 		},
 		"a default that does not fit": {
-			"heartbeat: {}\nchecks:\n  containerRuntime:\n    interval: 2s\n",
-			[]string{`f.yaml: line 3: checks.containerRuntime.timeout: 5s is not between 100ms and 2s (the interval)`},
-		},
-		"no check": {
-			"checks:\n  containerRuntime: {enabled: false}\n",
-			[]string{`f.yaml: line 1: checks: no check is enabled: enable one, or do not run the detector`},
+			"heartbeat: {}\nchecks:\n  runtime:\n    interval: 2s\n",
+			[]string{`f.yaml: line 3: checks.runtime.timeout: 8s is not between 100ms and 2s (the interval)`},
 		},
 		"a field twice": {
 			"heartbeat: {}\nheartbeat: {}\n",
@@ -149,4 +170,20 @@ func paths(object map[string]any) {
 			object[key] = ""
 		}
 	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("heartbeat: {interval: 1m}\nchecks:\n  runtime: {enabled: true, timeout: 7s}\n"))
+	f.Add([]byte("conditions: {KernelDeadlock: {clearAfter: 1h}}\n"))
+	f.Add([]byte("a: &a [*a]\n"))
+	f.Add([]byte("<<: {checks: 1}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := detector.Parse("f.yaml", data)
+		if err == nil && c.Validate() != nil {
+			t.Errorf("accepted although it is not valid: %v", c.Validate())
+		}
+		if err != nil && err.Error() == "" {
+			t.Error("refused without a word")
+		}
+	})
 }

@@ -3,6 +3,10 @@ package detector
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"net/url"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -17,7 +21,12 @@ const (
 	minCheckInterval    = time.Second
 	maxCheckInterval    = 30 * time.Second
 	minTimeout          = 100 * time.Millisecond
+	maxThreshold        = 100
+	maxGrace            = time.Hour
+	maxWindow           = 24 * time.Hour
 )
+
+const outdated = ": the controller would take reports for outdated"
 
 // Validate returns all that is wrong with the configuration, joined; nil if
 // nothing is.
@@ -49,20 +58,71 @@ func (p *problems) within(d Duration, least, most time.Duration, why string, pat
 	}
 }
 
+func (p *problems) count(n, least int, path ...string) {
+	if n < least || n > maxThreshold {
+		p.add(fmt.Sprintf("%d is not between %d and %d", n, least, maxThreshold), path...)
+	}
+}
+
 func (c Config) problems() (found problems) {
-	const outdated = ": the controller would take reports for outdated"
 	found.within(c.Heartbeat.Interval, minHeartbeat, maxHeartbeat, outdated, "heartbeat", "interval")
 	found.within(c.Heartbeat.ProblemInterval, minHeartbeat, maxProblemHeartbeat, outdated, "heartbeat", "problemInterval")
-
-	if r := c.Checks.ContainerRuntime; r.Enabled {
-		at := func(field string) []string { return []string{"checks", "containerRuntime", field} }
-		if path, isUnix := strings.CutPrefix(r.Endpoint, "unix://"); !isUnix || !strings.HasPrefix(path, "/") {
-			found.add(fmt.Sprintf("%q is not a unix socket with an absolute path, such as unix:///run/containerd/containerd.sock", r.Endpoint), at("endpoint")...)
-		}
-		found.within(r.Interval, minCheckInterval, maxCheckInterval, outdated, at("interval")...)
-		found.within(r.Timeout, minTimeout, max(minTimeout, r.Interval.Duration), " (the interval)", at("timeout")...)
-	} else {
-		found.add("no check is enabled: enable one, or do not run the detector", "checks")
+	found.path(c.StateFile, "stateFile")
+	found.path(c.Socket, "socket")
+	found.url(c.Kubelet.Endpoint, "https", "kubelet", "endpoint")
+	found.url(c.Kubelet.HealthzEndpoint, "http", "kubelet", "healthzEndpoint")
+	for _, file := range c.Kubelet.CertificateFiles {
+		found.path(file, "kubelet", "certificateFiles")
+	}
+	c.Checks.problems(&found)
+	found.within(c.CustomPlugins.ProblemInterval, minCheckInterval, maxProblemHeartbeat, outdated, "customPlugins", "problemInterval")
+	for _, name := range slices.Sorted(maps.Keys(c.Conditions)) {
+		condition := c.Conditions[name]
+		found.count(condition.FailureThreshold, 0, "conditions", name, "failureThreshold")
+		found.count(condition.SuccessThreshold, 0, "conditions", name, "successThreshold")
+		found.within(condition.ClearAfter, 0, 30*maxWindow, "", "conditions", name, "clearAfter")
 	}
 	return found
+}
+
+func (c Checks) problems(found *problems) {
+	if r := c.Runtime; r.Enabled {
+		found.run(r.Run, r.Timeout, "checks", "runtime")
+		if path, isUnix := strings.CutPrefix(r.Endpoint, "unix://"); r.Endpoint != "" && (!isUnix || !strings.HasPrefix(path, "/")) {
+			found.add(fmt.Sprintf("%q is not a unix socket with an absolute path, such as unix:///run/containerd/containerd.sock", r.Endpoint),
+				"checks", "runtime", "endpoint")
+		}
+	}
+	if p := c.PLEG; p.Enabled {
+		found.run(p.Run, p.Timeout, "checks", "pleg")
+		found.within(p.MaxLastSeen, 10*time.Second, 3*time.Minute, ", when the kubelet itself reports it", "checks", "pleg", "maxLastSeen")
+		found.within(p.KubeletGrace, 0, maxGrace, "", "checks", "pleg", "kubeletGrace")
+	}
+	if k := c.Kubelet; k.Enabled {
+		found.run(k.Run, k.Timeout, "checks", "kubelet")
+		found.count(k.MaxRestarts, 0, "checks", "kubelet", "maxRestarts")
+		found.within(k.RestartWindow, time.Minute, maxWindow, "", "checks", "kubelet", "restartWindow")
+	}
+}
+
+// run judges what all checks have, of the check at path.
+func (p *problems) run(r Run, timeout Duration, path ...string) {
+	at := func(field string) []string { return append(slices.Clone(path), field) }
+	p.within(r.Interval, minCheckInterval, maxCheckInterval, outdated, at("interval")...)
+	p.within(timeout, minTimeout, max(minTimeout, r.Interval.Duration), " (the interval)", at("timeout")...)
+	p.count(r.FailureThreshold, 1, at("failureThreshold")...)
+	p.count(r.SuccessThreshold, 1, at("successThreshold")...)
+	p.within(r.StartupGrace, 0, maxGrace, "", at("startupGrace")...)
+}
+
+func (p *problems) path(file string, path ...string) {
+	if file != "" && !filepath.IsAbs(file) {
+		p.add(fmt.Sprintf("%q is not an absolute path", file), path...)
+	}
+}
+
+func (p *problems) url(text, scheme string, path ...string) {
+	if u, err := url.Parse(text); err != nil || u.Scheme != scheme || u.Host == "" || strings.Trim(u.Path, "/") != "" {
+		p.add(fmt.Sprintf("%q is not an address such as %s://127.0.0.1:10250", text, scheme), path...)
+	}
 }

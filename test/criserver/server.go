@@ -1,6 +1,7 @@
 // Package criserver is a small stand-in for a container runtime: it answers
 // the calls of the Container Runtime Interface (CRI) by which a runtime's
-// health is judged, and can be made to hang or to report that it is not ready.
+// health is judged, and can be made to be slow, to hang or to report that it is
+// not ready. A real kubelet without pods is content with it.
 //
 // It is for tests, and for demonstrations on machines where containerd can't be
 // run. It runs no containers.
@@ -24,6 +25,8 @@ import (
 // hangFilePoll is how often a call that hangs looks whether HangFile is gone.
 const hangFilePoll = 50 * time.Millisecond
 
+var errStopping = status.Error(codes.Unavailable, "the server is stopping")
+
 // Options of a server. The zero value answers every call at once.
 type Options struct {
 	// HangFile, if not empty, is the path of a file: while it exists, every call
@@ -33,8 +36,11 @@ type Options struct {
 	// full names such as "/runtime.v1.RuntimeService/ListPodSandbox". Empty:
 	// all calls.
 	HangMethods []string
-	// Sandboxes is how many pod sandboxes ListPodSandbox returns.
-	Sandboxes int
+	// Delay is how long every call takes that does not hang.
+	Delay time.Duration
+	// Sandboxes is how many pod sandboxes ListPodSandbox returns, and
+	// Containers how many containers ListContainers does.
+	Sandboxes, Containers int
 }
 
 // Server is a running stand-in. Its methods may be called concurrently.
@@ -73,8 +79,11 @@ func Serve(listener net.Listener, options Options) *Server {
 		resumed:  make(chan struct{}),
 	}
 	close(s.resumed)
-	s.grpc = grpc.NewServer(grpc.UnaryInterceptor(s.hang(options)))
-	runtimeapi.RegisterRuntimeServiceServer(s.grpc, &service{server: s, sandboxes: options.Sandboxes})
+	s.grpc = grpc.NewServer(grpc.UnaryInterceptor(s.intercept(options)))
+	runtimeapi.RegisterRuntimeServiceServer(s.grpc, &runtimeService{
+		server: s, sandboxes: options.Sandboxes, containers: options.Containers,
+	})
+	runtimeapi.RegisterImageServiceServer(s.grpc, imageService{})
 	go func() {
 		defer close(s.served)
 		_ = s.grpc.Serve(listener) // ends when Stop is called, or listener is closed
@@ -130,7 +139,7 @@ func (s *Server) NetworkNotReady(reason string) {
 	s.networkNotReady = reason
 }
 
-func (s *Server) hang(options Options) grpc.UnaryServerInterceptor {
+func (s *Server) intercept(options Options) grpc.UnaryServerInterceptor {
 	affected := map[string]bool{}
 	for _, method := range options.HangMethods {
 		affected[method] = true
@@ -138,6 +147,11 @@ func (s *Server) hang(options Options) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		if len(affected) == 0 || affected[info.FullMethod] {
 			if err := s.wait(ctx, options.HangFile); err != nil {
+				return nil, err
+			}
+		}
+		if options.Delay > 0 {
+			if err := s.sleep(ctx, options.Delay); err != nil {
 				return nil, err
 			}
 		}
@@ -153,7 +167,7 @@ func (s *Server) wait(ctx context.Context, hangFile string) error {
 	select {
 	case <-resumed:
 	case <-s.stopping:
-		return status.Error(codes.Unavailable, "the server is stopping")
+		return errStopping
 	case <-ctx.Done():
 		return status.FromContextError(ctx.Err()).Err()
 	}
@@ -161,13 +175,21 @@ func (s *Server) wait(ctx context.Context, hangFile string) error {
 		if _, err := os.Stat(hangFile); errors.Is(err, os.ErrNotExist) {
 			return nil
 		}
-		select {
-		case <-time.After(hangFilePoll):
-		case <-s.stopping:
-			return status.Error(codes.Unavailable, "the server is stopping")
-		case <-ctx.Done():
-			return status.FromContextError(ctx.Err()).Err()
+		if err := s.sleep(ctx, hangFilePoll); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// sleep returns after d, or with the error that the call is to end with.
+func (s *Server) sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-s.stopping:
+		return errStopping
+	case <-ctx.Done():
+		return status.FromContextError(ctx.Err()).Err()
+	}
 }

@@ -35,12 +35,12 @@ func connect(t *testing.T, options criserver.Options) (*criserver.Server, runtim
 }
 
 func TestItAnswersTheCallsThatJudgeARuntime(t *testing.T) {
-	server, client := connect(t, criserver.Options{Sandboxes: 3})
+	server, client := connect(t, criserver.Options{Sandboxes: 3, Containers: 4})
 	if _, err := client.Version(t.Context(), &runtimeapi.VersionRequest{}); err != nil {
 		t.Error(err)
 	}
-	if _, err := client.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{}); err != nil {
-		t.Error(err)
+	if containers, err := client.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{}); err != nil || len(containers.GetContainers()) != 4 {
+		t.Errorf("ListContainers returned %v, %v; want 4 containers", containers, err)
 	}
 	list, err := client.ListPodSandbox(t.Context(), &runtimeapi.ListPodSandboxRequest{})
 	if err != nil || len(list.GetItems()) != 3 {
@@ -90,6 +90,21 @@ func TestACallThatHangsIsAnsweredWhenResumed(t *testing.T) {
 				t.Errorf("after resuming: %v", err)
 			}
 		})
+	}
+}
+
+func TestEveryCallTakesTheDelay(t *testing.T) {
+	const delay = 50 * time.Millisecond
+	server, client := connect(t, criserver.Options{Delay: delay})
+	started := time.Now()
+	if _, err := client.Version(t.Context(), &runtimeapi.VersionRequest{}); err != nil || time.Since(started) < delay {
+		t.Errorf("answered after %s, %v; want a delay of %s", time.Since(started), err, delay)
+	}
+	server.Hang()
+	short, cancel := context.WithTimeout(t.Context(), delay)
+	defer cancel()
+	if _, err := client.Version(short, &runtimeapi.VersionRequest{}); status.Code(err) != codes.DeadlineExceeded {
+		t.Errorf("hanging call returned %v, want a deadline exceeded", err)
 	}
 }
 

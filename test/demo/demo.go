@@ -152,7 +152,7 @@ func (d *demo) startRoles(ctx context.Context) ([]*exec.Cmd, error) {
 	var roles []*exec.Cmd
 	for _, args := range [][]string{
 		{"controller", "--leader-election-namespace=default"},
-		{"detector", "--node-name=" + d.node, "--config=" + config, "--listen="},
+		{"detector", "--node-name=" + d.node, "--config=" + config, "--port=0", "--prometheus-port=0"},
 		{"runner", "--node-name=" + d.node},
 	} {
 		role, err := d.start(ctx, args[0], d.nodemend, append(args, "--kubeconfig="+d.cluster.Kubeconfig)...)

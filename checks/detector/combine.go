@@ -1,0 +1,154 @@
+package detector
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/node-problem-detector/pkg/types"
+)
+
+// combiner makes one condition of those that several monitors report by the same
+// type, as configurations of node-problem-detector do: it is True if any of them
+// says so, and False only when all of them do. Otherwise each would overwrite
+// what the others have found.
+type combiner struct {
+	mu sync.Mutex
+	// latest are the latest reports by type and by monitor; nil: none yet.
+	latest map[string][]*types.Condition
+}
+
+// combine lets monitors that share a type of condition report it together. The
+// others are returned as they are.
+func combine(ctx context.Context, monitors []monitor) []monitor {
+	owners := map[string][]int{}
+	for i, m := range monitors {
+		for _, t := range m.ConditionTypes() {
+			owners[t] = append(owners[t], i)
+		}
+	}
+	c := &combiner{latest: map[string][]*types.Condition{}}
+	shares := map[int]map[string]int{} // by monitor: which of the reports of a type is its
+	for t, indexes := range owners {
+		if len(indexes) < 2 {
+			continue
+		}
+		c.latest[t] = make([]*types.Condition, len(indexes))
+		for place, i := range indexes {
+			if shares[i] == nil {
+				shares[i] = map[string]int{}
+			}
+			shares[i][t] = place
+		}
+	}
+	combined := slices.Clone(monitors)
+	for i, places := range shares {
+		combined[i] = &sharing{ctx: ctx, monitor: monitors[i], combiner: c, places: places}
+	}
+	return combined
+}
+
+// report takes in what the monitor at place has found and returns what all have.
+func (c *combiner) report(place int, condition types.Condition) (types.Condition, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	reports := c.latest[condition.Type]
+	reports[place] = &condition
+	return judge(reports)
+}
+
+// judge combines reports; ok is false while it is too early for that.
+func judge(reports []*types.Condition) (combined types.Condition, ok bool) {
+	var of [3][]*types.Condition // problems, unknown, healthy
+	for _, r := range reports {
+		switch {
+		case r == nil:
+		case r.Status == types.True:
+			of[0] = append(of[0], r)
+		case r.Status == types.Unknown:
+			of[1] = append(of[1], r)
+		default:
+			of[2] = append(of[2], r)
+		}
+	}
+	switch {
+	case len(of[0]) > 0:
+		return join(of[0]), true
+	case len(of[0])+len(of[1])+len(of[2]) < len(reports):
+		return types.Condition{}, false
+	case len(of[1]) > 0:
+		return join(of[1]), true
+	default:
+		healthy := *of[2][0]
+		healthy.Transition = oldest(of[2])
+		return healthy, true
+	}
+}
+
+// join returns one condition with every reason and message, as old as the oldest:
+// all of it was observed at or after that.
+func join(conditions []*types.Condition) types.Condition {
+	joined := *conditions[0]
+	var reasons, messages []string
+	for _, c := range conditions {
+		if !slices.Contains(reasons, c.Reason) {
+			reasons = append(reasons, c.Reason)
+		}
+		if !slices.Contains(messages, c.Message) {
+			messages = append(messages, c.Message)
+		}
+	}
+	joined.Reason, joined.Message = strings.Join(reasons, ","), strings.Join(messages, "; ")
+	joined.Transition = oldest(conditions)
+	return joined
+}
+
+func oldest(conditions []*types.Condition) time.Time {
+	return slices.MinFunc(conditions, func(a, b *types.Condition) int { return a.Transition.Compare(b.Transition) }).Transition
+}
+
+// sharing is a monitor that has conditions in common with others.
+type sharing struct {
+	// ctx is held since NPD's Start takes none.
+	ctx context.Context
+	monitor
+	combiner *combiner
+	places   map[string]int
+}
+
+// Start starts the monitor. What it reports passes through until it is stopped
+// or the context ends.
+func (s *sharing) Start() (<-chan *types.Status, error) {
+	in, err := s.monitor.Start()
+	if err != nil || in == nil {
+		return in, err
+	}
+	out := make(chan *types.Status)
+	go func() {
+		defer close(out)
+		for status := range in {
+			select {
+			case out <- s.translate(status):
+			case <-s.ctx.Done():
+				return
+			}
+		}
+	}()
+	return out, nil
+}
+
+func (s *sharing) translate(status *types.Status) *types.Status {
+	translated := &types.Status{Source: status.Source, Events: status.Events}
+	for _, condition := range status.Conditions {
+		if place, shared := s.places[condition.Type]; shared {
+			var ok bool
+			if condition, ok = s.combiner.report(place, condition); !ok {
+				continue
+			}
+		}
+		translated.Conditions = append(translated.Conditions, condition)
+	}
+	return translated
+}

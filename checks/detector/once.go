@@ -1,0 +1,78 @@
+package detector
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/node-problem-detector/pkg/types"
+
+	"github.com/nodemend/nodemend/checks"
+)
+
+// Outcome is what a check has found in one run.
+type Outcome struct {
+	// Check is its name, Condition the node condition that it owns.
+	Check     string                `json:"check"`
+	Condition string                `json:"condition"`
+	Status    types.ConditionStatus `json:"status"`
+	Reason    string                `json:"reason"`
+	Message   string                `json:"message"`
+	// Seconds that the run took.
+	Seconds float64 `json:"seconds"`
+}
+
+// CheckOnce runs the checks of these names once, beside each other, or all that
+// are enabled if no name is given. It reports nothing to the API server, and
+// neither waits for a grace period nor for a second run. Without a Client what
+// needs credentials can't be looked at.
+func CheckOnce(ctx context.Context, options Options, names ...string) ([]Outcome, error) {
+	c := &options.Config.Checks
+	for name, enabled := range map[string]*bool{"runtime": &c.Runtime.Enabled, "pleg": &c.PLEG.Enabled, "kubelet": &c.Kubelet.Enabled} {
+		*enabled = slices.Contains(names, name) || len(names) == 0 && *enabled
+	}
+	var core *corev1client.CoreV1Client
+	if options.Client != nil {
+		var err error
+		if core, err = corev1client.NewForConfig(options.Client); err != nil {
+			return nil, fmt.Errorf("preparing the client of the API server %s: %w", options.Client.Host, err)
+		}
+	}
+	enabled, err := newChecks(options, core)
+	if err != nil {
+		return nil, err
+	}
+	defer enabled.close()
+	outcomes := make([]Outcome, len(enabled.list))
+	var running sync.WaitGroup
+	for i, e := range enabled.list {
+		running.Go(func() { outcomes[i] = runOnce(ctx, e.check) })
+	}
+	running.Wait()
+	return outcomes, nil
+}
+
+func runOnce(ctx context.Context, check timed) Outcome {
+	ctx, cancel := context.WithTimeout(ctx, check.Timeout())
+	defer cancel()
+	began := time.Now()
+	result := make(chan checks.Result, 1)
+	go func() { result <- check.Run(ctx) }()
+	o := Outcome{Check: check.Name(), Condition: check.ConditionType()}
+	select {
+	case r := <-result:
+		o.Status, o.Reason, o.Message = r.Status, r.Reason, r.Message
+	case <-time.After(check.Timeout() + checks.Grace):
+		o.Status, o.Reason = types.Unknown, checks.ReasonCheckTimeout
+		o.Message = fmt.Sprintf("check %s has not returned at its deadline of %s", check.Name(), check.Timeout())
+	}
+	o.Seconds = time.Since(began).Seconds()
+	return o
+}
+
+// CheckNames are the names that CheckOnce knows.
+func CheckNames() []string { return strings.Fields("runtime pleg kubelet") }

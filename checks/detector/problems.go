@@ -1,0 +1,51 @@
+package detector
+
+import (
+	"context"
+	"fmt"
+
+	"contrib.go.opencensus.io/exporter/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/node-problem-detector/pkg/problemmetrics"
+
+	promclient "github.com/prometheus/client_golang/prometheus"
+
+	"github.com/nodemend/nodemend/checks/exporter"
+)
+
+// serveNPDMetrics adds the metrics of node-problem-detector, which counts by
+// OpenCensus, to registry.
+func serveNPDMetrics(ctx context.Context, registry *promclient.Registry) error {
+	var failed error
+	_, err := prometheus.NewExporter(prometheus.Options{
+		Registerer: registry, Gatherer: registry,
+		OnError: func(err error) {
+			if failed == nil {
+				failed = err
+			}
+			klog.FromContext(ctx).V(1).Info("Metrics of node-problem-detector", "problem", err.Error())
+		},
+	})
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		return fmt.Errorf("registering the metrics of node-problem-detector: %w", err)
+	}
+	return nil
+}
+
+// countProblem keeps node-problem-detector's problem_gauge and problem_counter.
+func countProblem(ctx context.Context, c exporter.Change) {
+	problem := c.Status == corev1.ConditionTrue
+	if err := problemmetrics.GlobalProblemMetricsManager.SetProblemGauge(c.Type, c.Reason, problem); err != nil {
+		klog.FromContext(ctx).Error(err, "Setting problem_gauge", "condition", c.Type)
+	}
+	if !problem || c.Confirmed {
+		return
+	}
+	if err := problemmetrics.GlobalProblemMetricsManager.IncrementProblemCounter(c.Reason, 1); err != nil {
+		klog.FromContext(ctx).Error(err, "Counting in problem_counter", "reason", c.Reason)
+	}
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"k8s.io/node-problem-detector/pkg/types"
+
+	"github.com/nodemend/nodemend/checks/detector"
+	config "github.com/nodemend/nodemend/config/detector"
+)
+
+const checkHelp = `Run the checks of this node once, here and now, and print what they find.
+
+Nothing is written to the API server. One run decides: thresholds and grace
+periods of the configuration do not apply. Without a NAME all checks that the
+configuration enables run; the names are runtime, pleg and kubelet.
+
+Exit status: 0 if nothing is wrong, 1 if a check found a problem, 2 if none did
+but one could not tell, or the command line is wrong. So it can serve as a plugin
+of node-problem-detector or as the probe of a monitoring system.`
+
+const checkExample = `  # All checks.
+  nodemend check
+
+  # Is it the runtime?
+  nodemend check runtime && echo "no, the runtime answers"
+
+  # For other programs.
+  nodemend check -o json | jq -r '.[] | select(.status=="True") | .message'`
+
+// newCheckCommand returns `nodemend check`.
+func newCheckCommand() *cobra.Command {
+	var configFile, node, kubeconfig string
+	output := "table"
+	cmd := &cobra.Command{
+		Use:       "check [NAME...]",
+		Short:     "Run the checks of this node once and print what they find",
+		Long:      checkHelp,
+		Example:   checkExample,
+		ValidArgs: detector.CheckNames(),
+		Args: func(_ *cobra.Command, args []string) error {
+			for _, name := range args {
+				if !slices.Contains(detector.CheckNames(), name) {
+					return usageError{fmt.Errorf("unknown check %q; accepted are %s", name, strings.Join(detector.CheckNames(), ", "))}
+				}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, names []string) (err error) {
+			write, ok := map[string]func(io.Writer, []detector.Outcome) error{"table": writeOutcomes, "json": writeOutcomesJSON}[output]
+			if !ok {
+				return usageError{fmt.Errorf("unknown output %q; accepted are table and json", output)}
+			}
+			options := detector.Options{Config: config.Default()}
+			if configFile != "" {
+				if options.Config, err = config.Load(configFile); err != nil {
+					return usageError{err}
+				}
+			}
+			if options.NodeName, err = nodeName(node); err != nil {
+				return err
+			}
+			if cfg, err := restConfig(kubeconfig, "check"); err == nil {
+				options.Client = cfg
+			} else if kubeconfig != "" {
+				return usageError{err}
+			}
+			outcomes, err := detector.CheckOnce(cmd.Context(), options, names...)
+			if err != nil {
+				return err
+			}
+			if err := write(cmd.OutOrStdout(), outcomes); err != nil {
+				return fmt.Errorf("writing what was found: %w", err)
+			}
+			return verdict(outcomes)
+		},
+	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	flags := cmd.Flags()
+	flags.StringVar(&configFile, "config", "",
+		"YAML `file` with the detector's configuration (default: every value has a default)")
+	nodeNameFlag(flags, &node)
+	kubeconfigFlag(flags, &kubeconfig)
+	flags.StringVarP(&output, "output", "o", output, "`form` of what is printed: table or json")
+	return cmd
+}
+
+// verdict is the error that makes the exit status.
+func verdict(outcomes []detector.Outcome) error {
+	of := func(status types.ConditionStatus) (names []string) {
+		for _, o := range outcomes {
+			if o.Status == status {
+				names = append(names, o.Check)
+			}
+		}
+		return names
+	}
+	if names := of(types.True); len(names) > 0 {
+		return fmt.Errorf("there is a problem: %s", strings.Join(names, ", "))
+	}
+	if names := of(types.Unknown); len(names) > 0 {
+		return unknownError{fmt.Errorf("no verdict: %s", strings.Join(names, ", "))}
+	}
+	return nil
+}
+
+func writeOutcomes(w io.Writer, outcomes []detector.Outcome) error {
+	words := map[types.ConditionStatus]string{types.True: "PROBLEM", types.False: "healthy", types.Unknown: "unknown"}
+	var text strings.Builder
+	fmt.Fprintln(&text, "CHECK\tRESULT\tREASON\tTOOK\tMESSAGE")
+	for _, o := range outcomes {
+		fmt.Fprintf(&text, "%s\t%s\t%s\t%.2fs\t%s\n", o.Check, words[o.Status], o.Reason, o.Seconds, o.Message)
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if _, err := io.WriteString(table, text.String()); err != nil {
+		return err
+	}
+	return table.Flush()
+}
+
+func writeOutcomesJSON(w io.Writer, outcomes []detector.Outcome) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(outcomes)
+}
