@@ -1,0 +1,188 @@
+package device
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/nodemend/nodemend/ipmi"
+)
+
+// selReads is how often the SEL is read anew after it was changed in the middle.
+const selReads = 3
+
+// errGone is that of a record that was there a moment ago.
+var errGone = errors.New("the SEL was changed while it was read")
+
+// selInfo is the state of the SEL (IPMI 2.0, section 31.2).
+type selInfo struct {
+	entries, free uint16
+	added, erased uint32
+	overflow      bool
+}
+
+// wrapping reports whether new records may take the place of old ones, so that
+// their number tells nothing.
+func (i selInfo) wrapping() bool { return i.overflow || i.free == 0 }
+
+// selState is up to where the SEL was read, and its state then.
+type selState struct {
+	info selInfo
+	next ipmi.Cursor
+}
+
+func (d *Device) selInfo(ctx context.Context) (selInfo, error) {
+	answer, err := d.conn.send(ctx, getSELInfo)
+	if err != nil {
+		return selInfo{}, err
+	}
+	const never = 0xffffffff
+	info := selInfo{
+		entries:  binary.LittleEndian.Uint16(answer[1:]),
+		free:     binary.LittleEndian.Uint16(answer[3:]),
+		added:    binary.LittleEndian.Uint32(answer[5:]),
+		erased:   binary.LittleEndian.Uint32(answer[9:]),
+		overflow: answer[13]&0x80 != 0,
+	}
+	if info.erased == never {
+		info.erased = 0
+	}
+	return info, nil
+}
+
+// Events returns the records after the cursor. It reads no record at all if the BMC
+// says that none has come or gone since the last call.
+//
+// A SEL from which anything was erased counts as restarted.
+func (d *Device) Events(ctx context.Context, after ipmi.Cursor) (ipmi.EventLog, error) {
+	info, err := d.selInfo(ctx)
+	if err != nil {
+		return ipmi.EventLog{}, err
+	}
+	if d.sel != nil && d.sel.next == after && d.sel.info == info && !info.wrapping() {
+		return ipmi.EventLog{Next: after, Total: int(info.entries), Full: info.overflow}, nil
+	}
+	for range selReads {
+		var log ipmi.EventLog
+		if log, err = d.readSEL(ctx, info, after); err != nil && !errors.Is(err, errGone) {
+			return ipmi.EventLog{}, err
+		}
+		now, infoErr := d.selInfo(ctx)
+		if infoErr != nil {
+			return ipmi.EventLog{}, infoErr
+		}
+		if err == nil && now.erased == info.erased {
+			d.sel = nil
+			if now == info {
+				d.sel = &selState{info: info, next: log.Next}
+			}
+			return log, nil
+		}
+		info, err = now, errGone
+	}
+	return ipmi.EventLog{}, fmt.Errorf("%w, %d times", err, selReads)
+}
+
+// readSEL reads the records after the cursor, or all of them if it has no place in the
+// SEL any more.
+func (d *Device) readSEL(ctx context.Context, info selInfo, after ipmi.Cursor) (ipmi.EventLog, error) {
+	log := ipmi.EventLog{Next: after, Total: int(info.entries), Full: info.overflow}
+	first, ok, err := d.findCursor(ctx, info, after)
+	if err != nil {
+		return ipmi.EventLog{}, err
+	}
+	if ok {
+		if log.Events, err = d.readFrom(ctx, first, after.ID); err != nil {
+			return ipmi.EventLog{}, err
+		}
+		if len(log.Events) == 0 && d.unexpectedlyNone(info, after) {
+			ok = false
+		}
+	}
+	if !ok {
+		log.Restarted = after.Read
+		log.Next = ipmi.Cursor{}
+		if log.Events, err = d.readAll(ctx, info); err != nil {
+			return ipmi.EventLog{}, err
+		}
+	}
+	if last := len(log.Events) - 1; last >= 0 {
+		log.Next = ipmi.Cursor{ID: log.Events[last].ID, Timestamp: log.Events[last].Timestamp, Read: true}
+	}
+	log.Next.Erased = info.erased
+	return log, nil
+}
+
+// unexpectedlyNone reports whether the SEL has grown since it was read up to the cursor,
+// although no record follows that one: so it is not in the order of time.
+func (d *Device) unexpectedlyNone(info selInfo, after ipmi.Cursor) bool {
+	return d.sel != nil && d.sel.next == after && (info.entries > d.sel.info.entries || info.added != d.sel.info.added)
+}
+
+// findCursor returns the ID of the record that follows the cursor, or false if the
+// record of the cursor is not there, or is another one with the same ID.
+func (d *Device) findCursor(ctx context.Context, info selInfo, after ipmi.Cursor) (next uint16, ok bool, err error) {
+	if !after.Read || after.Erased != info.erased || info.entries == 0 {
+		return 0, false, nil
+	}
+	record, next, err := d.selReader.sel(ctx, after.ID)
+	switch {
+	case errors.Is(err, ipmi.NotPresent):
+		return 0, false, nil
+	case err != nil:
+		return 0, false, err
+	default:
+		return next, record.Timestamp() == after.Timestamp, nil
+	}
+}
+
+// readAll reads the whole SEL.
+func (d *Device) readAll(ctx context.Context, info selInfo) ([]ipmi.Event, error) {
+	if info.entries == 0 {
+		return nil, nil
+	}
+	return d.readFrom(ctx, firstRecord, lastRecord)
+}
+
+// readFrom reads the records from that ID on, up to the last one, or to one that was
+// read before.
+func (d *Device) readFrom(ctx context.Context, id, before uint16) ([]ipmi.Event, error) {
+	var events []ipmi.Event
+	read := map[uint16]bool{before: true}
+	for id != lastRecord && !read[id] {
+		record, next, err := d.selReader.sel(ctx, id)
+		if errors.Is(err, ipmi.NotPresent) {
+			return nil, errGone
+		}
+		if err != nil {
+			return nil, err
+		}
+		event, err := d.event(ctx, record)
+		if err != nil {
+			return nil, err
+		}
+		if id != firstRecord {
+			event.ID = id // some BMCs put another one into the record
+		}
+		read[event.ID] = true
+		events = append(events, event)
+		id = next
+	}
+	return events, nil
+}
+
+// event decodes a record and adds the name of its sensor.
+func (d *Device) event(ctx context.Context, record ipmi.SELRecord) (ipmi.Event, error) {
+	event := record.Event()
+	if event.RecordType != ipmi.SystemEvent {
+		return event, nil
+	}
+	if d.sdrs == nil {
+		if _, err := d.repository(ctx); err != nil {
+			return ipmi.Event{}, err
+		}
+	}
+	event.SensorName = d.sdrs.names[sensorKey{record.Generator(), event.SensorNumber, event.SensorType}]
+	return event, nil
+}

@@ -1,0 +1,136 @@
+package device
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nodemend/nodemend/ipmi"
+)
+
+// Flags of Get Sensor Reading (IPMI 2.0, section 35.14).
+const (
+	scanningEnabled    = 1 << 6
+	readingUnavailable = 1 << 5
+)
+
+// Sensors returns all sensors with their present state. A sensor that the BMC refuses
+// to read, as that of an absent component, is not available; if it refuses all of
+// them, that is an error.
+func (d *Device) Sensors(ctx context.Context) ([]ipmi.Sensor, error) {
+	repo, err := d.repository(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sensors := make([]ipmi.Sensor, 0, len(repo.sensors))
+	read := 0
+	var none error
+	for i := range repo.sensors {
+		record := &repo.sensors[i]
+		sensor := record.sensor
+		if record.owner == bmcAddress && record.lun == 0 {
+			err := d.readSensor(ctx, record, &sensor)
+			switch {
+			case err == nil:
+				read++
+			case refused(err):
+				none = fmt.Errorf("sensor %q (0x%02x): %w", sensor.Name, sensor.Number, err)
+				sensor = record.sensor
+			default:
+				return nil, fmt.Errorf("sensor %q (0x%02x): %w", sensor.Name, sensor.Number, err)
+			}
+		}
+		sensors = append(sensors, sensor)
+	}
+	if read == 0 && none != nil {
+		return nil, fmt.Errorf("no sensor can be read: %w", none)
+	}
+	return sensors, nil
+}
+
+// readSensor adds the present state to a sensor.
+func (d *Device) readSensor(ctx context.Context, record *sensorRecord, sensor *ipmi.Sensor) error {
+	answer, err := d.conn.send(ctx, getSensorReading, sensor.Number)
+	if err != nil {
+		return err
+	}
+	raw, flags, states := answer[0], answer[1], answer[2:]
+	if flags&scanningEnabled == 0 || flags&readingUnavailable != 0 {
+		return nil
+	}
+	sensor.Available = true
+
+	convert := record.conversion
+	if convert != nil && convert.variable() {
+		if convert, err = d.readFactors(ctx, sensor.Number, raw, convert); err != nil {
+			return err
+		}
+	}
+	if convert != nil {
+		if value, ok := convert.value(raw); ok {
+			sensor.Reading = &value
+		}
+	}
+
+	if len(states) == 0 && record.thresholds && convert != nil {
+		sensor.States, err = d.compareThresholds(ctx, sensor.Number, raw, convert)
+		return err
+	}
+	sensor.States = decodeStates(sensor.EventType, states)
+	return nil
+}
+
+// decodeStates decodes the states that follow a reading. Each of the two bytes may be
+// missing.
+func decodeStates(e ipmi.EventType, data []byte) uint16 {
+	var states uint16
+	if len(data) > 0 {
+		states = uint16(data[0])
+	}
+	if e == ipmi.Threshold {
+		return states & 0x3f
+	}
+	if len(data) > 1 {
+		states |= uint16(data[1]&0x7f) << 8
+	}
+	return states
+}
+
+// readFactors returns how to convert this reading of a non-linear sensor.
+func (d *Device) readFactors(ctx context.Context, number, raw uint8, convert *conversion) (*conversion, error) {
+	answer, err := d.conn.send(ctx, getReadingFactors, number, raw)
+	if err != nil {
+		return nil, err
+	}
+	atReading := *convert
+	atReading.factors = decodeFactors([6]byte(answer[1:7]))
+	return &atReading, nil
+}
+
+// compareThresholds does what a BMC has left out that returns a reading alone
+// (section 35.9).
+func (d *Device) compareThresholds(ctx context.Context, number, raw uint8, convert *conversion) (uint16, error) {
+	answer, err := d.conn.send(ctx, getSensorThresholds, number)
+	if refused(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	reading, ok := convert.value(raw)
+	if !ok {
+		return 0, nil
+	}
+	var states uint16
+	for i, threshold := range answer[1:7] {
+		bit := uint16(1) << i // in the same order as in the states
+		limit, ok := convert.value(threshold)
+		if !ok || uint16(answer[0])&bit == 0 {
+			continue
+		}
+		upper := bit >= ipmi.UpperNonCritical
+		if upper && reading >= limit || !upper && reading <= limit {
+			states |= bit
+		}
+	}
+	return states, nil
+}

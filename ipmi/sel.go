@@ -1,0 +1,66 @@
+package ipmi
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// SELRecord is a record of the SEL as the BMC keeps it (IPMI 2.0, sections 32.1 to
+// 32.3); "ipmitool sel writeraw" writes the same 16 bytes.
+type SELRecord [16]byte
+
+// Types of SEL records.
+const (
+	// SystemEvent is the type of the standard's own records.
+	SystemEvent uint8 = 0x02
+	// Types above this have no time stamp.
+	oemTimestampedLast uint8 = 0xdf
+)
+
+// The clock of the SEL counts seconds since 1970 (section 37). Up to preInit they are
+// seconds since the start of a BMC whose clock nobody has set, noTime is none at all.
+const (
+	preInit = 0x20000000
+	noTime  = 0xffffffff
+)
+
+// ID of the record.
+func (r SELRecord) ID() uint16 { return binary.LittleEndian.Uint16(r[0:]) }
+
+// Type of the record, such as SystemEvent.
+func (r SELRecord) Type() uint8 { return r[2] }
+
+// Timestamp of the record as the BMC has it; 0 for a type that has none.
+func (r SELRecord) Timestamp() uint32 {
+	if r.Type() > oemTimestampedLast {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(r[3:])
+}
+
+// Generator is who has logged a system event: the slave address of a controller,
+// 0x20 of the BMC, or an odd software ID, 0x41 of a BIOS for instance.
+func (r SELRecord) Generator() uint8 { return r[7] }
+
+// Event decodes the record. Whatever its bytes, that succeeds; the name of the
+// sensor is not in it.
+func (r SELRecord) Event() Event {
+	e := Event{ID: r.ID(), RecordType: r.Type(), Timestamp: r.Timestamp(), Time: selTime(r.Timestamp())}
+	if r.Type() != SystemEvent {
+		return e
+	}
+	e.SensorType = SensorType(r[10])
+	e.SensorNumber = r[11]
+	e.EventType = EventType(r[12] & 0x7f)
+	e.Asserted = r[12]&0x80 == 0
+	e.Offset = r[13] & 0x0f
+	return e
+}
+
+// selTime returns the time of a stamp; zero if there is none.
+func selTime(stamp uint32) time.Time {
+	if stamp <= preInit || stamp == noTime {
+		return time.Time{}
+	}
+	return time.Unix(int64(stamp), 0).UTC()
+}

@@ -1,0 +1,239 @@
+package verdict_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nodemend/nodemend/ipmi"
+	"github.com/nodemend/nodemend/ipmi/verdict"
+)
+
+// Sensor types and generic event types of the tests.
+const (
+	temperature ipmi.SensorType = 0x01
+	voltage     ipmi.SensorType = 0x02
+	fan         ipmi.SensorType = 0x04
+	processor   ipmi.SensorType = 0x07
+	supply      ipmi.SensorType = 0x08
+	powerUnit   ipmi.SensorType = 0x09
+	memory      ipmi.SensorType = 0x0c
+	drive       ipmi.SensorType = 0x0d
+	logging     ipmi.SensorType = 0x10
+	interrupt   ipmi.SensorType = 0x13
+	systemBoot  ipmi.SensorType = 0x1d
+	acpi        ipmi.SensorType = 0x22
+	watchdog    ipmi.SensorType = 0x23
+
+	digital    ipmi.EventType = 0x03
+	redundancy ipmi.EventType = 0x0b
+)
+
+var start = time.Date(2026, 11, 21, 5, 48, 33, 0, time.UTC)
+
+var errBMC = errors.New("no answer from the BMC")
+
+// bmc is a BMC with a SEL, and the memory of who watches it. Every judgement goes
+// through a restart: the state is kept as JSON.
+type bmc struct {
+	t     testing.TB
+	rules verdict.Rules
+	in    verdict.Input
+	saved []byte
+
+	sel    []ipmi.Event
+	nextID uint16
+	erased uint32
+	full   bool
+}
+
+// newBMC returns one with two power supplies, a fan, a processor with a temperature
+// and memory modules, all well.
+func newBMC(t testing.TB) *bmc {
+	b := &bmc{t: t, nextID: 1, erased: 1000}
+	b.in = verdict.Input{
+		Now: start, BootID: "boot 1",
+		Chassis: ipmi.Chassis{PowerOn: true, RestartCause: ipmi.RestartChassisControl},
+		Sensors: []ipmi.Sensor{
+			{Name: "CPU0 Temp", Number: 1, Type: temperature, EventType: ipmi.Threshold, Available: true, Reading: new(45.0), Unit: "degrees C"},
+			{Name: "FAN1", Number: 2, Type: fan, EventType: ipmi.Threshold, Available: true, Reading: new(5400.0), Unit: "RPM"},
+			{Name: "PSU1 Status", Number: 3, Type: supply, EventType: ipmi.SensorSpecific, Available: true, States: 1},
+			{Name: "DIMM_A1", Number: 4, Type: memory, EventType: ipmi.SensorSpecific, Available: true},
+			{Name: "Disk0", Number: 5, Type: drive, EventType: ipmi.SensorSpecific, Available: true, States: 1},
+			{Name: "CPU0 Status", Number: 6, Type: processor, EventType: ipmi.SensorSpecific, Available: true, States: 1 << 7},
+			{Name: "PSU2 Status", Number: 7, Type: supply, EventType: ipmi.SensorSpecific, Available: true, States: 1},
+		},
+	}
+	return b
+}
+
+// sensor returns the sensor of a name.
+func (b *bmc) sensor(name string) *ipmi.Sensor {
+	b.t.Helper()
+	for i := range b.in.Sensors {
+		if b.in.Sensors[i].Name == name {
+			return &b.in.Sensors[i]
+		}
+	}
+	b.t.Fatalf("no sensor %q", name)
+	return nil
+}
+
+// unavailable takes the reading of a sensor away.
+func (b *bmc) unavailable(name string) {
+	s := b.sensor(name)
+	s.Available, s.Reading, s.States = false, nil, 0
+}
+
+// log adds records to the SEL, which is what makes them have an ID and a time.
+func (b *bmc) log(events ...ipmi.Event) {
+	for _, e := range events {
+		if e.ID == 0 {
+			e.ID = b.nextID
+			b.nextID++
+		}
+		if e.RecordType == 0 {
+			e.RecordType = 2
+		}
+		if e.Timestamp == 0 {
+			e.Time, e.Timestamp = b.in.Now, uint32(b.in.Now.Unix())
+		}
+		b.sel = append(b.sel, e)
+	}
+}
+
+// clear empties the SEL.
+func (b *bmc) clear() {
+	b.sel, b.full, b.nextID = nil, false, 1
+	b.erased = uint32(b.in.Now.Unix())
+}
+
+// state returns what is remembered.
+func (b *bmc) state() (s verdict.State) {
+	b.t.Helper()
+	if b.saved == nil {
+		return verdict.State{}
+	}
+	if err := json.Unmarshal(b.saved, &s); err != nil {
+		b.t.Fatal(err)
+	}
+	return s
+}
+
+// read returns the SEL after the cursor, as a source does.
+func (b *bmc) read(after ipmi.Cursor) ipmi.EventLog {
+	log := ipmi.EventLog{Events: slices.Clone(b.sel), Total: len(b.sel), Full: b.full}
+	log.Next.Erased = b.erased
+	if n := len(b.sel); n > 0 {
+		last := b.sel[n-1]
+		log.Next = ipmi.Cursor{ID: last.ID, Timestamp: last.Timestamp, Erased: b.erased, Read: true}
+	}
+	if !after.Read {
+		return log
+	}
+	at := slices.IndexFunc(b.sel, func(e ipmi.Event) bool { return e.ID == after.ID && e.Timestamp == after.Timestamp })
+	if at < 0 {
+		log.Restarted = true
+		return log
+	}
+	log.Events = log.Events[at+1:]
+	return log
+}
+
+// judge reads everything and judges it, with a restart before and after.
+func (b *bmc) judge() verdict.Verdict {
+	b.t.Helper()
+	state := b.state()
+	in := b.in
+	in.Sensors = slices.Clone(b.in.Sensors)
+	if in.LogError == nil {
+		in.Log = b.read(state.Cursor())
+	}
+	v, next := verdict.Judge(b.rules, state, in)
+	b.save(next)
+	return v
+}
+
+func (b *bmc) save(s verdict.State) {
+	b.t.Helper()
+	data, err := json.Marshal(s)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.saved = data
+}
+
+// after lets time pass.
+func (b *bmc) after(d time.Duration) *bmc {
+	b.in.Now = b.in.Now.Add(d)
+	return b
+}
+
+// boot starts another kernel.
+func (b *bmc) boot(cause ipmi.RestartCause) *bmc {
+	b.after(5 * time.Minute)
+	b.in.BootID = fmt.Sprintf("boot at %d", b.in.Now.Unix())
+	b.in.Chassis.RestartCause = cause
+	return b
+}
+
+// acknowledge is what a person does.
+func (b *bmc) acknowledge(until uint16) {
+	b.save(b.state().Acknowledge(until, "known", "alice", b.in.Now))
+}
+
+// outline is a verdict in short: status, reason and what counts.
+func outline(v verdict.Verdict) string {
+	parts := []string{string(v.Status), v.Reason}
+	for _, f := range v.Failures {
+		text := f.Component + " " + f.What
+		switch {
+		case f.Acknowledged != nil:
+			text = "(" + text + ")"
+		case f.Severity == verdict.SeverityWarning:
+			text = "warning " + text
+		case f.Unconfirmed:
+			text += "?"
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, " | ")
+}
+
+// expect wants a judgement to have that outline.
+func (b *bmc) expect(want string) {
+	b.t.Helper()
+	if got := outline(b.judge()); got != want {
+		b.t.Errorf("got  %.400s\nwant %s", got, want)
+	}
+}
+
+const healthy = "healthy | HardwareHealthy"
+
+func event(t ipmi.SensorType, number, offset uint8) ipmi.Event {
+	return ipmi.Event{SensorType: t, SensorNumber: number, EventType: ipmi.SensorSpecific, Offset: offset, Asserted: true}
+}
+
+func named(name string, e ipmi.Event) ipmi.Event {
+	e.SensorName = name
+	return e
+}
+
+func ended(e ipmi.Event) ipmi.Event {
+	e.Asserted = false
+	return e
+}
+
+func of(eventType ipmi.EventType, e ipmi.Event) ipmi.Event {
+	e.EventType = eventType
+	return e
+}
+
+// Events of the healthy server's sensors.
+func uncorrectable() ipmi.Event { return named("DIMM_A1", event(memory, 4, 1)) }
+func correctable() ipmi.Event   { return named("DIMM_A1", event(memory, 4, 0)) }
+func supplyFailed() ipmi.Event  { return named("PSU1 Status", event(supply, 3, 1)) }

@@ -1,0 +1,218 @@
+package verdict
+
+import (
+	"slices"
+	"time"
+)
+
+const day = 24 * time.Hour
+
+// DefaultRules returns the rules that are tried after those of people, the gravest
+// first: failures are listed in this order.
+func DefaultRules() Rules {
+	return slices.Concat(processorRules(), memoryRules(), busRules(), powerRules(), climateRules(), driveRules(), otherRules())
+}
+
+// on matches a state of a type of sensors.
+func on(sensorType, event string) Match { return Match{SensorType: sensorType, Event: event} }
+
+// limit matches a limit of a type of sensors.
+func limit(sensorType, threshold string) Match {
+	return Match{SensorType: sensorType, Threshold: threshold}
+}
+
+func failure(name string, match Match, latch Latch, why string) Rule {
+	return Rule{Name: name, Match: match, Severity: SeverityFailure, Latch: latch, Why: why}
+}
+
+func warning(name string, match Match, latch Latch, why string) Rule {
+	return Rule{Name: name, Match: match, Severity: SeverityWarning, Latch: latch, Why: why}
+}
+
+// often makes a rule count only what comes that often.
+func often(count int, per time.Duration, rule Rule) Rule {
+	rule.Rate = &Rate{Count: count, Per: per}
+	return rule
+}
+
+// whileRedundant weakens a rule while the other power supplies are redundant.
+func whileRedundant(severity Severity, rule Rule) Rule {
+	rule.WhileRedundant = severity
+	return rule
+}
+
+func processorRules() Rules {
+	const (
+		processor = "Processor"
+		stopped   = "the processor stopped on an internal error; what it computed last can't be trusted"
+		untested  = "the processor did not pass a test at start"
+	)
+	catastrophic := func(pattern string) Match {
+		return Match{SensorType: processor, SensorName: pattern, Event: "State Asserted"}
+	}
+	return Rules{
+		failure("processor-ierr", on(processor, "IERR"), LatchMomentary, stopped),
+		failure("processor-caterr", catastrophic("*CATERR*"), LatchMomentary, stopped+"; some BMCs have a sensor with this name for it"),
+		failure("processor-ierr-signal", catastrophic("*IERR*"), LatchMomentary, stopped+"; some BMCs have a sensor with this name for it"),
+		failure("processor-machine-check", on(processor, "Uncorrectable machine check exception"), LatchMomentary, "data was lost in the processor, a cache or on a link"),
+		failure("processor-uncorrectable", on(processor, "SM BIOS Uncorrectable CPU-complex Error"), LatchMomentary, "data was lost in the processor, a cache or on a link"),
+		failure("processor-thermal-trip", on(processor, "Thermal Trip"), LatchMomentary, "the processor turned itself off to survive: its cooling has failed"),
+		failure("processor-frb1", on(processor, "FRB1/BIST failure"), LatchMomentary, untested),
+		failure("processor-frb2", on(processor, "FRB2/Hang in POST failure"), LatchMomentary, untested),
+		failure("processor-frb3", on(processor, "FRB3/Processor startup/init failure"), LatchMomentary, untested),
+		failure("processor-disabled", on(processor, "Disabled"), LatchPresent, "the BIOS has taken the processor out of use; its cores, memory and slots are gone"),
+		warning("processor-configuration", on(processor, "Configuration Error"), LatchPresent, "what runs runs well: a processor that can't be used is reported as disabled"),
+		often(10, day, warning("processor-correctable", on(processor, "Correctable machine check error"), LatchMomentary, "nothing was lost yet, and there is no agreed rate at which a processor is worn out")),
+		warning("processor-throttled", on(processor, "Throttled"), LatchPresent, "it is slow, not wrong; if its cooling is the cause that shows in a temperature or a fan"),
+	}
+}
+
+func memoryRules() Rules {
+	const memory = "Memory"
+	return Rules{
+		failure("memory-uncorrectable-ecc", on(memory, "Uncorrectable ECC"), LatchMomentary, "data was lost, and a module that has lost some loses more"),
+		failure("memory-parity", on(memory, "Parity"), LatchMomentary, "data was lost"),
+		failure("memory-scrub-failed", on(memory, "Memory Scrub Failed"), LatchMomentary, "the patrol scrubber has found an error that it can't correct, before a program did"),
+		failure("memory-device-disabled", on(memory, "Memory Device Disabled"), LatchPresent, "the BIOS has taken the module out of use after errors; its capacity is gone"),
+		failure("memory-ecc-limit", on(memory, "Correctable ECC logging limit reached"), LatchMomentary, "so many errors that the BIOS has stopped to log them: the next, uncorrectable one will be a surprise"),
+		often(10, day, failure("memory-correctable-ecc", on(memory, "Correctable ECC"), LatchMomentary, "single errors are cosmic rays, a series from one module is a defect; mcelog draws the line at the same rate")),
+		failure("memory-overtemperature", on(memory, "Critical Overtemperature"), LatchPresent, "the module is outside its specification"),
+		warning("memory-configuration", on(memory, "Configuration Error"), LatchPresent, "what runs runs well: a module that can't be used is reported as disabled or absent"),
+		warning("memory-throttled", on(memory, "Throttled"), LatchPresent, "it is slow, not wrong"),
+		warning("memory-logging-disabled", on("Event Logging Disabled", "Correctable memory error logging disabled"), LatchMomentary, "correctable errors are not seen any more; which module had too many of them, if any, has its own record"),
+	}
+}
+
+func busRules() Rules {
+	const (
+		interrupt = "Critical Interrupt"
+		lost      = "a device, its slot or the board has lost or garbled data"
+	)
+	return Rules{
+		failure("bus-fatal", on(interrupt, "Bus Fatal Error"), LatchMomentary, "a PCIe link or device failed and could not be recovered"),
+		failure("bus-uncorrectable", on(interrupt, "Bus Uncorrectable error"), LatchMomentary, lost),
+		failure("bus-fatal-nmi", on(interrupt, "Fatal NMI"), LatchMomentary, "the hardware stopped the system on an error"),
+		failure("bus-pci-serr", on(interrupt, "PCI SERR"), LatchMomentary, lost),
+		failure("bus-pci-perr", on(interrupt, "PCI PERR"), LatchMomentary, lost),
+		failure("bus-io-check", on(interrupt, "I/O Channel check NMI"), LatchMomentary, lost),
+		failure("chipset-thermal-trip", on("Chip Set", "Thermal Trip"), LatchMomentary, "the chip set turned the system off to survive: its cooling has failed"),
+		failure("chipset-power-control", on("Chip Set", "Soft Power Control Failure"), LatchMomentary, "the board did not follow a command to turn its power on or off"),
+		failure("system-failure", on("System Event", "Undetermined system hardware failure"), LatchMomentary, "the board says that its hardware has failed, if not which part"),
+		warning("bus-timeout", on(interrupt, "Bus Timeout"), LatchMomentary, "drivers cause it, too, and nothing was lost if the device was asked again"),
+		warning("bus-nmi", on(interrupt, "NMI/Diag Interrupt"), LatchMomentary, "people press this button to get a crash dump"),
+		warning("bus-software-nmi", on(interrupt, "Software NMI"), LatchMomentary, "programs send it"),
+		warning("bus-degraded", on(interrupt, "Bus Degraded"), LatchMomentary, "a link runs with less width or speed: slow, not wrong"),
+		often(10, time.Hour, warning("bus-correctable", on(interrupt, "Bus Correctable error"), LatchMomentary, "nothing was lost; many cards log a few")),
+		warning("firmware-error", on("System Firmwares", "Unknown Error"), LatchMomentary, "the self-test found something wrong, from a dead battery to a missing keyboard: a grave one has another record, too"),
+	}
+}
+
+func powerRules() Rules {
+	const (
+		supply = "Power Supply"
+		unit   = "Power Unit"
+		input  = "a cord, a breaker or a feed rather than the server. With redundant power it must not empty a rack; without, the next fault turns the server off"
+	)
+	return Rules{
+		failure("chassis-main-power", Match{Chassis: flagMainPowerFault}, LatchPresent, "the BMC has detected a fault in the main power subsystem"),
+		failure("chassis-power-control", Match{Chassis: flagPowerControlFault}, LatchPresent, "a command to turn the power on or off had no effect: the server could not be reset either"),
+		failure("chassis-power-overload", Match{Chassis: flagPowerOverload}, LatchPresent, "the system has been shut down by an overload, and may be again"),
+		failure("power-supply-failed", on(supply, "Failure detected"), LatchPresent, "broken, also if the others carry the load: somebody has to replace it before the next one fails. Weaken it by whileRedundant where that may wait"),
+		whileRedundant(SeverityWarning, failure("power-supply-input-lost", on(supply, "Power Supply AC lost"), LatchPresent, input)),
+		whileRedundant(SeverityWarning, failure("power-supply-input-lost-or-range", on(supply, "AC lost or out-of-range"), LatchPresent, input)),
+		failure("power-unit-failed", on(unit, "Failure detected"), LatchPresent, "broken"),
+		failure("power-unit-control", on(unit, "Soft-power control failure"), LatchPresent, "the unit did not follow a command to turn on or off"),
+		failure("power-unit-240va", on(unit, "240VA power down"), LatchMomentary, "a rail had an overcurrent: something is shorted"),
+		failure("redundancy-insufficient", Match{Event: "Non-Redundant: Insufficient Resources"}, LatchPresent, "what is left of power supplies or fans is not enough for the load"),
+		failure("voltage-non-recoverable", limit("Voltage", "non-recoverable"), LatchPresent, "outside of what the board stands"),
+		failure("voltage-critical", limit("Voltage", "critical"), LatchPresent, "outside of the specification: the battery or a regulator is failing, or a power supply"),
+		failure("voltage-limit", on("Voltage", "Limit Exceeded"), LatchPresent, "the same, of sensors without a reading"),
+		warning("power-supply-predictive", on(supply, "Predictive failure"), LatchPresent, "works; it is replaced under power in most servers, and its end has a rule of its own"),
+		warning("power-supply-range", on(supply, "AC out-of-range, but present"), LatchPresent, "works"),
+		warning("power-supply-configuration", on(supply, "Config Error"), LatchPresent, "not of the kind of the others, as after a wrong replacement; works"),
+		warning("power-unit-predictive", on(unit, "Predictive failure"), LatchPresent, "works"),
+		warning("redundancy-lost", Match{Event: "Redundancy Lost"}, LatchPresent, "the power supply or fan that was lost has its own rule; servers with one power supply report this for ever"),
+		warning("redundancy-gone", Match{Event: "Non-Redundant: Sufficient from Redundant"}, LatchPresent, "as redundancy-lost"),
+		warning("redundancy-degraded", Match{Event: "Redundancy Degraded"}, LatchPresent, "as redundancy-lost, and some is left"),
+		warning("redundancy-degraded-from-full", Match{Event: "Redundancy Degraded from Fully Redundant"}, LatchPresent, "as redundancy-lost, and some is left"),
+	}
+}
+
+func climateRules() Rules {
+	const (
+		temperature = "Temperature"
+		hot         = "beyond this the parts are outside of their specification, and soon turn off"
+	)
+	return slices.Concat(
+		Rules{
+			failure("temperature-non-recoverable", limit(temperature, "upper non-recoverable"), LatchPresent, hot),
+			failure("temperature-critical", limit(temperature, "upper critical"), LatchPresent, hot),
+			failure("temperature-limit", on(temperature, "Limit Exceeded"), LatchPresent, "the same, of sensors without a reading"),
+			failure("chassis-cooling", Match{Chassis: flagCoolingFault}, LatchPresent, "the BMC has detected a fault of the cooling"),
+		},
+		coolerRules("fan", "Fan"),
+		coolerRules("cooling", "Cooling Device"),
+	)
+}
+
+func coolerRules(prefix, sensorType string) Rules {
+	const still = "it stands still, or turns too slowly to cool; the others make up for it for a while only"
+	return Rules{
+		failure(prefix+"-non-recoverable", limit(sensorType, "lower non-recoverable"), LatchPresent, still),
+		failure(prefix+"-critical", limit(sensorType, "lower critical"), LatchPresent, still),
+		failure(prefix+"-limit", on(sensorType, "Limit Exceeded"), LatchPresent, "the same, of sensors without a reading"),
+		failure(prefix+"-lags", on(sensorType, "Performance Lags"), LatchPresent, "the same, of sensors without a reading"),
+	}
+}
+
+func driveRules() Rules {
+	const drive = "Drive Slot / Bay"
+	return Rules{
+		failure("drive-array-failed", on(drive, "In Failed Array"), LatchPresent, "data on the array is lost"),
+		failure("drive-fault", on(drive, "Drive Fault"), LatchPresent, "broken"),
+		failure("drive-predictive", on(drive, "Predictive Failure"), LatchPresent, "what pods keep on it is lost if it is not moved before"),
+		failure("chassis-drive", Match{Chassis: flagDriveFault}, LatchPresent, "the BMC has detected a broken drive"),
+		warning("drive-array-critical", on(drive, "In Critical Array"), LatchPresent, "works without redundancy; the drive that was lost has its own rule"),
+		warning("drive-rebuild-aborted", on(drive, "Rebuild Aborted"), LatchPresent, "works without redundancy"),
+	}
+}
+
+func otherRules() Rules {
+	const (
+		watchdog   = "Watchdog2"
+		management = "Management Subsys Health"
+		hung       = "a server that hangs again and again is not to be trusted with work, whatever the cause; once may be anything"
+		unseen     = "the server works, and is seen less well"
+	)
+	return Rules{
+		failure("slot-fault", on("Slot / Connector", "Fault Status"), LatchPresent, "the card in the slot can't be used"),
+		failure("cable-error", on("Cable / Interconnect", "Config Error"), LatchPresent, "what is behind the cable can't be reached, or is on the wrong one"),
+		failure("severity-non-recoverable", Match{Event: "Transition to Non-recoverable"}, LatchPresent, "the maker of the sensor calls it so"),
+		failure("severity-non-recoverable-rising", Match{Event: "Transition to Non-recoverable from less severe"}, LatchPresent, "the maker of the sensor calls it so"),
+		failure("severity-critical", Match{Event: "Transition to Critical from less severe"}, LatchPresent, "the maker of the sensor calls it so"),
+		failure("severity-critical-falling", Match{Event: "Transition to Critical from Non-recoverable"}, LatchPresent, "the maker of the sensor calls it so"),
+		often(3, day, failure("watchdog-reset", on(watchdog, "Hard reset"), LatchMomentary, hung)),
+		often(3, day, failure("watchdog-power-cycle", on(watchdog, "Power cycle"), LatchMomentary, hung)),
+		often(3, day, failure("watchdog-power-down", on(watchdog, "Power down"), LatchMomentary, hung)),
+		failure("component-absent", Match{Absent: true}, LatchPresent, "it was there before: pulled, fallen out or dead. An acknowledgement makes its absence the norm"),
+		warning("severity-non-critical", Match{Event: "Transition to Non-critical from OK"}, LatchPresent, "the maker of the sensor calls it so"),
+		warning("severity-non-critical-falling", Match{Event: "Transition to Non-critical from more severe"}, LatchPresent, "the maker of the sensor calls it so"),
+		warning("predictive-failure", Match{Event: "Predictive Failure Asserted"}, LatchPresent, "works"),
+		warning("limit-non-recoverable", Match{Threshold: "non-recoverable"}, LatchPresent, "of all other sensors: power, current, flow, cold. There are too many kinds to stop a server for them"),
+		warning("limit-critical", Match{Threshold: "critical"}, LatchPresent, "as limit-non-recoverable"),
+		warning("limit-non-critical", Match{Threshold: "non-critical"}, LatchPresent, "within the specification, and worth a look"),
+		warning("battery-failed", on("Battery", "Failed"), LatchPresent, "the clock, or a controller's write cache; the server works without"),
+		warning("battery-low", on("Battery", "Low"), LatchPresent, "as battery-failed"),
+		warning("fru-communication-lost", on("FRU State", "Communication lost"), LatchPresent, unseen),
+		warning("hardware-incompatible", on("Version Change", "Hardware incompatibility detected"), LatchMomentary, "as after a wrong replacement; works"),
+		warning("firmware-incompatible", on("Version Change", "Firmware or software incompatibility detected"), LatchMomentary, "as after an update; works"),
+		warning("management-sensor-access", on(management, "Sensor access degraded or unavailable"), LatchPresent, unseen),
+		warning("management-controller-access", on(management, "Controller access degraded or unavailable"), LatchPresent, unseen),
+		warning("management-controller-offline", on(management, "Management controller off-line"), LatchPresent, unseen),
+		warning("management-controller-unavailable", on(management, "Management controller unavailable"), LatchPresent, unseen),
+		warning("management-sensor-failure", on(management, "Sensor failure"), LatchPresent, unseen),
+		warning("management-fru-failure", on(management, "FRU failure"), LatchPresent, unseen),
+		warning("log-full", on("Event Logging Disabled", "Log full"), LatchPresent, "the next error may not be recorded: clear the SEL"),
+		warning("chassis-intrusion", Match{Chassis: flagIntrusion}, LatchPresent, "somebody has opened the lid, which is no fault"),
+	}
+}

@@ -1,0 +1,75 @@
+// Package verdict says whether a server has failed, from what its BMC tells: the
+// present state of the sensors, the flags of the chassis and the records of the
+// System Event Log (SEL). It is pure: it reads nothing, writes nothing and has no
+// clock. [Judge] takes what was read and what is remembered, and returns the verdict
+// and what to remember.
+//
+// # What is believed
+//
+// The SEL tells what has happened, a sensor what is so now. Where a sensor can be
+// read, its present state beats the SEL: a state that the SEL says was asserted and
+// the sensor does not have is over, also if no deassertion was logged; a state that
+// the sensor has is asserted, also if the SEL has nothing. Where there is no such
+// sensor, as for the events of a BIOS, assertions and deassertions are paired by
+// sensor (type, number, event type) and state, in the order of the records. Their
+// times are not used for that: the clock of a SEL may be unset or jump. The states of a
+// generic table exclude each other, so that an assertion of one ends the
+// others; a component that is reported to be removed has no other state.
+//
+// # Latches
+//
+// A [Latch] says what ends a failure.
+//
+//   - Present: its end. It fits what has a state: a fan, a temperature, a power supply. What
+//     no sensor shows ends with its deassertion, or as a momentary failure does.
+//   - Momentary: an uncorrectable memory error is over as soon as it has happened, and
+//     what it has proved about the module is not. Many BMCs drop the bit in the sensor at
+//     the next reset, or have no sensor for it. So neither the sensor nor a
+//     deassertion ends it, but only one of these: the SEL was cleared, the
+//     failure was acknowledged, the chassis was really powered off since.
+//   - Manual: only an acknowledgement. Neither a cleared SEL (scripts and firmware
+//     updates do that, too) nor a power-off releases it.
+//
+// "Really powered off" is what separates a repair from a crash: no memory module,
+// processor or card of a server is exchanged while it has power, and the tests of a
+// power-up begin with cold parts. A crash, a watchdog's reset and every other warm
+// reboot keep the power and prove nothing. It takes evidence, and another boot ID than
+// that of the failure, as the power can't have gone while the kernel went on running:
+//
+//   - The BMC's restart cause is a power-up: power button, return of AC power, RTC, or
+//     a power cycle by PEF. "Chassis control" is not: it stands for power on, cycle and
+//     reset alike. A cause that was a reset according to the SEL (System Boot
+//     Initiated by a reset, Watchdog2 hard reset) is not believed, as some BMCs
+//     keep an old cause. A failure that was first seen in the present boot is never
+//     released by its cause: it may have come up in the power-on self-test.
+//   - The SEL has, after the failure's record, Power Unit "Power off/down", "Power
+//     cycle" or "AC lost", System ACPI Power State S4, S5, G2, G3 or Legacy OFF, or System
+//     Boot Initiated "by power up". Records that came while one and the same
+//     kernel was running are of something else. A power cycle by the watchdog
+//     timer does not count: it follows a hang within minutes, and nobody was there.
+//
+// A BMC that neither tells causes nor logs power states can't be told to have been
+// off: acknowledge the failure after the repair.
+//
+// A SEL that has wrapped has lost the record, too, and must not release it. It was
+// cleared if the record of the cursor and those just before it are gone, and it
+// is empty, or says "Log area reset/cleared", or is not full and has another erase time
+// or fewer records than before. All else is taken for a wrap.
+//
+// # Absent components
+//
+// What was present once is expected: a power supply, module, processor, drive,
+// fan, card or battery that has reported its presence, or a fan or power supply with a
+// reading. It is absent when the sensor says so, or has had no reading for three
+// minutes while others have. It returns, or an acknowledgement makes its
+// absence the norm. Nothing is absent on first sight.
+//
+// # Cannot tell
+//
+// What can't be read proves nothing, neither health nor failure. Nothing is released
+// and nothing found absent while the chassis is off, the sensors can't be read or
+// none is available (as while the BMC restarts). A failure that is certain all the same
+// is reported: one that a readable part shows, and a latched one, which no
+// reading could take back. If the BMC does not answer at all, or the chassis is off,
+// the verdict is "cannot tell" and names what was known.
+package verdict

@@ -1,0 +1,164 @@
+package verdict
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Reasons of a verdict besides those of failures, which are the kind of the
+// component and "Failure", as "MemoryFailure".
+const (
+	ReasonHealthy  = "HardwareHealthy"
+	ReasonMultiple = "MultipleFailures"
+	// Reasons why it can't be told.
+	ReasonUnreachable        = "BMCUnreachable"
+	ReasonPoweredOff         = "ChassisPoweredOff"
+	ReasonSensorsUnreadable  = "SensorsUnreadable"
+	ReasonSensorsUnavailable = "SensorsUnavailable"
+	ReasonLogUnreadable      = "EventLogUnreadable"
+	ReasonChassisUnreadable  = "ChassisUnreadable"
+	ReasonComponentMissing   = "ComponentMissing"
+	ReasonUnconfirmed        = "FailureUnconfirmed"
+)
+
+// doubt is why a server can't be called healthy although nothing was found.
+type doubt struct{ reason, text string }
+
+// blind reports whether so little could be read that nothing is certain.
+func (j *judgement) blind() bool {
+	return j.poweredOff() || j.in.ChassisError != nil && j.in.SensorsError != nil && j.in.LogError != nil
+}
+
+// doubts returns the reasons for doubt, the gravest first.
+func (j *judgement) doubts() (doubts []doubt) {
+	add := func(reason, format string, args ...any) {
+		doubts = append(doubts, doubt{reason, fmt.Sprintf(format, args...)})
+	}
+	switch {
+	case j.poweredOff():
+		add(ReasonPoweredOff, "the chassis is powered off")
+	case j.blind():
+		add(ReasonUnreachable, "the BMC can't be read: %s", explain(j.in.SensorsError))
+		return doubts
+	case j.in.SensorsError != nil:
+		add(ReasonSensorsUnreadable, "the sensors can't be read: %s", explain(j.in.SensorsError))
+	case j.sensors == nil:
+		add(ReasonSensorsUnavailable, "none of %d sensors is available", len(j.in.Sensors))
+	}
+	if j.in.LogError != nil {
+		add(ReasonLogUnreadable, "the SEL can't be read: %s", explain(j.in.LogError))
+	}
+	if j.in.ChassisError != nil {
+		add(ReasonChassisUnreadable, "the state of the chassis can't be read: %s", explain(j.in.ChassisError))
+	}
+	for _, c := range j.memory.Parts {
+		s := subject{key: c.state(0), name: sensorName(c.Name, c.Type, c.Number), absent: true}
+		if rule, ok := j.rules.find(s); !c.Missing.IsZero() && !c.Gone && c.Ack == nil && ok && rule.Severity == SeverityFailure {
+			add(ReasonComponentMissing, "%s: had a reading before and has none now", component(s))
+		}
+	}
+	return doubts
+}
+
+// explain returns an error as a part of a line.
+func explain(err error) string {
+	const most = 200
+	return clip(printable(err.Error()), most)
+}
+
+// seen tells how much was looked at.
+func (j *judgement) seen() string {
+	available := 0
+	for _, s := range j.in.Sensors {
+		if s.Available {
+			available++
+		}
+	}
+	return fmt.Sprintf("no hardware failure: %d of %d sensors available, %d SEL records", available, len(j.in.Sensors), j.in.Log.Total)
+}
+
+// reason returns one word for the verdict.
+func reason(status Status, failures []Failure, doubts []doubt) string {
+	switch status {
+	case Failed:
+		var kind Kind
+		for _, f := range failures {
+			switch {
+			case !f.counts() || f.Unconfirmed || f.Kind == kind:
+			case kind == "":
+				kind = f.Kind
+			default:
+				return ReasonMultiple
+			}
+		}
+		return string(kind) + "Failure"
+	case CannotTell:
+		return doubts[0].reason
+	default:
+		return ReasonHealthy
+	}
+}
+
+// MaxMessage is how many bytes a message has at most.
+const MaxMessage = 900
+
+// message writes a verdict for people.
+func message(status Status, failures []Failure, doubts []doubt, seen string) string {
+	var known, rest, unsure []string
+	for _, f := range failures {
+		switch {
+		case f.Acknowledged != nil:
+			rest = append(rest, fmt.Sprintf("acknowledged by %s: %s", f.Acknowledged.By, f))
+		case f.Severity == SeverityWarning:
+			rest = append(rest, "warning: "+f.String())
+		case f.Unconfirmed:
+			known = append(known, "known before: "+f.String())
+		default:
+			known = append(known, f.String())
+		}
+	}
+	for _, d := range doubts {
+		unsure = append(unsure, d.text)
+	}
+	var items []string
+	switch status {
+	case Failed:
+		items = append(append(known, unsure...), rest...)
+	case CannotTell:
+		items = append(append(unsure, known...), rest...)
+	default:
+		items = append([]string{seen}, rest...)
+	}
+	return fit(items)
+}
+
+// fit joins as many items as a message holds, and counts the others.
+func fit(items []string) string {
+	const reserve = len("; and 65535 more")
+	var text strings.Builder
+	for i, item := range items {
+		room := MaxMessage - text.Len() - len("; ") - len(item)
+		if isLast := i == len(items)-1; room < 0 || !isLast && room < reserve {
+			fmt.Fprintf(&text, "; and %d more", len(items)-i)
+			break
+		}
+		if i > 0 {
+			text.WriteString("; ")
+		}
+		text.WriteString(item)
+	}
+	return text.String()
+}
+
+// String returns "DIMM_A1: uncorrectable ECC (SEL 0x07, 2026-11-21T05:48Z)".
+func (f Failure) String() string {
+	text := f.Component + ": " + f.What
+	switch {
+	case f.Record == 0:
+		return text
+	case f.recorded.IsZero():
+		return fmt.Sprintf("%s (%s)", text, f.Source)
+	default:
+		return fmt.Sprintf("%s (%s, %s)", text, f.Source, f.recorded.Format("2006-01-02T15:04Z"))
+	}
+}

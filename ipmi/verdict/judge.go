@@ -1,0 +1,204 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nodemend/nodemend/ipmi"
+)
+
+// active reports whether p is a failure, or warning, by the rule.
+func (p *point) active(rule compiledRule, now time.Time) bool {
+	isPresent := rule.Latch == LatchPresent
+	if rule.Rate == nil {
+		return p.Asserted || p.Latched && !isPresent
+	}
+	return p.Reached != nil && (!isPresent || now.Sub(p.Reached.LastSeen) <= rule.Rate.Per)
+}
+
+// verdict judges what is known now.
+func (j *judgement) verdict() Verdict {
+	failures := append(j.failures(), j.absences()...)
+	failures = mostExtreme(failures)
+	doubts := j.doubts()
+	blind := j.blind()
+	certain, uncertain := false, false
+	for i := range failures {
+		f := &failures[i].Failure
+		f.Unconfirmed = f.Unconfirmed || blind
+		certain = certain || f.counts() && !f.Unconfirmed
+		uncertain = uncertain || f.counts() && f.Unconfirmed
+	}
+	if uncertain && !certain && len(doubts) == 0 {
+		doubts = append(doubts, doubt{ReasonUnconfirmed, "the sensor of a known failure has no reading"})
+	}
+	status := Healthy
+	switch {
+	case certain:
+		status = Failed
+	case len(doubts) > 0:
+		status = CannotTell
+	}
+	v := Verdict{Status: status, Failures: ordered(failures)}
+	v.Reason = reason(status, v.Failures, doubts)
+	v.Message = message(status, v.Failures, doubts, j.seen())
+	return v
+}
+
+// found is a failure with where it comes from.
+type found struct {
+	Failure
+	subject subject
+}
+
+// failures returns what the points are by the rules.
+func (j *judgement) failures() []found {
+	var all []found
+	for _, p := range j.points {
+		s := p.subject()
+		rule, ok := j.rules.find(s)
+		severity := rule.severity(j.memory.Redundant)
+		if !ok || severity == SeverityIgnore || !p.active(rule, j.in.Now) {
+			continue
+		}
+		sensor := j.sensors[p.sensor()]
+		f := Failure{
+			Component:    component(s),
+			Kind:         kindOf(s),
+			What:         what(s, sensor),
+			Severity:     severity,
+			Since:        p.Since,
+			Source:       "sensor " + s.name,
+			Rule:         rule.Name,
+			Unconfirmed:  !j.confirms(p, rule),
+			Acknowledged: p.acknowledged(rule),
+			rank:         rule.rank,
+		}
+		last := p.Record
+		if rule.Rate != nil {
+			last, f.Since = p.Reached.Record, p.Reached.Since
+			f.What += fmt.Sprintf(", %d times within %s", rule.Rate.Count, duration(rule.Rate.Per))
+		}
+		switch {
+		case last.ID != 0:
+			f.Record, f.recorded, f.Source = last.ID, last.Time, fmt.Sprintf("SEL 0x%02x", last.ID)
+		case s.Chassis != "":
+			f.Source = "chassis status"
+		case s.Type == eventLogging && s.State == logFull:
+			f.Source = "SEL info"
+		}
+		all = append(all, found{f, s})
+	}
+	return all
+}
+
+// confirms reports whether p, which is active, can be relied on: what is latched
+// can, what has a state only if that was read.
+func (j *judgement) confirms(p *point, rule compiledRule) bool {
+	switch {
+	case p.Chassis != "":
+		return j.in.ChassisError == nil
+	case rule.Latch != LatchPresent || rule.Rate != nil:
+		return true
+	case p.Type == eventLogging && p.State == logFull:
+		return j.in.LogError == nil
+	case j.sensors == nil:
+		return false
+	}
+	s, ok := j.sensors[p.sensor()]
+	return !ok || s.Available
+}
+
+// absences returns the components that are not there any more.
+func (j *judgement) absences() []found {
+	var all []found
+	for _, c := range j.memory.Parts {
+		s := subject{key: c.state(0), name: sensorName(c.Name, c.Type, c.Number), absent: true}
+		rule, ok := j.rules.find(s)
+		severity := rule.severity(j.memory.Redundant)
+		if !c.Gone || !ok || severity == SeverityIgnore {
+			continue
+		}
+		all = append(all, found{Failure{
+			Component:    component(s),
+			Kind:         kindOf(s),
+			What:         what(s, ipmi.Sensor{}),
+			Severity:     severity,
+			Since:        c.Missing,
+			Source:       "sensor " + s.name,
+			Rule:         rule.Name,
+			Unconfirmed:  j.sensors == nil,
+			Acknowledged: c.Ack,
+			rank:         rule.rank,
+		}, s})
+	}
+	return all
+}
+
+func (c compiledRule) severity(redundant bool) Severity {
+	if redundant && c.WhileRedundant != "" {
+		return c.WhileRedundant
+	}
+	return c.Severity
+}
+
+// mostExtreme leaves out the limits of a sensor beyond which another limit is
+// passed that counts as much.
+func mostExtreme(all []found) []found {
+	type side struct {
+		sensorKey
+		upper bool
+	}
+	sideOf := func(f found) side { return side{f.subject.sensor(), f.subject.State >= 3} }
+	return slices.DeleteFunc(slices.Clone(all), func(f found) bool {
+		if f.subject.Chassis != "" || f.subject.absent || f.subject.EventType.Discrete() {
+			return false
+		}
+		return slices.ContainsFunc(all, func(other found) bool {
+			return other.subject.Chassis == "" && !other.subject.absent && sideOf(other) == sideOf(f) && other.subject.State > f.subject.State &&
+				other.weight() >= f.weight() && other.Unconfirmed == f.Unconfirmed
+		})
+	})
+}
+
+// weight is what f counts.
+func (f Failure) weight() int {
+	switch {
+	case f.Acknowledged != nil:
+		return 0
+	case f.Severity == SeverityFailure:
+		return 2
+	default:
+		return 1
+	}
+}
+
+// ordered returns the failures, those first that people have to look at first.
+func ordered(all []found) []Failure {
+	failures := make([]Failure, 0, len(all))
+	for _, f := range all {
+		failures = append(failures, f.Failure)
+	}
+	slices.SortFunc(failures, func(a, b Failure) int {
+		return cmp.Or(
+			cmp.Compare(b.weight(), a.weight()),
+			cmp.Compare(unsure(a), unsure(b)),
+			cmp.Compare(a.rank, b.rank),
+			a.Since.Compare(b.Since),
+			strings.Compare(a.Component, b.Component),
+			strings.Compare(a.What, b.What),
+			strings.Compare(a.Source, b.Source),
+		)
+	})
+	return failures
+}
+
+func unsure(f Failure) int {
+	if f.Unconfirmed {
+		return 1
+	}
+	return 0
+}

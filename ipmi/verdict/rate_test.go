@@ -1,0 +1,147 @@
+package verdict_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nodemend/nodemend/ipmi"
+	"github.com/nodemend/nodemend/ipmi/verdict"
+)
+
+const tooMany = "failed | MemoryFailure | DIMM_A1 correctable ECC, 3 times within 1h"
+
+func ratedRules(latch verdict.Latch) verdict.Rules {
+	return verdict.Rules{{
+		Name: "ours", Match: verdict.Match{SensorType: "memory", Event: "correctable ecc"},
+		Severity: verdict.SeverityFailure, Rate: &verdict.Rate{Count: 3, Per: time.Hour}, Latch: latch,
+	}}
+}
+
+func TestARateIsReachedWithinASlidingWindow(t *testing.T) {
+	at := func(minutes int) ipmi.Event {
+		e := correctable()
+		e.Time = start.Add(time.Duration(minutes) * time.Minute)
+		e.Timestamp = uint32(e.Time.Unix())
+		return e
+	}
+	noClock := func(seconds uint32) ipmi.Event {
+		e := correctable()
+		e.Timestamp = seconds
+		return e
+	}
+	other := named("DIMM_B1", event(memory, 0x14, 0))
+	again := at(1)
+	again.ID = 0x50
+	for name, tc := range map[string]struct {
+		events []ipmi.Event
+		want   string
+	}{
+		"two":                             {[]ipmi.Event{at(0), at(1)}, healthy},
+		"three":                           {[]ipmi.Event{at(0), at(30), at(60)}, tooMany},
+		"three in more than an hour":      {[]ipmi.Event{at(0), at(30), at(61)}, healthy},
+		"three of four":                   {[]ipmi.Event{at(0), at(61), at(62), at(63)}, tooMany},
+		"three, then one later":           {[]ipmi.Event{at(0), at(1), at(2), at(600)}, tooMany},
+		"one record several times":        {[]ipmi.Event{again, again, again}, healthy},
+		"of two modules":                  {[]ipmi.Event{at(0), other, at(1), other}, healthy},
+		"unsorted":                        {[]ipmi.Event{at(50), at(0), at(30)}, tooMany},
+		"with a clock that jumps an hour": {[]ipmi.Event{at(50), at(55), at(0)}, tooMany},
+		"with a clock that jumps a year":  {[]ipmi.Event{at(0), at(1), at(-525600)}, healthy},
+		"without a clock":                 {[]ipmi.Event{noClock(100), noClock(200), noClock(300)}, tooMany},
+		"without a clock, far apart":      {[]ipmi.Event{noClock(100), noClock(200), noClock(4000)}, healthy},
+		"deasserted in between":           {[]ipmi.Event{at(0), ended(at(0)), at(1), ended(at(1)), at(2), ended(at(2))}, tooMany},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBMC(t)
+			b.rules = ratedRules("")
+			b.log(tc.events...)
+			b.expect(tc.want)
+			b.expect(tc.want)
+		})
+	}
+}
+
+func TestWithoutAClockARateIsMeasuredByWhenEventsAreSeen(t *testing.T) {
+	for hours, want := range map[int]string{0: tooMany, 1: healthy} {
+		t.Run(fmt.Sprint(hours), func(t *testing.T) {
+			b := newBMC(t)
+			b.rules = ratedRules("")
+			for i := range uint32(3) {
+				e := correctable()
+				e.Timestamp = 100 + i // the BMC was restarted, or not
+				b.log(e)
+				b.judge()
+				b.after(time.Duration(hours) * time.Hour)
+			}
+			b.expect(want)
+		})
+	}
+}
+
+func TestARateLatchesAsItsRuleSays(t *testing.T) {
+	for latch, want := range map[verdict.Latch][]string{
+		verdict.LatchMomentary: {tooMany, healthy},
+		verdict.LatchPresent:   {healthy, healthy},
+		verdict.LatchManual:    {tooMany, tooMany},
+	} {
+		t.Run(string(latch), func(t *testing.T) {
+			b := newBMC(t)
+			b.rules = ratedRules(latch)
+			b.log(correctable(), correctable(), correctable())
+			b.expect(tooMany)
+			b.after(59 * time.Minute).expect(tooMany)
+			b.after(2 * time.Minute).expect(want[0])
+			b.expect(want[0])
+			b.log(correctable(), correctable())
+			b.expect(want[0]) // counted anew
+			b.boot(ipmi.RestartPowerButton).expect(want[1])
+			b.log(correctable(), correctable())
+			b.expect(want[1])
+		})
+	}
+}
+
+func TestAnAcknowledgedRateHasToBeReachedAnew(t *testing.T) {
+	const acknowledged = "healthy | HardwareHealthy | (DIMM_A1 correctable ECC, 3 times within 1h)"
+	b := newBMC(t)
+	b.rules = ratedRules("")
+	b.log(correctable(), correctable(), correctable())
+	b.expect(tooMany)
+	b.acknowledge(3)
+	b.expect(acknowledged)
+	b.log(correctable(), correctable())
+	b.expect(acknowledged)
+	b.log(correctable())
+	b.expect(tooMany)
+}
+
+func TestAChangedRateIsMeasuredWithWhatIsRemembered(t *testing.T) {
+	b := newBMC(t)
+	b.rules = ratedRules("")
+	b.log(correctable(), correctable(), correctable())
+	b.expect(tooMany)
+	b.rules[0].Rate = &verdict.Rate{Count: 4, Per: time.Hour}
+	b.expect(healthy)
+	b.rules[0].Rate = &verdict.Rate{Count: 3, Per: time.Hour}
+	b.expect(tooMany)
+	b.rules[0].Rate = nil
+	b.expect("failed | MemoryFailure | DIMM_A1 correctable ECC")
+}
+
+func TestACorrectableErrorThatASensorShowsIsNoRate(t *testing.T) {
+	b := newBMC(t)
+	b.sensor("DIMM_A1").States = 1
+	for range 20 {
+		b.after(time.Minute).expect(healthy)
+	}
+}
+
+func TestWatchdogResetsAreAFailureWhenTheyRepeat(t *testing.T) {
+	b := newBMC(t)
+	for range 2 {
+		b.boot(ipmi.RestartWatchdog).log(event(watchdog, 0x70, 1))
+		b.expect(healthy)
+	}
+	b.boot(ipmi.RestartWatchdog).log(event(watchdog, 0x70, 1))
+	b.expect("failed | WatchdogFailure | Watchdog2 #0x70 hard reset, 3 times within 24h")
+}

@@ -1,0 +1,178 @@
+package verdict
+
+import (
+	"cmp"
+	"math"
+	"time"
+
+	"github.com/nodemend/nodemend/ipmi"
+)
+
+// systemEvent is the type of the records that tell of sensors (IPMI 2.0, section
+// 32.1).
+const systemEvent = 0x02
+
+// States of the sensor type Event Logging Disabled (table 42-3).
+const (
+	eventLogging ipmi.SensorType = 0x10
+	logCleared   uint8           = 2 // "Log area reset/cleared"
+	logFull      uint8           = 4 // "Log full"
+)
+
+// trace recognises a record that was read before.
+type trace struct {
+	ID        uint16          `json:"id"`
+	Timestamp uint32          `json:"timestamp"`
+	Type      ipmi.SensorType `json:"type"`
+	Number    uint8           `json:"number"`
+	Offset    uint8           `json:"offset"`
+	Asserted  bool            `json:"asserted"`
+}
+
+// traceOf returns the trace of e. A record without any time stamp has none: after
+// the SEL was cleared the same one may come again.
+func traceOf(e ipmi.Event) (t trace, ok bool) {
+	t = trace{e.ID, e.Timestamp, e.SensorType, e.SensorNumber, e.Offset, e.Asserted}
+	return t, e.Timestamp != 0 && e.Timestamp != math.MaxUint32
+}
+
+// readLog takes note of the new records of the SEL, in their order.
+func (j *judgement) readLog() {
+	if j.in.LogError != nil {
+		return
+	}
+	log := j.in.Log
+	events, overlap := j.unread(log.Events)
+	if !overlap && cleared(j.memory, log) {
+		j.releaseUnless(func(*point) bool { return false })
+	}
+	fresh := make(map[key]bool)
+	for _, e := range events {
+		if t, ok := traceOf(e); ok {
+			j.memory.Tail = append(j.memory.Tail, t)
+		}
+		if e.RecordType != systemEvent {
+			continue
+		}
+		j.watchPower(e, fresh)
+		j.pair(e, fresh)
+	}
+	if excess := len(j.memory.Tail) - maxTail; excess > 0 {
+		j.memory.Tail = append([]trace(nil), j.memory.Tail[excess:]...)
+	}
+	j.show(key{Type: eventLogging, EventType: ipmi.SensorSpecific, State: logFull}, log.Full, "SEL")
+	j.memory.Cursor, j.memory.Total, j.memory.LogBoot = log.Next, log.Total, j.in.BootID
+}
+
+// unread returns the events after the last one that was read before. overlap is
+// whether there is such a one: then at most single records were deleted.
+func (j *judgement) unread(events []ipmi.Event) (rest []ipmi.Event, overlap bool) {
+	known := make(map[trace]bool, len(j.memory.Tail))
+	for _, t := range j.memory.Tail {
+		known[t] = true
+	}
+	for i := len(events) - 1; i >= 0; i-- {
+		if t, ok := traceOf(events[i]); ok && known[t] {
+			return events[i+1:], true
+		}
+	}
+	return events, false
+}
+
+// cleared reports whether the SEL was cleared since it was read last. It is not if
+// it has wrapped; the package's comment has the evidence.
+func cleared(last memory, log ipmi.EventLog) bool {
+	if !last.Cursor.Read {
+		return false
+	}
+	if log.Total == 0 && len(log.Events) == 0 {
+		return true
+	}
+	if !log.Restarted {
+		return false
+	}
+	for _, e := range log.Events {
+		if e.RecordType == systemEvent && e.SensorType == eventLogging && e.EventType == ipmi.SensorSpecific && e.Offset == logCleared && e.Asserted {
+			return true
+		}
+	}
+	erased := last.Cursor.Erased != 0 && log.Next.Erased != 0 && last.Cursor.Erased != log.Next.Erased
+	return !log.Full && (erased || log.Total < last.Total)
+}
+
+// pair notes what e says of a state: that it is asserted, or over.
+func (j *judgement) pair(e ipmi.Event, fresh map[key]bool) {
+	k, begins, ok := stateOf(e)
+	if !ok {
+		return
+	}
+	p := j.points[k]
+	switch {
+	case begins:
+		if e.EventType != ipmi.SensorSpecific && e.EventType.Discrete() {
+			j.end(k.sensor(), k) // the states of a generic table exclude each other
+		}
+		j.assert(k, e)
+		fresh[k] = true
+	case p != nil:
+		p.Asserted = false
+	}
+	if present, _ := presence(e.SensorType, e.EventType); !begins && present&(1<<k.State) != 0 {
+		j.end(k.sensor(), k) // what was removed has no other state
+	}
+}
+
+// stateOf returns the state that e is about and whether it begins. ok is false if e
+// tells nothing of a state.
+func stateOf(e ipmi.Event) (k key, begins, ok bool) {
+	k = key{Type: e.SensorType, Number: e.SensorNumber, EventType: e.EventType, State: e.Offset}
+	if e.EventType.Discrete() {
+		return k, e.Asserted, e.EventType != 0 && e.Offset < 15
+	}
+	// Limit and direction take turns in the offsets of table 42-2. A lower limit
+	// is passed going low, an upper one going high.
+	k.State = e.Offset / 2
+	goingHigh := e.Offset%2 == 1
+	isUpper := k.State >= 3
+	if goingHigh != isUpper {
+		return k, false, e.Asserted && e.Offset < 12
+	}
+	return k, e.Asserted, e.Offset < 12
+}
+
+// assert notes that a record says that the state k was asserted.
+func (j *judgement) assert(k key, e ipmi.Event) {
+	p := j.points[k]
+	if p == nil {
+		p = &point{key: k}
+		j.points[k] = p
+	}
+	if name := cmp.Or(clean(e.SensorName), clean(j.sensors[k.sensor()].Name)); name != "" {
+		p.Name = name
+	}
+	if !p.Asserted && !p.Latched {
+		p.Since = j.timeOf(e)
+	}
+	p.Asserted, p.Latched, p.Boot, p.Record = true, true, j.in.BootID, recordOf(e)
+	if rule, ok := j.rules.find(p.subject()); ok && rule.Rate != nil {
+		p.occur(occurrenceOf(e, j.in.Now), *rule.Rate, j.in.Now)
+	}
+}
+
+// timeOf returns when e came: when it was first seen, if the SEL had no clock.
+func (j *judgement) timeOf(e ipmi.Event) (at time.Time) {
+	if at = plain(e.Time); at.IsZero() {
+		at = j.in.Now
+	}
+	return at
+}
+
+// end notes that the states of a sensor are over, except one.
+func (j *judgement) end(sensor sensorKey, except key) {
+	for state := range uint8(15) {
+		k := sensor.state(state)
+		if p := j.points[k]; p != nil && k != except {
+			p.Asserted = false
+		}
+	}
+}

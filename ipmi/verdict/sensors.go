@@ -1,0 +1,141 @@
+package verdict
+
+import (
+	"slices"
+
+	"github.com/nodemend/nodemend/ipmi"
+)
+
+// usable reports whether the sensors tell anything: while the chassis is off their
+// readings mean nothing, and while the BMC restarts none is available.
+func (j *judgement) usable() bool {
+	return j.in.SensorsError == nil && !j.poweredOff() &&
+		slices.ContainsFunc(j.in.Sensors, func(s ipmi.Sensor) bool { return s.Available })
+}
+
+func (j *judgement) poweredOff() bool { return j.in.ChassisError == nil && !j.in.Chassis.PowerOn }
+
+// index returns the sensors by their keys. Sensors of different controllers
+// with one key are taken together: what any of them shows counts.
+func index(sensors []ipmi.Sensor) map[sensorKey]ipmi.Sensor {
+	byKey := make(map[sensorKey]ipmi.Sensor, len(sensors))
+	for _, s := range sensors {
+		k := sensorKey{s.Type, s.Number, s.EventType}
+		if !s.Available {
+			s.States, s.Reading = 0, nil
+		}
+		if other, ok := byKey[k]; ok {
+			other.States |= s.States
+			other.Available = other.Available || s.Available
+			s = other
+		}
+		byKey[k] = s
+	}
+	return byKey
+}
+
+// findSensors takes note of which points still have a sensor. That of a removed card
+// is gone, and must not hold back what a power-off releases.
+func (j *judgement) findSensors() {
+	if j.sensors == nil {
+		return
+	}
+	for k, p := range j.points {
+		s, ok := j.sensors[k.sensor()]
+		switch {
+		case k.Chassis != "":
+		case !ok:
+			p.Shown = false
+		case p.Name == "":
+			p.Name = clean(s.Name)
+		}
+	}
+}
+
+// readSensors takes note of the present states.
+func (j *judgement) readSensors() {
+	if j.sensors == nil {
+		return
+	}
+	for k, s := range j.sensors {
+		if !s.Available {
+			continue
+		}
+		count := uint8(15)
+		if !s.EventType.Discrete() {
+			count = uint8(len(limitNames))
+		}
+		for state := range count {
+			j.show(k.state(state), s.States&(1<<state) != 0, s.Name)
+		}
+	}
+	j.memory.Redundant = redundant(j.sensors)
+}
+
+// readChassis takes note of the flags.
+func (j *judgement) readChassis() {
+	if j.in.ChassisError != nil {
+		return
+	}
+	for flag, set := range flags(j.in.Chassis) {
+		j.show(key{Chassis: flag}, set, "")
+	}
+}
+
+// show notes whether the state k is there now.
+func (j *judgement) show(k key, shown bool, name string) {
+	p := j.points[k]
+	if !shown {
+		if p != nil {
+			p.Asserted, p.Shown = false, false
+		}
+		return
+	}
+	if p == nil {
+		p = &point{key: k, Name: clean(name)}
+		rule, ok := j.rules.find(p.subject())
+		if !ok || rule.Severity == SeverityIgnore {
+			return
+		}
+		j.points[k] = p
+	}
+	if name = clean(name); name != "" {
+		p.Name = name
+	}
+	if !p.Asserted { // anew
+		p.Ack = nil
+		if !p.Latched {
+			p.Since = j.in.Now
+		}
+	}
+	p.Asserted, p.Latched, p.Shown, p.Boot = true, true, true, j.in.BootID
+}
+
+// redundant reports whether the power supplies that are left back each other up.
+// Sensors of redundancy know; without any, two others that work are enough.
+func redundant(sensors map[sensorKey]ipmi.Sensor) bool {
+	const (
+		redundancy ipmi.EventType  = 0x0b
+		powerUnit  ipmi.SensorType = 0x09
+		supply     ipmi.SensorType = 0x08
+
+		lost    = 1<<1 | 1<<3 | 1<<4 | 1<<5 // Redundancy Lost, all Non-Redundant
+		present = 1 << 0
+		broken  = 1<<1 | 1<<3 | 1<<4 // Failure detected, input lost
+	)
+	working, known, anyLost := 0, false, false
+	for _, s := range sensors {
+		switch {
+		case !s.Available || s.States == 0:
+		case s.EventType == redundancy && (s.Type == powerUnit || s.Type == supply):
+			known = true
+			anyLost = anyLost || s.States&lost != 0
+		case s.EventType == ipmi.SensorSpecific && s.Type == supply && s.States&present != 0 && s.States&broken == 0:
+			working++
+		}
+	}
+	if known {
+		return !anyLost
+	}
+	return working >= 2
+}

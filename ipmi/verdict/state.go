@@ -1,0 +1,197 @@
+package verdict
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/nodemend/nodemend/ipmi"
+)
+
+// stateVersion is that of the JSON of a State.
+const stateVersion = 1
+
+// Bounds of a State, which is smaller than 1 MiB of JSON whatever a BMC tells.
+const (
+	maxPoints = 256
+	maxParts  = 512
+	maxTail   = 16
+	maxName   = 64
+	maxReason = 256
+)
+
+// State is what is remembered between two calls of Judge: save it as JSON, across
+// restarts of the detector and reboots of the node. The zero value is that of a
+// server that is seen for the first time. It is immutable.
+type State struct{ memory memory }
+
+// Cursor is where to read the SEL on from.
+func (s State) Cursor() ipmi.Cursor { return s.memory.Cursor }
+
+// MarshalJSON writes the state with its version.
+func (s State) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Version int `json:"version"`
+		memory
+	}{stateVersion, s.memory})
+}
+
+// UnmarshalJSON reads a state. It refuses one of another version.
+func (s *State) UnmarshalJSON(data []byte) error {
+	var file struct {
+		Version int `json:"version"`
+		memory
+	}
+	if err := json.Unmarshal(data, &file); err != nil {
+		return fmt.Errorf("reading the remembered hardware state: %w", err)
+	}
+	if file.Version != stateVersion {
+		return fmt.Errorf("the remembered hardware state has version %d, accepted is %d: remove it to begin anew, acknowledgements are lost then",
+			file.Version, stateVersion)
+	}
+	s.memory = file.memory
+	return nil
+}
+
+// memory is the content of a State.
+type memory struct {
+	// Cursor, Total and Full are of the last read of the SEL, LogBoot is the
+	// boot ID then. Tail are the last records, oldest first.
+	Cursor  ipmi.Cursor `json:"cursor"`
+	Total   int         `json:"total"`
+	LogBoot string      `json:"logBoot,omitempty"`
+	Tail    []trace     `json:"tail,omitempty"`
+	// Expired is the time stamp of the last power-off by the watchdog timer.
+	Expired uint32 `json:"expired,omitempty"`
+	// ResetBoot is the boot that was a reset according to the SEL.
+	ResetBoot string `json:"resetBoot,omitempty"`
+	// Redundant is whether the power supplies were so when last seen.
+	Redundant bool    `json:"redundant,omitempty"`
+	Points    []point `json:"points,omitempty"`
+	Parts     []part  `json:"parts,omitempty"`
+}
+
+// key is a state of a sensor, or a flag of the chassis.
+type key struct {
+	Chassis   string          `json:"chassis,omitempty"`
+	Type      ipmi.SensorType `json:"type"`
+	Number    uint8           `json:"number"`
+	EventType ipmi.EventType  `json:"eventType"`
+	// State is the offset of a discrete state, or the bit of a limit.
+	State uint8 `json:"state"`
+}
+
+// sensor returns the key of the sensor itself.
+func (k key) sensor() sensorKey { return sensorKey{k.Type, k.Number, k.EventType} }
+
+func compareKeys(a, b key) int {
+	return cmp.Or(cmp.Compare(a.Chassis, b.Chassis), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Number, b.Number),
+		cmp.Compare(a.EventType, b.EventType), cmp.Compare(a.State, b.State))
+}
+
+// sensorKey identifies a sensor. The generator is not part of it, as not every
+// source tells it.
+type sensorKey struct {
+	Type      ipmi.SensorType `json:"type"`
+	Number    uint8           `json:"number"`
+	EventType ipmi.EventType  `json:"eventType"`
+}
+
+// state returns the key of one of the sensor's states.
+func (s sensorKey) state(state uint8) key {
+	return key{Type: s.Type, Number: s.Number, EventType: s.EventType, State: state}
+}
+
+// point is what is known of a state that was asserted.
+type point struct {
+	key
+	Name string `json:"name,omitempty"`
+	// Asserted is the latest that SEL or sensor have told.
+	Asserted bool `json:"asserted"`
+	// Latched is whether it was asserted after its last release.
+	Latched bool `json:"latched"`
+	// Shown is whether it was in the sensor or the flags when these were last read.
+	Shown bool `json:"shown,omitempty"`
+	// Since is when it was first asserted after its last release.
+	Since time.Time `json:"since"`
+	// Boot is the one in which it was last seen to be asserted.
+	Boot string `json:"boot,omitempty"`
+	// Record is the last one that asserts it; zero if none does.
+	Record record `json:"record,omitzero"`
+	// Occurrences are the last ones, and Reached is when there were too many of
+	// them; of points whose rule has a rate.
+	Occurrences []occurrence `json:"occurrences,omitempty"`
+	Reached     *reached     `json:"reached,omitempty"`
+	Ack         *ack         `json:"ack,omitempty"`
+}
+
+// release forgets what has happened. What the sensor shows stays, acknowledged
+// if it was.
+func (p *point) release() {
+	p.Ack = p.Ack.withoutRecord(p.Record)
+	p.Asserted, p.Latched = p.Shown, false
+	p.Record, p.Occurrences, p.Reached = record{}, nil, nil
+}
+
+// record identifies a record of the SEL.
+type record struct {
+	ID        uint16 `json:"id"`
+	Timestamp uint32 `json:"timestamp"`
+	// Time is zero if the SEL had no clock.
+	Time time.Time `json:"time,omitzero"`
+}
+
+func recordOf(e ipmi.Event) record {
+	return record{ID: e.ID, Timestamp: e.Timestamp, Time: plain(e.Time)}
+}
+
+// plain returns t as JSON keeps it.
+func plain(t time.Time) time.Time {
+	if t.IsZero() || t.Year() > 9999 || t.Year() < 1 {
+		return time.Time{}
+	}
+	return t.UTC().Truncate(time.Second)
+}
+
+// judgement is one call of Judge.
+type judgement struct {
+	in     Input
+	rules  ruleSet
+	points map[key]*point
+	// sensors are those that were read; nil if they tell nothing, see usable.
+	sensors map[sensorKey]ipmi.Sensor
+	memory  memory
+}
+
+func newJudgement(rules Rules, prev State, in Input) *judgement {
+	in.Now = plain(in.Now)
+	j := &judgement{
+		in:     in,
+		rules:  compile(rules),
+		points: make(map[key]*point, len(prev.memory.Points)),
+		memory: prev.memory,
+	}
+	for _, p := range prev.memory.Points {
+		p.Occurrences = slices.Clone(p.Occurrences)
+		j.points[p.key] = &p
+	}
+	j.memory.Tail = slices.Clone(j.memory.Tail)
+	j.memory.Parts = slices.Clone(j.memory.Parts)
+	if j.usable() {
+		j.sensors = index(in.Sensors)
+	}
+	return j
+}
+
+// memorize returns what is to be remembered.
+func (j *judgement) memorize() memory {
+	m := j.memory
+	m.Points = make([]point, 0, len(j.points))
+	for _, p := range j.points {
+		m.Points = append(m.Points, *p)
+	}
+	slices.SortFunc(m.Points, func(a, b point) int { return compareKeys(a.key, b.key) })
+	return m
+}

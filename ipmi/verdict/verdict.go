@@ -1,0 +1,91 @@
+package verdict
+
+import (
+	"time"
+
+	"github.com/nodemend/nodemend/ipmi"
+)
+
+// Status is the gist of a verdict.
+type Status string
+
+// All statuses.
+const (
+	Healthy    Status = "healthy"
+	Failed     Status = "failed"
+	CannotTell Status = "cannotTell"
+)
+
+// Verdict is what a server's hardware is judged to be.
+type Verdict struct {
+	Status Status `json:"status"`
+	// Reason is one CamelCase word for the node condition, without figures.
+	Reason string `json:"reason"`
+	// Message is for the people in the datacentre: the failures, most severe first,
+	// then warnings and what is acknowledged, in at most MaxMessage bytes.
+	Message string `json:"message"`
+	// Failures are all of them, warnings and acknowledged ones included, in the
+	// order of Message.
+	Failures []Failure `json:"failures"`
+}
+
+// Failure is one thing that is, or may be, wrong with a component.
+type Failure struct {
+	Component string `json:"component"` // "DIMM_A1"
+	// Kind of the component: "Memory", "PowerSupply".
+	Kind     Kind     `json:"kind"`
+	What     string   `json:"what"` // "uncorrectable ECC"
+	Severity Severity `json:"severity"`
+	// Since is the time of the SEL record that began it, or when it was first seen.
+	Since time.Time `json:"since"`
+	// Source is where it was read: "SEL 0x07", "sensor PSU1 Status", "chassis status".
+	Source string `json:"source"`
+	// Record is the ID of that SEL record; 0 if there is none.
+	Record uint16 `json:"record,omitempty"`
+	Rule   string `json:"rule"` // its name
+	// Unconfirmed is whether it was known before, and can't be seen to be
+	// still there.
+	Unconfirmed bool `json:"unconfirmed,omitempty"`
+	// Acknowledged tells who has acknowledged it; nil: nobody.
+	Acknowledged *Acknowledgement `json:"acknowledged,omitempty"`
+
+	recorded time.Time // of Record; zero if the SEL had no clock
+	rank     int       // of the rule: lower is more severe
+}
+
+// counts reports whether f takes the server out of service.
+func (f Failure) counts() bool { return f.Severity == SeverityFailure && f.Acknowledged == nil }
+
+// Input is what was read from a BMC, and when.
+type Input struct {
+	// Now is the time of the reading, by the clock of the node.
+	Now time.Time
+	// BootID of the running kernel (/proc/sys/kernel/random/boot_id). While it is
+	// empty no power-off releases a failure.
+	BootID string
+
+	// Each part with the error of reading it; the part is not looked at then. Read
+	// the SEL before the sensors: what happens in between is seen at once.
+	Chassis      ipmi.Chassis
+	ChassisError error
+	Sensors      []ipmi.Sensor
+	SensorsError error
+	// Log holds the records after State.Cursor.
+	Log      ipmi.EventLog
+	LogError error
+}
+
+// Judge returns the verdict on in by the rules, then the default ones, and what to
+// remember for the next call. It keeps no reference to prev and does not change it.
+func Judge(rules Rules, prev State, in Input) (Verdict, State) {
+	j := newJudgement(rules, prev, in)
+	j.findSensors()
+	j.readLog()
+	j.readRestartCause()
+	j.readSensors()
+	j.readChassis()
+	j.readParts()
+	j.forget()
+	verdict := j.verdict()
+	return verdict, State{j.memorize()}
+}
