@@ -39,6 +39,16 @@ unit: ## run the tests that need nothing but Go
 bench: controlplane ## run the benchmarks; BENCH=<regexp> and PKG=<packages> choose
 	go test -tags integration -run "^$$" -bench "$(BENCH)" -benchtime 100x -benchmem $(PKG) | grep -v "no test files"
 
+# How long each fuzz target runs.
+FUZZTIME ?= 20s
+
+.PHONY: fuzz
+fuzz: ## fuzz every parser for FUZZTIME each; what fails is kept in testdata/fuzz
+	@grep -rHoE '^func Fuzz[A-Za-z0-9]+' --include='*_test.go' . | sort | while IFS=: read -r file target; do \
+		echo "$$(dirname "$$file") $${target#func }"; \
+		go test -run '^$$' -fuzz "^$${target#func }$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s "./$$(dirname "$$file")" | grep -Ev '^fuzz: elapsed|^PASS' || exit 1; \
+	done
+
 .PHONY: generate
 generate: ## write deepcopy functions and CRDs from config/v1alpha1
 	$(TOOL) controller-gen object crd paths=./config/... output:crd:artifacts:config=deploy/crds

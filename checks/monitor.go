@@ -26,9 +26,12 @@ const confirmAfter = 2 * time.Second
 // MonitorOptions say when a check runs.
 type MonitorOptions struct {
 	// Interval between the starts of two runs, up to ten percent shorter at
-	// random. A run that takes longer than that is followed by the next one at
+	// random; of the first two, of any length up to that. A run that takes longer than that is followed by the next one at
 	// once. Must be positive.
 	Interval time.Duration
+	// ProblemInterval, if not zero, is the longest interval while the check does
+	// not report health.
+	ProblemInterval time.Duration
 	// Timeout is the deadline of one run. Must be positive.
 	Timeout time.Duration
 	// StartupGrace is how long after the node has booted problems are not
@@ -142,6 +145,7 @@ func (m *Monitor) loop() {
 	defer close(m.done)
 	defer close(m.statuses)
 	demanded := false
+	jitter := 1.0 // checks that start together, on all nodes, do not stay together
 	for m.ctx.Err() == nil {
 		r := m.begin()
 		result, returned := m.await(r)
@@ -167,7 +171,12 @@ func (m *Monitor) loop() {
 				return
 			}
 		}
-		next := time.Duration(float64(m.options.Interval) * (1 - 0.1*m.options.Rand()))
+		next := m.options.Interval
+		if p := m.options.ProblemInterval; p > 0 && result.Status != types.False {
+			next = min(next, p)
+		}
+		next = time.Duration(float64(next) * (1 - jitter*m.options.Rand()))
+		jitter = 0.1
 		if demanded {
 			next = min(next, confirmAfter)
 		}

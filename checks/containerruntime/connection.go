@@ -51,6 +51,7 @@ func (c *connection) to(path string) (*grpc.ClientConn, error) {
 			grpc.WithContextDialer(dialer.dial),
 			grpc.WithDisableServiceConfig(),
 			grpc.WithIdleTimeout(0),
+			grpc.WithReadBufferSize(4<<10), grpc.WithWriteBufferSize(4<<10), // a few small calls
 			grpc.WithConnectParams(grpc.ConnectParams{
 				Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1, MaxDelay: 100 * time.Millisecond},
 				MinConnectTimeout: 2 * maxAttempt,

@@ -42,6 +42,18 @@ type rule struct {
 // it does unless it declines.
 func (c Config) MetricsReporting() bool { return c.metricsReporting }
 
+// Reasons are those of the problems that permanent rules find, by the condition
+// that they set.
+func (c Config) Reasons() map[string][]string {
+	reasons := map[string][]string{}
+	for _, r := range c.rules {
+		if !r.temporary {
+			reasons[r.condition] = append(reasons[r.condition], r.reason)
+		}
+	}
+	return reasons
+}
+
 // Load reads the file at path. The error names every mistake in it, one a line,
 // each with the file's name and the field.
 func Load(path string) (Config, error) {

@@ -91,14 +91,14 @@ func (m *Monitor) attempt(g *group, i int) *run {
 	case <-limit.C():
 		found = stuckResult(r)
 		g.stuck[i] = ended
-		logger.Error(nil, "Plugin can't be killed; its rule is not run again before it is gone", "timeout", r.timeout)
+		logger.Error(nil, "Plugin can't be killed; its rule is not run again before it is gone", "timeout", r.timeout.String())
 	case <-m.ctx.Done():
 		m.leave(ended, logger)
 		return nil
 	}
 	took := m.options.Clock.Since(started)
 	m.options.Metrics.Record(g.labels[i], started, took, found.status)
-	logger.V(2).Info("Plugin has run", "status", found.status, "took", took, "message", found.message, "stderr", found.stderr)
+	logger.V(2).Info("Plugin has run", "status", found.status, "took", took.String(), "message", found.message, "stderr", found.stderr)
 	return &run{started: started, result: found}
 }
 

@@ -12,10 +12,12 @@ import (
 
 	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/containerruntime"
+	"github.com/nodemend/nodemend/checks/hardware"
 	"github.com/nodemend/nodemend/checks/kubelet"
 	"github.com/nodemend/nodemend/checks/kubeletapi"
 	"github.com/nodemend/nodemend/checks/pleg"
 	config "github.com/nodemend/nodemend/config/detector"
+	"github.com/nodemend/nodemend/ipmi"
 )
 
 // timed is a check that knows how long a run takes at most.
@@ -28,16 +30,21 @@ type timed interface {
 type enabledCheck struct {
 	check timed
 	run   config.Run
+	// absences are the reasons with which a problem means that what is checked is
+	// not there, or that the detector can't see it.
+	absences []string
 }
 
 // enabledChecks are the checks that the configuration enables.
 type enabledChecks struct {
 	list    []enabledCheck
 	closers []func()
+	// off says which checks are off although they are enabled, and why.
+	off []string
 }
 
-func (e *enabledChecks) add(check timed, run config.Run) {
-	e.list = append(e.list, enabledCheck{check, run})
+func (e *enabledChecks) add(check timed, run config.Run, absences ...string) {
+	e.list = append(e.list, enabledCheck{check, run, absences})
 }
 
 // close releases what the checks hold. None may be running.
@@ -47,9 +54,33 @@ func (e *enabledChecks) close() {
 	}
 }
 
+// addHardware adds the check of the hardware, unless it may find out by itself
+// whether there is a BMC and there is none.
+func (e *enabledChecks) addHardware(c config.Hardware, metrics *hardware.Metrics) error {
+	if !c.Enabled {
+		return nil
+	}
+	if c.Source == config.SourceAuto && !hardware.Present(c) {
+		e.off = append(e.off, "hardware: no BMC was found; name its source if there is one")
+		return nil
+	}
+	boot, err := readBoot(clock.RealClock{})
+	if err != nil {
+		return err
+	}
+	check := hardware.New(hardware.Options{
+		Open:  func() (ipmi.Source, error) { return hardware.Open(c) },
+		Rules: c.Rules, Store: hardware.Store{Path: c.StateFile}, BootID: boot.id,
+		Timeout: c.Timeout.Duration, Clock: clock.RealClock{}, Metrics: metrics,
+	})
+	e.closers = append(e.closers, check.Close)
+	e.add(check, c.Run)
+	return nil
+}
+
 // newChecks makes the checks that are enabled. core is the client of the API
-// server, nil without one.
-func newChecks(options Options, core *corev1client.CoreV1Client) (*enabledChecks, error) {
+// server, nil without one. hardwareMetrics may be nil.
+func newChecks(options Options, core *corev1client.CoreV1Client, hardwareMetrics *hardware.Metrics) (*enabledChecks, error) {
 	c := options.Config.Checks
 	enabled := &enabledChecks{}
 	// PLEG asks the runtime, too, whether or not that is a check of its own.
@@ -62,7 +93,10 @@ func newChecks(options Options, core *corev1client.CoreV1Client) (*enabledChecks
 	}
 	enabled.closers = append(enabled.closers, runtime.Close)
 	if c.Runtime.Enabled {
-		enabled.add(runtime, c.Runtime.Run)
+		enabled.add(runtime, c.Runtime.Run, containerruntime.ReasonSocketMissing, containerruntime.ReasonConnectionRefused)
+	}
+	if err := enabled.addHardware(c.Hardware, hardwareMetrics); err != nil {
+		return nil, err
 	}
 	if !c.PLEG.Enabled && !c.Kubelet.Enabled {
 		return enabled, nil
@@ -100,7 +134,7 @@ func newChecks(options Options, core *corev1client.CoreV1Client) (*enabledChecks
 		if err != nil {
 			return nil, err
 		}
-		enabled.add(check, o.Run)
+		enabled.add(check, o.Run, kubelet.ReasonConnectionRefused)
 	}
 	return enabled, nil
 }

@@ -2,6 +2,7 @@ package detector
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -15,9 +16,13 @@ import (
 // says so, and False only when all of them do. Otherwise each would overwrite
 // what the others have found.
 type combiner struct {
+	// mu is held until a report is handed over: reports must not overtake each
+	// other after they were combined.
 	mu sync.Mutex
 	// latest are the latest reports by type and by monitor; nil: none yet.
 	latest map[string][]*types.Condition
+	// reported is what was last made of them.
+	reported map[string]types.Condition
 }
 
 // combine lets monitors that share a type of condition report it together. The
@@ -29,7 +34,7 @@ func combine(ctx context.Context, monitors []monitor) []monitor {
 			owners[t] = append(owners[t], i)
 		}
 	}
-	c := &combiner{latest: map[string][]*types.Condition{}}
+	c := &combiner{latest: map[string][]*types.Condition{}, reported: map[string]types.Condition{}}
 	shares := map[int]map[string]int{} // by monitor: which of the reports of a type is its
 	for t, indexes := range owners {
 		if len(indexes) < 2 {
@@ -50,13 +55,21 @@ func combine(ctx context.Context, monitors []monitor) []monitor {
 	return combined
 }
 
-// report takes in what the monitor at place has found and returns what all have.
-func (c *combiner) report(place int, condition types.Condition) (types.Condition, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// report takes in what the monitor at place has found and returns what all have;
+// ok is false if that is nothing new. The mutex is held.
+func (c *combiner) report(place int, condition types.Condition) (combined types.Condition, ok bool) {
 	reports := c.latest[condition.Type]
 	reports[place] = &condition
-	return judge(reports)
+	combined, ok = judge(reports)
+	if !ok {
+		return types.Condition{}, false
+	}
+	before, reported := c.reported[condition.Type]
+	if reported && before.Status == combined.Status && !combined.Transition.After(before.Transition) {
+		return types.Condition{}, false // it would count as one more run that has seen it
+	}
+	c.reported[condition.Type] = combined
+	return combined, true
 }
 
 // judge combines reports; ok is false while it is too early for that.
@@ -75,11 +88,15 @@ func judge(reports []*types.Condition) (combined types.Condition, ok bool) {
 	}
 	switch {
 	case len(of[0]) > 0:
-		return join(of[0]), true
+		problem := join(of[0])
+		problem.Transition = newest(of[0]) // each of them is enough
+		return problem, true
 	case len(of[0])+len(of[1])+len(of[2]) < len(reports):
 		return types.Condition{}, false
 	case len(of[1]) > 0:
-		return join(of[1]), true
+		unknown := join(of[1])
+		unknown.Transition = newest(of[1])
+		return unknown, true
 	default:
 		healthy := *of[2][0]
 		healthy.Transition = oldest(of[2])
@@ -87,8 +104,7 @@ func judge(reports []*types.Condition) (combined types.Condition, ok bool) {
 	}
 }
 
-// join returns one condition with every reason and message, as old as the oldest:
-// all of it was observed at or after that.
+// join returns one condition with every reason and message.
 func join(conditions []*types.Condition) types.Condition {
 	joined := *conditions[0]
 	var reasons, messages []string
@@ -101,8 +117,11 @@ func join(conditions []*types.Condition) types.Condition {
 		}
 	}
 	joined.Reason, joined.Message = strings.Join(reasons, ","), strings.Join(messages, "; ")
-	joined.Transition = oldest(conditions)
 	return joined
+}
+
+func newest(conditions []*types.Condition) time.Time {
+	return slices.MaxFunc(conditions, func(a, b *types.Condition) int { return a.Transition.Compare(b.Transition) }).Transition
 }
 
 func oldest(conditions []*types.Condition) time.Time {
@@ -129,15 +148,29 @@ func (s *sharing) Start() (<-chan *types.Status, error) {
 	go func() {
 		defer close(out)
 		for status := range in {
-			select {
-			case out <- s.translate(status):
-			case <-s.ctx.Done():
+			if !s.pass(out, status) {
 				return
 			}
 		}
 	}()
 	return out, nil
 }
+
+// pass hands over what status means together with the others' reports. It
+// returns false when the context has ended.
+func (s *sharing) pass(out chan<- *types.Status, status *types.Status) bool {
+	s.combiner.mu.Lock()
+	defer s.combiner.mu.Unlock()
+	select {
+	case out <- s.translate(status):
+		return true
+	case <-s.ctx.Done():
+		return false
+	}
+}
+
+// String names the monitor.
+func (s *sharing) String() string { return fmt.Sprint(s.monitor) }
 
 func (s *sharing) translate(status *types.Status) *types.Status {
 	translated := &types.Status{Source: status.Source, Events: status.Events}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"time"
 
 	"k8s.io/klog/v2"
 )
@@ -15,6 +16,10 @@ import (
 // DemandPath is where a POST to the detector's socket makes it run all checks at
 // once.
 const DemandPath = "/v1/run-checks"
+
+// demandTimeout is how long Demand waits for an answer, which comes before the
+// checks have run.
+const demandTimeout = 5 * time.Second
 
 // newDemandHandler serves DemandPath.
 func newDemandHandler(demand func()) http.Handler {
@@ -36,8 +41,16 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 		_ = conn.Close()
 		return nil, fmt.Errorf("opening the socket %s: another detector listens there; only one may run on a node", path)
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("replacing the socket: %w", err)
+	switch info, err := os.Lstat(path); {
+	case errors.Is(err, os.ErrNotExist):
+	case err != nil:
+		return nil, fmt.Errorf("looking for a socket: %w", err)
+	case info.Mode().Type() != os.ModeSocket:
+		return nil, fmt.Errorf("opening the socket %s: there is something else of this name", path)
+	default:
+		if err := os.Remove(path); err != nil {
+			return nil, fmt.Errorf("replacing the socket: %w", err)
+		}
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", path)
 	if err != nil {
@@ -62,4 +75,27 @@ func openSocket(ctx context.Context, path string) net.Listener {
 		return nil
 	}
 	return listener
+}
+
+// Demand asks the detector that listens at socket to run all checks at once.
+func Demand(ctx context.Context, socket string) error {
+	ctx, cancel := context.WithTimeout(ctx, demandTimeout)
+	defer cancel()
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}}
+	defer transport.CloseIdleConnections()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://detector"+DemandPath, nil)
+	if err != nil {
+		return fmt.Errorf("asking the detector to run its checks: %w", err)
+	}
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return fmt.Errorf("asking the detector to run its checks: %w", err)
+	}
+	_ = response.Body.Close() // it is empty
+	if response.StatusCode != http.StatusAccepted {
+		return fmt.Errorf("asking the detector to run its checks: it answers %s", response.Status)
+	}
+	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -65,9 +66,13 @@ type detector struct {
 	recorder    *events.Recorder // nil: no events
 	conditions  *exporter.Exporter
 	monitors    []monitor
-	// thresholds and latches are what the exporter has to know of conditions.
+	// thresholds, latches and absences are what the exporter has to know of
+	// conditions.
 	thresholds map[corev1.NodeConditionType]exporter.Thresholds
 	latches    map[corev1.NodeConditionType]time.Duration
+	absences   map[corev1.NodeConditionType][]string
+	// uncounted are conditions whose files decline node-problem-detector's metrics.
+	uncounted map[string]bool
 	// close releases what checks hold.
 	close []func()
 }
@@ -84,6 +89,8 @@ func Run(ctx context.Context, options Options) error {
 		serverClock: exporter.NewServerClock(clock.RealClock{}),
 		thresholds:  map[corev1.NodeConditionType]exporter.Thresholds{},
 		latches:     map[corev1.NodeConditionType]time.Duration{},
+		absences:    map[corev1.NodeConditionType][]string{},
+		uncounted:   map[string]bool{},
 	}
 	defer d.release()
 	for _, prepare := range []func(context.Context) error{
@@ -147,6 +154,8 @@ func (d *detector) connect(context.Context) error {
 	}
 	cfg := rest.CopyConfig(d.options.Client)
 	cfg.Wrap(d.serverClock.Wrap)
+	// A Node with its images is large, and costs less to read like this.
+	cfg.AcceptContentTypes, cfg.ContentType = runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON, runtime.ContentTypeProtobuf
 	core, err := corev1client.NewForConfig(cfg)
 	if err != nil {
 		return fmt.Errorf("preparing the client of the API server %s: %w", cfg.Host, err)
@@ -166,13 +175,16 @@ func (d *detector) newExporter(ctx context.Context) (err error) {
 		ProblemHeartbeat: c.Heartbeat.ProblemInterval.Duration,
 		Thresholds:       d.thresholds,
 		Latches:          d.latches,
+		Absences:         d.absences,
 		Offline:          d.core == nil || d.options.WithoutStatus,
 		StateFile:        c.StateFile,
 		Restored:         restore(ctx, c.StateFile, d.options.NodeName),
 		Boot:             d.boot.at,
 		BootID:           d.boot.id,
 		OnChange: func(c exporter.Change) {
-			countProblem(ctx, c)
+			if !d.uncounted[c.Type] {
+				countProblem(ctx, c)
+			}
 			if d.recorder != nil {
 				d.recorder.Changed(c)
 			}

@@ -106,7 +106,9 @@ func TestWhatTheRuntimeDoesReachesTheNodeUntilTheDetectorIsStopped(t *testing.T)
 	if _, body := fetch(t, base+"/conditions"); !strings.Contains(body, `"type":"ContainerRuntimeUnhealthy","status":"False"`) {
 		t.Errorf("/conditions is %s", body)
 	}
-	demand(t, settings.Socket)
+	if err := detector.Demand(t.Context(), settings.Socket); err != nil {
+		t.Error(err)
+	}
 	_, metrics := fetch(t, "http://"+metricsListener.Addr().String()+"/metrics")
 	for _, name := range []string{
 		`nodemend_check_duration_seconds_count{check="runtime"}`,
@@ -146,23 +148,6 @@ func loopback(t *testing.T) net.Listener {
 		t.Fatal(err)
 	}
 	return listener
-}
-
-// demand asks for all checks to be run.
-func demand(t *testing.T, socket string) {
-	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	}}}
-	defer client.CloseIdleConnections()
-	response, err := client.Post("http://detector"+detector.DemandPath, "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = response.Body.Close()
-	if response.StatusCode != http.StatusAccepted {
-		t.Errorf("the demand is answered with %s", response.Status)
-	}
 }
 
 func fetch(t *testing.T, url string) (code int, body string) {

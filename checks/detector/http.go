@@ -17,6 +17,8 @@ import (
 
 const (
 	headerTimeout   = 5 * time.Second
+	idleTimeout     = time.Minute
+	maxHeader       = 16 << 10
 	shutdownTimeout = 2 * time.Second
 )
 
@@ -50,13 +52,14 @@ func newHealthHandler(conditions *exporter.Exporter, parts []healthy) http.Handl
 // newMetricsHandler serves /metrics.
 func newMetricsHandler(metrics prometheus.Gatherer) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	// Not compressed: the buffers for that would be kept.
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{DisableCompression: true}))
 	return mux
 }
 
 // serve serves handler until ctx ends. It returns nil then.
 func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader}
 	stopped := make(chan struct{})
 	serving, cancel := context.WithCancel(ctx)
 	go func() {

@@ -16,9 +16,14 @@ import (
 	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/customplugin"
 	"github.com/nodemend/nodemend/checks/exporter"
+	"github.com/nodemend/nodemend/checks/hardware"
 	"github.com/nodemend/nodemend/checks/systemlog"
 	"github.com/nodemend/nodemend/checks/systemstats"
 )
+
+// problemInterval is how often checks run, at least, that do not find health: the
+// report of a problem must not become outdated.
+const problemInterval = time.Minute
 
 // monitor is what the detector asks of a monitor beyond NPD.
 type monitor interface {
@@ -72,6 +77,9 @@ func (d *detector) newMonitors(ctx context.Context) error {
 		return err
 	}
 	c := d.options.Config
+	if err := d.declareProblems(f); err != nil {
+		return err
+	}
 	for _, file := range f.customPlugins {
 		d.monitors = append(d.monitors, customplugin.New(ctx, file, customplugin.Options{
 			Clock: clock.RealClock{}, Rand: rand.Float64, Metrics: metrics,
@@ -130,9 +138,16 @@ func refuseKubelets(monitors []monitor) error {
 // addChecks adds a monitor for each check that is enabled, unless the monitor of
 // a file already reports its condition.
 func (d *detector) addChecks(ctx context.Context, metrics *checks.Metrics) error {
-	enabled, err := newChecks(d.options, d.core)
+	hardwareMetrics, err := hardware.NewMetrics(d.registry)
 	if err != nil {
 		return err
+	}
+	enabled, err := newChecks(d.options, d.core, hardwareMetrics)
+	if err != nil {
+		return err
+	}
+	for _, why := range enabled.off {
+		klog.FromContext(ctx).Info("Check is off", "why", why)
 	}
 	d.close = append(d.close, enabled.close)
 	for _, c := range enabled.list {
@@ -141,9 +156,13 @@ func (d *detector) addChecks(ctx context.Context, metrics *checks.Metrics) error
 			klog.FromContext(ctx).Info("Check is off: a configuration file of another monitor sets its condition", "check", c.check.Name(), "condition", t)
 			continue
 		}
+		if _, found := d.options.Config.Conditions[t]; found {
+			klog.FromContext(ctx).Info("Settings of a condition are without effect: those of its check count", "condition", t, "check", c.check.Name())
+		}
+		d.absences[corev1.NodeConditionType(t)] = c.absences
 		d.thresholds[corev1.NodeConditionType(t)] = exporter.Thresholds{Failure: c.run.FailureThreshold, Success: c.run.SuccessThreshold}
 		d.monitors = append(d.monitors, checks.NewMonitor(ctx, c.check, checks.MonitorOptions{
-			Interval: c.run.Interval.Duration, Timeout: c.check.Timeout(),
+			Interval: c.run.Interval.Duration, Timeout: c.check.Timeout(), ProblemInterval: problemInterval,
 			StartupGrace: c.run.StartupGrace.Duration, Boot: d.boot.at,
 			Rand: rand.Float64, Clock: clock.RealClock{}, Metrics: metrics,
 		}))

@@ -32,7 +32,7 @@ type Outcome struct {
 // needs credentials can't be looked at.
 func CheckOnce(ctx context.Context, options Options, names ...string) ([]Outcome, error) {
 	c := &options.Config.Checks
-	for name, enabled := range map[string]*bool{"runtime": &c.Runtime.Enabled, "pleg": &c.PLEG.Enabled, "kubelet": &c.Kubelet.Enabled} {
+	for name, enabled := range map[string]*bool{"runtime": &c.Runtime.Enabled, "pleg": &c.PLEG.Enabled, "kubelet": &c.Kubelet.Enabled, "hardware": &c.Hardware.Enabled} {
 		*enabled = slices.Contains(names, name) || len(names) == 0 && *enabled
 	}
 	var core *corev1client.CoreV1Client
@@ -42,7 +42,7 @@ func CheckOnce(ctx context.Context, options Options, names ...string) ([]Outcome
 			return nil, fmt.Errorf("preparing the client of the API server %s: %w", options.Client.Host, err)
 		}
 	}
-	enabled, err := newChecks(options, core)
+	enabled, err := newChecks(options, core, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -75,4 +75,4 @@ func runOnce(ctx context.Context, check timed) Outcome {
 }
 
 // CheckNames are the names that CheckOnce knows.
-func CheckNames() []string { return strings.Fields("runtime pleg kubelet") }
+func CheckNames() []string { return strings.Fields("runtime pleg kubelet hardware") }

@@ -3,6 +3,7 @@ package detector
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"contrib.go.opencensus.io/exporter/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +37,36 @@ func serveNPDMetrics(ctx context.Context, registry *promclient.Registry) error {
 	return nil
 }
 
+// declareProblems shows the problems that files look for as zero, before any
+// monitor runs, unless a file declines node-problem-detector's metrics.
+func (d *detector) declareProblems(f files) error {
+	type counted interface {
+		MetricsReporting() bool
+		Reasons() map[string][]string
+	}
+	var all []counted
+	for _, c := range f.customPlugins {
+		all = append(all, c)
+	}
+	for _, c := range f.systemLogs {
+		all = append(all, c)
+	}
+	for _, c := range all {
+		for condition, reasons := range c.Reasons() {
+			if !c.MetricsReporting() {
+				d.uncounted[condition] = true
+				continue
+			}
+			for _, reason := range reasons {
+				if err := problemmetrics.GlobalProblemMetricsManager.SetProblemGauge(condition, reason, false); err != nil {
+					return fmt.Errorf("declaring problem_gauge of %s: %w", condition, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // countProblem keeps node-problem-detector's problem_gauge and problem_counter.
 func countProblem(ctx context.Context, c exporter.Change) {
 	problem := c.Status == corev1.ConditionTrue
@@ -45,7 +76,9 @@ func countProblem(ctx context.Context, c exporter.Change) {
 	if !problem || c.Confirmed {
 		return
 	}
-	if err := problemmetrics.GlobalProblemMetricsManager.IncrementProblemCounter(c.Reason, 1); err != nil {
-		klog.FromContext(ctx).Error(err, "Counting in problem_counter", "reason", c.Reason)
+	for reason := range strings.SplitSeq(c.Reason, ",") { // several rules may have found a problem
+		if err := problemmetrics.GlobalProblemMetricsManager.IncrementProblemCounter(reason, 1); err != nil {
+			klog.FromContext(ctx).Error(err, "Counting in problem_counter", "reason", reason)
+		}
 	}
 }

@@ -12,9 +12,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// readyAge is how long an answer of the API server's is used: checks that look at
-// Ready on every run must not become a load, with thousands of nodes.
-const readyAge = 30 * time.Second
+// An answer of the API server's is used for minReadyAge; the more often Ready was
+// asked for without a break, the longer, up to maxReadyAge: where a check can see
+// nothing else it asks on every run, which on thousands of nodes is a load.
+const (
+	minReadyAge = 30 * time.Second
+	maxReadyAge = 5 * time.Minute
+)
 
 // readyCondition reads the node's Ready condition.
 type readyCondition struct {
@@ -24,18 +28,25 @@ type readyCondition struct {
 
 	mu        sync.Mutex
 	at        time.Time // of the latest attempt
+	askedAt   time.Time
+	age       time.Duration // for which its answer is used
 	condition corev1.NodeCondition
 	err       error
 }
 
-// get returns the condition as it was at most half a minute ago.
+// get returns the condition as it was at most maxReadyAge ago.
 func (r *readyCondition) get(ctx context.Context) (corev1.NodeCondition, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.at.IsZero() && r.clock.Since(r.at) < readyAge {
+	now := r.clock.Now()
+	if now.Sub(r.askedAt) > minReadyAge {
+		r.age = minReadyAge / 2
+	}
+	r.askedAt = now
+	if !r.at.IsZero() && now.Sub(r.at) < r.age {
 		return r.condition, r.err
 	}
-	r.at = r.clock.Now()
+	r.at, r.age = now, min(2*r.age, maxReadyAge)
 	r.condition, r.err = r.read(ctx)
 	return r.condition, r.err
 }

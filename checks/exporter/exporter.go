@@ -44,6 +44,10 @@ type Options struct {
 	// has rebooted, or for the time given if it is not zero, although their check
 	// sees no problem after a restart of the detector.
 	Latches map[corev1.NodeConditionType]time.Duration
+	// Absences are the reasons with which a problem is that something is not
+	// there, by the type of condition. As long as it is not known to have ever
+	// been there, such a problem is reported as Unknown.
+	Absences map[corev1.NodeConditionType][]string
 	// Offline is whether nothing is to be read from or written to the API server.
 	Offline bool
 	// StateFile keeps what was reported; empty: nowhere.
@@ -78,7 +82,7 @@ type Exporter struct {
 	mu        sync.Mutex
 	state     *state
 	running   bool
-	busySince time.Time // zero while no request is under way
+	busySince time.Time // zero while Run waits for something to do
 }
 
 var _ types.Exporter = (*Exporter)(nil)
@@ -165,7 +169,7 @@ func wake(c chan<- struct{}) {
 	}
 }
 
-// Healthy returns an error if Run is not running or a request of its is stuck. An
+// Healthy returns an error if Run is not running or makes no progress. An
 // API server that can't be reached is no such error: a restart would not help.
 func (e *Exporter) Healthy() error {
 	e.mu.Lock()
@@ -174,7 +178,7 @@ func (e *Exporter) Healthy() error {
 	case !e.running:
 		return errors.New("the exporter of conditions is not running")
 	case !e.busySince.IsZero() && e.options.Clock.Since(e.busySince) > stuckAfter:
-		return fmt.Errorf("a request of the exporter of conditions hangs since %s in spite of its deadline of %s",
+		return fmt.Errorf("the exporter of conditions hangs since %s: a request has a deadline of %s",
 			e.busySince.UTC().Format(time.RFC3339), requestTimeout)
 	}
 	return nil
@@ -189,7 +193,8 @@ func (e *Exporter) Run(ctx context.Context) error {
 	log := &outcomeLog{logger: klog.FromContext(ctx).WithValues("node", e.options.NodeName)}
 	for ctx.Err() == nil {
 		e.mu.Lock()
-		next := e.state.plan(e.options.Clock.Now())
+		e.busySince = e.options.Clock.Now()
+		next := e.state.plan(e.busySince)
 		e.mu.Unlock()
 		switch {
 		case next.read:
@@ -210,6 +215,7 @@ func (e *Exporter) setRunning(running bool) {
 }
 
 func (e *Exporter) pause(ctx context.Context, wait time.Duration) {
+	e.idle()
 	var elapsed <-chan time.Time
 	if wait > 0 {
 		timer := e.options.Clock.NewTimer(wait)
@@ -250,15 +256,13 @@ func (e *Exporter) write(ctx context.Context, p *patch) error {
 func (e *Exporter) request(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	e.busy(e.options.Clock.Now())
-	defer e.busy(time.Time{})
 	return do(ctx)
 }
 
-func (e *Exporter) busy(since time.Time) {
+func (e *Exporter) idle() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.busySince = since
+	e.busySince = time.Time{}
 }
 
 // settle tells the state how a request has ended. It returns err.

@@ -29,6 +29,7 @@ type fakeNode struct {
 	mu         sync.Mutex
 	err        error
 	hang       bool
+	stuck      chan struct{} // reads ignore their deadline until it is closed
 	conditions []corev1.NodeCondition
 	patches    []string
 	requests   int
@@ -55,6 +56,9 @@ func (n *fakeNode) answer(ctx context.Context) error {
 
 func (n *fakeNode) get(ctx context.Context) (*corev1.Node, error) {
 	n.set(func(n *fakeNode) { n.reads++ })
+	if n.stuck != nil {
+		<-n.stuck
+	}
 	if err := n.answer(ctx); err != nil {
 		return nil, err
 	}
@@ -237,17 +241,21 @@ func TestRequestsAreRetriedSlowlyForWhateverReason(t *testing.T) {
 
 func TestHealthyTellsOfARequestThatIgnoresItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		e, _, stop := run(t, &fakeNode{})
+		node := &fakeNode{stuck: make(chan struct{})}
+		e, _, stop := run(t, node)
+		report(e, npd.True)
 		if err := e.Healthy(); err != nil {
-			t.Errorf("at rest: %v", err)
+			t.Errorf("at the begin of a request: %v", err)
 		}
-		go func() { _ = e.request(t.Context(), func(context.Context) error { <-release; return nil }) }()
 		time.Sleep(2 * time.Minute)
 		if e.Healthy() == nil {
 			t.Error("a request that hangs for two minutes is healthy")
 		}
-		close(release)
+		close(node.stuck)
+		time.Sleep(time.Hour)
+		if err := e.Healthy(); err != nil {
+			t.Errorf("with nothing to do: %v", err)
+		}
 		stop()
 		if e.Healthy() == nil {
 			t.Error("an exporter that has stopped is healthy")

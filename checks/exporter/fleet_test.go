@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 // fleet lets so many detectors that start in the same second run for so many
@@ -17,7 +18,7 @@ func fleet(size, duration int, status corev1.ConditionStatus) (writes, reads []i
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same in every run
 	writes, reads = make([]int, duration), make([]int, duration)
 	for n := range size {
-		s := newState(Options{Heartbeat: 5 * time.Minute, ProblemHeartbeat: 30 * time.Second, Rand: random.Float64})
+		s := newState(Options{Heartbeat: 5 * time.Minute, ProblemHeartbeat: 30 * time.Second, Rand: random.Float64, Clock: clocktesting.NewFakeClock(epoch)})
 		uid := types.UID(fmt.Sprint("uid-", n))
 		nextRun := 0
 		for second := range duration {

@@ -56,7 +56,7 @@ func TestTheStateFileHoldsWhatWasSeenEvenIfTheAPIServerIsAway(t *testing.T) {
 	at := time.Now()
 	observe(e, npd.False, at.Add(-time.Minute))
 	observe(e, npd.True, at)
-	want := []statefile.Condition{{Type: string(runtime), Status: yes, Reason: "ReasonTrue", LastTransitionTime: at.UTC().Truncate(time.Second)}}
+	want := []statefile.Condition{{BootID: "boot-1", Type: string(runtime), Status: yes, Reason: "ReasonTrue", LastTransitionTime: at.UTC().Truncate(time.Second)}}
 	held := func() []statefile.Condition {
 		state, err := statefile.Load(path, "node-1")
 		if err != nil {
@@ -77,7 +77,7 @@ func TestWhatIsSeenLastIsInTheFileAtTheEnd(t *testing.T) {
 	observe(e, npd.True, time.Now())
 	stop()
 	state, err := statefile.Load(path, "node-1")
-	if err != nil || len(state.Conditions) != 1 || state.BootID != "boot-1" {
+	if err != nil || len(state.Conditions) != 1 || state.Conditions[0].BootID != "boot-1" {
 		t.Errorf("the file holds %+v, %v", state, err)
 	}
 }

@@ -1,6 +1,7 @@
 package exporter
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,24 +38,44 @@ func (s *state) settle(e *entry) {
 		return
 	}
 	before := s.before(e)
-	if s.latched(o, before) {
-		o.status, o.reason, o.message = before.status, before.reason, before.message
+	if known := s.restored(o.conditionType); s.latched(e, known) {
+		o.status, o.reason, o.message = known.status, known.reason, known.message
 	}
+	if s.absent(e, before) {
+		o.status = corev1.ConditionUnknown
+		o.message = "not seen on this node so far, so this may not be the node's fault: " + o.message
+	}
+	provisional := false
 	switch {
 	case before.status == o.status:
-		e.since = before.since
+		e.since, provisional = before.since, e.provisional
 	case before.status == "" && o.status == corev1.ConditionFalse:
 		e.since, e.seenSince = e.streakAt, true
+		_, latches := s.latches[o.conditionType]
+		provisional = latches || e.streak < s.threshold(o)
 	case !e.enoughAt.IsZero():
 		e.since, e.seenSince = e.enoughAt, true
-		e.changed = e.shown.status != ""
+		if e.shown.at.After(e.since) {
+			e.since = e.shown.at // until then it was something else
+		}
+		e.changed = e.changed || e.shown.status != "" && !e.provisional
 	default:
 		return
 	}
 	if e.shown.status != o.status || e.shown.reason != o.reason {
 		s.dirty = true
 	}
-	e.shown = o
+	e.shown, e.provisional = o, provisional
+}
+
+// absent reports whether the latest observation of e says no more than that
+// nothing is there, of which nobody knows that it ever was: where the detector
+// can't see the host, or looks in the wrong place, that proves nothing.
+func (s *state) absent(e *entry, before past) bool {
+	if e.latest.status != corev1.ConditionTrue || e.seenHealth || !slices.Contains(s.absences[e.latest.conditionType], e.latest.reason) {
+		return false
+	}
+	return before.status == "" || before.status == corev1.ConditionUnknown
 }
 
 // past is a status of a condition; an empty one: none is known.
@@ -62,6 +83,8 @@ type past struct {
 	status          corev1.ConditionStatus
 	reason, message string
 	since           time.Time
+	// thisBoot is whether it was reported since the node has booted.
+	thisBoot bool
 }
 
 // before is what is reported, or else what is restored: what the Node has, or
@@ -83,26 +106,35 @@ func (s *state) restored(conditionType corev1.NodeConditionType) past {
 	}
 	switch {
 	case inFile && (!onNode || f.Status != c.Status && f.LastTransitionTime.After(c.LastTransitionTime.Time)):
-		return past{status: f.Status, reason: f.Reason, message: f.Message, since: f.LastTransitionTime}
+		return past{
+			status: f.Status, reason: f.Reason, message: f.Message, since: f.LastTransitionTime,
+			thisBoot: f.BootID == s.bootID,
+		}
 	case onNode && !c.LastTransitionTime.IsZero():
-		return past{status: c.Status, reason: c.Reason, message: c.Message, since: c.LastTransitionTime.Time}
+		known := past{
+			status: c.Status, reason: c.Reason, message: c.Message, since: c.LastTransitionTime.Time,
+			thisBoot: !c.LastHeartbeatTime.Time.Before(s.boot.Add(s.offset).Truncate(time.Second)),
+		}
+		if inFile && f.Status == c.Status {
+			known.thisBoot = f.BootID == s.bootID // whatever the clocks say
+		}
+		return known
 	}
 	return past{}
 }
 
-// latched reports whether o, which saw no problem, leaves a problem standing
-// that a former process has reported: those of a log last until the node
-// reboots, or for a time that is configured.
-func (s *state) latched(o observation, before past) bool {
-	clearAfter, latches := s.latches[o.conditionType]
-	if !latches || o.status != corev1.ConditionFalse || before.status != corev1.ConditionTrue {
+// latched reports whether the latest observation of e, which saw no problem,
+// leaves a problem standing that a former process has reported since the node has
+// booted: those of a log last until the next boot, or for a time that is
+// configured. That time is counted from the start of this process, as it is not
+// known when the former one has last seen the problem.
+func (s *state) latched(e *entry, known past) bool {
+	clearAfter, latches := s.latches[e.latest.conditionType]
+	if !latches || e.seenProblem || e.latest.status != corev1.ConditionFalse || known.status != corev1.ConditionTrue {
 		return false
 	}
-	if clearAfter > 0 && o.at.Sub(before.since) >= clearAfter {
+	if clearAfter > 0 && e.latest.at.Sub(s.started.Add(s.offset)) >= clearAfter {
 		return false
 	}
-	if f, inFile := s.inFile[o.conditionType]; inFile && f.Status == before.status && f.LastTransitionTime.Equal(before.since) {
-		return s.sameBoot // whatever the clocks say
-	}
-	return !before.since.Before(s.boot.Add(s.offset).Truncate(time.Second))
+	return known.thisBoot
 }

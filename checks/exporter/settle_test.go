@@ -122,7 +122,7 @@ func TestTheStateFileStandsInForTheNode(t *testing.T) {
 		w.see(hardware, no)
 		want := []statefile.Condition{
 			inFile(yes, yesterday).Conditions[0],
-			{Type: string(hardware), Status: no, Reason: "ReasonFalse", LastTransitionTime: epoch},
+			{Type: string(hardware), Status: no, Reason: "ReasonFalse", LastTransitionTime: epoch}, // of the boot without an ID
 		}
 		if diff := cmp.Diff(want, w.snapshot()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -133,26 +133,30 @@ func TestTheStateFileStandsInForTheNode(t *testing.T) {
 func TestAProblemOfALogLastsUntilTheNodeReboots(t *testing.T) {
 	boot := epoch.Add(-24 * time.Hour)
 	during, before := boot.Add(time.Hour), boot.Add(-time.Hour)
-	file := func(bootID string, since time.Time) statefile.State {
-		return statefile.State{NodeUID: "node-1", BootID: bootID, Conditions: []statefile.Condition{
-			{Type: string(runtime), Status: yes, Reason: "ReasonTrue", LastTransitionTime: since},
+	file := func(bootID string) statefile.State {
+		return statefile.State{NodeUID: "node-1", Conditions: []statefile.Condition{
+			{BootID: bootID, Type: string(runtime), Status: yes, Reason: "ReasonTrue", LastTransitionTime: lastWeek},
 		}}
 	}
+	const skew = 100 * time.Hour
 	for name, tc := range map[string]struct {
-		since      time.Time
+		reported   time.Time // the Node's heartbeat
 		clearAfter time.Duration
 		file       statefile.State
 		offset     time.Duration
-		want       corev1.NodeCondition
+		after      time.Duration // the start
+		latched    bool
 	}{
-		"since this boot":                                {since: during, want: a(runtime, yes, epoch, during)},
-		"since an earlier boot":                          {since: before, want: a(runtime, no, epoch, epoch)},
-		"for less than is configured":                    {since: during, clearAfter: 24 * time.Hour, want: a(runtime, yes, epoch, during)},
-		"for longer than is configured":                  {since: during, clearAfter: time.Hour, want: a(runtime, no, epoch, epoch)},
-		"our clock is wrong, this boot":                  {since: during.Add(time.Hour * 100), offset: 100 * time.Hour, want: a(runtime, yes, epoch.Add(100*time.Hour), during.Add(100*time.Hour))},
-		"our clock is wrong, an earlier boot":            {since: before.Add(time.Hour * 100), offset: 100 * time.Hour, want: a(runtime, no, epoch.Add(100*time.Hour), epoch.Add(100*time.Hour))},
-		"the boot ID is the same, whatever the clock":    {since: before, file: file("boot-1", before), want: a(runtime, yes, epoch, before)},
-		"the boot ID is another one, whatever the clock": {since: during, file: file("boot-0", during), want: a(runtime, no, epoch, epoch)},
+		"reported since this boot":                 {reported: during, latched: true},
+		"reported before this boot":                {reported: before},
+		"for less than is configured":              {reported: during, clearAfter: time.Hour, after: 59 * time.Minute, latched: true},
+		"for longer than is configured":            {reported: during, clearAfter: time.Hour, after: time.Hour},
+		"our clock is wrong, this boot":            {reported: during.Add(skew), offset: skew, latched: true},
+		"our clock is wrong, an earlier boot":      {reported: before.Add(skew), offset: skew},
+		"the same boot ID, whatever the clock":     {reported: before, file: file("boot-1"), latched: true},
+		"another boot ID, whatever the clock":      {reported: during, file: file("boot-0")},
+		"in the file of this boot, not yet seen":   {reported: before, file: file("boot-0")},
+		"without a file of the Node as it is, too": {reported: during, file: statefile.State{NodeUID: "node-0"}, latched: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorldWith(t, Options{
@@ -160,16 +164,128 @@ func TestAProblemOfALogLastsUntilTheNodeReboots(t *testing.T) {
 				Latches: map[corev1.NodeConditionType]time.Duration{runtime: tc.clearAfter},
 			})
 			w.correct(tc.offset)
-			w.node(a(runtime, yes, lastWeek, tc.since))
-			w.see(runtime, no)
-			w.expect(tc.want)
-			w.pass(time.Second)
-			w.see(runtime, no)
-			if got := w.entries[runtime].shown.status; got != tc.want.Status {
-				t.Errorf("the second run makes it %s", got)
+			w.node(a(runtime, yes, tc.reported, lastWeek))
+			w.pass(tc.after)
+			want := a(runtime, no, w.now.Add(tc.offset), w.now.Add(tc.offset))
+			if tc.latched {
+				want = a(runtime, yes, w.now.Add(tc.offset), lastWeek)
+			}
+			for range 2 {
+				w.see(runtime, no)
+				if diff := cmp.Diff(want, w.entries[runtime].condition()); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
 			}
 		})
 	}
+}
+
+func TestAProblemOfAnEarlierBootThatIsOnlyKeptInTheFileStaysOfThatBoot(t *testing.T) {
+	options := Options{
+		Boot: epoch.Add(-time.Minute), BootID: "boot-1", Latches: map[corev1.NodeConditionType]time.Duration{runtime: 0},
+		Restored: statefile.State{NodeUID: "node-1", Conditions: []statefile.Condition{
+			{BootID: "boot-0", Type: string(runtime), Status: yes, LastTransitionTime: lastWeek},
+		}},
+	}
+	w := newWorldWith(t, options)
+	w.node(a(runtime, yes, lastWeek, lastWeek))
+	w.see(hardware, no) // the file is written before the log was looked at
+	options.Restored.Conditions = w.snapshot()
+	w = newWorldWith(t, options)
+	w.node(a(runtime, yes, lastWeek, lastWeek))
+	w.see(runtime, no)
+	w.expect(a(runtime, no, epoch, epoch))
+}
+
+func TestAProblemSeenByThisProcessIsNotLatchedByTheFormerOne(t *testing.T) {
+	w := newWorldWith(t, Options{Boot: epoch.Add(-24 * time.Hour), Latches: map[corev1.NodeConditionType]time.Duration{runtime: 0}})
+	w.node(a(runtime, yes, epoch.Add(-time.Minute), lastWeek))
+	w.see(runtime, yes)
+	w.expect(a(runtime, yes, epoch, lastWeek))
+	w.pass(time.Minute)
+	w.see(runtime, no) // its monitor knows when to let go
+	w.expect(a(runtime, no, w.now, w.now))
+}
+
+func TestWhatWasNeverThereIsNoProblem(t *testing.T) {
+	for name, tc := range map[string]struct {
+		node, runs string
+		want       corev1.ConditionStatus
+	}{
+		"on a node of which nothing is known":   {"", "TT", unknown},
+		"nor later":                             {"U", "TTTT", unknown},
+		"once it was there it is":               {"", "UFTT", yes},
+		"if it was there before the start":      {"F", "TT", yes},
+		"if it was a problem before the start":  {"T", "TT", yes},
+		"but another reason is one in any case": {"", "PP", yes},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorldWith(t, Options{
+				Thresholds: map[corev1.NodeConditionType]Thresholds{runtime: {Failure: 2}},
+				Absences:   map[corev1.NodeConditionType][]string{runtime: {"ReasonTrue"}},
+			})
+			for _, status := range statuses(tc.node) {
+				w.put(a(runtime, status, lastWeek, lastWeek))
+			}
+			w.read()
+			for _, run := range tc.runs {
+				w.pass(time.Second)
+				if run == 'P' {
+					w.observe(observation{conditionType: runtime, status: yes, reason: "Timeout", at: w.now})
+					continue
+				}
+				w.see(runtime, statuses(string(run))[0])
+			}
+			if got := w.entries[runtime].shown.status; got != tc.want {
+				t.Errorf("it is %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestAConditionThatFlapsIsWrittenOnceASecondAtMost(t *testing.T) {
+	w := newWorld(t)
+	w.node()
+	writes := 0
+	for i := range 1000 { // ten seconds
+		w.observe(observation{conditionType: runtime, status: yes, reason: []string{"A", "B"}[i%2], at: w.now})
+		w.observe(observation{conditionType: hardware, status: []corev1.ConditionStatus{yes, no}[i%2], reason: "A", at: w.now})
+		if w.written() != nil {
+			writes++
+		}
+		w.pass(10 * time.Millisecond)
+	}
+	if writes > 11 {
+		t.Errorf("%d writes in ten seconds", writes)
+	}
+	w.pass(reasonGap)
+	w.written()
+	for _, e := range w.entries {
+		if diff := cmp.Diff(e.condition(), *e.stored); diff != "" {
+			t.Errorf("in the end (-seen +written):\n%s", diff)
+		}
+	}
+}
+
+func TestATransitionIsNotBeforeWhatItEnds(t *testing.T) {
+	w := newWorld(t)
+	w.node()
+	w.pass(25 * time.Minute)
+	w.see(runtime, yes)
+	problem := w.now
+	w.pass(3 * time.Minute)
+	w.observe(observation{conditionType: runtime, status: no, reason: "ReasonFalse", at: epoch}) // as old as the oldest of several
+	w.expect(a(runtime, no, epoch, problem))
+}
+
+func TestALateLookAtTheNodeKeepsItsTransitionAfterOneRunThatDiffers(t *testing.T) {
+	w := newWorldWith(t, Options{Thresholds: map[corev1.NodeConditionType]Thresholds{runtime: {Failure: 2, Success: 2}}})
+	for _, status := range statuses("FTT") {
+		w.see(runtime, status)
+		w.pass(time.Second)
+	}
+	w.node(a(runtime, yes, lastWeek, lastWeek))
+	w.expect(a(runtime, yes, w.now.Add(-time.Second), lastWeek))
 }
 
 func TestAfterADemandWhatIsSeenIsWrittenAtOnce(t *testing.T) {
@@ -180,9 +296,8 @@ func TestAfterADemandWhatIsSeenIsWrittenAtOnce(t *testing.T) {
 	w.pass(90 * time.Second)
 	w.see(runtime, no)
 	w.expect() // not before the heartbeat
-	w.pass(time.Second)
 	w.demand(w.now)
-	w.expect() // what was seen before the demand is nothing new
+	w.expect(a(runtime, no, w.now, lastWeek)) // now the short heartbeat counts
 	for range 2 {
 		w.pass(2 * time.Second)
 		w.see(runtime, no)
@@ -280,5 +395,28 @@ func TestChangesAreToldOnceAndNotAfterARestart(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestACheckThatRunsRarelyDoesNotMissAHeartbeat(t *testing.T) {
+	w := newWorld(t)
+	w.node(a(runtime, no, lastWeek, lastWeek), a(hardware, no, lastWeek, lastWeek))
+	written := epoch
+	for second := range 3 * 3600 {
+		w.now = epoch.Add(time.Duration(second) * time.Second)
+		if second%10 == 0 {
+			w.see(runtime, no)
+		}
+		if second%290 == 0 {
+			w.see(hardware, no)
+		}
+		for _, c := range w.written() {
+			if c.Type == hardware {
+				written = c.LastHeartbeatTime.Time
+			}
+		}
+		if age := w.now.Sub(written); age > 6*time.Minute {
+			t.Fatalf("after %d s the Node has a heartbeat of %s ago", second, age)
+		}
 	}
 }

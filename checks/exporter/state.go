@@ -20,6 +20,13 @@ const watchful = 10 * time.Minute
 // were asked to run.
 const demandedFor = 15 * time.Second
 
+// Gaps between two writes that nothing but a change of status, or of a reason,
+// calls for: a condition that flaps must not be a load.
+const (
+	statusGap = time.Second
+	reasonGap = 5 * time.Second
+)
+
 // observation is what one run of a check has seen.
 type observation struct {
 	source        string
@@ -48,8 +55,11 @@ type entry struct {
 	since     time.Time
 	seenSince bool
 	// changed is whether this process has seen two statuses. If so, since is what
-	// it saw; if not, since gives way to what the Node has.
-	changed bool
+	// it saw; if not, since gives way to what the Node has. provisional is whether
+	// what is shown would have needed more, had it been known what was before.
+	changed, provisional bool
+	// seenProblem and seenHealth are whether any run of this process has seen that.
+	seenProblem, seenHealth bool
 	// told is what was last told to whom changes concern.
 	told told
 
@@ -68,8 +78,11 @@ type state struct {
 	rand             func() float64
 	thresholds       map[corev1.NodeConditionType]Thresholds
 	latches          map[corev1.NodeConditionType]time.Duration
-	// boot is when the node has booted, by the clock of observations.
-	boot time.Time
+	absences         map[corev1.NodeConditionType][]string
+	// boot is when the node has booted and started when this process has, by the
+	// clock of observations.
+	boot, started time.Time
+	bootID        string
 	// offline is whether there is no Node to read and write.
 	offline bool
 
@@ -82,8 +95,6 @@ type state struct {
 	onNode  map[corev1.NodeConditionType]corev1.NodeCondition
 	inFile  map[corev1.NodeConditionType]statefile.Condition
 	fileUID types.UID
-	// sameBoot is whether the state file was written since the node has booted.
-	sameBoot bool
 
 	entries map[corev1.NodeConditionType]*entry
 	// dirty is whether the state file is to be written.
@@ -91,6 +102,8 @@ type state struct {
 	// offset is added to times of observations to get the API server's time.
 	offset time.Duration
 
+	// writtenAt is when conditions were last written.
+	writtenAt   time.Time
 	heartbeatAt time.Time
 	beating     bool // after the first heartbeat was planned
 	// demandedAt is when all checks were last asked to run.
@@ -106,7 +119,10 @@ func newState(options Options) *state {
 		rand:             options.Rand,
 		thresholds:       options.Thresholds,
 		latches:          options.Latches,
+		absences:         options.Absences,
 		boot:             options.Boot,
+		started:          options.Clock.Now(),
+		bootID:           options.BootID,
 		offline:          options.Offline,
 		entries:          map[corev1.NodeConditionType]*entry{},
 		inFile:           map[corev1.NodeConditionType]statefile.Condition{},
@@ -114,7 +130,7 @@ func newState(options Options) *state {
 	for _, c := range options.Restored.Conditions {
 		s.inFile[corev1.NodeConditionType(c.Type)] = c
 	}
-	s.fileUID, s.sameBoot = options.Restored.NodeUID, options.Restored.BootID == options.BootID
+	s.fileUID = options.Restored.NodeUID
 	return s
 }
 
@@ -130,6 +146,8 @@ func (s *state) observe(o observation) {
 	if e.latest.status != o.status {
 		e.streak, e.streakAt, e.enoughAt = 0, o.at, time.Time{}
 	}
+	e.seenProblem = e.seenProblem || o.status == corev1.ConditionTrue
+	e.seenHealth = e.seenHealth || o.status == corev1.ConditionFalse
 	e.latest = o
 	e.streak++
 	if e.streak == s.threshold(o) {
@@ -231,7 +249,9 @@ func (s *state) plan(now time.Time) plan {
 	if !s.seeded {
 		return plan{read: true}
 	}
+	var pause time.Duration // before what is urgent may be written
 	urgent := false
+	wait := s.heartbeatAt.Sub(now)
 	p := &patch{uid: s.uid}
 	for _, e := range s.entries {
 		if e.shown.status == "" {
@@ -240,17 +260,26 @@ func (s *state) plan(now time.Time) plan {
 		c := e.condition()
 		switch {
 		case !e.confirmed || e.stored == nil || differs(c, *e.stored), s.demanded(e):
+			wait := s.writtenAt.Add(s.gap(e, c)).Sub(now)
+			if !urgent || wait < pause {
+				pause = wait
+			}
 			urgent = true
 		case c.LastHeartbeatTime.Equal(&e.stored.LastHeartbeatTime):
 			continue // its check has not run again
 		}
+		if e.stored != nil { // a check that runs rarely must not miss one heartbeat by a hair
+			wait = min(wait, e.stored.LastHeartbeatTime.Add(s.interval(now)*11/10).Sub(now.Add(s.offset)))
+		}
 		p.conditions = append(p.conditions, c)
 	}
-	switch wait := s.heartbeatAt.Sub(now); {
+	switch {
 	case len(p.conditions) == 0:
 		return plan{}
 	case !urgent && wait > 0:
 		return plan{wait: wait}
+	case urgent && min(pause, wait) > 0:
+		return plan{wait: min(pause, wait)}
 	case !urgent && now.Sub(s.readAt) >= s.heartbeat*4/5:
 		return plan{read: true} // has anybody else written in between?
 	}
@@ -259,6 +288,14 @@ func (s *state) plan(now time.Time) plan {
 		s.entries[c.Type].attempted = &c
 	}
 	return plan{patch: p}
+}
+
+// gap is the least time between two writes if c is why there is to be one.
+func (s *state) gap(e *entry, c corev1.NodeCondition) time.Duration {
+	if e.confirmed && e.stored != nil && e.stored.LastTransitionTime.Equal(&c.LastTransitionTime) && !s.demanded(e) {
+		return reasonGap
+	}
+	return statusGap
 }
 
 // demanded reports whether e was seen shortly after all checks were asked to
@@ -283,6 +320,7 @@ func (s *state) acknowledge(p *patch, now time.Time) {
 		e.stored, e.attempted, e.confirmed = &c, nil, true
 	}
 	s.failures = 0
+	s.writtenAt = now
 	interval := s.interval(now)
 	wait := jitter(interval, s.rand)
 	if !s.beating && interval == s.heartbeat {
@@ -299,7 +337,8 @@ func (s *state) interval(now time.Time) time.Duration {
 		return s.problemHeartbeat
 	}
 	for _, e := range s.entries {
-		if e.shown.status != "" && (e.shown.status != corev1.ConditionFalse || now.Add(s.offset).Sub(e.since) < watchful) {
+		age := now.Add(s.offset).Sub(e.since)
+		if e.shown.status != "" && (e.shown.status != corev1.ConditionFalse || age.Abs() < watchful) {
 			return s.problemHeartbeat
 		}
 	}
@@ -321,7 +360,7 @@ func (s *state) snapshot() (conditions []statefile.Condition) {
 	for _, e := range s.entries {
 		if e.shown.status != "" {
 			conditions = append(conditions, statefile.Condition{
-				Type: string(e.shown.conditionType), Status: e.shown.status, Reason: e.shown.reason, Message: e.shown.message,
+				BootID: s.bootID, Type: string(e.shown.conditionType), Status: e.shown.status, Reason: e.shown.reason, Message: e.shown.message,
 				LastTransitionTime: seconds(e.since).Time,
 			})
 		}

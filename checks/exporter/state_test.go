@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 const (
@@ -44,6 +45,7 @@ func newWorld(t *testing.T) *world { return newWorldWith(t, Options{}) }
 func newWorldWith(t *testing.T, options Options) *world {
 	options.Heartbeat, options.ProblemHeartbeat = 5*time.Minute, 30*time.Second
 	options.Rand = func() float64 { return 0.5 } // no jitter
+	options.Clock = clocktesting.NewFakeClock(epoch)
 	w := &world{t: t, now: epoch, state: newState(options), has: map[corev1.NodeConditionType]corev1.NodeCondition{}}
 	w.beating = true // the first heartbeat is not spread
 	return w
@@ -252,7 +254,7 @@ func TestOnlyTheHeartbeatOfAHangingCheckStops(t *testing.T) {
 	w.expect(a(runtime, yes, w.now, epoch), a(hardware, no, w.now, epoch))
 }
 
-func TestChangesAreWrittenAtOnceUnlessOnlyTheMessageHasChanged(t *testing.T) {
+func TestChangesAreWrittenAtOnceSomeSecondsAfterTheLastUnlessOnlyTheMessageHasChanged(t *testing.T) {
 	first := observation{conditionType: runtime, status: no, reason: "Fine", message: "3 ms"}
 	for name, tc := range map[string]struct {
 		change   func(*observation)
@@ -260,7 +262,7 @@ func TestChangesAreWrittenAtOnceUnlessOnlyTheMessageHasChanged(t *testing.T) {
 		newSince bool
 	}{
 		"status":  {func(o *observation) { o.status = yes }, 0, true},
-		"reason":  {func(o *observation) { o.reason = "Better" }, 0, false},
+		"reason":  {func(o *observation) { o.reason = "Better" }, 4 * time.Second, false},
 		"message": {func(o *observation) { o.message = "4 ms" }, 29 * time.Second, false},
 		"nothing": {func(*observation) {}, 29 * time.Second, false},
 	} {
@@ -322,8 +324,10 @@ func TestAChangeThereAndBackDuringAWriteIsNotLost(t *testing.T) {
 	w.see(runtime, no)
 	w.pass(time.Second)
 	w.see(runtime, yes)
+	seen := w.now
 	w.acknowledge(underWay, w.now)
-	w.expect(a(runtime, yes, w.now, w.now))
+	w.pass(time.Second)
+	w.expect(a(runtime, yes, seen, seen))
 }
 
 func TestARecreatedNodeIsReadAgainAndGetsWhatIsKnown(t *testing.T) {

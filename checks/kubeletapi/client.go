@@ -1,6 +1,7 @@
 package kubeletapi
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -19,6 +20,9 @@ import (
 const (
 	// MaxBody is the largest answer that is accepted, in bytes.
 	MaxBody = 16 << 20
+
+	// copySize is how much of an answer is read at a time, in bytes.
+	copySize = 4 << 10
 
 	// connectTimeout ends attempts to connect that outlive their request.
 	connectTimeout = 10 * time.Second
@@ -55,7 +59,7 @@ type Client struct {
 type Response struct {
 	// Status is the HTTP status code.
 	Status int
-	// Body is complete.
+	// Body is complete; empty if it was copied elsewhere.
 	Body []byte
 }
 
@@ -148,7 +152,7 @@ func (c *Client) Close() {
 	c.plain.CloseIdleConnections()
 }
 
-// Get asks the authenticated server for path, such as /metrics. The deadline of
+// Get asks the authenticated server for path, such as /healthz. The deadline of
 // ctx covers the whole answer.
 //
 // An error is [ErrNoAccess] if the kubelet may well be in order but can't be
@@ -156,7 +160,17 @@ func (c *Client) Close() {
 // the answer was not complete in time. Any other answer than those is a
 // Response, whatever its status.
 func (c *Client) Get(ctx context.Context, path string) (Response, error) {
-	response, err := fetch(ctx, c.authenticated, c.endpoint+path)
+	return c.get(ctx, path, nil)
+}
+
+// Copy is Get for large answers: the body of one with status 200 is written to w
+// as it arrives, and not kept. w may have been written to if there is an error.
+func (c *Client) Copy(ctx context.Context, path string, w io.Writer) (Response, error) {
+	return c.get(ctx, path, w)
+}
+
+func (c *Client) get(ctx context.Context, path string, w io.Writer) (Response, error) {
+	response, err := fetch(ctx, c.authenticated, c.endpoint+path, w)
 	if err != nil {
 		return Response{}, err
 	}
@@ -173,10 +187,10 @@ func (c *Client) Get(ctx context.Context, path string) (Response, error) {
 // Healthz asks the plain server for /healthz, without credentials and on a
 // connection of its own. Its errors are those of Get, but for ErrNoAccess.
 func (c *Client) Healthz(ctx context.Context) (Response, error) {
-	return fetch(ctx, c.plain, c.healthzEndpoint+"/healthz")
+	return fetch(ctx, c.plain, c.healthzEndpoint+"/healthz", nil)
 }
 
-func fetch(ctx context.Context, roundTripper http.RoundTripper, address string) (Response, error) {
+func fetch(ctx context.Context, roundTripper http.RoundTripper, address string, w io.Writer) (Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return Response{}, err
@@ -188,7 +202,11 @@ func fetch(ctx context.Context, roundTripper http.RoundTripper, address string) 
 		return Response{}, failed(ctx, address, err)
 	}
 	defer func() { _ = response.Body.Close() }() // nothing is lost: it has been read
-	body, err := io.ReadAll(io.LimitReader(response.Body, MaxBody+1))
+	var kept bytes.Buffer
+	if w == nil || response.StatusCode != http.StatusOK {
+		w = &kept
+	}
+	size, err := io.CopyBuffer(onlyWriter{w}, io.LimitReader(response.Body, MaxBody+1), make([]byte, copySize))
 	if err == nil {
 		// What a server still sends when it sees a request given up may look like
 		// a whole answer.
@@ -197,8 +215,12 @@ func fetch(ctx context.Context, roundTripper http.RoundTripper, address string) 
 	if err != nil {
 		return Response{}, failed(ctx, address, err)
 	}
-	if len(body) > MaxBody {
+	if size > MaxBody {
 		return Response{}, fmt.Errorf("GET %s: the answer is larger than %d MiB", address, MaxBody>>20)
 	}
-	return Response{Status: response.StatusCode, Body: body}, nil
+	return Response{Status: response.StatusCode, Body: kept.Bytes()}, nil
 }
+
+// onlyWriter hides from io.CopyBuffer that w may have better ways, so that the
+// buffer given is used.
+type onlyWriter struct{ io.Writer }

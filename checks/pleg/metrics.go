@@ -42,19 +42,53 @@ func (t total) mean() float64 {
 	return t.seconds / t.count
 }
 
-// parseMetrics reads a page in Prometheus' text format, version 0.0.4. It looks
-// at the names of all lines but only at the values of those that it needs, and
-// allocates nothing but for an error.
-func parseMetrics(page []byte) (sample, error) {
-	var s sample
-	for len(page) > 0 {
-		var line []byte
-		line, page, _ = bytes.Cut(page, []byte{'\n'})
-		if err := s.add(line); err != nil {
-			return sample{}, err
+// maxLine is more than the lines that are needed can have, in bytes.
+const maxLine = 4 << 10
+
+// parser reads a page in Prometheus' text format, version 0.0.4, that is written
+// to it in pieces. It looks at the names of all lines but only at the values of
+// those that it needs, and keeps nothing but the beginning of a line.
+type parser struct {
+	sample sample
+	// begun is the line whose end has not been written yet.
+	begun []byte
+	err   error
+}
+
+// Write takes in a piece of the page. It never fails: end does.
+func (p *parser) Write(piece []byte) (int, error) {
+	rest := piece
+	for {
+		line, after, ended := bytes.Cut(rest, []byte{'\n'})
+		if !ended {
+			break
 		}
+		rest = after
+		if len(p.begun) > 0 {
+			p.begun = append(p.begun, line[:min(len(line), maxLine-len(p.begun))]...)
+			line = p.begun
+		}
+		p.add(line)
+		p.begun = p.begun[:0]
 	}
-	return s, nil
+	p.begun = append(p.begun, rest[:min(len(rest), maxLine-len(p.begun))]...)
+	return len(piece), nil
+}
+
+func (p *parser) add(line []byte) {
+	if p.err == nil {
+		p.err = p.sample.add(line)
+	}
+}
+
+// end returns what the page says.
+func (p *parser) end() (sample, error) {
+	p.add(p.begun)
+	p.begun = nil
+	if p.err != nil {
+		return sample{}, p.err
+	}
+	return p.sample, nil
 }
 
 func (s *sample) add(line []byte) error {

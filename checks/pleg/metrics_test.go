@@ -106,3 +106,30 @@ func BenchmarkParse(b *testing.B) {
 		}
 	}
 }
+
+// parseMetrics reads a whole page.
+func parseMetrics(page []byte) (sample, error) {
+	var p parser
+	_, _ = p.Write(page)
+	return p.end()
+}
+
+func TestAPageMayArriveInPieces(t *testing.T) {
+	page := []byte("# HELP x\nkubelet_pleg_last_seen_seconds 1.795262798e+09\n" +
+		"long{label=\"" + strings.Repeat("x", 2*maxLine) + "\"} 1\nprocess_start_time_seconds 1.7e+09")
+	want, err := parseMetrics(page)
+	if err != nil || want.lastSeen != 1795262798 || want.processStart != 1.7e9 {
+		t.Fatalf("in one piece: %+v, %v", want, err)
+	}
+	for _, size := range []int{1, 2, 7, 4096, len(page)} {
+		var p parser
+		for rest := page; len(rest) > 0; {
+			n := min(size, len(rest))
+			_, _ = p.Write(rest[:n])
+			rest = rest[n:]
+		}
+		if got, err := p.end(); err != nil || got != want {
+			t.Errorf("in pieces of %d bytes: %+v, %v; want %+v", size, got, err, want)
+		}
+	}
+}

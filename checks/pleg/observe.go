@@ -73,14 +73,15 @@ func (c *Check) observe(ctx context.Context) observation {
 }
 
 func (c *Check) readPage(ctx context.Context) page {
-	response, err := c.options.Kubelet.Get(ctx, "/metrics")
+	var metrics parser
+	response, err := c.options.Kubelet.Copy(ctx, "/metrics", &metrics)
 	if err != nil {
 		return page{err: err}
 	}
 	if response.Status != http.StatusOK {
 		return page{err: fmt.Errorf("GET /metrics of the kubelet: %d %s", response.Status, http.StatusText(response.Status))}
 	}
-	s, err := parseMetrics(response.Body)
+	s, err := metrics.end()
 	if err != nil {
 		return page{err: fmt.Errorf("the kubelet's /metrics: %w", err)}
 	}

@@ -35,14 +35,14 @@ type State struct {
 	// UID is empty if the Node was never read.
 	NodeName string    `json:"nodeName"`
 	NodeUID  types.UID `json:"nodeUID,omitempty"`
-	// BootID is the kernel's boot ID at the time of writing.
-	BootID string `json:"bootID,omitempty"`
 	// Conditions are the detector's own, of which each type occurs once.
 	Conditions []Condition `json:"conditions"`
 }
 
 // Condition is a node condition without its heartbeat.
 type Condition struct {
+	// BootID is the kernel's boot ID when the condition was last reported.
+	BootID             string                 `json:"bootID,omitempty"`
 	Type               string                 `json:"type"`
 	Status             corev1.ConditionStatus `json:"status"`
 	Reason             string                 `json:"reason,omitempty"`
@@ -112,18 +112,24 @@ func parse(data []byte) (State, error) {
 	return content.State, nil
 }
 
-// Save replaces the file at path so that at any time, also after a loss of
-// power, the file is either the old or the new one. The directory is created.
-func Save(path string, state State) (err error) {
+// Save replaces the file at path by state.
+func Save(path string, state State) error {
+	data, err := json.MarshalIndent(file{Version: version, State: state}, "", "  ")
+	if err != nil {
+		return fmt.Errorf("writing the state file %s: %w", path, err)
+	}
+	return Replace(path, append(data, '\n'))
+}
+
+// Replace gives the file at path this content so that at any time, also after a
+// loss of power, the file is either the old or the new one. The directory is
+// created.
+func Replace(path string, data []byte) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("writing the state file %s: %w", path, err)
 		}
 	}()
-	data, err := json.MarshalIndent(file{Version: version, State: state}, "", "  ")
-	if err != nil {
-		return err
-	}
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -137,7 +143,7 @@ func Save(path string, state State) (err error) {
 			err = errors.Join(err, removeErr)
 		}
 	}()
-	_, err = f.Write(append(data, '\n'))
+	_, err = f.Write(data)
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err != nil {
 		return err

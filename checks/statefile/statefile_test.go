@@ -15,9 +15,9 @@ import (
 
 func example() State {
 	return State{
-		NodeName: "worker-1", NodeUID: "uid-1", BootID: "boot-1",
+		NodeName: "worker-1", NodeUID: "uid-1",
 		Conditions: []Condition{{
-			Type: "PLEGUnhealthy", Status: corev1.ConditionTrue, Reason: "RelistOutdated", Message: "3m",
+			BootID: "boot-1", Type: "PLEGUnhealthy", Status: corev1.ConditionTrue, Reason: "RelistOutdated", Message: "3m",
 			LastTransitionTime: time.Date(2030, 5, 1, 12, 0, 0, 0, time.UTC),
 		}},
 	}

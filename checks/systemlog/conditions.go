@@ -20,17 +20,24 @@ type conditions struct {
 type match struct {
 	reason  string
 	message string
-	at      time.Time
+	at      time.Time // from when on clearAfter counts
 }
 
 func newConditions(declared []types.Condition, clearAfter map[string]time.Duration) *conditions {
 	return &conditions{declared: declared, clearAfter: clearAfter, matches: map[string]match{}}
 }
 
-// matched takes in a match and returns the condition as it is now.
-func (c *conditions) matched(conditionType string, m match) types.Condition {
+// matched takes in a match that was found now and returns the condition as it is
+// then; false if the match is so old that it changes nothing.
+func (c *conditions) matched(conditionType string, m match, now time.Time) (types.Condition, bool) {
+	if c.over(conditionType, m, now) {
+		return types.Condition{}, false
+	}
+	if known, matched := c.matches[conditionType]; matched && known.at.After(m.at) {
+		m.at = known.at
+	}
 	c.matches[conditionType] = m
-	return m.condition(conditionType, m.at)
+	return m.condition(conditionType, now), true
 }
 
 // at returns all conditions at a time up to which the log has been read.
@@ -38,7 +45,7 @@ func (c *conditions) at(t time.Time) []types.Condition {
 	all := make([]types.Condition, 0, len(c.declared))
 	for _, declared := range c.declared {
 		m, matched := c.matches[declared.Type]
-		if after := c.clearAfter[declared.Type]; matched && after > 0 && t.Sub(m.at) >= after {
+		if matched && c.over(declared.Type, m, t) {
 			delete(c.matches, declared.Type)
 			matched = false
 		}
@@ -51,6 +58,11 @@ func (c *conditions) at(t time.Time) []types.Condition {
 		})
 	}
 	return all
+}
+
+func (c *conditions) over(conditionType string, m match, t time.Time) bool {
+	after := c.clearAfter[conditionType]
+	return after > 0 && t.Sub(m.at) >= after
 }
 
 func (m match) condition(conditionType string, observed time.Time) types.Condition {

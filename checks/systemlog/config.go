@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"k8s.io/node-problem-detector/pkg/systemlogmonitor"
+	"k8s.io/node-problem-detector/pkg/types"
 )
 
 // The plugins: ways to read a log.
@@ -37,6 +38,18 @@ func (c Config) MetricsReporting() bool {
 	return c.EnableMetricsReporting == nil || *c.EnableMetricsReporting
 }
 
+// Reasons are those of the problems that permanent rules find, by the condition
+// that they set.
+func (c Config) Reasons() map[string][]string {
+	reasons := map[string][]string{}
+	for _, r := range c.Rules {
+		if r.Type == types.Perm {
+			reasons[r.Condition] = append(reasons[r.Condition], r.Reason)
+		}
+	}
+	return reasons
+}
+
 // Load reads and checks the file at path; see [Parse].
 func Load(path string) (Config, error) {
 	data, err := os.ReadFile(path)
@@ -51,7 +64,8 @@ func Load(path string) (Config, error) {
 //
 // Fields that NPD does not know are only warned about, as it ignores them. So are
 // commas after the last element of a list, which NPD refuses but which one of its
-// own files has.
+// own files has. A condition that no permanent rule is for, which NPD reports as
+// False for ever, is warned about and left out.
 func Parse(name string, data []byte) (Config, error) {
 	strict, commas := withoutTrailingCommas(data)
 	var config Config
@@ -75,7 +89,21 @@ func Parse(name string, data []byte) (Config, error) {
 	if err := validate(name, config.MonitorConfig); err != nil {
 		return Config{}, err
 	}
+	config.leaveOutUnjudged(name)
 	return config, nil
+}
+
+func (c *Config) leaveOutUnjudged(name string) {
+	judged := c.Reasons()
+	var kept []types.Condition
+	for i, condition := range c.DefaultConditions {
+		if judged[condition.Type] != nil {
+			kept = append(kept, condition)
+			continue
+		}
+		c.warn("%s: conditions[%d]: no permanent rule is for %s: it is never reported", name, i, condition.Type)
+	}
+	c.DefaultConditions = kept
 }
 
 func (c *Config) warn(format string, args ...any) {

@@ -2,6 +2,7 @@ package systemlog
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/node-problem-detector/pkg/systemlogmonitor"
 	"k8s.io/utils/clock"
@@ -145,12 +147,45 @@ func TestWhatHasNoEffectIsWarnedAbout(t *testing.T) {
 		"c.json: sauce: no such field, it is ignored",
 		"c.json: skipList: only the plugin filelog uses it, it is ignored",
 		"c.json: source: is empty, system-log-monitor is used",
+		"c.json: conditions[0]: no permanent rule is for A: it is never reported",
 	}
 	if !slices.Equal(config.Warnings, want) {
 		t.Errorf("got warnings\n%s\nwant\n%s", strings.Join(config.Warnings, "\n"), strings.Join(want, "\n"))
 	}
 	if config.BufferSize != 3 || config.Rules[0].Pattern != "a,]" || config.Lookback != "0" || !config.MetricsReporting() {
 		t.Errorf("got %+v", config.MonitorConfig)
+	}
+}
+
+func TestAConditionWithoutPermanentRuleIsLeftOut(t *testing.T) {
+	config, err := Parse("c.json", []byte(`{
+		"plugin": "kmsg", "source": "s",
+		"conditions": [{"type": "A", "reason": "NoA"}, {"type": "B", "reason": "NoB"}, {"type": "C", "reason": "NoC"}],
+		"rules": [
+			{"type": "temporary", "condition": "A", "reason": "R0", "pattern": "a"},
+			{"type": "permanent", "condition": "B", "reason": "R1", "pattern": "a"},
+			{"type": "permanent", "condition": "B", "reason": "R2", "pattern": "b"}
+		]
+	}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"c.json: conditions[0]: no permanent rule is for A: it is never reported",
+		"c.json: conditions[2]: no permanent rule is for C: it is never reported",
+	}
+	if !slices.Equal(config.Warnings, want) {
+		t.Errorf("got warnings %q", config.Warnings)
+	}
+	m := New(t.Context(), config, Options{Clock: clock.RealClock{}})
+	if got := m.ConditionTypes(); !slices.Equal(got, []string{"B"}) {
+		t.Errorf("got condition types %q", got)
+	}
+	if got := m.conditions.at(time.Now()); len(got) != 1 || got[0].Type != "B" {
+		t.Errorf("got conditions %+v", got)
+	}
+	if got := config.Reasons(); !maps.EqualFunc(got, map[string][]string{"B": {"R1", "R2"}}, slices.Equal) {
+		t.Errorf("got reasons %v", got)
 	}
 }
 

@@ -5,14 +5,15 @@
 // It differs from NPD's monitor in what a condition's report stands for:
 //
 //   - False is reported only with proof that the log has been read up to the time
-//     that the report carries. A log that can't be read leaves its conditions
-//     unreported, so that their heartbeats age.
+//     that the report carries. A log that can't be read, or that is silent without
+//     that proof, leaves its conditions unreported, so that their heartbeats age.
 //   - A log that ends or can't be opened is opened again, for as long as the
 //     detector runs, and what was read before is not reported anew.
-//   - A condition that a rule has made True stays so whatever other rules do.
+//   - A condition that a rule has made True stays so whatever other rules do. One
+//     that no rule can make True is not reported.
 //
-// The kernel log is read by NPD's own watcher. Text files are not: each time that
-// NPD's watcher is opened again it loses an inotify instance, of which a user has
-// 128 by default, and it can't tell how far it has read. Nor is the journal, since
-// NPD's watcher for it needs cgo.
+// None of NPD's watchers is used, as none can tell how far it has read. Besides,
+// the one for text files loses an inotify instance, of which a user has 128 by
+// default, each time that it is opened again, and the one for the journal needs
+// cgo.
 package systemlog

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+	logtypes "k8s.io/node-problem-detector/pkg/systemlogmonitor/types"
 	"k8s.io/utils/clock"
 )
 
@@ -23,6 +24,8 @@ const (
 	// maxUndated is how many lines a file may have of which none has a time stamp,
 	// before the configuration counts as wrong.
 	maxUndated = 100
+	// progressLines is how many lines may be passed over in silence.
+	progressLines = 10_000
 )
 
 // file reads a text file, through rotation by renaming and by truncation. It does
@@ -34,7 +37,7 @@ type file struct {
 	clock      clock.Clock
 }
 
-func (f file) read(ctx context.Context, from time.Time, out chan<- entry) error {
+func (f file) read(ctx context.Context, from time.Time, out chan<- entry, _ <-chan struct{}) error {
 	from = from.Truncate(time.Second) // most stamps are no finer
 	lines := f.newLines(ctx, from, out)
 	t := &tail{path: f.path}
@@ -79,35 +82,43 @@ func (f file) read(ctx context.Context, from time.Time, out chan<- entry) error 
 // fileLines makes log entries of a file's lines.
 type fileLines struct {
 	lineWriter
-	path           string
-	dated, undated int
+	path                   string
+	dated, undated, passed int
 }
 
 func (f file) newLines(ctx context.Context, from time.Time, out chan<- entry) *fileLines {
 	lines := &fileLines{path: f.path}
 	lines.emit = func(line []byte) error {
-		text := string(line)
-		for _, skipped := range f.skip {
-			if strings.Contains(text, skipped) {
-				return ctx.Err()
-			}
+		if log := f.parse(ctx, lines, string(line)); log != nil && !log.Timestamp.Before(from) {
+			return put(ctx, out, entry{log: log})
 		}
-		log, err := f.translator.translate(text)
-		if errors.Is(err, errUndated) {
-			lines.undated++
-		} else {
-			lines.dated++
+		lines.passed++
+		if lines.passed%progressLines == 0 {
+			return put(ctx, out, entry{})
 		}
-		if err != nil {
-			klog.FromContext(ctx).V(5).Info("Line of the log is passed over", "file", f.path, "line", text, "reason", err.Error())
-			return ctx.Err()
-		}
-		if log.Timestamp.Before(from) {
-			return ctx.Err()
-		}
-		return put(ctx, out, entry{log: log})
+		return ctx.Err()
 	}
 	return lines
+}
+
+// parse returns nil for a line that is to be passed over.
+func (f file) parse(ctx context.Context, lines *fileLines, line string) *logtypes.Log {
+	for _, skipped := range f.skip {
+		if strings.Contains(line, skipped) {
+			return nil
+		}
+	}
+	log, err := f.translator.translate(line)
+	if errors.Is(err, errUndated) {
+		lines.undated++
+	} else {
+		lines.dated++
+	}
+	if err != nil {
+		klog.FromContext(ctx).V(5).Info("Line of the log is passed over", "file", f.path, "line", line, "reason", err.Error())
+		return nil
+	}
+	return log
 }
 
 // end hands on a last line that lacks its newline.

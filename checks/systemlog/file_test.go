@@ -40,7 +40,7 @@ func readFile(t *testing.T, path string, from time.Time, skip ...string) *readin
 	go func() {
 		defer close(out)
 		f := file{path: path, skip: skip, translator: newTranslator(isoConfig, clock.RealClock{}), clock: clock.RealClock{}}
-		err := f.read(ctx, from, out)
+		err := f.read(ctx, from, out, nil)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.err = err
@@ -130,7 +130,7 @@ func TestAFileVouchesOnlyForTheTimeBeforeItWasRead(t *testing.T) {
 		ended := make(chan error)
 		f := file{path: path, translator: newTranslator(isoConfig, clock.RealClock{}), clock: clock.RealClock{}}
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { ended <- f.read(ctx, began, out) }()
+		go func() { ended <- f.read(ctx, began, out, nil) }()
 		<-time.After(10 * time.Second) // reading takes that long
 		if e := <-out; e.log == nil {
 			t.Error("vouched for a line that was not handed over")
@@ -145,6 +145,28 @@ func TestAFileVouchesOnlyForTheTimeBeforeItWasRead(t *testing.T) {
 			t.Errorf("ended with %v", err)
 		}
 	})
+}
+
+func TestALongFileWithNothingOfInterestShowsThatReadingGetsOn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kern.log")
+	appendTo(t, path, strings.Repeat("2001-01-01T00:00:00Z kernel: old\n", 2*progressLines))
+	out := make(chan entry)
+	ended := make(chan error)
+	f := file{path: path, translator: newTranslator(isoConfig, clock.RealClock{}), clock: clock.RealClock{}}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { ended <- f.read(ctx, time.Now(), out, nil) }()
+	for range 2 {
+		if e := <-out; e != (entry{}) {
+			t.Errorf("got %+v, want only that it got on", e)
+		}
+	}
+	if e := <-out; e.log != nil || e.readUpTo.IsZero() {
+		t.Errorf("got %+v, want that the log was read", e)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v", err)
+	}
 }
 
 func TestRotationLosesNoLine(t *testing.T) {
@@ -298,7 +320,7 @@ func TestLinesAreTranslatedLikeNPDDoes(t *testing.T) {
 			ended := make(chan error)
 			out := make(chan entry)
 			f := newReader(Config{MonitorConfig: monitorConfig(watcherConfig)}, Options{Clock: clock.RealClock{}})
-			go func() { ended <- f(ctx, time.Now().Add(-10*time.Minute), out) }()
+			go func() { ended <- f(ctx, time.Now().Add(-10*time.Minute), out, nil) }()
 			defer func() {
 				cancel()
 				if err := <-ended; !errors.Is(err, context.Canceled) {

@@ -13,22 +13,28 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
-	logtypes "k8s.io/node-problem-detector/pkg/systemlogmonitor/types"
 	"k8s.io/utils/clock"
 )
 
-// killDelay is how long after journalctl has been killed its output is waited for.
-const killDelay = 500 * time.Millisecond
+const (
+	// killDelay is how long after journalctl has been killed its output is waited for.
+	killDelay = 500 * time.Millisecond
+	// newestLimit is how long journalctl may take to name the newest entry.
+	newestLimit = 5 * time.Second
+)
 
-// journal reads entries of the systemd journal through journalctl.
+// journal reads entries of the systemd journal through journalctl: one that
+// follows the journal, and from time to time a second one that names the newest
+// entry, as one that follows and is silent may as well hang.
 type journal struct {
 	command   string // journalctl, or its path
 	directory string // where the journal is; empty: where journalctl looks
 	source    string // the SYSLOG_IDENTIFIER of the entries that are read
+	interval  time.Duration
 	clock     clock.Clock
 }
 
-func (j journal) read(ctx context.Context, from time.Time, out chan<- entry) error {
+func (j journal) read(ctx context.Context, from time.Time, out chan<- entry, asked <-chan struct{}) error {
 	if j.directory != "" {
 		if _, err := os.Stat(j.directory); err != nil {
 			return fmt.Errorf("looking for the journal: %w", err)
@@ -36,24 +42,18 @@ func (j journal) read(ctx context.Context, from time.Time, out chan<- entry) err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	lines := make(chan *logtypes.Log, 100)
-	stderr := &beginning{}
-	cmd := exec.CommandContext(ctx, j.command, j.arguments(from)...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = killDelay
-	cmd.Stdout = &lineWriter{emit: j.emit(ctx, from, lines)}
-	cmd.Stderr = stderr
+	entries := make(chan *journalEntry, 100)
+	cmd, stderr := j.journalctl(ctx, j.arguments(from), emit(ctx, entries))
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("starting journalctl: %w; the plugin %s needs systemd's journalctl beside the detector", err, pluginJournald)
+		return startError(err)
 	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait()                                      // ProcessState tells the same
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what it has left behind, if anything
+		_ = await(cmd) // ProcessState tells the same
 	}()
-	err := stream(ctx, j.clock, lines, ended, out)
+	d := delivery{from: from, interval: j.interval, newest: j.newest, clock: j.clock, out: out}
+	err := d.run(ctx, entries, ended, asked)
 	cancel()
 	<-ended
 	if errors.Is(err, errStreamEnded) {
@@ -62,32 +62,97 @@ func (j journal) read(ctx context.Context, from time.Time, out chan<- entry) err
 	return err
 }
 
+// newest asks journalctl for the entry that was written last; nil if no entry is
+// of the source that is read.
+func (j journal) newest(ctx context.Context) (*journalEntry, error) {
+	newest, err := j.last(ctx, j.match())
+	if newest == nil && err == nil {
+		var other *journalEntry
+		if other, err = j.last(ctx); other == nil && err == nil {
+			err = errors.New("the journal has no entry at all: make the host's journal available to the detector")
+		}
+	}
+	return newest, err
+}
+
+// last returns the last of the entries that match, or nil.
+func (j journal) last(ctx context.Context, matches ...string) (last *journalEntry, err error) {
+	limited, cancel := context.WithTimeout(ctx, newestLimit)
+	defer cancel()
+	arguments := append(j.common(), "--lines=1", "--output-fields=SYSLOG_IDENTIFIER")
+	cmd, stderr := j.journalctl(limited, append(arguments, matches...), func(line []byte) (err error) {
+		last, err = parseJournalEntry(line)
+		return err
+	})
+	if err := cmd.Start(); err != nil {
+		return nil, startError(err)
+	}
+	err = await(cmd)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil && limited.Err() != nil:
+		return nil, fmt.Errorf("%s has not named the newest entry within %s: it hangs", j.command, newestLimit)
+	case err != nil:
+		return nil, fmt.Errorf("%s could not name the newest entry: %w; it said %q", j.command, err, stderr.text())
+	default:
+		return last, nil
+	}
+}
+
+// journalctl is killed with its children when ctx ends. Each line of its output
+// goes to emit.
+func (j journal) journalctl(ctx context.Context, arguments []string, emit func(line []byte) error) (*exec.Cmd, *beginning) {
+	stderr := &beginning{}
+	cmd := exec.CommandContext(ctx, j.command, arguments...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = killDelay
+	cmd.Stdout = &lineWriter{emit: emit}
+	cmd.Stderr = stderr
+	return cmd, stderr
+}
+
+func startError(err error) error {
+	return fmt.Errorf("starting journalctl: %w; the plugin %s needs systemd's journalctl beside the detector", err, pluginJournald)
+}
+
+// await waits for a command that has been started, and kills what it has left
+// behind, if anything.
+func await(cmd *exec.Cmd) error {
+	err := cmd.Wait()
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	return err
+}
+
+func (j journal) match() string { return "SYSLOG_IDENTIFIER=" + j.source }
+
+func (j journal) common() []string {
+	arguments := []string{"--output=json", "--no-pager", "--quiet"}
+	if j.directory != "" {
+		arguments = append(arguments, "--directory="+j.directory)
+	}
+	return arguments
+}
+
+// arguments are those of the journalctl that follows the journal.
 func (j journal) arguments(from time.Time) []string {
 	if now := j.clock.Now(); from.After(now) { // its entries are passed over until then
 		from = now
 	}
-	arguments := []string{
-		"--follow", "--no-tail", "--output=json", "--output-fields=MESSAGE", "--all", "--no-pager", "--quiet",
-		"--since=@" + strconv.FormatFloat(float64(from.UnixMicro())/1e6, 'f', 6, 64),
-	}
-	if j.directory != "" {
-		arguments = append(arguments, "--directory="+j.directory)
-	}
-	return append(arguments, "SYSLOG_IDENTIFIER="+j.source)
+	return append(j.common(), "--follow", "--no-tail", "--all", "--output-fields=MESSAGE",
+		"--since=@"+strconv.FormatFloat(float64(from.UnixMicro())/1e6, 'f', 6, 64), j.match())
 }
 
-func (j journal) emit(ctx context.Context, from time.Time, lines chan<- *logtypes.Log) func([]byte) error {
+func emit(ctx context.Context, entries chan<- *journalEntry) func([]byte) error {
 	return func(line []byte) error {
-		log, err := parseJournalEntry(line)
+		e, err := parseJournalEntry(line)
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "Entry of the journal is passed over", "bytes", len(line))
 			return nil
 		}
-		if log.Message == "" || log.Timestamp.Before(from) {
-			return nil
-		}
 		select {
-		case lines <- log:
+		case entries <- e:
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()

@@ -19,22 +19,27 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// fakeJournalctl is a shell script in the place of journalctl.
-func fakeJournalctl(t *testing.T, script string) string {
+// fakeJournalctl is a shell script in the place of journalctl. It runs follow to
+// follow the journal and last to name the last entry.
+func fakeJournalctl(t *testing.T, follow, last string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "journalctl")
-	must(t, os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o700))
+	must(t, os.WriteFile(path, []byte("#!/bin/sh\ncase $* in\n*--lines=1*)\n"+last+"\n;;\n*)\n"+follow+"\n;;\nesac\n"), 0o700))
 	return path
 }
 
+const hang = "exec sleep 60"
+
+// journalLine is an entry whose message is its cursor, too.
 func journalLine(stamp time.Time, message string) string {
-	return fmt.Sprintf(`{"__REALTIME_TIMESTAMP":"%d","MESSAGE":%q}`, stamp.UnixMicro(), message)
+	return fmt.Sprintf(`{"__CURSOR":%[2]q,"__REALTIME_TIMESTAMP":"%[1]d","MESSAGE":%[2]q}`, stamp.UnixMicro(), message)
 }
 
 // follow reads j and returns its entries and, at the end, its error.
 func (j journal) follow(ctx context.Context, from time.Time) (<-chan entry, <-chan error) {
 	out, ended := make(chan entry), make(chan error, 1)
-	go func() { ended <- j.read(ctx, from, out) }()
+	j.interval = time.Hour
+	go func() { ended <- j.read(ctx, from, out, nil) }()
 	return out, ended
 }
 
@@ -48,7 +53,7 @@ func TestEntriesOfTheJournalAreHandedOver(t *testing.T) {
 `+journalLine(now, strings.Repeat("x", 2*maxLine))+`
 `+journalLine(now, "last")+`
 END
-exec sleep 60`)
+exec sleep 60`, hang)
 	ctx, cancel := context.WithCancel(t.Context())
 	out, ended := journal{command: journalctl, source: "kernel", clock: clock.RealClock{}}.follow(ctx, now.Add(-time.Minute))
 	for _, want := range []string{"task hung", "last"} {
@@ -97,12 +102,25 @@ func TestWhyJournalctlCanNotBeReadIsSaid(t *testing.T) {
 			journal{command: "true", directory: "/nonexistent/journal"},
 			[]string{"looking for the journal", "/nonexistent/journal"},
 		},
+		"it can not name the last entry": {
+			journal{command: fakeJournalctl(t, hang, "echo 'Failed to seek' >&2; exit 1")},
+			[]string{"could not name the newest entry: exit status 1", "Failed to seek"},
+		},
+		"it hangs": {
+			journal{command: fakeJournalctl(t, hang, hang)},
+			[]string{"has not named the newest entry within 5s: it hangs"},
+		},
+		"there is no entry": {
+			journal{command: fakeJournalctl(t, hang, "exit 0")},
+			[]string{"has no entry at all"},
+		},
 		"it fails": {
-			journal{command: fakeJournalctl(t, "echo 'Failed to open files: Permission denied' >&2; exit 1")},
+			journal{command: fakeJournalctl(t, "echo 'Failed to open files: Permission denied' >&2; exit 1", hang)},
 			[]string{"exit status 1", "Failed to open files: Permission denied"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			tc.journal.clock, tc.journal.source = clock.RealClock{}, "kernel"
 			_, ended := tc.journal.follow(t.Context(), time.Now())
 			err := <-ended
@@ -115,13 +133,68 @@ func TestWhyJournalctlCanNotBeReadIsSaid(t *testing.T) {
 	}
 }
 
+// A journalctl that follows may be silent since nothing is written, or since it
+// hangs: stopped, or on a disk that does not answer.
+func TestASilentJournalIsVouchedForOnlyWithProof(t *testing.T) {
+	now := time.Now()
+	from := now.Add(-time.Minute)
+	known, newer := journalLine(now, "known"), journalLine(now, "newer")
+	other := "case $* in *SYSLOG_IDENTIFIER=*) ;; *) echo '" + journalLine(now, "of another source") + "';; esac"
+	for name, tc := range map[string]struct {
+		follow, last string
+		proven       bool
+	}{
+		"the newest entry has come":           {"echo '" + known + "'\n" + hang, "echo '" + known + "'", true},
+		"the newest entry is of no interest":  {hang, "echo '" + journalLine(from.Add(-time.Second), "old") + "'", true},
+		"there are only entries of others":    {hang, other, true},
+		"the newest entry does not come":      {"echo '" + known + "'\n" + hang, "echo '" + newer + "'", false},
+		"no entry comes":                      {hang, "echo '" + known + "'", false},
+		"nobody can say what the newest is":   {"echo '" + known + "'\n" + hang, hang, false},
+		"what is said of the newest is wrong": {"echo '" + known + "'\n" + hang, "echo '-- No entries --'", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			began := time.Now()
+			out, ended := journal{command: fakeJournalctl(t, tc.follow, tc.last), source: "s", clock: clock.RealClock{}}.follow(ctx, from)
+			for proven := false; !proven; {
+				select {
+				case e := <-out:
+					if proven = e.log == nil; !proven {
+						continue
+					}
+					if !tc.proven {
+						t.Errorf("vouched for the journal without proof")
+					}
+					if e.readUpTo.Before(began) || time.Now().Before(e.readUpTo) {
+						t.Errorf("vouched for %v, want a time between the start, %v, and now", e.readUpTo, began)
+					}
+				case err := <-ended:
+					if tc.proven {
+						t.Error(err)
+					}
+					if took := time.Since(began); took > newestLimit+maxStall {
+						t.Errorf("took %s", took)
+					}
+					return
+				}
+			}
+			cancel()
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				t.Errorf("ended with %v", err)
+			}
+		})
+	}
+}
+
 func TestStopKillsJournalctlWithItsChildren(t *testing.T) {
 	pids := filepath.Join(t.TempDir(), "pids")
 	config, err := Parse("c.json", []byte(`{"plugin": "journald", "source": "s", "pluginConfig": {"source": "kernel"}}`))
 	must(t, err)
 	m := New(t.Context(), config, Options{
 		Clock:      clock.RealClock{},
-		Journalctl: fakeJournalctl(t, "trap '' TERM\nsleep 60 &\necho $$ $! >"+pids+".tmp && mv "+pids+".tmp "+pids+"\nwait\nwait"),
+		Journalctl: fakeJournalctl(t, "trap '' TERM\nsleep 60 &\necho $$ $! >"+pids+".tmp && mv "+pids+".tmp "+pids+"\nwait\nwait", hang),
 	})
 	_, err = m.Start()
 	must(t, err)
@@ -149,7 +222,7 @@ func TestWhatJournalctlLeavesBehindIsKilled(t *testing.T) {
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	stamp := time.Now()
 	out, ended := journal{
-		command: fakeJournalctl(t, "echo '"+journalLine(stamp, "last words")+"'\nsleep 60 &\necho $! >"+pidFile+"\nexit 3"),
+		command: fakeJournalctl(t, "echo '"+journalLine(stamp, "last words")+"'\nsleep 60 &\necho $! >"+pidFile+"\nexit 3", hang),
 		source:  "kernel", clock: clock.RealClock{},
 	}.follow(t.Context(), stamp.Add(-time.Second))
 	if e := <-out; e.log == nil || e.log.Message != "last words" {
@@ -212,6 +285,14 @@ func TestARealJournalIsRead(t *testing.T) {
 		case err := <-ended:
 			t.Fatal(err)
 		}
+	}
+	select {
+	case e := <-out:
+		if e.log != nil || e.readUpTo.IsZero() {
+			t.Errorf("got %+v, want that all has been read", e)
+		}
+	case err := <-ended:
+		t.Fatal(err)
 	}
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {

@@ -10,11 +10,17 @@ import (
 	logtypes "k8s.io/node-problem-detector/pkg/systemlogmonitor/types"
 )
 
+// journalEntry is an entry of the journal. Its message is empty if it has none.
+type journalEntry struct {
+	logtypes.Log
+	cursor string // names the entry
+}
+
 // parseJournalEntry reads one line of journalctl's JSON format
-// (https://systemd.io/JOURNAL_EXPORT_FORMATS/#journal-json-format). The message is
-// empty if the entry has none.
-func parseJournalEntry(line []byte) (*logtypes.Log, error) {
+// (https://systemd.io/JOURNAL_EXPORT_FORMATS/#journal-json-format).
+func parseJournalEntry(line []byte) (*journalEntry, error) {
 	var fields struct {
+		Cursor       string          `json:"__CURSOR"`
 		Microseconds string          `json:"__REALTIME_TIMESTAMP"`
 		Message      json.RawMessage `json:"MESSAGE"`
 	}
@@ -29,7 +35,10 @@ func parseJournalEntry(line []byte) (*logtypes.Log, error) {
 	if err != nil {
 		return nil, fmt.Errorf("entry of the journal: MESSAGE: %w", err)
 	}
-	return &logtypes.Log{Timestamp: time.UnixMicro(microseconds), Message: strings.TrimSpace(message)}, nil
+	return &journalEntry{
+		Log:    logtypes.Log{Timestamp: time.UnixMicro(microseconds), Message: strings.TrimSpace(message)},
+		cursor: fields.Cursor,
+	}, nil
 }
 
 // journalText is the value of a field: a string; null if it was too long; an

@@ -22,8 +22,8 @@ func TestJournalEntries(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if log.Message != tc.want || !log.Timestamp.Equal(time.Unix(1700000000, 1000)) {
-				t.Errorf("got %q at %v, want %q", log.Message, log.Timestamp, tc.want)
+			if log.cursor != "s=1" || log.Message != tc.want || !log.Timestamp.Equal(time.Unix(1700000000, 1000)) {
+				t.Errorf("got %q at %v, cursor %q, want %q", log.Message, log.Timestamp, log.cursor, tc.want)
 			}
 		})
 	}

@@ -15,7 +15,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-const defaultInterval = 30 * time.Second
+const (
+	defaultInterval = 30 * time.Second
+	// maxSilence is for how long at least a monitor may do nothing. Between two
+	// attempts to open a log it does nothing for maxBackoff.
+	maxSilence = 2 * maxBackoff
+)
 
 // Options of a monitor.
 type Options struct {
@@ -23,9 +28,10 @@ type Options struct {
 	Clock clock.Clock
 	// Interval between two reports of the conditions; 30 s if zero.
 	Interval time.Duration
-	// ClearAfter is how long after the last match that this process has seen a
-	// condition becomes False again, by its type; without an entry, or with zero,
-	// it stays True.
+	// ClearAfter is how long after its last match a condition becomes False again,
+	// by its type; without an entry, or with zero, it stays True. That counts from
+	// when the line was seen or, for a line that the log had when it was opened,
+	// from the line's time stamp.
 	ClearAfter map[string]time.Duration
 	// Journalctl is the command that the plugin journald runs; journalctl from the
 	// PATH if empty.
@@ -56,21 +62,17 @@ type Monitor struct {
 	start     sync.Once
 	done      chan struct{}
 	triggered chan struct{}
-	health    atomic.Pointer[health]
+	// progress is when the monitor last got on; nil before Start.
+	progress atomic.Pointer[time.Time]
 
 	// What follows belongs to the goroutine of run.
 	buffer     systemlogmonitor.LogBuffer
 	conditions *conditions
 	position   position
+	backlog    bool      // the log has not been read up to its end since it was opened
+	cause      error     // why the log can't be read; nil: it can, as far as is known
 	reported   time.Time // the latest report's Transition
 	wanted     time.Time // a report of this time or later was asked for
-}
-
-// health is when the log was last known to be read up to its end, or else the
-// start of the monitor, and why it has not been since, if that is known.
-type health struct {
-	readAt time.Time
-	cause  error
 }
 
 var _ types.Monitor = (*Monitor)(nil)
@@ -151,24 +153,24 @@ func (m *Monitor) Trigger() {
 	}
 }
 
-// Healthy returns an error, with the cause if it is known, if the log has not been
-// read up to its end for a minute or three intervals, whichever is longer.
+// Healthy returns an error if the monitor has made no progress for two minutes or
+// three intervals, whichever is longer. That a log is missing or can't be read is
+// no reason for one: it is logged, and the heartbeats of its conditions age.
 func (m *Monitor) Healthy() error {
-	h := m.health.Load()
-	if h == nil {
+	last := m.progress.Load()
+	if last == nil {
 		return nil
 	}
-	age := m.options.Clock.Since(h.readAt)
-	switch {
-	case age <= max(time.Minute, 3*m.options.Interval):
-		return nil
-	case h.cause != nil:
-		return fmt.Errorf("log monitor %s reports no conditions, as its log can't be read since %s: %w",
-			m.config.Source, h.readAt.UTC().Format(time.RFC3339), h.cause)
-	default:
-		return fmt.Errorf("log monitor %s has not read its log up to the end since %s: reading hangs, there is more than can be read, or its reports are not taken",
-			m.config.Source, h.readAt.UTC().Format(time.RFC3339))
+	if age := m.options.Clock.Since(*last); age > max(maxSilence, 3*m.options.Interval) {
+		return fmt.Errorf("log monitor %s has made no progress for %s: reading its log hangs, or its reports are not taken",
+			m.config.Source, age.Round(time.Second))
 	}
+	return nil
+}
+
+func (m *Monitor) advance() {
+	now := m.options.Clock.Now()
+	m.progress.Store(&now)
 }
 
 func (m *Monitor) prepare() error {
@@ -180,7 +182,7 @@ func (m *Monitor) prepare() error {
 	if m.position.start, err = util.GetStartTime(now, uptime, m.config.Lookback, m.config.Delay); err != nil {
 		return fmt.Errorf("log monitor %s: %w", m.config.Source, err)
 	}
-	m.health.Store(&health{readAt: now})
+	m.advance()
 	for _, rule := range m.config.Rules {
 		m.countProblem(rule.Reason, 0)
 	}

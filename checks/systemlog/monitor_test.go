@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"strings"
+	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 	logtypes "k8s.io/node-problem-detector/pkg/systemlogmonitor/types"
 	"k8s.io/node-problem-detector/pkg/types"
 	"k8s.io/utils/clock"
@@ -28,7 +30,8 @@ const testConfig = `{
 		{"type": "temporary", "reason": "OOMKilling", "pattern": "Killed process \\d+"},
 		{"type": "temporary", "reason": "Oops", "pattern": "BUG: .*\\n.*RIP: .*"},
 		{"type": "permanent", "condition": "KernelDeadlock", "reason": "TaskHung", "pattern": "task \\w+ hung", "patternGeneratedMessageSuffix": "see the runbook"},
-		{"type": "permanent", "condition": "KernelDeadlock", "reason": "SoftLockup", "pattern": "soft lockup.*"}
+		{"type": "permanent", "condition": "KernelDeadlock", "reason": "SoftLockup", "pattern": "soft lockup.*"},
+		{"type": "permanent", "condition": "XfsShutdown", "reason": "XfsError", "pattern": "XFS .* shutdown"}
 	]
 }`
 
@@ -38,16 +41,17 @@ type fakeLog struct {
 }
 
 type opening struct {
-	t    *testing.T
-	ctx  context.Context
-	from time.Time
-	out  chan<- entry
-	end  chan error
+	t     *testing.T
+	ctx   context.Context
+	from  time.Time
+	out   chan<- entry
+	asked <-chan struct{}
+	end   chan error
 }
 
 func (f fakeLog) read(t *testing.T) readFunc {
-	return func(ctx context.Context, from time.Time, out chan<- entry) error {
-		o := opening{t, ctx, from, out, make(chan error)}
+	return func(ctx context.Context, from time.Time, out chan<- entry, asked <-chan struct{}) error {
+		o := opening{t, ctx, from, out, asked, make(chan error)}
 		select {
 		case f.opened <- o:
 		case <-ctx.Done():
@@ -247,6 +251,93 @@ func TestAConditionClearsSoLongAfterItsLastMatch(t *testing.T) {
 	})
 }
 
+func TestALineThatTheLogAlreadyHadCountsFromItsTimeStamp(t *testing.T) {
+	const clearAfter = 5 * time.Minute
+	for name, tc := range map[string]struct {
+		clearAfter time.Duration
+		age        time.Duration
+		live       bool          // it comes after the log was read up to its end
+		lasts      time.Duration // after the line was seen; zero: never True; negative: for ever
+	}{
+		"long ago":                    {clearAfter, 30 * time.Minute, false, 0},
+		"just long enough ago":        {clearAfter, clearAfter, false, 0},
+		"recently":                    {clearAfter, 2 * time.Minute, false, 3 * time.Minute},
+		"stamped in the future":       {clearAfter, -time.Hour, false, clearAfter},
+		"new, by a clock that is off": {clearAfter, 30 * time.Minute, true, clearAfter},
+		"long ago, never to clear":    {0, 30 * time.Minute, false, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, log := newTestMonitor(t, Options{Interval: 10 * time.Second, ClearAfter: map[string]time.Duration{"KernelDeadlock": tc.clearAfter}})
+				reports := startRecorded(t, m)
+				o := <-log.opened
+				if tc.live {
+					o.idle(time.Second)
+					reports.take()
+				}
+				o.line("task dockerd hung", tc.age)
+				seen := time.Now()
+				want := []types.Condition{deadlock(seen, "TaskHung", "task dockerd hung; see the runbook")}
+				if tc.lasts == 0 {
+					want = nil
+				}
+				reports.expectConditions(t, want...)
+				o.idle(10 * time.Minute)
+				conditions, _ := reports.take()
+				for _, c := range conditions {
+					problem := tc.lasts < 0 || c.Transition.Sub(seen) < tc.lasts
+					if c.Type == "KernelDeadlock" && (c.Status == types.True) != problem {
+						t.Errorf("%s after the line was seen: got %+v", c.Transition.Sub(seen), c)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestAnOlderLineDoesNotClearAConditionEarlier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, log := newTestMonitor(t, Options{ClearAfter: map[string]time.Duration{"KernelDeadlock": 5 * time.Minute}})
+		reports := startRecorded(t, m)
+		o := <-log.opened
+		o.line("task dockerd hung", time.Minute)
+		o.line("soft lockup on CPU 3", 4*time.Minute)
+		<-time.After(3 * time.Minute)
+		reports.take()
+		now := time.Now()
+		o.idle(time.Second)
+		reports.expectConditions(t, deadlock(now, "SoftLockup", "soft lockup on CPU 3"), xfsRuns(now))
+	})
+}
+
+func TestALineFromBeforeTheBootIsNoProblem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "kern.log")
+		appendTo(t, path, stamped("boom"))
+		<-time.After(time.Minute)
+		booted := time.Now()
+		appendTo(t, path, stamped("all is well"))
+		<-time.After(time.Minute)
+		config, err := Parse("c.json", []byte(`{
+			"plugin": "filelog", "source": "s", "logPath": "`+path+`", "lookback": "24h",
+			"pluginConfig": {"timestamp": "^\\S+", "message": "kernel: (.*)", "timestampFormat": "2006-01-02T15:04:05.999999999Z07:00"},
+			"conditions": [{"type": "A", "reason": "Fine"}],
+			"rules": [{"type": "permanent", "condition": "A", "reason": "Bad", "pattern": "boom"}]
+		}`))
+		must(t, err)
+		m := New(klog.NewContext(t.Context(), klog.Logger{}), config, Options{Clock: clock.RealClock{}})
+		m.uptime = func() (time.Duration, error) { return time.Since(booted), nil }
+		m.count = func(string, int64) error { return nil }
+		reports := startRecorded(t, m)
+		now := time.Now()
+		reports.expectConditions(t, types.Condition{Type: "A", Status: types.False, Transition: now, Reason: "Fine"})
+		appendTo(t, path, stamped("boom"))
+		<-time.After(pollInterval)
+		reports.expectConditions(t, types.Condition{Type: "A", Status: types.True, Transition: now.Add(pollInterval), Reason: "Bad", Message: "boom"})
+		m.Stop()
+	})
+}
+
 func TestATemporaryRuleMakesAnEventAndIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, log := newTestMonitor(t, Options{})
@@ -256,7 +347,7 @@ func TestATemporaryRuleMakesAnEventAndIsCounted(t *testing.T) {
 			return nil
 		}
 		reports := startRecorded(t, m)
-		if want := map[string]int64{"OOMKilling": 0, "Oops": 0, "TaskHung": 0, "SoftLockup": 0}; !maps.Equal(counted, want) {
+		if want := map[string]int64{"OOMKilling": 0, "Oops": 0, "TaskHung": 0, "SoftLockup": 0, "XfsError": 0}; !maps.Equal(counted, want) {
 			t.Errorf("counted %v at the start", counted)
 		}
 		o := <-log.opened
@@ -273,7 +364,7 @@ func TestATemporaryRuleMakesAnEventAndIsCounted(t *testing.T) {
 		if len(events) != 2 || events[0] != want[0] || events[1] != want[1] {
 			t.Errorf("got events %+v\nwant %+v", events, want)
 		}
-		if want := map[string]int64{"OOMKilling": 1, "Oops": 1, "TaskHung": 0, "SoftLockup": 0}; !maps.Equal(counted, want) {
+		if want := map[string]int64{"OOMKilling": 1, "Oops": 1, "TaskHung": 0, "SoftLockup": 0, "XfsError": 0}; !maps.Equal(counted, want) {
 			t.Errorf("counted %v, want %v", counted, want)
 		}
 	})
@@ -307,9 +398,6 @@ func TestALogThatEndsIsOpenedAgainAndReportsNothingMeanwhile(t *testing.T) {
 			o.end <- errors.New("no such log")
 		}
 		reports.expectConditions(t)
-		if err := m.Healthy(); err == nil || !strings.Contains(err.Error(), "no such log") {
-			t.Errorf("after minutes without the log: got %v", err)
-		}
 
 		o = <-log.opened
 		age := time.Since(last)
@@ -324,9 +412,6 @@ func TestALogThatEndsIsOpenedAgainAndReportsNothingMeanwhile(t *testing.T) {
 		}
 		if len(conditions) != 2 || conditions[0] != deadlock(now, "TaskHung", "task dockerd hung; see the runbook") || conditions[1] != xfsRuns(now) {
 			t.Errorf("got %+v", conditions)
-		}
-		if err := m.Healthy(); err != nil {
-			t.Errorf("with the log read again: %v", err)
 		}
 		o.end <- errors.New("no such log")
 		ended := time.Now()
@@ -355,6 +440,11 @@ func TestATriggerIsAnsweredWithWhatIsReadAfterIt(t *testing.T) {
 			m.Trigger()
 		}
 		synctest.Wait()
+		select {
+		case <-o.asked:
+		default:
+			t.Error("the reader was not asked how far it has read")
+		}
 		if err := put(o.ctx, o.out, entry{readUpTo: before}); err != nil {
 			t.Fatal(err)
 		}
@@ -377,29 +467,109 @@ func TestATriggerIsAnsweredWithWhatIsReadAfterIt(t *testing.T) {
 	})
 }
 
-func TestAReaderThatIsStuckIsUnhealthy(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m, log := newTestMonitor(t, Options{})
-		startRecorded(t, m)
-		<-log.opened
-		for _, tc := range []struct {
-			wait    time.Duration
-			healthy bool
-		}{{90 * time.Second, true}, {time.Second, false}} {
-			<-time.After(tc.wait)
-			if err := m.Healthy(); (err == nil) != tc.healthy {
-				t.Errorf("after %s more: got %v", tc.wait, err)
+func TestOnlyAMonitorThatMakesNoProgressIsUnhealthy(t *testing.T) {
+	for name, tc := range map[string]struct {
+		read    readFunc
+		nobody  bool // takes the reports
+		healthy bool
+	}{
+		"the log can't be opened": {func(context.Context, time.Time, chan<- entry, <-chan struct{}) error {
+			return errors.New("no such log")
+		}, false, true},
+		"the log can't be read for long": {func(ctx context.Context, _ time.Time, _ chan<- entry, _ <-chan struct{}) error {
+			if err := pause(ctx, clock.RealClock{}, 90*time.Second); err != nil {
+				return err
 			}
+			return errors.New("journalctl hangs")
+		}, false, true},
+		"lines keep coming": {func(ctx context.Context, _ time.Time, out chan<- entry, _ <-chan struct{}) error {
+			for put(ctx, out, entry{log: &logtypes.Log{Timestamp: time.Now(), Message: "x"}}) == nil {
+				_ = pause(ctx, clock.RealClock{}, time.Minute)
+			}
+			return ctx.Err()
+		}, false, true},
+		"a long log is read": {func(ctx context.Context, _ time.Time, out chan<- entry, _ <-chan struct{}) error {
+			for put(ctx, out, entry{}) == nil {
+				_ = pause(ctx, clock.RealClock{}, time.Minute)
+			}
+			return ctx.Err()
+		}, false, true},
+		"reading hangs": {func(ctx context.Context, _ time.Time, out chan<- entry, _ <-chan struct{}) error {
+			_ = put(ctx, out, entry{readUpTo: time.Now()})
+			<-ctx.Done()
+			return ctx.Err()
+		}, false, false},
+		"reports are not taken": {func(ctx context.Context, _ time.Time, out chan<- entry, _ <-chan struct{}) error {
+			for put(ctx, out, entry{readUpTo: time.Now()}) == nil {
+				_ = pause(ctx, clock.RealClock{}, time.Second)
+			}
+			return ctx.Err()
+		}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, _ := newTestMonitor(t, Options{})
+				m.read = tc.read
+				if err := m.Healthy(); err != nil {
+					t.Errorf("before it is started: %v", err)
+				}
+				if tc.nobody {
+					_, err := m.Start()
+					must(t, err)
+					defer m.Stop()
+				} else {
+					startRecorded(t, m)
+				}
+				<-time.After(maxSilence - time.Nanosecond)
+				if err := m.Healthy(); err != nil {
+					t.Errorf("too early: %v", err)
+				}
+				for range 60 {
+					<-time.After(time.Minute)
+					if err := m.Healthy(); (err == nil) != tc.healthy {
+						t.Fatalf("got %v", err)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestThatALogCanNotBeReadIsLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(0)))
+		m, log := newTestMonitor(t, Options{})
+		m.ctx = klog.NewContext(m.ctx, logger)
+		startRecorded(t, m)
+		for _, cause := range []string{"no such log", "no permission", "no such log"} {
+			(<-log.opened).end <- errors.New(cause)
+		}
+		o := <-log.opened
+		o.idle(2 * time.Second)
+		o.end <- errors.New("it has ended")
+		(<-log.opened).idle(2 * time.Second)
+		synctest.Wait()
+		var got []string
+		for _, entry := range logger.GetSink().(ktesting.Underlier).GetBuffer().Data() {
+			if entry.Type == ktesting.LogError {
+				got = append(got, entry.Err.Error())
+			} else {
+				got = append(got, entry.Message)
+			}
+		}
+		want := []string{"no such log", "Log is read again", "it has ended", "Log is read again"}
+		if !slices.Equal(got, want) {
+			t.Errorf("logged %q", got)
 		}
 	})
 }
 
 func TestStopEndsAMonitorInAnyState(t *testing.T) {
-	hang := func(context.Context, time.Time, chan<- entry) error {
+	hang := func(context.Context, time.Time, chan<- entry, <-chan struct{}) error {
 		<-time.After(time.Hour)
 		return errors.New("too late")
 	}
-	flood := func(ctx context.Context, _ time.Time, out chan<- entry) error {
+	flood := func(ctx context.Context, _ time.Time, out chan<- entry, _ <-chan struct{}) error {
 		for {
 			if err := put(ctx, out, entry{log: &logtypes.Log{Timestamp: time.Now(), Message: "Killed process 1"}}); err != nil {
 				return err
@@ -413,7 +583,7 @@ func TestStopEndsAMonitorInAnyState(t *testing.T) {
 		"before it was started":        {hang, false},
 		"while the log hangs":          {hang, true},
 		"while nobody takes a report":  {flood, true},
-		"while it waits to open again": {func(context.Context, time.Time, chan<- entry) error { return errors.New("gone") }, true},
+		"while it waits to open again": {func(context.Context, time.Time, chan<- entry, <-chan struct{}) error { return errors.New("gone") }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -24,22 +24,22 @@ func (m *Monitor) run() {
 	defer close(m.statuses)
 	backoff := minBackoff
 	for {
-		before := m.health.Load().readAt
 		err := m.follow()
 		if m.ctx.Err() != nil {
 			return
 		}
-		h := m.health.Load()
-		if h.readAt.After(before) {
+		m.advance()
+		if m.cause == nil {
 			backoff = minBackoff
+			klog.FromContext(m.ctx).Error(err, "Log can't be read; until it can be, its conditions are not reported", "retryAfter", backoff.String())
+		} else {
+			klog.FromContext(m.ctx).V(2).Info("Log still can't be read", "err", err, "retryAfter", backoff.String())
 		}
-		if h.cause == nil || h.cause.Error() != err.Error() {
-			klog.FromContext(m.ctx).Error(err, "Log can't be read; until it can be, its conditions are not reported", "retryAfter", backoff)
-		}
-		m.health.Store(&health{readAt: h.readAt, cause: err})
+		m.cause = err
 		if !m.backOff(backoff) {
 			return
 		}
+		m.advance()
 		backoff = min(2*backoff, maxBackoff)
 	}
 }
@@ -63,20 +63,28 @@ func (m *Monitor) backOff(d time.Duration) bool {
 func (m *Monitor) follow() error {
 	entries := make(chan entry)
 	ended := make(chan error, 1)
+	asked := make(chan struct{}, 1)
 	from := m.position.open(m.options.Clock.Now())
-	go func() { ended <- m.read(m.ctx, from, entries) }()
+	m.backlog = true
+	go func() { ended <- m.read(m.ctx, from, entries, asked) }()
 	for {
 		select {
 		case e := <-entries:
-			if e.log != nil {
+			switch {
+			case e.log != nil:
 				m.take(e.log)
-			} else {
+			case !e.readUpTo.IsZero():
 				m.caughtUp(e.readUpTo)
 			}
+			m.advance()
 		case err := <-ended:
 			return err
 		case <-m.triggered:
 			m.wanted = m.options.Clock.Now()
+			select {
+			case asked <- struct{}{}:
+			default: // it has not come to that yet
+			}
 		case <-m.ctx.Done():
 			return m.leave(ended)
 		}
@@ -99,6 +107,7 @@ func (m *Monitor) leave(ended <-chan error) error {
 // caughtUp takes in that the log has been read up to a time.
 func (m *Monitor) caughtUp(readUpTo time.Time) {
 	m.position.caughtUp()
+	m.backlog = false
 	asked := !m.wanted.IsZero() && !readUpTo.Before(m.wanted)
 	// A negative age comes from a clock that was set back.
 	if age := readUpTo.Sub(m.reported); asked || age < 0 || age >= m.options.Interval {
@@ -107,10 +116,10 @@ func (m *Monitor) caughtUp(readUpTo time.Time) {
 		}
 		m.reported, m.wanted = readUpTo, time.Time{}
 	}
-	if m.health.Load().cause != nil {
+	if m.cause != nil {
 		klog.FromContext(m.ctx).Info("Log is read again")
+		m.cause = nil
 	}
-	m.health.Store(&health{readAt: m.options.Clock.Now()})
 }
 
 // take matches the log's next line against all rules.
@@ -124,17 +133,32 @@ func (m *Monitor) take(log *logtypes.Log) {
 		if len(lines) == 0 {
 			continue
 		}
-		status := &types.Status{Source: m.config.Source}
 		message := text(lines, rule.PatternGeneratedMessageSuffix)
 		klog.FromContext(m.ctx).V(2).Info("Log matches a rule", "reason", rule.Reason, "condition", rule.Condition, "message", message)
+		status := &types.Status{Source: m.config.Source}
 		if rule.Type == types.Perm {
-			status.Conditions = []types.Condition{m.conditions.matched(rule.Condition, match{rule.Reason, message, m.options.Clock.Now()})}
+			now := m.options.Clock.Now()
+			condition, changed := m.conditions.matched(rule.Condition, match{rule.Reason, message, m.happened(log, now)}, now)
+			if !changed {
+				continue
+			}
+			status.Conditions = []types.Condition{condition}
 		} else {
 			status.Events = []types.Event{{Severity: types.Warn, Timestamp: lines[0].Timestamp, Reason: rule.Reason, Message: message}}
 			m.countProblem(rule.Reason, 1)
 		}
 		m.send(status)
 	}
+}
+
+// happened is when a line counts as written. A line that is there when the log is
+// opened goes by its own time stamp, but one that comes later is new: stamps may
+// be of another time zone, or of a clock that is wrong.
+func (m *Monitor) happened(log *logtypes.Log, now time.Time) time.Time {
+	if m.backlog && log.Timestamp.Before(now) {
+		return log.Timestamp
+	}
+	return now
 }
 
 func text(lines []*logtypes.Log, suffix string) string {

@@ -19,11 +19,11 @@ const checkHelp = `Run the checks of this node once, here and now, and print wha
 
 Nothing is written to the API server. One run decides: thresholds and grace
 periods of the configuration do not apply. Without a NAME all checks that the
-configuration enables run; the names are runtime, pleg and kubelet.
+configuration enables run; the names are runtime, pleg, kubelet and hardware.
 
 Exit status: 0 if nothing is wrong, 1 if a check found a problem, 2 if none did
-but one could not tell, or the command line is wrong. So it can serve as a plugin
-of node-problem-detector or as the probe of a monitoring system.`
+but one could not tell, or if the checks could not be run or printed. So it can
+serve as a plugin of node-problem-detector or as the probe of a monitoring system.`
 
 const checkExample = `  # All checks.
   nodemend check
@@ -52,33 +52,23 @@ func newCheckCommand() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, names []string) (err error) {
+		RunE: func(cmd *cobra.Command, names []string) error {
 			write, ok := map[string]func(io.Writer, []detector.Outcome) error{"table": writeOutcomes, "json": writeOutcomesJSON}[output]
 			if !ok {
 				return usageError{fmt.Errorf("unknown output %q; accepted are table and json", output)}
 			}
-			options := detector.Options{Config: config.Default()}
-			if configFile != "" {
-				if options.Config, err = config.Load(configFile); err != nil {
-					return usageError{err}
-				}
-			}
-			if options.NodeName, err = nodeName(node); err != nil {
-				return err
-			}
-			if cfg, err := restConfig(kubeconfig, "check"); err == nil {
-				options.Client = cfg
-			} else if kubeconfig != "" {
-				return usageError{err}
+			options, err := checkOptions(configFile, node, kubeconfig)
+			if err != nil {
+				return unknownError{err}
 			}
 			outcomes, err := detector.CheckOnce(cmd.Context(), options, names...)
 			if err != nil {
-				return err
+				return unknownError{err}
 			}
 			if err := write(cmd.OutOrStdout(), outcomes); err != nil {
-				return fmt.Errorf("writing what was found: %w", err)
+				return unknownError{fmt.Errorf("writing what was found: %w", err)}
 			}
-			return verdict(outcomes)
+			return outcomeError(outcomes)
 		},
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
@@ -91,8 +81,30 @@ func newCheckCommand() *cobra.Command {
 	return cmd
 }
 
-// verdict is the error that makes the exit status.
-func verdict(outcomes []detector.Outcome) error {
+// checkOptions are those of the command line. An API server that is not named
+// there can be missing.
+func checkOptions(configFile, node, kubeconfig string) (o detector.Options, err error) {
+	o.Config = config.Default()
+	if configFile != "" {
+		if o.Config, err = config.Load(configFile); err != nil {
+			return o, err
+		}
+	}
+	if o.NodeName, err = nodeName(node); err != nil {
+		return o, err
+	}
+	cfg, err := restConfig(kubeconfig, "check")
+	if err != nil && kubeconfig != "" {
+		return o, err
+	}
+	if err == nil {
+		o.Client = cfg
+	}
+	return o, nil
+}
+
+// outcomeError is the error that makes the exit status.
+func outcomeError(outcomes []detector.Outcome) error {
 	of := func(status types.ConditionStatus) (names []string) {
 		for _, o := range outcomes {
 			if o.Status == status {

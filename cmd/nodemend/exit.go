@@ -8,9 +8,12 @@ type usageError struct{ error }
 // unknownError says that what was asked for can't be told.
 type unknownError struct{ error }
 
-// exitStatus is 2 for wrong usage and where there is no answer, and 1 for any
-// other error.
+// exitStatus is 0 without an error, 2 for wrong usage and where there is no answer,
+// and 1 for any other error.
 func exitStatus(err error) int {
+	if err == nil {
+		return 0
+	}
 	if errors.As(err, new(usageError)) || errors.As(err, new(unknownError)) {
 		return 2
 	}

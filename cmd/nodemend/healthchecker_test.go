@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,15 +24,10 @@ func onPath(t *testing.T, scripts map[string]string) {
 func runHealthChecker(t *testing.T, args ...string) (output string, status int) {
 	t.Helper()
 	var out strings.Builder
-	root := newRootCommand()
-	if cmd, _, err := root.Find([]string{healthCheckerName}); err != nil || cmd == root {
-		root.AddCommand(newHealthCheckerCommand())
-	}
+	root := newRootCommand(newTestLog(t, io.Discard))
 	root.SetArgs(append([]string{healthCheckerName}, args...))
 	root.SetOut(&out)
-	if err := root.ExecuteContext(t.Context()); err != nil {
-		status = exitStatus(err)
-	}
+	status = exitStatus(root.ExecuteContext(t.Context()))
 	return out.String(), status
 }
 

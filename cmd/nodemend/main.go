@@ -35,18 +35,27 @@ What to do is written as RemedyPolicy and RemediationBudget objects; check
 them before you apply them with "nodemend policy check".`
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	root := newRootCommand()
-	root.SetArgs(commandLine(os.Args))
-	err := root.ExecuteContext(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "nodemend:", err)
-		os.Exit(exitStatus(err))
-	}
+	log := newLineWriter(standardError())
+	status := run(log)
+	log.Close()
+	os.Exit(status)
 }
 
-func newRootCommand() *cobra.Command {
+// run runs the command line and returns the exit status.
+func run(log *lineWriter) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := newRootCommand(log)
+	root.SetArgs(commandLine(os.Args))
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		_, _ = fmt.Fprintln(log, "nodemend:", err) // never fails
+	}
+	return exitStatus(err)
+}
+
+// newRootCommand returns the command that has all others. They log to log.
+func newRootCommand(log *lineWriter) *cobra.Command {
 	var verbosity int
 	root := &cobra.Command{
 		Use:           "nodemend",
@@ -55,8 +64,9 @@ func newRootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
-			logger := newLogger(verbosity)
-			klog.SetLogger(logger)
+			logger := newLogger(log, verbosity)
+			klog.SetLoggerWithOptions(logger, klog.FlushLogger(log.Flush))
+			slog.SetDefault(slog.New(logr.ToSlogHandler(logger))) // the standard library's, too
 			ctrl.SetLogger(logger)
 			cmd.SetContext(logr.NewContext(cmd.Context(), logger))
 		},
@@ -73,15 +83,11 @@ func newRootCommand() *cobra.Command {
 		newControllerCommand(),
 		newDetectorCommand(),
 		newCheckCommand(),
+		newHardwareCommand(),
 		newHealthCheckerCommand(),
 		newRunnerCommand(),
 		newPolicyCommand(),
 		newVersionCommand(),
 	)
 	return root
-}
-
-// newLogger returns a logger of JSON lines to standard error.
-func newLogger(verbosity int) logr.Logger {
-	return logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-verbosity)}))
 }

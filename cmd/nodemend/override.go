@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strconv"
 
 	"k8s.io/client-go/rest"
@@ -17,16 +19,18 @@ import (
 //
 // inClusterConfig (true unless given) takes the pod's service account; auth names
 // a kubeconfig file, of which the server is used, too; insecure skips the
-// verification of the server's certificate.
+// verification of the server's certificate. useServiceAccount adds the token of the
+// pod's service account, if there is one.
 func overriddenConfig(text string) (*rest.Config, error) {
-	cfg, err := parseOverride(text)
+	const token = "/var/run/secrets/kubernetes.io/serviceaccount/token" //nolint:gosec // a path, no secret
+	cfg, err := parseOverride(text, token)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--apiserver-override=%s: %w", text, err)}
 	}
 	return rest.AddUserAgent(cfg, "nodemend-detector"), nil
 }
 
-func parseOverride(text string) (*rest.Config, error) {
+func parseOverride(text, tokenFile string) (*rest.Config, error) {
 	uri, err := url.Parse(text)
 	if err != nil {
 		return nil, err
@@ -72,9 +76,14 @@ func parseOverride(text string) (*rest.Config, error) {
 	if insecure && (inCluster || options.Get("auth") == "") {
 		cfg.Insecure, cfg.CAFile, cfg.CAData = true, "", nil
 	}
-	if account && !inCluster {
-		const token = "/var/run/secrets/kubernetes.io/serviceaccount/token" //nolint:gosec // a path, no secret
-		cfg.BearerTokenFile = token
+	if account && !inCluster && hasText(tokenFile) {
+		cfg.BearerTokenFile = tokenFile
 	}
 	return cfg, nil
+}
+
+// hasText says whether a file can be read and has something to say.
+func hasText(file string) bool {
+	text, err := os.ReadFile(file)
+	return err == nil && len(bytes.TrimSpace(text)) > 0
 }

@@ -3,7 +3,11 @@
 // it.
 package detector
 
-import "time"
+import (
+	"time"
+
+	"github.com/nodemend/nodemend/ipmi/verdict"
+)
 
 // Config is a whole file. Fields that a file leaves out have the values of
 // Default.
@@ -50,9 +54,10 @@ type Kubelet struct {
 
 // Checks holds the settings of each check.
 type Checks struct {
-	Runtime Runtime      `yaml:"runtime"`
-	PLEG    PLEG         `yaml:"pleg"`
-	Kubelet KubeletCheck `yaml:"kubelet"`
+	Runtime  Runtime      `yaml:"runtime"`
+	PLEG     PLEG         `yaml:"pleg"`
+	Kubelet  KubeletCheck `yaml:"kubelet"`
+	Hardware Hardware     `yaml:"hardware"`
 }
 
 // Run holds what every check has: when it runs, and how often in a row it must
@@ -110,6 +115,46 @@ type KubeletCheck struct {
 	RestartWindow Duration `yaml:"restartWindow"`
 }
 
+// Sources of a BMC's state.
+const (
+	SourceAuto     = "auto"
+	SourceDevice   = "device"
+	SourceIPMITool = "ipmitool"
+)
+
+// Hardware is the check that owns the condition HardwareFailure.
+type Hardware struct {
+	Run `yaml:",inline"`
+	// Timeout of one run.
+	Timeout Duration `yaml:"timeout"`
+	// Source is one of auto, device and ipmitool. With auto it is the driver's
+	// device, or else ipmitool if it has a host, or else the check is off.
+	Source string `yaml:"source"`
+	// Device of the kernel's IPMI driver; empty: its usual names.
+	Device string `yaml:"device"`
+	// IPMITool says how ipmitool is run.
+	IPMITool IPMITool `yaml:"ipmitool"`
+	// StateFile keeps what was read from the System Event Log and what people
+	// have acknowledged.
+	StateFile string `yaml:"stateFile"`
+	// Rules come before the default ones.
+	Rules verdict.Rules `yaml:"rules"`
+}
+
+// IPMITool says how ipmitool reaches the BMC.
+type IPMITool struct {
+	// Path of the program, or its name in PATH; empty: ipmitool.
+	Path string `yaml:"path"`
+	// Host of the BMC in the network; empty: the BMC of this machine.
+	Host string `yaml:"host"`
+	Port int    `yaml:"port"`
+	User string `yaml:"user"`
+	// PasswordFile and KeyFile hold the user's password and the BMC's key.
+	PasswordFile string `yaml:"passwordFile"`
+	KeyFile      string `yaml:"keyFile"`
+	CipherSuite  int    `yaml:"cipherSuite"`
+}
+
 // CustomPlugins are settings of all custom-plugin monitors.
 type CustomPlugins struct {
 	// ProblemInterval is how often rules run while their condition is not False,
@@ -160,6 +205,14 @@ func Default() Config {
 			Kubelet: KubeletCheck{
 				Run: run, Timeout: Duration{8 * time.Second},
 				MaxRestarts: 4, RestartWindow: Duration{10 * time.Minute},
+			},
+			Hardware: Hardware{
+				Run: Run{
+					Enabled: true, Interval: Duration{5 * time.Minute}, FailureThreshold: 2, SuccessThreshold: 2,
+				},
+				Timeout: Duration{2 * time.Minute}, Source: SourceAuto,
+				IPMITool:  IPMITool{Port: 623, CipherSuite: 3},
+				StateFile: "/var/lib/nodemend/hardware.json", Rules: verdict.Rules{},
 			},
 		},
 		CustomPlugins: CustomPlugins{ProblemInterval: Duration{time.Minute}},

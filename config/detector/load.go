@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"strconv"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -57,11 +58,15 @@ func Parse(name string, data []byte) (Config, error) {
 	return config, nil
 }
 
-var unknownField = regexp.MustCompile(`field (\S+) not found in type \S+`)
+var (
+	unknownField = regexp.MustCompile(`field (\S+) not found in type \S+`)
+	noDuration   = regexp.MustCompile("cannot unmarshal !!\\S+ `(.*)` into time.Duration")
+)
 
 // explain puts the decoder's words into those of people who don't read Go.
 func explain(text string) string {
-	return unknownField.ReplaceAllString(text, `unknown field "$1"`)
+	text = unknownField.ReplaceAllString(text, `unknown field "$1"`)
+	return noDuration.ReplaceAllString(text, `"$1" is not a duration: accepted are numbers with units, such as 90s or 1h30m`)
 }
 
 // line returns the line of the value at path, or of the last part of path that
@@ -74,6 +79,10 @@ func line(root *yaml.Node, path []string) int {
 	found := node.Line
 next:
 	for _, key := range path {
+		if i, err := strconv.Atoi(key); err == nil && node.Kind == yaml.SequenceNode && i < len(node.Content) {
+			found, node = node.Content[i].Line, node.Content[i]
+			continue next
+		}
 		for i := 0; node.Kind == yaml.MappingNode && i+1 < len(node.Content); i += 2 {
 			if node.Content[i].Value == key {
 				found, node = node.Content[i].Line, node.Content[i+1]

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/nodemend/nodemend/config/detector"
+	"github.com/nodemend/nodemend/ipmi/verdict"
 )
 
 func TestWhatAFileLeavesOutHasItsDefault(t *testing.T) {
@@ -37,6 +38,74 @@ func TestWhatAFileLeavesOutHasItsDefault(t *testing.T) {
 		})
 	}
 }
+
+// exampleRules are in docs/checks.md.
+const exampleRules = `checks:
+  hardware:
+    rules:
+    - name: bay-8-is-empty
+      match: {sensorName: FAN8*}
+      severity: ignore
+    - name: power-supply-may-wait
+      match: {sensorType: Power Supply, event: Failure detected}
+      severity: failure
+      whileRedundant: warning
+    - name: memory-correctable-often
+      match: {sensorType: Memory, event: Correctable ECC}
+      severity: failure
+      rate: {count: 50, per: 24h}
+      latch: manual
+    - name: inlet-too-warm
+      match: {sensorName: Inlet*, threshold: upper non-critical}
+      severity: failure
+      why: the row's cooling is gone
+    - name: lid-is-open
+      match: {chassis: Chassis Intrusion}
+      severity: failure
+`
+
+func TestRulesForHardwareAreReadAsPeopleWriteThem(t *testing.T) {
+	got, err := detector.Parse("f.yaml", []byte(exampleRules))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := detector.Default()
+	want.Checks.Hardware.Rules = verdict.Rules{
+		{Name: "bay-8-is-empty", Match: verdict.Match{SensorName: "FAN8*"}, Severity: verdict.SeverityIgnore},
+		{
+			Name: "power-supply-may-wait", Match: verdict.Match{SensorType: "Power Supply", Event: "Failure detected"},
+			Severity: verdict.SeverityFailure, WhileRedundant: verdict.SeverityWarning,
+		},
+		{
+			Name: "memory-correctable-often", Match: verdict.Match{SensorType: "Memory", Event: "Correctable ECC"},
+			Severity: verdict.SeverityFailure, Rate: &verdict.Rate{Count: 50, Per: 24 * time.Hour}, Latch: verdict.LatchManual,
+		},
+		{
+			Name: "inlet-too-warm", Match: verdict.Match{SensorName: "Inlet*", Threshold: "upper non-critical"},
+			Severity: verdict.SeverityFailure, Why: "the row's cooling is gone",
+		},
+		{Name: "lid-is-open", Match: verdict.Match{Chassis: "Chassis Intrusion"}, Severity: verdict.SeverityFailure},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestTheExampleOfTheDocumentationIsTheOneThatIsTested(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "checks.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), "```yaml\n"+exampleRules+"```\n") {
+		t.Errorf("docs/checks.md does not have\n%s", exampleRules)
+	}
+}
+
+const sensorTypes = "Temperature, Voltage, Current, Fan, Physical Security, Platform Security, Processor, Power Supply, Power Unit, Cooling Device, Other, Memory, " +
+	"Drive Slot / Bay, POST Memory Resize, System Firmwares, Event Logging Disabled, Watchdog1, System Event, Critical Interrupt, Button, Module / Board, " +
+	"Microcontroller, Add-in Card, Chassis, Chip Set, Other FRU, Cable / Interconnect, Terminator, System Boot Initiated, Boot Error, OS Boot, OS Critical Stop, " +
+	"Slot / Connector, System ACPI Power State, Watchdog2, Platform Alert, Entity Presence, Monitor ASIC, LAN, Management Subsys Health, Battery, Session Audit, " +
+	"Version Change, FRU State"
 
 func TestEveryMistakeIsReportedWithItsLine(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -89,6 +158,70 @@ conditions:
 				`f.yaml: line 15: checks.kubelet.restartWindow: 1s is not between 1m0s and 24h0m0s`,
 				`f.yaml: line 24: customPlugins.problemInterval: 5m0s is not between 1s and 1m0s: the controller would take reports for outdated`,
 				`f.yaml: line 27: conditions.KernelDeadlock.clearAfter: -1s is not between 0s and 720h0m0s`,
+			},
+		},
+		"of the hardware": {
+			`checks:
+  hardware:
+    interval: 6m
+    source: usb
+    stateFile: ""
+    ipmitool:
+      host: bmc.example
+      port: 0
+      cipherSuite: 300
+    rules:
+    - match: {sensorType: Fan, threshold: very low}
+      severity: fatal
+    - name: fan-critical
+      match:
+        sensorName: FAN*
+        event: Burnt
+      severity: warning
+      latch: forever
+    - name: mine
+      match:
+        sensorType: Memory
+        sensorTyp: Fan
+        event: Burnt
+      severity: failure
+      rate:
+        count: 1
+        per: 24 hours
+    - name: mine
+      match:
+        sensorType: Fans
+      severity: warning
+      whileRedundant: ignore
+    - name: both
+      match: {event: Drive Fault, absent: true}
+      severity: ignore
+    - name: all
+      severity: ignore
+`,
+			[]string{
+				`f.yaml: line 22: unknown field "sensorTyp"`,
+				`f.yaml: line 27: "24 hours" is not a duration: accepted are numbers with units, such as 90s or 1h30m`,
+				`f.yaml: line 3: checks.hardware.interval: 6m0s is not between 1s and 5m0s: the controller would take reports for outdated`,
+				`f.yaml: line 4: checks.hardware.source: "usb" is none of auto, device and ipmitool`,
+				`f.yaml: line 5: checks.hardware.stateFile: is empty: acknowledgements and the place in the System Event Log have to be kept`,
+				`f.yaml: line 8: checks.hardware.ipmitool.port: 0 is no UDP port`,
+				`f.yaml: line 9: checks.hardware.ipmitool.cipherSuite: 300 is not between 1 and 255`,
+				`f.yaml: line 6: checks.hardware.ipmitool.passwordFile: is missing: a host is given`,
+				`f.yaml: line 11: checks.hardware.rules.0.name: is missing: a rule needs one, as failures show it`,
+				`f.yaml: line 12: checks.hardware.rules.0.severity: "fatal" is not one of ignore, warning, failure`,
+				`f.yaml: line 11: checks.hardware.rules.0.match.threshold: "very low" is not a threshold: accepted are non-critical, critical and non-recoverable, with or without lower or upper before it`,
+				`f.yaml: line 13: checks.hardware.rules.1.name: "fan-critical" is the name of another rule, or of a default one`,
+				`f.yaml: line 18: checks.hardware.rules.1.latch: "forever" is not one of present, momentary, manual`,
+				`f.yaml: line 16: checks.hardware.rules.1.match.event: "Burnt" is not a state in the words of ipmitool, such as Uncorrectable ECC`,
+				`f.yaml: line 26: checks.hardware.rules.2.rate.count: 1 is not between 2 and 100`,
+				`f.yaml: line 27: checks.hardware.rules.2.rate.per: 0s is not between 1m and 2160h`,
+				`f.yaml: line 23: checks.hardware.rules.2.match.event: "Burnt" is not a state of Memory: accepted are Correctable ECC, Uncorrectable ECC, Parity, Memory Scrub Failed, Memory Device Disabled, Correctable ECC logging limit reached, Presence Detected, Configuration Error, Spare, Throttled, Critical Overtemperature, and those that all types may have, such as State Asserted`,
+				`f.yaml: line 28: checks.hardware.rules.3.name: "mine" is the name of another rule, or of a default one`,
+				`f.yaml: line 32: checks.hardware.rules.3.whileRedundant: is for the sensorType Power Supply only`,
+				`f.yaml: line 30: checks.hardware.rules.3.match.sensorType: "Fans" is not a type of sensors: accepted are ` + sensorTypes,
+				`f.yaml: line 34: checks.hardware.rules.4.match: has more than one of event, threshold, chassis and absent`,
+				`f.yaml: line 36: checks.hardware.rules.5.match: is empty: name at least one of sensorType, sensorName, event, threshold, chassis, absent`,
 			},
 		},
 		"a default that does not fit": {

@@ -103,12 +103,47 @@ func (c Checks) problems(found *problems) {
 		found.count(k.MaxRestarts, 0, "checks", "kubelet", "maxRestarts")
 		found.within(k.RestartWindow, time.Minute, maxWindow, "", "checks", "kubelet", "restartWindow")
 	}
+	if c.Hardware.Enabled {
+		c.Hardware.problems(found)
+	}
+}
+
+func (h Hardware) problems(found *problems) {
+	at := func(field ...string) []string { return append([]string{"checks", "hardware"}, field...) }
+	found.runWithin(maxHeartbeat, h.Run, h.Timeout, at()...)
+	if !slices.Contains([]string{SourceAuto, SourceDevice, SourceIPMITool}, h.Source) {
+		found.add(fmt.Sprintf("%q is none of %s, %s and %s", h.Source, SourceAuto, SourceDevice, SourceIPMITool), at("source")...)
+	}
+	found.path(h.Device, at("device")...)
+	if h.StateFile == "" {
+		found.add("is empty: acknowledgements and the place in the System Event Log have to be kept", at("stateFile")...)
+	}
+	found.path(h.StateFile, at("stateFile")...)
+	t := h.IPMITool
+	found.path(t.PasswordFile, at("ipmitool", "passwordFile")...)
+	found.path(t.KeyFile, at("ipmitool", "keyFile")...)
+	if t.Port < 1 || t.Port > 65535 {
+		found.add(fmt.Sprintf("%d is no UDP port", t.Port), at("ipmitool", "port")...)
+	}
+	if t.CipherSuite < 1 || t.CipherSuite > 255 {
+		found.add(fmt.Sprintf("%d is not between 1 and 255", t.CipherSuite), at("ipmitool", "cipherSuite")...)
+	}
+	if t.Host != "" && t.PasswordFile == "" {
+		found.add("is missing: a host is given", at("ipmitool", "passwordFile")...)
+	}
+	for _, mistake := range h.Rules.Validate() {
+		found.add(mistake.Text, at(append([]string{"rules"}, mistake.Path...)...)...)
+	}
 }
 
 // run judges what all checks have, of the check at path.
 func (p *problems) run(r Run, timeout Duration, path ...string) {
+	p.runWithin(maxCheckInterval, r, timeout, path...)
+}
+
+func (p *problems) runWithin(longest time.Duration, r Run, timeout Duration, path ...string) {
 	at := func(field string) []string { return append(slices.Clone(path), field) }
-	p.within(r.Interval, minCheckInterval, maxCheckInterval, outdated, at("interval")...)
+	p.within(r.Interval, minCheckInterval, longest, outdated, at("interval")...)
 	p.within(timeout, minTimeout, max(minTimeout, r.Interval.Duration), " (the interval)", at("timeout")...)
 	p.count(r.FailureThreshold, 1, at("failureThreshold")...)
 	p.count(r.SuccessThreshold, 1, at("successThreshold")...)

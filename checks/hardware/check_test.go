@@ -1,0 +1,232 @@
+package hardware_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/node-problem-detector/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/checks"
+	"github.com/nodemend/nodemend/checks/hardware"
+	"github.com/nodemend/nodemend/ipmi"
+	"github.com/nodemend/nodemend/ipmi/verdict"
+	"github.com/nodemend/nodemend/test/bmc"
+)
+
+// newCheck returns a check of d that keeps what it remembers at path.
+func newCheck(t *testing.T, d *double, path string, change ...func(*hardware.Options)) *hardware.Check {
+	t.Helper()
+	options := hardware.Options{
+		Open: d.open, Store: hardware.Store{Path: path}, BootID: "boot", Timeout: time.Minute, Clock: clock.RealClock{},
+	}
+	for _, c := range change {
+		c(&options)
+	}
+	check := hardware.New(options)
+	t.Cleanup(check.Close)
+	return check
+}
+
+func expect(t *testing.T, got checks.Result, status types.ConditionStatus, reason string, says ...string) {
+	t.Helper()
+	step{name: "the check", status: status, reason: reason, says: says}.judge(t, "device", got)
+}
+
+// logging returns a context whose log is written to the builder.
+func logging(t *testing.T) (context.Context, *strings.Builder) {
+	var log strings.Builder
+	logger := funcr.New(func(_, args string) { log.WriteString(args + "\n") }, funcr.Options{})
+	return logr.NewContext(t.Context(), logger), &log
+}
+
+func TestASourceThatCanNotBeOpenedIsTriedAgain(t *testing.T) {
+	d := newDouble(t)
+	missing := true
+	check := newCheck(t, d, filepath.Join(t.TempDir(), "state"), func(o *hardware.Options) {
+		o.Open = func() (ipmi.Source, error) {
+			if missing {
+				return nil, errors.New("no BMC found: load the kernel module")
+			}
+			return d.open()
+		}
+	})
+	expect(t, check.Run(t.Context()), types.Unknown, hardware.ReasonNoBMC, "load the kernel module")
+	missing = false
+	expect(t, check.Run(t.Context()), types.False, verdict.ReasonHealthy)
+}
+
+func TestABMCThatHangsIsUnknownAtTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDouble(t)
+		opened := 0
+		check := newCheck(t, d, filepath.Join(t.TempDir(), "state"), func(o *hardware.Options) {
+			o.Open = func() (ipmi.Source, error) { opened++; return d.open() }
+		})
+		expect(t, check.Run(t.Context()), types.False, verdict.ReasonHealthy)
+
+		release := d.transport.Hang()
+		began := time.Now()
+		expect(t, check.Run(t.Context()), types.Unknown, verdict.ReasonUnreachable)
+		if took := time.Since(began); took >= time.Minute {
+			t.Errorf("the run took %s, not less than its timeout", took)
+		}
+		release()
+		expect(t, check.Run(t.Context()), types.False, verdict.ReasonHealthy)
+		if opened != 2 {
+			t.Errorf("the source was opened %d times, want a second one after nothing could be read", opened)
+		}
+		check.Close()
+		synctest.Wait()
+	})
+}
+
+func TestAPartThatCanNotBeReadIsUnknownAndKeepsTheSource(t *testing.T) {
+	d := newDouble(t)
+	opened := 0
+	check := newCheck(t, d, filepath.Join(t.TempDir(), "state"), func(o *hardware.Options) {
+		o.Open = func() (ipmi.Source, error) { opened++; return d.open() }
+	})
+	d.Fail(bmc.GetSELInfo, uint8(ipmi.UnspecifiedError), -1)
+	expect(t, check.Run(t.Context()), types.Unknown, verdict.ReasonLogUnreadable, "completion code 0xff")
+	d.SetHook(nil)
+	expect(t, check.Run(t.Context()), types.False, verdict.ReasonHealthy)
+	if opened != 1 {
+		t.Errorf("the source was opened %d times", opened)
+	}
+}
+
+func TestAnInterruptedRunTellsNothingAndForgetsNothing(t *testing.T) {
+	d := newDouble(t)
+	path := filepath.Join(t.TempDir(), "state")
+	check := newCheck(t, d, path)
+	d.loseData(true)
+	interrupted, cancel := context.WithCancel(t.Context())
+	cancel()
+	expect(t, check.Run(interrupted), types.Unknown, hardware.ReasonInterrupted)
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it has left a file: %v", err)
+	}
+	expect(t, check.Run(t.Context()), types.True, "MemoryFailure", dataLost)
+}
+
+func TestADamagedFileIsReplacedAndTheSELReadAnew(t *testing.T) {
+	for name, content := range map[string]string{"empty": "", "cut": `{"version":1,"cur`, "of another version": `{"version":99}`} {
+		t.Run(name, func(t *testing.T) {
+			d := newDouble(t)
+			path := filepath.Join(t.TempDir(), "state")
+			d.must(os.WriteFile(path, []byte(content), 0o600))
+			d.loseData(true)
+			d.loseData(false)
+			ctx, log := logging(t)
+			expect(t, newCheck(t, d, path).Run(ctx), types.True, "MemoryFailure", dataLost)
+			if !strings.Contains(log.String(), "can't be used") {
+				t.Errorf("the log is %q", log)
+			}
+			log.Reset()
+			expect(t, newCheck(t, d, path).Run(ctx), types.True, "MemoryFailure", dataLost)
+			if log.Len() > 0 {
+				t.Errorf("and then it is %q", log)
+			}
+		})
+	}
+}
+
+func TestAFileThatIsDamagedWhileTheDetectorRunsIsWrittenAnew(t *testing.T) {
+	d := newDouble(t)
+	path := filepath.Join(t.TempDir(), "state")
+	check := newCheck(t, d, path)
+	d.loseData(true)
+	d.loseData(false)
+	expect(t, check.Run(t.Context()), types.True, "MemoryFailure", dataLost)
+	d.DeleteSEL(1) // so that only the check knows of it
+	d.must(os.WriteFile(path, []byte("{"), 0o600))
+	expect(t, check.Run(t.Context()), types.True, "MemoryFailure", dataLost)
+	expect(t, newCheck(t, d, path).Run(t.Context()), types.True, "MemoryFailure", dataLost)
+}
+
+func TestWhatCanNotBeSavedIsKeptInMemory(t *testing.T) {
+	d := newDouble(t)
+	parent := filepath.Join(t.TempDir(), "a file")
+	d.must(os.WriteFile(parent, nil, 0o600))
+	path := filepath.Join(parent, "state")
+	check := newCheck(t, d, path)
+	ctx, log := logging(t)
+	d.loseData(true)
+	expect(t, check.Run(ctx), types.True, "MemoryFailure", dataLost)
+	d.loseData(false)
+	expect(t, check.Run(ctx), types.True, "MemoryFailure", dataLost)
+	if !strings.Contains(log.String(), "kept in memory") {
+		t.Errorf("the log is %q", log)
+	}
+
+	d.must(os.Remove(parent))
+	expect(t, check.Run(ctx), types.True, "MemoryFailure", dataLost)
+	d.must(os.Remove(path + ".lock"))
+	d.DeleteSEL(1) // so that only the file has it
+	expect(t, newCheck(t, d, path).Run(ctx), types.True, "MemoryFailure", dataLost)
+}
+
+func TestWhatIsRememberedCountsWhereItCanOnlyBeRead(t *testing.T) {
+	d := newDouble(t)
+	path := filepath.Join(t.TempDir(), "state")
+	d.loseData(true)
+	expect(t, newCheck(t, d, path).Run(t.Context()), types.True, "MemoryFailure", dataLost)
+	d.loseData(false)
+	// No lock, as on a file system that was mounted read-only after an error.
+	d.must(os.Remove(path + ".lock"))
+	d.must(os.Mkdir(path+".lock", 0o700))
+	restarted := newCheck(t, d, path)
+	for range 2 {
+		expect(t, restarted.Run(t.Context()), types.True, "MemoryFailure", dataLost)
+	}
+}
+
+func TestTheMetricsSayWhatWasFound(t *testing.T) {
+	d := newDouble(t)
+	path := filepath.Join(t.TempDir(), "state")
+	registry := prometheus.NewPedanticRegistry()
+	metrics, err := hardware.NewMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := newCheck(t, d, path, func(o *hardware.Options) { o.Metrics = metrics })
+	d.loseData(true)
+	expect(t, check.Run(t.Context()), types.True, "MemoryFailure")
+	d.must(hardware.Store{Path: path}.Update(func(s verdict.State) verdict.State {
+		return s.Acknowledge(verdict.All, "known", "alice", start)
+	}))
+	d.stopFan(true)
+	d.SetFault(bmc.Intrusion, true)
+	d.Fail(bmc.GetSELInfo, uint8(ipmi.UnspecifiedError), 1)
+	expect(t, check.Run(t.Context()), types.True, "FanFailure")
+	want := `
+# HELP nodemend_hardware_bmc_errors_total Reads of the BMC that have failed, by what was read: sel, chassis or sensors.
+# TYPE nodemend_hardware_bmc_errors_total counter
+nodemend_hardware_bmc_errors_total{part="sel"} 1
+# HELP nodemend_hardware_failures What is wrong with the hardware by the kind of component and by severity: failure, warning, or acknowledged.
+# TYPE nodemend_hardware_failures gauge
+nodemend_hardware_failures{kind="Chassis",severity="warning"} 1
+nodemend_hardware_failures{kind="Fan",severity="failure"} 1
+nodemend_hardware_failures{kind="Memory",severity="acknowledged"} 1
+# HELP nodemend_hardware_sel_records Records in the System Event Log.
+# TYPE nodemend_hardware_sel_records gauge
+nodemend_hardware_sel_records 1
+# HELP nodemend_hardware_sel_records_read_total Records of the System Event Log that were read.
+# TYPE nodemend_hardware_sel_records_read_total counter
+nodemend_hardware_sel_records_read_total 1
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}

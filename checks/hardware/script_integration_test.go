@@ -1,0 +1,83 @@
+//go:build integration
+
+package hardware_test
+
+import (
+	"os/exec"
+	"testing"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/ipmi"
+	"github.com/nodemend/nodemend/ipmi/device"
+	"github.com/nodemend/nodemend/ipmi/ipmitool"
+	"github.com/nodemend/nodemend/test/ipmisim"
+)
+
+// simulated is a server by OpenIPMI's simulator.
+type simulated struct{ *ipmisim.Simulator }
+
+func (s simulated) stopFan(stopped bool) {
+	raw := byte(120)
+	if stopped {
+		raw = 0
+	}
+	s.SetSensorValue(ipmisim.FAN1, raw)
+}
+
+func (s simulated) heat(hot bool) {
+	raw := byte(45)
+	if hot {
+		raw = 98
+	}
+	s.SetSensorValue(ipmisim.CPU0Temp, raw)
+}
+
+func (s simulated) failSupply(failed bool) { s.SetSensorBit(ipmisim.PSU1Status, 1, failed) }
+func (s simulated) pullSupply(pulled bool) { s.SetSensorBit(ipmisim.PSU1Status, 0, !pulled) }
+func (s simulated) loseData(lost bool)     { s.SetSensorBit(ipmisim.DIMMA1, 1, lost) }
+func (s simulated) clearSEL()              { s.ClearSEL() }
+func (s simulated) setClock(now time.Time) { s.SetSELClock(now) }
+
+// start has the BIOS log what kind of start it was, as the simulator has no restart
+// cause.
+func (s simulated) start(poweredOff bool) {
+	const bios, systemBoot, specific, byPowerUp, byWarmReset = 0x31, 0x1d, 0x6f, 0, 2
+	offset := byte(byWarmReset)
+	if poweredOff {
+		offset = byPowerUp
+	}
+	s.AddEvent(bios, systemBoot, 0, specific, [3]byte{offset, 0xff, 0xff})
+}
+
+// systemInterface is the simulator's as the device source wants it.
+type systemInterface struct{ *ipmisim.Simulator }
+
+func (i systemInterface) SendRecv(netFn, cmd uint8, data []byte) ([]byte, error) {
+	return i.Simulator.SendRecv(netFn, cmd, data...)
+}
+
+func (systemInterface) Close() error { return nil }
+
+// TestTheLifeOfAServerOverBothSources has both watch the same server, one over the
+// network.
+func TestTheLifeOfAServerOverBothSources(t *testing.T) {
+	if _, err := exec.LookPath("ipmitool"); err != nil {
+		t.Skip("needs ipmitool: apt-get install ipmitool")
+	}
+	for _, m := range manners() {
+		t.Run(m.name, func(t *testing.T) {
+			s := ipmisim.Start(t)
+			host, port := s.LAN()
+			newScene(t, simulated{s}, map[string]func() (ipmi.Source, error){
+				"device": func() (ipmi.Source, error) {
+					return device.New("simulator", systemInterface{s}, clock.RealClock{}), nil
+				},
+				"ipmitool": func() (ipmi.Source, error) {
+					return ipmitool.New(ipmitool.Options{Host: host, Port: port, User: ipmisim.User, PasswordFile: s.PasswordFile()})
+				},
+			}).play(m)
+		})
+	}
+}

@@ -1,0 +1,66 @@
+package hardware_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/nodemend/nodemend/checks/hardware"
+	config "github.com/nodemend/nodemend/config/detector"
+	"github.com/nodemend/nodemend/ipmi/ipmitool"
+)
+
+func TestTheSourceIsTheOneThatIsAskedFor(t *testing.T) {
+	dir := t.TempDir()
+	device, program, missing := filepath.Join(dir, "ipmi0"), filepath.Join(dir, "ipmitool"), filepath.Join(dir, "missing")
+	for _, path := range []string{device, program} {
+		if err := os.WriteFile(path, nil, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, tc := range map[string]struct {
+		source, device, program, host string
+		want                          string // the source's name
+		err                           error
+		present                       bool
+	}{
+		"auto is the device":              {config.SourceAuto, device, program, "bmc", device, nil, true},
+		"auto without a device":           {config.SourceAuto, missing, program, "bmc", "ipmitool at bmc:623", nil, true},
+		"auto without anything":           {config.SourceAuto, missing, program, "", "", hardware.ErrNoBMC, false},
+		"the device":                      {config.SourceDevice, device, program, "bmc", device, nil, true},
+		"a device that is not there":      {config.SourceDevice, missing, program, "bmc", "", fs.ErrNotExist, true},
+		"ipmitool, beside a device":       {config.SourceIPMITool, device, program, "bmc", "ipmitool at bmc:623", nil, true},
+		"ipmitool of this machine":        {config.SourceIPMITool, device, program, "", "ipmitool", nil, true},
+		"an ipmitool that is not there":   {config.SourceIPMITool, device, missing, "", "", ipmitool.ErrNoProgram, true},
+		"auto with no ipmitool for a BMC": {config.SourceAuto, missing, missing, "bmc", "", ipmitool.ErrNoProgram, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := config.Default().Checks.Hardware
+			c.Source, c.Device, c.IPMITool.Path, c.IPMITool.Host = tc.source, tc.device, tc.program, tc.host
+			if tc.host != "" {
+				c.IPMITool.PasswordFile = device
+			}
+			if got := hardware.Present(c); got != tc.present {
+				t.Errorf("present: %t", got)
+			}
+			source, err := hardware.Open(c)
+			if tc.err != nil {
+				if !errors.Is(err, tc.err) {
+					t.Errorf("error %v, want %v", err, tc.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if source.String() != tc.want {
+				t.Errorf("the source is %s, want %s", source, tc.want)
+			}
+			if err := source.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

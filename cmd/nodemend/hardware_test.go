@@ -1,0 +1,277 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nodemend/nodemend/ipmi/verdict"
+	"github.com/nodemend/nodemend/test/bmc"
+)
+
+// machine is a server with a BMC, and a detector's configuration that reads it by
+// ipmitool.
+type machine struct {
+	*bmc.BMC
+	t           *testing.T
+	config      string
+	stateFile   string
+	missingFile string // a configuration that is not there
+}
+
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	program, err := exec.LookPath("ipmitool")
+	if err != nil {
+		t.Skip("needs ipmitool: apt-get install ipmitool")
+	}
+	dir := t.TempDir()
+	m := &machine{BMC: bmc.New(bmc.Config{Name: "node-bmc"}), t: t, stateFile: filepath.Join(dir, "hardware.json"), missingFile: filepath.Join(dir, "missing")}
+	m.SetClock(1795240113) // 2026-11-21T05:48:33Z
+	m.AddSensor(bmc.Sensor{
+		Number: 1, Name: "FAN1", Type: 0x04, EventType: 1, Full: true, Units: [3]uint8{0, 18, 0}, Factors: bmc.Factors{M: 50}, Reading: 120,
+		Thresholds: [6]uint8{12, 8, 4}, ThresholdMask: 7,
+	})
+	m.AddSensor(bmc.Sensor{Number: 3, Name: "PSU1 Status", Type: 0x08, States: 1})
+	m.AddSensor(bmc.Sensor{Number: 4, Name: "DIMM_A1", Type: 0x0c, States: 1 << 6})
+
+	socket := filepath.Join(dir, "bmc.sock")
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- m.ServeIPMItool(listener) }()
+	t.Cleanup(func() {
+		_ = listener.Close()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	// In-band, but by a socket: "-I open" comes first.
+	fake := m.write(filepath.Join(dir, "ipmitool"), fmt.Sprintf("#!/bin/sh\nshift 2\nIPMI_DUMMY_SOCK='%s' exec '%s' -I dummy \"$@\"\n", socket, program))
+	m.config = m.write(filepath.Join(dir, "detector.yaml"), fmt.Sprintf(
+		"socket: %s\nstateFile: ''\nchecks: {hardware: {source: ipmitool, ipmitool: {path: %s}, stateFile: %s}}\n",
+		filepath.Join(dir, "detector.sock"), fake, m.stateFile))
+	return m
+}
+
+func (m *machine) write(path, content string) string {
+	m.t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o700); err != nil {
+		m.t.Fatal(err)
+	}
+	return path
+}
+
+// run runs a command of nodemend and returns what it has printed, its exit status and
+// its error.
+func (m *machine) run(args ...string) (output string, status int, text string) {
+	m.t.Helper()
+	var out strings.Builder
+	root := newRootCommand(newTestLog(m.t, io.Discard))
+	root.SetArgs(append(slices.Clone(args), "--config="+m.config))
+	root.SetOut(&out)
+	err := root.ExecuteContext(m.t.Context())
+	if err != nil {
+		text = err.Error()
+	}
+	return out.String(), exitStatus(err), text
+}
+
+// expect runs a command and wants an exit status and parts of the output or the error.
+func (m *machine) expect(status int, says []string, args ...string) string {
+	m.t.Helper()
+	output, got, text := m.run(args...)
+	if got != status {
+		m.t.Errorf("%q: exit status %d (%s), want %d", args, got, text, status)
+	}
+	for _, part := range says {
+		if all := output + text; !strings.Contains(all, part) {
+			m.t.Errorf("%q has printed\n%s\nwant %q in it", args, all, part)
+		}
+	}
+	return output
+}
+
+// loseData logs an uncorrectable error of DIMM_A1, which no sensor shows.
+func (m *machine) loseData() {
+	m.Log(bmc.Event{Type: 0x0c, Number: 4, Data: [3]uint8{1, 0xff, 0xff}})
+	m.Log(bmc.Event{Type: 0x0c, Number: 4, Data: [3]uint8{1, 0xff, 0xff}, Deasserted: true})
+}
+
+// see has the check see it, as the detector does.
+func (m *machine) see(status int) {
+	m.t.Helper()
+	m.expect(status, nil, "check", "hardware")
+}
+
+func (m *machine) state() string {
+	m.t.Helper()
+	content, err := os.ReadFile(m.stateFile)
+	if err != nil && !os.IsNotExist(err) {
+		m.t.Fatal(err)
+	}
+	return string(content)
+}
+
+func TestHardwareStatusShowsAServerInATable(t *testing.T) {
+	m := newMachine(t)
+	const healthy = `BMC      node-bmc firmware 2.14, read by ipmitool
+POWER    on
+VERDICT  healthy  no hardware failure: 3 of 3 sensors available, 0 SEL records
+
+SENSOR       TYPE          READING   STATES
+FAN1         Fan           6000 RPM  
+PSU1 Status  Power Supply  -         Presence detected
+DIMM_A1      Memory        -         Presence Detected
+
+SEL  TIME  SENSOR  EVENT  DIRECTION
+`
+	if got := m.expect(0, nil, "hardware", "status"); got != healthy {
+		t.Errorf("printed\n%s\nwant\n%s", got, healthy)
+	}
+	m.loseData()
+	m.expect(1, []string{
+		"VERDICT  failed  DIMM_A1: uncorrectable ECC (SEL 0x01, 2026-11-21T05:48Z)\n",
+		"failure   DIMM_A1    uncorrectable ECC  2026-11-21T05:48:33Z  SEL 0x01  \n",
+		"0x01  2026-11-21T05:48:33Z  Memory DIMM_A1  Uncorrectable ECC  Asserted\n",
+		"0x02  2026-11-21T05:48:33Z  Memory DIMM_A1  Uncorrectable ECC  Deasserted\n",
+		"the hardware has failed: DIMM_A1: uncorrectable ECC",
+	}, "hardware", "status")
+	if text := m.state(); text != "" {
+		t.Errorf("it has written to the state: %s", text)
+	}
+}
+
+func TestHardwareStatusWritesJSON(t *testing.T) {
+	m := newMachine(t)
+	var report hardwareReport
+	read := func(status int) map[string]any {
+		t.Helper()
+		output := m.expect(status, nil, "hardware", "status", "-o", "json")
+		report = hardwareReport{}
+		var fields map[string]any
+		for _, into := range []any{&report, &fields} {
+			if err := json.Unmarshal([]byte(output), into); err != nil {
+				t.Fatalf("%v: %s", err, output)
+			}
+		}
+		return fields
+	}
+	fields := read(0)
+	for _, list := range []string{"events", "sensors"} {
+		if _, ok := fields[list].([]any); !ok {
+			t.Errorf("%s is %v, no list", list, fields[list])
+		}
+	}
+	if report.Verdict.Status != verdict.Healthy || report.BMC.Name != "node-bmc" || len(report.Sensors) != 3 {
+		t.Errorf("%+v", report)
+	}
+	m.loseData()
+	m.see(1)
+	read(1)
+	if v := report.Verdict; v.Status != verdict.Failed || len(v.Failures) != 1 || v.Failures[0].Component != "DIMM_A1" {
+		t.Errorf("the verdict is %+v", v)
+	}
+	// All of the SEL, not only what is new to the detector.
+	if e := report.Events; len(e) != 2 || e[0].StateName != "Uncorrectable ECC" || e[0].TypeName != "Memory" || !e[0].Asserted || e[1].Asserted {
+		t.Errorf("the events are %+v", e)
+	}
+}
+
+func TestHardwareStatusThatCanNotTellIsNeitherHealthyNorFailed(t *testing.T) {
+	m := newMachine(t)
+	m.expect(2, []string{`unknown output "xml"; accepted are table and json`}, "hardware", "status", "-o", "xml")
+	m.expect(2, []string{"unknown flag: --fast"}, "hardware", "status", "--fast")
+	m.expect(2, []string{`unknown command "stat"`}, "hardware", "stat")
+	m.expect(2, []string{`unknown command "now"`}, "hardware", "status", "now")
+	m.SetPower(false)
+	m.expect(2, []string{"POWER    off", "no verdict: the chassis is powered off"}, "hardware", "status")
+	m.SetPower(true)
+	m.Fail(bmc.GetSensorReading, 0xff, -1)
+	m.expect(2, []string{"VERDICT  cannotTell"}, "hardware", "status")
+	m.SetHook(nil)
+	m.write(m.config, "checks: {hardware: {source: ipmitool, ipmitool: {path: /missing/ipmitool}}}\n")
+	m.expect(2, []string{"install the package ipmitool"}, "hardware", "status")
+	m.write(m.config, "checks: {hardware: {source: device, device: /missing/ipmi0}}\n")
+	m.expect(2, []string{"/missing/ipmi0"}, "hardware", "status")
+	m.config = m.missingFile
+	m.expect(2, []string{m.missingFile}, "hardware", "status")
+}
+
+func TestAcknowledgingTakesEffectAndIsShown(t *testing.T) {
+	m := newMachine(t)
+	ack := func(status int, says string, args ...string) {
+		t.Helper()
+		m.expect(status, []string{says}, append([]string{"hardware", "ack", "--reason", "exchanged", "--by", "alice"}, args...)...)
+	}
+	ack(1, "nothing was acknowledged")
+	m.loseData()
+	m.expect(1, nil, "hardware", "status")
+	ack(1, "have it seen first with \"nodemend check hardware\"") // the detector has not looked
+	m.see(1)
+	m.TakeCounts()
+	ack(0, "acknowledged by alice; the detector looks again when it runs the next time")
+	if counts := m.TakeCounts(); len(counts) > 0 {
+		t.Errorf("the BMC was asked %v", counts)
+	}
+	m.see(0)
+	m.expect(0, []string{
+		"acknowledged by alice: DIMM_A1: uncorrectable ECC (SEL 0x01",
+		"2026-11-21T05:48:33Z  SEL 0x01  by alice: exchanged\n",
+	}, "hardware", "status")
+	ack(1, "nothing was acknowledged") // it is already
+
+	m.loseData() // 0x03 and 0x04
+	m.see(1)
+	ack(1, "nothing was acknowledged", "--until", "0x02")
+	m.see(1)
+	ack(0, "acknowledged by alice", "--until", "3")
+	m.see(0)
+}
+
+func TestAcknowledgingWithMistakesChangesNothing(t *testing.T) {
+	m := newMachine(t)
+	m.loseData()
+	m.see(1)
+	before := m.state()
+	for want, args := range map[string][]string{
+		"no reason given":           {},
+		"no reason given; say":      {"--reason", "  "},
+		"--until=0x is not":         {"--reason", "x", "--until", "0x"},
+		"--until= is not the ID":    {"--reason", "x", "--until="},
+		`unknown command "now" for`: {"--reason", "x", "now"},
+		"unknown flag: --all":       {"--reason", "x", "--all"},
+	} {
+		m.expect(2, []string{want}, append([]string{"hardware", "ack"}, args...)...)
+	}
+	if after := m.state(); after != before {
+		t.Errorf("the state was %s, and is %s", before, after)
+	}
+	m.write(m.stateFile, "{")
+	m.expect(1, []string{m.stateFile}, "hardware", "ack", "--reason", "x")
+	if after := m.state(); after != "{" {
+		t.Errorf("a damaged state has become %s", after)
+	}
+}
+
+func TestRecordsAreNamedInHexadecimal(t *testing.T) {
+	for text, want := range map[string]uint16{"0x1a": 0x1a, "1a": 0x1a, "0X1A": 0x1a, "10": 0x10, "fffe": 0xfffe} {
+		if got, err := parseRecord(text); err != nil || got != want {
+			t.Errorf("parseRecord(%q) = %#x, %v, want %#x", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "0", "0x0", "0xffff", "0x10000", "-1", "+1", "1h", "0x", "0x0x1", "1 2"} {
+		if got, err := parseRecord(text); err == nil || !strings.Contains(err.Error(), "such as 0x1a") {
+			t.Errorf("parseRecord(%q) = %#x, %v", text, got, err)
+		}
+	}
+}
