@@ -49,6 +49,8 @@ type bmc struct {
 	nextID uint16
 	erased uint32
 	full   bool
+	// anew makes the source read the whole SEL after anything was erased from it.
+	anew bool
 }
 
 // newBMC returns one with two power supplies, a fan, a processor with a temperature
@@ -136,7 +138,7 @@ func (b *bmc) read(after ipmi.Cursor) ipmi.EventLog {
 		return log
 	}
 	at := slices.IndexFunc(b.sel, func(e ipmi.Event) bool { return e.ID == after.ID && e.Timestamp == after.Timestamp })
-	if at < 0 {
+	if at < 0 || b.anew && after.Erased != b.erased {
 		log.Restarted = true
 		return log
 	}

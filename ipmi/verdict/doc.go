@@ -54,7 +54,8 @@
 // A SEL that has wrapped has lost the record, too, and must not release it. It was
 // cleared if the record of the cursor and those just before it are gone, and it
 // is empty, or says "Log area reset/cleared", or is not full and has another erase time
-// or fewer records than before. All else is taken for a wrap.
+// or fewer records than before. All else is taken for a wrap. The deletion of a single
+// record releases nothing.
 //
 // # Absent components
 //

@@ -96,6 +96,9 @@ func TestWhatReleasesAMomentaryFailure(t *testing.T) {
 				b.boot(ipmi.RestartWatchdog).log(event(systemBoot, 0, 0))
 			}, lostData,
 		},
+		"a power-down by the watchdog timer, and the power button": {
+			func(b *bmc) { b.log(event(watchdog, 0x70, 2)); b.boot(ipmi.RestartPowerButton) }, healthy,
+		},
 		"a power cycle by people, long after one by the watchdog timer": {
 			func(b *bmc) {
 				b.log(event(watchdog, 0x70, 3))

@@ -32,6 +32,10 @@ func TestTheMessageIsForPeopleInTheDatacentre(t *testing.T) {
 			},
 			"DIMM_A1: uncorrectable ECC (SEL 0x01)",
 		},
+		"another time zone": {
+			func(b *bmc) { b.in.Now = start.In(time.FixedZone("", 7200)); b.log(uncorrectable()) },
+			"DIMM_A1: uncorrectable ECC (SEL 0x01, 2026-11-21T05:48Z)",
+		},
 		"a reading": {
 			func(b *bmc) {
 				s := b.sensor("CPU0 Temp")

@@ -68,7 +68,6 @@ func (j *judgement) watchPower(e ipmi.Event, fresh map[key]bool) {
 	switch transitionOf(e) {
 	case watchdogOff:
 		j.memory.Expired = e.Timestamp
-		j.memory.ResetBoot = boot
 	case reset:
 		j.memory.ResetBoot = boot
 	case powerOff:

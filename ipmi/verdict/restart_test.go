@@ -215,36 +215,52 @@ func FuzzState(f *testing.F) {
 }
 
 func TestAStateIsBoundedWhateverABMCTells(t *testing.T) {
-	b := newBMC(t)
-	long := strings.Repeat("n", 300)
-	b.rules = verdict.Rules{{
-		Name: "all", Match: verdict.Match{Event: "Correctable ECC"}, Severity: verdict.SeverityFailure,
-		Rate: &verdict.Rate{Count: 100, Per: 24 * time.Hour},
-	}}
-	for sensor := range 256 {
-		b.in.Sensors = append(b.in.Sensors,
-			ipmi.Sensor{Name: long, Number: uint8(sensor), Type: drive, EventType: ipmi.SensorSpecific, Available: true, States: 0xffff},
-			ipmi.Sensor{Name: long, Number: uint8(sensor), Type: 0x25, EventType: ipmi.SensorSpecific, Available: true, States: 1},
-			ipmi.Sensor{Name: long, Number: uint8(sensor), Type: memory, EventType: ipmi.Threshold, Available: true, States: 0xffff},
-		)
-		for i := range 110 {
-			e := named(long, event(memory, uint8(sensor), 0))
-			e.ID = uint16(60000 + i)
-			b.log(e)
-		}
-		b.log(named(long, event(memory, uint8(sensor), 1)))
-	}
-	v := b.judge()
-	b.acknowledge(verdict.All)
-	b.save(b.state().Acknowledge(verdict.All, strings.Repeat(long, 9), long, start))
-	if len(b.saved) > 1<<20 {
-		t.Errorf("the state has %d bytes", len(b.saved))
-	}
-	if len(v.Message) > verdict.MaxMessage {
-		t.Errorf("the message has %d bytes", len(v.Message))
-	}
-	if again := b.judge(); again.Status != verdict.Healthy {
-		t.Errorf("got %.200s", again.Message)
+	long := strings.Repeat("<", 300) // which JSON writes in six bytes
+	for name, log := range map[string]func(b *bmc, sensor uint8){
+		"many failures": func(b *bmc, sensor uint8) { b.log(named(long, event(memory, sensor, 1))) },
+		"many rates": func(b *bmc, sensor uint8) {
+			for i := range 110 {
+				e := named(long, event(memory, sensor, 0))
+				e.ID, e.Timestamp = uint16(60000+i), 500_000_000
+				b.log(e)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBMC(t)
+			b.rules = verdict.Rules{{
+				Name: "all", Match: verdict.Match{Event: "Correctable ECC"}, Severity: verdict.SeverityFailure,
+				Rate: &verdict.Rate{Count: 100, Per: 24 * time.Hour},
+			}}
+			for i := range 256 {
+				sensor := uint8(i)
+				b.in.Sensors = append(b.in.Sensors,
+					ipmi.Sensor{Name: long, Number: sensor, Type: drive, EventType: ipmi.SensorSpecific, Available: true, States: 1},
+					ipmi.Sensor{Name: long, Number: sensor, Type: 0x25, EventType: ipmi.SensorSpecific, Available: true, States: 1},
+					ipmi.Sensor{Name: long, Number: sensor, Type: memory, EventType: ipmi.Threshold, Available: true, States: 0xffff},
+				)
+				log(b, sensor)
+			}
+			b.judge()
+			for i := range b.in.Sensors {
+				b.in.Sensors[i].States = 0
+			}
+			v := b.judge()
+			b.acknowledge(1)
+			for i := range 256 {
+				log(b, uint8(i))
+			}
+			b.judge()
+			before := len(b.saved)
+			b.save(b.state().Acknowledge(verdict.All, strings.Repeat(long, 9), long, start))
+			if max(before, len(b.saved)) > verdict.MaxState || len(v.Message) > verdict.MaxMessage {
+				t.Errorf("state of %d and %d bytes, message of %d bytes", before, len(b.saved), len(v.Message))
+			}
+			if again := b.judge(); again.Status != verdict.Healthy {
+				t.Errorf("got %.200s", again.Message)
+			}
+			t.Logf("%d and %d bytes", before, len(b.saved))
+		})
 	}
 }
 

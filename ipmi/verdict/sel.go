@@ -96,7 +96,7 @@ func cleared(last memory, log ipmi.EventLog) bool {
 			return true
 		}
 	}
-	erased := last.Cursor.Erased != 0 && log.Next.Erased != 0 && last.Cursor.Erased != log.Next.Erased
+	erased := log.Next.Erased != 0 && log.Next.Erased != last.Cursor.Erased
 	return !log.Full && (erased || log.Total < last.Total)
 }
 

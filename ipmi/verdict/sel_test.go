@@ -1,6 +1,7 @@
 package verdict_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +28,15 @@ func TestAClearedLogIsToldFromOneThatHasWrapped(t *testing.T) {
 		"cleared, with a record of that": {
 			func(b *bmc) { b.clear(); b.erased = 1000; b.log(event(logging, 0x41, 2)); many(b, 300) }, healthy,
 		},
+		"cleared for the first time, and more records than before": {
+			func(b *bmc) { b.clear(); many(b, 300) }, healthy,
+		},
+		"an older record deleted, after which the source begins anew": {
+			func(b *bmc) { b.sel = append(b.sel[:50:50], b.sel[51:]...); b.erased++; b.anew = true }, lostData,
+		},
+		"the failure's own record deleted": {
+			func(b *bmc) { b.sel = b.sel[1:]; b.erased++; b.anew = true }, lostData,
+		},
 		"cleared, and no erase time":               {func(b *bmc) { b.clear(); b.erased = 0; many(b, 3) }, healthy},
 		"cleared, and the erase time stands still": {func(b *bmc) { b.clear(); b.erased = 1000; many(b, 3) }, healthy},
 		"cleared, and failed again":                {func(b *bmc) { b.clear(); b.log(uncorrectable()) }, lostData},
@@ -46,6 +56,9 @@ func TestAClearedLogIsToldFromOneThatHasWrapped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBMC(t)
+			if strings.Contains(name, "for the first time") {
+				b.erased = 0
+			}
 			b.log(uncorrectable())
 			many(b, 99)
 			b.expect(lostData)
@@ -81,6 +94,10 @@ func TestALogWithoutAnyTimesIsRead(t *testing.T) {
 	b.acknowledge(verdict.All)
 	b.expect("healthy | HardwareHealthy | (DIMM_A1 uncorrectable ECC)")
 	b.log(e)
+	b.expect(lostData)
+	b.acknowledge(verdict.All)
+	b.clear()
+	b.log(e) // looks like the first one
 	b.expect(lostData)
 	b.clear()
 	b.expect(healthy)

@@ -13,7 +13,11 @@ import (
 // stateVersion is that of the JSON of a State.
 const stateVersion = 1
 
-// Bounds of a State, which is smaller than 1 MiB of JSON whatever a BMC tells.
+// MaxState is more bytes than the JSON of a State has, whatever a BMC tells. Those of
+// a real server are some kilobytes.
+const MaxState = 4 << 20
+
+// Bounds of what is remembered.
 const (
 	maxPoints = 256
 	maxParts  = 512
