@@ -33,6 +33,8 @@ The checks:
                                       happens to its pods
   kubelet  KubeletUnhealthy           the kubelet is down, stuck, or restarts again
                                       and again
+  hardware HardwareFailure            the BMC reports that the server has failed; off
+                                      where no BMC is found
 
 A condition is set only after its check has run; neither a restart of the
 detector nor a reboot changes a status or a lastTransitionTime that no check has
