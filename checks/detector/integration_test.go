@@ -4,7 +4,6 @@ package detector_test
 
 import (
 	"context"
-	"io"
 	"net"
 	"net/url"
 	"os"
@@ -192,49 +191,13 @@ func TestAnAPIServerThatIsReachedLateGetsTheTimeOfTheObservation(t *testing.T) {
 	s.detect(t, client)
 	g.Consistently(s.condition(t.Context()), 3*time.Second).Should(BeZero())
 	opened := time.Now()
-	forward(t, address, direct.Host)
+	clustertest.Forward(t, address, direct.Host)
 	g.Eventually(s.condition(t.Context()), patience).Should(Satisfy(haveStatus(corev1.ConditionTrue)))
 	c, err := s.condition(t.Context())()
 	g.Expect(err).NotTo(HaveOccurred())
 	if age := opened.Sub(c.LastTransitionTime.Time); age < 2*time.Second {
 		t.Errorf("lastTransitionTime is %s before the API server was reached, want the time of the first run", age)
 	}
-}
-
-// forward lets connections to address go on to target until the test ends.
-func forward(t *testing.T, address, target string) {
-	t.Helper()
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var forwarding sync.WaitGroup
-	pipe := func(to, from net.Conn) {
-		defer context.AfterFunc(ctx, func() { _ = from.Close() })()
-		_, _ = io.Copy(to, from)
-		_ = to.Close()
-	}
-	forwarding.Go(func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			server, err := net.Dial("tcp", target)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			forwarding.Go(func() { pipe(server, client) })
-			forwarding.Go(func() { pipe(client, server) })
-		}
-	})
-	t.Cleanup(func() {
-		cancel()
-		_ = listener.Close()
-		forwarding.Wait()
-	})
 }
 
 func TestANodeThatIsRegisteredLateOrAnewGetsTheCondition(t *testing.T) {

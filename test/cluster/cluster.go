@@ -68,7 +68,7 @@ type Cluster struct {
 	credentials credentials
 	removeDir   bool
 	ports       []port
-	processes   []*process // in the order of their start
+	processes   []*child // in the order of their start
 }
 
 // Start starts a control plane and returns when it serves requests, the CRDs

@@ -26,7 +26,7 @@ const creators = 16
 // in addition to kubernetes.io/hostname, and returns their names when all are
 // Ready and can take pods. Five thousand take minutes: bound them by ctx.
 func (c *Cluster) AddNodes(ctx context.Context, count int, prefix string, labels map[string]string) ([]string, error) {
-	i := slices.IndexFunc(c.processes, func(p *process) bool { return p.name == "kwok" })
+	i := slices.IndexFunc(c.processes, func(p *child) bool { return p.name == "kwok" })
 	if i < 0 {
 		return nil, errors.New("adding nodes: nothing would make them Ready, start the cluster with Options.Kwok")
 	}
@@ -89,12 +89,12 @@ func isReady(node *corev1.Node) bool {
 
 // cancelOnExit returns a context that ends when p exits, with that as its
 // cause, and a function that must be called to release it.
-func cancelOnExit(ctx context.Context, p *process) (context.Context, func()) {
+func cancelOnExit(ctx context.Context, p *child) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watcher sync.WaitGroup
 	watcher.Go(func() {
 		select {
-		case <-p.exited:
+		case <-p.Exited:
 			cancel(p.exitError())
 		case <-ctx.Done():
 		}

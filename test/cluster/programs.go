@@ -178,7 +178,7 @@ func (c *Cluster) connect(port int) (err error) {
 	return WriteKubeconfig(c.Kubeconfig, c.Config)
 }
 
-func (c *Cluster) start(name string, args ...string) (*process, error) {
+func (c *Cluster) start(name string, args ...string) (*child, error) {
 	p, err := startProcess(c.Dir, name, slices.Concat(args, c.options.ExtraArgs[name]))
 	if err != nil {
 		return nil, err
@@ -199,7 +199,7 @@ func (c *Cluster) reservePort() (int, error) {
 // A check returns nil when what it looks at is as it should be, else why not.
 type check func(context.Context) error
 
-func (c *Cluster) waitReady(ctx context.Context, p *process, checks ...check) error {
+func (c *Cluster) waitReady(ctx context.Context, p *child, checks ...check) error {
 	for _, check := range checks {
 		if err := p.waitReady(ctx, check); err != nil {
 			return err

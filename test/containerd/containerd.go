@@ -7,17 +7,20 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"syscall"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/nodemend/nodemend/test/process"
 )
 
 const (
 	// startTimeout is how long it may take until its socket exists.
 	startTimeout = time.Minute
 	pollInterval = 50 * time.Millisecond
+	// tailBytes is how much of its log a failing test shows.
+	tailBytes = 4 << 10
 )
 
 // Containerd is a containerd that has been started, without any workload.
@@ -25,7 +28,7 @@ type Containerd struct {
 	// Endpoint of its CRI, "unix:///tmp/…".
 	Endpoint string
 	// Process is to be signalled by the test.
-	Process *os.Process
+	Process *process.Process
 }
 
 // Start starts a containerd, which ends with the test. The test is skipped if it
@@ -74,19 +77,16 @@ state = %q
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, "--config", dir+"/config.toml") //nolint:gosec // found above
-	cmd.Stdout, cmd.Stderr = logFile, logFile
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
+	cmd := &exec.Cmd{Path: program, Args: []string{program, "--config", dir + "/config.toml"}, Stdout: logFile, Stderr: logFile}
+	started, err := process.Start(cmd, logFile)
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // works on a stopped process, too
-		_ = cmd.Wait()
-		_ = logFile.Close()
+		started.Kill() // works on a stopped process, too
 		if t.Failed() {
-			text, _ := os.ReadFile(logFile.Name())
-			t.Logf("containerd's log:\n%s", text[max(0, len(text)-4096):])
+			text, _ := process.Tail(logFile.Name(), tailBytes) // at worst there is nothing to show
+			t.Logf("the end of containerd's log:\n%s", text)
 		}
 	})
 	err = wait.PollUntilContextTimeout(t.Context(), pollInterval, startTimeout, true, func(context.Context) (bool, error) {
@@ -96,5 +96,5 @@ state = %q
 	if err != nil {
 		t.Fatalf("containerd has made no socket within %s", startTimeout)
 	}
-	return &Containerd{Endpoint: "unix://" + socket, Process: cmd.Process}
+	return &Containerd{Endpoint: "unix://" + socket, Process: started}
 }

@@ -78,10 +78,10 @@ func (s *Simulator) PowerOff() { s.t.Helper(); s.write("power", "0\n") }
 func (s *Simulator) PowerOn() { s.t.Helper(); s.write("power", "1\n") }
 
 // Freeze makes the BMC answer nothing until Thaw.
-func (s *Simulator) Freeze() { s.t.Helper(); s.must(syscall.Kill(s.process.pid, syscall.SIGSTOP)) }
+func (s *Simulator) Freeze() { s.t.Helper(); s.must(s.process.Signal(syscall.SIGSTOP)) }
 
 // Thaw ends a Freeze.
-func (s *Simulator) Thaw() { s.t.Helper(); s.must(syscall.Kill(s.process.pid, syscall.SIGCONT)) }
+func (s *Simulator) Thaw() { s.t.Helper(); s.must(s.process.Signal(syscall.SIGCONT)) }
 
 // SendRecv sends a command to the BMC as /dev/ipmi0 does, and returns the response
 // from its completion code on. It is safe for concurrent use.

@@ -10,8 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/nodemend/nodemend/test/process"
 )
 
 // Simulator is a BMC and its server. What a method does is done when it returns; if
@@ -20,7 +23,7 @@ type Simulator struct {
 	t       testing.TB
 	dir     string
 	ports   ports
-	process *process
+	process *process.Process
 	console *console
 	mutex   sync.Mutex // guards system
 	system  *systemInterface
@@ -81,7 +84,12 @@ func (s *Simulator) start(program string) error {
 	if err != nil {
 		return err
 	}
-	s.process, err = startProcess(program, []string{"-c", s.path("lan.conf"), "-f", s.path("commands"), "-s", s.path("state"), "-n"}, logFile)
+	s.process, err = process.Start(&exec.Cmd{
+		Path: program, Args: []string{program, "-c", s.path("lan.conf"), "-f", s.path("commands"), "-s", s.path("state"), "-n"},
+		Env:    []string{"PATH=/usr/bin:/bin"},
+		Stdout: logFile, Stderr: logFile,
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+	}, logFile)
 	if err != nil {
 		return err
 	}
@@ -109,7 +117,7 @@ func (s *Simulator) connect(port int) (net.Conn, error) {
 			return connection, nil
 		}
 		select {
-		case <-s.process.exited:
+		case <-s.process.Exited:
 			if strings.Contains(s.log(), "bind") {
 				return nil, errPortTaken
 			}
@@ -154,7 +162,7 @@ func (s *Simulator) stop() {
 		_ = s.system.connection.Close()
 	}
 	if s.process != nil {
-		s.process.kill()
+		s.process.Kill()
 	}
 	if s.t.Failed() {
 		s.t.Logf("the log of ipmi_sim: %s", s.log())

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nodemend/nodemend/test/cluster"
+	"github.com/nodemend/nodemend/test/process"
 )
 
 const (
@@ -52,7 +53,7 @@ type Kubelet struct {
 
 	t       testing.TB
 	args    []string
-	process *process
+	process *process.Process
 }
 
 // Start starts a kubelet, which ends with the test, and returns when both of its
@@ -85,7 +86,7 @@ func (k *Kubelet) Stop() {
 	if k.process == nil {
 		return
 	}
-	err := k.process.stop()
+	err := stopProcess(k.process)
 	k.process = nil
 	if err != nil {
 		k.t.Errorf("stopping the kubelet: %v; see its log", err)
@@ -164,7 +165,7 @@ func (k *Kubelet) start() {
 	defer tick.Stop()
 	for !k.listens() {
 		select {
-		case <-k.process.exited:
+		case <-k.process.Exited:
 			k.t.Fatal("the kubelet has exited by itself; see its log")
 		case <-limit.C:
 			k.t.Fatalf("the kubelet does not listen within %s; see its log", startTimeout)

@@ -3,11 +3,8 @@
 package npd
 
 import (
-	"context"
-	"io"
 	"net"
 	"net/url"
-	"sync"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -53,39 +50,5 @@ func (s *scene) closeAPIServer() (open func()) {
 	}
 	s.kubeconfig = s.path("kubeconfig")
 	s.Expect(clientcmd.WriteToFile(*config, s.kubeconfig)).To(Succeed())
-	return func() { s.forward(address, direct.Host) }
-}
-
-// forward lets connections to address go on to target until the test ends.
-func (s *scene) forward(address, target string) {
-	s.t.Helper()
-	listener, err := net.Listen("tcp", address)
-	s.Expect(err).NotTo(HaveOccurred())
-	ctx, cancel := context.WithCancel(s.t.Context())
-	var forwarding sync.WaitGroup
-	pipe := func(to, from net.Conn) {
-		defer context.AfterFunc(ctx, func() { _ = from.Close() })()
-		_, _ = io.Copy(to, from)
-		_ = to.Close()
-	}
-	forwarding.Go(func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			server, err := net.Dial("tcp", target)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			forwarding.Go(func() { pipe(server, client) })
-			forwarding.Go(func() { pipe(client, server) })
-		}
-	})
-	s.t.Cleanup(func() {
-		cancel()
-		_ = listener.Close()
-		forwarding.Wait()
-	})
+	return func() { clustertest.Forward(s.t, address, direct.Host) }
 }

@@ -4,7 +4,6 @@ package npd
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,6 +22,7 @@ import (
 	"github.com/nodemend/nodemend/test/cluster/clustertest"
 	"github.com/nodemend/nodemend/test/criserver"
 	"github.com/nodemend/nodemend/test/kubelet"
+	"github.com/nodemend/nodemend/test/process"
 )
 
 // BenchmarkMemoryAndCPU prints what the detector with all its checks needs beside
@@ -109,22 +108,19 @@ func benchProcess(b *testing.B, dir, address, name string, args ...string) measu
 		b.Fatal(err)
 	}
 	args = append(args, "--address="+address, "--prometheus-address="+address)
-	cmd := exec.CommandContext(context.WithoutCancel(b.Context()), filepath.Join(programsDir(), name), args...) //nolint:gosec // built by the test
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
+	path := filepath.Join(programsDir(), name)
+	started, err := process.Start(&exec.Cmd{Path: path, Args: append([]string{path}, args...), Stdout: log, Stderr: log}, log)
+	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		_ = log.Close()
+		started.Kill()
 		if b.Failed() {
 			text, _ := os.ReadFile(log.Name())
 			b.Logf("%s:\n%s", name, text)
 		}
 	})
-	return measuredProcess{cmd.Process.Pid, address}
+	return measuredProcess{started.Pid, address}
 }
 
 // kilobytes returns a figure of the process's memory.

@@ -116,7 +116,7 @@ func runShipped(t *testing.T, configs ...shippedConfig) {
 			return c.Status, err
 		}).ShouldNot(BeEmpty(), "condition %s is set", condition)
 	}
-	s.Expect(p.hasExited()).To(BeFalse())
+	s.Expect(p.HasExited()).To(BeFalse())
 }
 
 // certain returns the conditions that are set whatever logs this machine has: those

@@ -30,7 +30,7 @@ func (s *scene) unhealthyKubelet(healthChecker string, args ...string) {
 
 // repairs returns the calls by which health-checker repairs, after the kubelet was
 // found unhealthy several times.
-func (s *scene) repairs(p *process) (repairs []string) {
+func (s *scene) repairs(p *running) (repairs []string) {
 	s.t.Helper()
 	// A heartbeat is at least as old as the run that it is of.
 	s.confirmed("KubeletUnhealthy", corev1.ConditionTrue, p.started)

@@ -24,11 +24,11 @@ func TestACollectorThatLacksItsFileDoesNotEndTheProgram(t *testing.T) {
 			"procPath": %q, "invokeInterval": "60s"}`, s.path("proc")))
 		s.tick()
 		p := s.start()
-		s.Eventually(func() bool { return p.hasExited() || len(s.runs(ticking)) > 8 }).Should(BeTrue())
-		died := finding{"a kernel without modules ends the program", p.hasExited(), "it runs"}
+		s.Eventually(func() bool { return p.HasExited() || len(s.runs(ticking)) > 8 }).Should(BeTrue())
+		died := finding{"a kernel without modules ends the program", p.HasExited(), "it runs"}
 		if died.seen {
 			fatal, _ := lineWith(p.log(), "modules")
-			died.evidence = fmt.Sprintf("%v: %s", p.err, fatal)
+			died.evidence = fmt.Sprintf("%v: %s", p.Err, fatal)
 		} else {
 			s.confirmed(ticking, corev1.ConditionFalse, p.started)
 			s.Expect(p.healthz()).To(Equal(http.StatusOK))

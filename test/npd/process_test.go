@@ -11,30 +11,29 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/nodemend/nodemend/test/process"
 )
 
 // stopTime is how long a program may take to end when it is asked to.
 const stopTime = 5 * time.Second
 
-// process is a program that runs.
-type process struct {
+// running is a program that runs.
+type running struct {
+	*process.Process
 	scene   *scene
 	started time.Time
-	pid     int
 	logPath string
-	exited  chan struct{}
-	err     error // how it has exited, after exited
 }
 
 // start starts the scene's program with the scene's monitors. It ends with the
 // test; the detector has to end by itself then, in time and without an error.
-func (s *scene) start(flags ...string) *process {
+func (s *scene) start(flags ...string) *running {
 	s.t.Helper()
 	args := append(s.program.args(s),
 		"--hostname-override="+s.node,
@@ -44,8 +43,8 @@ func (s *scene) start(flags ...string) *process {
 	)
 	args = append(append(args, s.monitors...), flags...)
 	s.processes++
-	p := &process{
-		scene: s, started: time.Now(), exited: make(chan struct{}),
+	p := &running{
+		scene: s, started: time.Now(),
 		logPath: filepath.Join(s.dir, fmt.Sprintf("program-%d.log", s.processes)),
 	}
 	log, err := os.Create(p.logPath)
@@ -55,69 +54,40 @@ func (s *scene) start(flags ...string) *process {
 	cmd.Env = append([]string{
 		"PATH=" + s.path("bin") + ":/usr/bin:/bin", "HOME=" + s.dir, sceneEnv + "=" + s.dir,
 	}, s.env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	started := make(chan error)
-	go func() {
-		defer close(p.exited)
-		defer func() { _ = log.Close() }()
-		// The death signal comes when the thread ends that made the child
-		// (https://go.dev/issue/27505), so one thread stays with it.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		if err == nil {
-			p.pid = cmd.Process.Pid
-		}
-		started <- err
-		if err == nil {
-			p.err = cmd.Wait()
-		}
-	}()
-	s.Expect(<-started).To(Succeed())
+	p.Process, err = process.Start(cmd, log)
+	s.Expect(err).NotTo(HaveOccurred())
 	s.t.Cleanup(p.end)
 	return p
 }
 
 // end ends the process at the end of the test.
-func (p *process) end() {
+func (p *running) end() {
 	t := p.scene.t
-	if !p.hasExited() && !p.scene.program.upstream {
-		if took, ok := p.terminate(); !ok || p.err != nil {
-			t.Errorf("the program has ended %t after %s with %v, want that within %s without an error", ok, took, p.err, stopTime)
+	if !p.HasExited() && !p.scene.program.upstream {
+		if took, ok := p.terminate(); !ok || p.Err != nil {
+			t.Errorf("the program has ended %t after %s with %v, want that within %s without an error", ok, took, p.Err, stopTime)
 		}
 	}
-	if !p.hasExited() {
-		_ = syscall.Kill(p.pid, syscall.SIGKILL)
-		<-p.exited
-	}
+	p.Kill()
 	if t.Failed() {
 		t.Logf("the log of the program:\n%s", p.log())
 	}
 }
 
 // terminate asks the process to end and returns whether it has done so in time.
-func (p *process) terminate() (took time.Duration, ok bool) {
+func (p *running) terminate() (took time.Duration, ok bool) {
 	asked := time.Now()
-	_ = syscall.Kill(p.pid, syscall.SIGTERM)
+	_ = p.Signal(syscall.SIGTERM)
 	select {
-	case <-p.exited:
+	case <-p.Exited:
 		return time.Since(asked), true
 	case <-time.After(stopTime):
 		return time.Since(asked), false
 	}
 }
 
-func (p *process) hasExited() bool {
-	select {
-	case <-p.exited:
-		return true
-	default:
-		return false
-	}
-}
-
 // log returns what the process has logged.
-func (p *process) log() string {
+func (p *running) log() string {
 	data, err := os.ReadFile(p.logPath)
 	if err != nil {
 		return err.Error()
@@ -126,7 +96,7 @@ func (p *process) log() string {
 }
 
 // get returns the answer to a GET of a path at one of the program's ports.
-func (p *process) get(ctx context.Context, port, path string) (status int, body string, err error) {
+func (p *running) get(ctx context.Context, port, path string) (status int, body string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.scene.address+":"+port+path, nil)
 	if err != nil {
 		return 0, "", err
@@ -140,17 +110,17 @@ func (p *process) get(ctx context.Context, port, path string) (status int, body 
 }
 
 // healthz returns the status of /healthz; 0 if nobody answers.
-func (p *process) healthz() int {
+func (p *running) healthz() int {
 	status, _, _ := p.get(p.scene.t.Context(), healthPort, "/healthz")
 	return status
 }
 
 // awaitUp waits until /healthz is answered with 200.
-func (p *process) awaitUp() {
+func (p *running) awaitUp() {
 	s := p.scene
 	s.t.Helper()
 	s.Eventually(func() int {
-		if p.hasExited() {
+		if p.HasExited() {
 			StopTrying("the program has ended").Now()
 		}
 		return p.healthz()
@@ -158,7 +128,7 @@ func (p *process) awaitUp() {
 }
 
 // metric returns the value of a metric, as it is written with its labels.
-func (p *process) metric(name string) (string, error) {
+func (p *running) metric(name string) (string, error) {
 	_, body, err := p.get(p.scene.t.Context(), metricsPort, "/metrics")
 	if err != nil {
 		return "", err
