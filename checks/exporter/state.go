@@ -252,6 +252,7 @@ func (s *state) plan(now time.Time) plan {
 	var pause time.Duration // before what is urgent may be written
 	urgent := false
 	wait := s.heartbeatAt.Sub(now)
+	oldest := now.Add(s.offset - s.interval(now)*11/10) // heartbeat that the Node may have
 	p := &patch{uid: s.uid}
 	for _, e := range s.entries {
 		if e.shown.status == "" {
@@ -260,16 +261,16 @@ func (s *state) plan(now time.Time) plan {
 		c := e.condition()
 		switch {
 		case !e.confirmed || e.stored == nil || differs(c, *e.stored), s.demanded(e):
-			wait := s.writtenAt.Add(s.gap(e, c)).Sub(now)
-			if !urgent || wait < pause {
-				pause = wait
+			gap := s.writtenAt.Add(s.gap(e, c)).Sub(now)
+			if !urgent || gap < pause {
+				pause = gap
 			}
 			urgent = true
 		case c.LastHeartbeatTime.Equal(&e.stored.LastHeartbeatTime):
 			continue // its check has not run again
 		}
 		if e.stored != nil { // a check that runs rarely must not miss one heartbeat by a hair
-			wait = min(wait, e.stored.LastHeartbeatTime.Add(s.interval(now)*11/10).Sub(now.Add(s.offset)))
+			wait = min(wait, e.stored.LastHeartbeatTime.Sub(oldest))
 		}
 		p.conditions = append(p.conditions, c)
 	}
