@@ -8,24 +8,17 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/nodemend/nodemend/config/demand"
 )
 
-// DemandPath is where a POST to the detector's socket makes it run all checks at
-// once.
-const DemandPath = "/v1/run-checks"
-
-// demandTimeout is how long Demand waits for an answer, which comes before the
-// checks have run.
-const demandTimeout = 5 * time.Second
-
-// newDemandHandler serves DemandPath.
-func newDemandHandler(demand func()) http.Handler {
+// newDemandHandler serves demand.Path.
+func newDemandHandler(run func()) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+DemandPath, func(w http.ResponseWriter, _ *http.Request) {
-		demand()
+	mux.HandleFunc("POST "+demand.Path, func(w http.ResponseWriter, _ *http.Request) {
+		run()
 		w.WriteHeader(http.StatusAccepted)
 	})
 	return mux
@@ -75,27 +68,4 @@ func openSocket(ctx context.Context, path string) net.Listener {
 		return nil
 	}
 	return listener
-}
-
-// Demand asks the detector that listens at socket to run all checks at once.
-func Demand(ctx context.Context, socket string) error {
-	ctx, cancel := context.WithTimeout(ctx, demandTimeout)
-	defer cancel()
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	}}
-	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://detector"+DemandPath, nil)
-	if err != nil {
-		return fmt.Errorf("asking the detector to run its checks: %w", err)
-	}
-	response, err := (&http.Client{Transport: transport}).Do(request)
-	if err != nil {
-		return fmt.Errorf("asking the detector to run its checks: %w", err)
-	}
-	_ = response.Body.Close() // it is empty
-	if response.StatusCode != http.StatusAccepted {
-		return fmt.Errorf("asking the detector to run its checks: it answers %s", response.Status)
-	}
-	return nil
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/nodemend/nodemend/checks/exporter"
 	"github.com/nodemend/nodemend/checks/statefile"
 	config "github.com/nodemend/nodemend/config/detector"
+	"github.com/nodemend/nodemend/config/serverclock"
 )
 
 // Options of a detector.
@@ -62,7 +63,7 @@ type detector struct {
 	boot     boot
 	// core is the client of the API server; nil without one.
 	core        *corev1client.CoreV1Client
-	serverClock *exporter.ServerClock
+	serverClock *serverclock.Clock
 	recorder    *events.Recorder // nil: no events
 	conditions  *exporter.Exporter
 	monitors    []monitor
@@ -86,7 +87,7 @@ func Run(ctx context.Context, options Options) error {
 	d := &detector{
 		options:     options,
 		registry:    prometheus.NewRegistry(),
-		serverClock: exporter.NewServerClock(clock.RealClock{}),
+		serverClock: serverclock.New(clock.RealClock{}),
 		thresholds:  map[corev1.NodeConditionType]exporter.Thresholds{},
 		latches:     map[corev1.NodeConditionType]time.Duration{},
 		absences:    map[corev1.NodeConditionType][]string{},

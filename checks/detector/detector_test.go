@@ -20,6 +20,7 @@ import (
 	"github.com/nodemend/nodemend/checks/containerruntime"
 	"github.com/nodemend/nodemend/checks/detector"
 	"github.com/nodemend/nodemend/checks/statefile"
+	"github.com/nodemend/nodemend/config/demand"
 	config "github.com/nodemend/nodemend/config/detector"
 	"github.com/nodemend/nodemend/test/criserver"
 )
@@ -106,7 +107,7 @@ func TestWhatTheRuntimeDoesReachesTheNodeUntilTheDetectorIsStopped(t *testing.T)
 	if _, body := fetch(t, base+"/conditions"); !strings.Contains(body, `"type":"ContainerRuntimeUnhealthy","status":"False"`) {
 		t.Errorf("/conditions is %s", body)
 	}
-	if err := detector.Demand(t.Context(), settings.Socket); err != nil {
+	if err := demand.Send(t.Context(), settings.Socket); err != nil {
 		t.Error(err)
 	}
 	_, metrics := fetch(t, "http://"+metricsListener.Addr().String()+"/metrics")

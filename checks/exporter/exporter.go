@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks/statefile"
+	"github.com/nodemend/nodemend/config/serverclock"
 )
 
 const (
@@ -67,7 +68,7 @@ type Options struct {
 	// Registerer takes the exporter's metrics.
 	Registerer prometheus.Registerer
 	// ServerClock corrects the times that are written; nil: as they are.
-	ServerClock *ServerClock
+	ServerClock *serverclock.Clock
 }
 
 // Exporter writes conditions to a Node. It is a types.Exporter of NPD; of what

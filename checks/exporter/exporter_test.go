@@ -3,7 +3,6 @@ package exporter
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -261,33 +260,4 @@ func TestHealthyTellsOfARequestThatIgnoresItsDeadline(t *testing.T) {
 			t.Error("an exporter that has stopped is healthy")
 		}
 	})
-}
-
-func TestServerClockCorrectsOnlyRealDifferences(t *testing.T) {
-	for name, tc := range map[string]struct {
-		date func(now time.Time) string
-		want time.Duration
-	}{
-		"in step":        {func(now time.Time) string { return now.Format(http.TimeFormat) }, 0},
-		"server ahead":   {func(now time.Time) string { return now.Add(time.Hour).Format(http.TimeFormat) }, time.Hour},
-		"server behind":  {func(now time.Time) string { return now.Add(-time.Hour).Format(http.TimeFormat) }, -time.Hour},
-		"no usable date": {func(time.Time) string { return "noon" }, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := NewServerClock(clock.RealClock{})
-				transport := c.Wrap(roundTripper(func(*http.Request) (*http.Response, error) {
-					return &http.Response{Header: http.Header{"Date": {tc.date(time.Now().UTC())}}, Body: http.NoBody}, nil
-				}))
-				response, err := transport.RoundTrip(&http.Request{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				_ = response.Body.Close()
-				if got := c.Offset(); got != tc.want {
-					t.Errorf("offset %s, want %s", got, tc.want)
-				}
-			})
-		})
-	}
 }

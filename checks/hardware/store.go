@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nodemend/nodemend/checks/statefile"
+	"github.com/nodemend/nodemend/config/atomicfile"
 	"github.com/nodemend/nodemend/ipmi/verdict"
 )
 
@@ -77,7 +77,7 @@ func (s Store) save(state verdict.State) error {
 	if err != nil {
 		return fmt.Errorf("writing the hardware state: %w", err)
 	}
-	return statefile.Replace(s.Path, append(data, '\n'))
+	return atomicfile.Replace(s.Path, append(data, '\n'))
 }
 
 // lock waits until nobody else holds the lock.

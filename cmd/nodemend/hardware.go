@@ -17,8 +17,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
 
-	"github.com/nodemend/nodemend/checks/detector"
 	"github.com/nodemend/nodemend/checks/hardware"
+	"github.com/nodemend/nodemend/config/demand"
 	config "github.com/nodemend/nodemend/config/detector"
 	"github.com/nodemend/nodemend/ipmi"
 	"github.com/nodemend/nodemend/ipmi/verdict"
@@ -310,7 +310,7 @@ func newHardwareAckCommand(f *hardwareFlags) *cobra.Command {
 				return err
 			}
 			next := "the detector looks again now"
-			if err := detector.Demand(cmd.Context(), c.Socket); err != nil {
+			if err := demand.Send(cmd.Context(), c.Socket); err != nil {
 				next = fmt.Sprintf("the detector looks again when it runs the next time (%v)", err)
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "acknowledged by %s; %s\n", by, next)

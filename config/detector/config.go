@@ -6,6 +6,7 @@ package detector
 import (
 	"time"
 
+	"github.com/nodemend/nodemend/config/demand"
 	"github.com/nodemend/nodemend/ipmi/verdict"
 )
 
@@ -187,7 +188,7 @@ func Default() Config {
 			ProblemInterval: Duration{30 * time.Second},
 		},
 		StateFile: "/var/lib/nodemend/detector.json",
-		Socket:    "/run/nodemend/detector.sock",
+		Socket:    demand.DefaultSocket,
 		Kubelet: Kubelet{
 			Endpoint:        "https://127.0.0.1:10250",
 			HealthzEndpoint: "http://127.0.0.1:10248",

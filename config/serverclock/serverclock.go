@@ -1,4 +1,6 @@
-package exporter
+// Package serverclock corrects the local clock by the API server's, since times
+// that nodes write are compared with those of others.
+package serverclock
 
 import (
 	"net/http"
@@ -12,25 +14,28 @@ import (
 // an answer has whole seconds and travels for some time.
 const tolerance = 3 * time.Second
 
-// ServerClock learns from the API server's answers how far the local clock is
+// Clock learns from the API server's answers how far the local clock is
 // off, since the times in a Node's conditions are compared with the server's
 // and the controller's. It may be used concurrently.
-type ServerClock struct {
-	clock  clock.PassiveClock
+type Clock struct {
+	local  clock.PassiveClock
 	offset atomic.Int64
 }
 
-// NewServerClock returns a clock that knows of no difference yet.
-func NewServerClock(local clock.PassiveClock) *ServerClock { return &ServerClock{clock: local} }
+// New returns a clock that knows of no difference yet.
+func New(local clock.PassiveClock) *Clock { return &Clock{local: local} }
 
 // Offset is what has to be added to local times; zero if the clocks differ by
 // less than a few seconds. It errs towards the past, by up to a second and the
 // duration of a request.
-func (c *ServerClock) Offset() time.Duration { return time.Duration(c.offset.Load()) }
+func (c *Clock) Offset() time.Duration { return time.Duration(c.offset.Load()) }
+
+// Now returns the local time, corrected.
+func (c *Clock) Now() time.Time { return c.local.Now().Add(c.Offset()) }
 
 // Wrap returns a transport that learns from every answer; made for
 // rest.Config.Wrap.
-func (c *ServerClock) Wrap(next http.RoundTripper) http.RoundTripper {
+func (c *Clock) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(request)
 		if err != nil {
@@ -45,8 +50,8 @@ func (c *ServerClock) Wrap(next http.RoundTripper) http.RoundTripper {
 
 // learn takes in that the server's clock showed date, rounded down, some time
 // before now. So the true difference is at least the one computed.
-func (c *ServerClock) learn(date time.Time) {
-	offset := date.Sub(c.clock.Now())
+func (c *Clock) learn(date time.Time) {
+	offset := date.Sub(c.local.Now())
 	if offset.Abs() < tolerance {
 		offset = 0
 	}
