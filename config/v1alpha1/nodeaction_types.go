@@ -100,28 +100,41 @@ const ActionFinished = "Finished"
 // Reasons of the Finished condition. After the first three the remedy was
 // executed; after the others it was not, or not known to be.
 const (
-	// ReasonSucceeded: the command ended with exit status 0.
+	// ReasonSucceeded: the command ended with exit status 0; the unit is active
+	// again; the node has booted.
 	ReasonSucceeded = "Succeeded"
-	// ReasonFailed: the command ended with another status or a signal.
+	// ReasonFailed: the command ended with another status or a signal; the unit
+	// was restarted and is not active.
 	ReasonFailed = "Failed"
-	// ReasonTimedOut: the command was killed at the end of the step's timeout.
+	// ReasonTimedOut: the step's timeout passed, and what was left of the remedy
+	// was killed.
 	ReasonTimedOut = "TimedOut"
-	// ReasonStartFailed: the command could not be started, for example since
-	// there is no such file.
+
+	// ReasonStartFailed: the remedy could not be started, for example since there
+	// is no such file or systemd does not answer. Nothing was executed.
 	ReasonStartFailed = "StartFailed"
+	// ReasonUnitNotFound: systemd knows no unit of this name.
+	ReasonUnitNotFound = "UnitNotFound"
+	// ReasonUnitMasked: the unit is masked, so systemd does not start it.
+	ReasonUnitMasked = "UnitMasked"
 	// ReasonSuperseded: the policy, or this step of it, is no longer there.
 	ReasonSuperseded = "Superseded"
 	// ReasonNotNeeded: no matched condition of the node was still there.
 	ReasonNotNeeded = "NotNeeded"
-	// ReasonRefused: the action is not for this node.
+	// ReasonRefused: the action is not for this node, or the node's own
+	// configuration denies it, or an action of this name was executed before.
 	ReasonRefused = "Refused"
 	// ReasonExpired: the action was found only after its expiresAt.
 	ReasonExpired = "Expired"
 	// ReasonUnsupported: this version of the runner does not know the remedy.
 	ReasonUnsupported = "Unsupported"
+	// ReasonDryRun: the runner runs with --dry-run and says what it would do.
+	ReasonDryRun = "DryRun"
 	// ReasonInterrupted: the runner that had claimed the action stopped before
 	// it reported a result; the remedy may or may not have been executed.
 	ReasonInterrupted = "Interrupted"
+	// ReasonRebootNotObserved: the reboot was asked for and did not happen.
+	ReasonRebootNotObserved = "RebootNotObserved"
 	// ReasonNotStarted: the runner that had claimed the action stopped before
 	// it started the remedy; nothing was executed.
 	ReasonNotStarted = "NotStarted"
@@ -164,10 +177,33 @@ type Claim struct {
 	// When it was claimed.
 	// +required
 	Time metav1.Time `json:"time"`
+
+	// The remedy: command, restartUnit or reboot. A claimed reboot has succeeded
+	// when the node runs with another boot ID.
+	// +required
+	Remedy string `json:"remedy"`
+
+	// For restartUnit: the unit's invocation ID before. It changes with every
+	// start of the unit.
+	// +optional
+	InvocationID string `json:"invocationID,omitempty"`
 }
 
 // ActionResult is what the execution of a remedy gave.
 type ActionResult struct {
+	// How it was executed: TransientUnit (a command, as a unit of the node's
+	// systemd), Direct (a command, by the runner itself), Systemd or SysRq.
+	// +optional
+	Execution Execution `json:"execution,omitempty"`
+
+	// What became of the unit that was restarted.
+	// +optional
+	Unit *UnitResult `json:"unit,omitempty"`
+
+	// Boot ID of the node after a reboot; the one before is in the claim.
+	// +optional
+	BootIDAfter string `json:"bootIDAfter,omitempty"`
+
 	// Exit status of the command; absent when a signal ended it or it did not
 	// start.
 	// +optional
@@ -177,7 +213,7 @@ type ActionResult struct {
 	// +optional
 	Signal string `json:"signal,omitempty"`
 
-	// When the execution began.
+	// When the execution began, by the node's clock.
 	// +required
 	StartedAt metav1.MicroTime `json:"startedAt"`
 
@@ -194,6 +230,44 @@ type ActionResult struct {
 	// Whether the beginning of the output was cut.
 	// +optional
 	OutputTruncated bool `json:"outputTruncated,omitempty"`
+}
+
+// Execution is a way to execute a remedy.
+type Execution string
+
+const (
+	// ExecutionTransientUnit runs a command as a transient unit of systemd.
+	ExecutionTransientUnit Execution = "TransientUnit"
+	// ExecutionDirect runs a command as a child of the runner, in the namespaces
+	// and in a control group of the host.
+	ExecutionDirect Execution = "Direct"
+	// ExecutionSystemd asks systemd for it.
+	ExecutionSystemd Execution = "Systemd"
+	// ExecutionSysRq asks the kernel for it.
+	ExecutionSysRq Execution = "SysRq"
+)
+
+// UnitResult compares a systemd unit before and after its restart.
+type UnitResult struct {
+	// Name of the unit.
+	// +required
+	Name string `json:"name"`
+
+	// State afterwards, as `systemctl status` shows it: active (running).
+	// +optional
+	State string `json:"state,omitempty"`
+
+	// Main process before; absent if there was none.
+	// +optional
+	MainPIDBefore int64 `json:"mainPIDBefore,omitempty"`
+
+	// Main process after; absent if there is none.
+	// +optional
+	MainPIDAfter int64 `json:"mainPIDAfter,omitempty"`
+
+	// Invocation ID after; the one before is in the claim.
+	// +optional
+	InvocationIDAfter string `json:"invocationIDAfter,omitempty"`
 }
 
 // NodeActionList is a list of node actions.

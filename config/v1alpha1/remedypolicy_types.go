@@ -11,7 +11,6 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=rpol,categories=nodemend
 // +kubebuilder:printcolumn:name="First Match",type=string,JSONPath=`.spec.match[0].type`
-// +kubebuilder:printcolumn:name="First Step",type=string,JSONPath=`.spec.steps[0].command.argv[0]`,priority=1
 // +kubebuilder:printcolumn:name="Healthy For",type=string,JSONPath=`.spec.recovery.healthyFor`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type RemedyPolicy struct {
@@ -55,7 +54,42 @@ type RemedyPolicySpec struct {
 	// +optional
 	// +kubebuilder:default={}
 	Recovery Recovery `json:"recovery,omitempty,omitzero"`
+
+	// What is kept of what commands print. It may hold secrets: it is readable
+	// by everybody who may read NodeActions and Remediations.
+	// +optional
+	Output *OutputPolicy `json:"output,omitempty"`
 }
+
+// OutputPolicy says what is kept of what commands print.
+type OutputPolicy struct {
+	// Tail: the last 4 KiB are kept in the action's status. None: nothing is.
+	// +optional
+	// +kubebuilder:default=Tail
+	// +kubebuilder:validation:Enum=Tail;None
+	Keep OutputKeep `json:"keep,omitempty"`
+
+	// What matches one of these regular expressions (RE2) is replaced by ***
+	// before the output is kept. Each is applied to every line by itself.
+	//
+	// Example: ["(?i)password=\\S+"]
+	// +optional
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	// +listType=atomic
+	Redact []string `json:"redact,omitempty"`
+}
+
+// OutputKeep is how much of a command's output is kept.
+type OutputKeep string
+
+const (
+	// OutputTail keeps the last 4 KiB.
+	OutputTail OutputKeep = "Tail"
+	// OutputNone keeps nothing.
+	OutputNone OutputKeep = "None"
+)
 
 // ConditionMatch names one status of one node condition.
 type ConditionMatch struct {
@@ -87,14 +121,23 @@ type ConditionMatch struct {
 // Step is one entry of a policy's ordered list: exactly one remedy, and how
 // long and how often to try it.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.command)].exists_one(x, x)",message="exactly one remedy is required: command",fieldPath=".command"
+// +kubebuilder:validation:XValidation:rule="[has(self.command), has(self.restartUnit), has(self.reboot)].exists_one(x, x)",message="exactly one remedy is required: command, restartUnit or reboot"
 type Step struct {
-	// Run a command on the node, as root, without a shell.
+	// Run a command on the node, as root.
 	// +optional
 	Command *CommandRemedy `json:"command,omitempty"`
 
-	// How long one attempt may take; then its whole process group is killed.
-	// At least 1s.
+	// Restart a systemd unit of the node, and see that it is active afterwards.
+	// +optional
+	RestartUnit *RestartUnitRemedy `json:"restartUnit,omitempty"`
+
+	// Reboot the node, and see that it has booted again.
+	// +optional
+	Reboot *RebootRemedy `json:"reboot,omitempty"`
+
+	// How long one attempt may take. Then a command is ended with all processes
+	// that it started, and the processes of a unit that does not stop are killed;
+	// for a reboot it includes the boot. At least 1s.
 	// +optional
 	// +kubebuilder:default="1m"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') || !self.matches('^[0-9.hmnsu]+$')",message="must be at least 1s"
@@ -116,20 +159,63 @@ type Step struct {
 	Attempts int32 `json:"attempts,omitempty"`
 }
 
-// CommandRemedy runs one command on the node.
+// CommandRemedy runs one command on the node: a program, or a script.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.argv), has(self.script)].exists_one(x, x)",message="exactly one is required: argv or script"
 type CommandRemedy struct {
 	// The program, as an absolute path, and its arguments. No shell reads it:
 	// there is no quoting, no expansion and no PATH.
 	//
-	// Example: ["/usr/bin/systemctl", "restart", "containerd.service"]
-	// +required
+	// Example: ["/usr/local/bin/clean-shims", "--all"]
+	// +optional
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=4096
 	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self[0].matches('^/[^/]')",message="the first entry must be the absolute path of a program, for example /usr/bin/systemctl"
 	// +listType=atomic
-	Argv []string `json:"argv"`
+	Argv []string `json:"argv,omitempty"`
+
+	// A script for /bin/sh of the node. What it needs to know of the incident is
+	// in its environment, such as $NODEMEND_CONDITION_REASON.
+	//
+	// Example: "set -eu; rm -rf /var/lib/cache/*"
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=65536
+	Script string `json:"script,omitempty"`
 }
+
+// RestartUnitRemedy restarts one systemd unit of the node.
+type RestartUnitRemedy struct {
+	// The unit, with its suffix.
+	//
+	// Example: containerd.service
+	// +required
+	// +kubebuilder:validation:MaxLength=255
+	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9:_.\\@-]+\.(service|socket|mount|timer|path)$`
+	Name string `json:"name"`
+}
+
+// RebootRemedy reboots the node.
+type RebootRemedy struct {
+	// SysRq: the kernel syncs the disks, makes them read-only and resets the
+	// machine, without any program that could hang; what runs is not asked to
+	// stop. Systemd: as by systemctl reboot, everything is stopped first.
+	// +optional
+	// +kubebuilder:default=SysRq
+	// +kubebuilder:validation:Enum=SysRq;Systemd
+	Method RebootMethod `json:"method,omitempty"`
+}
+
+// RebootMethod is a way to reboot.
+type RebootMethod string
+
+const (
+	// RebootSysRq goes through the kernel's magic SysRq.
+	RebootSysRq RebootMethod = "SysRq"
+	// RebootSystemd goes through systemd.
+	RebootSystemd RebootMethod = "Systemd"
+)
 
 // Recovery says when a node counts as recovered.
 type Recovery struct {

@@ -35,15 +35,19 @@ func Executed(reason string) bool {
 // and has not finished.
 func (a *NodeAction) MayRun() bool { return a.Status.Claim != nil && a.Finished() == nil }
 
+// EndGrace is how long after its timeout a remedy may take to be ended: processes
+// are asked to stop, then killed.
+const EndGrace = 30 * time.Second
+
 // KilledBy returns when the remedy of a claimed action has ended at the latest,
-// since its runner kills it after the timeout. A runner may start up to expiresAt
+// since its runner ends it after the timeout. A runner may start up to expiresAt
 // after its claim, when the answer to that was late.
 func (a *NodeAction) KilledBy() time.Time {
 	start := a.Spec.ExpiresAt.Time
 	if a.Status.Claim != nil && a.Status.Claim.Time.After(start) {
 		start = a.Status.Claim.Time.Time
 	}
-	return start.Add(a.Spec.Timeout.Duration)
+	return start.Add(a.Spec.Timeout.Duration).Add(EndGrace)
 }
 
 // State returns where the remediation stands: the reason of its Progressing
@@ -70,4 +74,26 @@ func (r *Remediation) Ended() bool { return r.Status.EndTime != nil }
 // has not filled it in.
 func (s *RemediationBudgetSpec) Concurrent() intstr.IntOrString {
 	return ptr.Deref(s.MaxConcurrent, intstr.FromInt32(1))
+}
+
+// Names of remedies: the words that a policy uses.
+const (
+	RemedyCommand     = "command"
+	RemedyRestartUnit = "restartUnit"
+	RemedyReboot      = "reboot"
+)
+
+// Remedy returns the name of the step's remedy, or "" if this version knows none
+// of what the step asks for.
+func (s *Step) Remedy() string {
+	switch {
+	case s.Command != nil:
+		return RemedyCommand
+	case s.RestartUnit != nil:
+		return RemedyRestartUnit
+	case s.Reboot != nil:
+		return RemedyReboot
+	default:
+		return ""
+	}
 }

@@ -118,7 +118,7 @@ func lastRecord(status *v1alpha1.RemediationStatus) *v1alpha1.ActionRecord {
 // effect.
 func mayHaveRun(outcome string) bool {
 	switch outcome {
-	case v1alpha1.ReasonInterrupted, v1alpha1.ReasonLost:
+	case v1alpha1.ReasonInterrupted, v1alpha1.ReasonRebootNotObserved, v1alpha1.ReasonLost:
 		return true
 	default:
 		return v1alpha1.Executed(outcome)

@@ -1,0 +1,83 @@
+// Package remedy says what a remedy is: one kind of fix, executed at most once,
+// by one runner process or by several, one after the other.
+//
+// A runner that is killed in the middle leaves an order behind in its ledger.
+// The next one adopts it: it finds out what became of the order and finishes it,
+// and never executes it again.
+package remedy
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+// Order is one action's remedy, ready to be executed. It is all that a remedy
+// gets to know, and all that the ledger keeps for a later process.
+type Order struct {
+	// Action is the name of the NodeAction: a DNS subdomain of at most 253
+	// characters, which no other action of this boot has had.
+	Action string `json:"action"`
+	// UID is that of the NodeAction.
+	UID types.UID `json:"uid"`
+	// Step says what to do and how long it may take.
+	Step v1alpha1.Step `json:"step"`
+	// Output says what is kept of what commands print; nil: the tail.
+	Output *v1alpha1.OutputPolicy `json:"output,omitempty"`
+	// Env is the environment of commands, as KEY=value.
+	Env []string `json:"env,omitempty"`
+	// BootID is the node's when the order was made.
+	BootID string `json:"bootID"`
+	// StartedAt is when the order was made, by the node's own clock.
+	StartedAt time.Time `json:"startedAt"`
+	// Prepared is what Prepare returned.
+	Prepared Prepared `json:"prepared"`
+}
+
+// Prepared is what a remedy has found out before it is executed.
+type Prepared struct {
+	// Execution is the way that was chosen.
+	Execution v1alpha1.Execution `json:"execution"`
+	// InvocationID is that of the unit to be restarted: 32 hexadecimal digits, or
+	// empty if the unit was never started.
+	InvocationID string `json:"invocationID,omitempty"`
+	// MainPID is that of the unit to be restarted; 0 if there is none.
+	MainPID int64 `json:"mainPID,omitempty"`
+}
+
+// Outcome says how an order ended.
+type Outcome struct {
+	// Reason is that of the action's Finished condition.
+	Reason string `json:"reason"`
+	// Message is for people; of any length, in any encoding.
+	Message string `json:"message"`
+	// Result is nil if nothing was executed.
+	Result *v1alpha1.ActionResult `json:"result,omitempty"`
+}
+
+// Remedy is one kind of fix. The runner calls its methods one at a time, in this
+// order: Prepare, then Execute in the same process or Adopt in a later one, both
+// of which at most once in a process, then Clean.
+type Remedy interface {
+	// Prepare looks, without any side effect, whether the order can be executed and
+	// how. If it can't, the outcome says why and what to do about it.
+	Prepare(ctx context.Context, order Order) (Prepared, *Outcome)
+
+	// Execute has the side effect. It returns the outcome at most
+	// v1alpha1.EndGrace after the step's timeout, whatever happens. When ctx
+	// ends, it returns within a second or two: nil if a later process can adopt
+	// what is under way, else the outcome after it has ended it.
+	Execute(ctx context.Context, order Order) *Outcome
+
+	// Adopt finds out what became of an order that another process has perhaps
+	// begun, and waits for its end as Execute does. It never has the side
+	// effect.
+	Adopt(ctx context.Context, order Order) *Outcome
+
+	// Clean removes what the execution has left on the node, after the outcome
+	// was kept in a safe place. It may be called again, and after a crash.
+	Clean(ctx context.Context, order Order) error
+}
