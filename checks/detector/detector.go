@@ -29,6 +29,7 @@ import (
 	"github.com/nodemend/nodemend/checks/exporter"
 	"github.com/nodemend/nodemend/checks/statefile"
 	config "github.com/nodemend/nodemend/config/detector"
+	"github.com/nodemend/nodemend/config/serve"
 	"github.com/nodemend/nodemend/config/serverclock"
 )
 
@@ -123,11 +124,11 @@ func (d *detector) run(ctx context.Context) error {
 		handler  http.Handler
 	}{
 		{d.options.HealthListener, newHealthHandler(d.conditions, d.parts())},
-		{d.options.MetricsListener, newMetricsHandler(d.registry)},
+		{d.options.MetricsListener, serve.Metrics(d.registry)},
 		{openSocket(ctx, d.options.Config.Socket), newDemandHandler(d.demand)},
 	} {
 		if server.listener != nil {
-			group.Go(func() error { return serve(ctx, server.listener, server.handler) })
+			group.Go(func() error { return serve.HTTP(ctx, server.listener, server.handler) })
 		}
 	}
 	return group.Wait()

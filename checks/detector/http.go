@@ -1,25 +1,12 @@
 package detector
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/nodemend/nodemend/checks/exporter"
-)
-
-const (
-	headerTimeout   = 5 * time.Second
-	idleTimeout     = time.Minute
-	maxHeader       = 16 << 10
-	shutdownTimeout = 2 * time.Second
 )
 
 // healthy is a part of the detector that can tell whether it makes progress.
@@ -47,35 +34,4 @@ func newHealthHandler(conditions *exporter.Exporter, parts []healthy) http.Handl
 		_ = json.NewEncoder(w).Encode(conditions.Conditions()) // as above
 	})
 	return mux
-}
-
-// newMetricsHandler serves /metrics.
-func newMetricsHandler(metrics prometheus.Gatherer) http.Handler {
-	mux := http.NewServeMux()
-	// Not compressed: the buffers for that would be kept.
-	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{DisableCompression: true}))
-	return mux
-}
-
-// serve serves handler until ctx ends. It returns nil then.
-func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader}
-	stopped := make(chan struct{})
-	serving, cancel := context.WithCancel(ctx)
-	go func() {
-		defer close(stopped)
-		<-serving.Done()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
-		defer cancel()
-		if err := server.Shutdown(ctx); err != nil {
-			_ = server.Close() // a request outlasted the time-out: cut it off
-		}
-	}()
-	err := server.Serve(listener)
-	cancel()
-	<-stopped
-	if ctx.Err() != nil {
-		return nil //nolint:nilerr // it was asked to end
-	}
-	return fmt.Errorf("serving HTTP on %s: %w", listener.Addr(), err)
 }

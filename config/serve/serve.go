@@ -1,0 +1,52 @@
+// Package serve is how the roles on a node serve HTTP, in little memory.
+package serve
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+const (
+	headerTimeout   = 5 * time.Second
+	idleTimeout     = time.Minute
+	maxHeader       = 16 << 10
+	shutdownTimeout = 2 * time.Second
+)
+
+// Metrics returns a handler that serves /metrics.
+func Metrics(metrics prometheus.Gatherer) http.Handler {
+	mux := http.NewServeMux()
+	// Not compressed: the buffers for that would be kept.
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{DisableCompression: true}))
+	return mux
+}
+
+// HTTP serves handler on listener until ctx ends, and then for a moment those
+// requests that are under way. It returns nil then.
+func HTTP(ctx context.Context, listener net.Listener, handler http.Handler) error {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader}
+	stopped := make(chan struct{})
+	serving, cancel := context.WithCancel(ctx)
+	go func() {
+		defer close(stopped)
+		<-serving.Done()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			_ = server.Close() // a request outlasted the time-out: cut it off
+		}
+	}()
+	err := server.Serve(listener)
+	cancel()
+	<-stopped
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // it was asked to end
+	}
+	return fmt.Errorf("serving HTTP on %s: %w", listener.Addr(), err)
+}
