@@ -1,0 +1,143 @@
+package runner
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const example = `commands:
+  allow: [/usr/local/bin/clean-shims, /usr/sbin/ipmitool]
+  deny: [/usr/sbin/ipmitool]
+units:
+  allow: ["containerd.service", etcd*]
+  deny: ["etcd*.service"]
+reboots:
+  deny: true
+`
+
+func TestAFileIsReadAsPeopleWriteIt(t *testing.T) {
+	for name, tc := range map[string]struct {
+		file string
+		want Veto
+	}{
+		"all": {example, Veto{
+			commands: list{allow: []string{"/usr/local/bin/clean-shims", "/usr/sbin/ipmitool"}, deny: []string{"/usr/sbin/ipmitool"}},
+			units:    list{allow: []string{"containerd.service", "etcd*"}, deny: []string{"etcd*.service"}},
+			reboots:  true,
+		}},
+		"nothing":       {"{}\n", Veto{}},
+		"allow nothing": {"commands: {allow: []}", Veto{commands: list{allow: []string{}}}},
+		"section alone": {"commands:\nreboots: {deny: false}", Veto{}},
+		"with an alias": {"commands: {allow: &a [/bin/x], deny: *a}", Veto{commands: list{allow: []string{"/bin/x"}, deny: []string{"/bin/x"}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Parse("r.yaml", []byte(tc.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			tc.want.file = "r.yaml"
+			if diff := cmp.Diff(&tc.want, got, cmp.AllowUnexported(Veto{}, list{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEveryMistakeIsNamedWithLineAndField(t *testing.T) {
+	const (
+		paths = "accepted are absolute paths of programs, such as /usr/sbin/ipmitool, no patterns"
+		units = "accepted are names or patterns of units with their suffix, such as containerd.service or etcd*.service"
+	)
+	for name, tc := range map[string]struct {
+		file string
+		want []string
+	}{
+		"all at once": {
+			`commands:
+  allow: /bin/x
+  deny:
+  - ipmitool
+  - 7
+  - ~
+  - /usr/sbin/
+  - /usr/sbin/*
+  denied: [/bin/y]
+units:
+  allow:
+  deny: [containerd, "[.service", a/b.service, system.slice, "", {}, "?.path", [a.service]]
+reboots:
+  deny: yes
+  allow: true
+reboot: {}
+`,
+			[]string{
+				"r.yaml: line 2: commands.allow: is not a list: " + paths + ", or [] for none",
+				`r.yaml: line 4: commands.deny.0: "ipmitool" is not accepted: ` + paths,
+				`r.yaml: line 5: commands.deny.1: "7" is not accepted: ` + paths,
+				`r.yaml: line 6: commands.deny.2: "~" is not accepted: ` + paths,
+				`r.yaml: line 7: commands.deny.3: "/usr/sbin/" is not accepted: ` + paths,
+				`r.yaml: line 8: commands.deny.4: "/usr/sbin/*" is not accepted: ` + paths,
+				"r.yaml: line 11: units.allow: is not a list: " + units + ", or [] for none",
+				`r.yaml: line 12: units.deny.0: "containerd" is not accepted: ` + units,
+				`r.yaml: line 12: units.deny.1: "[.service" is not accepted: ` + units,
+				`r.yaml: line 12: units.deny.2: "a/b.service" is not accepted: ` + units,
+				`r.yaml: line 12: units.deny.3: "system.slice" is not accepted: ` + units,
+				`r.yaml: line 12: units.deny.4: "" is not accepted: ` + units,
+				`r.yaml: line 12: units.deny.5: "" is not accepted: ` + units,
+				`r.yaml: line 12: units.deny.7: "" is not accepted: ` + units,
+				`r.yaml: line 14: reboots.deny: "yes" is not accepted: accepted are true and false, without quotes`,
+				"r.yaml: line 9: commands.denied: is not known: accepted is allow or deny",
+				"r.yaml: line 16: reboot: is not known: accepted are commands, units and reboots",
+				"r.yaml: line 15: reboots.allow: is not known: accepted is deny",
+			},
+		},
+		"a quoted flag":     {"reboots: {deny: \"true\"}", []string{`r.yaml: line 1: reboots.deny: "true" is not accepted: accepted are true and false, without quotes`}},
+		"no flag":           {"reboots: {deny: }", []string{`r.yaml: line 1: reboots.deny: "" is not accepted: accepted are true and false, without quotes`}},
+		"a list":            {"- commands", []string{"r.yaml: line 1: fields with values are expected here, as name: value"}},
+		"a section of text": {"units: {}\ncommands: none", []string{"r.yaml: line 2: fields with values are expected here, as name: value"}},
+		"a field twice":     {"units:\n  deny: []\n  deny: []", []string{`r.yaml: line 3: mapping key "deny" already defined at line 2`}},
+		"two documents":     {"{}\n---\n{}\n", []string{"r.yaml: only one YAML document is accepted in this file"}},
+		"no YAML":           {"units: [\n", []string{"r.yaml: yaml: line 1: did not find expected node content"}},
+		"empty":             {"", []string{"r.yaml: is empty: write {} to deny nothing"}},
+		"only a comment":    {"# reboots: {deny: true}\n", []string{"r.yaml: is empty: write {} to deny nothing"}},
+		"null":              {"---\n~\n", []string{"r.yaml: is empty: write {} to deny nothing"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Parse("r.yaml", []byte(tc.file))
+			if err == nil || got != nil {
+				t.Fatalf("got %v and error %v, want an error alone", got, err)
+			}
+			if diff := cmp.Diff(tc.want, strings.Split(err.Error(), "\n")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(example))
+	f.Add([]byte("{}"))
+	f.Add([]byte("commands: {allow: &a [/bin/../x], deny: *a}\n"))
+	f.Add([]byte("units: {deny: ['a\\x2db[!c-d].mount']}\n"))
+	f.Add([]byte("<<: {commands: 1}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		v, err := Parse("r.yaml", data)
+		if err != nil {
+			if v != nil || err.Error() == "" {
+				t.Errorf("got %v and error %q", v, err)
+			}
+			return
+		}
+		const nowhere = "/nonexistent"
+		for _, program := range v.commands.deny {
+			if v.Command(nowhere, program) == "" {
+				t.Errorf("%q is in commands.deny and not denied", program)
+			}
+		}
+		if v.commands.allow != nil && v.Command(nowhere, "/not/in/the/list/at/all") == "" {
+			t.Errorf("a command that is not in %q is allowed", v.commands.allow)
+		}
+	})
+}
