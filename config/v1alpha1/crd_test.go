@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -126,7 +127,7 @@ func TestANodeActionsSpecNeverChanges(t *testing.T) {
 func TestAClaimNeverChanges(t *testing.T) {
 	c := newClient(t)
 	a := createAction(t, c, "claim", "node-a")
-	claim := map[string]any{"runnerID": "runner-1", "bootID": "boot-1", "time": "2026-01-02T03:04:05Z"}
+	claim := map[string]any{"runnerID": "runner-1", "bootID": "boot-1", "remedy": "command", "time": "2026-01-02T03:04:05Z"}
 	accept(t, patchStatus(t, c, a, map[string]any{"claim": claim}))
 	accept(t, patchStatus(t, c, a, map[string]any{"claim": claim}))
 
@@ -153,7 +154,7 @@ func TestAFinishedActionNeverChanges(t *testing.T) {
 	const message = "a finished action never changes"
 	refuse(t, patchStatus(t, c, a, finished("True", v1alpha1.ReasonSucceeded)), message)
 	refuse(t, patchStatus(t, c, a, finished("False", "Running")), message)
-	refuse(t, patchStatus(t, c, a, map[string]any{"claim": map[string]any{"runnerID": "r", "bootID": "b", "time": "2026-01-02T03:04:05Z"}}), message)
+	refuse(t, patchStatus(t, c, a, map[string]any{"claim": map[string]any{"runnerID": "r", "bootID": "b", "remedy": "command", "time": "2026-01-02T03:04:05Z"}}), message)
 	refuse(t, patchStatus(t, c, a, map[string]any{"conditions": nil}), message)
 	refuse(t, patchStatus(t, c, a, nil), message)
 }
@@ -163,6 +164,85 @@ func TestARemediationsSpecNeverChanges(t *testing.T) {
 	r := createRemediation(t, c, "immutable")
 	for _, change := range []map[string]any{{"nodeName": "node-b"}, {"recovery": map[string]any{"healthyFor": "2s"}}, {"steps": []any{}}} {
 		refuse(t, patch(t, c, r, map[string]any{"spec": change}), "a remediation's spec never changes")
+	}
+}
+
+func TestAStepIsExactlyOneRemedy(t *testing.T) {
+	c := newClient(t)
+	const one = "exactly one remedy is required: command, restartUnit or reboot"
+	const source = "exactly one is required: argv or script"
+	for step, message := range map[string]string{
+		`{"command": {"argv": ["/bin/true"]}}`:                          "",
+		`{"command": {"script": "exit 0"}}`:                             "",
+		`{"restartUnit": {"name": "containerd.service"}}`:               "",
+		`{"restartUnit": {"name": "dev-disk-by\\x2duuid-1@2:3.mount"}}`: "",
+		`{"reboot": {}}`:                    "",
+		`{"reboot": {"method": "SysRq"}}`:   "",
+		`{"reboot": {"method": "Systemd"}}`: "",
+		`{}`:                                one,
+		`{"timeout": "1m"}`:                 one,
+		`{"restartUnit": {"name": "a.service"}, "reboot": {}}`: one,
+		`{"command": {"argv": ["/bin/true"]}, "reboot": {}}`:   one,
+		`{"command": {}}`: source,
+		`{"command": {"argv": ["/bin/true"], "script": "exit 0"}}`:              source,
+		`{"command": {"script": ""}}`:                                           "at least 1 chars long",
+		`{"command": {"script": "` + strings.Repeat("a", 65537) + `"}}`:         "may not be more than 65536",
+		`{"command": {"argv": ["true"]}}`:                                       "absolute path of a program",
+		`{"restartUnit": {}}`:                                                   "restartUnit.name: Required value",
+		`{"restartUnit": {"name": ""}}`:                                         "should match",
+		`{"restartUnit": {"name": "containerd"}}`:                               "should match",
+		`{"restartUnit": {"name": ".service"}}`:                                 "should match",
+		`{"restartUnit": {"name": "system.slice"}}`:                             "should match",
+		`{"restartUnit": {"name": "reboot.target"}}`:                            "should match",
+		`{"restartUnit": {"name": "/etc/containerd.service"}}`:                  "should match",
+		`{"restartUnit": {"name": "a.service b.service"}}`:                      "should match",
+		`{"restartUnit": {"name": "etcd*.service"}}`:                            "should match",
+		`{"restartUnit": {"name": "` + strings.Repeat("a", 250) + `.service"}}`: "may not be more than 255",
+		`{"reboot": {"method": "sysrq"}}`:                                       `supported values: "SysRq", "Systemd"`,
+		`{"reboot": {"method": ""}}`:                                            `supported values: "SysRq", "Systemd"`,
+	} {
+		judge(t, step, createPolicy(t, c, `{"steps": [`+step+`]}`, &v1alpha1.RemedyPolicy{}), message)
+	}
+}
+
+func TestARebootGoesThroughTheKernelIfNothingIsSaid(t *testing.T) {
+	var got v1alpha1.RemedyPolicy
+	accept(t, createPolicy(t, newClient(t), `{"steps": [{"reboot": {}}]}`, &got))
+	if method := got.Spec.Steps[0].Reboot.Method; method != v1alpha1.RebootSysRq {
+		t.Errorf("method %q, want %q", method, v1alpha1.RebootSysRq)
+	}
+	if got.Spec.Output != nil {
+		t.Errorf("output %v, want none", got.Spec.Output)
+	}
+}
+
+func TestOutputIsKeptOrRedactedByRegularExpressions(t *testing.T) {
+	c := newClient(t)
+	patterns := func(n int, pattern string) string {
+		return `{"redact": [` + strings.TrimSuffix(strings.Repeat(`"`+pattern+`",`, n), ",") + `]}`
+	}
+	for output, message := range map[string]string{
+		`{}`:                                   "",
+		`{"keep": "Tail"}`:                     "",
+		`{"keep": "None"}`:                     "",
+		`{"redact": ["(?i)password=\\S+"]}`:    "",
+		patterns(16, strings.Repeat("a", 256)): "",
+		// 256 characters of what costs a matcher most.
+		patterns(16, strings.Repeat("(a*)*", 51)): "",
+		`{"keep": "All"}`:                         `supported values: "Tail", "None"`,
+		patterns(17, "a"):                         "must have at most 16 items",
+		patterns(1, strings.Repeat("a", 257)):     "may not be more than 256",
+		patterns(1, ""):                           "at least 1 chars long",
+		`{"redact": ["a", "[b"]}`:                 "spec.output.redact[1]: Invalid value: \"string\": error parsing regexp: missing closing ]: `[b`",
+		`{"redact": ["(?=a)"]}`:                   "must be a regular expression (RE2)",
+	} {
+		judge(t, output, createPolicy(t, c, `{"steps": [{"reboot": {}}], "output": `+output+`}`, &v1alpha1.RemedyPolicy{}), message)
+	}
+
+	var got v1alpha1.RemedyPolicy
+	accept(t, createPolicy(t, c, `{"steps": [{"reboot": {}}], "output": {}}`, &got))
+	if got.Spec.Output.Keep != v1alpha1.OutputTail {
+		t.Errorf("keep %q, want %q", got.Spec.Output.Keep, v1alpha1.OutputTail)
 	}
 }
 
@@ -186,7 +266,7 @@ func TestActionsAreListedAndWatchedByNode(t *testing.T) {
 	others := createAction(t, c, "others-after", "node-x")
 	accept(t, c.Delete(t.Context(), others))
 	action := createAction(t, c, "ours-after", "node-w")
-	accept(t, patchStatus(t, c, action, map[string]any{"claim": map[string]any{"runnerID": "r", "bootID": "b", "time": "2026-01-02T03:04:05Z"}}))
+	accept(t, patchStatus(t, c, action, map[string]any{"claim": map[string]any{"runnerID": "r", "bootID": "b", "remedy": "command", "time": "2026-01-02T03:04:05Z"}}))
 	accept(t, c.Delete(t.Context(), action))
 
 	for _, want := range []watch.EventType{watch.Added, watch.Modified, watch.Deleted} {
@@ -208,7 +288,7 @@ func TestKubectlGetSaysWhatIsGoingOn(t *testing.T) {
 	}))
 	a := createAction(t, c, "printed", "node-p")
 	accept(t, patchStatus(t, c, a, map[string]any{
-		"claim":      map[string]any{"runnerID": "r", "bootID": "b", "time": "2026-01-02T03:04:05Z"},
+		"claim":      map[string]any{"runnerID": "r", "bootID": "b", "remedy": "command", "time": "2026-01-02T03:04:05Z"},
 		"result":     map[string]any{"exitCode": 3, "startedAt": "2026-01-02T03:04:05.000000Z", "finishedAt": "2026-01-02T03:04:06.000000Z"},
 		"conditions": []any{condition("Finished", "Failed")},
 	}))
@@ -317,6 +397,36 @@ func refuse(t *testing.T, err error, message string) {
 	case !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), message):
 		t.Errorf("refused with %q, want %q", err, message)
 	}
+}
+
+// judge checks that the API server accepted something, or refused it with the
+// message.
+func judge(t *testing.T, what string, err error, message string) {
+	t.Helper()
+	t.Run(what[:min(len(what), 60)], func(t *testing.T) {
+		if message == "" {
+			accept(t, err)
+		} else {
+			refuse(t, err, message)
+		}
+	})
+}
+
+// createPolicy sends a policy with a spec in JSON, which may lack match, as it
+// stands, and keeps nothing. got is what the API server has made of it.
+func createPolicy(t *testing.T, c client.Client, spec string, got *v1alpha1.RemedyPolicy) error {
+	t.Helper()
+	object := unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "judged"}}}
+	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RemedyPolicy"))
+	fields := map[string]any{"match": []any{map[string]any{"type": "Ready", "status": "Unknown"}}}
+	if err := json.Unmarshal([]byte(spec), &fields); err != nil {
+		t.Fatal(spec, err)
+	}
+	object.Object["spec"] = fields
+	if err := c.Create(t.Context(), &object, client.DryRunAll); err != nil {
+		return err
+	}
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, got)
 }
 
 func nextEvent(t *testing.T, watcher watch.Interface) watch.Event {

@@ -77,6 +77,7 @@ type OutputPolicy struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=256
+	// +kubebuilder:validation:items:XValidation:rule="''.matches(self) in [true, false]",message="must be a regular expression (RE2), for example (?i)password=\\S+"
 	// +listType=atomic
 	Redact []string `json:"redact,omitempty"`
 }
