@@ -69,6 +69,8 @@ type Cluster struct {
 	removeDir   bool
 	ports       []port
 	processes   []*child // in the order of their start
+
+	apiServerFlags []string
 }
 
 // Start starts a control plane and returns when it serves requests, the CRDs

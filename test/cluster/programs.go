@@ -48,11 +48,8 @@ func (c *Cluster) startServers(ctx context.Context) error {
 	if err := c.connect(apiPort); err != nil {
 		return err
 	}
-	apiServer, err := c.start("kube-apiserver", c.apiServerArgs(etcdURL, apiPort)...)
-	if err != nil {
-		return err
-	}
-	return c.waitReady(ctx, apiServer, c.apiServerReady)
+	c.apiServerFlags = c.apiServerArgs(etcdURL, apiPort)
+	return c.StartAPIServer(ctx)
 }
 
 func (c *Cluster) apiServerArgs(etcdURL string, port int) []string {
