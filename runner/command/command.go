@@ -1,0 +1,155 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/runner/remedy"
+	"github.com/nodemend/nodemend/runner/systemd"
+)
+
+// Mode says how commands are executed.
+type Mode string
+
+const (
+	// Auto takes a transient unit where systemd answers, and else runs directly.
+	Auto Mode = "Auto"
+	// TransientUnit executes nothing where systemd does not answer.
+	TransientUnit Mode = "TransientUnit"
+	// Direct never asks systemd.
+	Direct Mode = "Direct"
+)
+
+// Options say how commands reach the host.
+type Options struct {
+	// Dialer reaches the node's systemd.
+	Dialer systemd.Dialer
+	// Execution is Auto if empty.
+	Execution Mode
+	// Dir is an absolute path of a directory that is empty after a boot. It is made
+	// for root alone if it is not there. If it has the same path on the host, a
+	// start that systemd reads too late is refused.
+	Dir string
+	// HostProc is the proc file system in which process 1 is the host's; /proc if
+	// empty.
+	HostProc string
+	// Cgroup is the mount point of the host's cgroup2; if empty, that of the host's
+	// process 1.
+	Cgroup string
+	// Clock is the real one if nil.
+	Clock clock.Clock
+}
+
+// Remedy runs commands. It implements remedy.Remedy.
+type Remedy struct {
+	opts Options
+	// detour says for which order, and why, Auto has not taken systemd.
+	detour struct {
+		order types.UID
+		why   string
+	}
+}
+
+var _ remedy.Remedy = (*Remedy)(nil)
+
+// New returns the remedy.
+func New(opts Options) *Remedy {
+	if opts.Execution == "" {
+		opts.Execution = Auto
+	}
+	if opts.HostProc == "" {
+		opts.HostProc = "/proc"
+	}
+	if opts.Clock == nil {
+		opts.Clock = clock.RealClock{}
+	}
+	return &Remedy{opts: opts}
+}
+
+// Prepare implements remedy.Remedy. It chooses the execution.
+func (r *Remedy) Prepare(ctx context.Context, order remedy.Order) (remedy.Prepared, *remedy.Outcome) {
+	direct := remedy.Prepared{Execution: v1alpha1.ExecutionDirect}
+	if err := check(order); err != nil {
+		return remedy.Prepared{}, notExecuted(err.Error())
+	}
+	if r.opts.Execution == Direct {
+		return direct, nil
+	}
+	conn, err := r.opts.Dialer.Dial(ctx)
+	if err == nil {
+		conn.Close()
+		return remedy.Prepared{Execution: v1alpha1.ExecutionTransientUnit}, nil
+	}
+	if r.opts.Execution == TransientUnit {
+		return remedy.Prepared{}, unreachable(err)
+	}
+	r.detour.order, r.detour.why = order.UID, oneLine(err)
+	return direct, nil
+}
+
+// Execute implements remedy.Remedy. StartFailed means that not one instruction of
+// the command was executed.
+func (r *Remedy) Execute(ctx context.Context, order remedy.Order) *remedy.Outcome {
+	if order.Prepared.Execution != v1alpha1.ExecutionDirect {
+		return r.executeUnit(ctx, order)
+	}
+	outcome := r.executeDirect(ctx, order)
+	if r.detour.order == order.UID && r.detour.why != "" {
+		outcome.Message += "; executed directly, since " + r.detour.why
+	}
+	return outcome
+}
+
+// Adopt implements remedy.Remedy. A command that ran directly has ended with its
+// runner.
+func (r *Remedy) Adopt(ctx context.Context, order remedy.Order) *remedy.Outcome {
+	if order.Prepared.Execution != v1alpha1.ExecutionDirect {
+		return r.adoptUnit(ctx, order)
+	}
+	return r.adoptDirect(ctx, order)
+}
+
+// Clean implements remedy.Remedy.
+func (r *Remedy) Clean(ctx context.Context, order remedy.Order) error {
+	name := unitName(order.Action)
+	// First of all, since systemd then starts nothing any more.
+	if err := removePipe(r.pipePath(name)); err != nil {
+		return err
+	}
+	if order.Prepared.Execution != v1alpha1.ExecutionDirect {
+		return r.cleanUnit(ctx, name)
+	}
+	return r.directGroup(name).remove(ctx)
+}
+
+// argv is what is executed. A script gets the action's name as its $0.
+func argv(order remedy.Order) []string {
+	if script := order.Step.Command.Script; script != "" {
+		return []string{"/bin/sh", "-c", script, order.Action}
+	}
+	return order.Step.Command.Argv
+}
+
+// check refuses what can't be handed to a program.
+func check(order remedy.Order) error {
+	if order.Step.Command == nil || len(argv(order)) == 0 {
+		return fmt.Errorf("the step has no command: give it command.argv or command.script")
+	}
+	for i, arg := range argv(order) {
+		if strings.ContainsRune(arg, 0) {
+			return fmt.Errorf("entry %d of the command contains a NUL byte, which no program can receive: correct the step's command", i+1)
+		}
+	}
+	for _, entry := range order.Env {
+		if strings.ContainsRune(entry, 0) {
+			name, _, _ := strings.Cut(entry, "=")
+			return fmt.Errorf("the environment variable %q contains a NUL byte, which no program can receive", name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package command
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	godbus "github.com/godbus/dbus/v5"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/runner/remedy"
+)
+
+func TestUnitNamesAreValidAndDiffer(t *testing.T) {
+	if got := unitName("node-1.policy-2-1"); got != "nodemend-node-1.policy-2-1.service" {
+		t.Errorf("got %q", got)
+	}
+	long := strings.Repeat("a", 253)
+	seen := map[string]string{}
+	for _, action := range []string{long, long[1:] + "b", strings.Repeat("a", 238), strings.Repeat("a", 239), "a/b", "a_b", "a b", "a%b", "ä"} {
+		name := unitName(action)
+		if len(name) > maxUnitName || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-") != "" {
+			t.Errorf("%q has the unit name %q", action, name)
+		}
+		if other, twice := seen[name]; twice {
+			t.Errorf("%q and %q share the name %q", action, other, name)
+		}
+		seen[name] = action
+	}
+}
+
+func TestACommandThatNoProgramCanReceiveIsRefused(t *testing.T) {
+	r := New(Options{Execution: Direct})
+	for want, order := range map[string]remedy.Order{
+		"the step has no command":                    {},
+		"entry 2 of the command contains a NUL byte": {Step: v1alpha1.Step{Command: &v1alpha1.CommandRemedy{Argv: []string{"/bin/echo", "a\x00b"}}}},
+		"entry 3 of the command contains a NUL byte": {Step: v1alpha1.Step{Command: &v1alpha1.CommandRemedy{Script: "a\x00b"}}},
+		`variable "A" contains a NUL byte`:           {Step: v1alpha1.Step{Command: &v1alpha1.CommandRemedy{Script: "a"}}, Env: []string{"A=\x00"}},
+	} {
+		_, got := r.Prepare(t.Context(), order)
+		if got == nil || got.Reason != v1alpha1.ReasonStartFailed || !strings.Contains(got.Message, want) || !strings.Contains(got.Message, "nothing was executed") || got.Result != nil {
+			t.Errorf("got %+v, want StartFailed with %q", got, want)
+		}
+	}
+}
+
+func TestTheExecutionIsChosenByWhetherSystemdAnswers(t *testing.T) {
+	order := remedy.Order{UID: "1", Step: v1alpha1.Step{Command: &v1alpha1.CommandRemedy{Script: "true"}}}
+	if _, got := New(Options{Execution: TransientUnit}).Prepare(t.Context(), order); got == nil || got.Reason != v1alpha1.ReasonStartFailed || !strings.HasPrefix(got.Message, "systemd does not answer: ") {
+		t.Errorf("without systemd, got %+v, want StartFailed", got)
+	}
+	if prepared, got := New(Options{}).Prepare(t.Context(), order); got != nil || prepared.Execution != v1alpha1.ExecutionDirect {
+		t.Errorf("got %+v, %+v, want a direct execution", prepared, got)
+	}
+}
+
+func TestTheCgroupMountIsFound(t *testing.T) {
+	for want, mountinfo := range map[string]string{
+		"":                       "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n39 31 0:36 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n",
+		"/sys/fs/cgroup/unified": "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:4 - cgroup2 cgroup2 rw\n",
+		"/a b":                   "41 31 0:38 /../.. /a\\040b rw - cgroup2 cgroup2 rw,nsdelegate\n",
+	} {
+		if got := cgroupMount(strings.NewReader(mountinfo)); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestTheEnvironmentIsThatOfTheOrderAlone(t *testing.T) {
+	got := unwanted([]string{"PATH=/bin", "PROXY=own"}, []string{"PROXY=x", "LANG=C", "EXTRA=a=b"})
+	for name, want := range map[string]bool{"EXTRA": true, "LANG": true, "INVOCATION_ID": true, "PATH": false, "PROXY": false} {
+		if slices.Contains(got, name) != want {
+			t.Errorf("%s is removed: %t, want %t (of %q)", name, !want, want, got)
+		}
+	}
+}
+
+func TestOnlySystemdsOwnNoMeansThatNothingHasHappened(t *testing.T) {
+	for name, want := range map[string]bool{
+		"org.freedesktop.systemd1.UnitExists":       true,
+		"org.freedesktop.DBus.Error.InvalidArgs":    true,
+		"org.freedesktop.DBus.Error.NoReply":        false,
+		"org.freedesktop.DBus.Error.Disconnected":   false,
+		"org.freedesktop.DBus.Error.ServiceUnknown": true,
+	} {
+		if got := refused(errors.Join(godbus.Error{Name: name})); got != want {
+			t.Errorf("%s: got %t, want %t", name, got, want)
+		}
+	}
+	if refused(godbus.ErrClosed) || refused(nil) {
+		t.Error("a lost connection is taken for an answer")
+	}
+}
+
+func TestTheReasonForARefusalIsLookedForInTheHostsFiles(t *testing.T) {
+	host := hostProc(t, t.TempDir())
+	root := filepath.Join(host, "1", "root")
+	for name, mode := range map[string]os.FileMode{"program": 0o755, "data": 0o644} {
+		write(t, filepath.Join(root, name), "data", mode)
+	}
+	write(t, filepath.Join(root, "script"), "#!/program -x\n", 0o755)
+	write(t, filepath.Join(root, "orphan"), "#! /missing\n", 0o755)
+	if err := os.Symlink("/program", filepath.Join(root, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"/program": "", "/link": "", "/script": "",
+		"/none":   "no such file or directory",
+		"/data":   "permission denied",
+		"/":       "permission denied",
+		"/orphan": "its interpreter /missing: no such file or directory",
+	} {
+		err := whyNotExecutable(host, path)
+		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(startFailed(path, err).Message, "starting "+path+": "+want) {
+			t.Errorf("%s: got %v, want %q", path, err, want)
+		}
+	}
+}
+
+// hostProc makes a directory that looks like a proc file system in which process 1
+// has this root.
+func hostProc(t *testing.T, root string) string {
+	t.Helper()
+	proc := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(proc, "1"), 0o755), os.Symlink(root, filepath.Join(proc, "1", "root")), os.Symlink("/proc/self/ns", filepath.Join(proc, "1", "ns"))); err != nil {
+		t.Fatal(err)
+	}
+	return proc
+}
+
+func write(t *testing.T, path, content string, mode os.FileMode) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), mode); err != nil {
+		t.Fatal(err)
+	}
+}

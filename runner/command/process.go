@@ -1,0 +1,182 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/runner/remedy"
+)
+
+// process is a child that leads a session, perhaps in a control group of its own.
+type process struct {
+	// started has what the start gave, as soon as that is known: a file system that
+	// does not answer can hold it up.
+	started <-chan error
+	// exited is closed when the leader has ended. It is not reaped yet, so its ID,
+	// which is that of the process group, belongs to nobody else.
+	exited <-chan struct{}
+	// stop asks the process group to end, kill ends all that belongs to it.
+	stop, kill func()
+	// reap allows the leader to be reaped. It is called once.
+	reap func()
+	// reaped is closed when the leader is reaped.
+	reaped <-chan struct{}
+}
+
+// progress is how supervise found or brought about the end of a process.
+type progress struct {
+	startErr error // nothing was executed
+	cause    cause
+	stuck    bool
+}
+
+// start starts a command in the host's namespaces, and closes the files then. The
+// goroutine that it makes ends with the process: it outlives supervise only if the
+// process is stuck.
+func start(cmd *exec.Cmd, hostProc string, in group, files ...*os.File) process {
+	started, exited, reap, reaped := make(chan error, 1), make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var pid atomic.Int64
+	var doomed atomic.Bool
+	signal := func(s syscall.Signal) {
+		if id := pid.Load(); id != 0 {
+			_ = syscall.Kill(-int(id), s) // fails only if nobody is left
+		}
+	}
+	run := func() {
+		defer close(reaped)
+		err := enterHost(hostProc)
+		if err == nil {
+			err = cmd.Start()
+		}
+		for _, file := range files {
+			_ = file.Close()
+		}
+		if err != nil {
+			started <- err
+			return
+		}
+		pid.Store(int64(cmd.Process.Pid))
+		if doomed.Load() {
+			signal(syscall.SIGKILL)
+		}
+		started <- nil
+		awaitExit(cmd.Process.Pid)
+		close(exited)
+		<-reap
+		_ = cmd.Wait() // how it ended is in cmd.ProcessState
+	}
+	go onSpareThread(run)
+	return process{
+		started: started,
+		exited:  exited,
+		stop:    func() { signal(syscall.SIGTERM) },
+		kill: func() {
+			doomed.Store(true)
+			signal(syscall.SIGKILL)
+			in.kill()
+		},
+		reap:   func() { close(reap) },
+		reaped: reaped,
+	}
+}
+
+// onSpareThread runs f on a thread that ends with it, or a bit later. It is never the
+// thread that the process began with, whose namespaces are seen as those of the
+// process. While f runs the thread does nothing else, so a child's death signal
+// comes when the process ends.
+func onSpareThread(f func()) {
+	runtime.LockOSThread()
+	if unix.Gettid() != os.Getpid() {
+		f()
+		return // locked: this ends the thread
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		f()
+	}()
+	<-done
+	runtime.UnlockOSThread()
+}
+
+// supervise returns when the process has ended, by itself, or stopped at the timeout,
+// or killed at the end of ctx, or killGrace after a kill that had no effect. Nothing
+// that belongs to it is left then, unless it is stuck.
+func (p process) supervise(ctx context.Context, clk clock.Clock, timeout time.Duration) progress {
+	deadline := clk.NewTimer(timeout)
+	defer deadline.Stop()
+	var e progress
+	select {
+	case e.startErr = <-p.started:
+		if e.startErr != nil {
+			return e
+		}
+		remedy.Reached(ctx, "after-start")
+		e.cause = p.await(ctx, clk, deadline)
+	case <-deadline.C():
+		e.cause = timedOut
+	case <-ctx.Done():
+		e.cause = interrupted
+	}
+	remedy.Reached(ctx, "ended")
+	p.kill()
+	p.reap()
+
+	grace := clk.NewTimer(killGrace)
+	defer grace.Stop()
+	select {
+	case <-p.reaped:
+		select {
+		case e.startErr = <-p.started: // it came late
+		default:
+		}
+	case <-grace.C():
+		e.stuck = true
+	}
+	return e
+}
+
+// await returns when a process that was started has ended or is to be killed.
+func (p process) await(ctx context.Context, clk clock.Clock, deadline clock.Timer) cause {
+	select {
+	case <-p.exited:
+		return byItself
+	case <-ctx.Done():
+		return interrupted
+	case <-deadline.C():
+	}
+	select {
+	case <-p.exited: // at the same moment
+		return byItself
+	default:
+	}
+	p.stop()
+	grace := clk.NewTimer(stopGrace)
+	defer grace.Stop()
+	select {
+	case <-p.exited:
+	case <-grace.C():
+	case <-ctx.Done():
+	}
+	return timedOut
+}
+
+// awaitExit returns when the child has ended, and leaves it to be reaped.
+func awaitExit(pid int) {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}

@@ -1,0 +1,178 @@
+// Package reboot reboots the node and, since a runner does not outlive that,
+// tells the next one what it means that the node runs with another boot ID.
+//
+// Method SysRq writes to the kernel's trigger itself: no program that could hang
+// is involved. Method Systemd starts reboot.target, irreversibly, as logind does
+// in the end for `systemctl reboot`, and as that does itself where there is no
+// logind. Since logind is not asked, nobody's inhibitor holds the reboot back: not
+// that of a login session, and not the delay in which the kubelet's graceful node
+// shutdown would end the pods one by one. systemd stops all units in their order,
+// the kubelet's and the pods' scopes too.
+//
+// A reboot is asked for once and can't be taken back. One that does not happen
+// within the step's timeout is reported as such.
+package reboot
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/runner/remedy"
+	"github.com/nodemend/nodemend/runner/systemd"
+)
+
+const (
+	// DefaultTrigger takes commands for the kernel, a byte each (sysrq.rst of the
+	// kernel's administration guide). Whoever may write to it is not held back by
+	// the setting kernel.sysrq.
+	DefaultTrigger = "/proc/sysrq-trigger"
+	// DefaultBootIDPath is where Linux tells one boot from the next.
+	DefaultBootIDPath = "/proc/sys/kernel/random/boot_id"
+)
+
+// Options say how the node is rebooted.
+type Options struct {
+	// Dialer connects to the node's systemd.
+	Dialer systemd.Dialer
+	// Trigger is the file of the kernel's magic SysRq. Default: DefaultTrigger.
+	Trigger string
+	// BootIDPath is the file that holds the boot ID. Default: DefaultBootIDPath.
+	BootIDPath string
+	// Clock measures the timeout. Default: the real one.
+	Clock clock.Clock
+}
+
+// Reboot is the remedy reboot.
+type Reboot struct {
+	opts Options
+	sync func() // sync(2)
+}
+
+var _ remedy.Remedy = (*Reboot)(nil)
+
+// New returns the remedy.
+func New(opts Options) *Reboot {
+	if opts.Trigger == "" {
+		opts.Trigger = DefaultTrigger
+	}
+	if opts.BootIDPath == "" {
+		opts.BootIDPath = DefaultBootIDPath
+	}
+	if opts.Clock == nil {
+		opts.Clock = clock.RealClock{}
+	}
+	return &Reboot{opts: opts, sync: unix.Sync}
+}
+
+// Prepare sees that the kernel's trigger can be written to, or that systemd
+// answers.
+func (r *Reboot) Prepare(ctx context.Context, order remedy.Order) (remedy.Prepared, *remedy.Outcome) {
+	if order.Step.Reboot.Method == v1alpha1.RebootSystemd {
+		conn, err := r.opts.Dialer.Dial(ctx)
+		if err != nil {
+			return remedy.Prepared{}, startFailed(fmt.Sprintf("%v: repair it, or choose the method SysRq, which does without it", err))
+		}
+		conn.Close()
+		return remedy.Prepared{Execution: v1alpha1.ExecutionSystemd}, nil
+	}
+	file, err := os.OpenFile(r.opts.Trigger, os.O_WRONLY, 0)
+	if err == nil {
+		err = file.Close()
+	}
+	if err != nil {
+		return remedy.Prepared{}, startFailed(fmt.Sprintf("the kernel's SysRq can't be used: %v: the runner's pod must be privileged, or choose the method Systemd", err))
+	}
+	return remedy.Prepared{Execution: v1alpha1.ExecutionSysRq}, nil
+}
+
+// Execute asks for the reboot and waits for it. It returns nil when ctx ends, as
+// it does when systemd stops the runner on the way down. The exception is a
+// sequence of SysRq that has begun: it goes on to its end, since a node that it leaves
+// halfway would have file systems that are read-only and no reboot. That takes 4 s,
+// or up to 24 s where disks and consoles hang.
+func (r *Reboot) Execute(ctx context.Context, order remedy.Order) *remedy.Outcome {
+	if ctx.Err() != nil {
+		return &remedy.Outcome{Reason: v1alpha1.ReasonNotStarted, Message: "the runner stopped before it asked for the reboot; nothing was executed"}
+	}
+	if order.Prepared.Execution == v1alpha1.ExecutionSystemd {
+		return r.bySystemd(ctx, order)
+	}
+	return r.bySysRq(ctx, order)
+}
+
+// Adopt waits for the reboot that another process has asked for, or was about to,
+// and never asks for it.
+func (r *Reboot) Adopt(ctx context.Context, order remedy.Order) *remedy.Outcome {
+	data, err := os.ReadFile(r.opts.BootIDPath)
+	if id := strings.TrimSpace(string(data)); err == nil && id != order.BootID {
+		return new(booted(order.BootID, id, order.StartedAt, r.opts.Clock.Now()))
+	}
+	asked := "a runner that has stopped had asked for the reboot or was about to"
+	if err != nil {
+		asked += fmt.Sprintf(" (%v)", err)
+	}
+	return r.awaitEnd(ctx, order, asked)
+}
+
+// Clean has nothing to remove.
+func (*Reboot) Clean(context.Context, remedy.Order) error { return nil }
+
+// Rebooted is the outcome of a claimed reboot on a node that runs with another
+// boot ID now. That it does is for the caller to know.
+func Rebooted(claim v1alpha1.Claim, bootIDNow string, now time.Time) remedy.Outcome {
+	return booted(claim.BootID, bootIDNow, claim.Time.Time, now)
+}
+
+func booted(before, after string, since, now time.Time) remedy.Outcome {
+	return remedy.Outcome{
+		Reason: v1alpha1.ReasonSucceeded,
+		// Two clocks are compared here, so don't say that it took less than nothing.
+		Message: fmt.Sprintf("the node has booted: boot ID %s -> %s, %.0f s after the claim", before, after, max(0, now.Sub(since).Seconds())),
+		Result:  &v1alpha1.ActionResult{BootIDAfter: after, StartedAt: metav1.NewMicroTime(since), FinishedAt: metav1.NewMicroTime(now)},
+	}
+}
+
+// awaitEnd waits for the node to go down, which ends ctx or the process, until
+// the timeout has passed. asked says what was done about it.
+func (r *Reboot) awaitEnd(ctx context.Context, order remedy.Order, asked string) *remedy.Outcome {
+	if left := r.left(order); left > 0 {
+		timer := r.opts.Clock.NewTimer(left)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C():
+		}
+	}
+	return r.notObserved(order, fmt.Sprintf("%s, and %s later", asked, order.Step.Timeout.Duration))
+}
+
+// left is the time until the timeout; never more than that, whatever becomes of
+// the node's clock.
+func (r *Reboot) left(order remedy.Order) time.Duration {
+	timeout := order.Step.Timeout.Duration
+	return min(order.StartedAt.Add(timeout).Sub(r.opts.Clock.Now()), timeout)
+}
+
+func (r *Reboot) notObserved(order remedy.Order, what string) *remedy.Outcome {
+	return &remedy.Outcome{
+		Reason:  v1alpha1.ReasonRebootNotObserved,
+		Message: fmt.Sprintf("%s this node still runs with boot ID %s: look at its console, and reset it by its BMC if need be", what, order.BootID),
+		Result: &v1alpha1.ActionResult{
+			Execution: order.Prepared.Execution,
+			StartedAt: metav1.NewMicroTime(order.StartedAt), FinishedAt: metav1.NewMicroTime(r.opts.Clock.Now()),
+		},
+	}
+}
+
+func startFailed(why string) *remedy.Outcome {
+	return &remedy.Outcome{Reason: v1alpha1.ReasonStartFailed, Message: why + "; nothing was executed"}
+}

@@ -1,0 +1,115 @@
+package reboot
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/runner/remedy"
+)
+
+func TestAnAdoptedRebootIsAwaitedAndNotAskedForAgain(t *testing.T) {
+	for _, method := range []v1alpha1.RebootMethod{v1alpha1.RebootSysRq, v1alpha1.RebootSystemd} {
+		s := newScene(t, method)
+		s.clock.SetTime(begun.Add(time.Minute))
+		outcome := s.start(t.Context(), s.reboot.Adopt)
+		s.waits(timeout - time.Minute)
+		s.clock.Step(timeout - time.Minute - 1)
+		s.pending(outcome)
+		s.clock.Step(1)
+		got := s.outcome(outcome)
+		if got.Reason != v1alpha1.ReasonRebootNotObserved || !strings.Contains(got.Message, "had asked for the reboot or was about to") ||
+			got.Result.Execution != v1alpha1.Execution(method) {
+			t.Errorf("outcome %+v", got)
+		}
+		s.untouched()
+	}
+}
+
+func TestAnAdoptedRebootThatHasHappenedHasSucceeded(t *testing.T) {
+	s := newScene(t, v1alpha1.RebootSysRq)
+	if err := os.WriteFile(s.reboot.opts.BootIDPath, []byte("boot-2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := s.outcome(s.start(t.Context(), s.reboot.Adopt))
+	if got == nil || got.Reason != v1alpha1.ReasonSucceeded || got.Result.BootIDAfter != "boot-2" {
+		t.Errorf("outcome %+v", got)
+	}
+}
+
+func TestABootIDThatCanNotBeReadProvesNothing(t *testing.T) {
+	s := newScene(t, v1alpha1.RebootSysRq)
+	if err := os.Remove(s.reboot.opts.BootIDPath); err != nil {
+		t.Fatal(err)
+	}
+	outcome := s.start(t.Context(), s.reboot.Adopt)
+	s.waits(timeout)
+	s.clock.Step(timeout)
+	if got := s.outcome(outcome); got.Reason != v1alpha1.ReasonRebootNotObserved || !strings.Contains(got.Message, "boot_id: no such file") {
+		t.Errorf("outcome %+v", got)
+	}
+}
+
+func TestAnAdoptedRebootStaysAdoptableWhenTheRunnerIsStopped(t *testing.T) {
+	s := newScene(t, v1alpha1.RebootSysRq)
+	ctx, cancel := context.WithCancel(t.Context())
+	outcome := s.start(ctx, s.reboot.Adopt)
+	s.waits(timeout)
+	cancel()
+	if got := s.outcome(outcome); got != nil {
+		t.Errorf("outcome %+v", got)
+	}
+}
+
+func TestAClockThatWasSetBackDoesNotProlongTheWait(t *testing.T) {
+	s := newScene(t, v1alpha1.RebootSysRq)
+	s.clock.SetTime(begun.Add(-24 * time.Hour))
+	s.start(t.Context(), s.reboot.Adopt)
+	s.waits(timeout)
+}
+
+func TestAnOverdueRebootIsReportedAtOnce(t *testing.T) {
+	s := newScene(t, v1alpha1.RebootSysRq)
+	s.clock.SetTime(begun.Add(timeout))
+	if got := s.outcome(s.start(t.Context(), s.reboot.Adopt)); got.Reason != v1alpha1.ReasonRebootNotObserved {
+		t.Errorf("outcome %+v", got)
+	}
+}
+
+func TestTheNextBootsRunnerReportsTheReboot(t *testing.T) {
+	claim := v1alpha1.Claim{RunnerID: "r", BootID: "boot-1", Time: metav1.NewTime(begun), Remedy: v1alpha1.RemedyReboot}
+	for name, tc := range map[string]struct {
+		after   time.Duration
+		message string
+	}{
+		"a minute later":               {61*time.Second + 400*time.Millisecond, "the node has booted: boot ID boot-1 -> boot-2, 61 s after the claim"},
+		"by a clock that is set wrong": {-time.Hour, "the node has booted: boot ID boot-1 -> boot-2, 0 s after the claim"},
+	} {
+		now := begun.Add(tc.after)
+		want := remedy.Outcome{
+			Reason: v1alpha1.ReasonSucceeded, Message: tc.message,
+			Result: &v1alpha1.ActionResult{BootIDAfter: "boot-2", StartedAt: metav1.NewMicroTime(begun), FinishedAt: metav1.NewMicroTime(now)},
+		}
+		if diff := cmp.Diff(want, Rebooted(claim, "boot-2", now)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestSystemdThatDoesNotAnswerIsSaidBeforeAnythingIsDone(t *testing.T) {
+	s := newScene(t, v1alpha1.RebootSystemd)
+	s.reboot.opts.Dialer.Bus = s.TempDir() + "/socket"
+	_, prepare := s.reboot.Prepare(t.Context(), s.order)
+	for name, got := range map[string]*remedy.Outcome{"Prepare": prepare, "Execute": s.outcome(s.start(t.Context(), s.reboot.Execute))} {
+		if got == nil || got.Reason != v1alpha1.ReasonStartFailed || got.Result != nil ||
+			!strings.Contains(got.Message, "systemd does not answer") || !strings.HasSuffix(got.Message, "; nothing was executed") {
+			t.Errorf("%s: outcome %+v", name, got)
+		}
+	}
+}

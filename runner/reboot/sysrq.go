@@ -1,0 +1,83 @@
+package reboot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/nodemend/nodemend/runner/remedy"
+)
+
+const (
+	// patience is how long each call may take that could hang.
+	patience = 5 * time.Second
+	// pause is how long the kernel gets for syncing and for making file systems
+	// read-only, which it does in the background.
+	pause = 2 * time.Second
+)
+
+// errHangs says that a call did not return.
+var errHangs = fmt.Errorf("it did not return within %s", patience)
+
+// bySysRq syncs the disks, makes them read-only and resets the machine. What fails
+// on the way to the reset is no reason not to reset.
+func (r *Reboot) bySysRq(ctx context.Context, order remedy.Order) *remedy.Outcome {
+	remedy.Reached(ctx, "before-reboot")
+	var trouble []string
+	if err := r.bounded(func() error { r.sync(); return nil }); err != nil {
+		trouble = append(trouble, fmt.Sprintf("syncing the disks: %v", err))
+	}
+	var readOnly bool
+	for _, command := range []byte{'s', 'u'} {
+		err := r.bounded(func() error { return r.write(command) })
+		if err != nil {
+			trouble = append(trouble, fmt.Sprintf("writing %q: %v", command, err))
+		}
+		readOnly = err == nil || errors.Is(err, errHangs)
+		<-r.opts.Clock.After(pause)
+	}
+	err := r.bounded(func() error { return r.write('b') })
+	remedy.Reached(ctx, "after-reboot")
+
+	// Only a node that was not reset gets here.
+	after := ""
+	if readOnly {
+		after = " (its file systems may be read-only now)"
+	}
+	if len(trouble) > 0 {
+		after += fmt.Sprintf(" (before that: %s)", strings.Join(trouble, ", "))
+	}
+	if err != nil && !errors.Is(err, errHangs) {
+		return r.notObserved(order, fmt.Sprintf("the kernel could not be asked to reset the machine: writing 'b': %v%s, so", err, after))
+	}
+	return r.awaitEnd(ctx, order, "the kernel was asked to reset the machine"+after)
+}
+
+// write gives the kernel one command.
+func (r *Reboot) write(command byte) error {
+	file, err := os.OpenFile(r.opts.Trigger, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write([]byte{command})
+	return errors.Join(err, file.Close())
+}
+
+// bounded calls f and does not wait for it for longer than its patience: on a
+// node that is to be reset disks and consoles hang. Nobody waits for its goroutine
+// then, which is stuck in the kernel and ends with the machine.
+func (r *Reboot) bounded(f func() error) error {
+	done := make(chan error, 1)
+	timer := r.opts.Clock.NewTimer(patience)
+	defer timer.Stop()
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C():
+		return errHangs
+	}
+}

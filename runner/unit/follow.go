@@ -1,0 +1,196 @@
+package unit
+
+import (
+	"context"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/dbus"
+	"golang.org/x/sys/unix"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/runner/remedy"
+	"github.com/nodemend/nodemend/runner/systemd"
+)
+
+const (
+	// pollInterval is how often the unit is looked at: signals may be lost.
+	pollInterval = 500 * time.Millisecond
+	// settleTime is how long a unit has to stay active.
+	settleTime = time.Second
+	// killGrace is how long after the timeout, within v1alpha1.EndGrace, a killed
+	// unit may take to be active again.
+	killGrace = 20 * time.Second
+)
+
+// follower follows one restart to its end.
+type follower struct {
+	Options
+	ending
+	conn      *systemd.Conn // nil: to be dialled
+	jobs      chan string   // gets the job's result
+	startedAt time.Time
+	deadline  time.Time
+}
+
+func (f *follower) close() {
+	if f.conn != nil {
+		f.conn.Close()
+		f.conn = nil
+	}
+}
+
+// restart asks for the restart. The job's result will be sent to jobs.
+func (f *follower) restart(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, f.patience())
+	defer cancel()
+	_, err := f.conn.RestartUnitContext(ctx, f.unit, "replace", f.jobs)
+	f.accepted = err == nil
+	return err
+}
+
+// outcome waits until the restart is over or has to be given up. It returns nil when
+// ctx has ended before.
+func (f *follower) outcome(ctx context.Context) *remedy.Outcome {
+	s, over := f.waitForJob(ctx)
+	if !over && ctx.Err() == nil {
+		f.overdue = true
+		if f.seen && s.isMoving() {
+			s, over = f.kill(ctx, s)
+		}
+	}
+	f.first, f.last = s, s
+	f.took = f.Clock.Since(f.startedAt)
+	if over {
+		f.settle(ctx)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	reason, message := f.judge()
+	return &remedy.Outcome{Reason: reason, Message: message, Result: f.result(reason)}
+}
+
+// waitForJob waits until no job for the unit is under way. It is not over when the
+// deadline has passed, or ctx has ended.
+func (f *follower) waitForJob(ctx context.Context) (last state, over bool) {
+	for {
+		s, err := f.look(ctx)
+		f.seen = err == nil
+		if f.seen {
+			last = s
+			if s.job == 0 {
+				return last, true
+			}
+		}
+		left := f.until(f.deadline)
+		if left <= 0 || !f.wait(ctx, min(left, pollInterval)) {
+			return last, false
+		}
+	}
+}
+
+// kill kills all processes of the unit, sets a new deadline and waits for what
+// follows.
+func (f *follower) kill(ctx context.Context, s state) (last state, over bool) {
+	f.deadline = f.Clock.Now().Add(killGrace)
+	f.wedged = s.active == "deactivating"
+	f.killed = "its processes were killed (escalated to kill)"
+	patience, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	if err := f.conn.KillUnitWithTarget(patience, f.unit, dbus.All, int32(unix.SIGKILL)); err != nil {
+		f.killed = "its processes could not be killed: " + err.Error()
+	}
+	return f.waitForJob(ctx)
+}
+
+// settle looks at an active unit a last time. For any other it gives the job's result
+// time to come.
+func (f *follower) settle(ctx context.Context) {
+	if !f.first.isUp() {
+		if f.job == "" {
+			f.wait(ctx, pollInterval)
+		}
+		return
+	}
+	end := f.Clock.Now().Add(settleTime)
+	for left := settleTime; left > 0; left = f.until(end) {
+		if !f.wait(ctx, left) {
+			return
+		}
+	}
+	for {
+		s, err := f.look(ctx)
+		if f.seen = err == nil; f.seen {
+			f.last = s
+			return
+		}
+		left := f.until(f.deadline)
+		if left <= 0 || !f.wait(ctx, min(left, pollInterval)) {
+			return
+		}
+	}
+}
+
+// wait waits for a time, or only until the job's result comes, which it keeps. It
+// returns false when ctx has ended.
+func (f *follower) wait(ctx context.Context, d time.Duration) bool {
+	timer := f.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case f.job = <-f.jobs:
+	case <-timer.C():
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+// look asks systemd for the unit's state, on a new connection if the last one has
+// failed: the restart may have been that of the message bus.
+func (f *follower) look(ctx context.Context) (state, error) {
+	if err := f.connect(ctx); err != nil {
+		return state{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(f.patience(), answerTime))
+	defer cancel()
+	properties, err := f.conn.GetAllPropertiesContext(ctx, f.unit)
+	if err != nil {
+		f.close()
+		return state{}, err
+	}
+	return parse(properties), nil
+}
+
+func (f *follower) connect(ctx context.Context) (err error) {
+	if f.conn != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.patience())
+	defer cancel()
+	f.conn, err = f.Dialer.Dial(ctx)
+	return err
+}
+
+// patience is how long systemd may take to answer: until the deadline, but a second
+// at least.
+func (f *follower) patience() time.Duration { return max(f.until(f.deadline), time.Second) }
+
+func (f *follower) until(t time.Time) time.Duration { return t.Sub(f.Clock.Now()) }
+
+// result returns what the execution gave, nil if nothing is known to be executed.
+func (f *follower) result(reason string) *v1alpha1.ActionResult {
+	if !v1alpha1.Executed(reason) {
+		return nil
+	}
+	result := &v1alpha1.ActionResult{
+		Execution:  v1alpha1.ExecutionSystemd,
+		StartedAt:  metav1.NewMicroTime(f.startedAt),
+		FinishedAt: metav1.NewMicroTime(f.Clock.Now()),
+		Unit:       &v1alpha1.UnitResult{Name: f.unit, MainPIDBefore: f.mainPID},
+	}
+	if f.seen {
+		result.Unit.State = f.last.String()
+		result.Unit.MainPIDAfter, result.Unit.InvocationIDAfter = f.last.mainPID, f.last.invocation
+	}
+	return result
+}
