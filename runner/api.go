@@ -7,69 +7,100 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 
+	"github.com/nodemend/nodemend/config/serverclock"
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
-// fieldManager is the name under which the API server records our writes.
-const fieldManager = "nodemend-runner"
+const (
+	// fieldManager is the name under which the API server records our writes.
+	fieldManager = "nodemend-runner"
 
-// requestTimeout bounds one request, so that an API server that accepts
-// connections and does not answer cannot hold the runner up.
-const requestTimeout = 15 * time.Second
+	// requestTimeout bounds one request, so that an API server that accepts
+	// connections and does not answer cannot hold the runner up.
+	requestTimeout = 15 * time.Second
 
-// api reads live, never from a cache, and writes what an action has come to.
+	actionResource = "nodeactions"
+)
+
+// api reads live, never from a cache, and writes what an action has come to. Only
+// the kinds that a runner needs are known: nothing is asked for at the start, and
+// nothing is kept in memory.
 type api struct {
-	reader client.Reader
-	writer client.StatusClient
+	own  rest.Interface // nodemend.dev
+	core corev1client.CoreV1Interface
+}
+
+// newAPI returns a client whose answers teach the clock the server's time.
+func newAPI(cfg *rest.Config, clock *serverclock.Clock) (api, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(clock.Wrap)
+	httpClient, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return api{}, fmt.Errorf("setting up the connection to the API server: %w", err)
+	}
+	core, err := corev1client.NewForConfigAndClient(cfg, httpClient)
+	if err != nil {
+		return api{}, fmt.Errorf("setting up the connection to the API server: %w", err)
+	}
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return api{}, fmt.Errorf("registering the API kinds: %w", err)
+	}
+	metav1.AddToGroupVersion(scheme, v1alpha1.GroupVersion)
+	cfg.GroupVersion = &v1alpha1.GroupVersion
+	cfg.APIPath = "/apis"
+	cfg.ContentType = runtime.ContentTypeJSON
+	cfg.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	own, err := rest.RESTClientForConfigAndClient(cfg, httpClient)
+	if err != nil {
+		return api{}, fmt.Errorf("setting up the connection to the API server: %w", err)
+	}
+	return api{own: own, core: core}, nil
+}
+
+// actions lists and watches the actions of a node.
+func (a api) actions(nodeName string) cache.ListerWatcher {
+	return cache.NewListWatchFromClient(a.own, actionResource, metav1.NamespaceNone,
+		fields.OneTermEqualSelector("spec.nodeName", nodeName))
 }
 
 // action returns nil if there is no such action.
 func (a api) action(ctx context.Context, name string) (*v1alpha1.NodeAction, error) {
-	action := &v1alpha1.NodeAction{}
-	found, err := a.get(ctx, "NodeAction", name, action)
-	if !found {
-		return nil, err
-	}
-	return action, nil
+	return get(ctx, a.own, actionResource, "NodeAction", name, &v1alpha1.NodeAction{})
 }
 
 // policy returns nil if there is no such policy.
 func (a api) policy(ctx context.Context, name string) (*v1alpha1.RemedyPolicy, error) {
-	policy := &v1alpha1.RemedyPolicy{}
-	found, err := a.get(ctx, "RemedyPolicy", name, policy)
-	if !found {
-		return nil, err
-	}
-	return policy, nil
+	return get(ctx, a.own, "remedypolicies", "RemedyPolicy", name, &v1alpha1.RemedyPolicy{})
 }
 
 // node returns nil if there is no such node.
 func (a api) node(ctx context.Context, name string) (*corev1.Node, error) {
-	node := &corev1.Node{}
-	found, err := a.get(ctx, "Node", name, node)
-	if !found {
-		return nil, err
-	}
-	return node, nil
+	return get(ctx, a.core.RESTClient(), "nodes", "Node", name, &corev1.Node{})
 }
 
-// get reports whether the object was read. An object that does not exist is
-// no error; a kind that the API server does not serve, which is a 404 as
-// well, is one.
-func (a api) get(ctx context.Context, kind, name string, into client.Object) (bool, error) {
+// get returns nil if the API server says that there is no such object. A kind that
+// it does not serve, which is a 404 as well, is an error.
+func get[T runtime.Object](ctx context.Context, from rest.Interface, resource, kind, name string, into T) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	err := a.reader.Get(ctx, types.NamespacedName{Name: name}, into)
+	var none T
+	err := from.Get().Resource(resource).Name(name).Do(ctx).Into(into)
 	switch {
 	case err == nil:
-		return true, nil
+		return into, nil
 	case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err):
-		return false, nil
+		return none, nil
 	default:
-		return false, fmt.Errorf("reading %s %s: %w", kind, name, err)
+		return none, fmt.Errorf("reading %s %s: %w", kind, name, err)
 	}
 }
 
@@ -79,5 +110,12 @@ func (a api) get(ctx context.Context, kind, name string, into client.Object) (bo
 func (a api) updateStatus(ctx context.Context, action *v1alpha1.NodeAction) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	return a.writer.Status().Update(ctx, action, client.FieldOwner(fieldManager))
+	written := &v1alpha1.NodeAction{}
+	err := a.own.Put().Resource(actionResource).Name(action.Name).SubResource("status").
+		Param("fieldManager", fieldManager).Body(action).Do(ctx).Into(written)
+	if err != nil {
+		return err
+	}
+	*action = *written
+	return nil
 }

@@ -2,11 +2,15 @@ package runner
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/runner/reboot"
+	"github.com/nodemend/nodemend/runner/remedy"
 )
 
 // input is all that a decision depends on, read live from the API server.
@@ -17,8 +21,13 @@ type input struct {
 	policy *v1alpha1.RemedyPolicy
 	node   *corev1.Node
 
-	// progress is how far this process has come with the action.
-	progress progress
+	// claiming: this process has sent a claim, and nothing else.
+	claiming bool
+	// knowsClaim: the claim is of a runner that has begun nothing that is not in
+	// this node's ledger, which has no entry of the action.
+	knowsClaim bool
+	// earlier is the order of another action of this name, or nil.
+	earlier *remedy.Order
 
 	nodeName string
 	runnerID string
@@ -32,9 +41,7 @@ type verb string
 const (
 	// leave: there is nothing to do.
 	leave verb = "Leave"
-	// claim: claim the action, then execute the remedy.
-	claim verb = "Claim"
-	// execute: the claim is ours, execute the remedy.
+	// execute: claim the action unless it has our claim, then execute it.
 	execute verb = "Execute"
 	// finish: end the action without executing anything.
 	finish verb = "Finish"
@@ -43,26 +50,26 @@ const (
 // decision says what to do with an action, and why.
 type decision struct {
 	verb    verb
-	reason  string // of the Finished condition, for finish
-	message string // of the Finished condition, for finish
-	step    *v1alpha1.Step
-	remedy  remedy // for claim and execute
+	outcome remedy.Outcome // for finish
+	step    *v1alpha1.Step // for execute
 }
 
 // check looks at one precondition of an execution. It returns nil if the
 // precondition holds.
 type check func(input) *decision
 
-// decide says what to do with an action. It depends on nothing but its input.
+// decide says what to do with an action that the ledger has no entry of. It
+// depends on nothing but its input.
 func decide(in input) decision {
 	for _, check := range []check{
 		notOurs,
 		finished,
-		claimedByAnotherProcess,
-		startedBefore,
+		claimedBefore,
+		executedBefore,
 		deleted,
 		expired,
 		notThisNode,
+		excluded,
 		policyGone,
 		stepGone,
 		notSelected,
@@ -73,12 +80,7 @@ func decide(in input) decision {
 			return *d
 		}
 	}
-	step := in.policy.StepWithHash(in.action.Spec.StepHash)
-	d := decision{verb: claim, step: step, remedy: remedyOf(step)}
-	if in.action.Status.Claim != nil {
-		d.verb = execute
-	}
-	return d
+	return decision{verb: execute, step: in.policy.StepWithHash(in.action.Spec.StepHash)}
 }
 
 // notOurs leaves the action of another node to that node's runner.
@@ -97,32 +99,39 @@ func finished(in input) *decision {
 	return nil
 }
 
-// claimedByAnotherProcess gives up an action that an earlier runner process
-// claimed and did not finish. It comes before every check that would say that
-// nothing was executed.
-func claimedByAnotherProcess(in input) *decision {
+// claimedBefore ends an action that carries a claim and that this process has not
+// just claimed. It comes before every check that would say that nothing was
+// executed.
+func claimedBefore(in input) *decision {
 	c := in.action.Status.Claim
-	if c == nil || c.RunnerID == in.runnerID {
+	switch {
+	case c == nil, c.RunnerID == in.runnerID && in.claiming:
 		return nil
+	case c.BootID != in.bootID && c.Remedy == v1alpha1.RemedyReboot:
+		return &decision{verb: finish, outcome: reboot.Rebooted(*c, in.bootID, in.now)}
+	case c.BootID != in.bootID:
+		return finishWith(v1alpha1.ReasonInterrupted,
+			"runner %s claimed it at %s and reported no result; the node has rebooted since (boot ID %s, now %s): the remedy may or may not have been executed",
+			c.RunnerID, c.Time.UTC().Format(time.RFC3339), c.BootID, in.bootID)
+	case in.knowsClaim:
+		return finishWith(v1alpha1.ReasonNotStarted,
+			"runner %s claimed it at %s and was stopped before it began: nothing was executed",
+			c.RunnerID, c.Time.UTC().Format(time.RFC3339))
+	default:
+		return finishWith(v1alpha1.ReasonInterrupted,
+			"runner %s claimed it at %s and reported no result, and its ledger is lost: the remedy may or may not have been executed, and may still be running",
+			c.RunnerID, c.Time.UTC().Format(time.RFC3339))
 	}
-	boot := "the node has not rebooted since, it may still be running"
-	if c.BootID != in.bootID {
-		boot = fmt.Sprintf("the node has rebooted since (boot ID %s, now %s)", c.BootID, in.bootID)
-	}
-	return finishWith(v1alpha1.ReasonInterrupted,
-		"runner %s claimed it at %s and reported no result: the remedy may or may not have been executed; %s",
-		c.RunnerID, c.Time.UTC().Format(time.RFC3339), boot)
 }
 
-// startedBefore gives up an action that carries this process's claim although
-// this process has started it before, or does not remember having claimed it.
-// A result that only waits to be reported never gets here.
-func startedBefore(in input) *decision {
-	if in.progress == started || (in.action.Status.Claim != nil && in.progress != claiming) {
-		return finishWith(v1alpha1.ReasonInterrupted,
-			"this runner claimed it and has lost the result: the remedy may or may not have been executed")
+// executedBefore refuses an action that was created again under its name: whoever
+// created it may not know that the first one was executed.
+func executedBefore(in input) *decision {
+	if in.earlier == nil {
+		return nil
 	}
-	return nil
+	return finishWith(v1alpha1.ReasonRefused, "an action of this name, with UID %s, was executed on this node at %s",
+		in.earlier.UID, in.earlier.StartedAt.UTC().Format(time.RFC3339))
 }
 
 // deleted cancels an action that only a finalizer still keeps.
@@ -149,6 +158,14 @@ func notThisNode(in input) *decision {
 	case in.node.UID != in.action.Spec.NodeUID:
 		return finishWith(v1alpha1.ReasonRefused, "it is for the Node %s with UID %s, this one has UID %s",
 			in.nodeName, in.action.Spec.NodeUID, in.node.UID)
+	}
+	return nil
+}
+
+// excluded refuses what was created before somebody excluded the node.
+func excluded(in input) *decision {
+	if in.node.Labels[v1alpha1.ExcludeLabel] == "true" {
+		return finishWith(v1alpha1.ReasonRefused, "Node %s has the label %s=true", in.nodeName, v1alpha1.ExcludeLabel)
 	}
 	return nil
 }
@@ -190,15 +207,21 @@ func notSelected(in input) *decision {
 }
 
 func notSupported(in input) *decision {
-	if remedyOf(in.policy.StepWithHash(in.action.Spec.StepHash)) == nil {
-		return finishWith(v1alpha1.ReasonUnsupported,
-			"this version of the runner does not know the remedy of the step; it knows: command")
+	step := in.policy.StepWithHash(in.action.Spec.StepHash)
+	if slices.Contains(supported(), step.Remedy()) {
+		return nil
 	}
-	return nil
+	return finishWith(v1alpha1.ReasonUnsupported, "this version of the runner does not know the remedy of the step; it knows: %s",
+		strings.Join(supported(), ", "))
+}
+
+// supported are the remedies that this version knows.
+func supported() []string {
+	return []string{v1alpha1.RemedyCommand, v1alpha1.RemedyRestartUnit, v1alpha1.RemedyReboot}
 }
 
 func notNeeded(in input) *decision {
-	if matches(in.policy.Spec.Match, in.node) {
+	if matched(in.policy.Spec.Match, in.node) != nil {
 		return nil
 	}
 	return finishWith(v1alpha1.ReasonNotNeeded, "no condition matched by RemedyPolicy %s is there any more: %s",
@@ -206,5 +229,18 @@ func notNeeded(in input) *decision {
 }
 
 func finishWith(reason, format string, args ...any) *decision {
-	return &decision{verb: finish, reason: reason, message: fmt.Sprintf(format, args...)}
+	return &decision{verb: finish, outcome: remedy.Outcome{Reason: reason, Message: fmt.Sprintf(format, args...)}}
+}
+
+// remedyOf names the remedy of an action, "" if it can't be told.
+func remedyOf(in input) string {
+	if c := in.action.Status.Claim; c != nil {
+		return c.Remedy
+	}
+	if in.policy != nil {
+		if step := in.policy.StepWithHash(in.action.Spec.StepHash); step != nil {
+			return step.Remedy()
+		}
+	}
+	return ""
 }

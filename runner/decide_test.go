@@ -7,9 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/runner/remedy"
 )
 
 var testNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -78,28 +78,28 @@ func TestDecide(t *testing.T) {
 		{
 			name:     "a good action is claimed",
 			change:   func(*input) {},
-			wantVerb: claim,
+			wantVerb: execute,
 		},
 		{
 			name:     "the end of its time still counts as in time",
 			change:   func(in *input) { in.now = in.action.Spec.ExpiresAt.Time },
-			wantVerb: claim,
+			wantVerb: execute,
 		},
 		{
 			name:     "any one of the matched conditions is enough",
 			change:   func(in *input) { in.node.Status.Conditions = setConditions("Ready", "Unknown") },
-			wantVerb: claim,
+			wantVerb: execute,
 		},
 		{
 			name:     "a claim that may have been sent before is sent again",
-			change:   func(in *input) { in.progress = claiming },
-			wantVerb: claim,
+			change:   func(in *input) { in.claiming = true },
+			wantVerb: execute,
 		},
 		{
 			name: "a claim whose answer was lost is executed",
 			change: func(in *input) {
 				in.action.Status.Claim = claimBy("me", "boot-1")
-				in.progress = claiming
+				in.claiming = true
 			},
 			wantVerb: execute,
 		},
@@ -120,7 +120,61 @@ func TestDecide(t *testing.T) {
 			name:       "a claim of an earlier process of this boot is interrupted",
 			change:     func(in *input) { in.action.Status.Claim = claimBy("other", "boot-1") },
 			wantVerb:   finish,
-			wantReason: v1alpha1.ReasonInterrupted, wantMessage: "may or may not have been executed; the node has not rebooted since",
+			wantReason: v1alpha1.ReasonInterrupted, wantMessage: "its ledger is lost: the remedy may or may not have been executed, and may still be running",
+		},
+		{
+			name: "a claim of a process whose ledger has nothing of it was not started",
+			change: func(in *input) {
+				in.action.Status.Claim = claimBy("other", "boot-1")
+				in.knowsClaim = true
+			},
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonNotStarted, wantMessage: "nothing was executed",
+		},
+		{
+			name: "the ledger of this boot knows nothing of another boot",
+			change: func(in *input) {
+				in.action.Status.Claim = claimBy("other", "boot-0")
+				in.knowsClaim = true
+			},
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonInterrupted,
+		},
+		{
+			name: "a reboot claimed in an earlier boot has succeeded",
+			change: func(in *input) {
+				in.action.Status.Claim = claimBy("other", "boot-0")
+				in.action.Status.Claim.Remedy = v1alpha1.RemedyReboot
+				in.policy, in.node = nil, nil
+			},
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonSucceeded, wantMessage: "boot-1",
+		},
+		{
+			name: "a reboot claimed in this boot has not happened",
+			change: func(in *input) {
+				in.action.Status.Claim = claimBy("other", "boot-1")
+				in.action.Status.Claim.Remedy = v1alpha1.RemedyReboot
+			},
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonInterrupted,
+		},
+		{
+			name:       "a name that was executed before is refused",
+			change:     func(in *input) { in.earlier = &remedy.Order{UID: "action-0", StartedAt: testNow.Add(-time.Hour)} },
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonRefused, wantMessage: "with UID action-0, was executed on this node at 2026-03-01T11:00:00Z",
+		},
+		{
+			name:       "on a node that was excluded it is refused",
+			change:     func(in *input) { in.node.Labels[v1alpha1.ExcludeLabel] = "true" },
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonRefused, wantMessage: "nodemend.dev/exclude=true",
+		},
+		{
+			name:     "a label that excludes nothing is no reason",
+			change:   func(in *input) { in.node.Labels[v1alpha1.ExcludeLabel] = "false" },
+			wantVerb: execute,
 		},
 		{
 			name:       "a claim of an earlier boot is interrupted",
@@ -135,21 +189,6 @@ func TestDecide(t *testing.T) {
 				in.now = testNow.Add(time.Hour)
 				in.policy, in.node = nil, nil
 			},
-			wantVerb:   finish,
-			wantReason: v1alpha1.ReasonInterrupted,
-		},
-		{
-			name: "what this process started is never started again",
-			change: func(in *input) {
-				in.action.Status.Claim = claimBy("me", "boot-1")
-				in.progress = started
-			},
-			wantVerb:   finish,
-			wantReason: v1alpha1.ReasonInterrupted, wantMessage: "has lost the result",
-		},
-		{
-			name:       "what this process started is not started again even without a claim",
-			change:     func(in *input) { in.progress = started },
 			wantVerb:   finish,
 			wantReason: v1alpha1.ReasonInterrupted,
 		},
@@ -228,7 +267,7 @@ func TestDecide(t *testing.T) {
 				in.action.Spec.StepHash = hashOf(t, &in.policy.Spec.Steps[1])
 			},
 			wantVerb:   finish,
-			wantReason: v1alpha1.ReasonUnsupported, wantMessage: "it knows: command",
+			wantReason: v1alpha1.ReasonUnsupported, wantMessage: "it knows: command, restartUnit, reboot",
 		},
 		{
 			name:       "when no matched condition is left it is not needed",
@@ -240,7 +279,7 @@ func TestDecide(t *testing.T) {
 			name: "a claim of its own that was not started ends by the same checks",
 			change: func(in *input) {
 				in.action.Status.Claim = claimBy("me", "boot-1")
-				in.progress = claiming
+				in.claiming = true
 				in.policy = nil
 			},
 			wantVerb:   finish,
@@ -251,9 +290,9 @@ func TestDecide(t *testing.T) {
 			in := goodInput(t)
 			test.change(&in)
 			got := decide(in)
-			if got.verb != test.wantVerb || got.reason != test.wantReason || !strings.Contains(got.message, test.wantMessage) {
+			if got.verb != test.wantVerb || got.outcome.Reason != test.wantReason || !strings.Contains(got.outcome.Message, test.wantMessage) {
 				t.Errorf("got %s %s %q, want %s %s with %q in the message",
-					got.verb, got.reason, got.message, test.wantVerb, test.wantReason, test.wantMessage)
+					got.verb, got.outcome.Reason, got.outcome.Message, test.wantVerb, test.wantReason, test.wantMessage)
 			}
 		})
 	}
@@ -262,25 +301,8 @@ func TestDecide(t *testing.T) {
 func TestDecideTakesTheStepFromThePolicyByItsHash(t *testing.T) {
 	in := goodInput(t)
 	in.action.Spec.Step = 1 // a number that does not go with the hash
-	got, ok := decide(in).remedy.(*command)
-	if !ok || got.argv[0] != "/bin/false" {
-		t.Errorf("got remedy %+v, want the command /bin/false of the step with the hash", got)
-	}
-}
-
-func TestForgetDropsOnlyEarlierActionsOfTheName(t *testing.T) {
-	a := attempts{}
-	a.of("old", "x").unreported = &outcome{reason: v1alpha1.ReasonFailed}
-	a.of("new", "x").progress = started
-	a.of("other", "y").progress = started
-	lost := a.forget("x", "new")
-	if len(lost) != 1 || lost[0].reason != v1alpha1.ReasonFailed {
-		t.Errorf("got lost outcomes %v, want the one of the old action", lost)
-	}
-	for uid, want := range map[types.UID]progress{"old": untouched, "new": started, "other": started} {
-		if got := a.progressOf(uid); got != want {
-			t.Errorf("progress of %s is %d, want %d", uid, got, want)
-		}
+	if got := decide(in).step; got == nil || got.Command.Argv[0] != "/bin/false" {
+		t.Errorf("got step %+v, want the one with the hash, which runs /bin/false", got)
 	}
 }
 

@@ -10,11 +10,14 @@
 //   - Right before the first side effect the runner claims the action with a
 //     status update that is bound to the resource version on which it decided.
 //     It goes on only after it has received, or read back, its own claim.
-//   - A claim of another runner process is never taken over. The action is
-//     finished as Interrupted: nobody knows whether the remedy was executed.
-//   - What this process has started is remembered until the action is deleted,
-//     so that an API server that is away or answers late leads to a late
-//     report, never to a second execution.
+//   - Between the claim and the side effect it enters the order into a ledger on
+//     the node, which outlives the process and knows every name that was
+//     executed since the boot.
+//   - A claim is never taken over. What an earlier process has entered and not
+//     ended is adopted: the remedy finds out how it ended and never repeats it.
+//     A claim without an entry was not started; if the ledger itself is lost, or
+//     the node has rebooted, nobody knows, and it ends as Interrupted. Only a
+//     reboot is proved by another boot.
 //
-// One action runs at a time.
+// One runner works on a node at a time, and on one action at a time.
 package runner

@@ -28,8 +28,12 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/deploy"
 	"github.com/nodemend/nodemend/runner"
+	"github.com/nodemend/nodemend/runner/command"
+	"github.com/nodemend/nodemend/runner/systemd"
 	"github.com/nodemend/nodemend/test/cluster"
 	"github.com/nodemend/nodemend/test/cluster/clustertest"
+	"github.com/nodemend/nodemend/test/process"
+	"github.com/nodemend/nodemend/test/systemd/systemdtest"
 )
 
 // patience bounds every wait: a test that needs it has failed.
@@ -38,36 +42,51 @@ const patience = time.Minute
 const fault = "RuntimeUnhealthy"
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	os.Exit(clustertest.Run(m, cluster.Options{CRDs: deploy.CRDs}))
+	log.SetLogger(logr.Discard()) // of the tests' own client
+	if role := os.Getenv(crashRunnerEnv); role != "" {
+		os.Exit(runCrashRunner(role))
+	}
+	os.Exit(systemdtest.Run(tests(func() int {
+		return clustertest.Run(m, cluster.Options{CRDs: deploy.CRDs})
+	})))
 }
+
+type tests func() int
+
+func (t tests) Run() int { return t() }
 
 // fixture is a sick node of its own, and a policy whose only step appends a
 // line to a file.
 type fixture struct {
 	*testing.T
-	ctx    context.Context
-	config *rest.Config
-	client client.WithWatch
-	node   *corev1.Node
-	policy *v1alpha1.RemedyPolicy
-	dir    string
+	ctx     context.Context
+	cluster *cluster.Cluster
+	config  *rest.Config
+	client  client.WithWatch
+	node    *corev1.Node
+	policy  *v1alpha1.RemedyPolicy
+	dir     string
 
-	processes []*process
+	processes []*run
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	t.Parallel()
-	config := clustertest.Shared(t).Config
+	return newFixtureOn(t, clustertest.Shared(t), patience)
+}
+
+// newFixtureOn makes a fixture on a cluster, for a test that takes so long at most.
+func newFixtureOn(t *testing.T, c *cluster.Cluster, patience time.Duration) *fixture {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 
 	scheme := runtime.NewScheme()
-	f := &fixture{T: t, ctx: ctx, config: config, dir: t.TempDir()}
+	f := &fixture{T: t, ctx: ctx, cluster: c, config: c.Config, dir: t.TempDir()}
 	f.must(errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)))
 	var err error
-	f.client, err = client.NewWithWatch(config, client.Options{Scheme: scheme})
+	f.client, err = client.NewWithWatch(c.Config, client.Options{Scheme: scheme})
 	f.must(err)
 
 	name := "node-" + utilrand.String(8)
@@ -193,8 +212,8 @@ func (f *fixture) must(err error) {
 	}
 }
 
-// process is a runner that plays a process of its own.
-type process struct {
+// run is a runner that plays a process of its own.
+type run struct {
 	registry *prometheus.Registry
 	// cancel asks it to stop; done is closed when it has.
 	cancel context.CancelFunc
@@ -203,23 +222,44 @@ type process struct {
 }
 
 // stop stops the runner and waits for its end.
-func (p *process) stop() error {
+func (p *run) stop() error {
 	p.cancel()
 	<-p.done
 	return p.err
 }
 
 // start starts a runner for the fixture's node, whose requests pass through
-// the wrapper, if any. It is stopped with the test at the latest.
-func (f *fixture) start(id string, wrapper transport.WrapperFunc) *process {
+// the wrapper, if any. It is stopped with the test at the latest. Commands are its
+// children, so that any user can run these tests.
+func (f *fixture) start(wrapper transport.WrapperFunc, changes ...func(*runner.Options)) *run {
 	f.Helper()
-	ctx, cancel := context.WithCancel(f.ctx)
-	p := &process{registry: prometheus.NewRegistry(), cancel: cancel, done: make(chan struct{})}
+	return f.startWithin(f.ctx, wrapper, changes...)
+}
+
+func (f *fixture) startWithin(ctx context.Context, wrapper transport.WrapperFunc, changes ...func(*runner.Options)) *run {
+	f.Helper()
+	ctx, cancel := context.WithCancel(ctx)
+	p := &run{registry: prometheus.NewRegistry(), cancel: cancel, done: make(chan struct{})}
 	config := rest.CopyConfig(f.config)
 	if wrapper != nil {
 		config.Wrap(wrapper)
 	}
-	opts := runner.Options{NodeName: f.node.Name, RunnerID: id, Registerer: p.registry}
+	proc, err := process.OwnProc(f.dir)
+	f.must(err)
+	opts := runner.Options{
+		NodeName:       f.node.Name,
+		Proc:           proc,
+		Execution:      command.Direct,
+		RunDir:         filepath.Join(f.dir, "run"),
+		VetoPath:       filepath.Join(f.dir, "veto.yaml"),
+		SysRqPath:      filepath.Join(f.dir, "sysrq"),
+		Systemd:        &systemd.Dialer{},
+		DetectorSocket: filepath.Join(f.dir, "detector.sock"),
+		Registry:       p.registry,
+	}
+	for _, change := range changes {
+		change(&opts)
+	}
 	go func() {
 		defer close(p.done)
 		p.err = runner.Run(ctx, config, opts)
@@ -227,7 +267,7 @@ func (f *fixture) start(id string, wrapper transport.WrapperFunc) *process {
 	f.processes = append(f.processes, p)
 	f.Cleanup(func() {
 		if err := p.stop(); err != nil {
-			f.Errorf("runner %s: %v", id, err)
+			f.Errorf("runner: %v", err)
 		}
 	})
 	return p

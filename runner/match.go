@@ -24,15 +24,15 @@ func selectsNode(policy *v1alpha1.RemedyPolicy, node *corev1.Node) (bool, error)
 	return selector.Matches(labels.Set(node.Labels)), nil
 }
 
-// matches reports whether the node has any of the conditions with the status
-// that is a problem.
-func matches(match []v1alpha1.ConditionMatch, node *corev1.Node) bool {
+// matched returns the first condition of the node that has the status that is a
+// problem, or nil if there is none.
+func matched(match []v1alpha1.ConditionMatch, node *corev1.Node) *corev1.NodeCondition {
 	for _, m := range match {
 		if c := condition(node, m.Type); c != nil && c.Status == m.Status {
-			return true
+			return c
 		}
 	}
-	return false
+	return nil
 }
 
 // describeMatch says for each entry how the node's condition differs.

@@ -5,6 +5,8 @@ package runner_test
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/client-go/transport"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/runner"
 	"github.com/nodemend/nodemend/test/faults"
 )
 
@@ -29,19 +32,19 @@ func TestARunnerThatDiesAtAWriteNeverLeadsToASecondExecution(t *testing.T) {
 		reason     string
 	}{
 		{claimWrite, faults.Before, 1, v1alpha1.ReasonSucceeded},
-		{claimWrite, faults.After, 0, v1alpha1.ReasonInterrupted},
-		{resultWrite, faults.Before, 1, v1alpha1.ReasonInterrupted},
+		{claimWrite, faults.After, 0, v1alpha1.ReasonNotStarted},
+		{resultWrite, faults.Before, 1, v1alpha1.ReasonSucceeded},
 		{resultWrite, faults.After, 1, v1alpha1.ReasonSucceeded},
 	} {
 		t.Run(fmt.Sprintf("%s write %d is committed", test.mode, test.write), func(t *testing.T) {
 			f := newFixture(t)
 			died := make(chan struct{})
 			tr := &faults.Transport{At: test.write, Mode: test.mode, Dead: true, OnFault: func() { close(died) }}
-			first := f.start("runner-1", tr.Wrap)
+			first := f.start(tr.Wrap)
 			action := f.newAction(0)
 			<-died
 			f.must(first.stop())
-			f.start("runner-2", nil)
+			f.start(nil)
 			f.expect(action, test.reason, test.executions)
 		})
 	}
@@ -51,12 +54,12 @@ func TestARunnerThatDiesWhileTheCommandRunsNeverLeadsToASecondExecution(t *testi
 	f := newFixture(t)
 	up := f.blockAfterExecution()
 	tr := &faults.Transport{}
-	first := f.start("runner-1", tr.Wrap)
+	first := f.start(tr.Wrap)
 	action := f.newAction(0)
 	f.awaitLine(up)
 	tr.Kill()
 	f.must(first.stop())
-	f.start("runner-2", nil)
+	f.start(nil)
 	f.expect(action, v1alpha1.ReasonInterrupted, 1)
 }
 
@@ -67,7 +70,7 @@ func TestFailingWritesDelayTheReportAndRepeatNothing(t *testing.T) {
 				t.Run(fmt.Sprintf("%d times from write %d, %s the commit", times, write, mode), func(t *testing.T) {
 					f := newFixture(t)
 					tr := &faults.Transport{At: write, Mode: mode, Times: times}
-					f.start("runner-1", tr.Wrap)
+					f.start(tr.Wrap)
 					f.expect(f.newAction(0), v1alpha1.ReasonSucceeded, 1)
 					if tr.Faults() == 0 {
 						t.Error("no write failed: the test shows nothing")
@@ -78,19 +81,47 @@ func TestFailingWritesDelayTheReportAndRepeatNothing(t *testing.T) {
 	}
 }
 
-func TestAClaimThatWasCommittedUnseenIsGivenUpOnStop(t *testing.T) {
+func TestAClaimWhoseLedgerIsLostIsNeverTakenForNothing(t *testing.T) {
 	f := newFixture(t)
-	var first *process
-	started := make(chan struct{})
-	tr := &faults.Transport{At: claimWrite, Mode: faults.After, OnFault: func() {
-		<-started
-		first.cancel()
-	}}
-	first = f.start("runner-1", tr.Wrap)
-	close(started)
-	got := f.expect(f.newAction(0), v1alpha1.ReasonNotStarted, 0)
-	if got.Status.Result != nil {
-		t.Errorf("got result %+v of something that was not executed", got.Status.Result)
+	died := make(chan struct{})
+	tr := &faults.Transport{At: claimWrite, Mode: faults.After, Dead: true, OnFault: func() { close(died) }}
+	first := f.start(tr.Wrap)
+	action := f.newAction(0)
+	<-died
+	f.must(first.stop())
+	f.start(nil, elsewhere(f))
+	f.expect(action, v1alpha1.ReasonInterrupted, 0)
+}
+
+func TestASecondRunnerOnTheNodeWaitsForTheEndOfTheFirst(t *testing.T) {
+	f := newFixture(t)
+	up, release := f.fifo("up"), f.fifo("release")
+	f.policy = f.newPolicy(f.appends("executed")+"; echo >"+up+"; read line <"+release, f.appends("second"))
+	first := f.start(nil)
+	action := f.newAction(0)
+	f.awaitLine(up)
+	f.start(nil)
+	f.must(os.WriteFile(release, []byte("\n"), 0))
+	f.expect(action, v1alpha1.ReasonSucceeded, 1)
+	f.must(first.stop())
+	f.expect(f.newAction(1), v1alpha1.ReasonSucceeded, 2)
+}
+
+func TestAnActionThatIsCreatedAgainUnderItsNameIsRefused(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restarted %t", restarted), func(t *testing.T) {
+			f := newFixture(t)
+			first := f.start(nil)
+			action := f.newAction(0)
+			f.expect(action, v1alpha1.ReasonSucceeded, 1)
+			f.must(f.client.Delete(f.ctx, action))
+			if restarted {
+				f.must(first.stop())
+				f.start(nil)
+			}
+			again := f.newAction(0, func(a *v1alpha1.NodeAction) { a.Name = action.Name })
+			f.expect(again, v1alpha1.ReasonRefused, 1)
+		})
 	}
 }
 
@@ -98,8 +129,8 @@ func TestTwoRunnersThatDecideOnTheSameReadExecuteOnce(t *testing.T) {
 	f := newFixture(t)
 	var both sync.WaitGroup
 	both.Add(2)
-	f.start("runner-1", meetAtFirstWrite(&both))
-	f.start("runner-2", meetAtFirstWrite(&both))
+	f.start(meetAtFirstWrite(&both))
+	f.start(meetAtFirstWrite(&both), elsewhere(f))
 	action := f.newAction(0)
 	// The one that lost may call the winner's claim interrupted.
 	if got := f.finished(action).Finished().Reason; got != v1alpha1.ReasonSucceeded && got != v1alpha1.ReasonInterrupted {
@@ -120,8 +151,8 @@ func TestTwoRunnersThatRaceForManyActionsExecuteEachOnce(t *testing.T) {
 		scripts = append(scripts, f.appends(want[i]))
 	}
 	f.policy = f.newPolicy(scripts...)
-	f.start("runner-1", nil)
-	f.start("runner-2", nil)
+	f.start(nil)
+	f.start(nil, elsewhere(f))
 	var actions []*v1alpha1.NodeAction
 	for i := range want {
 		actions = append(actions, f.newAction(i))
@@ -134,6 +165,12 @@ func TestTwoRunnersThatRaceForManyActionsExecuteEachOnce(t *testing.T) {
 	if got := f.executions(); !slices.Equal(got, want) {
 		t.Errorf("executed %v, want each once", got)
 	}
+}
+
+// elsewhere gives a runner a ledger that no other sees: one whose /run is not the
+// node's.
+func elsewhere(f *fixture) func(*runner.Options) {
+	return func(o *runner.Options) { o.RunDir = filepath.Join(f.dir, "elsewhere") }
 }
 
 // meetAtFirstWrite holds the first write back until both runners are at

@@ -8,14 +8,29 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/utils/clock"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/nodemend/nodemend/config/demand"
+	runnerconfig "github.com/nodemend/nodemend/config/runner"
+	"github.com/nodemend/nodemend/runner/command"
+	"github.com/nodemend/nodemend/runner/systemd"
 )
 
-// DefaultBootIDPath is where Linux tells one boot from the next: a random UUID
-// that is made when the kernel starts (random(4)).
-const DefaultBootIDPath = "/proc/sys/kernel/random/boot_id"
+const (
+	// DefaultRunDir is where a runner keeps its ledger. It must not outlive the
+	// boot and must outlive a container.
+	DefaultRunDir = "/run/nodemend/runner"
+
+	// DefaultBootIDPath is where Linux tells one boot from the next: a random UUID
+	// that is made when the kernel starts (random(4)).
+	DefaultBootIDPath = "/proc/sys/kernel/random/boot_id"
+
+	// DefaultSysRqPath is the kernel's magic SysRq.
+	DefaultSysRqPath = "/proc/sysrq-trigger"
+
+	// DefaultProc is where the node's processes are found.
+	DefaultProc = "/proc"
+)
 
 // Options say what a runner needs to know about the place it runs in.
 type Options struct {
@@ -23,20 +38,43 @@ type Options struct {
 	// on. Required.
 	NodeName string
 
-	// RunnerID identifies this process: two processes never have the same, not
-	// even one after the other. Default: a random UUID.
-	RunnerID string
+	// DryRun answers every action with what would be done, and does nothing.
+	DryRun bool
+
+	// Execution is how commands are executed. Default: command.Auto.
+	Execution command.Mode
+
+	// RunDir is the directory of the ledger. Default: DefaultRunDir.
+	RunDir string
+
+	// VetoPath is the node's own veto, see package config/runner. A file that does not
+	// exist denies nothing. Default: runnerconfig.DefaultPath.
+	VetoPath string
 
 	// BootIDPath is the file that holds the boot ID. Default:
 	// DefaultBootIDPath.
 	BootIDPath string
 
-	// Clock measures timeouts and expiry. Default: the real one.
-	Clock clock.Clock
+	// SysRqPath is the file that reboots the machine. Default: DefaultSysRqPath.
+	SysRqPath string
 
-	// Registerer takes the runner's metrics. Default: the registry that the
-	// manager serves.
-	Registerer prometheus.Registerer
+	// Proc is the proc file system in which process 1 is the node's. Default:
+	// DefaultProc.
+	Proc string
+
+	// Systemd are the sockets of the node's systemd. Default: those that systemd
+	// itself uses.
+	Systemd *systemd.Dialer
+
+	// DetectorSocket is where the detector is asked to run its checks after an
+	// action. Default: demand.DefaultSocket.
+	DetectorSocket string
+
+	// Clock measures timeouts and expiry. Default: the real one.
+	Clock clock.WithTicker
+
+	// Registry takes the runner's metrics. Default: a new one.
+	Registry *prometheus.Registry
 
 	// MetricsAddress is the TCP address on which Run serves /metrics, for
 	// example "127.0.0.1:9102". Empty: not served.
@@ -46,8 +84,7 @@ type Options struct {
 	// /readyz. Empty: not served.
 	HealthAddress string
 
-	// Logger is used by Run. Default: the logger set with
-	// controller-runtime's log.SetLogger.
+	// Logger is used by Run. Default: nothing is logged.
 	Logger logr.Logger
 }
 
@@ -56,17 +93,32 @@ func (o Options) withDefaults() (Options, error) {
 	if o.NodeName == "" {
 		return o, errors.New("the runner has no node name: set it to the name of the Node object of the node it runs on, as in `kubectl get nodes`")
 	}
-	if o.RunnerID == "" {
-		o.RunnerID = string(uuid.NewUUID())
+	for _, d := range []struct {
+		value  *string
+		preset string
+	}{
+		{&o.RunDir, DefaultRunDir},
+		{&o.VetoPath, runnerconfig.DefaultPath},
+		{&o.BootIDPath, DefaultBootIDPath},
+		{&o.SysRqPath, DefaultSysRqPath},
+		{&o.Proc, DefaultProc},
+		{&o.DetectorSocket, demand.DefaultSocket},
+	} {
+		if *d.value == "" {
+			*d.value = d.preset
+		}
 	}
-	if o.BootIDPath == "" {
-		o.BootIDPath = DefaultBootIDPath
+	if o.Execution == "" {
+		o.Execution = command.Auto
+	}
+	if o.Systemd == nil {
+		o.Systemd = &systemd.Dialer{Bus: systemd.DefaultBus, Private: systemd.DefaultPrivate}
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	if o.Registerer == nil {
-		o.Registerer = ctrlmetrics.Registry
+	if o.Registry == nil {
+		o.Registry = prometheus.NewRegistry()
 	}
 	return o, nil
 }

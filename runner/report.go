@@ -3,114 +3,107 @@ package runner
 import (
 	"context"
 	"fmt"
-	"time"
+	"strings"
+	"unicode/utf8"
 
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/runner/ledger"
+	"github.com/nodemend/nodemend/runner/remedy"
 )
 
-const (
-	// shutdownTimeout is how long a runner that stops tries to report.
-	shutdownTimeout = 5 * time.Second
-	// shutdownRetry is the pause between its tries.
-	shutdownRetry = 200 * time.Millisecond
-)
+// maxMessage bounds the message of a condition, in bytes.
+const maxMessage = 1 << 10
 
-// report writes the outcome of an attempt, unless the action, which has just
-// been read or written, already has one: then an earlier write of ours had
-// been committed although its answer was lost.
-func (r *reconciler) report(ctx context.Context, action *v1alpha1.NodeAction, at *attempt) error {
-	if c := action.Finished(); c != nil {
-		if c.Reason != at.unreported.reason {
-			log.FromContext(ctx).Info("Action was finished by somebody else",
-				"reason", c.Reason, "ownReason", at.unreported.reason, "ownMessage", at.unreported.message)
+// report writes the outcome of an order, unless the action, which has just been
+// read or written, already has one: then an earlier write of ours had been
+// committed although its answer was lost.
+func (w *worker) report(ctx context.Context, action *v1alpha1.NodeAction, entry *ledger.Entry) error {
+	if entry.Reported {
+		return w.reportAgain(ctx, action)
+	}
+	name, outcome := entry.Order.Step.Remedy(), *entry.Outcome
+	if c := action.Finished(); c == nil {
+		if err := w.conclude(ctx, action, outcome, name); err != nil {
+			return err
 		}
-		r.metrics.observe(at.remedy, *at.unreported)
-		at.unreported = nil
-		return nil
+	} else {
+		if c.Reason != outcome.Reason {
+			logr.FromContextOrDiscard(ctx).Info("Action was finished by somebody else",
+				"reason", c.Reason, "ownReason", outcome.Reason, "ownMessage", clip(outcome.Message))
+		}
+		w.metrics.observe(name, outcome)
 	}
-	if err := r.conclude(ctx, action, *at.unreported, at.remedy); err != nil {
-		return err
+	remedy.Reached(ctx, "after-report")
+	if err := w.ledger.Reported(entry.Order.Action); err != nil {
+		logr.FromContextOrDiscard(ctx).Error(err, "A restart will look at the action once more")
 	}
-	at.unreported = nil
+	if outcome.Result != nil {
+		if err := w.recheck(ctx); err != nil {
+			logr.FromContextOrDiscard(ctx).Info("The detector was not asked to check at once", "err", err.Error())
+		}
+	}
 	return nil
 }
 
+// reportAgain finishes an action that was reported before, and whose status
+// somebody has wiped since: it never is executed again.
+func (w *worker) reportAgain(ctx context.Context, action *v1alpha1.NodeAction) error {
+	if action.Finished() != nil {
+		return nil
+	}
+	return w.conclude(ctx, action, remedy.Outcome{
+		Reason:  v1alpha1.ReasonInterrupted,
+		Message: "this node executed it and reported so, and somebody has removed the report: see the node's events and the runner's log",
+	}, "")
+}
+
 // conclude finishes the action.
-func (r *reconciler) conclude(ctx context.Context, action *v1alpha1.NodeAction, o outcome, remedy string) error {
-	message := clip(o.message)
-	action.Status.Result = o.result
+func (w *worker) conclude(ctx context.Context, action *v1alpha1.NodeAction, o remedy.Outcome, name string) error {
+	err := w.write(ctx, action, o)
+	if apierrors.IsInvalid(err) && o.Result != nil {
+		// Rather a result without details than none.
+		logr.FromContextOrDiscard(ctx).Error(err, "The API server refuses the details of the result")
+		action.Status.Result = nil
+		err = w.write(ctx, action, remedy.Outcome{Reason: o.Reason, Message: o.Message})
+	}
+	if err != nil {
+		return fmt.Errorf("finishing NodeAction %s as %s: %w", action.Name, o.Reason, err)
+	}
+	delete(w.claiming, action.UID)
+	w.metrics.observe(name, o)
+	w.audit.finished(ctx, action, name, o)
+	return nil
+}
+
+func (w *worker) write(ctx context.Context, action *v1alpha1.NodeAction, o remedy.Outcome) error {
+	remedy.Reached(ctx, "before-report")
+	action.Status.Result = o.Result
 	meta.SetStatusCondition(&action.Status.Conditions, metav1.Condition{
 		Type:               v1alpha1.ActionFinished,
 		Status:             metav1.ConditionTrue,
 		ObservedGeneration: action.Generation,
-		LastTransitionTime: metav1.NewTime(r.clock.Now()),
-		Reason:             o.reason,
-		Message:            message,
+		LastTransitionTime: metav1.NewTime(w.serverClock.Now()),
+		Reason:             o.Reason,
+		Message:            clip(o.Message),
 	})
-	if err := r.api.updateStatus(ctx, action); err != nil {
-		return fmt.Errorf("finishing NodeAction %s as %s: %w", action.Name, o.reason, err)
-	}
-	log.FromContext(ctx).Info("Action finished", "reason", o.reason, "message", message)
-	r.metrics.observe(remedy, o)
-	return nil
+	return w.api.updateStatus(ctx, action)
 }
 
-// Start implements manager.Runnable: at the end of ctx it waits for the action
-// that is being worked on, which ends soon since ctx is its context as well,
-// and reports what is not yet reported. It gives up after shutdownTimeout; the
-// next runner then finds the claim without a result.
-func (r *reconciler) Start(ctx context.Context) error {
-	<-ctx.Done()
-	r.working.Lock()
-	defer r.working.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
-	defer cancel()
-	for _, at := range r.attempts {
-		logger := r.log.WithValues("NodeAction", at.name)
-		ctx := log.IntoContext(ctx, logger)
-		var lastErr error
-		err := wait.PollUntilContextCancel(ctx, shutdownRetry, true, func(ctx context.Context) (bool, error) {
-			lastErr = r.settle(ctx, at)
-			return lastErr == nil, nil
-		})
-		if err != nil && lastErr != nil {
-			logger.Error(lastErr, "Stopping without having reported a result")
-		}
+// clip bounds a message to maxMessage bytes of valid UTF-8.
+func clip(message string) string {
+	message = strings.ToValidUTF8(message, string(utf8.RuneError))
+	if len(message) <= maxMessage {
+		return message
 	}
-	return nil
-}
-
-// settle reports what is known of one attempt. A claim whose answer was lost
-// and that was committed is given up: nothing was executed for it.
-func (r *reconciler) settle(ctx context.Context, at *attempt) error {
-	if at.unreported == nil && at.progress != claiming {
-		return nil
+	const ellipsis = "…"
+	end := maxMessage - len(ellipsis)
+	for !utf8.RuneStart(message[end]) {
+		end--
 	}
-	action, err := r.api.action(ctx, at.name)
-	if err != nil {
-		return err
-	}
-	switch {
-	case action == nil || r.attempts[action.UID] != at:
-		return nil
-	case at.unreported != nil:
-		return r.report(ctx, action, at)
-	case action.Finished() == nil && action.Status.Claim != nil && action.Status.Claim.RunnerID == r.runnerID:
-		return r.conclude(ctx, action, notStarted(), remedyUnknown)
-	default:
-		return nil
-	}
-}
-
-// notStarted is the outcome of an action that was claimed but not begun.
-func notStarted() outcome {
-	return outcome{
-		reason:  v1alpha1.ReasonNotStarted,
-		message: "the runner was stopped before it started the remedy: nothing was executed",
-	}
+	return message[:end] + ellipsis
 }

@@ -4,155 +4,189 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
-	"time"
+	"path/filepath"
+	"sync/atomic"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"k8s.io/client-go/tools/cache"
 
+	"github.com/nodemend/nodemend/config/demand"
+	runnerconfig "github.com/nodemend/nodemend/config/runner"
+	"github.com/nodemend/nodemend/config/serve"
+	"github.com/nodemend/nodemend/config/serverclock"
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/runner/command"
+	"github.com/nodemend/nodemend/runner/ledger"
+	"github.com/nodemend/nodemend/runner/reboot"
+	"github.com/nodemend/nodemend/runner/remedy"
+	"github.com/nodemend/nodemend/runner/unit"
 )
 
-const (
-	// A request that failed is repeated after firstRetry, then after twice as
-	// long each time, up to lastRetry.
-	firstRetry = 100 * time.Millisecond
-	lastRetry  = 30 * time.Second
-
-	// startupPatience is how long a runner waits for its first list of
-	// actions: an API server that is away is no reason to restart.
-	startupPatience = 24 * time.Hour
-)
-
-// Run runs a runner until ctx ends, and then until it has killed and reported
-// what it was executing, which takes seconds. It keeps a cache of this node's
-// actions and of nothing else.
+// Run runs a runner until ctx ends, and then for a few seconds more: what is under
+// way and can be adopted is left to the next runner, the rest is ended, and
+// results are reported. It waits until it is the only runner on the node, and
+// for as long as the API server is away.
 func Run(ctx context.Context, cfg *rest.Config, opts Options) error {
 	opts, err := opts.withDefaults()
 	if err != nil {
 		return err
 	}
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return fmt.Errorf("registering the API kinds: %w", err)
-	}
-	mgr, err := manager.New(cfg, manager.Options{
-		Scheme: scheme,
-		Logger: opts.Logger,
-		Cache: cache.Options{
-			ReaderFailOnMissingInformer: true,
-			ByObject: map[client.Object]cache.ByObject{
-				&v1alpha1.NodeAction{}: {
-					Field:     fields.OneTermEqualSelector("spec.nodeName", opts.NodeName),
-					Transform: cache.TransformStripManagedFields(),
-				},
-			},
-		},
-		Metrics:                metricsserver.Options{BindAddress: addressOrOff(opts.MetricsAddress)},
-		HealthProbeBindAddress: addressOrOff(opts.HealthAddress),
-	})
-	if err != nil {
-		return fmt.Errorf("setting up the runner: %w", err)
-	}
-	if err := New(mgr, opts); err != nil {
-		return err
-	}
-	if err := mgr.Start(ctx); err != nil {
-		return fmt.Errorf("running the runner of node %s: %w", opts.NodeName, err)
-	}
-	return nil
-}
-
-// New adds a runner to a manager whose scheme knows the core and nodemend.dev
-// kinds and whose cache holds this node's NodeActions. All that a decision
-// depends on is read past the cache.
-func New(mgr manager.Manager, opts Options) error {
-	opts, err := opts.withDefaults()
-	if err != nil {
-		return err
-	}
+	ctx = logr.NewContext(ctx, opts.Logger)
 	bootID, err := readBootID(opts.BootIDPath)
 	if err != nil {
 		return err
 	}
-	metrics, err := newMetrics(opts.Registerer)
+	clock := serverclock.New(opts.Clock)
+	api, err := newAPI(cfg, clock)
 	if err != nil {
 		return err
 	}
-	r := &reconciler{
-		api:      api{reader: mgr.GetAPIReader(), writer: mgr.GetClient()},
-		log:      mgr.GetLogger().WithName("runner"),
-		clock:    opts.Clock,
-		metrics:  metrics,
-		nodeName: opts.NodeName,
-		runnerID: opts.RunnerID,
-		bootID:   bootID,
-		attempts: attempts{},
-	}
-	err = builder.ControllerManagedBy(mgr).
-		Named("runner").
-		For(&v1alpha1.NodeAction{}, builder.WithPredicates(unfinishedOrDeleted())).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: 1,
-			CacheSyncTimeout:        startupPatience,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
-			// Several runners of one process share a registry, not a node.
-			SkipNameValidation: ptr.To(true),
-		}).
-		Complete(r)
-	err = errors.Join(err,
-		mgr.Add(r),
-		mgr.AddHealthzCheck("ping", healthz.Ping),
-		mgr.AddReadyzCheck("actions", listed(mgr.GetCache())))
+	metrics, err := newMetrics(opts.Registry)
 	if err != nil {
-		return fmt.Errorf("setting up the runner: %w", err)
+		return err
 	}
+	audit, stopAudit := newAuditor(api.core, opts.NodeName)
+	defer stopAudit()
+	r := &runner{
+		opts: opts,
+		worker: worker{
+			api: api, clock: opts.Clock, serverClock: clock, metrics: metrics, audit: audit,
+			nodeName: opts.NodeName, bootID: bootID, dryRun: opts.DryRun, claiming: map[types.UID]bool{},
+			remedies: remedies(opts),
+			vetoed:   func(order remedy.Order) (string, error) { return vetoed(opts, order) },
+			recheck:  func(ctx context.Context) error { return demand.Send(ctx, opts.DetectorSocket) },
+		},
+	}
+	return r.run(ctx)
+}
+
+// remedies are the remedies by their names.
+func remedies(opts Options) map[string]remedy.Remedy {
+	return map[string]remedy.Remedy{
+		v1alpha1.RemedyCommand: command.New(command.Options{
+			Dialer: *opts.Systemd, Execution: opts.Execution, Dir: opts.RunDir, HostProc: opts.Proc, Clock: opts.Clock,
+		}),
+		v1alpha1.RemedyRestartUnit: unit.New(unit.Options{Dialer: *opts.Systemd, Clock: opts.Clock}),
+		v1alpha1.RemedyReboot: reboot.New(reboot.Options{
+			Dialer: *opts.Systemd, Trigger: opts.SysRqPath, BootIDPath: opts.BootIDPath, Clock: opts.Clock,
+		}),
+	}
+}
+
+// runner is a worker and what is around it.
+type runner struct {
+	opts   Options
+	worker worker
+	listed atomic.Pointer[cache.Controller] // nil until this is the only runner
+}
+
+func (r *runner) run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, server := range []struct {
+		address string
+		handler http.Handler
+	}{
+		{r.opts.HealthAddress, r.healthHandler()},
+		{r.opts.MetricsAddress, serve.Metrics(r.opts.Registry)},
+	} {
+		if server.address == "" {
+			continue
+		}
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", server.address)
+		if err != nil {
+			return fmt.Errorf("serving HTTP: %w", err)
+		}
+		group.Go(func() error { return serve.HTTP(ctx, listener, server.handler) })
+	}
+	group.Go(func() error {
+		err := r.work(ctx)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // it was asked to end
+		}
+		return err
+	})
+	return group.Wait()
+}
+
+// work waits for its turn, and then works.
+func (r *runner) work(ctx context.Context) error {
+	log := logr.FromContextOrDiscard(ctx)
+	lock, err := ledger.Lock(ctx, r.opts.RunDir, func() {
+		log.Info("Another runner is active on this node; waiting for its end", "lock", r.opts.RunDir)
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }() // nothing was written to it
+	if r.worker.ledger, err = ledger.Open(r.opts.RunDir); err != nil {
+		return err
+	}
+	r.worker.runnerID = r.worker.ledger.RunnerID()
+	log.Info("Runner starts", "node", r.opts.NodeName, "runnerID", r.worker.runnerID, "bootID", r.worker.bootID, "dryRun", r.opts.DryRun)
+
+	q := newQueue()
+	informer := watch(r.worker.api.actions(r.opts.NodeName), q)
+	r.listed.Store(&informer)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		informer.RunWithContext(ctx)
+	}()
+	r.worker.run(ctx, q)
+	<-watched
 	return nil
 }
 
-// unfinishedOrDeleted lets pass what the reconciler may have to do with.
-func unfinishedOrDeleted() predicate.Predicate {
-	unfinished := func(obj client.Object) bool {
-		action, ok := obj.(*v1alpha1.NodeAction)
-		return ok && action.Finished() == nil
+// healthHandler serves /healthz, which is always well, since a restart would mend
+// nothing and could interrupt a remedy, and /readyz.
+func (r *runner) healthHandler() http.Handler {
+	mux := http.NewServeMux()
+	answer := func(check func() error) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			if err := check(); err != nil {
+				http.Error(w, err.Error(), http.StatusServiceUnavailable)
+				return
+			}
+			_, _ = fmt.Fprintln(w, "ok") // the client has gone: nobody to tell
+		}
 	}
-	return predicate.Funcs{
-		CreateFunc:  func(e event.CreateEvent) bool { return unfinished(e.Object) },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return unfinished(e.ObjectNew) },
-		GenericFunc: func(e event.GenericEvent) bool { return unfinished(e.Object) },
-	}
+	mux.HandleFunc("GET /healthz", answer(func() error { return nil }))
+	mux.HandleFunc("GET /readyz", answer(r.ready))
+	return mux
 }
 
-// listed is healthy once the node's actions have been listed.
-func listed(c cache.Cache) healthz.Checker {
-	return func(req *http.Request) error {
-		ctx, cancel := context.WithTimeout(req.Context(), time.Second)
-		defer cancel()
-		if !c.WaitForCacheSync(ctx) {
-			return errors.New("the node's NodeActions have not been listed yet: is the API server reachable, are the CRDs installed, may this account list nodeactions.nodemend.dev?")
-		}
+// ready returns nil once actions are executed.
+func (r *runner) ready() error {
+	switch informer := r.listed.Load(); {
+	case informer == nil:
+		return fmt.Errorf("another runner is active on this node, which has the lock in %s", r.opts.RunDir)
+	case !(*informer).HasSynced():
+		return errors.New("the node's NodeActions have not been listed yet: is the API server reachable, are the CRDs installed, may this account list nodeactions.nodemend.dev?")
+	default:
 		return nil
 	}
 }
 
-// addressOrOff translates to controller-runtime, where "0" means off.
-func addressOrOff(address string) string {
-	if address == "" {
-		return "0"
+// vetoed returns why the node's own configuration forbids an order, or "". It is
+// read each time, so that an edit acts at once.
+func vetoed(opts Options, order remedy.Order) (string, error) {
+	veto, err := runnerconfig.Load(opts.VetoPath)
+	if err != nil {
+		return "", err
 	}
-	return address
+	switch step := &order.Step; step.Remedy() {
+	case v1alpha1.RemedyCommand:
+		return veto.Command(filepath.Join(opts.Proc, "1", "root"), program(step)), nil
+	case v1alpha1.RemedyRestartUnit:
+		return veto.Unit(order.Prepared.UnitNames...), nil
+	case v1alpha1.RemedyReboot:
+		return veto.Reboot(), nil
+	default:
+		return "", fmt.Errorf("there is no veto for %s", step.Remedy())
+	}
 }

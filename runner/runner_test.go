@@ -20,13 +20,13 @@ import (
 
 func TestAnActionIsClaimedExecutedOnceAndReported(t *testing.T) {
 	f := newFixture(t)
-	p := f.start("runner-1", nil)
+	p := f.start(nil)
 	got := f.expect(f.newAction(0), v1alpha1.ReasonSucceeded, 1)
 
 	bootID, err := os.ReadFile(runner.DefaultBootIDPath)
 	f.must(err)
-	if c := got.Status.Claim; c == nil || c.RunnerID != "runner-1" || c.BootID != strings.TrimSpace(string(bootID)) {
-		t.Errorf("got claim %+v, want one of runner-1 in boot %s", c, bootID)
+	if c := got.Status.Claim; c == nil || c.RunnerID == "" || c.Remedy != v1alpha1.RemedyCommand || c.BootID != strings.TrimSpace(string(bootID)) {
+		t.Errorf("got claim %+v, want one of a command in boot %s", c, bootID)
 	}
 	if r := got.Status.Result; r == nil || r.ExitCode == nil || *r.ExitCode != 0 {
 		t.Errorf("got result %+v, want exit code 0", r)
@@ -99,7 +99,7 @@ func TestARefusedActionIsFinishedAndNotExecuted(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFixture(t)
-			f.start("runner-1", nil)
+			f.start(nil)
 			got := f.expect(f.newAction(0, test.change(f)), test.reason, 0)
 			if got.Status.Claim != nil {
 				t.Errorf("it was claimed: %+v", got.Status.Claim)
@@ -110,7 +110,7 @@ func TestARefusedActionIsFinishedAndNotExecuted(t *testing.T) {
 
 func TestTheActionsOfOtherNodesAreLeftAlone(t *testing.T) {
 	f := newFixture(t)
-	f.start("runner-1", nil)
+	f.start(nil)
 	foreign := f.newAction(0, func(a *v1alpha1.NodeAction) { a.Spec.NodeName = "another-node" })
 	f.expect(f.newAction(0), v1alpha1.ReasonSucceeded, 1)
 	f.await(foreign, func(a *v1alpha1.NodeAction) bool { return a.ResourceVersion == foreign.ResourceVersion })
@@ -119,7 +119,7 @@ func TestTheActionsOfOtherNodesAreLeftAlone(t *testing.T) {
 func TestARunnerThatIsStoppedKillsAndReports(t *testing.T) {
 	f := newFixture(t)
 	up := f.blockAfterExecution()
-	p := f.start("runner-1", nil)
+	p := f.start(nil)
 	action := f.newAction(0)
 	f.awaitLine(up)
 	f.must(p.stop())
@@ -133,7 +133,7 @@ func TestAnActionThatIsDeletedWhileItRunsHoldsNothingUp(t *testing.T) {
 	f := newFixture(t)
 	up, release := f.fifo("up"), f.fifo("release")
 	f.policy = f.newPolicy(f.appends("first")+"; echo >"+up+"; read line <"+release, f.appends("second"))
-	f.start("runner-1", nil)
+	f.start(nil)
 	first, second := f.newAction(0), f.newAction(1)
 	f.awaitLine(up)
 	f.must(f.client.Delete(f.ctx, first))
@@ -159,6 +159,15 @@ func (f *fixture) fifo(name string) string {
 // awaitLine waits until somebody has written to the named pipe.
 func (f *fixture) awaitLine(fifo string) {
 	f.Helper()
-	_, err := os.ReadFile(fifo)
-	f.must(err)
+	written := make(chan error, 1)
+	go func() { // for ever if nobody writes: the test has failed then
+		_, err := os.ReadFile(fifo)
+		written <- err
+	}()
+	select {
+	case err := <-written:
+		f.must(err)
+	case <-f.ctx.Done():
+		f.Fatalf("nobody has written to %s", fifo)
+	}
 }

@@ -1,7 +1,11 @@
+//go:build !agent
+
 package main
 
 import (
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/nodemend/nodemend/controller"
@@ -41,6 +45,7 @@ func newControllerCommand() *cobra.Command {
 		Example: controllerExample,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctrl.SetLogger(logr.FromContextOrDiscard(cmd.Context())) // where it finds no other
 			cfg, err := restConfig(kubeconfig, "controller")
 			if err != nil {
 				return err

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // version is set by the linker to the release that was built.
@@ -30,9 +29,7 @@ The detector and the runner run on every node, the controller once:
   runner      executes one step on its node, at most once
 
 To look at a node by hand, run "nodemend check" on it.
-
-What to do is written as RemedyPolicy and RemediationBudget objects; check
-them before you apply them with "nodemend policy check".`
+` + "\n" + centralHelp
 
 func main() {
 	log := newLineWriter(standardError())
@@ -67,7 +64,6 @@ func newRootCommand(log *lineWriter) *cobra.Command {
 			logger := newLogger(log, verbosity)
 			klog.SetLoggerWithOptions(logger, klog.FlushLogger(log.Flush))
 			slog.SetDefault(slog.New(logr.ToSlogHandler(logger))) // the standard library's, too
-			ctrl.SetLogger(logger)
 			cmd.SetContext(logr.NewContext(cmd.Context(), logger))
 		},
 	}
@@ -79,14 +75,14 @@ func newRootCommand(log *lineWriter) *cobra.Command {
 		return pflag.NormalizedName(name)
 	})
 	root.PersistentFlags().IntVarP(&verbosity, "verbosity", "v", 0, "how much is logged: 0 for operators, 4 for developers")
+	root.AddCommand(centralCommands()...)
 	root.AddCommand(
-		newControllerCommand(),
 		newDetectorCommand(),
 		newCheckCommand(),
 		newHardwareCommand(),
 		newHealthCheckerCommand(),
 		newRunnerCommand(),
-		newPolicyCommand(),
+		newHostUnitsCommand(),
 		newVersionCommand(),
 	)
 	return root

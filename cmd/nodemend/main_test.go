@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,5 +72,18 @@ func TestTheProgramEndsEvenIfNobodyReadsItsErrors(t *testing.T) {
 				t.Errorf("the program ended with %v, want exit status 2", err)
 			}
 		})
+	}
+}
+
+func checkError(t *testing.T, err error, want string, wantUsage bool) {
+	t.Helper()
+	switch {
+	case want == "" && err != nil:
+		t.Errorf("error %q, want none", err)
+	case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+		t.Errorf("error %v, want %q", err, want)
+	}
+	if usage := errors.As(err, new(usageError)); usage != wantUsage {
+		t.Errorf("wrong usage: %t, want %t", usage, wantUsage)
 	}
 }

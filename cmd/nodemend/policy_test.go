@@ -1,8 +1,9 @@
+//go:build !agent
+
 package main
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -103,17 +104,4 @@ func runPolicy(t *testing.T, stdin string, args ...string) (output string, err e
 	cmd.SetOut(&out)
 	err = cmd.ExecuteContext(t.Context())
 	return out.String(), err
-}
-
-func checkError(t *testing.T, err error, want string, wantUsage bool) {
-	t.Helper()
-	switch {
-	case want == "" && err != nil:
-		t.Errorf("error %q, want none", err)
-	case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
-		t.Errorf("error %v, want %q", err, want)
-	}
-	if usage := errors.As(err, new(usageError)); usage != wantUsage {
-		t.Errorf("wrong usage: %t, want %t", usage, wantUsage)
-	}
 }

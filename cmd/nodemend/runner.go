@@ -2,10 +2,16 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 
+	runnerconfig "github.com/nodemend/nodemend/config/runner"
 	"github.com/nodemend/nodemend/runner"
+	"github.com/nodemend/nodemend/runner/command"
 )
 
 const runnerHelp = `Execute the NodeActions of one node, on that node, as root.
@@ -18,15 +24,25 @@ executes the step once and reports what came of it:
 
   kubectl get nodeactions
 
-An action is executed at most once. If the runner stops in the middle, the
-action ends as Interrupted and is not repeated.
+An action is executed at most once. A command runs as a transient unit of the
+node's systemd; if the runner stops in the middle, the next one adopts it and
+reports its true end. Where systemd does not answer, the command runs as a
+child of the runner in the node's namespaces, and ends with it.
 
-Commands run without a shell, with empty input, in the directory /, and with
-no environment but PATH and HOME=/root. The runner sees the processes and
-files that it is started among: in a pod, give it the host's.
+What the node's owner wants nobody to do here, such as a command, the restart
+of a unit or a reboot, can be denied in ` + runnerconfig.DefaultPath + `.
 
-The account of the runner needs: get, list and watch nodeactions, update
-nodeactions/status, get remedypolicies (all nodemend.dev), get nodes.`
+Commands run in the directory /, with empty input, and with no environment but
+PATH, HOME, LANG and what they may want to know:
+
+  NODEMEND_NODE, NODEMEND_CONDITION, NODEMEND_CONDITION_STATUS,
+  NODEMEND_CONDITION_REASON, NODEMEND_POLICY, NODEMEND_REMEDIATION,
+  NODEMEND_ACTION, NODEMEND_STEP, NODEMEND_ATTEMPT
+
+In a pod, the runner needs hostPID, a privileged container, and the host's /run.
+Its account needs: get, list and watch nodeactions, update nodeactions/status,
+get remedypolicies (all nodemend.dev), get nodes, and create and patch events
+in the namespace default.`
 
 const runnerExample = `  # In a pod: the node's name comes from the downward API as NODE_NAME.
   nodemend runner --health-address=:9103 --metrics-address=:9102
@@ -34,15 +50,20 @@ const runnerExample = `  # In a pod: the node's name comes from the downward API
   # On a host, as a systemd unit.
   nodemend runner --kubeconfig=/etc/nodemend/runner.kubeconfig
 
-  # On the desk, for the node of a test cluster.
-  nodemend runner --node-name=worker-17 --kubeconfig=$HOME/.kube/config`
+  # Answer every action with what would be done, and do nothing.
+  nodemend runner --dry-run
+
+  # On the desk, for the node of a test cluster, as any user.
+  nodemend runner --node-name=worker-17 --kubeconfig=$HOME/.kube/config --run-dir=/tmp/nodemend-runner`
 
 // newRunnerCommand returns `nodemend runner`. It runs until the command's
-// context ends, and then until what it was executing is killed and reported.
+// context ends, and then until what it was executing is ended or left to be
+// adopted, and reported.
 func newRunnerCommand() *cobra.Command {
 	var (
 		opts       runner.Options
 		kubeconfig string
+		execution  string
 	)
 	cmd := &cobra.Command{
 		Use:     "runner",
@@ -52,6 +73,9 @@ func newRunnerCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
+			if opts.Execution, err = executionMode(execution); err != nil {
+				return err
+			}
 			if opts.NodeName, err = nodeName(opts.NodeName); err != nil {
 				return err
 			}
@@ -59,6 +83,7 @@ func newRunnerCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			opts.Logger = logr.FromContextOrDiscard(cmd.Context())
 			return trimmed(cmd.Context(), func(ctx context.Context) error { return runner.Run(ctx, cfg, opts) })
 		},
 	}
@@ -66,5 +91,24 @@ func newRunnerCommand() *cobra.Command {
 	nodeNameFlag(flags, &opts.NodeName)
 	kubeconfigFlag(flags, &kubeconfig)
 	addressFlags(flags, &opts.MetricsAddress, &opts.HealthAddress)
+	flags.BoolVar(&opts.DryRun, "dry-run", false, "answer every action with what would be done, and do nothing")
+	flags.StringVar(&execution, "execution", string(command.Auto),
+		"how commands are executed: "+strings.Join(executionModes(), ", ")+"; Auto is TransientUnit unless systemd does not answer")
+	flags.StringVar(&opts.VetoPath, "veto", runnerconfig.DefaultPath, "`file` of what may not be done on this node; read before each action")
+	flags.StringVar(&opts.Proc, "host-proc", runner.DefaultProc,
+		"`directory` of a proc file system in which process 1 is the node's, not the container's")
+	flags.StringVar(&opts.RunDir, "run-dir", runner.DefaultRunDir,
+		"`directory` that remembers what was executed; the same for all runners of the node, and empty after a boot")
 	return cmd
+}
+
+func executionModes() []string {
+	return []string{string(command.Auto), string(command.TransientUnit), string(command.Direct)}
+}
+
+func executionMode(name string) (command.Mode, error) {
+	if !slices.Contains(executionModes(), name) {
+		return "", usageError{fmt.Errorf("--execution=%s: accepted are %s", name, strings.Join(executionModes(), ", "))}
+	}
+	return command.Mode(name), nil
 }

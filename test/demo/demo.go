@@ -17,6 +17,7 @@ import (
 
 	"github.com/nodemend/nodemend/deploy"
 	"github.com/nodemend/nodemend/test/cluster"
+	"github.com/nodemend/nodemend/test/process"
 )
 
 const (
@@ -34,7 +35,7 @@ var detectorConfig string
 
 // demo is one run. Everything that it starts ends with it.
 type demo struct {
-	nodemend string
+	programs string
 	keep     bool
 
 	dir     string
@@ -148,14 +149,19 @@ func (d *demo) startRoles(ctx context.Context) ([]*exec.Cmd, error) {
 	if err := d.render(config, detectorConfig); err != nil {
 		return nil, err
 	}
+	// The node is played here, so its first process is whoever looks.
+	proc, err := process.OwnProc(d.dir)
+	if err != nil {
+		return nil, err
+	}
 	d.say("starting nodemend: the controller, and on %s the detector and the runner", d.node)
 	var roles []*exec.Cmd
 	for _, args := range [][]string{
-		{"controller", "--leader-election-namespace=default"},
-		{"detector", "--node-name=" + d.node, "--config=" + config, "--port=0", "--prometheus-port=0"},
-		{"runner", "--node-name=" + d.node},
+		{"nodemend", "controller", "--leader-election-namespace=default"},
+		{"nodemend-agent", "detector", "--node-name=" + d.node, "--config=" + config, "--port=0", "--prometheus-port=0"},
+		{"nodemend-agent", "runner", "--node-name=" + d.node, "--execution=Direct", "--host-proc=" + proc, "--run-dir=" + d.path("runner")},
 	} {
-		role, err := d.start(ctx, args[0], d.nodemend, append(args, "--kubeconfig="+d.cluster.Kubeconfig)...)
+		role, err := d.start(ctx, args[1], filepath.Join(d.programs, args[0]), append(args[1:], "--kubeconfig="+d.cluster.Kubeconfig)...)
 		if err != nil {
 			return roles, err
 		}

@@ -30,7 +30,7 @@ func main() {
 func run(ctx context.Context) error {
 	var d demo
 	criSocket := ""
-	flag.StringVar(&d.nodemend, "nodemend", "bin/nodemend", "the nodemend program")
+	flag.StringVar(&d.programs, "programs", "bin", "the directory of nodemend and nodemend-agent")
 	flag.BoolVar(&d.keep, "keep", false, "leave everything running at the end, until Ctrl-C")
 	flag.StringVar(&criSocket, "cri-server", "", "only serve CRI on this socket (the demo starts itself that way)")
 	flag.Parse()

@@ -29,7 +29,10 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller"
 	"github.com/nodemend/nodemend/runner"
+	"github.com/nodemend/nodemend/runner/command"
+	"github.com/nodemend/nodemend/runner/systemd"
 	"github.com/nodemend/nodemend/test/cluster/clustertest"
+	"github.com/nodemend/nodemend/test/process"
 )
 
 const (
@@ -177,9 +180,17 @@ func (s *scene) startControllerOn(cfg *rest.Config) (stop func()) {
 
 // startRunners starts the runner of every node.
 func (s *scene) startRunners() {
+	proc, err := process.OwnProc(s.t.TempDir())
+	if err != nil {
+		s.t.Fatal(err)
+	}
 	for _, node := range s.nodes {
+		dir := s.t.TempDir()
 		s.spawn("runner of "+node, func(ctx context.Context) error {
-			return runner.Run(ctx, s.cfg, runner.Options{NodeName: node, Registerer: prometheus.NewRegistry()})
+			return runner.Run(ctx, s.cfg, runner.Options{
+				NodeName: node, Execution: command.Direct, Proc: proc, RunDir: dir, VetoPath: filepath.Join(dir, "veto.yaml"),
+				Systemd: &systemd.Dialer{}, DetectorSocket: filepath.Join(dir, "detector.sock"),
+			})
 		})
 	}
 }

@@ -1,0 +1,215 @@
+package hostunits
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+const (
+	// A unit that was just started is looked at so often: a program that does not
+	// like its flags ends at once.
+	settleInterval = time.Second
+	settleLooks    = 4
+)
+
+// installer makes the host what the options say.
+type installer struct {
+	role    Role
+	systemd Systemd
+	program *program
+	// credentials is where the pod's are.
+	credentials string
+	// unit and kubeconfig are the files' content.
+	unit, kubeconfig []byte
+	// host are the files as the host sees them, here as they are seen from here.
+	host, here layout
+}
+
+// record is kept on the host: what the unit was last started with.
+type record struct {
+	// Digest is of program, unit file and kubeconfig.
+	Digest string `json:"digest"`
+	// Program is where on the host the program is.
+	Program string `json:"program"`
+}
+
+func newInstaller(o Options) (*installer, error) {
+	i := &installer{role: o.Role, systemd: o.Systemd, credentials: o.Credentials, host: o.layout()}
+	var err error
+	if i.here, err = i.host.from(hostRoot(o.HostRoot)); err != nil {
+		return nil, err
+	}
+	if i.program, err = newProgram(o.Executable); err != nil {
+		return nil, err
+	}
+	if i.kubeconfig, err = kubeconfig(o.Server, i.host.token, i.host.ca); err != nil {
+		return nil, fmt.Errorf("making the kubeconfig: %w", err)
+	}
+	argv := []string{i.host.binary, string(o.Role), "--kubeconfig=" + i.host.kubeconfig, "--node-name=" + o.NodeName}
+	i.unit, err = unitFile(o.Role, append(argv, o.Args...))
+	return i, err
+}
+
+// from returns where the files are seen from here.
+func (l layout) from(root hostRoot) (layout, error) {
+	var errs []error
+	for _, file := range l.files() {
+		seen, err := root.path(*file)
+		*file, errs = seen, append(errs, err)
+	}
+	return l, errors.Join(errs...)
+}
+
+// converge brings the host from any state to the wanted one, and changes nothing
+// that is as it should be. Credentials come first: they are what expires.
+func (i *installer) converge(ctx context.Context) (credentials, error) {
+	c, err := i.refresh(ctx)
+	if err == nil {
+		err = i.install(ctx)
+	}
+	return c, err
+}
+
+// refresh copies token and CA.
+func (i *installer) refresh(ctx context.Context) (credentials, error) {
+	c, err := readCredentials(i.credentials)
+	if err != nil {
+		return c, err
+	}
+	_, tokenErr := write(ctx, i.here.token, 0o600, c.token)
+	_, caErr := write(ctx, i.here.ca, 0o644, c.ca)
+	return c, errors.Join(tokenErr, caErr)
+}
+
+// install copies everything else and has the unit run.
+func (i *installer) install(ctx context.Context) error {
+	if target, err := os.Readlink(i.here.unit); err == nil && target == os.DevNull {
+		return fmt.Errorf("%s is masked on this host, so nothing is installed; to have it installed: systemctl unmask %[1]s", i.role.Unit())
+	}
+	copied, err := i.program.ensure(i.here.binary)
+	if err != nil {
+		return err
+	}
+	if copied {
+		logr.FromContextOrDiscard(ctx).Info("Program copied to the host", "file", i.here.binary)
+	}
+	configured, err := write(ctx, i.here.kubeconfig, 0o600, i.kubeconfig)
+	if err != nil {
+		return err
+	}
+	written, err := write(ctx, i.here.unit, 0o644, i.unit)
+	if err != nil {
+		return err
+	}
+	return i.run(ctx, copied || configured || written)
+}
+
+func write(ctx context.Context, file string, mode os.FileMode, content []byte) (changed bool, err error) {
+	changed, err = ensure(file, mode, content)
+	if err == nil && changed {
+		logr.FromContextOrDiscard(ctx).Info("File written on the host", "file", file)
+	}
+	return changed, err
+}
+
+// run has the unit enabled and running with what was installed. If that was not there
+// before, nobody knows what the unit was started with.
+func (i *installer) run(ctx context.Context, changed bool) error {
+	unit := i.role.Unit()
+	state, err := i.systemd.State(ctx, unit)
+	if err != nil {
+		return err
+	}
+	if state.LoadState != "loaded" || state.NeedDaemonReload || state.UnitFileState != "enabled" {
+		if err := i.systemd.Enable(ctx, unit); err != nil {
+			return err
+		}
+	}
+	wanted := record{Digest: i.digest(), Program: i.host.binary}
+	down := state.ActiveState != "active" && state.ActiveState != "activating" && state.ActiveState != "reloading"
+	switch {
+	case changed || down || wanted != readRecord(i.here.record):
+		return i.restart(ctx, wanted)
+	case state.ActiveState != "active":
+		return notRunning(unit, state)
+	}
+	return nil
+}
+
+func (i *installer) restart(ctx context.Context, wanted record) error {
+	unit := i.role.Unit()
+	if err := i.systemd.Restart(ctx, unit); err != nil {
+		if state, stateErr := i.systemd.State(ctx, unit); stateErr == nil {
+			err = errors.Join(err, notRunning(unit, state))
+		}
+		return err
+	}
+	if err := i.settle(ctx); err != nil {
+		return err
+	}
+	logr.FromContextOrDiscard(ctx).Info("Unit started", "unit", unit)
+	content, err := json.Marshal(wanted)
+	if err != nil {
+		return err
+	}
+	_, err = ensure(i.here.record, 0o600, content)
+	return err
+}
+
+// settle looks for a while whether the unit runs and is the same process.
+func (i *installer) settle(ctx context.Context) error {
+	var first State
+	for look := range settleLooks {
+		if look > 0 {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(settleInterval):
+			}
+		}
+		state, err := i.systemd.State(ctx, i.role.Unit())
+		if err != nil {
+			return err
+		}
+		if look == 0 {
+			first = state
+		}
+		if state.ActiveState != "active" || state.MainPID != first.MainPID {
+			return notRunning(i.role.Unit(), state)
+		}
+	}
+	return nil
+}
+
+func notRunning(unit string, state State) error {
+	return fmt.Errorf("%s does not stay running: it is %s; look on the host with: journalctl -u %[1]s", unit, state)
+}
+
+// digest is of all that takes a restart to take effect.
+func (i *installer) digest() string {
+	hash := sha256.New()
+	for _, part := range [][]byte{[]byte(i.program.digest), i.kubeconfig, i.unit} {
+		sum := sha256.Sum256(part)
+		hash.Write(sum[:])
+	}
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// readRecord returns an empty record if there is none that can be read, so that the
+// unit is started anew.
+func readRecord(file string) (r record) {
+	data, err := os.ReadFile(file)
+	if err != nil || json.Unmarshal(data, &r) != nil || !path.IsAbs(r.Program) {
+		return record{}
+	}
+	return r
+}

@@ -1,0 +1,169 @@
+package hostunits
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	godbus "github.com/godbus/dbus/v5"
+
+	"github.com/nodemend/nodemend/runner/systemd"
+)
+
+const (
+	// jobTime is how long systemd may take to stop or start a unit. It is longer
+	// than the TimeoutStopSec of the units.
+	jobTime = time.Minute
+	// callTime is how long it may take for anything else.
+	callTime = 20 * time.Second
+	// noSuchUnit is the D-Bus error of a unit that is not loaded.
+	noSuchUnit = "org.freedesktop.systemd1.NoSuchUnit"
+)
+
+// Systemd is what is asked of the host's systemd. Errors say what was asked.
+type Systemd interface {
+	// State returns what systemd knows of a unit, which need not exist.
+	State(ctx context.Context, unit string) (State, error)
+	// Enable lets the unit start with the host and reads its file anew.
+	Enable(ctx context.Context, unit string) error
+	// Restart starts the unit, or starts it anew, and returns when systemd says
+	// that it has.
+	Restart(ctx context.Context, unit string) error
+	// Stop stops the unit and returns when it has stopped.
+	Stop(ctx context.Context, unit string) error
+	// Forget is for after the unit's files were removed.
+	Forget(ctx context.Context, unit string) error
+}
+
+// State is what systemd knows of a unit: the properties of these names.
+type State struct {
+	LoadState, ActiveState, SubState string
+	// UnitFileState is "enabled" if the unit starts with the host.
+	UnitFileState string
+	// NeedDaemonReload says that the unit's file is newer than what is known.
+	NeedDaemonReload bool
+	// Result and ExecMainStatus say how the last process has ended.
+	Result         string
+	ExecMainStatus int32
+	MainPID        uint32
+}
+
+// String is for people.
+func (s State) String() string {
+	text := fmt.Sprintf("%s (%s)", s.ActiveState, s.SubState)
+	if s.LoadState != "loaded" {
+		text += ", its file is " + s.LoadState
+	}
+	if s.Result != "" && s.Result != "success" {
+		text += fmt.Sprintf(", the last result is %s, the last exit status %d", s.Result, s.ExecMainStatus)
+	}
+	return text
+}
+
+// DBus is the systemd that the Dialer reaches, by a new connection each time.
+type DBus struct{ Dialer systemd.Dialer }
+
+// State implements Systemd.
+func (d DBus) State(ctx context.Context, unit string) (s State, err error) {
+	err = d.do(ctx, callTime, "asking for the state of "+unit, func(ctx context.Context, conn *systemd.Conn) error {
+		properties, err := conn.GetAllPropertiesContext(ctx, unit)
+		if err != nil {
+			return err
+		}
+		s = stateOf(properties)
+		return nil
+	})
+	return s, err
+}
+
+func stateOf(properties map[string]any) (s State) {
+	for name, into := range map[string]*string{
+		"LoadState": &s.LoadState, "ActiveState": &s.ActiveState, "SubState": &s.SubState,
+		"UnitFileState": &s.UnitFileState, "Result": &s.Result,
+	} {
+		*into, _ = properties[name].(string)
+	}
+	s.NeedDaemonReload, _ = properties["NeedDaemonReload"].(bool)
+	s.ExecMainStatus, _ = properties["ExecMainStatus"].(int32)
+	s.MainPID, _ = properties["MainPID"].(uint32)
+	return s
+}
+
+// Enable implements Systemd.
+func (d DBus) Enable(ctx context.Context, unit string) error {
+	return d.do(ctx, callTime, "enabling "+unit, func(ctx context.Context, conn *systemd.Conn) error {
+		if _, _, err := conn.EnableUnitFilesContext(ctx, []string{unit}, false, true); err != nil {
+			return err
+		}
+		return conn.ReloadContext(ctx)
+	})
+}
+
+// Restart implements Systemd.
+func (d DBus) Restart(ctx context.Context, unit string) error {
+	return d.do(ctx, jobTime, "starting "+unit, func(ctx context.Context, conn *systemd.Conn) error {
+		return finish(ctx, func(result chan<- string) error {
+			_, err := conn.RestartUnitContext(ctx, unit, "replace", result)
+			return err
+		})
+	})
+}
+
+// Stop implements Systemd.
+func (d DBus) Stop(ctx context.Context, unit string) error {
+	return d.do(ctx, jobTime, "stopping "+unit, func(ctx context.Context, conn *systemd.Conn) error {
+		return finish(ctx, func(result chan<- string) error {
+			_, err := conn.StopUnitContext(ctx, unit, "replace", result)
+			return err
+		})
+	})
+}
+
+// Forget implements Systemd.
+func (d DBus) Forget(ctx context.Context, unit string) error {
+	return d.do(ctx, callTime, "forgetting "+unit, func(ctx context.Context, conn *systemd.Conn) error {
+		if err := conn.ReloadContext(ctx); err != nil {
+			return err
+		}
+		err := conn.ResetFailedUnitContext(ctx, unit)
+		var answer godbus.Error
+		if errors.As(err, &answer) && answer.Name == noSuchUnit {
+			return nil
+		}
+		return err
+	})
+}
+
+// do has a connection of its own, since systemd or its bus may have been restarted
+// since the last time.
+func (d DBus) do(ctx context.Context, limit time.Duration, what string, f func(context.Context, *systemd.Conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	conn, err := d.Dialer.Dial(ctx)
+	if err == nil {
+		defer conn.Close()
+		err = f(ctx, conn)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// finish waits until the job is done that start has queued.
+func finish(ctx context.Context, start func(chan<- string) error) error {
+	result := make(chan string, 1)
+	if err := start(result); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("systemd has not said that it is done: %w", ctx.Err())
+	case r := <-result:
+		if r != "done" {
+			return errors.New("systemd says: " + r)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,79 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/runner/remedy"
+)
+
+// Reasons of the events on the Node.
+const (
+	eventClaimed  = "RemedyClaimed"
+	eventFinished = "RemedyFinished"
+)
+
+// auditor leaves a trace of everything that a runner does: a line in its log and an
+// event on its Node for each claim and for each result. Events never wait for the
+// API server: what comes while it is away for long is in the log only.
+type auditor struct {
+	node   *corev1.ObjectReference
+	events record.EventRecorder
+}
+
+// newAuditor returns an auditor and what stops it.
+func newAuditor(client corev1client.EventsGetter, nodeName string) (auditor, func()) {
+	broadcaster := record.NewBroadcaster()
+	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: client.Events(corev1.NamespaceDefault)})
+	recorder := broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: "nodemend-runner", Host: nodeName})
+	// As its kubelet does, events name the Node by its name as UID: that is where
+	// kubectl describe looks for them.
+	node := &corev1.ObjectReference{
+		APIVersion: "v1", Kind: "Node", Name: nodeName, UID: types.UID(nodeName), Namespace: corev1.NamespaceDefault,
+	}
+	return auditor{node: node, events: recorder}, broadcaster.Shutdown
+}
+
+// claimed tells that an order is about to be executed.
+func (a auditor) claimed(ctx context.Context, in input, order remedy.Order) {
+	spec := &in.action.Spec
+	what := clip(describe(order))
+	keysAndValues := []any{
+		"uid", order.UID, "remediation", spec.Remediation, "policy", spec.Policy.Name, "policyUID", spec.Policy.UID,
+		"stepHash", spec.StepHash, "step", spec.Step, "attempt", spec.Attempt,
+		"remedy", order.Step.Remedy(), "execution", order.Prepared.Execution, "what", what, "timeout", order.Step.Timeout.String(),
+	}
+	if c := matched(in.policy.Spec.Match, in.node); c != nil {
+		keysAndValues = append(keysAndValues, "condition", c.Type, "conditionReason", c.Reason)
+	}
+	logr.FromContextOrDiscard(ctx).Info("Action claimed", keysAndValues...)
+	a.events.Event(a.node, corev1.EventTypeNormal, eventClaimed,
+		fmt.Sprintf("Action %s of policy %s, step %d, attempt %d: will %s", order.Action, spec.Policy.Name, spec.Step, spec.Attempt, what))
+}
+
+// finished tells how an action ended. Nothing of a command's output is told.
+func (a auditor) finished(ctx context.Context, action *v1alpha1.NodeAction, name string, o remedy.Outcome) {
+	message := clip(o.Message)
+	keysAndValues := []any{
+		"uid", action.UID, "remediation", action.Spec.Remediation, "policy", action.Spec.Policy.Name,
+		"step", action.Spec.Step, "attempt", action.Spec.Attempt, "remedy", name, "reason", o.Reason, "message", message,
+	}
+	if o.Result != nil {
+		keysAndValues = append(keysAndValues, "execution", o.Result.Execution, "took", o.Result.FinishedAt.Sub(o.Result.StartedAt.Time).String())
+	}
+	logr.FromContextOrDiscard(ctx).Info("Action finished", keysAndValues...)
+	kind := corev1.EventTypeWarning
+	if o.Reason == v1alpha1.ReasonSucceeded {
+		kind = corev1.EventTypeNormal
+	}
+	a.events.Event(a.node, kind, eventFinished, fmt.Sprintf("Action %s of policy %s, step %d, attempt %d: %s: %s",
+		action.Name, action.Spec.Policy.Name, action.Spec.Step, action.Spec.Attempt, o.Reason, message))
+}

@@ -1,0 +1,292 @@
+//go:build integration
+
+package runner_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/deploy"
+	"github.com/nodemend/nodemend/runner"
+	"github.com/nodemend/nodemend/runner/command"
+	"github.com/nodemend/nodemend/runner/remedy"
+	"github.com/nodemend/nodemend/runner/systemd"
+	"github.com/nodemend/nodemend/test/cluster"
+	"github.com/nodemend/nodemend/test/cluster/clustertest"
+	"github.com/nodemend/nodemend/test/process"
+	"github.com/nodemend/nodemend/test/systemd/systemdtest"
+)
+
+// crashRunnerEnv makes the test's program a runner that kills itself, as its JSON
+// value says.
+const crashRunnerEnv = "NODEMEND_TEST_CRASH_RUNNER"
+
+// crashPatience bounds a crash test, which is long.
+const crashPatience = 8 * time.Minute
+
+// crashRunner is a runner in a process of its own.
+type crashRunner struct {
+	Kubeconfig string
+	Node       string
+	Dir        string // for its files
+	Proc       string
+	Bus        string
+	Execution  command.Mode
+	// Point is where it kills itself; empty: nowhere.
+	Point string
+}
+
+func (r crashRunner) options() runner.Options {
+	return runner.Options{
+		NodeName:       r.Node,
+		Execution:      r.Execution,
+		Proc:           r.Proc,
+		RunDir:         filepath.Join(r.Dir, "run"),
+		VetoPath:       filepath.Join(r.Dir, "veto.yaml"),
+		SysRqPath:      filepath.Join(r.Dir, "sysrq"),
+		Systemd:        &systemd.Dialer{Bus: r.Bus},
+		DetectorSocket: filepath.Join(r.Dir, "detector.sock"),
+	}
+}
+
+// runCrashRunner is the process.
+func runCrashRunner(config string) int {
+	err := func() error {
+		var r crashRunner
+		if err := json.Unmarshal([]byte(config), &r); err != nil {
+			return err
+		}
+		cfg, err := clientcmd.BuildConfigFromFlags("", r.Kubeconfig)
+		if err != nil {
+			return err
+		}
+		//nolint:forbidigo // this is a main
+		ctx := remedy.WithPoints(context.Background(), func(point string) {
+			if point == r.Point {
+				_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
+				select {} // until it has arrived
+			}
+		})
+		return runner.Run(ctx, cfg, r.options())
+	}()
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+// start starts the process. Exited is closed when it has ended.
+func (r crashRunner) start(f *fixture) *process.Process {
+	f.Helper()
+	config, err := json.Marshal(r)
+	f.must(err)
+	log, err := os.OpenFile(filepath.Join(r.Dir, "runner.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f.must(err)
+	cmd := &exec.Cmd{
+		Path: "/proc/self/exe", Args: os.Args[:1], Stdout: log, Stderr: log,
+		Env: append(os.Environ(), crashRunnerEnv+"="+string(config)),
+	}
+	p, err := process.Start(cmd, log)
+	f.must(err)
+	f.Cleanup(p.Kill)
+	return p
+}
+
+// The points of every remedy, and those of single ones.
+var (
+	claimPoints  = []string{"before-claim", "after-claim", "after-ledger"}
+	reportPoints = []string{"before-outcome", "after-outcome", "after-clean", "before-report", "after-report"}
+)
+
+func TestARunnerThatIsKilledAtAnyStepExecutesAtMostOnce(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		mode   command.Mode
+		points []string
+		rounds int
+		unit   bool // restartUnit instead of a command
+		// reasons by the point where the first runner was killed, where they are
+		// certain; Succeeded if not named.
+		reasons map[string]string
+	}{
+		{
+			name: "transient unit", mode: command.TransientUnit, rounds: 8,
+			points:  slices.Concat(claimPoints, []string{"before-start", "after-start", "ended", "outcome"}, reportPoints),
+			reasons: map[string]string{"after-claim": v1alpha1.ReasonNotStarted, "after-ledger": v1alpha1.ReasonInterrupted, "before-start": v1alpha1.ReasonInterrupted},
+		},
+		{
+			name: "direct", mode: command.Direct, rounds: 5,
+			points: slices.Concat(claimPoints, []string{"before-start", "after-start", "ended", "outcome"}, reportPoints),
+			reasons: map[string]string{
+				"after-claim": v1alpha1.ReasonNotStarted, "after-ledger": v1alpha1.ReasonInterrupted, "before-start": v1alpha1.ReasonInterrupted,
+				"after-start": v1alpha1.ReasonInterrupted, "ended": v1alpha1.ReasonInterrupted, "outcome": v1alpha1.ReasonInterrupted,
+				"before-outcome": v1alpha1.ReasonInterrupted,
+			},
+		},
+		{
+			name: "restartUnit", mode: command.Auto, rounds: 5, unit: true,
+			points:  slices.Concat(claimPoints, []string{"before-restart", "after-restart"}, reportPoints),
+			reasons: map[string]string{"after-claim": v1alpha1.ReasonNotStarted, "after-ledger": v1alpha1.ReasonInterrupted, "before-restart": v1alpha1.ReasonInterrupted},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixtureOn(t, clustertest.Shared(t), crashPatience)
+			host := systemdtest.Shared(t)
+			// The directory has to be seen under the same path by the unit and by us.
+			name := "crash-" + f.node.Name
+			outside, inside := filepath.Join(host.RunDir(), name), "/run/"+name
+			f.must(os.Mkdir(outside, 0o700))
+			f.policy = f.newPolicy(`echo "$NODEMEND_ACTION" >>` + inside + `/executions; sleep 0.1`)
+			if test.unit {
+				unit := name + ".service"
+				f.must(host.Unit(f.ctx, unit, "[Service]\nExecStart=/bin/sh -c 'echo start >>"+inside+"/executions; exec sleep 1000'\n"))
+				_, err := host.Run(f.ctx, "systemctl", "start", unit)
+				f.must(err)
+				f.policy.Spec.Steps[0].Command = nil
+				f.policy.Spec.Steps[0].RestartUnit = &v1alpha1.RestartUnitRemedy{Name: unit}
+				f.must(f.client.Update(f.ctx, f.policy))
+			}
+			r := crashRunner{
+				Kubeconfig: f.cluster.Kubeconfig, Node: f.node.Name, Dir: outside, Proc: fmt.Sprintf("/proc/%d/root/proc", host.PID()), Bus: host.Bus(), Execution: test.mode,
+			}
+
+			points := map[string]string{} // of each action
+			for range test.rounds {
+				for _, point := range test.points {
+					r.Point = point
+					p := r.start(f)
+					action := f.newAction(0)
+					points[action.Name] = point
+					select {
+					case <-p.Exited:
+					case <-f.ctx.Done():
+						f.Fatalf("the runner did not come to %s; its log: %s", point, f.read(filepath.Join(outside, "runner.log")))
+					}
+					// The next one, which does not die, brings it to its end.
+					r.Point = ""
+					p = r.start(f)
+					got := f.finished(action).Finished()
+					p.Kill()
+					want, certain := test.reasons[point]
+					if !certain {
+						want = v1alpha1.ReasonSucceeded
+					}
+					if got.Reason != want {
+						t.Errorf("killed at %s, the action ended as %s (%s), want %s", point, got.Reason, got.Message, want)
+					}
+				}
+			}
+			f.checkExecutions(filepath.Join(outside, "executions"), test.unit)
+			t.Logf("%d runs, killed at %v", len(points), slices.Sorted(maps.Keys(invert(points))))
+		})
+	}
+}
+
+func invert(m map[string]string) map[string]string {
+	inverted := map[string]string{}
+	for key, value := range m {
+		inverted[value] = key
+	}
+	return inverted
+}
+
+// checkExecutions compares what was executed with what was reported.
+func (f *fixture) checkExecutions(file string, unit bool) {
+	f.Helper()
+	counts := map[string]int{}
+	for line := range strings.Lines(f.read(file)) {
+		counts[strings.TrimSpace(line)]++
+	}
+	var actions v1alpha1.NodeActionList
+	f.must(f.client.List(f.ctx, &actions, client.MatchingFields{"spec.nodeName": f.node.Name}))
+	succeeded, uncertain := 0, 0
+	for i := range actions.Items {
+		action := &actions.Items[i]
+		executed := counts[action.Name]
+		c := action.Finished()
+		if c == nil {
+			f.Errorf("action %s has not ended", action.Name)
+			continue
+		}
+		switch c.Reason {
+		case v1alpha1.ReasonSucceeded:
+			succeeded++
+			if executed != 1 && !unit {
+				f.Errorf("action %s ended as %s and was executed %d times", action.Name, c.Reason, executed)
+			}
+		case v1alpha1.ReasonInterrupted:
+			uncertain++
+			if executed > 1 {
+				f.Errorf("action %s ended as %s and was executed %d times", action.Name, c.Reason, executed)
+			}
+		default:
+			if executed > 0 {
+				f.Errorf("action %s ended as %s and was executed %d times", action.Name, c.Reason, executed)
+			}
+		}
+	}
+	// A unit does not know for which action it is started; the test started it once.
+	if starts := counts["start"] - 1; unit && (starts < succeeded || starts > succeeded+uncertain) {
+		f.Errorf("the unit was restarted %d times by %d actions that succeeded and %d that may have", starts, succeeded, uncertain)
+	}
+}
+
+func TestAnAPIServerThatStopsAtAnyStepDelaysAndRepeatsNothing(t *testing.T) {
+	own, err := cluster.Start(t.Context(), cluster.Options{CRDs: deploy.CRDs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := own.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	f := newFixtureOn(t, own, crashPatience)
+	for i, point := range slices.Concat(claimPoints, []string{"before-start", "ended"}, reportPoints) {
+		t.Run(point, func(t *testing.T) {
+			var once sync.Once
+			stopped := make(chan error, 1)
+			within := remedy.WithPoints(f.ctx, func(reached string) {
+				if reached == point {
+					once.Do(func() { stopped <- own.KillAPIServer() })
+				}
+			})
+			p := f.startWithin(within, nil)
+			action := f.newAction(0)
+			select {
+			case err := <-stopped:
+				if err != nil {
+					t.Fatal(err)
+				}
+			case <-f.ctx.Done():
+				t.Fatal(f.ctx.Err())
+			}
+			if err := own.StartAPIServer(f.ctx); err != nil {
+				t.Fatal(err)
+			}
+			f.expect(action, v1alpha1.ReasonSucceeded, i+1)
+			f.must(p.stop())
+		})
+	}
+}
+
+func (f *fixture) read(file string) string {
+	f.Helper()
+	data, err := os.ReadFile(file)
+	f.must(err)
+	return string(data)
+}

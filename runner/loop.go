@@ -1,0 +1,124 @@
+package runner
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+const (
+	// A request that failed is repeated after firstRetry, then after twice as
+	// long each time, up to lastRetry.
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 30 * time.Second
+
+	// conflictRetry is the pause after somebody else wrote the action first.
+	conflictRetry = 20 * time.Millisecond
+
+	// A runner that stops tries for farewell to report what is not reported yet,
+	// every farewellRetry.
+	farewell      = 5 * time.Second
+	farewellRetry = 200 * time.Millisecond
+)
+
+// queue holds the names of actions to look at.
+type queue = workqueue.TypedRateLimitingInterface[string]
+
+func newQueue() queue {
+	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry))
+}
+
+// watch returns an informer that queues the actions that are listed or change, as
+// long as they have not ended. It keeps no more of them than their names.
+func watch(actions cache.ListerWatcher, q queue) cache.Controller {
+	queueUnfinished := func(obj any) {
+		if action, ok := obj.(*v1alpha1.NodeAction); ok && action.Finished() == nil {
+			q.Add(action.Name)
+		}
+	}
+	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: actions,
+		ObjectType:    &v1alpha1.NodeAction{},
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc:    queueUnfinished,
+			UpdateFunc: func(_, obj any) { queueUnfinished(obj) },
+		},
+		Transform: onlyWhatIsQueued,
+	})
+	return controller
+}
+
+// onlyWhatIsQueued keeps what watch needs of an action.
+func onlyWhatIsQueued(obj any) (any, error) {
+	if action, ok := obj.(*v1alpha1.NodeAction); ok {
+		slim := &v1alpha1.NodeAction{}
+		slim.Name, slim.UID, slim.ResourceVersion = action.Name, action.UID, action.ResourceVersion
+		if c := action.Finished(); c != nil {
+			slim.Status.Conditions = append(slim.Status.Conditions, *c)
+		}
+		return slim, nil
+	}
+	return obj, nil
+}
+
+// run works on one action at a time until ctx ends.
+func (w *worker) run(ctx context.Context, q queue) {
+	stop := context.AfterFunc(ctx, q.ShutDown)
+	defer stop()
+	for _, name := range w.adopt(ctx) {
+		q.Add(name)
+	}
+	for {
+		name, stopped := q.Get()
+		if stopped {
+			break
+		}
+		w.next(ctx, q, name)
+	}
+	w.sayFarewell(ctx)
+}
+
+func (w *worker) next(ctx context.Context, q queue, name string) {
+	defer q.Done(name)
+	if ctx.Err() != nil {
+		return
+	}
+	log := logr.FromContextOrDiscard(ctx).WithValues("action", name)
+	err := w.work(logr.NewContext(ctx, log), name)
+	switch {
+	case err == nil:
+		q.Forget(name)
+	case retriable(err):
+		q.AddAfter(name, conflictRetry)
+	case ctx.Err() == nil:
+		log.Error(err, "Trying again", "tries", q.NumRequeues(name)+1)
+		q.AddRateLimited(name)
+	}
+}
+
+// sayFarewell reports what is not yet reported, for a while. If it does not get
+// through, the next runner on the node finds it in the ledger.
+func (w *worker) sayFarewell(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer cancel()
+	for _, e := range w.ledger.Pending() {
+		if e.Outcome == nil {
+			continue
+		}
+		log := logr.FromContextOrDiscard(ctx).WithValues("action", e.Order.Action)
+		var lastErr error
+		err := wait.PollUntilContextCancel(ctx, farewellRetry, true, func(context.Context) (bool, error) {
+			lastErr = w.work(logr.NewContext(ctx, log), e.Order.Action)
+			return lastErr == nil, nil
+		})
+		if err != nil {
+			log.Error(lastErr, "Stopping without having reported a result; the next runner will")
+		}
+	}
+}
