@@ -1,0 +1,209 @@
+//go:build integration
+
+package deploy_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller"
+	"github.com/nodemend/nodemend/runner"
+	"github.com/nodemend/nodemend/runner/systemd"
+)
+
+func TestTheRolesTakeAnIncidentWithTheRightsTheyHave(t *testing.T) {
+	s := newScene(t)
+	budget := &v1alpha1.RemediationBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: s.policy.Name},
+		Spec:       v1alpha1.RemediationBudgetSpec{NodeSelector: s.policy.Spec.NodeSelector},
+	}
+	s.must(s.admin.Create(s.ctx, budget))
+	s.must(s.admin.Delete(s.ctx, s.actionA)) // one at a time
+	s.detect(s.account("detector", s.a), s.a)
+	s.lead(s.account("controller", s.b))
+
+	s.execute(s.account("runner", s.a), s.a)
+
+	actions, remediation := &v1alpha1.NodeActionList{}, &v1alpha1.Remediation{}
+	s.eventually("there is an action", func(ctx context.Context) (bool, error) {
+		err := s.admin.List(ctx, actions, client.MatchingFields{"spec.nodeName": s.a.Name})
+		return len(actions.Items) == 1, err
+	})
+	action := &actions.Items[0]
+	s.eventually("the remediation has seen the result", func(ctx context.Context) (bool, error) {
+		err := s.admin.Get(ctx, types.NamespacedName{Name: action.Spec.Remediation}, remediation)
+		history := remediation.Status.History
+		return len(history) == 1 && history[0].Outcome == v1alpha1.ReasonDryRun, err
+	})
+
+	// A deleted remediation leads to deleted actions and to a returned permit.
+	s.must(s.admin.Delete(s.ctx, s.policy))
+	s.must(s.admin.Delete(s.ctx, remediation))
+	s.eventually("the action is deleted and the permit returned", func(ctx context.Context) (bool, error) {
+		err := s.admin.Get(ctx, key(action), &v1alpha1.NodeAction{})
+		if client.IgnoreNotFound(err) != nil {
+			return false, err
+		}
+		return err != nil && s.admin.Get(ctx, key(budget), budget) == nil && len(budget.Status.Permits) == 0, nil
+	})
+	events := &corev1.EventList{}
+	s.eventually("the runner writes an event", func(ctx context.Context) (bool, error) {
+		err := s.admin.List(ctx, events, client.InNamespace(metav1.NamespaceDefault), client.MatchingFields{"involvedObject.name": s.a.Name, "source": "nodemend-runner"})
+		return len(events.Items) > 0, err
+	})
+	s.eventually("the leader election writes an event", func(ctx context.Context) (bool, error) {
+		err := s.admin.List(ctx, events, client.InNamespace(namespace), client.MatchingFields{"involvedObject.kind": "Lease"})
+		return len(events.Items) > 0, err
+	})
+}
+
+func TestTheControllerCancelsWhatNobodyHasClaimed(t *testing.T) {
+	s := newScene(t)
+	leader := s.client(s.account("controller", s.b))
+	s.must(patchAction(s.ctx, leader, s.actionA, finishedAs(v1alpha1.ReasonCancelled)))
+	s.must(patchAction(s.ctx, leader, s.actionB, finishedAs(v1alpha1.ReasonExpired)))
+	s.must(leader.Delete(s.ctx, s.actionA))
+	s.must(leader.Create(s.ctx, s.actionFor(s.a)))
+}
+
+func TestTheControllerReadsTheHeartbeatsOfKubelets(t *testing.T) {
+	s := newScene(t)
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: s.a.Name, Namespace: corev1.NamespaceNodeLease}}
+	s.must(client.IgnoreAlreadyExists(s.admin.Create(s.ctx, lease)))
+	s.must(s.client(s.account("controller", s.b)).Get(s.ctx, key(lease), lease))
+}
+
+func TestTheControllerNeitherActsNorWritesPolicies(t *testing.T) {
+	s := newScene(t)
+	leader := s.client(s.account("controller", s.b))
+	claimed, started, reported := s.newAction(s.a), s.newAction(s.a), s.newAction(s.a)
+	s.must(claim(s.ctx, s.admin, claimed))
+	s.must(patchAction(s.ctx, s.admin, started, `{"conditions":[{"type":"Started","status":"True","reason":"Test","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}`))
+	status := func(action *v1alpha1.NodeAction, status string) func() error {
+		return func() error { return patchAction(s.ctx, leader, action, status) }
+	}
+	patch := func(obj client.Object, patch string) func() error {
+		return func() error {
+			return leader.Patch(s.ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch)))
+		}
+	}
+	only := "the controller may only cancel NodeAction " + s.actionA.Name
+	const aClaim = `"claim":{"runnerID":"a","bootID":"b","time":"2026-01-01T00:00:00Z","remedy":"command"}`
+	const aResult = `"result":{"startedAt":"2026-01-01T00:00:00.000000Z","finishedAt":"2026-01-01T00:00:00.000000Z"}`
+	s.must(patchAction(s.ctx, s.admin, reported, `{`+aResult+`}`))
+	s.refused([]attempt{
+		{"claim", only + ", not write its status.claim: only the runner may", status(s.actionA, `{`+aClaim+`}`)},
+		{"claim and cancel", only + ", not write its status.claim", status(s.actionA, `{`+aClaim+`,`+finishedAs(v1alpha1.ReasonCancelled)[1:])},
+		{"result", only + ", not write its status.result", status(s.actionA, `{`+aResult+`,`+finishedAs(v1alpha1.ReasonCancelled)[1:])},
+		{"drop a result", "the controller may only cancel NodeAction " + reported.Name + ", not write its status.result", status(reported, `{"result":null,`+finishedAs(v1alpha1.ReasonCancelled)[1:])},
+		{"not finished", only + ": set its condition Finished to True", status(s.actionA, strings.Replace(finishedAs(v1alpha1.ReasonCancelled), "True", "False", 1))},
+		{"success", only + ": set its condition Finished to True with reason Cancelled or Expired", status(s.actionA, finishedAs(v1alpha1.ReasonSucceeded))},
+		{"failure", only + ": set its condition Finished", status(s.actionA, finishedAs(v1alpha1.ReasonFailed))},
+		{"another condition", only + ": set its condition Finished", status(s.actionA,
+			`{"conditions":[{"type":"Started","status":"True","reason":"Test","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}`)},
+		{"cancel and drop a condition", "the controller may only cancel NodeAction " + started.Name + ": set its condition Finished", status(started, finishedAs(v1alpha1.ReasonCancelled))},
+		{"cancel a claimed one", "the controller may not cancel NodeAction " + claimed.Name + ": the runner of node " + s.a.Name + " has claimed it", status(claimed, finishedAs(v1alpha1.ReasonCancelled))},
+		{"update the status", `cannot update resource "nodeactions/status"`, func() error { return claim(s.ctx, leader, s.actionA.DeepCopy()) }},
+		{"label an action", `cannot patch resource "nodeactions"`, patch(s.actionA.DeepCopy(), `{"metadata":{"labels":{"a":"b"}}}`)},
+		{"create a policy", `cannot create resource "remedypolicies"`, func() error {
+			policy := s.policy.DeepCopy()
+			policy.ObjectMeta = metav1.ObjectMeta{Name: "mine"}
+			return leader.Create(s.ctx, policy)
+		}},
+		{"patch a policy", `cannot patch resource "remedypolicies"`, patch(s.policy.DeepCopy(), `{"spec":{"steps":[]}}`)},
+		{"update a policy", `cannot update resource "remedypolicies"`, func() error { return leader.Update(s.ctx, s.policy.DeepCopy()) }},
+		{"delete a policy", `cannot delete resource "remedypolicies"`, func() error { return leader.Delete(s.ctx, s.policy.DeepCopy()) }},
+		{"widen a budget", `cannot patch resource "remediationbudgets"`, patch(&v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: "any"}}, `{}`)},
+		{"cordon a node", `cannot patch resource "nodes"`, patch(named(s.a.Name), `{"spec":{"unschedulable":true}}`)},
+		{"condition", `cannot patch resource "nodes/status"`, func() error { return patchStatus(s.ctx, leader, s.a.Name, condition(fault, "False")) }},
+		{"read a secret", `cannot get resource "secrets"`, func() error { return leader.Get(s.ctx, key(secret("any")), &corev1.Secret{}) }},
+		{"another lease", `cannot get resource "leases"`, func() error {
+			return leader.Get(s.ctx, types.NamespacedName{Namespace: "kube-system", Name: "any"}, &coordinationv1.Lease{})
+		}},
+		{"a node's lease", `cannot update resource "leases"`, func() error {
+			return leader.Update(s.ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: s.a.Name, Namespace: corev1.NamespaceNodeLease}})
+		}},
+	})
+}
+
+func TestNobodyElseCreatesOrDeletesActions(t *testing.T) {
+	s := newScene(t)
+	person := s.client(s.clusterAdmin())
+	s.refused([]attempt{
+		{"create", "olga may not create NodeActions: only the controller may. To stop a remediation, delete the Remediation", func() error {
+			return person.Create(s.ctx, s.actionFor(s.a))
+		}},
+		{"delete", "olga may not delete NodeActions: only the controller may.", func() error { return person.Delete(s.ctx, s.actionA.DeepCopy()) }},
+		{"delete all", "olga may not delete NodeActions: only the controller may.", func() error { return person.DeleteAllOf(s.ctx, &v1alpha1.NodeAction{}) }},
+	})
+	s.must(s.admin.Create(s.ctx, s.actionFor(s.a))) // one of system:masters
+	s.must(s.admin.Delete(s.ctx, s.actionA))
+}
+
+func TestTheAdmissionPoliciesBindNobodyElse(t *testing.T) {
+	s := newScene(t)
+	person := s.client(s.clusterAdmin())
+	s.must(patchStatus(s.ctx, person, s.a.Name, `{"metadata":{"labels":{"a":"b"}},"status":{"conditions":[{"type":"Ready","status":"False"}]}}`))
+	s.must(claim(s.ctx, person, s.actionA))
+	s.must(finish(s.ctx, person, s.actionA))
+	s.must(person.Create(s.ctx, eventAbout("Pod", "any")))
+}
+
+// lead runs a controller with leader election until the test ends.
+func (s *scene) lead(account *rest.Config) {
+	s.Helper()
+	ctx, cancel := context.WithCancel(s.ctx)
+	done := make(chan error, 1)
+	go func() {
+		done <- controller.Run(ctx, account, controller.Options{
+			LeaderElection: true, LeaderElectionNamespace: namespace, Registry: prometheus.NewRegistry(),
+		})
+	}()
+	s.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			s.Error(err)
+		}
+	})
+}
+
+// execute runs a runner of a node until the test ends. It reports what it would do:
+// what this machine lets it do is no concern here.
+func (s *scene) execute(account *rest.Config, node *corev1.Node) {
+	s.Helper()
+	dir := s.TempDir()
+	ctx, cancel := context.WithCancel(s.ctx)
+	done := make(chan error, 1)
+	go func() {
+		done <- runner.Run(ctx, account, runner.Options{
+			NodeName: node.Name, DryRun: true, Systemd: &systemd.Dialer{},
+			RunDir: filepath.Join(dir, "run"), VetoPath: filepath.Join(dir, "veto.yaml"),
+			SysRqPath: filepath.Join(dir, "sysrq"), DetectorSocket: filepath.Join(dir, "detector.sock"),
+		})
+	}()
+	s.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			s.Error(err)
+		}
+	})
+}
+
+func (s *scene) eventually(what string, done func(context.Context) (bool, error)) {
+	s.Helper()
+	if err := wait.PollUntilContextTimeout(s.ctx, poll, patience, true, done); err != nil {
+		s.Fatalf("waiting until %s: %v", what, err)
+	}
+}
