@@ -153,7 +153,7 @@ func TestARunnerThatIsKilledAtAnyStepExecutesAtMostOnce(t *testing.T) {
 			f.policy = f.newPolicy(`echo "$NODEMEND_ACTION" >>` + inside + `/executions; sleep 0.1`)
 			if test.unit {
 				unit := name + ".service"
-				f.must(host.Unit(f.ctx, unit, "[Service]\nExecStart=/bin/sh -c 'echo start >>"+inside+"/executions; exec sleep 1000'\n"))
+				f.must(host.Unit(f.ctx, unit, "[Unit]\nStartLimitIntervalSec=0\n[Service]\nExecStart=/bin/sh -c 'echo start >>"+inside+"/executions; exec sleep 1000'\n"))
 				_, err := host.Run(f.ctx, "systemctl", "start", unit)
 				f.must(err)
 				f.policy.Spec.Steps[0].Command = nil

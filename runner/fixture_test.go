@@ -58,7 +58,7 @@ func (t tests) Run() int { return t() }
 // fixture is a sick node of its own, and a policy whose only step appends a
 // line to a file.
 type fixture struct {
-	*testing.T
+	testing.TB
 	ctx     context.Context
 	cluster *cluster.Cluster
 	config  *rest.Config
@@ -77,13 +77,13 @@ func newFixture(t *testing.T) *fixture {
 }
 
 // newFixtureOn makes a fixture on a cluster, for a test that takes so long at most.
-func newFixtureOn(t *testing.T, c *cluster.Cluster, patience time.Duration) *fixture {
+func newFixtureOn(t testing.TB, c *cluster.Cluster, patience time.Duration) *fixture {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 
 	scheme := runtime.NewScheme()
-	f := &fixture{T: t, ctx: ctx, cluster: c, config: c.Config, dir: t.TempDir()}
+	f := &fixture{TB: t, ctx: ctx, cluster: c, config: c.Config, dir: t.TempDir()}
 	f.must(errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)))
 	var err error
 	f.client, err = client.NewWithWatch(c.Config, client.Options{Scheme: scheme})
