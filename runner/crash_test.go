@@ -29,6 +29,7 @@ import (
 	"github.com/nodemend/nodemend/test/cluster"
 	"github.com/nodemend/nodemend/test/cluster/clustertest"
 	"github.com/nodemend/nodemend/test/process"
+	systemdfixture "github.com/nodemend/nodemend/test/systemd"
 	"github.com/nodemend/nodemend/test/systemd/systemdtest"
 )
 
@@ -62,6 +63,19 @@ func (r crashRunner) options() runner.Options {
 		Systemd:        &systemd.Dialer{Bus: r.Bus},
 		DetectorSocket: filepath.Join(r.Dir, "detector.sock"),
 	}
+}
+
+// newCrashRunner returns a runner on a real systemd, to which it is a process of the
+// host. What is in Dir is below /run there.
+func newCrashRunner(f *fixture) (crashRunner, *systemdfixture.Host) {
+	f.Helper()
+	host := systemdtest.Shared(f.TB)
+	dir := filepath.Join(host.RunDir(), "crash-"+f.node.Name)
+	f.must(os.Mkdir(dir, 0o700))
+	return crashRunner{
+		Kubeconfig: f.cluster.Kubeconfig, Node: f.node.Name, Dir: dir, Proc: fmt.Sprintf("/proc/%d/root/proc", host.PID()),
+		Bus: host.Bus(), Execution: command.TransientUnit,
+	}, host
 }
 
 // runCrashRunner is the process.
@@ -145,11 +159,10 @@ func TestARunnerThatIsKilledAtAnyStepExecutesAtMostOnce(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixtureOn(t, clustertest.Shared(t), crashPatience)
-			host := systemdtest.Shared(t)
-			// The directory has to be seen under the same path by the unit and by us.
-			name := "crash-" + f.node.Name
-			outside, inside := filepath.Join(host.RunDir(), name), "/run/"+name
-			f.must(os.Mkdir(outside, 0o700))
+			r, host := newCrashRunner(f)
+			r.Execution = test.mode
+			name := filepath.Base(r.Dir)
+			outside, inside := r.Dir, "/run/"+name
 			f.policy = f.newPolicy(`echo "$NODEMEND_ACTION" >>` + inside + `/executions; sleep 0.1`)
 			if test.unit {
 				unit := name + ".service"
@@ -160,10 +173,6 @@ func TestARunnerThatIsKilledAtAnyStepExecutesAtMostOnce(t *testing.T) {
 				f.policy.Spec.Steps[0].RestartUnit = &v1alpha1.RestartUnitRemedy{Name: unit}
 				f.must(f.client.Update(f.ctx, f.policy))
 			}
-			r := crashRunner{
-				Kubeconfig: f.cluster.Kubeconfig, Node: f.node.Name, Dir: outside, Proc: fmt.Sprintf("/proc/%d/root/proc", host.PID()), Bus: host.Bus(), Execution: test.mode,
-			}
-
 			points := map[string]string{} // of each action
 			for range test.rounds {
 				for _, point := range test.points {

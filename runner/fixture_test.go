@@ -165,9 +165,12 @@ func (f *fixture) executions() []string {
 // awaitExecutions waits until there are so many executions.
 func (f *fixture) awaitExecutions(count int) {
 	f.Helper()
-	f.must(wait.PollUntilContextCancel(f.ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) {
-		return len(f.executions()) >= count, nil
-	}))
+	f.must(waitFor(f, func() bool { return len(f.executions()) >= count }))
+}
+
+// waitFor waits until something is so.
+func waitFor(f *fixture, so func() bool) error {
+	return wait.PollUntilContextCancel(f.ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) { return so(), nil })
 }
 
 // expect waits for the end of the action, and checks it and the number of

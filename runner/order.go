@@ -3,9 +3,11 @@ package runner
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/runner/remedy"
@@ -37,18 +39,31 @@ func environment(in input) []string {
 		"NODEMEND_POLICY=" + a.Policy.Name,
 		"NODEMEND_REMEDIATION=" + a.Remediation,
 		"NODEMEND_ACTION=" + in.action.Name,
-		"NODEMEND_STEP=" + strconv.Itoa(int(a.Step)),
+		"NODEMEND_STEP=" + strconv.Itoa(1+slices.IndexFunc(in.policy.Spec.Steps, func(s v1alpha1.Step) bool {
+			hash, err := s.Hash()
+			return err == nil && hash == a.StepHash
+		})),
 		"NODEMEND_ATTEMPT=" + strconv.Itoa(int(a.Attempt)),
 	}
 	if c := matched(in.policy.Spec.Match, in.node); c != nil {
 		env = append(env,
 			"NODEMEND_CONDITION="+string(c.Type),
 			"NODEMEND_CONDITION_STATUS="+string(c.Status),
-			// The API server does not look at it, and what follows a NUL would be lost.
-			"NODEMEND_CONDITION_REASON="+strings.ReplaceAll(strings.ToValidUTF8(c.Reason, "?"), "\x00", "?"),
+			"NODEMEND_CONDITION_REASON="+printable(c.Reason),
 		)
 	}
 	return env
+}
+
+// printable makes of a text that the API server has not looked at one that can be
+// handed on: a short line.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, clip(text))
 }
 
 // program returns the path of the program that a command starts.

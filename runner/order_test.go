@@ -14,7 +14,7 @@ import (
 
 func TestAnOrderHasAllThatARemedyMayKnow(t *testing.T) {
 	in := goodInput(t)
-	in.action.Spec.Remediation, in.action.Spec.Step, in.action.Spec.Attempt = "worker-1-abc", 2, 3
+	in.action.Spec.Remediation, in.action.Spec.Step, in.action.Spec.Attempt = "worker-1-abc", 77, 3 // the hash counts, not the number
 	in.policy.Spec.Output = &v1alpha1.OutputPolicy{Keep: v1alpha1.OutputNone}
 	in.node.Status.Conditions = []corev1.NodeCondition{
 		{Type: "RuntimeUnhealthy", Status: corev1.ConditionFalse, Reason: "Fine"},
@@ -36,7 +36,7 @@ func TestAnOrderHasAllThatARemedyMayKnow(t *testing.T) {
 			"NODEMEND_ATTEMPT=3",
 			"NODEMEND_CONDITION=Ready",
 			"NODEMEND_CONDITION_STATUS=Unknown",
-			"NODEMEND_CONDITION_REASON=Node?Status?Unknown\nPATH=/tmp",
+			"NODEMEND_CONDITION_REASON=Node?Status�Unknown?PATH=/tmp",
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

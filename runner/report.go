@@ -64,6 +64,9 @@ func (w *worker) reportAgain(ctx context.Context, action *v1alpha1.NodeAction) e
 
 // conclude finishes the action.
 func (w *worker) conclude(ctx context.Context, action *v1alpha1.NodeAction, o remedy.Outcome, name string) error {
+	// Whatever becomes of this write, the action is not executed any more under a
+	// claim that is there already: the write may arrive late.
+	delete(w.claiming, action.UID)
 	err := w.write(ctx, action, o)
 	if apierrors.IsInvalid(err) && o.Result != nil {
 		// Rather a result without details than none.
@@ -74,7 +77,6 @@ func (w *worker) conclude(ctx context.Context, action *v1alpha1.NodeAction, o re
 	if err != nil {
 		return fmt.Errorf("finishing NodeAction %s as %s: %w", action.Name, o.Reason, err)
 	}
-	delete(w.claiming, action.UID)
 	w.metrics.observe(name, o)
 	w.audit.finished(ctx, action, name, o)
 	return nil

@@ -86,22 +86,23 @@ type runner struct {
 }
 
 func (r *runner) run(ctx context.Context) error {
+	health, err := listen(ctx, "--health-address", r.opts.HealthAddress)
+	if err != nil {
+		return err
+	}
+	metrics, err := listen(ctx, "--metrics-address", r.opts.MetricsAddress)
+	if err != nil {
+		if health != nil {
+			err = errors.Join(err, health.Close())
+		}
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
-	for _, server := range []struct {
-		address string
-		handler http.Handler
-	}{
-		{r.opts.HealthAddress, r.healthHandler()},
-		{r.opts.MetricsAddress, serve.Metrics(r.opts.Registry)},
-	} {
-		if server.address == "" {
-			continue
-		}
-		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", server.address)
-		if err != nil {
-			return fmt.Errorf("serving HTTP: %w", err)
-		}
-		group.Go(func() error { return serve.HTTP(ctx, listener, server.handler) })
+	if health != nil {
+		group.Go(func() error { return serve.HTTP(ctx, health, r.healthHandler()) })
+	}
+	if metrics != nil {
+		group.Go(func() error { return serve.HTTP(ctx, metrics, serve.Metrics(r.opts.Registry)) })
 	}
 	group.Go(func() error {
 		err := r.work(ctx)
@@ -111,6 +112,18 @@ func (r *runner) run(ctx context.Context) error {
 		return err
 	})
 	return group.Wait()
+}
+
+// listen returns nil if there is no address.
+func listen(ctx context.Context, flag, address string) (net.Listener, error) {
+	if address == "" {
+		return nil, nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("serving HTTP on %s=%s: %w; does another runner run on this node?", flag, address, err)
+	}
+	return listener, nil
 }
 
 // work waits for its turn, and then works.

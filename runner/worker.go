@@ -21,6 +21,9 @@ import (
 // claimed.
 const freshness = time.Second
 
+// vetoTimeout is how long the node's own configuration may take to answer.
+const vetoTimeout = 5 * time.Second
+
 // worker brings one action after the other to its end. One goroutine uses it.
 type worker struct {
 	api         api
@@ -48,8 +51,11 @@ type worker struct {
 func (w *worker) adopt(ctx context.Context) []string {
 	var names []string
 	for _, e := range w.ledger.Pending() {
+		ctx := logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithValues("action", e.Order.Action))
 		if e.Outcome == nil {
-			w.adoptOrder(logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithValues("action", e.Order.Action)), e.Order)
+			w.adoptOrder(ctx, e.Order)
+		} else {
+			w.clean(ctx, e.Order)
 		}
 		names = append(names, e.Order.Action)
 	}
@@ -66,6 +72,13 @@ func (w *worker) adoptOrder(ctx context.Context, order remedy.Order) {
 		})
 		return
 	}
+	if order.BootID != w.bootID && order.Step.Reboot == nil {
+		w.end(ctx, order, &remedy.Outcome{
+			Reason:  v1alpha1.ReasonInterrupted,
+			Message: fmt.Sprintf("the node has rebooted since it was begun (boot ID %s, now %s): the remedy may or may not have been executed", order.BootID, w.bootID),
+		})
+		return
+	}
 	log.Info("Adopting what an earlier runner has begun", "remedy", order.Step.Remedy(), "execution", order.Prepared.Execution, "startedAt", order.StartedAt)
 	remedy.Reached(ctx, "before-adopt")
 	w.end(ctx, order, kind.Adopt(ctx, order))
@@ -78,15 +91,23 @@ func (w *worker) end(ctx context.Context, order remedy.Order, outcome *remedy.Ou
 	}
 	remedy.Reached(ctx, "before-outcome")
 	if err := w.ledger.End(order.Action, *outcome); err != nil {
-		logr.FromContextOrDiscard(ctx).Error(err, "A crash would lose the outcome")
+		logr.FromContextOrDiscard(ctx).Error(err, "The outcome is in no safe place yet, so what the action has left on the node stays")
+		return
 	}
 	remedy.Reached(ctx, "after-outcome")
-	if kind := w.remedies[order.Step.Remedy()]; kind != nil {
-		if err := kind.Clean(ctx, order); err != nil {
-			logr.FromContextOrDiscard(ctx).Error(err, "Something of the action is left on the node")
-		}
-	}
+	w.clean(ctx, order)
 	remedy.Reached(ctx, "after-clean")
+}
+
+// clean removes what an order that has ended has left on the node.
+func (w *worker) clean(ctx context.Context, order remedy.Order) {
+	kind := w.remedies[order.Step.Remedy()]
+	if kind == nil {
+		return
+	}
+	if err := kind.Clean(ctx, order); err != nil {
+		logr.FromContextOrDiscard(ctx).Error(err, "Something of the action is left on the node")
+	}
 }
 
 // work takes an action as far as it can go now. An error means that the API server
@@ -157,14 +178,14 @@ func (w *worker) read(ctx context.Context, action *v1alpha1.NodeAction) (input, 
 
 // prepare looks at the node itself, and goes on if nothing speaks against it.
 func (w *worker) prepare(ctx context.Context, in input, d decision) error {
-	began := w.clock.Now()
-	name := d.step.Remedy()
+	read := w.clock.Now()
+	order := newOrder(in, d, read)
+	name := order.Step.Remedy()
 	kind := w.remedies[name]
-	order := newOrder(in, d, began)
 	prepared, refused := kind.Prepare(ctx, order)
+	order.Prepared = prepared
 	if refused == nil {
-		order.Prepared = prepared
-		refused = w.veto(order)
+		refused = w.veto(ctx, order)
 	}
 	if refused == nil && w.dryRun {
 		refused = &remedy.Outcome{Reason: v1alpha1.ReasonDryRun, Message: "dry run, nothing was executed; this runner would " + describe(order)}
@@ -175,31 +196,63 @@ func (w *worker) prepare(ctx context.Context, in input, d decision) error {
 	if refused != nil {
 		return w.conclude(ctx, in.action, *refused, name)
 	}
-	if w.clock.Since(began) > freshness {
-		// It took long, so what was decided on is old.
-		again, err := w.read(ctx, in.action)
-		if err != nil {
-			return err
+	// What was decided on must not be old when the remedy begins, however long the
+	// node or the API server took to answer.
+	again := func() (finished bool, err error) {
+		if w.clock.Since(read) <= freshness {
+			return false, nil
 		}
-		d := decide(again)
-		if d.verb == finish {
-			return w.conclude(ctx, in.action, d.outcome, name)
+		read = w.clock.Now()
+		if in, err = w.read(ctx, in.action); err != nil {
+			return false, err
 		}
+		if d = decide(in); d.verb == finish {
+			return true, w.conclude(ctx, in.action, d.outcome, name)
+		}
+		order = newOrder(in, d, read)
+		order.Prepared = prepared
+		return false, nil
+	}
+	if finished, err := again(); finished || err != nil {
+		return err
 	}
 	if in.action.Status.Claim == nil {
 		if err := w.claim(ctx, in.action, order); err != nil {
 			return err
 		}
 	}
+	if finished, err := again(); finished || err != nil {
+		return err
+	}
 	return w.execute(ctx, in, order, kind)
 }
 
-// veto asks the node's own configuration.
-func (w *worker) veto(order remedy.Order) *remedy.Outcome {
-	reason, err := w.vetoed(order)
+// veto asks the node's own configuration. Looking at files on a file system that has
+// died never ends: then nobody knows, and a goroutine is given up.
+func (w *worker) veto(ctx context.Context, order remedy.Order) *remedy.Outcome {
+	type answer struct {
+		reason string
+		err    error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		reason, err := w.vetoed(order)
+		answers <- answer{reason, err}
+	}()
+	timer := w.clock.NewTimer(vetoTimeout)
+	defer timer.Stop()
+	var got answer
+	select {
+	case got = <-answers:
+	case <-ctx.Done():
+		got.err = ctx.Err()
+	case <-timer.C():
+		got.err = fmt.Errorf("no answer from the file system within %s: is a mount dead that the command, or an entry of the file, is on?", vetoTimeout)
+	}
+	reason := got.reason
 	switch {
-	case err != nil:
-		reason = fmt.Sprintf("the node's own configuration can't be read, so it may forbid this: %v", err)
+	case got.err != nil:
+		reason = fmt.Sprintf("the node's own configuration can't be asked, so it may forbid this: %v", got.err)
 	case reason == "":
 		return nil
 	}

@@ -62,7 +62,7 @@ func (r *reader) paths(sections map[string]map[string]yaml.Node, field string) [
 }
 
 func (r *reader) units(sections map[string]map[string]yaml.Node, field string) []string {
-	return r.list(sections, "units", field, "names or patterns of units with their suffix, such as containerd.service or etcd*.service", isUnit)
+	return r.list(sections, "units", field, "names or patterns of units with their suffix, such as containerd.service, etcd*.service or getty@*.service", isUnit)
 }
 
 // isProgram reports whether a path can be that of a program: a directory or a
@@ -76,6 +76,9 @@ func isProgram(name string) bool {
 func isUnit(pattern string) bool {
 	if _, err := path.Match(glob(pattern), ""); err != nil || strings.Contains(pattern, "/") {
 		return false
+	}
+	if strings.Contains(pattern, "@.") {
+		return false // a template, which is no unit; @*. are all made of it
 	}
 	return slices.ContainsFunc([]string{".service", ".socket", ".mount", ".timer", ".path", "*"}, func(end string) bool {
 		return strings.HasSuffix(pattern, end)

@@ -48,7 +48,7 @@ func TestAFileIsReadAsPeopleWriteIt(t *testing.T) {
 func TestEveryMistakeIsNamedWithLineAndField(t *testing.T) {
 	const (
 		paths = "accepted are absolute paths of programs, such as /usr/sbin/ipmitool, no patterns"
-		units = "accepted are names or patterns of units with their suffix, such as containerd.service or etcd*.service"
+		units = "accepted are names or patterns of units with their suffix, such as containerd.service, etcd*.service or getty@*.service"
 	)
 	for name, tc := range map[string]struct {
 		file string

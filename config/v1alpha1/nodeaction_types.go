@@ -57,6 +57,7 @@ type NodeActionSpec struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	Remediation string `json:"remediation"`
 
 	// UID of that remediation: a deleted and re-created one is another one.

@@ -91,7 +91,11 @@ func (l *Ledger) Begin(order remedy.Order) error {
 	if e := l.entries[order.Action]; e != nil {
 		return fmt.Errorf("the runner's ledger has NodeAction %s already, with UID %s", order.Action, e.Order.UID)
 	}
-	return l.put(&Entry{Order: order})
+	if err := l.put(&Entry{Order: order}); err != nil {
+		delete(l.entries, order.Action)
+		return err
+	}
+	return nil
 }
 
 // End enters the outcome of an order. After an error it is known to this process
@@ -163,7 +167,7 @@ func (l *Ledger) identify() error {
 		return fmt.Errorf("identifying the runner's ledger: %w", err)
 	}
 	if l.id = strings.TrimSpace(string(data)); l.id == "" {
-		return fmt.Errorf("identifying the runner's ledger: %s is empty; remove %s if nothing of it can be running", path, l.dir)
+		return fmt.Errorf("identifying the runner's ledger: %s is empty; if nothing of it can be running, remove the directory %s", path, l.dir)
 	}
 	return nil
 }
@@ -179,7 +183,7 @@ func (l *Ledger) load() error {
 		}
 		e, err := read(filepath.Join(l.actions(), file.Name()))
 		if err != nil {
-			return fmt.Errorf("reading the runner's ledger: %w; remove the file if what it stands for can't be running", err)
+			return fmt.Errorf("reading the runner's ledger: %w; if nothing of it can be running, remove the directory %s: what was begun is then reported as Interrupted", err, l.dir)
 		}
 		l.entries[e.Order.Action] = e
 	}

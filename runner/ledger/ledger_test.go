@@ -121,8 +121,8 @@ func TestADamagedEntryIsNotTakenForNothing(t *testing.T) {
 		dir := t.TempDir()
 		l := open(t, dir)
 		must(t, os.WriteFile(l.path("a"), []byte(content), 0o600))
-		if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), l.path("a")) {
-			t.Errorf("with %q: got %v, want an error that names the file", content, err)
+		if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), l.path("a")) || !strings.Contains(err.Error(), "remove the directory "+dir) {
+			t.Errorf("with %q: got %v, want an error that names the file and the directory to remove", content, err)
 		}
 	}
 }
@@ -134,15 +134,22 @@ func TestAWriteThatWasCutShortIsNoEntry(t *testing.T) {
 	open(t, dir)
 }
 
-func TestWhatCantBeWrittenIsAnErrorAndRemembered(t *testing.T) {
+func TestAnOrderThatCantBeWrittenIsNotBegun(t *testing.T) {
 	l := open(t, t.TempDir())
 	must(t, os.RemoveAll(l.actions()))
 	must(t, os.WriteFile(l.actions(), nil, 0o600)) // in the way of the directory
-	if err := l.Begin(order("a", 0)); err == nil {
-		t.Error("no error")
+	if err := l.Begin(order("a", 0)); err == nil || l.Find("a") != nil {
+		t.Errorf("got %v and the entry %v: what was not begun has none", err, l.Find("a"))
 	}
-	if l.Find("a") == nil {
-		t.Error("it is forgotten")
+}
+
+func TestAnOutcomeThatCantBeWrittenIsRemembered(t *testing.T) {
+	l := open(t, t.TempDir())
+	must(t, l.Begin(order("a", 0)))
+	must(t, os.RemoveAll(l.actions()))
+	must(t, os.WriteFile(l.actions(), nil, 0o600)) // in the way of the directory
+	if err := l.End("a", remedy.Outcome{Reason: "Succeeded"}); err == nil || l.Find("a").Outcome == nil {
+		t.Errorf("got %v and the entry %v", err, l.Find("a"))
 	}
 }
 

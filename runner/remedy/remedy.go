@@ -49,6 +49,8 @@ type Prepared struct {
 	// UnitNames are all names of the unit to be restarted, the primary one first.
 	// The node's owner may have denied any of them.
 	UnitNames []string `json:"unitNames,omitempty"`
+	// Note says why this execution was chosen, if there is something to say.
+	Note string `json:"note,omitempty"`
 }
 
 // Outcome says how an order ended.

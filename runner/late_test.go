@@ -1,0 +1,179 @@
+//go:build integration
+
+package runner_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/client-go/transport"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/test/faults"
+)
+
+// onWrite lets a test play with the writes of a runner, counted from 1. send sends
+// the request, now or later, once or several times.
+func onWrite(f *fixture, play func(write int32, send func() (*http.Response, error)) (*http.Response, error)) transport.WrapperFunc {
+	var writes atomic.Int32
+	return func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(req *http.Request) (*http.Response, error) {
+			if req.Method != http.MethodPut {
+				return next.RoundTrip(req)
+			}
+			body, err := io.ReadAll(req.Body)
+			if err != nil {
+				return nil, err
+			}
+			return play(writes.Add(1), func() (*http.Response, error) {
+				again := req.Clone(f.ctx) // it may outlive the request
+				again.Body = io.NopCloser(bytes.NewReader(body))
+				return next.RoundTrip(again)
+			})
+		})
+	}
+}
+
+// commit sends a request whose answer nobody gets.
+func commit(f *fixture, send func() (*http.Response, error)) {
+	response, err := send()
+	if err != nil {
+		f.Error(err)
+		return
+	}
+	_ = response.Body.Close()
+}
+
+func TestARefusalThatArrivesLateNeverContradictsAnExecution(t *testing.T) {
+	f := newFixture(t)
+	veto := filepath.Join(f.dir, "veto.yaml")
+	var refusal func() (*http.Response, error)
+	f.start(onWrite(f, func(write int32, send func() (*http.Response, error)) (*http.Response, error) {
+		switch write {
+		case 1: // The claim is committed, its answer is lost, and meanwhile the owner denies it.
+			commit(f, send)
+			if err := os.WriteFile(veto, []byte("commands: {deny: [/bin/sh]}\n"), 0o600); err != nil {
+				f.Error(err)
+			}
+			return nil, errors.New("lost")
+		case 2: // The refusal is on its way for long, and the owner allows it again.
+			if err := os.Remove(veto); err != nil {
+				f.Error(err)
+			}
+			refusal = send
+			return nil, errors.New("lost")
+		case 3: // Here it arrives.
+			commit(f, refusal)
+		}
+		return send()
+	}))
+	got := f.finished(f.newAction(0)).Finished()
+	if executions := len(f.executions()); executions > 0 && !v1alpha1.Executed(got.Reason) {
+		t.Errorf("executed %d times and reported as %s (%s)", executions, got.Reason, got.Message)
+	}
+}
+
+func TestAnActionIsNotExecutedOnAClaimThatTookTooLong(t *testing.T) {
+	f := newFixture(t)
+	f.start(onWrite(f, func(write int32, send func() (*http.Response, error)) (*http.Response, error) {
+		if write == 1 {
+			f.must(f.client.Delete(f.ctx, f.policy))
+			enough := time.NewTimer(1500 * time.Millisecond) // the time that it takes is what is tested
+			<-enough.C
+		}
+		return send()
+	}))
+	f.expect(f.newAction(0), v1alpha1.ReasonSuperseded, 0)
+}
+
+func TestAnActionThatCanNotBeEnteredIsNotExecutedAndNotLeft(t *testing.T) {
+	for name, test := range map[string]struct {
+		lostWrite int
+		reason    string
+	}{
+		"reported":           {99, v1alpha1.ReasonStartFailed},
+		"the report is lost": {2, v1alpha1.ReasonNotStarted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			actions := filepath.Join(f.dir, "run", "actions")
+			tr := &faults.Transport{At: test.lostWrite, Mode: faults.Before}
+			f.start(tr.Wrap)
+			f.must(waitFor(f, func() bool { _, err := os.Stat(actions); return err == nil }))
+			f.must(os.RemoveAll(actions))
+			f.must(os.WriteFile(actions, nil, 0o600)) // in the way of the directory
+			action := f.newAction(0)
+			f.expect(action, test.reason, 0)
+			f.must(os.Remove(actions))
+			f.must(f.client.Delete(f.ctx, action))
+			f.expect(f.newAction(0, func(a *v1alpha1.NodeAction) { a.Name = action.Name }), v1alpha1.ReasonSucceeded, 1)
+		})
+	}
+}
+
+func TestADeadFileSystemHoldsUpNothingElse(t *testing.T) {
+	f := newFixture(t)
+	f.policy = f.newPolicy(f.appends("first"), f.appends("second"))
+	dead := deadFileSystem(t, f.dir)
+	veto := filepath.Join(f.dir, "veto.yaml")
+	f.must(os.WriteFile(veto, []byte("commands: {deny: ["+dead+"/program]}\n"), 0o600))
+	f.start(nil)
+	f.expect(f.newAction(0), v1alpha1.ReasonRefused, 0)
+	f.must(os.WriteFile(veto, []byte("{}\n"), 0o600))
+	f.expect(f.newAction(1), v1alpha1.ReasonSucceeded, 1)
+}
+
+// deadFileSystem mounts one that never answers, as NFS without its server.
+func deadFileSystem(t *testing.T, in string) string {
+	t.Helper()
+	dir := filepath.Join(in, "dead")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Skip("no file system can be made that does not answer: ", err)
+	}
+	if err := unix.Mount("dead", dir, "fuse", 0, "fd="+strconv.Itoa(fd)+",rootmode=40000,user_id=0,group_id=0"); err != nil {
+		t.Skip("no file system can be mounted that does not answer: ", errors.Join(err, unix.Close(fd)))
+	}
+	t.Cleanup(func() { // closing it answers all who wait, with an error
+		if err := errors.Join(unix.Close(fd), unix.Unmount(dir, unix.MNT_DETACH)); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
+func TestWhatACrashHasLeftOnTheNodeIsRemoved(t *testing.T) {
+	for _, point := range []string{"before-outcome", "after-outcome", "before-report"} {
+		t.Run(point, func(t *testing.T) {
+			f := newFixture(t)
+			r, host := newCrashRunner(f)
+			f.policy = f.newPolicy("echo printed")
+			r.Point = point
+			p := r.start(f)
+			action := f.newAction(0)
+			<-p.Exited
+			r.Point = ""
+			r.start(f)
+			f.finished(action)
+			f.must(waitFor(f, func() bool {
+				units, err := host.Run(f.ctx, "systemctl", "list-units", "--all", "--no-legend", "nodemend-"+action.Name+"*")
+				f.must(err)
+				left, err := filepath.Glob(filepath.Join(r.Dir, "run", "*"+action.Name+"*"))
+				f.must(err)
+				return len(bytes.TrimSpace(units)) == 0 && len(left) == 0
+			}))
+		})
+	}
+}
