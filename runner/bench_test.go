@@ -3,6 +3,10 @@
 package runner_test
 
 import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,9 +17,8 @@ import (
 	"github.com/nodemend/nodemend/runner"
 	"github.com/nodemend/nodemend/runner/command"
 	"github.com/nodemend/nodemend/runner/remedy"
-	"github.com/nodemend/nodemend/runner/systemd"
 	"github.com/nodemend/nodemend/test/cluster/clustertest"
-	"github.com/nodemend/nodemend/test/systemd/systemdtest"
+	"github.com/nodemend/nodemend/test/process"
 )
 
 // BenchmarkClaimToStart prints how long it takes from the moment before the claim is
@@ -36,10 +39,9 @@ func BenchmarkClaimToStart(b *testing.B) {
 				}
 			})
 			f.startWithin(ctx, nil, func(o *runner.Options) {
-				o.Execution = mode
 				if mode == command.TransientUnit {
-					host := systemdtest.Shared(b)
-					o.Systemd = &systemd.Dialer{Bus: host.Bus()}
+					r, _ := newCrashRunner(f)
+					*o = r.options()
 				}
 			})
 			f.finished(f.newAction(0)) // the first one waits for the start
@@ -67,4 +69,38 @@ func report(b *testing.B, name string, durations []time.Duration) {
 	ms := func(p int) float64 { return float64(durations[(len(durations)-1)*p/100].Microseconds()) / 1000 }
 	b.ReportMetric(ms(50), name+"-p50-ms")
 	b.ReportMetric(ms(95), name+"-p95-ms")
+}
+
+// BenchmarkMemory prints what an idle runner needs, 40 s after its first action: the
+// program that is built for nodes, which gives its garbage back after 15 s and then
+// every minute.
+func BenchmarkMemory(b *testing.B) {
+	const settled = 40 * time.Second
+	f := newFixtureOn(b, clustertest.Shared(b), crashPatience)
+	agent := filepath.Join(f.dir, "nodemend-agent")
+	build := exec.CommandContext(f.ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-tags=agent", "-o", agent, "../cmd/nodemend")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := build.CombinedOutput(); err != nil {
+		b.Fatalf("building the program: %v: %s", err, output)
+	}
+	proc, err := process.OwnProc(f.dir)
+	f.must(err)
+	log, err := os.Create(filepath.Join(f.dir, "runner.log"))
+	f.must(err)
+	p, err := process.Start(exec.CommandContext(f.ctx, agent, "runner", "--node-name="+f.node.Name, "--kubeconfig="+f.cluster.Kubeconfig,
+		"--execution=Direct", "--host-proc="+proc, "--run-dir="+filepath.Join(f.dir, "run"), "--veto="+filepath.Join(f.dir, "veto.yaml")), log)
+	f.must(err)
+	defer p.Kill()
+	f.finished(f.newAction(0))
+	for b.Loop() {
+		wait := time.NewTimer(settled)
+		<-wait.C
+		for line := range strings.Lines(f.read(fmt.Sprintf("/proc/%d/status", p.Pid))) {
+			if name, value, _ := strings.Cut(line, ":"); name == "VmRSS" || name == "RssAnon" {
+				kB, err := strconv.ParseFloat(strings.Fields(value)[0], 64)
+				f.must(err)
+				b.ReportMetric(kB/1000, name+"-MB")
+			}
+		}
+	}
 }

@@ -2,13 +2,10 @@ package reboot
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
-
-	godbus "github.com/godbus/dbus/v5"
 
 	"github.com/nodemend/nodemend/runner/remedy"
+	"github.com/nodemend/nodemend/runner/systemd"
 )
 
 // target is what systemd reboots by.
@@ -43,18 +40,10 @@ func (r *Reboot) bySystemd(ctx context.Context, order remedy.Order) *remedy.Outc
 	}
 	remedy.Reached(ctx, "after-reboot")
 	switch {
-	case refused(err):
+	case systemd.Refused(err):
 		return startFailed(fmt.Sprintf("systemd refuses to start %s: %v: see systemctl status %[1]s and systemctl list-jobs", target, err))
 	case err != nil:
 		asked += fmt.Sprintf(" and did not say whether it does (%v)", err)
 	}
 	return r.awaitEnd(ctx, order, asked)
-}
-
-// refused reports whether it is certain that systemd has queued nothing: then the
-// error is its own answer.
-func refused(err error) bool {
-	var answer godbus.Error
-	return errors.As(err, &answer) &&
-		(strings.HasPrefix(answer.Name, "org.freedesktop.systemd1.") || answer.Name == "org.freedesktop.DBus.Error.AccessDenied")
 }

@@ -32,16 +32,36 @@ type Dialer struct {
 	Private string
 }
 
-// Conn is a connection to systemd. Close it.
+// Conn is a connection to systemd. Close it. It may be used by several goroutines.
 type Conn struct {
 	*dbus.Conn
-	end context.CancelFunc
+	calls *godbus.Conn // that of Conn for method calls
+	end   context.CancelFunc
 }
 
 // Close ends the connection.
 func (c *Conn) Close() {
 	c.Conn.Close()
 	c.end()
+}
+
+// CancelJob takes a job out of systemd's queue. One that has begun is forgotten, but
+// the processes that it has started or is stopping go on. It is an error if there is no
+// such job any more. ctx bounds the wait for the answer.
+func (c *Conn) CancelJob(ctx context.Context, id uint32) error {
+	return c.call(ctx, "CancelJob", id)
+}
+
+// RefUnit makes systemd remember a unit, with its invocation ID and its result, until
+// the connection is closed, even when the unit is inactive. That works over the message
+// bus only. ctx bounds the wait for the answer.
+func (c *Conn) RefUnit(ctx context.Context, name string) error {
+	return c.call(ctx, "RefUnit", name)
+}
+
+func (c *Conn) call(ctx context.Context, method string, arg any) error {
+	manager := c.calls.Object("org.freedesktop.systemd1", "/org/freedesktop/systemd1")
+	return manager.CallWithContext(ctx, "org.freedesktop.systemd1.Manager."+method, 0, arg).Err
 }
 
 // Dial returns a connection on which systemd has just answered. It takes a few
@@ -75,7 +95,14 @@ func dial(ctx context.Context, socket string, greet bool) (*Conn, error) {
 	// deadline to the authentication.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(patience, end)
-	conn, err := dbus.NewConnection(func() (*godbus.Conn, error) { return connect(life, socket, greet) })
+	var calls *godbus.Conn
+	conn, err := dbus.NewConnection(func() (*godbus.Conn, error) {
+		next, err := connect(life, socket, greet)
+		if calls == nil {
+			calls = next // the second is for signals
+		}
+		return next, err
+	})
 	if err == nil {
 		err = answers(patience, conn)
 		if err != nil {
@@ -92,7 +119,7 @@ func dial(ctx context.Context, socket string, greet bool) (*Conn, error) {
 		end()
 		return nil, err
 	}
-	return &Conn{Conn: conn, end: end}, nil
+	return &Conn{Conn: conn, calls: calls, end: end}, nil
 }
 
 func connect(ctx context.Context, socket string, greet bool) (*godbus.Conn, error) {

@@ -121,3 +121,21 @@ func TestAnAdoptionWaitsForASystemdThatHangs(t *testing.T) {
 	order.Step.Timeout.Duration = time.Hour
 	s.Expect(s.remedy.Adopt(ctx, order)).To(BeNil())
 }
+
+func TestAnothersRestartIsNotKilledByAnAdoption(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, systemdtest.Shared(t), "others.service", "[Service]\nType=exec\nExecStart=/bin/sleep 10000\nExecStop=/bin/sleep 4\n"+
+		"ExecStopPost=/bin/sh -c 'echo $SERVICE_RESULT >>/run/others-result'\n")
+	s.systemctl("start", s.name)
+	order := s.prepare(time.Minute)
+	s.abandon(order)
+	s.systemctl("restart", s.name) // it replaces ours, or comes after it
+	// Much later a person restarts the unit, and in this moment a runner comes back.
+	s.systemctl("restart", "--no-block", s.name)
+	order.StartedAt = order.StartedAt.Add(-10 * time.Minute)
+	s.expect(s.remedy.Adopt(t.Context(), order), v1alpha1.ReasonFailed, `others\.service is deactivating \(\S+\).*`)
+	s.systemctl("start", s.name) // waits for the end of what is under way
+	results, err := s.host.Run(t.Context(), "tail", "-n1", "/run/others-result")
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(string(results)).NotTo(ContainSubstring("signal"), "it was killed")
+}

@@ -2,6 +2,7 @@ package unit
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,15 +19,20 @@ type ending struct {
 	// accepted is whether systemd has said that it restarts the unit. Without it,
 	// only a changed invocation ID proves that it was asked.
 	accepted bool
+	// prior is the state right before that, and held is whether systemd had to remember
+	// the unit ever since.
+	prior state
+	held  bool
 	// job is the result of systemd's job, empty if it is not known.
 	job string
-	// overdue is whether the timeout passed before the restart was over, wedged
-	// whether the unit was then still stopping, and killed what was done about it,
-	// empty if nothing was.
-	timeout time.Duration
-	overdue bool
-	wedged  bool
-	killed  string
+	// overdue is whether the timeout passed before the restart was over, and wedged
+	// whether the unit was then still stopping. killed and cancelled are what was done
+	// about its processes and about systemd's job, empty if nothing was.
+	timeout   time.Duration
+	overdue   bool
+	wedged    bool
+	killed    string
+	cancelled string
 	// seen is whether systemd has answered at the end; only then are there states:
 	// first is that when nothing more was under way, and last for a unit that was then
 	// active that of a settling time later.
@@ -50,6 +56,13 @@ func (e ending) done() bool {
 	return e.seen && e.last.isDone() && (e.restarted() || forgotten)
 }
 
+// unbegun reports whether systemd's job was certainly cancelled before it began: since
+// the restart was asked for the unit has not changed its state, which systemd knows
+// unless it has forgotten the unit.
+func (e ending) unbegun() bool {
+	return e.job == jobCancelled && e.last.changed == e.prior.changed && (e.held || e.last.changed != 0)
+}
+
 // judge returns the reason and the message of the outcome.
 func (e ending) judge() (reason, message string) {
 	switch {
@@ -59,6 +72,8 @@ func (e ending) judge() (reason, message string) {
 		return v1alpha1.ReasonInterrupted, e.unproved()
 	case e.overdue || !e.seen:
 		return v1alpha1.ReasonTimedOut, e.late()
+	case e.unbegun():
+		return v1alpha1.ReasonStartFailed, e.withdrawn()
 	default:
 		return v1alpha1.ReasonFailed, e.failure()
 	}
@@ -93,7 +108,11 @@ func (e ending) unproved() string {
 	if !e.seen {
 		return fmt.Sprintf(unsure+"systemd did not answer within %s; see systemctl status %[1]s", e.unit, e.timeout)
 	}
-	return fmt.Sprintf(unsure+"it is %s and has not been started since%s; see systemctl status %[1]s", e.unit, e.last, e.waiting())
+	done := e.escalation()
+	if done != "" {
+		done = "; " + done
+	}
+	return fmt.Sprintf(unsure+"it is %s and has not been started since%s; see systemctl status %[1]s", e.unit, e.last, done)
 }
 
 func (e ending) late() string {
@@ -101,18 +120,20 @@ func (e ending) late() string {
 		return fmt.Sprintf("systemd began to restart %s and did not answer any more within %s; see systemctl list-jobs", e.unit, e.timeout)
 	}
 	doing := "it is"
-	if e.killed != "" {
-		doing = e.killed + "; then it was"
+	if done := e.escalation(); done != "" {
+		doing = done + "; then it was"
 	}
-	return fmt.Sprintf("the restart of %s was not over within %s: %s %s%s%s", e.unit, e.timeout, doing, e.last, e.waiting(), e.because())
+	return fmt.Sprintf("the restart of %s was not over within %s: %s %s%s", e.unit, e.timeout, doing, e.last, e.because())
 }
 
-// waiting says whether a job for the unit has not even begun, to be appended.
-func (e ending) waiting() string {
-	if e.last.job == 0 || e.last.isMoving() {
-		return ""
-	}
-	return ", and systemd's job for it still waits for others (see systemctl list-jobs)"
+// escalation says what was done at the timeout, empty if nothing was.
+func (e ending) escalation() string {
+	texts := slices.DeleteFunc([]string{e.killed, e.cancelled}, func(text string) bool { return text == "" })
+	return strings.Join(texts, ", and ")
+}
+
+func (e ending) withdrawn() string {
+	return fmt.Sprintf("systemd's job to restart %s was cancelled before it began, as by systemctl cancel; nothing was executed: it is %s as before; see systemctl status %[1]s", e.unit, e.last)
 }
 
 func (e ending) failure() string {
@@ -134,8 +155,11 @@ func (e ending) because() string {
 	return fmt.Sprintf("%s; see systemctl status %s", text, e.unit)
 }
 
-// jobDone is the result of a job that did what it should.
-const jobDone = "done"
+// Results of systemd's jobs.
+const (
+	jobDone      = "done"
+	jobCancelled = "canceled"
+)
 
 // jobResult says what became of systemd's job.
 func (e ending) jobResult() string {
@@ -146,7 +170,7 @@ func (e ending) jobResult() string {
 		return "systemd's job is done, so it has ended at once or a condition in its unit file is not met"
 	case "failed":
 		return "it did not start"
-	case "canceled":
+	case jobCancelled:
 		return "systemd's job was cancelled, as by systemctl cancel or by a stop of the unit"
 	case "timeout":
 		return "systemd's job took longer than the unit's JobTimeoutSec"

@@ -12,10 +12,11 @@ import (
 func TestAnEndingIsJudgedByTheInvocationAndTheState(t *testing.T) {
 	const before, after, later = "aa", "bb", "cc"
 	running := state{active: "active", sub: "running", invocation: after, mainPID: 456, kind: "simple", result: "success"}
-	old := state{active: "active", sub: "running", invocation: before, mainPID: 123, kind: "simple", result: "success"}
+	old := state{active: "active", sub: "running", changed: 5, invocation: before, mainPID: 123, kind: "simple", result: "success"}
 	failed := state{active: "failed", sub: "failed", invocation: after, kind: "simple", result: "exit-code", exitCode: exited, exitStatus: 203}
 	waiting := state{active: "activating", sub: "auto-restart", invocation: after, kind: "simple", result: "exit-code", exitCode: exited, exitStatus: 1}
-	stopping := state{active: "deactivating", sub: "stop-sigterm", invocation: before, job: 7, mainPID: 123}
+	stopping := state{active: "deactivating", sub: "stop-sigterm", changed: 9, invocation: before, job: 7, mainPID: 123}
+	dead := state{active: "inactive", sub: "dead", kind: "simple", result: "success"}
 	oneshot := state{active: "inactive", sub: "dead", kind: "oneshot", result: "success"}
 	with := func(s state, change func(*state)) state { change(&s); return s }
 
@@ -59,10 +60,15 @@ func TestAnEndingIsJudgedByTheInvocationAndTheState(t *testing.T) {
 			v1alpha1.ReasonTimedOut,
 			"the restart of x.service was not over within 1m0s: they were killed; then it was deactivating (stop-sigterm); see systemctl status x.service",
 		},
-		"the job waits for others": {
-			ending{accepted: true, seen: true, overdue: true, first: old, last: with(old, func(s *state) { s.job = 7 })},
+		"the job waited for others": {
+			ending{accepted: true, seen: true, overdue: true, cancelled: "its job was cancelled", job: jobCancelled, prior: old, first: old, last: old},
 			v1alpha1.ReasonTimedOut,
-			"the restart of x.service was not over within 1m0s: it is active (running), and systemd's job for it still waits for others (see systemctl list-jobs); see systemctl status x.service",
+			"the restart of x.service was not over within 1m0s: its job was cancelled; then it was active (running); see systemctl status x.service",
+		},
+		"killed and then cancelled": {
+			ending{accepted: true, seen: true, overdue: true, wedged: true, killed: "they were killed", cancelled: "its job was cancelled", first: failed, last: failed},
+			v1alpha1.ReasonTimedOut,
+			"the restart of x.service was not over within 1m0s: they were killed, and its job was cancelled; then it was failed (failed): result exit-code, main process exited with status 203/EXEC; see systemctl status x.service",
 		},
 		"not executable": {
 			ending{accepted: true, seen: true, job: "failed", first: failed, last: failed},
@@ -90,7 +96,32 @@ func TestAnEndingIsJudgedByTheInvocationAndTheState(t *testing.T) {
 			"x.service was restarted and did not stay active: it is failed (failed): result signal, main process killed by signal SIGKILL; see systemctl status x.service",
 		},
 		"cancelled before it began": {
-			ending{accepted: true, seen: true, job: "canceled", first: old, last: old},
+			ending{accepted: true, seen: true, job: jobCancelled, prior: old, first: old, last: old},
+			v1alpha1.ReasonStartFailed,
+			"systemd's job to restart x.service was cancelled before it began, as by systemctl cancel; nothing was executed: it is active (running) as before; see systemctl status x.service",
+		},
+		"cancelled before it began, never started": {
+			ending{accepted: true, seen: true, held: true, job: jobCancelled, prior: dead, first: dead, last: dead},
+			v1alpha1.ReasonStartFailed,
+			"systemd's job to restart x.service was cancelled before it began, as by systemctl cancel; nothing was executed: it is inactive (dead) as before; see systemctl status x.service",
+		},
+		"cancelled, and perhaps forgotten": {
+			ending{accepted: true, seen: true, job: jobCancelled, prior: dead, first: dead, last: dead},
+			v1alpha1.ReasonFailed,
+			"x.service is inactive (dead) after its restart: systemd's job was cancelled, as by systemctl cancel or by a stop of the unit; see systemctl status x.service",
+		},
+		"cancelled while it stopped": {
+			ending{accepted: true, seen: true, held: true, job: jobCancelled, prior: old, first: stopping, last: stopping},
+			v1alpha1.ReasonFailed,
+			"x.service is deactivating (stop-sigterm) after its restart: systemd's job was cancelled, as by systemctl cancel or by a stop of the unit; see systemctl status x.service",
+		},
+		"done without a restart": {
+			ending{accepted: true, seen: true, held: true, job: jobDone, prior: old, first: old, last: old},
+			v1alpha1.ReasonFailed,
+			"x.service is active (running) but was not restarted: systemd's job is done, so it has ended at once or a condition in its unit file is not met; see systemctl status x.service",
+		},
+		"cancelled when the unit had changed": {
+			ending{accepted: true, seen: true, held: true, job: jobCancelled, prior: old, first: old, last: with(old, func(s *state) { s.changed++ })},
 			v1alpha1.ReasonFailed,
 			"x.service is active (running) but was not restarted: systemd's job was cancelled, as by systemctl cancel or by a stop of the unit; see systemctl status x.service",
 		},
@@ -133,10 +164,10 @@ func TestAnEndingIsJudgedByTheInvocationAndTheState(t *testing.T) {
 			v1alpha1.ReasonInterrupted,
 			"the restart of x.service may or may not have been asked for: it is active (running) and has not been started since; see systemctl status x.service",
 		},
-		"adopted, the job waits for others": {
-			ending{seen: true, overdue: true, first: old, last: with(old, func(s *state) { s.job = 7 })},
+		"adopted, the job waited for others": {
+			ending{seen: true, overdue: true, cancelled: "its job was cancelled", first: old, last: old},
 			v1alpha1.ReasonInterrupted,
-			"the restart of x.service may or may not have been asked for: it is active (running) and has not been started since, and systemd's job for it still waits for others (see systemctl list-jobs); see systemctl status x.service",
+			"the restart of x.service may or may not have been asked for: it is active (running) and has not been started since; its job was cancelled; see systemctl status x.service",
 		},
 		"adopted, restarted and failed": {
 			ending{seen: true, first: failed, last: failed},

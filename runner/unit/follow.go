@@ -2,10 +2,9 @@ package unit
 
 import (
 	"context"
+	"fmt"
 	"time"
 
-	"github.com/coreos/go-systemd/v22/dbus"
-	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -19,8 +18,8 @@ const (
 	// settleTime is how long a unit has to stay active.
 	settleTime = time.Second
 	// killGrace is how long after the timeout, within v1alpha1.EndGrace, a killed
-	// unit may take to be active again.
-	killGrace = 20 * time.Second
+	// unit may take to be active again. What is then still under way has to be ended.
+	killGrace = 18 * time.Second
 )
 
 // follower follows one restart to its end.
@@ -28,6 +27,7 @@ type follower struct {
 	Options
 	ending
 	conn      *systemd.Conn // nil: to be dialled
+	id        uint32        // systemd's job for the restart; 0: not known
 	jobs      chan string   // gets the job's result
 	startedAt time.Time
 	deadline  time.Time
@@ -40,12 +40,41 @@ func (f *follower) close() {
 	}
 }
 
+// begin looks at the unit before the restart.
+func (f *follower) begin(ctx context.Context) error {
+	err := f.connect(ctx)
+	if err != nil {
+		return err
+	}
+	if err := f.forgive(ctx); err != nil {
+		return err
+	}
+	f.prior, err = f.look(ctx)
+	if err != nil {
+		return fmt.Errorf("systemd does not tell about %s: %w", f.unit, err)
+	}
+	return nil
+}
+
+// forgive makes systemd forget how often the unit has failed and was started: one
+// that was given up (start-limit-hit) could not be started else.
+func (f *follower) forgive(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, min(f.patience(), answerTime))
+	defer cancel()
+	if err := f.conn.ResetFailedUnitContext(ctx, f.unit); err != nil && !systemd.Refused(err) {
+		return fmt.Errorf("systemd does not answer about %s: %w", f.unit, err)
+	}
+	return nil
+}
+
 // restart asks for the restart. The job's result will be sent to jobs.
 func (f *follower) restart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, f.patience())
 	defer cancel()
-	_, err := f.conn.RestartUnitContext(ctx, f.unit, "replace", f.jobs)
-	f.accepted = err == nil
+	id, err := f.conn.RestartUnitContext(ctx, f.unit, "replace", f.jobs)
+	if err == nil {
+		f.accepted, f.id = true, uint32(id)
+	}
 	return err
 }
 
@@ -55,8 +84,8 @@ func (f *follower) outcome(ctx context.Context) *remedy.Outcome {
 	s, over := f.waitForJob(ctx)
 	if !over && ctx.Err() == nil {
 		f.overdue = true
-		if f.seen && s.isMoving() {
-			s, over = f.kill(ctx, s)
+		if f.seen && f.id != 0 {
+			s, over = f.end(ctx, s)
 		}
 	}
 	f.first, f.last = s, s
@@ -71,15 +100,19 @@ func (f *follower) outcome(ctx context.Context) *remedy.Outcome {
 	return &remedy.Outcome{Reason: reason, Message: message, Result: f.result(reason)}
 }
 
-// waitForJob waits until no job for the unit is under way. It is not over when the
-// deadline has passed, or ctx has ended.
+// waitForJob waits until no job of ours for the unit is under way. It is not over when
+// the deadline has passed, or ctx has ended.
 func (f *follower) waitForJob(ctx context.Context) (last state, over bool) {
 	for {
 		s, err := f.look(ctx)
+		ours := false
+		if err == nil {
+			ours, err = f.isOurs(ctx, s)
+		}
 		f.seen = err == nil
 		if f.seen {
 			last = s
-			if s.job == 0 {
+			if !ours {
 				return last, true
 			}
 		}
@@ -88,20 +121,6 @@ func (f *follower) waitForJob(ctx context.Context) (last state, over bool) {
 			return last, false
 		}
 	}
-}
-
-// kill kills all processes of the unit, sets a new deadline and waits for what
-// follows.
-func (f *follower) kill(ctx context.Context, s state) (last state, over bool) {
-	f.deadline = f.Clock.Now().Add(killGrace)
-	f.wedged = s.active == "deactivating"
-	f.killed = "its processes were killed (escalated to kill)"
-	patience, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
-	if err := f.conn.KillUnitWithTarget(patience, f.unit, dbus.All, int32(unix.SIGKILL)); err != nil {
-		f.killed = "its processes could not be killed: " + err.Error()
-	}
-	return f.waitForJob(ctx)
 }
 
 // settle looks at an active unit a last time. For any other it gives the job's result
@@ -161,14 +180,22 @@ func (f *follower) look(ctx context.Context) (state, error) {
 	return parse(properties), nil
 }
 
+// connect connects to systemd, unless that was done, and makes it remember the unit
+// while there is the connection, if it can.
 func (f *follower) connect(ctx context.Context) (err error) {
 	if f.conn != nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.patience())
 	defer cancel()
-	f.conn, err = f.Dialer.Dial(ctx)
-	return err
+	if f.conn, err = f.Dialer.Dial(ctx); err != nil {
+		return err
+	}
+	ctx, cancel = context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	// Between two connections it may have been forgotten.
+	f.held = f.conn.RefUnit(ctx, f.unit) == nil && !f.accepted
+	return nil
 }
 
 // patience is how long systemd may take to answer: until the deadline, but a second

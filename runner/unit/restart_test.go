@@ -233,3 +233,20 @@ func TestAUnitThatDoesNotComeBackHasFailed(t *testing.T) {
 		})
 	}
 }
+
+func TestAUnitThatSystemdHasGivenUpIsRestarted(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, systemdtest.Shared(t), "given-up.service", "[Unit]\nStartLimitIntervalSec=1h\nStartLimitBurst=2\n[Service]\nType=exec\n"+
+		"ExecStart=/bin/sh -c 'test -e /run/mended && exec sleep 10000'\n")
+	_, err := s.host.Run(t.Context(), "rm", "-f", "/run/mended")
+	s.Expect(err).NotTo(HaveOccurred())
+	for range 3 {
+		_, _ = s.host.Run(t.Context(), "systemctl", "restart", s.name) // it fails at once
+	}
+	_, err = s.host.Run(t.Context(), "systemctl", "start", s.name)
+	s.Expect(err).To(HaveOccurred(), "systemd starts it still")
+	_, err = s.host.Run(t.Context(), "touch", "/run/mended")
+	s.Expect(err).NotTo(HaveOccurred())
+	_, outcome := s.execute(time.Minute)
+	s.expect(outcome, v1alpha1.ReasonSucceeded, `given-up\.service is active \(running\).*`)
+}

@@ -15,6 +15,9 @@ type state struct {
 	loadError string
 	active    string // active, reloading, inactive, failed, activating, deactivating …
 	sub       string
+	// changed is when systemd has last seen the unit change its state, by the monotonic
+	// clock in µs; 0: not since it was loaded.
+	changed uint64
 	// job is 0 if none is queued for the unit.
 	job uint32
 	// invocation is of the last start; systemd forgets that of an inactive unit.
@@ -39,6 +42,7 @@ func parse(properties map[string]any) state {
 		load:            get[string](properties, "LoadState"),
 		active:          get[string](properties, "ActiveState"),
 		sub:             get[string](properties, "SubState"),
+		changed:         get[uint64](properties, "StateChangeTimestampMonotonic"),
 		invocation:      hex.EncodeToString(get[[]byte](properties, "InvocationID")),
 		result:          get[string](properties, "Result"),
 		conditionFailed: get[uint64](properties, "ConditionTimestamp") != 0 && !get[bool](properties, "ConditionResult"),

@@ -3,7 +3,6 @@ package unit
 import (
 	"testing"
 
-	"github.com/godbus/dbus/v5"
 	. "github.com/onsi/gomega"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -14,13 +13,13 @@ func TestPropertiesOfAServiceAreRead(t *testing.T) {
 	g.Expect(parse(map[string]any{
 		"Id": "b.service", "Names": []string{"a.service", "b.service"},
 		"LoadState": "loaded", "LoadError": []any{"org.freedesktop.x", "a text"},
-		"ActiveState": "active", "SubState": "exited", "Job": []any{uint32(7), "/job/7"},
+		"ActiveState": "active", "SubState": "exited", "StateChangeTimestampMonotonic": uint64(9), "Job": []any{uint32(7), "/job/7"},
 		"InvocationID": []byte{0xab, 1}, "Result": "success",
 		"ConditionTimestamp": uint64(5), "ConditionResult": false,
 		"Type": "oneshot", "RemainAfterExit": true, "MainPID": uint32(42),
 		"ExecMainCode": int32(1), "ExecMainStatus": int32(3),
 	})).To(Equal(state{
-		names: []string{"b.service", "a.service"}, load: "loaded", loadError: "a text", active: "active", sub: "exited", job: 7, invocation: "ab01",
+		names: []string{"b.service", "a.service"}, load: "loaded", loadError: "a text", active: "active", sub: "exited", changed: 9, job: 7, invocation: "ab01",
 		result: "success", conditionFailed: true, kind: "oneshot", remainAfterExit: true, mainPID: 42, exitCode: 1, exitStatus: 3,
 	}))
 }
@@ -59,17 +58,4 @@ func TestAUnitThatCannotBeLoadedIsNotExecuted(t *testing.T) {
 		})
 	}
 	NewWithT(t).Expect(loadFailure("x.service", state{load: "loaded"})).To(BeNil())
-}
-
-func TestOnlyAnswersOfSystemdProveThatNothingWasDone(t *testing.T) {
-	for name, unanswered := range map[string]bool{
-		"org.freedesktop.DBus.Error.NoReply":        true,
-		"org.freedesktop.DBus.Error.TimedOut":       true,
-		"org.freedesktop.DBus.Error.Disconnected":   true,
-		"org.freedesktop.DBus.Error.ServiceUnknown": false, // it was not delivered
-		"org.freedesktop.DBus.Error.AccessDenied":   false,
-		"org.freedesktop.systemd1.NoSuchUnit":       false,
-	} {
-		NewWithT(t).Expect(isUnanswered(dbus.Error{Name: name})).To(Equal(unanswered), name)
-	}
 }

@@ -52,16 +52,6 @@ func TestAStartThatHangsIsKilled(t *testing.T) {
 	s.Expect(outcome.Result.FinishedAt.Sub(outcome.Result.StartedAt.Time)).To(BeNumerically("<", 6*time.Second))
 }
 
-func TestARestartThatWaitsForOthersKillsNothing(t *testing.T) {
-	t.Parallel()
-	host := systemdtest.Shared(t)
-	newScene(t, host, "blocker.service", hangs)
-	s := newScene(t, host, "waits.service", "[Unit]\nWants=blocker.service\nAfter=blocker.service\n"+sleeper)
-	_, outcome := s.execute(time.Second)
-	s.expect(outcome, v1alpha1.ReasonTimedOut,
-		`the restart of waits\.service was not over within 1s: it is inactive \(dead\), and systemd's job for it still waits for others \(see systemctl list-jobs\).*`)
-}
-
 func TestARestartThatSystemdDoesNotAnswerIsInterrupted(t *testing.T) {
 	t.Parallel()
 	host := ownHost(t)

@@ -2,11 +2,9 @@ package unit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/godbus/dbus/v5"
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -55,7 +53,7 @@ func (r *Remedy) Prepare(ctx context.Context, order remedy.Order) (remedy.Prepar
 func (r *Remedy) Execute(ctx context.Context, order remedy.Order) *remedy.Outcome {
 	f := r.follow(order)
 	defer f.close()
-	err := f.connect(ctx)
+	err := f.begin(ctx)
 	if ctx.Err() != nil {
 		return notExecuted(v1alpha1.ReasonNotStarted, "the runner was stopped before it asked for the restart; nothing was executed")
 	}
@@ -67,8 +65,7 @@ func (r *Remedy) Execute(ctx context.Context, order remedy.Order) *remedy.Outcom
 	err = f.restart(ctx)
 	remedy.Reached(ctx, "after-restart")
 
-	var refusal dbus.Error
-	if errors.As(err, &refusal) && !isUnanswered(refusal) {
+	if systemd.Refused(err) {
 		return notExecuted(v1alpha1.ReasonStartFailed, "systemd does not accept a restart of %s: %v; nothing was executed: see systemctl status %[1]s", f.unit, err)
 	}
 	return f.outcome(ctx)
@@ -128,18 +125,6 @@ func loadFailure(name string, s state) *remedy.Outcome {
 
 func notExecuted(reason, format string, args ...any) *remedy.Outcome {
 	return &remedy.Outcome{Reason: reason, Message: fmt.Sprintf(format, args...)}
-}
-
-// isUnanswered tells errors of the message bus, after which the call may have been
-// received or not, from answers of systemd.
-func isUnanswered(err dbus.Error) bool {
-	switch err.Name {
-	case "org.freedesktop.DBus.Error.NoReply", "org.freedesktop.DBus.Error.Timeout",
-		"org.freedesktop.DBus.Error.TimedOut", "org.freedesktop.DBus.Error.Disconnected":
-		return true
-	default:
-		return false
-	}
 }
 
 // answerTime is how long systemd may take to answer a call.
