@@ -70,7 +70,8 @@ type OutputPolicy struct {
 	Keep OutputKeep `json:"keep,omitempty"`
 
 	// What matches one of these regular expressions (RE2) is replaced by ***
-	// before the output is kept. Each is applied to every line by itself.
+	// before the output is kept. Each is applied to every line by itself, without
+	// its end. A last line that was cut off is not kept.
 	//
 	// Example: ["(?i)password=\\S+"]
 	// +optional

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -33,6 +34,11 @@ func (r *Remedy) cgroupRoot() string {
 	if r.opts.Cgroup != "" {
 		return r.opts.Cgroup
 	}
+	root, _ := within(hostTime, r.findCgroup)
+	return root
+}
+
+func (r *Remedy) findCgroup() string {
 	for _, host := range []struct{ mounts, root string }{
 		{filepath.Join(r.opts.HostProc, "1", "mountinfo"), filepath.Join(r.opts.HostProc, "1", "root")},
 		{"/proc/self/mountinfo", "/"},
@@ -120,18 +126,41 @@ func (g group) kill() {
 		return
 	}
 	// Before Linux 5.14.
-	_ = filepath.WalkDir(string(g), func(path string, entry fs.DirEntry, _ error) error {
-		if entry == nil || entry.Name() != "cgroup.procs" {
-			return nil
+	for _, pid := range g.pids() {
+		if pid > 1 {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
-		list, _ := os.ReadFile(path)
+	}
+}
+
+// pids returns its processes, and those of the groups below it; 0 is one that is not in
+// the runner's PID namespace.
+func (g group) pids() []int {
+	var pids []int
+	for _, dir := range g.dirs() {
+		list, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs")) // perhaps gone by now
 		for field := range strings.FieldsSeq(string(list)) {
-			if pid, err := strconv.Atoi(field); err == nil && pid > 1 {
-				_ = syscall.Kill(pid, syscall.SIGKILL)
+			if pid, err := strconv.Atoi(field); err == nil {
+				pids = append(pids, pid)
 			}
+		}
+	}
+	return pids
+}
+
+// dirs returns its directory and those of the groups below it, which come later.
+func (g group) dirs() []string {
+	var dirs []string
+	if g == "" {
+		return nil
+	}
+	_ = filepath.WalkDir(string(g), func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			dirs = append(dirs, path)
 		}
 		return nil
 	})
+	return dirs
 }
 
 // clear kills its processes until there are none, and reports whether they have gone
@@ -147,7 +176,7 @@ func (g group) clear(ctx context.Context) bool {
 	return err == nil
 }
 
-// remove removes it, with what is left in it.
+// remove removes it, with what is left in it and below it.
 func (g group) remove(ctx context.Context) error {
 	if g == "" {
 		return nil
@@ -155,8 +184,10 @@ func (g group) remove(ctx context.Context) error {
 	if !g.clear(ctx) {
 		return fmt.Errorf("removing the control group %s: its processes do not go, they hang in a system call (state D)", g)
 	}
-	if err := os.Remove(string(g)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing the command's control group: %w", err)
+	for _, dir := range slices.Backward(g.dirs()) {
+		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("removing the command's control group: %w", err)
+		}
 	}
 	_ = os.Remove(filepath.Dir(string(g))) // if it was the last
 	return nil

@@ -2,10 +2,7 @@ package command
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -46,14 +43,7 @@ type Options struct {
 }
 
 // Remedy runs commands. It implements remedy.Remedy.
-type Remedy struct {
-	opts Options
-	// detour says for which order, and why, Auto has not taken systemd.
-	detour struct {
-		order types.UID
-		why   string
-	}
-}
+type Remedy struct{ opts Options }
 
 var _ remedy.Remedy = (*Remedy)(nil)
 
@@ -83,12 +73,15 @@ func (r *Remedy) Prepare(ctx context.Context, order remedy.Order) (remedy.Prepar
 	conn, err := r.opts.Dialer.Dial(ctx)
 	if err == nil {
 		conn.Close()
+		if err := checkText(order); err != nil {
+			return remedy.Prepared{}, notExecuted(err.Error())
+		}
 		return remedy.Prepared{Execution: v1alpha1.ExecutionTransientUnit}, nil
 	}
 	if r.opts.Execution == TransientUnit {
 		return remedy.Prepared{}, unreachable(err)
 	}
-	r.detour.order, r.detour.why = order.UID, oneLine(err)
+	direct.Note = "executed directly, since " + oneLine(err)
 	return direct, nil
 }
 
@@ -99,8 +92,8 @@ func (r *Remedy) Execute(ctx context.Context, order remedy.Order) *remedy.Outcom
 		return r.executeUnit(ctx, order)
 	}
 	outcome := r.executeDirect(ctx, order)
-	if r.detour.order == order.UID && r.detour.why != "" {
-		outcome.Message += "; executed directly, since " + r.detour.why
+	if note := order.Prepared.Note; note != "" {
+		outcome.Message += "; " + note
 	}
 	return outcome
 }
@@ -133,23 +126,4 @@ func argv(order remedy.Order) []string {
 		return []string{"/bin/sh", "-c", script, order.Action}
 	}
 	return order.Step.Command.Argv
-}
-
-// check refuses what can't be handed to a program.
-func check(order remedy.Order) error {
-	if order.Step.Command == nil || len(argv(order)) == 0 {
-		return fmt.Errorf("the step has no command: give it command.argv or command.script")
-	}
-	for i, arg := range argv(order) {
-		if strings.ContainsRune(arg, 0) {
-			return fmt.Errorf("entry %d of the command contains a NUL byte, which no program can receive: correct the step's command", i+1)
-		}
-	}
-	for _, entry := range order.Env {
-		if strings.ContainsRune(entry, 0) {
-			name, _, _ := strings.Cut(entry, "=")
-			return fmt.Errorf("the environment variable %q contains a NUL byte, which no program can receive", name)
-		}
-	}
-	return nil
 }

@@ -2,13 +2,12 @@ package command
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	godbus "github.com/godbus/dbus/v5"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/runner/remedy"
@@ -20,7 +19,9 @@ func TestUnitNamesAreValidAndDiffer(t *testing.T) {
 	}
 	long := strings.Repeat("a", 253)
 	seen := map[string]string{}
-	for _, action := range []string{long, long[1:] + "b", strings.Repeat("a", 238), strings.Repeat("a", 239), "a/b", "a_b", "a b", "a%b", "ä"} {
+	for _, action := range []string{
+		long, long[1:] + "b", strings.Repeat("a", 238), strings.Repeat("a", 239), "a/b", "a_b", "a b", "a%b", "ä",
+	} {
 		name := unitName(action)
 		if len(name) > maxUnitName || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-") != "" {
 			t.Errorf("%q has the unit name %q", action, name)
@@ -30,6 +31,12 @@ func TestUnitNamesAreValidAndDiffer(t *testing.T) {
 		}
 		seen[name] = action
 	}
+	for action := range maps.Values(seen) { // what is changed looks like nothing that is not
+		again := strings.TrimSuffix(strings.TrimPrefix(unitName(action), unitPrefix), unitSuffix)
+		if again != action && unitName(again) == unitName(action) {
+			t.Errorf("%q and %q share the name %q", action, again, unitName(action))
+		}
+	}
 }
 
 func TestACommandThatNoProgramCanReceiveIsRefused(t *testing.T) {
@@ -38,11 +45,25 @@ func TestACommandThatNoProgramCanReceiveIsRefused(t *testing.T) {
 		"the step has no command":                    {},
 		"entry 2 of the command contains a NUL byte": {Step: v1alpha1.Step{Command: &v1alpha1.CommandRemedy{Argv: []string{"/bin/echo", "a\x00b"}}}},
 		"entry 3 of the command contains a NUL byte": {Step: v1alpha1.Step{Command: &v1alpha1.CommandRemedy{Script: "a\x00b"}}},
+		"entry 3 of the command has 131072 bytes":    {Step: v1alpha1.Step{Command: &v1alpha1.CommandRemedy{Script: strings.Repeat("x", 32*os.Getpagesize())}}},
+		`variable "B" has 140002 bytes`:              {Step: v1alpha1.Step{Command: &v1alpha1.CommandRemedy{Script: "a"}}, Env: []string{"A=", "B=" + strings.Repeat("x", 140000)}},
 		`variable "A" contains a NUL byte`:           {Step: v1alpha1.Step{Command: &v1alpha1.CommandRemedy{Script: "a"}}, Env: []string{"A=\x00"}},
 	} {
 		_, got := r.Prepare(t.Context(), order)
 		if got == nil || got.Reason != v1alpha1.ReasonStartFailed || !strings.Contains(got.Message, want) || !strings.Contains(got.Message, "nothing was executed") || got.Result != nil {
 			t.Errorf("got %+v, want StartFailed with %q", got, want)
+		}
+	}
+}
+
+func TestTextThatSystemdDoesNotTakeIsTold(t *testing.T) {
+	for text, want := range map[string]string{
+		"\ufffe": "U+FFFE", "a\uffffb": "U+FFFF", "\ufdd0": "U+FDD0", "\U0010ffff": "U+10FFFF", "\xff": "not valid UTF-8",
+		"plain €\ufffd\ufdf0\x01\n": "",
+	} {
+		order := remedy.Order{Step: v1alpha1.Step{Command: &v1alpha1.CommandRemedy{Script: text}}}
+		if err := checkText(order); (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "entry 3 of the command")) {
+			t.Errorf("%q: got %v, want %q", text, err, want)
 		}
 	}
 }
@@ -74,48 +95,6 @@ func TestTheEnvironmentIsThatOfTheOrderAlone(t *testing.T) {
 	for name, want := range map[string]bool{"EXTRA": true, "LANG": true, "INVOCATION_ID": true, "PATH": false, "PROXY": false} {
 		if slices.Contains(got, name) != want {
 			t.Errorf("%s is removed: %t, want %t (of %q)", name, !want, want, got)
-		}
-	}
-}
-
-func TestOnlySystemdsOwnNoMeansThatNothingHasHappened(t *testing.T) {
-	for name, want := range map[string]bool{
-		"org.freedesktop.systemd1.UnitExists":       true,
-		"org.freedesktop.DBus.Error.InvalidArgs":    true,
-		"org.freedesktop.DBus.Error.NoReply":        false,
-		"org.freedesktop.DBus.Error.Disconnected":   false,
-		"org.freedesktop.DBus.Error.ServiceUnknown": true,
-	} {
-		if got := refused(errors.Join(godbus.Error{Name: name})); got != want {
-			t.Errorf("%s: got %t, want %t", name, got, want)
-		}
-	}
-	if refused(godbus.ErrClosed) || refused(nil) {
-		t.Error("a lost connection is taken for an answer")
-	}
-}
-
-func TestTheReasonForARefusalIsLookedForInTheHostsFiles(t *testing.T) {
-	host := hostProc(t, t.TempDir())
-	root := filepath.Join(host, "1", "root")
-	for name, mode := range map[string]os.FileMode{"program": 0o755, "data": 0o644} {
-		write(t, filepath.Join(root, name), "data", mode)
-	}
-	write(t, filepath.Join(root, "script"), "#!/program -x\n", 0o755)
-	write(t, filepath.Join(root, "orphan"), "#! /missing\n", 0o755)
-	if err := os.Symlink("/program", filepath.Join(root, "link")); err != nil {
-		t.Fatal(err)
-	}
-	for path, want := range map[string]string{
-		"/program": "", "/link": "", "/script": "",
-		"/none":   "no such file or directory",
-		"/data":   "permission denied",
-		"/":       "permission denied",
-		"/orphan": "its interpreter /missing: no such file or directory",
-	} {
-		err := whyNotExecutable(host, path)
-		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(startFailed(path, err).Message, "starting "+path+": "+want) {
-			t.Errorf("%s: got %v, want %q", path, err, want)
 		}
 	}
 }

@@ -57,8 +57,11 @@ func (r *Remedy) executeDirect(ctx context.Context, order remedy.Order) *remedy.
 	startedAt := r.opts.Clock.Now()
 	child := start(cmd, r.opts.HostProc, inGroup, files...)
 	e := child.supervise(ctx, r.opts.Clock, order.Step.Timeout.Duration)
-	if e.startErr != nil {
+	switch {
+	case e.startErr != nil:
 		return startFailed(words[0], e.startErr)
+	case e.unsure:
+		return with(unknown(order, r.opts.Clock.Now(), "the start of the command did not come to an end until it was killed"), out, false)
 	}
 	end := ending{cause: e.cause, stuck: e.stuck, started: startedAt, took: r.opts.Clock.Since(startedAt)}
 	if !e.stuck {
@@ -70,7 +73,7 @@ func (r *Remedy) executeDirect(ctx context.Context, order remedy.Order) *remedy.
 		}
 		inGroup.clear(ctx)
 	}
-	outcome := with(end.outcome(v1alpha1.ExecutionDirect), out)
+	outcome := with(end.outcome(v1alpha1.ExecutionDirect), out, e.alone && end.exited())
 	remedy.Reached(ctx, "outcome")
 	return outcome
 }

@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -191,9 +193,12 @@ func TestADetourAroundSystemdIsExplained(t *testing.T) {
 	r := unprivileged(t, nil)
 	r.opts.Execution = Auto
 	order := directOrder(longEnough, "/bin/true")
-	if _, got := r.Prepare(t.Context(), order); got != nil {
+	prepared, got := r.Prepare(t.Context(), order)
+	if got != nil {
 		t.Fatal(got.Message)
 	}
+	order.Prepared = prepared
+	r = unprivileged(t, nil) // nothing of it is in the remedy
 	if got := r.Execute(t.Context(), order); !strings.Contains(got.Message, "; executed directly, since systemd does not answer: ") {
 		t.Errorf("got message %q, want the reason for the direct execution", got.Message)
 	}
@@ -202,9 +207,20 @@ func TestADetourAroundSystemdIsExplained(t *testing.T) {
 func TestAProcessThatDoesNotGoIsReportedAsStuck(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Now())
 	never, killed, started := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	p := process{started: started, exited: never, reaped: never, reap: func() {}, stop: func() {}, kill: func() { close(killed) }}
-	for name, begun := range map[string]bool{"never started": false, "started": true} {
+	for name, test := range map[string]struct {
+		begun, unexecuted bool
+		want              progress
+	}{
+		"started":                    {begun: true, want: progress{cause: timedOut, stuck: true}},
+		"never started":              {unexecuted: true, want: progress{cause: timedOut, stuck: true, unsure: true, startErr: errNoStart}},
+		"perhaps started, who knows": {want: progress{cause: timedOut, stuck: true, unsure: true}},
+	} {
+		begun := test.begun
 		killed = make(chan struct{})
+		p := process{
+			started: started, exited: never, reaped: never, reap: func() {}, stop: func() {}, kill: sync.OnceFunc(func() { close(killed) }),
+			alone: func() bool { return false }, unexecuted: func() bool { return test.unexecuted },
+		}
 		if begun {
 			started <- nil
 		}
@@ -216,24 +232,40 @@ func TestAProcessThatDoesNotGoIsReportedAsStuck(t *testing.T) {
 		}
 		<-killed
 		step(t, clk, killGrace)
-		if got := <-ends; got != (progress{cause: timedOut, stuck: true}) {
-			t.Errorf("%s: got %+v, want a stuck process that timed out", name, got)
+		if got := <-ends; got != test.want {
+			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
 		}
 	}
 }
 
 func TestAStartThatFailsLateHasExecutedNothing(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Now())
-	started, reaped := make(chan error, 1), make(chan struct{})
-	p := process{started: started, exited: make(chan struct{}), reaped: reaped, reap: func() {}, kill: func() {
+	started, ended := make(chan error, 1), make(chan struct{})
+	p := process{started: started, exited: ended, reaped: ended, reap: func() {}, alone: func() bool { return false }, kill: func() {
 		started <- syscall.ENOENT
-		close(reaped)
+		close(ended)
 	}}
 	ends := make(chan progress, 1)
 	go func() { ends <- p.supervise(t.Context(), clk, time.Minute) }()
 	step(t, clk, time.Minute)
 	if got := <-ends; !errors.Is(got.startErr, syscall.ENOENT) || got.stuck {
 		t.Errorf("got %+v, want the error of the start", got)
+	}
+}
+
+func TestAProcessThatHasNotExecutedIsTold(t *testing.T) {
+	if !hasExecuted(os.Getpid()) {
+		t.Error("this process was not executed")
+	}
+	if !hasExecuted(1 << 30) {
+		t.Error("a process that is not there is known not to have executed")
+	}
+	told := make(chan bool) // a thread is forked and executes nothing
+	go onSpareThread(func() {
+		told <- hasExecutedAt(fmt.Sprintf("/proc/%d/task/%d", os.Getpid(), syscall.Gettid()))
+	})
+	if <-told {
+		t.Error("a thread is taken for a process that has executed")
 	}
 }
 

@@ -3,14 +3,15 @@ package command
 import (
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// hostTime is how long the host's file systems may take to answer.
+const hostTime = 2 * time.Second
 
 // openInHost opens a path as the host's process 1 would, also where its symbolic
 // links are absolute.
@@ -30,44 +31,29 @@ func openInHost(hostProc, path string, flags uint64) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// whyNotExecutable looks for the reason that the host's kernel has for refusing to
-// execute a file. It returns nil if there is none to be seen.
-func whyNotExecutable(hostProc, path string) error {
-	there, err := openInHost(hostProc, path, unix.O_PATH)
-	if err != nil {
-		return err
+// within returns what f returns, or false if f takes longer: then nobody waits for it
+// any more. That is for what touches the host's file systems, one of which may be what
+// is broken.
+func within[T any](patience time.Duration, f func() T) (value T, ok bool) {
+	done := make(chan T, 1)
+	go func() { done <- f() }()
+	enough := time.NewTimer(patience)
+	defer enough.Stop()
+	select {
+	case value = <-done:
+		return value, true
+	case <-enough.C:
+		return value, false
 	}
-	defer func() { _ = there.Close() }()
-	info, err := there.Stat()
-	switch {
-	case err != nil:
-		return err
-	case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0:
-		return fs.ErrPermission
-	}
-	file, err := openInHost(hostProc, path, unix.O_RDONLY|unix.O_NONBLOCK)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = file.Close() }()
-	head, err := io.ReadAll(io.LimitReader(file, 256))
-	if err != nil {
-		return err
-	}
-	line, _, _ := strings.Cut(string(head), "\n")
-	interpreter, isScript := strings.CutPrefix(line, "#!")
-	if fields := strings.Fields(interpreter); isScript && len(fields) > 0 {
-		program, err := openInHost(hostProc, fields[0], unix.O_PATH)
-		if err != nil {
-			return fmt.Errorf("its interpreter %s: %w", fields[0], err)
-		}
-		return program.Close()
-	}
-	return nil
 }
 
 // sameOnHost reports whether a pipe of ours has this path on the host, too.
 func sameOnHost(hostProc, path string) bool {
+	same, _ := within(hostTime, func() bool { return hasSame(hostProc, path) })
+	return same
+}
+
+func hasSame(hostProc, path string) bool {
 	ours, err := os.Lstat(path)
 	if err != nil {
 		return false

@@ -3,6 +3,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -48,22 +49,69 @@ func TestEndingsAreReportedAlikeHoweverACommandIsExecuted(t *testing.T) {
 func TestAProgramThatTheHostCanNotExecuteHasStartFailed(t *testing.T) {
 	both(t, func(s *scene) {
 		// /run is another one inside: these are the host's files alone.
-		script, data := "/run/no-interpreter", "/run/data"
-		for path, mode := range map[string]os.FileMode{script: 0o755, data: 0o644} {
-			if err := os.WriteFile(filepath.Join(s.host.RunDir(), filepath.Base(path)), []byte("#!/no/such/interpreter\n"), mode); err != nil {
+		file := func(name, content string, mode os.FileMode) string {
+			if err := os.WriteFile(filepath.Join(s.host.RunDir(), name), []byte(content), mode); err != nil {
 				s.Fatal(err)
 			}
+			return "/run/" + name
 		}
+		noexec := "/run/noexec-" + string(s.opts.Execution)
+		if _, err := s.host.Run(t.Context(), "sh", "-c", "mkdir "+noexec+" && mount -t tmpfs -o noexec none "+noexec+" && cp /bin/true "+noexec); err != nil {
+			s.Fatal(err)
+		}
+		s.Cleanup(func() {
+			if _, err := s.host.Run(context.WithoutCancel(t.Context()), "umount", noexec); err != nil {
+				s.Error(err)
+			}
+		})
 		for program, message := range map[string]string{
-			"/no/such/program": "starting /no/such/program: no such file or directory; nothing was executed: install the program",
-			script:             "starting " + script + ": ",
-			data:               "starting " + data + ": permission denied; nothing was executed: check",
+			noexec + "/true":   "permission denied",
+			"/no/such/program": "no such file or directory; nothing was executed: install the program",
+			file("no-interpreter", "#!/no/such/interpreter\n", 0o755): "",
+			file("unlinked", program(t, "/no/ld.so"), 0o755):          "",
+			file("data", "#!/bin/sh\n", 0o644):                        "permission denied; nothing was executed: check",
+			file("no-first-line", "echo executed\n", 0o755):           "exec format error; nothing was executed: check",
+			file("foreign", foreign(t), 0o755):                        "exec format error; nothing was executed: check",
+			file("empty", "", 0o755):                                  "exec format error; nothing was executed: check",
 		} {
-			if got := s.run("", words(program)); got.Result != nil || got.Reason != v1alpha1.ReasonStartFailed || !strings.HasPrefix(got.Message, message) {
+			got := s.run("", words(program))
+			if got.Result != nil || got.Reason != v1alpha1.ReasonStartFailed || !strings.HasPrefix(got.Message, "starting "+program+": "+message) || strings.Contains(got.Message, "systemd") {
 				s.Errorf("got %+v, want StartFailed with %q", got, message)
 			}
 		}
+		// What can't be received is refused before it is claimed.
+		for name, change := range map[string]func(*remedy.Order){
+			"environment": func(o *remedy.Order) { o.Env = append(o.Env, "A="+strings.Repeat("x", 140000)) },
+			"script":      func(o *remedy.Order) { o.Step.Command.Script = ": " + strings.Repeat("€", 60000) },
+		} {
+			order := remedy.Order{Action: "refused", Step: v1alpha1.Step{Command: &v1alpha1.CommandRemedy{Script: "true"}}}
+			change(&order)
+			if _, got := s.Prepare(t.Context(), order); got == nil || got.Reason != v1alpha1.ReasonStartFailed {
+				s.Errorf("%s: got %+v, want StartFailed", name, got)
+			}
+		}
+		order := remedy.Order{Action: "noncharacter", Env: []string{"A=\ufffe"}, Step: v1alpha1.Step{Command: &v1alpha1.CommandRemedy{Script: "true"}}}
+		_, got := s.Prepare(t.Context(), order)
+		if s.opts.Execution == Direct && got != nil || s.opts.Execution != Direct && (got == nil || got.Message != `the environment variable "A" contains the character U+FFFE, which systemd does not accept; nothing was executed`) {
+			s.Errorf("got %+v, want a refusal if systemd would have to take it", got)
+		}
 	})
+}
+
+func TestASystemdsOwnExitStatusIsNotTakenForACertainFailure(t *testing.T) {
+	s := newScene(t, TransientUnit)
+	for _, status := range []string{"200", "203", "243"} {
+		got := s.run("exit " + status)
+		s.expect(got, v1alpha1.ReasonFailed, "exit status "+status+" after ")
+	}
+	path := "/run/corrupt" // for this machine, but with nothing in it
+	if err := os.WriteFile(filepath.Join(s.host.RunDir(), "corrupt"), []byte(program(t, "/x")[:64]), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	got := s.run("", words(path))
+	if got.Reason != v1alpha1.ReasonFailed || !strings.Contains(got.Message, "what systemd says of a command that it could not execute: see journalctl -u nodemend-test.") {
+		t.Errorf("got %+v, want a failure that says that the command may not have been executed", got)
+	}
 }
 
 func TestWordsAndEnvironmentArriveByteForByteAlsoAfterAReload(t *testing.T) {
@@ -159,6 +207,25 @@ func TestHostileOutputIsBounded(t *testing.T) {
 		none := s.run("yes | head -c 3000000", func(o *remedy.Order) { o.Output = &v1alpha1.OutputPolicy{Keep: v1alpha1.OutputNone} })
 		if s.expect(none, v1alpha1.ReasonSucceeded, "exit status 0").Output != "" {
 			s.Errorf("got %q, want no output", none.Result.Output)
+		}
+	})
+}
+
+func TestAnIncompleteLineIsNotShownIfItShouldBeRedacted(t *testing.T) {
+	both(t, func(s *scene) {
+		redact := func(o *remedy.Order) { o.Output = &v1alpha1.OutputPolicy{Redact: []string{`token=\w{8}`}} }
+		ready := s.fifo("ready").inside
+		for script, want := range map[string]string{
+			"echo one; printf token=s3c; kill -9 $$":                                                "one\n" + cutShort,
+			"echo one; printf token=s3c; sleep 1000":                                                "one\n" + cutShort,
+			"echo one; printf token=s3cr3t99; exit 3":                                               "one\n***",
+			"echo one; echo token=s3cr3t99; kill $$":                                                "one\n***\n",
+			"echo one; printf 'last line' & wait":                                                   "one\nlast line",
+			"setsid sh -c 'printf token=s3c; echo x >" + ready + "; sleep 1000' & read x <" + ready: cutShort,
+		} {
+			if got := s.run(script, redact, shortTimeout); got.Result == nil || got.Result.Output != want {
+				s.Errorf("%s: got %+v, want the output %q", script, got.Result, want)
+			}
 		}
 	})
 }

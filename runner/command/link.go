@@ -2,18 +2,20 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/coreos/go-systemd/v22/dbus"
 	godbus "github.com/godbus/dbus/v5"
 
 	"github.com/nodemend/nodemend/runner/systemd"
 )
 
-// answerTime is how long a healthy systemd may take to answer.
-const answerTime = 5 * time.Second
+const (
+	// answerTime is how long a healthy systemd may take to answer.
+	answerTime = 5 * time.Second
+	// lastAnswer is how long after its deadline a command's systemd is still asked.
+	lastAnswer = 8 * time.Second
+)
 
 // link is a connection to systemd that is made again after it has failed. It is used
 // by one goroutine.
@@ -21,15 +23,15 @@ type link struct {
 	dialer systemd.Dialer
 	unit   string
 	conn   *systemd.Conn
-	// ended gets a value when systemd says that the unit's main process has ended. It
-	// may miss that.
-	ended chan struct{}
-	// unsubscribe is nil as long as nothing is sent to ended.
-	unsubscribe func()
+	// signals gets systemd's about the unit, and perhaps others; nil as long as it was
+	// not asked for them. It may miss some.
+	signals <-chan *godbus.Signal
+	// deadline is when the command must have ended; zero if there is none.
+	deadline time.Time
 }
 
 func newLink(dialer systemd.Dialer, unit string) *link {
-	return &link{dialer: dialer, unit: unit, ended: make(chan struct{}, 1)}
+	return &link{dialer: dialer, unit: unit}
 }
 
 // dial connects if there is no connection.
@@ -47,25 +49,26 @@ func (l *link) dial(ctx context.Context) error {
 // close ends the connection. To close one whose systemd hangs can take as long as
 // that does, which nobody waits for.
 func (l *link) close() {
-	if l.conn == nil {
-		return
+	if l.conn != nil {
+		go l.conn.Close()
+		l.conn, l.signals = nil, nil
 	}
-	if l.unsubscribe != nil {
-		l.unsubscribe()
-		l.unsubscribe = nil
-	}
-	go l.conn.Close()
-	l.conn = nil
 }
 
-// ask calls systemd, which has answerTime to answer. After any other error than
-// systemd's own no, the next call connects again.
+// ask calls systemd, which has answerTime to answer, and not more than lastAnswer after
+// the deadline. After any other error than systemd's own no, the next call connects
+// again.
 func ask[T any](ctx context.Context, l *link, call func(context.Context, *systemd.Conn) (T, error)) (T, error) {
 	type answer struct {
 		value T
 		err   error
 	}
 	var got answer
+	if !l.deadline.IsZero() {
+		var enough context.CancelFunc
+		ctx, enough = context.WithDeadline(ctx, l.deadline.Add(lastAnswer))
+		defer enough()
+	}
 	if err := l.dial(ctx); err != nil {
 		return got.value, err
 	}
@@ -82,7 +85,7 @@ func ask[T any](ctx context.Context, l *link, call func(context.Context, *system
 	case <-ctx.Done():
 		got.err = fmt.Errorf("systemd does not answer: %w", ctx.Err())
 	}
-	if got.err != nil && !refused(got.err) {
+	if got.err != nil && !systemd.Refused(got.err) {
 		l.close()
 	}
 	return got.value, got.err
@@ -96,75 +99,37 @@ func tell(ctx context.Context, l *link, call func(context.Context, *systemd.Conn
 	return err
 }
 
-// subscribe lets ended be told from now on.
-func (l *link) subscribe(ctx context.Context) error {
-	if err := l.dial(ctx); err != nil || l.unsubscribe != nil {
-		return err
+// watch lets the unit's changes be told from now on.
+func (l *link) watch(ctx context.Context) error {
+	if l.signals != nil {
+		return nil
 	}
-	// What does not fit in is lost: then the next look at the unit tells.
-	updates, errs := make(chan *dbus.PropertiesUpdate, 256), make(chan error, 1)
-	end, idle := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(idle)
-		l.forward(updates, errs, end)
-	}()
-	l.unsubscribe = func() {
-		close(end)
-		<-idle
+	signals, err := ask(ctx, l, func(ctx context.Context, conn *systemd.Conn) (<-chan *godbus.Signal, error) {
+		return conn.Watch(ctx, l.unit)
+	})
+	if err == nil {
+		l.signals = signals
 	}
-	l.conn.SetPropertiesSubscriber(updates, errs)
-	return tell(ctx, l, func(_ context.Context, conn *systemd.Conn) error { return conn.Subscribe() })
+	return err
 }
 
-func (l *link) forward(updates <-chan *dbus.PropertiesUpdate, errs <-chan error, end <-chan struct{}) {
-	for {
-		select {
-		case u := <-updates:
-			if sub, _ := u.Changed["SubState"].Value().(string); u.UnitName != l.unit || sub != "exited" && sub != "failed" {
-				continue
-			}
-		case <-errs: //nolint:errcheck // too many updates for the channel: one may have been it
-		case <-end:
-			return
-		}
-		select {
-		case l.ended <- struct{}{}:
-		default:
-		}
+// isEnd reports whether a signal says that the unit's main process has ended. One that
+// is not there says that the connection has.
+func (l *link) isEnd(signal *godbus.Signal) bool {
+	if signal == nil {
+		return true
 	}
+	sub := systemd.SubState(signal, l.unit)
+	return sub == "exited" || sub == "failed"
 }
 
 // look returns the present state of the unit.
 func (l *link) look(ctx context.Context) (state, error) {
-	if err := l.subscribe(ctx); err != nil {
+	if err := l.watch(ctx); err != nil {
 		return state{}, err
 	}
 	properties, err := ask(ctx, l, func(ctx context.Context, conn *systemd.Conn) (map[string]any, error) {
 		return conn.GetAllPropertiesContext(ctx, l.unit)
 	})
 	return stateOf(properties), err
-}
-
-// refused reports whether an error is systemd's answer, so that what was asked for
-// has not happened. The message bus gives other answers in its name.
-func refused(err error) bool {
-	answer, ok := errors.AsType[godbus.Error](err)
-	if !ok {
-		return false
-	}
-	switch answer.Name {
-	case "org.freedesktop.DBus.Error.NoReply",
-		"org.freedesktop.DBus.Error.Timeout",
-		"org.freedesktop.DBus.Error.TimedOut",
-		"org.freedesktop.DBus.Error.Disconnected":
-		return false
-	default:
-		return true
-	}
-}
-
-// named reports whether an error is systemd's answer of this name.
-func named(err error, name string) bool {
-	answer, ok := errors.AsType[godbus.Error](err)
-	return ok && answer.Name == name
 }

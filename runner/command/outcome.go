@@ -98,6 +98,9 @@ func unreachable(err error) *remedy.Outcome {
 	return notExecuted(oneLine(err) + ": look at systemctl status on the node, or let the runner execute commands directly")
 }
 
+// exited reports whether it ended as it wanted to.
+func (e ending) exited() bool { return e.cause == byItself && !e.stuck && e.signal == 0 }
+
 // startFailed is the outcome when the kernel has refused to execute a program.
 func startFailed(program string, err error) *remedy.Outcome {
 	hint := "check the step's command on this node"
@@ -113,6 +116,9 @@ func startFailed(program string, err error) *remedy.Outcome {
 	}
 }
 
+// errNoStart is why a program was not executed whose start did not come to an end.
+var errNoStart = errors.New("it had not been executed yet when it was killed: a file system may not answer")
+
 // unknown is the outcome when nobody can tell any more what has been executed.
 func unknown(order remedy.Order, now time.Time, why string) *remedy.Outcome {
 	return &remedy.Outcome{
@@ -126,9 +132,10 @@ func unknown(order remedy.Order, now time.Time, why string) *remedy.Outcome {
 	}
 }
 
-// with adds what the command has printed.
-func with(o *remedy.Outcome, p *pipe) *remedy.Outcome {
-	text, truncated := p.finish()
+// with adds what the command has printed, of which whole says whether it is all that it
+// was about to print.
+func with(o *remedy.Outcome, p *pipe, whole bool) *remedy.Outcome {
+	text, truncated := p.finish(whole)
 	if o.Result != nil {
 		o.Result.Output, o.Result.OutputTruncated = text, truncated
 	}

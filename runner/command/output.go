@@ -19,6 +19,7 @@ const (
 
 	redacted = "***"
 	tooLong  = "(a line of more than 16 KiB is withheld, since it can't be redacted)"
+	cutShort = "(the last line is withheld: it may be incomplete, so it can't be redacted)"
 )
 
 // output is a writer that keeps the end of what a command prints, as its policy
@@ -90,18 +91,25 @@ func (o *output) add(piece []byte) {
 	}
 }
 
-// clear replaces what the patterns match. They see what people would see.
+// clear replaces what the patterns match. They see what people would see, without the
+// end of the line.
 func (o *output) clear(line []byte) []byte {
-	line = bytes.ToValidUTF8(line, []byte(string(utf8.RuneError)))
+	text := bytes.TrimSuffix(line, []byte("\n"))
+	if len(text) < len(line) {
+		text = bytes.TrimSuffix(text, []byte("\r"))
+	}
+	end := line[len(text):]
+	line = bytes.ToValidUTF8(text, []byte(string(utf8.RuneError)))
 	for _, re := range o.redact {
 		line = re.ReplaceAllLiteral(line, []byte(redacted))
 	}
-	return line
+	return append(line, end...)
 }
 
 // text returns what is kept, as valid UTF-8 of at most maxOutput bytes, and whether
-// anything before it was cut. Nothing is written afterwards.
-func (o *output) text() (text string, truncated bool) {
+// anything before it was cut. whole says that all was written that there ever was to be,
+// so that the last line is complete even without its end. Nothing is written afterwards.
+func (o *output) text(whole bool) (text string, truncated bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
@@ -111,7 +119,11 @@ func (o *output) text() (text string, truncated bool) {
 		return o.withheld, false
 	}
 	if len(o.line) > 0 {
-		o.tail.write(o.clear(o.line))
+		last := []byte(cutShort)
+		if whole {
+			last = o.clear(o.line)
+		}
+		o.tail.write(last)
 		o.line = nil
 	}
 	return o.tail.text()

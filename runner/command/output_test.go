@@ -15,6 +15,7 @@ func TestWhatIsKeptOfTheOutput(t *testing.T) {
 		policy      *v1alpha1.OutputPolicy
 		inTheMiddle bool
 		written     []string
+		cut         bool
 		want        string
 		truncated   bool
 	}{
@@ -30,6 +31,24 @@ func TestWhatIsKeptOfTheOutput(t *testing.T) {
 			written: []string{"a PASSWORD=one b\nPassword=two\ntoken abc def\nlast password=three"},
 			want:    "a *** b\n***\n***\nlast ***",
 		},
+		"secrets at the end of a line": {
+			policy:  &v1alpha1.OutputPolicy{Redact: []string{`^token=\w+$`}},
+			written: []string{"a\ntoken=one\nb token=two\ntoken=three\r\n\n\r\ntoken=four"},
+			want:    "a\n***\nb token=two\n***\r\n\n\r\n***",
+		},
+		"secrets in lines with a carriage return within": {
+			policy:  &v1alpha1.OutputPolicy{Redact: []string{`token=.*$`}},
+			written: []string{"progress\rtoken=one\r\nx\r"},
+			want:    "progress\r***\r\nx\r",
+		},
+		"no half of a secret that was cut": {
+			policy:  &v1alpha1.OutputPolicy{Redact: []string{`token=\w{8}`}},
+			written: []string{"a\ntoken=s3c"},
+			cut:     true,
+			want:    "a\n" + cutShort,
+		},
+		"a last line that was cut, if nothing is to be redacted": {written: []string{"a\nb"}, cut: true, want: "a\nb"},
+		"a last line that is complete":                           {policy: &v1alpha1.OutputPolicy{Redact: []string{"x"}}, written: []string{"a\n"}, cut: true, want: "a\n"},
 		"secrets that arrive in pieces": {
 			policy:  &v1alpha1.OutputPolicy{Redact: []string{`password=\S+`}},
 			written: []string{"pass", "word=hun", "ter2", " x\n"},
@@ -71,7 +90,7 @@ func TestWhatIsKeptOfTheOutput(t *testing.T) {
 					t.Fatalf("wrote %d bytes, error %v", n, err)
 				}
 			}
-			if text, truncated := o.text(); text != test.want || truncated != test.truncated {
+			if text, truncated := o.text(!test.cut); text != test.want || truncated != test.truncated {
 				t.Errorf("got %q, truncated %t; want %q, %t", text, truncated, test.want, test.truncated)
 			}
 		})
@@ -88,7 +107,7 @@ func TestKeptOutputIsAlwaysValidAndBounded(t *testing.T) {
 		for i := range len(written) {
 			_, _ = io.WriteString(o, written[i:i+1])
 		}
-		text, truncated := o.text()
+		text, truncated := o.text(true)
 		if !utf8.ValidString(text) || len(text) > maxOutput || len(text) < maxOutput-utf8.UTFMax || !truncated {
 			t.Errorf("%s: kept %d bytes, valid %t, truncated %t", name, len(text), utf8.ValidString(text), truncated)
 		}

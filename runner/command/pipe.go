@@ -96,8 +96,9 @@ func (p *pipe) close() {
 }
 
 // finish reads what is in the pipe and returns what is kept of all. It does not wait
-// for the end: a process that nobody could kill may hold it open, and even write.
-func (p *pipe) finish() (text string, truncated bool) {
+// for the end: a process that nobody could kill may hold it open, and even write. whole
+// says that no process was ended in the middle of what it printed.
+func (p *pipe) finish(whole bool) (text string, truncated bool) {
 	if p == nil {
 		return "", false
 	}
@@ -117,5 +118,5 @@ func (p *pipe) finish() (text string, truncated bool) {
 			return true
 		})
 	}
-	return p.out.text()
+	return p.out.text(whole)
 }

@@ -1,11 +1,16 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -21,9 +26,14 @@ type process struct {
 	// started has what the start gave, as soon as that is known: a file system that
 	// does not answer can hold it up.
 	started <-chan error
-	// exited is closed when the leader has ended. It is not reaped yet, so its ID,
-	// which is that of the process group, belongs to nobody else.
+	// exited is closed when the leader has ended, or could not be started. It is not
+	// reaped yet, so its ID, which is that of the process group, belongs to nobody else.
 	exited <-chan struct{}
+	// unexecuted reports whether the leader, which was killed and is not reaped, has
+	// certainly executed nothing.
+	unexecuted func() bool
+	// alone reports whether it is known that no other process belongs to it.
+	alone func() bool
 	// stop asks the process group to end, kill ends all that belongs to it.
 	stop, kill func()
 	// reap allows the leader to be reaped. It is called once.
@@ -37,6 +47,8 @@ type progress struct {
 	startErr error // nothing was executed
 	cause    cause
 	stuck    bool
+	unsure   bool // it may have been executed or not
+	alone    bool // it had left nothing behind when it ended
 }
 
 // start starts a command in the host's namespaces, and closes the files then. The
@@ -54,6 +66,9 @@ func start(cmd *exec.Cmd, hostProc string, in group, files ...*os.File) process 
 	run := func() {
 		defer close(reaped)
 		err := enterHost(hostProc)
+		if doomed.Load() {
+			err = errNoStart
+		}
 		if err == nil {
 			err = cmd.Start()
 		}
@@ -62,6 +77,7 @@ func start(cmd *exec.Cmd, hostProc string, in group, files ...*os.File) process 
 		}
 		if err != nil {
 			started <- err
+			close(exited)
 			return
 		}
 		pid.Store(int64(cmd.Process.Pid))
@@ -78,7 +94,15 @@ func start(cmd *exec.Cmd, hostProc string, in group, files ...*os.File) process 
 	return process{
 		started: started,
 		exited:  exited,
-		stop:    func() { signal(syscall.SIGTERM) },
+		unexecuted: func() bool {
+			pids := in.pids()
+			if id := pid.Load(); id != 0 {
+				pids = []int{int(id)}
+			}
+			return len(pids) > 0 && !slices.ContainsFunc(pids, hasExecuted)
+		},
+		alone: func() bool { return in != "" && !in.populated() },
+		stop:  func() { signal(syscall.SIGTERM) },
 		kill: func() {
 			doomed.Store(true)
 			signal(syscall.SIGKILL)
@@ -116,11 +140,13 @@ func (p process) supervise(ctx context.Context, clk clock.Clock, timeout time.Du
 	deadline := clk.NewTimer(timeout)
 	defer deadline.Stop()
 	var e progress
+	begun := false
 	select {
 	case e.startErr = <-p.started:
 		if e.startErr != nil {
 			return e
 		}
+		begun = true
 		remedy.Reached(ctx, "after-start")
 		e.cause = p.await(ctx, clk, deadline)
 	case <-deadline.C():
@@ -129,21 +155,57 @@ func (p process) supervise(ctx context.Context, clk clock.Clock, timeout time.Du
 		e.cause = interrupted
 	}
 	remedy.Reached(ctx, "ended")
+	e.alone = p.alone()
 	p.kill()
-	p.reap()
 
 	grace := clk.NewTimer(killGrace)
 	defer grace.Stop()
 	select {
-	case <-p.reaped:
-		select {
-		case e.startErr = <-p.started: // it came late
-		default:
-		}
+	case <-p.exited:
 	case <-grace.C():
 		e.stuck = true
 	}
+	if !begun {
+		p.judgeStart(&e)
+	}
+	p.reap()
+	if !e.stuck {
+		<-p.reaped
+	}
 	return e
+}
+
+// judgeStart finds out whether a process was executed whose start had not come to an end
+// when it was killed.
+func (p process) judgeStart(e *progress) {
+	select {
+	case e.startErr = <-p.started:
+	default:
+		e.unsure = true
+		p.kill() // it may not have been there before
+	}
+	if e.startErr == nil && p.unexecuted() {
+		e.startErr = errNoStart
+	}
+}
+
+// hasExecuted reports whether a process has got beyond execve(2), or may have.
+func hasExecuted(pid int) bool { return hasExecutedAt("/proc/" + strconv.Itoa(pid)) }
+
+func hasExecutedAt(dir string) bool {
+	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return true
+	}
+	// proc_pid_stat(5): the name, which may contain anything, is in parentheses, and the
+	// seventh field after it has the kernel's flags of the process.
+	const forkedButDidNotExec = 0x40
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 7 {
+		return true
+	}
+	flags, err := strconv.ParseUint(fields[6], 10, 64)
+	return err != nil || flags&forkedButDidNotExec == 0
 }
 
 // await returns when a process that was started has ended or is to be killed.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/dbus"
 	godbus "github.com/godbus/dbus/v5"
@@ -45,12 +46,11 @@ func upTo(last int32) []int32 {
 // ignore-failure, a program that is not there would have exit status 0.) systemd expands
 // neither $ nor % in what arrives this way, except for $ in ExecStart, which is why
 // it is ExecStartEx.
-func properties(order remedy.Order, inherited []string, write *os.File, permit string) []dbus.Property {
+func properties(order remedy.Order, timeout time.Duration, inherited []string, write *os.File, permit string) []dbus.Property {
 	var list []dbus.Property
 	set := func(name string, value any) {
 		list = append(list, dbus.Property{Name: name, Value: godbus.MakeVariant(value)})
 	}
-	timeout := uint64(order.Step.Timeout.Microseconds())
 	words := argv(order)
 
 	set("Description", "nodemend: action "+order.Action)
@@ -69,8 +69,8 @@ func properties(order remedy.Order, inherited []string, write *os.File, permit s
 	set("SuccessExitStatus", exitStatuses{Codes: upTo(255), Signals: upTo(64)})
 	set("CollectMode", "inactive")
 	set("OOMPolicy", "continue") // what the kernel kills is the command's to cope with
-	set("TimeoutStartUSec", timeout)
-	set("RuntimeMaxUSec", timeout)
+	set("TimeoutStartUSec", uint64(timeout.Microseconds()))
+	set("RuntimeMaxUSec", uint64(timeout.Microseconds()))
 	set("TimeoutStopUSec", uint64(stopGrace.Microseconds()))
 	set("KillMode", "control-group")
 	set("KillSignal", int32(syscall.SIGTERM))

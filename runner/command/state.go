@@ -3,7 +3,16 @@ package command
 import (
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
+
+// uptime returns the monotonic clock that systemd uses as well.
+func uptime() time.Duration {
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // fails for unknown clocks only
+	return time.Duration(now.Nano())
+}
 
 // state is what systemd says about a transient unit.
 type state struct {
@@ -14,7 +23,8 @@ type state struct {
 	started      time.Time
 	// Times of the monotonic clock; 0: not yet.
 	startedAt, exitedAt, activeAt time.Duration
-	// handoffAt is when the command was executed. systemd tells it since version 256.
+	// handoffAt is when systemd's child was about to execute the command. systemd tells
+	// it since version 256.
 	handoffAt    time.Duration
 	tellsHandoff bool
 	group        string
@@ -24,10 +34,12 @@ type state struct {
 const codeExited = 1
 
 // Exit statuses of systemd's own child when it fails to execute a command
-// (systemd.exec(5)): the lowest, and that for a refusal by the kernel.
+// (systemd.exec(5)): the lowest, that for a refusal by the kernel, and the highest with
+// room for new ones.
 const (
 	firstSetupStatus = 200
 	statusExec       = 203
+	lastSetupStatus  = 254
 )
 
 // stateOf reads properties of org.freedesktop.systemd1.Unit and .Service.
@@ -84,30 +96,45 @@ func (s state) ended() bool {
 
 // executed tells whether the command itself has run. sure is false where systemd does
 // not tell its own failure to execute it from an exit status of the command.
+//
+// A unit becomes active when its command is executed. systemd sees that before it sees
+// that the time for it is over, but perhaps after it has seen the command's end.
 func (s state) executed() (yes, sure bool) {
+	ended := s.exitedAt != 0 && s.code == codeExited
 	switch {
-	case s.startedAt == 0:
+	case s.startedAt == 0, s.endlessStart():
 		return false, true
-	case s.exitedAt == 0 || s.code != codeExited || s.status < firstSetupStatus:
+	case !ended || s.status < firstSetupStatus || s.status > lastSetupStatus:
 		return true, true
-	case s.tellsHandoff:
-		return s.handoffAt != 0, true
+	case s.tellsHandoff && s.handoffAt == 0:
+		return false, true
 	default:
-		// A unit becomes active when its command is executed, but systemd may see
-		// its end first.
 		return true, s.activeAt != 0 && s.activeAt < s.exitedAt
 	}
 }
 
-// ending is how a command that was executed and has ended did so.
-func (s state) ending(now time.Time) ending {
+// endlessStart: execve(2) did not come to an end before the timeout, after which the
+// process was killed.
+func (s state) endlessStart() bool {
+	return s.result == "timeout" && s.startedAt != 0 && s.activeAt == 0 && (s.exitedAt == 0 || s.code != codeExited)
+}
+
+// left returns how much of its timeout a command that was started has at a time of the
+// monotonic clock, not less than nothing.
+func (s state) left(timeout, uptime time.Duration) time.Duration {
+	return min(max(s.startedAt+timeout-uptime, 0), timeout)
+}
+
+// ending is how a command that was executed and has ended did so. If systemd has not
+// seen its end it is taken as stuck.
+func (s state) ending(uptime time.Duration) ending {
 	e := ending{started: s.started, took: s.exitedAt - s.startedAt}
 	if s.result == "timeout" {
 		e.cause = timedOut
 	}
 	switch {
 	case s.exitedAt == 0:
-		e.cause, e.stuck, e.took = timedOut, true, now.Sub(s.started)
+		e.cause, e.stuck, e.took = timedOut, true, uptime-s.startedAt
 	case s.code == codeExited:
 		e.status = int(s.status)
 	default:

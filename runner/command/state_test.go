@@ -23,7 +23,7 @@ func props(change map[string]any) map[string]any {
 }
 
 func TestWhatSystemdSaysBecomesAnOutcome(t *testing.T) {
-	now := time.UnixMicro(1e15).Add(time.Minute)
+	const uptime = time.Second + time.Minute
 	for name, test := range map[string]struct {
 		change                  map[string]any
 		absent, ended, executed bool
@@ -63,7 +63,19 @@ func TestWhatSystemdSaysBecomesAnOutcome(t *testing.T) {
 		},
 		"no such unit": {change: map[string]any{"LoadState": "not-found", "ActiveState": "inactive", "ExecMainStartTimestampMonotonic": uint64(0), "ExecMainExitTimestampMonotonic": uint64(0)}, absent: true},
 		"runs, but its file can't be read any more": {change: map[string]any{"LoadState": "bad-setting", "SubState": "running", "ExecMainExitTimestampMonotonic": uint64(0)}, executed: true},
-		"could not be made":                         {change: map[string]any{"ActiveState": "failed", "Result": "resources", "ExecMainStartTimestampMonotonic": uint64(0)}, ended: true},
+		"was killed before it was executed": {
+			change: map[string]any{"ActiveState": "failed", "Result": "timeout", "ExecMainCode": int32(2), "ExecMainStatus": int32(9), "ActiveEnterTimestampMonotonic": uint64(0)},
+			ended:  true,
+		},
+		"does not go and was not executed": {
+			change: map[string]any{"ActiveState": "failed", "Result": "timeout", "ExecMainExitTimestampMonotonic": uint64(0), "ActiveEnterTimestampMonotonic": uint64(0)},
+			ended:  true,
+		},
+		"is being executed": {
+			change:   map[string]any{"ActiveState": "activating", "SubState": "start", "ExecMainExitTimestampMonotonic": uint64(0), "ActiveEnterTimestampMonotonic": uint64(0)},
+			executed: true,
+		},
+		"could not be made": {change: map[string]any{"ActiveState": "failed", "Result": "resources", "ExecMainStartTimestampMonotonic": uint64(0)}, ended: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := stateOf(props(test.change))
@@ -74,7 +86,7 @@ func TestWhatSystemdSaysBecomesAnOutcome(t *testing.T) {
 			if test.reason == "" {
 				return
 			}
-			got := s.ending(now).outcome(v1alpha1.ExecutionTransientUnit)
+			got := s.ending(uptime).outcome(v1alpha1.ExecutionTransientUnit)
 			if got.Reason != test.reason || got.Message != test.message {
 				t.Errorf("got %s %q, want %s %q", got.Reason, got.Message, test.reason, test.message)
 			}
@@ -94,9 +106,10 @@ func TestAHighExitStatusMayBeThatOfSystemdItself(t *testing.T) {
 		"it was active before it ended":       {executed: true, sure: true},
 		"it was active when it had ended":     {change: map[string]any{"ActiveEnterTimestampMonotonic": uint64(3_000_001)}, executed: true},
 		"it was never active":                 {change: map[string]any{"ActiveEnterTimestampMonotonic": uint64(0)}, executed: true},
-		"systemd says that it was executed":   {change: map[string]any{"ActiveEnterTimestampMonotonic": uint64(0), handoff: uint64(1)}, executed: true, sure: true},
+		"systemd says that it tried":          {change: map[string]any{"ActiveEnterTimestampMonotonic": uint64(0), handoff: uint64(1)}, executed: true},
 		"systemd says that it was not":        {change: map[string]any{handoff: uint64(0)}, sure: true},
 		"systemd's are all higher than this":  {change: map[string]any{"ActiveEnterTimestampMonotonic": uint64(0), "ExecMainStatus": int32(199)}, executed: true, sure: true},
+		"and lower than this":                 {change: map[string]any{"ActiveEnterTimestampMonotonic": uint64(0), "ExecMainStatus": int32(255)}, executed: true, sure: true},
 		"a signal is never that of systemd's": {change: map[string]any{"ActiveEnterTimestampMonotonic": uint64(0), "ExecMainCode": int32(3)}, executed: true, sure: true},
 	} {
 		change := map[string]any{"ExecMainStatus": int32(statusExec)}
@@ -123,5 +136,19 @@ func TestAKillThatCameTooLateIsNotTheCause(t *testing.T) {
 		if got := test.ending.outcome(v1alpha1.ExecutionDirect); got.Reason != test.reason || got.Message != test.message {
 			t.Errorf("got %s %q, want %s %q", got.Reason, got.Message, test.reason, test.message)
 		}
+	}
+}
+
+func TestTheTimeThatIsLeftIsSystemdsNotTheWallClocks(t *testing.T) {
+	s := stateOf(props(nil)) // started at 1 s of the monotonic clock
+	for uptime, want := range map[time.Duration]time.Duration{
+		time.Second: time.Minute, 21 * time.Second: 40 * time.Second, 61 * time.Second: 0, time.Hour: 0, 0: time.Minute,
+	} {
+		if got := s.left(time.Minute, uptime); got != want {
+			t.Errorf("at %s %s are left, want %s", uptime, got, want)
+		}
+	}
+	if uptime() < time.Second || uptime() > 100*365*24*time.Hour {
+		t.Errorf("the clock says %s", uptime())
 	}
 }

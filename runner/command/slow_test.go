@@ -1,0 +1,194 @@
+//go:build integration
+
+package command
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/runner/remedy"
+)
+
+// slowed returns a socket whose bus gives each of its answers late.
+func (s *scene) slowed(socket string, late time.Duration) string {
+	s.Helper()
+	path := filepath.Join(s.TempDir(), "bus")
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		s.Fatal(err)
+	}
+	var all sync.WaitGroup
+	pass := func(from, to *net.UnixConn, late time.Duration) {
+		defer func() { _ = errors.Join(from.Close(), to.Close()) }()
+		buf, files := make([]byte, 1<<20), make([]byte, 1024)
+		for {
+			n, filesN, _, _, err := from.ReadMsgUnix(buf, files)
+			if err != nil {
+				return
+			}
+			if strings.Contains(string(buf[:n]), "systemd1") || late > 0 && n > 200 {
+				<-time.After(late)
+			}
+			_, _, err = to.WriteMsgUnix(buf[:n], files[:filesN], nil)
+			messages, _ := unix.ParseSocketControlMessage(files[:filesN])
+			for _, message := range messages {
+				sent, _ := unix.ParseUnixRights(&message)
+				for _, fd := range sent {
+					_ = unix.Close(fd)
+				}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}
+	all.Go(func() {
+		for {
+			client, err := listener.AcceptUnix()
+			if err != nil {
+				return
+			}
+			server, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			all.Go(func() { pass(client, server, late) })
+			all.Go(func() { pass(server, client, 0) })
+		}
+	})
+	s.Cleanup(func() {
+		_ = listener.Close()
+		all.Wait() // Execute has closed its connections
+	})
+	return path
+}
+
+func TestASystemdThatIsSlowTakesFromTheCommandsTime(t *testing.T) {
+	s := newScene(t, TransientUnit)
+	order := s.order("sleep 1000", func(o *remedy.Order) { o.Step.Timeout.Duration = 6 * time.Second })
+	const late = time.Second
+	s.opts.Dialer.Bus = s.slowed(s.opts.Dialer.Bus, late)
+	slow := New(s.opts)
+	began := time.Now()
+	got := s.expect(slow.Execute(t.Context(), order), v1alpha1.ReasonTimedOut, "killed after ")
+	if took := time.Since(began); took > 12*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	if start := got.StartedAt.Sub(began); start < 2*late {
+		t.Fatalf("it was started after %s, so systemd was not slow", start)
+	}
+	if end := got.FinishedAt.Sub(began); end > 8*time.Second {
+		t.Errorf("the command was ended %s after Execute was called, want the timeout and a bit", end)
+	}
+
+	short := s.order("sleep 1000", shortTimeout)
+	got = s.expect(slow.Execute(t.Context(), short), v1alpha1.ReasonStartFailed, "systemd takes longer to answer than the step's timeout of 1s")
+	if got.Execution != "" {
+		t.Errorf("got the result %+v of a command that was not executed", got)
+	}
+}
+
+func TestAClockThatWasSetForwardDoesNotEndWhatIsAdopted(t *testing.T) {
+	s := newScene(t, TransientUnit)
+	up, gate := s.fifo("up"), s.fifo("gate")
+	order := s.order("echo up >" + up.inside + "; read x <" + gate.inside + "; exit 5")
+	ctx, cancel := context.WithCancel(t.Context())
+	outcomes := make(chan *remedy.Outcome, 1)
+	go func() { outcomes <- s.Execute(ctx, order) }()
+	up.await()
+	cancel()
+	<-outcomes
+	order.StartedAt = order.StartedAt.Add(-time.Hour)
+	go func() { outcomes <- s.adopt(order) }()
+	select {
+	case got := <-outcomes:
+		t.Fatalf("got %+v, want the command to be waited for", got)
+	case <-time.After(endGrace + 2*time.Second):
+	}
+	gate.release()
+	s.expect(<-outcomes, v1alpha1.ReasonFailed, "exit status 5 after ")
+}
+
+// TestACommandThatSystemdDoesNotEndIsEndedByTheRunner makes a unit without a timeout of
+// its own.
+func TestACommandThatSystemdDoesNotEndIsEndedByTheRunner(t *testing.T) {
+	s := newScene(t, TransientUnit)
+	up := s.fifo("up")
+	order := s.order("echo up >"+up.inside+"; trap '' TERM; sleep 1000 & sleep 1000", shortTimeout)
+	if _, err := s.host.Run(t.Context(), "systemd-run", "--unit="+unitName(order.Action), "--service-type=exec", "--remain-after-exit",
+		"/bin/sh", "-c", order.Step.Command.Script); err != nil {
+		t.Fatal(err)
+	}
+	up.await()
+	got := s.adopt(order)
+	if r := s.expect(got, v1alpha1.ReasonTimedOut, "killed after 1"); r.Signal != "killed" || strings.Contains(got.Message, "state D") {
+		t.Errorf("got %q, %+v; want a process that is gone", got.Message, r)
+	}
+	s.expectNothingLeft(order)
+}
+
+// hung mounts a file system that does not answer, on a directory of this path inside,
+// which is where the host's systemd is.
+func (s *scene) hung() (inside string) {
+	s.Helper()
+	device, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err != nil {
+		s.Skip("no file system can be mounted that does not answer: ", err)
+	}
+	name := filepath.Base(s.fifo("hung").outside) + ".d"
+	outside := filepath.Join(s.host.RunDir(), name)
+	if err := os.Mkdir(outside, 0o755); err != nil {
+		s.Fatal(err)
+	}
+	inside = "/run/" + name
+	// Inside are other mounts: the device is handed to a process there.
+	mount := exec.CommandContext(s.Context(), "nsenter", "--mount", "--target", strconv.Itoa(s.host.PID()),
+		"mount", "-i", "-t", "fuse", "-o", "fd=3,rootmode=40000,user_id=0,group_id=0", "hung", inside)
+	mount.ExtraFiles = []*os.File{device}
+	if out, err := mount.CombinedOutput(); err != nil {
+		s.Skipf("no file system can be mounted that does not answer: %v: %s", err, out)
+	}
+	s.Cleanup(func() {
+		_ = device.Close() // all who wait get an error
+		if _, err := s.host.Run(context.WithoutCancel(s.Context()), "umount", "-l", inside); err != nil {
+			s.Error(err)
+		}
+		if err := os.Remove(outside); err != nil {
+			s.Error(err)
+		}
+	})
+	return inside
+}
+
+func TestAProgramOnAFileSystemThatDoesNotAnswerIsNotExecuted(t *testing.T) {
+	both(t, func(s *scene) {
+		dir := s.hung()
+		began := time.Now()
+		order := s.order("", words(dir+"/program"), shortTimeout)
+		got := s.Execute(s.Context(), order)
+		s.expect(got, v1alpha1.ReasonStartFailed, "starting "+dir+"/program: it had not been executed yet when it was killed")
+		if got.Result != nil {
+			s.Errorf("got the result %+v", got.Result)
+		}
+		if took := time.Since(began); took > order.Step.Timeout.Duration+v1alpha1.EndGrace {
+			s.Errorf("it took %s", took)
+		}
+		if why := whyNotExecutable(s.opts.HostProc, dir+"/program"); why != nil {
+			s.Errorf("got %v of a file system that does not answer", why)
+		}
+		s.expectNothingLeft(order)
+	})
+}
