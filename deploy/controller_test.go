@@ -56,7 +56,7 @@ func TestTheRolesTakeAnIncidentWithTheRightsTheyHave(t *testing.T) {
 		if client.IgnoreNotFound(err) != nil {
 			return false, err
 		}
-		return err != nil && s.admin.Get(ctx, key(budget), budget) == nil && len(budget.Status.Permits) == 0, nil
+		return err != nil && s.admin.Get(ctx, key(budget), budget) == nil && len(budget.Status.Groups[v1alpha1.UngroupedNodes].Permits) == 0, nil
 	})
 	events := &corev1.EventList{}
 	s.eventually("the runner writes an event", func(ctx context.Context) (bool, error) {

@@ -363,7 +363,7 @@ func permits(pairs ...any) map[string]any {
 			change[pairs[i].(string)] = map[string]any{"remediation": pairs[i+1]}
 		}
 	}
-	return map[string]any{"permits": change}
+	return map[string]any{"groups": map[string]any{v1alpha1.UngroupedNodes: map[string]any{"permits": change}}}
 }
 
 // holds checks which permits the API server has: pairs of a node and a
@@ -375,8 +375,8 @@ func holds(t *testing.T, c client.Client, budget *v1alpha1.RemediationBudget, pa
 		want[pairs[i]] = v1alpha1.Permit{Remediation: pairs[i+1]}
 	}
 	accept(t, c.Get(t.Context(), client.ObjectKeyFromObject(budget), budget))
-	if !maps.Equal(budget.Status.Permits, want) {
-		t.Errorf("permits %v, want %v", budget.Status.Permits, want)
+	if got := budget.Status.Groups[v1alpha1.UngroupedNodes].Permits; !maps.Equal(got, want) {
+		t.Errorf("permits %v, want %v", got, want)
 	}
 }
 

@@ -3,3 +3,14 @@ package v1alpha1
 // ExcludeLabel on a node with the value "true" keeps every new action away
 // from it. What is under way is finished or given back.
 const ExcludeLabel = "nodemend.dev/exclude"
+
+// Annotations by which people speak to a remediation.
+const (
+	// ApprovedStepAnnotation holds the number of the step, counted from 1, up to
+	// which steps that require approval are approved.
+	ApprovedStepAnnotation = "nodemend.dev/approved-step"
+	// RetryAnnotation makes a remediation that is exhausted, or that waits for a
+	// person since nobody knows whether an action was executed, start over with
+	// its first step. Each new value does so once.
+	RetryAnnotation = "nodemend.dev/retry"
+)

@@ -149,6 +149,9 @@ const (
 	ReasonRecoveredByItself = "RecoveredByItself"
 	// ReasonNodeGone: ended, the node was deleted or replaced.
 	ReasonNodeGone = "NodeGone"
+	// ReasonDeleted: ended, a person has deleted the remediation. It is kept as
+	// long as its incident lasts, so that the incident starts no other.
+	ReasonDeleted = "Deleted"
 )
 
 // RemediationStatus is what was observed and done so far.
@@ -169,6 +172,10 @@ type RemediationStatus struct {
 	// attempt that was not executed is repeated under a new number.
 	// +optional
 	Actions int32 `json:"actions,omitempty"`
+
+	// The last value of the annotation nodemend.dev/retry that was heeded.
+	// +optional
+	Retried string `json:"retried,omitempty"`
 
 	// Actions that have finished, oldest first. Of actions that were not
 	// executed only the newest are kept.
@@ -202,6 +209,10 @@ type ActionRecord struct {
 	// +required
 	Attempt int32 `json:"attempt"`
 
+	// The remedy: command, restartUnit or reboot.
+	// +optional
+	Remedy string `json:"remedy,omitempty"`
+
 	// How it ended: the reason of the NodeAction's Finished condition.
 	// +required
 	Outcome string `json:"outcome"`
@@ -213,6 +224,15 @@ type ActionRecord struct {
 	// Whether the remedy was executed on the node, whatever its result.
 	// +required
 	Executed bool `json:"executed"`
+
+	// When the action was created.
+	// +optional
+	StartedAt *metav1.Time `json:"startedAt,omitempty"`
+
+	// The end of what the command printed.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Output string `json:"output,omitempty"`
 
 	// When the controller saw that it had finished: never earlier than that,
 	// however wrong the node's clock is.

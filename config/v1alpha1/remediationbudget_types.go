@@ -17,11 +17,10 @@ import (
 // +kubebuilder:resource:scope=Cluster,shortName=rbud,categories=nodemend
 // +kubebuilder:printcolumn:name="Max Concurrent",type=string,JSONPath=`.spec.maxConcurrent`
 // +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes`
-// +kubebuilder:printcolumn:name="Limit",type=integer,JSONPath=`.status.limit`
-// +kubebuilder:printcolumn:name="Acting On",type=string,JSONPath=`.status.permits`,priority=1
+// +kubebuilder:printcolumn:name="Paused",type=boolean,JSONPath=`.spec.paused`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.permits) || self.status.permits.size() <= (type(self.spec.maxConcurrent) == int ? self.spec.maxConcurrent : (has(self.status.limit) ? self.status.limit : 0)) || (has(oldSelf.status) && has(oldSelf.status.permits) && self.status.permits.all(n, n in oldSelf.status.permits))",messageExpression="'budget exhausted: %d permits asked, %d allowed'.format([self.status.permits.size(), type(self.spec.maxConcurrent) == int ? self.spec.maxConcurrent : (has(self.status.limit) ? self.status.limit : 0)])"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.permits) || !has(self.status) || !has(self.status.permits) || oldSelf.status.permits.all(n, !(n in self.status.permits) || self.status.permits[n].remediation == oldSelf.status.permits[n].remediation)",message="the permit of this node is held by another remediation"
+// +kubebuilder:printcolumn:name="Groups",type=string,JSONPath=`.status.groups`,priority=1
+// +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.groups) || self.status.groups.all(g, !has(self.status.groups[g].permits) || self.status.groups[g].permits.size() <= (type(self.spec.maxConcurrent) == int ? self.spec.maxConcurrent : (has(self.status.groups[g].limit) ? self.status.groups[g].limit : 0)) || (has(oldSelf.status) && has(oldSelf.status.groups) && g in oldSelf.status.groups && has(oldSelf.status.groups[g].permits) && self.status.groups[g].permits.all(n, n in oldSelf.status.groups[g].permits)))",message="budget exhausted: more permits than spec.maxConcurrent allows in a group"
 type RemediationBudget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -53,7 +52,94 @@ type RemediationBudgetSpec struct {
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100000 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number from 0 to 100000 or a percentage from \"0%\" to \"100%\""
 	MaxConcurrent *intstr.IntOrString `json:"maxConcurrent,omitempty"`
+
+	// Key of a node label. Each of its values is a group of nodes to which all
+	// limits apply by itself; the nodes without the label are one more group.
+	// Left out: all nodes are one group.
+	//
+	// Example: topology.kubernetes.io/rack
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=316
+	GroupBy string `json:"groupBy,omitempty"`
+
+	// How many nodes of a group may be unavailable at once for a disruptive step
+	// to make one more so: a number or a percentage. Unavailable are nodes that
+	// are rebooted or kept out by Nodemend, cordoned by anybody, being deleted, or
+	// not Ready. Left out: any number.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100000 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number from 0 to 100000 or a percentage from \"0%\" to \"100%\""
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+
+	// How many nodes of a group must be healthy after a disruptive step: a number
+	// or a percentage. Fewer are a storm: something is wrong that is not the
+	// nodes' fault. Left out: 0.
+	// +optional
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100000 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number from 0 to 100000 or a percentage from \"0%\" to \"100%\""
+	MinHealthy *intstr.IntOrString `json:"minHealthy,omitempty"`
+
+	// How long a group must have had minHealthy again after a storm before the
+	// next disruptive step.
+	// +optional
+	// +kubebuilder:default="15m"
+	StormCooldown *Duration `json:"stormCooldown,omitempty"`
+
+	// How many times one node may be rebooted in how long, by all policies
+	// together. Left out: any number.
+	// +optional
+	MaxReboots *Rate `json:"maxReboots,omitempty"`
+
+	// When disruptive steps may start. Left out: at any time.
+	// +optional
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	AllowedWindows []Window `json:"allowedWindows,omitempty"`
+
+	// The off switch: while true no new action starts on these nodes. What is
+	// under way is finished, and nodes that heal are given back.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
 }
+
+// Window is a time of the week.
+type Window struct {
+	// On which days it starts. Every day when left out.
+	// +optional
+	// +kubebuilder:validation:MaxItems=7
+	// +kubebuilder:validation:items:Enum=Mon;Tue;Wed;Thu;Fri;Sat;Sun
+	// +listType=set
+	Days []string `json:"days,omitempty"`
+
+	// When it starts, as hours and minutes.
+	//
+	// Example: "22:00"
+	// +required
+	// +kubebuilder:validation:Pattern=`^([01][0-9]|2[0-3]):[0-5][0-9]$`
+	Start string `json:"start"`
+
+	// When it ends; on the next day if that is not after the start.
+	//
+	// Example: "05:00"
+	// +required
+	// +kubebuilder:validation:Pattern=`^([01][0-9]|2[0-3]):[0-5][0-9]$`
+	End string `json:"end"`
+
+	// A name of the IANA time zone database.
+	//
+	// Example: Europe/Berlin
+	// +optional
+	// +kubebuilder:default=UTC
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^(UTC|[A-Za-z]+(/[A-Za-z0-9_+-]+)+)$`
+	TimeZone string `json:"timeZone,omitempty"`
+}
+
+// UngroupedNodes is the name of the group of all nodes without the label that
+// spec.groupBy names, and of all nodes if it names none.
+const UngroupedNodes = "-"
 
 // RemediationBudgetStatus is kept by the controller.
 type RemediationBudgetStatus struct {
@@ -61,16 +147,58 @@ type RemediationBudgetStatus struct {
 	// +optional
 	Nodes *int32 `json:"nodes,omitempty"`
 
+	// The groups by the value of the label; "-" is that of the nodes without it.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=500
+	Groups map[string]BudgetGroup `json:"groups,omitempty"`
+}
+
+// BudgetGroup is the state of one group of nodes.
+type BudgetGroup struct {
+	// Number of nodes.
+	// +optional
+	Nodes int32 `json:"nodes,omitempty"`
+
+	// How many of them are healthy: Ready, not cordoned, not being deleted, and
+	// without an open remediation.
+	// +optional
+	Healthy int32 `json:"healthy,omitempty"`
+
+	// How many of them are unavailable without a permit for a disruptive step.
+	// +optional
+	Unavailable int32 `json:"unavailable,omitempty"`
+
 	// Number of permits that spec.maxConcurrent allows for that many nodes. The
 	// API server caps a percentage by this number, a plain number by the spec.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Limit *int32 `json:"limit,omitempty"`
 
+	// Number of permits for disruptive steps that spec.maxUnavailable and
+	// spec.minHealthy leave. Absent: any number.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	DisruptionLimit *int32 `json:"disruptionLimit,omitempty"`
+
+	// Since when there is, or has been, a storm; absent when none matters.
+	// +optional
+	Storm *Storm `json:"storm,omitempty"`
+
 	// The permits given out, by the name of the node.
 	// +optional
-	// +kubebuilder:validation:MaxProperties=20000
+	// +kubebuilder:validation:MaxProperties=2000
 	Permits map[string]Permit `json:"permits,omitempty"`
+}
+
+// Storm says that fewer nodes of a group were healthy than spec.minHealthy.
+type Storm struct {
+	// When it began.
+	// +required
+	Since metav1.Time `json:"since"`
+
+	// When enough nodes were healthy again; absent while they are not.
+	// +optional
+	CalmSince *metav1.Time `json:"calmSince,omitempty"`
 }
 
 // Permit allows one remediation to act on one node.
@@ -80,6 +208,10 @@ type Permit struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Remediation string `json:"remediation"`
+
+	// Whether the step makes an available node unavailable.
+	// +optional
+	Disruptive bool `json:"disruptive,omitempty"`
 }
 
 // RemediationBudgetList is a list of budgets.

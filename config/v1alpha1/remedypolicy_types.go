@@ -55,10 +55,60 @@ type RemedyPolicySpec struct {
 	// +kubebuilder:default={}
 	Recovery Recovery `json:"recovery,omitempty,omitzero"`
 
+	// How long after the end of one remediation of this policy, in which
+	// something was executed, the next one may act on the same node.
+	// +optional
+	// +kubebuilder:default="10m"
+	Cooldown *Duration `json:"cooldown,omitempty"`
+
+	// How many remediations of this policy may act on one node in how long. More
+	// is a pattern, which people have to look at.
+	// +optional
+	// +kubebuilder:default={count: 3, per: "24h"}
+	MaxRemediations *Rate `json:"maxRemediations,omitempty"`
+
+	// How long a node is left alone after it has joined the cluster.
+	// +optional
+	// +kubebuilder:default="10m"
+	DelayAfterJoin *Duration `json:"delayAfterJoin,omitempty"`
+
+	// Enforce: act. DryRun: decide everything, show what would be done, and do
+	// nothing.
+	// +optional
+	// +kubebuilder:default=Enforce
+	// +kubebuilder:validation:Enum=Enforce;DryRun
+	Mode PolicyMode `json:"mode,omitempty"`
+
 	// What is kept of what commands print. It may hold secrets: it is readable
 	// by everybody who may read NodeActions and Remediations.
 	// +optional
 	Output *OutputPolicy `json:"output,omitempty"`
+}
+
+// PolicyMode says whether a policy acts.
+type PolicyMode string
+
+const (
+	// ModeEnforce acts.
+	ModeEnforce PolicyMode = "Enforce"
+	// ModeDryRun only shows what would be done.
+	ModeDryRun PolicyMode = "DryRun"
+)
+
+// Rate is a number of events in a time.
+type Rate struct {
+	// How many.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	Count int32 `json:"count"`
+
+	// In how long, from 1m to 720h. The time slides.
+	//
+	// Example: 24h
+	// +required
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9.hmnsu]+$') || (duration(self) >= duration('1m') && duration(self) <= duration('720h'))",message="must be from 1m to 720h"
+	Per Duration `json:"per"`
 }
 
 // OutputPolicy says what is kept of what commands print.
@@ -111,6 +161,17 @@ type ConditionMatch struct {
 	// +kubebuilder:validation:Enum="True";"False";Unknown
 	Status corev1.ConditionStatus `json:"status"`
 
+	// Only with one of these reasons. A condition may have several reasons,
+	// separated by commas. All reasons when left out.
+	//
+	// Example: [Timeout]
+	// +optional
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=128
+	// +listType=set
+	Reasons []string `json:"reasons,omitempty"`
+
 	// How long the condition must have had this status before the remediation
 	// starts, counted from its lastTransitionTime. 0s (the default): at once.
 	//
@@ -152,6 +213,11 @@ type Step struct {
 	// +kubebuilder:default="2m"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') || !self.matches('^[0-9.hmnsu]+$')",message="must be at least 1s"
 	VerifyTimeout Duration `json:"verifyTimeout,omitempty,omitzero"`
+
+	// Wait for a person before this step is taken the first time: the annotation
+	// nodemend.dev/approved-step on the remediation, with the number of the step.
+	// +optional
+	RequireApproval bool `json:"requireApproval,omitempty"`
 
 	// How often this step is tried before the next one.
 	// +optional

@@ -97,3 +97,6 @@ func (s *Step) Remedy() string {
 		return ""
 	}
 }
+
+// Disruptive reports whether the step's remedy takes the node out of service.
+func (s *Step) Disruptive() bool { return s.Reboot != nil }

@@ -6,7 +6,7 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
+	"k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -63,15 +63,27 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("budget %s: %w", b.Name, err)
 	}
 	count := int32(len(nodes))
-	limit, err := Limit(b.Spec.Concurrent(), len(nodes))
-	if err != nil {
-		return reconcile.Result{}, reconcile.TerminalError(fmt.Errorf("budget %s: %w", b.Name, err))
+	base := b.DeepCopy()
+	b.Status.Nodes = &count
+	groups := map[string]int{}
+	for i := range nodes {
+		groups[GroupOf(&b, &nodes[i])]++
 	}
-	if ptr.Equal(b.Status.Nodes, &count) && ptr.Equal(b.Status.Limit, &limit) {
+	for name, count := range groups {
+		limit, err := Limit(b.Spec.Concurrent(), count)
+		if err != nil {
+			return reconcile.Result{}, reconcile.TerminalError(fmt.Errorf("budget %s: %w", b.Name, err))
+		}
+		group := b.Status.Groups[name]
+		group.Nodes, group.Limit = int32(count), &limit
+		if b.Status.Groups == nil {
+			b.Status.Groups = map[string]v1alpha1.BudgetGroup{}
+		}
+		b.Status.Groups[name] = group
+	}
+	if equality.Semantic.DeepEqual(base.Status, b.Status) {
 		return reconcile.Result{}, nil
 	}
-	base := b.DeepCopy()
-	b.Status.Nodes, b.Status.Limit = &count, &limit
 	if err := r.Client.Status().Patch(ctx, &b, client.MergeFrom(base), FieldOwner); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(fmt.Errorf("writing the limit of budget %s: %w", b.Name, err))
 	}

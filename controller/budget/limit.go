@@ -29,14 +29,22 @@ func Limit(maxConcurrent intstr.IntOrString, nodes int) (int32, error) {
 	return int32(limit), nil
 }
 
-// Allowed returns the number of permits that the API server allows now: the
-// spec's number, or for a percentage the limit last written to the status.
-func Allowed(b *v1alpha1.RemediationBudget) int32 {
+// GroupOf returns the name of the node's group in a budget.
+func GroupOf(b *v1alpha1.RemediationBudget, node *corev1.Node) string {
+	if b.Spec.GroupBy == "" || node.Labels[b.Spec.GroupBy] == "" {
+		return v1alpha1.UngroupedNodes
+	}
+	return node.Labels[b.Spec.GroupBy]
+}
+
+// Allowed returns the number of permits that the API server allows now in a group:
+// the spec's number, or for a percentage the limit last written to the status.
+func Allowed(b *v1alpha1.RemediationBudget, group string) int32 {
 	switch m := b.Spec.Concurrent(); {
 	case m.Type == intstr.Int:
 		return m.IntVal
-	case b.Status.Limit != nil:
-		return *b.Status.Limit
+	case b.Status.Groups[group].Limit != nil:
+		return *b.Status.Groups[group].Limit
 	default:
 		return 0
 	}
@@ -56,8 +64,19 @@ func Selecting(budgets []v1alpha1.RemediationBudget, node *corev1.Node) []v1alph
 	return selecting
 }
 
+// Permit returns the permit for the node, whatever its group was when it was given,
+// and that group.
+func Permit(b *v1alpha1.RemediationBudget, node string) (permit v1alpha1.Permit, group string, held bool) {
+	for name, g := range b.Status.Groups {
+		if permit, held := g.Permits[node]; held {
+			return permit, name, true
+		}
+	}
+	return v1alpha1.Permit{}, "", false
+}
+
 // Holds reports whether the remediation holds the budget's permit for the node.
 func Holds(b *v1alpha1.RemediationBudget, node, remediation string) bool {
-	permit, ok := b.Status.Permits[node]
-	return ok && permit.Remediation == remediation
+	permit, _, held := Permit(b, node)
+	return held && permit.Remediation == remediation
 }

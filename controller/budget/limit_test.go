@@ -41,20 +41,20 @@ func TestLimit(t *testing.T) {
 
 func TestAllowed(t *testing.T) {
 	percent := intstr.FromString("10%")
-	if got := Allowed(&v1alpha1.RemediationBudget{Spec: v1alpha1.RemediationBudgetSpec{MaxConcurrent: &percent}}); got != 0 {
+	if got := Allowed(&v1alpha1.RemediationBudget{Spec: v1alpha1.RemediationBudgetSpec{MaxConcurrent: &percent}}, "-"); got != 0 {
 		t.Errorf("a percentage of an unknown number of nodes allows %d, want 0", got)
 	}
 	b := &v1alpha1.RemediationBudget{Spec: v1alpha1.RemediationBudgetSpec{MaxConcurrent: &percent}}
-	b.Status.Limit = ptr.To[int32](4)
-	if got := Allowed(b); got != 4 {
+	b.Status.Groups = map[string]v1alpha1.BudgetGroup{"-": {Limit: ptr.To[int32](4)}}
+	if got := Allowed(b, "-"); got != 4 {
 		t.Errorf("got %d, want the written limit of 4", got)
 	}
 	two := intstr.FromInt32(2)
 	b.Spec.MaxConcurrent = &two
-	if got := Allowed(b); got != 2 {
+	if got := Allowed(b, "-"); got != 2 {
 		t.Errorf("got %d, want the spec's 2, not an old limit", got)
 	}
-	if got := Allowed(&v1alpha1.RemediationBudget{}); got != 1 {
+	if got := Allowed(&v1alpha1.RemediationBudget{}, "-"); got != 1 {
 		t.Errorf("got %d, want the default of 1", got)
 	}
 }

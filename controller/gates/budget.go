@@ -39,7 +39,7 @@ func Budget(in Input) Verdict {
 				Recheck: BudgetRecheck,
 			}
 		}
-		if permit, taken := b.Status.Permits[in.Node.Name]; taken {
+		if permit, _, taken := budget.Permit(b, in.Node.Name); taken {
 			if permit.Remediation == in.Remediation.Name {
 				continue
 			}
@@ -49,13 +49,14 @@ func Budget(in Input) Verdict {
 				Recheck: BudgetRecheck,
 			}
 		}
-		allowed := int(budget.Allowed(b))
-		if len(b.Status.Permits) < allowed {
+		group := budget.GroupOf(b, in.Node)
+		allowed, held := int(budget.Allowed(b, group)), len(b.Status.Groups[group].Permits)
+		if held < allowed {
 			continue
 		}
 		return Verdict{
 			Reason:  ReasonBudgetExhausted,
-			Message: fmt.Sprintf("budget %s: %d of %d allowed nodes are being acted on", b.Name, len(b.Status.Permits), allowed),
+			Message: fmt.Sprintf("budget %s: %d of %d allowed nodes are being acted on", b.Name, held, allowed),
 			Recheck: BudgetRecheck,
 		}
 	}

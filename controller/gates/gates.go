@@ -24,8 +24,30 @@ type Input struct {
 	Findings []evidence.Finding
 	// Budgets that select the node, in name order.
 	Budgets []v1alpha1.RemediationBudget
+	// Past are the other remediations of this node (by UID), open and ended.
+	Past []v1alpha1.Remediation
+	// Ahead is, by the name of a budget, how many remediations wait for a permit of
+	// the node's group in it and come first.
+	Ahead map[string]int
+	// ControlPlane is the state of the control plane's nodes; nil unless the node
+	// is one of them.
+	ControlPlane *ControlPlane
 	// Now is the time of the decision.
 	Now time.Time
+}
+
+// ControlPlane is what a decision about one of its nodes depends on.
+type ControlPlane struct {
+	// Nodes is their number, ReadyOthers that of those that are Ready and available,
+	// without the node itself.
+	Nodes, ReadyOthers int
+	// ActingOn is another control-plane node that holds a permit, "" if none does.
+	ActingOn string
+}
+
+// Step returns the step that is next.
+func (in Input) Step() *v1alpha1.Step {
+	return &in.Remediation.Spec.Steps[in.Remediation.Status.Step-1]
 }
 
 // Verdict is what a gate says. The zero value lets through.

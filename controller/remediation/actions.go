@@ -128,9 +128,11 @@ func (r *Reconciler) cleanUp(ctx context.Context, name string) (wait time.Durati
 		return 0, fmt.Errorf("listing budgets: %w", err)
 	}
 	for i := range budgets.Items {
-		for node, permit := range budgets.Items[i].Status.Permits {
-			if permit.Remediation == name {
-				errs = append(errs, budget.Release(ctx, r.Client, budgets.Items[i:i+1], node, name))
+		for _, group := range budgets.Items[i].Status.Groups {
+			for node, permit := range group.Permits {
+				if permit.Remediation == name {
+					errs = append(errs, budget.Release(ctx, r.Client, budgets.Items[i:i+1], node, name))
+				}
 			}
 		}
 	}

@@ -82,7 +82,7 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (reconcile.Resu
 // said that they are not needed; whoever reads that status releases them again.
 func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wait time.Duration, err error) {
 	if d.effect == start || d.effect == create {
-		err := budget.Take(ctx, r.Client, s.budgets, s.remediation.Spec.NodeName, s.remediation.Name)
+		err := budget.Take(ctx, r.Client, s.budgets, s.node, v1alpha1.Permit{Remediation: s.remediation.Name})
 		if errors.Is(err, budget.ErrExhausted) {
 			return r.refused(ctx, s, err)
 		}

@@ -172,7 +172,7 @@ func brokenBudget(s *situation) {
 func largeBudget(s *situation) { s.budgets[0].Spec.MaxConcurrent = ptr.To(intstr.FromInt32(10)) }
 func budgetHeldBy(remediation, node string) func(*situation) {
 	return func(s *situation) {
-		s.budgets[0].Status.Permits = map[string]v1alpha1.Permit{node: {Remediation: remediation}}
+		s.budgets[0].Status.Groups = map[string]v1alpha1.BudgetGroup{v1alpha1.UngroupedNodes: {Permits: map[string]v1alpha1.Permit{node: {Remediation: remediation}}}}
 	}
 }
 

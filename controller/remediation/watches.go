@@ -68,10 +68,14 @@ func (r *Reconciler) concernedByBudget(ctx context.Context, obj client.Object) [
 	b := obj.(*v1alpha1.RemediationBudget)
 	var names []string
 	var waiting []reconcile.Request
-	for _, permit := range b.Status.Permits {
-		names = append(names, permit.Remediation)
+	free := false
+	for name, group := range b.Status.Groups {
+		for _, permit := range group.Permits {
+			names = append(names, permit.Remediation)
+		}
+		free = free || len(group.Permits) < int(budget.Allowed(b, name))
 	}
-	if len(b.Status.Permits) < int(budget.Allowed(b)) {
+	if free {
 		waiting = append(waiting, r.open(ctx, index.BlockedBy, gates.ReasonBudgetExhausted)...)
 		waiting = append(waiting, r.open(ctx, index.BlockedBy, gates.ReasonNoBudget)...)
 		waiting = append(waiting, r.open(ctx, index.BlockedBy, gates.ReasonBudgetInvalid)...)

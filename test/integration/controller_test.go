@@ -68,8 +68,8 @@ func TestABudgetIsNeverExceeded(t *testing.T) {
 	for len(acted) < nodes {
 		event := <-watcher.ResultChan()
 		b := event.Object.(*v1alpha1.RemediationBudget)
-		most = max(most, len(b.Status.Permits))
-		for node := range b.Status.Permits {
+		most = max(most, len(b.Status.Groups[v1alpha1.UngroupedNodes].Permits))
+		for node := range b.Status.Groups[v1alpha1.UngroupedNodes].Permits {
 			if !acted[node] {
 				acted[node] = true
 				s.remove("sick-" + node) // it recovers while it is acted on

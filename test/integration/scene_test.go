@@ -280,7 +280,7 @@ func (s *scene) ended(node string) bool {
 func (s *scene) limit() int32 {
 	var b v1alpha1.RemediationBudget
 	s.Expect(s.client.Get(s.ctx, types.NamespacedName{Name: s.name}, &b)).To(Succeed())
-	return ptr.Deref(b.Status.Limit, 0)
+	return ptr.Deref(b.Status.Groups[v1alpha1.UngroupedNodes].Limit, 0)
 }
 
 // permits returns the names of the nodes that hold a permit.
@@ -288,7 +288,7 @@ func (s *scene) permits() []string {
 	var b v1alpha1.RemediationBudget
 	s.Expect(s.client.Get(s.ctx, types.NamespacedName{Name: s.name}, &b)).To(Succeed())
 	var nodes []string
-	for node := range b.Status.Permits {
+	for node := range b.Status.Groups[v1alpha1.UngroupedNodes].Permits {
 		nodes = append(nodes, node)
 	}
 	return nodes
