@@ -2,7 +2,11 @@
 
 package main
 
-import "github.com/spf13/cobra"
+import (
+	_ "time/tzdata" // budgets name time zones, and images have no database of them
+
+	"github.com/spf13/cobra"
+)
 
 const centralHelp = `What to do is written as RemedyPolicy and RemediationBudget objects; check
 them before you apply them with "nodemend policy check".`

@@ -3,7 +3,12 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"runtime"
+
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -23,16 +28,28 @@ It never touches a node itself: it writes NodeActions, which the runner on the
 node executes. Several replicas may run; one of them leads.
 
 The account of the controller needs: get, list and watch nodes, remedypolicies,
-remediationbudgets, remediations and nodeactions; create remediations; create
-and delete nodeactions; patch the status of the last three; get leases in
-kube-node-lease; and for the leader election get, create and update leases and
-create events in its own namespace.`
+remediationbudgets, remediations and nodeactions; create, patch and delete
+remediations; create and delete nodeactions; patch the status of the last three;
+get leases in kube-node-lease; create and patch events in default; and for the
+leader election get, create and update leases and create events in its own
+namespace.`
 
 const controllerExample = `  # In a pod.
   nodemend controller --health-address=:9103 --metrics-address=:9102
 
   # On the desk, against a test cluster.
   nodemend controller --kubeconfig=$HOME/.kube/config --leader-election=false`
+
+// registerBuildInfo adds the metric that tells which version runs.
+func registerBuildInfo(registry prometheus.Registerer) error {
+	info := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name:        "nodemend_build_info",
+		Help:        "1, labelled with the version that runs.",
+		ConstLabels: prometheus.Labels{"version": version, "go_version": runtime.Version()},
+	})
+	info.Set(1)
+	return registry.Register(info)
+}
 
 // newControllerCommand returns `nodemend controller`.
 func newControllerCommand() *cobra.Command {
@@ -50,7 +67,13 @@ func newControllerCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return controller.Run(cmd.Context(), cfg, opts)
+			if opts.HistoryLimit < 1 || opts.HistoryAge <= 0 {
+				return errors.New("--history-limit must be at least 1, and --history-age longer than 0s")
+			}
+			if err := registerBuildInfo(opts.Registry); err != nil {
+				return err
+			}
+			return lean(cmd.Context(), func(ctx context.Context) error { return controller.Run(ctx, cfg, opts) })
 		},
 	}
 	flags := cmd.Flags()
@@ -59,6 +82,10 @@ func newControllerCommand() *cobra.Command {
 		"make replicas agree on one that acts; turn it off only where a single one runs")
 	flags.StringVar(&opts.LeaderElectionNamespace, "leader-election-namespace", "",
 		"`namespace` of the leader election's Lease (default: the pod's own)")
+	flags.IntVar(&opts.HistoryLimit, "history-limit", controller.DefaultHistoryLimit,
+		"how `many` ended remediations of a node are kept, those not counted that a gate or a lasting incident still needs")
+	flags.DurationVar(&opts.HistoryAge, "history-age", controller.DefaultHistoryAge,
+		"how long an ended remediation is kept")
 	addressFlags(flags, &opts.MetricsAddress, &opts.HealthAddress)
 	return cmd
 }

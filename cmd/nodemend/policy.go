@@ -21,8 +21,8 @@ const policyCheckHelp = `Check RemedyPolicy and RemediationBudget objects in fil
 
 The rules are the API server's own: the schema, the defaults and the CEL rules
 of the CustomResourceDefinitions in this binary, and unknown and repeated
-fields are errors. What passes here is accepted by "kubectl apply". Label
-selectors are checked more strictly, as the controller reads them.
+fields are errors. What passes here is accepted by "kubectl apply". Labels and
+time windows are checked more strictly, as the controller reads them.
 
 A FILE is YAML or JSON with any number of documents; "-" is standard input.
 Every problem is printed with its place:

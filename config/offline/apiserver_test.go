@@ -56,8 +56,9 @@ func TestTheAPIServerRefusesEveryBadFileForTheSameReasons(t *testing.T) {
 	}
 }
 
-// Label selectors are the one thing that is checked more strictly than by the
-// API server, whose rules have no budget for the syntax of labels.
+// Labels and windows are what is checked more strictly than by the API server: its
+// rules have no budget for the syntax of labels, and it may know other time zones
+// than the controller.
 func TestTheAPIServerAcceptsWhatIsRefusedByUsOnly(t *testing.T) {
 	client := newRESTClient(t)
 	for _, file := range testdata(t, "refused-by-us-only") {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -36,8 +37,10 @@ func (d *documentCheck) object(ctx context.Context, object map[string]any, text 
 	if !complete {
 		d.warning(text.field(""), id, "", "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")
 	}
-	for _, err := range validateSelector(object) {
-		d.fieldError(text, id, err)
+	for _, err := range append(validateSelector(object), validateBudget(object)...) {
+		if !slices.ContainsFunc(errs, func(known *field.Error) bool { return known.Field == err.Field }) {
+			d.fieldError(text, id, err)
+		}
 	}
 	d.warn(object, id, text)
 }

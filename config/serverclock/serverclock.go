@@ -33,6 +33,9 @@ func (c *Clock) Offset() time.Duration { return time.Duration(c.offset.Load()) }
 // Now returns the local time, corrected.
 func (c *Clock) Now() time.Time { return c.local.Now().Add(c.Offset()) }
 
+// Since returns the time since t, corrected. It makes the Clock a PassiveClock.
+func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
 // Wrap returns a transport that learns from every answer; made for
 // rest.Config.Wrap.
 func (c *Clock) Wrap(next http.RoundTripper) http.RoundTripper {

@@ -31,91 +31,6 @@ func TestMain(m *testing.M) {
 	os.Exit(clustertest.Run(m, cluster.Options{CRDs: deploy.CRDs}))
 }
 
-func TestTheAPIServerCapsPermitsByAPlainNumber(t *testing.T) {
-	c := newClient(t)
-	b := createBudget(t, c, "number", intstr.FromInt32(2))
-
-	accept(t, patchStatus(t, c, b, permits("node-a", "r1")))
-	accept(t, patchStatus(t, c, b, permits("node-b", "r2")))
-	refuse(t, patchStatus(t, c, b, permits("node-c", "r3")), "budget exhausted: 3 permits asked, 2 allowed")
-	refuse(t, patchStatus(t, c, b, permits("node-c", "r3", "node-d", "r4")), "budget exhausted: 4 permits asked, 2 allowed")
-	holds(t, c, b, "node-a", "r1", "node-b", "r2")
-}
-
-func TestTakingAPermitAgainChangesNothing(t *testing.T) {
-	c := newClient(t)
-	b := createBudget(t, c, "again", intstr.FromInt32(1))
-	accept(t, patchStatus(t, c, b, permits("node-a", "r1")))
-	version := b.ResourceVersion
-	accept(t, patchStatus(t, c, b, permits("node-a", "r1")))
-	if b.ResourceVersion != version {
-		t.Errorf("resource version %s became %s: taking again was a write", version, b.ResourceVersion)
-	}
-}
-
-func TestThePermitOfAnotherRemediationCannotBeStolen(t *testing.T) {
-	c := newClient(t)
-	b := createBudget(t, c, "steal", intstr.FromInt32(2))
-	accept(t, patchStatus(t, c, b, permits("node-a", "r1")))
-	refuse(t, patchStatus(t, c, b, permits("node-a", "r2")), "the permit of this node is held by another remediation")
-	holds(t, c, b, "node-a", "r1")
-}
-
-func TestAPermitIsReleasedByNull(t *testing.T) {
-	c := newClient(t)
-	b := createBudget(t, c, "release", intstr.FromInt32(1))
-	accept(t, patchStatus(t, c, b, permits("node-a", "r1")))
-	accept(t, patchStatus(t, c, b, permits("node-a", nil)))
-	holds(t, c, b)
-	accept(t, patchStatus(t, c, b, permits("node-b", "r2")))
-	accept(t, patchStatus(t, c, b, permits("node-b", nil, "node-c", "r3")))
-	holds(t, c, b, "node-c", "r3")
-}
-
-func TestALoweredMaximumStaysHeldButAdmitsNobody(t *testing.T) {
-	c := newClient(t)
-	b := createBudget(t, c, "lowered", intstr.FromInt32(3))
-	accept(t, patchStatus(t, c, b, permits("node-a", "r1", "node-b", "r2", "node-c", "r3")))
-	accept(t, patch(t, c, b, map[string]any{"spec": map[string]any{"maxConcurrent": 1}}))
-
-	accept(t, patchStatus(t, c, b, permits("node-a", "r1")))
-	refuse(t, patchStatus(t, c, b, permits("node-d", "r4")), "budget exhausted: 4 permits asked, 1 allowed")
-	refuse(t, patchStatus(t, c, b, permits("node-a", nil, "node-d", "r4")), "budget exhausted: 3 permits asked, 1 allowed")
-	accept(t, patchStatus(t, c, b, permits("node-a", nil)))
-	accept(t, patchStatus(t, c, b, permits("node-b", nil)))
-	holds(t, c, b, "node-c", "r3")
-	refuse(t, patchStatus(t, c, b, permits("node-d", "r4")), "budget exhausted: 2 permits asked, 1 allowed")
-}
-
-func TestTheAPIServerCapsAPercentageByTheLimitInTheStatus(t *testing.T) {
-	c := newClient(t)
-	b := createBudget(t, c, "percentage", intstr.FromString("10%"))
-	refuse(t, patchStatus(t, c, b, permits("node-a", "r1")), "budget exhausted: 1 permits asked, 0 allowed")
-
-	accept(t, patchStatus(t, c, b, map[string]any{"limit": 1, "nodes": 12}))
-	accept(t, patchStatus(t, c, b, permits("node-a", "r1")))
-	refuse(t, patchStatus(t, c, b, permits("node-b", "r2")), "budget exhausted: 2 permits asked, 1 allowed")
-
-	accept(t, patchStatus(t, c, b, map[string]any{"limit": 2}))
-	accept(t, patchStatus(t, c, b, permits("node-b", "r2")))
-	accept(t, patchStatus(t, c, b, map[string]any{"limit": 0}))
-	refuse(t, patchStatus(t, c, b, permits("node-c", "r3")), "budget exhausted: 3 permits asked, 0 allowed")
-	refuse(t, patchStatus(t, c, b, map[string]any{"limit": -1}), "status.limit")
-}
-
-func TestTheLimitInTheStatusDoesNotRaiseAPlainNumber(t *testing.T) {
-	c := newClient(t)
-	b := createBudget(t, c, "limit-and-number", intstr.FromInt32(1))
-	accept(t, patchStatus(t, c, b, map[string]any{"limit": 9}))
-	refuse(t, patchStatus(t, c, b, permits("node-a", "r1", "node-b", "r2")), "budget exhausted: 2 permits asked, 1 allowed")
-}
-
-func TestABudgetOfZeroGivesNoPermit(t *testing.T) {
-	c := newClient(t)
-	b := createBudget(t, c, "zero", intstr.FromInt32(0))
-	refuse(t, patchStatus(t, c, b, permits("node-a", "r1")), "budget exhausted: 1 permits asked, 0 allowed")
-}
-
 func TestANodeActionsSpecNeverChanges(t *testing.T) {
 	c := newClient(t)
 	a := createAction(t, c, "spec", "node-a")
@@ -293,7 +208,7 @@ func TestKubectlGetSaysWhatIsGoingOn(t *testing.T) {
 		"conditions": []any{condition("Finished", "Failed")},
 	}))
 	b := createBudget(t, c, "printed", intstr.FromString("10%"))
-	accept(t, patchStatus(t, c, b, map[string]any{"nodes": 31, "limit": 3}))
+	accept(t, patchStatus(t, c, b, map[string]any{"nodes": 31, "groups": map[string]any{"-": map[string]any{"limit": 3}}}))
 	accept(t, patchStatus(t, c, b, permits("node-a", "r1")))
 	accept(t, c.Create(t.Context(), &v1alpha1.RemedyPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "printed"},
@@ -305,7 +220,7 @@ func TestKubectlGetSaysWhatIsGoingOn(t *testing.T) {
 	for resource, want := range map[string][2]string{
 		"rmd":  {"NAME NODE CONDITION STEP ATTEMPT STATE BLOCKED BY AGE", "printed node-a PLEGUnhealthy 2 1 Waiting Budget"},
 		"nact": {"NAME NODE POLICY STEP ATTEMPT CLAIMED FINISHED EXIT CODE AGE", "printed node-p pleg 1 1"},
-		"rbud": {"NAME MAX CONCURRENT NODES LIMIT AGE", "printed 10% 31 3"},
+		"rbud": {"NAME MAX CONCURRENT NODES PAUSED AGE", "printed 10% 31"},
 		"rpol": {"NAME FIRST MATCH HEALTHY FOR AGE", "printed PLEGUnhealthy 1m"},
 	} {
 		lines := strings.Split(kubectl(t, "get", resource, "printed"), "\n")

@@ -4,6 +4,10 @@ package v1alpha1
 // from it. What is under way is finished or given back.
 const ExcludeLabel = "nodemend.dev/exclude"
 
+// RemediationFinalizer keeps a remediation that a person deletes until the
+// controller has ended what it started.
+const RemediationFinalizer = "nodemend.dev/remediation"
+
 // Annotations by which people speak to a remediation.
 const (
 	// ApprovedStepAnnotation holds the number of the step, counted from 1, up to
@@ -13,4 +17,8 @@ const (
 	// person since nobody knows whether an action was executed, start over with
 	// its first step. Each new value does so once.
 	RetryAnnotation = "nodemend.dev/retry"
+	// TombstoneAnnotation marks the remediation that the controller leaves in the
+	// place of one that was deleted, with the name of that one: it does nothing but
+	// keep its incident from starting another.
+	TombstoneAnnotation = "nodemend.dev/tombstone-of"
 )

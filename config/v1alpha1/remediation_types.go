@@ -8,7 +8,7 @@ import (
 
 // Remediation is one incident on one node, from trigger to outcome. The
 // controller creates and keeps it; people read it. Deleting it cancels what
-// has not started.
+// has not started, and its incident starts no other.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -224,6 +224,11 @@ type ActionRecord struct {
 	// Whether the remedy was executed on the node, whatever its result.
 	// +required
 	Executed bool `json:"executed"`
+
+	// Whether a person has started over since (nodemend.dev/retry): then it counts
+	// towards no step any more.
+	// +optional
+	Former bool `json:"former,omitempty"`
 
 	// When the action was created.
 	// +optional

@@ -20,7 +20,8 @@ import (
 // +kubebuilder:printcolumn:name="Paused",type=boolean,JSONPath=`.spec.paused`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Groups",type=string,JSONPath=`.status.groups`,priority=1
-// +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.groups) || self.status.groups.all(g, !has(self.status.groups[g].permits) || self.status.groups[g].permits.size() <= (type(self.spec.maxConcurrent) == int ? self.spec.maxConcurrent : (has(self.status.groups[g].limit) ? self.status.groups[g].limit : 0)) || (has(oldSelf.status) && has(oldSelf.status.groups) && g in oldSelf.status.groups && has(oldSelf.status.groups[g].permits) && self.status.groups[g].permits.all(n, n in oldSelf.status.groups[g].permits)))",message="budget exhausted: more permits than spec.maxConcurrent allows in a group"
+// +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.groups) || self.status.groups.all(g, !(has(self.status.groups[g].permits) && self.status.groups[g].permits.size() > (type(self.spec.maxConcurrent) == int ? int(self.spec.maxConcurrent) : self.status.groups[g].?limit.orValue(0)) && ![oldSelf.?status.groups[?g].?permits.orValue({})].all(o, self.status.groups[g].permits.all(n, n in o))))",messageExpression="[self.status.groups.filter(g, has(self.status.groups[g].permits) && self.status.groups[g].permits.size() > (type(self.spec.maxConcurrent) == int ? int(self.spec.maxConcurrent) : self.status.groups[g].?limit.orValue(0)) && ![oldSelf.?status.groups[?g].?permits.orValue({})].all(o, self.status.groups[g].permits.all(n, n in o)))[0]].map(g, 'budget exhausted: %d permits asked in group %s, %d allowed'.format([self.status.groups[g].permits.size(), g, (type(self.spec.maxConcurrent) == int ? int(self.spec.maxConcurrent) : self.status.groups[g].?limit.orValue(0))]))[0]",message="budget exhausted"
+// +kubebuilder:validation:XValidation:rule="!has(self.status) || !has(self.status.groups) || self.status.groups.all(g, !(has(self.status.groups[g].permits) && self.status.groups[g].permits.filter(n, self.status.groups[g].permits[n].?disruptive.orValue(false)).size() > self.status.groups[g].?disruptionLimit.orValue(has(self.spec.maxUnavailable) || has(self.spec.minHealthy) ? 0 : 500) && ![oldSelf.?status.groups[?g].?permits.orValue({})].all(o, self.status.groups[g].permits.all(n, !self.status.groups[g].permits[n].?disruptive.orValue(false) || o[?n].?disruptive.orValue(false)))))",messageExpression="[self.status.groups.filter(g, has(self.status.groups[g].permits) && self.status.groups[g].permits.filter(n, self.status.groups[g].permits[n].?disruptive.orValue(false)).size() > self.status.groups[g].?disruptionLimit.orValue(has(self.spec.maxUnavailable) || has(self.spec.minHealthy) ? 0 : 500) && ![oldSelf.?status.groups[?g].?permits.orValue({})].all(o, self.status.groups[g].permits.all(n, !self.status.groups[g].permits[n].?disruptive.orValue(false) || o[?n].?disruptive.orValue(false))))[0]].map(g, 'budget exhausted: %d permits for disruptive steps asked in group %s, %d allowed'.format([self.status.groups[g].permits.filter(n, self.status.groups[g].permits[n].?disruptive.orValue(false)).size(), g, self.status.groups[g].?disruptionLimit.orValue(has(self.spec.maxUnavailable) || has(self.spec.minHealthy) ? 0 : 500)]))[0]",message="budget exhausted"
 type RemediationBudget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -45,8 +46,9 @@ type RemediationBudgetSpec struct {
 	NodeSelector *metav1.LabelSelector `json:"nodeSelector,omitempty"`
 
 	// How many of these nodes may be acted on or verified at once: a number,
-	// or a percentage of the selected nodes, "10%". A percentage is rounded
-	// down, but is at least 1 (0% is 0). 0 stops all new actions.
+	// or a percentage of the nodes of the group, "10%". A percentage is rounded
+	// down, but is at least 1 (0% is 0). 0 stops all new actions. In a group it
+	// is never more than 500.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XIntOrString
@@ -55,7 +57,8 @@ type RemediationBudgetSpec struct {
 
 	// Key of a node label. Each of its values is a group of nodes to which all
 	// limits apply by itself; the nodes without the label are one more group.
-	// Left out: all nodes are one group.
+	// Left out: all nodes are one group. There can be 150 groups; nodes of more are
+	// left alone.
 	//
 	// Example: topology.kubernetes.io/rack
 	// +optional
@@ -66,7 +69,8 @@ type RemediationBudgetSpec struct {
 	// How many nodes of a group may be unavailable at once for a disruptive step
 	// to make one more so: a number or a percentage. Unavailable are nodes that
 	// are rebooted or kept out by Nodemend, cordoned by anybody, being deleted, or
-	// not Ready. Left out: any number.
+	// not Ready. A percentage is rounded down, but is at least 1 in a group of two
+	// or more (0% is 0). Left out: any number.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100000 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number from 0 to 100000 or a percentage from \"0%\" to \"100%\""
@@ -74,7 +78,8 @@ type RemediationBudgetSpec struct {
 
 	// How many nodes of a group must be healthy after a disruptive step: a number
 	// or a percentage. Fewer are a storm: something is wrong that is not the
-	// nodes' fault. Left out: 0.
+	// nodes' fault. A percentage is rounded up, but spares at least one node of a
+	// group of two or more (100% does not). Left out: 0.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100000 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number from 0 to 100000 or a percentage from \"0%\" to \"100%\""
@@ -149,7 +154,7 @@ type RemediationBudgetStatus struct {
 
 	// The groups by the value of the label; "-" is that of the nodes without it.
 	// +optional
-	// +kubebuilder:validation:MaxProperties=500
+	// +kubebuilder:validation:MaxProperties=150
 	Groups map[string]BudgetGroup `json:"groups,omitempty"`
 }
 
@@ -186,7 +191,7 @@ type BudgetGroup struct {
 
 	// The permits given out, by the name of the node.
 	// +optional
-	// +kubebuilder:validation:MaxProperties=2000
+	// +kubebuilder:validation:MaxProperties=500
 	Permits map[string]Permit `json:"permits,omitempty"`
 }
 
@@ -207,6 +212,7 @@ type Permit struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the permit of this node is held by another remediation"
 	Remediation string `json:"remediation"`
 
 	// Whether the step makes an available node unavailable.

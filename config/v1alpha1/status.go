@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -28,6 +29,17 @@ func Executed(reason string) bool {
 		return true
 	default:
 		return false
+	}
+}
+
+// MayHaveExecuted reports whether an action that ended for this reason has executed
+// its remedy, or may have since nobody knows.
+func MayHaveExecuted(reason string) bool {
+	switch reason {
+	case ReasonInterrupted, ReasonRebootNotObserved, ReasonLost:
+		return true
+	default:
+		return Executed(reason)
 	}
 }
 
@@ -65,6 +77,18 @@ func (r *Remediation) BlockedBy() string {
 		return c.Reason
 	}
 	return ""
+}
+
+// Covers reports whether the trigger, a condition of the same node matched by the
+// same policy, is of the remediation's own incident. One that a person has deleted
+// covers all that was there when it ended.
+func (r *Remediation) Covers(t *Trigger) bool {
+	if r.State() == ReasonDeleted && r.Ended() {
+		return slices.ContainsFunc(r.Spec.Match, func(m ConditionMatch) bool { return m.Type == t.Type && m.Status == t.Status }) &&
+			!t.LastTransitionTime.After(r.Status.EndTime.Time)
+	}
+	own := &r.Spec.Trigger
+	return own.Type == t.Type && own.Status == t.Status && own.LastTransitionTime.Equal(&t.LastTransitionTime)
 }
 
 // Ended reports whether the remediation is over.

@@ -1,0 +1,46 @@
+package v1alpha1
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestWhichIncidentsARemediationCovers(t *testing.T) {
+	at := func(minute int) metav1.Time {
+		return metav1.NewTime(time.Date(2026, 3, 1, 12, minute, 0, 0, time.UTC))
+	}
+	end := at(30)
+	match := []ConditionMatch{{Type: "Sick", Status: "True"}, {Type: "Ill", Status: "True"}}
+	ended := func(reason string) *Remediation {
+		return &Remediation{
+			Spec: RemediationSpec{Trigger: Trigger{Type: "Sick", Status: "True", LastTransitionTime: at(10)}, Match: match},
+			Status: RemediationStatus{EndTime: &end, Conditions: []metav1.Condition{
+				{Type: RemediationProgressing, Status: metav1.ConditionFalse, Reason: reason},
+			}},
+		}
+	}
+	for _, tt := range []struct {
+		name    string
+		r       *Remediation
+		trigger Trigger
+		want    bool
+	}{
+		{"its own", ended("Recovered"), Trigger{Type: "Sick", Status: "True", LastTransitionTime: at(10)}, true},
+		{"not a later one", ended("Recovered"), Trigger{Type: "Sick", Status: "True", LastTransitionTime: at(20)}, false},
+		{"not another status", ended("Recovered"), Trigger{Type: "Sick", Status: "Unknown", LastTransitionTime: at(10)}, false},
+		{"not another condition", ended("Recovered"), Trigger{Type: "Ill", Status: "True", LastTransitionTime: at(10)}, false},
+		{"a deleted one its own", ended("Deleted"), Trigger{Type: "Sick", Status: "True", LastTransitionTime: at(10)}, true},
+		{"and what came until it ended", ended("Deleted"), Trigger{Type: "Sick", Status: "True", LastTransitionTime: end}, true},
+		{"of all that it matched", ended("Deleted"), Trigger{Type: "Ill", Status: "True", LastTransitionTime: at(20)}, true},
+		{"but nothing else", ended("Deleted"), Trigger{Type: "Ready", Status: "False", LastTransitionTime: at(20)}, false},
+		{"and nothing later", ended("Deleted"), Trigger{Type: "Sick", Status: "True", LastTransitionTime: at(31)}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.r.Covers(&tt.trigger); got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
