@@ -24,7 +24,7 @@ func Attempt(in Input) Verdict {
 	failures := 0
 	for i := len(status.History) - 1; i >= 0; i-- {
 		record := &status.History[i]
-		if record.Executed || record.Step != status.Step || record.Attempt != status.Attempt {
+		if record.Executed || record.Former || record.Step != status.Step || record.Attempt != status.Attempt {
 			break
 		}
 		failures++
@@ -37,8 +37,8 @@ func Attempt(in Input) Verdict {
 	case v1alpha1.ReasonInterrupted, v1alpha1.ReasonRebootNotObserved, v1alpha1.ReasonLost:
 		return Verdict{
 			Reason: last.Outcome,
-			Message: fmt.Sprintf("action %s may or may not have been executed (%s); delete the remediation to start over",
-				last.Action, last.Message),
+			Message: fmt.Sprintf("action %s may or may not have been executed (%s); look at node %s, then to start over: kubectl annotate --overwrite remediation %s %s=$(date +%%s)",
+				last.Action, last.Message, in.Node.Name, in.Remediation.Name, v1alpha1.RetryAnnotation),
 		}
 	}
 	again := last.FinishedAt.Add(backoff(failures))
@@ -53,7 +53,7 @@ func Attempt(in Input) Verdict {
 	return Verdict{
 		Reason: reason,
 		Message: fmt.Sprintf("action %s was not executed: %s; next try at %s",
-			last.Action, last.Message, again.UTC().Format(time.RFC3339)),
+			last.Action, last.Message, stamp(again)),
 		Recheck: left,
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/fleet"
 )
@@ -14,8 +15,12 @@ const (
 	ReasonNoBudget = "NoBudget"
 	// ReasonBudgetInvalid: the selector of a budget cannot be read.
 	ReasonBudgetInvalid = "BudgetInvalid"
-	// ReasonBudgetExhausted: a budget has no permit left.
+	// ReasonBudgetExhausted: a budget has no permit left, or others wait for it
+	// that come first.
 	ReasonBudgetExhausted = "BudgetExhausted"
+	// ReasonDisruptionLimit: the step would take the node out of service, and as
+	// many nodes are out as may be.
+	ReasonDisruptionLimit = "DisruptionLimit"
 )
 
 // BudgetRecheck is a safety net: a returned permit wakes who waits for it.
@@ -39,26 +44,87 @@ func Budget(in Input) Verdict {
 				Recheck: BudgetRecheck,
 			}
 		}
-		if permit, _, taken := budget.Permit(b, in.Node.Name); taken {
-			if permit.Remediation == in.Remediation.Name {
-				continue
-			}
-			return Verdict{
-				Reason:  ReasonBudgetExhausted,
-				Message: fmt.Sprintf("budget %s: remediation %s acts on node %s", b.Name, permit.Remediation, in.Node.Name),
-				Recheck: BudgetRecheck,
-			}
-		}
-		group := budget.GroupOf(b, in.Node)
-		allowed, held := int(budget.Allowed(b, group)), len(b.Status.Groups[group].Permits)
-		if held < allowed {
-			continue
-		}
-		return Verdict{
-			Reason:  ReasonBudgetExhausted,
-			Message: fmt.Sprintf("budget %s: %d of %d allowed nodes are being acted on", b.Name, held, allowed),
-			Recheck: BudgetRecheck,
+		if v := permitOf(in, b); v.Held() {
+			return v
 		}
 	}
 	return Verdict{}
+}
+
+// permitOf holds if the remediation cannot have the permit of one budget.
+func permitOf(in Input, b *v1alpha1.RemediationBudget) Verdict {
+	permit, group, taken := budget.Permit(b, in.Node.Name)
+	if taken && permit.Remediation != in.Remediation.Name {
+		return exhausted(BudgetRecheck, "budget %s: remediation %s acts on node %s", b.Name, permit.Remediation, in.Node.Name)
+	}
+	if !taken {
+		group = budget.GroupOf(b, in.Node)
+		if v := concurrent(in, b, group); v.Held() {
+			return v
+		}
+	}
+	if permit.Disruptive || !budget.Disrupts(in.Step(), in.Node) || budget.FreeDisruptions(b, group) > 0 {
+		return Verdict{}
+	}
+	return Verdict{
+		Reason:  ReasonDisruptionLimit,
+		Message: fmt.Sprintf("budget %s: %s", b.Name, disruptionLimit(b, group)),
+		Recheck: BudgetRecheck,
+	}
+}
+
+func concurrent(in Input, b *v1alpha1.RemediationBudget, group string) Verdict {
+	free, ahead := budget.Free(b, group), in.Ahead[b.Name]
+	if free > ahead {
+		return Verdict{}
+	}
+	if free <= 0 {
+		return exhausted(BudgetRecheck, "budget %s: %d of %d allowed nodes%s are being acted on",
+			b.Name, len(b.Status.Groups[group].Permits), budget.Allowed(b, group), of(group))
+	}
+	// They may turn out to wait for something else, and nothing tells.
+	soon := min(BudgetRecheck, time.Duration(1+ahead-free)*time.Second)
+	return exhausted(soon, "budget %s: %s before this one for the %d free of %d permits%s",
+		b.Name, plural(ahead, "remediation is", "remediations are"), free, budget.Allowed(b, group), of(group))
+}
+
+func exhausted(recheck time.Duration, format string, args ...any) Verdict {
+	return Verdict{Reason: ReasonBudgetExhausted, Message: fmt.Sprintf(format, args...), Recheck: recheck}
+}
+
+// disruptionLimit explains with the numbers why no more nodes of the group may be
+// taken out.
+func disruptionLimit(b *v1alpha1.RemediationBudget, group string) string {
+	g, counted := b.Status.Groups[group]
+	if !counted || g.DisruptionLimit == nil {
+		return "the nodes" + of(group) + " are not counted yet"
+	}
+	out := budget.Disruptive(g.Permits)
+	var limits string
+	if m := b.Spec.MaxUnavailable; m != nil {
+		limits = fmt.Sprintf("spec.maxUnavailable allows %s", m)
+	}
+	if m := b.Spec.MinHealthy; m != nil {
+		if limits != "" {
+			limits += ", "
+		}
+		limits += fmt.Sprintf("spec.minHealthy requires %s", m)
+	}
+	return fmt.Sprintf("%s%s: %d not Ready, cordoned or leaving, %d taken out by remediations; one more is too many: %s",
+		plural(int(g.Nodes), "node", "nodes"), of(group), g.Unavailable, out, limits)
+}
+
+// of names a group, if there are groups.
+func of(group string) string {
+	if group == v1alpha1.UngroupedNodes {
+		return ""
+	}
+	return " of group " + group
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }

@@ -69,11 +69,23 @@ type Gate func(Input) Verdict
 // Chain returns the gates in the order in which they are asked.
 func Chain() []Gate {
 	return []Gate{
-		Excluded,   // a person keeps Nodemend away from the node
-		Superseded, // the policy no longer says what this remediation wants to do
-		Evidence,   // nobody has confirmed the fault recently
-		Attempt,    // the last attempt was not executed
-		Budget,     // enough nodes are being acted on
+		Paused,             // a person has switched the node's budget off
+		Excluded,           // a person keeps Nodemend away from the node
+		Superseded,         // the policy no longer says what this remediation wants to do
+		NodeLeaving,        // the node is being removed
+		Cordoned,           // somebody else is at work on the node
+		Evidence,           // nobody has confirmed the fault recently
+		Joining,            // the node is still starting
+		Attempt,            // the last attempt was not executed
+		Cooldown,           // the policy has acted on the node only just
+		MaxRemediations,    // the policy has acted on the node too often
+		MaxReboots,         // the node was rebooted too often
+		Approval,           // a person has to approve the step
+		Window,             // it is not the time for a disruptive step
+		Storm,              // too few nodes are healthy for a disruptive step
+		ControlPlaneQuorum, // the control plane has to stay
+		Budget,             // enough nodes are being acted on
+		DryRun,             // the policy only shows what it would do
 	}
 }
 

@@ -15,10 +15,17 @@ func Superseded(in Input) Verdict {
 	if in.Policy == nil || in.Policy.UID != ref.UID {
 		return Verdict{
 			Reason:  v1alpha1.ReasonSuperseded,
-			Message: fmt.Sprintf("policy %s of this remediation was deleted; delete the remediation if it is no longer wanted", ref.Name),
+			Message: fmt.Sprintf("policy %s of this remediation was deleted; it ends when node %s has recovered, or when you delete it", ref.Name, in.Node.Name),
 		}
 	}
-	if selected, err := fleet.Selects(in.Policy.Spec.NodeSelector, in.Node); err != nil || !selected {
+	selected, err := fleet.Selects(in.Policy.Spec.NodeSelector, in.Node)
+	if err != nil {
+		return Verdict{
+			Reason:  v1alpha1.ReasonSuperseded,
+			Message: fmt.Sprintf("policy %s: cannot tell whether it is still meant for node %s: %v", ref.Name, in.Node.Name, err),
+		}
+	}
+	if !selected {
 		return Verdict{
 			Reason:  v1alpha1.ReasonSuperseded,
 			Message: fmt.Sprintf("policy %s no longer selects node %s", ref.Name, in.Node.Name),
@@ -31,7 +38,7 @@ func Superseded(in Input) Verdict {
 	}
 	return Verdict{
 		Reason: v1alpha1.ReasonSuperseded,
-		Message: fmt.Sprintf("policy %s was changed and no longer has step %d of this remediation; delete the remediation to start over with the policy as it is now",
+		Message: fmt.Sprintf("policy %s was changed and no longer has step %d of this remediation; put the step back, or delete the remediation",
 			ref.Name, step),
 	}
 }

@@ -1,0 +1,60 @@
+package gates
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+// ReasonMaxReboots says that the node was rebooted too often.
+const ReasonMaxReboots = "MaxReboots"
+
+// MaxReboots holds a reboot of a node that was rebooted lately, by whatever
+// policy, as often as the maxReboots of one of its budgets allows. Of several the
+// one is shown that holds for longest.
+func MaxReboots(in Input) Verdict {
+	if in.Step().Remedy() != v1alpha1.RemedyReboot {
+		return Verdict{}
+	}
+	times := reboots(in.Remediation)
+	for i := range in.Past {
+		times = append(times, reboots(&in.Past[i])...)
+	}
+	var longest Verdict
+	for i := range in.Budgets {
+		rate := in.Budgets[i].Spec.MaxReboots
+		if rate == nil {
+			continue
+		}
+		count, next, held := exceeded(rate, times, in.Now)
+		if !held {
+			continue
+		}
+		v := Verdict{
+			Reason: ReasonMaxReboots,
+			Message: fmt.Sprintf("%d of %d allowed reboots of node %s in the last %s; %s; to let it reboot earlier, raise spec.maxReboots of budget %s",
+				count, rate.Count, in.Node.Name, short(rate.Per.Duration), nextMay("be", next), in.Budgets[i].Name),
+			Recheck: recheckAt(next, in.Now),
+		}
+		if v.Recheck == 0 {
+			return v
+		}
+		if v.Recheck > longest.Recheck {
+			longest = v
+		}
+	}
+	return longest
+}
+
+// reboots returns when the remediation rebooted the node, or may have.
+func reboots(r *v1alpha1.Remediation) []time.Time {
+	var times []time.Time
+	for i := range r.Status.History {
+		record := &r.Status.History[i]
+		if remedyOf(r, record) == v1alpha1.RemedyReboot && acted(record) {
+			times = append(times, record.FinishedAt.Time)
+		}
+	}
+	return times
+}

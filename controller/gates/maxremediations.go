@@ -1,0 +1,34 @@
+package gates
+
+import (
+	"fmt"
+	"time"
+)
+
+// ReasonMaxRemediations says that the policy has acted on the node too often.
+const ReasonMaxRemediations = "MaxRemediations"
+
+// MaxRemediations holds an action on a node on which as many remediations of the
+// policy acted lately as its maxRemediations allows: people have to look.
+func MaxRemediations(in Input) Verdict {
+	if in.Policy == nil || in.Policy.Spec.MaxRemediations == nil {
+		return Verdict{}
+	}
+	var acted []time.Time
+	for i := range in.Past {
+		if r := &in.Past[i]; r.Spec.Policy.UID == in.Policy.UID {
+			acted = append(acted, lastActed(r))
+		}
+	}
+	rate := in.Policy.Spec.MaxRemediations
+	count, next, held := exceeded(rate, acted, in.Now)
+	if !held {
+		return Verdict{}
+	}
+	return Verdict{
+		Reason: ReasonMaxRemediations,
+		Message: fmt.Sprintf("%d of %d allowed remediations of policy %s acted on node %s in the last %s; %s; to let it act earlier, raise spec.maxRemediations of the policy",
+			count, rate.Count, in.Policy.Name, in.Node.Name, short(rate.Per.Duration), nextMay("act", next)),
+		Recheck: recheckAt(next, in.Now),
+	}
+}

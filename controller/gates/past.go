@@ -1,0 +1,83 @@
+package gates
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+// acted reports whether the action was executed, or may have been.
+func acted(record *v1alpha1.ActionRecord) bool {
+	return record.Executed || v1alpha1.MayHaveExecuted(record.Outcome)
+}
+
+// lastActed returns when the last action of the remediation finished that was
+// executed, or may have been; zero if there is none.
+func lastActed(r *v1alpha1.Remediation) time.Time {
+	var last time.Time
+	for i := range r.Status.History {
+		if record := &r.Status.History[i]; acted(record) && record.FinishedAt.After(last) {
+			last = record.FinishedAt.Time
+		}
+	}
+	return last
+}
+
+// remedyOf returns the remedy of an action; records of former versions do not say.
+func remedyOf(r *v1alpha1.Remediation, record *v1alpha1.ActionRecord) string {
+	if record.Remedy != "" || record.Step < 1 || int(record.Step) > len(r.Spec.Steps) {
+		return record.Remedy
+	}
+	return r.Spec.Steps[record.Step-1].Remedy()
+}
+
+// exceeded counts the events that happened within the rate's time before now, or
+// later, and reports whether they leave no room for another one. If so, there is
+// room again at next; zero: never, since the rate allows none at all. Zero times
+// are no events.
+func exceeded(rate *v1alpha1.Rate, events []time.Time, now time.Time) (count int, next time.Time, held bool) {
+	per, allowed := rate.Per.Duration, int(rate.Count)
+	recent := slices.DeleteFunc(slices.Clone(events), func(t time.Time) bool { return !t.Add(per).After(now) })
+	count = len(recent)
+	switch {
+	case allowed == 0:
+		return count, time.Time{}, true
+	case count < allowed:
+		return count, time.Time{}, false
+	}
+	slices.SortFunc(recent, time.Time.Compare)
+	return count, recent[count-allowed].Add(per), true
+}
+
+// nextMay says when the next remediation may do something.
+func nextMay(do string, next time.Time) string {
+	if next.IsZero() {
+		return "none may " + do
+	}
+	return "the next may " + do + " at " + stamp(next)
+}
+
+// recheckAt is the time until next, 0 if there is no such time.
+func recheckAt(next, now time.Time) time.Duration {
+	if next.IsZero() {
+		return 0
+	}
+	return next.Sub(now)
+}
+
+// stamp writes a point in time as all messages do.
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// short writes a duration without units that are zero: 24h, not 24h0m0s.
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

@@ -1,0 +1,48 @@
+package gates
+
+import (
+	"fmt"
+
+	"github.com/nodemend/nodemend/controller/budget"
+)
+
+// ReasonStorm says that so many nodes are unhealthy that it is hardly the nodes'
+// fault.
+const ReasonStorm = "Storm"
+
+// Storm holds a step that would take the node out of service while fewer nodes of
+// its group are healthy than minHealthy, and for stormCooldown after that. Gentle
+// steps go on, and so do steps on a node that is out already.
+func Storm(in Input) Verdict {
+	if !budget.Disrupts(in.Step(), in.Node) {
+		return Verdict{}
+	}
+	for i := range in.Budgets {
+		b := &in.Budgets[i]
+		group := budget.GroupOf(b, in.Node)
+		g := b.Status.Groups[group]
+		if g.Storm == nil || b.Spec.MinHealthy == nil {
+			continue
+		}
+		since := stamp(g.Storm.Since.Time)
+		if calm := g.Storm.CalmSince; calm != nil {
+			until := calm.Add(budget.StormCooldown(&b.Spec))
+			if !in.Now.Before(until) {
+				continue
+			}
+			return Verdict{
+				Reason: ReasonStorm,
+				Message: fmt.Sprintf("budget %s: too few nodes%s were healthy from %s to %s; nothing is disrupted before %s (spec.stormCooldown)",
+					b.Name, of(group), since, stamp(calm.Time), stamp(until)),
+				Recheck: until.Sub(in.Now),
+			}
+		}
+		return Verdict{
+			Reason: ReasonStorm,
+			Message: fmt.Sprintf("budget %s: %d of %s%s are healthy, spec.minHealthy requires %s; since %s",
+				b.Name, g.Healthy, plural(int(g.Nodes), "node", "nodes"), of(group), b.Spec.MinHealthy, since),
+			Recheck: BudgetRecheck,
+		}
+	}
+	return Verdict{}
+}
