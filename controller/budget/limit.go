@@ -1,82 +1,112 @@
 // Package budget gives out the permits of RemediationBudgets and takes them
-// back. The API server enforces the limit; this package only asks.
+// back, and keeps the state of their groups of nodes up to date. The API server
+// enforces the limits.
 package budget
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/controller/fleet"
 )
 
-// Limit returns how many permits maxConcurrent allows for this many nodes. A
-// percentage is rounded down, but is at least 1 when there is a node at all,
-// so that small groups can be repaired; 0% is 0.
+// Numbers, 0% and 100% are taken at their word. Other percentages are rounded in
+// the safe direction, but so that a group of two or more can spare one node.
+const (
+	none = "0%"
+	all  = "100%"
+)
+
+// Limit returns how many permits maxConcurrent allows in a group of this many
+// nodes. A percentage is rounded down, but is at least 1 when there is a node at
+// all, since a gentle step takes no node out; 0% is 0.
 func Limit(maxConcurrent intstr.IntOrString, nodes int) (int32, error) {
-	limit, err := intstr.GetScaledValueFromIntOrPercent(&maxConcurrent, nodes, false)
-	if err != nil {
-		return 0, fmt.Errorf("spec.maxConcurrent: %w", err)
-	}
-	isZero := strings.Trim(maxConcurrent.StrVal, "0%") == ""
-	if limit == 0 && nodes > 0 && maxConcurrent.Type == intstr.String && !isZero {
+	limit, err := scale("maxConcurrent", maxConcurrent, nodes, false)
+	if limit == 0 && nodes > 0 && maxConcurrent.Type == intstr.String && maxConcurrent.StrVal != none {
 		limit = 1
 	}
-	return int32(limit), nil
+	return limit, err
 }
 
-// GroupOf returns the name of the node's group in a budget.
-func GroupOf(b *v1alpha1.RemediationBudget, node *corev1.Node) string {
-	if b.Spec.GroupBy == "" || node.Labels[b.Spec.GroupBy] == "" {
-		return v1alpha1.UngroupedNodes
+// MaxUnavailable returns how many nodes of a group of this many may be
+// unavailable. A percentage is rounded down, but is at least 1 in a group of two
+// or more; 0% is 0.
+func MaxUnavailable(maxUnavailable intstr.IntOrString, nodes int) (int32, error) {
+	limit, err := scale("maxUnavailable", maxUnavailable, nodes, false)
+	if limit == 0 && nodes > 1 && maxUnavailable.Type == intstr.String && maxUnavailable.StrVal != none {
+		limit = 1
 	}
-	return node.Labels[b.Spec.GroupBy]
+	return limit, err
 }
+
+// MinHealthy returns how many nodes of a group of this many must be healthy. A
+// percentage is rounded up, but spares at least one node in a group of two or
+// more; 100% is all of them.
+func MinHealthy(minHealthy intstr.IntOrString, nodes int) (int32, error) {
+	limit, err := scale("minHealthy", minHealthy, nodes, true)
+	if int(limit) == nodes && nodes > 1 && minHealthy.Type == intstr.String && minHealthy.StrVal != all {
+		limit--
+	}
+	return limit, err
+}
+
+func scale(field string, value intstr.IntOrString, nodes int, up bool) (int32, error) {
+	scaled, err := intstr.GetScaledValueFromIntOrPercent(&value, nodes, up)
+	if err != nil {
+		return 0, fmt.Errorf("spec.%s: %w", field, err)
+	}
+	return int32(scaled), nil
+}
+
+// MaxPermits is how many permits a group holds at most: the API server takes no
+// more.
+const MaxPermits = 500
 
 // Allowed returns the number of permits that the API server allows now in a group:
 // the spec's number, or for a percentage the limit last written to the status.
 func Allowed(b *v1alpha1.RemediationBudget, group string) int32 {
 	switch m := b.Spec.Concurrent(); {
 	case m.Type == intstr.Int:
-		return m.IntVal
+		return min(m.IntVal, MaxPermits)
 	case b.Status.Groups[group].Limit != nil:
-		return *b.Status.Groups[group].Limit
+		return min(*b.Status.Groups[group].Limit, MaxPermits)
 	default:
 		return 0
 	}
 }
 
-// Selecting returns those budgets that select the node, in name order. A
-// budget whose selector cannot be read counts as selecting: nothing is done
-// past a budget that may have been meant for the node.
-func Selecting(budgets []v1alpha1.RemediationBudget, node *corev1.Node) []v1alpha1.RemediationBudget {
-	var selecting []v1alpha1.RemediationBudget
-	for _, b := range budgets {
-		if selected, err := fleet.Selects(b.Spec.NodeSelector, node); err != nil || selected {
-			selecting = append(selecting, b)
-		}
+// Disruptions returns the number of permits for disruptive steps that the API
+// server allows now in a group.
+func Disruptions(b *v1alpha1.RemediationBudget, group string) int32 {
+	switch limit := b.Status.Groups[group].DisruptionLimit; {
+	case limit != nil:
+		return min(*limit, MaxPermits)
+	case b.Spec.MaxUnavailable != nil || b.Spec.MinHealthy != nil:
+		return 0 // not counted yet
+	default:
+		return MaxPermits
 	}
-	slices.SortFunc(selecting, func(a, b v1alpha1.RemediationBudget) int { return strings.Compare(a.Name, b.Name) })
-	return selecting
 }
 
-// Permit returns the permit for the node, whatever its group was when it was given,
-// and that group.
-func Permit(b *v1alpha1.RemediationBudget, node string) (permit v1alpha1.Permit, group string, held bool) {
-	for name, g := range b.Status.Groups {
-		if permit, held := g.Permits[node]; held {
-			return permit, name, true
-		}
-	}
-	return v1alpha1.Permit{}, "", false
+// Free returns how many more permits there are in a group.
+func Free(b *v1alpha1.RemediationBudget, group string) int {
+	return int(Allowed(b, group)) - len(b.Status.Groups[group].Permits)
 }
 
-// Holds reports whether the remediation holds the budget's permit for the node.
-func Holds(b *v1alpha1.RemediationBudget, node, remediation string) bool {
-	permit, _, held := Permit(b, node)
-	return held && permit.Remediation == remediation
+// FreeDisruptions returns how many more permits for disruptive steps there are
+// in a group, as far as maxUnavailable and minHealthy are concerned.
+func FreeDisruptions(b *v1alpha1.RemediationBudget, group string) int {
+	return int(Disruptions(b, group)) - Disruptive(b.Status.Groups[group].Permits)
+}
+
+// Disruptive counts the permits for disruptive steps.
+func Disruptive(permits map[string]v1alpha1.Permit) int {
+	count := 0
+	for _, permit := range permits {
+		if permit.Disruptive {
+			count++
+		}
+	}
+	return count
 }

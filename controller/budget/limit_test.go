@@ -3,39 +3,48 @@ package budget
 import (
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
-func TestLimit(t *testing.T) {
+func TestSmallGroupsBehaveAsAnOperatorExpects(t *testing.T) {
+	sizes := []int{0, 1, 2, 3, 9, 100}
 	tests := []struct {
-		max   string
-		nodes int
-		want  int32
+		value                                  string
+		concurrent, maxUnavailable, minHealthy []int32
 	}{
-		{"3", 100, 3},
-		{"3", 0, 3},
-		{"0", 100, 0},
-		{"10%", 100, 10},
-		{"10%", 19, 1},
-		{"10%", 1, 1},
-		{"10%", 0, 0},
-		{"0%", 100, 0},
-		{"100%", 7, 7},
-		{"50%", 3, 1},
+		{"0", []int32{0, 0, 0, 0, 0, 0}, []int32{0, 0, 0, 0, 0, 0}, []int32{0, 0, 0, 0, 0, 0}},
+		{"1", []int32{1, 1, 1, 1, 1, 1}, []int32{1, 1, 1, 1, 1, 1}, []int32{1, 1, 1, 1, 1, 1}},
+		{"3", []int32{3, 3, 3, 3, 3, 3}, []int32{3, 3, 3, 3, 3, 3}, []int32{3, 3, 3, 3, 3, 3}},
+		{"0%", []int32{0, 0, 0, 0, 0, 0}, []int32{0, 0, 0, 0, 0, 0}, []int32{0, 0, 0, 0, 0, 0}},
+		{"10%", []int32{0, 1, 1, 1, 1, 10}, []int32{0, 0, 1, 1, 1, 10}, []int32{0, 1, 1, 1, 1, 10}},
+		{"34%", []int32{0, 1, 1, 1, 3, 34}, []int32{0, 0, 1, 1, 3, 34}, []int32{0, 1, 1, 2, 4, 34}},
+		{"50%", []int32{0, 1, 1, 1, 4, 50}, []int32{0, 0, 1, 1, 4, 50}, []int32{0, 1, 1, 2, 5, 50}},
+		{"66%", []int32{0, 1, 1, 1, 5, 66}, []int32{0, 0, 1, 1, 5, 66}, []int32{0, 1, 1, 2, 6, 66}},
+		{"90%", []int32{0, 1, 1, 2, 8, 90}, []int32{0, 0, 1, 2, 8, 90}, []int32{0, 1, 1, 2, 8, 90}},
+		{"99%", []int32{0, 1, 1, 2, 8, 99}, []int32{0, 0, 1, 2, 8, 99}, []int32{0, 1, 1, 2, 8, 99}},
+		{"100%", []int32{0, 1, 2, 3, 9, 100}, []int32{0, 1, 2, 3, 9, 100}, []int32{0, 1, 2, 3, 9, 100}},
 	}
 	for _, tt := range tests {
-		got, err := Limit(intstr.Parse(tt.max), tt.nodes)
-		if err != nil || got != tt.want {
-			t.Errorf("%s of %d nodes: got %d, %v; want %d", tt.max, tt.nodes, got, err, tt.want)
+		for i, nodes := range sizes {
+			for name, f := range map[string]struct {
+				of   func(intstr.IntOrString, int) (int32, error)
+				want int32
+			}{
+				"maxConcurrent":  {Limit, tt.concurrent[i]},
+				"maxUnavailable": {MaxUnavailable, tt.maxUnavailable[i]},
+				"minHealthy":     {MinHealthy, tt.minHealthy[i]},
+			} {
+				if got, err := f.of(intstr.Parse(tt.value), nodes); err != nil || got != f.want {
+					t.Errorf("%s %s of %d nodes: got %d, %v; want %d", name, tt.value, nodes, got, err, f.want)
+				}
+				if _, err := f.of(intstr.FromString("ten"), 3); err == nil {
+					t.Errorf("%s: \"ten\" was taken for a number", name)
+				}
+			}
 		}
-	}
-	if _, err := Limit(intstr.FromString("ten"), 3); err == nil {
-		t.Error("\"ten\" was taken for a number")
 	}
 }
 
@@ -54,22 +63,29 @@ func TestAllowed(t *testing.T) {
 	if got := Allowed(b, "-"); got != 2 {
 		t.Errorf("got %d, want the spec's 2, not an old limit", got)
 	}
+	many := intstr.FromInt32(1000)
+	b.Spec.MaxConcurrent = &many
+	if got := Allowed(b, "-"); got != MaxPermits {
+		t.Errorf("got %d, want no more than the API server takes", got)
+	}
 	if got := Allowed(&v1alpha1.RemediationBudget{}, "-"); got != 1 {
 		t.Errorf("got %d, want the default of 1", got)
 	}
 }
 
-func TestABudgetThatCannotBeReadSelects(t *testing.T) {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"pool": "a"}}}
-	budgets := []v1alpha1.RemediationBudget{
-		{ObjectMeta: metav1.ObjectMeta{Name: "all"}},
-		{ObjectMeta: metav1.ObjectMeta{Name: "broken"}, Spec: v1alpha1.RemediationBudgetSpec{NodeSelector: &metav1.LabelSelector{
-			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "pool", Operator: "Near"}}}}},
-		{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: v1alpha1.RemediationBudgetSpec{NodeSelector: &metav1.LabelSelector{
-			MatchLabels: map[string]string{"pool": "b"}}}},
+func TestDisruptionsAreUnlimitedOnlyWithoutALimit(t *testing.T) {
+	b := &v1alpha1.RemediationBudget{}
+	if got := Disruptions(b, "-"); got != MaxPermits {
+		t.Errorf("got %d, want any number", got)
 	}
-	got := Selecting(budgets, node)
-	if len(got) != 2 || got[0].Name != "all" || got[1].Name != "broken" {
-		t.Errorf("got %v, want all and broken", got)
+	b.Spec.MaxUnavailable = ptr.To(intstr.FromInt32(3))
+	if got := Disruptions(b, "-"); got != 0 {
+		t.Errorf("got %d before the nodes were counted, want 0", got)
+	}
+	b.Status.Groups = map[string]v1alpha1.BudgetGroup{"-": {DisruptionLimit: ptr.To[int32](2), Permits: map[string]v1alpha1.Permit{
+		"a": {Remediation: "a", Disruptive: true}, "b": {Remediation: "b"},
+	}}}
+	if got := FreeDisruptions(b, "-"); got != 1 {
+		t.Errorf("%d left, want 1: the permit for a gentle step does not count", got)
 	}
 }

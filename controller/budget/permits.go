@@ -2,18 +2,15 @@ package budget
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/fleet"
 )
 
 // FieldOwner is the field manager of the controller's writes.
@@ -23,68 +20,145 @@ const FieldOwner = client.FieldOwner("nodemend-controller")
 var ErrExhausted = errors.New("no permit")
 
 // Take takes the permit for the node in every one of the budgets, in their
-// order, for the remediation. Taking a permit that the remediation holds
-// already succeeds. When one refuses, those taken are released again and the
-// error wraps ErrExhausted; after any other error the permits may or may not
-// be held, and Take is to be called again.
-func Take(ctx context.Context, c client.Client, budgets []v1alpha1.RemediationBudget, node *corev1.Node, permit v1alpha1.Permit) error {
-	for i := range budgets {
-		patch, err := json.Marshal(map[string]any{"status": map[string]any{"groups": map[string]any{
-			GroupOf(&budgets[i], node): map[string]any{"permits": map[string]v1alpha1.Permit{node.Name: permit}},
-		}}})
+// order. Taking a permit that the remediation holds already succeeds, and may
+// change whether it is for a disruptive step. When one refuses, those taken are
+// released again and the error wraps ErrExhausted; after any other error the
+// permits may or may not be held, and Take or Release is to be called again.
+//
+// No two control-plane nodes get permits at once from one Permits, whatever
+// budgets select them.
+func (p *Permits) Take(ctx context.Context, budgets []v1alpha1.RemediationBudget, node *corev1.Node, permit v1alpha1.Permit) error {
+	if fleet.ControlPlane(node) {
+		done, err := p.aloneInControlPlane(ctx, node)
 		if err != nil {
-			return fmt.Errorf("writing a permit: %w", err)
+			return err
 		}
-		err = c.Status().Patch(ctx, named(budgets[i].Name), client.RawPatch(types.MergePatchType, patch), FieldOwner)
-		if err == nil {
-			continue
+		defer done()
+	}
+	for i := range budgets {
+		name := budgets[i].Name
+		err := p.change(ctx, name, orderTake, func(b *v1alpha1.RemediationBudget) error { return take(b, node, permit) })
+		switch {
+		case errors.Is(err, ErrExhausted):
+			return errors.Join(err, p.Release(ctx, budgets[:i], node.Name, permit.Remediation))
+		case err != nil:
+			return fmt.Errorf("taking the permit of budget %s: %w", name, err)
 		}
-		if !apierrors.IsInvalid(err) {
-			return fmt.Errorf("taking the permit of budget %s: %w", budgets[i].Name, err)
-		}
-		refused := fmt.Errorf("%w: budget %s: %s", ErrExhausted, budgets[i].Name, reason(err))
-		return errors.Join(refused, Release(ctx, c, budgets[:i], node.Name, permit.Remediation))
 	}
 	return nil
 }
 
 // Release gives back the permits for the node that the remediation holds in
 // these budgets. What it does not hold, it leaves alone.
-func Release(ctx context.Context, c client.Client, budgets []v1alpha1.RemediationBudget, node, remediation string) error {
+func (p *Permits) Release(ctx context.Context, budgets []v1alpha1.RemediationBudget, node, remediation string) error {
 	var errs []error
 	for i := range budgets {
-		_, group, held := Permit(&budgets[i], node)
-		if !held {
-			continue
-		}
-		path := "/status/groups/" + group + "/permits/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(node)
-		patch, err := json.Marshal([]map[string]any{
-			{"op": "test", "path": path + "/remediation", "value": remediation},
-			{"op": "remove", "path": path},
+		name := budgets[i].Name
+		err := p.change(ctx, name, orderRelease, func(b *v1alpha1.RemediationBudget) error {
+			release(b, node, remediation)
+			return nil
 		})
-		if err != nil {
-			return fmt.Errorf("writing the release of a permit: %w", err)
-		}
-		err = c.Status().Patch(ctx, named(budgets[i].Name), client.RawPatch(types.JSONPatchType, patch), FieldOwner)
-		// Invalid: the test failed, the permit is not, or no longer, ours.
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsInvalid(err) {
-			errs = append(errs, fmt.Errorf("releasing the permit of budget %s: %w", budgets[i].Name, err))
+		if err != nil && !apierrors.IsNotFound(err) {
+			errs = append(errs, fmt.Errorf("releasing the permit of budget %s: %w", name, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func named(name string) *v1alpha1.RemediationBudget {
-	return &v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: name}}
+// take gives the node's permit to the remediation, if the limits leave one.
+func take(b *v1alpha1.RemediationBudget, node *corev1.Node, permit v1alpha1.Permit) error {
+	held, group, taken := Permit(b, node.Name)
+	switch {
+	case taken && held.Remediation != permit.Remediation:
+		return exhausted(b, "remediation %s acts on node %s", held.Remediation, node.Name)
+	case taken && held == permit:
+		return nil
+	case !taken:
+		group = GroupOf(b, node)
+	}
+	g, counted := b.Status.Groups[group]
+	switch {
+	case !counted || g.Limit == nil:
+		return exhausted(b, "the nodes of group %s are not counted yet", group)
+	case !taken && Free(b, group) <= 0:
+		return exhausted(b, "%d of %d permits of group %s are taken", len(g.Permits), Allowed(b, group), group)
+	case permit.Disruptive && FreeDisruptions(b, group) <= 0:
+		return exhausted(b, "%d of %d permits of group %s for disruptive steps are taken", Disruptive(g.Permits), Disruptions(b, group), group)
+	}
+	if held.Disruptive {
+		holdBack(&g)
+	}
+	if g.Permits == nil {
+		g.Permits = map[string]v1alpha1.Permit{}
+	}
+	g.Permits[node.Name] = permit
+	b.Status.Groups[group] = g
+	return nil
 }
 
-// reason returns what the API server's rules said, without the frame around it.
-func reason(err error) string {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) && status.Status().Details != nil {
-		for _, cause := range status.Status().Details.Causes {
-			return cause.Message
+// release takes the node's permit back.
+func release(b *v1alpha1.RemediationBudget, node, remediation string) {
+	held, group, taken := Permit(b, node)
+	if !taken || held.Remediation != remediation {
+		return
+	}
+	g := b.Status.Groups[group]
+	delete(g.Permits, node)
+	if held.Disruptive {
+		holdBack(&g)
+	}
+	b.Status.Groups[group] = g
+}
+
+// holdBack keeps a permit for a disruptive step that was returned from everybody
+// else until the group is counted again: the node may still be out.
+func holdBack(g *v1alpha1.BudgetGroup) {
+	if g.DisruptionLimit != nil && *g.DisruptionLimit > 0 {
+		fewer := *g.DisruptionLimit - 1
+		g.DisruptionLimit = &fewer
+	}
+}
+
+func exhausted(b *v1alpha1.RemediationBudget, format string, args ...any) error {
+	return fmt.Errorf("%w: budget %s: %s", ErrExhausted, b.Name, fmt.Sprintf(format, args...))
+}
+
+// aloneInControlPlane refuses while another node of the control plane holds a
+// permit of any budget, and lets no other take one until done is called.
+func (p *Permits) aloneInControlPlane(ctx context.Context, node *corev1.Node) (done func(), err error) {
+	select {
+	case p.controlPlane <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	done = func() { <-p.controlPlane }
+	other, err := p.otherInControlPlane(ctx, node.Name)
+	if err == nil && other != "" {
+		err = fmt.Errorf("%w: control-plane node %s is being acted on, and only one at a time is", ErrExhausted, other)
+	}
+	if err != nil {
+		done()
+		return nil, err
+	}
+	return done, nil
+}
+
+func (p *Permits) otherInControlPlane(ctx context.Context, node string) (string, error) {
+	var nodes corev1.NodeList
+	if err := p.client.List(ctx, &nodes, client.HasLabels{fleet.ControlPlaneLabel}, client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("listing the nodes of the control plane: %w", err)
+	}
+	var budgets v1alpha1.RemediationBudgetList
+	if err := p.client.List(ctx, &budgets, client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("listing budgets: %w", err)
+	}
+	for i := range budgets.Items {
+		b := p.newer(&budgets.Items[i])
+		for j := range nodes.Items {
+			if _, _, held := Permit(b, nodes.Items[j].Name); held && nodes.Items[j].Name != node {
+				return nodes.Items[j].Name, nil
+			}
 		}
 	}
-	return err.Error()
+	return "", nil
 }

@@ -1,0 +1,182 @@
+package budget
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// fleetOf is a group of nodes: h is healthy, s sick but available, u unavailable;
+// a capital letter has a permit, D one for a disruptive step of an available node,
+// O one for that of a node that is out meanwhile, and d one of a node that is not
+// known to be sick.
+func fleetOf(b *v1alpha1.RemediationBudget, letters string) []NodeState {
+	var nodes []NodeState
+	permits := map[string]v1alpha1.Permit{}
+	for i, letter := range letters {
+		node := NodeState{Name: fmt.Sprintf("n%d", i), Group: "-", Available: true}
+		switch letter {
+		case 'H', 'S', 'U':
+			permits[node.Name] = v1alpha1.Permit{Remediation: "r"}
+		case 'D', 'O', 'd':
+			permits[node.Name] = v1alpha1.Permit{Remediation: "r", Disruptive: true}
+		}
+		node.Available = letter != 'u' && letter != 'U' && letter != 'O'
+		node.Sick = letter != 'h' && letter != 'u' && letter != 'd'
+		nodes = append(nodes, node)
+	}
+	b.Status.Groups = map[string]v1alpha1.BudgetGroup{"-": {Permits: permits}}
+	return nodes
+}
+
+func TestGroupsCountWhatMayBeDisrupted(t *testing.T) {
+	tests := []struct {
+		maxUnavailable, minHealthy string
+		nodes                      string
+		healthy, unavailable       int32
+		limit                      int32 // -1: none
+		storm                      bool
+	}{
+		{"", "", "hhsSuUDO", 2, 2, -1, false},
+		{"1", "", "hhh", 3, 0, 1, false},
+		{"1", "", "hhu", 2, 1, 0, false},
+		{"1", "", "hhU", 2, 1, 0, false}, // it is out already, and needs no permit to be
+		{"1", "", "hhD", 2, 0, 1, false}, // and holds it
+		{"1", "", "hhO", 2, 0, 1, false},
+		{"2", "", "hhOu", 2, 1, 1, false},
+		{"2", "", "huuu", 1, 3, 0, false},
+		{"50%", "", "h", 1, 0, 0, false},
+		{"1", "", "s", 0, 0, 1, false},
+		{"1", "", "hd", 1, 0, 1, false}, // its remediation is not in the cache yet
+		{"", "66%", "hhs", 2, 0, 1, false},
+		{"", "66%", "hhu", 2, 1, 0, false},
+		{"", "66%", "hss", 1, 0, 0, true},
+		{"", "66%", "hOs", 1, 0, 0, true},
+		{"", "66%", "hhhhhhsss", 6, 0, 3, false},
+		{"", "66%", "hhhhhhssu", 6, 1, 2, false},
+		{"", "66%", "hhhhhhsuU", 6, 2, 1, false},
+		{"", "66%", "hhhhhssss", 5, 0, 0, true},
+		{"", "50%", "s", 0, 0, 0, true},
+		{"", "0%", "s", 0, 0, 1, false},
+		{"", "100%", "hhh", 3, 0, 0, false},
+		{"2", "66%", "hhhhhhsss", 6, 0, 2, false},
+		{"9", "66%", "hhhhhhssu", 6, 1, 2, false},
+	}
+	for _, tt := range tests {
+		b := &v1alpha1.RemediationBudget{}
+		if tt.maxUnavailable != "" {
+			b.Spec.MaxUnavailable = ptr.To(intstr.Parse(tt.maxUnavailable))
+		}
+		if tt.minHealthy != "" {
+			b.Spec.MinHealthy = ptr.To(intstr.Parse(tt.minHealthy))
+		}
+		status, err := Groups(b, fleetOf(b, tt.nodes), noon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := status.Groups["-"]
+		if got := ptr.Deref(g.DisruptionLimit, -1); g.Healthy != tt.healthy || g.Unavailable != tt.unavailable || got != tt.limit || (g.Storm != nil) != tt.storm {
+			t.Errorf("maxUnavailable %q, minHealthy %q, %s: healthy %d, unavailable %d, limit %d, storm %v; want %d, %d, %d, %t",
+				tt.maxUnavailable, tt.minHealthy, tt.nodes, g.Healthy, g.Unavailable, got, g.Storm, tt.healthy, tt.unavailable, tt.limit, tt.storm)
+		}
+	}
+}
+
+func TestGroupsWithoutNodesLastAsLongAsTheirPermits(t *testing.T) {
+	b := &v1alpha1.RemediationBudget{Spec: v1alpha1.RemediationBudgetSpec{MinHealthy: ptr.To(intstr.FromInt32(2))}}
+	held := map[string]v1alpha1.Permit{"moved": {Remediation: "r"}}
+	b.Status.Groups = map[string]v1alpha1.BudgetGroup{"old": {Nodes: 3, Permits: held}, "empty": {Nodes: 1}}
+	status, err := Groups(b, []NodeState{{Name: "moved", Group: "new", Available: true}}, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(status.Groups) != 2 || *status.Nodes != 1 || status.Groups["new"].Nodes != 1 || status.Groups["new"].Permits != nil {
+		t.Errorf("got %+v, want old and new", status.Groups)
+	}
+	if old := status.Groups["old"]; old.Nodes != 0 || old.Storm != nil || !equality.Semantic.DeepEqual(old.Permits, held) {
+		t.Errorf("got %+v, want the permit and no storm of nobody", old)
+	}
+}
+
+func TestMoreGroupsThanTheAPIServerTakesAreLeftOut(t *testing.T) {
+	b := &v1alpha1.RemediationBudget{}
+	held := map[string]v1alpha1.Permit{"n": {Remediation: "r"}}
+	b.Status.Groups = map[string]v1alpha1.BudgetGroup{"z": {Permits: held}}
+	nodes := []NodeState{{Name: "n", Group: "z"}}
+	for i := range MaxGroups + 5 {
+		nodes = append(nodes, NodeState{Name: "n", Group: fmt.Sprintf("g%04d", i)})
+	}
+	status, err := Groups(b, nodes, noon)
+	if err != nil || len(status.Groups) != MaxGroups {
+		t.Fatalf("%d groups, %v; want %d", len(status.Groups), err, MaxGroups)
+	}
+	if _, first := status.Groups["g0000"]; !first || status.Groups["z"].Nodes != 1 {
+		t.Error("want the first groups by name, and those that hold permits")
+	}
+}
+
+func TestAStormIsOverAfterItsCooldown(t *testing.T) {
+	spec := v1alpha1.RemediationBudgetSpec{
+		MinHealthy:    ptr.To(intstr.FromInt32(2)),
+		StormCooldown: &v1alpha1.Duration{Duration: 10 * time.Minute},
+	}
+	at := func(minutes int) *metav1.Time {
+		return ptr.To(metav1.NewTime(noon.Add(time.Duration(minutes) * time.Minute)))
+	}
+	b := &v1alpha1.RemediationBudget{Spec: spec}
+	for _, step := range []struct {
+		minute       int
+		nodes        string
+		since, calm  *metav1.Time
+		limit        int32
+		nextInMinute int
+	}{
+		{0, "hhs", nil, nil, 1, 0},
+		{1, "hss", at(1), nil, 0, 0},
+		{2, "sss", at(1), nil, 0, 0},
+		{3, "hhs", at(1), at(3), 0, 10},
+		{9, "hhh", at(1), at(3), 0, 4},
+		{10, "hss", at(1), nil, 0, 0},
+		{11, "hhs", at(1), at(11), 0, 10},
+		{20, "hhs", at(1), at(11), 0, 1},
+		{21, "hhs", nil, nil, 1, 0},
+	} {
+		storm := b.Status.Groups["-"].Storm
+		nodes := fleetOf(b, step.nodes)
+		b.Status.Groups["-"] = v1alpha1.BudgetGroup{Storm: storm}
+		now := noon.Add(time.Duration(step.minute) * time.Minute)
+		var err error
+		if b.Status, err = Groups(b, nodes, now.Add(300*time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		g := b.Status.Groups["-"]
+		var want *v1alpha1.Storm
+		if step.since != nil {
+			want = &v1alpha1.Storm{Since: *step.since, CalmSince: step.calm}
+		}
+		if !equality.Semantic.DeepEqual(g.Storm, want) || *g.DisruptionLimit != step.limit {
+			t.Errorf("minute %d: storm %v, limit %d; want %v, %d", step.minute, g.Storm, *g.DisruptionLimit, want, step.limit)
+		}
+		if next := NextLook(b, now); next != time.Duration(step.nextInMinute)*time.Minute {
+			t.Errorf("minute %d: next look in %s, want %d minutes", step.minute, next, step.nextInMinute)
+		}
+	}
+	b.Status.Groups = map[string]v1alpha1.BudgetGroup{
+		"a": {Storm: &v1alpha1.Storm{CalmSince: at(4)}}, "b": {Storm: &v1alpha1.Storm{CalmSince: at(3)}}, "c": {Storm: &v1alpha1.Storm{CalmSince: at(5)}},
+	}
+	if next := NextLook(b, at(5).Time); next != 8*time.Minute {
+		t.Errorf("next look in %s, want that of the storm that is over first", next)
+	}
+	if b.Spec.StormCooldown = nil; StormCooldown(&b.Spec) != 15*time.Minute {
+		t.Error("the default is 15 minutes")
+	}
+}

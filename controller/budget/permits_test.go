@@ -1,0 +1,120 @@
+package budget
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+func TestTake(t *testing.T) {
+	gentle, disruptive := v1alpha1.Permit{Remediation: "mine"}, v1alpha1.Permit{Remediation: "mine", Disruptive: true}
+	for name, tt := range map[string]struct {
+		limit, disruptions int32
+		held               map[string]v1alpha1.Permit
+		ask                v1alpha1.Permit
+		refused            string
+		left               int32 // of disruptions
+	}{
+		"a free one":                     {2, 1, map[string]v1alpha1.Permit{"x": {Remediation: "r"}}, gentle, "", 1},
+		"a free one to disrupt":          {2, 1, nil, disruptive, "", 1},
+		"none":                           {1, 1, map[string]v1alpha1.Permit{"x": {Remediation: "r"}}, gentle, "1 of 1 permits of group r7 are taken", 1},
+		"none to disrupt":                {2, 1, map[string]v1alpha1.Permit{"x": {Remediation: "r", Disruptive: true}}, disruptive, "1 of 1 permits of group r7 for disruptive steps are taken", 1},
+		"that of another":                {9, 9, map[string]v1alpha1.Permit{"mine": {Remediation: "other"}}, gentle, "remediation other acts on node mine", 9},
+		"one's own":                      {1, 0, map[string]v1alpha1.Permit{"mine": gentle}, gentle, "", 0},
+		"one's own although it is over":  {0, 0, map[string]v1alpha1.Permit{"mine": disruptive}, disruptive, "", 0},
+		"one's own, now to disrupt":      {1, 1, map[string]v1alpha1.Permit{"mine": gentle}, disruptive, "", 1},
+		"one's own, too many to disrupt": {1, 0, map[string]v1alpha1.Permit{"mine": gentle}, disruptive, "0 of 0 permits of group r7 for disruptive steps", 0},
+		"one's own, gentle again":        {1, 1, map[string]v1alpha1.Permit{"mine": disruptive}, gentle, "", 0},
+	} {
+		b := budgetOf("b", "", tt.limit)
+		b.Status.Groups = map[string]v1alpha1.BudgetGroup{"r7": {Limit: &tt.limit, DisruptionLimit: &tt.disruptions, Permits: tt.held}}
+		err := take(&b, readyNode("mine", "rack", "r7"), tt.ask)
+		if tt.refused == "" && (err != nil || b.Status.Groups["r7"].Permits["mine"] != tt.ask) {
+			t.Errorf("%s: %v, permits %v", name, err, b.Status.Groups["r7"].Permits)
+		}
+		if tt.refused != "" && (!errors.Is(err, ErrExhausted) || !strings.Contains(err.Error(), tt.refused)) {
+			t.Errorf("%s: got %v, want %q", name, err, tt.refused)
+		}
+		if got := *b.Status.Groups["r7"].DisruptionLimit; got != tt.left {
+			t.Errorf("%s: disruption limit %d, want %d", name, got, tt.left)
+		}
+	}
+}
+
+func TestNobodyTakesAPermitBeforeTheGroupIsCounted(t *testing.T) {
+	b := budgetOf("b", "", 5)
+	for _, rack := range []string{"r7", "r9"} {
+		b.Status.Groups["r7"] = v1alpha1.BudgetGroup{Nodes: 3}
+		err := take(&b, readyNode("mine", "rack", rack), v1alpha1.Permit{Remediation: "mine"})
+		if !errors.Is(err, ErrExhausted) || !strings.Contains(err.Error(), "the nodes of group "+rack+" are not counted yet") {
+			t.Errorf("%s: %v", rack, err)
+		}
+	}
+}
+
+func TestANodeThatMovedKeepsItsPermitWhereItWas(t *testing.T) {
+	b := budgetOf("b", "", 5)
+	b.Status.Groups["r6"].Permits["mine"] = v1alpha1.Permit{Remediation: "mine"}
+	moved := readyNode("mine", "rack", "r7")
+	if err := take(&b, moved, v1alpha1.Permit{Remediation: "other"}); !errors.Is(err, ErrExhausted) {
+		t.Errorf("another took a second permit: %v", err)
+	}
+	if err := take(&b, moved, v1alpha1.Permit{Remediation: "mine", Disruptive: true}); err != nil {
+		t.Fatal(err)
+	}
+	if !b.Status.Groups["r6"].Permits["mine"].Disruptive || len(b.Status.Groups["r7"].Permits) != 0 {
+		t.Errorf("got %v", b.Status.Groups)
+	}
+	release(&b, "mine", "mine")
+	if _, _, held := Permit(&b, "mine"); held {
+		t.Error("it was not released")
+	}
+}
+
+func TestAReleasedDisruptionIsHeldBackUntilTheNodesAreCounted(t *testing.T) {
+	b := budgetOf("b", "", 5)
+	permits := map[string]v1alpha1.Permit{"a": {Remediation: "a", Disruptive: true}, "b": {Remediation: "b"}}
+	b.Status.Groups["r7"] = v1alpha1.BudgetGroup{DisruptionLimit: ptr.To[int32](1), Permits: permits}
+	limit := func() int32 { return *b.Status.Groups["r7"].DisruptionLimit }
+	release(&b, "a", "other")
+	if len(permits) != 2 || limit() != 1 {
+		t.Error("the permit of another was released")
+	}
+	release(&b, "b", "b")
+	if limit() != 1 {
+		t.Error("a gentle step is over, and there are fewer disruptions")
+	}
+	release(&b, "a", "a")
+	if limit() != 0 || len(permits) != 0 {
+		t.Errorf("limit %d, permits %v; want none", limit(), permits)
+	}
+}
+
+func TestABudgetThatIsCreatedAgainLearnsWhoActs(t *testing.T) {
+	acting := func(name string, reboot bool) v1alpha1.Remediation {
+		r := waiting(name, 0, reboot)
+		r.Status.Action = name + "-1"
+		return r
+	}
+	b := budgetOf("b", "", 2)
+	b.Status = v1alpha1.RemediationBudgetStatus{}
+	b.Spec.MaxUnavailable = b.Spec.MaxConcurrent
+	fleet := []NodeState{{Name: "a", Group: "r7", Available: true}, {Name: "b", Group: "r7"}, {Name: "c", Group: "r7"}, {Name: "d", Group: "r7"}, {Name: "w", Group: "r7"}}
+	open := []v1alpha1.Remediation{waiting("w", 0, false), acting("c", false), acting("b", true), acting("a", false), acting("not-selected", false)}
+	got, err := status(&b, fleet, open, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	permits := got.Groups["r7"].Permits
+	if len(permits) != 2 || permits["a"].Remediation != "a" || permits["b"].Remediation != "b" {
+		t.Errorf("got %v, want as many as fit", permits)
+	}
+	b.Status = v1alpha1.RemediationBudgetStatus{Nodes: ptr.To[int32](0)}
+	if got, err := status(&b, fleet, open, noon); err != nil || len(got.Groups["r7"].Permits) != 0 {
+		t.Errorf("a budget that has a status learned %v, %v", got.Groups["r7"].Permits, err)
+	}
+}

@@ -1,0 +1,139 @@
+package budget
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+// waiting is a remediation of the node of the same name that wants to reboot it or
+// only to run a command.
+func waiting(name string, age time.Duration, reboot bool) v1alpha1.Remediation {
+	step := v1alpha1.Step{Command: &v1alpha1.CommandRemedy{}}
+	if reboot {
+		step = v1alpha1.Step{Reboot: &v1alpha1.RebootRemedy{}}
+	}
+	return v1alpha1.Remediation{
+		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(noon.Add(-age))},
+		Spec:       v1alpha1.RemediationSpec{NodeName: name, Steps: []v1alpha1.Step{step}},
+		Status:     v1alpha1.RemediationStatus{Step: 1},
+	}
+}
+
+// budgetOf has the permits of others in a group.
+func budgetOf(name, selects string, limit int32, held ...string) v1alpha1.RemediationBudget {
+	b := v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	b.Spec.MaxConcurrent, b.Spec.GroupBy = ptr.To(intstr.FromInt32(limit)), "rack"
+	if selects != "" {
+		b.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{selects: "yes"}}
+	}
+	b.Status.Groups = map[string]v1alpha1.BudgetGroup{}
+	for _, rack := range []string{"r6", "r7"} {
+		g := v1alpha1.BudgetGroup{Limit: ptr.To(limit), DisruptionLimit: ptr.To(limit), Permits: map[string]v1alpha1.Permit{}}
+		for _, node := range held {
+			g.Permits[node] = v1alpha1.Permit{Remediation: node}
+		}
+		b.Status.Groups[rack] = g
+	}
+	return b
+}
+
+func nodes(all ...*corev1.Node) func(string) *corev1.Node {
+	return func(name string) *corev1.Node {
+		i := slices.IndexFunc(all, func(n *corev1.Node) bool { return n.Name == name })
+		if i < 0 {
+			return nil
+		}
+		return all[i]
+	}
+}
+
+func TestTheOldestIsServedFirst(t *testing.T) {
+	a, b, c := waiting("a", time.Minute, false), waiting("b", time.Hour, false), waiting("c", time.Hour, false)
+	if !Before(&b, &a) || Before(&a, &b) || !Before(&b, &c) || Before(&c, &b) || Before(&a, &a) {
+		t.Error("want b, c, a")
+	}
+}
+
+func TestAheadAreThoseWhoCouldTakeThePermit(t *testing.T) {
+	nodeOf := nodes(
+		readyNode("mine", "rack", "r7"), readyNode("older", "rack", "r7"), readyNode("oldest", "rack", "r7"),
+		readyNode("younger", "rack", "r7"), readyNode("elsewhere", "rack", "r6"), readyNode("gpu", "rack", "r7", "gpu", "yes"),
+		readyNode("reboot", "rack", "r7"),
+	)
+	mine := waiting("mine", time.Hour, false)
+	everybody := []v1alpha1.Remediation{
+		mine, waiting("older", 2*time.Hour, false), waiting("oldest", 3*time.Hour, false), waiting("younger", time.Minute, false),
+		waiting("elsewhere", 4*time.Hour, false), waiting("gpu", 4*time.Hour, false), waiting("reboot", 4*time.Hour, true),
+		waiting("gone", 5*time.Hour, false),
+	}
+	noDisruption := budgetOf("workers", "", 9)
+	g := noDisruption.Status.Groups["r7"]
+	g.DisruptionLimit = ptr.To[int32](0)
+	noDisruption.Status.Groups["r7"] = g
+	for name, tt := range map[string]struct {
+		budgets []v1alpha1.RemediationBudget
+		want    map[string]int
+	}{
+		"one budget":                           {[]v1alpha1.RemediationBudget{budgetOf("workers", "", 9)}, map[string]int{"workers": 4}},
+		"no permit, so nobody is ahead":        {[]v1alpha1.RemediationBudget{budgetOf("workers", "", 1, "x")}, map[string]int{}},
+		"who waits for another budget":         {[]v1alpha1.RemediationBudget{budgetOf("workers", "", 9), budgetOf("gpus", "gpu", 0)}, map[string]int{"workers": 3}},
+		"who waits to be allowed a disruption": {[]v1alpha1.RemediationBudget{noDisruption}, map[string]int{"workers": 3}},
+		"budgets of others":                    {[]v1alpha1.RemediationBudget{budgetOf("gpus", "gpu", 9)}, map[string]int{}},
+	} {
+		if got := Ahead(&mine, nodeOf("mine"), tt.budgets, func() []v1alpha1.Remediation { return everybody }, nodeOf); !maps.Equal(got, tt.want) {
+			t.Errorf("%s: got %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
+func TestAsManyAreWokenAsThereArePermitsAndAFewMore(t *testing.T) {
+	var all []*corev1.Node
+	var queue []v1alpha1.Remediation
+	for i, name := range []string{"f", "e", "d", "c", "b", "a"} { // the later the older
+		all = append(all, readyNode(name, "rack", "r7"))
+		queue = append(queue, waiting(name, time.Duration(i)*time.Hour, name != "a" && name != "f"))
+	}
+	all = append(all, readyNode("other", "rack", "r6"), readyNode("no"))
+	queue = append(queue, waiting("other", 0, false), waiting("no", 0, false), waiting("gone", 0, false))
+
+	in := func() []v1alpha1.Remediation { return queue }
+	r7 := func(limit, disruptions int32, held ...string) v1alpha1.RemediationBudget {
+		b := budgetOf("workers", "rack", limit, held...)
+		b.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"rack": "r7"}}
+		g := b.Status.Groups["r7"]
+		g.DisruptionLimit = &disruptions
+		b.Status.Groups["r7"] = g
+		return b
+	}
+	for name, tt := range map[string]struct {
+		b    v1alpha1.RemediationBudget
+		want []string
+	}{
+		"none free":              {r7(1, 1, "x"), nil},
+		"one free":               {r7(2, 2, "x"), []string{"a", "b", "c"}},
+		"two free":               {r7(2, 2), []string{"a", "b", "c", "d"}},
+		"no disruption is free":  {r7(2, 0), []string{"a", "f"}},
+		"one disruption is free": {r7(100, 1), []string{"a", "b", "c", "d", "f"}},
+		"all are":                {r7(100, 100), []string{"a", "b", "c", "d", "e", "f"}},
+	} {
+		if got := Wake(&tt.b, in, nodes(all...)); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: got %v, want %v", name, got, tt.want)
+		}
+	}
+	both := budgetOf("workers", "", 1, "x")
+	g := both.Status.Groups["r6"]
+	g.Permits = nil
+	both.Status.Groups["r6"] = g
+	if got := Wake(&both, in, nodes(all...)); !slices.Equal(got, []string{"other"}) {
+		t.Errorf("the permit of one group woke %v, want who waits in it", got)
+	}
+}

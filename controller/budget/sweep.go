@@ -1,0 +1,70 @@
+package budget
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/index"
+)
+
+const (
+	// sweepEvery is how often the permits of a budget are looked through at least.
+	sweepEvery = time.Minute
+	// overGrace is how long after the end of what a runner may do its permit is
+	// kept, for clocks that differ.
+	overGrace = time.Minute
+)
+
+// sweep releases the permits whose remediation is gone or has ended, whatever
+// became of node and group. Remediations release their own; this is for what
+// was lost. It reports whether there are permits at all.
+func (r *Reconciler) sweep(ctx context.Context, b *v1alpha1.RemediationBudget) (held bool, err error) {
+	var errs []error
+	for _, g := range b.Status.Groups {
+		for node, permit := range g.Permits {
+			held = true
+			var remediation v1alpha1.Remediation
+			err := r.Client.Get(ctx, types.NamespacedName{Name: permit.Remediation}, &remediation, client.UnsafeDisableDeepCopy)
+			if err == nil && !remediation.Ended() {
+				continue
+			}
+			over, err := r.over(ctx, permit.Remediation)
+			if over {
+				err = r.Permits.Release(ctx, []v1alpha1.RemediationBudget{*b}, node, permit.Remediation)
+			}
+			errs = append(errs, err)
+		}
+	}
+	return held, errors.Join(errs...)
+}
+
+// over reports whether a remediation is gone or has ended, and nothing that it
+// has started can be running, as the API server has it now.
+func (r *Reconciler) over(ctx context.Context, name string) (bool, error) {
+	var remediation v1alpha1.Remediation
+	err := r.Live.Get(ctx, types.NamespacedName{Name: name}, &remediation)
+	if err == nil {
+		return remediation.Ended(), nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("reading remediation %s: %w", name, err)
+	}
+	var actions v1alpha1.NodeActionList
+	if err := r.Live.List(ctx, &actions, client.MatchingFields{index.ActionsByRemediation: name}); err != nil {
+		return false, fmt.Errorf("listing the actions of remediation %s: %w", name, err)
+	}
+	for i := range actions.Items {
+		a := &actions.Items[i]
+		if a.Finished() == nil && r.Clock.Now().Before(a.KilledBy().Add(overGrace)) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
