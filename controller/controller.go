@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/nodemend/nodemend/config/serverclock"
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/fleet"
@@ -47,16 +49,32 @@ type Options struct {
 	HealthAddress string
 	// Registry takes the metrics.
 	Registry prometheus.Registerer
-	// Clock tells the time of decisions; the real one when nil.
+	// HistoryLimit is how many ended remediations of a node are kept; 10 when 0.
+	HistoryLimit int
+	// HistoryAge is how long an ended remediation is kept; 30 days when 0.
+	HistoryAge time.Duration
+	// Clock tells the time of decisions; the real one, corrected by the API
+	// server's, when nil.
 	Clock clock.PassiveClock
 }
+
+// Defaults of Options.
+const (
+	DefaultHistoryLimit = 10
+	DefaultHistoryAge   = 30 * 24 * time.Hour
+)
+
+// reconcileTime bounds one look at one object with its reads and writes: a request
+// that hangs occupies no worker for ever.
+const reconcileTime = 30 * time.Second
 
 // leaseName is the name of the leader election's Lease.
 const leaseName = "nodemend-controller"
 
 // qps is the client's limit of requests per second. The API server's own
-// priority and fairness protects it; this only bounds a bug of ours.
-const qps = 200
+// priority and fairness protects it; this only bounds a bug of ours, and must not
+// slow down hundreds of nodes that fall sick together.
+const qps = 1000
 
 // Run runs the controller until the context ends.
 func Run(ctx context.Context, cfg *rest.Config, o Options) error {
@@ -67,11 +85,13 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return err
 	}
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS, cfg.Burst = qps, 2*qps
+	if o.Clock == nil {
+		corrected := serverclock.New(clock.RealClock{})
+		cfg.Wrap(corrected.Wrap)
+		o.Clock = corrected
+	}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:                        scheme,
 		Logger:                        ctrl.LoggerFrom(ctx),
@@ -81,7 +101,9 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		LeaderElectionReleaseOnCancel: true,
 		Metrics:                       server.Options{BindAddress: cmp.Or(o.MetricsAddress, "0")},
 		HealthProbeBindAddress:        cmp.Or(o.HealthAddress, "0"),
-		Controller:                    config.Controller{SkipNameValidation: ptr.To(true), EnableWarmup: ptr.To(true)},
+		Controller: config.Controller{
+			SkipNameValidation: ptr.To(true), EnableWarmup: ptr.To(true), ReconciliationTimeout: reconcileTime,
+		},
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: fleet.Strip}},
@@ -112,14 +134,26 @@ func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := matcher.Register(mgr); err != nil {
 		return err
 	}
+	permits := budget.New(mgr.GetClient(), mgr.GetAPIReader())
 	remediations := &remediation.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: o.Clock, Metrics: metrics,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Permits: permits, Clock: o.Clock, Metrics: metrics,
+		Events: mgr.GetEventRecorder(leaseName),
 	}
 	if err := remediations.Register(mgr); err != nil {
 		return err
 	}
-	budgets := &budget.Reconciler{Client: mgr.GetClient()}
+	budgets := &budget.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Permits: permits, Clock: o.Clock}
 	if err := budgets.Register(mgr); err != nil {
+		return err
+	}
+	history := &remediation.GarbageCollector{
+		Client: mgr.GetClient(), Clock: o.Clock,
+		Limit: cmp.Or(o.HistoryLimit, DefaultHistoryLimit), Age: cmp.Or(o.HistoryAge, DefaultHistoryAge),
+	}
+	if err := history.Register(mgr); err != nil {
+		return err
+	}
+	if err := o.Registry.Register(remediation.NewGauges(ctx, mgr.GetCache(), mgr.Elected())); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {

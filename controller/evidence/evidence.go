@@ -6,6 +6,7 @@ package evidence
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +24,11 @@ const (
 	// MaxLeaseAge is the default of the node controller's grace period.
 	MaxLeaseAge = 50 * time.Second
 )
+
+// statusPeriod is how often a kubelet looks at what its conditions say. It renews
+// its Lease besides: a lease that is renewed proves that it has looked no longer
+// than that before.
+const statusPeriod = 10 * time.Second
 
 // maxSkew is how far ahead of our clock a report may be. Reports carry whole
 // seconds, so this leaves little room for a clock that is wrong.
@@ -66,10 +72,17 @@ type Input struct {
 	Now time.Time
 }
 
-// KubeletOwned reports whether the kubelet writes conditions of this type. The
-// freshness of those is the node's Lease, since the kubelet repeats an
-// unchanged status only every 5 minutes.
-func KubeletOwned(conditionType string) bool {
+// NeedsLease reports whether the freshness of conditions of this type is that of
+// the node's Lease: the kubelet repeats an unchanged status only every 5 minutes, and
+// NetworkUnavailable, which a network plugin or a cloud's controller sets, is
+// written by nobody but when it changes.
+func NeedsLease(conditionType string) bool {
+	return kubeletOwned(conditionType) || conditionType == string(corev1.NodeNetworkUnavailable)
+}
+
+// kubeletOwned reports whether the kubelet writes conditions of this type, and the
+// node controller makes them Unknown when it has not heard of it for long.
+func kubeletOwned(conditionType string) bool {
 	switch corev1.NodeConditionType(conditionType) {
 	case corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure:
 		return true
@@ -99,10 +112,13 @@ func judge(match []v1alpha1.ConditionMatch, m v1alpha1.ConditionMatch, in Input)
 	if f.Why = unfresh(c, in); f.Why != "" {
 		return f
 	}
-	switch c.Status {
-	case m.Status:
+	switch {
+	case m.Matches(c):
 		f.State = Faulty
-	case healthy(match, m):
+	case c.Status == m.Status: // for another reason: another fault, and no recovery either
+		f.Why = fmt.Sprintf("%s is %s, but for %q and not for %s: %s",
+			m.Type, c.Status, c.Reason, strings.Join(m.Reasons, " or "), c.Message)
+	case c.Status == healthy(match, m):
 		f.State = Clear
 	default:
 		f.Why = fmt.Sprintf("%s is %s, which is neither the fault (%s) nor healthy (%s): %s",
@@ -138,21 +154,25 @@ func unfresh(c *corev1.NodeCondition, in Input) string {
 	if c.Status != corev1.ConditionFalse {
 		maxAge = MaxProblemAge
 	}
-	if KubeletOwned(string(c.Type)) {
-		if c.Status == corev1.ConditionUnknown {
-			// Written by the node controller: proves absence, as long as the
-			// kubelet is absent, and an action has had time to bring it back.
-			if in.Now.Sub(in.LeaseRenewed) <= MaxLeaseAge {
-				return fmt.Sprintf("%s is Unknown, but the kubelet still renews its lease", c.Type)
-			}
-			if in.Now.Sub(in.After) <= MaxLeaseAge {
-				return fmt.Sprintf("%s is Unknown, and the action ended only at %s", c.Type, clockTime(in.After))
-			}
-			return ""
+	if kubeletOwned(string(c.Type)) && c.Status == corev1.ConditionUnknown {
+		// Written by the node controller: proves absence, as long as the
+		// kubelet is absent, and an action has had time to bring it back.
+		if in.Now.Sub(in.LeaseRenewed) <= MaxLeaseAge {
+			return fmt.Sprintf("%s is Unknown, but the kubelet still renews its lease", c.Type)
 		}
+		if in.Now.Sub(in.After) <= MaxLeaseAge {
+			return fmt.Sprintf("%s is Unknown, and the action ended only at %s", c.Type, clockTime(in.After))
+		}
+		return ""
+	}
+	proved := observed
+	if NeedsLease(string(c.Type)) {
 		source, maxAge = "the kubelet", MaxLeaseAge
 		if in.LeaseRenewed.After(observed) {
 			observed = in.LeaseRenewed
+		}
+		if looked := in.LeaseRenewed.Add(-statusPeriod); looked.After(proved) {
+			proved = looked
 		}
 	}
 	age := in.Now.Sub(observed)
@@ -163,7 +183,7 @@ func unfresh(c *corev1.NodeCondition, in Input) string {
 	case age > maxAge:
 		return fmt.Sprintf("%s was last reported at %s, more than %s ago: is %s running?",
 			c.Type, clockTime(observed), maxAge, source)
-	case !in.After.IsZero() && !observed.Truncate(time.Second).After(in.After.Truncate(time.Second)):
+	case !in.After.IsZero() && !proved.Truncate(time.Second).After(in.After.Truncate(time.Second)):
 		return fmt.Sprintf("%s was not reported again since the action ended at %s", c.Type, clockTime(in.After))
 	}
 	return ""

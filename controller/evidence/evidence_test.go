@@ -29,6 +29,11 @@ func condition(conditionType string, status corev1.ConditionStatus, heartbeat ti
 func TestWhatAConditionProves(t *testing.T) {
 	sick := v1alpha1.ConditionMatch{Type: "Sick", Status: "True"}
 	notReady := v1alpha1.ConditionMatch{Type: "Ready", Status: "False"}
+	hung := v1alpha1.ConditionMatch{Type: "Sick", Status: "True", Reasons: []string{"Timeout"}}
+	withReason := func(c corev1.NodeCondition, reason string) corev1.NodeCondition {
+		c.Reason = reason
+		return c
+	}
 	unreachable := v1alpha1.ConditionMatch{Type: "Ready", Status: "Unknown"}
 	tests := []struct {
 		name  string
@@ -41,6 +46,9 @@ func TestWhatAConditionProves(t *testing.T) {
 	}{
 		{"a fresh True confirms the fault", sick, node(condition("Sick", "True", ago(20*time.Second))), time.Time{}, time.Time{}, Faulty, ""},
 		{"a fresh False confirms recovery", sick, node(condition("Sick", "False", ago(5*time.Minute))), time.Time{}, time.Time{}, Clear, ""},
+		{"a True for a matched reason confirms the fault", hung, node(withReason(condition("Sick", "True", ago(20*time.Second)), "Crash,Timeout")), time.Time{}, time.Time{}, Faulty, ""},
+		{"a True for another reason is neither fault nor recovery", hung, node(withReason(condition("Sick", "True", ago(20*time.Second)), "Crash")), time.Time{}, time.Time{}, Unconfirmed, `for "Crash" and not for Timeout`},
+		{"recovery needs no reason", hung, node(withReason(condition("Sick", "False", ago(20*time.Second)), "Fine")), time.Time{}, time.Time{}, Clear, ""},
 		{"an absent condition proves nothing", sick, node(), time.Time{}, time.Time{}, Unconfirmed, "has no condition Sick"},
 		{"Unknown is no recovery", sick, node(condition("Sick", "Unknown", ago(time.Second))), time.Time{}, time.Time{}, Unconfirmed, "neither the fault"},
 		{"a True of a dead detector proves nothing", sick, node(condition("Sick", "True", ago(3*time.Minute))), time.Time{}, time.Time{}, Unconfirmed, "more than 2m0s ago: is its check running?"},
@@ -57,6 +65,13 @@ func TestWhatAConditionProves(t *testing.T) {
 		{"Ready Unknown with a fresh lease proves nothing", unreachable, node(condition("Ready", "Unknown", ago(4*time.Minute))), ago(5 * time.Second), time.Time{}, Unconfirmed, "still renews its lease"},
 		{"Ready Unknown right after an action proves nothing", unreachable, node(condition("Ready", "Unknown", ago(4*time.Minute))), ago(4 * time.Minute), ago(20 * time.Second), Unconfirmed, "the action ended only at"},
 		{"Ready False is no recovery from Ready Unknown", unreachable, node(condition("Ready", "False", ago(time.Second))), ago(5 * time.Second), time.Time{}, Unconfirmed, "neither the fault"},
+		{"a pressure is fresh by the lease", v1alpha1.ConditionMatch{Type: "DiskPressure", Status: "True"}, node(condition("DiskPressure", "True", ago(4*time.Minute))), ago(5 * time.Second), time.Time{}, Faulty, ""},
+		{"NetworkUnavailable, which nobody repeats, is fresh by the lease", v1alpha1.ConditionMatch{Type: "NetworkUnavailable", Status: "True"}, node(condition("NetworkUnavailable", "True", ago(time.Hour))), ago(5 * time.Second), time.Time{}, Faulty, ""},
+		{"NetworkUnavailable of a node that is away proves nothing", v1alpha1.ConditionMatch{Type: "NetworkUnavailable", Status: "True"}, node(condition("NetworkUnavailable", "True", ago(time.Hour))), ago(time.Minute), time.Time{}, Unconfirmed, "is the kubelet running?"},
+		{"NetworkUnavailable can be matched as Unknown", v1alpha1.ConditionMatch{Type: "NetworkUnavailable", Status: "Unknown"}, node(condition("NetworkUnavailable", "Unknown", ago(time.Hour))), ago(5 * time.Second), time.Time{}, Faulty, ""},
+		{"a lease that was renewed right after the action does not prove that the kubelet has looked", notReady, node(condition("Ready", "False", ago(4*time.Minute))), ago(5 * time.Second), ago(15 * time.Second), Unconfirmed, "not reported again since the action"},
+		{"a lease that was renewed later does", notReady, node(condition("Ready", "False", ago(4*time.Minute))), ago(5 * time.Second), ago(16 * time.Second), Faulty, ""},
+		{"a report of the kubelet's own after the action does at once", notReady, node(condition("Ready", "False", ago(4*time.Second))), ago(5 * time.Second), ago(6 * time.Second), Faulty, ""},
 		{"reversed polarity: True is healthy", v1alpha1.ConditionMatch{Type: "RuntimeReady", Status: "False"}, node(condition("RuntimeReady", "True", ago(time.Second))), time.Time{}, time.Time{}, Clear, ""},
 		{"a matched Unknown is cleared by False", v1alpha1.ConditionMatch{Type: "Sick", Status: "Unknown"}, node(condition("Sick", "False", ago(time.Second))), time.Time{}, time.Time{}, Clear, ""},
 		{"a matched Unknown is not cleared by True", v1alpha1.ConditionMatch{Type: "Sick", Status: "Unknown"}, node(condition("Sick", "True", ago(time.Second))), time.Time{}, time.Time{}, Unconfirmed, "neither"},

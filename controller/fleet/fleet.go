@@ -5,8 +5,6 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,27 +14,6 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
-
-// Strip is a cache transform that keeps of a Node only what the controller
-// reads, so that 5,000 nodes cost little memory. It fits cache.ByObject.
-func Strip(obj any) (any, error) {
-	node, ok := obj.(*corev1.Node)
-	if !ok {
-		return obj, nil
-	}
-	return &corev1.Node{
-		TypeMeta: node.TypeMeta,
-		ObjectMeta: metav1.ObjectMeta{
-			Name:              node.Name,
-			UID:               node.UID,
-			ResourceVersion:   node.ResourceVersion,
-			CreationTimestamp: node.CreationTimestamp,
-			DeletionTimestamp: node.DeletionTimestamp,
-			Labels:            node.Labels,
-		},
-		Status: corev1.NodeStatus{Conditions: node.Status.Conditions},
-	}, nil
-}
 
 // Condition returns the node's condition of this type, or nil.
 func Condition(node *corev1.Node, conditionType string) *corev1.NodeCondition {
@@ -85,13 +62,3 @@ func selector(nodeSelector *metav1.LabelSelector) (labels.Selector, error) {
 
 // Excluded reports whether a person has excluded the node from new actions.
 func Excluded(node *corev1.Node) bool { return node.Labels[v1alpha1.ExcludeLabel] == "true" }
-
-// Changed reports whether an update of a node is more than a heartbeat: its
-// identity, its labels, or the status or transition of a condition.
-func Changed(old, updated *corev1.Node) bool {
-	return old.UID != updated.UID ||
-		!maps.Equal(old.Labels, updated.Labels) ||
-		!slices.EqualFunc(old.Status.Conditions, updated.Status.Conditions, func(a, b corev1.NodeCondition) bool {
-			return a.Type == b.Type && a.Status == b.Status && a.LastTransitionTime.Equal(&b.LastTransitionTime)
-		})
-}

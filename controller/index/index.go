@@ -12,6 +12,13 @@ import (
 
 // Indexes, for client.MatchingFields.
 const (
+	// ByNode finds the remediations, open and ended, by the name of their node.
+	// The API server selects by it, too.
+	ByNode = "spec.nodeName"
+	// Open finds the open remediations, by the value IsOpen.
+	Open = "open"
+	// IsOpen is the only value of Open.
+	IsOpen = "true"
 	// OpenByNode finds the open remediations by the name of their node.
 	OpenByNode = "open.spec.nodeName"
 	// OpenByPolicy finds the open remediations by the UID of their policy.
@@ -36,6 +43,19 @@ func Register(ctx context.Context, indexer client.FieldIndexer) error {
 			}
 			return []string{value(remediation)}
 		}
+	}
+	if err := indexer.IndexField(ctx, &v1alpha1.Remediation{}, ByNode, func(obj client.Object) []string {
+		remediation, ok := obj.(*v1alpha1.Remediation)
+		if !ok {
+			return nil
+		}
+		return []string{remediation.Spec.NodeName}
+	}); err != nil {
+		return err
+	}
+	isOpen := open(func(*v1alpha1.Remediation) string { return IsOpen })
+	if err := indexer.IndexField(ctx, &v1alpha1.Remediation{}, Open, isOpen); err != nil {
+		return err
 	}
 	byNode := open(func(r *v1alpha1.Remediation) string { return r.Spec.NodeName })
 	if err := indexer.IndexField(ctx, &v1alpha1.Remediation{}, OpenByNode, byNode); err != nil {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,13 +21,12 @@ import (
 // on the node. It returns the condition that started first; or, when none has
 // held yet, how long until the next one will have (0: none is on its way).
 func Policy(policy *v1alpha1.RemedyPolicy, node *corev1.Node, now time.Time) (trigger *v1alpha1.Trigger, wait time.Duration) {
-	if selected, err := fleet.Selects(policy.Spec.NodeSelector, node); err != nil || !selected {
-		return nil, 0
-	}
-	for _, m := range policy.Spec.Match {
+	var first *corev1.NodeCondition
+	for i := range policy.Spec.Match {
+		m := &policy.Spec.Match[i]
 		c := fleet.Condition(node, m.Type)
 		// A condition that does not say since when cannot have held.
-		if c == nil || c.Status != m.Status || c.LastTransitionTime.IsZero() {
+		if !m.Matches(c) || c.LastTransitionTime.IsZero() {
 			continue
 		}
 		if left := c.LastTransitionTime.Add(m.For.Duration).Sub(now); left > 0 {
@@ -35,17 +35,41 @@ func Policy(policy *v1alpha1.RemedyPolicy, node *corev1.Node, now time.Time) (tr
 			}
 			continue
 		}
-		if trigger == nil || c.LastTransitionTime.Time.Before(trigger.LastTransitionTime.Time) {
-			trigger = &v1alpha1.Trigger{
-				Type: m.Type, Status: c.Status, Reason: c.Reason, Message: c.Message,
-				LastTransitionTime: c.LastTransitionTime,
-			}
+		if first == nil || c.LastTransitionTime.Time.Before(first.LastTransitionTime.Time) {
+			first = c
 		}
 	}
-	if trigger != nil {
-		return trigger, 0
+	if first == nil && wait == 0 {
+		return nil, 0
 	}
-	return nil, wait
+	// Last, since it costs most, and most nodes are healthy.
+	if selected, err := fleet.Selects(policy.Spec.NodeSelector, node); err != nil || !selected {
+		return nil, 0
+	}
+	if first == nil {
+		return nil, wait
+	}
+	return &v1alpha1.Trigger{
+		Type: string(first.Type), Status: first.Status, Reason: first.Reason, Message: first.Message,
+		LastTransitionTime: first.LastTransitionTime,
+	}, 0
+}
+
+// Concerns reports whether a remediation of the policy is due on the node, or
+// will be if nothing changes.
+func Concerns(policy *v1alpha1.RemedyPolicy, node *corev1.Node, now time.Time) bool {
+	trigger, wait := Policy(policy, node, now)
+	return trigger != nil || wait > 0
+}
+
+// Covers reports whether one of the node's remediations leaves no room for another
+// of the policy and the trigger: it is of the same node and policy, and either open
+// or of the same incident.
+func Covers(remediations []v1alpha1.Remediation, node *corev1.Node, policy *v1alpha1.RemedyPolicy, trigger *v1alpha1.Trigger) bool {
+	return slices.ContainsFunc(remediations, func(r v1alpha1.Remediation) bool {
+		return r.Spec.NodeUID == node.UID && r.Spec.Policy.UID == policy.UID &&
+			(!r.Ended() || r.Covers(trigger))
+	})
 }
 
 // maxNodeName bounds the part of a name that is readable, so that the names of
@@ -63,16 +87,20 @@ func NewRemediation(policy *v1alpha1.RemedyPolicy, node *corev1.Node, trigger v1
 	if len(name) > maxNodeName {
 		name = strings.TrimRight(name[:maxNodeName], "-.")
 	}
+	snapshot := policy.Spec.DeepCopy() // the policy may be the cache's own
 	return &v1alpha1.Remediation{
-		ObjectMeta: metav1.ObjectMeta{Name: name + "-" + hex.EncodeToString(sum[:8])},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:       name + "-" + hex.EncodeToString(sum[:8]),
+			Finalizers: []string{v1alpha1.RemediationFinalizer},
+		},
 		Spec: v1alpha1.RemediationSpec{
 			NodeName: node.Name,
 			NodeUID:  node.UID,
 			Policy:   v1alpha1.PolicyReference{Name: policy.Name, UID: policy.UID},
 			Trigger:  trigger,
-			Match:    policy.Spec.Match,
-			Steps:    policy.Spec.Steps,
-			Recovery: policy.Spec.Recovery,
+			Match:    snapshot.Match,
+			Steps:    snapshot.Steps,
+			Recovery: snapshot.Recovery,
 		},
 	}
 }

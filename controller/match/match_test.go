@@ -1,6 +1,7 @@
 package match
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,12 @@ func entry(conditionType string, hold time.Duration) v1alpha1.ConditionMatch {
 	return v1alpha1.ConditionMatch{Type: conditionType, Status: corev1.ConditionTrue, For: v1alpha1.Duration{Duration: hold}}
 }
 
+func withReasons(conditionType string, reasons ...string) v1alpha1.ConditionMatch {
+	m := entry(conditionType, 0)
+	m.Reasons = reasons
+	return m
+}
+
 func TestPolicyTriggers(t *testing.T) {
 	workers := &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "workers"}}
 	tests := []struct {
@@ -50,6 +57,10 @@ func TestPolicyTriggers(t *testing.T) {
 		{"any entry is enough", nil, []v1alpha1.ConditionMatch{entry("A", time.Hour), entry("B", 0)}, node(nil, since("A", "True", time.Minute), since("B", "True", time.Second)), "B", 0},
 		{"the earliest of several is the trigger", nil, []v1alpha1.ConditionMatch{entry("A", 0), entry("B", 0)}, node(nil, since("A", "True", time.Minute), since("B", "True", time.Hour)), "B", 0},
 		{"the next of several is waited for", nil, []v1alpha1.ConditionMatch{entry("A", time.Hour), entry("B", time.Minute)}, node(nil, since("A", "True", 0), since("B", "True", 0)), "", time.Minute},
+		{"a matched reason", nil, []v1alpha1.ConditionMatch{withReasons("A", "Other", "Why")}, node(nil, since("A", "True", 0)), "A", 0},
+		{"another reason is none", nil, []v1alpha1.ConditionMatch{withReasons("A", "Other")}, node(nil, since("A", "True", 0)), "", 0},
+		{"another reason is not waited for", nil, []v1alpha1.ConditionMatch{withReasons("A", "Other"), entry("B", time.Minute)}, node(nil, since("A", "True", 0), since("B", "True", 0)), "", time.Minute},
+		{"a node that is not selected is not waited for", workers, []v1alpha1.ConditionMatch{entry("A", time.Hour)}, node(nil, since("A", "True", 0)), "", 0},
 		{"a selected node", workers, []v1alpha1.ConditionMatch{entry("A", 0)}, node(map[string]string{"pool": "workers"}, since("A", "True", 0)), "A", 0},
 		{"a node that is not selected", workers, []v1alpha1.ConditionMatch{entry("A", 0)}, node(nil, since("A", "True", 0)), "", 0},
 		{"a selector that cannot be read selects nothing", &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}, []v1alpha1.ConditionMatch{entry("A", 0)}, node(nil, since("A", "True", 0)), "", 0},
@@ -91,5 +102,49 @@ func TestTheNameOfALongNodeNameIsValid(t *testing.T) {
 	name := NewRemediation(policy, long, v1alpha1.Trigger{Type: "A"}).Name
 	if errs := validation.IsDNS1123Subdomain(name + "-a1b2c3-100"); len(errs) > 0 {
 		t.Errorf("%s: %v", name, errs)
+	}
+}
+
+func TestWhatLeavesNoRoomForARemediation(t *testing.T) {
+	policy := &v1alpha1.RemedyPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "policy-uid"}}
+	trigger := v1alpha1.Trigger{Type: "A", Status: "True", LastTransitionTime: metav1.NewTime(now)}
+	ended := metav1.NewTime(now)
+	tests := []struct {
+		name   string
+		change func(*v1alpha1.Remediation)
+		want   bool
+	}{
+		{"an open one of another incident", func(r *v1alpha1.Remediation) { r.Spec.Trigger.Type = "B" }, true},
+		{"an ended one of the same incident, whatever its name", func(r *v1alpha1.Remediation) { r.Name, r.Status.EndTime = "other", &ended }, true},
+		{"an ended one of an earlier incident", func(r *v1alpha1.Remediation) {
+			r.Status.EndTime, r.Spec.Trigger.LastTransitionTime = &ended, metav1.NewTime(now.Add(-time.Second))
+		}, false},
+		{"an ended one of another condition", func(r *v1alpha1.Remediation) { r.Status.EndTime, r.Spec.Trigger.Type = &ended, "B" }, false},
+		{"an ended one of another status", func(r *v1alpha1.Remediation) { r.Status.EndTime, r.Spec.Trigger.Status = &ended, "Unknown" }, false},
+		{"an open one of another policy", func(r *v1alpha1.Remediation) { r.Spec.Policy.UID = "other" }, false},
+		{"an open one of the node that had the name before", func(r *v1alpha1.Remediation) { r.Spec.NodeUID = "other" }, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := NewRemediation(policy, node(nil), trigger)
+			tt.change(r)
+			if got := Covers([]v1alpha1.Remediation{*r}, node(nil), policy, &trigger); got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestARemediationHoldsASnapshotOfItsPolicy(t *testing.T) {
+	policy := &v1alpha1.RemedyPolicy{Spec: v1alpha1.RemedyPolicySpec{
+		Match: []v1alpha1.ConditionMatch{entry("A", 0)}, Steps: []v1alpha1.Step{{Attempts: 1}},
+	}}
+	r := NewRemediation(policy, node(nil), v1alpha1.Trigger{Type: "A"})
+	r.Spec.Match[0].Type, r.Spec.Steps[0].Attempts = "B", 9
+	if policy.Spec.Match[0].Type != "A" || policy.Spec.Steps[0].Attempts != 1 {
+		t.Error("a change of the remediation changed the policy")
+	}
+	if !slices.Contains(r.Finalizers, v1alpha1.RemediationFinalizer) {
+		t.Error("without the finalizer its deletion leaves behind what it started")
 	}
 }

@@ -10,18 +10,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/budget"
-	"github.com/nodemend/nodemend/controller/index"
 )
 
-// createAction creates the action that the status names. That it exists
-// already is success: an earlier try got through.
-func (r *Reconciler) createAction(ctx context.Context, s situation, status *v1alpha1.RemediationStatus) error {
-	hash, err := s.step(status).Hash()
+// createAction creates the action that the status names, to be claimed until it
+// expires. That it exists already is success: an earlier try got through.
+func (r *Reconciler) createAction(ctx context.Context, s situation, status *v1alpha1.RemediationStatus, expiresAt time.Time) error {
+	step := s.step(status.Step)
+	hash, err := step.Hash()
 	if err != nil {
 		return err
 	}
@@ -36,8 +35,8 @@ func (r *Reconciler) createAction(ctx context.Context, s situation, status *v1al
 			StepHash:       hash,
 			Step:           status.Step,
 			Attempt:        status.Attempt,
-			Timeout:        s.step(status).Timeout,
-			ExpiresAt:      metav1.NewTime(s.now.Add(claimTime)),
+			Timeout:        step.Timeout,
+			ExpiresAt:      metav1.NewTime(expiresAt),
 		},
 	}
 	if err := r.Client.Create(ctx, action, budget.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -87,54 +86,4 @@ func (r *Reconciler) forget(ctx context.Context, before, after *v1alpha1.Remedia
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// cleanUp ends what a deleted remediation left behind: actions that nobody has
-// claimed are cancelled, finished ones deleted, and the permits are released
-// once nothing runs any more. It returns after how long to look again. When the
-// name belongs to a new remediation by now, that one takes care.
-func (r *Reconciler) cleanUp(ctx context.Context, name string) (wait time.Duration, err error) {
-	err = r.Live.Get(ctx, types.NamespacedName{Name: name}, &v1alpha1.Remediation{})
-	if err == nil {
-		return 0, nil // the cache is behind; its event comes
-	}
-	if !apierrors.IsNotFound(err) {
-		return 0, fmt.Errorf("reading remediation %s: %w", name, err)
-	}
-	var actions v1alpha1.NodeActionList
-	if err := r.Live.List(ctx, &actions, client.MatchingFields{index.ActionsByRemediation: name}); err != nil {
-		return 0, fmt.Errorf("listing the actions of remediation %s: %w", name, err)
-	}
-	var errs []error
-	running := false
-	for i := range actions.Items {
-		action := &actions.Items[i]
-		left := overBy(action).Sub(r.Clock.Now())
-		switch {
-		case action.Finished() == nil && action.Status.Claim == nil:
-			running = true // unless this cancels it, which leads here again
-			errs = append(errs, r.cancelAction(ctx, action, outcome{v1alpha1.ReasonCancelled, "the remediation was deleted"}))
-		case action.MayRun() && left > 0:
-			running, wait = true, max(wait, left)
-		default:
-			errs = append(errs, client.IgnoreNotFound(r.Client.Delete(ctx, action)))
-		}
-	}
-	if err := errors.Join(errs...); err != nil || running {
-		return wait, err
-	}
-	var budgets v1alpha1.RemediationBudgetList
-	if err := r.Client.List(ctx, &budgets); err != nil {
-		return 0, fmt.Errorf("listing budgets: %w", err)
-	}
-	for i := range budgets.Items {
-		for _, group := range budgets.Items[i].Status.Groups {
-			for node, permit := range group.Permits {
-				if permit.Remediation == name {
-					errs = append(errs, budget.Release(ctx, r.Client, budgets.Items[i:i+1], node, name))
-				}
-			}
-		}
-	}
-	return 0, errors.Join(errs...)
 }

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,46 +35,54 @@ type Reconciler struct {
 	Client client.Client
 	// Live reads from the API server.
 	Live client.Reader
+	// Permits takes and releases permits.
+	Permits *budget.Permits
 	// Clock tells the time of decisions.
 	Clock clock.PassiveClock
 	// Metrics counts outcomes.
 	Metrics *Metrics
+	// Events tells people what has changed.
+	Events events.EventRecorder
+
+	// backoff is how long to wait after a write that somebody else's forestalled,
+	// by the name of the remediation.
+	backoff workqueue.TypedRateLimiter[string]
 }
 
 // Reconcile takes the next decision about one remediation and carries it out.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	result, err := r.reconcile(ctx, request.Name)
+	wait, err := r.reconcile(ctx, request.Name)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		// The cache is behind, or somebody else changed or deleted what was
 		// to be written: look again.
-		return reconcile.Result{RequeueAfter: 100 * time.Millisecond}, nil
+		return reconcile.Result{RequeueAfter: r.backoff.When(request.Name)}, nil
 	}
-	return result, err
+	r.backoff.Forget(request.Name)
+	return reconcile.Result{RequeueAfter: wait}, err
 }
 
-func (r *Reconciler) reconcile(ctx context.Context, name string) (reconcile.Result, error) {
+// reconcile returns after how long to look again; 0: when something changes.
+func (r *Reconciler) reconcile(ctx context.Context, name string) (wait time.Duration, err error) {
 	var remediation v1alpha1.Remediation
 	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &remediation); apierrors.IsNotFound(err) {
-		wait, err := r.cleanUp(ctx, name)
-		return reconcile.Result{RequeueAfter: wait}, err
+		return r.cleanUp(ctx, name)
 	} else if err != nil {
-		return reconcile.Result{}, fmt.Errorf("reading remediation %s: %w", name, err)
+		return 0, fmt.Errorf("reading remediation %s: %w", name, err)
 	}
 	if remediation.Ended() {
-		return reconcile.Result{}, r.release(ctx, &remediation)
+		if err := r.release(ctx, &remediation); err != nil || remediation.DeletionTimestamp == nil {
+			return 0, err
+		}
+		return r.finalize(ctx, &remediation)
 	}
 	s, err := r.observe(ctx, &remediation)
 	if err != nil {
-		return reconcile.Result{}, err
+		return 0, err
 	}
 	if cancelled, err := r.cancelFormer(ctx, s); cancelled || err != nil {
-		return reconcile.Result{}, err // its event comes
+		return 0, err // its event comes
 	}
-	wait, err := r.carryOut(ctx, s, decide(s))
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	return reconcile.Result{RequeueAfter: wait}, nil
+	return r.carryOut(ctx, s, decide(s))
 }
 
 // carryOut does what was decided, and returns after how long to look again. The
@@ -82,7 +92,11 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (reconcile.Resu
 // said that they are not needed; whoever reads that status releases them again.
 func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wait time.Duration, err error) {
 	if d.effect == start || d.effect == create {
-		err := budget.Take(ctx, r.Client, s.budgets, s.node, v1alpha1.Permit{Remediation: s.remediation.Name})
+		permit := v1alpha1.Permit{
+			Remediation: s.remediation.Name,
+			Disruptive:  budget.Disrupts(s.step(d.status.Step), s.node),
+		}
+		err := r.Permits.Take(ctx, s.budgets, s.node, permit)
 		if errors.Is(err, budget.ErrExhausted) {
 			return r.refused(ctx, s, err)
 		}
@@ -96,7 +110,9 @@ func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wai
 	}
 	switch d.effect {
 	case start, create:
-		return d.wait, r.createAction(ctx, s, &d.status)
+		return d.wait, r.createAction(ctx, s, &d.status, s.now.Add(claimTime))
+	case void:
+		return d.wait, r.createAction(ctx, s, &d.status, voidExpiry)
 	case cancel:
 		return d.wait, r.cancelAction(ctx, s.action, d.cancelled)
 	case release:
@@ -133,17 +149,22 @@ func (r *Reconciler) write(ctx context.Context, remediation *v1alpha1.Remediatio
 	if err := r.Client.Status().Patch(ctx, updated, patch, budget.FieldOwner); err != nil {
 		return nil, fmt.Errorf("writing the status of remediation %s: %w", remediation.Name, err)
 	}
-	r.report(ctx, remediation, updated)
+	if !isTombstone(remediation) { // what it tells was told before
+		r.report(ctx, remediation, updated)
+	}
 	return updated, r.forget(ctx, remediation, updated)
 }
 
-// report logs and counts a change of the status that was written.
+// report logs, counts and tells people a change of the status that was written.
 func (r *Reconciler) report(ctx context.Context, before, after *v1alpha1.Remediation) {
 	if after.State() != before.State() || after.BlockedBy() != before.BlockedBy() {
 		ctrl.LoggerFrom(ctx).Info("Remediation changed", "node", after.Spec.NodeName, "policy", after.Spec.Policy.Name,
 			"step", after.Status.Step, "attempt", after.Status.Attempt, "state", after.State(), "blockedBy", after.BlockedBy())
 	}
 	r.Metrics.changed(before, after)
+	for _, n := range notes(before, after) {
+		n.send(r.Events, after)
+	}
 }
 
 // release gives back the permits that the remediation is seen to hold. A permit
@@ -170,5 +191,5 @@ func (r *Reconciler) release(ctx context.Context, remediation *v1alpha1.Remediat
 		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("remediations").GroupResource(), name,
 			errors.New("it was changed meanwhile, its permits are not released"))
 	}
-	return budget.Release(ctx, r.Client, held, node, name)
+	return r.Permits.Release(ctx, held, node, name)
 }

@@ -23,6 +23,9 @@ const (
 	start
 	// create the action that the status already names.
 	create
+	// void takes the name of the action that the status already names, by an
+	// action that has expired: an earlier create of it may still be on its way.
+	void
 	// cancel the action unless a runner has claimed it.
 	cancel
 	// release the permits, after the status was written.
@@ -53,6 +56,12 @@ const (
 	killGrace = time.Minute
 )
 
+// voided is why an action is cancelled that was created only to take its name.
+const voided = "something held it back before it was created"
+
+// voidExpiry is when an action expires that no runner may claim.
+var voidExpiry = time.Unix(1, 0)
+
 // Reasons of the Blocked condition beside those of the gates.
 const (
 	reasonNotBlocked = "None"
@@ -65,22 +74,27 @@ const (
 // decide says what comes next. It is pure.
 func decide(s situation) decision {
 	d := begin(s)
-	if step := int(d.status.Step); step < 1 || step > len(s.remediation.Spec.Steps) {
-		return d.exhausted(s.now) // somebody has written a status of their own
+	if isTombstone(s.remediation) {
+		return d.ended(s.now, metav1.ConditionUnknown, v1alpha1.ReasonDeleted, deletedMessage(s.remediation))
 	}
 	if d.status.Action != "" && s.action != nil && s.action.Finished() != nil {
-		d.record(s.now, s.action)
+		d.record(s)
 	}
 	if until := s.mayRunUntil(&d.status); d.status.Action == "" && until.After(s.now) {
 		return d.stillRunning(s.now, until)
 	}
-	if s.node == nil {
-		return d.gone(s)
+	switch {
+	case s.node == nil:
+		return d.over(s, v1alpha1.ReasonNodeGone, "the node was deleted or replaced")
+	case s.remediation.DeletionTimestamp != nil:
+		return d.over(s, v1alpha1.ReasonDeleted, deletedMessage(s.remediation))
+	case s.step(d.status.Step) == nil:
+		return d.exhausted(s.now) // somebody has written a status of their own
 	}
 	findings := s.findings(&d.status)
 	since, isClear := evidence.AllClear(findings)
 	if d.status.Action != "" {
-		return d.underway(s, isClear)
+		return d.underway(s, findings, isClear)
 	}
 	if isClear {
 		return d.healing(s, since)
@@ -98,31 +112,46 @@ func begin(s situation) decision {
 	return d
 }
 
-// gone ends a remediation whose node was deleted, once nothing runs any more: the
-// machine may live on.
-func (d decision) gone(s situation) decision {
-	if d.status.Action != "" && s.action != nil {
-		if s.action.Status.Claim == nil {
-			d.effect = cancel
-			d.cancelled = outcome{v1alpha1.ReasonCancelled, "the node was deleted or replaced"}
-			return d
-		}
+// over ends a remediation that ends whatever the state of its node, once nothing
+// runs any more: a node that was deleted may live on as a machine.
+func (d decision) over(s situation, reason, message string) decision {
+	switch {
+	case d.status.Action == "":
+	case s.action == nil && d.progress() == v1alpha1.ReasonStarting && s.step(d.status.Step) != nil:
+		d.effect = void
+		return d
+	case s.action == nil:
+		return d.lost(s)
+	case s.action.Status.Claim == nil:
+		d.effect = cancel
+		d.cancelled = outcome{v1alpha1.ReasonCancelled, message}
+		return d
+	default:
 		if until := overBy(s.action); until.After(s.now) {
 			return d.stillRunning(s.now, until)
 		}
+		d.recordUnreported(s, outcome{v1alpha1.ReasonInterrupted, "the runner that claimed it never reported"})
 	}
-	return d.ended(s.now, metav1.ConditionUnknown, v1alpha1.ReasonNodeGone, "the node was deleted or replaced")
+	return d.ended(s.now, metav1.ConditionUnknown, reason, message)
+}
+
+// lost remembers that somebody has deleted the action that is under way.
+func (d decision) lost(s situation) decision {
+	d.recordUnreported(s, outcome{v1alpha1.ReasonLost, "the NodeAction was deleted while it was under way"})
+	d.wait = time.Second
+	return d
 }
 
 // underway waits for the action that the status names.
-func (d decision) underway(s situation, isClear bool) decision {
+func (d decision) underway(s situation, findings []evidence.Finding, isClear bool) decision {
 	name := d.status.Action
 	switch {
-	case s.action == nil && d.progress() == v1alpha1.ReasonStarting:
-		d.effect = create
+	case s.action == nil && d.progress() != v1alpha1.ReasonStarting:
+		return d.lost(s)
+	case s.action == nil && (isClear || d.ask(s, findings).Held()):
+		d.effect = void
 	case s.action == nil:
-		d.recordUnreported(s.now, outcome{v1alpha1.ReasonLost, "the NodeAction was deleted while it was under way"})
-		d.wait = time.Second
+		d.effect = create
 	case s.action.Status.Claim != nil:
 		d.progressing(s.now, v1alpha1.ReasonActing, fmt.Sprintf("runner executes %s", name))
 		if d.wait = overBy(s.action).Sub(s.now); d.wait > 0 {
@@ -130,15 +159,18 @@ func (d decision) underway(s situation, isClear bool) decision {
 			return d
 		}
 		d.wait = 0
-		if isClear {
-			d.recordUnreported(s.now, outcome{v1alpha1.ReasonInterrupted, "the runner that claimed it never reported"})
+		if isClear || d.retryAsked(s) {
+			d.recordUnreported(s, outcome{v1alpha1.ReasonInterrupted, "the runner that claimed it never reported"})
 			d.wait = time.Second
 			return d
 		}
 		return d.blocked(s.now, gates.Verdict{
 			Reason:  reasonNoReport,
-			Message: fmt.Sprintf("the runner claimed %s at %s and has not reported since", name, s.action.Status.Claim.Time.UTC().Format(time.RFC3339)),
+			Message: fmt.Sprintf("the runner claimed %s at %s and has not reported since", name, clockTime(s.action.Status.Claim.Time.Time)),
 		})
+	case isVoid(s.action):
+		d.effect = cancel
+		d.cancelled = outcome{v1alpha1.ReasonCancelled, voided}
 	case isClear:
 		d.effect = cancel
 		d.cancelled = outcome{v1alpha1.ReasonCancelled, "the condition cleared before a runner claimed the action"}
@@ -157,35 +189,34 @@ func (d decision) underway(s situation, isClear bool) decision {
 // healing waits until the node was clear for long enough, then ends.
 func (d decision) healing(s situation, since time.Time) decision {
 	if left := since.Add(s.remediation.Spec.Recovery.HealthyFor.Duration).Sub(s.now); left > 0 {
-		d.progressing(s.now, v1alpha1.ReasonHealing, "the node is clear since "+since.UTC().Format(time.RFC3339))
+		d.progressing(s.now, v1alpha1.ReasonHealing, "the node is clear since "+clockTime(since))
 		d.unblocked(s.now)
 		d.wait = left
 		return d
 	}
-	for i := range d.status.History {
-		if mayHaveRun(d.status.History[i].Outcome) {
-			return d.ended(s.now, metav1.ConditionTrue, v1alpha1.ReasonRecovered,
-				fmt.Sprintf("clear since %s", since.UTC().Format(time.RFC3339)))
-		}
+	if lastActed(&d.status) != nil {
+		return d.ended(s.now, metav1.ConditionTrue, v1alpha1.ReasonRecovered,
+			fmt.Sprintf("clear since %s", clockTime(since)))
 	}
 	return d.ended(s.now, metav1.ConditionTrue, v1alpha1.ReasonRecoveredByItself,
-		fmt.Sprintf("clear since %s, no action was executed", since.UTC().Format(time.RFC3339)))
+		fmt.Sprintf("clear since %s, no action was executed", clockTime(since)))
 }
 
 // next verifies the last action, moves on to the next attempt or step, and
 // starts it when no gate holds.
 func (d decision) next(s situation, findings []evidence.Finding) decision {
+	d.startOver(s)
 	if d.progress() == v1alpha1.ReasonExhausted {
 		// Again, for a controller that stopped right after it wrote the status.
 		d.effect = release
 		return d
 	}
-	if last := lastRecord(&d.status); last != nil && last.Executed &&
+	if last := lastRecord(&d.status); last != nil && last.Executed && !last.Former &&
 		last.Step == d.status.Step && last.Attempt == d.status.Attempt {
-		verifyUntil := last.FinishedAt.Add(s.step(&d.status).VerifyTimeout.Duration)
+		verifyUntil := last.FinishedAt.Add(s.step(d.status.Step).VerifyTimeout.Duration)
 		if d.wait = verifyUntil.Sub(s.now); d.wait > 0 {
 			d.progressing(s.now, v1alpha1.ReasonVerifying, fmt.Sprintf("%s: %s; waiting for the condition to clear until %s",
-				last.Outcome, last.Message, verifyUntil.UTC().Format(time.RFC3339)))
+				last.Outcome, last.Message, clockTime(verifyUntil)))
 			d.unblocked(s.now)
 			return d
 		}
@@ -197,12 +228,7 @@ func (d decision) next(s situation, findings []evidence.Finding) decision {
 			return d.exhausted(s.now)
 		}
 	}
-	remediation := *s.remediation
-	remediation.Status = d.status
-	verdict := gates.First(gates.Input{
-		Remediation: &remediation, Node: s.node, Policy: s.policy, Findings: findings, Budgets: s.budgets, Now: s.now,
-	})
-	if verdict.Held() {
+	if verdict := d.ask(s, findings); verdict.Held() {
 		d.progressing(s.now, v1alpha1.ReasonWaiting, fmt.Sprintf("step %d, attempt %d is next", d.status.Step, d.status.Attempt))
 		return d.blocked(s.now, verdict)
 	}
@@ -214,10 +240,20 @@ func (d decision) next(s situation, findings []evidence.Finding) decision {
 	return d
 }
 
+// ask asks all gates whether the attempt that is next may start.
+func (d decision) ask(s situation, findings []evidence.Finding) gates.Verdict {
+	remediation := *s.remediation
+	remediation.Status = d.status
+	return gates.First(gates.Input{
+		Remediation: &remediation, Node: s.node, Policy: s.policy, Findings: findings, Budgets: s.budgets,
+		Past: s.past, Ahead: s.ahead, ControlPlane: s.controlPlane, Now: s.now,
+	})
+}
+
 // advance moves to the next attempt or step; false when there is none.
 func (d *decision) advance(s situation) bool {
 	switch {
-	case d.status.Attempt < s.step(&d.status).Attempts:
+	case d.status.Attempt < s.step(d.status.Step).Attempts:
 		d.status.Attempt++
 	case int(d.status.Step) < len(s.remediation.Spec.Steps):
 		d.status.Step, d.status.Attempt = d.status.Step+1, 1
@@ -229,6 +265,9 @@ func (d *decision) advance(s situation) bool {
 
 // overBy returns when a claimed action is over at the latest, report included.
 func overBy(action *v1alpha1.NodeAction) time.Time { return action.KilledBy().Add(killGrace) }
+
+// isVoid reports whether the action was created only to take its name.
+func isVoid(action *v1alpha1.NodeAction) bool { return !action.Spec.ExpiresAt.After(voidExpiry) }
 
 // actionName is the name of the n-th action of a remediation. The UID is part
 // of it: a remediation that was deleted and re-created starts over.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/gates"
 )
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -152,8 +153,9 @@ func slowClock(a *v1alpha1.NodeAction) {
 	}
 }
 
-func expired(a *v1alpha1.NodeAction) { a.Spec.ExpiresAt = ago(time.Hour) }
-func stepOutOfRange(s *situation)    { s.remediation.Status.Step = 99 }
+func isVoided(a *v1alpha1.NodeAction) { a.Spec.ExpiresAt = metav1.NewTime(voidExpiry) }
+func expired(a *v1alpha1.NodeAction)  { a.Spec.ExpiresAt = ago(time.Hour) }
+func stepOutOfRange(s *situation)     { s.remediation.Status.Step = 99 }
 func deselected(s *situation) {
 	s.policy.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "others"}}
 }
@@ -163,6 +165,12 @@ func nodeGone(s *situation)       { s.node = nil }
 func policyDeleted(s *situation)  { s.policy = nil }
 func policyReplaced(s *situation) { s.policy.UID = "another" }
 func withoutBudget(s *situation)  { s.budgets = nil }
+func withCooldown(s *situation) {
+	s.policy.Spec.Cooldown = &v1alpha1.Duration{Duration: 2 * time.Minute}
+}
+func pastOf(r v1alpha1.Remediation) func(*situation) {
+	return func(s *situation) { s.past = append(s.past, r) }
+}
 func policyEdited(s *situation) {
 	s.policy.Spec.Steps = []v1alpha1.Step{{Command: &v1alpha1.CommandRemedy{Argv: []string{"/bin/edited"}}}}
 }
@@ -176,17 +184,20 @@ func budgetHeldBy(remediation, node string) func(*situation) {
 	}
 }
 
+// next is a case of what is decided.
+type next struct {
+	name    string
+	s       situation
+	effect  effect
+	state   string // the reason of Progressing
+	blocked string // the reason of Blocked, "" when it is not
+	step    int32
+	attempt int32
+	wait    time.Duration
+}
+
 func TestWhatComesNext(t *testing.T) {
-	tests := []struct {
-		name    string
-		s       situation
-		effect  effect
-		state   string // the reason of Progressing
-		blocked string // the reason of Blocked, "" when it is not
-		step    int32
-		attempt int32
-		wait    time.Duration
-	}{
+	decideAll(t, []next{
 		{"a confirmed fault starts the first step", incident(), start, "Starting", "", 1, 1, 0},
 		{"an excluded node is left alone", incident(excluded), release, "Waiting", "Excluded", 1, 1, 0},
 		{"a node without a budget is left alone", incident(withoutBudget), release, "Waiting", "NoBudget", 1, 1, 0},
@@ -204,6 +215,9 @@ func TestWhatComesNext(t *testing.T) {
 		{"what runs for a former remediation of the name is waited for", incident(former(claimed(0))), nothing, "Waiting", "StillRunning", 1, 1, 100 * time.Second},
 		{"even when the node is clear", incident(former(claimed(0)), condition("False", time.Second, time.Hour)), nothing, "Waiting", "StillRunning", 1, 1, 100 * time.Second},
 		{"but not for ever", incident(former(claimed(100*time.Second), expired)), start, "Starting", "", 1, 1, 0},
+		{"the cooldown after another remediation of the policy holds", incident(withCooldown, pastOf(record("past", "command", time.Minute))), release, "Waiting", "Cooldown", 1, 1, time.Minute},
+		{"the last permit is left to who comes first", incident(func(s *situation) { s.ahead = map[string]int{"all": 1} }), release, "Waiting", "BudgetExhausted", 1, 1, time.Second},
+		{"one node of the control plane at a time", incident(func(s *situation) { s.controlPlane = &gates.ControlPlane{Nodes: 3, ReadyOthers: 2, ActingOn: "n2"} }), release, "Waiting", "ControlPlane", 1, 1, time.Minute},
 		{"stale evidence holds", incident(condition("True", time.Hour, time.Hour)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
 		{"Unknown holds", incident(condition("Unknown", time.Second, time.Minute)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
 
@@ -212,11 +226,16 @@ func TestWhatComesNext(t *testing.T) {
 		{"healing ends it even when excluded and the policy is gone", incident(excluded, policyDeleted, withoutBudget, condition("False", time.Second, 30*time.Second)), release, "RecoveredByItself", "", 1, 1, 0},
 		{"a deleted node ends it", incident(nodeGone), release, "NodeGone", "", 1, 1, 0},
 		{"an action that runs on a deleted node is waited for", incident(at(1, 1), underway(time.Second, claimed(0)), nodeGone), nothing, "Waiting", "StillRunning", 1, 1, 159 * time.Second},
+		{"an action that was announced for a deleted node has its name taken", incident(at(1, 1), underway(0), deleted, progress("Starting"), nodeGone), void, "Starting", "", 1, 1, 0},
 		{"an unclaimed action of a deleted node is cancelled", incident(at(1, 1), underway(time.Second), nodeGone), cancel, "", "", 1, 1, 0},
 		{"a deleted node ends it after its action has finished", incident(at(1, 1), underway(time.Second, claimed(0), finished("Succeeded", 0)), nodeGone), release, "NodeGone", "", 1, 1, 0},
 
 		{"an announced action that does not exist is created", incident(at(1, 1), underway(0), deleted, progress("Starting")), create, "Starting", "", 1, 1, 0},
-		{"an announced action is created even when the node is clear: its first create may still arrive", incident(at(1, 1), underway(0), deleted, progress("Starting"), condition("False", time.Second, time.Hour)), create, "Starting", "", 1, 1, 0},
+		{"the name of an announced action is taken when the node is clear: its first create may still arrive", incident(at(1, 1), underway(0), deleted, progress("Starting"), condition("False", time.Second, time.Hour)), void, "Starting", "", 1, 1, 0},
+		{"and when a gate holds by now", incident(at(1, 1), underway(0), deleted, progress("Starting"), excluded), void, "Starting", "", 1, 1, 0},
+		{"an action that only takes a name is cancelled", incident(at(1, 1), underway(0, isVoided), progress("Starting")), cancel, "Starting", "", 1, 1, 0},
+		{"or was found expired, and is repeated later", incident(at(1, 1), underway(0, isVoided, finished("Expired", 0))), release, "Waiting", "Cancelled", 1, 1, 30 * time.Second},
+		{"its first create came first: it runs", incident(at(1, 1), underway(time.Second, claimed(time.Second)), excluded), nothing, "Acting", "", 1, 1, 159 * time.Second},
 		{"an unclaimed action is waited for", incident(at(1, 1), underway(10*time.Second)), nothing, "Acting", "", 1, 1, claimTime + cancelGrace - 10*time.Second},
 		{"an unclaimed action is cancelled after its time", incident(at(1, 1), underway(claimTime+cancelGrace)), cancel, "Acting", "", 1, 1, 0},
 		{"an unclaimed action is cancelled when the node is clear", incident(at(1, 1), underway(time.Second), progress("Acting"), condition("False", time.Second, time.Second)), cancel, "Acting", "", 1, 1, 0},
@@ -248,7 +267,11 @@ func TestWhatComesNext(t *testing.T) {
 		{"an interrupted action may still be running", incident(at(1, 1), history("Interrupted", time.Minute)), nothing, "Waiting", "StillRunning", 1, 1, 10 * time.Second},
 		{"a lost action may still be running, on a node that is clear, too", incident(at(1, 1), history("Lost", time.Minute), condition("False", time.Second, time.Hour)), nothing, "Waiting", "StillRunning", 1, 1, 10 * time.Second},
 		{"an interrupted action may have helped", incident(at(1, 1), history("Interrupted", time.Hour), condition("False", time.Second, time.Minute)), release, "Recovered", "", 1, 1, 0},
-	}
+	})
+}
+
+func decideAll(t *testing.T, tests []next) {
+	t.Helper()
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			before := tt.s.remediation.DeepCopy()
@@ -263,7 +286,7 @@ func TestWhatComesNext(t *testing.T) {
 			if d.status.Step != tt.step || d.status.Attempt != tt.attempt {
 				t.Errorf("got step %d, attempt %d; want step %d, attempt %d", d.status.Step, d.status.Attempt, tt.step, tt.attempt)
 			}
-			over := slices.Contains([]string{"Recovered", "RecoveredByItself", "NodeGone"}, tt.state)
+			over := slices.Contains([]string{"Recovered", "RecoveredByItself", "NodeGone", "Deleted"}, tt.state)
 			if over != got.Ended() {
 				t.Errorf("state %s with end time %v", tt.state, d.status.EndTime)
 			}

@@ -2,6 +2,7 @@ package remediation
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
@@ -12,6 +13,9 @@ type Metrics struct {
 	duration  *prometheus.HistogramVec
 	blocked   *prometheus.CounterVec
 	exhausted *prometheus.CounterVec
+	actions   *prometheus.CounterVec
+	toAction  *prometheus.HistogramVec
+	toHealed  *prometheus.HistogramVec
 }
 
 // NewMetrics registers the metrics.
@@ -24,7 +28,7 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "nodemend_remediation_duration_seconds",
 			Help:    "Time from the creation of a remediation to its end, by policy and outcome.",
-			Buckets: prometheus.ExponentialBuckets(1, 2, 16), // 1 s to 9 h
+			Buckets: buckets(),
 		}, []string{"policy", "outcome"}),
 		blocked: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "nodemend_remediations_blocked_total",
@@ -34,14 +38,31 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 			Name: "nodemend_remediations_exhausted_total",
 			Help: "Remediations whose every step was executed without success, by policy: people have to look.",
 		}, []string{"policy"}),
+		actions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "nodemend_actions_finished_total",
+			Help: "Actions that finished, by policy, remedy and outcome: the reason of their Finished condition, or Lost.",
+		}, []string{"policy", "remedy", "outcome"}),
+		toAction: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "nodemend_condition_to_action_seconds",
+			Help:    "Time from the transition of the condition that started a remediation to its first action, by policy; spec.match[].for is part of it.",
+			Buckets: buckets(),
+		}, []string{"policy"}),
+		toHealed: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "nodemend_action_to_recovery_seconds",
+			Help:    "Time from the start of the last action that was executed to the end of the recovered remediation, by policy and remedy.",
+			Buckets: buckets(),
+		}, []string{"policy", "remedy"}),
 	}
-	for _, c := range []prometheus.Collector{m.outcomes, m.duration, m.blocked, m.exhausted} {
+	for _, c := range []prometheus.Collector{m.outcomes, m.duration, m.blocked, m.exhausted, m.actions, m.toAction, m.toHealed} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
 	}
 	return m, nil
 }
+
+// buckets are from 1 s to 9 h.
+func buckets() []float64 { return prometheus.ExponentialBuckets(1, 2, 16) }
 
 // changed counts what a change of the status says.
 func (m *Metrics) changed(before, after *v1alpha1.Remediation) {
@@ -52,9 +73,20 @@ func (m *Metrics) changed(before, after *v1alpha1.Remediation) {
 	if state == v1alpha1.ReasonExhausted && before.State() != state {
 		m.exhausted.WithLabelValues(policy).Inc()
 	}
+	if record := newRecord(before, after); record != nil {
+		m.actions.WithLabelValues(policy, record.Remedy, record.Outcome).Inc()
+	}
+	if after.Status.Actions == 1 && before.Status.Actions == 0 {
+		if c := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.RemediationProgressing); c != nil {
+			m.toAction.WithLabelValues(policy).Observe(c.LastTransitionTime.Sub(after.Spec.Trigger.LastTransitionTime.Time).Seconds())
+		}
+	}
 	if after.Ended() && !before.Ended() {
 		m.outcomes.WithLabelValues(policy, state).Inc()
 		m.duration.WithLabelValues(policy, state).
 			Observe(after.Status.EndTime.Sub(after.CreationTimestamp.Time).Seconds())
+		if last := lastActed(&after.Status); state == v1alpha1.ReasonRecovered && last != nil && last.StartedAt != nil {
+			m.toHealed.WithLabelValues(policy, last.Remedy).Observe(after.Status.EndTime.Sub(last.StartedAt.Time).Seconds())
+		}
 	}
 }

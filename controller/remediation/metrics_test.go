@@ -1,10 +1,15 @@
 package remediation
 
 import (
+	"context"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
@@ -41,5 +46,120 @@ func TestEveryChangeIsCountedOnce(t *testing.T) {
 		if got != 1 {
 			t.Errorf("%s: counted %v times, want once", name, got)
 		}
+	}
+}
+
+func TestAStoryIsMeasured(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	metrics, err := NewMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := incident()
+	s.remediation.CreationTimestamp = ago(0)
+	s.remediation.Spec.Trigger.LastTransitionTime = ago(5 * time.Second)
+	step := func(change ...func(*situation)) {
+		for _, c := range change {
+			c(&s)
+		}
+		before := s.remediation.DeepCopy()
+		s.remediation.Status = decide(s).status
+		metrics.changed(before, s.remediation)
+	}
+	step()
+	ends("Succeeded")(&s)
+	s.action.CreationTimestamp = ago(0)
+	step()
+	s.action = nil
+	s.now = now.Add(40 * time.Second)
+	step(condition("False", -40*time.Second, -10*time.Second))
+	ending := incident(at(1, 1), history("Succeeded", time.Minute), nodeGone)
+	ending.remediation.Status.History[0].StartedAt = ptr.To(ago(time.Hour))
+	ending.remediation.CreationTimestamp = ago(0)
+	gone := ending.remediation.DeepCopy()
+	gone.Status = decide(ending).status
+	metrics.changed(ending.remediation, gone) // no recovery
+
+	want := `
+# HELP nodemend_actions_finished_total Actions that finished, by policy, remedy and outcome: the reason of their Finished condition, or Lost.
+# TYPE nodemend_actions_finished_total counter
+nodemend_actions_finished_total{outcome="Succeeded",policy="p",remedy="command"} 1
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "nodemend_actions_finished_total"); err != nil {
+		t.Error(err)
+	}
+	counts := map[string]uint64{
+		"nodemend_condition_to_action_seconds": 1, "nodemend_action_to_recovery_seconds": 1, "nodemend_remediation_duration_seconds": 2,
+	}
+	for name, want := range map[string]float64{
+		"nodemend_condition_to_action_seconds": 5, "nodemend_action_to_recovery_seconds": 40, "nodemend_remediation_duration_seconds": 40,
+	} {
+		if count, sum := histogram(t, registry, name); count != counts[name] || sum != want {
+			t.Errorf("%s: got %d observations, together %v s; want %d, together %v s", name, count, sum, counts[name], want)
+		}
+	}
+}
+
+func histogram(t *testing.T, registry *prometheus.Registry, name string) (count uint64, sum float64) {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			for _, m := range f.GetMetric() {
+				count, sum = count+m.GetHistogram().GetSampleCount(), sum+m.GetHistogram().GetSampleSum()
+			}
+		}
+	}
+	return count, sum
+}
+
+// stored is a cache that has these objects.
+type stored struct {
+	client.Reader
+	budgets      []v1alpha1.RemediationBudget
+	remediations []v1alpha1.Remediation
+}
+
+func (s *stored) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	switch list := list.(type) {
+	case *v1alpha1.RemediationBudgetList:
+		list.Items = s.budgets
+	case *v1alpha1.RemediationList:
+		list.Items = s.remediations
+	}
+	return nil
+}
+
+func TestOnlyTheLeaderTellsHowThingsAre(t *testing.T) {
+	held := incident(budgetHeldBy("a", "n1"), budgetHeldBy("b", "n2"))
+	blocked := incident(excluded)
+	blocked.remediation.Status = decide(blocked).status
+	cache := &stored{
+		budgets:      held.budgets,
+		remediations: []v1alpha1.Remediation{*blocked.remediation, *incident(progress("Acting")).remediation, record("over", "", 0)},
+	}
+	elected := make(chan struct{})
+	gauges := NewGauges(t.Context(), cache, elected)
+	if n := testutil.CollectAndCount(gauges); n != 0 {
+		t.Errorf("a replica that does not lead tells %d metrics", n)
+	}
+	close(elected)
+	want := `
+# HELP nodemend_budget_permits Permits in use, by budget.
+# TYPE nodemend_budget_permits gauge
+nodemend_budget_permits{budget="all"} 1
+# HELP nodemend_remediations_blocked Open remediations that are held back, by policy and reason.
+# TYPE nodemend_remediations_blocked gauge
+nodemend_remediations_blocked{policy="p",reason="Excluded"} 1
+# HELP nodemend_remediations_open Remediations that have not ended, by policy and state: the reason of their Progressing condition.
+# TYPE nodemend_remediations_open gauge
+nodemend_remediations_open{policy="p",state="Acting"} 1
+nodemend_remediations_open{policy="p",state="Waiting"} 1
+`
+	if err := testutil.CollectAndCompare(gauges, strings.NewReader(want)); err != nil {
+		t.Error(err)
 	}
 }

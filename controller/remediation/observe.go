@@ -15,6 +15,8 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/evidence"
+	"github.com/nodemend/nodemend/controller/fleet"
+	"github.com/nodemend/nodemend/controller/gates"
 	"github.com/nodemend/nodemend/controller/index"
 )
 
@@ -58,19 +60,75 @@ func (r *Reconciler) observe(ctx context.Context, remediation *v1alpha1.Remediat
 	if s.node == nil {
 		return s, nil
 	}
+	var past v1alpha1.RemediationList
+	if err := r.Client.List(ctx, &past, client.MatchingFields{index.ByNode: spec.NodeName}, client.UnsafeDisableDeepCopy); err != nil {
+		return s, fmt.Errorf("listing the remediations of node %s: %w", spec.NodeName, err)
+	}
+	s.past = slices.DeleteFunc(past.Items, func(other v1alpha1.Remediation) bool {
+		return other.Name == remediation.Name || other.Spec.NodeUID != spec.NodeUID
+	})
 	var budgets v1alpha1.RemediationBudgetList
 	if err := r.Client.List(ctx, &budgets); err != nil {
 		return s, fmt.Errorf("listing budgets: %w", err)
 	}
 	s.budgets = budget.Selecting(budgets.Items, s.node)
-	for _, m := range spec.Match {
-		if evidence.KubeletOwned(m.Type) {
-			var err error
-			s.leaseRenewed, err = r.leaseRenewed(ctx, spec.NodeName)
-			return s, err
+	s.ahead = r.ahead(ctx, s, budgets.Items)
+	var err error
+	if s.controlPlane, err = r.controlPlane(ctx, s.node, budgets.Items); err != nil {
+		return s, err
+	}
+	if slices.ContainsFunc(spec.Match, func(m v1alpha1.ConditionMatch) bool { return evidence.NeedsLease(m.Type) }) {
+		s.leaseRenewed, err = r.leaseRenewed(ctx, spec.NodeName)
+	}
+	return s, err
+}
+
+// ahead counts who waits for the same permits and comes first.
+func (r *Reconciler) ahead(ctx context.Context, s situation, budgets []v1alpha1.RemediationBudget) map[string]int {
+	waiting := func() []v1alpha1.Remediation {
+		return slices.Concat(
+			r.cached(ctx, client.MatchingFields{index.BlockedBy: gates.ReasonBudgetExhausted}),
+			r.cached(ctx, client.MatchingFields{index.BlockedBy: gates.ReasonDisruptionLimit}),
+		)
+	}
+	return budget.Ahead(s.remediation, s.node, budgets, waiting, r.nodeOf(ctx))
+}
+
+// cachedNode returns the node as the cache has it, nil if it does not. It must not
+// be changed.
+func (r *Reconciler) cachedNode(ctx context.Context, name string) *corev1.Node {
+	var node corev1.Node
+	if r.Client.Get(ctx, types.NamespacedName{Name: name}, &node, client.UnsafeDisableDeepCopy) != nil {
+		return nil
+	}
+	return &node
+}
+
+// controlPlane returns the state of the control plane if the node is part of it.
+func (r *Reconciler) controlPlane(ctx context.Context, node *corev1.Node, budgets []v1alpha1.RemediationBudget) (*gates.ControlPlane, error) {
+	if !fleet.ControlPlane(node) {
+		return nil, nil
+	}
+	var nodes corev1.NodeList
+	if err := r.Client.List(ctx, &nodes, client.HasLabels{fleet.ControlPlaneLabel}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the nodes of the control plane: %w", err)
+	}
+	state := &gates.ControlPlane{Nodes: len(nodes.Items)}
+	for i := range nodes.Items {
+		other := &nodes.Items[i]
+		if other.Name == node.Name {
+			continue
+		}
+		if fleet.Available(other) {
+			state.ReadyOthers++
+		}
+		for j := range budgets {
+			if _, _, held := budget.Permit(&budgets[j], other.Name); held && state.ActingOn == "" {
+				state.ActingOn = other.Name
+			}
 		}
 	}
-	return s, nil
+	return state, nil
 }
 
 // get reads an object from the cache, and from the API server when the cache

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/evidence"
+	"github.com/nodemend/nodemend/controller/gates"
 )
 
 // situation is all that a decision about one remediation is made from.
@@ -23,13 +24,23 @@ type situation struct {
 	policy *v1alpha1.RemedyPolicy
 	// budgets that select the node, in name order.
 	budgets []v1alpha1.RemediationBudget
+	// past are the other remediations of the node, open and ended.
+	past []v1alpha1.Remediation
+	// ahead is how many remediations come first, by the name of a budget.
+	ahead map[string]int
+	// controlPlane is nil unless the node is part of it.
+	controlPlane *gates.ControlPlane
 	// leaseRenewed is when the kubelet last renewed the node's Lease.
 	leaseRenewed time.Time
 	now          time.Time
 }
 
-func (s *situation) step(status *v1alpha1.RemediationStatus) *v1alpha1.Step {
-	return &s.remediation.Spec.Steps[status.Step-1]
+// step returns the step of this number, nil if there is none.
+func (s *situation) step(number int32) *v1alpha1.Step {
+	if number < 1 || int(number) > len(s.remediation.Spec.Steps) {
+		return nil
+	}
+	return &s.remediation.Spec.Steps[number-1]
 }
 
 // mayRunUntil returns until when something that was started under the name of
@@ -38,8 +49,10 @@ func (s *situation) step(status *v1alpha1.RemediationStatus) *v1alpha1.Step {
 // then nothing is started, and the permit, which goes by the name, is kept.
 func (s *situation) mayRunUntil(status *v1alpha1.RemediationStatus) time.Time {
 	var until time.Time
-	if last := lastRecord(status); last != nil && !last.Executed && mayHaveRun(last.Outcome) {
-		until = last.FinishedAt.Add(s.step(status).Timeout.Duration + killGrace)
+	if last := lastRecord(status); last != nil && !last.Executed && v1alpha1.MayHaveExecuted(last.Outcome) {
+		if step := s.step(last.Step); step != nil {
+			until = last.FinishedAt.Add(step.Timeout.Duration + killGrace)
+		}
 	}
 	for i := range s.others {
 		a := &s.others[i]
@@ -59,12 +72,17 @@ func (s *situation) former(a *v1alpha1.NodeAction) bool {
 // action on the node, whatever its remediation.
 func (s *situation) findings(status *v1alpha1.RemediationStatus) []evidence.Finding {
 	var after time.Time
-	if last := lastRecord(status); last != nil && mayHaveRun(last.Outcome) {
+	if last := lastActed(status); last != nil {
 		after = last.FinishedAt.Time
+	}
+	for i := range s.past {
+		if last := lastActed(&s.past[i].Status); last != nil && last.FinishedAt.After(after) && !last.FinishedAt.After(s.now) {
+			after = last.FinishedAt.Time
+		}
 	}
 	for i := range s.others {
 		f := s.others[i].Finished()
-		if f != nil && mayHaveRun(f.Reason) && f.LastTransitionTime.After(after) && !f.LastTransitionTime.After(s.now) {
+		if f != nil && v1alpha1.MayHaveExecuted(f.Reason) && f.LastTransitionTime.After(after) && !f.LastTransitionTime.After(s.now) {
 			after = f.LastTransitionTime.Time
 		}
 	}

@@ -1,7 +1,6 @@
 package remediation
 
 import (
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -10,9 +9,6 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/gates"
 )
-
-// maxUnexecuted is how many records of actions that were not executed are kept.
-const maxUnexecuted = 10
 
 func (d *decision) set(now time.Time, conditionType string, status metav1.ConditionStatus, reason, message string) {
 	meta.SetStatusCondition(&d.status.Conditions, metav1.Condition{
@@ -36,13 +32,14 @@ func (d decision) blocked(now time.Time, v gates.Verdict) decision {
 	return d
 }
 
-// stillRunning waits, with the permit, for what nobody reports on.
+// stillRunning waits, with the permit, for what may still run and is not to be
+// followed by anything before it is over.
 func (d decision) stillRunning(now, until time.Time) decision {
 	if d.progress() == "" {
 		d.progressing(now, v1alpha1.ReasonWaiting, "")
 	}
 	d.set(now, v1alpha1.RemediationBlocked, metav1.ConditionTrue, reasonStillRunning,
-		"an action that nobody reports on may still be running until "+until.UTC().Format(time.RFC3339))
+		"an action may still be running until "+clockTime(until))
 	d.wait = until.Sub(now)
 	return d
 }
@@ -67,60 +64,12 @@ func (d decision) ended(now time.Time, recovered metav1.ConditionStatus, reason,
 	return d
 }
 
-// record moves a finished action into the history, under our own time: the clock
-// of the node may be wrong, and later than the truth is the safe side.
-func (d *decision) record(now time.Time, action *v1alpha1.NodeAction) {
-	finished := action.Finished()
-	d.append(v1alpha1.ActionRecord{
-		Action: action.Name, Step: action.Spec.Step, Attempt: action.Spec.Attempt,
-		Outcome: finished.Reason, Message: finished.Message,
-		Executed:   v1alpha1.Executed(finished.Reason),
-		FinishedAt: metav1.NewTime(now),
-	})
-}
-
-// recordUnreported moves the action that is under way into the history, although
-// nobody has reported how it ended.
-func (d *decision) recordUnreported(now time.Time, how outcome) {
-	d.append(v1alpha1.ActionRecord{
-		Action: d.status.Action, Step: d.status.Step, Attempt: d.status.Attempt,
-		Outcome: how.reason, Message: how.message,
-		FinishedAt: metav1.NewTime(now),
-	})
-}
-
-func (d *decision) append(record v1alpha1.ActionRecord) {
-	d.status.History = append(d.status.History, record)
-	unexecuted := 0
-	for i := range d.status.History {
-		if !d.status.History[i].Executed {
-			unexecuted++
-		}
+// message returns that of a condition.
+func message(r *v1alpha1.Remediation, conditionType string) string {
+	if c := meta.FindStatusCondition(r.Status.Conditions, conditionType); c != nil {
+		return c.Message
 	}
-	d.status.History = slices.DeleteFunc(d.status.History, func(r v1alpha1.ActionRecord) bool {
-		if r.Executed || unexecuted <= maxUnexecuted {
-			return false
-		}
-		unexecuted--
-		return true
-	})
-	d.status.Action = ""
+	return ""
 }
 
-func lastRecord(status *v1alpha1.RemediationStatus) *v1alpha1.ActionRecord {
-	if len(status.History) == 0 {
-		return nil
-	}
-	return &status.History[len(status.History)-1]
-}
-
-// mayHaveRun reports whether an action that ended so had, or may have had, an
-// effect.
-func mayHaveRun(outcome string) bool {
-	switch outcome {
-	case v1alpha1.ReasonInterrupted, v1alpha1.ReasonRebootNotObserved, v1alpha1.ReasonLost:
-		return true
-	default:
-		return v1alpha1.Executed(outcome)
-	}
-}
+func clockTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -2,8 +2,11 @@ package remediation
 
 import (
 	"context"
+	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,8 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/controller/budget"
-	"github.com/nodemend/nodemend/controller/gates"
 	"github.com/nodemend/nodemend/controller/index"
 )
 
@@ -22,8 +23,16 @@ import (
 // takes milliseconds; several workers keep one slow write from delaying others.
 const workers = 8
 
+// minBackoff and maxBackoff bound the time before a decision that failed is taken
+// again; it doubles.
+const (
+	minBackoff = 50 * time.Millisecond
+	maxBackoff = time.Minute
+)
+
 // Register adds the reconciler to the manager.
 func (r *Reconciler) Register(mgr ctrl.Manager) error {
+	r.backoff = workqueue.NewTypedItemExponentialFailureRateLimiter[string](minBackoff, maxBackoff)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("remediation").
 		For(&v1alpha1.Remediation{}).
@@ -31,9 +40,29 @@ func (r *Reconciler) Register(mgr ctrl.Manager) error {
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.openOnNode)).
 		Watches(&v1alpha1.RemedyPolicy{}, handler.EnqueueRequestsFromMapFunc(r.openOfPolicy),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.RemediationBudget{}, handler.EnqueueRequestsFromMapFunc(r.concernedByBudget)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Watches(&v1alpha1.RemediationBudget{}, r.onBudget()).
+		WithOptions(options(workers)).
+		WithLogConstructor(logConstructor(mgr, "remediation")).
 		Complete(r)
+}
+
+// options of a controller whose requests do not delay each other: each has a
+// backoff of its own.
+func options(workers int) controller.Options {
+	return controller.Options{
+		MaxConcurrentReconciles: workers,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff),
+	}
+}
+
+// logConstructor names in each line what a request is about, and no more.
+func logConstructor(mgr ctrl.Manager, key string) func(*reconcile.Request) logr.Logger {
+	return func(request *reconcile.Request) logr.Logger {
+		if request == nil {
+			return mgr.GetLogger()
+		}
+		return mgr.GetLogger().WithValues(key, request.Name)
+	}
 }
 
 func ofAction(_ context.Context, obj client.Object) []reconcile.Request {
@@ -51,7 +80,7 @@ func (r *Reconciler) openOfPolicy(ctx context.Context, obj client.Object) []reco
 // open returns the open remediations whose indexed field has the value.
 func (r *Reconciler) open(ctx context.Context, field, value string) []reconcile.Request {
 	var list v1alpha1.RemediationList
-	if err := r.Client.List(ctx, &list, client.MatchingFields{field: value}); err != nil {
+	if err := r.Client.List(ctx, &list, client.MatchingFields{field: value}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing open remediations")
 		return nil
 	}
@@ -60,27 +89,6 @@ func (r *Reconciler) open(ctx context.Context, field, value string) []reconcile.
 		names[i] = list.Items[i].Name
 	}
 	return requests(names...)
-}
-
-// concernedByBudget returns the remediations that hold a permit, for a permit
-// that is no longer needed is released by them, and those that wait for one.
-func (r *Reconciler) concernedByBudget(ctx context.Context, obj client.Object) []reconcile.Request {
-	b := obj.(*v1alpha1.RemediationBudget)
-	var names []string
-	var waiting []reconcile.Request
-	free := false
-	for name, group := range b.Status.Groups {
-		for _, permit := range group.Permits {
-			names = append(names, permit.Remediation)
-		}
-		free = free || len(group.Permits) < int(budget.Allowed(b, name))
-	}
-	if free {
-		waiting = append(waiting, r.open(ctx, index.BlockedBy, gates.ReasonBudgetExhausted)...)
-		waiting = append(waiting, r.open(ctx, index.BlockedBy, gates.ReasonNoBudget)...)
-		waiting = append(waiting, r.open(ctx, index.BlockedBy, gates.ReasonBudgetInvalid)...)
-	}
-	return append(requests(names...), waiting...)
 }
 
 func requests(names ...string) []reconcile.Request {

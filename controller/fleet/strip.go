@@ -1,0 +1,77 @@
+package fleet
+
+import (
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Strip is a cache transform that keeps of a Node only what the controller
+// reads, so that 5,000 nodes cost little memory: identity, labels, taints without
+// their values, conditions, and whether it is cordoned or leaving. It fits
+// cache.ByObject, whose caches strip a listed Node twice: the second time it comes out
+// as it went in.
+//
+// Texts that many nodes share are held once. A decoded Node has its own copy of
+// every one.
+func Strip(obj any) (any, error) {
+	node, ok := obj.(*corev1.Node)
+	// What comes from an API server has managed fields.
+	if !ok || node.ManagedFields == nil {
+		return obj, nil
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:              node.Name,
+			UID:               node.UID,
+			ResourceVersion:   node.ResourceVersion,
+			CreationTimestamp: node.CreationTimestamp,
+			DeletionTimestamp: node.DeletionTimestamp,
+			Labels:            sharedLabels(node.Labels),
+		},
+		Spec:   corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, Taints: sharedTaints(node.Spec.Taints)},
+		Status: corev1.NodeStatus{Conditions: sharedConditions(node.Status.Conditions)},
+	}, nil
+}
+
+// shared returns the one copy of a text, which lives as long as it is used.
+func shared[T ~string](text T) T { return unique.Make(text).Value() }
+
+func sharedLabels(labels map[string]string) map[string]string {
+	if labels == nil {
+		return nil
+	}
+	kept := make(map[string]string, len(labels))
+	for key, value := range labels {
+		if key != corev1.LabelHostname { // its values are not shared
+			value = shared(value)
+		}
+		kept[shared(key)] = value
+	}
+	return kept
+}
+
+func sharedTaints(taints []corev1.Taint) []corev1.Taint {
+	if taints == nil {
+		return nil
+	}
+	kept := make([]corev1.Taint, len(taints))
+	for i := range taints {
+		kept[i] = corev1.Taint{Key: shared(taints[i].Key), Effect: shared(taints[i].Effect)}
+	}
+	return kept
+}
+
+func sharedConditions(conditions []corev1.NodeCondition) []corev1.NodeCondition {
+	if conditions == nil {
+		return nil
+	}
+	kept := make([]corev1.NodeCondition, len(conditions))
+	for i, c := range conditions {
+		c.Type, c.Status = shared(c.Type), shared(c.Status)
+		c.Reason, c.Message = shared(c.Reason), shared(c.Message)
+		kept[i] = c
+	}
+	return kept
+}

@@ -1,0 +1,124 @@
+package match
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/fleet"
+)
+
+// workers is how many nodes are looked at at the same time, so that one slow
+// write does not delay the others.
+const workers = 8
+
+// An error delays the next look at the same node, and at no other.
+const (
+	minBackoff = 50 * time.Millisecond
+	maxBackoff = time.Minute
+)
+
+// Register adds the reconciler to the manager.
+func (r *Reconciler) Register(mgr ctrl.Manager) error {
+	// The node may have another incident by the time a remediation is over.
+	over := predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return !e.ObjectOld.(*v1alpha1.Remediation).Ended() && e.ObjectNew.(*v1alpha1.Remediation).Ended()
+		},
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("match").
+		Watches(&corev1.Node{}, r.nodes()).
+		Watches(&v1alpha1.RemedyPolicy{}, handler.EnqueueRequestsFromMapFunc(r.concerned),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.Remediation{}, handler.EnqueueRequestsFromMapFunc(ofRemediation), builder.WithPredicates(over)).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: workers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff),
+		}).
+		WithLogConstructor(func(request *reconcile.Request) logr.Logger {
+			if request == nil {
+				return mgr.GetLogger()
+			}
+			return mgr.GetLogger().WithValues("node", request.Name)
+		}).
+		Complete(r)
+}
+
+func ofRemediation(_ context.Context, obj client.Object) []reconcile.Request {
+	return []reconcile.Request{ofNode(obj.(*v1alpha1.Remediation).Spec.NodeName)}
+}
+
+func ofNode(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+}
+
+// nodes queues a node that has come or changed if a policy concerns it. All others,
+// which are heartbeats and conditions that no policy names, go no further.
+//
+// A policy that the cache does not show yet is not missed: when it comes, the
+// nodes are looked at that are in the cache by then.
+func (r *Reconciler) nodes() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	add := func(ctx context.Context, node *corev1.Node, q queue) {
+		if r.anyConcerns(ctx, node) {
+			q.Add(ofNode(node.Name))
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, e.Object.(*corev1.Node), q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			if updated := e.ObjectNew.(*corev1.Node); fleet.Changed(e.ObjectOld.(*corev1.Node), updated) {
+				add(ctx, updated, q)
+			}
+		},
+	}
+}
+
+// anyConcerns reports whether any policy concerns the node; it waits for the
+// policies to be read first.
+func (r *Reconciler) anyConcerns(ctx context.Context, node *corev1.Node) bool {
+	var policies v1alpha1.RemedyPolicyList
+	if err := r.Client.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
+		return true // Reconcile meets the error again, and comes back
+	}
+	now := r.Clock.Now()
+	for i := range policies.Items {
+		if Concerns(&policies.Items[i], node, now) {
+			return true
+		}
+	}
+	return false
+}
+
+// concerned returns the nodes that a policy concerns.
+func (r *Reconciler) concerned(ctx context.Context, obj client.Object) []reconcile.Request {
+	policy := obj.(*v1alpha1.RemedyPolicy)
+	nodes, err := fleet.Selected(ctx, r.Client, policy.Spec.NodeSelector)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "policy selects no node", "policy", policy.Name)
+		return nil
+	}
+	var requests []reconcile.Request
+	now := r.Clock.Now()
+	for i := range nodes {
+		if Concerns(policy, &nodes[i], now) {
+			requests = append(requests, ofNode(nodes[i].Name))
+		}
+	}
+	return requests
+}

@@ -1,0 +1,147 @@
+package remediation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/index"
+)
+
+const (
+	tombstoneSuffix = "-deleted"
+	maxName         = 253
+)
+
+func isTombstone(r *v1alpha1.Remediation) bool {
+	_, ok := r.Annotations[v1alpha1.TombstoneAnnotation]
+	return ok
+}
+
+// tombstoneName is the name of a remediation's tombstone; that of a tombstone is
+// its own.
+func tombstoneName(r *v1alpha1.Remediation) string {
+	if isTombstone(r) {
+		return r.Name
+	}
+	return r.Name[:min(len(r.Name), maxName-len(tombstoneSuffix))] + tombstoneSuffix
+}
+
+func deletedMessage(r *v1alpha1.Remediation) string {
+	return fmt.Sprintf("deleted by a person, this incident starts no other remediation; to start over with the policy as it is now: kubectl delete remediation %s",
+		tombstoneName(r))
+}
+
+// finalize lets a deleted remediation go that has ended and holds no permit any
+// more: with its actions, and with a tombstone in its place if it was deleted
+// before it ended by itself. It returns after how long to look again.
+func (r *Reconciler) finalize(ctx context.Context, remediation *v1alpha1.Remediation) (wait time.Duration, err error) {
+	released := remediation.DeepCopy()
+	if !controllerutil.RemoveFinalizer(released, v1alpha1.RemediationFinalizer) {
+		return 0, nil
+	}
+	if remediation.State() == v1alpha1.ReasonDeleted {
+		if err := r.bury(ctx, remediation); err != nil {
+			return 0, err
+		}
+	}
+	if running, wait, err := r.endActions(ctx, remediation.Name); running || err != nil {
+		return wait, err
+	}
+	patch := client.MergeFromWithOptions(remediation, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, released, patch, budget.FieldOwner); err != nil {
+		return 0, fmt.Errorf("removing the finalizer of remediation %s: %w", remediation.Name, err)
+	}
+	return 0, nil
+}
+
+// bury makes the tombstone of a deleted remediation, with all that it remembers.
+// Done again, it changes nothing.
+func (r *Reconciler) bury(ctx context.Context, remediation *v1alpha1.Remediation) error {
+	tombstone := &v1alpha1.Remediation{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        tombstoneName(remediation),
+			Annotations: map[string]string{v1alpha1.TombstoneAnnotation: remediation.Name},
+		},
+		Spec: remediation.Spec,
+	}
+	status, err := json.Marshal(map[string]any{"status": remediation.Status})
+	if err != nil {
+		return fmt.Errorf("writing the tombstone of remediation %s: %w", remediation.Name, err)
+	}
+	if err := r.Client.Create(ctx, tombstone, budget.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating the tombstone of remediation %s: %w", remediation.Name, err)
+	}
+	// Until then it ends itself, but does not know what was done.
+	if err := r.Client.Status().Patch(ctx, tombstone, client.RawPatch(types.MergePatchType, status), budget.FieldOwner); err != nil {
+		return fmt.Errorf("writing the tombstone of remediation %s: %w", remediation.Name, err)
+	}
+	return nil
+}
+
+// cleanUp ends what a remediation left behind that is gone although nobody has
+// finalized it: somebody has removed its finalizer. It returns after how long to
+// look again. When the name belongs to a new remediation by now, that one takes
+// care.
+func (r *Reconciler) cleanUp(ctx context.Context, name string) (wait time.Duration, err error) {
+	err = r.Live.Get(ctx, types.NamespacedName{Name: name}, &v1alpha1.Remediation{})
+	if err == nil {
+		return 0, nil // the cache is behind; its event comes
+	}
+	if !apierrors.IsNotFound(err) {
+		return 0, fmt.Errorf("reading remediation %s: %w", name, err)
+	}
+	if running, wait, err := r.endActions(ctx, name); running || err != nil {
+		return wait, err
+	}
+	var budgets v1alpha1.RemediationBudgetList
+	if err := r.Client.List(ctx, &budgets); err != nil {
+		return 0, fmt.Errorf("listing budgets: %w", err)
+	}
+	var errs []error
+	for i := range budgets.Items {
+		for _, group := range budgets.Items[i].Status.Groups {
+			for node, permit := range group.Permits {
+				if permit.Remediation == name {
+					errs = append(errs, r.Permits.Release(ctx, budgets.Items[i:i+1], node, name))
+				}
+			}
+		}
+	}
+	return 0, errors.Join(errs...)
+}
+
+// endActions ends the actions of a remediation that is over: those that nobody has
+// claimed are cancelled, those that have ended deleted. It reports whether any may
+// still run, and after how long to look again: 0 if its end is an event.
+func (r *Reconciler) endActions(ctx context.Context, remediation string) (running bool, wait time.Duration, err error) {
+	var actions v1alpha1.NodeActionList
+	if err := r.Live.List(ctx, &actions, client.MatchingFields{index.ActionsByRemediation: remediation}); err != nil {
+		return false, 0, fmt.Errorf("listing the actions of remediation %s: %w", remediation, err)
+	}
+	var errs []error
+	for i := range actions.Items {
+		action := &actions.Items[i]
+		left := overBy(action).Sub(r.Clock.Now())
+		switch {
+		case action.Finished() == nil && action.Status.Claim == nil:
+			running = true // unless this cancels it, which leads here again
+			errs = append(errs, r.cancelAction(ctx, action, outcome{v1alpha1.ReasonCancelled, "the remediation was deleted"}))
+		case action.MayRun() && left > 0:
+			running, wait = true, max(wait, left)
+		default:
+			errs = append(errs, client.IgnoreNotFound(r.Client.Delete(ctx, action)))
+		}
+	}
+	return running, wait, errors.Join(errs...)
+}

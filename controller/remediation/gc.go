@@ -1,0 +1,188 @@
+package remediation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/index"
+)
+
+// GarbageCollector deletes ended remediations, and with them their actions, once
+// there are too many of a node or they are too old. One request is one node.
+type GarbageCollector struct {
+	// Client reads from the cache and writes to the API server.
+	Client client.Client
+	// Clock tells how old a remediation is.
+	Clock clock.PassiveClock
+	// Limit is how many ended remediations of a node are kept.
+	Limit int
+	// Age is how long after its end a remediation is kept.
+	Age time.Duration
+}
+
+// Register adds the garbage collector to the manager.
+func (g *GarbageCollector) Register(mgr ctrl.Manager) error {
+	ended := predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return e.Object.(*v1alpha1.Remediation).Ended() },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return !e.ObjectOld.(*v1alpha1.Remediation).Ended() && e.ObjectNew.(*v1alpha1.Remediation).Ended()
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+	}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("history").
+		Watches(&v1alpha1.Remediation{}, handler.EnqueueRequestsFromMapFunc(nodeOf), builder.WithPredicates(ended)).
+		WithOptions(options(1)).
+		WithLogConstructor(logConstructor(mgr, "node")).
+		Complete(g)
+}
+
+func nodeOf(_ context.Context, obj client.Object) []reconcile.Request {
+	return requests(obj.(*v1alpha1.Remediation).Spec.NodeName)
+}
+
+// Reconcile deletes what is no longer kept of one node, and comes back when more
+// may go.
+func (g *GarbageCollector) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var all v1alpha1.RemediationList
+	if err := g.Client.List(ctx, &all, client.MatchingFields{index.ByNode: request.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing the remediations of node %s: %w", request.Name, err)
+	}
+	k := keeping{limit: g.Limit, age: g.Age, now: g.Clock.Now()}
+	var node corev1.Node
+	switch err := g.Client.Get(ctx, request.NamespacedName, &node, client.UnsafeDisableDeepCopy); {
+	case err == nil:
+		k.node = &node
+	case client.IgnoreNotFound(err) != nil:
+		return reconcile.Result{}, fmt.Errorf("reading node %s: %w", request.Name, err)
+	}
+	var policies v1alpha1.RemedyPolicyList
+	var budgets v1alpha1.RemediationBudgetList
+	if err := errors.Join(g.Client.List(ctx, &policies, client.UnsafeDisableDeepCopy), g.Client.List(ctx, &budgets, client.UnsafeDisableDeepCopy)); err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing policies and budgets: %w", err)
+	}
+	k.policies, k.budgets = policies.Items, budgets.Items
+
+	expendable, next := k.sort(all.Items)
+	var errs []error
+	for _, r := range expendable {
+		preconditions := client.Preconditions{UID: ptr.To(r.UID), ResourceVersion: ptr.To(r.ResourceVersion)}
+		obj := &v1alpha1.Remediation{}
+		obj.Name = r.Name
+		if err := client.IgnoreNotFound(g.Client.Delete(ctx, obj, preconditions)); err != nil {
+			errs = append(errs, fmt.Errorf("deleting remediation %s: %w", r.Name, err))
+		}
+	}
+	return reconcile.Result{RequeueAfter: next}, errors.Join(errs...)
+}
+
+// keeping is what decides which ended remediations of a node are kept.
+type keeping struct {
+	limit    int
+	age      time.Duration
+	node     *corev1.Node // nil when it is gone
+	policies []v1alpha1.RemedyPolicy
+	budgets  []v1alpha1.RemediationBudget
+	now      time.Time
+}
+
+// lookAgain is for what is kept since its incident lasts: its end is no event here.
+const lookAgain = time.Hour
+
+// sort returns those of a node's remediations that are to be deleted, and after how
+// long to look again; 0: when one more has ended.
+func (k *keeping) sort(remediations []v1alpha1.Remediation) (expendable []*v1alpha1.Remediation, next time.Duration) {
+	var ended []*v1alpha1.Remediation
+	for i := range remediations {
+		if r := &remediations[i]; r.Ended() && r.DeletionTimestamp == nil {
+			ended = append(ended, r)
+		}
+	}
+	slices.SortFunc(ended, func(a, b *v1alpha1.Remediation) int { return b.Status.EndTime.Compare(a.Status.EndTime.Time) })
+	for i, r := range ended {
+		until := k.neededUntil(r)
+		if expiry := r.Status.EndTime.Add(k.age); i < k.limit && expiry.After(until) {
+			until = expiry
+		}
+		left := until.Sub(k.now)
+		if left <= 0 && !k.lasts(r) {
+			expendable = append(expendable, r)
+			continue
+		}
+		if left <= 0 {
+			left = lookAgain
+		}
+		if next == 0 || left < next {
+			next = left
+		}
+	}
+	return expendable, next
+}
+
+// lasts reports whether the incident of the remediation lasts, so that without it
+// the policy would start another one.
+func (k *keeping) lasts(r *v1alpha1.Remediation) bool {
+	if !k.sameNode(r) {
+		return false
+	}
+	for i := range k.node.Status.Conditions {
+		c := &k.node.Status.Conditions[i]
+		trigger := v1alpha1.Trigger{Type: string(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime}
+		if r.Covers(&trigger) {
+			return true
+		}
+	}
+	return false
+}
+
+// neededUntil returns until when the gates count the remediation.
+func (k *keeping) neededUntil(r *v1alpha1.Remediation) time.Time {
+	last := lastActed(&r.Status)
+	if last == nil || !k.sameNode(r) {
+		return time.Time{}
+	}
+	var until time.Time
+	need := func(from time.Time, long time.Duration) {
+		if t := from.Add(long); t.After(until) {
+			until = t
+		}
+	}
+	for i := range k.policies {
+		p := &k.policies[i]
+		if p.UID != r.Spec.Policy.UID {
+			continue
+		}
+		if p.Spec.Cooldown != nil {
+			need(r.Status.EndTime.Time, p.Spec.Cooldown.Duration)
+		}
+		if p.Spec.MaxRemediations != nil {
+			need(last.FinishedAt.Time, p.Spec.MaxRemediations.Per.Duration)
+		}
+	}
+	rebooted := slices.ContainsFunc(r.Status.History, func(a v1alpha1.ActionRecord) bool { return a.Remedy == v1alpha1.RemedyReboot })
+	for i := range k.budgets {
+		if rate := k.budgets[i].Spec.MaxReboots; rebooted && rate != nil {
+			need(last.FinishedAt.Time, rate.Per.Duration)
+		}
+	}
+	return until
+}
+
+func (k *keeping) sameNode(r *v1alpha1.Remediation) bool {
+	return k.node != nil && k.node.UID == r.Spec.NodeUID
+}

@@ -1,0 +1,92 @@
+package remediation
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+const day = 24 * time.Hour
+
+// record is a remediation that ended this long ago, with one action of this remedy.
+func record(name, remedy string, ended time.Duration, change ...func(*v1alpha1.Remediation)) v1alpha1.Remediation {
+	r := *incident().remediation
+	r.Name = name
+	r.Spec.Trigger = v1alpha1.Trigger{Type: "Sick", Status: "True", LastTransitionTime: ago(ended + 2*time.Hour)}
+	r.Status.EndTime = ptr.To(ago(ended))
+	if remedy != "" {
+		r.Status.History = []v1alpha1.ActionRecord{{Remedy: remedy, Outcome: "Succeeded", Executed: true, FinishedAt: ago(ended + time.Minute)}}
+	}
+	for _, c := range change {
+		c(&r)
+	}
+	return r
+}
+
+func open(r *v1alpha1.Remediation)     { r.Status.EndTime = nil }
+func deleting(r *v1alpha1.Remediation) { r.DeletionTimestamp = ptr.To(ago(0)) }
+func ofTheLastingIncident(r *v1alpha1.Remediation) {
+	r.Spec.Trigger.LastTransitionTime = ago(time.Hour) // the node's, see incident
+}
+func ofAnotherNode(r *v1alpha1.Remediation)   { r.Spec.NodeUID = "former" }
+func ofAnotherPolicy(r *v1alpha1.Remediation) { r.Spec.Policy.UID = "another" }
+func endedAsDeleted(r *v1alpha1.Remediation) {
+	d := decision{status: r.Status}
+	d.progressing(now, v1alpha1.ReasonDeleted, "")
+	r.Status = d.status
+}
+
+func TestWhichRemediationsAreDeleted(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		all    []v1alpha1.Remediation
+		change func(*keeping)
+		want   []string
+		next   time.Duration
+	}{
+		{"too many: the oldest", []v1alpha1.Remediation{record("a", "", 3*time.Hour), record("b", "", time.Hour), record("c", "", 2*time.Hour)}, nil, []string{"a"}, 10*day - 2*time.Hour},
+		{"too old", []v1alpha1.Remediation{record("a", "", 10*day), record("b", "", 10*day-time.Hour)}, nil, []string{"a"}, time.Hour},
+		{"never an open one, which does not count either", []v1alpha1.Remediation{record("a", "", 11*day, open), record("b", "", 2*day), record("c", "", day)}, nil, nil, 8 * day},
+		{"not one that is being deleted", []v1alpha1.Remediation{record("a", "", 11*day, deleting)}, nil, nil, 0},
+		{"not one whose incident lasts", []v1alpha1.Remediation{record("a", "", 11*day, ofTheLastingIncident)}, nil, nil, lookAgain},
+		{"not a deleted one from after the transition of the incident that lasts", []v1alpha1.Remediation{record("a", "", 30*time.Minute, endedAsDeleted)}, func(k *keeping) { k.limit = 0 }, nil, lookAgain},
+		{"one of an earlier incident is", []v1alpha1.Remediation{record("a", "", 2*time.Hour, endedAsDeleted)}, func(k *keeping) { k.limit = 0 }, []string{"a"}, 0},
+		{"one whose node is gone is", []v1alpha1.Remediation{record("a", "", 11*day, ofTheLastingIncident)}, func(k *keeping) { k.node = nil }, []string{"a"}, 0},
+		{"one of another node of that name is", []v1alpha1.Remediation{record("a", "", 11*day, ofTheLastingIncident, ofAnotherNode)}, nil, []string{"a"}, 0},
+		{"not within the cooldown of its policy", []v1alpha1.Remediation{record("a", "command", time.Hour)}, func(k *keeping) { k.limit = 0 }, nil, time.Hour},
+		{"unless it was another node", []v1alpha1.Remediation{record("a", "command", time.Hour, ofAnotherNode)}, func(k *keeping) { k.limit = 0 }, []string{"a"}, 0},
+		{"but if nothing was executed", []v1alpha1.Remediation{record("a", "", time.Hour)}, func(k *keeping) { k.limit = 0 }, []string{"a"}, 0},
+		{"or the policy is gone", []v1alpha1.Remediation{record("a", "command", time.Hour, ofAnotherPolicy)}, func(k *keeping) { k.limit = 0 }, []string{"a"}, 0},
+		{"not while maxRemediations counts it", []v1alpha1.Remediation{record("a", "command", 2*time.Hour)}, func(k *keeping) {
+			k.limit, k.policies[0].Spec.MaxRemediations = 0, rate(3*time.Hour)
+		}, nil, time.Hour - time.Minute},
+		{"not while maxReboots counts it", []v1alpha1.Remediation{record("a", "reboot", 2*time.Hour), record("b", "command", 2*time.Hour)}, func(k *keeping) {
+			k.limit, k.budgets[0].Spec.MaxReboots = 0, rate(4*time.Hour)
+		}, []string{"b"}, 2*time.Hour - time.Minute},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := incident()
+			s.policy.Spec.Cooldown = &v1alpha1.Duration{Duration: 2 * time.Hour}
+			k := keeping{limit: 2, age: 10 * day, node: s.node, policies: []v1alpha1.RemedyPolicy{*s.policy}, budgets: s.budgets, now: now}
+			if tt.change != nil {
+				tt.change(&k)
+			}
+			expendable, next := k.sort(tt.all)
+			var names []string
+			for _, r := range expendable {
+				names = append(names, r.Name)
+			}
+			if !slices.Equal(names, tt.want) || next != tt.next {
+				t.Errorf("got %v, next look after %s; want %v, %s", names, next, tt.want, tt.next)
+			}
+		})
+	}
+}
+
+func rate(per time.Duration) *v1alpha1.Rate {
+	return &v1alpha1.Rate{Count: 1, Per: v1alpha1.Duration{Duration: per}}
+}

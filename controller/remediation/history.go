@@ -1,0 +1,120 @@
+package remediation
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+const (
+	// maxUnexecuted is how many records of actions that were not executed are
+	// kept.
+	maxUnexecuted = 10
+	// maxRecords is how many records are kept at all: more than one way through
+	// the steps gives. Only who starts over often loses the oldest.
+	maxRecords = 180
+	// maxText is how many bytes of a message and of the output a record keeps.
+	maxText = 1024
+)
+
+// record moves a finished action into the history, under our own time: the clock
+// of the node may be wrong, and later than the truth is the safe side.
+func (d *decision) record(s situation) {
+	finished := s.action.Finished()
+	if isVoid(s.action) {
+		finished = &metav1.Condition{Reason: v1alpha1.ReasonCancelled, Message: voided}
+	}
+	record := v1alpha1.ActionRecord{
+		Action: s.action.Name, Step: s.action.Spec.Step, Attempt: s.action.Spec.Attempt,
+		Outcome: finished.Reason, Message: head(finished.Message),
+		Executed: v1alpha1.Executed(finished.Reason),
+	}
+	if s.action.Status.Result != nil {
+		record.Output = tail(s.action.Status.Result.Output)
+	}
+	d.append(s, record)
+}
+
+// recordUnreported moves the action that is under way into the history, although
+// nobody has reported how it ended.
+func (d *decision) recordUnreported(s situation, how outcome) {
+	d.append(s, v1alpha1.ActionRecord{
+		Action: d.status.Action, Step: d.status.Step, Attempt: d.status.Attempt,
+		Outcome: how.reason, Message: how.message,
+	})
+}
+
+func (d *decision) append(s situation, record v1alpha1.ActionRecord) {
+	if step := s.step(record.Step); step != nil {
+		record.Remedy = step.Remedy()
+	}
+	if s.action != nil && !s.action.CreationTimestamp.IsZero() {
+		record.StartedAt = s.action.CreationTimestamp.DeepCopy()
+	}
+	record.FinishedAt = metav1.NewTime(s.now)
+	d.status.History = append(d.status.History, record)
+	unexecuted := 0
+	for i := range d.status.History {
+		if !d.status.History[i].Executed {
+			unexecuted++
+		}
+	}
+	d.status.History = slices.DeleteFunc(d.status.History, func(r v1alpha1.ActionRecord) bool {
+		if r.Executed || unexecuted <= maxUnexecuted {
+			return false
+		}
+		unexecuted--
+		return true
+	})
+	if surplus := len(d.status.History) - maxRecords; surplus > 0 {
+		d.status.History = d.status.History[surplus:]
+	}
+	d.status.Action = ""
+}
+
+func lastRecord(status *v1alpha1.RemediationStatus) *v1alpha1.ActionRecord {
+	if len(status.History) == 0 {
+		return nil
+	}
+	return &status.History[len(status.History)-1]
+}
+
+// newRecord returns the record that a change of the status has added, nil if it has
+// added none. No change adds two.
+func newRecord(before, after *v1alpha1.Remediation) *v1alpha1.ActionRecord {
+	last, old := lastRecord(&after.Status), lastRecord(&before.Status)
+	if last == nil || old != nil && old.Action == last.Action {
+		return nil
+	}
+	return last
+}
+
+// lastActed returns the record of the last action that was executed, or may have
+// been; nil if there is none.
+func lastActed(status *v1alpha1.RemediationStatus) *v1alpha1.ActionRecord {
+	for i := len(status.History) - 1; i >= 0; i-- {
+		if v1alpha1.MayHaveExecuted(status.History[i].Outcome) {
+			return &status.History[i]
+		}
+	}
+	return nil
+}
+
+// head returns the beginning of a message that is too long to be kept.
+func head(message string) string {
+	if len(message) <= maxText {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxText-len("…")], "") + "…"
+}
+
+// tail returns the end of what a command printed, in whole characters.
+func tail(output string) string {
+	if len(output) > maxText {
+		output = output[len(output)-maxText:]
+	}
+	return strings.ToValidUTF8(output, "")
+}

@@ -1,0 +1,51 @@
+package remediation
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+// maxRetry is how many bytes of the annotation's value count.
+const maxRetry = 63
+
+// retryAsked reports whether a person has asked to start over and was not heeded
+// yet.
+func (d *decision) retryAsked(s situation) bool {
+	asked := retryValue(s.remediation)
+	return asked != "" && asked != d.status.Retried
+}
+
+func retryValue(r *v1alpha1.Remediation) string {
+	value := r.Annotations[v1alpha1.RetryAnnotation]
+	if len(value) > maxRetry {
+		return tail(value[:maxRetry])
+	}
+	return value
+}
+
+// startOver goes back to the first attempt of the first step if a person has asked
+// for it and it is a person that the remediation waits for. What was done before
+// stays in the history and counts towards no step any more.
+func (d *decision) startOver(s situation) {
+	if !d.retryAsked(s) || !d.waitsForAPerson() {
+		return
+	}
+	for i := range d.status.History {
+		d.status.History[i].Former = true
+	}
+	d.status.Retried = retryValue(s.remediation)
+	d.status.Step, d.status.Attempt = 1, 1
+	d.progressing(s.now, v1alpha1.ReasonWaiting, fmt.Sprintf("started over by %s=%s", v1alpha1.RetryAnnotation, d.status.Retried))
+	d.set(s.now, v1alpha1.RemediationRecovered, metav1.ConditionUnknown, v1alpha1.ReasonWaiting, "")
+}
+
+// waitsForAPerson reports whether every step was executed in vain, or nobody knows
+// whether the last action was executed.
+func (d *decision) waitsForAPerson() bool {
+	last := lastRecord(&d.status)
+	return d.progress() == v1alpha1.ReasonExhausted ||
+		last != nil && !last.Former && !last.Executed && v1alpha1.MayHaveExecuted(last.Outcome)
+}

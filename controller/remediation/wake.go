@@ -1,0 +1,100 @@
+package remediation
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/gates"
+	"github.com/nodemend/nodemend/controller/index"
+)
+
+// onBudget wakes whom a change of a budget concerns. Of its spec: all on its nodes
+// that are blocked. Of its permits: who got one, for who no longer needs it
+// releases it, and as many of those that wait as there are free ones.
+func (r *Reconciler) onBudget() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	wake := func(q queue, names []string) {
+		for _, request := range requests(names...) {
+			q.Add(request)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			b := e.Object.(*v1alpha1.RemediationBudget)
+			wake(q, append(newHolders(&v1alpha1.RemediationBudget{}, b), r.blockedOnNodes(ctx, *b)...))
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			old, updated := e.ObjectOld.(*v1alpha1.RemediationBudget), e.ObjectNew.(*v1alpha1.RemediationBudget)
+			wake(q, newHolders(old, updated))
+			if old.Generation != updated.Generation {
+				wake(q, r.blockedOnNodes(ctx, *old, *updated))
+			} else {
+				wake(q, budget.Wake(updated, func() []v1alpha1.Remediation { return r.waiting(ctx) }, r.nodeOf(ctx)))
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			wake(q, r.blockedOnNodes(ctx, *e.Object.(*v1alpha1.RemediationBudget)))
+		},
+	}
+}
+
+// newHolders returns who holds a permit now and did not before.
+func newHolders(old, updated *v1alpha1.RemediationBudget) (names []string) {
+	for name, group := range updated.Status.Groups {
+		before := old.Status.Groups[name].Permits
+		for node, permit := range group.Permits {
+			if before[node] != permit {
+				names = append(names, permit.Remediation)
+			}
+		}
+	}
+	return names
+}
+
+// waiting are those whom a change of permits may let go on.
+func (r *Reconciler) waiting(ctx context.Context) []v1alpha1.Remediation {
+	var waiting []v1alpha1.Remediation
+	for _, reason := range []string{
+		gates.ReasonBudgetExhausted, gates.ReasonDisruptionLimit, gates.ReasonStorm, gates.ReasonControlPlane,
+	} {
+		waiting = append(waiting, r.cached(ctx, client.MatchingFields{index.BlockedBy: reason})...)
+	}
+	return waiting
+}
+
+// blockedOnNodes returns the remediations that are blocked, for whatever reason,
+// on the nodes of a budget: it may be the one that blocks them, or be it from now.
+func (r *Reconciler) blockedOnNodes(ctx context.Context, budgets ...v1alpha1.RemediationBudget) (names []string) {
+	nodeOf := r.nodeOf(ctx)
+	for _, remediation := range r.cached(ctx, client.MatchingFields{index.Open: index.IsOpen}) {
+		if remediation.BlockedBy() == "" {
+			continue
+		}
+		if node := nodeOf(remediation.Spec.NodeName); node != nil && len(budget.Selecting(budgets, node)) > 0 {
+			names = append(names, remediation.Name)
+		}
+	}
+	return names
+}
+
+// cached are the cache's own: they must not be changed.
+func (r *Reconciler) cached(ctx context.Context, match client.MatchingFields) []v1alpha1.Remediation {
+	var list v1alpha1.RemediationList
+	if err := r.Client.List(ctx, &list, match, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing open remediations")
+	}
+	return list.Items
+}
+
+func (r *Reconciler) nodeOf(ctx context.Context) func(name string) *corev1.Node {
+	return func(name string) *corev1.Node { return r.cachedNode(ctx, name) }
+}
