@@ -58,7 +58,18 @@ func TestTheRolesTakeAnIncidentWithTheRightsTheyHave(t *testing.T) {
 		}
 		return err != nil && s.admin.Get(ctx, key(budget), budget) == nil && len(budget.Status.Groups[v1alpha1.UngroupedNodes].Permits) == 0, nil
 	})
+	s.eventually("the remediation is gone, and its tombstone is there", func(ctx context.Context) (bool, error) {
+		err := s.admin.Get(ctx, key(remediation), &v1alpha1.Remediation{})
+		if client.IgnoreNotFound(err) != nil {
+			return false, err
+		}
+		return err != nil && s.admin.Get(ctx, types.NamespacedName{Name: remediation.Name + "-deleted"}, &v1alpha1.Remediation{}) == nil, nil
+	})
 	events := &corev1.EventList{}
+	s.eventually("the controller writes events on the node", func(ctx context.Context) (bool, error) {
+		err := s.admin.List(ctx, events, client.InNamespace(metav1.NamespaceDefault), client.MatchingFields{"involvedObject.name": s.a.Name, "reportingComponent": "nodemend-controller"})
+		return len(events.Items) > 0, err
+	})
 	s.eventually("the runner writes an event", func(ctx context.Context) (bool, error) {
 		err := s.admin.List(ctx, events, client.InNamespace(metav1.NamespaceDefault), client.MatchingFields{"involvedObject.name": s.a.Name, "source": "nodemend-runner"})
 		return len(events.Items) > 0, err

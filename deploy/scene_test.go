@@ -75,6 +75,8 @@ func newScene(t *testing.T) *scene {
 			NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"scene": suffix}},
 			Match:        []v1alpha1.ConditionMatch{{Type: fault, Status: corev1.ConditionTrue}},
 			Steps:        []v1alpha1.Step{{Command: &v1alpha1.CommandRemedy{Argv: []string{"/bin/true"}}}},
+			// The nodes of a scene are new.
+			DelayAfterJoin: &v1alpha1.Duration{},
 		},
 	}
 	s.must(s.admin.Create(s.ctx, s.policy))

@@ -276,6 +276,25 @@ func TestDecide(t *testing.T) {
 			wantReason: v1alpha1.ReasonNotNeeded, wantMessage: "RuntimeUnhealthy is False, not True; Ready is absent, not Unknown",
 		},
 		{
+			name: "when the condition has another reason it is not needed",
+			change: func(in *input) {
+				in.policy.Spec.Match[0].Reasons = []string{"Timeout", "Hung"}
+				in.node.Status.Conditions = setConditions("RuntimeUnhealthy", "True")
+				in.node.Status.Conditions[0].Reason = "Crash"
+			},
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonNotNeeded, wantMessage: "RuntimeUnhealthy is True for Crash, not for Timeout or Hung; Ready is absent",
+		},
+		{
+			name: "when the condition has one of the reasons it is executed",
+			change: func(in *input) {
+				in.policy.Spec.Match[0].Reasons = []string{"Timeout", "Hung"}
+				in.node.Status.Conditions = setConditions("RuntimeUnhealthy", "True")
+				in.node.Status.Conditions[0].Reason = "Crash, Hung"
+			},
+			wantVerb: execute,
+		},
+		{
 			name: "a claim of its own that was not started ends by the same checks",
 			change: func(in *input) {
 				in.action.Status.Claim = claimBy("me", "boot-1")

@@ -24,11 +24,11 @@ func selectsNode(policy *v1alpha1.RemedyPolicy, node *corev1.Node) (bool, error)
 	return selector.Matches(labels.Set(node.Labels)), nil
 }
 
-// matched returns the first condition of the node that has the status that is a
-// problem, or nil if there is none.
+// matched returns the first condition of the node that is a problem, with its
+// status and reason, or nil if there is none.
 func matched(match []v1alpha1.ConditionMatch, node *corev1.Node) *corev1.NodeCondition {
-	for _, m := range match {
-		if c := condition(node, m.Type); c != nil && c.Status == m.Status {
+	for i := range match {
+		if c := condition(node, match[i].Type); match[i].Matches(c) {
 			return c
 		}
 	}
@@ -39,11 +39,15 @@ func matched(match []v1alpha1.ConditionMatch, node *corev1.Node) *corev1.NodeCon
 func describeMatch(match []v1alpha1.ConditionMatch, node *corev1.Node) string {
 	parts := make([]string, 0, len(match))
 	for _, m := range match {
-		is := "absent"
+		is, not := "absent", string(m.Status)
 		if c := condition(node, m.Type); c != nil {
 			is = string(c.Status)
+			if c.Status == m.Status { // so it is the reason
+				is += " for " + c.Reason
+				not = "for " + strings.Join(m.Reasons, " or ")
+			}
 		}
-		parts = append(parts, fmt.Sprintf("%s is %s, not %s", m.Type, is, m.Status))
+		parts = append(parts, fmt.Sprintf("%s is %s, not %s", m.Type, is, not))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -177,25 +177,6 @@ func TestADeletedRemediationGivesItsPermitBackOnceNothingRuns(t *testing.T) {
 	s.Eventually(func() int { return len(s.actions(node)) }).Should(BeZero())
 }
 
-func TestDeletingAnExhaustedRemediationStartsOver(t *testing.T) {
-	s := newScene(t, "over", 1, "1")
-	node := s.nodes[0]
-	s.policy(shell("echo ran >> " + s.path("runs")))
-	s.touch("sick")
-	s.detect(node, "sick")
-	s.startRunners()
-	s.startController()
-	s.Eventually(func() string { return s.state(node) }).Should(Equal("Exhausted"))
-	s.Expect(s.lines("runs")).To(Equal(1))
-
-	s.Expect(s.client.DeleteAllOf(s.ctx, &v1alpha1.Remediation{})).To(Succeed())
-	s.Eventually(func() int { return s.lines("runs") }).Should(Equal(2))
-	s.remove("sick")
-	s.Eventually(func() bool { return s.ended(node) }).Should(BeTrue())
-	s.Expect(s.state(node)).To(Equal("Recovered"))
-	s.Eventually(s.permits).Should(BeEmpty())
-}
-
 func TestADeletedNodeEndsItsRemediation(t *testing.T) {
 	s := newScene(t, "gone", 1, "1")
 	node := s.nodes[0]
@@ -227,23 +208,6 @@ func TestALostNodeActionIsNotRepeated(t *testing.T) {
 	s.Consistently(s.permits, "1s").Should(ConsistOf(node), "the command may be running")
 	s.Expect(s.actions(node)).To(BeEmpty())
 	s.Expect(s.lines("runs")).To(BeZero())
-}
-
-func TestARemediationDeletedWhileItsCommandRunsDoesNotRunItAgain(t *testing.T) {
-	s := newScene(t, "again", 1, "1")
-	node := s.nodes[0]
-	s.newHeldNode()
-	s.startController()
-	s.Eventually(func() int { return s.lines("runs") }).Should(Equal(1))
-
-	s.Expect(s.client.DeleteAllOf(s.ctx, &v1alpha1.Remediation{})).To(Succeed())
-	s.Eventually(func() string { return s.state(node) }).Should(Equal("Waiting/StillRunning"), "the policy starts another one")
-	s.Expect(s.permits()).To(ConsistOf(node))
-	s.remove("hold")
-	s.Eventually(func() bool { return s.ended(node) }).Should(BeTrue())
-	s.Expect(s.state(node)).To(Equal("RecoveredByItself"))
-	s.Expect(s.lines("runs")).To(Equal(1))
-	s.Eventually(s.permits).Should(BeEmpty())
 }
 
 func TestTwoConditionsOfOnePolicyAreOneRemediation(t *testing.T) {

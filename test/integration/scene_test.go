@@ -90,6 +90,16 @@ func newScene(t testing.TB, name string, nodes int, maxConcurrent string) *scene
 // nothing waits for a deletion.
 func (s *scene) cleanUp() {
 	ctx := context.WithoutCancel(s.ctx)
+	var remediations v1alpha1.RemediationList
+	if err := s.client.List(ctx, &remediations); err != nil {
+		s.t.Errorf("cleaning up: %v", err)
+	}
+	for i := range remediations.Items {
+		free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		if err := s.client.Patch(ctx, &remediations.Items[i], free); client.IgnoreNotFound(err) != nil {
+			s.t.Errorf("cleaning up: %v", err)
+		}
+	}
 	everything := []client.Object{&v1alpha1.RemedyPolicy{}, &v1alpha1.Remediation{}, &v1alpha1.NodeAction{}, &v1alpha1.RemediationBudget{}, &corev1.Node{}}
 	for _, kind := range everything {
 		if err := s.client.DeleteAllOf(ctx, kind); err != nil {
@@ -123,6 +133,9 @@ func (s *scene) policyFor(conditionType string, steps ...v1alpha1.Step) *v1alpha
 			Match:        []v1alpha1.ConditionMatch{{Type: conditionType, Status: corev1.ConditionTrue}},
 			Steps:        steps,
 			Recovery:     v1alpha1.Recovery{HealthyFor: duration(time.Second)},
+			// The nodes of a scene are new, and incidents follow each other.
+			DelayAfterJoin: &v1alpha1.Duration{},
+			Cooldown:       &v1alpha1.Duration{},
 		},
 	}
 	s.create(p)
