@@ -71,6 +71,7 @@ func decide(in input) decision {
 		notThisNode,
 		excluded,
 		policyGone,
+		notEnforced,
 		stepGone,
 		notSelected,
 		notSupported,
@@ -180,6 +181,15 @@ func policyGone(in input) *decision {
 			"RemedyPolicy %s has been deleted and created again: its UID is %s, the action names %s", ref.Name, in.policy.UID, ref.UID)
 	case in.policy.DeletionTimestamp != nil:
 		return finishWith(v1alpha1.ReasonSuperseded, "RemedyPolicy %s is being deleted", ref.Name)
+	}
+	return nil
+}
+
+// notEnforced refuses a step of a policy that was told to do nothing meanwhile, or
+// that has a mode which this version does not know.
+func notEnforced(in input) *decision {
+	if mode := in.policy.Spec.Mode; mode != "" && mode != v1alpha1.ModeEnforce {
+		return finishWith(v1alpha1.ReasonRefused, "RemedyPolicy %s is in mode %s", in.policy.Name, mode)
 	}
 	return nil
 }

@@ -241,6 +241,17 @@ func TestDecide(t *testing.T) {
 			wantReason: v1alpha1.ReasonSuperseded, wantMessage: "being deleted",
 		},
 		{
+			name:       "of a policy in dry run it is refused",
+			change:     func(in *input) { in.policy.Spec.Mode = v1alpha1.ModeDryRun },
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonRefused, wantMessage: "RemedyPolicy runtime is in mode DryRun",
+		},
+		{
+			name:     "of a policy that is enforced it is executed",
+			change:   func(in *input) { in.policy.Spec.Mode = v1alpha1.ModeEnforce },
+			wantVerb: execute,
+		},
+		{
 			name:       "without its step it is superseded",
 			change:     func(in *input) { in.policy.Spec.Steps[1].Timeout.Duration = time.Hour },
 			wantVerb:   finish,
