@@ -96,7 +96,7 @@ func (s *scene) cleanUp() {
 	}
 	for i := range remediations.Items {
 		free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-		if err := s.client.Patch(ctx, &remediations.Items[i], free); client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(s.client.Patch(ctx, &remediations.Items[i], free)); err != nil {
 			s.t.Errorf("cleaning up: %v", err)
 		}
 	}
