@@ -165,7 +165,7 @@ func notThisNode(in input) *decision {
 
 // excluded refuses what was created before somebody excluded the node.
 func excluded(in input) *decision {
-	if in.node.Labels[v1alpha1.ExcludeLabel] == "true" {
+	if v1alpha1.Excluded(in.node) {
 		return finishWith(v1alpha1.ReasonRefused, "Node %s has the label %s=true", in.nodeName, v1alpha1.ExcludeLabel)
 	}
 	return nil

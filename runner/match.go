@@ -5,19 +5,14 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
-// selectsNode reports whether the policy applies to the node. A policy without
-// a nodeSelector applies to all.
+// selectsNode reports whether the policy applies to the node.
 func selectsNode(policy *v1alpha1.RemedyPolicy, node *corev1.Node) (bool, error) {
-	if policy.Spec.NodeSelector == nil {
-		return true, nil
-	}
-	selector, err := metav1.LabelSelectorAsSelector(policy.Spec.NodeSelector)
+	selector, err := v1alpha1.SelectorOf(policy.Spec.NodeSelector)
 	if err != nil {
 		return false, err
 	}
@@ -28,7 +23,7 @@ func selectsNode(policy *v1alpha1.RemedyPolicy, node *corev1.Node) (bool, error)
 // status and reason, or nil if there is none.
 func matched(match []v1alpha1.ConditionMatch, node *corev1.Node) *corev1.NodeCondition {
 	for i := range match {
-		if c := condition(node, match[i].Type); match[i].Matches(c) {
+		if c := v1alpha1.FindNodeCondition(node, match[i].Type); match[i].Matches(c) {
 			return c
 		}
 	}
@@ -40,7 +35,7 @@ func describeMatch(match []v1alpha1.ConditionMatch, node *corev1.Node) string {
 	parts := make([]string, 0, len(match))
 	for _, m := range match {
 		is, not := "absent", string(m.Status)
-		if c := condition(node, m.Type); c != nil {
+		if c := v1alpha1.FindNodeCondition(node, m.Type); c != nil {
 			is = string(c.Status)
 			if c.Status == m.Status { // so it is the reason
 				is += " for " + c.Reason
@@ -50,13 +45,4 @@ func describeMatch(match []v1alpha1.ConditionMatch, node *corev1.Node) string {
 		parts = append(parts, fmt.Sprintf("%s is %s, not %s", m.Type, is, not))
 	}
 	return strings.Join(parts, "; ")
-}
-
-func condition(node *corev1.Node, conditionType string) *corev1.NodeCondition {
-	for i := range node.Status.Conditions {
-		if c := &node.Status.Conditions[i]; string(c.Type) == conditionType {
-			return c
-		}
-	}
-	return nil
 }

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/controller/fleet"
 )
 
 // Age limits of a report. A detector repeats a problem every 30 s and a
@@ -102,7 +101,7 @@ func Judge(match []v1alpha1.ConditionMatch, in Input) []Finding {
 
 func judge(match []v1alpha1.ConditionMatch, m v1alpha1.ConditionMatch, in Input) Finding {
 	f := Finding{Type: m.Type}
-	c := fleet.Condition(in.Node, m.Type)
+	c := v1alpha1.FindNodeCondition(in.Node, m.Type)
 	if c == nil {
 		f.Why = fmt.Sprintf("node %s has no condition %s: is its check running?", in.Node.Name, m.Type)
 		return f

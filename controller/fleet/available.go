@@ -1,11 +1,15 @@
 package fleet
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
 
 // Available reports whether the node takes and keeps pods: it is Ready, not
 // cordoned, and neither being deleted nor about to be.
 func Available(node *corev1.Node) bool {
-	ready := Condition(node, string(corev1.NodeReady))
+	ready := v1alpha1.FindNodeCondition(node, string(corev1.NodeReady))
 	if ready == nil || ready.Status != corev1.ConditionTrue || node.Spec.Unschedulable || node.DeletionTimestamp != nil {
 		return false
 	}

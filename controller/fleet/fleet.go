@@ -15,16 +15,6 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
-// Condition returns the node's condition of this type, or nil.
-func Condition(node *corev1.Node, conditionType string) *corev1.NodeCondition {
-	for i := range node.Status.Conditions {
-		if string(node.Status.Conditions[i].Type) == conditionType {
-			return &node.Status.Conditions[i]
-		}
-	}
-	return nil
-}
-
 // Selects reports whether a node selector selects the node.
 func Selects(nodeSelector *metav1.LabelSelector, node *corev1.Node) (bool, error) {
 	s, err := selector(nodeSelector)
@@ -48,17 +38,11 @@ func Selected(ctx context.Context, reader client.Reader, nodeSelector *metav1.La
 	return nodes.Items, nil
 }
 
-// selector is that of nodeSelector; one that was left out selects every node.
+// selector is that of nodeSelector.
 func selector(nodeSelector *metav1.LabelSelector) (labels.Selector, error) {
-	if nodeSelector == nil {
-		return labels.Everything(), nil
-	}
-	s, err := metav1.LabelSelectorAsSelector(nodeSelector)
+	s, err := v1alpha1.SelectorOf(nodeSelector)
 	if err != nil {
 		return nil, fmt.Errorf("nodeSelector: %w", err)
 	}
 	return s, nil
 }
-
-// Excluded reports whether a person has excluded the node from new actions.
-func Excluded(node *corev1.Node) bool { return node.Labels[v1alpha1.ExcludeLabel] == "true" }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/controller/fleet"
 )
 
 // ReasonExcluded says that the node carries the exclude label.
@@ -12,7 +11,7 @@ const ReasonExcluded = "Excluded"
 
 // Excluded holds every new action on a node that a person has excluded.
 func Excluded(in Input) Verdict {
-	if !fleet.Excluded(in.Node) {
+	if !v1alpha1.Excluded(in.Node) {
 		return Verdict{}
 	}
 	return Verdict{

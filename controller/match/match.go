@@ -24,7 +24,7 @@ func Policy(policy *v1alpha1.RemedyPolicy, node *corev1.Node, now time.Time) (tr
 	var first *corev1.NodeCondition
 	for i := range policy.Spec.Match {
 		m := &policy.Spec.Match[i]
-		c := fleet.Condition(node, m.Type)
+		c := v1alpha1.FindNodeCondition(node, m.Type)
 		// A condition that does not say since when cannot have held.
 		if !m.Matches(c) || c.LastTransitionTime.IsZero() {
 			continue

@@ -16,7 +16,6 @@ import (
 	"github.com/nodemend/nodemend/checks/detector"
 	config "github.com/nodemend/nodemend/config/detector"
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/test/containerd"
 )
 
@@ -70,7 +69,7 @@ func (s *scene) startDetector(node, endpoint string) (stop func()) {
 func (s *scene) condition(node string) corev1.NodeCondition {
 	var n corev1.Node
 	s.Expect(s.client.Get(s.ctx, types.NamespacedName{Name: node}, &n)).To(Succeed())
-	if c := fleet.Condition(&n, runtimeUnhealthy); c != nil {
+	if c := v1alpha1.FindNodeCondition(&n, runtimeUnhealthy); c != nil {
 		return *c
 	}
 	return corev1.NodeCondition{}

@@ -1,0 +1,30 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// FindNodeCondition returns the node's condition of this type, or nil. It is the
+// node's own.
+func FindNodeCondition(node *corev1.Node, conditionType string) *corev1.NodeCondition {
+	for i := range node.Status.Conditions {
+		if string(node.Status.Conditions[i].Type) == conditionType {
+			return &node.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// SelectorOf returns what a nodeSelector of a policy or budget selects; one that was
+// left out selects every node.
+func SelectorOf(nodeSelector *metav1.LabelSelector) (labels.Selector, error) {
+	if nodeSelector == nil {
+		return labels.Everything(), nil
+	}
+	return metav1.LabelSelectorAsSelector(nodeSelector)
+}
+
+// Excluded reports whether a person has excluded the node from new actions.
+func Excluded(node *corev1.Node) bool { return node.Labels[ExcludeLabel] == "true" }
