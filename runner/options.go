@@ -13,6 +13,7 @@ import (
 	"github.com/nodemend/nodemend/config/demand"
 	runnerconfig "github.com/nodemend/nodemend/config/runner"
 	"github.com/nodemend/nodemend/runner/command"
+	"github.com/nodemend/nodemend/runner/reboot"
 	"github.com/nodemend/nodemend/runner/systemd"
 )
 
@@ -23,10 +24,10 @@ const (
 
 	// DefaultBootIDPath is where Linux tells one boot from the next: a random UUID
 	// that is made when the kernel starts (random(4)).
-	DefaultBootIDPath = "/proc/sys/kernel/random/boot_id"
+	DefaultBootIDPath = reboot.DefaultBootIDPath
 
 	// DefaultSysRqPath is the kernel's magic SysRq.
-	DefaultSysRqPath = "/proc/sysrq-trigger"
+	DefaultSysRqPath = reboot.DefaultTrigger
 
 	// DefaultProc is where the node's processes are found.
 	DefaultProc = "/proc"

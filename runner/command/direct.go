@@ -24,16 +24,11 @@ func (r *Remedy) executeDirect(ctx context.Context, order remedy.Order) *remedy.
 	if err != nil {
 		return notExecuted(oneLine(err))
 	}
-	printed := newOutput(order.Output, false)
-	out, err := readPipe(path, printed)
+	out, write, err := openPipe(path, order.Output)
 	if err != nil {
 		return notExecuted(oneLine(err))
 	}
 	defer out.close()
-	write, err := writer(path, !printed.none)
-	if err != nil {
-		return notExecuted(oneLine(err))
-	}
 	files := []*os.File{write}
 
 	words := argv(order)

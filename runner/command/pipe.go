@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
 // pipeSize is how much a command can print while no runner reads, if the kernel
@@ -40,6 +42,20 @@ func removePipe(path string) error {
 		return fmt.Errorf("removing the command's pipe: %w", err)
 	}
 	return nil
+}
+
+// openPipe starts to read a pipe, and opens where the command writes to: the pipe, or
+// nothing if nothing is to be kept.
+func openPipe(path string, policy *v1alpha1.OutputPolicy) (out *pipe, write *os.File, err error) {
+	printed := newOutput(policy, false)
+	if out, err = readPipe(path, printed); err != nil {
+		return nil, nil, err
+	}
+	if write, err = writer(path, !printed.none); err != nil {
+		out.close()
+		return nil, nil, err
+	}
+	return out, write, nil
 }
 
 // writer opens where the command writes to. It is an open file of its own, in

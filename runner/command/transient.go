@@ -43,16 +43,11 @@ func (r *Remedy) executeUnit(ctx context.Context, order remedy.Order) *remedy.Ou
 	if err := makePipe(path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return notExecuted(oneLine(err))
 	}
-	printed := newOutput(order.Output, false)
-	out, err := readPipe(path, printed)
+	out, write, err := openPipe(path, order.Output)
 	if err != nil {
 		return notExecuted(oneLine(err))
 	}
 	defer out.close()
-	write, err := writer(path, !printed.none)
-	if err != nil {
-		return notExecuted(oneLine(err))
-	}
 	var permit string
 	if sameOnHost(r.opts.HostProc, path) {
 		permit = path
