@@ -19,6 +19,9 @@ import (
 func Parse(name string, data []byte) (*Veto, error) {
 	var sections map[string]map[string]yaml.Node
 	root, mistakes := strictyaml.Decode(name, data, &sections)
+	if root == nil && len(mistakes) > 0 { // and what sections may hold was not read to its end
+		return nil, errors.Join(mistakes...)
+	}
 	if len(mistakes) == 0 && (root == nil || root.Content[0].ShortTag() == "!!null") {
 		mistakes = append(mistakes, fmt.Errorf("%s: is empty: write {} to deny nothing", name))
 	}

@@ -102,6 +102,7 @@ reboot: {}
 		"no YAML":           {"units: [\n", []string{"r.yaml: yaml: line 1: did not find expected node content"}},
 		"empty":             {"", []string{"r.yaml: is empty: write {} to deny nothing"}},
 		"only a comment":    {"# reboots: {deny: true}\n", []string{"r.yaml: is empty: write {} to deny nothing"}},
+		"merge of nothing":  {"a:\n<<:", []string{"r.yaml: yaml: map merge requires map or sequence of maps as the value"}},
 		"null":              {"---\n~\n", []string{"r.yaml: is empty: write {} to deny nothing"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,6 +123,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("commands: {allow: &a [/bin/../x], deny: *a}\n"))
 	f.Add([]byte("units: {deny: ['a\\x2db[!c-d].mount']}\n"))
 	f.Add([]byte("<<: {commands: 1}\n"))
+	f.Add([]byte("a:\n<<:"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		v, err := Parse("r.yaml", data)
 		if err != nil {
