@@ -66,7 +66,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		}
 		trigger, wait := Policy(policy, &node, now)
 		if trigger != nil && !Covers(known.Items, &node, policy, trigger) {
-			errs = append(errs, r.start(ctx, policy, &node, trigger))
+			errs = append(errs, r.start(ctx, policy, &node, trigger, known.Items))
 		}
 		if wait > 0 && (next == 0 || wait < next) {
 			next = wait
@@ -77,20 +77,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // start creates the remediation, unless there is one that leaves no room for it and
-// that the cache does not show yet: with two entries of match the trigger, and so the
-// name, can change from one look to the next.
-func (r *Reconciler) start(ctx context.Context, policy *v1alpha1.RemedyPolicy, node *corev1.Node, trigger *v1alpha1.Trigger) error {
-	var live v1alpha1.RemediationList
-	if err := r.Live.List(ctx, &live, client.MatchingFields{index.ByNode: node.Name}); err != nil {
-		return fmt.Errorf("listing the remediations of node %s: %w", node.Name, err)
-	}
-	if Covers(live.Items, node, policy, trigger) {
-		return nil
-	}
-	remediation := NewRemediation(policy, node, *trigger)
+// that the cache does not show yet. Its name is that of the next one after those that
+// are known: where the cache is behind, it is taken, and shows who came first. So
+// nothing has to be listed first, which takes the API server long where many nodes
+// report.
+func (r *Reconciler) start(ctx context.Context, policy *v1alpha1.RemedyPolicy, node *corev1.Node, trigger *v1alpha1.Trigger, known []v1alpha1.Remediation) error {
+	remediation := NewRemediation(policy, node, *trigger, latest(known, node, policy))
 	err := r.Client.Create(ctx, remediation, budget.FieldOwner)
-	if apierrors.IsAlreadyExists(err) {
-		return nil
+	for apierrors.IsAlreadyExists(err) {
+		var existing v1alpha1.Remediation
+		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(remediation), &existing); err != nil {
+			return fmt.Errorf("reading remediation %s: %w", remediation.Name, err)
+		}
+		if covers(&existing, node, policy, trigger) {
+			return nil
+		}
+		remediation = NewRemediation(policy, node, *trigger, existing.UID)
+		err = r.Client.Create(ctx, remediation, budget.FieldOwner)
 	}
 	if err != nil {
 		return fmt.Errorf("creating remediation %s: %w", remediation.Name, err)

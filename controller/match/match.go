@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/fleet"
@@ -62,14 +63,35 @@ func Concerns(policy *v1alpha1.RemedyPolicy, node *corev1.Node, now time.Time) b
 	return trigger != nil || wait > 0
 }
 
-// Covers reports whether one of the node's remediations leaves no room for another
-// of the policy and the trigger: it is of the same node and policy, and either open
-// or of the same incident.
+// Covers reports whether one of the remediations leaves no room for another of the
+// policy and the trigger: it is of the same node and policy, and either open or of
+// the same incident.
 func Covers(remediations []v1alpha1.Remediation, node *corev1.Node, policy *v1alpha1.RemedyPolicy, trigger *v1alpha1.Trigger) bool {
-	return slices.ContainsFunc(remediations, func(r v1alpha1.Remediation) bool {
-		return r.Spec.NodeUID == node.UID && r.Spec.Policy.UID == policy.UID &&
-			(!r.Ended() || r.Covers(trigger))
-	})
+	return slices.ContainsFunc(remediations, func(r v1alpha1.Remediation) bool { return covers(&r, node, policy, trigger) })
+}
+
+func covers(r *v1alpha1.Remediation, node *corev1.Node, policy *v1alpha1.RemedyPolicy, trigger *v1alpha1.Trigger) bool {
+	return of(r, node, policy) && (!r.Ended() || r.Covers(trigger))
+}
+
+func of(r *v1alpha1.Remediation, node *corev1.Node, policy *v1alpha1.RemedyPolicy) bool {
+	return r.Spec.NodeUID == node.UID && r.Spec.Policy.UID == policy.UID
+}
+
+// latest returns the UID of the newest of the remediations that are of the node and
+// the policy, "" if there is none.
+func latest(remediations []v1alpha1.Remediation, node *corev1.Node, policy *v1alpha1.RemedyPolicy) types.UID {
+	var newest *v1alpha1.Remediation
+	for i := range remediations {
+		r := &remediations[i]
+		if of(r, node, policy) && (newest == nil || newest.CreationTimestamp.Before(&r.CreationTimestamp)) {
+			newest = r
+		}
+	}
+	if newest == nil {
+		return ""
+	}
+	return newest.UID
 }
 
 // maxNodeName bounds the part of a name that is readable, so that the names of
@@ -77,12 +99,10 @@ func Covers(remediations []v1alpha1.Remediation, node *corev1.Node, policy *v1al
 const maxNodeName = 200
 
 // NewRemediation returns the remediation of this trigger. Its name follows from
-// node, policy and trigger: whoever sees the same incident creates the same
-// object.
-func NewRemediation(policy *v1alpha1.RemedyPolicy, node *corev1.Node, trigger v1alpha1.Trigger) *v1alpha1.Remediation {
-	incident := fmt.Sprintf("%s/%s/%s/%s/%d", node.UID, policy.UID, trigger.Type, trigger.Status,
-		trigger.LastTransitionTime.Unix())
-	sum := sha256.Sum256([]byte(incident))
+// node, policy and the UID of the latest remediation of both: whatever starts the
+// next one, and whoever sees it, creates the same object.
+func NewRemediation(policy *v1alpha1.RemedyPolicy, node *corev1.Node, trigger v1alpha1.Trigger, latest types.UID) *v1alpha1.Remediation {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s", node.UID, policy.UID, latest))
 	name := node.Name
 	if len(name) > maxNodeName {
 		name = strings.TrimRight(name[:maxNodeName], "-.")

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -80,18 +81,39 @@ func TestPolicyTriggers(t *testing.T) {
 	}
 }
 
-func TestTheNameFollowsFromTheIncident(t *testing.T) {
+func TestTheNameFollowsFromWhatWasBefore(t *testing.T) {
 	policy := &v1alpha1.RemedyPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "policy-uid"}}
-	trigger := v1alpha1.Trigger{Type: "A", Status: "True", Reason: "One", LastTransitionTime: metav1.NewTime(now)}
-	first := NewRemediation(policy, node(nil), trigger).Name
+	trigger := v1alpha1.Trigger{Type: "A", Status: "True", LastTransitionTime: metav1.NewTime(now)}
+	first := NewRemediation(policy, node(nil), trigger, "").Name
 
-	trigger.Reason = "Another"
-	if again := NewRemediation(policy, node(nil), trigger).Name; again != first {
-		t.Errorf("a changed reason changed the name: %s, %s", first, again)
+	trigger.Type = "B"
+	if again := NewRemediation(policy, node(nil), trigger, "").Name; again != first {
+		t.Errorf("another trigger changed the name: %s, %s", first, again)
 	}
-	trigger.LastTransitionTime = metav1.NewTime(now.Add(time.Second))
-	if next := NewRemediation(policy, node(nil), trigger).Name; next == first {
-		t.Error("the next incident has the same name")
+	if next := NewRemediation(policy, node(nil), trigger, "uid-of-the-first").Name; next == first {
+		t.Error("the next remediation has the same name")
+	}
+	policy.UID = "other"
+	if other := NewRemediation(policy, node(nil), trigger, "").Name; other == first {
+		t.Error("the remediation of another policy has the same name")
+	}
+}
+
+func TestTheLatestIsTheNewestOfTheNodeAndThePolicy(t *testing.T) {
+	policy := &v1alpha1.RemedyPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "policy-uid"}}
+	of := func(uid types.UID, age time.Duration) v1alpha1.Remediation {
+		r := NewRemediation(policy, node(nil), v1alpha1.Trigger{}, "")
+		r.UID, r.CreationTimestamp = uid, metav1.NewTime(now.Add(-age))
+		return *r
+	}
+	ofOtherPolicy, ofOtherNode := of("other-policy", 0), of("other-node", 0)
+	ofOtherPolicy.Spec.Policy.UID, ofOtherNode.Spec.NodeUID = "other", "other"
+	known := []v1alpha1.Remediation{of("old", time.Hour), of("new", time.Minute), of("older", 2*time.Hour), ofOtherPolicy, ofOtherNode}
+	if got := latest(known, node(nil), policy); got != "new" {
+		t.Errorf("got %q", got)
+	}
+	if got := latest(nil, node(nil), policy); got != "" {
+		t.Errorf("got %q of none", got)
 	}
 }
 
@@ -99,7 +121,7 @@ func TestTheNameOfALongNodeNameIsValid(t *testing.T) {
 	long := node(nil)
 	long.Name = strings.Repeat("a", 199) + "." + strings.Repeat("b", 53)
 	policy := &v1alpha1.RemedyPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "policy-uid"}}
-	name := NewRemediation(policy, long, v1alpha1.Trigger{Type: "A"}).Name
+	name := NewRemediation(policy, long, v1alpha1.Trigger{Type: "A"}, "").Name
 	if errs := validation.IsDNS1123Subdomain(name + "-a1b2c3-100"); len(errs) > 0 {
 		t.Errorf("%s: %v", name, errs)
 	}
@@ -126,7 +148,7 @@ func TestWhatLeavesNoRoomForARemediation(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r := NewRemediation(policy, node(nil), trigger)
+			r := NewRemediation(policy, node(nil), trigger, "")
 			tt.change(r)
 			if got := Covers([]v1alpha1.Remediation{*r}, node(nil), policy, &trigger); got != tt.want {
 				t.Errorf("got %v, want %v", got, tt.want)
@@ -139,7 +161,7 @@ func TestARemediationHoldsASnapshotOfItsPolicy(t *testing.T) {
 	policy := &v1alpha1.RemedyPolicy{Spec: v1alpha1.RemedyPolicySpec{
 		Match: []v1alpha1.ConditionMatch{entry("A", 0)}, Steps: []v1alpha1.Step{{Attempts: 1}},
 	}}
-	r := NewRemediation(policy, node(nil), v1alpha1.Trigger{Type: "A"})
+	r := NewRemediation(policy, node(nil), v1alpha1.Trigger{Type: "A"}, "")
 	r.Spec.Match[0].Type, r.Spec.Steps[0].Attempts = "B", 9
 	if policy.Spec.Match[0].Type != "A" || policy.Spec.Steps[0].Attempts != 1 {
 		t.Error("a change of the remediation changed the policy")
