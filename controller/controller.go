@@ -87,6 +87,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	}
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS, cfg.Burst = qps, 2*qps
+	cfg.DisableCompression = true // it takes both sides more time than the network does
 	if o.Clock == nil {
 		corrected := serverclock.New(clock.RealClock{})
 		cfg.Wrap(corrected.Wrap)
@@ -131,7 +132,7 @@ func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	matcher := &match.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: o.Clock, Started: started}
-	if err := matcher.Register(mgr); err != nil {
+	if err := matcher.Register(ctx, mgr); err != nil {
 		return err
 	}
 	permits := budget.New(mgr.GetClient(), mgr.GetAPIReader())
@@ -143,7 +144,7 @@ func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	budgets := &budget.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Permits: permits, Clock: o.Clock}
-	if err := budgets.Register(mgr); err != nil {
+	if err := budgets.Register(ctx, mgr); err != nil {
 		return err
 	}
 	history := &remediation.GarbageCollector{

@@ -31,10 +31,15 @@ type Reconciler struct {
 	Permits *Permits
 	// Clock tells how long a storm is over.
 	Clock clock.PassiveClock
+
+	nodes fleet.Nodes
 }
 
 // Register adds the reconciler to the manager.
-func (r *Reconciler) Register(mgr ctrl.Manager) error {
+func (r *Reconciler) Register(ctx context.Context, mgr ctrl.Manager) (err error) {
+	if r.nodes, err = fleet.Cached(ctx, mgr.GetCache()); err != nil {
+		return err
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("budget").
 		Watches(&v1alpha1.RemediationBudget{}, r.onBudget()).
@@ -119,7 +124,7 @@ func learn(b *v1alpha1.RemediationBudget, nodes []NodeState, open []v1alpha1.Rem
 // look reads the state of the nodes that the budget selects, and the open
 // remediations.
 func (r *Reconciler) look(ctx context.Context, b *v1alpha1.RemediationBudget) ([]NodeState, []v1alpha1.Remediation, error) {
-	selected, err := fleet.Selected(ctx, r.Client, b.Spec.NodeSelector)
+	selected, err := r.nodes.Selected(b.Spec.NodeSelector)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -132,8 +137,7 @@ func (r *Reconciler) look(ctx context.Context, b *v1alpha1.RemediationBudget) ([
 		sick[open.Items[i].Spec.NodeUID] = true
 	}
 	nodes := make([]NodeState, len(selected))
-	for i := range selected {
-		node := &selected[i]
+	for i, node := range selected {
 		nodes[i] = NodeState{Name: node.Name, Group: GroupOf(b, node), Available: fleet.Available(node), Sick: sick[node.UID]}
 	}
 	return nodes, open.Items, nil

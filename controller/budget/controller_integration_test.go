@@ -61,7 +61,7 @@ func (s *scene) start() {
 	permits := New(mgr.GetClient(), mgr.GetAPIReader())
 	permits.client = counting{mgr.GetClient(), &s.writes}
 	r := &Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Permits: permits, Clock: clock.RealClock{}}
-	must(s.t, r.Register(mgr))
+	must(s.t, r.Register(ctx, mgr))
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
 	s.t.Cleanup(func() {

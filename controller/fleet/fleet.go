@@ -5,11 +5,13 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -24,18 +26,41 @@ func Selects(nodeSelector *metav1.LabelSelector, node *corev1.Node) (bool, error
 	return s.Matches(labels.Set(node.Labels)), nil
 }
 
-// Selected returns the nodes that a node selector selects. They are the cache's
-// own: they must not be changed.
-func Selected(ctx context.Context, reader client.Reader, nodeSelector *metav1.LabelSelector) ([]corev1.Node, error) {
+// Nodes returns all nodes that there are. They are the cache's own: they must not be
+// changed.
+type Nodes func() []*corev1.Node
+
+// Cached returns the nodes of a cache. Unlike its List it copies none of them, which
+// at thousands of nodes would be most of the garbage of a decision. They are complete
+// once a source of nodes has started.
+func Cached(ctx context.Context, c cache.Cache) (Nodes, error) {
+	informer, err := c.GetInformer(ctx, &corev1.Node{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return nil, fmt.Errorf("watching nodes: %w", err)
+	}
+	indexed, ok := informer.(interface{ GetIndexer() toolscache.Indexer })
+	if !ok {
+		return nil, fmt.Errorf("watching nodes: a %T has no index", informer)
+	}
+	return func() []*corev1.Node {
+		objects := indexed.GetIndexer().List()
+		nodes := make([]*corev1.Node, 0, len(objects))
+		for _, object := range objects {
+			if node, ok := object.(*corev1.Node); ok {
+				nodes = append(nodes, node)
+			}
+		}
+		return nodes
+	}, nil
+}
+
+// Selected returns the nodes that a node selector selects.
+func (n Nodes) Selected(nodeSelector *metav1.LabelSelector) ([]*corev1.Node, error) {
 	s, err := selector(nodeSelector)
 	if err != nil {
 		return nil, reconcile.TerminalError(err)
 	}
-	var nodes corev1.NodeList
-	if err := reader.List(ctx, &nodes, client.MatchingLabelsSelector{Selector: s}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing nodes: %w", err)
-	}
-	return nodes.Items, nil
+	return slices.DeleteFunc(n(), func(node *corev1.Node) bool { return !s.Matches(labels.Set(node.Labels)) }), nil
 }
 
 // selector is that of nodeSelector.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/index"
 )
 
@@ -30,6 +31,8 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Started counts started remediations by policy.
 	Started *prometheus.CounterVec
+
+	nodes fleet.Nodes
 }
 
 // NewStarted registers the counter of started remediations.

@@ -32,7 +32,10 @@ const (
 )
 
 // Register adds the reconciler to the manager.
-func (r *Reconciler) Register(mgr ctrl.Manager) error {
+func (r *Reconciler) Register(ctx context.Context, mgr ctrl.Manager) (err error) {
+	if r.nodes, err = fleet.Cached(ctx, mgr.GetCache()); err != nil {
+		return err
+	}
 	// The node may have another incident by the time a remediation is over.
 	over := predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
@@ -42,7 +45,7 @@ func (r *Reconciler) Register(mgr ctrl.Manager) error {
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("match").
-		Watches(&corev1.Node{}, r.nodes()).
+		Watches(&corev1.Node{}, r.onNode()).
 		Watches(&v1alpha1.RemedyPolicy{}, handler.EnqueueRequestsFromMapFunc(r.concerned),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Remediation{}, handler.EnqueueRequestsFromMapFunc(ofRemediation), builder.WithPredicates(over)).
@@ -67,12 +70,12 @@ func ofNode(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 }
 
-// nodes queues a node that has come or changed if a policy concerns it. All others,
+// onNode queues a node that has come or changed if a policy concerns it. All others,
 // which are heartbeats and conditions that no policy names, go no further.
 //
 // A policy that the cache does not show yet is not missed: when it comes, the
 // nodes are looked at that are in the cache by then.
-func (r *Reconciler) nodes() handler.EventHandler {
+func (r *Reconciler) onNode() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	add := func(ctx context.Context, node *corev1.Node, q queue) {
 		if r.anyConcerns(ctx, node) {
@@ -108,16 +111,16 @@ func (r *Reconciler) anyConcerns(ctx context.Context, node *corev1.Node) bool {
 // concerned returns the nodes that a policy concerns.
 func (r *Reconciler) concerned(ctx context.Context, obj client.Object) []reconcile.Request {
 	policy := obj.(*v1alpha1.RemedyPolicy)
-	nodes, err := fleet.Selected(ctx, r.Client, policy.Spec.NodeSelector)
+	nodes, err := r.nodes.Selected(policy.Spec.NodeSelector)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "policy selects no node", "policy", policy.Name)
 		return nil
 	}
 	var requests []reconcile.Request
 	now := r.Clock.Now()
-	for i := range nodes {
-		if Concerns(policy, &nodes[i], now) {
-			requests = append(requests, ofNode(nodes[i].Name))
+	for _, node := range nodes {
+		if Concerns(policy, node, now) {
+			requests = append(requests, ofNode(node.Name))
 		}
 	}
 	return requests

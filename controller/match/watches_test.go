@@ -63,9 +63,9 @@ func TestOnlyANodeThatAPolicyConcernsIsQueued(t *testing.T) {
 			q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 			defer q.ShutDown()
 			if tt.old == nil {
-				r.nodes().Create(t.Context(), event.CreateEvent{Object: tt.updated}, q)
+				r.onNode().Create(t.Context(), event.CreateEvent{Object: tt.updated}, q)
 			} else {
-				r.nodes().Update(t.Context(), event.UpdateEvent{ObjectOld: tt.old, ObjectNew: tt.updated}, q)
+				r.onNode().Update(t.Context(), event.UpdateEvent{ObjectOld: tt.old, ObjectNew: tt.updated}, q)
 			}
 			if got := q.Len() > 0; got != tt.want {
 				t.Errorf("queued: %v, want %v", got, tt.want)
@@ -77,7 +77,10 @@ func TestOnlyANodeThatAPolicyConcernsIsQueued(t *testing.T) {
 func TestAPolicyQueuesOnlyTheNodesThatItConcerns(t *testing.T) {
 	sick, holding, healthy := node(nil, since("Sick", "True", time.Hour)), node(nil, since("Sick", "True", 0)), node(nil, since("Sick", "False", 0))
 	sick.Name, holding.Name, healthy.Name = "sick", "holding", "healthy"
-	r := newReconciler(t, sick, holding, healthy)
+	r := &Reconciler{
+		Clock: clocktesting.NewFakePassiveClock(now),
+		nodes: func() []*corev1.Node { return []*corev1.Node{sick, holding, healthy} },
+	}
 	var got []string
 	for _, request := range r.concerned(t.Context(), policyFor("Sick", time.Minute)) {
 		got = append(got, request.Name)
