@@ -177,6 +177,12 @@ type RemediationStatus struct {
 	// +optional
 	Retried string `json:"retried,omitempty"`
 
+	// The resourceVersion of the remediation for which a permit was taken and returned
+	// unused. To have written this keeps everybody else from using it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	UnusedPermit string `json:"unusedPermit,omitempty"`
+
 	// Actions that have finished, oldest first. Of actions that were not
 	// executed only the newest are kept.
 	// +optional

@@ -218,6 +218,13 @@ type Permit struct {
 	// Whether the step makes an available node unavailable.
 	// +optional
 	Disruptive bool `json:"disruptive,omitempty"`
+
+	// The resourceVersion of the remediation for which the permit was taken. A
+	// controller with an old view can tell by it whether the permit that it wants to
+	// return was taken anew.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Version string `json:"version,omitempty"`
 }
 
 // RemediationBudgetList is a list of budgets.

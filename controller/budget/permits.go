@@ -21,7 +21,8 @@ var ErrExhausted = errors.New("no permit")
 
 // Take takes the permit for the node in every one of the budgets, in their
 // order. Taking a permit that the remediation holds already succeeds, and may
-// change whether it is for a disruptive step. When one refuses, those taken are
+// change whether it is for a disruptive step, and its version; without a version it
+// keeps the one it has. When one refuses, those taken are
 // released again and the error wraps ErrExhausted; after any other error the
 // permits may or may not be held, and Take or Release is to be called again.
 //
@@ -40,7 +41,7 @@ func (p *Permits) Take(ctx context.Context, budgets []v1alpha1.RemediationBudget
 		err := p.change(ctx, name, orderTake, func(b *v1alpha1.RemediationBudget) error { return take(b, node, permit) })
 		switch {
 		case errors.Is(err, ErrExhausted):
-			return errors.Join(err, p.Release(ctx, budgets[:i], node.Name, permit.Remediation))
+			return errors.Join(err, p.Release(ctx, budgets[:i], node.Name, permit))
 		case err != nil:
 			return fmt.Errorf("taking the permit of budget %s: %w", name, err)
 		}
@@ -48,14 +49,15 @@ func (p *Permits) Take(ctx context.Context, budgets []v1alpha1.RemediationBudget
 	return nil
 }
 
-// Release gives back the permits for the node that the remediation holds in
-// these budgets. What it does not hold, it leaves alone.
-func (p *Permits) Release(ctx context.Context, budgets []v1alpha1.RemediationBudget, node, remediation string) error {
+// Release gives back the permits for the node in these budgets that are of the
+// permit's remediation and version. It leaves all others alone: one of another version
+// was taken meanwhile.
+func (p *Permits) Release(ctx context.Context, budgets []v1alpha1.RemediationBudget, node string, permit v1alpha1.Permit) error {
 	var errs []error
 	for i := range budgets {
 		name := budgets[i].Name
 		err := p.change(ctx, name, orderRelease, func(b *v1alpha1.RemediationBudget) error {
-			release(b, node, remediation)
+			release(b, node, permit)
 			return nil
 		})
 		if err != nil && !apierrors.IsNotFound(err) {
@@ -68,6 +70,9 @@ func (p *Permits) Release(ctx context.Context, budgets []v1alpha1.RemediationBud
 // take gives the node's permit to the remediation, if the limits leave one.
 func take(b *v1alpha1.RemediationBudget, node *corev1.Node, permit v1alpha1.Permit) error {
 	held, group, taken := Permit(b, node.Name)
+	if permit.Version == "" {
+		permit.Version = held.Version
+	}
 	switch {
 	case taken && held.Remediation != permit.Remediation:
 		return exhausted(b, "remediation %s acts on node %s", held.Remediation, node.Name)
@@ -97,9 +102,9 @@ func take(b *v1alpha1.RemediationBudget, node *corev1.Node, permit v1alpha1.Perm
 }
 
 // release takes the node's permit back.
-func release(b *v1alpha1.RemediationBudget, node, remediation string) {
+func release(b *v1alpha1.RemediationBudget, node string, permit v1alpha1.Permit) {
 	held, group, taken := Permit(b, node)
-	if !taken || held.Remediation != remediation {
+	if !taken || held.Remediation != permit.Remediation || held.Version != permit.Version {
 		return
 	}
 	g := b.Status.Groups[group]

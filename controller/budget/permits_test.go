@@ -69,7 +69,7 @@ func TestANodeThatMovedKeepsItsPermitWhereItWas(t *testing.T) {
 	if !b.Status.Groups["r6"].Permits["mine"].Disruptive || len(b.Status.Groups["r7"].Permits) != 0 {
 		t.Errorf("got %v", b.Status.Groups)
 	}
-	release(&b, "mine", "mine")
+	release(&b, "mine", v1alpha1.Permit{Remediation: "mine"})
 	if _, _, held := Permit(&b, "mine"); held {
 		t.Error("it was not released")
 	}
@@ -80,15 +80,15 @@ func TestAReleasedDisruptionIsHeldBackUntilTheNodesAreCounted(t *testing.T) {
 	permits := map[string]v1alpha1.Permit{"a": {Remediation: "a", Disruptive: true}, "b": {Remediation: "b"}}
 	b.Status.Groups["r7"] = v1alpha1.BudgetGroup{DisruptionLimit: ptr.To[int32](1), Permits: permits}
 	limit := func() int32 { return *b.Status.Groups["r7"].DisruptionLimit }
-	release(&b, "a", "other")
+	release(&b, "a", v1alpha1.Permit{Remediation: "other"})
 	if len(permits) != 2 || limit() != 1 {
 		t.Error("the permit of another was released")
 	}
-	release(&b, "b", "b")
+	release(&b, "b", v1alpha1.Permit{Remediation: "b"})
 	if limit() != 1 {
 		t.Error("a gentle step is over, and there are fewer disruptions")
 	}
-	release(&b, "a", "a")
+	release(&b, "a", v1alpha1.Permit{Remediation: "a"})
 	if limit() != 0 || len(permits) != 0 {
 		t.Errorf("limit %d, permits %v; want none", limit(), permits)
 	}
@@ -116,5 +116,36 @@ func TestABudgetThatIsCreatedAgainLearnsWhoActs(t *testing.T) {
 	b.Status = v1alpha1.RemediationBudgetStatus{Nodes: ptr.To[int32](0)}
 	if got, err := status(&b, fleet, open, noon); err != nil || len(got.Groups["r7"].Permits) != 0 {
 		t.Errorf("a budget that has a status learned %v, %v", got.Groups["r7"].Permits, err)
+	}
+}
+
+// Whoever returns a permit says which one: it may have been taken anew meanwhile.
+func TestAPermitThatWasTakenAnewIsNotReleased(t *testing.T) {
+	b := budgetOf("b", "", 5)
+	b.Status.Groups["-"] = v1alpha1.BudgetGroup{Nodes: 3, Limit: ptr.To[int32](5)}
+	version := func() string {
+		permit, _, _ := Permit(&b, "mine")
+		return permit.Version
+	}
+	taking := func(version string) {
+		t.Helper()
+		if err := take(&b, readyNode("mine", "rack", ""), v1alpha1.Permit{Remediation: "mine", Version: version}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	taking("1")
+	if taking("2"); version() != "2" {
+		t.Errorf("taken anew, it has version %q", version())
+	}
+	if taking(""); version() != "2" {
+		t.Errorf("taken without a version, it has version %q", version())
+	}
+	release(&b, "mine", v1alpha1.Permit{Remediation: "mine", Version: "1"})
+	if version() != "2" {
+		t.Error("an old one was released, and the new one is gone")
+	}
+	release(&b, "mine", v1alpha1.Permit{Remediation: "mine", Version: "2"})
+	if _, _, held := Permit(&b, "mine"); held {
+		t.Error("it was not released")
 	}
 }

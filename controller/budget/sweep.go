@@ -37,7 +37,7 @@ func (r *Reconciler) sweep(ctx context.Context, b *v1alpha1.RemediationBudget) (
 			}
 			over, err := r.over(ctx, permit.Remediation)
 			if over {
-				err = r.Permits.Release(ctx, []v1alpha1.RemediationBudget{*b}, node, permit.Remediation)
+				err = r.Permits.Release(ctx, []v1alpha1.RemediationBudget{*b}, node, permit)
 			}
 			errs = append(errs, err)
 		}

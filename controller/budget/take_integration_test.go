@@ -74,7 +74,7 @@ func TestABurstIsWrittenTogether(t *testing.T) {
 	var releasing sync.WaitGroup
 	for i := range 400 {
 		releasing.Go(func() {
-			if err := p.Release(t.Context(), budgets, numbered(i).Name, permitFor(i).Remediation); err != nil {
+			if err := p.Release(t.Context(), budgets, numbered(i).Name, permitFor(i)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -144,7 +144,7 @@ func TestACacheThatHasStoppedExceedsNothing(t *testing.T) {
 	if err := behind.Take(t.Context(), budgets, numbered(2), permitFor(2)); !errors.Is(err, ErrExhausted) {
 		t.Errorf("got %v, want a refusal", err)
 	}
-	must(t, other.Release(t.Context(), budgets, "node-0", "r-0"))
+	must(t, other.Release(t.Context(), budgets, "node-0", permitFor(0)))
 	must(t, other.Take(t.Context(), budgets, numbered(3), permitFor(3)))
 	// It believes to hold the permit still.
 	if err := behind.Take(t.Context(), budgets, numbered(0), permitFor(0)); !errors.Is(err, ErrExhausted) {

@@ -96,6 +96,9 @@ func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wai
 			Remediation: s.remediation.Name,
 			Disruptive:  budget.Disrupts(s.step(d.status.Step), s.node),
 		}
+		if d.effect == start { // the others have been announced: nothing takes that back
+			permit.Version = s.remediation.ResourceVersion
+		}
 		err := r.Permits.Take(ctx, s.budgets, s.node, permit)
 		if errors.Is(err, budget.ErrExhausted) {
 			return r.refused(ctx, s, err)
@@ -191,5 +194,34 @@ func (r *Reconciler) release(ctx context.Context, remediation *v1alpha1.Remediat
 		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("remediations").GroupResource(), name,
 			errors.New("it was changed meanwhile, its permits are not released"))
 	}
-	return r.Permits.Release(ctx, held, node, name)
+	if err := r.disuse(ctx, remediation, held); err != nil {
+		return err
+	}
+	var errs []error
+	for i := range held {
+		permit, _, _ := budget.Permit(&held[i], node)
+		errs = append(errs, r.Permits.Release(ctx, held[i:i+1], node, permit))
+	}
+	return errors.Join(errs...)
+}
+
+// disuse makes sure that nobody announces an action under a permit that is about to be
+// released. Whoever took it for an earlier version of the remediation can't any more;
+// for this one, another controller may be about to. Then the remediation is changed,
+// which forestalls that, or fails with a conflict.
+func (r *Reconciler) disuse(ctx context.Context, remediation *v1alpha1.Remediation, held []v1alpha1.RemediationBudget) error {
+	version := remediation.ResourceVersion
+	if remediation.Ended() || !slices.ContainsFunc(held, func(b v1alpha1.RemediationBudget) bool {
+		permit, _, _ := budget.Permit(&b, remediation.Spec.NodeName)
+		return permit.Version == version
+	}) {
+		return nil
+	}
+	changed := remediation.DeepCopy()
+	changed.Status.UnusedPermit = version
+	patch := client.MergeFromWithOptions(remediation, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, changed, patch, budget.FieldOwner); err != nil {
+		return fmt.Errorf("writing the status of remediation %s: %w", remediation.Name, err)
+	}
+	return nil
 }

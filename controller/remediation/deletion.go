@@ -113,7 +113,7 @@ func (r *Reconciler) cleanUp(ctx context.Context, name string) (wait time.Durati
 		for _, group := range budgets.Items[i].Status.Groups {
 			for node, permit := range group.Permits {
 				if permit.Remediation == name {
-					errs = append(errs, r.Permits.Release(ctx, budgets.Items[i:i+1], node, name))
+					errs = append(errs, r.Permits.Release(ctx, budgets.Items[i:i+1], node, permit))
 				}
 			}
 		}

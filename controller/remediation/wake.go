@@ -52,7 +52,7 @@ func newHolders(old, updated *v1alpha1.RemediationBudget) (names []string) {
 	for name, group := range updated.Status.Groups {
 		before := old.Status.Groups[name].Permits
 		for node, permit := range group.Permits {
-			if before[node] != permit {
+			if before[node].Remediation != permit.Remediation {
 				names = append(names, permit.Remediation)
 			}
 		}
