@@ -3,81 +3,146 @@
 package integration
 
 import (
-	"context"
 	"fmt"
-	"os/exec"
-	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/test/cluster/clustertest"
 	"github.com/nodemend/nodemend/test/faults"
 )
 
-// maxWrites is more than the controller writes in one story.
-const maxWrites = 40
-
-// The controller is stopped before its n-th write is sent, and in another run
-// after it was committed but before the answer arrives, for every n; the one
-// that is started after it has to bring the story to the same end.
-func TestAControllerThatDiesAtAnyWriteIsTakenOverByTheNext(t *testing.T) {
-	dieAtEveryWrite(t, "heal", (*scene).newSickNode, (*scene).expectHealedOnce)
+// A story is what befalls a node, in the sight of a controller.
+type story struct {
+	// name begins the names of its objects.
+	name string
+	// nodes is how many there are; all may be acted on. 0: one.
+	nodes int
+	// begin sets the scene before there is a controller.
+	begin func(*scene)
+	// goOn plays, whenever it is called, all parts but the controller's, and
+	// reports whether the story is over.
+	goOn func(*scene) bool
+	// midway reports whether it is a good moment for a kill.
+	midway func(*scene) bool
+	// expect is what has to be so in the end, whatever became of controllers.
+	expect func(*scene)
 }
 
-// The same, in a story that does not end well.
-func TestAControllerThatDiesAtAnyWriteOfAnExhaustingStoryIsTakenOverByTheNext(t *testing.T) {
-	dieAtEveryWrite(t, "exhaust", (*scene).newIncurableNode, (*scene).expectExhaustedOnce)
+// stories are those that have to end in the same way whenever a controller stops.
+func stories() []story {
+	return []story{
+		heal, exhaustAndRetry, // faults_test.go
+		deleted,                // life_test.go
+		restart, restartInVain, // hung_test.go
+		wrongPath,                   // wrongpath_test.go
+		policyEdited, policyDeleted, // superseded_test.go
+		flapping, storm, // stories_test.go
+	}
 }
 
-func dieAtEveryWrite(t *testing.T, name string, begin, expect func(*scene)) {
-	t.Helper()
-	for _, mode := range []faults.Mode{faults.Before, faults.After} {
-		t.Run(string(mode), func(t *testing.T) {
-			for n := 1; n <= maxWrites; n++ {
-				s := fmt.Sprintf("%s-%s-%d", name, mode, n)
-				if !dieAtWrite(t, s, mode, n, begin, expect) {
-					if n < 6 {
-						t.Fatalf("only %d writes in the whole story", n-1)
-					}
-					t.Logf("the story has %d writes", n-1)
-					return
+// minWrites is fewer than the controller makes in the shortest story.
+const minWrites = 6
+
+// In every story the controller is stopped before its n-th write is sent, and in
+// another run after it was committed but before the answer arrives, for every n; the
+// one that is started after it has to bring the story to the same end.
+func TestAControllerThatDiesAtAnyWriteOfAStoryIsTakenOverByTheNext(t *testing.T) {
+	t.Parallel()
+	for _, st := range stories() {
+		t.Run(st.name, func(t *testing.T) {
+			t.Parallel()
+			undisturbed := &faults.Transport{}
+			if !t.Run("undisturbed", func(t *testing.T) { st.play(t, st.name, undisturbed) }) {
+				return
+			}
+			writes := undisturbed.Writes()
+			t.Logf("the story has %d writes", writes)
+			if writes < minWrites {
+				t.Errorf("only %d writes in the whole story", writes)
+			}
+			for n := 1; n <= writes; n++ {
+				for _, mode := range []faults.Mode{faults.Before, faults.After} {
+					t.Run(fmt.Sprintf("%s write %d", mode, n), func(t *testing.T) {
+						t.Parallel()
+						transport := &faults.Transport{At: n, Mode: mode, Dead: true}
+						st.play(t, fmt.Sprintf("%s-%s-%d", st.name, mode, n), transport)
+						if n <= minWrites && transport.Faults() == 0 {
+							t.Error("the controller did not die")
+						}
+					})
 				}
 			}
-			t.Errorf("the story has more than %d writes", maxWrites)
 		})
 	}
 }
 
-// dieAtWrite runs the story with a controller that dies at the n-th write. It
-// returns whether it died, which it does not when there are fewer writes.
-func dieAtWrite(t *testing.T, name string, mode faults.Mode, n int, begin, expect func(*scene)) (died bool) {
+// play plays the story with a controller behind the transport, and with another one
+// once it has died.
+func (st story) play(t *testing.T, name string, transport *faults.Transport) {
 	t.Helper()
-	t.Run(fmt.Sprintf("write %d", n), func(t *testing.T) {
-		s := newScene(t, name, 1, "1")
-		begin(s)
-		transport := &faults.Transport{At: n, Mode: mode, Dead: true}
-		cfg := rest.CopyConfig(s.cfg)
-		cfg.Wrap(transport.Wrap)
-		stop := s.startControllerOn(cfg)
-
-		s.Eventually(func() bool { return transport.Faults() > 0 || s.over(s.nodes[0]) }).Should(BeTrue())
-		stop()
-		if died = transport.Faults() > 0; died {
-			s.startController()
-		}
-		expect(s)
-	})
-	return died
+	nodes := max(st.nodes, 1)
+	s := newSceneApart(t, name, nodes, fmt.Sprint(nodes))
+	s.clock = &leaping{}
+	st.begin(s)
+	cfg := rest.CopyConfig(s.cfg)
+	cfg.Wrap(transport.Wrap)
+	stop := s.startControllerOn(cfg)
+	over := false
+	s.Eventually(func() bool {
+		over = st.goOn(s)
+		return over || transport.Faults() > 0
+	}).Should(BeTrue())
+	stop()
+	if !over {
+		s.startController()
+		s.Eventually(func() bool { return st.goOn(s) }).Should(BeTrue())
+	}
+	st.expect(s)
 }
 
 // over reports whether nothing more will happen to the node by itself.
 func (s *scene) over(node string) bool {
 	return (s.ended(node) || s.state(node) == "Exhausted") && len(s.permits()) == 0
+}
+
+// heal: the command heals the node.
+var heal = story{
+	name:  "heal",
+	begin: (*scene).newHeldNode,
+	goOn: func(s *scene) bool {
+		if s.lines("runs") == 1 && s.exists("hold") {
+			s.remove("hold")
+		}
+		return s.over(s.nodes[0])
+	},
+	midway: func(s *scene) bool { return s.lines("runs") == 1 },
+	expect: (*scene).expectHealedOnce,
+}
+
+// exhaustAndRetry: nothing helps, and a person starts over, once.
+var exhaustAndRetry = story{
+	name:  "exhaust",
+	begin: (*scene).newIncurableNode,
+	goOn: func(s *scene) bool {
+		all := s.remediations(s.nodes[0])
+		if len(all) == 0 || all[0].State() != "Exhausted" || len(s.permits()) > 0 {
+			return false
+		}
+		r := all[0]
+		if r.Annotations[v1alpha1.RetryAnnotation] == "" {
+			s.Expect(s.lines("runs")).To(Equal(1), "executions")
+			s.retry(s.nodes[0], "1")
+		}
+		return r.Status.Retried == "1"
+	},
+	midway: func(s *scene) bool { return s.state(s.nodes[0]) == "Exhausted" },
+	expect: func(s *scene) {
+		s.Expect(s.lines("runs")).To(Equal(2), "executions")
+		s.Expect(s.actions(s.nodes[0])).To(HaveLen(2))
+		s.expectHistory("1/1 Succeeded", "1/1 Succeeded")
+	},
 }
 
 // newSickNode makes the node sick until the policy's command has run, which
@@ -108,16 +173,6 @@ func (s *scene) newIncurableNode() {
 	s.startRunners()
 }
 
-// expectExhaustedOnce waits for the end of that story: one execution, nothing
-// more, and the permit returned.
-func (s *scene) expectExhaustedOnce() {
-	s.t.Helper()
-	s.Eventually(s.state).WithArguments(s.nodes[0]).Should(Equal("Exhausted"))
-	s.Eventually(s.permits).Should(BeEmpty())
-	s.Expect(s.lines("runs")).To(Equal(1), "executions")
-	s.Expect(s.actions(s.nodes[0])).To(HaveLen(1))
-}
-
 // expectHealedOnce waits for the end of the story and expects that it is the
 // one and only: one remediation, one action, one execution, recovered, the
 // permit returned.
@@ -129,40 +184,19 @@ func (s *scene) expectHealedOnce() {
 	s.Eventually(s.permits).Should(BeEmpty())
 	s.Expect(s.lines("runs")).To(Equal(1), "executions")
 	s.Expect(s.actions(node)).To(HaveLen(1))
-	history := s.remediations(node)[0].Status.History
-	s.Expect(history).To(HaveLen(1))
-	s.Expect(history[0].Outcome).To(Equal(v1alpha1.ReasonSucceeded))
+	s.expectHistory("1/1 Succeeded")
 }
 
-// The real program, leader election included, killed while the command runs.
-func TestAKilledControllerIsTakenOverByTheNext(t *testing.T) {
-	s := newScene(t, "kill", 1, "1")
-	s.newHeldNode()
+// expectHistory expects these actions of the first node's only remediation, as
+// step/attempt outcome.
+func (s *scene) expectHistory(want ...string) {
+	s.t.Helper()
+	s.Expect(s.history()).To(Equal(want))
+}
 
-	binary := filepath.Join(s.dir, "nodemend")
-	out, err := exec.CommandContext(s.ctx, "go", "build", "-o", binary, "../../cmd/nodemend").CombinedOutput()
-	s.Expect(err).NotTo(HaveOccurred(), string(out))
-	start := func() *exec.Cmd {
-		cmd := exec.CommandContext(context.WithoutCancel(s.ctx), binary, "controller",
-			"--kubeconfig="+clustertest.Shared(t).Kubeconfig, "--leader-election-namespace=default")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		var log strings.Builder
-		cmd.Stderr = &log
-		s.Expect(cmd.Start()).To(Succeed())
-		t.Cleanup(func() {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-			if t.Failed() {
-				t.Log(log.String())
-			}
-		})
-		return cmd
+func (s *scene) history() (got []string) {
+	for _, r := range s.remediations(s.nodes[0])[0].Status.History {
+		got = append(got, fmt.Sprintf("%d/%d %s", r.Step, r.Attempt, r.Outcome))
 	}
-	first := start()
-	s.Eventually(func() int { return s.lines("runs") }).Should(Equal(1))
-	s.Expect(first.Process.Kill()).To(Succeed())
-	_ = first.Wait() // killed
-	s.remove("hold")
-	start()
-	s.expectHealedOnce()
+	return got
 }

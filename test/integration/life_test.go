@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -19,12 +18,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller"
-	"github.com/nodemend/nodemend/test/faults"
 )
 
 func TestARetryOfAnExhaustedRemediationStartsOverOnce(t *testing.T) {
@@ -205,44 +202,19 @@ func (l *lines) about(text string) string {
 	return about.String()
 }
 
-// A person deletes the remediation as soon as it acts; the controller dies at any
-// write of that story.
-func TestAControllerThatDiesAtAnyWriteOfADeletionIsTakenOverByTheNext(t *testing.T) {
-	for _, mode := range []faults.Mode{faults.Before, faults.After} {
-		t.Run(string(mode), func(t *testing.T) {
-			for n := 1; n <= maxWrites; n++ {
-				if !dieAtWriteOfADeletion(t, fmt.Sprintf("delete-%s-%d", mode, n), mode, n) {
-					t.Logf("the story has %d writes", n-1)
-					return
-				}
-			}
-			t.Errorf("the story has more than %d writes", maxWrites)
-		})
-	}
-}
-
-func dieAtWriteOfADeletion(t *testing.T, name string, mode faults.Mode, n int) (died bool) {
-	t.Helper()
-	t.Run(fmt.Sprintf("write %d", n), func(t *testing.T) {
-		s := newScene(t, name, 1, "1")
-		node := s.nodes[0]
+// deleted: a person deletes the remediation as soon as it acts.
+var deleted = story{
+	name: "delete",
+	begin: func(s *scene) {
 		s.newIncurableNode()
-		transport := &faults.Transport{At: n, Mode: mode, Dead: true}
-		cfg := rest.CopyConfig(s.cfg)
-		cfg.Wrap(transport.Wrap)
-		stop := s.startControllerOn(cfg)
-		s.spawn("person", func(ctx context.Context) error { return s.deleteOnceItActs(ctx, node) })
-
-		s.Eventually(func() bool { return transport.Faults() > 0 || s.buried(node) }).Should(BeTrue())
-		stop()
-		if died = transport.Faults() > 0; died {
-			s.startController()
-		}
-		s.Eventually(func() bool { return s.buried(node) }).Should(BeTrue())
+		s.spawn("person", func(ctx context.Context) error { return s.deleteOnceItActs(ctx, s.nodes[0]) })
+	},
+	goOn:   func(s *scene) bool { return s.buried(s.nodes[0]) },
+	midway: func(s *scene) bool { return len(s.names(s.nodes[0])) > 0 },
+	expect: func(s *scene) {
 		s.Eventually(s.permits).Should(BeEmpty())
 		s.Expect(s.lines("runs")).To(BeNumerically("<=", 1), "executions")
-	})
-	return died
+	},
 }
 
 // deleteOnceItActs deletes the node's remediation when it has announced an action.

@@ -16,6 +16,7 @@ import (
 	"github.com/nodemend/nodemend/deploy"
 	"github.com/nodemend/nodemend/test/cluster"
 	"github.com/nodemend/nodemend/test/cluster/clustertest"
+	"github.com/nodemend/nodemend/test/systemd/systemdtest"
 )
 
 func TestMain(m *testing.M) {
@@ -28,5 +29,15 @@ func TestMain(m *testing.M) {
 	}
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
-	os.Exit(clustertest.Run(m, cluster.Options{CRDs: deploy.CRDs}))
+	// Tests that are parallel wait much more than they compute.
+	if err := flag.Set("test.parallel", "12"); err != nil {
+		logger.Error(err, "running the tests one by one")
+	}
+	os.Exit(systemdtest.Run(tests{m}))
 }
+
+// tests are those of the package, with the control plane that they share.
+type tests struct{ m *testing.M }
+
+// Run runs the tests and returns their exit status.
+func (t tests) Run() int { return clustertest.Run(t.m, cluster.Options{CRDs: deploy.CRDs}) }

@@ -56,6 +56,13 @@ type scene struct {
 	name   string
 	nodes  []string
 	dir    string
+
+	// mine is nil, or of the scene alone; see newSceneApart.
+	mine client.MatchingLabels
+	// clock of the controller and the detectors; the real one when nil.
+	clock *leaping
+	// bus of the systemd that the runners use; "": none.
+	bus string
 }
 
 // newScene creates the nodes <name>-0 … and a budget for them.
@@ -76,22 +83,22 @@ func newScene(t testing.TB, name string, nodes int, maxConcurrent string) *scene
 	for i := range nodes {
 		node := fmt.Sprintf("%s-%d", name, i)
 		s.nodes = append(s.nodes, node)
-		s.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node, Labels: map[string]string{"scene": name}}})
+		s.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node, Labels: s.labels()}})
 	}
 	limit := intstr.Parse(maxConcurrent)
 	s.create(&v1alpha1.RemediationBudget{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: s.labels()},
 		Spec:       v1alpha1.RemediationBudgetSpec{NodeSelector: s.selector(), MaxConcurrent: &limit},
 	})
 	return s
 }
 
-// cleanUp deletes all objects of the scene. No controller runs any more, so
-// nothing waits for a deletion.
+// cleanUp deletes all objects of the scene, and unless it is one apart, all that
+// there are. No controller of it runs any more, so nothing waits for a deletion.
 func (s *scene) cleanUp() {
 	ctx := context.WithoutCancel(s.ctx)
 	var remediations v1alpha1.RemediationList
-	if err := s.client.List(ctx, &remediations); err != nil {
+	if err := s.client.List(ctx, &remediations, s.mine); err != nil {
 		s.t.Errorf("cleaning up: %v", err)
 	}
 	for i := range remediations.Items {
@@ -102,7 +109,7 @@ func (s *scene) cleanUp() {
 	}
 	everything := []client.Object{&v1alpha1.RemedyPolicy{}, &v1alpha1.Remediation{}, &v1alpha1.NodeAction{}, &v1alpha1.RemediationBudget{}, &corev1.Node{}}
 	for _, kind := range everything {
-		if err := s.client.DeleteAllOf(ctx, kind); err != nil {
+		if err := s.client.DeleteAllOf(ctx, kind, s.mine); err != nil {
 			s.t.Errorf("cleaning up: %v", err)
 		}
 	}
@@ -113,8 +120,10 @@ func (s *scene) create(obj client.Object) {
 	s.Expect(s.client.Create(s.ctx, obj)).To(Succeed())
 }
 
+func (s *scene) labels() map[string]string { return map[string]string{sceneLabel: s.name} }
+
 func (s *scene) selector() *metav1.LabelSelector {
-	return &metav1.LabelSelector{MatchLabels: map[string]string{"scene": s.name}}
+	return &metav1.LabelSelector{MatchLabels: s.labels()}
 }
 
 // policy creates a policy for Sick with these steps.
@@ -127,7 +136,7 @@ func (s *scene) policy(steps ...v1alpha1.Step) *v1alpha1.RemedyPolicy {
 func (s *scene) policyFor(conditionType string, steps ...v1alpha1.Step) *v1alpha1.RemedyPolicy {
 	s.t.Helper()
 	p := &v1alpha1.RemedyPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: s.name},
+		ObjectMeta: metav1.ObjectMeta{Name: s.name, Labels: s.labels()},
 		Spec: v1alpha1.RemedyPolicySpec{
 			NodeSelector: s.selector(),
 			Match:        []v1alpha1.ConditionMatch{{Type: conditionType, Status: corev1.ConditionTrue}},
@@ -186,9 +195,11 @@ func (s *scene) spawn(name string, run func(ctx context.Context) error) (stop fu
 func (s *scene) startController() { s.startControllerOn(s.cfg) }
 
 func (s *scene) startControllerOn(cfg *rest.Config) (stop func()) {
-	return s.spawn("controller", func(ctx context.Context) error {
-		return controller.Run(ctx, cfg, controller.Options{Registry: prometheus.NewRegistry()})
-	})
+	options := controller.Options{Registry: prometheus.NewRegistry()}
+	if s.clock != nil {
+		options.Clock = s.clock
+	}
+	return s.spawn("controller", func(ctx context.Context) error { return controller.Run(ctx, cfg, options) })
 }
 
 // startRunners starts the runner of every node.
@@ -202,7 +213,7 @@ func (s *scene) startRunners() {
 		s.spawn("runner of "+node, func(ctx context.Context) error {
 			return runner.Run(ctx, s.cfg, runner.Options{
 				NodeName: node, Execution: command.Direct, Proc: proc, RunDir: dir, VetoPath: filepath.Join(dir, "veto.yaml"),
-				Systemd: &systemd.Dialer{}, DetectorSocket: filepath.Join(dir, "detector.sock"),
+				Systemd: &systemd.Dialer{Bus: s.bus}, DetectorSocket: filepath.Join(dir, "detector.sock"),
 			})
 		})
 	}
@@ -211,11 +222,16 @@ func (s *scene) startRunners() {
 // detect plays the detector of a node: it reports Sick as long as the file
 // exists, several times a second, until stopped.
 func (s *scene) detect(node, file string) (stop func()) {
+	return s.detectBy(node, func() bool { return s.exists(file) })
+}
+
+// detectBy is detect with a check of one's own.
+func (s *scene) detectBy(node string, isSick func() bool) (stop func()) {
 	return s.spawn("detector of "+node, func(ctx context.Context) error {
-		status, since := corev1.ConditionUnknown, time.Now()
+		status, since := corev1.ConditionUnknown, s.clock.Now()
 		for ctx.Err() == nil {
-			now, seen := time.Now(), corev1.ConditionFalse
-			if _, err := os.Stat(s.path(file)); err == nil {
+			now, seen := s.clock.Now(), corev1.ConditionFalse
+			if isSick() {
 				seen = corev1.ConditionTrue
 			}
 			if seen != status {
@@ -249,6 +265,11 @@ func (s *scene) report(ctx context.Context, node, conditionType string, status c
 func (s *scene) touch(file string) {
 	s.t.Helper()
 	s.Expect(os.WriteFile(s.path(file), nil, 0o600)).To(Succeed())
+}
+
+func (s *scene) exists(file string) bool {
+	_, err := os.Stat(s.path(file))
+	return err == nil
 }
 
 func (s *scene) remove(file string) {
