@@ -134,10 +134,12 @@ func TestAPermitThatWasTakenAnewIsNotReleased(t *testing.T) {
 		}
 	}
 	taking("1")
-	if taking("2"); version() != "2" {
+	taking("2")
+	if version() != "2" {
 		t.Errorf("taken anew, it has version %q", version())
 	}
-	if taking(""); version() != "2" {
+	taking("")
+	if version() != "2" {
 		t.Errorf("taken without a version, it has version %q", version())
 	}
 	release(&b, "mine", v1alpha1.Permit{Remediation: "mine", Version: "1"})
