@@ -178,6 +178,8 @@ func (w *worker) read(ctx context.Context, action *v1alpha1.NodeAction) (input, 
 
 // prepare looks at the node itself, and goes on if nothing speaks against it.
 func (w *worker) prepare(ctx context.Context, in input, d decision) error {
+	ctx, through := context.WithCancel(ctx)
+	defer through() // closes what Prepare keeps open
 	read := w.clock.Now()
 	order := newOrder(in, d, read)
 	name := order.Step.Remedy()

@@ -2,6 +2,8 @@ package command
 
 import (
 	"context"
+	"sync/atomic"
+	"time"
 
 	"k8s.io/utils/clock"
 
@@ -43,7 +45,10 @@ type Options struct {
 }
 
 // Remedy runs commands. It implements remedy.Remedy.
-type Remedy struct{ opts Options }
+type Remedy struct {
+	opts  Options
+	ready atomic.Pointer[ready] // for the next Execute; nil if there is none
+}
 
 var _ remedy.Remedy = (*Remedy)(nil)
 
@@ -61,7 +66,8 @@ func New(opts Options) *Remedy {
 	return &Remedy{opts: opts}
 }
 
-// Prepare implements remedy.Remedy. It chooses the execution.
+// Prepare implements remedy.Remedy. It chooses the execution, and asks systemd all that
+// Execute needs to know.
 func (r *Remedy) Prepare(ctx context.Context, order remedy.Order) (remedy.Prepared, *remedy.Outcome) {
 	direct := remedy.Prepared{Execution: v1alpha1.ExecutionDirect}
 	if err := check(order); err != nil {
@@ -70,9 +76,10 @@ func (r *Remedy) Prepare(ctx context.Context, order remedy.Order) (remedy.Prepar
 	if r.opts.Execution == Direct {
 		return direct, nil
 	}
-	conn, err := r.opts.Dialer.Dial(ctx)
+	r.forget()
+	ready, err := r.makeReady(ctx, order, time.Time{})
 	if err == nil {
-		conn.Close()
+		r.keep(ctx, ready)
 		if err := checkText(order); err != nil {
 			return remedy.Prepared{}, notExecuted(err.Error())
 		}

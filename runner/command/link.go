@@ -46,6 +46,9 @@ func (l *link) dial(ctx context.Context) error {
 	return err
 }
 
+// connected reports whether there is a connection that is not known to be broken.
+func (l *link) connected() bool { return l.conn != nil && l.conn.Connected() }
+
 // close ends the connection. To close one whose systemd hangs can take as long as
 // that does, which nobody waits for.
 func (l *link) close() {

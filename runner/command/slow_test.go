@@ -4,83 +4,23 @@ package command
 
 import (
 	"context"
-	"errors"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/runner/remedy"
 )
 
-// slowed returns a socket whose bus gives each of its answers late.
-func (s *scene) slowed(socket string, late time.Duration) string {
-	s.Helper()
-	path := filepath.Join(s.TempDir(), "bus")
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		s.Fatal(err)
-	}
-	var all sync.WaitGroup
-	pass := func(from, to *net.UnixConn, late time.Duration) {
-		defer func() { _ = errors.Join(from.Close(), to.Close()) }()
-		buf, files := make([]byte, 1<<20), make([]byte, 1024)
-		for {
-			n, filesN, _, _, err := from.ReadMsgUnix(buf, files)
-			if err != nil {
-				return
-			}
-			if strings.Contains(string(buf[:n]), "systemd1") || late > 0 && n > 200 {
-				<-time.After(late)
-			}
-			_, _, err = to.WriteMsgUnix(buf[:n], files[:filesN], nil)
-			messages, _ := unix.ParseSocketControlMessage(files[:filesN])
-			for _, message := range messages {
-				sent, _ := unix.ParseUnixRights(&message)
-				for _, fd := range sent {
-					_ = unix.Close(fd)
-				}
-			}
-			if err != nil {
-				return
-			}
-		}
-	}
-	all.Go(func() {
-		for {
-			client, err := listener.AcceptUnix()
-			if err != nil {
-				return
-			}
-			server, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			all.Go(func() { pass(client, server, late) })
-			all.Go(func() { pass(server, client, 0) })
-		}
-	})
-	s.Cleanup(func() {
-		_ = listener.Close()
-		all.Wait() // Execute has closed its connections
-	})
-	return path
-}
-
 func TestASystemdThatIsSlowTakesFromTheCommandsTime(t *testing.T) {
 	s := newScene(t, TransientUnit)
 	order := s.order("sleep 1000", func(o *remedy.Order) { o.Step.Timeout.Duration = 6 * time.Second })
 	const late = time.Second
-	s.opts.Dialer.Bus = s.slowed(s.opts.Dialer.Bus, late)
+	s.relayed(&relay{late: late})
 	slow := New(s.opts)
 	began := time.Now()
 	got := s.expect(slow.Execute(t.Context(), order), v1alpha1.ReasonTimedOut, "killed after ")

@@ -30,16 +30,12 @@ const (
 func (r *Remedy) executeUnit(ctx context.Context, order remedy.Order) *remedy.Outcome {
 	name, timeout, began := unitName(order.Action), order.Step.Timeout.Duration, r.opts.Clock.Now()
 	path := r.pipePath(name)
-	l := newLink(r.opts.Dialer, name)
-	defer l.close()
-	l.deadline = began.Add(timeout + endGrace)
-	if err := l.watch(ctx); err != nil {
-		return unreachable(err)
-	}
-	inherited, err := ask(ctx, l, managerEnvironment)
+	ready, err := r.getReady(ctx, order, began.Add(timeout+endGrace))
 	if err != nil {
 		return unreachable(err)
 	}
+	l := ready.link
+	defer l.close()
 	if err := makePipe(path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return notExecuted(oneLine(err))
 	}
@@ -62,7 +58,7 @@ func (r *Remedy) executeUnit(ctx context.Context, order remedy.Order) *remedy.Ou
 	remedy.Reached(ctx, "before-start")
 	err = tell(ctx, l, func(ctx context.Context, conn *systemd.Conn) error {
 		defer func() { _ = write.Close() }() // systemd has it
-		_, err := conn.StartTransientUnitContext(ctx, name, "fail", properties(order, timeout, inherited, write, permit), nil)
+		_, err := conn.StartTransientUnitContext(ctx, name, "fail", properties(order, timeout, ready.inherited, write, permit), nil)
 		return err
 	})
 	remedy.Reached(ctx, "after-start")

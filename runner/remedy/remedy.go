@@ -68,7 +68,9 @@ type Outcome struct {
 // of which at most once in a process, then Clean.
 type Remedy interface {
 	// Prepare looks, without any side effect, whether the order can be executed and
-	// how. If it can't, the outcome says why and what to do about it.
+	// how. If it can't, the outcome says why and what to do about it. What it keeps
+	// open for Execute is closed when ctx ends, which is when the caller is through
+	// with the order, executed or not.
 	Prepare(ctx context.Context, order Order) (Prepared, *Outcome)
 
 	// Execute has the side effect. It returns the outcome at most
