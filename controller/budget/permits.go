@@ -19,6 +19,9 @@ const FieldOwner = client.FieldOwner("nodemend-controller")
 // ErrExhausted is wrapped by the error of Take when a budget refuses.
 var ErrExhausted = errors.New("no permit")
 
+// ErrDisruptionLimit is an ErrExhausted that concerns disruptive steps alone.
+var ErrDisruptionLimit = fmt.Errorf("%w for a disruptive step", ErrExhausted)
+
 // Take takes the permit for the node in every one of the budgets, in their
 // order. Taking a permit that the remediation holds already succeeds, and may
 // change whether it is for a disruptive step, and its version; without a version it
@@ -87,10 +90,11 @@ func take(b *v1alpha1.RemediationBudget, node *corev1.Node, permit v1alpha1.Perm
 		return exhausted(b, "the nodes of group %s are not counted yet", group)
 	case !taken && Free(b, group) <= 0:
 		return exhausted(b, "%d of %d permits of group %s are taken", len(g.Permits), Allowed(b, group), group)
-	case permit.Disruptive && FreeDisruptions(b, group) <= 0:
-		return exhausted(b, "%d of %d permits of group %s for disruptive steps are taken", Disruptive(g.Permits), Disruptions(b, group), group)
+	case permit.Disruptive && !held.Disruptive && FreeDisruptions(b, group) <= 0:
+		return fmt.Errorf("%w: budget %s: %d of %d permits of group %s for disruptive steps are taken",
+			ErrDisruptionLimit, b.Name, Disruptive(g.Permits), Disruptions(b, group), group)
 	}
-	if held.Disruptive {
+	if held.Disruptive && !permit.Disruptive {
 		holdBack(&g)
 	}
 	if g.Permits == nil {

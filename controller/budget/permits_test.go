@@ -26,6 +26,7 @@ func TestTake(t *testing.T) {
 		"that of another":                {9, 9, map[string]v1alpha1.Permit{"mine": {Remediation: "other"}}, gentle, "remediation other acts on node mine", 9},
 		"one's own":                      {1, 0, map[string]v1alpha1.Permit{"mine": gentle}, gentle, "", 0},
 		"one's own although it is over":  {0, 0, map[string]v1alpha1.Permit{"mine": disruptive}, disruptive, "", 0},
+		"one's own, taken anew":          {1, 1, map[string]v1alpha1.Permit{"mine": disruptive}, v1alpha1.Permit{Remediation: "mine", Disruptive: true, Version: "2"}, "", 1},
 		"one's own, now to disrupt":      {1, 1, map[string]v1alpha1.Permit{"mine": gentle}, disruptive, "", 1},
 		"one's own, too many to disrupt": {1, 0, map[string]v1alpha1.Permit{"mine": gentle}, disruptive, "0 of 0 permits of group r7 for disruptive steps", 0},
 		"one's own, gentle again":        {1, 1, map[string]v1alpha1.Permit{"mine": disruptive}, gentle, "", 0},

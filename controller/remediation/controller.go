@@ -132,9 +132,11 @@ func (r *Reconciler) refused(ctx context.Context, s situation, err error) (time.
 	if d.status.Action == "" {
 		d.progressing(s.now, v1alpha1.ReasonWaiting, "waiting for a permit")
 	}
-	d = d.blocked(s.now, gates.Verdict{
-		Reason: gates.ReasonBudgetExhausted, Message: err.Error(), Recheck: gates.BudgetRecheck,
-	})
+	reason := gates.ReasonBudgetExhausted
+	if errors.Is(err, budget.ErrDisruptionLimit) {
+		reason = gates.ReasonDisruptionLimit
+	}
+	d = d.blocked(s.now, gates.Verdict{Reason: reason, Message: err.Error(), Recheck: gates.BudgetRecheck})
 	_, err = r.write(ctx, s.remediation, d.status)
 	return d.wait, err
 }
