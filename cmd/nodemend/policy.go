@@ -17,7 +17,8 @@ import (
 	"github.com/nodemend/nodemend/deploy"
 )
 
-const policyCheckHelp = `Check RemedyPolicy and RemediationBudget objects in files, without a cluster.
+const policyCheckHelp = `Check RemedyPolicy, RemediationBudget and NodeMaintenance objects in files, without
+a cluster.
 
 The rules are the API server's own: the schema, the defaults and the CEL rules
 of the CustomResourceDefinitions in this binary, and unknown and repeated

@@ -110,8 +110,10 @@ func create(t *testing.T, client *rest.RESTClient, file File) (refusals []error)
 func createOne(t *testing.T, client *rest.RESTClient, data []byte) error {
 	t.Helper()
 	resource := "remedypolicies"
-	if regexp.MustCompile(`kind"?: ?"?RemediationBudget`).Match(data) {
-		resource = "remediationbudgets"
+	for kind, plural := range map[string]string{"RemediationBudget": "remediationbudgets", "NodeMaintenance": "nodemaintenances"} {
+		if regexp.MustCompile(`kind"?: ?"?` + kind).Match(data) {
+			resource = plural
+		}
 	}
 	contentType := "application/yaml"
 	if json.Valid(data) {

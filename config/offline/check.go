@@ -54,11 +54,15 @@ func (c *fileCheck) run(ctx context.Context, data []byte) {
 		d.run(ctx)
 	}
 	if c.found.Objects == 0 && len(c.found.Problems) == 0 {
-		c.found.Problems = []Problem{{File: c.name, Message: "no policy or budget in it; accepted are objects of kind " + acceptedKinds()}}
+		c.found.Problems = []Problem{{File: c.name, Message: "no policy, budget or maintenance in it; accepted are objects of kind " + acceptedKinds()}}
 	}
 	sortByPlace(c.found.Problems)
 	sortByPlace(c.found.Warnings)
 }
 
 // acceptedKinds names the kinds for a message.
-func acceptedKinds() string { return strings.Join(writtenByPeople(), " and ") }
+func acceptedKinds() string {
+	kinds := writtenByPeople()
+	last := len(kinds) - 1
+	return strings.Join(kinds[:last], ", ") + " and " + kinds[last]
+}

@@ -1,6 +1,6 @@
-// Package offline validates the objects that people write, RemedyPolicy and
-// RemediationBudget, without a cluster and by the API server's own rules: the
-// same code reads the same CustomResourceDefinitions and applies the schema,
+// Package offline validates the objects that people write, RemedyPolicy,
+// RemediationBudget and NodeMaintenance, without a cluster and by the API server's own
+// rules: the same code reads the same CustomResourceDefinitions and applies the schema,
 // the defaults and the CEL rules as a create request with strict field
 // validation would. What is accepted here is accepted there.
 //

@@ -37,7 +37,7 @@ func (d *documentCheck) object(ctx context.Context, object map[string]any, text 
 	if !complete {
 		d.warning(text.field(""), id, "", "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")
 	}
-	for _, err := range append(validateSelector(object), validateBudget(object)...) {
+	for _, err := range append(validateSelectors(object), validateBudget(object)...) {
 		if !slices.ContainsFunc(errs, func(known *field.Error) bool { return known.Field == err.Field }) {
 			d.fieldError(text, id, err)
 		}

@@ -7,13 +7,34 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateSelector checks spec.nodeSelector as the controller reads it. The
-// schema knows neither the syntax of labels nor, per requirement, the
-// operators.
-func validateSelector(object map[string]any) field.ErrorList {
-	path := field.NewPath("spec", "nodeSelector")
+// validateSelectors checks the selectors of an object as the controller reads them. The
+// schema knows neither the syntax of labels nor, per requirement, the operators.
+func validateSelectors(object map[string]any) (errs field.ErrorList) {
+	path := field.NewPath("spec")
 	spec, _ := object["spec"].(map[string]any)
-	value, isMap := spec["nodeSelector"].(map[string]any)
+	errs = validateSelector(spec, path, "nodeSelector")
+	errs = append(errs, validateDrain(spec, path)...)
+	steps, _ := spec["steps"].([]any)
+	for i := range steps {
+		step, _ := steps[i].(map[string]any)
+		for _, remedy := range []string{"reboot", "maintenance"} {
+			taking, _ := step[remedy].(map[string]any)
+			errs = append(errs, validateDrain(taking, path.Child("steps").Index(i).Child(remedy))...)
+		}
+	}
+	return errs
+}
+
+// validateDrain checks the selectors of the drain in parent, if there is one.
+func validateDrain(parent map[string]any, path *field.Path) field.ErrorList {
+	drain, _ := parent["drain"].(map[string]any)
+	path = path.Child("drain")
+	return append(validateSelector(drain, path, "podSelector"), validateSelector(drain, path, "vetoedBy")...)
+}
+
+func validateSelector(parent map[string]any, path *field.Path, name string) field.ErrorList {
+	path = path.Child(name)
+	value, isMap := parent[name].(map[string]any)
 	if !isMap {
 		return nil
 	}

@@ -25,7 +25,9 @@ type Validator struct {
 
 // writtenByPeople lists the accepted kinds, in the order in which messages
 // name them.
-func writtenByPeople() []string { return []string{"RemedyPolicy", "RemediationBudget"} }
+func writtenByPeople() []string {
+	return []string{"RemedyPolicy", "RemediationBudget", "NodeMaintenance"}
+}
 
 // kindRules is what the API server makes of one version of a
 // CustomResourceDefinition.

@@ -84,7 +84,7 @@ func TestARemediationsSpecNeverChanges(t *testing.T) {
 
 func TestAStepIsExactlyOneRemedy(t *testing.T) {
 	c := newClient(t)
-	const one = "exactly one remedy is required: command, restartUnit or reboot"
+	const one = "exactly one remedy is required: command, restartUnit, reboot or maintenance"
 	const source = "exactly one is required: argv or script"
 	for step, message := range map[string]string{
 		`{"command": {"argv": ["/bin/true"]}}`:                          "",

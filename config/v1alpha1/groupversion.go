@@ -16,6 +16,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&RemediationBudget{}, &RemediationBudgetList{},
 		&Remediation{}, &RemediationList{},
 		&NodeAction{}, &NodeActionList{},
+		&NodeMaintenance{}, &NodeMaintenanceList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

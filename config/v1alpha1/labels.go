@@ -8,6 +8,15 @@ const ExcludeLabel = "nodemend.dev/exclude"
 // controller has ended what it started.
 const RemediationFinalizer = "nodemend.dev/remediation"
 
+// MaintenanceFinalizer keeps a maintenance that is deleted until the controller has
+// given the node back.
+const MaintenanceFinalizer = "nodemend.dev/maintenance"
+
+// CordonedAnnotation on a node says that Nodemend has cordoned it and will uncordon
+// it; its value is the name of the NodeMaintenance that was the first reason. A node
+// that is cordoned without it was cordoned by somebody else, and stays so.
+const CordonedAnnotation = "nodemend.dev/cordoned-for"
+
 // Annotations by which people speak to a remediation.
 const (
 	// ApprovedStepAnnotation holds the number of the step, counted from 1, up to

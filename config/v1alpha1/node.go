@@ -17,6 +17,17 @@ func FindNodeCondition(node *corev1.Node, conditionType string) *corev1.NodeCond
 	return nil
 }
 
+// KubeletOwned reports whether the kubelet writes conditions of this type, and the
+// node controller makes them Unknown when it has not heard of it for long.
+func KubeletOwned(conditionType string) bool {
+	switch corev1.NodeConditionType(conditionType) {
+	case corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure:
+		return true
+	default:
+		return false
+	}
+}
+
 // SelectorOf returns what a nodeSelector of a policy or budget selects; one that was
 // left out selects every node.
 func SelectorOf(nodeSelector *metav1.LabelSelector) (labels.Selector, error) {

@@ -136,6 +136,9 @@ const (
 	ReasonInterrupted = "Interrupted"
 	// ReasonRebootNotObserved: the reboot was asked for and did not happen.
 	ReasonRebootNotObserved = "RebootNotObserved"
+	// ReasonNotBack: the node was told to reboot and has not come back in time. Only in
+	// a remediation's history.
+	ReasonNotBack = "NotBack"
 	// ReasonNotStarted: the runner that had claimed the action stopped before
 	// it started the remedy; nothing was executed.
 	ReasonNotStarted = "NotStarted"

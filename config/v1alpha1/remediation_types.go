@@ -136,6 +136,10 @@ const (
 	ReasonStarting = "Starting"
 	// ReasonActing: an action was given to the node's runner.
 	ReasonActing = "Acting"
+	// ReasonTakingOut: the node is being taken out of service for the step.
+	ReasonTakingOut = "TakingOut"
+	// ReasonInMaintenance: the node is out of service until it has recovered.
+	ReasonInMaintenance = "InMaintenance"
 	// ReasonVerifying: an action was executed, its effect is awaited.
 	ReasonVerifying = "Verifying"
 	// ReasonHealing: the node is clear, but not yet for recovery.healthyFor.
@@ -149,6 +153,9 @@ const (
 	ReasonRecoveredByItself = "RecoveredByItself"
 	// ReasonNodeGone: ended, the node was deleted or replaced.
 	ReasonNodeGone = "NodeGone"
+	// ReasonReleased: ended, a person has given the node back by deleting its
+	// NodeMaintenance.
+	ReasonReleased = "Released"
 	// ReasonDeleted: ended, a person has deleted the remediation. It is kept as
 	// long as its incident lasts, so that the incident starts no other.
 	ReasonDeleted = "Deleted"
@@ -167,6 +174,20 @@ type RemediationStatus struct {
 	// Name of the NodeAction that is under way.
 	// +optional
 	Action string `json:"action,omitempty"`
+
+	// Name of the NodeMaintenance that keeps the node out of service for this
+	// remediation. Absent while the node is in service.
+	// +optional
+	Maintenance string `json:"maintenance,omitempty"`
+
+	// Boot ID of the node as it was last seen.
+	// +optional
+	BootID string `json:"bootID,omitempty"`
+
+	// When the node was seen to have booted. What its checks have seen before proves
+	// nothing.
+	// +optional
+	BootedAt *metav1.Time `json:"bootedAt,omitempty"`
 
 	// How many actions were started so far; it numbers the next one. An
 	// attempt that was not executed is repeated under a new number.
@@ -203,7 +224,7 @@ type RemediationStatus struct {
 
 // ActionRecord remembers one finished action.
 type ActionRecord struct {
-	// Name of the NodeAction.
+	// Name of the NodeAction; of the NodeMaintenance for a maintenance.
 	// +required
 	Action string `json:"action"`
 
@@ -215,7 +236,7 @@ type ActionRecord struct {
 	// +required
 	Attempt int32 `json:"attempt"`
 
-	// The remedy: command, restartUnit or reboot.
+	// The remedy: command, restartUnit, reboot or maintenance.
 	// +optional
 	Remedy string `json:"remedy,omitempty"`
 

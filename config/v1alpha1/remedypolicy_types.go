@@ -47,6 +47,7 @@ type RemedyPolicySpec struct {
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.filter(s, has(s.maintenance)).size() == 0 || (self.filter(s, has(s.maintenance)).size() == 1 && has(self[self.size() - 1].maintenance))",message="maintenance must be the last step: it lasts until the node has recovered"
 	// +listType=atomic
 	Steps []Step `json:"steps"`
 
@@ -184,7 +185,7 @@ type ConditionMatch struct {
 // Step is one entry of a policy's ordered list: exactly one remedy, and how
 // long and how often to try it.
 //
-// +kubebuilder:validation:XValidation:rule="[has(self.command), has(self.restartUnit), has(self.reboot)].exists_one(x, x)",message="exactly one remedy is required: command, restartUnit or reboot"
+// +kubebuilder:validation:XValidation:rule="[has(self.command), has(self.restartUnit), has(self.reboot), has(self.maintenance)].exists_one(x, x)",message="exactly one remedy is required: command, restartUnit, reboot or maintenance"
 type Step struct {
 	// Run a command on the node, as root.
 	// +optional
@@ -194,13 +195,20 @@ type Step struct {
 	// +optional
 	RestartUnit *RestartUnitRemedy `json:"restartUnit,omitempty"`
 
-	// Reboot the node, and see that it has booted again.
+	// Take the node out of service, reboot it, see that it has booted again, and
+	// give it back.
 	// +optional
 	Reboot *RebootRemedy `json:"reboot,omitempty"`
 
+	// Take the node out of service until it has recovered, for whatever reason:
+	// the last step of a policy.
+	// +optional
+	Maintenance *MaintenanceRemedy `json:"maintenance,omitempty"`
+
 	// How long one attempt may take. Then a command is ended with all processes
 	// that it started, and the processes of a unit that does not stop are killed;
-	// for a reboot it includes the boot. At least 1s.
+	// for a reboot it includes the boot. A drain has a time of its own, and a
+	// maintenance needs none. At least 1s.
 	// +optional
 	// +kubebuilder:default="1m"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') || !self.matches('^[0-9.hmnsu]+$')",message="must be at least 1s"
@@ -273,6 +281,27 @@ type RebootRemedy struct {
 	// +kubebuilder:default=SysRq
 	// +kubebuilder:validation:Enum=SysRq;Systemd
 	Method RebootMethod `json:"method,omitempty"`
+
+	// How the node is drained before. When left out it is only cordoned: what runs
+	// there is not asked to stop by SysRq, and stopped with the node by Systemd.
+	// +optional
+	Drain *Drain `json:"drain,omitempty"`
+}
+
+// MaintenanceRemedy takes the node out of service: as a NodeMaintenance by a
+// person does, but it ends by itself when the node has recovered.
+type MaintenanceRemedy struct {
+	// Why: people read it, with what the condition said.
+	//
+	// Example: BMC reports a hardware failure
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Reason string `json:"reason"`
+
+	// How the node is drained. When left out it is only cordoned.
+	// +optional
+	Drain *Drain `json:"drain,omitempty"`
 }
 
 // RebootMethod is a way to reboot.
@@ -293,7 +322,25 @@ type Recovery struct {
 	// +kubebuilder:default="1m"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') || !self.matches('^[0-9.hmnsu]+$')",message="must be at least 1s"
 	HealthyFor Duration `json:"healthyFor,omitempty,omitzero"`
+
+	// Who gives a node back that was taken out of service. Auto: it is given back
+	// as soon as it has recovered. Manual: a person does, by deleting its
+	// NodeMaintenance.
+	// +optional
+	// +kubebuilder:default=Auto
+	// +kubebuilder:validation:Enum=Auto;Manual
+	Release ReleaseMode `json:"release,omitempty"`
 }
+
+// ReleaseMode is who gives a node back.
+type ReleaseMode string
+
+const (
+	// ReleaseAuto gives the node back when it has recovered.
+	ReleaseAuto ReleaseMode = "Auto"
+	// ReleaseManual leaves that to a person.
+	ReleaseManual ReleaseMode = "Manual"
+)
 
 // RemedyPolicyList is a list of policies.
 //

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -25,7 +26,7 @@ func (a *NodeAction) Finished() *metav1.Condition {
 // attempt or step follow.
 func Executed(reason string) bool {
 	switch reason {
-	case ReasonSucceeded, ReasonFailed, ReasonTimedOut:
+	case ReasonSucceeded, ReasonFailed, ReasonTimedOut, ReasonNotBack:
 		return true
 	default:
 		return false
@@ -100,27 +101,24 @@ func (s *RemediationBudgetSpec) Concurrent() intstr.IntOrString {
 	return ptr.Deref(s.MaxConcurrent, intstr.FromInt32(1))
 }
 
-// Names of remedies: the words that a policy uses.
-const (
-	RemedyCommand     = "command"
-	RemedyRestartUnit = "restartUnit"
-	RemedyReboot      = "reboot"
-)
-
-// Remedy returns the name of the step's remedy, or "" if this version knows none
-// of what the step asks for.
-func (s *Step) Remedy() string {
-	switch {
-	case s.Command != nil:
-		return RemedyCommand
-	case s.RestartUnit != nil:
-		return RemedyRestartUnit
-	case s.Reboot != nil:
-		return RemedyReboot
-	default:
-		return ""
+// Condition returns the maintenance's condition of this type if it is about the spec
+// as it is now, else nil.
+func (m *NodeMaintenance) Condition(conditionType string) *metav1.Condition {
+	c := meta.FindStatusCondition(m.Status.Conditions, conditionType)
+	if c == nil || c.ObservedGeneration != m.Generation {
+		return nil
 	}
+	return c
 }
 
-// Disruptive reports whether the step's remedy takes the node out of service.
-func (s *Step) Disruptive() bool { return s.Reboot != nil }
+// Drained reports whether nothing is to be waited for any more.
+func (m *NodeMaintenance) Drained() bool {
+	c := m.Condition(MaintenanceDrained)
+	return c != nil && c.Status == metav1.ConditionTrue
+}
+
+// Holds reports whether the maintenance keeps the node out: it is not being deleted,
+// and means this node and not one of the same name.
+func (m *NodeMaintenance) Holds(node *corev1.Node) bool {
+	return m.DeletionTimestamp == nil && m.Spec.NodeName == node.Name && (m.Spec.NodeUID == "" || m.Spec.NodeUID == node.UID)
+}

@@ -1,0 +1,324 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// NodeMaintenance takes a node out of service: cordoned, drained if asked for,
+// and kept out until it is deleted, which gives the node back. A person creates
+// one to work on a node; the controller creates one for a policy's maintenance
+// and reboot steps. A node with several is given back with the last.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=nm,categories=nodemend
+// +kubebuilder:selectablefield:JSONPath=`.spec.nodeName`
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.nodeName`
+// +kubebuilder:printcolumn:name="Cordoned",type=string,JSONPath=`.status.conditions[?(@.type=="Cordoned")].reason`
+// +kubebuilder:printcolumn:name="Drained",type=string,JSONPath=`.status.conditions[?(@.type=="Drained")].reason`
+// +kubebuilder:printcolumn:name="Percent",type=integer,JSONPath=`.status.drain.percent`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.spec.reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="By",type=string,JSONPath=`.spec.requestedBy`,priority=1
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Drained")].message`,priority=1
+type NodeMaintenance struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Which node, why, and how it is drained.
+	// +required
+	Spec NodeMaintenanceSpec `json:"spec"`
+
+	// How far it has come.
+	// +optional
+	Status NodeMaintenanceStatus `json:"status,omitempty,omitzero"`
+}
+
+// NodeMaintenanceSpec says which node is taken out, why, and how. Only reason and
+// drain may be changed later.
+//
+// +kubebuilder:validation:XValidation:rule="self.nodeName == oldSelf.nodeName && (has(self.nodeUID) ? self.nodeUID : ”) == (has(oldSelf.nodeUID) ? oldSelf.nodeUID : ”) && has(self.remediation) == has(oldSelf.remediation) && (!has(self.remediation) || self.remediation == oldSelf.remediation)",message="only reason, requestedBy and drain of a maintenance may change: delete it and create another one",reason=FieldValueForbidden
+type NodeMaintenanceSpec struct {
+	// Name of the node.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	NodeName string `json:"nodeName"`
+
+	// UID of the node, if the maintenance is to end with it. When left out, a
+	// reinstalled node of the same name is taken out again.
+	// +optional
+	NodeUID types.UID `json:"nodeUID,omitempty"`
+
+	// Why: people read it.
+	//
+	// Example: swap DIMM A1
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Reason string `json:"reason"`
+
+	// Who wants it: people read it.
+	//
+	// Example: jane@example.com
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	RequestedBy string `json:"requestedBy,omitempty"`
+
+	// The remediation that this is a step of. Absent for a person's maintenance.
+	// +optional
+	Remediation *RemediationReference `json:"remediation,omitempty"`
+
+	// How the node is drained. When left out it is only cordoned.
+	// +optional
+	Drain *Drain `json:"drain,omitempty"`
+}
+
+// RemediationReference names a remediation.
+type RemediationReference struct {
+	// Name of the Remediation.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// UID of the Remediation.
+	// +required
+	UID types.UID `json:"uid"`
+}
+
+// Drain says how pods are evicted from a node. As with kubectl drain, pods of
+// DaemonSets and mirror pods stay, and PodDisruptionBudgets are honoured.
+type Drain struct {
+	// How long the drain may take, from its start; then onTimeout applies.
+	// +optional
+	// +kubebuilder:default="1h"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') || !self.matches('^[0-9.hmnsu]+$')",message="must be at least 1s"
+	Timeout Duration `json:"timeout,omitempty,omitzero"`
+
+	// What is done when the time is over and pods are left. Wait: go on, and
+	// say so. Proceed: take the node as drained, with what is left on it. Abort:
+	// stop evicting; a policy's step has failed then and the node is given back.
+	// +optional
+	// +kubebuilder:default=Wait
+	// +kubebuilder:validation:Enum=Wait;Proceed;Abort
+	OnTimeout OnTimeout `json:"onTimeout,omitempty"`
+
+	// How many seconds each pod has to stop. The pod's own
+	// terminationGracePeriodSeconds when left out.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
+
+	// Evict pods with emptyDir volumes, too: their data are lost. Without it,
+	// such pods stay and the drain does not end.
+	// +optional
+	DeleteEmptyDirData bool `json:"deleteEmptyDirData,omitempty"`
+
+	// Evict pods that no controller will create again, too. Without it, such
+	// pods stay and the drain does not end.
+	// +optional
+	Force bool `json:"force,omitempty"`
+
+	// Only pods with these labels are evicted, as with kubectl drain
+	// --pod-selector. All when left out.
+	// +optional
+	PodSelector *PodSelector `json:"podSelector,omitempty"`
+
+	// While a pod with these labels has not finished on the node, nothing is
+	// evicted: for work that must not be disturbed.
+	//
+	// Example: {matchLabels: {example.com/uninterruptible: "true"}}
+	// +optional
+	VetoedBy *PodSelector `json:"vetoedBy,omitempty"`
+}
+
+// PodSelector selects pods by their labels, as a label selector does: all of what it
+// says must be true.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",message="must not be empty: give matchLabels or matchExpressions, or leave it out"
+type PodSelector struct {
+	// Labels with these values.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	MatchLabels map[string]LabelValue `json:"matchLabels,omitempty"`
+
+	// Labels with one of several values, or any, or none.
+	// +optional
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=atomic
+	MatchExpressions []LabelRequirement `json:"matchExpressions,omitempty"`
+}
+
+// LabelRequirement is what must be true of one label.
+//
+// +kubebuilder:validation:XValidation:rule="(self.operator in ['In', 'NotIn']) == (has(self.values) && self.values.size() > 0)",message="operator must be In or NotIn with values, or Exists or DoesNotExist without values"
+type LabelRequirement struct {
+	// Key of the label.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	Key string `json:"key"`
+
+	// How the label is compared.
+	// +required
+	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist
+	Operator metav1.LabelSelectorOperator `json:"operator"`
+
+	// What it is compared with.
+	// +optional
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	Values []LabelValue `json:"values,omitempty"`
+}
+
+// LabelValue is the value of a label.
+//
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:Pattern=`^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`
+type LabelValue string
+
+// OnTimeout is what is done when a drain takes too long.
+type OnTimeout string
+
+const (
+	// OnTimeoutWait goes on.
+	OnTimeoutWait OnTimeout = "Wait"
+	// OnTimeoutProceed takes the node as drained.
+	OnTimeoutProceed OnTimeout = "Proceed"
+	// OnTimeoutAbort stops evicting.
+	OnTimeoutAbort OnTimeout = "Abort"
+)
+
+// Types of the conditions of a NodeMaintenance.
+const (
+	// MaintenanceCordoned is True while the node takes no new pods.
+	MaintenanceCordoned = "Cordoned"
+	// MaintenanceDrained is True once nothing is to be waited for any more.
+	MaintenanceDrained = "Drained"
+)
+
+// Reasons of the Cordoned condition.
+const (
+	// ReasonCordoned: by nodemend, which will uncordon it.
+	ReasonCordoned = "Cordoned"
+	// ReasonCordonedByOthers: it was cordoned before, and is left so.
+	ReasonCordonedByOthers = "CordonedByOthers"
+	// ReasonNoSuchNode: there is no such node, or none any more.
+	ReasonNoSuchNode = "NoSuchNode"
+)
+
+// Reasons of the Drained condition.
+const (
+	// ReasonDraining: pods are being evicted, or awaited.
+	ReasonDraining = "Draining"
+	// ReasonVetoed: a pod that vetoedBy selects is on the node.
+	ReasonVetoed = "Vetoed"
+	// ReasonDrainTimedOut: the time is over, and pods are left.
+	ReasonDrainTimedOut = "TimedOut"
+	// ReasonDrainAborted: the time is over, and nothing more is evicted.
+	ReasonDrainAborted = "Aborted"
+	// ReasonDrained: every pod that was to go is gone, or was told to go and does
+	// not end.
+	ReasonDrained = "Drained"
+	// ReasonDrainNotWanted: the node is only cordoned.
+	ReasonDrainNotWanted = "CordonOnly"
+)
+
+// NodeMaintenanceStatus is what was observed and done so far.
+type NodeMaintenanceStatus struct {
+	// UID of the node that the rest is about.
+	// +optional
+	NodeUID types.UID `json:"nodeUID,omitempty"`
+
+	// How far the drain is.
+	// +optional
+	Drain *DrainStatus `json:"drain,omitempty"`
+
+	// Observations: Cordoned, Drained.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// DrainStatus is how far a drain is.
+type DrainStatus struct {
+	// When it started.
+	// +required
+	StartedAt metav1.Time `json:"startedAt"`
+
+	// How many pods were to go: those seen at once at the most.
+	// +optional
+	Total int32 `json:"total"`
+
+	// How many pods are left.
+	// +optional
+	Left int32 `json:"left"`
+
+	// How many of the total are gone, in percent.
+	// +optional
+	Percent int32 `json:"percent"`
+
+	// The pods that are left, at most 32, with the reason why.
+	// +optional
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	Pods []RemainingPod `json:"pods,omitempty"`
+}
+
+// RemainingPod is a pod that is still on a node that is drained.
+type RemainingPod struct {
+	// Namespace of the pod.
+	// +required
+	Namespace string `json:"namespace"`
+
+	// Name of the pod.
+	// +required
+	Name string `json:"name"`
+
+	// Why it is still there: one word.
+	// +required
+	Reason PodReason `json:"reason"`
+
+	// Why it is still there, and what helps.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Message string `json:"message,omitempty"`
+}
+
+// PodReason is why a pod is still on a node.
+type PodReason string
+
+const (
+	// PodEvictable: it is about to be evicted.
+	PodEvictable PodReason = "Evictable"
+	// PodTerminating: it was told to end and has time to do so.
+	PodTerminating PodReason = "Terminating"
+	// PodStuckTerminating: its time to end is over. Nothing waits for it.
+	PodStuckTerminating PodReason = "StuckTerminating"
+	// PodDisruptionBudget: a PodDisruptionBudget does not let it go now.
+	PodDisruptionBudget PodReason = "DisruptionBudget"
+	// PodLocalStorage: it has emptyDir data, see drain.deleteEmptyDirData.
+	PodLocalStorage PodReason = "LocalStorage"
+	// PodUnmanaged: no controller would create it again, see drain.force.
+	PodUnmanaged PodReason = "Unmanaged"
+	// PodVeto: it keeps all pods of the node, see drain.vetoedBy.
+	PodVeto PodReason = "Veto"
+	// PodVetoed: another pod keeps all pods of the node, see drain.vetoedBy.
+	PodVetoed PodReason = "Vetoed"
+	// PodEvictionFailed: the API server refused the eviction.
+	PodEvictionFailed PodReason = "EvictionFailed"
+)
+
+// NodeMaintenanceList is a list of maintenances.
+//
+// +kubebuilder:object:root=true
+type NodeMaintenanceList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []NodeMaintenance `json:"items"`
+}
