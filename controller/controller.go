@@ -4,7 +4,8 @@
 //
 // One concern is one package: fleet (the view of the nodes), match (what starts
 // a remediation), evidence (what a condition proves), gates (what holds an
-// action back), budget (permits), remediation (from trigger to outcome).
+// action back), budget (permits), remediation (from trigger to outcome), maintenance
+// and drain (out of service and back).
 package controller
 
 import (
@@ -30,8 +31,10 @@ import (
 	"github.com/nodemend/nodemend/config/serverclock"
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/drain"
 	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/index"
+	"github.com/nodemend/nodemend/controller/maintenance"
 	"github.com/nodemend/nodemend/controller/match"
 	"github.com/nodemend/nodemend/controller/remediation"
 )
@@ -141,6 +144,17 @@ func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Events: mgr.GetEventRecorder(leaseName),
 	}
 	if err := remediations.Register(mgr); err != nil {
+		return err
+	}
+	drainer, err := drain.New(mgr.GetConfig(), mgr.GetHTTPClient(), o.Clock)
+	if err != nil {
+		return err
+	}
+	maintenances := &maintenance.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Drainer: drainer, Clock: o.Clock,
+		Events: mgr.GetEventRecorder(leaseName),
+	}
+	if err := maintenances.Register(mgr); err != nil {
 		return err
 	}
 	budgets := &budget.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Permits: permits, Clock: o.Clock}

@@ -137,7 +137,16 @@ func TestTheControllerNeitherActsNorWritesPolicies(t *testing.T) {
 		{"update a policy", `cannot update resource "remedypolicies"`, func() error { return leader.Update(s.ctx, s.policy.DeepCopy()) }},
 		{"delete a policy", `cannot delete resource "remedypolicies"`, func() error { return leader.Delete(s.ctx, s.policy.DeepCopy()) }},
 		{"widen a budget", `cannot patch resource "remediationbudgets"`, patch(&v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: "any"}}, `{}`)},
-		{"cordon a node", `cannot patch resource "nodes"`, patch(named(s.a.Name), `{"spec":{"unschedulable":true}}`)},
+		{"a secret cordon", "the controller may not change the cordon of node " + s.a.Name + " without its mark", patch(named(s.a.Name), `{"spec":{"unschedulable":true}}`)},
+		{"taint a node", "the controller may only cordon and uncordon node " + s.a.Name + ", not change its spec.taints",
+			patch(named(s.a.Name), `{"spec":{"taints":[{"key":"a","effect":"NoExecute"}]}}`)},
+		{"label a node", "not change its metadata.labels", patch(named(s.a.Name), `{"metadata":{"labels":{"a":"b"}}}`)},
+		{"annotate a node", "not change its annotation a", patch(named(s.a.Name), `{"metadata":{"annotations":{"a":"b"}}}`)},
+		{"a finalizer of a node", "not change its metadata.finalizers", patch(named(s.a.Name), `{"metadata":{"finalizers":["a/b"]}}`)},
+		{"delete a node", `cannot delete resource "nodes"`, func() error { return leader.Delete(s.ctx, named(s.a.Name)) }},
+		{"delete a pod", `cannot delete resource "pods"`, func() error {
+			return leader.Delete(s.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "any", Namespace: namespace}})
+		}},
 		{"condition", `cannot patch resource "nodes/status"`, func() error { return patchStatus(s.ctx, leader, s.a.Name, condition(fault, "False")) }},
 		{"read a secret", `cannot get resource "secrets"`, func() error { return leader.Get(s.ctx, key(secret("any")), &corev1.Secret{}) }},
 		{"another lease", `cannot get resource "leases"`, func() error {
@@ -147,6 +156,29 @@ func TestTheControllerNeitherActsNorWritesPolicies(t *testing.T) {
 			return leader.Update(s.ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: s.a.Name, Namespace: corev1.NamespaceNodeLease}})
 		}},
 	})
+}
+
+func TestTheControllerTakesBackNoCordonButItsOwn(t *testing.T) {
+	s := newScene(t)
+	leader := s.client(s.account("controller", s.b))
+	patch := func(c client.Client, patch string) error {
+		return c.Patch(s.ctx, named(s.a.Name), client.RawPatch(types.MergePatchType, []byte(patch)))
+	}
+	const cordon = `{"metadata":{"annotations":{"nodemend.dev/cordoned-for":"m"}},"spec":{"unschedulable":true}}`
+	const uncordon = `{"metadata":{"annotations":{"nodemend.dev/cordoned-for":null}},"spec":{"unschedulable":null}}`
+	s.must(patch(leader, cordon))
+	s.refused([]attempt{{"leave the mark", "without its mark", func() error { return patch(leader, `{"spec":{"unschedulable":null}}`) }}})
+	s.must(patch(leader, uncordon))
+
+	s.must(patch(s.admin, `{"spec":{"unschedulable":true}}`))
+	s.refused([]attempt{
+		{"another's cordon", "the controller may not change the cordon of node " + s.a.Name, func() error { return patch(leader, uncordon) }},
+		{"mark another's cordon", "the controller may not mark the cordon of node " + s.a.Name + " as its own", func() error {
+			return patch(leader, `{"metadata":{"annotations":{"nodemend.dev/cordoned-for":"m"}}}`)
+		}},
+		{"take the mark and the cordon of another away", "without its mark", func() error { return patch(leader, `{"spec":{"unschedulable":false}}`) }},
+	})
+	s.must(patch(s.admin, `{"spec":{"unschedulable":null}}`))
 }
 
 func TestNobodyElseCreatesOrDeletesActions(t *testing.T) {

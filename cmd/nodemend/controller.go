@@ -24,15 +24,22 @@ step to step until the node has recovered:
 
   kubectl get remediations
 
-It never touches a node itself: it writes NodeActions, which the runner on the
-node executes. Several replicas may run; one of them leads.
+It executes nothing on a node itself: it writes NodeActions, which the runner on
+the node executes. What a NodeMaintenance takes out of service, a person's or a
+step's, it cordons, drains and gives back:
+
+  kubectl get nodemaintenances
+
+Several replicas may run; one of them leads.
 
 The account of the controller needs: get, list and watch nodes, remedypolicies,
-remediationbudgets, remediations and nodeactions; create, patch and delete
-remediations; create and delete nodeactions; patch the status of the last three;
-get leases in kube-node-lease; create and patch events in default; and for the
-leader election get, create and update leases and create events in its own
-namespace.`
+remediationbudgets, remediations, nodeactions and nodemaintenances; patch nodes;
+list pods and create evictions; create, patch and delete remediations and
+nodemaintenances; create and delete nodeactions; patch the status of
+remediations, remediationbudgets, nodeactions and nodemaintenances; get leases
+in kube-node-lease; create and patch events in default; and for the leader
+election get, create and update leases and create events in its own namespace.
+All of it is in deploy/rbac/controller.yaml.`
 
 const controllerExample = `  # In a pod.
   nodemend controller --health-address=:9103 --metrics-address=:9102

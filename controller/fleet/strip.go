@@ -5,11 +5,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
 // Strip is a cache transform that keeps of a Node only what the controller
-// reads, so that 5,000 nodes cost little memory: identity, labels, taints without
-// their values, conditions, and whether it is cordoned or leaving. It fits
+// reads, so that 5,000 nodes cost little memory: identity, boot ID, labels, taints
+// without their values, conditions, and whether it is cordoned, by whom, or leaving. It fits
 // cache.ByObject, whose caches strip a listed Node twice: the second time it comes out
 // as it went in.
 //
@@ -29,10 +31,22 @@ func Strip(obj any) (any, error) {
 			CreationTimestamp: node.CreationTimestamp,
 			DeletionTimestamp: node.DeletionTimestamp,
 			Labels:            sharedLabels(node.Labels),
+			Annotations:       mark(node.Annotations),
 		},
-		Spec:   corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, Taints: sharedTaints(node.Spec.Taints)},
-		Status: corev1.NodeStatus{Conditions: sharedConditions(node.Status.Conditions)},
+		Spec: corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, Taints: sharedTaints(node.Spec.Taints)},
+		Status: corev1.NodeStatus{
+			Conditions: sharedConditions(node.Status.Conditions),
+			NodeInfo:   corev1.NodeSystemInfo{BootID: node.Status.NodeInfo.BootID},
+		},
 	}, nil
+}
+
+// mark keeps the mark of our cordon alone.
+func mark(annotations map[string]string) map[string]string {
+	if value, marked := annotations[v1alpha1.CordonedAnnotation]; marked {
+		return map[string]string{v1alpha1.CordonedAnnotation: value}
+	}
+	return nil
 }
 
 // shared returns the one copy of a text, which lives as long as it is used.

@@ -28,6 +28,9 @@ const (
 	// ActionsByNode finds actions by the name of their node. The API server
 	// selects by it, too.
 	ActionsByNode = "spec.nodeName"
+	// MaintenancesByNode finds maintenances by the name of their node. The API server
+	// selects by it, too.
+	MaintenancesByNode = "spec.nodeName"
 	// ActionsByRemediation finds actions by the name of their remediation. It
 	// is not in the cache: only the API server selects by it.
 	ActionsByRemediation = "spec.remediation"
@@ -67,6 +70,15 @@ func Register(ctx context.Context, indexer client.FieldIndexer) error {
 	}
 	blockedBy := open(func(r *v1alpha1.Remediation) string { return r.BlockedBy() })
 	if err := indexer.IndexField(ctx, &v1alpha1.Remediation{}, BlockedBy, blockedBy); err != nil {
+		return err
+	}
+	if err := indexer.IndexField(ctx, &v1alpha1.NodeMaintenance{}, MaintenancesByNode, func(obj client.Object) []string {
+		maintenance, ok := obj.(*v1alpha1.NodeMaintenance)
+		if !ok {
+			return nil
+		}
+		return []string{maintenance.Spec.NodeName}
+	}); err != nil {
 		return err
 	}
 	return indexer.IndexField(ctx, &v1alpha1.NodeAction{}, ActionsByNode, func(obj client.Object) []string {

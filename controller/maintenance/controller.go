@@ -1,0 +1,342 @@
+// Package maintenance takes nodes out of service and gives them back: it cordons the
+// node of every NodeMaintenance, drains it if asked to, and uncordons it when none
+// holds it any more.
+//
+// A request is one node, with all that hold it, so that no decision about its cordon
+// is taken twice at once. Nothing waits: what a drain waits for is looked at again.
+package maintenance
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/drain"
+	"github.com/nodemend/nodemend/controller/index"
+)
+
+// Drainer evicts the pods of a node, as drain.Drainer does.
+type Drainer interface {
+	Pass(ctx context.Context, node string, options *v1alpha1.Drain, mayEvict bool) (drain.Result, error)
+	Forget(node string)
+}
+
+// Reconciler takes nodes out of service and gives them back.
+type Reconciler struct {
+	// Client reads from the cache and writes to the API server.
+	Client client.Client
+	// Live reads from the API server.
+	Live client.Reader
+	// Drainer evicts pods.
+	Drainer Drainer
+	// Clock tells when a drain takes too long.
+	Clock clock.PassiveClock
+	// Events tells people what has changed.
+	Events events.EventRecorder
+
+	// backoff is how long to wait after a write that somebody else's forestalled, by
+	// the name of the node.
+	backoff workqueue.TypedRateLimiter[string]
+}
+
+// Reconcile looks at one node and at all that hold it.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	wait, err := r.reconcile(ctx, request.Name)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		// The cache is behind, or somebody else changed or deleted what was to be
+		// written: look again.
+		return reconcile.Result{RequeueAfter: r.backoff.When(request.Name)}, nil
+	}
+	r.backoff.Forget(request.Name)
+	return reconcile.Result{RequeueAfter: wait}, err
+}
+
+// reconcile returns after how long to look again; 0: when something changes.
+func (r *Reconciler) reconcile(ctx context.Context, name string) (wait time.Duration, err error) {
+	var list v1alpha1.NodeMaintenanceList
+	if err := r.Client.List(ctx, &list, client.MatchingFields{index.MaintenancesByNode: name}); err != nil {
+		return 0, fmt.Errorf("listing the maintenances of node %s: %w", name, err)
+	}
+	node, err := r.node(ctx, name, list.Items)
+	if err != nil {
+		return 0, err
+	}
+	var holders, leaving []*v1alpha1.NodeMaintenance
+	var errs []error
+	for i := range list.Items {
+		m := &list.Items[i]
+		switch {
+		case m.DeletionTimestamp != nil:
+			leaving = append(leaving, m)
+		case m.Spec.NodeUID != "" && (node == nil || node.UID != m.Spec.NodeUID):
+			errs = append(errs, r.end(ctx, m))
+		default:
+			holders = append(holders, m)
+		}
+	}
+	for _, m := range holders {
+		errs = append(errs, r.keep(ctx, m))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return 0, err // nothing is held that could not be given back
+	}
+	cordon, err := r.cordon(ctx, node, holders, leaving)
+	if err != nil {
+		return 0, err
+	}
+	for _, m := range holders {
+		again, err := r.progress(ctx, m, node, cordon)
+		errs = append(errs, err)
+		if again > 0 && (wait == 0 || again < wait) {
+			wait = again
+		}
+	}
+	if len(holders) == 0 {
+		r.Drainer.Forget(name)
+	}
+	for _, m := range leaving {
+		errs = append(errs, r.release(ctx, m))
+	}
+	return wait, errors.Join(errs...)
+}
+
+// node returns the node, nil if there is none. What holds a node of another UID, or
+// one that the cache does not have, is decided on what the API server says.
+func (r *Reconciler) node(ctx context.Context, name string, maintenances []v1alpha1.NodeMaintenance) (*corev1.Node, error) {
+	var node corev1.Node
+	key := types.NamespacedName{Name: name}
+	err := r.Client.Get(ctx, key, &node)
+	doubtful := apierrors.IsNotFound(err)
+	for i := range maintenances {
+		uid := maintenances[i].Spec.NodeUID
+		doubtful = doubtful || err == nil && uid != "" && uid != node.UID
+	}
+	if doubtful {
+		node = corev1.Node{}
+		err = r.Live.Get(ctx, key, &node)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading node %s: %w", name, err)
+	}
+	return &node, nil
+}
+
+// keep makes sure that the maintenance is not gone before its node is given back.
+func (r *Reconciler) keep(ctx context.Context, m *v1alpha1.NodeMaintenance) error {
+	kept := m.DeepCopy()
+	if !controllerutil.AddFinalizer(kept, v1alpha1.MaintenanceFinalizer) {
+		return nil
+	}
+	if err := r.Client.Patch(ctx, kept, client.MergeFromWithOptions(m, client.MergeFromWithOptimisticLock{}), budget.FieldOwner); err != nil {
+		return fmt.Errorf("adding the finalizer of maintenance %s: %w", m.Name, err)
+	}
+	*m = *kept
+	return nil
+}
+
+// end deletes a maintenance whose node is gone.
+func (r *Reconciler) end(ctx context.Context, m *v1alpha1.NodeMaintenance) error {
+	err := r.Client.Delete(ctx, m, client.Preconditions{UID: &m.UID})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting maintenance %s, whose node is gone: %w", m.Name, err)
+	}
+	return nil
+}
+
+// release lets a deleted maintenance go.
+func (r *Reconciler) release(ctx context.Context, m *v1alpha1.NodeMaintenance) error {
+	released := m.DeepCopy()
+	if !controllerutil.RemoveFinalizer(released, v1alpha1.MaintenanceFinalizer) {
+		return nil
+	}
+	err := r.Client.Patch(ctx, released, client.MergeFromWithOptions(m, client.MergeFromWithOptimisticLock{}), budget.FieldOwner)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing the finalizer of maintenance %s: %w", m.Name, err)
+	}
+	return nil
+}
+
+// passTime bounds one look at the pods of a node with what it evicts, so that there is
+// time left to say what came of it.
+const passTime = 20 * time.Second
+
+// cordonState is whose cordon a node has.
+type cordonState int
+
+const (
+	noNode cordonState = iota
+	cordonedByUs
+	cordonedByOthers
+)
+
+// cordon cordons a node that is held and gives back one that is not.
+func (r *Reconciler) cordon(ctx context.Context, node *corev1.Node, holders, leaving []*v1alpha1.NodeMaintenance) (cordonState, error) {
+	if node == nil {
+		return noNode, nil
+	}
+	_, isMarked := marked(node)
+	switch {
+	case len(holders) == 0 && (isMarked || len(leaving) > 0): // the cache may not show the mark yet
+		return noNode, r.giveBack(ctx, node.Name)
+	case len(holders) == 0:
+		return noNode, nil
+	case node.Spec.Unschedulable && isMarked:
+		return cordonedByUs, nil
+	case node.Spec.Unschedulable:
+		return cordonedByOthers, nil
+	}
+	// Rare: the patch is made from what the API server has, for the cache keeps only
+	// a part of it.
+	var live corev1.Node
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(node), &live); err != nil {
+		return noNode, fmt.Errorf("reading node %s: %w", node.Name, err)
+	}
+	if live.UID != node.UID { // what holds this one may not hold that one
+		return noNode, fmt.Errorf("cordoning node %s: %w", node.Name, apierrors.NewConflict(corev1.Resource("nodes"), node.Name, errors.New("there is another one of that name")))
+	}
+	if patch := cordonPatch(&live, holders[0].Name); patch != nil {
+		for _, m := range holders { // before the cordon hides that pods may have come
+			if err := r.reopen(ctx, m, &live); err != nil {
+				return noNode, err
+			}
+		}
+		if err := r.patch(ctx, node.Name, patch); err != nil {
+			return noNode, fmt.Errorf("cordoning node %s: %w", node.Name, err)
+		}
+		r.tell(holders[0], corev1.EventTypeNormal, eventCordoned, "cordoned: "+holders[0].Spec.Reason)
+		return cordonedByUs, nil
+	}
+	if _, isMarked := marked(&live); !isMarked {
+		return cordonedByOthers, nil
+	}
+	return cordonedByUs, nil
+}
+
+// reopen lets a drain that was over begin anew: the node was not cordoned meanwhile.
+func (r *Reconciler) reopen(ctx context.Context, m *v1alpha1.NodeMaintenance, node *corev1.Node) error {
+	status, changed := reopened(m, node, r.Clock.Now())
+	if !changed {
+		return nil
+	}
+	return r.write(ctx, m, status)
+}
+
+// giveBack uncordons a node that nothing holds. What the cache does not show yet may
+// hold it.
+func (r *Reconciler) giveBack(ctx context.Context, name string) error {
+	var node corev1.Node
+	if err := r.Live.Get(ctx, types.NamespacedName{Name: name}, &node); err != nil {
+		return fmt.Errorf("reading node %s: %w", name, err)
+	}
+	var list v1alpha1.NodeMaintenanceList
+	if err := r.Live.List(ctx, &list, client.MatchingFields{index.MaintenancesByNode: name}); err != nil {
+		return fmt.Errorf("listing the maintenances of node %s: %w", name, err)
+	}
+	for i := range list.Items {
+		if list.Items[i].Holds(&node) {
+			return nil // its event comes
+		}
+	}
+	patch := uncordonPatch(&node)
+	if patch == nil {
+		return nil
+	}
+	if err := r.patch(ctx, name, patch); err != nil {
+		return fmt.Errorf("uncordoning node %s: %w", name, err)
+	}
+	r.tellNode(name, corev1.EventTypeNormal, eventGivenBack, "uncordoned: nothing holds it any more")
+	return nil
+}
+
+func (r *Reconciler) patch(ctx context.Context, node string, patch []operation) error {
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	obj := &corev1.Node{}
+	obj.Name = node
+	err = r.Client.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, data), budget.FieldOwner)
+	if apierrors.IsInvalid(err) { // what a failed test of the patch is answered with
+		return apierrors.NewConflict(corev1.Resource("nodes"), node, err)
+	}
+	return err
+}
+
+// progress takes one step of the node's drain for the maintenance, and writes how far
+// it is. It returns after how long to look again.
+func (r *Reconciler) progress(ctx context.Context, m *v1alpha1.NodeMaintenance, node *corev1.Node, cordon cordonState) (time.Duration, error) {
+	s := begin(m, node, cordon, r.Clock.Now())
+	if s.over {
+		return 0, r.write(ctx, m, s.status)
+	}
+	if _, err := drain.Decide(nil, m.Spec.Drain, s.now); err != nil {
+		s.failed(err) // a selector that is none: a person's to mend, which wakes us
+		return 0, r.write(ctx, m, s.status)
+	}
+	if m.Status.Drain == nil { // so that its time runs whatever becomes of the pass
+		if err := r.write(ctx, m, s.status); err != nil {
+			return 0, err
+		}
+	}
+	if err := r.stillHolds(ctx, m); err != nil {
+		return 0, err
+	}
+	passCtx, done := context.WithTimeout(ctx, passTime)
+	defer done()
+	result, err := r.Drainer.Pass(passCtx, node.Name, m.Spec.Drain, s.mayEvict())
+	if err != nil {
+		s.failed(err)
+		return 0, errors.Join(err, r.write(ctx, m, s.status))
+	}
+	s.passed(result)
+	return s.wait, r.write(ctx, m, s.status)
+}
+
+// stillHolds fails with a conflict if the API server has another version of what is
+// wanted than the cache: nothing is evicted for one that somebody has deleted.
+func (r *Reconciler) stillHolds(ctx context.Context, m *v1alpha1.NodeMaintenance) error {
+	var live v1alpha1.NodeMaintenance
+	if err := r.Live.Get(ctx, types.NamespacedName{Name: m.Name}, &live); err != nil {
+		return fmt.Errorf("reading maintenance %s: %w", m.Name, err)
+	}
+	if live.UID != m.UID || live.Generation != m.Generation { // which a deletion changes, too
+		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("nodemaintenances").GroupResource(), m.Name,
+			errors.New("it was changed meanwhile"))
+	}
+	return nil
+}
+
+// write writes the status if it has changed. It fails with a conflict if anybody else
+// has changed the object since it was read.
+func (r *Reconciler) write(ctx context.Context, m *v1alpha1.NodeMaintenance, status v1alpha1.NodeMaintenanceStatus) error {
+	if equality.Semantic.DeepEqual(m.Status, status) {
+		return nil
+	}
+	updated := m.DeepCopy()
+	updated.Status = status
+	patch := client.MergeFromWithOptions(m, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, updated, patch, budget.FieldOwner); err != nil {
+		return fmt.Errorf("writing the status of maintenance %s: %w", m.Name, err)
+	}
+	r.report(m, updated)
+	*m = *updated
+	return nil
+}

@@ -1,0 +1,73 @@
+package maintenance
+
+import (
+	"encoding/json"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+const (
+	uidPath           = "/metadata/uid"
+	annotationsPath   = "/metadata/annotations"
+	unschedulablePath = "/spec/unschedulable"
+)
+
+// markPath is that of the annotation that marks a cordon as ours.
+var markPath = annotationsPath + "/" + strings.ReplaceAll(v1alpha1.CordonedAnnotation, "/", "~1")
+
+// operation is one of a JSON patch (RFC 6902).
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// absent is the value of a path that is not there, for "test".
+var absent = json.RawMessage("null")
+
+// cordonPatch returns the patch that cordons the node and marks the cordon as ours, in
+// one step that fails if anybody else has cordoned it meanwhile, or if it is another
+// node of that name. It returns nil if the node is cordoned: a cordon without the mark
+// is somebody else's, and stays so.
+func cordonPatch(node *corev1.Node, mark string) []operation {
+	if node.Spec.Unschedulable {
+		return nil
+	}
+	patch := []operation{
+		{Op: "test", Path: uidPath, Value: node.UID},
+		{Op: "test", Path: unschedulablePath, Value: absent},
+		{Op: "add", Path: unschedulablePath, Value: true},
+	}
+	if former, marked := marked(node); marked { // somebody has uncordoned it
+		return append(patch, operation{Op: "test", Path: markPath, Value: former})
+	}
+	if node.Annotations == nil {
+		return append(patch, operation{Op: "test", Path: annotationsPath, Value: absent},
+			operation{Op: "add", Path: annotationsPath, Value: map[string]string{v1alpha1.CordonedAnnotation: mark}})
+	}
+	return append(patch, operation{Op: "add", Path: markPath, Value: mark})
+}
+
+// uncordonPatch returns the patch that takes our cordon and its mark back, in one step
+// that fails if the mark is not what it was. It returns nil for a node without the
+// mark.
+func uncordonPatch(node *corev1.Node) []operation {
+	mark, marked := marked(node)
+	if !marked {
+		return nil
+	}
+	patch := []operation{{Op: "test", Path: markPath, Value: mark}, {Op: "remove", Path: markPath}}
+	if node.Spec.Unschedulable {
+		patch = append(patch, operation{Op: "remove", Path: unschedulablePath})
+	}
+	return patch
+}
+
+// marked returns the mark of our cordon.
+func marked(node *corev1.Node) (mark string, ok bool) {
+	mark, ok = node.Annotations[v1alpha1.CordonedAnnotation]
+	return mark, ok
+}

@@ -1,0 +1,74 @@
+package maintenance
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/index"
+	"github.com/nodemend/nodemend/controller/worker"
+)
+
+// workers is how many nodes are looked at at the same time. A look takes as long as
+// the eviction of what may go, so that hundreds of nodes drain at once.
+const workers = 16
+
+// Register adds the reconciler to the manager.
+func (r *Reconciler) Register(mgr ctrl.Manager) error {
+	r.backoff = worker.Backoff()
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("maintenance").
+		Watches(&v1alpha1.NodeMaintenance{}, handler.EnqueueRequestsFromMapFunc(ofMaintenance),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})). // a deletion changes it, too; what is written here does not
+		Watches(&corev1.Node{}, r.onNode()).
+		WithOptions(worker.Options(mgr, workers, "node")).
+		Complete(r)
+}
+
+func ofMaintenance(_ context.Context, obj client.Object) []reconcile.Request {
+	return []reconcile.Request{ofNode(obj.(*v1alpha1.NodeMaintenance).Spec.NodeName)}
+}
+
+func ofNode(name string) (request reconcile.Request) {
+	request.Name = name
+	return request
+}
+
+// onNode queues a node that has come, has gone or whose cordon has changed, if it is
+// held or has our mark. All others, which are heartbeats, go no further.
+func (r *Reconciler) onNode() handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	add := func(ctx context.Context, node *corev1.Node, q queue) {
+		if _, marked := marked(node); marked || r.held(ctx, node.Name) {
+			q.Add(ofNode(node.Name))
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, e.Object.(*corev1.Node), q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, e.Object.(*corev1.Node), q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			old, updated := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
+			before, was := marked(old)
+			after, is := marked(updated)
+			if old.UID != updated.UID || old.Spec.Unschedulable != updated.Spec.Unschedulable || was != is || before != after {
+				add(ctx, updated, q)
+			}
+		},
+	}
+}
+
+// held reports whether there is a maintenance of the node.
+func (r *Reconciler) held(ctx context.Context, node string) bool {
+	var list v1alpha1.NodeMaintenanceList
+	err := r.Client.List(ctx, &list, client.MatchingFields{index.MaintenancesByNode: node}, client.UnsafeDisableDeepCopy)
+	return err != nil || len(list.Items) > 0 // Reconcile meets the error again, and comes back
+}
