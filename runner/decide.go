@@ -32,6 +32,7 @@ type input struct {
 	nodeName string
 	runnerID string
 	bootID   string
+	booted   time.Time
 	now      time.Time
 }
 
@@ -232,6 +233,10 @@ func supported() []string {
 
 func notNeeded(in input) *decision {
 	if matched(in.policy.Spec.Match, in.node) != nil {
+		if unseen := unseenSince(in.booted, in.policy.Spec.Match, in.node); unseen != "" {
+			return finishWith(v1alpha1.ReasonNotNeeded, "the node booted at %s, and no check has reported %s since",
+				in.booted.UTC().Format(time.RFC3339), unseen)
+		}
 		return nil
 	}
 	return finishWith(v1alpha1.ReasonNotNeeded, "no condition matched by RemedyPolicy %s is there any more: %s",

@@ -50,7 +50,7 @@ func goodInput(t *testing.T) input {
 	}
 	return input{
 		action: action, policy: policy, node: node,
-		nodeName: "worker-1", runnerID: "me", bootID: "boot-1", now: testNow,
+		nodeName: "worker-1", runnerID: "me", bootID: "boot-1", booted: testNow.Add(-time.Hour), now: testNow,
 	}
 }
 
@@ -279,6 +279,30 @@ func TestDecide(t *testing.T) {
 			},
 			wantVerb:   finish,
 			wantReason: v1alpha1.ReasonUnsupported, wantMessage: "it knows: command, restartUnit, reboot",
+		},
+		{
+			name: "nobody has seen the fault since the node booted",
+			change: func(in *input) {
+				in.node.Status.Conditions[1].LastHeartbeatTime = metav1.NewTime(testNow.Add(-time.Hour - time.Minute))
+			},
+			wantVerb: finish, wantReason: v1alpha1.ReasonNotNeeded, wantMessage: "the node booted at 2026-03-01T11:00:00Z, and no check has reported RuntimeUnhealthy since",
+		},
+		{
+			name: "somebody has, in the second of the boot",
+			change: func(in *input) {
+				in.booted = in.booted.Add(900 * time.Millisecond)
+				in.node.Status.Conditions[1].LastHeartbeatTime = metav1.NewTime(testNow.Add(-time.Hour))
+			},
+			wantVerb: execute,
+		},
+		{
+			name: "the kubelet's conditions have the Lease to tell how fresh they are",
+			change: func(in *input) {
+				in.node.Status.Conditions[0].Status = corev1.ConditionUnknown
+				in.node.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(testNow.Add(-2 * time.Hour))
+				in.node.Status.Conditions[1].LastHeartbeatTime = metav1.NewTime(testNow.Add(-2 * time.Hour))
+			},
+			wantVerb: execute,
 		},
 		{
 			name:       "when no matched condition is left it is not needed",

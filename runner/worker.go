@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sys/unix"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -147,6 +148,15 @@ func (w *worker) work(ctx context.Context, name string) error {
 	}
 }
 
+// uptime is how long ago the node booted.
+func uptime() time.Duration {
+	var since unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &since) != nil {
+		return 0 // there is no Linux without it; then nothing counts as seen
+	}
+	return time.Duration(since.Nano())
+}
+
 // read collects what a decision about the action depends on.
 func (w *worker) read(ctx context.Context, action *v1alpha1.NodeAction) (input, error) {
 	policy, err := w.api.policy(ctx, action.Spec.Policy.Name)
@@ -167,6 +177,7 @@ func (w *worker) read(ctx context.Context, action *v1alpha1.NodeAction) (input, 
 		bootID:   w.bootID,
 		now:      w.serverClock.Now(),
 	}
+	in.booted = in.now.Add(-uptime())
 	if c := action.Status.Claim; c != nil {
 		in.knowsClaim = w.ledger.Knows(c.RunnerID)
 	}

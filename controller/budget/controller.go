@@ -99,16 +99,18 @@ func learn(b *v1alpha1.RemediationBudget, nodes []NodeState, open []v1alpha1.Rem
 	for _, node := range nodes {
 		groupOf[node.Name] = node.Group
 	}
-	acting := slices.DeleteFunc(slices.Clone(open), func(r v1alpha1.Remediation) bool { return r.Status.Action == "" })
+	acting := slices.DeleteFunc(slices.Clone(open), func(r v1alpha1.Remediation) bool {
+		return r.Status.Action == "" && r.State() != v1alpha1.ReasonTakingOut
+	})
 	slices.SortFunc(acting, func(x, y v1alpha1.Remediation) int { return compare(&x, &y) })
 	for i := range acting {
-		node, step := acting[i].Spec.NodeName, int(acting[i].Status.Step)
+		node, step := acting[i].Spec.NodeName, next(&acting[i])
 		group, selected := groupOf[node]
 		g, counted := b.Status.Groups[group]
 		if _, taken := g.Permits[node]; !selected || !counted || taken || Free(b, group) <= 0 {
 			continue
 		}
-		disruptive := step >= 1 && step <= len(acting[i].Spec.Steps) && acting[i].Spec.Steps[step-1].Disruptive()
+		disruptive := step != nil && step.Disruptive()
 		permits := maps.Clone(g.Permits)
 		if permits == nil {
 			permits = map[string]v1alpha1.Permit{}

@@ -13,15 +13,36 @@ import (
 // that turn out to be held by something else.
 const spare = 2
 
-// Before reports whether a is served before b when both wait for a permit: the
-// older one, by its name among those of one second.
+// Before reports whether a is served before b when both wait for a permit: the one
+// whose next step is maintenance, which the node cannot do without; then the older one,
+// by its name among those of one second.
 func Before(a, b *v1alpha1.Remediation) bool { return compare(a, b) < 0 }
 
 func compare(a, b *v1alpha1.Remediation) int {
+	if first := wantsMaintenance(a); first != wantsMaintenance(b) {
+		if first {
+			return -1
+		}
+		return 1
+	}
 	if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
 		return c
 	}
 	return strings.Compare(a.Name, b.Name)
+}
+
+func wantsMaintenance(r *v1alpha1.Remediation) bool {
+	step := next(r)
+	return step != nil && step.Maintenance != nil
+}
+
+// next returns the next step of a remediation, nil if it has none yet.
+func next(r *v1alpha1.Remediation) *v1alpha1.Step {
+	number := int(r.Status.Step)
+	if number < 1 || number > len(r.Spec.Steps) {
+		return nil
+	}
+	return &r.Spec.Steps[number-1]
 }
 
 // Ahead returns, by the name of a budget that has a free permit for the group of
@@ -128,8 +149,8 @@ func wakeable(free int) int {
 
 // disrupts reports whether the next step of the remediation takes the node out.
 func disrupts(r *v1alpha1.Remediation, node *corev1.Node) bool {
-	step := int(r.Status.Step)
-	return step >= 1 && step <= len(r.Spec.Steps) && Disrupts(&r.Spec.Steps[step-1], node)
+	step := next(r)
+	return step != nil && Disrupts(step, node)
 }
 
 // selects is true also for a selector that cannot be read, as in Selecting.

@@ -64,8 +64,8 @@ type Input struct {
 	// LeaseRenewed is when the kubelet last renewed the node's Lease; zero
 	// when there is none. Needed when match names a condition of the kubelet's.
 	LeaseRenewed time.Time
-	// After is the end of the last action on the node: what was observed
-	// before it, or in the same second, proves nothing. Zero: no action yet.
+	// After is the end of the last action on the node, or its last boot: what was
+	// observed before it, or in the same second, proves nothing. Zero: no action yet.
 	After time.Time
 	// Now is the time of the decision.
 	Now time.Time
@@ -76,18 +76,7 @@ type Input struct {
 // NetworkUnavailable, which a network plugin or a cloud's controller sets, is
 // written by nobody but when it changes.
 func NeedsLease(conditionType string) bool {
-	return kubeletOwned(conditionType) || conditionType == string(corev1.NodeNetworkUnavailable)
-}
-
-// kubeletOwned reports whether the kubelet writes conditions of this type, and the
-// node controller makes them Unknown when it has not heard of it for long.
-func kubeletOwned(conditionType string) bool {
-	switch corev1.NodeConditionType(conditionType) {
-	case corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure:
-		return true
-	default:
-		return false
-	}
+	return v1alpha1.KubeletOwned(conditionType) || conditionType == string(corev1.NodeNetworkUnavailable)
 }
 
 // Judge returns a finding for every entry of match, in its order.
@@ -153,14 +142,14 @@ func unfresh(c *corev1.NodeCondition, in Input) string {
 	if c.Status != corev1.ConditionFalse {
 		maxAge = MaxProblemAge
 	}
-	if kubeletOwned(string(c.Type)) && c.Status == corev1.ConditionUnknown {
+	if v1alpha1.KubeletOwned(string(c.Type)) && c.Status == corev1.ConditionUnknown {
 		// Written by the node controller: proves absence, as long as the
 		// kubelet is absent, and an action has had time to bring it back.
 		if in.Now.Sub(in.LeaseRenewed) <= MaxLeaseAge {
 			return fmt.Sprintf("%s is Unknown, but the kubelet still renews its lease", c.Type)
 		}
 		if in.Now.Sub(in.After) <= MaxLeaseAge {
-			return fmt.Sprintf("%s is Unknown, and the action ended only at %s", c.Type, clockTime(in.After))
+			return fmt.Sprintf("%s is Unknown, and the last action or boot ended only at %s", c.Type, clockTime(in.After))
 		}
 		return ""
 	}
@@ -182,10 +171,23 @@ func unfresh(c *corev1.NodeCondition, in Input) string {
 	case age > maxAge:
 		return fmt.Sprintf("%s was last reported at %s, more than %s ago: is %s running?",
 			c.Type, clockTime(observed), maxAge, source)
+	case !NeedsLease(string(c.Type)) && proved.Truncate(time.Second).Before(readySince(in)):
+		return fmt.Sprintf("%s was not reported again since the node became Ready at %s", c.Type, clockTime(readySince(in)))
 	case !in.After.IsZero() && !proved.Truncate(time.Second).After(in.After.Truncate(time.Second)):
-		return fmt.Sprintf("%s was not reported again since the action ended at %s", c.Type, clockTime(in.After))
+		return fmt.Sprintf("%s was not reported again since the last action or boot at %s", c.Type, clockTime(in.After))
 	}
 	return ""
+}
+
+// readySince returns since when the node is Ready, zero if it is not or does not say. It
+// may have booted just before: nobody else tells when that was. A time from the future
+// says nothing: the kubelet's clock is its node's, right or wrong.
+func readySince(in Input) time.Time {
+	c := v1alpha1.FindNodeCondition(in.Node, string(corev1.NodeReady))
+	if c == nil || c.Status != corev1.ConditionTrue || c.LastTransitionTime.After(in.Now) {
+		return time.Time{}
+	}
+	return c.LastTransitionTime.Time
 }
 
 func clockTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }

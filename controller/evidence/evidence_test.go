@@ -26,6 +26,13 @@ func condition(conditionType string, status corev1.ConditionStatus, heartbeat ti
 	}
 }
 
+// ready makes a node Ready for this long.
+func ready(age time.Duration) corev1.NodeCondition {
+	c := condition("Ready", "True", ago(0))
+	c.LastTransitionTime = metav1.NewTime(ago(age))
+	return c
+}
+
 func TestWhatAConditionProves(t *testing.T) {
 	sick := v1alpha1.ConditionMatch{Type: "Sick", Status: "True"}
 	notReady := v1alpha1.ConditionMatch{Type: "Ready", Status: "False"}
@@ -53,9 +60,14 @@ func TestWhatAConditionProves(t *testing.T) {
 		{"Unknown is no recovery", sick, node(condition("Sick", "Unknown", ago(time.Second))), time.Time{}, time.Time{}, Unconfirmed, "neither the fault"},
 		{"a True of a dead detector proves nothing", sick, node(condition("Sick", "True", ago(3*time.Minute))), time.Time{}, time.Time{}, Unconfirmed, "more than 2m0s ago: is its check running?"},
 		{"a False of a dead detector proves nothing", sick, node(condition("Sick", "False", ago(8*time.Minute))), time.Time{}, time.Time{}, Unconfirmed, "more than 7m0s ago"},
-		{"a report from before the action proves nothing", sick, node(condition("Sick", "True", ago(20*time.Second))), time.Time{}, ago(10 * time.Second), Unconfirmed, "not reported again since the action"},
+		{"a report from before the action proves nothing", sick, node(condition("Sick", "True", ago(20*time.Second))), time.Time{}, ago(10 * time.Second), Unconfirmed, "not reported again since the last action or boot"},
 		{"a report from the second of the action proves nothing", sick, node(condition("Sick", "True", ago(10*time.Second))), time.Time{}, ago(10*time.Second - 300*time.Millisecond), Unconfirmed, "not reported again"},
 		{"a report from after the action confirms", sick, node(condition("Sick", "True", ago(9*time.Second))), time.Time{}, ago(10 * time.Second), Faulty, ""},
+		{"a report from before the node became Ready proves nothing: it may have booted", sick, node(condition("Sick", "True", ago(20*time.Second)), ready(10*time.Second)), time.Time{}, time.Time{}, Unconfirmed, "not reported again since the node became Ready"},
+		{"nor does a healthy one", sick, node(condition("Sick", "False", ago(20*time.Second)), ready(10*time.Second)), time.Time{}, time.Time{}, Unconfirmed, "not reported again since the node became Ready"},
+		{"a Ready from the future says nothing", sick, node(condition("Sick", "True", ago(20*time.Second)), ready(-time.Hour)), time.Time{}, time.Time{}, Faulty, ""},
+		{"one from after that does", sick, node(condition("Sick", "True", ago(10*time.Second)), ready(10*time.Second)), time.Time{}, time.Time{}, Faulty, ""},
+		{"a node that is not Ready has become nothing", sick, node(condition("Sick", "True", ago(20*time.Second)), condition("Ready", "False", ago(0))), time.Time{}, time.Time{}, Faulty, ""},
 		{"a report from the future proves nothing", sick, node(condition("Sick", "True", ago(-time.Minute))), time.Time{}, time.Time{}, Unconfirmed, "in the future"},
 		{"the lease makes the kubelet's old report fresh", notReady, node(condition("Ready", "False", ago(4*time.Minute))), ago(5 * time.Second), time.Time{}, Faulty, ""},
 		{"without a lease the kubelet's old report proves nothing", notReady, node(condition("Ready", "False", ago(4*time.Minute))), time.Time{}, time.Time{}, Unconfirmed, "is the kubelet running?"},
@@ -63,13 +75,13 @@ func TestWhatAConditionProves(t *testing.T) {
 		{"Ready Unknown is no recovery from Ready False", notReady, node(condition("Ready", "Unknown", ago(4*time.Minute))), ago(4 * time.Minute), time.Time{}, Unconfirmed, "neither the fault"},
 		{"Ready Unknown with a stale lease confirms absence", unreachable, node(condition("Ready", "Unknown", ago(4*time.Minute))), ago(4 * time.Minute), time.Time{}, Faulty, ""},
 		{"Ready Unknown with a fresh lease proves nothing", unreachable, node(condition("Ready", "Unknown", ago(4*time.Minute))), ago(5 * time.Second), time.Time{}, Unconfirmed, "still renews its lease"},
-		{"Ready Unknown right after an action proves nothing", unreachable, node(condition("Ready", "Unknown", ago(4*time.Minute))), ago(4 * time.Minute), ago(20 * time.Second), Unconfirmed, "the action ended only at"},
+		{"Ready Unknown right after an action proves nothing", unreachable, node(condition("Ready", "Unknown", ago(4*time.Minute))), ago(4 * time.Minute), ago(20 * time.Second), Unconfirmed, "the last action or boot ended only at"},
 		{"Ready False is no recovery from Ready Unknown", unreachable, node(condition("Ready", "False", ago(time.Second))), ago(5 * time.Second), time.Time{}, Unconfirmed, "neither the fault"},
 		{"a pressure is fresh by the lease", v1alpha1.ConditionMatch{Type: "DiskPressure", Status: "True"}, node(condition("DiskPressure", "True", ago(4*time.Minute))), ago(5 * time.Second), time.Time{}, Faulty, ""},
 		{"NetworkUnavailable, which nobody repeats, is fresh by the lease", v1alpha1.ConditionMatch{Type: "NetworkUnavailable", Status: "True"}, node(condition("NetworkUnavailable", "True", ago(time.Hour))), ago(5 * time.Second), time.Time{}, Faulty, ""},
 		{"NetworkUnavailable of a node that is away proves nothing", v1alpha1.ConditionMatch{Type: "NetworkUnavailable", Status: "True"}, node(condition("NetworkUnavailable", "True", ago(time.Hour))), ago(time.Minute), time.Time{}, Unconfirmed, "is the kubelet running?"},
 		{"NetworkUnavailable can be matched as Unknown", v1alpha1.ConditionMatch{Type: "NetworkUnavailable", Status: "Unknown"}, node(condition("NetworkUnavailable", "Unknown", ago(time.Hour))), ago(5 * time.Second), time.Time{}, Faulty, ""},
-		{"a lease that was renewed right after the action does not prove that the kubelet has looked", notReady, node(condition("Ready", "False", ago(4*time.Minute))), ago(5 * time.Second), ago(15 * time.Second), Unconfirmed, "not reported again since the action"},
+		{"a lease that was renewed right after the action does not prove that the kubelet has looked", notReady, node(condition("Ready", "False", ago(4*time.Minute))), ago(5 * time.Second), ago(15 * time.Second), Unconfirmed, "not reported again since the last action or boot"},
 		{"a lease that was renewed later does", notReady, node(condition("Ready", "False", ago(4*time.Minute))), ago(5 * time.Second), ago(16 * time.Second), Faulty, ""},
 		{"a report of the kubelet's own after the action does at once", notReady, node(condition("Ready", "False", ago(4*time.Second))), ago(5 * time.Second), ago(6 * time.Second), Faulty, ""},
 		{"reversed polarity: True is healthy", v1alpha1.ConditionMatch{Type: "RuntimeReady", Status: "False"}, node(condition("RuntimeReady", "True", ago(time.Second))), time.Time{}, time.Time{}, Clear, ""},

@@ -26,6 +26,8 @@ type Input struct {
 	Budgets []v1alpha1.RemediationBudget
 	// Past are the other remediations of this node (by UID), open and ended.
 	Past []v1alpha1.Remediation
+	// Maintenances hold the node, and are not the remediation's own.
+	Maintenances []v1alpha1.NodeMaintenance
 	// Ahead is, by the name of a budget, how many remediations wait for a permit of
 	// the node's group in it and come first.
 	Ahead map[string]int
@@ -50,6 +52,9 @@ func (in Input) Step() *v1alpha1.Step {
 	return &in.Remediation.Spec.Steps[in.Remediation.Status.Step-1]
 }
 
+// takenOut reports whether the remediation itself has taken the node out of service.
+func (in Input) takenOut() bool { return in.Remediation.Status.Maintenance != "" }
+
 // Verdict is what a gate says. The zero value lets through.
 type Verdict struct {
 	// Reason in CamelCase; "" lets through.
@@ -73,6 +78,7 @@ func Chain() []Gate {
 		Excluded,           // a person keeps Nodemend away from the node
 		Superseded,         // the policy no longer says what this remediation wants to do
 		NodeLeaving,        // the node is being removed
+		InMaintenance,      // a person or another remediation has taken the node out
 		Cordoned,           // somebody else is at work on the node
 		Evidence,           // nobody has confirmed the fault recently
 		Joining,            // the node is still starting

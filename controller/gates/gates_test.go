@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
@@ -31,6 +32,12 @@ var hindrances = []struct {
 	{ReasonExcluded, func(in *Input) { in.Node.Labels[v1alpha1.ExcludeLabel] = "true" }},
 	{v1alpha1.ReasonSuperseded, func(in *Input) { in.Policy.UID = "other-uid" }},
 	{ReasonNodeLeaving, func(in *Input) { at := ago(0); in.Node.DeletionTimestamp = &at }},
+	{ReasonInMaintenance, func(in *Input) {
+		in.Maintenances = []v1alpha1.NodeMaintenance{{
+			ObjectMeta: metav1.ObjectMeta{Name: "swap-dimm"},
+			Spec:       v1alpha1.NodeMaintenanceSpec{Reason: "swap DIMM A1", RequestedBy: "jane@example.com"},
+		}}
+	}},
 	{ReasonCordoned, func(in *Input) { in.Node.Spec.Unschedulable = true }},
 	{ReasonNoEvidence, func(in *Input) {
 		in.Findings = []evidence.Finding{{Why: "node w17 has no condition ContainerRuntimeUnhealthy: is its check running?"}}

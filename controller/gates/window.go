@@ -16,9 +16,10 @@ const ReasonOutsideWindow = "OutsideWindow"
 const windowsRecheck = 24 * time.Hour
 
 // Window holds a disruptive step outside the windows of the budgets that select
-// the node: each that has any must allow it.
+// the node: each that has any must allow it. One that has taken the node out already
+// goes on.
 func Window(in Input) Verdict {
-	if !in.Step().Disruptive() {
+	if !in.Step().Disruptive() || in.takenOut() {
 		return Verdict{}
 	}
 	var budgets []string

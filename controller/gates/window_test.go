@@ -26,6 +26,7 @@ func TestWindow(t *testing.T) {
 		{name: "a gentle step", in: input(atStep(1), budgets(night))},
 		{name: "outside", in: input(atStep(3), budgets(night)), reason: outside, recheck: 9 * time.Hour,
 			messages: []string{"step 3 (reboot) is disruptive and may start only within the windows of budget a (Mon,Tue,Wed,Thu 22:00-05:00 Europe/Berlin); next at 2026-03-04T21:00:00Z"}},
+		{name: "outside, with the node out already", in: input(atStep(3), budgets(night), func(in *Input) { in.Remediation.Status.Maintenance = "own" })},
 		{name: "within", in: input(atStep(3), budgets(always))},
 		{name: "one of two windows", in: input(atStep(3), budgets(allowed(morning.AllowedWindows[0], always.AllowedWindows[0])))},
 		{name: "one of two budgets", in: input(atStep(3), budgets(always, morning)), reason: outside, recheck: 18 * time.Hour,

@@ -2,16 +2,13 @@ package match
 
 import (
 	"context"
-	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -19,17 +16,12 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/fleet"
+	"github.com/nodemend/nodemend/controller/worker"
 )
 
 // workers is how many nodes are looked at at the same time, so that one slow
 // write does not delay the others.
 const workers = 8
-
-// An error delays the next look at the same node, and at no other.
-const (
-	minBackoff = 50 * time.Millisecond
-	maxBackoff = time.Minute
-)
 
 // Register adds the reconciler to the manager.
 func (r *Reconciler) Register(ctx context.Context, mgr ctrl.Manager) (err error) {
@@ -49,16 +41,7 @@ func (r *Reconciler) Register(ctx context.Context, mgr ctrl.Manager) (err error)
 		Watches(&v1alpha1.RemedyPolicy{}, handler.EnqueueRequestsFromMapFunc(r.concerned),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.Remediation{}, handler.EnqueueRequestsFromMapFunc(ofRemediation), builder.WithPredicates(over)).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: workers,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff),
-		}).
-		WithLogConstructor(func(request *reconcile.Request) logr.Logger {
-			if request == nil {
-				return mgr.GetLogger()
-			}
-			return mgr.GetLogger().WithValues("node", request.Name)
-		}).
+		WithOptions(worker.Options(mgr, workers, "node")).
 		Complete(r)
 }
 

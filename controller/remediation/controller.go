@@ -87,16 +87,16 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (wait time.Dura
 
 // carryOut does what was decided, and returns after how long to look again. The
 // order of its writes is what makes a stop between any two of them harmless:
-// permits are taken before an action is announced, an action is announced in the
+// permits are taken before an action or a maintenance is announced, which is in the
 // status before it is created, and permits are released after the status has
 // said that they are not needed; whoever reads that status releases them again.
 func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wait time.Duration, err error) {
-	if d.effect == start || d.effect == create {
+	if d.effect == start || d.effect == create || d.effect == takeOut {
 		permit := v1alpha1.Permit{
 			Remediation: s.remediation.Name,
 			Disruptive:  budget.Disrupts(s.step(d.status.Step), s.node),
 		}
-		if d.effect == start { // the others have been announced: nothing takes that back
+		if d.effect != create { // which was announced: nothing takes that back
 			permit.Version = s.remediation.ResourceVersion
 		}
 		err := r.Permits.Take(ctx, s.budgets, s.node, permit)
@@ -111,6 +111,9 @@ func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wai
 	if err != nil {
 		return 0, err
 	}
+	if err := r.clear(ctx, s, d, written); err != nil {
+		return 0, err
+	}
 	switch d.effect {
 	case start, create:
 		return d.wait, r.createAction(ctx, s, &d.status, s.now.Add(claimTime))
@@ -118,11 +121,44 @@ func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wai
 		return d.wait, r.createAction(ctx, s, &d.status, voidExpiry)
 	case cancel:
 		return d.wait, r.cancelAction(ctx, s.action, d.cancelled)
+	case takeOut, calm:
+		return d.wait, r.ensureMaintenance(ctx, s, d.status.Maintenance, d.maintenance)
 	case release:
 		return d.wait, r.release(ctx, written)
 	default:
 		return d.wait, nil
 	}
+}
+
+// clear deletes maintenances of the remediation that its status does not name, and makes
+// sure that one which is about to be created is announced by the latest status.
+func (r *Reconciler) clear(ctx context.Context, s situation, d decision, written *v1alpha1.Remediation) error {
+	announced := d.effect == takeOut && s.maintenance == nil && written == s.remediation // and not just now
+	if len(s.strays) == 0 && !announced || d.effect == release {
+		return nil
+	}
+	if err := r.unchanged(ctx, written); err != nil {
+		return err
+	}
+	late, err := r.unnamed(ctx, written)
+	if err != nil {
+		return err
+	}
+	return r.giveBack(ctx, late)
+}
+
+// unchanged fails with a conflict if the remediation is not the latest: whoever changed
+// it may have decided otherwise.
+func (r *Reconciler) unchanged(ctx context.Context, remediation *v1alpha1.Remediation) error {
+	var latest v1alpha1.Remediation
+	if err := r.Live.Get(ctx, types.NamespacedName{Name: remediation.Name}, &latest); err != nil {
+		return fmt.Errorf("reading remediation %s: %w", remediation.Name, err)
+	}
+	if latest.ResourceVersion != remediation.ResourceVersion {
+		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("remediations").GroupResource(), remediation.Name,
+			errors.New("it was changed meanwhile"))
+	}
+	return nil
 }
 
 // refused shows that the API server refused a permit. An action that was about
@@ -172,12 +208,17 @@ func (r *Reconciler) report(ctx context.Context, before, after *v1alpha1.Remedia
 	}
 }
 
-// release gives back the permits that the remediation is seen to hold. A permit
+// release gives back the node, unless the remediation still has it in maintenance, and
+// the permits that the remediation is seen to hold. A permit
 // that is not seen yet comes with an event of its budget, which leads here. It
 // fails with a conflict if the remediation is not the latest: whoever changed it
 // may have taken the permit again.
 func (r *Reconciler) release(ctx context.Context, remediation *v1alpha1.Remediation) error {
 	name, node := remediation.Name, remediation.Spec.NodeName
+	late, err := r.unnamed(ctx, remediation)
+	if err != nil {
+		return err
+	}
 	var budgets v1alpha1.RemediationBudgetList
 	if err := r.Client.List(ctx, &budgets); err != nil {
 		return fmt.Errorf("listing budgets: %w", err)
@@ -185,21 +226,16 @@ func (r *Reconciler) release(ctx context.Context, remediation *v1alpha1.Remediat
 	held := slices.DeleteFunc(budgets.Items, func(b v1alpha1.RemediationBudget) bool {
 		return !budget.Holds(&b, node, name)
 	})
-	if len(held) == 0 {
+	if len(held) == 0 && len(late) == 0 {
 		return nil
 	}
-	var latest v1alpha1.Remediation
-	if err := r.Live.Get(ctx, types.NamespacedName{Name: name}, &latest); err != nil {
-		return fmt.Errorf("reading remediation %s: %w", name, err)
-	}
-	if latest.ResourceVersion != remediation.ResourceVersion {
-		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("remediations").GroupResource(), name,
-			errors.New("it was changed meanwhile, its permits are not released"))
+	if err := r.unchanged(ctx, remediation); err != nil {
+		return err
 	}
 	if err := r.disuse(ctx, remediation, held); err != nil {
 		return err
 	}
-	var errs []error
+	errs := []error{r.giveBack(ctx, late)}
 	for i := range held {
 		permit, _, _ := budget.Permit(&held[i], node)
 		errs = append(errs, r.Permits.Release(ctx, held[i:i+1], node, permit))

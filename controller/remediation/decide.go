@@ -30,6 +30,12 @@ const (
 	cancel
 	// release the permits, after the status was written.
 	release
+	// takeOut: take the permits, write the status, create the maintenance that it
+	// names, or change it.
+	takeOut
+	// calm changes the maintenance, after the status was written, so that nothing more
+	// is evicted.
+	calm
 )
 
 // decision is the outcome: a new status, what to do, and when to look again.
@@ -38,6 +44,8 @@ type decision struct {
 	effect effect
 	// cancelled is why an action is cancelled, as its Finished condition says.
 	cancelled outcome
+	// maintenance is how takeOut and calm want it.
+	maintenance v1alpha1.NodeMaintenanceSpec
 	// wait is after how long to look again; 0: when something changes.
 	wait time.Duration
 }
@@ -67,6 +75,8 @@ const (
 	reasonNotBlocked = "None"
 	// reasonNoReport: the runner claimed an action and is silent since.
 	reasonNoReport = "NoReport"
+	// reasonReleaseRequired: the node is clear, and a person has to give it back.
+	reasonReleaseRequired = "ReleaseRequired"
 	// reasonStillRunning: an action that nobody reports on may still run.
 	reasonStillRunning = "StillRunning"
 )
@@ -89,12 +99,20 @@ func decide(s situation) decision {
 	case s.remediation.DeletionTimestamp != nil:
 		return d.over(s, v1alpha1.ReasonDeleted, deletedMessage(s.remediation))
 	case s.step(d.status.Step) == nil:
-		return d.exhausted(s.now) // somebody has written a status of their own
+		return d.exhausted(s.now, allInVain) // somebody has written a status of their own
 	}
 	findings := s.findings(&d.status)
 	since, isClear := evidence.AllClear(findings)
 	if d.status.Action != "" {
 		return d.underway(s, findings, isClear)
+	}
+	d.forgetAnnounced(s)
+	if d.releasedByAPerson(s) {
+		if !isClear {
+			return d.ended(s.now, metav1.ConditionFalse, v1alpha1.ReasonReleased,
+				fmt.Sprintf("a person has deleted maintenance %s, which gives node %s back", s.remediation.Status.Maintenance, s.node.Name))
+		}
+		d.status.Maintenance = ""
 	}
 	if isClear {
 		return d.healing(s, since)
@@ -109,7 +127,23 @@ func begin(s situation) decision {
 		d.status.Step, d.status.Attempt = 1, 1
 		d.set(s.now, v1alpha1.RemediationRecovered, metav1.ConditionUnknown, v1alpha1.ReasonWaiting, "")
 	}
+	d.boot(s)
 	return d
+}
+
+// boot remembers that the node has booted: it may have done so by itself.
+func (d *decision) boot(s situation) {
+	if s.node == nil {
+		return
+	}
+	bootID := s.node.Status.NodeInfo.BootID
+	if bootID == "" || bootID == d.status.BootID {
+		return
+	}
+	if d.status.BootID != "" {
+		d.status.BootedAt = &metav1.Time{Time: s.now}
+	}
+	d.status.BootID = bootID
 }
 
 // over ends a remediation that ends whatever the state of its node, once nothing
@@ -132,6 +166,9 @@ func (d decision) over(s situation, reason, message string) decision {
 		}
 		d.recordUnreported(s, outcome{v1alpha1.ReasonInterrupted, "the runner that claimed it never reported"})
 	}
+	if reason == v1alpha1.ReasonDeleted && s.maintenance != nil && s.maintenance.DeletionTimestamp == nil && s.sick(&d.status) {
+		return d.leftBehind(s, reason, message)
+	}
 	return d.ended(s.now, metav1.ConditionUnknown, reason, message)
 }
 
@@ -148,7 +185,7 @@ func (d decision) underway(s situation, findings []evidence.Finding, isClear boo
 	switch {
 	case s.action == nil && d.progress() != v1alpha1.ReasonStarting:
 		return d.lost(s)
-	case s.action == nil && (isClear || d.ask(s, findings).Held()):
+	case s.action == nil && (isClear || d.backInService(s) || d.ask(s, findings).Held()):
 		d.effect = void
 	case s.action == nil:
 		d.effect = create
@@ -159,6 +196,10 @@ func (d decision) underway(s situation, findings []evidence.Finding, isClear boo
 			return d
 		}
 		d.wait = 0
+		if d.rebooted(s) {
+			d.wait = time.Second
+			return d
+		}
 		if isClear || d.retryAsked(s) {
 			d.recordUnreported(s, outcome{v1alpha1.ReasonInterrupted, "the runner that claimed it never reported"})
 			d.wait = time.Second
@@ -174,6 +215,9 @@ func (d decision) underway(s situation, findings []evidence.Finding, isClear boo
 	case isClear:
 		d.effect = cancel
 		d.cancelled = outcome{v1alpha1.ReasonCancelled, "the condition cleared before a runner claimed the action"}
+	case d.backInService(s):
+		d.effect = cancel
+		d.cancelled = outcome{v1alpha1.ReasonCancelled, "the node was given back, or pods came to it, before a runner claimed the action"}
 	default:
 		d.progressing(s.now, v1alpha1.ReasonActing, fmt.Sprintf("action %s waits for the runner on the node", name))
 		d.unblocked(s.now)
@@ -192,7 +236,14 @@ func (d decision) healing(s situation, since time.Time) decision {
 		d.progressing(s.now, v1alpha1.ReasonHealing, "the node is clear since "+clockTime(since))
 		d.unblocked(s.now)
 		d.wait = left
-		return d
+		return d.calmed(s)
+	}
+	if s.remediation.Spec.Recovery.Release == v1alpha1.ReleaseManual && s.maintenance != nil && d.status.Maintenance != "" {
+		d.progressing(s.now, v1alpha1.ReasonHealing, "the node is clear since "+clockTime(since))
+		return d.blocked(s.now, gates.Verdict{
+			Reason:  reasonReleaseRequired,
+			Message: fmt.Sprintf("the policy leaves it to a person to give the node back: kubectl delete nodemaintenance %s", d.status.Maintenance),
+		}).calmed(s)
 	}
 	if lastActed(&d.status) != nil {
 		return d.ended(s.now, metav1.ConditionTrue, v1alpha1.ReasonRecovered,
@@ -209,10 +260,21 @@ func (d decision) next(s situation, findings []evidence.Finding) decision {
 	if d.progress() == v1alpha1.ReasonExhausted {
 		// Again, for a controller that stopped right after it wrote the status.
 		d.effect = release
+		if d.status.Maintenance != "" {
+			d.wait = parkedRecheck
+		}
 		return d
 	}
 	if last := lastRecord(&d.status); last != nil && last.Executed && !last.Former &&
 		last.Step == d.status.Step && last.Attempt == d.status.Attempt {
+		switch {
+		case s.step(d.status.Step).Maintenance != nil:
+			return d.parked(s)
+		case last.Outcome == v1alpha1.ReasonNotBack && !d.advanceWithoutRunner(s):
+			return d.exhausted(s.now, last.Message+"; no step is left that can be done without it")
+		case last.Outcome == v1alpha1.ReasonNotBack:
+			return d.next(s, findings)
+		}
 		verifyUntil := last.FinishedAt.Add(s.step(d.status.Step).VerifyTimeout.Duration)
 		if d.wait = verifyUntil.Sub(s.now); d.wait > 0 {
 			d.progressing(s.now, v1alpha1.ReasonVerifying, fmt.Sprintf("%s: %s; waiting for the condition to clear until %s",
@@ -225,14 +287,35 @@ func (d decision) next(s situation, findings []evidence.Finding) decision {
 			return d.blocked(s.now, gates.Evidence(gates.Input{Findings: findings}))
 		}
 		if !d.advance(s) {
-			return d.exhausted(s.now)
+			return d.exhausted(s.now, allInVain)
 		}
 	}
-	if verdict := d.ask(s, findings); verdict.Held() {
+	if s.unanswered(&d.status) && !d.advanceWithoutRunner(s) {
+		return d.exhausted(s.now, fmt.Sprintf("node %s is not Ready and its runner does not answer; no step is left that can be done without it", s.node.Name))
+	}
+	if step, own := s.step(d.status.Step), findings[:len(s.remediation.Spec.Match)]; step.NeedsRunner() {
+		// The runner asks for a matched condition, and not whether the node is Ready.
+		if len(own) < len(findings) && !evidence.AnyFaulty(own) && evidence.AnyFaulty(findings) && d.advanceWithoutRunner(s) {
+			return d.next(s, findings)
+		}
+		if step = s.step(d.status.Step); step.NeedsRunner() {
+			findings = own
+		}
+	}
+	verdict := d.ask(s, findings)
+	if d.draining(s) { // it was decided, and is not decided anew at each look
+		verdict = gates.Paused(d.input(s, findings))
+	}
+	if verdict.Held() {
 		d.progressing(s.now, v1alpha1.ReasonWaiting, fmt.Sprintf("step %d, attempt %d is next", d.status.Step, d.status.Attempt))
-		return d.blocked(s.now, verdict)
+		return d.blocked(s.now, verdict).calmed(s)
 	}
 	d.unblocked(s.now)
+	if s.step(d.status.Step).Disruptive() {
+		if out := d.takenOut(s); !out {
+			return d
+		}
+	}
 	d.status.Actions++
 	d.status.Action = actionName(s.remediation, d.status.Actions)
 	d.progressing(s.now, v1alpha1.ReasonStarting, fmt.Sprintf("starting %s", d.status.Action))
@@ -242,12 +325,16 @@ func (d decision) next(s situation, findings []evidence.Finding) decision {
 
 // ask asks all gates whether the attempt that is next may start.
 func (d decision) ask(s situation, findings []evidence.Finding) gates.Verdict {
+	return gates.First(d.input(s, findings))
+}
+
+func (d decision) input(s situation, findings []evidence.Finding) gates.Input {
 	remediation := *s.remediation
 	remediation.Status = d.status
-	return gates.First(gates.Input{
+	return gates.Input{
 		Remediation: &remediation, Node: s.node, Policy: s.policy, Findings: findings, Budgets: s.budgets,
-		Past: s.past, Ahead: s.ahead, ControlPlane: s.controlPlane, Now: s.now,
-	})
+		Past: s.past, Maintenances: s.held, Ahead: s.ahead, ControlPlane: s.controlPlane, Now: s.now,
+	}
 }
 
 // advance moves to the next attempt or step; false when there is none.

@@ -286,7 +286,7 @@ func decideAll(t *testing.T, tests []next) {
 			if d.status.Step != tt.step || d.status.Attempt != tt.attempt {
 				t.Errorf("got step %d, attempt %d; want step %d, attempt %d", d.status.Step, d.status.Attempt, tt.step, tt.attempt)
 			}
-			over := slices.Contains([]string{"Recovered", "RecoveredByItself", "NodeGone", "Deleted"}, tt.state)
+			over := slices.Contains([]string{"Recovered", "RecoveredByItself", "Released", "NodeGone", "Deleted"}, tt.state)
 			if over != got.Ended() {
 				t.Errorf("state %s with end time %v", tt.state, d.status.EndTime)
 			}

@@ -104,11 +104,15 @@ func (r *Reconciler) cleanUp(ctx context.Context, name string) (wait time.Durati
 	if running, wait, err := r.endActions(ctx, name); running || err != nil {
 		return wait, err
 	}
+	left, err := r.orphans(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	errs := []error{r.giveBack(ctx, left)}
 	var budgets v1alpha1.RemediationBudgetList
 	if err := r.Client.List(ctx, &budgets); err != nil {
 		return 0, fmt.Errorf("listing budgets: %w", err)
 	}
-	var errs []error
 	for i := range budgets.Items {
 		for _, group := range budgets.Items[i].Status.Groups {
 			for node, permit := range group.Permits {

@@ -20,7 +20,7 @@ type Gauges struct {
 	elected <-chan struct{}
 	ctx     func() (context.Context, context.CancelFunc)
 
-	open, blocked, permits *prometheus.Desc
+	open, blocked, permits, maintenances *prometheus.Desc
 }
 
 // NewGauges returns the gauges of what the reader, a cache, has; until the context
@@ -35,6 +35,8 @@ func NewGauges(ctx context.Context, reader client.Reader, elected <-chan struct{
 			"Open remediations that are held back, by policy and reason.", []string{"policy", "reason"}, nil),
 		permits: prometheus.NewDesc("nodemend_budget_permits",
 			"Permits in use, by budget.", []string{"budget"}, nil),
+		maintenances: prometheus.NewDesc("nodemend_maintenances",
+			"Nodes out of service, by who wants it (policy or person) and the reason of their Drained condition.", []string{"by", "drained"}, nil),
 	}
 }
 
@@ -43,6 +45,7 @@ func (g *Gauges) Describe(out chan<- *prometheus.Desc) {
 	out <- g.open
 	out <- g.blocked
 	out <- g.permits
+	out <- g.maintenances
 }
 
 // Collect implements prometheus.Collector. What cannot be read is left out.
@@ -64,6 +67,7 @@ func (g *Gauges) Collect(out chan<- prometheus.Metric) {
 			out <- prometheus.MustNewConstMetric(g.permits, prometheus.GaugeValue, float64(permits), budgets.Items[i].Name)
 		}
 	}
+	g.collectMaintenances(ctx, out)
 	var remediations v1alpha1.RemediationList
 	if g.reader.List(ctx, &remediations, client.UnsafeDisableDeepCopy) == nil {
 		type key struct{ policy, reason string }
@@ -84,5 +88,27 @@ func (g *Gauges) Collect(out chan<- prometheus.Metric) {
 		for k, n := range blocked {
 			out <- prometheus.MustNewConstMetric(g.blocked, prometheus.GaugeValue, float64(n), k.policy, k.reason)
 		}
+	}
+}
+
+func (g *Gauges) collectMaintenances(ctx context.Context, out chan<- prometheus.Metric) {
+	var list v1alpha1.NodeMaintenanceList
+	if g.reader.List(ctx, &list, client.UnsafeDisableDeepCopy) != nil {
+		return
+	}
+	type key struct{ by, drained string }
+	count := map[key]int{}
+	for i := range list.Items {
+		m, k := &list.Items[i], key{by: "person"}
+		if m.Spec.Remediation != nil {
+			k.by = "policy"
+		}
+		if c := m.Condition(v1alpha1.MaintenanceDrained); c != nil {
+			k.drained = c.Reason
+		}
+		count[k]++
+	}
+	for k, n := range count {
+		out <- prometheus.MustNewConstMetric(g.maintenances, prometheus.GaugeValue, float64(n), k.by, k.drained)
 	}
 }

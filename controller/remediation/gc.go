@@ -20,6 +20,7 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/index"
+	"github.com/nodemend/nodemend/controller/worker"
 )
 
 // GarbageCollector deletes ended remediations, and with them their actions, once
@@ -47,8 +48,7 @@ func (g *GarbageCollector) Register(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("history").
 		Watches(&v1alpha1.Remediation{}, handler.EnqueueRequestsFromMapFunc(nodeOf), builder.WithPredicates(ended)).
-		WithOptions(options(1)).
-		WithLogConstructor(logConstructor(mgr, "node")).
+		WithOptions(worker.Options(mgr, 1, "node")).
 		Complete(g)
 }
 

@@ -43,7 +43,7 @@ func (d *decision) record(s situation) {
 func (d *decision) recordUnreported(s situation, how outcome) {
 	d.append(s, v1alpha1.ActionRecord{
 		Action: d.status.Action, Step: d.status.Step, Attempt: d.status.Attempt,
-		Outcome: how.reason, Message: how.message,
+		Outcome: how.reason, Message: how.message, Executed: v1alpha1.Executed(how.reason),
 	})
 }
 
@@ -53,6 +53,9 @@ func (d *decision) append(s situation, record v1alpha1.ActionRecord) {
 	}
 	if s.action != nil && !s.action.CreationTimestamp.IsZero() {
 		record.StartedAt = s.action.CreationTimestamp.DeepCopy()
+	}
+	if record.Remedy == v1alpha1.RemedyMaintenance && s.maintenance != nil {
+		record.StartedAt = s.maintenance.CreationTimestamp.DeepCopy()
 	}
 	record.FinishedAt = metav1.NewTime(s.now)
 	d.status.History = append(d.status.History, record)
@@ -86,7 +89,7 @@ func lastRecord(status *v1alpha1.RemediationStatus) *v1alpha1.ActionRecord {
 // added none. No change adds two.
 func newRecord(before, after *v1alpha1.Remediation) *v1alpha1.ActionRecord {
 	last, old := lastRecord(&after.Status), lastRecord(&before.Status)
-	if last == nil || old != nil && old.Action == last.Action {
+	if last == nil || old != nil && old.Action == last.Action && old.FinishedAt.Equal(&last.FinishedAt) {
 		return nil
 	}
 	return last

@@ -121,6 +121,7 @@ type stored struct {
 	client.Reader
 	budgets      []v1alpha1.RemediationBudget
 	remediations []v1alpha1.Remediation
+	maintenances []v1alpha1.NodeMaintenance
 }
 
 func (s *stored) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
@@ -129,6 +130,8 @@ func (s *stored) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 		list.Items = s.budgets
 	case *v1alpha1.RemediationList:
 		list.Items = s.remediations
+	case *v1alpha1.NodeMaintenanceList:
+		list.Items = s.maintenances
 	}
 	return nil
 }
@@ -140,6 +143,7 @@ func TestOnlyTheLeaderTellsHowThingsAre(t *testing.T) {
 	cache := &stored{
 		budgets:      held.budgets,
 		remediations: []v1alpha1.Remediation{*blocked.remediation, *incident(progress("Acting")).remediation, record("over", "", 0)},
+		maintenances: []v1alpha1.NodeMaintenance{*disruptive(at(3, 1), out("Draining")).maintenance, {}},
 	}
 	elected := make(chan struct{})
 	gauges := NewGauges(t.Context(), cache, elected)
@@ -151,6 +155,10 @@ func TestOnlyTheLeaderTellsHowThingsAre(t *testing.T) {
 # HELP nodemend_budget_permits Permits in use, by budget.
 # TYPE nodemend_budget_permits gauge
 nodemend_budget_permits{budget="all"} 1
+# HELP nodemend_maintenances Nodes out of service, by who wants it (policy or person) and the reason of their Drained condition.
+# TYPE nodemend_maintenances gauge
+nodemend_maintenances{by="person",drained=""} 1
+nodemend_maintenances{by="policy",drained="Draining"} 1
 # HELP nodemend_remediations_blocked Open remediations that are held back, by policy and reason.
 # TYPE nodemend_remediations_blocked gauge
 nodemend_remediations_blocked{policy="p",reason="Excluded"} 1

@@ -52,6 +52,9 @@ func (r *Reconciler) observe(ctx context.Context, remediation *v1alpha1.Remediat
 			s.action = &action
 		}
 	}
+	if err := r.observeMaintenances(ctx, &s); err != nil {
+		return s, err
+	}
 	var actions v1alpha1.NodeActionList
 	if err := r.Client.List(ctx, &actions, client.MatchingFields{index.ActionsByNode: spec.NodeName}); err != nil {
 		return s, fmt.Errorf("listing the actions on node %s: %w", spec.NodeName, err)
@@ -77,10 +80,40 @@ func (r *Reconciler) observe(ctx context.Context, remediation *v1alpha1.Remediat
 	if s.controlPlane, err = r.controlPlane(ctx, s.node, budgets.Items); err != nil {
 		return s, err
 	}
-	if slices.ContainsFunc(spec.Match, func(m v1alpha1.ConditionMatch) bool { return evidence.NeedsLease(m.Type) }) {
+	if slices.ContainsFunc(s.judged(&remediation.Status), func(m v1alpha1.ConditionMatch) bool { return evidence.NeedsLease(m.Type) }) {
 		s.leaseRenewed, err = r.leaseRenewed(ctx, spec.NodeName)
 	}
 	return s, err
+}
+
+// observeMaintenances reads what holds the node. That there is none of the remediation
+// is never concluded from a cache that is behind.
+func (r *Reconciler) observeMaintenances(ctx context.Context, s *situation) error {
+	var list v1alpha1.NodeMaintenanceList
+	err := r.Client.List(ctx, &list, client.MatchingFields{index.MaintenancesByNode: s.remediation.Spec.NodeName})
+	if err != nil {
+		return fmt.Errorf("listing the maintenances of node %s: %w", s.remediation.Spec.NodeName, err)
+	}
+	for i := range list.Items {
+		m := &list.Items[i]
+		switch {
+		case m.Name == s.remediation.Status.Maintenance:
+			s.maintenance = m
+		case ownMaintenance(s.remediation, m):
+			s.strays = append(s.strays, *m)
+		case s.node != nil && m.Holds(s.node):
+			s.held = append(s.held, *m)
+		}
+	}
+	if name := s.remediation.Status.Maintenance; name != "" && s.maintenance == nil {
+		var m v1alpha1.NodeMaintenance
+		if found, err := r.get(ctx, name, &m); err != nil {
+			return err
+		} else if found {
+			s.maintenance = &m
+		}
+	}
+	return nil
 }
 
 // ahead counts who waits for the same permits and comes first.

@@ -1,6 +1,7 @@
 package remediation
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,13 @@ type situation struct {
 	node *corev1.Node
 	// action that status.action names; nil when there is none.
 	action *v1alpha1.NodeAction
+	// maintenance that status.maintenance names; nil when there is none.
+	maintenance *v1alpha1.NodeMaintenance
+	// strays are maintenances of the remediation that its status does not name: they
+	// are being deleted.
+	strays []v1alpha1.NodeMaintenance
+	// held are the maintenances that hold the node and are not the remediation's.
+	held []v1alpha1.NodeMaintenance
 	// others are the other actions on the node, whatever their remediation.
 	others []v1alpha1.NodeAction
 	// policy that the remediation came from, as it is now; nil when gone.
@@ -68,12 +76,42 @@ func (s *situation) former(a *v1alpha1.NodeAction) bool {
 	return a.Spec.Remediation == s.remediation.Name && a.Spec.RemediationUID != s.remediation.UID
 }
 
+// judged is what must be clear for the node to be recovered: the match, and once the
+// node was taken out or given up as silent, that it is Ready. Then a node that is not,
+// or does not answer, is a fault as well, whatever its checks said last.
+func (s *situation) judged(status *v1alpha1.RemediationStatus) []v1alpha1.ConditionMatch {
+	match := s.remediation.Spec.Match
+	if status.Maintenance == "" && !silent(status) {
+		return match
+	}
+	match = slices.Clone(match)
+	for _, notReady := range []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionUnknown} {
+		match = append(match, v1alpha1.ConditionMatch{Type: string(corev1.NodeReady), Status: notReady})
+	}
+	return match
+}
+
+// silent reports whether steps were left out since the node did not answer.
+func silent(status *v1alpha1.RemediationStatus) bool {
+	last := lastRecord(status)
+	return last != nil && !last.Former && last.Outcome == v1alpha1.ReasonExpired && last.Step < status.Step
+}
+
+// notReady reports whether the node is known not to be Ready.
+func (s *situation) notReady() bool {
+	c := v1alpha1.FindNodeCondition(s.node, string(corev1.NodeReady))
+	return c != nil && c.Status != corev1.ConditionTrue
+}
+
 // findings judges the remediation's match on evidence from after the last
-// action on the node, whatever its remediation.
+// action on the node, whatever its remediation, and its last boot.
 func (s *situation) findings(status *v1alpha1.RemediationStatus) []evidence.Finding {
 	var after time.Time
 	if last := lastActed(status); last != nil {
 		after = last.FinishedAt.Time
+	}
+	if status.BootedAt != nil && status.BootedAt.After(after) {
+		after = status.BootedAt.Time
 	}
 	for i := range s.past {
 		if last := lastActed(&s.past[i].Status); last != nil && last.FinishedAt.After(after) && !last.FinishedAt.After(s.now) {
@@ -86,7 +124,7 @@ func (s *situation) findings(status *v1alpha1.RemediationStatus) []evidence.Find
 			after = f.LastTransitionTime.Time
 		}
 	}
-	return evidence.Judge(s.remediation.Spec.Match, evidence.Input{
+	return evidence.Judge(s.judged(status), evidence.Input{
 		Node: s.node, LeaseRenewed: s.leaseRenewed, After: after, Now: s.now,
 	})
 }

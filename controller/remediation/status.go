@@ -44,9 +44,11 @@ func (d decision) stillRunning(now, until time.Time) decision {
 	return d
 }
 
-func (d decision) exhausted(now time.Time) decision {
-	d.set(now, v1alpha1.RemediationProgressing, metav1.ConditionFalse, v1alpha1.ReasonExhausted,
-		"every step was executed and the fault is still there")
+// allInVain is why a remediation is exhausted as a rule.
+const allInVain = "every step was executed and the fault is still there"
+
+func (d decision) exhausted(now time.Time, why string) decision {
+	d.set(now, v1alpha1.RemediationProgressing, metav1.ConditionFalse, v1alpha1.ReasonExhausted, why)
 	d.set(now, v1alpha1.RemediationRecovered, metav1.ConditionFalse, v1alpha1.ReasonExhausted, "")
 	d.unblocked(now)
 	d.effect = release
@@ -57,7 +59,7 @@ func (d decision) ended(now time.Time, recovered metav1.ConditionStatus, reason,
 	d.set(now, v1alpha1.RemediationProgressing, metav1.ConditionFalse, reason, message)
 	d.set(now, v1alpha1.RemediationRecovered, recovered, reason, message)
 	d.unblocked(now)
-	d.status.Action = ""
+	d.status.Action, d.status.Maintenance = "", ""
 	endTime := metav1.NewTime(now)
 	d.status.EndTime = &endTime
 	d.effect, d.wait = release, 0

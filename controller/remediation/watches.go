@@ -2,71 +2,53 @@ package remediation
 
 import (
 	"context"
-	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/index"
+	"github.com/nodemend/nodemend/controller/worker"
 )
 
 // workers is how many remediations are decided on at the same time. A decision
 // takes milliseconds; several workers keep one slow write from delaying others.
 const workers = 8
 
-// minBackoff and maxBackoff bound the time before a decision that failed is taken
-// again; it doubles.
-const (
-	minBackoff = 50 * time.Millisecond
-	maxBackoff = time.Minute
-)
-
 // Register adds the reconciler to the manager.
 func (r *Reconciler) Register(mgr ctrl.Manager) error {
-	r.backoff = workqueue.NewTypedItemExponentialFailureRateLimiter[string](minBackoff, maxBackoff)
+	r.backoff = worker.Backoff()
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("remediation").
 		For(&v1alpha1.Remediation{}).
 		Watches(&v1alpha1.NodeAction{}, handler.EnqueueRequestsFromMapFunc(ofAction)).
+		Watches(&v1alpha1.NodeMaintenance{}, handler.EnqueueRequestsFromMapFunc(r.ofMaintenance)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.openOnNode)).
 		Watches(&v1alpha1.RemedyPolicy{}, handler.EnqueueRequestsFromMapFunc(r.openOfPolicy),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&v1alpha1.RemediationBudget{}, r.onBudget()).
-		WithOptions(options(workers)).
-		WithLogConstructor(logConstructor(mgr, "remediation")).
+		WithOptions(worker.Options(mgr, workers, "remediation")).
 		Complete(r)
-}
-
-// options of a controller whose requests do not delay each other: each has a
-// backoff of its own.
-func options(workers int) controller.Options {
-	return controller.Options{
-		MaxConcurrentReconciles: workers,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](minBackoff, maxBackoff),
-	}
-}
-
-// logConstructor names in each line what a request is about, and no more.
-func logConstructor(mgr ctrl.Manager, key string) func(*reconcile.Request) logr.Logger {
-	return func(request *reconcile.Request) logr.Logger {
-		if request == nil {
-			return mgr.GetLogger()
-		}
-		return mgr.GetLogger().WithValues(key, request.Name)
-	}
 }
 
 func ofAction(_ context.Context, obj client.Object) []reconcile.Request {
 	return requests(obj.(*v1alpha1.NodeAction).Spec.Remediation)
+}
+
+// ofMaintenance returns the remediation that it is a step of, ended as it may be, and
+// those that it holds up.
+func (r *Reconciler) ofMaintenance(ctx context.Context, obj client.Object) []reconcile.Request {
+	m := obj.(*v1alpha1.NodeMaintenance)
+	concerned := r.open(ctx, index.OpenByNode, m.Spec.NodeName)
+	if m.Spec.Remediation != nil {
+		concerned = append(concerned, requests(m.Spec.Remediation.Name)...)
+	}
+	return concerned
 }
 
 func (r *Reconciler) openOnNode(ctx context.Context, obj client.Object) []reconcile.Request {

@@ -1,0 +1,332 @@
+package remediation
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/evidence"
+	"github.com/nodemend/nodemend/controller/gates"
+	"github.com/nodemend/nodemend/controller/index"
+)
+
+// parkedRecheck is for evidence that wakes nobody: the kubelet's Lease.
+const parkedRecheck = 30 * time.Second
+
+// maintenanceName is the name of a remediation's maintenance. The UID is part of it: a
+// remediation that was deleted may have left one behind.
+func maintenanceName(r *v1alpha1.Remediation) string {
+	sum := sha256.Sum256([]byte(r.UID))
+	return r.Name + "-" + hex.EncodeToString(sum[:3])
+}
+
+// ownMaintenance reports whether the maintenance is a step of the remediation.
+func ownMaintenance(r *v1alpha1.Remediation, m *v1alpha1.NodeMaintenance) bool {
+	return m.Spec.Remediation != nil && m.Spec.Remediation.UID == r.UID
+}
+
+// wanted is the maintenance that the step needs.
+func (s *situation) wanted(step *v1alpha1.Step) v1alpha1.NodeMaintenanceSpec {
+	r := s.remediation
+	why := "reboot"
+	if step.Maintenance != nil {
+		why = step.Maintenance.Reason
+	}
+	return v1alpha1.NodeMaintenanceSpec{
+		NodeName: r.Spec.NodeName, NodeUID: r.Spec.NodeUID,
+		Reason:      clip(why + ", for " + r.Spec.Trigger.Type),
+		RequestedBy: clip("policy " + r.Spec.Policy.Name),
+		Remediation: &v1alpha1.RemediationReference{Name: r.Name, UID: r.UID},
+		Drain:       step.Drain(),
+	}
+}
+
+// clip bounds what a maintenance says of itself.
+func clip(text string) string {
+	const most = 256
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
+}
+
+// drain is how far the drain of the maintenance is.
+func (s *situation) drain() metav1.Condition {
+	if s.maintenance != nil {
+		if c := s.maintenance.Condition(v1alpha1.MaintenanceDrained); c != nil {
+			return *c
+		}
+	}
+	return metav1.Condition{Message: "begins"}
+}
+
+// sick reports whether the node is not known to be clear.
+func (s *situation) sick(status *v1alpha1.RemediationStatus) bool {
+	_, isClear := evidence.AllClear(s.findings(status))
+	return !isClear
+}
+
+// maxUnanswered is how often an attempt is given to the runner of a node that is not
+// Ready before it is given up.
+const maxUnanswered = 2
+
+// unanswered reports whether the next attempt was tried in vain on a node that is not
+// Ready: nobody claimed it.
+func (s *situation) unanswered(status *v1alpha1.RemediationStatus) bool {
+	if step := s.step(status.Step); !step.NeedsRunner() || !s.notReady() {
+		return false
+	}
+	last := status.History[max(0, len(status.History)-maxUnanswered):]
+	return len(last) == maxUnanswered && !slices.ContainsFunc(last, func(r v1alpha1.ActionRecord) bool {
+		return r.Former || r.Outcome != v1alpha1.ReasonExpired || r.Step != status.Step || r.Attempt != status.Attempt
+	})
+}
+
+// forgetAnnounced takes back the announcement of a maintenance that nobody has created
+// yet: it is announced again if it is still wanted. One that comes late is a stray.
+func (d *decision) forgetAnnounced(s situation) {
+	if d.status.Maintenance != "" && s.maintenance == nil && d.progress() == v1alpha1.ReasonStarting {
+		d.status.Maintenance = ""
+	}
+}
+
+// backInService reports whether the node is not, or no longer, out of service as the
+// step needs it.
+func (d *decision) backInService(s situation) bool {
+	if !s.step(d.status.Step).Disruptive() {
+		return false
+	}
+	m := s.maintenance
+	return m == nil || m.DeletionTimestamp != nil || !m.Drained()
+}
+
+// releasedByAPerson reports whether a person has deleted the maintenance that the
+// status names.
+func (d *decision) releasedByAPerson(s situation) bool {
+	return d.status.Maintenance != "" && (s.maintenance == nil || s.maintenance.DeletionTimestamp != nil)
+}
+
+// draining reports whether the node is being taken out for the step, and is not out yet.
+func (d *decision) draining(s situation) bool {
+	step := s.step(d.status.Step)
+	return step.Disruptive() && d.status.Maintenance != "" && s.maintenance != nil && !s.maintenance.Drained() &&
+		equality.Semantic.DeepEqual(s.maintenance.Spec, s.wanted(step))
+}
+
+// takenOut reports whether the node is out of service, as the step needs it; if not,
+// the decision is to take it out, or to wait for that.
+func (d *decision) takenOut(s situation) bool {
+	step := s.step(d.status.Step)
+	d.maintenance = s.wanted(step)
+	drain := s.drain()
+	switch m := s.maintenance; {
+	case d.status.Maintenance == "" && len(s.strays) > 0: // the former one is being given back
+		d.progressing(s.now, v1alpha1.ReasonWaiting, "waiting for maintenance "+s.strays[0].Name+" to end")
+		d.effect = release
+	case d.status.Maintenance == "":
+		d.status.Maintenance = maintenanceName(s.remediation)
+		d.progressing(s.now, v1alpha1.ReasonStarting, "starting maintenance "+d.status.Maintenance)
+		d.effect = takeOut
+	case !equality.Semantic.DeepEqual(m.Spec, d.maintenance):
+		d.progressing(s.now, v1alpha1.ReasonTakingOut, "maintenance "+m.Name)
+		d.effect = takeOut
+	case m.Drained() && step.Maintenance != nil:
+		d.append(s, v1alpha1.ActionRecord{
+			Action: m.Name, Step: d.status.Step, Attempt: d.status.Attempt, Executed: true,
+			Outcome: v1alpha1.ReasonSucceeded, Message: head(drain.Message),
+		})
+		*d = d.parked(s)
+	case m.Drained():
+		return true
+	case drain.Reason == v1alpha1.ReasonDrainAborted:
+		d.append(s, v1alpha1.ActionRecord{
+			Action: m.Name, Step: d.status.Step, Attempt: d.status.Attempt,
+			Outcome: v1alpha1.ReasonDrainAborted, Message: head(drain.Message),
+		})
+		d.status.Maintenance = ""
+		d.progressing(s.now, v1alpha1.ReasonWaiting, "the drain took too long, the node is given back")
+		d.effect, d.wait = release, time.Second
+	default:
+		d.progressing(s.now, v1alpha1.ReasonTakingOut, head(fmt.Sprintf("maintenance %s: %s", m.Name, drain.Message)))
+		if drain.Reason == v1alpha1.ReasonDrainTimedOut || drain.Reason == v1alpha1.ReasonVetoed {
+			// It may take for ever, and others need the permit. The drain goes on.
+			*d = d.blocked(s.now, gates.Verdict{Reason: "Drain" + drain.Reason, Message: head(drain.Message)})
+		}
+	}
+	return false
+}
+
+// parked waits, without a permit, for a node that is out of service to recover.
+func (d decision) parked(s situation) decision {
+	text := "out of service until it has recovered; " + lastRecord(&d.status).Message
+	if why := evidence.Why(s.findings(&d.status)); why != "" {
+		text += "; not proved yet: " + why
+	}
+	d.progressing(s.now, v1alpha1.ReasonInMaintenance, head(text))
+	d.unblocked(s.now)
+	d.effect, d.wait = release, parkedRecheck
+	return d
+}
+
+// calmed stops what is evicted from the node: whatever asked for it is over, or held.
+// What was done already stays done.
+func (d decision) calmed(s situation) decision {
+	m := s.maintenance
+	if d.status.Maintenance == "" || m == nil || m.DeletionTimestamp != nil || m.Spec.Drain == nil || m.Drained() {
+		return d
+	}
+	d.maintenance = *m.Spec.DeepCopy()
+	d.maintenance.Drain = nil
+	d.effect = calm
+	return d
+}
+
+// leftBehind ends a remediation that a person has deleted while the node is sick: it
+// stays out of service until a person gives it back.
+func (d decision) leftBehind(s situation, reason, message string) decision {
+	if calmed := d.calmed(s); calmed.effect == calm {
+		calmed.wait = time.Second
+		return calmed
+	}
+	name := d.status.Maintenance
+	d = d.ended(s.now, metav1.ConditionUnknown, reason,
+		fmt.Sprintf("%s; the node is still sick and stays out of service: kubectl delete nodemaintenance %s", message, name))
+	d.status.Maintenance = name
+	return d
+}
+
+// rebooted moves a reboot that nobody has reported on into the history, if the node
+// itself tells what became of it: it has another boot ID, or does not answer.
+func (d *decision) rebooted(s situation) bool {
+	claim := s.action.Status.Claim
+	if s.step(d.status.Step).Reboot == nil {
+		return false
+	}
+	switch bootID := s.node.Status.NodeInfo.BootID; {
+	case claim.BootID != "" && bootID != "" && bootID != claim.BootID:
+		d.recordUnreported(s, outcome{v1alpha1.ReasonSucceeded, "the node has booted again, and its runner has not reported"})
+	case s.notReady():
+		d.recordUnreported(s, outcome{v1alpha1.ReasonNotBack, fmt.Sprintf("node %s was told to reboot and has not come back", s.node.Name)})
+	default:
+		return false
+	}
+	return true
+}
+
+// advanceWithoutRunner moves to the next step that needs no runner; false when there
+// is none.
+func (d *decision) advanceWithoutRunner(s situation) bool {
+	for number := d.status.Step + 1; s.step(number) != nil; number++ {
+		if !s.step(number).NeedsRunner() {
+			d.status.Step, d.status.Attempt = number, 1
+			return true
+		}
+	}
+	return false
+}
+
+// ensureMaintenance creates the maintenance that the status names, or makes it what it
+// should be.
+func (r *Reconciler) ensureMaintenance(ctx context.Context, s situation, name string, spec v1alpha1.NodeMaintenanceSpec) error {
+	if s.maintenance != nil {
+		changed := s.maintenance.DeepCopy()
+		changed.Spec = spec
+		patch := client.MergeFromWithOptions(s.maintenance, client.MergeFromWithOptimisticLock{})
+		if err := r.Client.Patch(ctx, changed, patch, budget.FieldOwner); err != nil {
+			return fmt.Errorf("changing maintenance %s: %w", name, err)
+		}
+		return nil
+	}
+	m := &v1alpha1.NodeMaintenance{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{v1alpha1.MaintenanceFinalizer}},
+		Spec:       spec,
+	}
+	if err := r.Client.Create(ctx, m, budget.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating maintenance %s: %w", name, err)
+	}
+	return nil
+}
+
+// unnamed returns the maintenances of the remediation that its status does not name:
+// whatever was announced once and came late, too.
+func (r *Reconciler) unnamed(ctx context.Context, remediation *v1alpha1.Remediation) ([]v1alpha1.NodeMaintenance, error) {
+	var list v1alpha1.NodeMaintenanceList
+	err := r.Client.List(ctx, &list, client.MatchingFields{index.MaintenancesByNode: remediation.Spec.NodeName}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing the maintenances of node %s: %w", remediation.Spec.NodeName, err)
+	}
+	return slices.DeleteFunc(list.Items, func(m v1alpha1.NodeMaintenance) bool {
+		return !ownMaintenance(remediation, &m) || m.Name == remediation.Status.Maintenance || m.DeletionTimestamp != nil
+	}), nil
+}
+
+// giveBack deletes maintenances, which gives their nodes back.
+func (r *Reconciler) giveBack(ctx context.Context, maintenances []v1alpha1.NodeMaintenance) error {
+	var errs []error
+	for i := range maintenances {
+		m := &maintenances[i]
+		obj := &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
+		if err := r.Client.Delete(ctx, obj, client.Preconditions{UID: &m.UID}); client.IgnoreNotFound(err) != nil {
+			errs = append(errs, fmt.Errorf("deleting maintenance %s: %w", m.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// orphans returns the maintenances that a remediation has left behind that is gone. One
+// that its tombstone names is there for a person to delete, or with the tombstone.
+func (r *Reconciler) orphans(ctx context.Context, name string) ([]v1alpha1.NodeMaintenance, error) {
+	var list v1alpha1.NodeMaintenanceList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing maintenances: %w", err)
+	}
+	name = strings.TrimSuffix(name, tombstoneSuffix)
+	var left []v1alpha1.NodeMaintenance
+	for i := range list.Items {
+		m := &list.Items[i]
+		if m.Spec.Remediation == nil || m.Spec.Remediation.Name != name || m.DeletionTimestamp != nil {
+			continue
+		}
+		gone, err := r.forgotten(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		if gone {
+			left = append(left, *m)
+		}
+	}
+	return left, nil
+}
+
+// forgotten reports whether neither the maintenance's remediation nor its tombstone is
+// there any more, as the API server has it now.
+func (r *Reconciler) forgotten(ctx context.Context, m *v1alpha1.NodeMaintenance) (bool, error) {
+	var remediation, tombstone v1alpha1.Remediation
+	name := m.Spec.Remediation.Name
+	err := r.Live.Get(ctx, types.NamespacedName{Name: name}, &remediation)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading remediation %s: %w", name, err)
+	}
+	if err == nil && remediation.UID == m.Spec.Remediation.UID {
+		return false, nil
+	}
+	name = tombstoneName(&v1alpha1.Remediation{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	err = r.Live.Get(ctx, types.NamespacedName{Name: name}, &tombstone)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading remediation %s: %w", name, err)
+	}
+	return err != nil || tombstone.Status.Maintenance != m.Name, nil
+}
