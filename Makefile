@@ -25,7 +25,7 @@ controlplane: ## build bin/controlplane, the Kubernetes that tests run against (
 	@test/controlplane/build
 
 .PHONY: demo
-demo: controlplane build ## show a node healing itself in a local control plane; KEEP=1 leaves it running
+demo: controlplane build ## show a node healing itself, and one being repaired, in a local control plane; KEEP=1 leaves it running
 	CGO_ENABLED=0 go run -trimpath ./test/demo $(if $(KEEP),--keep)
 
 .PHONY: test

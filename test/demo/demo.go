@@ -22,10 +22,13 @@ import (
 
 const (
 	fakeNodes = 20
-	fakePods  = 40
-	// storyTimeout is how long the healing may take on a very slow machine.
+	fakePods  = 80 // about four on a node
+	// storyTimeout is how long a healing may take on a very slow machine.
 	storyTimeout = 2 * time.Minute
 )
+
+//go:embed node.yaml
+var nodeObject string
 
 //go:embed objects.yaml
 var objects string
@@ -38,11 +41,14 @@ type demo struct {
 	programs string
 	keep     bool
 
-	dir     string
-	node    string
-	cluster *cluster.Cluster
-	runtime *exec.Cmd
-	started time.Time
+	dir      string
+	node     string
+	cluster  *cluster.Cluster
+	runtime  *exec.Cmd
+	roles    map[string]*exec.Cmd // that run
+	bmc      *server              // nil: none
+	ipmitool string               // the real one
+	started  time.Time
 }
 
 func (d *demo) run(ctx context.Context) (err error) {
@@ -58,44 +64,61 @@ func (d *demo) run(ctx context.Context) (err error) {
 	d.say("starting a control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok")
 	d.cluster, err = cluster.Start(ctx, cluster.Options{
 		CRDs: deploy.CRDs, ControllerManager: true, Scheduler: true, Kwok: true, Dir: filepath.Join(d.dir, "cluster"),
+		// Renewed four times in that time, which is what proves that a node is Ready
+		// still: every two seconds, for a short demo.
+		ExtraArgs: map[string][]string{"kwok": {"--node-lease-duration-seconds=8"}},
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.cluster.Stop()) }()
 
-	d.say("creating %d nodes that kwok plays, and %s: this machine, with a container runtime of its own", fakeNodes, d.node)
-	if _, err := d.cluster.AddNodes(ctx, fakeNodes, "worker", nil); err != nil {
+	d.say("creating node %s: this machine, with a container runtime of its own; and %d nodes that kwok plays", d.node, fakeNodes)
+	if err := d.apply(ctx, "node.yaml", nodeObject); err != nil {
+		return err
+	}
+	if _, err := d.cluster.AddNodes(ctx, fakeNodes, "kwok", nil); err != nil {
 		return err
 	}
 	if err := d.startRuntime(ctx); err != nil {
 		return err
 	}
 	defer d.stopRuntime()
-	if err := d.apply(ctx); err != nil {
+	if err := d.startBMC(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.stopBMC()) }()
+	if err := d.applyObjects(ctx); err != nil {
 		return err
 	}
 
-	roles, err := d.startRoles(ctx)
-	defer func() { err = errors.Join(err, stopAll(roles)) }()
-	if err != nil {
+	defer func() { err = errors.Join(err, d.stopRoles()) }()
+	if err := d.startRoles(ctx); err != nil {
 		return err
 	}
-	story, err := d.newStory(ctx)
-	if err != nil {
-		return err
+	plots := []plot{d.runtimePlot()}
+	if d.bmc != nil {
+		plots = append(plots, d.hardwarePlot(ctx))
 	}
-	storyCtx, cancel := context.WithTimeout(ctx, storyTimeout)
-	defer cancel()
-	if err := story.tell(storyCtx); err != nil {
-		return errors.Join(err, d.logTails())
+	for _, p := range plots {
+		if err := d.tell(ctx, p); err != nil {
+			return errors.Join(err, d.logTails())
+		}
 	}
-	if err := d.show(ctx); err != nil {
-		return err
+	// What a user would look at.
+	fmt.Println()
+	for _, kind := range []string{"remediations", "nodeactions", "remediationbudgets", "remedypolicies"} {
+		if err := d.show(ctx, "get", kind); err != nil {
+			return err
+		}
 	}
 	if d.keep {
-		fmt.Printf("\nEverything is still running. In another terminal:\n\n  export KUBECONFIG=%s\n  bin/kubectl get nodemend\n\nStop the runtime again with:  kill -STOP %d\nCtrl-C here ends it all.\n",
+		fmt.Printf("Everything is still running. In another terminal:\n\n  export KUBECONFIG=%s\n  bin/kubectl get nodemend\n\nStop the runtime again with:  kill -STOP %d\n",
 			d.cluster.Kubeconfig, d.runtime.Process.Pid)
+		if d.bmc != nil {
+			fmt.Printf("Read the BMC with:            %s -I open sdr list\n", d.path("ipmitool"))
+		}
+		fmt.Println("Ctrl-C here ends it all.")
 		<-ctx.Done()
 	}
 	return nil
@@ -144,36 +167,47 @@ func (d *demo) stopRuntime() {
 }
 
 // startRoles starts the three roles of the real binary.
-func (d *demo) startRoles(ctx context.Context) ([]*exec.Cmd, error) {
-	config := d.path("detector.yaml")
-	if err := d.render(config, detectorConfig); err != nil {
-		return nil, err
-	}
-	// The node is played here, so its first process is whoever looks.
-	proc, err := process.OwnProc(d.dir)
-	if err != nil {
-		return nil, err
+func (d *demo) startRoles(ctx context.Context) error {
+	if err := d.render("detector.yaml", detectorConfig, 0o600); err != nil {
+		return err
 	}
 	d.say("starting nodemend: the controller, and on %s the detector and the runner", d.node)
-	var roles []*exec.Cmd
-	for _, args := range [][]string{
-		{"nodemend", "controller", "--leader-election-namespace=default"},
-		{"nodemend-agent", "detector", "--node-name=" + d.node, "--config=" + config, "--port=0", "--prometheus-port=0"},
-		{"nodemend-agent", "runner", "--node-name=" + d.node, "--execution=Direct", "--host-proc=" + proc, "--run-dir=" + d.path("runner")},
-	} {
-		role, err := d.start(ctx, args[1], filepath.Join(d.programs, args[0]), append(args[1:], "--kubeconfig="+d.cluster.Kubeconfig)...)
-		if err != nil {
-			return roles, err
+	d.roles = map[string]*exec.Cmd{}
+	for _, role := range []string{"controller", "detector", "runner"} {
+		if err := d.startRole(ctx, role); err != nil {
+			return err
 		}
-		roles = append(roles, role)
 	}
-	return roles, nil
+	return nil
+}
+
+func (d *demo) startRole(ctx context.Context, role string) (err error) {
+	program, args := "nodemend-agent", []string{role, "--node-name=" + d.node}
+	switch role {
+	case "controller":
+		program, args = "nodemend", []string{role, "--leader-election-namespace=default"}
+	case "detector":
+		args = append(args, "--config="+d.path("detector.yaml"), "--port=0", "--prometheus-port=0")
+	case "runner":
+		// The node is played here, so its first process is whoever looks.
+		proc, err := process.OwnProc(d.dir)
+		if err != nil {
+			return err
+		}
+		args = append(args, "--execution=Direct", "--host-proc="+proc, "--run-dir="+d.path("runner"))
+	}
+	cmd, err := d.start(ctx, role, filepath.Join(d.programs, program), append(args, "--kubeconfig="+d.cluster.Kubeconfig)...)
+	if err != nil {
+		return err
+	}
+	d.roles[role] = cmd
+	return nil
 }
 
 // start starts a program whose output goes to a log file and which does not
 // outlive the demo.
 func (d *demo) start(ctx context.Context, name, program string, args ...string) (*exec.Cmd, error) {
-	logFile, err := os.Create(d.path(name + ".log"))
+	logFile, err := os.OpenFile(d.path(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -189,13 +223,13 @@ func (d *demo) start(ctx context.Context, name, program string, args ...string) 
 	return cmd, nil
 }
 
-// stopAll asks the programs to end and waits for them.
-func stopAll(programs []*exec.Cmd) error {
+// stopRoles asks the roles that run to end and waits for them.
+func (d *demo) stopRoles() error {
 	var errs []error
-	for _, p := range programs {
+	for _, p := range d.roles {
 		_ = p.Process.Signal(syscall.SIGTERM) // it may have ended already
 	}
-	for _, p := range programs {
+	for _, p := range d.roles {
 		var exit *exec.ExitError
 		if err := p.Wait(); err != nil && !errors.As(err, &exit) && !errors.Is(err, context.Canceled) {
 			errs = append(errs, err)
@@ -205,36 +239,44 @@ func stopAll(programs []*exec.Cmd) error {
 }
 
 // render writes a template of the demo's files with its paths filled in.
-func (d *demo) render(path, text string) error {
+func (d *demo) render(name, text string, mode os.FileMode) error {
 	var out bytes.Buffer
-	err := template.Must(template.New(filepath.Base(path)).Parse(text)).Execute(&out, map[string]any{
+	err := template.Must(template.New(name).Parse(text)).Execute(&out, map[string]any{
 		"Node": d.node, "Pods": fakePods, "Socket": d.path("cri.sock"), "PIDFile": d.path("cri.pid"),
+		"Hardware": d.bmc != nil, "HardwareState": d.path("hardware.json"),
+		"IPMITool": d.path("ipmitool"), "RealIPMITool": d.ipmitool, "BMCSocket": d.path("bmc.sock"),
 	})
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, out.Bytes(), 0o600)
+	return os.WriteFile(d.path(name), out.Bytes(), mode)
 }
 
-// apply applies the demo's objects and the sample budget. The sample policies
-// are left out: they would restart this machine's own container runtime.
-func (d *demo) apply(ctx context.Context) error {
-	d.say("applying a budget of one node at a time, and a policy for the container runtime of this demo")
+func (d *demo) apply(ctx context.Context, name, text string) error {
+	if err := d.render(name, text, 0o600); err != nil {
+		return err
+	}
+	_, err := d.kubectl(ctx, "apply", "-f", d.path(name))
+	return err
+}
+
+// applyObjects applies the demo's objects and the sample budget. The sample policies
+// are left out: they would restart this machine's own container runtime, and take
+// their time.
+func (d *demo) applyObjects(ctx context.Context) error {
+	d.say("applying %d pods, policies, and the sample budget: one node at a time", fakePods)
 	budget, err := deploy.Samples.ReadFile("samples/budget.yaml")
 	if err != nil {
 		return err
 	}
-	if err := d.render(d.path("objects.yaml"), objects+"---\n"+string(budget)); err != nil {
+	if err := d.apply(ctx, "objects.yaml", objects+"---\n"+string(budget)); err != nil {
 		return err
 	}
-	if _, err := d.kubectl(ctx, "apply", "-f", d.path("objects.yaml")); err != nil {
-		return err
-	}
-	for _, condition := range [][]string{
-		{"--for=condition=Available", "deployment/web"},
-		{"--for=condition=Ready", "node/" + d.node},
+	for _, args := range [][]string{
+		{"wait", "--timeout=60s", "--for=condition=Available", "deployment/web"},
+		{"wait", "--timeout=60s", "--for=condition=Ready", "node/" + d.node},
 	} {
-		if _, err := d.kubectl(ctx, append([]string{"wait", "--timeout=60s"}, condition...)...); err != nil {
+		if _, err := d.kubectl(ctx, args...); err != nil {
 			return err
 		}
 	}
@@ -253,20 +295,13 @@ func (d *demo) kubectl(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// show prints what a user would look at.
-func (d *demo) show(ctx context.Context) error {
-	for _, args := range [][]string{
-		{"get", "remediations"},
-		{"get", "nodeactions"},
-		{"get", "remediationbudgets"},
-		{"get", "remedypolicies"},
-	} {
-		out, err := d.kubectl(ctx, args...)
-		if err != nil {
-			return err
-		}
-		fmt.Printf("\n$ kubectl %s\n%s", strings.Join(args, " "), out)
+// show prints what a kubectl command prints.
+func (d *demo) show(ctx context.Context, args ...string) error {
+	out, err := d.kubectl(ctx, args...)
+	if err != nil {
+		return err
 	}
+	fmt.Printf("$ kubectl %s\n%s\n", strings.Join(args, " "), out)
 	return nil
 }
 

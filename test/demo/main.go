@@ -2,7 +2,8 @@
 // a real control plane, twenty nodes that kwok plays, and this machine as one
 // more node with the real detector and runner. The container runtime of that
 // node is a small CRI server in a process of its own; the demo stops it, and
-// tells what happens.
+// tells what happens. Then a fan of the node stops, in a BMC that the demo plays, if
+// there is an ipmitool to read it.
 package main
 
 import (

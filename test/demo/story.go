@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,56 +16,66 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
-// condition is the type of the condition that the demo is about.
-const condition = "ContainerRuntimeUnhealthy"
-
 // story watches the cluster and tells what happens, each thing once.
 type story struct {
+	plot
 	demo   *demo
-	client client.WithWatch
 	told   map[string]bool
-	faulty time.Time // when the runtime was stopped
-	over   bool
+	faulty time.Time // when the fault was made
+
+	permit bool // the node has one
+	ended  bool // the remediation
+
+	timer <-chan time.Time
+	next  func() error // when the timer fires
 }
 
-func (d *demo) newStory(_ context.Context) (*story, error) {
+// tell waits until the node is healthy, makes the fault, and tells what happens until
+// the remediation has ended and the node is in service.
+func (d *demo) tell(ctx context.Context, p plot) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, storyTimeout, fmt.Errorf("the story did not end within %s", storyTimeout))
+	defer cancel()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return nil, err
+		return err
 	}
 	c, err := client.NewWithWatch(d.cluster.Config, client.Options{Scheme: scheme})
-	return &story{demo: d, client: c, told: map[string]bool{}}, err
-}
-
-// tell waits until the node is healthy, stops its runtime, and tells what
-// happens until the remediation has ended.
-func (s *story) tell(ctx context.Context) error {
-	nodes, err := s.client.Watch(ctx, &corev1.NodeList{})
 	if err != nil {
 		return err
 	}
-	defer nodes.Stop()
-	remediations, err := s.client.Watch(ctx, &v1alpha1.RemediationList{})
-	if err != nil {
-		return err
+	var kinds [5]<-chan watch.Event
+	var watches []watch.Interface
+	defer func() {
+		for _, w := range watches {
+			w.Stop()
+		}
+	}()
+	for i, list := range [len(kinds)]client.ObjectList{
+		&corev1.NodeList{}, &v1alpha1.RemediationList{}, &v1alpha1.NodeActionList{}, &v1alpha1.NodeMaintenanceList{}, &v1alpha1.RemediationBudgetList{},
+	} {
+		w, err := c.Watch(ctx, list)
+		if err != nil {
+			return err
+		}
+		watches = append(watches, w)
+		kinds[i] = w.ResultChan()
 	}
-	defer remediations.Stop()
-	actions, err := s.client.Watch(ctx, &v1alpha1.NodeActionList{})
-	if err != nil {
-		return err
-	}
-	defer actions.Stop()
-	for !s.over {
+	fmt.Printf("\n%s\n\n", p.title)
+	s := &story{plot: p, demo: d, told: map[string]bool{}}
+	for !s.over() {
 		var event watch.Event
 		select {
-		case event = <-nodes.ResultChan():
-		case event = <-remediations.ResultChan():
-		case event = <-actions.ResultChan():
-		case <-ctx.Done():
-			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return fmt.Errorf("the story did not end within %s", storyTimeout)
+		case event = <-kinds[0]:
+		case event = <-kinds[1]:
+		case event = <-kinds[2]:
+		case event = <-kinds[3]:
+		case event = <-kinds[4]:
+		case <-s.timer:
+			if err := s.next(); err != nil {
+				return err
 			}
-			return ctx.Err()
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 		if err := s.see(event.Object); err != nil {
 			return err
@@ -75,37 +84,64 @@ func (s *story) tell(ctx context.Context) error {
 	return nil
 }
 
+// over reports whether the remediation has ended, and all that it took is given back.
+func (s *story) over() bool {
+	return s.ended && s.told["permit"] && !s.permit && s.told["cordoned"] == s.told["back in service"]
+}
+
+// later has next called after that time.
+func (s *story) later(after time.Duration, next func() error) {
+	s.timer, s.next = time.After(after), next
+}
+
 func (s *story) see(obj runtime.Object) error {
 	switch o := obj.(type) {
 	case *corev1.Node:
 		if o.Name == s.demo.node {
-			return s.seeNode(o)
+			if err := s.seeNode(o); err != nil {
+				return err
+			}
 		}
 	case *v1alpha1.NodeAction:
-		s.seeAction(o)
+		if o.Spec.Policy.Name == s.policy {
+			s.seeAction(o)
+		}
 	case *v1alpha1.Remediation:
-		s.seeRemediation(o)
+		if o.Spec.Policy.Name == s.policy {
+			s.seeRemediation(o)
+		}
+	case *v1alpha1.NodeMaintenance:
+		s.seeMaintenance(o)
+	case *v1alpha1.RemediationBudget:
+		s.seeBudget(o)
+	}
+	if s.parked != nil && s.told["parked"] && s.told["permit"] && !s.permit {
+		parked := s.parked
+		s.parked = nil
+		return parked(s)
 	}
 	return nil
 }
 
 func (s *story) seeNode(node *corev1.Node) error {
-	for _, c := range node.Status.Conditions {
-		if c.Type != condition {
-			continue
-		}
-		switch {
-		case c.Status == corev1.ConditionFalse && s.faulty.IsZero():
-			s.demo.say("%s: %s=False: %s", node.Name, condition, c.Message)
-			s.demo.say("stopping the container runtime of %s (SIGSTOP): it accepts calls and never answers", node.Name)
-			s.faulty = time.Now()
-			fmt.Println()
-			return s.demo.runtime.Process.Signal(syscall.SIGSTOP)
-		case c.Status == corev1.ConditionTrue:
-			s.say("condition", "%s=True: %s", condition, c.Message)
-		case c.Status == corev1.ConditionFalse && s.told["condition"]:
-			s.say("condition cleared", "%s=False: %s", condition, c.Message)
-		}
+	if node.Spec.Unschedulable {
+		s.say("cordoned", "%s takes no new pods", node.Name)
+	} else if s.told["cordoned"] {
+		s.say("back in service", "%s is uncordoned, and nobody touched Kubernetes", node.Name)
+	}
+	c := v1alpha1.FindNodeCondition(node, s.condition)
+	if c == nil {
+		return nil
+	}
+	switch {
+	case c.Status == corev1.ConditionFalse && s.faulty.IsZero():
+		s.faulty = time.Now()
+		s.say("healthy", "%s: %s=False: %s", node.Name, s.condition, c.Message)
+		return s.fault(s)
+	case c.Status == corev1.ConditionTrue:
+		s.say("condition", "%s=True: %s", s.condition, c.Message)
+	case c.Status == corev1.ConditionFalse && s.told["condition"]:
+		s.say("condition cleared", "%s=False: %s", s.condition, c.Message)
 	}
 	return nil
 }
@@ -124,8 +160,36 @@ func (s *story) seeAction(a *v1alpha1.NodeAction) {
 	}
 }
 
+func (s *story) seeMaintenance(m *v1alpha1.NodeMaintenance) {
+	s.sayOf("maintenance", m.Name, "%s: %s; by %s", m.Name, m.Spec.Reason, m.Spec.RequestedBy)
+	switch c := m.Condition(v1alpha1.MaintenanceDrained); {
+	case c == nil:
+	case m.Drained():
+		s.sayOf("drained", m.Name, "%s", c.Message)
+	default:
+		left := int32(0)
+		if m.Status.Drain != nil {
+			left = m.Status.Drain.Left
+		}
+		s.sayOf("draining", fmt.Sprint(left), "%s", c.Message)
+	}
+}
+
+// seeBudget tells whenever the node gets a permit, and when it has none any more.
+// There is one budget.
+func (s *story) seeBudget(b *v1alpha1.RemediationBudget) {
+	_, permit := b.Status.Groups[v1alpha1.UngroupedNodes].Permits[s.demo.node]
+	switch {
+	case permit && !s.permit:
+		s.sayOf("permit", b.ResourceVersion, "budget %s: %s may be acted on", b.Name, s.demo.node)
+	case !permit && s.permit:
+		s.sayOf("permit returned", b.ResourceVersion, "budget %s: others may be acted on", b.Name)
+	}
+	s.permit = permit
+}
+
 func (s *story) seeRemediation(r *v1alpha1.Remediation) {
-	s.sayOf("remediation", r.Name, "%s: policy %s, %d steps", r.Name, r.Spec.Policy.Name, len(r.Spec.Steps))
+	s.sayOf("remediation", r.Name, "%s: policy %s, %s", r.Name, r.Spec.Policy.Name, steps(len(r.Spec.Steps)))
 	c := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.RemediationProgressing)
 	if c == nil {
 		return
@@ -133,19 +197,28 @@ func (s *story) seeRemediation(r *v1alpha1.Remediation) {
 	switch c.Reason {
 	case v1alpha1.ReasonVerifying:
 		s.sayOf("verifying", fmt.Sprint(r.Status.Step, r.Status.Attempt), "did step %d help? %s", r.Status.Step, c.Message)
+	case v1alpha1.ReasonInMaintenance:
+		s.say("parked", "%s", c.Message)
 	case v1alpha1.ReasonHealing:
-		s.sayOf("healing", r.Name, "%s; it has to stay so for %s", c.Message, r.Spec.Recovery.HealthyFor)
+		s.say("healing", "%s; it has to stay so for %s", c.Message, r.Spec.Recovery.HealthyFor)
 	}
 	if r.Ended() {
-		s.sayOf("recovered", r.Name, "%s: %s; the permit is given back", c.Reason, c.Message)
-		s.over = true
+		s.say("recovered", "%s: %s", c.Reason, c.Message)
+		s.ended = true
 	}
+}
+
+func steps(n int) string {
+	if n == 1 {
+		return "1 step"
+	}
+	return fmt.Sprintf("%d steps", n)
 }
 
 func (s *story) say(chapter, format string, args ...any) { s.sayOf(chapter, "", format, args...) }
 
 // sayOf prints a line of the story once per chapter and subject, with the time
-// since the runtime was stopped.
+// since the fault.
 func (s *story) sayOf(chapter, subject, format string, args ...any) {
 	if s.told[chapter+subject] {
 		return
