@@ -39,6 +39,7 @@ func stories() []story {
 		wrongPath,                   // wrongpath_test.go
 		policyEdited, policyDeleted, // superseded_test.go
 		flapping, storm, // stories_test.go
+		hardware, rebooted, // outofservice_test.go
 	}
 }
 
@@ -87,7 +88,7 @@ func (st story) play(t *testing.T, name string, transport *faults.Transport) {
 	s.clock = &leaping{}
 	st.begin(s)
 	cfg := rest.CopyConfig(s.cfg)
-	cfg.Wrap(transport.Wrap)
+	failing(cfg, transport)
 	stop := s.startControllerOn(cfg)
 	over := false
 	s.Eventually(func() bool {

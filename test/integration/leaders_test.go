@@ -195,10 +195,12 @@ func (s *scene) playFleet(lasts time.Duration) {
 						}
 					}
 				}
-				if now.Sub(all) > 30*time.Second { // a detector repeats a problem
+				if now.Sub(all) > 30*time.Second { // a detector repeats what it has seen
 					all = now
 					for _, node := range s.nodes {
-						if _, healed := since[node]; !healed && s.exists("fallen") {
+						if at, healed := since[node]; healed {
+							errs = append(errs, s.report(ctx, node, sick, corev1.ConditionFalse, now, at))
+						} else if s.exists("fallen") {
 							errs = append(errs, s.report(ctx, node, sick, corev1.ConditionTrue, now, fell))
 						}
 					}

@@ -16,6 +16,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -63,6 +64,11 @@ type scene struct {
 	clock *leaping
 	// bus of the systemd that the runners use; "": none.
 	bus string
+
+	// machines play the nodes, see machine.
+	machines []*machine
+	// cordons are nil unless there are machines.
+	cordons *cordons
 }
 
 // newScene creates the nodes <name>-0 … and a budget for them.
@@ -107,7 +113,27 @@ func (s *scene) cleanUp() {
 			s.t.Errorf("cleaning up: %v", err)
 		}
 	}
-	everything := []client.Object{&v1alpha1.RemedyPolicy{}, &v1alpha1.Remediation{}, &v1alpha1.NodeAction{}, &v1alpha1.RemediationBudget{}, &corev1.Node{}}
+	var maintenances v1alpha1.NodeMaintenanceList
+	if err := s.client.List(ctx, &maintenances, s.mine); err != nil {
+		s.t.Errorf("cleaning up: %v", err)
+	}
+	for i := range maintenances.Items {
+		free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		if err := client.IgnoreNotFound(s.client.Patch(ctx, &maintenances.Items[i], free)); err != nil {
+			s.t.Errorf("cleaning up: %v", err)
+		}
+	}
+	if s.machines != nil {
+		mine := client.MatchingLabels(s.labels())
+		for kind, namespace := range map[client.Object]string{
+			&corev1.Pod{}: metav1.NamespaceDefault, &coordinationv1.Lease{}: corev1.NamespaceNodeLease,
+		} {
+			if err := s.client.DeleteAllOf(ctx, kind, mine, client.InNamespace(namespace), client.GracePeriodSeconds(0)); err != nil {
+				s.t.Errorf("cleaning up: %v", err)
+			}
+		}
+	}
+	everything := []client.Object{&v1alpha1.RemedyPolicy{}, &v1alpha1.Remediation{}, &v1alpha1.NodeAction{}, &v1alpha1.NodeMaintenance{}, &v1alpha1.RemediationBudget{}, &corev1.Node{}}
 	for _, kind := range everything {
 		if err := s.client.DeleteAllOf(ctx, kind, s.mine); err != nil {
 			s.t.Errorf("cleaning up: %v", err)

@@ -99,7 +99,7 @@ func TestAnActionWhosePolicyIsEditedBeforeItsClaimIsNotExecutedUntilTheStepIsBac
 
 	s.Eventually(s.state).WithArguments(node).Should(Equal("Waiting/" + v1alpha1.ReasonSuperseded))
 	s.expectHistory("1/1 Superseded")
-	s.Expect(s.permits()).To(BeEmpty())
+	s.Eventually(s.permits).Should(BeEmpty())
 	policy.Spec.Steps = []v1alpha1.Step{cure}
 	s.Expect(s.client.Update(s.ctx, policy)).To(Succeed())
 	s.leap(time.Minute)
