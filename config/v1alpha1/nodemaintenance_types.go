@@ -38,7 +38,7 @@ type NodeMaintenance struct {
 // NodeMaintenanceSpec says which node is taken out, why, and how. Only reason and
 // drain may be changed later.
 //
-// +kubebuilder:validation:XValidation:rule="self.nodeName == oldSelf.nodeName && (has(self.nodeUID) ? self.nodeUID : ”) == (has(oldSelf.nodeUID) ? oldSelf.nodeUID : ”) && has(self.remediation) == has(oldSelf.remediation) && (!has(self.remediation) || self.remediation == oldSelf.remediation)",message="only reason, requestedBy and drain of a maintenance may change: delete it and create another one",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="self.nodeName == oldSelf.nodeName && has(self.nodeUID) == has(oldSelf.nodeUID) && (!has(self.nodeUID) || self.nodeUID == oldSelf.nodeUID) && has(self.remediation) == has(oldSelf.remediation) && (!has(self.remediation) || self.remediation == oldSelf.remediation)",message="only reason, requestedBy and drain of a maintenance may change: delete it and create another one",reason=FieldValueForbidden
 type NodeMaintenanceSpec struct {
 	// Name of the node.
 	// +required
