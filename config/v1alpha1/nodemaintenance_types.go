@@ -293,23 +293,23 @@ type RemainingPod struct {
 type PodReason string
 
 const (
-	// PodEvictable: it is about to be evicted.
+	// PodEvictable says that it is about to be evicted.
 	PodEvictable PodReason = "Evictable"
-	// PodTerminating: it was told to end and has time to do so.
+	// PodTerminating says that it was told to end and has time to do so.
 	PodTerminating PodReason = "Terminating"
-	// PodStuckTerminating: its time to end is over. Nothing waits for it.
+	// PodStuckTerminating says that its time to end is over. Nothing waits for it.
 	PodStuckTerminating PodReason = "StuckTerminating"
-	// PodDisruptionBudget: a PodDisruptionBudget does not let it go now.
+	// PodDisruptionBudget says that a PodDisruptionBudget does not let it go now.
 	PodDisruptionBudget PodReason = "DisruptionBudget"
-	// PodLocalStorage: it has emptyDir data, see drain.deleteEmptyDirData.
+	// PodLocalStorage says that it has emptyDir data, see drain.deleteEmptyDirData.
 	PodLocalStorage PodReason = "LocalStorage"
-	// PodUnmanaged: no controller would create it again, see drain.force.
+	// PodUnmanaged says that no controller would create it again, see drain.force.
 	PodUnmanaged PodReason = "Unmanaged"
-	// PodVeto: it keeps all pods of the node, see drain.vetoedBy.
+	// PodVeto says that it keeps all pods of the node, see drain.vetoedBy.
 	PodVeto PodReason = "Veto"
-	// PodVetoed: another pod keeps all pods of the node, see drain.vetoedBy.
+	// PodVetoed says that another pod keeps all pods of the node, see drain.vetoedBy.
 	PodVetoed PodReason = "Vetoed"
-	// PodEvictionFailed: the API server refused the eviction.
+	// PodEvictionFailed says that the API server refused the eviction.
 	PodEvictionFailed PodReason = "EvictionFailed"
 )
 

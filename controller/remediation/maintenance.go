@@ -279,7 +279,7 @@ func (r *Reconciler) giveBack(ctx context.Context, maintenances []v1alpha1.NodeM
 	for i := range maintenances {
 		m := &maintenances[i]
 		obj := &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
-		if err := r.Client.Delete(ctx, obj, client.Preconditions{UID: &m.UID}); client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(r.Client.Delete(ctx, obj, client.Preconditions{UID: &m.UID})); err != nil {
 			errs = append(errs, fmt.Errorf("deleting maintenance %s: %w", m.Name, err))
 		}
 	}
@@ -316,17 +316,12 @@ func (r *Reconciler) orphans(ctx context.Context, name string) ([]v1alpha1.NodeM
 func (r *Reconciler) forgotten(ctx context.Context, m *v1alpha1.NodeMaintenance) (bool, error) {
 	var remediation, tombstone v1alpha1.Remediation
 	name := m.Spec.Remediation.Name
-	err := r.Live.Get(ctx, types.NamespacedName{Name: name}, &remediation)
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("reading remediation %s: %w", name, err)
+	for object, name := range map[*v1alpha1.Remediation]string{
+		&remediation: name, &tombstone: tombstoneName(&v1alpha1.Remediation{ObjectMeta: metav1.ObjectMeta{Name: name}}),
+	} {
+		if err := client.IgnoreNotFound(r.Live.Get(ctx, types.NamespacedName{Name: name}, object)); err != nil {
+			return false, fmt.Errorf("reading remediation %s: %w", name, err)
+		}
 	}
-	if err == nil && remediation.UID == m.Spec.Remediation.UID {
-		return false, nil
-	}
-	name = tombstoneName(&v1alpha1.Remediation{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	err = r.Live.Get(ctx, types.NamespacedName{Name: name}, &tombstone)
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("reading remediation %s: %w", name, err)
-	}
-	return err != nil || tombstone.Status.Maintenance != m.Name, nil
+	return remediation.UID != m.Spec.Remediation.UID && tombstone.Status.Maintenance != m.Name, nil
 }

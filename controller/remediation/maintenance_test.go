@@ -17,9 +17,10 @@ import (
 func disruptive(options ...func(*situation)) situation {
 	drained := &v1alpha1.Drain{Timeout: seconds(600), OnTimeout: v1alpha1.OnTimeoutWait}
 	return incident(slices.Concat([]func(*situation){func(s *situation) {
-		steps := append(s.remediation.Spec.Steps[:1:1],
-			v1alpha1.Step{Reboot: &v1alpha1.RebootRemedy{Drain: drained}, Timeout: seconds(10), VerifyTimeout: seconds(60), Attempts: 1},
-			v1alpha1.Step{Maintenance: &v1alpha1.MaintenanceRemedy{Reason: "nothing helped", Drain: drained}, Timeout: seconds(10), VerifyTimeout: seconds(60), Attempts: 1})
+		steps := slices.Concat(s.remediation.Spec.Steps[:1], []v1alpha1.Step{
+			{Reboot: &v1alpha1.RebootRemedy{Drain: drained}, Timeout: seconds(10), VerifyTimeout: seconds(60), Attempts: 1},
+			{Maintenance: &v1alpha1.MaintenanceRemedy{Reason: "nothing helped", Drain: drained}, Timeout: seconds(10), VerifyTimeout: seconds(60), Attempts: 1},
+		})
 		s.remediation.Spec.Steps, s.policy.Spec.Steps = steps, steps
 	}, kubelet("True")}, options)...)
 }
@@ -77,9 +78,9 @@ func cordonedByAPerson(s *situation) { s.node.Spec.Unschedulable = true }
 func heldByAnother(s *situation) {
 	s.held = append(s.held, v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "swap-dimm"}})
 }
-func bootIDs(claim, node string) func(*situation) {
+func bootID(node string) func(*situation) {
 	return func(s *situation) {
-		s.action.Status.Claim.BootID, s.node.Status.NodeInfo.BootID = claim, node
+		s.action.Status.Claim.BootID, s.node.Status.NodeInfo.BootID = "a", node
 	}
 }
 
@@ -143,13 +144,13 @@ func TestWhatComesNextForAStepThatTakesTheNodeOut(t *testing.T) {
 		{"a reboot that helped", disruptive(at(2, 1), out("Drained"), history("Succeeded", 2*time.Minute), recovered), release, "Recovered", "", 2, 1, 0},
 		{"a node that is not Ready after a reboot has not recovered", disruptive(at(2, 1), out("Drained"), history("Succeeded", time.Second), condition("False", 0, 0), kubelet("False")), nothing, "Verifying", "", 2, 1, 59 * time.Second},
 		{"a reboot in vain: the node stays out for the next step", disruptive(at(2, 1), out("Drained"), history("Succeeded", time.Hour)), takeOut, "TakingOut", "", 3, 1, 0},
-		{"another boot ID proves a reboot that nobody has reported", disruptive(at(2, 1), out("Drained"), underway(time.Hour, claimed(time.Hour)), overdue, bootIDs("a", "b")), nothing, "Acting", "", 2, 1, time.Second},
-		{"a node that has not come back", disruptive(at(2, 1), out("Drained"), underway(time.Hour, claimed(time.Hour)), overdue, bootIDs("a", "a"), kubelet("Unknown")), nothing, "Acting", "", 2, 1, time.Second},
-		{"a node that is there and says nothing needs a person", disruptive(at(2, 1), out("Drained"), underway(time.Hour, claimed(time.Hour)), overdue, bootIDs("a", "a")), release, "Acting", "NoReport", 2, 1, 0},
+		{"another boot ID proves a reboot that nobody has reported", disruptive(at(2, 1), out("Drained"), underway(time.Hour, claimed(time.Hour)), overdue, bootID("b")), nothing, "Acting", "", 2, 1, time.Second},
+		{"a node that has not come back", disruptive(at(2, 1), out("Drained"), underway(time.Hour, claimed(time.Hour)), overdue, bootID("a"), kubelet("Unknown")), nothing, "Acting", "", 2, 1, time.Second},
+		{"a node that is there and says nothing needs a person", disruptive(at(2, 1), out("Drained"), underway(time.Hour, claimed(time.Hour)), overdue, bootID("a")), release, "Acting", "NoReport", 2, 1, 0},
 		{"a node that has not come back goes to the next step that needs no runner", disruptive(at(2, 1), out("Drained"), history("NotBack", time.Minute), condition("True", time.Hour, time.Hour), kubelet("Unknown")), takeOut, "TakingOut", "", 3, 1, 0},
 		{"once its silence is one from after that", disruptive(at(2, 1), out("Drained"), history("NotBack", time.Second), condition("True", time.Hour, time.Hour), kubelet("Unknown")), release, "Waiting", "NoEvidence", 3, 1, 30 * time.Second},
 
-		{"a runner that does not answer on a node that is not Ready", disruptive(at(1, 1), kubelet("False"), history("Expired", time.Hour), history("Expired", time.Hour)), takeOut, "Starting", "", 3, 1, 0},
+		{"a runner that does not answer on a node that is not Ready", disruptive(at(1, 1), kubelet("False"), history("Expired", 2*time.Hour), history("Expired", time.Hour)), takeOut, "Starting", "", 3, 1, 0},
 		{"its silence is what is wrong by then", disruptive(at(3, 1), kubelet("Unknown"), condition("True", time.Hour, time.Hour), silence), takeOut, "Starting", "", 3, 1, 0},
 		{"and until it is Ready it has not recovered", disruptive(at(3, 1), kubelet("False"), condition("False", time.Second, time.Hour), silence), takeOut, "Starting", "", 3, 1, 0},
 		{"what was seen before the node booted by itself proves nothing", disruptive(at(2, 1), booted), release, "Waiting", "NoEvidence", 2, 1, 30 * time.Second},
@@ -157,8 +158,8 @@ func TestWhatComesNextForAStepThatTakesTheNodeOut(t *testing.T) {
 		{"what was seen since does", disruptive(at(2, 1), booted, bootSeen(time.Minute)), takeOut, "Starting", "", 2, 1, 0},
 		{"a kubelet that restarts is no boot", disruptive(at(2, 1), booted, sameBoot, kubelet("False")), takeOut, "Starting", "", 2, 1, 0},
 		{"is asked twice", disruptive(at(1, 1), kubelet("False"), history("Expired", time.Hour)), start, "Starting", "", 1, 1, 0},
-		{"and as long as the node is Ready", disruptive(at(1, 1), history("Expired", time.Hour), history("Expired", time.Hour)), start, "Starting", "", 1, 1, 0},
-		{"without such a step it is exhausted", incident(at(1, 1), kubelet("False"), history("Expired", time.Hour), history("Expired", time.Hour)), release, "Exhausted", "", 1, 1, 0},
+		{"and as long as the node is Ready", disruptive(at(1, 1), history("Expired", 2*time.Hour), history("Expired", time.Hour)), start, "Starting", "", 1, 1, 0},
+		{"without such a step it is exhausted", incident(at(1, 1), kubelet("False"), history("Expired", 2*time.Hour), history("Expired", time.Hour)), release, "Exhausted", "", 1, 1, 0},
 
 		{"deleted by a person while the node is drained: nothing more is evicted", disruptive(at(3, 1), out("Draining"), byAPerson), calm, "TakingOut", "", 3, 1, time.Second},
 		{"a sick node stays out", disruptive(at(3, 1), out("Drained"), byAPerson), release, "Deleted", "", 3, 1, 0},
@@ -224,8 +225,8 @@ func TestAMaintenanceSaysWhyAndForWhom(t *testing.T) {
 func TestWhatBecameOfARebootIsRemembered(t *testing.T) {
 	overdue := func(s *situation) { s.action.Spec.ExpiresAt = ago(time.Hour) }
 	for outcome, s := range map[string]situation{
-		v1alpha1.ReasonSucceeded: disruptive(at(2, 1), out("Drained"), underway(time.Hour, claimed(time.Hour)), overdue, bootIDs("a", "b")),
-		v1alpha1.ReasonNotBack:   disruptive(at(2, 1), out("Drained"), underway(time.Hour, claimed(time.Hour)), overdue, bootIDs("a", "a"), kubelet("Unknown")),
+		v1alpha1.ReasonSucceeded: disruptive(at(2, 1), out("Drained"), underway(time.Hour, claimed(time.Hour)), overdue, bootID("b")),
+		v1alpha1.ReasonNotBack:   disruptive(at(2, 1), out("Drained"), underway(time.Hour, claimed(time.Hour)), overdue, bootID("a"), kubelet("Unknown")),
 	} {
 		d := decide(s)
 		if r := lastRecord(&d.status); r == nil || r.Outcome != outcome || !r.Executed || r.Remedy != "reboot" || d.status.Action != "" {
