@@ -310,12 +310,10 @@ func (d decision) next(s situation, findings []evidence.Finding) decision {
 		d.progressing(s.now, v1alpha1.ReasonWaiting, fmt.Sprintf("step %d, attempt %d is next", d.status.Step, d.status.Attempt))
 		return d.blocked(s.now, verdict).calmed(s)
 	}
-	d.unblocked(s.now)
-	if s.step(d.status.Step).Disruptive() {
-		if out := d.takenOut(s); !out {
-			return d
-		}
+	if s.step(d.status.Step).Disruptive() && !d.takenOut(s) {
+		return d
 	}
+	d.unblocked(s.now)
 	d.status.Actions++
 	d.status.Action = actionName(s.remediation, d.status.Actions)
 	d.progressing(s.now, v1alpha1.ReasonStarting, fmt.Sprintf("starting %s", d.status.Action))

@@ -132,6 +132,10 @@ func (d *decision) takenOut(s situation) bool {
 	step := s.step(d.status.Step)
 	d.maintenance = s.wanted(step)
 	drain := s.drain()
+	stuck := drain.Reason == v1alpha1.ReasonDrainTimedOut || drain.Reason == v1alpha1.ReasonVetoed
+	if !stuck {
+		d.unblocked(s.now)
+	}
 	switch m := s.maintenance; {
 	case d.status.Maintenance == "" && len(s.strays) > 0: // the former one is being given back
 		d.progressing(s.now, v1alpha1.ReasonWaiting, "waiting for maintenance "+s.strays[0].Name+" to end")
@@ -161,7 +165,7 @@ func (d *decision) takenOut(s situation) bool {
 		d.effect, d.wait = release, time.Second
 	default:
 		d.progressing(s.now, v1alpha1.ReasonTakingOut, head(fmt.Sprintf("maintenance %s: %s", m.Name, drain.Message)))
-		if drain.Reason == v1alpha1.ReasonDrainTimedOut || drain.Reason == v1alpha1.ReasonVetoed {
+		if stuck {
 			// It may take for ever, and others need the permit. The drain goes on.
 			*d = d.blocked(s.now, gates.Verdict{Reason: "Drain" + drain.Reason, Message: head(drain.Message)})
 		}

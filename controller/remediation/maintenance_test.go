@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -219,6 +220,17 @@ func TestAMaintenanceSaysWhyAndForWhom(t *testing.T) {
 	}
 	if d = decide(disruptive(at(3, 1), out("Draining"), paused)); d.maintenance.Drain != nil || d.maintenance.NodeName != "n1" {
 		t.Errorf("paused, it is to be %+v", d.maintenance)
+	}
+}
+
+// What has not changed is not written again.
+func TestADrainThatIsStuckIsShownOnce(t *testing.T) {
+	s := disruptive(at(3, 1), out("TimedOut"))
+	s.remediation.Status = decide(s).status
+	before := s.remediation.DeepCopy()
+	s.now = s.now.Add(time.Minute)
+	if diff := cmp.Diff(before.Status, decide(s).status); diff != "" {
+		t.Errorf("a minute later (-before +after):\n%s", diff)
 	}
 }
 
