@@ -72,7 +72,8 @@ func (r *Reconciler) waiting(ctx context.Context) []v1alpha1.Remediation {
 }
 
 // blockedOnNodes returns the remediations that are blocked, for whatever reason, or have
-// taken their node out, on the nodes of a budget: it may be the one that blocks them, or be it from now.
+// taken their node out, on the nodes of a budget: it may be the one that blocks them, or
+// be it from now.
 func (r *Reconciler) blockedOnNodes(ctx context.Context, budgets ...v1alpha1.RemediationBudget) (names []string) {
 	nodeOf := r.nodeOf(ctx)
 	for _, remediation := range r.cached(ctx, client.MatchingFields{index.Open: index.IsOpen}) {
