@@ -88,6 +88,23 @@ func (s *scene) expectReleased(m *machine) {
 
 func TestDeletingTheRemediationOfAParkedNode(t *testing.T) {
 	t.Parallel()
+	t.Run("and its tombstone starts over", func(t *testing.T) {
+		t.Parallel()
+		s, _ := newParked(t, "over", nil)
+		node := s.nodes[0]
+		former, held := s.remediations(node)[0], s.maintenances(node)
+		s.deleteRemediation(former.Name)
+		s.Eventually(s.names).WithArguments(node).Should(ConsistOf(former.Name + "-deleted"))
+		s.deleteRemediation(former.Name + "-deleted")
+		s.Eventually(s.parked).WithArguments(node).Should(BeTrue())
+		s.Eventually(func(g Gomega) {
+			now := s.remediations(node)
+			g.Expect(now).To(HaveLen(1))
+			g.Expect(now[0].UID).NotTo(Equal(former.UID))
+			g.Expect(s.maintenances(node)).To(HaveLen(1))
+			g.Expect(s.maintenances(node)).NotTo(Equal(held), "the former one has given the node back")
+		}).Should(Succeed())
+	})
 	t.Run("that is sick leaves it out", func(t *testing.T) {
 		t.Parallel()
 		s, m := newParked(t, "left", nil)
