@@ -18,7 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -28,6 +27,7 @@ import (
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/drain"
 	"github.com/nodemend/nodemend/controller/index"
+	"github.com/nodemend/nodemend/controller/worker"
 )
 
 // Drainer evicts the pods of a node, as drain.Drainer does.
@@ -49,21 +49,13 @@ type Reconciler struct {
 	// Events tells people what has changed.
 	Events events.EventRecorder
 
-	// backoff is how long to wait after a write that somebody else's forestalled, by
-	// the name of the node.
-	backoff workqueue.TypedRateLimiter[string]
+	backoff worker.Backoff
 }
 
 // Reconcile looks at one node and at all that hold it.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	wait, err := r.reconcile(ctx, request.Name)
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		// The cache is behind, or somebody else changed or deleted what was to be
-		// written: look again.
-		return reconcile.Result{RequeueAfter: r.backoff.When(request.Name)}, nil
-	}
-	r.backoff.Forget(request.Name)
-	return reconcile.Result{RequeueAfter: wait}, err
+	return r.backoff.Result(request.Name, wait, err)
 }
 
 // reconcile returns after how long to look again; 0: when something changes.

@@ -386,7 +386,7 @@ func (s *scene) stepper(clk clock.PassiveClock) *stepper {
 	told := events.NewFakeRecorder(1000)
 	return &stepper{s, &Reconciler{
 		Client: s.client, Live: s.client, Drainer: drainer, Clock: clk, Events: told,
-		backoff: worker.Backoff(),
+		backoff: worker.NewBackoff(),
 	}, told}
 }
 

@@ -24,7 +24,7 @@ const workers = 16
 
 // Register adds the reconciler to the manager.
 func (r *Reconciler) Register(mgr ctrl.Manager) error {
-	r.backoff = worker.Backoff()
+	r.backoff = worker.NewBackoff()
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("maintenance").
 		Watches(&v1alpha1.NodeMaintenance{}, handler.EnqueueRequestsFromMapFunc(ofMaintenance),

@@ -18,7 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +26,7 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/gates"
+	"github.com/nodemend/nodemend/controller/worker"
 )
 
 // Reconciler carries remediations to their outcome.
@@ -44,21 +44,13 @@ type Reconciler struct {
 	// Events tells people what has changed.
 	Events events.EventRecorder
 
-	// backoff is how long to wait after a write that somebody else's forestalled,
-	// by the name of the remediation.
-	backoff workqueue.TypedRateLimiter[string]
+	backoff worker.Backoff
 }
 
 // Reconcile takes the next decision about one remediation and carries it out.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	wait, err := r.reconcile(ctx, request.Name)
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		// The cache is behind, or somebody else changed or deleted what was
-		// to be written: look again.
-		return reconcile.Result{RequeueAfter: r.backoff.When(request.Name)}, nil
-	}
-	r.backoff.Forget(request.Name)
-	return reconcile.Result{RequeueAfter: wait}, err
+	return r.backoff.Result(request.Name, wait, err)
 }
 
 // reconcile returns after how long to look again; 0: when something changes.

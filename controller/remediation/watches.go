@@ -22,7 +22,7 @@ const workers = 8
 
 // Register adds the reconciler to the manager.
 func (r *Reconciler) Register(mgr ctrl.Manager) error {
-	r.backoff = worker.Backoff()
+	r.backoff = worker.NewBackoff()
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("remediation").
 		For(&v1alpha1.Remediation{}).

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -15,7 +16,7 @@ import (
 // Bounds of the time before a look that failed is repeated; it doubles.
 const (
 	MinBackoff = 50 * time.Millisecond
-	MaxBackoff = time.Minute
+	maxBackoff = time.Minute
 )
 
 // Options are those of a loop with this many workers. Each line of its log names the
@@ -23,7 +24,7 @@ const (
 func Options(mgr ctrl.Manager, workers int, key string) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: workers,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](MinBackoff, MaxBackoff),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](MinBackoff, maxBackoff),
 		LogConstructor: func(request *reconcile.Request) logr.Logger {
 			if request == nil {
 				return mgr.GetLogger()
@@ -33,8 +34,25 @@ func Options(mgr ctrl.Manager, workers int, key string) controller.Options {
 	}
 }
 
-// Backoff is how long to wait after a write that somebody else's forestalled, by the
-// name of an object. That is no error, and the same as after one.
-func Backoff() workqueue.TypedRateLimiter[string] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[string](MinBackoff, MaxBackoff)
+// Backoff is how long to wait after a write that somebody else's forestalled, for each
+// object by itself.
+type Backoff struct {
+	limiter workqueue.TypedRateLimiter[string]
+}
+
+// NewBackoff returns a Backoff for all objects of a loop.
+func NewBackoff() Backoff {
+	return Backoff{workqueue.NewTypedItemExponentialFailureRateLimiter[string](MinBackoff, maxBackoff)}
+}
+
+// Result is that of a look at the object of this name, which wants another one after
+// wait; 0: when something changes. A conflict, or that something is gone, is no error:
+// the cache is behind, or somebody else changed or deleted what was to be written. Then
+// the next look is soon.
+func (b Backoff) Result(name string, wait time.Duration, err error) (reconcile.Result, error) {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return reconcile.Result{RequeueAfter: b.limiter.When(name)}, nil
+	}
+	b.limiter.Forget(name)
+	return reconcile.Result{RequeueAfter: wait}, err
 }
