@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/cut"
 )
 
 const (
@@ -93,10 +94,6 @@ func otherUID(pod *corev1.Pod, err error) bool {
 
 // clip bounds a message to what a status takes, in whole characters.
 func clip(message string) string {
-	const most, ellipsis = 512, "…"
-	message = strings.ToValidUTF8(message, "")
-	if len(message) <= most {
-		return message
-	}
-	return strings.ToValidUTF8(message[:most-len(ellipsis)], "") + ellipsis
+	const most = 512
+	return cut.Head(strings.ToValidUTF8(message, ""), most)
 }

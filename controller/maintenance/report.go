@@ -1,12 +1,11 @@
 package maintenance
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/cut"
 )
 
 // Reasons of events.
@@ -55,11 +54,8 @@ func (r *Reconciler) tellNode(name, kind, reason, message string) {
 
 // note cuts a message to what an event takes, in whole characters.
 func note(message string) string {
-	const most, ellipsis = 1024, "…"
-	if len(message) <= most {
-		return message
-	}
-	return strings.ToValidUTF8(message[:most-len(ellipsis)], "") + ellipsis
+	const most = 1024
+	return cut.Head(message, most)
 }
 
 // nodeReference has its place among the node's events, which name the node by its name

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/cut"
 )
 
 const (
@@ -107,12 +108,7 @@ func lastActed(status *v1alpha1.RemediationStatus) *v1alpha1.ActionRecord {
 }
 
 // head returns the beginning of a message that is too long to be kept.
-func head(message string) string {
-	if len(message) <= maxText {
-		return message
-	}
-	return strings.ToValidUTF8(message[:maxText-len("…")], "") + "…"
-}
+func head(message string) string { return cut.Head(message, maxText) }
 
 // tail returns the end of what a command printed, in whole characters.
 func tail(output string) string {

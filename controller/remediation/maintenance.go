@@ -18,10 +18,14 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/cut"
 	"github.com/nodemend/nodemend/controller/evidence"
 	"github.com/nodemend/nodemend/controller/gates"
 	"github.com/nodemend/nodemend/controller/index"
 )
+
+// maxSaid is how many bytes a maintenance says of why it is there, and for whom.
+const maxSaid = 256
 
 // parkedRecheck is for evidence that wakes nobody: the kubelet's Lease.
 const parkedRecheck = 30 * time.Second
@@ -47,20 +51,11 @@ func (s *situation) wanted(step *v1alpha1.Step) v1alpha1.NodeMaintenanceSpec {
 	}
 	return v1alpha1.NodeMaintenanceSpec{
 		NodeName: r.Spec.NodeName, NodeUID: r.Spec.NodeUID,
-		Reason:      clip(why + ", for " + r.Spec.Trigger.Type),
-		RequestedBy: clip("policy " + r.Spec.Policy.Name),
+		Reason:      cut.Head(why+", for "+r.Spec.Trigger.Type, maxSaid),
+		RequestedBy: cut.Head("policy "+r.Spec.Policy.Name, maxSaid),
 		Remediation: &v1alpha1.RemediationReference{Name: r.Name, UID: r.UID},
 		Drain:       step.Drain(),
 	}
-}
-
-// clip bounds what a maintenance says of itself.
-func clip(text string) string {
-	const most = 256
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
 }
 
 // drain is how far the drain of the maintenance is.
