@@ -30,6 +30,15 @@ func (s *Step) Remedy() string {
 	}
 }
 
+// Step returns the remediation's step of this number, counted from 1; nil if there is
+// none.
+func (r *Remediation) Step(number int32) *Step {
+	if number < 1 || int(number) > len(r.Spec.Steps) {
+		return nil
+	}
+	return &r.Spec.Steps[number-1]
+}
+
 // Disruptive reports whether the step's remedy takes the node out of service.
 func (s *Step) Disruptive() bool { return s.Reboot != nil || s.Maintenance != nil }
 

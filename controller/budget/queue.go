@@ -37,13 +37,7 @@ func wantsMaintenance(r *v1alpha1.Remediation) bool {
 }
 
 // next returns the next step of a remediation, nil if it has none yet.
-func next(r *v1alpha1.Remediation) *v1alpha1.Step {
-	number := int(r.Status.Step)
-	if number < 1 || number > len(r.Spec.Steps) {
-		return nil
-	}
-	return &r.Spec.Steps[number-1]
-}
+func next(r *v1alpha1.Remediation) *v1alpha1.Step { return r.Step(r.Status.Step) }
 
 // Ahead returns, by the name of a budget that has a free permit for the group of
 // the node, how many of the waiting come before mine and could take one now. Who

@@ -27,10 +27,10 @@ func lastActed(r *v1alpha1.Remediation) time.Time {
 
 // remedyOf returns the remedy of an action; records of former versions do not say.
 func remedyOf(r *v1alpha1.Remediation, record *v1alpha1.ActionRecord) string {
-	if record.Remedy != "" || record.Step < 1 || int(record.Step) > len(r.Spec.Steps) {
-		return record.Remedy
+	if step := r.Step(record.Step); record.Remedy == "" && step != nil {
+		return step.Remedy()
 	}
-	return r.Spec.Steps[record.Step-1].Remedy()
+	return record.Remedy
 }
 
 // exceeded counts the events that happened within the rate's time before now, or

@@ -44,12 +44,7 @@ type situation struct {
 }
 
 // step returns the step of this number, nil if there is none.
-func (s *situation) step(number int32) *v1alpha1.Step {
-	if number < 1 || int(number) > len(s.remediation.Spec.Steps) {
-		return nil
-	}
-	return &s.remediation.Spec.Steps[number-1]
-}
+func (s *situation) step(number int32) *v1alpha1.Step { return s.remediation.Step(number) }
 
 // mayRunUntil returns until when something that was started under the name of
 // this remediation may still run although nobody reports on it: an action that
