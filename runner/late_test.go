@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -107,8 +109,18 @@ func TestAnActionThatCanNotBeEnteredIsNotExecutedAndNotLeft(t *testing.T) {
 			f := newFixture(t)
 			actions := filepath.Join(f.dir, "run", "actions")
 			tr := &faults.Transport{At: test.lostWrite, Mode: faults.Before}
-			f.start(tr.Wrap)
-			f.must(waitFor(f, func() bool { _, err := os.Stat(actions); return err == nil }))
+			asked := make(chan struct{})
+			once := sync.OnceFunc(func() { close(asked) })
+			f.start(func(next http.RoundTripper) http.RoundTripper {
+				next = tr.Wrap(next)
+				return roundTripper(func(req *http.Request) (*http.Response, error) {
+					if strings.Contains(req.URL.Path, "/nodeactions") {
+						once()
+					}
+					return next.RoundTrip(req)
+				})
+			})
+			<-asked // for actions, which it does once it has read its ledger
 			f.must(os.RemoveAll(actions))
 			f.must(os.WriteFile(actions, nil, 0o600)) // in the way of the directory
 			action := f.newAction(0)
