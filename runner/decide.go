@@ -192,6 +192,9 @@ func notEnforced(in input) *decision {
 	if mode := in.policy.Spec.Mode; mode != "" && mode != v1alpha1.ModeEnforce {
 		return finishWith(v1alpha1.ReasonRefused, "RemedyPolicy %s is in mode %s", in.policy.Name, mode)
 	}
+	if in.policy.Spec.Paused {
+		return finishWith(v1alpha1.ReasonRefused, "RemedyPolicy %s is paused", in.policy.Name)
+	}
 	return nil
 }
 

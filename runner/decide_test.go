@@ -247,6 +247,12 @@ func TestDecide(t *testing.T) {
 			wantReason: v1alpha1.ReasonRefused, wantMessage: "RemedyPolicy runtime is in mode DryRun",
 		},
 		{
+			name:       "of a policy that is paused it is refused",
+			change:     func(in *input) { in.policy.Spec.Paused = true },
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonRefused, wantMessage: "RemedyPolicy runtime is paused",
+		},
+		{
 			name:     "of a policy that is enforced it is executed",
 			change:   func(in *input) { in.policy.Spec.Mode = v1alpha1.ModeEnforce },
 			wantVerb: execute,

@@ -107,6 +107,11 @@ type RemediationBudgetSpec struct {
 	// under way is finished, and nodes that heal are given back.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
+
+	// Why it is paused, and by whom: people read it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	PauseReason string `json:"pauseReason,omitempty"`
 }
 
 // Window is a time of the week.

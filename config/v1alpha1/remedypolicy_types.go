@@ -11,6 +11,8 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=rpol,categories=nodemend
 // +kubebuilder:printcolumn:name="First Match",type=string,JSONPath=`.spec.match[0].type`
+// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mode`
+// +kubebuilder:printcolumn:name="Paused",type=boolean,JSONPath=`.spec.paused`
 // +kubebuilder:printcolumn:name="Healthy For",type=string,JSONPath=`.spec.recovery.healthyFor`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type RemedyPolicy struct {
@@ -79,6 +81,16 @@ type RemedyPolicySpec struct {
 	// +kubebuilder:default=Enforce
 	// +kubebuilder:validation:Enum=Enforce;DryRun
 	Mode PolicyMode `json:"mode,omitempty"`
+
+	// The off switch: while true the policy starts no new action. What is under way is
+	// finished, and nodes that heal are given back.
+	// +optional
+	Paused bool `json:"paused,omitempty"`
+
+	// Why it is paused, and by whom: people read it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	PauseReason string `json:"pauseReason,omitempty"`
 
 	// What is kept of what commands print. It may hold secrets: it is readable
 	// by everybody who may read NodeActions and Remediations.

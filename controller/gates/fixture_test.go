@@ -115,7 +115,7 @@ type gateTest struct {
 	recheck  time.Duration
 }
 
-func runGate(t *testing.T, gate Gate, tests []gateTest) {
+func runGate(t *testing.T, gate func(Input) Verdict, tests []gateTest) {
 	t.Helper()
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -69,36 +69,41 @@ type Verdict struct {
 func (v Verdict) Held() bool { return v.Reason != "" }
 
 // Gate is one safety rule.
-type Gate func(Input) Verdict
+type Gate struct {
+	// Name in CamelCase: people read it.
+	Name string
+	// Ask asks whether it holds the action back.
+	Ask func(Input) Verdict
+}
 
 // Chain returns the gates in the order in which they are asked.
 func Chain() []Gate {
 	return []Gate{
-		Paused,             // a person has switched the node's budget off
-		Excluded,           // a person keeps Nodemend away from the node
-		Superseded,         // the policy no longer says what this remediation wants to do
-		NodeLeaving,        // the node is being removed
-		InMaintenance,      // a person or another remediation has taken the node out
-		Cordoned,           // somebody else is at work on the node
-		Evidence,           // nobody has confirmed the fault recently
-		Joining,            // the node is still starting
-		Attempt,            // the last attempt was not executed
-		Cooldown,           // the policy has acted on the node only just
-		MaxRemediations,    // the policy has acted on the node too often
-		MaxReboots,         // the node was rebooted too often
-		Approval,           // a person has to approve the step
-		Window,             // it is not the time for a disruptive step
-		Storm,              // too few nodes are healthy for a disruptive step
-		ControlPlaneQuorum, // the control plane has to stay
-		Budget,             // enough nodes are being acted on
-		DryRun,             // the policy only shows what it would do
+		{"Paused", Paused},                         // a person has switched the policy or the node's budget off
+		{"Excluded", Excluded},                     // a person keeps Nodemend away from the node
+		{"Superseded", Superseded},                 // the policy no longer says what this remediation wants to do
+		{"NodeLeaving", NodeLeaving},               // the node is being removed
+		{"InMaintenance", InMaintenance},           // a person or another remediation has taken the node out
+		{"Cordoned", Cordoned},                     // somebody else is at work on the node
+		{"Evidence", Evidence},                     // nobody has confirmed the fault recently
+		{"Joining", Joining},                       // the node is still starting
+		{"Attempt", Attempt},                       // the last attempt was not executed
+		{"Cooldown", Cooldown},                     // the policy has acted on the node only just
+		{"MaxRemediations", MaxRemediations},       // the policy has acted on the node too often
+		{"MaxReboots", MaxReboots},                 // the node was rebooted too often
+		{"Approval", Approval},                     // a person has to approve the step
+		{"Window", Window},                         // it is not the time for a disruptive step
+		{"Storm", Storm},                           // too few nodes are healthy for a disruptive step
+		{"ControlPlaneQuorum", ControlPlaneQuorum}, // the control plane has to stay
+		{"Budget", Budget},                         // enough nodes are being acted on
+		{"DryRun", DryRun},                         // the policy only shows what it would do
 	}
 }
 
 // First returns the verdict of the first gate that holds.
 func First(in Input) Verdict {
 	for _, gate := range Chain() {
-		if v := gate(in); v.Held() {
+		if v := gate.Ask(in); v.Held() {
 			return v
 		}
 	}

@@ -8,11 +8,18 @@ import (
 
 func TestPaused(t *testing.T) {
 	on, off := v1alpha1.RemediationBudgetSpec{Paused: true}, v1alpha1.RemediationBudgetSpec{}
+	why := v1alpha1.RemediationBudgetSpec{Paused: true, PauseReason: "rack move"}
+	policy := func(in *Input) { in.Policy.Spec.Paused = true }
 	runGate(t, Paused, []gateTest{
 		{name: "no budget", in: input(budgets())},
 		{name: "none of two", in: input(budgets(off, off))},
 		{name: "one of two", in: input(budgets(off, on)), reason: "Paused",
 			messages: []string{"paused by spec.paused of RemediationBudget b, which selects node w17"}},
-		{name: "two", in: input(budgets(on, off, on)), reason: "Paused", messages: []string{"RemediationBudget a and c,"}},
+		{name: "two", in: input(budgets(on, off, on)), reason: "Paused",
+			messages: []string{"RemediationBudget a, which selects node w17 and of RemediationBudget c, which"}},
+		{name: "with a reason", in: input(budgets(why)), reason: "Paused", messages: []string{"which selects node w17 (rack move)"}},
+		{name: "the policy", in: input(budgets(off), policy), reason: "Paused",
+			messages: []string{"paused by spec.paused of RemedyPolicy container-runtime"}},
+		{name: "a reason without the switch", in: input(budgets(v1alpha1.RemediationBudgetSpec{PauseReason: "rack move"}))},
 	})
 }
