@@ -16,9 +16,10 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## build bin/nodemend and bin/nodemend-agent, which is the part of it that runs on nodes
+build: ## build bin/nodemend, its part that runs on nodes, bin/nodemend-agent, and the plugin bin/kubectl-nodemend
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/nodemend ./cmd/nodemend
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -tags agent -o bin/nodemend-agent ./cmd/nodemend
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/kubectl-nodemend ./cmd/kubectl-nodemend
 
 .PHONY: controlplane
 controlplane: ## build bin/controlplane, the Kubernetes that tests run against (once, ten minutes or more)
@@ -81,4 +82,4 @@ verify-generated: # generated files are what "make generate" writes
 
 .PHONY: clean
 clean: ## remove what was built, except bin/controlplane, which is slow to build
-	rm -f bin/nodemend bin/nodemend-agent cover.out
+	rm -f bin/nodemend bin/nodemend-agent bin/kubectl-nodemend cover.out

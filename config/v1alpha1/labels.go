@@ -26,6 +26,9 @@ const (
 	// person since nobody knows whether an action was executed, start over with
 	// its first step. Each new value does so once.
 	RetryAnnotation = "nodemend.dev/retry"
+	// StartedByAnnotation names the person who has started a remediation by hand,
+	// before its condition had held for its time.
+	StartedByAnnotation = "nodemend.dev/started-by"
 	// TombstoneAnnotation marks the remediation that the controller leaves in the
 	// place of one that was deleted, with the name of that one: it does nothing but
 	// keep its incident from starting another.

@@ -2,6 +2,7 @@ package gates
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -35,6 +36,7 @@ func Budget(in Input) Verdict {
 			Message: fmt.Sprintf("no RemediationBudget selects node %s: create one to allow actions on it", in.Node.Name),
 		}
 	}
+	var numbers []string
 	for i := range in.Budgets {
 		b := &in.Budgets[i]
 		if _, err := fleet.Selects(b.Spec.NodeSelector, in.Node); err != nil {
@@ -47,8 +49,11 @@ func Budget(in Input) Verdict {
 		if v := permitOf(in, b); v.Held() {
 			return v
 		}
+		group := budget.GroupOf(b, in.Node)
+		numbers = append(numbers, fmt.Sprintf("budget %s: %d of %d permits taken%s",
+			b.Name, len(b.Status.Groups[group].Permits), budget.Allowed(b, group), of(group)))
 	}
-	return Verdict{}
+	return open("%s", strings.Join(numbers, "; "))
 }
 
 // permitOf holds if the remediation cannot have the permit of one budget.

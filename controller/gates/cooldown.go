@@ -30,7 +30,7 @@ func Cooldown(in Input) Verdict {
 	cooldown := in.Policy.Spec.Cooldown.Duration
 	until := last.Status.EndTime.Add(cooldown)
 	if !until.After(in.Now) {
-		return Verdict{}
+		return open("over since %s (spec.cooldown %s)", stamp(until), short(cooldown))
 	}
 	return Verdict{
 		Reason: ReasonCooldown,

@@ -4,6 +4,7 @@
 package gates
 
 import (
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,7 +60,8 @@ func (in Input) takenOut() bool { return in.Remediation.Status.Maintenance != ""
 type Verdict struct {
 	// Reason in CamelCase; "" lets through.
 	Reason string
-	// Message explains the reason to a person, with the numbers.
+	// Message explains the reason to a person, with the numbers. A gate that lets
+	// through may tell its numbers, too.
 	Message string
 	// Recheck is after how long to look again; 0: when something changes.
 	Recheck time.Duration
@@ -67,6 +69,9 @@ type Verdict struct {
 
 // Held reports whether the gate holds the action back.
 func (v Verdict) Held() bool { return v.Reason != "" }
+
+// open lets through, and tells the numbers.
+func open(format string, args ...any) Verdict { return Verdict{Message: fmt.Sprintf(format, args...)} }
 
 // Gate is one safety rule.
 type Gate struct {

@@ -21,7 +21,7 @@ func MaxReboots(in Input) Verdict {
 	for i := range in.Past {
 		times = append(times, reboots(&in.Past[i])...)
 	}
-	var longest Verdict
+	longest := open("%s on record, no budget limits them", plural(len(times), "reboot", "reboots"))
 	for i := range in.Budgets {
 		rate := in.Budgets[i].Spec.MaxReboots
 		if rate == nil {
@@ -29,6 +29,9 @@ func MaxReboots(in Input) Verdict {
 		}
 		count, next, held := exceeded(rate, times, in.Now)
 		if !held {
+			if !longest.Held() {
+				longest = open("%d of %d allowed reboots in the last %s", count, rate.Count, short(rate.Per.Duration))
+			}
 			continue
 		}
 		v := Verdict{

@@ -17,7 +17,7 @@ func TestMaxReboots(t *testing.T) {
 	}
 	runGate(t, MaxReboots, []gateTest{
 		{name: "no past", in: input(atStep(3), budgets(limit(1, day)))},
-		{name: "one of two", in: input(atStep(3), budgets(limit(2, day)), h(1))},
+		{name: "one of two", messages: []string{"1 of 2 allowed reboots in the last 24h"}, in: input(atStep(3), budgets(limit(2, day)), h(1))},
 		{name: "two of two", in: input(atStep(3), budgets(limit(2, day)), h(1), h(20)), reason: "MaxReboots", recheck: 4 * time.Hour,
 			messages: []string{"2 of 2 allowed reboots of node w17 in the last 24h; the next may be at 2026-03-04T16:00:00Z;", "raise spec.maxReboots of budget a"}},
 		{name: "the next step is no reboot", in: input(atStep(2), budgets(limit(1, day)), h(1))},

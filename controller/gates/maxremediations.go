@@ -23,7 +23,7 @@ func MaxRemediations(in Input) Verdict {
 	rate := in.Policy.Spec.MaxRemediations
 	count, next, held := exceeded(rate, acted, in.Now)
 	if !held {
-		return Verdict{}
+		return open("%d of %d allowed remediations in the last %s", count, rate.Count, short(rate.Per.Duration))
 	}
 	return Verdict{
 		Reason: ReasonMaxRemediations,

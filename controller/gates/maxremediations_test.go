@@ -18,7 +18,7 @@ func TestMaxRemediations(t *testing.T) {
 	}
 	runGate(t, MaxRemediations, []gateTest{
 		{name: "no past", in: limited(3)},
-		{name: "two of three", in: limited(3, h(1), h(2))},
+		{name: "two of three", messages: []string{"2 of 3 allowed remediations in the last 24h"}, in: limited(3, h(1), h(2))},
 		{name: "three of three", in: limited(3, h(2), h(20), h(1)), reason: "MaxRemediations", recheck: 4 * time.Hour,
 			messages: []string{"3 of 3 allowed remediations of policy container-runtime acted on node w17 in the last 24h; the next may act at 2026-03-04T16:00:00Z;",
 				"raise spec.maxRemediations"}},

@@ -85,7 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // nothing has to be listed first, which takes the API server long where many nodes
 // report.
 func (r *Reconciler) start(ctx context.Context, policy *v1alpha1.RemedyPolicy, node *corev1.Node, trigger *v1alpha1.Trigger, known []v1alpha1.Remediation) error {
-	remediation := NewRemediation(policy, node, *trigger, latest(known, node, policy))
+	remediation := NewRemediation(policy, node, *trigger, Latest(known, node, policy))
 	err := r.Client.Create(ctx, remediation, budget.FieldOwner)
 	for apierrors.IsAlreadyExists(err) {
 		var existing v1alpha1.Remediation

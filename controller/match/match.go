@@ -56,6 +56,18 @@ func Policy(policy *v1alpha1.RemedyPolicy, node *corev1.Node, now time.Time) (tr
 	}, 0
 }
 
+// Now looks for an entry of the policy's match that is so on the node, for however
+// short: what a person may start without waiting. It returns nil if there is none, or
+// if the policy does not select the node.
+func Now(policy *v1alpha1.RemedyPolicy, node *corev1.Node, now time.Time) *v1alpha1.Trigger {
+	hasty := policy.DeepCopy()
+	for i := range hasty.Spec.Match {
+		hasty.Spec.Match[i].For = v1alpha1.Duration{}
+	}
+	trigger, _ := Policy(hasty, node, now)
+	return trigger
+}
+
 // Concerns reports whether a remediation of the policy is due on the node, or
 // will be if nothing changes.
 func Concerns(policy *v1alpha1.RemedyPolicy, node *corev1.Node, now time.Time) bool {
@@ -78,9 +90,9 @@ func of(r *v1alpha1.Remediation, node *corev1.Node, policy *v1alpha1.RemedyPolic
 	return r.Spec.NodeUID == node.UID && r.Spec.Policy.UID == policy.UID
 }
 
-// latest returns the UID of the newest of the remediations that are of the node and
+// Latest returns the UID of the newest of the remediations that are of the node and
 // the policy, "" if there is none.
-func latest(remediations []v1alpha1.Remediation, node *corev1.Node, policy *v1alpha1.RemedyPolicy) types.UID {
+func Latest(remediations []v1alpha1.Remediation, node *corev1.Node, policy *v1alpha1.RemedyPolicy) types.UID {
 	var newest *v1alpha1.Remediation
 	for i := range remediations {
 		r := &remediations[i]

@@ -109,10 +109,10 @@ func TestTheLatestIsTheNewestOfTheNodeAndThePolicy(t *testing.T) {
 	ofOtherPolicy, ofOtherNode := of("other-policy", 0), of("other-node", 0)
 	ofOtherPolicy.Spec.Policy.UID, ofOtherNode.Spec.NodeUID = "other", "other"
 	known := []v1alpha1.Remediation{of("old", time.Hour), of("new", time.Minute), of("older", 2*time.Hour), ofOtherPolicy, ofOtherNode}
-	if got := latest(known, node(nil), policy); got != "new" {
+	if got := Latest(known, node(nil), policy); got != "new" {
 		t.Errorf("got %q", got)
 	}
-	if got := latest(nil, node(nil), policy); got != "" {
+	if got := Latest(nil, node(nil), policy); got != "" {
 		t.Errorf("got %q of none", got)
 	}
 }

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// agentStatus is how many pods of a role there are.
+type agentStatus struct {
+	Role   string `json:"role"`
+	Wanted int32  `json:"wanted"`
+	Ready  int32  `json:"ready"`
+	// Old is how many pods are not of the version that is wanted.
+	Old int32 `json:"old"`
+	// Missing are nodes without a ready pod.
+	Missing []string `json:"notReadyOn,omitempty"`
+	// Problem is why it can't be told.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Labels of the roles' workloads and pods.
+const (
+	nameLabel      = "app.kubernetes.io/name"
+	componentLabel = "app.kubernetes.io/component"
+)
+
+// agents looks for the workloads of the three roles. Who may not see them, or runs
+// them in another way, is told so.
+func agents(ctx context.Context, c client.Client, nodes []corev1.Node) []agentStatus {
+	ours := client.MatchingLabels{nameLabel: "nodemend"}
+	var daemons appsv1.DaemonSetList
+	var deployments appsv1.DeploymentList
+	var pods corev1.PodList
+	for _, list := range []client.ObjectList{&daemons, &deployments, &pods} {
+		if err := c.List(ctx, list, ours); err != nil {
+			return []agentStatus{{Role: "all", Problem: problem(err)}}
+		}
+	}
+	var found []agentStatus
+	for i := range deployments.Items {
+		d := &deployments.Items[i]
+		found = append(found, agentStatus{
+			Role: d.Labels[componentLabel], Wanted: ptr.Deref(d.Spec.Replicas, 1), Ready: d.Status.ReadyReplicas,
+			Old: d.Status.Replicas - d.Status.UpdatedReplicas,
+		})
+	}
+	for i := range daemons.Items {
+		d := &daemons.Items[i]
+		role := d.Labels[componentLabel]
+		a := agentStatus{
+			Role: role, Wanted: d.Status.DesiredNumberScheduled, Ready: d.Status.NumberReady,
+			Old: d.Status.CurrentNumberScheduled - d.Status.UpdatedNumberScheduled,
+		}
+		if a.Ready < a.Wanted {
+			a.Missing = without(nodes, pods.Items, role)
+		}
+		found = append(found, a)
+	}
+	if len(found) == 0 {
+		return []agentStatus{{Role: "all", Problem: fmt.Sprintf("no workload is labelled %s=nodemend", nameLabel)}}
+	}
+	slices.SortFunc(found, func(a, b agentStatus) int {
+		switch {
+		case a.Role < b.Role:
+			return -1
+		case a.Role > b.Role:
+			return 1
+		default:
+			return 0
+		}
+	})
+	return found
+}
+
+func problem(err error) string {
+	if apierrors.IsForbidden(err) {
+		return "you may not list daemonsets, deployments and pods"
+	}
+	return err.Error()
+}
+
+// without returns the nodes without a ready pod of the role.
+func without(nodes []corev1.Node, pods []corev1.Pod, role string) []string {
+	has := map[string]bool{}
+	for i := range pods {
+		p := &pods[i]
+		ready := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+		})
+		if ready && p.Labels[componentLabel] == role {
+			has[p.Spec.NodeName] = true
+		}
+	}
+	var missing []string
+	for i := range nodes {
+		if n := &nodes[i]; !has[n.Name] && n.Labels[corev1.LabelOSStable] == "linux" {
+			missing = append(missing, n.Name)
+		}
+	}
+	return missing
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+func (t *tool) describeCommand() *cobra.Command {
+	var form output
+	cmd := &cobra.Command{
+		Use:   "describe REMEDIATION|NODE",
+		Short: "The timeline of one remediation, with the output of its commands",
+		Long: `Show one remediation from its trigger to its outcome: every action with its time, its
+result and the end of what it printed.
+
+NODE stands for the newest remediation of a node.`,
+		Example: `  kubectl nodemend describe worker-17
+  kubectl nodemend describe worker-17-5c0c9a4dd2e2d8a1 -o yaml`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: t.completeRemediations,
+	}
+	form.addTo(cmd)
+	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
+		newest := true
+		r, err := findRemediation(ctx, c, args[0], "of this node", func(*v1alpha1.Remediation) bool {
+			first := newest
+			newest = false
+			return first
+		})
+		if err != nil {
+			return err
+		}
+		r.ManagedFields = nil
+		r.APIVersion, r.Kind = v1alpha1.GroupVersion.String(), "Remediation"
+		return t.print(form, r, func() string { return t.timeline(r) })
+	})
+	return cmd
+}
+
+func conditionOf(r *v1alpha1.Remediation, kind string) metav1.Condition {
+	if c := meta.FindStatusCondition(r.Status.Conditions, kind); c != nil {
+		return *c
+	}
+	return metav1.Condition{}
+}
+
+// timeline tells a remediation as a person reads it.
+func (t *tool) timeline(r *v1alpha1.Remediation) string {
+	var text strings.Builder
+	state := r.State()
+	if r.BlockedBy() != "" {
+		state += ", blocked by " + r.BlockedBy()
+	}
+	facts := [][]string{
+		{"Remediation:", r.Name},
+		{"Node:", r.Spec.NodeName},
+		{"Policy:", r.Spec.Policy.Name},
+		{"State:", dash(state)},
+	}
+	if by := r.Annotations[v1alpha1.StartedByAnnotation]; by != "" {
+		facts = append(facts, []string{"Started by:", by})
+	}
+	if text := message(r); text != "" {
+		facts = append(facts, []string{"", text})
+	}
+	text.WriteString(table(nil, facts))
+	text.WriteString("\nSteps:\n")
+	for i := range r.Spec.Steps {
+		step := &r.Spec.Steps[i]
+		here := " "
+		if int(r.Status.Step) == i+1 && !r.Ended() {
+			here = ">"
+		}
+		fmt.Fprintf(&text, "%s %d. %s", here, i+1, step.Describe())
+		if step.Attempts > 1 {
+			fmt.Fprintf(&text, ", up to %d times", step.Attempts)
+		}
+		if step.RequireApproval {
+			text.WriteString(", after approval")
+		}
+		text.WriteString("\n")
+	}
+	text.WriteString("\nTimeline:\n")
+	for _, e := range events(r) {
+		fmt.Fprintf(&text, "  %s  %s\n", e.at.UTC().Format(time.RFC3339), e.text)
+		for line := range strings.Lines(e.output) {
+			fmt.Fprintf(&text, "    | %s\n", strings.TrimRight(line, "\n"))
+		}
+	}
+	return text.String()
+}
+
+type event struct {
+	at           time.Time
+	text, output string
+}
+
+// events are what happened, in the order of time.
+func events(r *v1alpha1.Remediation) []event {
+	trigger := r.Spec.Trigger
+	told := []event{
+		{at: trigger.LastTransitionTime.Time, text: fmt.Sprintf("%s became %s%s", trigger.Type, trigger.Status, detail(trigger.Reason, trigger.Message))},
+		{at: r.CreationTimestamp.Time, text: "remediation started"},
+	}
+	for _, record := range r.Status.History {
+		what := fmt.Sprintf("step %d (%s), attempt %d", record.Step, record.Remedy, record.Attempt)
+		if record.StartedAt != nil {
+			told = append(told, event{at: record.StartedAt.Time, text: what + " started"})
+		}
+		told = append(told, event{at: record.FinishedAt.Time, text: what + " " + record.Outcome + detail("", record.Message), output: record.Output})
+	}
+	if r.Ended() {
+		told = append(told, event{at: r.Status.EndTime.Time, text: "ended: " + r.State() + detail("", conditionOf(r, v1alpha1.RemediationProgressing).Message)})
+	} else if c := conditionOf(r, v1alpha1.RemediationBlocked); c.Status == metav1.ConditionTrue {
+		told = append(told, event{at: c.LastTransitionTime.Time, text: "blocked by " + c.Reason})
+	}
+	slices.SortStableFunc(told, func(a, b event) int { return a.at.Compare(b.at) })
+	return told
+}
+
+// detail is what follows a word: " (Timeout): no answer".
+func detail(reason, message string) string {
+	var text string
+	if reason != "" {
+		text = " (" + reason + ")"
+	}
+	if message != "" {
+		text += ": " + message
+	}
+	return text
+}

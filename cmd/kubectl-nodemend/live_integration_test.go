@@ -1,0 +1,165 @@
+//go:build integration
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller"
+	"github.com/nodemend/nodemend/test/cluster/clustertest"
+)
+
+// startController runs the real one until the end of the test.
+func startController(t *testing.T) {
+	t.Helper()
+	cfg := rest.CopyConfig(clustertest.Shared(t).Config)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- controller.Run(ctx, cfg, controller.Options{Registry: prometheus.NewRegistry()}) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
+func (s *scene) until(what string, so func(ctx context.Context) (bool, error)) {
+	s.Helper()
+	if err := wait.PollUntilContextTimeout(s.Context(), 50*time.Millisecond, time.Minute, true, so); err != nil {
+		s.Fatalf("%s: %v", what, err)
+	}
+}
+
+func (s *scene) get(obj client.Object, name string) {
+	s.Helper()
+	s.must(s.c.Get(s.Context(), client.ObjectKey{Name: name}, obj))
+}
+
+func TestAMaintenanceIsStartedShownAndEnded(t *testing.T) {
+	s := newScene(t)
+	config := "--kubeconfig=" + kubeconfig(t)
+	startController(t)
+	got := command(t, s.now, "maintenance", "start", "worker-20", "--reason", "swap DIMM", config)
+	for _, want := range []string{"maintenance worker-20-", "100%, 0 of 0 pods left", "kubectl nodemend maintenance end worker-20"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("it does not say %q:\n%s", want, got)
+		}
+	}
+	var n corev1.Node
+	s.get(&n, "worker-20")
+	if !n.Spec.Unschedulable {
+		t.Error("the node is not cordoned")
+	}
+	if got := command(t, s.now, "maintenance", "end", "worker-20", config); !strings.Contains(got, "(swap DIMM) ends") {
+		t.Error(got)
+	}
+	s.until("the node is given back", func(ctx context.Context) (bool, error) {
+		err := s.c.Get(ctx, client.ObjectKey{Name: "worker-20"}, &n)
+		return !n.Spec.Unschedulable, err
+	})
+}
+
+func TestARemediationThatIsStartedByHandIsTheControllersOwn(t *testing.T) {
+	s := newScene(t)
+	config := "--kubeconfig=" + kubeconfig(t)
+	s.must(s.c.Patch(s.Context(), &v1alpha1.RemedyPolicy{ObjectMeta: metav1.ObjectMeta{Name: "container-runtime"}},
+		client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"match":[{"type":"ContainerRuntimeUnhealthy","status":"True","for":"24h"}],"mode":"DryRun"}}`))))
+	command(t, s.now, "run", "container-runtime", "worker-18", config)
+	startController(t)
+	var list v1alpha1.RemediationList
+	s.until("the controller has taken it", func(ctx context.Context) (bool, error) {
+		err := s.c.List(ctx, &list, client.MatchingFields{"spec.nodeName": "worker-18"})
+		return err == nil && len(list.Items) == 1 && list.Items[0].BlockedBy() != "", err
+	})
+	if by := list.Items[0].Annotations[v1alpha1.StartedByAnnotation]; by == "" {
+		t.Error("nobody is named who has started it")
+	}
+}
+
+func TestWhatIsWatchedIsPrintedAsItChanges(t *testing.T) {
+	s := newScene(t)
+	read, written := io.Pipe()
+	root := newRootCommand(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: written, ErrOut: written}, clock.RealClock{})
+	root.SetArgs([]string{"watch", "worker-17", "--kubeconfig=" + kubeconfig(t)})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	go func() {
+		_ = written.CloseWithError(errors.Join(root.ExecuteContext(ctx), io.EOF))
+	}()
+	var list v1alpha1.RemediationList
+	s.must(s.c.List(s.Context(), &list, client.MatchingFields{"spec.nodeName": "worker-17"}))
+	lines := bufio.NewScanner(read)
+	next := func(want string) {
+		t.Helper()
+		if !lines.Scan() {
+			t.Fatalf("it ended before it printed %q: %v", want, lines.Err())
+		}
+		if !strings.Contains(lines.Text(), want) {
+			t.Errorf("it printed\n%s\nwant\n%s", lines.Text(), want)
+		}
+	}
+	next("worker-17  container-runtime  step 1/2 attempt 2  Waiting (Refused): action b-1 was not executed")
+	for _, patch := range []string{`{"status":{"actions":7}}`, `{"status":{"step":2}}`} { // the first changes nothing that is shown
+		s.must(s.c.Status().Patch(s.Context(), &list.Items[0], client.RawPatch("application/merge-patch+json", []byte(patch))))
+	}
+	next("worker-17  container-runtime  step 2/2 attempt 2  Waiting")
+	cancel()
+	if lines.Scan() {
+		t.Errorf("it printed %q at its end", lines.Text())
+	}
+}
+
+func TestAfterAnUninstallNothingIsCordonedHeldOrLeft(t *testing.T) {
+	for _, with := range []string{"a controller", "no controller"} {
+		t.Run("with "+with, func(t *testing.T) {
+			s := newScene(t)
+			config := "--kubeconfig=" + kubeconfig(t)
+			if with == "a controller" {
+				startController(t)
+			}
+			// The plugin's clock has to run: it waits.
+			got := commandNow(t, "uninstall", "--yes", config)
+			if !strings.Contains(got, "all nodes are given back") {
+				t.Fatal(got)
+			}
+			for _, list := range []client.ObjectList{
+				&v1alpha1.RemedyPolicyList{}, &v1alpha1.RemediationList{}, &v1alpha1.NodeMaintenanceList{}, &v1alpha1.RemediationBudgetList{},
+			} {
+				objects, err := (&uninstall{tool: &tool{}, c: s.c}).all(t.Context(), list)
+				if err != nil || len(objects) > 0 {
+					t.Errorf("%T: %d are left (%v)", list, len(objects), err)
+				}
+			}
+			var ours, others corev1.Node
+			s.get(&ours, "worker-21")
+			s.get(&others, "worker-22")
+			if _, marked := ours.Annotations[v1alpha1.CordonedAnnotation]; marked || ours.Spec.Unschedulable {
+				t.Error("our cordon is left")
+			}
+			if !others.Spec.Unschedulable {
+				t.Error("somebody else's cordon is gone")
+			}
+			if got := commandNow(t, "uninstall", "--yes", config); !strings.Contains(got, "all nodes are given back") {
+				t.Errorf("it cannot be repeated:\n%s", got)
+			}
+		})
+	}
+}

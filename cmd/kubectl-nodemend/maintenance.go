@@ -1,0 +1,290 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/index"
+)
+
+func (t *tool) maintenanceCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "maintenance",
+		Short: "Take a node out of service and give it back",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(t.maintenanceStart(), t.maintenanceStatus(), t.maintenanceEnd())
+	return cmd
+}
+
+// drainFlags are those of kubectl drain, under its names.
+type drainFlags struct {
+	cordonOnly, emptyDir, force bool
+	timeout                     time.Duration
+	onTimeout, podSelector      string
+	grace                       int64
+}
+
+func (f *drainFlags) addTo(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&f.cordonOnly, "cordon-only", false, "do not drain the node")
+	flags.BoolVar(&f.emptyDir, "delete-emptydir-data", false, "evict pods with emptyDir volumes, too: their data are lost")
+	flags.BoolVar(&f.force, "force", false, "evict pods that no controller will create again, too")
+	flags.Int64Var(&f.grace, "grace-period", -1, "how many seconds each pod has to stop (-1: its own)")
+	flags.StringVar(&f.podSelector, "pod-selector", "", "evict only pods with these labels, for example app=web,tier!=db")
+	flags.DurationVar(&f.timeout, "timeout", time.Hour, "how long the drain may take")
+	flags.StringVar(&f.onTimeout, "on-timeout", string(v1alpha1.OnTimeoutWait), "what is done then: Wait, Proceed or Abort")
+}
+
+// drain returns what the flags ask for, nil for none.
+func (f *drainFlags) drain() (*v1alpha1.Drain, error) {
+	if f.cordonOnly {
+		return nil, nil
+	}
+	d := &v1alpha1.Drain{
+		Timeout: v1alpha1.Duration{Duration: f.timeout}, OnTimeout: v1alpha1.OnTimeout(f.onTimeout),
+		DeleteEmptyDirData: f.emptyDir, Force: f.force,
+	}
+	if f.grace >= 0 {
+		d.GracePeriodSeconds = &f.grace
+	}
+	if f.podSelector == "" {
+		return d, nil
+	}
+	var err error
+	d.PodSelector, err = podSelector(f.podSelector)
+	return d, err
+}
+
+// podSelector reads a selector as kubectl writes it.
+func podSelector(text string) (*v1alpha1.PodSelector, error) {
+	requirements, err := labels.ParseToRequirements(text)
+	if err != nil {
+		return nil, fmt.Errorf("--pod-selector %q: %w", text, err)
+	}
+	operators := map[selection.Operator]metav1.LabelSelectorOperator{
+		selection.Equals: metav1.LabelSelectorOpIn, selection.DoubleEquals: metav1.LabelSelectorOpIn, selection.In: metav1.LabelSelectorOpIn,
+		selection.NotEquals: metav1.LabelSelectorOpNotIn, selection.NotIn: metav1.LabelSelectorOpNotIn,
+		selection.Exists: metav1.LabelSelectorOpExists, selection.DoesNotExist: metav1.LabelSelectorOpDoesNotExist,
+	}
+	s := &v1alpha1.PodSelector{}
+	for _, r := range requirements {
+		operator, ok := operators[r.Operator()]
+		if !ok {
+			return nil, fmt.Errorf("--pod-selector %q: a maintenance cannot compare labels by %q; accepted are =, !=, in, notin, KEY and !KEY", text, r.Operator())
+		}
+		requirement := v1alpha1.LabelRequirement{Key: r.Key(), Operator: operator}
+		for _, value := range r.Values().List() {
+			requirement.Values = append(requirement.Values, v1alpha1.LabelValue(value))
+		}
+		s.MatchExpressions = append(s.MatchExpressions, requirement)
+	}
+	return s, nil
+}
+
+func (t *tool) maintenanceStart() *cobra.Command {
+	var reason string
+	var noWait bool
+	var f drainFlags
+	cmd := &cobra.Command{
+		Use:   "start NODE",
+		Short: "Cordon and drain a node, and keep it out of service",
+		Long: `Create a NodeMaintenance: the node is cordoned, drained as kubectl drain does, and kept
+out of service until the maintenance is ended. It acts at once, whatever budgets say,
+and counts in them. The drain goes on when this command is interrupted.`,
+		Example: `  kubectl nodemend maintenance start worker-17 --reason "swap DIMM A1" --delete-emptydir-data
+  kubectl nodemend maintenance start worker-17 --reason quarantine --cordon-only`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: t.completeNodes,
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for people (required)")
+	cmd.Flags().BoolVar(&noWait, "no-wait", false, "do not wait for the end of the drain")
+	f.addTo(cmd)
+	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
+		if reason == "" {
+			return errors.New(`--reason is required, for example --reason "swap DIMM A1"`)
+		}
+		drain, err := f.drain()
+		if err != nil {
+			return err
+		}
+		if _, err := node(ctx, c, args[0]); err != nil {
+			return err
+		}
+		m := &v1alpha1.NodeMaintenance{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: args[0][:min(len(args[0]), validation.DNS1123SubdomainMaxLength-30)] + "-"},
+			Spec:       v1alpha1.NodeMaintenanceSpec{NodeName: args[0], Reason: clip(reason), RequestedBy: clip(person(ctx, c)), Drain: drain},
+		}
+		if err := c.Create(ctx, m, fieldOwner); err != nil {
+			return err
+		}
+		t.printf("maintenance %s started; to give the node back: kubectl nodemend maintenance end %s\n", m.Name, args[0])
+		if noWait {
+			return nil
+		}
+		return t.progress(ctx, c, m.Name)
+	})
+	return cmd
+}
+
+func (t *tool) maintenanceStatus() *cobra.Command {
+	var form output
+	cmd := &cobra.Command{
+		Use:               "status [NODE]",
+		Short:             "Which nodes are out of service, why, and how far their drain is",
+		Long:              `List maintenances, of people and of policies; with -o wide, or of one node, also the pods that are left, with the reason.`,
+		Example:           `  kubectl nodemend maintenance status worker-17`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: t.completeNodes,
+	}
+	form.addTo(cmd)
+	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
+		var name string
+		if len(args) == 1 {
+			name = args[0]
+			if _, err := node(ctx, c, name); err != nil {
+				return err
+			}
+		}
+		found, err := maintenancesOf(ctx, c, name)
+		if err != nil {
+			return err
+		}
+		for i := range found {
+			found[i].ManagedFields = nil
+			found[i].APIVersion, found[i].Kind = v1alpha1.GroupVersion.String(), "NodeMaintenance"
+		}
+		list := v1alpha1.NodeMaintenanceList{Items: found}
+		list.APIVersion, list.Kind = v1alpha1.GroupVersion.String(), "NodeMaintenanceList"
+		return t.print(form, list, func() string { return t.maintenanceText(found, form.wide() || name != "") })
+	})
+	return cmd
+}
+
+func (t *tool) maintenanceEnd() *cobra.Command {
+	var policies bool
+	cmd := &cobra.Command{
+		Use:   "end NODE",
+		Short: "Give a node back",
+		Long: `Delete the maintenances that people have asked for on a node; with the last one it is
+uncordoned, unless somebody else has cordoned it. What a policy keeps out of service is
+given back by itself once it has recovered; --policies gives it back now, and ends the
+remediation.`,
+		Example:           `  kubectl nodemend maintenance end worker-17`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: t.completeNodes,
+	}
+	cmd.Flags().BoolVar(&policies, "policies", false, "end the maintenances of policies, too")
+	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
+		found, err := maintenancesOf(ctx, c, args[0])
+		if err != nil {
+			return err
+		}
+		ending := slices.DeleteFunc(slices.Clone(found), func(m v1alpha1.NodeMaintenance) bool { return m.Spec.Remediation != nil && !policies })
+		if len(ending) == 0 {
+			return nothingToEnd(ctx, c, args[0], found)
+		}
+		for i := range ending {
+			m := &ending[i]
+			if err := client.IgnoreNotFound(c.Delete(ctx, m, client.Preconditions{UID: &m.UID})); err != nil {
+				return err
+			}
+			t.printf("maintenance %s (%s) ends\n", m.Name, m.Spec.Reason)
+		}
+		if left := len(found) - len(ending); left > 0 {
+			t.printf("node %s stays out of service for %d more; see kubectl nodemend maintenance status %s\n", args[0], left, args[0])
+		}
+		return nil
+	})
+	return cmd
+}
+
+func nothingToEnd(ctx context.Context, c client.Client, name string, found []v1alpha1.NodeMaintenance) error {
+	if len(found) > 0 {
+		return fmt.Errorf("node %s is kept out of service by a policy: remediation %s gives it back once it has recovered; --policies gives it back now",
+			name, found[0].Spec.Remediation.Name)
+	}
+	if _, err := node(ctx, c, name); err != nil {
+		return err
+	}
+	return fmt.Errorf("node %s is not in maintenance", name)
+}
+
+// maintenancesOf returns the maintenances of a node, or of all, by node and name.
+func maintenancesOf(ctx context.Context, c client.Client, nodeName string) ([]v1alpha1.NodeMaintenance, error) {
+	var list v1alpha1.NodeMaintenanceList
+	var opts []client.ListOption
+	if nodeName != "" {
+		opts = append(opts, client.MatchingFields{index.MaintenancesByNode: nodeName})
+	}
+	if err := c.List(ctx, &list, opts...); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(list.Items, func(a, b v1alpha1.NodeMaintenance) int {
+		if c := strings.Compare(a.Spec.NodeName, b.Spec.NodeName); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return list.Items, nil
+}
+
+// drainState says in short how far a maintenance is.
+func drainState(m *v1alpha1.NodeMaintenance) string {
+	drained := m.Condition(v1alpha1.MaintenanceDrained)
+	if drained == nil {
+		return "not started: does the controller run?"
+	}
+	if d := m.Status.Drain; d != nil {
+		return fmt.Sprintf("%s %d%%, %d of %d pods left", drained.Reason, d.Percent, d.Left, d.Total)
+	}
+	return drained.Reason
+}
+
+func (t *tool) maintenanceText(found []v1alpha1.NodeMaintenance, pods bool) string {
+	if len(found) == 0 {
+		return "no node is in maintenance\n"
+	}
+	var text strings.Builder
+	rows := make([][]string, len(found))
+	for i := range found {
+		m := &found[i]
+		by := m.Spec.RequestedBy
+		if m.Spec.Remediation != nil {
+			by = "remediation " + m.Spec.Remediation.Name
+		}
+		cordoned := "-"
+		if c := m.Condition(v1alpha1.MaintenanceCordoned); c != nil {
+			cordoned = c.Reason
+		}
+		rows[i] = []string{m.Spec.NodeName, cordoned, drainState(m), dash(by), t.ago(m.CreationTimestamp.Time), m.Spec.Reason, m.Name}
+	}
+	text.WriteString(table([]string{"NODE", "CORDONED", "DRAINED", "BY", "AGE", "REASON", "NAME"}, rows))
+	for i := range found {
+		if d := found[i].Status.Drain; pods && d != nil && len(d.Pods) > 0 {
+			text.WriteString("\n" + podTable(d.Pods))
+		}
+	}
+	return text.String()
+}
+
+func podTable(pods []v1alpha1.RemainingPod) string {
+	var rows [][]string
+	for _, p := range pods {
+		rows = append(rows, []string{p.Namespace + "/" + p.Name, string(p.Reason), dash(p.Message)})
+	}
+	return table([]string{"POD THAT IS LEFT", "REASON", "MESSAGE"}, rows)
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+// clusterPause is the name of the budget that pauses the whole cluster: it selects all
+// nodes, those of budgets that come later, too.
+const clusterPause = "nodemend-pause"
+
+// target is what is paused: a budget, a policy, or the cluster.
+type target struct {
+	kind, name string
+}
+
+func (o target) String() string {
+	if o.kind == "" {
+		return "the cluster"
+	}
+	return o.kind + " " + o.name
+}
+
+// targets reads arguments such as budget/workers.
+func targets(args []string) ([]target, error) {
+	if len(args) == 0 {
+		return []target{{}}, nil
+	}
+	var found []target
+	for _, arg := range args {
+		kind, name, ok := strings.Cut(arg, "/")
+		if !ok || name == "" || kind != "budget" && kind != "policy" {
+			return nil, fmt.Errorf("cannot pause %q; accepted are budget/NAME and policy/NAME, or nothing for the whole cluster", arg)
+		}
+		found = append(found, target{kind, name})
+	}
+	return found, nil
+}
+
+func (t *tool) pauseCommand() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "pause [budget/NAME|policy/NAME ...]",
+		Short: "Start no new action: in the cluster, on a budget's nodes, or by a policy",
+		Long: `Start no new action until resume. Without an argument the whole cluster is paused. What
+is under way is finished, nodes that heal are given back, and maintenances that people
+ask for are done.
+
+The reason is shown wherever somebody asks why nothing happens.
+
+The cluster is paused by a RemediationBudget of the name ` + clusterPause + `, which selects all nodes
+and is paused; resume deletes it.`,
+		Example: `  kubectl nodemend pause --reason "network maintenance until 14:00"
+  kubectl nodemend pause budget/workers policy/kubelet --reason "rack move"`,
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for people (required)")
+	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
+		if reason == "" {
+			return errors.New(`--reason is required: whoever asks why nothing happens reads it, for example --reason "rack move"`)
+		}
+		return t.setPaused(ctx, c, args, true, reason+", says "+person(ctx, c))
+	})
+	return cmd
+}
+
+func (t *tool) resumeCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "resume [budget/NAME|policy/NAME ...]",
+		Short:   "Undo pause",
+		Long:    `Undo pause: without an argument that of the cluster, which leaves budgets and policies paused that were paused by name.`,
+		Example: `  kubectl nodemend resume`,
+	}
+	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
+		return t.setPaused(ctx, c, args, false, "")
+	})
+	return cmd
+}
+
+func (t *tool) setPaused(ctx context.Context, c client.Client, args []string, paused bool, reason string) error {
+	chosen, err := targets(args)
+	if err != nil {
+		return err
+	}
+	for _, o := range chosen {
+		if o.kind == "" {
+			err = pauseCluster(ctx, c, paused, reason)
+		} else {
+			err = pauseOne(ctx, c, o, paused, reason)
+		}
+		if err != nil {
+			return err
+		}
+		if paused {
+			t.printf("%s is paused: %s\n", o, reason)
+		} else {
+			t.printf("%s is resumed\n", o)
+		}
+	}
+	return nil
+}
+
+// pauseOne switches one budget or policy.
+func pauseOne(ctx context.Context, c client.Client, o target, paused bool, reason string) error {
+	var obj client.Object = &v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: o.name}}
+	if o.kind == "policy" {
+		obj = &v1alpha1.RemedyPolicy{ObjectMeta: metav1.ObjectMeta{Name: o.name}}
+	}
+	spec := map[string]any{"paused": nil, "pauseReason": nil}
+	if paused {
+		spec = map[string]any{"paused": true, "pauseReason": clip(reason)}
+	}
+	patch, err := json.Marshal(map[string]any{"spec": spec})
+	if err != nil {
+		return err
+	}
+	err = c.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), fieldOwner)
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("there is no %s; see kubectl get remediationbudgets,remedypolicies", o)
+	}
+	return err
+}
+
+// pauseCluster creates or deletes the budget that pauses all nodes.
+func pauseCluster(ctx context.Context, c client.Client, paused bool, reason string) error {
+	b := &v1alpha1.RemediationBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: clusterPause},
+		Spec:       v1alpha1.RemediationBudgetSpec{Paused: true, PauseReason: clip(reason)},
+	}
+	if !paused {
+		err := c.Delete(ctx, b)
+		if apierrors.IsNotFound(err) {
+			return errors.New("the cluster is not paused; budgets and policies that are: kubectl nodemend status")
+		}
+		return err
+	}
+	err := c.Create(ctx, b, fieldOwner)
+	if apierrors.IsAlreadyExists(err) {
+		return pauseOne(ctx, c, target{"budget", clusterPause}, true, reason)
+	}
+	return err
+}
+
+// clip bounds a text for people to what the API takes.
+func clip(text string) string {
+	const most = 256
+	runes := []rune(text)
+	return string(runes[:min(len(runes), most)])
+}

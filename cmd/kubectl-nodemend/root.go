@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+const rootHelp = `See what Nodemend does about the nodes of a cluster, and why not; and tell it
+yes, no, and not now.
+
+Everything here is also in the API: kubectl get remediations,nodemaintenances,
+remediationbudgets,remedypolicies,nodeactions.
+
+All flags of kubectl options work here, too.`
+
+const rootExample = `  # The fleet at a glance.
+  kubectl nodemend status
+
+  # Why was node worker-17 not repaired?
+  kubectl nodemend why worker-17
+  kubectl nodemend history worker-17
+
+  # Stop everything, at once.
+  kubectl nodemend pause --reason "network maintenance until 14:00"`
+
+// tool is what all commands share.
+type tool struct {
+	streams genericiooptions.IOStreams
+	clock   clock.PassiveClock
+	flags   *genericclioptions.ConfigFlags
+}
+
+// newRootCommand returns the command that has all others.
+func newRootCommand(streams genericiooptions.IOStreams, clk clock.PassiveClock) *cobra.Command {
+	t := &tool{streams: streams, clock: clk, flags: genericclioptions.NewConfigFlags(true)}
+	root := &cobra.Command{
+		Use:           "kubectl-nodemend",
+		Short:         "See and steer how the nodes of a cluster are repaired",
+		Long:          rootHelp,
+		Example:       rootExample,
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl nodemend"},
+	}
+	root.SetOut(streams.Out)
+	root.SetErr(streams.ErrOut)
+	t.flags.Namespace = nil // nothing here has one
+	t.flags.AddFlags(root.PersistentFlags())
+	root.PersistentFlags().VisitAll(func(flag *pflag.Flag) { // they are kubectl's, and known from there
+		flag.Hidden = !slices.Contains([]string{"kubeconfig", "context", "as", "request-timeout"}, flag.Name)
+	})
+	root.AddGroup(&cobra.Group{ID: "see", Title: "See:"}, &cobra.Group{ID: "steer", Title: "Steer:"})
+	for _, cmd := range []*cobra.Command{
+		t.statusCommand(), t.whyCommand(), t.historyCommand(), t.describeCommand(), t.watchCommand(),
+	} {
+		cmd.GroupID = "see"
+		root.AddCommand(cmd)
+	}
+	for _, cmd := range []*cobra.Command{
+		t.pauseCommand(), t.resumeCommand(), t.maintenanceCommand(), t.runCommand(), t.approveCommand(),
+		t.retryCommand(), t.cancelCommand(), t.excludeCommand(), t.includeCommand(), t.uninstallCommand(),
+	} {
+		cmd.GroupID = "steer"
+		root.AddCommand(cmd)
+	}
+	return root
+}
+
+// qps is the client's limit of requests per second: one look takes a few dozen.
+const qps = 200
+
+// connect returns a client of the cluster that the flags name.
+func (t *tool) connect() (client.WithWatch, error) {
+	cfg, err := t.flags.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding out how to reach the API server: %w; give a file with --kubeconfig or KUBECONFIG", err)
+	}
+	cfg = rest.AddUserAgent(cfg, "kubectl-nodemend/"+version)
+	cfg.QPS, cfg.Burst = qps, qps
+	cfg.WarningHandler = rest.NoWarnings{}
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	return client.NewWithWatch(cfg, client.Options{Scheme: scheme})
+}
+
+// newScheme returns the kinds that are read and written.
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
+}
+
+// action is what a command does with a cluster.
+type action func(ctx context.Context, c client.WithWatch, args []string) error
+
+// run returns a command's RunE that connects, acts, and explains what went wrong.
+func (t *tool) run(do action) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		c, err := t.connect()
+		if err != nil {
+			return err
+		}
+		return explained(do(cmd.Context(), c, args))
+	}
+}
+
+// explained adds to an error what a person can do about it.
+func explained(err error) error {
+	var unreachable *url.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.Canceled):
+		return errors.New("interrupted")
+	case meta.IsNoMatchError(err):
+		return fmt.Errorf("the cluster does not know the kinds of Nodemend: is it installed? (%w)", err)
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("%w; who looks needs the ClusterRole nodemend-view, who steers nodemend-edit", err)
+	case errors.As(err, &unreachable):
+		return fmt.Errorf("cannot reach the API server: %w; check --kubeconfig and --context", err)
+	default:
+		return err
+	}
+}
+
+func (t *tool) printf(format string, args ...any) {
+	_, _ = fmt.Fprintf(t.streams.Out, format, args...) // nobody is left to tell
+}

@@ -1,0 +1,247 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/maintenance"
+)
+
+// alone is after how long without a change no controller is believed to run.
+const alone = 20 * time.Second
+
+const uninstallHelp = `Prepare a cluster for the removal of Nodemend: nothing is left cordoned, held by a
+finalizer, or running on a node. In this order:
+
+  1. the cluster is paused, and actions that run are waited for;
+  2. all RemedyPolicies are deleted (keep your files), then all Remediations and
+     NodeMaintenances: the controller gives their nodes back;
+  3. where no controller runs, the nodes are uncordoned from here, those only that
+     Nodemend has cordoned, and finalizers are removed;
+  4. all RemediationBudgets are deleted.
+
+It can be repeated. Afterwards remove the rest the way it was installed:
+
+  helm uninstall nodemend -n nodemend-system
+  kubectl delete -f install.yaml
+
+Labels that keep nodes away from Nodemend (` + v1alpha1.ExcludeLabel + `) are people's and stay.`
+
+func (t *tool) uninstallCommand() *cobra.Command {
+	var yes bool
+	var patience time.Duration
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Give all nodes back and delete all objects, before Nodemend is removed",
+		Long:  uninstallHelp,
+		Example: `  kubectl nodemend uninstall --yes
+  helm uninstall nodemend -n nodemend-system`,
+		Args: cobra.NoArgs,
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do it; without it only what would be done is shown")
+	cmd.Flags().DurationVar(&patience, "timeout", 10*time.Minute, "how long running actions are waited for")
+	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, _ []string) error {
+		u := &uninstall{tool: t, c: c}
+		if !yes {
+			return u.show(ctx)
+		}
+		return u.do(ctx, patience)
+	})
+	return cmd
+}
+
+type uninstall struct {
+	*tool
+	c client.Client
+}
+
+// show counts what would go.
+func (u *uninstall) show(ctx context.Context) error {
+	for _, kind := range []struct {
+		name string
+		list client.ObjectList
+	}{
+		{"RemedyPolicies", &v1alpha1.RemedyPolicyList{}}, {"Remediations", &v1alpha1.RemediationList{}},
+		{"NodeMaintenances", &v1alpha1.NodeMaintenanceList{}}, {"RemediationBudgets", &v1alpha1.RemediationBudgetList{}},
+	} {
+		found, err := u.all(ctx, kind.list)
+		if err != nil {
+			return err
+		}
+		u.printf("%d %s would be deleted\n", len(found), kind.name)
+	}
+	marked, err := u.marked(ctx)
+	if err != nil {
+		return err
+	}
+	u.printf("%d nodes would be uncordoned\nnothing was changed; to do it: kubectl nodemend uninstall --yes\n", len(marked))
+	return nil
+}
+
+func (u *uninstall) do(ctx context.Context, patience time.Duration) error {
+	err := pauseCluster(ctx, u.c, true, "being uninstalled")
+	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+		return err
+	}
+	if err := u.idle(ctx, patience); err != nil {
+		return err
+	}
+	if err := u.deleteAll(ctx, &v1alpha1.RemedyPolicyList{}); err != nil {
+		return err
+	}
+	if err := u.empty(ctx, &v1alpha1.RemediationList{}, &v1alpha1.NodeMaintenanceList{}); err != nil {
+		return err
+	}
+	nodes, err := u.marked(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range nodes {
+		if _, err := maintenance.GiveBack(ctx, u.c, &nodes[i]); err != nil {
+			return fmt.Errorf("uncordoning node %s: %w", nodes[i].Name, err)
+		}
+		u.printf("node %s is given back\n", nodes[i].Name)
+	}
+	if err := u.deleteAll(ctx, &v1alpha1.RemediationBudgetList{}); err != nil {
+		return err
+	}
+	u.printf("all nodes are given back; now remove the rest the way it was installed:\n" +
+		"  helm uninstall nodemend -n nodemend-system\n  kubectl delete -f install.yaml\n")
+	return nil
+}
+
+// all are the objects of a kind, none if the cluster does not know it.
+func (u *uninstall) all(ctx context.Context, list client.ObjectList) ([]client.Object, error) {
+	err := u.c.List(ctx, list)
+	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var objects []client.Object
+	err = meta.EachListItem(list, func(item runtime.Object) error {
+		if obj, ok := item.(client.Object); ok {
+			objects = append(objects, obj)
+		}
+		return nil
+	})
+	return objects, err
+}
+
+// marked are the nodes that Nodemend has cordoned.
+func (u *uninstall) marked(ctx context.Context) ([]corev1.Node, error) {
+	var nodes corev1.NodeList
+	if err := u.c.List(ctx, &nodes); err != nil {
+		return nil, err
+	}
+	var marked []corev1.Node
+	for i := range nodes.Items {
+		if _, ours := nodes.Items[i].Annotations[v1alpha1.CordonedAnnotation]; ours {
+			marked = append(marked, nodes.Items[i])
+		}
+	}
+	return marked, nil
+}
+
+// idle waits until no action runs on any node.
+func (u *uninstall) idle(ctx context.Context, patience time.Duration) error {
+	var running []string
+	err := wait.PollUntilContextTimeout(ctx, lookEvery, patience, true, func(ctx context.Context) (bool, error) {
+		var actions v1alpha1.NodeActionList
+		if _, err := u.all(ctx, &actions); err != nil {
+			return false, err
+		}
+		before := len(running)
+		running = running[:0]
+		for i := range actions.Items {
+			// One that is past its kill deadline runs no more, whatever its runner has said.
+			if a := &actions.Items[i]; a.MayRun() && a.KilledBy().After(u.clock.Now()) {
+				running = append(running, a.Name)
+			}
+		}
+		if len(running) > 0 && len(running) != before {
+			u.printf("waiting for actions that run: %s\n", some(running, false))
+		}
+		return len(running) == 0, nil
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return fmt.Errorf("these actions still run: %s; wait, or repeat with a longer --timeout", some(running, true))
+	}
+	return err
+}
+
+func (u *uninstall) deleteAll(ctx context.Context, list client.ObjectList) error {
+	objects, err := u.all(ctx, list)
+	if err != nil {
+		return err
+	}
+	for _, obj := range objects {
+		if obj.GetDeletionTimestamp() != nil {
+			continue
+		}
+		if err := client.IgnoreNotFound(u.c.Delete(ctx, obj)); err != nil {
+			return fmt.Errorf("deleting %T %s: %w", obj, obj.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// empty deletes all objects of the kinds until there is none. Where nothing moves, no
+// controller runs, and the finalizers are removed from here.
+func (u *uninstall) empty(ctx context.Context, kinds ...client.ObjectList) error {
+	moved, left := u.clock.Now(), -1
+	return wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
+		var objects []client.Object
+		for _, kind := range kinds {
+			if err := u.deleteAll(ctx, kind); err != nil {
+				return false, err
+			}
+			found, err := u.all(ctx, kind)
+			if err != nil {
+				return false, err
+			}
+			objects = append(objects, found...)
+		}
+		if len(objects) != left {
+			left, moved = len(objects), u.clock.Now()
+			if left > 0 {
+				u.printf("waiting for the controller to give back: %d objects are left\n", left)
+			}
+		}
+		if left > 0 && u.clock.Since(moved) > alone {
+			u.printf("no controller answers: finalizers are removed from here\n")
+			return true, u.release(ctx, objects)
+		}
+		return left == 0, nil
+	})
+}
+
+// release removes the finalizers of Nodemend, and those of nobody else.
+func (u *uninstall) release(ctx context.Context, objects []client.Object) error {
+	var errs []error
+	for _, obj := range objects {
+		before := obj.DeepCopyObject().(client.Object)
+		ours := controllerutil.RemoveFinalizer(obj, v1alpha1.RemediationFinalizer)
+		if !controllerutil.RemoveFinalizer(obj, v1alpha1.MaintenanceFinalizer) && !ours {
+			continue
+		}
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		if err := client.IgnoreNotFound(u.c.Patch(ctx, obj, patch, fieldOwner)); err != nil {
+			errs = append(errs, fmt.Errorf("removing the finalizer of %T %s: %w", obj, obj.GetName(), err))
+		}
+	}
+	return errors.Join(errs...)
+}

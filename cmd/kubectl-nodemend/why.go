@@ -1,0 +1,361 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/evidence"
+	"github.com/nodemend/nodemend/controller/fleet"
+	"github.com/nodemend/nodemend/controller/match"
+	"github.com/nodemend/nodemend/controller/remediation"
+)
+
+func (t *tool) whyCommand() *cobra.Command {
+	var form output
+	cmd := &cobra.Command{
+		Use:   "why NODE",
+		Short: "Why a node is, or is not, being repaired",
+		Long: `Ask, for every policy that selects the node, what the controller would decide now:
+whether a condition matches, since when and on which evidence, and what every gate
+says about the next action, with its numbers and the time of the next look.
+
+It is decided here, by the controller's own code, from what the API server has now:
+the answer holds whether or not the controller runs.
+
+A node may be held by several gates; the first is the one that is shown elsewhere.`,
+		Example: `  kubectl nodemend why worker-17
+  kubectl nodemend why worker-17 -o wide    # the gates that are open, too
+  kubectl nodemend why worker-17 -o json | jq '.policies[].gates[] | select(.held)'`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: t.completeNodes,
+	}
+	form.addTo(cmd)
+	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
+		w, err := t.why(ctx, c, args[0])
+		if err != nil {
+			return err
+		}
+		return t.print(form, w, func() string { return t.whyText(w, form.wide()) })
+	})
+	return cmd
+}
+
+// why is the answer of the command.
+type why struct {
+	Node         string      `json:"node"`
+	State        []string    `json:"state"`
+	Maintenances []string    `json:"maintenances,omitempty"`
+	Budgets      []whyBudget `json:"budgets"`
+	Policies     []whyPolicy `json:"policies"`
+	Others       []string    `json:"policiesForOtherNodes,omitempty"`
+}
+
+type whyBudget struct {
+	Name        string `json:"name"`
+	Group       string `json:"group"`
+	Permits     int    `json:"permits"`
+	Limit       string `json:"limit"`
+	Paused      bool   `json:"paused,omitempty"`
+	PauseReason string `json:"pauseReason,omitempty"`
+}
+
+type whyPolicy struct {
+	Policy      string     `json:"policy"`
+	Mode        string     `json:"mode"`
+	Conditions  []whyMatch `json:"conditions"`
+	Remediation string     `json:"remediation,omitempty"`
+	State       string     `json:"state,omitempty"`
+	Verdict     string     `json:"verdict"`
+	Next        string     `json:"next,omitempty"`
+	NextLook    *time.Time `json:"nextLook,omitempty"`
+	Gates       []whyGate  `json:"gates,omitempty"`
+}
+
+type whyMatch struct {
+	Match    string       `json:"match"`
+	Now      string       `json:"now"`
+	Since    *metav1.Time `json:"since,omitempty"`
+	Evidence string       `json:"evidence,omitempty"`
+}
+
+type whyGate struct {
+	Gate    string     `json:"gate"`
+	Held    bool       `json:"held"`
+	Reason  string     `json:"reason,omitempty"`
+	Message string     `json:"message,omitempty"`
+	Recheck *time.Time `json:"nextLook,omitempty"`
+}
+
+// why asks about all policies.
+func (t *tool) why(ctx context.Context, c client.Client, name string) (*why, error) {
+	n, err := node(ctx, c, name)
+	if err != nil {
+		return nil, err
+	}
+	var policies v1alpha1.RemedyPolicyList
+	var budgets v1alpha1.RemediationBudgetList
+	var maintenances v1alpha1.NodeMaintenanceList
+	for _, list := range []client.ObjectList{&policies, &budgets, &maintenances} {
+		if err := c.List(ctx, list); err != nil {
+			return nil, err
+		}
+	}
+	known, err := remediationsOf(ctx, c, name)
+	if err != nil {
+		return nil, err
+	}
+	w := &why{Node: name, State: nodeState(n), Budgets: []whyBudget{}, Policies: []whyPolicy{}}
+	for i := range maintenances.Items {
+		if m := &maintenances.Items[i]; m.Holds(n) {
+			w.Maintenances = append(w.Maintenances, m.Name+": "+m.Spec.Reason)
+		}
+	}
+	for _, b := range budget.Selecting(budgets.Items, n) {
+		w.Budgets = append(w.Budgets, budgetOf(&b, n))
+	}
+	for i := range policies.Items {
+		policy := &policies.Items[i]
+		if selected, err := fleet.Selects(policy.Spec.NodeSelector, n); err != nil || !selected {
+			w.Others = append(w.Others, policy.Name)
+			continue
+		}
+		p, err := t.whyPolicy(ctx, c, policy, n, known)
+		if err != nil {
+			return nil, err
+		}
+		w.Policies = append(w.Policies, *p)
+	}
+	return w, nil
+}
+
+// nodeState says in words what matters about a node.
+func nodeState(n *corev1.Node) []string {
+	state := []string{"not Ready"}
+	if ready := v1alpha1.FindNodeCondition(n, string(corev1.NodeReady)); ready != nil && ready.Status == corev1.ConditionTrue {
+		state = []string{"Ready"}
+	}
+	_, ours := n.Annotations[v1alpha1.CordonedAnnotation]
+	switch {
+	case n.Spec.Unschedulable && ours:
+		state = append(state, "cordoned by Nodemend")
+	case n.Spec.Unschedulable:
+		state = append(state, "cordoned by somebody else")
+	}
+	if v1alpha1.Excluded(n) {
+		state = append(state, "excluded")
+	}
+	if n.DeletionTimestamp != nil {
+		state = append(state, "being deleted")
+	}
+	return state
+}
+
+func budgetOf(b *v1alpha1.RemediationBudget, n *corev1.Node) whyBudget {
+	group := b.Status.Groups[budget.GroupOf(b, n)]
+	view := whyBudget{
+		Name: b.Name, Group: budget.GroupOf(b, n), Permits: len(group.Permits),
+		Paused: b.Spec.Paused, PauseReason: b.Spec.PauseReason,
+	}
+	concurrent := b.Spec.Concurrent()
+	view.Limit = concurrent.String()
+	if group.Limit != nil {
+		view.Limit = fmt.Sprint(*group.Limit)
+	}
+	return view
+}
+
+// whyPolicy asks about one policy that selects the node.
+func (t *tool) whyPolicy(ctx context.Context, c client.Client, policy *v1alpha1.RemedyPolicy, n *corev1.Node, known []v1alpha1.Remediation) (*whyPolicy, error) {
+	p := &whyPolicy{Policy: policy.Name, Mode: string(policy.Spec.Mode)}
+	if policy.Spec.Paused {
+		p.Mode += ", paused"
+	}
+	for i := range policy.Spec.Match {
+		p.Conditions = append(p.Conditions, conditionNow(&policy.Spec.Match[i], n))
+	}
+	i := slices.IndexFunc(known, func(r v1alpha1.Remediation) bool {
+		return !r.Ended() && r.Spec.Policy.UID == policy.UID && r.Spec.NodeUID == n.UID
+	})
+	if i >= 0 {
+		return p, t.explain(ctx, c, p, &known[i])
+	}
+	now := t.clock.Now()
+	trigger := match.Now(policy, n, now)
+	if trigger == nil {
+		p.Verdict = "nothing to do: no condition matches"
+		return p, nil
+	}
+	for i := range known {
+		r := &known[i]
+		if r.Spec.Policy.UID == policy.UID && r.Spec.NodeUID == n.UID && r.Covers(trigger) {
+			p.Remediation, p.State = r.Name, r.State()
+			p.Verdict = fmt.Sprintf("over: remediation %s of this incident ended as %s; %s=%s starts another one when it has changed",
+				r.Name, r.State(), trigger.Type, trigger.Status)
+			return p, nil
+		}
+	}
+	due, wait := match.Policy(policy, n, now)
+	err := t.explain(ctx, c, p, match.NewRemediation(policy, n, *trigger, match.Latest(known, n, policy)))
+	p.Remediation, p.State = "", ""
+	if due != nil {
+		p.Verdict = "a remediation is due: the controller starts it as soon as it looks; does it run?"
+		return p, err
+	}
+	at := now.Add(wait)
+	p.NextLook = &at
+	p.Verdict = fmt.Sprintf("waits until the condition has held for its time, in %s", duration.HumanDuration(wait))
+	return p, err
+}
+
+// explain asks the controller's own code about a remediation.
+func (t *tool) explain(ctx context.Context, c client.Client, p *whyPolicy, r *v1alpha1.Remediation) error {
+	e, err := remediation.Explain(ctx, c, t.clock, r)
+	if err != nil {
+		return err
+	}
+	now := t.clock.Now()
+	at := func(wait time.Duration) *time.Time {
+		if wait <= 0 {
+			return nil
+		}
+		then := now.Add(wait).Truncate(time.Second)
+		return &then
+	}
+	progressing, blocked := e.Progressing(), e.Blocked()
+	p.Remediation, p.State, p.NextLook = r.Name, progressing.Reason, at(e.Wait)
+	p.Verdict = progressing.Reason + detail("", progressing.Message)
+	if blocked.Status == metav1.ConditionTrue {
+		p.Verdict = "held by " + blocked.Reason + detail("", blocked.Message)
+	}
+	explained := *r
+	explained.Status = e.Status
+	if step := explained.Step(e.Status.Step); step != nil && progressing.Reason != v1alpha1.ReasonExhausted {
+		p.Next = fmt.Sprintf("step %d of %d, attempt %d of %d: %s",
+			e.Status.Step, len(r.Spec.Steps), e.Status.Attempt, max(step.Attempts, 1), step.Describe())
+	}
+	for i, f := range e.Findings {
+		if i < len(p.Conditions) {
+			p.Conditions[i].Evidence = proved(f)
+		}
+	}
+	for _, answer := range e.Answers {
+		p.Gates = append(p.Gates, whyGate{
+			Gate: answer.Gate, Held: answer.Verdict.Held(), Reason: answer.Verdict.Reason,
+			Message: answer.Verdict.Message, Recheck: at(answer.Verdict.Recheck),
+		})
+	}
+	return nil
+}
+
+func proved(f evidence.Finding) string {
+	switch f.State {
+	case evidence.Faulty:
+		return "the fault is confirmed"
+	case evidence.Clear:
+		return "clear"
+	default:
+		return "proves nothing: " + f.Why
+	}
+}
+
+// conditionNow says what one entry of a match finds on the node.
+func conditionNow(m *v1alpha1.ConditionMatch, n *corev1.Node) whyMatch {
+	view := whyMatch{Match: fmt.Sprintf("%s=%s", m.Type, m.Status), Now: "absent: is its check running?"}
+	if len(m.Reasons) > 0 {
+		view.Match += " (" + strings.Join(m.Reasons, " or ") + ")"
+	}
+	if m.For.Duration > 0 {
+		view.Match += " for " + m.For.String()
+	}
+	c := v1alpha1.FindNodeCondition(n, m.Type)
+	if c == nil {
+		return view
+	}
+	view.Now = string(c.Status) + detail(c.Reason, c.Message)
+	if !c.LastTransitionTime.IsZero() {
+		view.Since = &c.LastTransitionTime
+	}
+	return view
+}
+
+// whyText tells the answer to a person.
+func (t *tool) whyText(w *why, wide bool) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "Node %s: %s\n", w.Node, strings.Join(w.State, ", "))
+	for _, m := range w.Maintenances {
+		fmt.Fprintf(&text, "In maintenance: %s\n", m)
+	}
+	for _, b := range w.Budgets {
+		fmt.Fprintf(&text, "Budget %s, group %s: %d of %s permits taken", b.Name, b.Group, b.Permits, b.Limit)
+		if b.Paused {
+			text.WriteString(", PAUSED" + detail("", b.PauseReason))
+		}
+		text.WriteString("\n")
+	}
+	if len(w.Budgets) == 0 {
+		text.WriteString("No budget selects this node, so nothing is done on it: create a RemediationBudget\n")
+	}
+	if len(w.Policies) == 0 {
+		text.WriteString("No policy selects this node\n")
+	}
+	for i := range w.Policies {
+		t.whyPolicyText(&text, &w.Policies[i], wide)
+	}
+	if len(w.Others) > 0 {
+		fmt.Fprintf(&text, "\nPolicies that do not select this node: %s\n", strings.Join(w.Others, ", "))
+	}
+	return text.String()
+}
+
+func (t *tool) whyPolicyText(text *strings.Builder, p *whyPolicy, wide bool) {
+	fmt.Fprintf(text, "\nPolicy %s (%s): %s\n", p.Policy, p.Mode, p.Verdict)
+	for _, m := range p.Conditions {
+		fmt.Fprintf(text, "  %s: now %s", m.Match, m.Now)
+		if m.Since != nil {
+			fmt.Fprintf(text, ", since %s", t.ago(m.Since.Time))
+		}
+		if m.Evidence != "" {
+			fmt.Fprintf(text, "; %s", m.Evidence)
+		}
+		text.WriteString("\n")
+	}
+	for _, line := range []struct{ label, value string }{{"Remediation", p.Remediation}, {"Next", p.Next}} {
+		if line.value != "" {
+			fmt.Fprintf(text, "  %s: %s\n", line.label, line.value)
+		}
+	}
+	if p.NextLook != nil {
+		fmt.Fprintf(text, "  Next look: in %s\n", duration.HumanDuration(p.NextLook.Sub(t.clock.Now())))
+	}
+	var rows [][]string
+	for _, g := range p.Gates {
+		look := "-"
+		if g.Recheck != nil {
+			look = "in " + duration.HumanDuration(g.Recheck.Sub(t.clock.Now()))
+		}
+		switch {
+		case g.Held:
+			rows = append(rows, []string{"  " + g.Gate, "HELD", look, g.Message})
+		case wide:
+			rows = append(rows, []string{"  " + g.Gate, "open", "", g.Message})
+		}
+	}
+	switch {
+	case len(rows) == 1 && !wide: // the verdict has said it
+	case len(rows) > 0:
+		text.WriteString(table([]string{"  GATE", "VERDICT", "NEXT LOOK", "WHY"}, rows))
+	case len(p.Gates) > 0:
+		fmt.Fprintf(text, "  All %d gates are open\n", len(p.Gates))
+	}
+}

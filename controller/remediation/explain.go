@@ -1,0 +1,87 @@
+package remediation
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/evidence"
+	"github.com/nodemend/nodemend/controller/gates"
+	"github.com/nodemend/nodemend/controller/index"
+)
+
+// Explanation is what the controller would decide about a remediation now, and why.
+type Explanation struct {
+	// Status is what the decision would make of it.
+	Status v1alpha1.RemediationStatus
+	// Findings is what the node's conditions prove, in the order of the match.
+	Findings []evidence.Finding
+	// Answers of all gates, in their order, about the attempt that is next.
+	Answers []Answer
+	// Budgets that select the node, in name order.
+	Budgets []v1alpha1.RemediationBudget
+	// Wait is after how long the controller would look again; 0: when something
+	// changes.
+	Wait time.Duration
+}
+
+// Answer is what one gate says.
+type Answer struct {
+	// Gate is its name.
+	Gate string
+	// Verdict of the gate.
+	Verdict gates.Verdict
+}
+
+// Progressing returns the Progressing condition of the explained status.
+func (e *Explanation) Progressing() metav1.Condition {
+	return e.condition(v1alpha1.RemediationProgressing)
+}
+
+// Blocked returns the Blocked condition of the explained status.
+func (e *Explanation) Blocked() metav1.Condition { return e.condition(v1alpha1.RemediationBlocked) }
+
+func (e *Explanation) condition(kind string) metav1.Condition {
+	if c := meta.FindStatusCondition(e.Status.Conditions, kind); c != nil {
+		return *c
+	}
+	return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown}
+}
+
+// Explain decides about an open remediation, which need not exist, exactly as the
+// controller does, from what the API server has now, and changes nothing. The node
+// must exist.
+func Explain(ctx context.Context, c client.Client, clk clock.PassiveClock, remediation *v1alpha1.Remediation) (Explanation, error) {
+	live, err := index.Live(ctx, c)
+	if err != nil {
+		return Explanation{}, err
+	}
+	s, err := (&Reconciler{Client: live, Live: live, Clock: clk}).observe(ctx, remediation)
+	if err != nil {
+		return Explanation{}, err
+	}
+	if s.node == nil {
+		return Explanation{}, fmt.Errorf("node %s of remediation %s is gone", remediation.Spec.NodeName, remediation.Name)
+	}
+	d := decide(s)
+	before := begin(s)
+	in := before.input(s, s.findings(&before.status))
+	e := Explanation{Status: d.status, Wait: d.wait, Findings: in.Findings[:len(remediation.Spec.Match)], Budgets: s.budgets}
+	step := s.step(before.status.Step)
+	if step == nil { // somebody has written a status of their own
+		return e, nil
+	}
+	if step.NeedsRunner() {
+		in.Findings = e.Findings
+	}
+	for _, gate := range gates.Chain() {
+		e.Answers = append(e.Answers, Answer{gate.Name, gate.Ask(in)})
+	}
+	return e, nil
+}
