@@ -168,7 +168,14 @@ func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := history.Register(mgr); err != nil {
 		return err
 	}
-	if err := o.Registry.Register(remediation.NewGauges(ctx, mgr.GetCache(), mgr.Elected())); err != nil {
+	nodes, err := fleet.Cached(ctx, mgr.GetCache())
+	if err != nil {
+		return err
+	}
+	gauges := remediation.NewGauges(ctx, remediation.GaugesOptions{
+		Reader: mgr.GetCache(), Nodes: nodes, Clock: o.Clock, Elected: mgr.Elected(), Counters: metrics,
+	})
+	if err := o.Registry.Register(gauges); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {

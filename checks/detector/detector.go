@@ -4,6 +4,7 @@
 package detector
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,8 @@ type Options struct {
 	// HealthListener is served /healthz and /conditions, MetricsListener /metrics;
 	// both are closed at the end. nil: not served.
 	HealthListener, MetricsListener net.Listener
+	// Registry takes the metrics. nil: a new one.
+	Registry *prometheus.Registry
 }
 
 // detector is what Run runs.
@@ -87,7 +90,7 @@ func Run(ctx context.Context, options Options) error {
 	defer closeListeners(options.HealthListener, options.MetricsListener)
 	d := &detector{
 		options:     options,
-		registry:    prometheus.NewRegistry(),
+		registry:    cmp.Or(options.Registry, prometheus.NewRegistry()),
 		serverClock: serverclock.New(clock.RealClock{}),
 		thresholds:  map[corev1.NodeConditionType]exporter.Thresholds{},
 		latches:     map[corev1.NodeConditionType]time.Duration{},

@@ -5,10 +5,8 @@ package main
 import (
 	"context"
 	"errors"
-	"runtime"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -46,17 +44,6 @@ const controllerExample = `  # In a pod.
 
   # On the desk, against a test cluster.
   nodemend controller --kubeconfig=$HOME/.kube/config --leader-election=false`
-
-// registerBuildInfo adds the metric that tells which version runs.
-func registerBuildInfo(registry prometheus.Registerer) error {
-	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name:        "nodemend_build_info",
-		Help:        "1, labelled with the version that runs.",
-		ConstLabels: prometheus.Labels{"version": version, "go_version": runtime.Version()},
-	})
-	info.Set(1)
-	return registry.Register(info)
-}
 
 // newControllerCommand returns `nodemend controller`.
 func newControllerCommand() *cobra.Command {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
@@ -130,6 +131,10 @@ func (f *detectorFlags) options(ctx context.Context) (o detector.Options, err er
 		WithoutAPIServer: !f.npd.EnableK8sExporter,
 		WithoutStatus:    !f.npd.K8sExporterUpdateNodeConditions,
 		WithoutEvents:    !f.npd.K8sExporterWriteEvents,
+		Registry:         prometheus.NewRegistry(),
+	}
+	if err := registerBuildInfo(o.Registry); err != nil {
+		return o, err
 	}
 	if f.configFile != "" {
 		if o.Config, err = config.Load(f.configFile); err != nil {

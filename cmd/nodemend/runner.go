@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
 	runnerconfig "github.com/nodemend/nodemend/config/runner"
@@ -84,6 +85,10 @@ func newRunnerCommand() *cobra.Command {
 				return err
 			}
 			opts.Logger = logr.FromContextOrDiscard(cmd.Context())
+			opts.Registry = prometheus.NewRegistry()
+			if err := registerBuildInfo(opts.Registry); err != nil {
+				return err
+			}
 			return trimmed(cmd.Context(), func(ctx context.Context) error { return runner.Run(ctx, cfg, opts) })
 		},
 	}

@@ -64,6 +64,24 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 // buckets are from 1 s to 9 h.
 func buckets() []float64 { return prometheus.ExponentialBuckets(1, 2, 16) }
 
+// expect shows as zero what is likely to be counted of a policy: a counter that comes
+// into being with 1 looks to Prometheus as if nothing had happened.
+func (m *Metrics) expect(policy *v1alpha1.RemedyPolicy) {
+	m.exhausted.WithLabelValues(policy.Name)
+	m.toAction.WithLabelValues(policy.Name)
+	for _, outcome := range []string{v1alpha1.ReasonRecovered, v1alpha1.ReasonRecoveredByItself} {
+		m.outcomes.WithLabelValues(policy.Name, outcome)
+		m.duration.WithLabelValues(policy.Name, outcome)
+	}
+	for i := range policy.Spec.Steps {
+		remedy := policy.Spec.Steps[i].Remedy()
+		m.toHealed.WithLabelValues(policy.Name, remedy)
+		for _, outcome := range []string{v1alpha1.ReasonSucceeded, v1alpha1.ReasonFailed} {
+			m.actions.WithLabelValues(policy.Name, remedy, outcome)
+		}
+	}
+}
+
 // changed counts what a change of the status says.
 func (m *Metrics) changed(before, after *v1alpha1.Remediation) {
 	policy, state := after.Spec.Policy.Name, after.State()

@@ -1,7 +1,6 @@
 package remediation
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -9,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
@@ -116,58 +114,33 @@ func histogram(t *testing.T, registry *prometheus.Registry, name string) (count 
 	return count, sum
 }
 
-// stored is a cache that has these objects.
-type stored struct {
-	client.Reader
-	budgets      []v1alpha1.RemediationBudget
-	remediations []v1alpha1.Remediation
-	maintenances []v1alpha1.NodeMaintenance
-}
-
-func (s *stored) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	switch list := list.(type) {
-	case *v1alpha1.RemediationBudgetList:
-		list.Items = s.budgets
-	case *v1alpha1.RemediationList:
-		list.Items = s.remediations
-	case *v1alpha1.NodeMaintenanceList:
-		list.Items = s.maintenances
+func TestWhatIsCountedOfAPolicyIsThereBeforeItHappens(t *testing.T) {
+	metrics, err := NewMetrics(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
 	}
-	return nil
-}
-
-func TestOnlyTheLeaderTellsHowThingsAre(t *testing.T) {
-	held := incident(budgetHeldBy("a", "n1"), budgetHeldBy("b", "n2"))
-	blocked := incident(excluded)
-	blocked.remediation.Status = decide(blocked).status
-	cache := &stored{
-		budgets:      held.budgets,
-		remediations: []v1alpha1.Remediation{*blocked.remediation, *incident(progress("Acting")).remediation, record("over", "", 0)},
-		maintenances: []v1alpha1.NodeMaintenance{*disruptive(at(3, 1), out("Draining")).maintenance, {}},
+	policy := disruptive().policy
+	policy.Name = "p"
+	cache := &stored{policies: []v1alpha1.RemedyPolicy{*policy}}
+	gauges := cache.gauges(t, true)
+	gauges.Counters = metrics
+	testutil.CollectAndCount(gauges)
+	for name, c := range map[string]struct {
+		collector prometheus.Collector
+		want      int
+	}{
+		"ended, by two outcomes":             {metrics.outcomes, 2},
+		"duration, by two outcomes":          {metrics.duration, 2},
+		"exhausted":                          {metrics.exhausted, 1},
+		"condition to action":                {metrics.toAction, 1},
+		"action to recovery by remedy":       {metrics.toHealed, 3},
+		"actions by remedy and two outcomes": {metrics.actions, 6},
+	} {
+		if got := testutil.CollectAndCount(c.collector); got != c.want {
+			t.Errorf("%s: %d series, want %d", name, got, c.want)
+		}
 	}
-	elected := make(chan struct{})
-	gauges := NewGauges(t.Context(), cache, elected)
-	if n := testutil.CollectAndCount(gauges); n != 0 {
-		t.Errorf("a replica that does not lead tells %d metrics", n)
-	}
-	close(elected)
-	want := `
-# HELP nodemend_budget_permits Permits in use, by budget.
-# TYPE nodemend_budget_permits gauge
-nodemend_budget_permits{budget="all"} 1
-# HELP nodemend_maintenances Nodes out of service, by who wants it (policy or person) and the reason of their Drained condition.
-# TYPE nodemend_maintenances gauge
-nodemend_maintenances{by="person",drained=""} 1
-nodemend_maintenances{by="policy",drained="Draining"} 1
-# HELP nodemend_remediations_blocked Open remediations that are held back, by policy and reason.
-# TYPE nodemend_remediations_blocked gauge
-nodemend_remediations_blocked{policy="p",reason="Excluded"} 1
-# HELP nodemend_remediations_open Remediations that have not ended, by policy and state: the reason of their Progressing condition.
-# TYPE nodemend_remediations_open gauge
-nodemend_remediations_open{policy="p",state="Acting"} 1
-nodemend_remediations_open{policy="p",state="Waiting"} 1
-`
-	if err := testutil.CollectAndCompare(gauges, strings.NewReader(want)); err != nil {
-		t.Error(err)
+	if n := testutil.ToFloat64(metrics.exhausted.WithLabelValues("p")); n != 0 {
+		t.Errorf("counted %v exhausted ones", n)
 	}
 }

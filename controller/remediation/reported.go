@@ -1,0 +1,102 @@
+package remediation
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/evidence"
+)
+
+// What is told of a condition that nobody reports, in the place of its status.
+const (
+	// conditionStale: there was a report, too long ago.
+	conditionStale = "Stale"
+	// conditionAbsent: there never was one, though another condition is reported: its
+	// check is off on this node.
+	conditionAbsent = "Absent"
+	// conditionMissing: there never was one of any condition.
+	conditionMissing = "Missing"
+	// conditionNotReady: nor is one expected, since the node is not Ready, or only for a
+	// short time.
+	conditionNotReady = "NotReady"
+)
+
+// settleTime is how long a node has to be Ready until every check is expected to
+// have reported.
+const settleTime = 10 * time.Minute
+
+// collectPolicies counts nodes by each condition that a policy for them matches, and has
+// counters show every policy.
+func (g *Gauges) collectPolicies(ctx context.Context, out chan<- prometheus.Metric) {
+	var list v1alpha1.RemedyPolicyList
+	if g.Reader.List(ctx, &list, client.UnsafeDisableDeepCopy) != nil {
+		return
+	}
+	for i := range list.Items {
+		g.Counters.expect(&list.Items[i])
+	}
+	type key struct{ condition, status string }
+	now, conditions, count := g.Clock.Now(), matched(list.Items), map[key]int{}
+	for _, node := range g.Nodes() {
+		for condition, selectors := range conditions {
+			if slices.ContainsFunc(selectors, func(s labels.Selector) bool { return s.Matches(labels.Set(node.Labels)) }) {
+				count[key{condition, reported(node, condition, now)}]++
+			}
+		}
+	}
+	for k, n := range count {
+		tell(out, g.conditions, n, k.condition, k.status)
+	}
+}
+
+// matched returns the conditions that policies match, and of which nodes. A selector
+// that cannot be read selects none.
+func matched(policies []v1alpha1.RemedyPolicy) map[string][]labels.Selector {
+	all := map[string][]labels.Selector{}
+	for i := range policies {
+		selector, err := v1alpha1.SelectorOf(policies[i].Spec.NodeSelector)
+		if err != nil {
+			continue
+		}
+		for _, m := range policies[i].Spec.Match {
+			all[m.Type] = append(all[m.Type], selector)
+		}
+	}
+	return all
+}
+
+// reported returns the status of a node's condition if it is reported, else which of
+// the above is so. What a kubelet reports is told as it is: the node controller changes
+// it when the kubelet is away.
+func reported(node *corev1.Node, condition string, now time.Time) string {
+	c := v1alpha1.FindNodeCondition(node, condition)
+	if c != nil && (evidence.NeedsLease(condition) || now.Sub(c.LastHeartbeatTime.Time) <= maxAge(c)) {
+		return string(c.Status)
+	}
+	ready := v1alpha1.FindNodeCondition(node, string(corev1.NodeReady))
+	switch {
+	case ready == nil || ready.Status != corev1.ConditionTrue || now.Sub(ready.LastTransitionTime.Time) < settleTime:
+		return conditionNotReady
+	case c != nil:
+		return conditionStale
+	case slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return !evidence.NeedsLease(string(c.Type)) }):
+		return conditionAbsent
+	default:
+		return conditionMissing
+	}
+}
+
+// maxAge is how old a report is at most that proves something.
+func maxAge(c *corev1.NodeCondition) time.Duration {
+	if c.Status == corev1.ConditionFalse {
+		return evidence.MaxHealthyAge
+	}
+	return evidence.MaxProblemAge
+}
