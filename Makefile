@@ -49,8 +49,20 @@ fuzz: ## fuzz every parser for FUZZTIME each; what fails is kept in testdata/fuz
 	@test/fuzz $(FUZZTIME)
 
 .PHONY: generate
-generate: ## write deepcopy functions and CRDs from config/v1alpha1
-	$(TOOL) controller-gen object crd paths=./config/... output:crd:artifacts:config=deploy/crds
+generate: ## write deepcopy functions and CRDs from config/v1alpha1, and deploy/install.yaml from the chart
+	$(TOOL) controller-gen object crd paths=./config/... output:crd:artifacts:config=deploy/chart/crds
+	tools/release/render deploy/chart >deploy/install.yaml
+
+# The name of the image, without its tag.
+IMAGE ?= ghcr.io/nodemend/nodemend
+
+.PHONY: image
+image: ## write the container image for amd64 and arm64 as an OCI archive into dist/, without a container engine
+	@VERSION=$(VERSION) IMAGE=$(IMAGE) tools/release/build image
+
+.PHONY: release
+release: ## write all of a release into dist/: programs, image, chart, install.yaml, SBOM and checksums
+	@VERSION=$(VERSION) IMAGE=$(IMAGE) tools/release/build release
 
 .PHONY: verify
 verify: verify-tidy verify-format verify-generated lint ## check all that a reviewer should not have to
@@ -82,4 +94,4 @@ verify-generated: # generated files are what "make generate" writes
 
 .PHONY: clean
 clean: ## remove what was built, except bin/controlplane, which is slow to build
-	rm -f bin/nodemend bin/nodemend-agent bin/kubectl-nodemend cover.out
+	rm -rf bin/nodemend bin/nodemend-agent bin/kubectl-nodemend dist cover.out

@@ -22,7 +22,6 @@ import (
 
 	"github.com/nodemend/nodemend/checks/events"
 	"github.com/nodemend/nodemend/checks/exporter"
-	"github.com/nodemend/nodemend/deploy"
 )
 
 // newCondition is one that the Node does not have yet.
@@ -179,7 +178,7 @@ func TestTheTypesOfConditionCanBeNarrowed(t *testing.T) {
 
 	// The policy of this test is a second one, for node A only.
 	name := "narrowed-" + s.a.Name
-	for _, obj := range objects(t, deploy.Admission) {
+	for _, obj := range installed(t).ofKind("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding") {
 		if obj.GetName() != "nodemend-detector" {
 			continue
 		}

@@ -1,11 +1,8 @@
 package deploy_test
 
 import (
-	"bytes"
-	"embed"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -13,19 +10,30 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
-
-	"github.com/nodemend/nodemend/deploy"
 )
 
-func TestNoRoleHasMoreThanItsList(t *testing.T) {
-	forbidden := []string{"*", "secrets", "configmaps", "pods/exec", "nodes/proxy", "serviceaccounts/token", "escalate", "bind", "impersonate"}
-	for _, obj := range objects(t, deploy.RBAC) {
+// manifests are objects in the order in which they are installed.
+type manifests []unstructured.Unstructured
+
+func TestNoRoleHasMoreThanItsList(t *testing.T) { checkRights(t, installed(t)) }
+
+// checkRights makes sure that no role has more than it needs.
+func checkRights(t *testing.T, objects manifests) {
+	t.Helper()
+	forbidden := []string{
+		"*", "secrets", "configmaps", "pods/exec", "pods/attach", "pods/portforward", "pods/ephemeralcontainers", "nodes/proxy",
+		"serviceaccounts/token", "escalate", "bind", "impersonate",
+	}
+	roles := 0
+	for _, obj := range objects {
 		for _, rule := range rules(t, obj) {
+			roles++
 			words := slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs, rule.NonResourceURLs)
 			for _, word := range words {
 				if slices.Contains(forbidden, word) || strings.Contains(word, "*") {
@@ -38,6 +46,15 @@ func TestNoRoleHasMoreThanItsList(t *testing.T) {
 				}
 			}
 		}
+		if strings.HasSuffix(obj.GetKind(), "RoleBinding") {
+			binding := as[rbacv1.ClusterRoleBinding](t, obj) // a RoleBinding has the same fields
+			if !strings.HasPrefix(binding.RoleRef.Name, "nodemend-") || len(binding.Subjects) != 1 || binding.Subjects[0].Kind != rbacv1.ServiceAccountKind {
+				t.Errorf("%s %s gives %s to %v: want a role of ours for one account", obj.GetKind(), obj.GetName(), binding.RoleRef.Name, binding.Subjects)
+			}
+		}
+	}
+	if roles == 0 {
+		t.Error("there is no role")
 	}
 }
 
@@ -57,7 +74,7 @@ func rules(t *testing.T, obj unstructured.Unstructured) []rbacv1.PolicyRule {
 	}
 }
 
-func TestEveryManifestIsPartOfTheKustomization(t *testing.T) {
+func TestTheKustomizationSetsTheImage(t *testing.T) {
 	data, err := os.ReadFile("kustomization.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -69,99 +86,122 @@ func TestEveryManifestIsPartOfTheKustomization(t *testing.T) {
 	if err := yaml.Unmarshal(data, &kustomization); err != nil {
 		t.Fatal(err)
 	}
-	var files []string
-	for _, embedded := range []embed.FS{deploy.CRDs, deploy.RBAC, deploy.Admission, deploy.Workloads} {
-		files = append(files, names(t, embedded)...)
+	if !slices.Equal(kustomization.Resources, []string{"install.yaml"}) {
+		t.Errorf("kustomization.yaml has %q", kustomization.Resources)
 	}
-	slices.Sort(files)
-	slices.Sort(kustomization.Resources)
-	if !slices.Equal(files, kustomization.Resources) {
-		t.Errorf("kustomization.yaml has %q, want %q", kustomization.Resources, files)
-	}
-	for role, pod := range pods(t) {
-		if image := pod.Containers[0].Image; image != kustomization.Images[0].Name {
+	for role, pod := range pods(t, installed(t)) {
+		if image := pod.Containers[0].Image; !strings.HasPrefix(image, kustomization.Images[0].Name+":") {
 			t.Errorf("the image of the %s is %q, which kustomization.yaml does not replace", role, image)
 		}
 	}
 }
 
 func TestTheAgentsOutliveTheDisease(t *testing.T) {
+	all := pods(t, installed(t))
 	for _, role := range []string{"detector", "runner"} {
-		pod, c := pods(t)[role], pods(t)[role].Containers[0]
-		if pod.ServiceAccountName != "nodemend-"+role {
-			t.Errorf("the %s has the account %s: each role has its own", role, pod.ServiceAccountName)
-		}
-		if !pod.HostNetwork || !pod.HostPID || pod.DNSPolicy != corev1.DNSDefault || pod.PriorityClassName != "system-node-critical" {
-			t.Errorf("the %s depends on the cluster's network or DNS, is not among the host's processes, or is evicted first", role)
-		}
-		if !slices.Equal(pod.Tolerations, []corev1.Toleration{{Operator: corev1.TolerationOpExists}}) {
-			t.Errorf("the %s does not tolerate everything", role)
-		}
-		for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
-			if probe != nil && (probe.Exec != nil || probe.HTTPGet == nil || probe.HTTPGet.Host != "127.0.0.1") {
-				t.Errorf("the %s has a probe that needs the container runtime, or an address of the host that is not the loopback", role)
-			}
-		}
+		checkAgent(t, role, all[role])
 	}
-	if pods(t)["runner"].Containers[0].LivenessProbe != nil {
+	if all["runner"].Containers[0].LivenessProbe != nil {
 		t.Error("the runner has a livenessProbe, which would restart it in the middle of an action")
 	}
 }
 
-// pods returns the pod of each workload, by the role.
-func pods(t *testing.T) map[string]corev1.PodSpec {
+// checkAgent makes sure that a pod runs on every node, whatever is wrong with it.
+func checkAgent(t *testing.T, role string, pod corev1.PodSpec) {
 	t.Helper()
-	specs := map[string]corev1.PodSpec{}
-	for _, obj := range objects(t, deploy.Workloads) {
-		role := strings.TrimPrefix(obj.GetName(), "nodemend-")
-		switch obj.GetKind() {
-		case "DaemonSet":
-			specs[role] = as[appsv1.DaemonSet](t, obj).Spec.Template.Spec
-		case "Deployment":
-			specs[role] = as[appsv1.Deployment](t, obj).Spec.Template.Spec
+	c := pod.Containers[0]
+	if pod.ServiceAccountName != "nodemend-"+role {
+		t.Errorf("the %s has the account %s: each role has its own", role, pod.ServiceAccountName)
+	}
+	if !pod.HostNetwork || !pod.HostPID || pod.DNSPolicy != corev1.DNSDefault || pod.PriorityClassName != "system-node-critical" {
+		t.Errorf("the %s depends on the cluster's network or DNS, is not among the host's processes, or is evicted first", role)
+	}
+	if !slices.Equal(pod.Tolerations, []corev1.Toleration{{Operator: corev1.TolerationOpExists}}) {
+		t.Errorf("the %s does not tolerate everything", role)
+	}
+	if len(pod.NodeSelector) != 1 || pod.NodeSelector[corev1.LabelOSStable] != "linux" {
+		t.Errorf("the %s is for the nodes %v, want all with Linux", role, pod.NodeSelector)
+	}
+	for _, probe := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
+		if probe != nil && (probe.Exec != nil || probe.HTTPGet == nil || probe.HTTPGet.Host != "127.0.0.1") {
+			t.Errorf("the %s has a probe that needs the container runtime, or an address of the host that is not the loopback", role)
 		}
 	}
-	if len(specs) != 3 {
-		t.Fatalf("there are %d workloads, want one for each of the three roles", len(specs))
+}
+
+func TestTheControllerNeedsNoPrivilegeAndLetsItsNodeDrain(t *testing.T) {
+	pod := pods(t, installed(t))["controller"]
+	security := pod.Containers[0].SecurityContext
+	if pod.HostNetwork || pod.HostPID || security.Privileged != nil || *security.AllowPrivilegeEscalation || !*security.ReadOnlyRootFilesystem || !*pod.SecurityContext.RunAsNonRoot {
+		t.Error("the controller has privileges")
+	}
+	if pod.Affinity.PodAntiAffinity == nil || pod.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		t.Error("the replicas should prefer different nodes, and run on one if there is no other")
+	}
+	budget := as[policyv1.PodDisruptionBudget](t, installed(t).ofKind("PodDisruptionBudget")[0])
+	if budget.Spec.MinAvailable != nil || budget.Spec.MaxUnavailable.IntValue() != 1 {
+		t.Error("the PodDisruptionBudget may keep a node with a controller from being drained")
+	}
+}
+
+func TestInstallingDoesNothingToANode(t *testing.T) {
+	for _, obj := range installed(t) {
+		if obj.GroupVersionKind().Group == "nodemend.dev" {
+			t.Errorf("install.yaml has a %s: kubectl does not know the kind before the CRDs are there, and a policy would act", obj.GetKind())
+		}
+	}
+}
+
+// pods returns the pod of each workload, by its name without the prefix.
+func pods(t *testing.T, objects manifests) map[string]corev1.PodSpec {
+	t.Helper()
+	specs := map[string]corev1.PodSpec{}
+	for _, obj := range objects {
+		name := strings.TrimPrefix(obj.GetName(), "nodemend-")
+		switch obj.GetKind() {
+		case "DaemonSet":
+			specs[name] = as[appsv1.DaemonSet](t, obj).Spec.Template.Spec
+		case "Deployment":
+			specs[name] = as[appsv1.Deployment](t, obj).Spec.Template.Spec
+		}
 	}
 	return specs
 }
 
-// objects returns all objects of the files, in their order.
-func objects(t *testing.T, files embed.FS) []unstructured.Unstructured {
+// ofKind returns the objects of these kinds.
+func (m manifests) ofKind(kinds ...string) (selected manifests) {
+	for _, obj := range m {
+		if slices.Contains(kinds, obj.GetKind()) {
+			selected = append(selected, obj)
+		}
+	}
+	return selected
+}
+
+// installed returns the objects of install.yaml.
+func installed(t *testing.T) manifests {
 	t.Helper()
-	var all []unstructured.Unstructured
-	for _, name := range names(t, files) {
-		data, err := files.ReadFile(name)
-		if err != nil {
+	data, err := os.ReadFile("install.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parse(t, string(data))
+}
+
+func parse(t *testing.T, text string) (all manifests) {
+	t.Helper()
+	decoder := utilyaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
+	for {
+		var obj unstructured.Unstructured
+		if err := decoder.Decode(&obj); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
 			t.Fatal(err)
 		}
-		decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
-		for {
-			var obj unstructured.Unstructured
-			if err := decoder.Decode(&obj); errors.Is(err, io.EOF) {
-				break
-			} else if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
+		if obj.Object != nil { // nil: only comments
 			all = append(all, obj)
 		}
 	}
-	return all
-}
-
-// names returns the paths of the files, those of the top directory first.
-func names(t *testing.T, files embed.FS) []string {
-	t.Helper()
-	var all []string
-	for _, pattern := range []string{"*.yaml", "*/*.yaml"} {
-		found, err := fs.Glob(files, pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, found...)
-	}
-	return all
 }
 
 // as converts an object, and fails for a field that its kind does not have.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,10 +94,13 @@ func (s *scene) must(err error) {
 	}
 }
 
-// install applies all manifests but the workloads.
+// install applies all manifests but the CRDs, which are there, and the workloads.
 func (s *scene) install() {
 	s.Helper()
-	for _, obj := range append(objects(s.T, deploy.RBAC), objects(s.T, deploy.Admission)...) {
+	for _, obj := range installed(s.T) {
+		if slices.Contains([]string{"CustomResourceDefinition", "DaemonSet", "Deployment"}, obj.GetKind()) {
+			continue
+		}
 		s.must(s.admin.Apply(s.ctx, client.ApplyConfigurationFromUnstructured(&obj), client.FieldOwner("test"), client.ForceOwnership))
 	}
 }

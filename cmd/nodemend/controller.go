@@ -37,7 +37,7 @@ nodemaintenances; create and delete nodeactions; patch the status of
 remediations, remediationbudgets, nodeactions and nodemaintenances; get leases
 in kube-node-lease; create and patch events in default; and for the leader
 election get, create and update leases and create events in its own namespace.
-All of it is in deploy/rbac/controller.yaml.`
+All of it is in deploy/chart/templates/rbac-controller.yaml.`
 
 const controllerExample = `  # In a pod.
   nodemend controller --health-address=:9103 --metrics-address=:9102

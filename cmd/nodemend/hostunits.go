@@ -20,8 +20,8 @@ The container runtime and the kubelet may be what is broken. A unit needs neithe
 of them: it starts with the host, and goes on whatever becomes of its pods.
 
 This needs a host with systemd, and a privileged pod with the host's PID namespace
-(hostPID) and its root directory mounted at --host-root; deploy/hostunits has such
-DaemonSets. Run a role as a pod or as a unit, not both.`
+(hostPID) and its root directory mounted at --host-root, which the Helm chart has
+with hostUnits.enabled. Run a role as a pod or as a unit, not both.`
 
 const hostUnitsInstallHelp = `Install a role as a systemd unit of the host, and stay to keep it so.
 

@@ -4,9 +4,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-
-	appsv1 "k8s.io/api/apps/v1"
-	"sigs.k8s.io/yaml"
 )
 
 func TestWrongUseOfHostUnitsSaysWhatIsAccepted(t *testing.T) {
@@ -37,37 +34,6 @@ func TestTheServerIsTakenFromTheEnvironment(t *testing.T) {
 		t.Setenv("KUBERNETES_SERVICE_HOST", host)
 		if got, err := serverFromEnvironment(); err != nil || got != want {
 			t.Errorf("got %s, %v, want %s", got, err, want)
-		}
-	}
-}
-
-func TestHostUnitsAcceptTheFlagsOfTheirDaemonSets(t *testing.T) {
-	for _, role := range []string{"runner", "detector"} {
-		data, err := os.ReadFile("../../deploy/hostunits/" + role + ".yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		var set appsv1.DaemonSet
-		if err := yaml.UnmarshalStrict(data, &set); err != nil {
-			t.Fatal(err)
-		}
-		pod := set.Spec.Template.Spec
-		cmd, flags, err := newRootCommand(newLineWriter(os.Stderr)).Find(pod.Containers[0].Args)
-		if err != nil || cmd.Name() != "install" {
-			t.Fatalf("%s: %v, %v", role, cmd, err)
-		}
-		if err := cmd.ParseFlags(flags); err != nil {
-			t.Errorf("%s: %v", role, err)
-		}
-		for flag, want := range map[string]string{
-			"role": role, "host-root": pod.Containers[0].VolumeMounts[0].MountPath, "credentials-dir": pod.Containers[0].VolumeMounts[1].MountPath,
-		} {
-			if got := cmd.Flag(flag).Value.String(); got != want {
-				t.Errorf("%s: --%s is %s, want %s", role, flag, got, want)
-			}
-		}
-		if set.Namespace != "nodemend-system" || pod.ServiceAccountName != "nodemend-"+role || !pod.HostPID {
-			t.Errorf("%s: namespace %s, service account %s, hostPID %t", role, set.Namespace, pod.ServiceAccountName, pod.HostPID)
 		}
 	}
 }

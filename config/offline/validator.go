@@ -40,11 +40,11 @@ type kindRules struct {
 	rules      *cel.Validator
 }
 
-// Load reads the CustomResourceDefinitions crds/*.yaml of a file system and
+// Load reads the CustomResourceDefinitions chart/crds/*.yaml of a file system and
 // compiles the rules of the kinds that people write. It fails if a definition
 // cannot be read or one of these kinds is missing.
 func Load(crds fs.FS) (*Validator, error) {
-	files, err := fs.Glob(crds, "crds/*.yaml")
+	files, err := fs.Glob(crds, "chart/crds/*.yaml")
 	if err != nil {
 		return nil, fmt.Errorf("listing CRDs: %w", err)
 	}
@@ -56,7 +56,7 @@ func Load(crds fs.FS) (*Validator, error) {
 	}
 	for _, kind := range writtenByPeople() {
 		if v.kinds[kind] == nil {
-			return nil, fmt.Errorf("loading CRDs: none of the %d files crds/*.yaml defines kind %s", len(files), kind)
+			return nil, fmt.Errorf("loading CRDs: none of the %d files chart/crds/*.yaml defines kind %s", len(files), kind)
 		}
 	}
 	return v, nil

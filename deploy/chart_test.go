@@ -1,0 +1,222 @@
+//go:build integration
+
+package deploy_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/deploy"
+	"github.com/nodemend/nodemend/deploy/hostunits"
+	"github.com/nodemend/nodemend/test/helm"
+)
+
+// choices are the values that change what is rendered, each as one who needs it
+// would set it.
+var choices = map[string][]string{
+	"digest":      {"image.digest=sha256:" + strings.Repeat("0", 64), "image.pullPolicy=Always", "image.pullSecrets[0].name=mine"},
+	"own image":   {"image.repository=registry.example.com:5000/nodemend", "image.tag=v1"},
+	"placed":      {"controller.replicas=0", "controller.nodeSelector.pool=system", "controller.tolerations[0].operator=Exists", "controller.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].key=a", "controller.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator=Exists", "controller.priorityClassName=", "controller.resources.limits.memory=1Gi"},
+	"arguments":   {"controller.args[0]=--history-limit=5", "detector.args[0]=-v=4", "runner.args[0]=--dry-run"},
+	"configured":  {"detector.config.checks.hardware.enabled=false", "runner.config.reboots.deny=true"},
+	"no detector": {"detector.enabled=false"},
+	"no runner":   {"runner.enabled=false"},
+	"host units":  {"hostUnits.enabled=true", "detector.args[0]=-v=4", "apiServer.host=fd00::1"},
+	"pods again":  {"hostUnits.remove=true"},
+	"API server":  {"apiServer.host=10.0.0.1", "apiServer.port=443"},
+	"ports":       {"networkPolicy.apiServerPorts[0]=443"},
+	"no policy":   {"networkPolicy.enabled=false"},
+	"no budget":   {"defaultBudget.enabled=false"},
+	"a namespace": {"createNamespace=true"},
+	"a parent":    {"global.anything=1"},
+	"monitoring":  {"podMonitor.enabled=true", "podMonitor.labels.release=a", "prometheusRule.enabled=true", "prometheusRule.labels.release=a", "dashboard.enabled=true"},
+}
+
+func TestTheAPIServerAcceptsEveryChoice(t *testing.T) {
+	s := newScene(t)
+	tried := map[string][]string{"nothing": {}, "all, with pods": {}, "all, with host units": {}}
+	for name, values := range choices {
+		if name == "monitoring" && !hasMonitoring() {
+			continue
+		}
+		tried[name] = values
+		if name != "host units" {
+			tried["all, with pods"] = append(tried["all, with pods"], values...)
+		}
+		if name != "configured" && name != "pods again" {
+			tried["all, with host units"] = append(tried["all, with host units"], values...)
+		}
+	}
+	for name, values := range tried {
+		t.Run(name, func(t *testing.T) { s.accepts(t, values) })
+	}
+}
+
+func hasMonitoring() bool {
+	_, err := os.Stat("chart/monitoring/dashboard.json")
+	return err == nil
+}
+
+// accepts renders the chart and has the API server look at each object.
+func (s *scene) accepts(t *testing.T, values []string) {
+	t.Helper()
+	objects := rendered(t, values...)
+	checkRights(t, objects)
+	for name, pod := range pods(t, objects) {
+		if name != "controller" {
+			checkAgent(t, strings.TrimSuffix(name, "-host-unit"), pod)
+		}
+	}
+	strict := client.WithFieldValidation(client.NewDryRunClient(s.admin), "Strict")
+	for _, obj := range objects {
+		if strings.HasPrefix(obj.GetAPIVersion(), "monitoring.coreos.com/") {
+			continue // the Prometheus Operator is not here
+		}
+		if err := strict.Apply(s.ctx, client.ApplyConfigurationFromUnstructured(&obj), client.FieldOwner("chart"), client.ForceOwnership); err != nil {
+			t.Errorf("%s %s: %v", obj.GetKind(), obj.GetName(), err)
+		}
+	}
+}
+
+// rendered returns the objects of the chart with these values.
+func rendered(t *testing.T, values ...string) manifests {
+	t.Helper()
+	args := []string{}
+	for _, value := range values {
+		args = append(args, "--set", value)
+	}
+	return parse(t, helm.Template(t, namespace, args...))
+}
+
+func TestAMistakeInTheValuesIsNamed(t *testing.T) {
+	for values, want := range map[string]string{
+		"imgae.tag=v1":                       "additional properties 'imgae' not allowed",
+		"controller.replica=1":               "'/controller': additional properties 'replica' not allowed",
+		"controller.replicas=two":            "'/controller/replicas': got string, want integer",
+		"controller.replicas=-1":             "'/controller/replicas': minimum",
+		"controller.resources.request.cpu=1": "'/controller/resources': additional properties 'request' not allowed",
+		"detector.args[0]=config":            "'/detector/args/0': 'config' does not match pattern '^-'",
+		"hostUnits=true":                     "'/hostUnits': got boolean, want object",
+		"hostUnits.enabled=yes":              "'/hostUnits/enabled': got string, want boolean",
+		"image.digest=v1":                    "'/image/digest': 'v1' does not match pattern",
+		"image.pullPolicy=Sometimes":         "'/image/pullPolicy': value must be one of 'Always', 'IfNotPresent', 'Never'",
+		"image.pullSecrets[0]=mine":          "'/image/pullSecrets/0': got string, want object",
+		"apiServer.host=https://10.0.0.1":    "'/apiServer/host': 'https://10.0.0.1' does not match pattern",
+		"apiServer.port=0":                   "'/apiServer/port': minimum",
+		"defaultBudget.paused=true":          "'/defaultBudget': additional properties 'paused' not allowed",
+
+		"hostUnits.enabled=true,hostUnits.remove=true":           "set one of the two",
+		"hostUnits.enabled=true,detector.config.socket=":         "detector.config is for pods: with hostUnits.enabled write the file on the hosts",
+		"hostUnits.enabled=true,runner.config.reboots.deny=true": "runner.config is for pods: with hostUnits.enabled write the file on the hosts",
+	} {
+		t.Run(values, func(t *testing.T) {
+			_, err := helm.Run(t, "template", "nodemend", helm.Chart, "--namespace="+namespace, "--set", values)
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %q", err, want)
+			}
+		})
+	}
+}
+
+func TestHelmFindsNothingToComplainAbout(t *testing.T) {
+	if out, err := helm.Run(t, "lint", "--strict", helm.Chart, "--namespace="+namespace); err != nil || strings.Contains(out, "WARNING") {
+		t.Error(out, err)
+	}
+	_, err := helm.Run(t, "template", "nodemend", helm.Chart, "--kube-version=1.31.9")
+	if err == nil || !strings.Contains(err.Error(), "chart requires kubeVersion: >=1.32.0-0") {
+		t.Errorf("an older Kubernetes: %v", err)
+	}
+}
+
+func TestInstallYAMLIsWhatTheChartRenders(t *testing.T) {
+	command := exec.CommandContext(t.Context(), "tools/release/render", helm.Chart)
+	command.Dir = helm.Root(t)
+	want, err := command.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile("install.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Error("deploy/install.yaml is not what the chart renders: run make generate")
+	}
+}
+
+func TestTheChartBelongsIntoAnyNamespace(t *testing.T) {
+	for _, obj := range parse(t, helm.Template(t, "elsewhere", "--set=detector.config.socket=,runner.config.reboots.deny=true")) {
+		text, err := obj.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), namespace) {
+			t.Errorf("%s %s is about %s", obj.GetKind(), obj.GetName(), namespace)
+		}
+	}
+}
+
+func TestTheDefaultBudgetIsTheSample(t *testing.T) {
+	data, err := deploy.Samples.ReadFile("samples/budget.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sample := as[v1alpha1.RemediationBudget](t, parse(t, string(data))[0])
+	chart := as[v1alpha1.RemediationBudget](t, rendered(t).ofKind("RemediationBudget")[0])
+	if chart.Name != sample.Name || !equality.Semantic.DeepEqual(chart.Spec, sample.Spec) {
+		t.Errorf("the chart has %s %+v, the sample is %s %+v", chart.Name, chart.Spec, sample.Name, sample.Spec)
+	}
+}
+
+func TestTheProgramKnowsTheArgumentsOfTheWorkloads(t *testing.T) {
+	dir := t.TempDir()
+	for program, tags := range map[string]string{"nodemend": "", "nodemend-agent": "agent"} {
+		build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags=-s -w", "-tags="+tags, "-o", filepath.Join(dir, program), "../cmd/nodemend")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if output, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("building %s: %v: %s", program, err, output)
+		}
+	}
+	roles := 0
+	for _, values := range [][]string{{"hostUnits.remove=true", choices["configured"][0], choices["configured"][1]}, {"hostUnits.enabled=true"}} {
+		for name, pod := range pods(t, rendered(t, values...)) {
+			for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+				roles++
+				// Flags are read before --help is heeded. Those of a host unit are the role's.
+				args := c.Args
+				if i := slices.Index(args, "--"); i >= 0 {
+					role, _, _ := strings.Cut(name, "-")
+					refuses(t, filepath.Join(dir, c.Command[0]), append([]string{role}, args[i+1:]...))
+					args = args[:i]
+				}
+				refuses(t, filepath.Join(dir, c.Command[0]), args)
+				if args[0] == "host-units" && c.VolumeMounts[0].MountPath != hostunits.DefaultHostRoot {
+					t.Errorf("%s mounts the host at %s", name, c.VolumeMounts[0].MountPath)
+				}
+				if c.Name == "installer" && c.VolumeMounts[1].MountPath != hostunits.DefaultCredentials {
+					t.Errorf("%s mounts its credentials at %s", name, c.VolumeMounts[1].MountPath)
+				}
+			}
+		}
+	}
+	if roles != 8 {
+		t.Errorf("looked at %d containers, want 8", roles)
+	}
+}
+
+// refuses fails the test if the program refuses the arguments.
+func refuses(t *testing.T, program string, args []string) {
+	t.Helper()
+	if output, err := exec.CommandContext(t.Context(), program, append(slices.Clone(args), "--help")...).CombinedOutput(); err != nil {
+		t.Errorf("the program refuses %q: %v: %s", args, err, output)
+	}
+}

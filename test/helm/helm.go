@@ -1,0 +1,53 @@
+// Package helm runs the Helm of tools/release on the chart of this repository.
+package helm
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Chart is the chart, for Run.
+const Chart = "deploy/chart"
+
+// Run runs Helm in the top directory of the repository, without the settings of whoever
+// runs the test, and returns what it prints. The error holds Helm's own words. The first
+// run on a machine builds Helm, which takes minutes.
+func Run(t testing.TB, args ...string) (string, error) {
+	t.Helper()
+	root := Root(t)
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"tool", "-modfile=" + root + "/tools/release/go.mod", "helm"}, args...)...)
+	home := t.TempDir()
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("helm %s: %w: %s%s", strings.Join(args, " "), err, bytes.TrimSpace(stderr.Bytes()), bytes.TrimSpace(stdout.Bytes()))
+	}
+	return stdout.String(), nil
+}
+
+// Template renders the chart for a namespace with these further arguments.
+func Template(t testing.TB, namespace string, args ...string) string {
+	t.Helper()
+	out, err := Run(t, append([]string{"template", "nodemend", Chart, "--namespace=" + namespace}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// Root returns the top directory of the repository.
+func Root(t testing.TB) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "env", "GOMOD").Output()
+	if err != nil {
+		t.Fatalf("looking for the top directory of the repository: %v", err)
+	}
+	return filepath.Dir(strings.TrimSpace(string(out)))
+}

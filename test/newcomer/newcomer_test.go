@@ -1,0 +1,142 @@
+//go:build integration
+
+package newcomer
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/nodemend/nodemend/test/helm"
+)
+
+func TestANewcomerInstallsByHelm(t *testing.T) {
+	s := newScene(t)
+	crds, err := helm.Run(t, "show", "crds", helm.Chart)
+	s.must(err)
+	s.apply(crds)
+	s.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "remedypolicies.nodemend.dev", "remediationbudgets.nodemend.dev")
+	manifests := helm.Template(t, namespace, "--set=createNamespace=true")
+	s.apply(manifests)
+
+	s.useIt()
+
+	// With a controller that runs.
+	s.shows("uninstall --yes", "all nodes are given back")
+	s.isInService(s.node)
+	s.stopRoles()
+	s.kubectl("delete", "-f", s.file(manifests), "--timeout=120s", "--ignore-not-found") // the budget has gone with the uninstall
+	s.kubectl("delete", "-f", s.file(crds), "--timeout=60s")
+	s.forgetConditions()
+	s.nothingIsLeft()
+}
+
+func TestANewcomerInstallsByInstallYAML(t *testing.T) {
+	s := newScene(t)
+	install, err := os.ReadFile(helm.Root(t) + "/deploy/install.yaml")
+	s.must(err)
+	budget, err := os.ReadFile(helm.Root(t) + "/deploy/samples/budget.yaml")
+	s.must(err)
+	s.apply(string(install))
+	s.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "remediationbudgets.nodemend.dev")
+	s.apply(string(budget))
+
+	s.useIt()
+
+	// Without a controller: by hand, as docs/install.md has it.
+	s.stopRoles()
+	s.kubectl("delete", "remedypolicies", "--all")
+	for _, node := range s.cordonedByUs() {
+		s.kubectl("uncordon", node)
+		s.kubectl("annotate", "node", node, "nodemend.dev/cordoned-for-")
+	}
+	for object := range strings.FieldsSeq(s.kubectl("get", "nodemaintenances,remediations", "--output=name")) {
+		s.kubectl("patch", object, "--type=merge", `--patch={"metadata":{"finalizers":null}}`)
+	}
+	s.isInService(s.node)
+	s.kubectl("delete", "-f", s.file(string(install)), "--timeout=120s")
+	s.forgetConditions()
+	s.nothingIsLeft()
+}
+
+func TestHelmInstallsUpgradesAndUninstalls(t *testing.T) {
+	s := newScene(t)
+	s.helm("install", "--create-namespace", "--wait")
+	s.kubectl("patch", "remediationbudget", "all-nodes", "--type=merge", `--patch={"spec":{"paused":true}}`)
+	s.apply(s.sample())
+
+	// As docs/install.md has it: CRDs, then runners, then the controller.
+	crds, err := helm.Run(t, "show", "crds", helm.Chart)
+	s.must(err)
+	s.kubectl("apply", "--server-side", "--force-conflicts", "-f", s.file(crds))
+	s.helm("upgrade", "--set=controller.replicas=0", "--set=image.tag=next", "--wait")
+	s.helm("upgrade", "--set=image.tag=next", "--wait")
+	if paused := s.kubectl("get", "remediationbudget", "all-nodes", "--output=jsonpath={.spec.paused}"); paused != "true" {
+		s.Errorf("after an upgrade paused is %q", paused)
+	}
+
+	// The host units' form and back.
+	s.helm("upgrade", "--set=hostUnits.enabled=true")
+	s.helm("upgrade", "--set=hostUnits.remove=true", "--wait")
+
+	_, err = helm.Run(t, "uninstall", "nodemend", "--namespace="+namespace, "--kubeconfig="+s.cluster.Kubeconfig, "--wait")
+	s.must(err)
+	if out := s.kubectl("get", "remedypolicies", "--output=name"); !strings.Contains(out, "container-runtime") {
+		s.Errorf("of the policies there is left: %q", out)
+	}
+	s.kubectl("delete", "namespace", namespace, "--timeout=60s")
+	s.kubectl("delete", "-f", s.file(crds), "--timeout=60s")
+	s.nothingIsLeft()
+}
+
+// useIt tries a policy out, then has one act until a node is out of service.
+func (s *scene) useIt() {
+	s.Helper()
+	s.kubectl("--namespace="+namespace, "rollout", "status", "deployment/nodemend-controller", "--timeout=60s")
+	for _, role := range []string{"detector", "runner"} {
+		s.kubectl("--namespace="+namespace, "rollout", "status", "daemonset/nodemend-"+role, "--timeout=60s")
+	}
+	s.startRoles()
+	s.waitFor("the detector reports", s.condition("ContainerRuntimeUnhealthy", "False"))
+	s.apply(s.sample()) // in mode DryRun, as a first look
+
+	s.runtime.Hang()
+	s.waitFor("the detector sees the hang", s.condition("ContainerRuntimeUnhealthy", "True"))
+	s.waitFor("it is shown what would be done", func() (bool, string) {
+		out := s.kubectl("get", "remediations", "--output=wide")
+		return strings.Contains(out, "DryRun"), out
+	})
+	s.shows("status", "repair is blocked", "container-runtime", "all-nodes", "detector", "runner", "controller")
+	s.shows("why "+s.node, "held by DryRun", "would restart containerd.service", "the fault is confirmed")
+	if out := s.kubectl("get", "nodeactions", "--output=name"); out != "" {
+		s.Errorf("a policy in mode DryRun has led to %s", out)
+	}
+	s.isInService(s.node)
+
+	s.apply(outOfService)
+	s.waitFor("the node is out of service", func() (bool, string) {
+		out := s.kubectl("get", "nodemaintenances", "--output=wide")
+		return s.cordoned(s.node), out + s.kubectl("get", "remediations", "--output=wide") + s.kubectl("get", "nodeactions", "--output=wide")
+	})
+	if out := s.kubectl("get", "nodeactions", "--output=wide"); !strings.Contains(out, "Succeeded") {
+		s.Errorf("the runner has not reported the command: %s", out)
+	}
+	s.shows("status", "in maintenance")
+	s.shows("history "+s.node, "out-of-service", "command,maintenance")
+	s.isFound()
+}
+
+// outOfService acts: a command that changes nothing, and then the node is taken out.
+const outOfService = `
+apiVersion: nodemend.dev/v1alpha1
+kind: RemedyPolicy
+metadata: {name: out-of-service}
+spec:
+  mode: Enforce
+  match: [{type: ContainerRuntimeUnhealthy, status: "True", for: 0s}]
+  steps:
+  - command: {argv: [/bin/true]}
+    verifyTimeout: 1s
+  - maintenance: {reason: a test, drain: {timeout: 1m}}
+  delayAfterJoin: 0s
+`

@@ -1,0 +1,180 @@
+// Command image writes a container image as an OCI archive, without a container
+// engine: static binaries on an empty base, for each architecture.
+//
+//	image -name ghcr.io/nodemend/nodemend:v1 -version v1 -o image.tar amd64=dist/amd64 arm64=dist/arm64
+//
+// Every directory is the root of the image for its architecture. The same files give
+// the same bytes, with SOURCE_DATE_EPOCH as the time of all.
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "image:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	name := flag.String("name", "", "`name` of the image, with registry and tag")
+	version := flag.String("version", "", "`version` for the annotations")
+	output := flag.String("o", "", "`file` to write")
+	flag.Parse()
+	if *name == "" || *output == "" || flag.NArg() == 0 {
+		return errors.New("give -name, -o, and a directory for each architecture, such as amd64=dist/amd64")
+	}
+	seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
+	if err != nil {
+		return fmt.Errorf("SOURCE_DATE_EPOCH is the time of all files, in seconds since 1970: %w", err)
+	}
+	b := builder{time: time.Unix(seconds, 0).UTC(), name: *name, labels: map[string]string{
+		"org.opencontainers.image.title":    "nodemend",
+		"org.opencontainers.image.version":  *version,
+		"org.opencontainers.image.source":   "https://github.com/nodemend/nodemend",
+		"org.opencontainers.image.licenses": "Apache-2.0",
+	}}
+	index, err := b.index(flag.Args())
+	if err != nil {
+		return err
+	}
+	return b.write(index, *output)
+}
+
+type builder struct {
+	name   string
+	time   time.Time
+	labels map[string]string
+}
+
+// index returns an index of an image for each architecture, ARCH=DIR.
+func (b builder) index(roots []string) (v1.ImageIndex, error) {
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, root := range roots {
+		arch, dir, ok := strings.Cut(root, "=")
+		if !ok {
+			return nil, fmt.Errorf("%q is not of the form ARCH=DIR", root)
+		}
+		image, err := b.image(arch, dir)
+		if err != nil {
+			return nil, fmt.Errorf("the image for %s: %w", arch, err)
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{
+			Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}},
+		})
+	}
+	return mutate.Annotations(index, b.labels).(v1.ImageIndex), nil
+}
+
+func (b builder) image(arch, dir string) (v1.Image, error) {
+	content, err := b.tar(dir)
+	if err != nil {
+		return nil, err
+	}
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil },
+		tarball.WithMediaType(types.OCILayer))
+	if err != nil {
+		return nil, err
+	}
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	image, err := mutate.Append(base, mutate.Addendum{
+		Layer: layer, History: v1.History{Created: v1.Time{Time: b.time}, CreatedBy: "make image"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	config.OS, config.Architecture, config.Created = "linux", arch, v1.Time{Time: b.time}
+	config.Config.Entrypoint, config.Config.Labels = []string{"/nodemend"}, b.labels
+	return mutate.ConfigFile(image, config)
+}
+
+// tar returns an archive of a directory, in which everything belongs to root and was
+// made at the same time.
+func (b builder) tar(dir string) ([]byte, error) {
+	var out bytes.Buffer
+	archive := tar.NewWriter(&out)
+	err := filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error { // in lexical order
+		if err != nil || file == dir {
+			return err
+		}
+		name, err := filepath.Rel(dir, file)
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			return archive.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: filepath.ToSlash(name) + "/", Mode: 0o755, ModTime: b.time})
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		header := &tar.Header{Typeflag: tar.TypeReg, Name: filepath.ToSlash(name), Size: int64(len(content)), Mode: 0o644, ModTime: b.time}
+		if info.Mode()&0o100 != 0 {
+			header.Mode = 0o755
+		}
+		if err := archive.WriteHeader(header); err != nil {
+			return err
+		}
+		_, err = archive.Write(content)
+		return err
+	})
+	if err := errors.Join(err, archive.Close()); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// write writes the image layout of an index, as a tar archive.
+func (b builder) write(index v1.ImageIndex, output string) (err error) {
+	dir, err := os.MkdirTemp("", "nodemend-image-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	files, err := layout.Write(dir, empty.Index)
+	if err != nil {
+		return err
+	}
+	_, tag, _ := strings.Cut(path.Base(b.name), ":")
+	names := layout.WithAnnotations(map[string]string{
+		"io.containerd.image.name":          b.name, // ctr and nerdctl
+		"org.opencontainers.image.ref.name": tag,    // skopeo and podman
+	})
+	if err := files.AppendIndex(index, names); err != nil {
+		return err
+	}
+	archive, err := b.tar(dir)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(output, archive, 0o644)
+}
