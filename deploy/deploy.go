@@ -10,6 +10,11 @@ import "embed"
 //go:embed chart/crds/*.yaml
 var CRDs embed.FS
 
+// Policies holds policies/*.yaml, the policies worth having; all of them DryRun.
+//
+//go:embed policies/*.yaml
+var Policies embed.FS
+
 // Samples holds samples/*.yaml, to start from.
 //
 //go:embed samples/*.yaml

@@ -66,8 +66,8 @@ func TestPolicyCheckWritesJSON(t *testing.T) {
 	}
 }
 
-func TestPolicyCheckAcceptsTheSamples(t *testing.T) {
-	files, err := filepath.Glob("../../deploy/samples/*.yaml")
+func TestPolicyCheckAcceptsThePoliciesAndSamples(t *testing.T) {
+	files, err := filepath.Glob("../../deploy/*/*.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -260,8 +260,8 @@ func (d *demo) apply(ctx context.Context, name, text string) error {
 	return err
 }
 
-// applyObjects applies the demo's objects and the sample budget. The sample policies
-// are left out: they would restart this machine's own container runtime, and take
+// applyObjects applies the demo's objects and the sample budget. The policies of
+// deploy/policies are left out: they would restart this machine's own container runtime, and take
 // their time.
 func (d *demo) applyObjects(ctx context.Context) error {
 	d.say("applying %d pods, policies, and the sample budget: one node at a time", fakePods)

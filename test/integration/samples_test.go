@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -20,9 +21,13 @@ import (
 // detectorConfig is the one sample that is no object.
 const detectorConfig = "detector.yaml"
 
-func TestTheAPIServerAcceptsEverySample(t *testing.T) {
-	files, err := filepath.Glob("../../deploy/samples/*.yaml")
+func TestTheAPIServerAcceptsEveryPolicyAndSample(t *testing.T) {
+	samples, err := filepath.Glob("../../deploy/samples/*.yaml")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	policies, err := filepath.Glob("../../deploy/policies/*.yaml")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(policies).NotTo(BeEmpty())
+	files := slices.Concat(samples, policies)
 	for _, file := range files {
 		if filepath.Base(file) == detectorConfig {
 			continue
