@@ -49,8 +49,9 @@ fuzz: ## fuzz every parser for FUZZTIME each; what fails is kept in testdata/fuz
 	@test/fuzz $(FUZZTIME)
 
 .PHONY: generate
-generate: ## write deepcopy functions and CRDs from config/v1alpha1, and deploy/install.yaml from the chart
+generate: ## write deepcopy functions, CRDs and docs/api.md from config/v1alpha1, and deploy/install.yaml from the chart
 	$(TOOL) controller-gen object crd paths=./config/... output:crd:artifacts:config=deploy/chart/crds
+	go tool -modfile=tools/docs/go.mod crd-ref-docs --log-level=ERROR --source-path=config/v1alpha1 --config=tools/docs/config.yaml --renderer=markdown --output-path=docs/api.md
 	tools/release/render deploy/chart >deploy/install.yaml
 
 # The name of the image, without its tag.
