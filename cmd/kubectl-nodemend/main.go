@@ -14,6 +14,8 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/nodemend/nodemend/config/serverclock"
 )
 
 // version is set by the linker to the release that was built.
@@ -24,7 +26,7 @@ func main() {
 	ctrl.SetLogger(klog.Background())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	err := newRootCommand(streams, clock.RealClock{}).ExecuteContext(ctx)
+	err := newRootCommand(streams, serverclock.New(clock.RealClock{})).ExecuteContext(ctx)
 	stop()
 	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "error:", err) // there is no other place to tell

@@ -11,14 +11,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
-
-// clusterPause is the name of the budget that pauses the whole cluster: it selects all
-// nodes, those of budgets that come later, too.
-const clusterPause = "nodemend-pause"
 
 // target is what is paused: a budget, a policy, or the cluster.
 type target struct {
@@ -43,6 +41,9 @@ func targets(args []string) ([]target, error) {
 		if !ok || name == "" || kind != "budget" && kind != "policy" {
 			return nil, fmt.Errorf("cannot pause %q; accepted are budget/NAME and policy/NAME, or nothing for the whole cluster", arg)
 		}
+		if kind == "budget" && name == v1alpha1.ClusterPauseBudget { // unpaused it would allow what nobody meant
+			kind, name = "", ""
+		}
 		found = append(found, target{kind, name})
 	}
 	return found, nil
@@ -59,7 +60,7 @@ ask for are done.
 
 The reason is shown wherever somebody asks why nothing happens.
 
-The cluster is paused by a RemediationBudget of the name ` + clusterPause + `, which selects all nodes
+The cluster is paused by a RemediationBudget of the name ` + v1alpha1.ClusterPauseBudget + `, which selects all nodes
 and is paused; resume deletes it.`,
 		Example: `  kubectl nodemend pause --reason "network maintenance until 14:00"
   kubectl nodemend pause budget/workers policy/kubelet --reason "rack move"`,
@@ -134,8 +135,9 @@ func pauseOne(ctx context.Context, c client.Client, o target, paused bool, reaso
 // pauseCluster creates or deletes the budget that pauses all nodes.
 func pauseCluster(ctx context.Context, c client.Client, paused bool, reason string) error {
 	b := &v1alpha1.RemediationBudget{
-		ObjectMeta: metav1.ObjectMeta{Name: clusterPause},
-		Spec:       v1alpha1.RemediationBudgetSpec{Paused: true, PauseReason: clip(reason)},
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPauseBudget},
+		// No permits, should somebody take the pause alone away from it.
+		Spec: v1alpha1.RemediationBudgetSpec{Paused: true, PauseReason: clip(reason), MaxConcurrent: ptr.To(intstr.FromInt32(0))},
 	}
 	if !paused {
 		err := c.Delete(ctx, b)
@@ -146,7 +148,7 @@ func pauseCluster(ctx context.Context, c client.Client, paused bool, reason stri
 	}
 	err := c.Create(ctx, b, fieldOwner)
 	if apierrors.IsAlreadyExists(err) {
-		return pauseOne(ctx, c, target{"budget", clusterPause}, true, reason)
+		return pauseOne(ctx, c, target{"budget", v1alpha1.ClusterPauseBudget}, true, reason)
 	}
 	return err
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodemend/nodemend/config/serverclock"
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
@@ -48,6 +49,8 @@ type tool struct {
 }
 
 // newRootCommand returns the command that has all others.
+// With a clock that learns, times are compared by that of the API server, as the
+// controller does.
 func newRootCommand(streams genericiooptions.IOStreams, clk clock.PassiveClock) *cobra.Command {
 	t := &tool{streams: streams, clock: clk, flags: genericclioptions.NewConfigFlags(true)}
 	root := &cobra.Command{
@@ -96,6 +99,9 @@ func (t *tool) connect() (client.WithWatch, error) {
 	cfg = rest.AddUserAgent(cfg, "kubectl-nodemend/"+version)
 	cfg.QPS, cfg.Burst = qps, qps
 	cfg.WarningHandler = rest.NoWarnings{}
+	if learning, ok := t.clock.(*serverclock.Clock); ok {
+		cfg.Wrap(learning.Wrap)
+	}
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err

@@ -39,7 +39,11 @@ All gates are asked as always. With --dry-run they are asked, and nothing is sta
 			return err
 		}
 		if dryRun {
-			return t.rehearse(ctx, c, r)
+			n, err := node(ctx, c, args[1])
+			if err != nil {
+				return err
+			}
+			return t.rehearse(ctx, c, n, r)
 		}
 		r.Annotations = map[string]string{v1alpha1.StartedByAnnotation: person(ctx, c)}
 		if err := c.Create(ctx, r, fieldOwner); apierrors.IsAlreadyExists(err) {
@@ -94,9 +98,9 @@ func (t *tool) byHand(ctx context.Context, c client.Client, policyName, nodeName
 }
 
 // rehearse shows what the controller would do about the remediation first.
-func (t *tool) rehearse(ctx context.Context, c client.Client, r *v1alpha1.Remediation) error {
+func (t *tool) rehearse(ctx context.Context, c client.Client, n *corev1.Node, r *v1alpha1.Remediation) error {
 	p := &whyPolicy{Policy: r.Spec.Policy.Name, Mode: "dry run"}
-	if err := t.explain(ctx, c, p, r); err != nil {
+	if err := t.explain(ctx, c, p, n, r); err != nil {
 		return err
 	}
 	p.Remediation = ""

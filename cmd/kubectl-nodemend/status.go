@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -108,6 +109,9 @@ func (t *tool) status(ctx context.Context, c client.Client) (*fleetStatus, []v1a
 		return nil, nil, err
 	}
 	openOnes := slices.DeleteFunc(all, func(r v1alpha1.Remediation) bool { return r.Ended() })
+	slices.SortFunc(openOnes, func(a, b v1alpha1.Remediation) int {
+		return cmp.Or(strings.Compare(a.Spec.NodeName, b.Spec.NodeName), strings.Compare(a.Name, b.Name))
+	})
 	s := &fleetStatus{
 		Nodes: countNodes(nodes.Items, openOnes, maintenances.Items), Budgets: []budgetStatus{},
 		Policies: len(policies.Items), Remediations: []openOne{}, Agents: agents(ctx, c, nodes.Items),
@@ -122,8 +126,8 @@ func (t *tool) status(ctx context.Context, c client.Client) (*fleetStatus, []v1a
 	}
 	for i := range budgets.Items {
 		b := &budgets.Items[i]
-		if b.Name == clusterPause {
-			s.Paused = append(s.Paused, "the cluster"+detail("", b.Spec.PauseReason))
+		if b.Name == v1alpha1.ClusterPauseBudget && b.Spec.Paused {
+			s.Paused, s.Enforced = append(s.Paused, "the cluster"+detail("", b.Spec.PauseReason)), 0
 			continue // it has no other use
 		}
 		if b.Spec.Paused {

@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -19,18 +21,28 @@ import (
 	"github.com/nodemend/nodemend/controller/maintenance"
 )
 
-// alone is after how long without a change no controller is believed to run.
-const alone = 20 * time.Second
+const (
+	// alone is after how long without a change nobody is believed to be at work, where
+	// no controller says that it leads.
+	alone = 20 * time.Second
+	// claimGrace is how long after its expiry a claim of an action may still be on its way.
+	claimGrace = 5 * time.Second
+	// reportGrace is how long after its kill deadline the controller awaits a report.
+	reportGrace = time.Minute
+	// leaderLease is the name of the Lease of the controller that leads.
+	leaderLease = "nodemend-controller"
+)
 
 const uninstallHelp = `Prepare a cluster for the removal of Nodemend: nothing is left cordoned, held by a
 finalizer, or running on a node. In this order:
 
-  1. the cluster is paused, and actions that run are waited for;
+  1. the cluster is paused, and actions that run, or may, are waited for;
   2. all RemedyPolicies are deleted (keep your files), then all Remediations and
      NodeMaintenances: the controller gives their nodes back;
   3. where no controller runs, the nodes are uncordoned from here, those only that
      Nodemend has cordoned, and finalizers are removed;
-  4. all RemediationBudgets are deleted.
+  4. all RemediationBudgets are deleted, and NodeActions that nobody has deleted: where
+     you may not do that, they go with their CustomResourceDefinition.
 
 It can be repeated. Afterwards remove the rest the way it was installed:
 
@@ -117,6 +129,11 @@ func (u *uninstall) do(ctx context.Context, patience time.Duration) error {
 	if err := u.deleteAll(ctx, &v1alpha1.RemediationBudgetList{}); err != nil {
 		return err
 	}
+	if err := u.deleteAll(ctx, &v1alpha1.NodeActionList{}); apierrors.IsForbidden(err) {
+		u.printf("NodeActions are left: only the controller and system:masters may delete them; they go with their CustomResourceDefinition\n")
+	} else if err != nil {
+		return err
+	}
 	u.printf("all nodes are given back; now remove the rest the way it was installed:\n" +
 		"  helm uninstall nodemend -n nodemend-system\n  kubectl delete -f install.yaml\n")
 	return nil
@@ -167,8 +184,7 @@ func (u *uninstall) idle(ctx context.Context, patience time.Duration) error {
 		before := len(running)
 		running = running[:0]
 		for i := range actions.Items {
-			// One that is past its kill deadline runs no more, whatever its runner has said.
-			if a := &actions.Items[i]; a.MayRun() && a.KilledBy().After(u.clock.Now()) {
+			if a := &actions.Items[i]; mayStillRun(a, u.clock.Now()) {
 				running = append(running, a.Name)
 			}
 		}
@@ -181,6 +197,38 @@ func (u *uninstall) idle(ctx context.Context, patience time.Duration) error {
 		return fmt.Errorf("these actions still run: %s; wait, or repeat with a longer --timeout", some(running, true))
 	}
 	return err
+}
+
+// mayStillRun reports whether the action runs, or may be claimed yet. One that is past
+// its kill deadline runs no more, whatever its runner has said.
+func mayStillRun(a *v1alpha1.NodeAction, now time.Time) bool {
+	switch {
+	case a.Finished() != nil:
+		return false
+	case a.Status.Claim == nil:
+		return a.Spec.ExpiresAt.Add(claimGrace).After(now)
+	default:
+		return a.KilledBy().Add(reportGrace).After(now)
+	}
+}
+
+// led reports whether a controller says that it leads.
+func (u *uninstall) led(ctx context.Context) (bool, error) {
+	var leases coordinationv1.LeaseList
+	if err := u.c.List(ctx, &leases, client.MatchingFields{"metadata.name": leaderLease}); err != nil {
+		return false, err
+	}
+	for i := range leases.Items {
+		spec := &leases.Items[i].Spec
+		if ptr.Deref(spec.HolderIdentity, "") == "" || spec.RenewTime == nil {
+			continue // nobody leads
+		}
+		held := time.Duration(ptr.Deref(spec.LeaseDurationSeconds, 0)) * time.Second
+		if spec.RenewTime.Add(held).After(u.clock.Now()) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 func (u *uninstall) deleteAll(ctx context.Context, list client.ObjectList) error {
@@ -221,11 +269,14 @@ func (u *uninstall) empty(ctx context.Context, kinds ...client.ObjectList) error
 				u.printf("waiting for the controller to give back: %d objects are left\n", left)
 			}
 		}
-		if left > 0 && u.clock.Since(moved) > alone {
-			u.printf("no controller answers: finalizers are removed from here\n")
-			return true, u.release(ctx, objects)
+		if left == 0 || u.clock.Since(moved) <= alone {
+			return left == 0, nil
 		}
-		return left == 0, nil
+		if led, err := u.led(ctx); led || err != nil {
+			return false, err
+		}
+		u.printf("no controller leads: finalizers are removed from here\n")
+		return true, u.release(ctx, objects)
 	})
 }
 

@@ -132,7 +132,7 @@ func (t *tool) why(ctx context.Context, c client.Client, name string) (*why, err
 		}
 		p, err := t.whyPolicy(ctx, c, policy, n, known)
 		if err != nil {
-			return nil, err
+			p.Verdict = "cannot be told: " + err.Error()
 		}
 		w.Policies = append(w.Policies, *p)
 	}
@@ -188,10 +188,14 @@ func (t *tool) whyPolicy(ctx context.Context, c client.Client, policy *v1alpha1.
 		return !r.Ended() && r.Spec.Policy.UID == policy.UID && r.Spec.NodeUID == n.UID
 	})
 	if i >= 0 {
-		return p, t.explain(ctx, c, p, &known[i])
+		return p, t.explain(ctx, c, p, n, &known[i])
 	}
 	now := t.clock.Now()
-	trigger := match.Now(policy, n, now)
+	due, wait := match.Policy(policy, n, now)
+	trigger := due
+	if trigger == nil {
+		trigger = match.Now(policy, n, now)
+	}
 	if trigger == nil {
 		p.Verdict = "nothing to do: no condition matches"
 		return p, nil
@@ -205,8 +209,7 @@ func (t *tool) whyPolicy(ctx context.Context, c client.Client, policy *v1alpha1.
 			return p, nil
 		}
 	}
-	due, wait := match.Policy(policy, n, now)
-	err := t.explain(ctx, c, p, match.NewRemediation(policy, n, *trigger, match.Latest(known, n, policy)))
+	err := t.explain(ctx, c, p, n, match.NewRemediation(policy, n, *trigger, match.Latest(known, n, policy)))
 	p.Remediation, p.State = "", ""
 	if due != nil {
 		p.Verdict = "a remediation is due: the controller starts it as soon as it looks; does it run?"
@@ -219,7 +222,7 @@ func (t *tool) whyPolicy(ctx context.Context, c client.Client, policy *v1alpha1.
 }
 
 // explain asks the controller's own code about a remediation.
-func (t *tool) explain(ctx context.Context, c client.Client, p *whyPolicy, r *v1alpha1.Remediation) error {
+func (t *tool) explain(ctx context.Context, c client.Client, p *whyPolicy, n *corev1.Node, r *v1alpha1.Remediation) error {
 	e, err := remediation.Explain(ctx, c, t.clock, r)
 	if err != nil {
 		return err
@@ -240,14 +243,15 @@ func (t *tool) explain(ctx context.Context, c client.Client, p *whyPolicy, r *v1
 	}
 	explained := *r
 	explained.Status = e.Status
-	if step := explained.Step(e.Status.Step); step != nil && progressing.Reason != v1alpha1.ReasonExhausted {
+	if step := explained.Step(e.Status.Step); step != nil && len(e.Answers) > 0 {
 		p.Next = fmt.Sprintf("step %d of %d, attempt %d of %d: %s",
 			e.Status.Step, len(r.Spec.Steps), e.Status.Attempt, max(step.Attempts, 1), step.Describe())
 	}
+	p.Conditions = p.Conditions[:0] // those of the remediation: the policy may have been edited
 	for i, f := range e.Findings {
-		if i < len(p.Conditions) {
-			p.Conditions[i].Evidence = proved(f)
-		}
+		view := conditionNow(&r.Spec.Match[i], n)
+		view.Evidence = proved(f)
+		p.Conditions = append(p.Conditions, view)
 	}
 	for _, answer := range e.Answers {
 		p.Gates = append(p.Gates, whyGate{
@@ -352,7 +356,7 @@ func (t *tool) whyPolicyText(text *strings.Builder, p *whyPolicy, wide bool) {
 		}
 	}
 	switch {
-	case len(rows) == 1 && !wide: // the verdict has said it
+	case len(rows) == 1 && !wide && p.Remediation != "": // the verdict has said it
 	case len(rows) > 0:
 		text.WriteString(table([]string{"  GATE", "VERDICT", "NEXT LOOK", "WHY"}, rows))
 	case len(p.Gates) > 0:

@@ -4,6 +4,11 @@ package v1alpha1
 // from it. What is under way is finished or given back.
 const ExcludeLabel = "nodemend.dev/exclude"
 
+// ClusterPauseBudget is the name of the RemediationBudget that pauses the whole cluster:
+// it selects all nodes and is paused. The controller asks the API server itself for it
+// before every action, so that a pause holds from the moment at which it is written.
+const ClusterPauseBudget = "nodemend-pause"
+
 // RemediationFinalizer keeps a remediation that a person deletes until the
 // controller has ended what it started.
 const RemediationFinalizer = "nodemend.dev/remediation"

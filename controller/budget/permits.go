@@ -19,6 +19,9 @@ const FieldOwner = client.FieldOwner("nodemend-controller")
 // ErrExhausted is wrapped by the error of Take when a budget refuses.
 var ErrExhausted = errors.New("no permit")
 
+// ErrPaused is an ErrExhausted of a budget that a person has paused.
+var ErrPaused = fmt.Errorf("%w while it is paused", ErrExhausted)
+
 // ErrDisruptionLimit is an ErrExhausted that concerns disruptive steps alone.
 var ErrDisruptionLimit = fmt.Errorf("%w for a disruptive step", ErrExhausted)
 
@@ -81,6 +84,8 @@ func take(b *v1alpha1.RemediationBudget, node *corev1.Node, permit v1alpha1.Perm
 		return exhausted(b, "remediation %s acts on node %s", held.Remediation, node.Name)
 	case taken && held == permit:
 		return nil
+	case b.Spec.Paused:
+		return fmt.Errorf("%w: budget %s", ErrPaused, b.Name)
 	case !taken:
 		group = GroupOf(b, node)
 	}

@@ -46,6 +46,30 @@ func TestTake(t *testing.T) {
 	}
 }
 
+func TestNobodyTakesAPermitOfAPausedBudget(t *testing.T) {
+	held := v1alpha1.Permit{Remediation: "mine", Version: "1"}
+	limit := int32(5)
+	b := budgetOf("b", "", limit)
+	b.Spec.Paused = true
+	b.Status.Groups = map[string]v1alpha1.BudgetGroup{"-": {Limit: &limit, Permits: map[string]v1alpha1.Permit{"mine": held}}}
+	for name, permit := range map[string]v1alpha1.Permit{
+		"a new one":                  {Remediation: "new", Version: "1"},
+		"one's own, for what's next": {Remediation: "mine", Version: "2"},
+	} {
+		node := "mine"
+		if permit.Remediation == "new" {
+			node = "another"
+		}
+		if err := take(&b, readyNode(node, "rack", "r7"), permit); !errors.Is(err, ErrPaused) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// What was announced under it goes on.
+	if err := take(&b, readyNode("mine", "rack", "r7"), v1alpha1.Permit{Remediation: "mine"}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestNobodyTakesAPermitBeforeTheGroupIsCounted(t *testing.T) {
 	b := budgetOf("b", "", 5)
 	for _, rack := range []string{"r7", "r9"} {

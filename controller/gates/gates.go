@@ -105,9 +105,9 @@ func Chain() []Gate {
 	}
 }
 
-// First returns the verdict of the first gate that holds.
-func First(in Input) Verdict {
-	for _, gate := range Chain() {
+// First returns the verdict of the first of these gates that holds.
+func First(in Input, chain []Gate) Verdict {
+	for _, gate := range chain {
 		if v := gate.Ask(in); v.Held() {
 			return v
 		}

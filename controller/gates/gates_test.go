@@ -17,7 +17,7 @@ import (
 
 func TestNothingHoldsBackWhatIsSafe(t *testing.T) {
 	for step := range input().Remediation.Spec.Steps {
-		if v := First(input(atStep(int32(step + 1)))); v.Held() {
+		if v := First(input(atStep(int32(step+1))), Chain()); v.Held() {
 			t.Errorf("step %d is held: %s: %s", step+1, v.Reason, v.Message)
 		}
 	}
@@ -92,7 +92,7 @@ func TestTheFirstGateThatHoldsIsShown(t *testing.T) {
 		}
 		before := in
 		before.Remediation, before.Node = in.Remediation.DeepCopy(), in.Node.DeepCopy()
-		if v := First(in); v.Reason != first.reason {
+		if v := First(in, Chain()); v.Reason != first.reason {
 			t.Errorf("with all from %s on, %q is shown: %s", first.reason, v.Reason, v.Message)
 		}
 		if diff := cmp.Diff(before, in); diff != "" {
@@ -112,7 +112,7 @@ func TestTheDocumentationHasEveryReasonAndItsMessage(t *testing.T) {
 		if !strings.Contains(doc, "`"+h.reason+"`") {
 			t.Errorf("docs/gates.md has no row for %s", h.reason)
 		}
-		if v := First(in); !strings.Contains(doc, v.Message+"\n") {
+		if v := First(in, Chain()); !strings.Contains(doc, v.Message+"\n") {
 			t.Errorf("docs/gates.md does not have the message of %s:\n%s", h.reason, v.Message)
 		}
 	}
@@ -123,9 +123,9 @@ func TestTheDocumentationHasEveryReasonAndItsMessage(t *testing.T) {
 func TestAMessageStaysTheSameWhileTimePasses(t *testing.T) {
 	for _, h := range hindrances {
 		in := input(atStep(3), h.hinder)
-		v := First(in)
+		v := First(in, Chain())
 		in.Now = in.Now.Add(17 * time.Second)
-		if later := First(in); v.Message != later.Message {
+		if later := First(in, Chain()); v.Message != later.Message {
 			t.Errorf("%s says first\n  %s\nand later\n  %s", h.reason, v.Message, later.Message)
 		}
 		if !v.Held() {
@@ -137,16 +137,16 @@ func TestAMessageStaysTheSameWhileTimePasses(t *testing.T) {
 func TestLookingAgainWhenToldToIsNotTooEarly(t *testing.T) {
 	for _, h := range hindrances {
 		in := input(atStep(3), h.hinder)
-		v := First(in)
+		v := First(in, Chain())
 		if v.Recheck == 0 || v.Recheck == BudgetRecheck || v.Reason == ReasonNoEvidence {
 			continue // when something changes, which may go unseen
 		}
 		in.Now = now.Add(v.Recheck)
-		if later := First(in); later.Reason == h.reason {
+		if later := First(in, Chain()); later.Reason == h.reason {
 			t.Errorf("%s holds after %s as well: %s", h.reason, v.Recheck, later.Message)
 		}
 		in.Now = in.Now.Add(-time.Nanosecond)
-		if earlier := First(in); earlier.Reason != h.reason {
+		if earlier := First(in, Chain()); earlier.Reason != h.reason {
 			t.Errorf("%s lets through before %s", h.reason, v.Recheck)
 		}
 	}

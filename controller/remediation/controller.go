@@ -83,6 +83,11 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (wait time.Dura
 // status before it is created, and permits are released after the status has
 // said that they are not needed; whoever reads that status releases them again.
 func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wait time.Duration, err error) {
+	if d.effect == start || d.effect == takeOut {
+		if verdict, err := r.pausedMeanwhile(ctx, s, d.effect); verdict.Held() || err != nil {
+			return r.heldBack(ctx, s, verdict, err)
+		}
+	}
 	if d.effect == start || d.effect == create || d.effect == takeOut {
 		permit := v1alpha1.Permit{
 			Remediation: s.remediation.Name,
@@ -156,17 +161,48 @@ func (r *Reconciler) unchanged(ctx context.Context, remediation *v1alpha1.Remedi
 // refused shows that the API server refused a permit. An action that was about
 // to be announced is not; one that was announced waits for the permit.
 func (r *Reconciler) refused(ctx context.Context, s situation, err error) (time.Duration, error) {
+	reason := gates.ReasonBudgetExhausted
+	switch {
+	case errors.Is(err, budget.ErrPaused):
+		reason = gates.ReasonPaused
+	case errors.Is(err, budget.ErrDisruptionLimit):
+		reason = gates.ReasonDisruptionLimit
+	}
+	return r.heldBack(ctx, s, gates.Verdict{Reason: reason, Message: err.Error(), Recheck: gates.BudgetRecheck}, nil)
+}
+
+// heldBack shows what holds the remediation back that its cache did not know of.
+func (r *Reconciler) heldBack(ctx context.Context, s situation, verdict gates.Verdict, err error) (time.Duration, error) {
+	if err != nil {
+		return 0, err
+	}
 	d := begin(s)
 	if d.status.Action == "" {
 		d.progressing(s.now, v1alpha1.ReasonWaiting, "waiting for a permit")
 	}
-	reason := gates.ReasonBudgetExhausted
-	if errors.Is(err, budget.ErrDisruptionLimit) {
-		reason = gates.ReasonDisruptionLimit
-	}
-	d = d.blocked(s.now, gates.Verdict{Reason: reason, Message: err.Error(), Recheck: gates.BudgetRecheck})
+	d = d.blocked(s.now, verdict)
 	_, err = r.write(ctx, s.remediation, d.status)
 	return d.wait, err
+}
+
+// pausedMeanwhile asks the API server itself whether a person has just paused the
+// cluster, or the policy of a step for which no runner asks that: the cache may be
+// behind, and somebody relies on it. Of other budgets the permit tells.
+func (r *Reconciler) pausedMeanwhile(ctx context.Context, s situation, e effect) (gates.Verdict, error) {
+	in := gates.Input{Node: s.node, Budgets: make([]v1alpha1.RemediationBudget, 1)}
+	err := r.Live.Get(ctx, types.NamespacedName{Name: v1alpha1.ClusterPauseBudget}, &in.Budgets[0])
+	if e == takeOut && client.IgnoreNotFound(err) == nil {
+		in.Policy = &v1alpha1.RemedyPolicy{}
+		err = r.Live.Get(ctx, types.NamespacedName{Name: s.remediation.Spec.Policy.Name}, in.Policy)
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return gates.Verdict{}, fmt.Errorf("asking whether somebody has paused: %w", err)
+	}
+	verdict := gates.Paused(in)
+	if verdict.Held() {
+		verdict.Recheck = gates.BudgetRecheck // by then the cache has it
+	}
+	return verdict, nil
 }
 
 // write writes the status if it has changed since it was read, and returns the

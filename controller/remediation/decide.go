@@ -48,6 +48,10 @@ type decision struct {
 	maintenance v1alpha1.NodeMaintenanceSpec
 	// wait is after how long to look again; 0: when something changes.
 	wait time.Duration
+	// asked is what the gates were asked with, nil if the decision did not depend on
+	// them; chain has those that were.
+	asked *gates.Input
+	chain []gates.Gate
 }
 
 // outcome is how an action ended.
@@ -185,7 +189,7 @@ func (d decision) underway(s situation, findings []evidence.Finding, isClear boo
 	switch {
 	case s.action == nil && d.progress() != v1alpha1.ReasonStarting:
 		return d.lost(s)
-	case s.action == nil && (isClear || d.backInService(s) || d.ask(s, findings).Held()):
+	case s.action == nil && (isClear || d.backInService(s) || d.ask(s, findings, gates.Chain()).Held()):
 		d.effect = void
 	case s.action == nil:
 		d.effect = create
@@ -218,6 +222,9 @@ func (d decision) underway(s situation, findings []evidence.Finding, isClear boo
 	case d.backInService(s):
 		d.effect = cancel
 		d.cancelled = outcome{v1alpha1.ReasonCancelled, "the node was given back, or pods came to it, before a runner claimed the action"}
+	case gates.Paused(d.input(s, findings)).Held():
+		d.effect = cancel
+		d.cancelled = outcome{v1alpha1.ReasonCancelled, gates.Paused(d.input(s, findings)).Message}
 	default:
 		d.progressing(s.now, v1alpha1.ReasonActing, fmt.Sprintf("action %s waits for the runner on the node", name))
 		d.unblocked(s.now)
@@ -302,10 +309,11 @@ func (d decision) next(s situation, findings []evidence.Finding) decision {
 			findings = own
 		}
 	}
-	verdict := d.ask(s, findings)
+	chain := gates.Chain()
 	if d.draining(s) { // it was decided, and is not decided anew at each look
-		verdict = gates.Paused(d.input(s, findings))
+		chain = chain[:1] // which is Paused
 	}
+	verdict := d.ask(s, findings, chain)
 	if verdict.Held() {
 		d.progressing(s.now, v1alpha1.ReasonWaiting, fmt.Sprintf("step %d, attempt %d is next", d.status.Step, d.status.Attempt))
 		return d.blocked(s.now, verdict).calmed(s)
@@ -321,9 +329,11 @@ func (d decision) next(s situation, findings []evidence.Finding) decision {
 	return d
 }
 
-// ask asks all gates whether the attempt that is next may start.
-func (d decision) ask(s situation, findings []evidence.Finding) gates.Verdict {
-	return gates.First(d.input(s, findings))
+// ask asks these gates whether the attempt that is next may start.
+func (d *decision) ask(s situation, findings []evidence.Finding, chain []gates.Gate) gates.Verdict {
+	in := d.input(s, findings)
+	d.asked, d.chain = &in, chain
+	return gates.First(in, chain)
 }
 
 func (d decision) input(s situation, findings []evidence.Finding) gates.Input {

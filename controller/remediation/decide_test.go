@@ -239,6 +239,8 @@ func TestWhatComesNext(t *testing.T) {
 		{"an unclaimed action is waited for", incident(at(1, 1), underway(10*time.Second)), nothing, "Acting", "", 1, 1, claimTime + cancelGrace - 10*time.Second},
 		{"an unclaimed action is cancelled after its time", incident(at(1, 1), underway(claimTime+cancelGrace)), cancel, "Acting", "", 1, 1, 0},
 		{"an unclaimed action is cancelled when the node is clear", incident(at(1, 1), underway(time.Second), progress("Acting"), condition("False", time.Second, time.Second)), cancel, "Acting", "", 1, 1, 0},
+		{"an unclaimed action is cancelled when somebody pauses", incident(at(1, 1), underway(time.Second), progress("Acting"), paused), cancel, "Acting", "", 1, 1, 0},
+		{"a claimed action is not", incident(at(1, 1), underway(time.Second, claimed(time.Second)), paused), nothing, "Acting", "", 1, 1, 159 * time.Second},
 		{"a claimed action is not cancelled when the node is clear", incident(at(1, 1), underway(time.Second, claimed(time.Second)), condition("False", time.Second, time.Hour)), nothing, "Acting", "", 1, 1, 159 * time.Second},
 		{"excluding the node does not stop what runs", incident(at(1, 1), underway(time.Second, claimed(time.Second)), excluded), nothing, "Acting", "", 1, 1, 159 * time.Second},
 		{"a silent runner is reported", incident(at(1, 1), underway(time.Hour, claimed(time.Hour)), progress("Acting")), release, "Acting", "NoReport", 1, 1, 0},

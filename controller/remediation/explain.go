@@ -22,7 +22,8 @@ type Explanation struct {
 	Status v1alpha1.RemediationStatus
 	// Findings is what the node's conditions prove, in the order of the match.
 	Findings []evidence.Finding
-	// Answers of all gates, in their order, about the attempt that is next.
+	// Answers of the gates that the decision depends on, in their order, about the
+	// attempt that is next: none while something is under way, awaited, or over.
 	Answers []Answer
 	// Budgets that select the node, in name order.
 	Budgets []v1alpha1.RemediationBudget
@@ -62,6 +63,10 @@ func Explain(ctx context.Context, c client.Client, clk clock.PassiveClock, remed
 	if err != nil {
 		return Explanation{}, err
 	}
+	if remediation.CreationTimestamp.IsZero() { // it would be the first in every queue
+		remediation = remediation.DeepCopy()
+		remediation.CreationTimestamp = metav1.NewTime(clk.Now())
+	}
 	s, err := (&Reconciler{Client: live, Live: live, Clock: clk}).observe(ctx, remediation)
 	if err != nil {
 		return Explanation{}, err
@@ -70,18 +75,12 @@ func Explain(ctx context.Context, c client.Client, clk clock.PassiveClock, remed
 		return Explanation{}, fmt.Errorf("node %s of remediation %s is gone", remediation.Spec.NodeName, remediation.Name)
 	}
 	d := decide(s)
-	before := begin(s)
-	in := before.input(s, s.findings(&before.status))
-	e := Explanation{Status: d.status, Wait: d.wait, Findings: in.Findings[:len(remediation.Spec.Match)], Budgets: s.budgets}
-	step := s.step(before.status.Step)
-	if step == nil { // somebody has written a status of their own
+	e := Explanation{Status: d.status, Wait: d.wait, Findings: s.findings(&d.status)[:len(remediation.Spec.Match)], Budgets: s.budgets}
+	if d.asked == nil {
 		return e, nil
 	}
-	if step.NeedsRunner() {
-		in.Findings = e.Findings
-	}
-	for _, gate := range gates.Chain() {
-		e.Answers = append(e.Answers, Answer{gate.Name, gate.Ask(in)})
+	for _, gate := range d.chain {
+		e.Answers = append(e.Answers, Answer{gate.Name, gate.Ask(*d.asked)})
 	}
 	return e, nil
 }

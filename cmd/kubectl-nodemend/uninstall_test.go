@@ -1,0 +1,42 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+func TestAnUninstallWaitsForWhatRunsOrMay(t *testing.T) {
+	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
+	action := func(expired time.Duration, claimed *time.Duration, finished bool) *v1alpha1.NodeAction {
+		a := &v1alpha1.NodeAction{Spec: v1alpha1.NodeActionSpec{ExpiresAt: ago(expired), Timeout: v1alpha1.Duration{Duration: time.Minute}}}
+		if claimed != nil {
+			a.Status.Claim = &v1alpha1.Claim{Time: ago(*claimed)}
+		}
+		if finished {
+			a.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ActionFinished, Status: metav1.ConditionTrue}}
+		}
+		return a
+	}
+	at := func(d time.Duration) *time.Duration { return &d }
+	for name, tt := range map[string]struct {
+		action *v1alpha1.NodeAction
+		want   bool
+	}{
+		"nobody has claimed it yet":                {action(-time.Second, nil, false), true},
+		"a claim may still be on its way":          {action(4*time.Second, nil, false), true},
+		"nobody can claim it any more":             {action(6*time.Second, nil, false), false},
+		"it runs":                                  {action(0, at(time.Second), false), true},
+		"its runner is silent, and may still work": {action(2*time.Minute, at(2*time.Minute), false), true},
+		"its runner has killed it":                 {action(3*time.Minute, at(3*time.Minute), false), false},
+		"it has finished":                          {action(0, at(time.Second), true), false},
+	} {
+		if got := mayStillRun(tt.action, now); got != tt.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
