@@ -283,17 +283,26 @@ func (r *Reconciler) progress(ctx context.Context, m *v1alpha1.NodeMaintenance, 
 		s.failed(err) // a selector that is none: a person's to mend, which wakes us
 		return 0, r.write(ctx, m, s.status)
 	}
-	if m.Status.Drain == nil { // so that its time runs whatever becomes of the pass
-		if err := r.write(ctx, m, s.status); err != nil {
-			return 0, err
+	if m.Status.Drain == nil {
+		// What there is to do is written before any of it is done: the first pod to go may
+		// be the one of this controller.
+		if wait, err := r.pass(ctx, m, s, false); err != nil || m.Drained() {
+			return wait, err
 		}
+		s = begin(m, node, cordon, r.Clock.Now())
 	}
 	if err := r.stillHolds(ctx, m); err != nil {
 		return 0, err
 	}
+	return r.pass(ctx, m, s, s.mayEvict())
+}
+
+// pass looks at the pods of the node, evicts those that may go now if it may, and writes
+// what it has seen. It returns after how long to look again.
+func (r *Reconciler) pass(ctx context.Context, m *v1alpha1.NodeMaintenance, s *state, mayEvict bool) (time.Duration, error) {
 	passCtx, done := context.WithTimeout(ctx, passTime)
 	defer done()
-	result, err := r.Drainer.Pass(passCtx, node.Name, m.Spec.Drain, s.mayEvict())
+	result, err := r.Drainer.Pass(passCtx, m.Spec.NodeName, m.Spec.Drain, mayEvict)
 	if err != nil {
 		s.failed(err)
 		return 0, errors.Join(err, r.write(ctx, m, s.status))

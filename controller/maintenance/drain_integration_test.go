@@ -3,6 +3,7 @@
 package maintenance
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -15,11 +16,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/drain"
 )
 
 func inAnHour(onTimeout v1alpha1.OnTimeout) *v1alpha1.Drain {
@@ -325,5 +328,34 @@ func TestAWrongSelectorDoesNotSlowDownAnotherHoldersDrain(t *testing.T) {
 	}
 	if d := s.maintenance("b-right").Status.Drain; d == nil || d.Left != 1 {
 		t.Errorf("got %+v", d)
+	}
+}
+
+// countedFirst is a Drainer that looks at what was written before anything is evicted.
+type countedFirst struct {
+	Drainer
+	*scene
+	total int32 // at the first eviction
+}
+
+func (d *countedFirst) Pass(ctx context.Context, node string, options *v1alpha1.Drain, mayEvict bool) (drain.Result, error) {
+	if m := d.maintenance("counted"); mayEvict && d.total == 0 && m.Status.Drain != nil {
+		d.total = m.Status.Drain.Total
+	}
+	return d.Drainer.Pass(ctx, node, options, mayEvict)
+}
+
+// The pod of the controller that leads may be the first to go.
+func TestWhatThereIsToDrainIsWrittenBeforeAnyOfItGoes(t *testing.T) {
+	s := newScene(t, "counted")
+	node := s.kwokNodes("counted-a", 1)[0]
+	s.deployment("web", 3)
+	s.maintain("counted", node, inAnHour(v1alpha1.OnTimeoutWait))
+	stepper := s.stepper(clock.RealClock{})
+	drainer := &countedFirst{Drainer: stepper.Drainer, scene: s}
+	stepper.Drainer = drainer
+	stepper.step(node)
+	if drainer.total != 3 {
+		t.Errorf("when the first pod is evicted, it is written that %d are to go", drainer.total)
 	}
 }
