@@ -126,15 +126,11 @@ func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := index.Register(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	started, err := match.NewStarted(o.Registry)
-	if err != nil {
-		return err
-	}
 	metrics, err := remediation.NewMetrics(o.Registry)
 	if err != nil {
 		return err
 	}
-	matcher := &match.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: o.Clock, Started: started}
+	matcher := &match.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: o.Clock}
 	if err := matcher.Register(ctx, mgr); err != nil {
 		return err
 	}

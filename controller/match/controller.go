@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
@@ -29,19 +28,8 @@ type Reconciler struct {
 	Live client.Reader
 	// Clock tells whether a condition has held for its time.
 	Clock clock.PassiveClock
-	// Started counts started remediations by policy.
-	Started *prometheus.CounterVec
 
 	nodes fleet.Nodes
-}
-
-// NewStarted registers the counter of started remediations.
-func NewStarted(registry prometheus.Registerer) (*prometheus.CounterVec, error) {
-	started := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "nodemend_remediations_started_total",
-		Help: "Remediations started, by policy.",
-	}, []string{"policy"})
-	return started, registry.Register(started)
 }
 
 // Reconcile starts the remediations that are due on one node, and comes back
@@ -101,7 +89,6 @@ func (r *Reconciler) start(ctx context.Context, policy *v1alpha1.RemedyPolicy, n
 	if err != nil {
 		return fmt.Errorf("creating remediation %s: %w", remediation.Name, err)
 	}
-	r.Started.WithLabelValues(policy.Name).Inc()
 	ctrl.LoggerFrom(ctx).Info("Remediation started", "remediation", remediation.Name, "policy", policy.Name,
 		"condition", trigger.Type, "status", trigger.Status, "reason", trigger.Reason)
 	return nil

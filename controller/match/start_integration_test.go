@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -46,9 +45,7 @@ func TestACacheThatIsBehindStartsNoSecondRemediation(t *testing.T) {
 			c := newClient(t)
 			policy, node := newPolicy(t, c), node(nil, since("A", "True", time.Second))
 			node.UID = policy.UID // its own in each case
-			started, err := NewStarted(prometheus.NewRegistry())
-			must(t, err)
-			r := &Reconciler{Client: c, Live: c, Started: started}
+			r := &Reconciler{Client: c, Live: c}
 			trigger := func(age time.Duration) *v1alpha1.Trigger {
 				return &v1alpha1.Trigger{Type: "A", Status: "True", LastTransitionTime: metav1.NewTime(now.Add(-age))}
 			}

@@ -9,6 +9,7 @@ import (
 
 // Metrics counts what became of remediations.
 type Metrics struct {
+	started   *prometheus.CounterVec
 	outcomes  *prometheus.CounterVec
 	duration  *prometheus.HistogramVec
 	blocked   *prometheus.CounterVec
@@ -21,6 +22,10 @@ type Metrics struct {
 // NewMetrics registers the metrics.
 func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
+		started: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "nodemend_remediations_started_total",
+			Help: "Remediations started, by policy: by their conditions or by a person.",
+		}, []string{"policy"}),
 		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "nodemend_remediations_ended_total",
 			Help: "Remediations that ended, by policy and outcome.",
@@ -53,7 +58,7 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 			Buckets: buckets(),
 		}, []string{"policy", "remedy"}),
 	}
-	for _, c := range []prometheus.Collector{m.outcomes, m.duration, m.blocked, m.exhausted, m.actions, m.toAction, m.toHealed} {
+	for _, c := range []prometheus.Collector{m.started, m.outcomes, m.duration, m.blocked, m.exhausted, m.actions, m.toAction, m.toHealed} {
 		if err := registry.Register(c); err != nil {
 			return nil, err
 		}
@@ -67,6 +72,7 @@ func buckets() []float64 { return prometheus.ExponentialBuckets(1, 2, 16) }
 // expect shows as zero what is likely to be counted of a policy: a counter that comes
 // into being with 1 looks to Prometheus as if nothing had happened.
 func (m *Metrics) expect(policy *v1alpha1.RemedyPolicy) {
+	m.started.WithLabelValues(policy.Name)
 	m.exhausted.WithLabelValues(policy.Name)
 	m.toAction.WithLabelValues(policy.Name)
 	for _, outcome := range []string{v1alpha1.ReasonRecovered, v1alpha1.ReasonRecoveredByItself} {
@@ -85,6 +91,9 @@ func (m *Metrics) expect(policy *v1alpha1.RemedyPolicy) {
 // changed counts what a change of the status says.
 func (m *Metrics) changed(before, after *v1alpha1.Remediation) {
 	policy, state := after.Spec.Policy.Name, after.State()
+	if before.Status.Step == 0 && after.Status.Step > 0 {
+		m.started.WithLabelValues(policy).Inc()
+	}
 	if by := after.BlockedBy(); by != "" && by != before.BlockedBy() {
 		m.blocked.WithLabelValues(policy, by).Inc()
 	}

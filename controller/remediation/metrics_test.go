@@ -36,10 +36,11 @@ func TestEveryChangeIsCountedOnce(t *testing.T) {
 		last = after
 	}
 	for name, got := range map[string]float64{
-		"blocked by Excluded": testutil.ToFloat64(metrics.blocked.WithLabelValues("p", "Excluded")),
-		"blocked by NoBudget": testutil.ToFloat64(metrics.blocked.WithLabelValues("p", "NoBudget")),
-		"exhausted":           testutil.ToFloat64(metrics.exhausted.WithLabelValues("p")),
-		"ended as NodeGone":   testutil.ToFloat64(metrics.outcomes.WithLabelValues("p", "NodeGone")),
+		"started, by whomever": testutil.ToFloat64(metrics.started.WithLabelValues("p")),
+		"blocked by Excluded":  testutil.ToFloat64(metrics.blocked.WithLabelValues("p", "Excluded")),
+		"blocked by NoBudget":  testutil.ToFloat64(metrics.blocked.WithLabelValues("p", "NoBudget")),
+		"exhausted":            testutil.ToFloat64(metrics.exhausted.WithLabelValues("p")),
+		"ended as NodeGone":    testutil.ToFloat64(metrics.outcomes.WithLabelValues("p", "NodeGone")),
 	} {
 		if got != 1 {
 			t.Errorf("%s: counted %v times, want once", name, got)
@@ -131,6 +132,7 @@ func TestWhatIsCountedOfAPolicyIsThereBeforeItHappens(t *testing.T) {
 	}{
 		"ended, by two outcomes":             {metrics.outcomes, 2},
 		"duration, by two outcomes":          {metrics.duration, 2},
+		"started":                            {metrics.started, 1},
 		"exhausted":                          {metrics.exhausted, 1},
 		"condition to action":                {metrics.toAction, 1},
 		"action to recovery by remedy":       {metrics.toHealed, 3},
