@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -161,5 +162,22 @@ func TestAfterAnUninstallNothingIsCordonedHeldOrLeft(t *testing.T) {
 				t.Errorf("it cannot be repeated:\n%s", got)
 			}
 		})
+	}
+}
+
+func TestARemediationWhoseRunnerIsSilentCanBeRetried(t *testing.T) {
+	s := newScene(t)
+	for _, c := range []struct {
+		status string
+		wanted bool
+	}{{"False", false}, {"True", true}} {
+		s.must(s.c.Status().Patch(s.Context(), s.newestOf("worker-17"), client.RawPatch("application/merge-patch+json", fmt.Appendf(nil,
+			`{"status":{"history":null,"conditions":[
+			{"type":"Progressing","status":"True","reason":"Acting","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"},
+			{"type":"Blocked","status":%q,"reason":"NoReport","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`, c.status))))
+		got := command(t, s.now, "retry", "worker-17", "--kubeconfig="+kubeconfig(t))
+		if strings.Contains(got, "starts over with step 1") != c.wanted {
+			t.Errorf("Blocked is %s: %s", c.status, got)
+		}
 	}
 }

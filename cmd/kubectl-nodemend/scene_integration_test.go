@@ -175,6 +175,16 @@ func (s *scene) remediation(name string, policy *v1alpha1.RemedyPolicy, change f
 	return r
 }
 
+// newestOf returns the newest remediation of a node.
+func (s *scene) newestOf(node string) *v1alpha1.Remediation {
+	s.Helper()
+	all, err := remediationsOf(s.Context(), s.c, node)
+	if err != nil || len(all) == 0 {
+		s.Fatalf("node %s has no remediation: %v", node, err)
+	}
+	return &all[0]
+}
+
 func (s *scene) says(r *v1alpha1.RemediationStatus, kind, status, reason, message string) {
 	r.Conditions = append(r.Conditions, metav1.Condition{
 		Type: kind, Status: metav1.ConditionStatus(status), Reason: reason, Message: message, LastTransitionTime: s.ago(5 * time.Minute),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/gates"
+	"github.com/nodemend/nodemend/controller/remediation"
 )
 
 // fieldOwner is who the API server notes as the writer of a change.
@@ -89,7 +90,7 @@ asked again. NODE stands for its only open remediation.`,
 		if r.Ended() {
 			return fmt.Errorf("remediation %s has ended as %s: there is nothing to start over", r.Name, r.State())
 		}
-		if r.State() != v1alpha1.ReasonExhausted && !v1alpha1.MayHaveExecuted(r.BlockedBy()) {
+		if !remediation.WaitsForRetry(r) {
 			return fmt.Errorf("remediation %s goes on by itself: it is %s", r.Name, standing(r))
 		}
 		if err := annotate(ctx, c, r, v1alpha1.RetryAnnotation, strconv.FormatInt(t.clock.Now().Unix(), 10)); err != nil {

@@ -42,6 +42,13 @@ func (d *decision) startOver(s situation) {
 	d.set(s.now, v1alpha1.RemediationRecovered, metav1.ConditionUnknown, v1alpha1.ReasonWaiting, "")
 }
 
+// WaitsForRetry reports whether an open remediation waits for a person, and starts over
+// when one asks for it.
+func WaitsForRetry(r *v1alpha1.Remediation) bool {
+	d := decision{status: r.Status}
+	return d.waitsForAPerson() || r.BlockedBy() == reasonNoReport
+}
+
 // waitsForAPerson reports whether every step was executed in vain, or nobody knows
 // whether the last action was executed.
 func (d *decision) waitsForAPerson() bool {

@@ -65,3 +65,27 @@ func TestStartingOverKeepsTheHistory(t *testing.T) {
 		t.Error("one that has started over and waits for something else was started over again")
 	}
 }
+
+func TestARetryIsForWhatWaitsForAPerson(t *testing.T) {
+	heldBy := func(s situation) *v1alpha1.Remediation {
+		s.remediation.Status = decide(s).status
+		return s.remediation
+	}
+	for _, tt := range []struct {
+		name string
+		r    *v1alpha1.Remediation
+		want bool
+	}{
+		{"exhausted", heldBy(incident(at(2, 1), history("TimedOut", time.Minute))), true},
+		{"its runner is silent", heldBy(incident(at(1, 1), underway(time.Hour, claimed(time.Hour)), progress("Acting"))), true},
+		{"interrupted", heldBy(incident(at(1, 1), history("Interrupted", time.Hour))), true},
+		{"interrupted, and held by another gate as well", heldBy(incident(at(1, 1), history("Interrupted", time.Hour), excluded)), true},
+		{"its action runs", heldBy(incident(at(1, 1), underway(time.Second, claimed(time.Second)))), false},
+		{"refused, and tried again", heldBy(incident(at(1, 1), history("Refused", time.Second))), false},
+		{"excluded", heldBy(incident(excluded)), false},
+	} {
+		if got := WaitsForRetry(tt.r); got != tt.want {
+			t.Errorf("%s: %t, want %t (%s)", tt.name, got, tt.want, tt.r.BlockedBy())
+		}
+	}
+}
