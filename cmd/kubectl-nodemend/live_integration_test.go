@@ -181,3 +181,28 @@ func TestARemediationWhoseRunnerIsSilentCanBeRetried(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatAPolicyLeavesToPeopleIsEndedByThem(t *testing.T) {
+	for name, change := range map[string]func(*scene, *v1alpha1.Remediation){
+		"the policy asks for a release": func(s *scene, r *v1alpha1.Remediation) {
+			s.must(s.c.Status().Patch(s.Context(), r, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"conditions":[
+				{"type":"Blocked","status":"True","reason":"ReleaseRequired","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`))))
+		},
+		"its remediation has ended": func(s *scene, r *v1alpha1.Remediation) {
+			s.must(s.c.Status().Patch(s.Context(), r, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"endTime":"2026-01-01T00:00:00Z"}}`))))
+		},
+		"its remediation is being cancelled": func(s *scene, r *v1alpha1.Remediation) { s.must(s.c.Delete(s.Context(), r)) },
+		"its remediation is gone": func(s *scene, r *v1alpha1.Remediation) {
+			s.must(s.c.Patch(s.Context(), r, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))))
+			s.must(s.c.Delete(s.Context(), r))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			change(s, s.newestOf("worker-21"))
+			if got := command(t, s.now, "maintenance", "end", "worker-21", "--kubeconfig="+kubeconfig(t)); !strings.Contains(got, "DIMM A1) ends") {
+				t.Error(got)
+			}
+		})
+	}
+}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/index"
+	"github.com/nodemend/nodemend/controller/remediation"
 )
 
 func (t *tool) maintenanceCommand() *cobra.Command {
@@ -180,9 +181,10 @@ func (t *tool) maintenanceEnd() *cobra.Command {
 		Use:   "end NODE",
 		Short: "Give a node back",
 		Long: `Delete the maintenances that people have asked for on a node; with the last one it is
-uncordoned, unless somebody else has cordoned it. What a policy keeps out of service is
-given back by itself once it has recovered; --policies gives it back now, and ends the
-remediation.`,
+uncordoned, unless somebody else has cordoned it. So it is with what a policy has taken
+out and leaves to people: where it asks for a release, or its remediation is over. Else
+it is given back by itself once it has recovered; --policies gives it back now, and ends
+the remediation.`,
 		Example:           `  kubectl nodemend maintenance end worker-17`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: t.completeNodes,
@@ -193,7 +195,11 @@ remediation.`,
 		if err != nil {
 			return err
 		}
-		ending := slices.DeleteFunc(slices.Clone(found), func(m v1alpha1.NodeMaintenance) bool { return m.Spec.Remediation != nil && !policies })
+		known, err := remediationsOf(ctx, c, args[0])
+		if err != nil {
+			return err
+		}
+		ending := slices.DeleteFunc(slices.Clone(found), func(m v1alpha1.NodeMaintenance) bool { return !policies && comesBack(&m, known) })
 		if len(ending) == 0 {
 			return nothingToEnd(ctx, c, args[0], found)
 		}
@@ -210,6 +216,15 @@ remediation.`,
 		return nil
 	})
 	return cmd
+}
+
+// comesBack reports whether a remediation gives the node back by itself. One that is
+// being cancelled does not, and is waited for only while its action is under way.
+func comesBack(m *v1alpha1.NodeMaintenance, known []v1alpha1.Remediation) bool {
+	return m.Spec.Remediation != nil && slices.ContainsFunc(known, func(r v1alpha1.Remediation) bool {
+		over := r.Ended() || r.DeletionTimestamp != nil && r.Status.Action == ""
+		return r.UID == m.Spec.Remediation.UID && !over && r.BlockedBy() != remediation.ReasonReleaseRequired
+	})
 }
 
 func nothingToEnd(ctx context.Context, c client.Client, name string, found []v1alpha1.NodeMaintenance) error {

@@ -79,8 +79,8 @@ const (
 	reasonNotBlocked = "None"
 	// reasonNoReport: the runner claimed an action and is silent since.
 	reasonNoReport = "NoReport"
-	// reasonReleaseRequired: the node is clear, and a person has to give it back.
-	reasonReleaseRequired = "ReleaseRequired"
+	// ReasonReleaseRequired says that the node is clear, and a person has to give it back.
+	ReasonReleaseRequired = "ReleaseRequired"
 	// reasonStillRunning: an action that nobody reports on may still run.
 	reasonStillRunning = "StillRunning"
 )
@@ -248,7 +248,7 @@ func (d decision) healing(s situation, since time.Time) decision {
 	if s.remediation.Spec.Recovery.Release == v1alpha1.ReleaseManual && s.maintenance != nil && d.status.Maintenance != "" {
 		d.progressing(s.now, v1alpha1.ReasonHealing, "the node is clear since "+clockTime(since))
 		return d.blocked(s.now, gates.Verdict{
-			Reason:  reasonReleaseRequired,
+			Reason:  ReasonReleaseRequired,
 			Message: fmt.Sprintf("the policy leaves it to a person to give the node back: kubectl delete nodemaintenance %s", d.status.Maintenance),
 		}).calmed(s)
 	}
