@@ -95,37 +95,64 @@ func TestARemediationThatIsStartedByHandIsTheControllersOwn(t *testing.T) {
 	}
 }
 
-func TestWhatIsWatchedIsPrintedAsItChanges(t *testing.T) {
-	s := newScene(t)
+// watching runs the command until it is stopped, and returns what it prints.
+func (s *scene) watching(args ...string) (lines *bufio.Scanner, stop func()) {
+	s.Helper()
 	read, written := io.Pipe()
 	root := newRootCommand(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: written, ErrOut: written}, clock.RealClock{})
-	root.SetArgs([]string{"watch", "worker-17", "--kubeconfig=" + kubeconfig(t)})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	root.SetArgs(append([]string{"watch", "--kubeconfig=" + kubeconfig(s.T)}, args...))
+	ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
+	s.Cleanup(cancel)
 	go func() {
 		_ = written.CloseWithError(errors.Join(root.ExecuteContext(ctx), io.EOF))
 	}()
-	var list v1alpha1.RemediationList
-	s.must(s.c.List(s.Context(), &list, client.MatchingFields{"spec.nodeName": "worker-17"}))
-	lines := bufio.NewScanner(read)
-	next := func(want string) {
-		t.Helper()
-		if !lines.Scan() {
-			t.Fatalf("it ended before it printed %q: %v", want, lines.Err())
-		}
-		if !strings.Contains(lines.Text(), want) {
-			t.Errorf("it printed\n%s\nwant\n%s", lines.Text(), want)
-		}
+	return bufio.NewScanner(read), cancel
+}
+
+func (s *scene) prints(lines *bufio.Scanner, want string) {
+	s.Helper()
+	if !lines.Scan() {
+		s.Fatalf("it ended before it printed %q: %v", want, lines.Err())
 	}
-	next("worker-17  container-runtime  step 1/2 attempt 2  Waiting (Refused): action b-1 was not executed")
+	if !strings.Contains(lines.Text(), want) {
+		s.Errorf("it printed\n%s\nwant\n%s", lines.Text(), want)
+	}
+}
+
+func TestWhatIsWatchedIsPrintedAsItChanges(t *testing.T) {
+	s := newScene(t)
+	r := s.newestOf("worker-17")
+	lines, stop := s.watching("worker-17")
+	s.prints(lines, "worker-17  container-runtime  step 1/2 attempt 2  Waiting (Refused): action b-1 was not executed")
 	for _, patch := range []string{`{"status":{"actions":7}}`, `{"status":{"step":2}}`} { // the first changes nothing that is shown
-		s.must(s.c.Status().Patch(s.Context(), &list.Items[0], client.RawPatch("application/merge-patch+json", []byte(patch))))
+		s.must(s.c.Status().Patch(s.Context(), r, client.RawPatch("application/merge-patch+json", []byte(patch))))
 	}
-	next("worker-17  container-runtime  step 2/2 attempt 2  Waiting")
-	cancel()
+	s.prints(lines, "worker-17  container-runtime  step 2/2 attempt 2  Waiting")
+	stop()
 	if lines.Scan() {
 		t.Errorf("it printed %q at its end", lines.Text())
 	}
+}
+
+func TestWhatWasOverBeforeIsNotWatchedButWhatEndsIs(t *testing.T) {
+	s := newScene(t)
+	var policy v1alpha1.RemedyPolicy
+	s.get(&policy, "hardware")
+	s.must(s.c.Status().Patch(s.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-16"}}, client.RawPatch("application/strategic-merge-patch+json",
+		[]byte(`{"status":{"conditions":[{"type":"HardwareFailure","status":"True","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`))))
+	lines, _ := s.watching("worker-16") // which has recovered
+	r := s.remediation("worker-16", &policy, func(r *v1alpha1.RemediationStatus) {
+		r.Step, r.Attempt = 1, 1
+		s.says(r, "Progressing", "True", v1alpha1.ReasonWaiting, "")
+	})
+	for lines.Scan() && !strings.Contains(lines.Text(), "Waiting") { // as it is created, too, if that is seen
+		if strings.Contains(lines.Text(), "container-runtime") {
+			t.Fatalf("it printed %s", lines.Text())
+		}
+	}
+	s.must(s.c.Status().Patch(s.Context(), r, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"endTime":"2026-01-01T00:00:00Z","conditions":[
+		{"type":"Progressing","status":"False","reason":"Recovered","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`))))
+	s.prints(lines, "worker-16  hardware  step 1/1 attempt 1  Recovered")
 }
 
 func TestAfterAnUninstallNothingIsCordonedHeldOrLeft(t *testing.T) {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -49,12 +48,11 @@ server.`,
 
 // follow prints changes until the context ends.
 func (t *tool) follow(ctx context.Context, c client.WithWatch, opts []client.ListOption) {
-	lines := make(chan string)
+	changes := make(chan change)
 	last := map[string]string{}
-	changed := func(obj any) {
-		key, line := lineOf(obj)
+	send := func(c change) {
 		select {
-		case lines <- key + "\x00" + line:
+		case changes <- c:
 		case <-ctx.Done():
 		}
 	}
@@ -64,18 +62,20 @@ func (t *tool) follow(ctx context.Context, c client.WithWatch, opts []client.Lis
 	for i := range kinds {
 		_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 			ListerWatcher: listerWatcher(c, kinds[i], opts), ObjectType: objects[i],
-			Handler: cache.ResourceEventHandlerFuncs{
-				AddFunc:    changed,
-				UpdateFunc: func(_, obj any) { changed(obj) },
+			Handler: cache.ResourceEventHandlerDetailedFuncs{
+				AddFunc: func(obj any, first bool) {
+					c := changeOf(obj)
+					c.quiet = first && over(obj)
+					send(c)
+				},
+				UpdateFunc: func(_, obj any) { send(changeOf(obj)) },
 				DeleteFunc: func(obj any) {
 					if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 						obj = gone.Obj
 					}
-					key, _ := lineOf(obj)
-					select {
-					case lines <- key + "\x00" + deletedLine(obj):
-					case <-ctx.Done():
-					}
+					c := changeOf(obj)
+					c.line = deletedLine(obj)
+					send(c)
 				},
 			},
 		})
@@ -86,12 +86,11 @@ func (t *tool) follow(ctx context.Context, c client.WithWatch, opts []client.Lis
 	}
 	for running := len(kinds); running > 0; {
 		select {
-		case line := <-lines:
-			key, text, _ := strings.Cut(line, "\x00")
-			if text != "" && last[key] != text {
-				t.printf("%s  %s\n", t.clock.Now().Format(time.TimeOnly), text)
+		case c := <-changes:
+			if !c.quiet && last[c.key] != c.line {
+				t.printf("%s  %s\n", t.clock.Now().Format(time.TimeOnly), c.line)
 			}
-			last[key] = text
+			last[c.key] = c.line
 		case <-done:
 			running--
 		}
@@ -110,16 +109,29 @@ func listerWatcher(c client.WithWatch, kind client.ObjectList, opts []client.Lis
 	}
 }
 
-// lineOf tells where an object stands, "" if it does not matter any more.
-func lineOf(obj any) (key, line string) {
+// change is what is told of an object.
+type change struct {
+	key, line string
+	// quiet keeps the line to itself until it changes.
+	quiet bool
+}
+
+// changeOf tells where an object stands.
+func changeOf(obj any) change {
 	switch o := obj.(type) {
 	case *v1alpha1.Remediation:
-		return "r/" + o.Name, remediationLine(o)
+		return change{key: "r/" + o.Name, line: remediationLine(o)}
 	case *v1alpha1.NodeMaintenance:
-		return "m/" + o.Name, maintenanceLine(o)
+		return change{key: "m/" + o.Name, line: maintenanceLine(o)}
 	default:
-		return "", ""
+		return change{quiet: true}
 	}
+}
+
+// over reports whether it is a remediation that has ended.
+func over(obj any) bool {
+	r, ok := obj.(*v1alpha1.Remediation)
+	return ok && r.Ended()
 }
 
 func remediationLine(r *v1alpha1.Remediation) string {
