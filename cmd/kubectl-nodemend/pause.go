@@ -54,9 +54,9 @@ func (t *tool) pauseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause [budget/NAME|policy/NAME ...]",
 		Short: "Start no new action: in the cluster, on a budget's nodes, or by a policy",
-		Long: `Start no new action until resume. Without an argument the whole cluster is paused. What
-is under way is finished, nodes that heal are given back, and maintenances that people
-ask for are done.
+		Long: `Start no new action until resume. Without an argument the whole cluster is paused. An
+action that runs is finished, a drain for a policy stops where it is, nodes that heal
+are given back, and maintenances that people ask for are done.
 
 The reason is shown wherever somebody asks why nothing happens.
 

@@ -103,8 +103,8 @@ type RemediationBudgetSpec struct {
 	// +listType=atomic
 	AllowedWindows []Window `json:"allowedWindows,omitempty"`
 
-	// The off switch: while true no new action starts on these nodes. What is
-	// under way is finished, and nodes that heal are given back.
+	// The off switch: while true no new action starts on these nodes. An action that
+	// runs is finished, a drain for a policy stops, and nodes that heal are given back.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 

@@ -82,8 +82,8 @@ type RemedyPolicySpec struct {
 	// +kubebuilder:validation:Enum=Enforce;DryRun
 	Mode PolicyMode `json:"mode,omitempty"`
 
-	// The off switch: while true the policy starts no new action. What is under way is
-	// finished, and nodes that heal are given back.
+	// The off switch: while true the policy starts no new action. An action that runs is
+	// finished, a drain stops, and nodes that heal are given back.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
