@@ -81,7 +81,7 @@ func (t *tool) timeline(r *v1alpha1.Remediation) string {
 		if int(r.Status.Step) == i+1 && !r.Ended() {
 			here = ">"
 		}
-		fmt.Fprintf(&text, "%s %d. %s", here, i+1, step.Describe())
+		fmt.Fprintf(&text, "%s %d. %s", here, i+1, oneLine(step.Describe()))
 		if step.Attempts > 1 {
 			fmt.Fprintf(&text, ", up to %d times", step.Attempts)
 		}
@@ -92,7 +92,7 @@ func (t *tool) timeline(r *v1alpha1.Remediation) string {
 	}
 	text.WriteString("\nTimeline:\n")
 	for _, e := range events(r) {
-		fmt.Fprintf(&text, "  %s  %s\n", e.at.UTC().Format(time.RFC3339), e.text)
+		fmt.Fprintf(&text, "  %s  %s\n", e.at.UTC().Format(time.RFC3339), oneLine(e.text))
 		for line := range strings.Lines(e.output) {
 			fmt.Fprintf(&text, "    | %s\n", strings.TrimRight(line, "\n"))
 		}
@@ -132,10 +132,10 @@ func events(r *v1alpha1.Remediation) []event {
 func detail(reason, message string) string {
 	var text string
 	if reason != "" {
-		text = " (" + reason + ")"
+		text = " (" + oneLine(reason) + ")"
 	}
 	if message != "" {
-		text += ": " + message
+		text += ": " + oneLine(message)
 	}
 	return text
 }

@@ -29,7 +29,7 @@ func main() {
 	err := newRootCommand(streams, serverclock.New(clock.RealClock{})).ExecuteContext(ctx)
 	stop()
 	if err != nil {
-		_, _ = fmt.Fprintln(os.Stderr, "error:", err) // there is no other place to tell
+		_, _ = fmt.Fprintln(os.Stderr, "error:", visible(err.Error())) // there is no other place to tell
 		os.Exit(1)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -46,10 +47,36 @@ func (t *tool) print(o output, answer any, people func() string) error {
 		}
 		text = strings.TrimRight(string(data), "\n") + "\n"
 	default:
-		text = people()
+		text = visible(people())
 	}
 	_, err := fmt.Fprint(t.streams.Out, text)
 	return err
+}
+
+// visible returns a text without what a terminal obeys: a node writes its conditions and
+// outputs itself, and is not to write on the screen of who looks at it.
+func visible(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || unicode.IsPrint(r):
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		default:
+			return unicode.ReplacementChar
+		}
+	}, text)
+}
+
+// oneLine returns a visible text that others have written, so that none of it looks like
+// a line of ours.
+func oneLine(text string) string {
+	return visible(strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return ' '
+		}
+		return r
+	}, text))
 }
 
 // table returns rows in columns under a header.
@@ -60,7 +87,11 @@ func table(header []string, rows [][]string) string {
 		_, _ = fmt.Fprintln(w, strings.Join(header, "\t")) // into memory
 	}
 	for _, row := range rows {
-		_, _ = fmt.Fprintln(w, strings.Join(row, "\t"))
+		cells := make([]string, len(row))
+		for i := range row {
+			cells[i] = oneLine(row[i])
+		}
+		_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
 	_ = w.Flush()
 	lines := strings.Split(text.String(), "\n")

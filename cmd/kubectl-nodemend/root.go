@@ -148,6 +148,12 @@ func explained(err error) error {
 	}
 }
 
+// printf prints what we say, with texts of others as part of a line.
 func (t *tool) printf(format string, args ...any) {
+	for i := range args {
+		if text, ok := args[i].(string); ok {
+			args[i] = oneLine(text)
+		}
+	}
 	_, _ = fmt.Fprintf(t.streams.Out, format, args...) // nobody is left to tell
 }

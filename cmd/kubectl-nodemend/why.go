@@ -269,7 +269,7 @@ func proved(f evidence.Finding) string {
 	case evidence.Clear:
 		return "clear"
 	default:
-		return "proves nothing: " + f.Why
+		return "proves nothing: " + oneLine(f.Why)
 	}
 }
 
@@ -298,7 +298,7 @@ func (t *tool) whyText(w *why, wide bool) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Node %s: %s\n", w.Node, strings.Join(w.State, ", "))
 	for _, m := range w.Maintenances {
-		fmt.Fprintf(&text, "In maintenance: %s\n", m)
+		fmt.Fprintf(&text, "In maintenance: %s\n", oneLine(m))
 	}
 	for _, b := range w.Budgets {
 		fmt.Fprintf(&text, "Budget %s, group %s: %d of %s permits taken", b.Name, b.Group, b.Permits, b.Limit)
@@ -336,7 +336,7 @@ func (t *tool) whyPolicyText(text *strings.Builder, p *whyPolicy, wide bool) {
 	}
 	for _, line := range []struct{ label, value string }{{"Remediation", p.Remediation}, {"Next", p.Next}} {
 		if line.value != "" {
-			fmt.Fprintf(text, "  %s: %s\n", line.label, line.value)
+			fmt.Fprintf(text, "  %s: %s\n", line.label, oneLine(line.value))
 		}
 	}
 	if p.NextLook != nil {
