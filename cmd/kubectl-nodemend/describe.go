@@ -27,7 +27,7 @@ NODE stands for the newest remediation of a node.`,
 		Example: `  kubectl nodemend describe worker-17
   kubectl nodemend describe worker-17-5c0c9a4dd2e2d8a1 -o yaml`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: t.completeRemediations,
+		ValidArgsFunction: t.completeRemediation,
 	}
 	form.addTo(cmd)
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {

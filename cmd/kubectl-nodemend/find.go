@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -83,4 +84,13 @@ func person(ctx context.Context, c client.Client) string {
 		return "somebody" // a name for people: not worth an error
 	}
 	return review.Status.UserInfo.Username
+}
+
+// signed returns a reason with who gives it; where that is too long for the API, it is
+// the reason that is cut off.
+func signed(reason, by string) string {
+	by = clip(", says " + by)
+	text, runes := reason+by, []rune(reason)
+	excess := utf8.RuneCountInString(text) - utf8.RuneCountInString(clip(text))
+	return string(runes[:len(runes)-excess]) + by
 }

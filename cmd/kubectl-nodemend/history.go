@@ -28,7 +28,7 @@ ACTIONS is what was executed, in order, with its outcome where it did not succee
   kubectl nodemend history worker-17
   kubectl nodemend history --policy container-runtime --since 24h -o json`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: t.completeNodes,
+		ValidArgsFunction: t.completeNode,
 	}
 	form.addTo(cmd)
 	cmd.Flags().StringVar(&policy, "policy", "", "only those of this policy")

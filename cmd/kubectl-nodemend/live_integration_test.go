@@ -233,3 +233,32 @@ func TestWhatAPolicyLeavesToPeopleIsEndedByThem(t *testing.T) {
 		})
 	}
 }
+
+func TestArgumentsAreCompleted(t *testing.T) {
+	newScene(t)
+	config := "--kubeconfig=" + kubeconfig(t)
+	for _, tt := range []struct{ line, want string }{
+		{"exclude worker-2", "worker-20 worker-21 worker-22 worker-23"},
+		{"include worker-20 worker-16", "worker-16"},
+		{"describe worker-19", "worker-19-HASH worker-19"},
+		{"approve worker-19", "worker-19-HASH worker-19"},
+		{"retry worker-19", "worker-19-HASH worker-19"},
+		{"cancel worker-20", "worker-20"},
+		{"cancel worker-20 worker-1", ""},
+		{"why worker-20", "worker-20"},
+		{"why worker-20 worker-1", ""},
+		{"run hard", "hardware"},
+		{"run hardware worker-20", "worker-20"},
+		{"pause budget/", "budget/workers"},
+		{"pause policy/k", "policy/kubelet"},
+		{"resume budget/workers policy/h", "policy/hardware"},
+	} {
+		args := strings.Fields(tt.line)
+		last := len(args) - 1
+		got := command(t, time.Now(), append([]string{"__complete", args[0], config}, args[1:]...)...)
+		words, _, _ := strings.Cut(steady(got), ":4\n") // then, for people
+		if got := strings.Join(strings.Fields(words), " "); got != tt.want {
+			t.Errorf("%s: %q completes to %q, want %q", tt.line, args[last], got, tt.want)
+		}
+	}
+}

@@ -109,7 +109,7 @@ and counts in them. The drain goes on when this command is interrupted.`,
 		Example: `  kubectl nodemend maintenance start worker-17 --reason "swap DIMM A1" --delete-emptydir-data
   kubectl nodemend maintenance start worker-17 --reason quarantine --cordon-only`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: t.completeNodes,
+		ValidArgsFunction: t.completeNode,
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for people (required)")
 	cmd.Flags().BoolVar(&noWait, "no-wait", false, "do not wait for the end of the drain")
@@ -149,7 +149,7 @@ func (t *tool) maintenanceStatus() *cobra.Command {
 		Long:              `List maintenances, of people and of policies; with -o wide, or of one node, also the pods that are left, with the reason.`,
 		Example:           `  kubectl nodemend maintenance status worker-17`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: t.completeNodes,
+		ValidArgsFunction: t.completeNode,
 	}
 	form.addTo(cmd)
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
@@ -187,7 +187,7 @@ it is given back by itself once it has recovered; --policies gives it back now, 
 the remediation.`,
 		Example:           `  kubectl nodemend maintenance end worker-17`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: t.completeNodes,
+		ValidArgsFunction: t.completeNode,
 	}
 	cmd.Flags().BoolVar(&policies, "policies", false, "end the maintenances of policies, too")
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {

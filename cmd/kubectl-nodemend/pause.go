@@ -64,23 +64,25 @@ The cluster is paused by a RemediationBudget of the name ` + v1alpha1.ClusterPau
 and is paused; resume deletes it.`,
 		Example: `  kubectl nodemend pause --reason "network maintenance until 14:00"
   kubectl nodemend pause budget/workers policy/kubelet --reason "rack move"`,
+		ValidArgsFunction: t.completeTargets,
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for people (required)")
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
 		if reason == "" {
 			return errors.New(`--reason is required: whoever asks why nothing happens reads it, for example --reason "rack move"`)
 		}
-		return t.setPaused(ctx, c, args, true, reason+", says "+person(ctx, c))
+		return t.setPaused(ctx, c, args, true, signed(reason, person(ctx, c)))
 	})
 	return cmd
 }
 
 func (t *tool) resumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "resume [budget/NAME|policy/NAME ...]",
-		Short:   "Undo pause",
-		Long:    `Undo pause: without an argument that of the cluster, which leaves budgets and policies paused that were paused by name.`,
-		Example: `  kubectl nodemend resume`,
+		Use:               "resume [budget/NAME|policy/NAME ...]",
+		Short:             "Undo pause",
+		Long:              `Undo pause: without an argument that of the cluster, which leaves budgets and policies paused that were paused by name.`,
+		Example:           `  kubectl nodemend resume`,
+		ValidArgsFunction: t.completeTargets,
 	}
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
 		return t.setPaused(ctx, c, args, false, "")

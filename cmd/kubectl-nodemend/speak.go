@@ -39,7 +39,7 @@ func (t *tool) approveCommand() *cobra.Command {
 later is asked for again. NODE stands for its only remediation that waits for approval.`,
 		Example:           `  kubectl nodemend approve worker-17`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: t.completeRemediations,
+		ValidArgsFunction: t.completeRemediation,
 	}
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
 		waits := func(r *v1alpha1.Remediation) bool { return !r.Ended() && r.BlockedBy() == gates.ReasonApprovalRequired }
@@ -80,7 +80,7 @@ for a person since nobody knows whether its last action was executed. All gates 
 asked again. NODE stands for its only open remediation.`,
 		Example:           `  kubectl nodemend retry worker-17`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: t.completeRemediations,
+		ValidArgsFunction: t.completeRemediation,
 	}
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
 		r, err := findRemediation(ctx, c, args[0], "open", open)
@@ -112,7 +112,7 @@ its NodeMaintenance. The incident starts no other remediation until its conditio
 changed. NODE stands for its only open remediation.`,
 		Example:           `  kubectl nodemend cancel worker-17`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: t.completeRemediations,
+		ValidArgsFunction: t.completeRemediation,
 	}
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
 		r, err := findRemediation(ctx, c, args[0], "open", open)

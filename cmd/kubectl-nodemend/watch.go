@@ -25,7 +25,7 @@ server.`,
 		Example: `  kubectl nodemend watch
   kubectl nodemend watch worker-17`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: t.completeNodes,
+		ValidArgsFunction: t.completeNode,
 	}
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
 		var opts []client.ListOption

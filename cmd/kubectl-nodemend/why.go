@@ -38,7 +38,7 @@ A node may be held by several gates; the first is the one that is shown elsewher
   kubectl nodemend why worker-17 -o wide    # the gates that are open, too
   kubectl nodemend why worker-17 -o json | jq '.policies[].gates[] | select(.held)'`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: t.completeNodes,
+		ValidArgsFunction: t.completeNode,
 	}
 	form.addTo(cmd)
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
