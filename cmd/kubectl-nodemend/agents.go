@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +19,8 @@ type agentStatus struct {
 	Role   string `json:"role"`
 	Wanted int32  `json:"wanted"`
 	Ready  int32  `json:"ready"`
+	// Version is the tag, or else the digest, of the image that is wanted.
+	Version string `json:"version,omitempty"`
 	// Old is how many pods are not of the version that is wanted.
 	Old int32 `json:"old"`
 	// Missing are nodes without a ready pod.
@@ -48,7 +52,7 @@ func agents(ctx context.Context, c client.Client, nodes []corev1.Node) []agentSt
 		d := &deployments.Items[i]
 		found = append(found, agentStatus{
 			Role: d.Labels[componentLabel], Wanted: ptr.Deref(d.Spec.Replicas, 1), Ready: d.Status.ReadyReplicas,
-			Old: d.Status.Replicas - d.Status.UpdatedReplicas,
+			Version: versionOf(&d.Spec.Template.Spec), Old: d.Status.Replicas - d.Status.UpdatedReplicas,
 		})
 	}
 	for i := range daemons.Items {
@@ -56,7 +60,7 @@ func agents(ctx context.Context, c client.Client, nodes []corev1.Node) []agentSt
 		role := d.Labels[componentLabel]
 		a := agentStatus{
 			Role: role, Wanted: d.Status.DesiredNumberScheduled, Ready: d.Status.NumberReady,
-			Old: d.Status.CurrentNumberScheduled - d.Status.UpdatedNumberScheduled,
+			Version: versionOf(&d.Spec.Template.Spec), Old: d.Status.CurrentNumberScheduled - d.Status.UpdatedNumberScheduled,
 		}
 		if a.Ready < a.Wanted {
 			a.Missing = without(nodes, pods.Items, role)
@@ -66,17 +70,33 @@ func agents(ctx context.Context, c client.Client, nodes []corev1.Node) []agentSt
 	if len(found) == 0 {
 		return []agentStatus{{Role: "all", Problem: fmt.Sprintf("no workload is labelled %s=nodemend", nameLabel)}}
 	}
-	slices.SortFunc(found, func(a, b agentStatus) int {
-		switch {
-		case a.Role < b.Role:
-			return -1
-		case a.Role > b.Role:
-			return 1
-		default:
-			return 0
-		}
-	})
-	return found
+	slices.SortFunc(found, func(a, b agentStatus) int { return cmp.Compare(a.Role, b.Role) })
+	return append(found, differ(found)...)
+}
+
+// differ says so if the roles are not of one version.
+func differ(roles []agentStatus) []agentStatus {
+	var versions []string
+	mixed := false
+	for _, a := range roles {
+		versions = append(versions, a.Role+" "+dash(a.Version))
+		mixed = mixed || a.Version != roles[0].Version
+	}
+	if !mixed {
+		return nil
+	}
+	return []agentStatus{{Role: "all", Problem: "they are of different versions: " + strings.Join(versions, ", ")}}
+}
+
+// versionOf returns the tag, or else the digest, of a workload's image.
+func versionOf(spec *corev1.PodSpec) string {
+	if len(spec.Containers) == 0 {
+		return ""
+	}
+	image := spec.Containers[0].Image
+	name, digest, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], "@")
+	_, tag, _ := strings.Cut(name, ":")
+	return cmp.Or(tag, digest)
 }
 
 func problem(err error) string {

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+)
+
+func TestRolesOfDifferentVersionsAreTold(t *testing.T) {
+	const problem = "they are of different versions: controller "
+	for _, tt := range []struct{ controller, runner, want string }{
+		{"ghcr.io/nodemend/nodemend:v0.9.0", "ghcr.io/nodemend/nodemend:v0.9.0", ""},
+		{"ghcr.io/nodemend/nodemend:v0.9.0", "mirror:5000/nodemend:v0.9.0@sha256:12", ""},
+		{"ghcr.io/nodemend/nodemend:v0.9.0", "ghcr.io/nodemend/nodemend:v0.7.0", problem + "v0.9.0, runner v0.7.0"},
+		{"nodemend@sha256:12", "nodemend@sha256:34", problem + "sha256:12, runner sha256:34"},
+		{"mirror:5000/nodemend", "nodemend:v0.7.0", problem + "-, runner v0.7.0"},
+	} {
+		spec := func(role, image string) (metav1.ObjectMeta, corev1.PodTemplateSpec) {
+			return metav1.ObjectMeta{Name: role, Namespace: "n", Labels: map[string]string{nameLabel: "nodemend", componentLabel: role}},
+				corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Image: image}}}}
+		}
+		var controller appsv1.Deployment
+		var runner appsv1.DaemonSet
+		controller.ObjectMeta, controller.Spec.Template = spec("controller", tt.controller)
+		runner.ObjectMeta, runner.Spec.Template = spec("runner", tt.runner)
+		all := agents(t.Context(), fake.NewClientBuilder().WithObjects(&controller, &runner).Build(), nil)
+		var got []string
+		for _, a := range slices.DeleteFunc(all, func(a agentStatus) bool { return a.Problem == "" }) {
+			got = append(got, a.Problem)
+		}
+		if got := strings.Join(got, ";"); got != tt.want {
+			t.Errorf("%s and %s: got %q, want %q", tt.controller, tt.runner, got, tt.want)
+		}
+	}
+}
