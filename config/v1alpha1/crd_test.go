@@ -221,7 +221,7 @@ func TestKubectlGetSaysWhatIsGoingOn(t *testing.T) {
 		"rmd":  {"NAME NODE CONDITION STEP ATTEMPT STATE BLOCKED BY AGE", "printed node-a PLEGUnhealthy 2 1 Waiting Budget"},
 		"nact": {"NAME NODE POLICY STEP ATTEMPT CLAIMED FINISHED EXIT CODE AGE", "printed node-p pleg 1 1"},
 		"rbud": {"NAME MAX CONCURRENT NODES PAUSED AGE", "printed 10% 31"},
-		"rpol": {"NAME FIRST MATCH HEALTHY FOR AGE", "printed PLEGUnhealthy 1m"},
+		"rpol": {"NAME FIRST MATCH MODE PAUSED HEALTHY FOR AGE", "printed PLEGUnhealthy Enforce 1m"},
 	} {
 		lines := strings.Split(kubectl(t, "get", resource, "printed"), "\n")
 		header, row := strings.Join(strings.Fields(lines[0]), " "), strings.Join(strings.Fields(lines[1]), " ")
