@@ -31,7 +31,7 @@ demo: controlplane build ## show a node healing itself, and one being repaired, 
 
 .PHONY: test
 test: controlplane ## run all tests, against a real API server too
-	go test -race -tags integration -timeout 20m $(PKG)
+	go test -race -tags integration -timeout 30m $(PKG)
 
 .PHONY: unit
 unit: ## run the tests that need nothing but Go
