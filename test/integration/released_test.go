@@ -45,7 +45,8 @@ func TestAPersonHasTheLastWordWhereThePolicySaysSo(t *testing.T) {
 	s.Eventually(s.state).WithArguments(node).Should(Equal("Healing/ReleaseRequired"))
 	s.release(s.maintenances(node)[0])
 	s.Eventually(s.back).WithArguments(node).Should(BeTrue())
-	s.Expect(s.state(node)).To(Equal(v1alpha1.ReasonRecovered))
+	// Released where the node's last report is too old at that moment to prove anything.
+	s.Expect(s.state(node)).To(BeElementOf(v1alpha1.ReasonRecovered, v1alpha1.ReasonReleased))
 	s.expectOutOnce(node)
 }
 
