@@ -1,0 +1,35 @@
+//go:build e2e
+
+package node_test
+
+// faultCondition is one that a plugin of node-problem-detector sets while there is a
+// file, for scenarios that are about something else than what is broken.
+const (
+	faultCondition = "TestFault"
+	faultFile      = "/run/e2e-fault"
+	// ranFile has a line for each time that a command has run.
+	ranFile = "/run/e2e-ran"
+)
+
+// faultMonitor brings its own program: there is none in the detector's image.
+const faultMonitor = `{
+  "plugin": "custom",
+  "pluginConfig": {"invoke_interval": "2s", "timeout": "2s", "max_output_length": 80, "concurrency": 1},
+  "source": "e2e",
+  "conditions": [{"type": "` + faultCondition + `", "reason": "NoFault", "message": "there is no fault"}],
+  "rules": [{"type": "permanent", "condition": "` + faultCondition + `", "reason": "Fault", "timeout": "1s",
+    "path": "/etc/nodemend/busybox", "args": ["test", "!", "-e", "` + faultFile + `"]}]
+}`
+
+// stormMonitor tells of each line of a log.
+const (
+	stormLog     = "/var/log/storm/storm.log"
+	stormReason  = "Storm"
+	stormMonitor = `{
+  "plugin": "filelog",
+  "pluginConfig": {"timestamp": "^.{15}", "message": "kernel: (.*)", "timestampFormat": "Jan _2 15:04:05"},
+  "logPath": "` + stormLog + `", "lookback": "5m", "bufferSize": 10, "source": "storm",
+  "conditions": [],
+  "rules": [{"type": "temporary", "reason": "` + stormReason + `", "pattern": "storm.*"}]
+}`
+)

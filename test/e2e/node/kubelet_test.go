@@ -1,0 +1,25 @@
+//go:build e2e
+
+package node_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const kubelet = "kubelet.service"
+
+func TestAStoppedKubeletIsRestartedAndContainersGoOn(t *testing.T) {
+	s := begin(t)
+	containers := s.containers()
+	s.shipped("kubelet")
+
+	s.run("systemctl stop " + kubelet)
+	took := s.until(moment, "the detector sees that the kubelet is down", s.is(kubeletCondition, corev1.ConditionTrue))
+	s.proved("%s after %.0f s", describe(s.condition(kubeletCondition)), took.Seconds())
+	s.recovered("restartUnit Succeeded")
+	s.proved("kubelet.service runs again: main process %d", s.mainPID(kubelet))
+	s.untilHealthy()
+	s.untouched(containers)
+}

@@ -1,0 +1,131 @@
+//go:build e2e
+
+package node_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/nodemend/nodemend/test/node"
+)
+
+// Limits of waits. Usual are a tenth of them; others may be busy on this machine.
+const (
+	// moment is for what is a matter of seconds.
+	moment = time.Minute
+	// round is for a remediation to go on to its next state: checks have to run several
+	// times, perhaps after a restart.
+	round = 2 * time.Minute
+
+	poll = 200 * time.Millisecond
+)
+
+// scenario is a test that keeps account of what it has proved. Its fault is on one node.
+type scenario struct {
+	*testing.T
+	*place
+	ctx    context.Context
+	node   *node.Node
+	proofs []string
+}
+
+func begin(t *testing.T) *scenario {
+	t.Helper()
+	p := sharedPlace(t)
+	// What cleans up needs a context, too.
+	s := &scenario{T: t, place: p, ctx: context.WithoutCancel(t.Context()), node: p.nodes[0]}
+	began := time.Now()
+	t.Cleanup(func() {
+		outcome := "ok"
+		switch {
+		case t.Failed():
+			outcome = "FAIL"
+			s.keepLogs()
+		case t.Skipped():
+			outcome = "skip"
+		}
+		shared.report.Add(t.Name(), outcome, time.Since(began), s.proofs)
+	})
+	t.Cleanup(s.cleanUp)
+	s.untilHealthy()
+	return s
+}
+
+func (s *scenario) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// proved is a line of the report.
+func (s *scenario) proved(format string, args ...any) {
+	s.Helper()
+	s.proofs = append(s.proofs, fmt.Sprintf(format, args...))
+}
+
+// until waits until done returns true, and returns how long it took. What done returns
+// besides is shown if it never does.
+func (s *scenario) until(limit time.Duration, what string, done func() (bool, string)) time.Duration {
+	s.Helper()
+	began := time.Now()
+	var last string
+	err := wait.PollUntilContextTimeout(s.ctx, poll, limit, true, func(context.Context) (ok bool, err error) {
+		ok, last = done()
+		return ok, nil
+	})
+	took := time.Since(began)
+	if err != nil {
+		s.Fatalf("waited %s in vain until %s; seen: %s", limit, what, last)
+	}
+	s.Logf("%5.1f s until %s (at most %.0f s)", took.Seconds(), what, limit.Seconds())
+	return took
+}
+
+// cleanUp ends all faults, deletes all that the scenario has created for Nodemend, and
+// waits until the nodes are healthy again.
+func (s *scenario) cleanUp() {
+	if !s.installed {
+		return
+	}
+	s.run("systemctl kill --kill-who=main --signal=CONT containerd.service; rm -f " + faultFile + " " + ranFile + "; systemctl start containerd.service kubelet.service")
+	for _, kind := range []string{"remedypolicies", "nodemaintenances", "remediations"} {
+		s.kubectlMust("delete", kind, "--all", "--timeout=120s")
+	}
+	s.kubectlMust("delete", "remediations", "--all", "--timeout=60s") // their tombstones
+	s.untilHealthy()
+}
+
+// keepLogs writes what is known of all parts to the directory of logs.
+func (s *scenario) keepLogs() {
+	dir := filepath.Join(s.dir, filepath.Base(s.Name()))
+	write := func(name, content string, err error) {
+		path := filepath.Join(dir, name)
+		if err != nil {
+			content += "\n" + err.Error()
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
+			_ = os.WriteFile(path, []byte(content), 0o600) // the test has failed already
+		}
+	}
+	const lines = 100000
+	for _, n := range s.nodes {
+		journal, err := n.Journal(s.ctx, lines)
+		write("journal-"+n.Name+".log", journal, err)
+		for _, pod := range s.pods(n.Name) {
+			log, err := n.PodLogs(pod.Namespace, pod.Name)
+			write(filepath.Join("pods", n.Name, pod.Name+".log"), log, err)
+		}
+	}
+	for _, kinds := range []string{"remediations,nodeactions,nodemaintenances,remedypolicies,remediationbudgets", "nodes", "pods", "events"} {
+		objects, err := s.kubectl(s.ctx, "get", kinds, "--all-namespaces", "--output=yaml")
+		write(kinds+".yaml", objects, err)
+	}
+	s.Log("the logs of all parts are in ", dir)
+}
