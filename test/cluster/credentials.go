@@ -22,8 +22,8 @@ const (
 
 // credentials are the files that the programs share, and what is in them.
 type credentials struct {
-	// certFile and keyFile serve on 127.0.0.1 and on the cluster IP; ca verifies them and is the
-	// content of certFile, too.
+	// certFile and keyFile serve on 127.0.0.1, on the cluster IP, and to virtual machines;
+	// ca verifies them and is the content of certFile, too.
 	certFile, keyFile string
 	ca                []byte
 
@@ -48,8 +48,9 @@ func newCredentials(dir string) (credentials, error) {
 		},
 	}
 
-	// Pods find the API server at the first address of the range of service IPs.
-	addresses := []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 0, 0, 1)}
+	// Pods find the API server at the first address of the range of service IPs, virtual
+	// machines this machine's loopback interface at the last one.
+	addresses := []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 0, 0, 1), net.IPv4(10, 0, 2, 2)}
 	cert, key, err := certutil.GenerateSelfSignedCertKey("localhost", addresses, nil)
 	if err != nil {
 		return credentials{}, fmt.Errorf("making the serving certificate: %w", err)

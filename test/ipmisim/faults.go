@@ -72,10 +72,22 @@ func (s *Simulator) SetSELClock(now time.Time) {
 }
 
 // PowerOff switches the server off.
-func (s *Simulator) PowerOff() { s.t.Helper(); s.write("power", "0\n") }
+func (s *Simulator) PowerOff() {
+	s.t.Helper()
+	s.write("power", "0\n")
+	if s.machine != nil {
+		s.must(s.machine.PowerOff(s.t.Context()))
+	}
+}
 
 // PowerOn switches the server on.
-func (s *Simulator) PowerOn() { s.t.Helper(); s.write("power", "1\n") }
+func (s *Simulator) PowerOn() {
+	s.t.Helper()
+	s.write("power", "1\n")
+	if s.machine != nil {
+		s.must(s.machine.PowerOn(s.t.Context()))
+	}
+}
 
 // Freeze makes the BMC answer nothing until Thaw.
 func (s *Simulator) Freeze() { s.t.Helper(); s.must(s.process.Signal(syscall.SIGSTOP)) }
@@ -88,6 +100,9 @@ func (s *Simulator) Thaw() { s.t.Helper(); s.must(s.process.Signal(syscall.SIGCO
 func (s *Simulator) SendRecv(netFn, cmd byte, data ...byte) ([]byte, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
+	if s.system == nil {
+		return s.sendOverLAN(netFn, cmd, data)
+	}
 	return s.system.sendRecv(netFn, cmd, data)
 }
 

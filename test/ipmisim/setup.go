@@ -36,15 +36,19 @@ console 127.0.0.1 %d
 }
 
 // powerControl is a shell script that the simulator runs to read and switch the
-// power, which is a file beside it.
+// power, which is a file beside it. It says so to a machine that is attached.
 const powerControl = `#!/bin/sh
 power="${0%/*}/power"
+switches="${0%/*}/switches"
 case "$1 $2" in
 "get power") read -r on <"$power" && echo "power:$on" ;;
 "set power") echo "$3" >"$power" ;;
 "set reset") ;;
 *) exit 1 ;;
 esac
+if [ "$1" = set ] && [ -p "$switches" ]; then
+	echo "$2 $3" >"$switches"
+fi
 `
 
 // commands is the file of ipmi_sim_cmd(5) that sets up the BMC and its sensors.

@@ -3,6 +3,7 @@ package ipmisim
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -27,6 +28,11 @@ type Simulator struct {
 	console *console
 	mutex   sync.Mutex // guards system
 	system  *systemInterface
+
+	// Of a machine that is attached.
+	machine  Machine
+	switches io.Closer
+	watching sync.WaitGroup
 }
 
 // Start starts a healthy server that is on, with an empty SEL whose clock is not
@@ -118,12 +124,12 @@ func (s *Simulator) connect(port int) (net.Conn, error) {
 		}
 		select {
 		case <-s.process.Exited:
-			if strings.Contains(s.log(), "bind") {
+			if strings.Contains(s.Log(), "bind") {
 				return nil, errPortTaken
 			}
-			return nil, fmt.Errorf("ipmi_sim has ended: %s", s.log())
+			return nil, fmt.Errorf("ipmi_sim has ended: %s", s.Log())
 		case <-deadline.C:
-			return nil, fmt.Errorf("connecting to ipmi_sim: %w; its log: %s", err, s.log())
+			return nil, fmt.Errorf("connecting to ipmi_sim: %w; its log: %s", err, s.Log())
 		case <-tick.C:
 		}
 	}
@@ -164,12 +170,17 @@ func (s *Simulator) stop() {
 	if s.process != nil {
 		s.process.Kill()
 	}
+	if s.switches != nil {
+		_ = s.switches.Close() // was only read
+	}
+	s.watching.Wait()
 	if s.t.Failed() {
-		s.t.Logf("the log of ipmi_sim: %s", s.log())
+		s.t.Logf("the log of ipmi_sim: %s", s.Log())
 	}
 }
 
-func (s *Simulator) log() string {
+// Log returns what the simulator has written.
+func (s *Simulator) Log() string {
 	text, err := os.ReadFile(s.path("log"))
 	if err != nil {
 		return err.Error()

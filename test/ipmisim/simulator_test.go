@@ -4,6 +4,7 @@ package ipmisim
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"os/exec"
 	"strings"
@@ -110,6 +111,55 @@ func TestThePowerIsSwitched(t *testing.T) {
 	run(t, s, "chassis", "power", "off")
 	if power() != 0 {
 		t.Error("it is on although it was switched off over LAN")
+	}
+}
+
+// machine tells what is done to it.
+type machine struct{ done chan string }
+
+func (m machine) PowerOff(context.Context) error { m.done <- "off"; return nil }
+func (m machine) PowerOn(context.Context) error  { m.done <- "on"; return nil }
+func (m machine) Reset(context.Context) error    { m.done <- "reset"; return nil }
+
+// next returns what is done next.
+func (m machine) next(t *testing.T) string {
+	t.Helper()
+	select {
+	case done := <-m.done:
+		return done
+	case <-time.After(answerTimeout):
+		t.Fatal("nothing is done to the machine")
+		return ""
+	}
+}
+
+func TestAMachineIsSwitchedByItsBMC(t *testing.T) {
+	s := Start(t)
+	m := machine{done: make(chan string, 1)}
+	address := s.Attach(m)
+	for command, want := range map[string]string{"off": "off", "on": "on", "reset": "reset"} {
+		run(t, s, "chassis", "power", command)
+		if got := m.next(t); got != want {
+			t.Errorf("chassis power %s: %s", command, got)
+		}
+	}
+	s.PowerOff()
+	if got := m.next(t); got != "off" {
+		t.Errorf("PowerOff: %s", got)
+	}
+
+	// The machine's connection is the only one.
+	connection, err := s.connect(s.ports.system)
+	if err != nil || connection.RemoteAddr().String() != address {
+		t.Fatalf("connecting to %s: %v", address, err)
+	}
+	defer func() { _ = connection.Close() }()
+	inside, err := newSystemInterface(connection).sendRecv(0x06, 0x01, nil)
+	if outside, outsideErr := s.SendRecv(0x06, 0x01); err != nil || outsideErr != nil || !bytes.Equal(inside, outside) || inside[0] != 0 {
+		t.Errorf("Get Device ID: % x, %v inside, % x, %v outside", inside, err, outside, outsideErr)
+	}
+	if got, err := s.SendRecv(0x0a, 0x43, 0, 0, 0, 0, 0, 0xff); err != nil || !bytes.Equal(got, []byte{0xcb}) {
+		t.Errorf("an entry of an empty SEL: % x, %v, want completion code cb", got, err)
 	}
 }
 
