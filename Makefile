@@ -13,7 +13,7 @@ BENCH ?= .
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build bin/nodemend, its part that runs on nodes, bin/nodemend-agent, and the plugin bin/kubectl-nodemend
@@ -32,6 +32,14 @@ demo: controlplane build ## show a node healing itself, and one being repaired, 
 .PHONY: test
 test: controlplane ## run all tests, against a real API server too
 	go test -race -tags integration -timeout 30m $(PKG)
+
+# Which end-to-end tests to run: make e2e RUN=Hardware E2E=./test/e2e/machine
+E2E ?= ./test/vm/... ./test/e2e/...
+RUN ?= .
+
+.PHONY: e2e
+e2e: controlplane build ## break real nodes and machines and see them healed, as root on Debian; RUN and E2E choose
+	go test -tags e2e -count 1 -p 1 -v -timeout 30m -run "$(RUN)" $(E2E)
 
 .PHONY: unit
 unit: ## run the tests that need nothing but Go
@@ -70,7 +78,7 @@ verify: verify-tidy verify-format verify-generated lint ## check all that a revi
 
 .PHONY: lint
 lint: ## run go vet and golangci-lint, as .golangci.yml says
-	go vet -tags integration ./...
+	go vet -tags integration,e2e ./...
 	$(TOOL) golangci-lint run
 
 .PHONY: verify-tidy

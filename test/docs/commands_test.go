@@ -14,7 +14,7 @@ import (
 var (
 	object    = regexp.MustCompile("(?ms)^```yaml\n(.*?\n)```")
 	shell     = regexp.MustCompile("(?ms)^```sh\n(.*?\n)```")
-	target    = regexp.MustCompile(`(?m)^([a-z-]+):`)
+	target    = regexp.MustCompile(`(?m)^([a-z0-9-]+):`)
 	use       = regexp.MustCompile(`(?:Use:\s+|Name = )"([a-z-]+)`)
 	separator = regexp.MustCompile(`\s*(?:\||&&|;)\s*`)
 )

@@ -1,0 +1,54 @@
+//go:build e2e
+
+package machine
+
+// detectorConfig is faster than the defaults.
+const detectorConfig = `
+heartbeat: {interval: 2s, problemInterval: 1s}
+customPlugins: {problemInterval: 1s}
+checks:
+  pleg: {enabled: false}
+  kubelet: {enabled: false}
+`
+
+// Of containerd, and of none.
+const (
+	runtimeCheck   = "  runtime: {interval: 3s, timeout: 2500ms, startupGrace: 0s}\n"
+	noRuntimeCheck = "  runtime: {enabled: false}\n"
+)
+
+// deadlockMonitor sets KernelDeadlock, as node-problem-detector's kernel-monitor.json
+// does, by a plugin.
+const deadlockMonitor = `{
+  "plugin": "custom",
+  "pluginConfig": {"invoke_interval": "1s", "timeout": "5s", "max_output_length": 80, "concurrency": 1},
+  "source": "deadlock",
+  "conditions": [{"type": "KernelDeadlock", "reason": "KernelHasNoDeadlock", "message": "kernel has no deadlock"}],
+  "rules": [{"type": "permanent", "condition": "KernelDeadlock", "reason": "TaskHung", "path": "/usr/lib/e2e/look-for-faults"}]
+}`
+
+// deadlock is the condition that it sets while there is one of these files. The first
+// does not survive a boot.
+const (
+	deadlock         = "KernelDeadlock"
+	untilBoot        = "/run/deadlock"
+	beyondBoot       = "/var/lib/deadlock"
+	deadlockPlugin   = "#!/bin/sh\nif [ -e " + untilBoot + " ] || [ -e " + beyondBoot + " ]; then echo a task is stuck; exit 1; fi\n"
+	runtimeCondition = "ContainerRuntimeUnhealthy"
+	hardware         = "HardwareFailure"
+)
+
+// containerdConfig is where containerd looks for it.
+const containerdConfig = "/etc/containerd/config.toml"
+
+// containerdUnit is Debian's, with less patience.
+const containerdUnit = `[Service]
+Type=notify
+ExecStart=/usr/bin/containerd
+Restart=always
+RestartSec=5
+TimeoutStopSec=10
+KillMode=process
+Delegate=yes
+OOMScoreAdjust=-999
+`

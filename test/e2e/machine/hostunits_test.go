@@ -1,0 +1,98 @@
+//go:build e2e
+
+package machine
+
+import (
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/test/vm"
+)
+
+// podUnit plays the pod of a DaemonSet that installs a role: it starts only where the
+// container runtime does.
+const podUnit = `[Unit]
+Requires=containerd.service
+After=containerd.service
+[Service]
+ExecStart=@ExecStart@
+`
+
+// pod has a role installed as a unit of the host.
+func (n *node) pod(role string, files map[string]vm.File, units map[string]string) {
+	n.Helper()
+	credentials := "/var/lib/pods/" + role
+	command := append([]string{
+		agent, "host-units", "install", "--role=" + role, "--host-root=/", "--credentials-dir=" + credentials,
+		"--server=" + n.plane.server(), "--node-name=" + n.name, "--",
+	}, flags(role)...)
+	units["pod-"+role+".service"] = strings.Replace(podUnit, "@ExecStart@", strings.Join(command, " "), 1)
+	config := n.account(role)
+	files[path.Join(credentials, "token")] = vm.File{Content: config.BearerToken, Mode: 0o600}
+	files[path.Join(credentials, "ca.crt")] = vm.File{Content: string(config.CAData)}
+}
+
+func TestHostUnitsReportFixAndProveOnANodeThatBootsWithABrokenRuntime(t *testing.T) {
+	s := begin(t)
+	n := s.start("host-units", withContainerd(t, options{hostUnits: true}))
+	n.until(round, "the installed detector reports a healthy runtime", n.is(runtimeCondition, corev1.ConditionFalse))
+	const agents = "nodemend-detector.service nodemend-runner.service"
+	n.installed()
+	n.proved("installed by their pods: %s", agents)
+	const good = "/var/lib/good.toml"
+	n.apply("broken-configuration", v1alpha1.RemedyPolicySpec{
+		Match: []v1alpha1.ConditionMatch{{Type: runtimeCondition, Status: corev1.ConditionTrue}},
+		Steps: []v1alpha1.Step{{
+			Command: &v1alpha1.CommandRemedy{Script: "cp " + good + " " + containerdConfig + " && systemctl restart containerd.service && echo mended"},
+		}},
+		Recovery: v1alpha1.Recovery{HealthyFor: *duration(3 * time.Second)},
+	})
+
+	n.run("cp " + containerdConfig + " " + good + "; echo broken >" + containerdConfig + "; sync")
+	broken := time.Now()
+	n.cutOff()
+	n.must(n.machine.Reset(n.ctx))
+	n.boots(2)
+	if out := n.run("systemctl is-active containerd.service pod-detector.service pod-runner.service; true"); strings.Contains("\n"+out+"\n", "\nactive\n") {
+		t.Fatalf("containerd and the pods are %q although containerd is broken", out)
+	}
+	n.until(round, "the units run", n.tries("systemctl is-active nodemend-detector.service && systemctl is-active nodemend-runner.service"))
+	n.reconnect()
+	n.until(round, "the detector's unit reports the runtime of this boot", n.confirms(runtimeCondition, corev1.ConditionTrue, broken))
+	n.proved("after a boot without a runtime and without a network, the unit reports: %s", n.condition(runtimeCondition).Reason)
+	action := n.claimed(v1alpha1.RemedyCommand)
+	n.until(round, "the node has recovered", n.reaches(v1alpha1.ReasonRecovered))
+	n.executed("command Succeeded")
+	result := n.result(action.Name)
+	if result.Execution != v1alpha1.ExecutionTransientUnit || strings.TrimSpace(result.Output) != "mended" {
+		t.Errorf("the result is %+v", result)
+	}
+	n.proved("the runner's unit has run a command as a %s: %s", result.Execution, strings.TrimSpace(result.Output))
+	if out := n.run("systemctl is-active containerd.service"); out != "active" {
+		t.Errorf("containerd is %s", out)
+	}
+	n.inService()
+
+	// The pods find all as they have left it.
+	pids := "systemctl show --value --property=MainPID " + agents
+	before := n.run(pids)
+	n.run("systemctl start pod-detector.service pod-runner.service")
+	n.installed()
+	if after := n.run(pids); after != before {
+		t.Errorf("the pods that came back have restarted the units: main processes %q, then %q", before, after)
+	}
+	n.proved("pods that came back have left the units alone")
+}
+
+// installed waits until the pods of this boot have installed both roles.
+func (n *node) installed() {
+	n.Helper()
+	for _, role := range []string{"detector", "runner"} {
+		n.until(round, "the pod of the "+role+" has installed it", n.tries("journalctl --no-pager --boot --unit=pod-"+role+".service | grep 'staying to keep it so'"))
+	}
+}

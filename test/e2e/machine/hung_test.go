@@ -1,0 +1,50 @@
+//go:build e2e
+
+package machine
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+func TestACommandAndARebootWorkWhileSystemdAndItsBusHang(t *testing.T) {
+	s := begin(t)
+	n := s.start("hung", options{checks: noRuntimeCheck})
+	n.until(moment, "the detector reports no deadlock", n.is(deadlock, corev1.ConditionFalse))
+	policy := rebooting()
+	policy.Steps = append([]v1alpha1.Step{{
+		// Its effect does not survive the boot, and its output is seen only if it has ended.
+		Command:       &v1alpha1.CommandRemedy{Script: "echo ran >>/var/lib/ran; sleep 5; cat /proc/1/comm"},
+		VerifyTimeout: *duration(5 * time.Second),
+	}}, policy.Steps...)
+	n.apply("reboot", policy)
+
+	n.must(n.machine.SetSystemdHangs(n.ctx, true))
+	if n.run("timeout 5 systemctl is-active dbus.service || echo hangs") != "hangs" {
+		t.Fatal("systemd answers")
+	}
+	n.run("touch " + untilBoot)
+	command := n.claimed(v1alpha1.RemedyCommand)
+	n.cutOff()
+	n.reconnect(command)
+	reboot := n.claimed(v1alpha1.RemedyReboot)
+	n.boots(2)
+	n.until(round, "the node has recovered", n.reaches(v1alpha1.ReasonRecovered))
+	n.executed("command Succeeded", "reboot Succeeded")
+	result := n.result(command.Name)
+	if result.Execution != v1alpha1.ExecutionDirect || strings.TrimSpace(result.Output) != "systemd" {
+		t.Errorf("the result is %+v, want a direct execution", result)
+	}
+	if ran := n.run("cat /var/lib/ran"); ran != "ran" {
+		t.Errorf("the command ran %d times, want once", strings.Count(ran, "ran"))
+	}
+	n.proved("a command was executed once, %s, cut off meanwhile", result.Execution)
+	n.rebootedOnce(reboot.Name)
+	n.inService()
+	n.proved("then one reset by SysRq; systemd answered nothing before it")
+}

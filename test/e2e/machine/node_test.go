@@ -1,0 +1,292 @@
+//go:build e2e
+
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/test/cluster"
+	"github.com/nodemend/nodemend/test/ipmisim"
+	"github.com/nodemend/nodemend/test/vm"
+	"github.com/nodemend/nodemend/test/vm/vmtest"
+)
+
+// agent is where the program is in the machine.
+const agent = "/usr/lib/e2e/nodemend-agent"
+
+// options say what a node is made of, besides detector and runner.
+type options struct {
+	// detector is what is added to the detector's configuration, below checks.
+	checks string
+	bmc    *ipmisim.Simulator
+	files  map[string]vm.File
+	units  map[string]string
+	// hostUnits: the agents are installed by nodemend host-units from pods.
+	hostUnits bool
+}
+
+// node is a machine with its Node object.
+type node struct {
+	*scenario
+	name    string
+	machine *vm.Machine
+	kubelet *kubelet
+}
+
+// start starts a machine and waits until its Node is Ready.
+func (s *scenario) start(name string, o options) *node {
+	s.Helper()
+	n := &node{scenario: s, name: name}
+	n.create()
+	program, err := program("nodemend-agent")
+	s.must(err)
+	files := map[string]vm.File{
+		agent:                          {From: program, Mode: 0o755},
+		"/etc/nodemend/detector.yaml":  {Content: detectorConfig + o.checks},
+		"/etc/nodemend/deadlock.json":  {Content: deadlockMonitor},
+		"/usr/lib/e2e/look-for-faults": {Content: deadlockPlugin, Mode: 0o755},
+	}
+	units := map[string]string{}
+	for _, role := range []string{"detector", "runner"} {
+		if o.hostUnits {
+			n.pod(role, files, units)
+		} else {
+			n.unit(role, files, units)
+		}
+	}
+	maps.Copy(files, o.files)
+	maps.Copy(units, o.units)
+	dir := filepath.Join(s.plane.dir, name)
+	s.must(os.Mkdir(dir, 0o700))
+	n.machine = vmtest.Start(s, vm.Options{Dir: dir, Files: files, Units: units, BMC: o.bmc})
+	n.kubelet = startKubelet(context.WithoutCancel(s.ctx), s.plane, n.machine, name)
+	s.Cleanup(n.end)
+	n.until(moment, "the node is Ready", n.is(corev1.NodeReady, corev1.ConditionTrue))
+	return n
+}
+
+// create makes the Node.
+func (n *node) create() {
+	n.Helper()
+	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: n.name, Labels: map[string]string{corev1.LabelHostname: n.name, corev1.LabelOSStable: "linux"},
+	}}
+	n.must(n.plane.Create(n.ctx, object))
+	n.Cleanup(n.remove)
+	base := object.DeepCopy()
+	object.Status.Capacity = corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("10"),
+	}
+	object.Status.Allocatable = object.Status.Capacity
+	n.must(n.plane.Status().Patch(n.ctx, object, client.MergeFrom(base)))
+}
+
+// unit has a role run as a unit, which is the shipped one.
+func (n *node) unit(role string, files map[string]vm.File, units map[string]string) {
+	n.Helper()
+	text, err := os.ReadFile(root + "/deploy/hostunits/units/" + role + ".service")
+	n.must(err)
+	kubeconfig := "/etc/nodemend/" + role + ".kubeconfig"
+	command := strings.Join(append([]string{agent, role, "--kubeconfig=" + kubeconfig, "--node-name=" + n.name}, flags(role)...), " ")
+	units["nodemend-"+role+".service"] = strings.Replace(string(text), "@ExecStart@", command, 1)
+
+	config := n.account(role)
+	config.Host = n.plane.server()
+	path := filepath.Join(n.TempDir(), role)
+	n.must(cluster.WriteKubeconfig(path, config))
+	files[kubeconfig] = vm.File{From: path, Mode: 0o600}
+}
+
+// flags are those of a role.
+func flags(role string) []string {
+	if role == "detector" {
+		return []string{"--config=/etc/nodemend/detector.yaml", "--config.custom-plugin-monitor=/etc/nodemend/deadlock.json"}
+	}
+	return nil
+}
+
+// account returns the config of the role's pod on this node.
+func (n *node) account(role string) *rest.Config {
+	n.Helper()
+	var pods corev1.PodList
+	n.until(moment, "the scheduler gives the node a pod of the "+role, func() (bool, string) {
+		err := n.plane.List(n.ctx, &pods, client.InNamespace(namespace),
+			client.MatchingLabels{"app.kubernetes.io/component": role}, client.MatchingFields{"spec.nodeName": n.name})
+		return err == nil && len(pods.Items) == 1, fmt.Sprint(len(pods.Items), " pods, ", err)
+	})
+	config, err := n.plane.account(n.ctx, role, &pods.Items[0])
+	n.must(err)
+	return config
+}
+
+// end ends the kubelet, and keeps the node's logs if the test has failed.
+func (n *node) end() {
+	n.kubelet.stop()
+	if n.Failed() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(n.ctx), moment)
+		defer cancel()
+		n.keepLogs(ctx)
+	}
+}
+
+// remove removes the Node and its policies, which ends what there is of it.
+func (n *node) remove() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(n.ctx), moment)
+	defer cancel()
+	err := errors.Join(
+		n.plane.DeleteAllOf(ctx, &v1alpha1.RemedyPolicy{}, client.MatchingLabels{corev1.LabelHostname: n.name}),
+		n.plane.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.name}}),
+	)
+	if err != nil {
+		n.Errorf("removing node %s: %v", n.name, err)
+	}
+}
+
+// keepLogs writes what is not in files yet.
+func (n *node) keepLogs(ctx context.Context) {
+	objects, err := os.Create(filepath.Join(n.plane.dir, n.name, "objects.yaml"))
+	if err == nil {
+		err = n.plane.dump(ctx, objects)
+		_ = objects.Close() // what is missing is seen
+	}
+	if err != nil {
+		n.Errorf("keeping the objects: %v", err)
+	}
+	journal, err := n.machine.Run(ctx, "journalctl --no-pager -o short-precise")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(n.plane.dir, n.name, "journal.log"), []byte(journal), 0o600)
+	}
+	if err != nil {
+		n.Logf("the journal is not kept, the console has it as well: %v", err)
+	}
+}
+
+// run runs a script that must succeed in the machine.
+func (n *node) run(script string) string {
+	n.Helper()
+	ctx, cancel := context.WithTimeout(n.ctx, moment)
+	defer cancel()
+	out, err := n.machine.Run(ctx, script)
+	n.must(err)
+	return strings.TrimSpace(out)
+}
+
+// tries runs a script that may fail, until it does not.
+func (n *node) tries(script string) func() (bool, string) {
+	return func() (bool, string) {
+		ctx, cancel := context.WithTimeout(n.ctx, moment)
+		defer cancel()
+		out, err := n.machine.Run(ctx, script)
+		return err == nil, fmt.Sprint(out, err)
+	}
+}
+
+// get returns the Node.
+func (n *node) get() *corev1.Node {
+	n.Helper()
+	object := &corev1.Node{}
+	n.must(n.plane.Get(n.ctx, client.ObjectKey{Name: n.name}, object))
+	return object
+}
+
+// condition returns one of the Node's; an empty one if it has none of that type.
+func (n *node) condition(conditionType corev1.NodeConditionType) corev1.NodeCondition {
+	n.Helper()
+	if c := v1alpha1.FindNodeCondition(n.get(), string(conditionType)); c != nil {
+		return *c
+	}
+	return corev1.NodeCondition{Type: conditionType}
+}
+
+// is tells whether the Node has a condition with this status.
+func (n *node) is(conditionType corev1.NodeConditionType, status corev1.ConditionStatus) func() (bool, string) {
+	return func() (bool, string) {
+		c := n.condition(conditionType)
+		return c.Status == status, describe(c)
+	}
+}
+
+// confirms tells whether the Node has a condition with this status that a check has seen
+// after a time.
+func (n *node) confirms(conditionType corev1.NodeConditionType, status corev1.ConditionStatus, after time.Time) func() (bool, string) {
+	return func() (bool, string) {
+		c := n.condition(conditionType)
+		return c.Status == status && c.LastHeartbeatTime.After(after), describe(c)
+	}
+}
+
+func describe(c corev1.NodeCondition) string {
+	return fmt.Sprintf("%s=%s %s: %s (%s)", c.Type, c.Status, c.Reason, c.Message, c.LastHeartbeatTime.UTC().Format(time.TimeOnly))
+}
+
+// inService waits until the Node is neither cordoned nor marked.
+func (n *node) inService() {
+	n.Helper()
+	n.until(moment, "the node is back in service", func() (bool, string) {
+		object := n.get()
+		mark, marked := object.Annotations[v1alpha1.CordonedAnnotation]
+		return !object.Spec.Unschedulable && !marked, fmt.Sprintf("unschedulable %t, mark %q", object.Spec.Unschedulable, mark)
+	})
+}
+
+// cordoned ends the test with an error unless the Node is cordoned by Nodemend.
+func (n *node) cordoned() {
+	n.Helper()
+	object := n.get()
+	if object.Annotations[v1alpha1.CordonedAnnotation] == "" || !object.Spec.Unschedulable {
+		n.Fatalf("the node is not out of service: unschedulable %t, annotations %q", object.Spec.Unschedulable, object.Annotations)
+	}
+}
+
+// cutOff takes the cable from the machine.
+func (n *node) cutOff() {
+	n.Helper()
+	n.kubelet.cutOff.Store(true)
+	n.must(n.machine.SetLink(n.ctx, false))
+	n.Log("the machine is cut off from the API server")
+}
+
+// reconnect puts the cable back, once the cluster has missed the node. What runs in the
+// machine was not to be reported before.
+func (n *node) reconnect(unreported ...*v1alpha1.NodeAction) {
+	n.Helper()
+	n.until(moment, "the node is given up", n.is(corev1.NodeReady, corev1.ConditionUnknown))
+	for _, action := range unreported {
+		n.must(n.plane.Get(n.ctx, client.ObjectKeyFromObject(action), action))
+		if meta.IsStatusConditionTrue(action.Status.Conditions, v1alpha1.ActionFinished) {
+			n.Fatalf("action %s was reported before the cable was out: %+v", action.Name, action.Status)
+		}
+	}
+	n.must(n.machine.SetLink(n.ctx, true))
+	n.kubelet.cutOff.Store(false)
+	n.until(moment, "the node is Ready again", n.is(corev1.NodeReady, corev1.ConditionTrue))
+}
+
+// boots waits for a boot of the machine.
+func (n *node) boots(count int) {
+	n.Helper()
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(n.ctx, boot)
+	defer cancel()
+	n.must(n.machine.WaitUp(ctx, count))
+	n.Logf("%5.1f s until boot %d (at most %.0f s)", time.Since(began).Seconds(), count, boot.Seconds())
+	ids := n.machine.Boots()
+	if len(ids) != count || count > 1 && ids[count-1] == ids[count-2] {
+		n.Fatalf("the boot IDs are %q, want %d", ids, count)
+	}
+}

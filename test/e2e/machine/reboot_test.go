@@ -1,0 +1,108 @@
+//go:build e2e
+
+package machine
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+// rebooting is a policy for a deadlock whose first step is a reboot.
+func rebooting(more ...v1alpha1.Step) v1alpha1.RemedyPolicySpec {
+	return v1alpha1.RemedyPolicySpec{
+		Match: []v1alpha1.ConditionMatch{{Type: deadlock, Status: corev1.ConditionTrue}},
+		Steps: append([]v1alpha1.Step{{
+			Reboot:        &v1alpha1.RebootRemedy{Method: v1alpha1.RebootSysRq, Drain: &v1alpha1.Drain{}},
+			Timeout:       *duration(boot),
+			VerifyTimeout: *duration(10 * time.Second),
+		}}, more...),
+		Recovery: v1alpha1.Recovery{HealthyFor: *duration(3 * time.Second)},
+	}
+}
+
+// rebootedOnce ends the test with an error unless QEMU has told of one reset, the kernel
+// has made it by sysrq, and the action proves the machine's other boot ID.
+func (n *node) rebootedOnce(action string) {
+	n.Helper()
+	boots := n.machine.Boots()
+	if resets := n.machine.Resets(); resets != 1 || len(boots) != 2 || boots[0] == boots[1] {
+		n.Fatalf("%d resets, boot IDs %q, want 1 and 2; QEMU tells of %v", resets, boots, n.machine.Events())
+	}
+	if result := n.result(action); result.BootIDAfter != boots[1] {
+		n.Fatalf("the result is %+v, want a reboot to %s", result, boots[1])
+	}
+	console, err := os.ReadFile(n.machine.Console())
+	n.must(err)
+	if resets := strings.Count(string(console), "sysrq: Resetting"); resets != 1 {
+		n.Fatalf("the kernel tells of %d resets by sysrq, want 1: %s", resets, n.machine.Console())
+	}
+}
+
+func TestANodeThatARebootHealsIsBackInServiceAfterExactlyOneReset(t *testing.T) {
+	s := begin(t)
+	n := s.start("reboot", options{checks: noRuntimeCheck})
+	n.until(moment, "the detector reports no deadlock", n.is(deadlock, corev1.ConditionFalse))
+	n.apply("reboot", rebooting())
+
+	n.run("touch " + untilBoot)
+	action := n.claimed(v1alpha1.RemedyReboot)
+	n.cutOff()
+	n.boots(2)
+	n.cordoned()
+	n.reconnect(action)
+	n.until(round, "the node has recovered", n.reaches(v1alpha1.ReasonRecovered))
+	n.executed("reboot Succeeded")
+	n.rebootedOnce(action.Name)
+	n.inService()
+	boots := n.machine.Boots()
+	n.proved("one reset by the guest, told by QEMU; boot ID %.8s…, then %.8s…; booted while cut off from the API server", boots[0], boots[1])
+}
+
+func TestANodeThatComesBackUnhealthyIsNotRebootedAgainAndEndsInMaintenance(t *testing.T) {
+	s := begin(t)
+	n := s.start("maintenance", options{checks: noRuntimeCheck})
+	n.apply("reboot", rebooting(v1alpha1.Step{Maintenance: &v1alpha1.MaintenanceRemedy{Reason: "a reboot has not helped"}}))
+	n.comesBackUnhealthy(v1alpha1.ReasonInMaintenance)
+
+	n.run("rm " + beyondBoot)
+	n.until(round, "the node has recovered", n.reaches(v1alpha1.ReasonRecovered))
+	n.inService()
+	n.proved("back in service by itself once the fault was removed")
+}
+
+func TestANodeThatComesBackUnhealthyIsExhaustedWithoutAFurtherStep(t *testing.T) {
+	s := begin(t)
+	n := s.start("exhausted", options{checks: noRuntimeCheck})
+	n.apply("reboot", rebooting())
+	n.comesBackUnhealthy(v1alpha1.ReasonExhausted)
+}
+
+// comesBackUnhealthy breaks the node in a way that a reboot does not heal, and sees it end
+// in a state, after one reboot, out of service.
+func (n *node) comesBackUnhealthy(end string) {
+	n.Helper()
+	n.until(moment, "the detector reports no deadlock", n.is(deadlock, corev1.ConditionFalse))
+	n.run("touch " + beyondBoot + "; sync")
+	action := n.claimed(v1alpha1.RemedyReboot)
+	n.boots(2)
+	n.cutOff()
+	booted := time.Now()
+	n.reconnect()
+	n.until(round, "the detector has seen the deadlock in this boot", n.confirms(deadlock, corev1.ConditionTrue, booted))
+	n.until(round, "the remediation is "+end, n.reaches(end))
+	// Long enough for another reboot to begin.
+	ended := n.condition(deadlock).LastHeartbeatTime.Time
+	n.until(moment, "the deadlock has been reported for 10 s more", n.confirms(deadlock, corev1.ConditionTrue, ended.Add(10*time.Second)))
+	if got, blocked := state(n.remediation()); got != end {
+		n.Fatalf("the remediation is %s, blocked by %q, want %s", got, blocked, end)
+	}
+	n.rebootedOnce(action.Name)
+	n.cordoned()
+	n.proved("%s, cordoned, after one reset, with the fault confirmed after the boot: %s", end, n.condition(deadlock).Message)
+}

@@ -1,0 +1,88 @@
+//go:build e2e
+
+package machine
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/test/vm"
+)
+
+// withContainerd adds this machine's containerd, as a unit and with the check of it.
+func withContainerd(t *testing.T, o options) options {
+	t.Helper()
+	program, err := exec.LookPath("containerd")
+	if err != nil {
+		t.Skip("needs containerd: apt-get install containerd")
+	}
+	if o.files == nil {
+		o.files, o.units = map[string]vm.File{}, map[string]string{}
+	}
+	o.checks += runtimeCheck
+	o.files["/usr/bin/containerd"] = vm.File{From: program, Mode: 0o755}
+	o.files[containerdConfig] = vm.File{Content: "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\".containerd]\nsnapshotter = \"native\"\n"}
+	o.units["containerd.service"] = containerdUnit
+	return o
+}
+
+func TestAContainerRuntimeThatHangsIsRestartedOnceAlthoughTheAPIServerIsCutOff(t *testing.T) {
+	s := begin(t)
+	n := s.start("runtime", withContainerd(t, options{}))
+	n.until(moment, "the runtime is healthy", n.is(runtimeCondition, corev1.ConditionFalse))
+	n.shipped("container-runtime", func(*v1alpha1.RemedyPolicySpec) {})
+	show := "systemctl show --value --property=MainPID,NRestarts containerd.service"
+	before := strings.Fields(n.run(show))
+
+	n.run("kill -STOP " + before[0])
+	n.until(round, "the runtime is seen to hang", n.is(runtimeCondition, corev1.ConditionTrue))
+	n.proved("a stopped containerd is seen: %s", n.condition(runtimeCondition).Reason)
+	action := n.claimed(v1alpha1.RemedyRestartUnit)
+	n.cutOff()
+	n.until(moment, "containerd has another process", n.tries("test $(systemctl show --value --property=MainPID containerd.service) != "+before[0]+
+		" && systemctl is-active containerd.service"))
+	n.reconnect(action)
+	n.until(round, "the node has recovered", n.reaches(v1alpha1.ReasonRecovered))
+	n.executed("restartUnit Succeeded")
+	after := strings.Fields(n.run(show))
+	result := n.result(action.Name)
+	if result.Unit == nil || result.Unit.State != "active (running)" {
+		t.Errorf("the result is %+v", result)
+	}
+	if started := n.run("journalctl --no-pager --boot --unit=containerd.service | grep -c 'Started containerd'"); started != "2" || after[1] != before[1] {
+		t.Errorf("containerd was started %s times, %s of them by itself, want twice", started, after[1])
+	}
+	n.inService()
+	n.proved("restarted once, cut off meanwhile: MainPID %s, then %s", before[0], after[0])
+}
+
+func TestANodeThatWasCutOffForMinutesIsHealedOnceItIsBack(t *testing.T) {
+	s := begin(t)
+	n := s.start("away", withContainerd(t, options{}))
+	n.until(moment, "the runtime is healthy", n.is(runtimeCondition, corev1.ConditionFalse))
+	n.shipped("container-runtime", func(*v1alpha1.RemedyPolicySpec) {})
+
+	n.cutOff()
+	n.run("kill -STOP $(systemctl show --value --property=MainPID containerd.service)")
+	// Connections of which nothing is heard are given up after 45 s.
+	const minutes = 150 * time.Second
+	cut := time.Now()
+	n.until(2*minutes, "the node was cut off for "+minutes.String(), func() (bool, string) { return time.Since(cut) > minutes, "" })
+	if r := n.remediation(); r != nil {
+		t.Fatalf("while nobody knows of the node, remediation %s was started", r.Name)
+	}
+	n.reconnect()
+	back := time.Now()
+	n.until(round, "the runtime is seen to hang", n.is(runtimeCondition, corev1.ConditionTrue))
+	n.claimed(v1alpha1.RemedyRestartUnit)
+	claimed := time.Now()
+	n.until(round, "the node has recovered", n.reaches(v1alpha1.ReasonRecovered))
+	n.executed("restartUnit Succeeded")
+	n.inService()
+	n.proved("cut off for %s, acted on %.0f s after it was back, healed after %.0f s", minutes, claimed.Sub(back).Seconds(), time.Since(back).Seconds())
+}
