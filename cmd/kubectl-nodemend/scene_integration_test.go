@@ -39,7 +39,7 @@ func newScene(t *testing.T) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &scene{T: t, c: c, now: time.Now().Add(30*time.Minute + 20*time.Second).Truncate(time.Second)}
+	s := &scene{T: t, c: c, now: time.Now().Add(30*time.Minute + 50*time.Second).Truncate(time.Second)}
 	s.wipe()
 	t.Cleanup(s.wipe)
 
