@@ -71,6 +71,16 @@ func standing(r *v1alpha1.Remediation) string {
 	return r.State()
 }
 
+// openRemediation returns the open remediation of this name, or the only one of the node
+// of this name. What is to be done with it is said in words.
+func openRemediation(ctx context.Context, c client.Client, name, words string) (*v1alpha1.Remediation, error) {
+	r, err := findRemediation(ctx, c, name, "open", open)
+	if err == nil && r.Ended() {
+		return nil, fmt.Errorf("remediation %s has ended as %s: there is nothing to %s", r.Name, r.State(), words)
+	}
+	return r, err
+}
+
 func (t *tool) retryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry REMEDIATION|NODE",
@@ -83,12 +93,9 @@ asked again. NODE stands for its only open remediation.`,
 		ValidArgsFunction: t.completeRemediation,
 	}
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
-		r, err := findRemediation(ctx, c, args[0], "open", open)
+		r, err := openRemediation(ctx, c, args[0], "start over")
 		if err != nil {
 			return err
-		}
-		if r.Ended() {
-			return fmt.Errorf("remediation %s has ended as %s: there is nothing to start over", r.Name, r.State())
 		}
 		if !remediation.WaitsForRetry(r) {
 			return fmt.Errorf("remediation %s goes on by itself: it is %s", r.Name, standing(r))
@@ -115,12 +122,9 @@ changed. NODE stands for its only open remediation.`,
 		ValidArgsFunction: t.completeRemediation,
 	}
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
-		r, err := findRemediation(ctx, c, args[0], "open", open)
+		r, err := openRemediation(ctx, c, args[0], "cancel")
 		if err != nil {
 			return err
-		}
-		if r.Ended() {
-			return fmt.Errorf("remediation %s has ended as %s: there is nothing to cancel", r.Name, r.State())
 		}
 		if r.DeletionTimestamp != nil {
 			return errors.New("remediation " + r.Name + " is being cancelled already")

@@ -19,16 +19,13 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/maintenance"
+	"github.com/nodemend/nodemend/controller/remediation"
 )
 
 const (
 	// alone is after how long without a change nobody is believed to be at work, where
 	// no controller says that it leads.
 	alone = 20 * time.Second
-	// claimGrace is how long after its expiry a claim of an action may still be on its way.
-	claimGrace = 5 * time.Second
-	// reportGrace is how long after its kill deadline the controller awaits a report.
-	reportGrace = time.Minute
 	// leaderLease is the name of the Lease of the controller that leads.
 	leaderLease = "nodemend-controller"
 )
@@ -184,7 +181,7 @@ func (u *uninstall) idle(ctx context.Context, patience time.Duration) error {
 		before := len(running)
 		running = running[:0]
 		for i := range actions.Items {
-			if a := &actions.Items[i]; mayStillRun(a, u.clock.Now()) {
+			if a := &actions.Items[i]; remediation.MayStillRun(a, u.clock.Now()) {
 				running = append(running, a.Name)
 			}
 		}
@@ -197,19 +194,6 @@ func (u *uninstall) idle(ctx context.Context, patience time.Duration) error {
 		return fmt.Errorf("these actions still run: %s; wait, or repeat with a longer --timeout", some(running, true))
 	}
 	return err
-}
-
-// mayStillRun reports whether the action runs, or may be claimed yet. One that is past
-// its kill deadline runs no more, whatever its runner has said.
-func mayStillRun(a *v1alpha1.NodeAction, now time.Time) bool {
-	switch {
-	case a.Finished() != nil:
-		return false
-	case a.Status.Claim == nil:
-		return a.Spec.ExpiresAt.Add(claimGrace).After(now)
-	default:
-		return a.KilledBy().Add(reportGrace).After(now)
-	}
 }
 
 // led reports whether a controller says that it leads.

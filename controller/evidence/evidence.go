@@ -24,6 +24,14 @@ const (
 	MaxLeaseAge = 50 * time.Second
 )
 
+// MaxAge is how old a report of this status is at most that proves something.
+func MaxAge(status corev1.ConditionStatus) time.Duration {
+	if status == corev1.ConditionFalse {
+		return MaxHealthyAge
+	}
+	return MaxProblemAge
+}
+
 // statusPeriod is how often a kubelet looks at what its conditions say. It renews
 // its Lease besides: a lease that is renewed proves that it has looked no longer
 // than that before.
@@ -138,10 +146,7 @@ func healthy(match []v1alpha1.ConditionMatch, m v1alpha1.ConditionMatch) corev1.
 // unfresh says why a condition proves nothing about the present; "" when it
 // does. Texts name points in time, not ages: the same fact keeps its text.
 func unfresh(c *corev1.NodeCondition, in Input) string {
-	observed, maxAge, source := c.LastHeartbeatTime.Time, MaxHealthyAge, "its check"
-	if c.Status != corev1.ConditionFalse {
-		maxAge = MaxProblemAge
-	}
+	observed, maxAge, source := c.LastHeartbeatTime.Time, MaxAge(c.Status), "its check"
 	if v1alpha1.KubeletOwned(string(c.Type)) && c.Status == corev1.ConditionUnknown {
 		// Written by the node controller: proves absence, as long as the
 		// kubelet is absent, and an action has had time to bring it back.

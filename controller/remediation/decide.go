@@ -361,6 +361,19 @@ func (d *decision) advance(s situation) bool {
 // overBy returns when a claimed action is over at the latest, report included.
 func overBy(action *v1alpha1.NodeAction) time.Time { return action.KilledBy().Add(killGrace) }
 
+// MayStillRun reports whether the action runs, or may be claimed yet. One that is past its
+// kill deadline runs no more, whatever its runner has said.
+func MayStillRun(action *v1alpha1.NodeAction, now time.Time) bool {
+	switch {
+	case action.Finished() != nil:
+		return false
+	case action.Status.Claim == nil:
+		return action.Spec.ExpiresAt.Add(cancelGrace).After(now)
+	default:
+		return overBy(action).After(now)
+	}
+}
+
 // isVoid reports whether the action was created only to take its name.
 func isVoid(action *v1alpha1.NodeAction) bool { return !action.Spec.ExpiresAt.After(voidExpiry) }
 

@@ -77,7 +77,7 @@ func matched(policies []v1alpha1.RemedyPolicy) map[string][]labels.Selector {
 // it when the kubelet is away.
 func reported(node *corev1.Node, condition string, now time.Time) string {
 	c := v1alpha1.FindNodeCondition(node, condition)
-	if c != nil && (evidence.NeedsLease(condition) || now.Sub(c.LastHeartbeatTime.Time) <= maxAge(c)) {
+	if c != nil && (evidence.NeedsLease(condition) || now.Sub(c.LastHeartbeatTime.Time) <= evidence.MaxAge(c.Status)) {
 		return string(c.Status)
 	}
 	ready := v1alpha1.FindNodeCondition(node, string(corev1.NodeReady))
@@ -91,12 +91,4 @@ func reported(node *corev1.Node, condition string, now time.Time) string {
 	default:
 		return conditionMissing
 	}
-}
-
-// maxAge is how old a report is at most that proves something.
-func maxAge(c *corev1.NodeCondition) time.Duration {
-	if c.Status == corev1.ConditionFalse {
-		return evidence.MaxHealthyAge
-	}
-	return evidence.MaxProblemAge
 }

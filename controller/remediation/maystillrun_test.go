@@ -1,4 +1,4 @@
-package main
+package remediation
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
-func TestAnUninstallWaitsForWhatRunsOrMay(t *testing.T) {
+func TestAnActionMayRunUntilNobodyCanClaimItOrHasToReport(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 	action := func(expired time.Duration, claimed *time.Duration, finished bool) *v1alpha1.NodeAction {
@@ -35,7 +35,7 @@ func TestAnUninstallWaitsForWhatRunsOrMay(t *testing.T) {
 		"its runner has killed it":                 {action(3*time.Minute, at(3*time.Minute), false), false},
 		"it has finished":                          {action(0, at(time.Second), true), false},
 	} {
-		if got := mayStillRun(tt.action, now); got != tt.want {
+		if got := MayStillRun(tt.action, now); got != tt.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
