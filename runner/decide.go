@@ -110,7 +110,7 @@ func claimedBefore(in input) *decision {
 	case c == nil, c.RunnerID == in.runnerID && in.claiming:
 		return nil
 	case c.BootID != in.bootID && c.Remedy == v1alpha1.RemedyReboot:
-		return &decision{verb: finish, outcome: reboot.Rebooted(*c, in.bootID, in.now)}
+		return &decision{verb: finish, outcome: reboot.Rebooted(*c, stepOf(in), in.bootID, in.now)}
 	case c.BootID != in.bootID:
 		return finishWith(v1alpha1.ReasonInterrupted,
 			"runner %s claimed it at %s and reported no result; the node has rebooted since (boot ID %s, now %s): the remedy may or may not have been executed",
@@ -255,10 +255,16 @@ func remedyOf(in input) string {
 	if c := in.action.Status.Claim; c != nil {
 		return c.Remedy
 	}
-	if in.policy != nil {
-		if step := in.policy.StepWithHash(in.action.Spec.StepHash); step != nil {
-			return step.Remedy()
-		}
+	if step := stepOf(in); step != nil {
+		return step.Remedy()
 	}
 	return ""
+}
+
+// stepOf returns the step of an action, or nil if its policy does not have it any more.
+func stepOf(in input) *v1alpha1.Step {
+	if in.policy == nil {
+		return nil
+	}
+	return in.policy.StepWithHash(in.action.Spec.StepHash)
 }

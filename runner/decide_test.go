@@ -369,3 +369,18 @@ func TestDecideTakesTheStepFromThePolicyByItsHash(t *testing.T) {
 func setConditions(conditionType corev1.NodeConditionType, status corev1.ConditionStatus) []corev1.NodeCondition {
 	return []corev1.NodeCondition{{Type: conditionType, Status: status}}
 }
+
+func TestARebootThatHasHappenedIsSaidToBeAsItsStepSays(t *testing.T) {
+	in := goodInput(t)
+	in.policy.Spec.Steps[1] = v1alpha1.Step{Reboot: &v1alpha1.RebootRemedy{Method: v1alpha1.RebootSystemd}}
+	in.action.Spec.StepHash = hashOf(t, &in.policy.Spec.Steps[1])
+	in.action.Status.Claim = claimBy("other", "boot-0")
+	in.action.Status.Claim.Remedy = v1alpha1.RemedyReboot
+	if got := decide(in).outcome.Result.Execution; got != v1alpha1.ExecutionSystemd {
+		t.Errorf("got %q, want %s", got, v1alpha1.ExecutionSystemd)
+	}
+	in.policy.Spec.Steps[1].Reboot.Method = v1alpha1.RebootSysRq // edited since
+	if got := decide(in).outcome.Result.Execution; got != "" {
+		t.Errorf("got %q of another step", got)
+	}
+}

@@ -150,4 +150,7 @@ func TestARebootIsProvedByAnotherBoot(t *testing.T) {
 	if got.Status.Claim.BootID != "boot-1" || got.Status.Result.BootIDAfter != "boot-2" {
 		t.Errorf("got boot IDs %s and %s", got.Status.Claim.BootID, got.Status.Result.BootIDAfter)
 	}
+	if got.Status.Result.Execution != v1alpha1.ExecutionSysRq {
+		t.Errorf("executed by %q, want %s", got.Status.Result.Execution, v1alpha1.ExecutionSysRq)
+	}
 }

@@ -196,7 +196,9 @@ type Claim struct {
 // ActionResult is what the execution of a remedy gave.
 type ActionResult struct {
 	// How it was executed: TransientUnit (a command, as a unit of the node's
-	// systemd), Direct (a command, by the runner itself), Systemd or SysRq.
+	// systemd), Direct (a command, by the runner itself), Systemd or SysRq. After
+	// a reboot it is what the policy's step says, and left out if the policy does
+	// not have the step any more.
 	// +optional
 	Execution Execution `json:"execution,omitempty"`
 

@@ -75,13 +75,14 @@ func New(opts Options) *Reboot {
 // Prepare sees that the kernel's trigger can be written to, or that systemd
 // answers.
 func (r *Reboot) Prepare(ctx context.Context, order remedy.Order) (remedy.Prepared, *remedy.Outcome) {
-	if order.Step.Reboot.Method == v1alpha1.RebootSystemd {
+	prepared := remedy.Prepared{Execution: execution(order.Step.Reboot)}
+	if prepared.Execution == v1alpha1.ExecutionSystemd {
 		conn, err := r.opts.Dialer.Dial(ctx)
 		if err != nil {
 			return remedy.Prepared{}, startFailed(fmt.Sprintf("%v: repair it, or choose the method SysRq, which does without it", err))
 		}
 		conn.Close()
-		return remedy.Prepared{Execution: v1alpha1.ExecutionSystemd}, nil
+		return prepared, nil
 	}
 	file, err := os.OpenFile(r.opts.Trigger, os.O_WRONLY, 0)
 	if err == nil {
@@ -90,7 +91,15 @@ func (r *Reboot) Prepare(ctx context.Context, order remedy.Order) (remedy.Prepar
 	if err != nil {
 		return remedy.Prepared{}, startFailed(fmt.Sprintf("the kernel's SysRq can't be used: %v: the runner's pod must be privileged, or choose the method Systemd", err))
 	}
-	return remedy.Prepared{Execution: v1alpha1.ExecutionSysRq}, nil
+	return prepared, nil
+}
+
+// execution is the way in which a step reboots.
+func execution(step *v1alpha1.RebootRemedy) v1alpha1.Execution {
+	if step.Method == v1alpha1.RebootSystemd {
+		return v1alpha1.ExecutionSystemd
+	}
+	return v1alpha1.ExecutionSysRq
 }
 
 // Execute asks for the reboot and waits for it. It returns nil when ctx ends, as
@@ -113,7 +122,7 @@ func (r *Reboot) Execute(ctx context.Context, order remedy.Order) *remedy.Outcom
 func (r *Reboot) Adopt(ctx context.Context, order remedy.Order) *remedy.Outcome {
 	data, err := os.ReadFile(r.opts.BootIDPath)
 	if id := strings.TrimSpace(string(data)); err == nil && id != order.BootID {
-		return new(booted(order.BootID, id, order.StartedAt, r.opts.Clock.Now()))
+		return new(booted(order.Prepared.Execution, order.BootID, id, order.StartedAt, r.opts.Clock.Now()))
 	}
 	asked := "a runner that has stopped had asked for the reboot or was about to"
 	if err != nil {
@@ -126,17 +135,25 @@ func (r *Reboot) Adopt(ctx context.Context, order remedy.Order) *remedy.Outcome 
 func (*Reboot) Clean(context.Context, remedy.Order) error { return nil }
 
 // Rebooted is the outcome of a claimed reboot on a node that runs with another
-// boot ID now. That it does is for the caller to know.
-func Rebooted(claim v1alpha1.Claim, bootIDNow string, now time.Time) remedy.Outcome {
-	return booted(claim.BootID, bootIDNow, claim.Time.Time, now)
+// boot ID now. That it does is for the caller to know. The ledger has gone with the
+// boot, so the step says how the node was rebooted; nil: nobody knows any more.
+func Rebooted(claim v1alpha1.Claim, step *v1alpha1.Step, bootIDNow string, now time.Time) remedy.Outcome {
+	var by v1alpha1.Execution
+	if step != nil && step.Reboot != nil {
+		by = execution(step.Reboot)
+	}
+	return booted(by, claim.BootID, bootIDNow, claim.Time.Time, now)
 }
 
-func booted(before, after string, since, now time.Time) remedy.Outcome {
+func booted(by v1alpha1.Execution, before, after string, since, now time.Time) remedy.Outcome {
 	return remedy.Outcome{
 		Reason: v1alpha1.ReasonSucceeded,
 		// Two clocks are compared here, so don't say that it took less than nothing.
 		Message: fmt.Sprintf("the node has booted: boot ID %s -> %s, %.0f s after the claim", before, after, max(0, now.Sub(since).Seconds())),
-		Result:  &v1alpha1.ActionResult{BootIDAfter: after, StartedAt: metav1.NewMicroTime(since), FinishedAt: metav1.NewMicroTime(now)},
+		Result: &v1alpha1.ActionResult{
+			Execution: by, BootIDAfter: after,
+			StartedAt: metav1.NewMicroTime(since), FinishedAt: metav1.NewMicroTime(now),
+		},
 	}
 }
 

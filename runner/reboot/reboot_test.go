@@ -38,7 +38,7 @@ func TestAnAdoptedRebootThatHasHappenedHasSucceeded(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := s.outcome(s.start(t.Context(), s.reboot.Adopt))
-	if got == nil || got.Reason != v1alpha1.ReasonSucceeded || got.Result.BootIDAfter != "boot-2" {
+	if got == nil || got.Reason != v1alpha1.ReasonSucceeded || got.Result.BootIDAfter != "boot-2" || got.Result.Execution != v1alpha1.ExecutionSysRq {
 		t.Errorf("outcome %+v", got)
 	}
 }
@@ -96,8 +96,25 @@ func TestTheNextBootsRunnerReportsTheReboot(t *testing.T) {
 			Reason: v1alpha1.ReasonSucceeded, Message: tc.message,
 			Result: &v1alpha1.ActionResult{BootIDAfter: "boot-2", StartedAt: metav1.NewMicroTime(begun), FinishedAt: metav1.NewMicroTime(now)},
 		}
-		if diff := cmp.Diff(want, Rebooted(claim, "boot-2", now)); diff != "" {
+		if diff := cmp.Diff(want, Rebooted(claim, nil, "boot-2", now)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestTheNextBootsRunnerKnowsFromTheStepHowTheNodeWasRebooted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		step *v1alpha1.Step
+		want v1alpha1.Execution
+	}{
+		"by SysRq":                           {&v1alpha1.Step{Reboot: &v1alpha1.RebootRemedy{Method: v1alpha1.RebootSysRq}}, v1alpha1.ExecutionSysRq},
+		"by systemd":                         {&v1alpha1.Step{Reboot: &v1alpha1.RebootRemedy{Method: v1alpha1.RebootSystemd}}, v1alpha1.ExecutionSystemd},
+		"by a policy that has lost the step": {nil, ""},
+		"by a step that is something else":   {&v1alpha1.Step{Command: &v1alpha1.CommandRemedy{}}, ""},
+	} {
+		claim := v1alpha1.Claim{BootID: "boot-1", Remedy: v1alpha1.RemedyReboot}
+		if got := Rebooted(claim, tc.step, "boot-2", begun).Result.Execution; got != tc.want {
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
 		}
 	}
 }
