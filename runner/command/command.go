@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -122,7 +123,7 @@ func (r *Remedy) Clean(ctx context.Context, order remedy.Order) error {
 		return err
 	}
 	if order.Prepared.Execution != v1alpha1.ExecutionDirect {
-		return r.cleanUnit(ctx, name)
+		return errors.Join(r.removePrinted(name), r.cleanUnit(ctx, name))
 	}
 	return r.directGroup(name).remove(ctx)
 }

@@ -3,7 +3,10 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -186,4 +189,52 @@ func TestAnOrderThatWasNeverBegunIsNotExecutedByAdoption(t *testing.T) {
 			s.Errorf("executed %d times, result %+v", count(), got)
 		}
 	})
+}
+
+// As a rolling update does, twice.
+func TestWhatWasPrintedBeforeARunnerIsStoppedIsKept(t *testing.T) {
+	s := newScene(t, TransientUnit)
+	up, gate := s.fifo("up"), s.fifo("gate")
+	order := s.order("for i in 1 2 3; do echo line $i; echo up >" + up.inside + "; read x <" + gate.inside + "; done; echo -n end; exit 7")
+	do := s.Execute
+	for range 2 {
+		ctx, stop := context.WithCancel(t.Context())
+		left := make(chan *remedy.Outcome, 1)
+		go func() { left <- do(ctx, order) }()
+		up.await()
+		stop()
+		if got := <-left; got != nil {
+			t.Fatalf("it was not left to the next runner: %+v", got)
+		}
+		gate.release()
+		do = New(s.opts).Adopt
+	}
+	up.await()
+	gate.release()
+	got := s.expect(s.adopt(order), v1alpha1.ReasonFailed, "exit status 7 after ")
+	if want := "line 1\nline 2\nline 3\nend"; got.Output != want || got.OutputTruncated {
+		t.Errorf("got %q, truncated %t, want %q", got.Output, got.OutputTruncated, want)
+	}
+}
+
+func TestWhatAStoppedRunnerHasLeftIsRemovedWithTheRest(t *testing.T) {
+	s := newScene(t, TransientUnit)
+	up := s.fifo("up")
+	order := s.order("echo up >" + up.inside + "; sleep 1000")
+	ctx, stop := context.WithCancel(t.Context())
+	left := make(chan *remedy.Outcome, 1)
+	go func() { left <- s.Execute(ctx, order) }()
+	up.await()
+	stop()
+	<-left
+	path := s.printedPath(unitName(order.Action))
+	if _, err := os.Stat(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Clean(t.Context(), order); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is still there: %v", err)
+	}
 }

@@ -10,7 +10,9 @@
 // by systemd, so a command whose runner dies is neither killed by that nor loses
 // what it has printed; it waits when the pipe is full. (systemd lets go of the pipe
 // when it has ended a command at its timeout. What was printed and not read is lost
-// if no runner lived then.)
+// if no runner lived then.) A runner that is stopped leaves what it has read already to
+// the next one, in a small file beside the pipe; of one that is killed it is lost, which
+// the result says.
 //
 // The pipe is also the permit to start: systemd starts the unit only while the pipe
 // is there. Before a runner says that it does not know what has become of a start,

@@ -78,7 +78,7 @@ func (r *Remedy) adoptUnit(ctx context.Context, order remedy.Order) *remedy.Outc
 	l := newLink(r.opts.Dialer, name)
 	defer l.close()
 	// Without its pipe there is no output.
-	out, _ := readPipe(r.pipePath(name), newOutput(order.Output, true))
+	out, _ := readPipe(r.pipePath(name), r.takeUp(name, order.Output))
 	defer out.close()
 
 	// As long as systemd does not tell when it started the command, only the wall clock
@@ -93,8 +93,16 @@ func (r *Remedy) adoptUnit(ctx context.Context, order remedy.Order) *remedy.Outc
 }
 
 // follow waits for the end of the unit. It returns nil at the end of ctx, which
-// leaves the unit to a later process.
+// leaves the unit, and what it has printed, to a later process.
 func (r *Remedy) follow(ctx context.Context, order remedy.Order, l *link, out *pipe) *remedy.Outcome {
+	outcome := r.followToEnd(ctx, order, l, out)
+	if outcome == nil {
+		r.leave(ctx, l.unit, out)
+	}
+	return outcome
+}
+
+func (r *Remedy) followToEnd(ctx context.Context, order remedy.Order, l *link, out *pipe) *remedy.Outcome {
 	revoked := false
 	for {
 		s, err := l.look(ctx)
