@@ -138,6 +138,27 @@ func TestAHangOfTheEndpointAloneIsNoProblem(t *testing.T) {
 	}
 }
 
+// So it is if the runtime keeps only the kubelet's own calls waiting.
+func TestAHangOfTheEndpointAloneIsAProblemOnceTheKubeletReportsIt(t *testing.T) {
+	n := healthyNode()
+	answer := n.metrics
+	var mended atomic.Bool
+	n.metrics = func(w http.ResponseWriter, r *http.Request) {
+		if mended.Load() {
+			answer(w, r)
+			return
+		}
+		hang(w, r)
+	}
+	check := n.check(t, 4*hasty)
+	check.options.Clock = impatient{} // so that nearly all of it is for the rest
+	n.ready = unhealthy.condition
+	expect(t, check.Run(t.Context()), types.True, ReasonReportedByKubelet, "3m7s ago", "/healthz but not /metrics", "answered ListPodSandbox")
+	mended.Store(true)
+	check.options.Timeout = patient
+	expect(t, check.Run(t.Context()), types.False, ReasonHealthy)
+}
+
 func TestAKubeletThatAnswersNothingIsNoProblemOfPLEG(t *testing.T) {
 	n := healthyNode()
 	n.metrics, n.healthz = hang, hang

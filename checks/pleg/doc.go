@@ -37,6 +37,10 @@
 // time the kubelet's plain /healthz answers and the runtime does not answer
 // ListPodSandbox, which is what a relist begins with, to this check either.
 //
+// A runtime that answers this check and keeps the kubelet waiting can't be told from
+// a kubelet without the API server, or without time on a CPU, however long it lasts:
+// MetricsTimeout, Unknown, until Ready names PLEG.
+//
 // # Evented PLEG
 //
 // Up to 1.36 the feature EventedPLEG, when enabled, sets the gauge to the present
