@@ -40,6 +40,8 @@ type record struct {
 	Digest string `json:"digest"`
 	// Program is where on the host the program is.
 	Program string `json:"program"`
+	// Settled says that the unit was then seen to stay running.
+	Settled bool `json:"settled,omitempty"`
 }
 
 func newInstaller(o Options) (*installer, error) {
@@ -134,13 +136,17 @@ func (i *installer) run(ctx context.Context, changed bool) error {
 			return err
 		}
 	}
-	wanted := record{Digest: i.digest(), Program: i.host.binary}
+	wanted, started := record{Digest: i.digest(), Program: i.host.binary}, readRecord(i.here.record)
+	settled := started.Settled
+	started.Settled = false
 	down := state.ActiveState != "active" && state.ActiveState != "activating" && state.ActiveState != "reloading"
 	switch {
-	case changed || down || wanted != readRecord(i.here.record):
+	case changed || down || wanted != started:
 		return i.restart(ctx, wanted)
 	case state.ActiveState != "active":
 		return notRunning(unit, state)
+	case !settled:
+		return i.settle(ctx, wanted)
 	}
 	return nil
 }
@@ -153,11 +159,20 @@ func (i *installer) restart(ctx context.Context, wanted record) error {
 		}
 		return err
 	}
-	if err := i.settle(ctx); err != nil {
+	// Before anything else, since whoever comes after a crash would start it once more.
+	if err := i.enter(wanted); err != nil {
+		return err
+	}
+	if err := i.settle(ctx, wanted); err != nil {
 		return err
 	}
 	logr.FromContextOrDiscard(ctx).Info("Unit started", "unit", unit)
-	content, err := json.Marshal(wanted)
+	return nil
+}
+
+// enter writes the record.
+func (i *installer) enter(r record) error {
+	content, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
@@ -165,8 +180,9 @@ func (i *installer) restart(ctx context.Context, wanted record) error {
 	return err
 }
 
-// settle looks for a while whether the unit runs and is the same process.
-func (i *installer) settle(ctx context.Context) error {
+// settle looks for a while whether the unit runs and is the same process, and enters
+// that it is.
+func (i *installer) settle(ctx context.Context, wanted record) error {
 	var first State
 	for look := range settleLooks {
 		if look > 0 {
@@ -187,7 +203,8 @@ func (i *installer) settle(ctx context.Context) error {
 			return notRunning(i.role.Unit(), state)
 		}
 	}
-	return nil
+	wanted.Settled = true
+	return i.enter(wanted)
 }
 
 func notRunning(unit string, state State) error {

@@ -1,6 +1,7 @@
 package hostunits
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -277,10 +279,13 @@ func TestAUnitThatDoesNotStayRunningIsAnErrorThatShowsItsState(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 		h.systemd.took()
+		if _, again := h.installer().converge(t.Context()); again == nil || again.Error() != err.Error() {
+			t.Errorf("the next time it is %v", again)
+		}
 		h.systemd.dies = false
 		h.install()
-		if got := h.systemd.took(); got != "restart nodemend-runner.service" {
-			t.Errorf("the next time systemd was asked to %q", got)
+		if got := h.systemd.took(); got != "" {
+			t.Errorf("systemd, which tries by itself, was asked to %q", got)
 		}
 	})
 }
@@ -288,8 +293,34 @@ func TestAUnitThatDoesNotStayRunningIsAnErrorThatShowsItsState(t *testing.T) {
 func TestAUnitThatIsANewProcessAtEachLookDoesNotStayRunning(t *testing.T) {
 	virtually(t, func(t *testing.T, h *host) {
 		h.systemd.flaps = true
-		if _, err := h.installer().converge(t.Context()); err == nil || !strings.Contains(err.Error(), "does not stay running") {
-			t.Errorf("got %v", err)
+		for range 2 { // the pod is started again
+			if _, err := h.installer().converge(t.Context()); err == nil || !strings.Contains(err.Error(), "does not stay running") {
+				t.Errorf("got %v", err)
+			}
+		}
+	})
+}
+
+// The node has lost its power, and has started the unit when it booted.
+func TestAUnitThatWasNotSeenToStayRunningIsLookedAtAndNotStartedOnceMore(t *testing.T) {
+	virtually(t, func(t *testing.T, h *host) {
+		ctx, loss := context.WithTimeout(t.Context(), settleInterval+settleInterval/2)
+		defer loss()
+		if _, err := h.installer().converge(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("got %v", err)
+		}
+		if got := h.systemd.took(); got != "enable nodemend-runner.service, restart nodemend-runner.service" {
+			t.Fatalf("systemd was asked to %q", got)
+		}
+		for _, want := range []time.Duration{(settleLooks - 1) * settleInterval, 0} {
+			begun := time.Now()
+			h.install()
+			if got := h.systemd.took(); got != "" {
+				t.Errorf("systemd was asked to %q", got)
+			}
+			if took := time.Since(begun); took != want {
+				t.Errorf("it was looked at for %s, want %s", took, want)
+			}
 		}
 	})
 }
