@@ -2,8 +2,6 @@ package hostunits
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -15,14 +13,20 @@ import (
 
 // ensure gives the file this content and mode unless it has them.
 func ensure(path string, mode fs.FileMode, content []byte) (changed bool, err error) {
-	info, err := os.Lstat(path)
-	if err == nil && info.Mode() == mode && info.Size() == int64(len(content)) {
-		present, err := os.ReadFile(path)
-		if err == nil && bytes.Equal(present, content) {
-			return false, nil
-		}
+	if has(path, mode, content) {
+		return false, nil
 	}
 	return true, replace(path, mode, bytes.NewReader(content))
+}
+
+// has reports whether the file has this content and mode.
+func has(path string, mode fs.FileMode, content []byte) bool {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode() != mode || info.Size() != int64(len(content)) {
+		return false
+	}
+	present, err := os.ReadFile(path)
+	return err == nil && bytes.Equal(present, content)
 }
 
 // replace gives the file this content and mode so that at any time, also after a
@@ -88,16 +92,29 @@ func syncDir(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// digest returns the SHA-256 of a file in hexadecimal digits.
-func digest(path string) (string, error) {
-	f, err := os.Open(path)
+// equal reports whether two files have the same content.
+func equal(a, b string) (bool, error) {
+	first, err := os.Open(a)
 	if err != nil {
-		return "", err
+		return false, err
 	}
-	defer func() { _ = f.Close() }() // was only read
-	hash := sha256.New()
-	if _, err := io.Copy(hash, f); err != nil {
-		return "", fmt.Errorf("reading %s: %w", path, err)
+	defer func() { _ = first.Close() }() // was only read
+	second, err := os.Open(b)
+	if err != nil {
+		return false, err
 	}
-	return hex.EncodeToString(hash.Sum(nil)), nil
+	defer func() { _ = second.Close() }() // was only read
+	var blocks [2][64 << 10]byte
+	for {
+		n, err := io.ReadFull(first, blocks[0][:])
+		m, otherErr := io.ReadFull(second, blocks[1][:])
+		switch {
+		case !bytes.Equal(blocks[0][:n], blocks[1][:m]):
+			return false, nil
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return errors.Is(otherErr, err), nil
+		case err != nil || otherErr != nil:
+			return false, errors.Join(err, otherErr)
+		}
+	}
 }

@@ -2,8 +2,6 @@ package hostunits
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,23 +32,23 @@ type installer struct {
 	host, here layout
 }
 
-// record is kept on the host: what the unit was last started with.
+// record is kept on the host.
 type record struct {
-	// Digest is of program, unit file and kubeconfig.
-	Digest string `json:"digest"`
 	// Program is where on the host the program is.
 	Program string `json:"program"`
-	// Settled says that the unit was then seen to stay running.
+	// Started says that the unit was last started with the program, the unit file and the
+	// kubeconfig that are there.
+	Started bool `json:"started,omitempty"`
+	// Settled says that it was then seen to stay running.
 	Settled bool `json:"settled,omitempty"`
 }
 
 func newInstaller(o Options) (*installer, error) {
-	i := &installer{role: o.Role, systemd: o.Systemd, credentials: o.Credentials, host: o.layout()}
+	i := &installer{
+		role: o.Role, systemd: o.Systemd, program: &program{source: o.Executable}, credentials: o.Credentials, host: o.layout(),
+	}
 	var err error
 	if i.here, err = i.host.from(hostRoot(o.HostRoot)); err != nil {
-		return nil, err
-	}
-	if i.program, err = newProgram(o.Executable); err != nil {
 		return nil, err
 	}
 	if i.kubeconfig, err = kubeconfig(o.Server, i.host.token, i.host.ca); err != nil {
@@ -87,8 +85,8 @@ func (i *installer) refresh(ctx context.Context) (credentials, error) {
 	if err != nil {
 		return c, err
 	}
-	_, tokenErr := write(ctx, i.here.token, 0o600, c.token)
-	_, caErr := write(ctx, i.here.ca, 0o644, c.ca)
+	tokenErr := write(ctx, i.here.token, 0o600, c.token)
+	caErr := write(ctx, i.here.ca, 0o644, c.ca)
 	return c, errors.Join(tokenErr, caErr)
 }
 
@@ -97,6 +95,13 @@ func (i *installer) install(ctx context.Context) error {
 	if target, err := os.Readlink(i.here.unit); err == nil && target == os.DevNull {
 		return fmt.Errorf("%s is masked on this host, so nothing is installed; to have it installed: systemctl unmask %[1]s", i.role.Unit())
 	}
+	unchanged := i.program.isAt(i.here.binary) && has(i.here.kubeconfig, 0o600, i.kubeconfig) && has(i.here.unit, 0o644, i.unit)
+	if !unchanged {
+		// Before anything else, since whoever comes after a crash has to start the unit.
+		if err := i.enter(record{}); err != nil {
+			return err
+		}
+	}
 	copied, err := i.program.ensure(i.here.binary)
 	if err != nil {
 		return err
@@ -104,28 +109,25 @@ func (i *installer) install(ctx context.Context) error {
 	if copied {
 		logr.FromContextOrDiscard(ctx).Info("Program copied to the host", "file", i.here.binary)
 	}
-	configured, err := write(ctx, i.here.kubeconfig, 0o600, i.kubeconfig)
-	if err != nil {
+	if err := write(ctx, i.here.kubeconfig, 0o600, i.kubeconfig); err != nil {
 		return err
 	}
-	written, err := write(ctx, i.here.unit, 0o644, i.unit)
-	if err != nil {
+	if err := write(ctx, i.here.unit, 0o644, i.unit); err != nil {
 		return err
 	}
-	return i.run(ctx, copied || configured || written)
+	return i.run(ctx)
 }
 
-func write(ctx context.Context, file string, mode os.FileMode, content []byte) (changed bool, err error) {
-	changed, err = ensure(file, mode, content)
+func write(ctx context.Context, file string, mode os.FileMode, content []byte) error {
+	changed, err := ensure(file, mode, content)
 	if err == nil && changed {
 		logr.FromContextOrDiscard(ctx).Info("File written on the host", "file", file)
 	}
-	return changed, err
+	return err
 }
 
-// run has the unit enabled and running with what was installed. If that was not there
-// before, nobody knows what the unit was started with.
-func (i *installer) run(ctx context.Context, changed bool) error {
+// run has the unit enabled and running with what was installed.
+func (i *installer) run(ctx context.Context) error {
 	unit := i.role.Unit()
 	state, err := i.systemd.State(ctx, unit)
 	if err != nil {
@@ -136,22 +138,20 @@ func (i *installer) run(ctx context.Context, changed bool) error {
 			return err
 		}
 	}
-	wanted, started := record{Digest: i.digest(), Program: i.host.binary}, readRecord(i.here.record)
-	settled := started.Settled
-	started.Settled = false
+	started := readRecord(i.here.record)
 	down := state.ActiveState != "active" && state.ActiveState != "activating" && state.ActiveState != "reloading"
 	switch {
-	case changed || down || wanted != started:
-		return i.restart(ctx, wanted)
+	case down || !started.Started:
+		return i.restart(ctx)
 	case state.ActiveState != "active":
 		return notRunning(unit, state)
-	case !settled:
-		return i.settle(ctx, wanted)
+	case !started.Settled:
+		return i.settle(ctx)
 	}
 	return nil
 }
 
-func (i *installer) restart(ctx context.Context, wanted record) error {
+func (i *installer) restart(ctx context.Context) error {
 	unit := i.role.Unit()
 	if err := i.systemd.Restart(ctx, unit); err != nil {
 		if state, stateErr := i.systemd.State(ctx, unit); stateErr == nil {
@@ -159,11 +159,11 @@ func (i *installer) restart(ctx context.Context, wanted record) error {
 		}
 		return err
 	}
-	// Before anything else, since whoever comes after a crash would start it once more.
-	if err := i.enter(wanted); err != nil {
+	// At once, since whoever comes after a crash would start it once more.
+	if err := i.enter(record{Started: true}); err != nil {
 		return err
 	}
-	if err := i.settle(ctx, wanted); err != nil {
+	if err := i.settle(ctx); err != nil {
 		return err
 	}
 	logr.FromContextOrDiscard(ctx).Info("Unit started", "unit", unit)
@@ -172,6 +172,7 @@ func (i *installer) restart(ctx context.Context, wanted record) error {
 
 // enter writes the record.
 func (i *installer) enter(r record) error {
+	r.Program = i.host.binary
 	content, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -182,7 +183,7 @@ func (i *installer) enter(r record) error {
 
 // settle looks for a while whether the unit runs and is the same process, and enters
 // that it is.
-func (i *installer) settle(ctx context.Context, wanted record) error {
+func (i *installer) settle(ctx context.Context) error {
 	var first State
 	for look := range settleLooks {
 		if look > 0 {
@@ -203,22 +204,11 @@ func (i *installer) settle(ctx context.Context, wanted record) error {
 			return notRunning(i.role.Unit(), state)
 		}
 	}
-	wanted.Settled = true
-	return i.enter(wanted)
+	return i.enter(record{Started: true, Settled: true})
 }
 
 func notRunning(unit string, state State) error {
 	return fmt.Errorf("%s does not stay running: it is %s; look on the host with: journalctl -u %[1]s", unit, state)
-}
-
-// digest is of all that takes a restart to take effect.
-func (i *installer) digest() string {
-	hash := sha256.New()
-	for _, part := range [][]byte{[]byte(i.program.digest), i.kubeconfig, i.unit} {
-		sum := sha256.Sum256(part)
-		hash.Write(sum[:])
-	}
-	return hex.EncodeToString(hash.Sum(nil))
 }
 
 // readRecord returns an empty record if there is none that can be read, so that the

@@ -207,6 +207,50 @@ func TestWhatWasInstalledButNotStartedIsStartedTheNextTime(t *testing.T) {
 	}
 }
 
+// It may have to be removed.
+func TestTheProgramOfAnInstallationThatWasCutShortIsKnown(t *testing.T) {
+	virtually(t, func(t *testing.T, h *host) {
+		h.options.BinDir = "/usr/local/bin"
+		h.systemd.fail(errors.New("systemd does not answer"))
+		if _, err := h.installer().converge(t.Context()); err == nil {
+			t.Error("no error")
+		}
+		if got := readRecord(h.path("/var/lib/nodemend/runner.installed")); got != (record{Program: "/usr/local/bin/nodemend-runner"}) {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+func TestOnlyFilesWithTheSameContentAreEqual(t *testing.T) {
+	const block = 64 << 10
+	long := strings.Repeat("a", 2*block+5)
+	for name, test := range map[string]struct {
+		a, b string
+		want bool
+	}{
+		"empty":                     {"", "", true},
+		"the same":                  {long, long, true},
+		"of whole blocks":           {long[:2*block], long[:2*block], true},
+		"shorter":                   {long, long[:len(long)-1], false},
+		"shorter by its last block": {long, long[:2*block], false},
+		"longer":                    {long[:block], long, false},
+		"another first byte":        {long, "b" + long[1:], false},
+		"another last byte":         {long, long[1:] + "b", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for file, content := range map[string]string{"a": test.a, "b": test.b} {
+				if err := os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got, err := equal(filepath.Join(dir, "a"), filepath.Join(dir, "b")); got != test.want || err != nil {
+				t.Errorf("got %t, %v", got, err)
+			}
+		})
+	}
+}
+
 func TestAProgramThatIsReplacedIsNeverHalfThere(t *testing.T) {
 	virtually(t, func(t *testing.T, h *host) {
 		h.install()

@@ -13,31 +13,32 @@ const programMode = 0o755
 // program is the executable that is copied to the host.
 type program struct {
 	source string
-	digest string
 	// copied is the copy when it was last found to be one, or nil.
 	copied fs.FileInfo
 }
 
-func newProgram(source string) (*program, error) {
-	sum, err := digest(source)
-	if err != nil {
-		return nil, fmt.Errorf("reading the program to install: %w", err)
+// isAt reports whether the program is at path. It is read again only if it looks
+// different from the last time. To compare it is cheaper than a digest, by far where the
+// processor has no instructions for that.
+func (p *program) isAt(path string) bool {
+	present, err := os.Lstat(path)
+	if err != nil || present.Mode() != programMode {
+		return false
 	}
-	return &program{source: source, digest: sum}, nil
+	if p.copied != nil && same(present, p.copied) {
+		return true
+	}
+	if is, err := equal(p.source, path); err != nil || !is {
+		return false
+	}
+	p.copied = present
+	return true
 }
 
-// ensure copies the program to path unless it is there. It is read again only if it
-// looks different from the last time.
+// ensure copies the program to path unless it is there.
 func (p *program) ensure(path string) (changed bool, err error) {
-	present, err := os.Lstat(path)
-	if err == nil && present.Mode() == programMode {
-		if p.copied != nil && same(present, p.copied) {
-			return false, nil
-		}
-		if sum, err := digest(path); err == nil && sum == p.digest {
-			p.copied = present
-			return false, nil
-		}
+	if p.isAt(path) {
+		return false, nil
 	}
 	source, err := os.Open(p.source)
 	if err != nil {
