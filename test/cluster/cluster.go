@@ -69,6 +69,7 @@ type Cluster struct {
 	removeDir   bool
 	ports       []port
 	processes   []*child // in the order of their start
+	kubelets    *kubelets
 
 	apiServerFlags []string
 }
@@ -119,6 +120,9 @@ func (c *Cluster) Stop() error {
 		last := len(c.processes) - 1
 		errs = append(errs, c.processes[last].stop())
 		c.processes = c.processes[:last]
+	}
+	if c.kubelets != nil {
+		c.kubelets.Stop()
 	}
 	for _, port := range c.ports {
 		errs = append(errs, port.release())

@@ -20,6 +20,9 @@ const (
 	schedulerUser         = "system:kube-scheduler"
 )
 
+// administrators is the group that may do everything.
+const administrators = "system:masters"
+
 // credentials are the files that the programs share, and what is in them.
 type credentials struct {
 	// certFile and keyFile serve on 127.0.0.1, on the cluster IP, and to virtual machines;
@@ -29,6 +32,9 @@ type credentials struct {
 
 	// serviceAccountKeyFile signs and verifies service account tokens.
 	serviceAccountKeyFile string
+
+	// By these the API server authenticates with kubelets.
+	kubeletClientCertFile, kubeletClientKeyFile string
 
 	// tokenFile is what the API server knows of tokens, which are by user.
 	tokenFile string
@@ -40,6 +46,8 @@ func newCredentials(dir string) (credentials, error) {
 		certFile:              filepath.Join(dir, "tls.crt"),
 		keyFile:               filepath.Join(dir, "tls.key"),
 		serviceAccountKeyFile: filepath.Join(dir, "service-account.key"),
+		kubeletClientCertFile: filepath.Join(dir, "kubelet-client.crt"),
+		kubeletClientKeyFile:  filepath.Join(dir, "kubelet-client.key"),
 		tokenFile:             filepath.Join(dir, "tokens.csv"),
 		tokens: map[string]string{
 			adminUser:             rand.Text(),
@@ -60,11 +68,15 @@ func newCredentials(dir string) (credentials, error) {
 	if err != nil {
 		return credentials{}, fmt.Errorf("making the service account key: %w", err)
 	}
+	kubeletClientCert, kubeletClientKey, err := kubeletClientCert()
+	if err != nil {
+		return credentials{}, fmt.Errorf("making the certificate for kubelets: %w", err)
+	}
 	var tokens strings.Builder
 	for user, token := range c.tokens {
 		groups := ""
 		if user == adminUser {
-			groups = ",system:masters"
+			groups = "," + administrators
 		}
 		fmt.Fprintf(&tokens, "%s,%s,%s%s\n", token, user, user, groups)
 	}
@@ -73,6 +85,8 @@ func newCredentials(dir string) (credentials, error) {
 		c.certFile:              cert,
 		c.keyFile:               key,
 		c.serviceAccountKeyFile: serviceAccountKey,
+		c.kubeletClientCertFile: kubeletClientCert,
+		c.kubeletClientKeyFile:  kubeletClientKey,
 		c.tokenFile:             []byte(tokens.String()),
 	} {
 		if err := os.WriteFile(path, data, 0o600); err != nil {

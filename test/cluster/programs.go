@@ -48,7 +48,14 @@ func (c *Cluster) startServers(ctx context.Context) error {
 	if err := c.connect(apiPort); err != nil {
 		return err
 	}
-	c.apiServerFlags = c.apiServerArgs(etcdURL, apiPort)
+	if c.kubelets, err = startKubelets(ctx); err != nil {
+		return err
+	}
+	kubeletFlags, err := c.kubeletFlags()
+	if err != nil {
+		return err
+	}
+	c.apiServerFlags = append(c.apiServerArgs(etcdURL, apiPort), kubeletFlags...)
 	return c.StartAPIServer(ctx)
 }
 

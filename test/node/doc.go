@@ -7,8 +7,8 @@
 //
 // The node sees this machine's files through an overlay, so what is written inside goes
 // nowhere. It has no network but what is inside: pods and programs of it reach the API
-// server at its cluster IP and at its address outside, the test reaches what listens
-// inside by [Node.DialContext]. Kernel parameters are out of its reach, and so is a
+// server at its cluster IP and at its address outside, the API server reaches the kubelet,
+// and the test what listens inside by [Node.DialContext]. Kernel parameters are out of its reach, and so is a
 // reboot: what is written to the SysRq trigger, by pods too, is told by [Node.SysRq].
 // It dies with the test, however that ends.
 //

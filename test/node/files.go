@@ -21,6 +21,8 @@ const (
 	// containerdSocket is where it is by default, below /run.
 	containerdSocket = "containerd/containerd.sock"
 	podNetwork       = "10.2.0.0/24"
+	// clientCAFile is the certificate of the API server as the kubelet's client.
+	clientCAFile = "/etc/kubernetes/client-ca.crt"
 )
 
 // nodeTarget is what is started at first. The kubelet follows when there are images.
@@ -92,6 +94,10 @@ func (n *Node) writeFiles(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("making the base of all containers: %w", err)
 	}
+	clientCA, err := os.ReadFile(n.options.Cluster.KubeletClientCA())
+	if err != nil {
+		return err
+	}
 	kubelet, err := yaml.Marshal(kubeletConfig(pure(n.groups)))
 	if err != nil {
 		return err
@@ -105,6 +111,7 @@ func (n *Node) writeFiles(ctx context.Context) error {
 		baseOCI:                                 string(oci),
 		"etc/cni/net.d/10-pods.conflist":        podNetworkConfig,
 		"etc/kubernetes/kubelet.yaml":           string(kubelet),
+		clientCAFile:                            string(clientCA),
 	}
 	for name, content := range files {
 		path := filepath.Join(n.path("files"), name)
@@ -136,6 +143,7 @@ func kubeletConfig(systemdCgroups bool) map[string]any {
 		"authentication": map[string]any{
 			"anonymous": map[string]any{"enabled": false},
 			"webhook":   map[string]any{"enabled": true},
+			"x509":      map[string]any{"clientCAFile": clientCAFile},
 		},
 		"authorization":            map[string]any{"mode": "Webhook"},
 		"containerRuntimeEndpoint": "unix:///run/" + containerdSocket,
@@ -144,7 +152,8 @@ func kubeletConfig(systemdCgroups bool) map[string]any {
 		"failSwapOn":               false,
 		"makeIPTablesUtilChains":   false,
 		// The disks of a developer's machine are nobody's pressure.
-		"evictionHard": map[string]any{"memory.available": "1Mi"},
+		"evictionHard":                map[string]any{"memory.available": "1Mi"},
+		"imageGCHighThresholdPercent": 100, // never
 	}
 }
 

@@ -2,16 +2,15 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/url"
 	"os"
 	"runtime"
-	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nodemend/nodemend/test/relay"
 )
 
 const (
@@ -52,12 +51,13 @@ func (n *Node) inNetwork(do func() error) error {
 }
 
 // forwardAPIServer lets the inside reach the API server where pods look for it and
-// where kubeconfigs of the outside say.
+// where kubeconfigs of the outside say, and the API server reach the kubelet.
 func (n *Node) forwardAPIServer(ctx context.Context) error {
 	server, err := url.Parse(n.options.Cluster.Config.Host)
 	if err != nil {
 		return err
 	}
+	n.options.Cluster.ReachKubelet(n.Name, n.DialContext)
 	for _, address := range []string{apiServerIP + ":443", server.Host} {
 		var listener net.Listener
 		if err := n.inNetwork(func() (err error) {
@@ -66,59 +66,7 @@ func (n *Node) forwardAPIServer(ctx context.Context) error {
 		}); err != nil {
 			return err
 		}
-		n.proxies = append(n.proxies, forward(context.WithoutCancel(ctx), listener, server.Host))
+		n.relays = append(n.relays, relay.Start(ctx, listener, relay.To(server.Host)))
 	}
 	return nil
-}
-
-// proxy forwards connections until it is stopped.
-type proxy struct {
-	listener net.Listener
-	cancel   context.CancelFunc
-	running  sync.WaitGroup
-}
-
-func forward(ctx context.Context, listener net.Listener, target string) *proxy {
-	ctx, cancel := context.WithCancel(ctx)
-	p := &proxy{listener: listener, cancel: cancel}
-	p.running.Go(func() {
-		for {
-			client, err := listener.Accept()
-			if errors.Is(err, net.ErrClosed) {
-				return
-			}
-			if err == nil {
-				p.running.Go(func() { connect(ctx, client, target) })
-			}
-		}
-	})
-	return p
-}
-
-// connect joins a connection with one to target until either ends.
-func connect(ctx context.Context, client net.Conn, target string) {
-	defer func() { _ = client.Close() }() // at worst it is closed already
-	server, err := (&net.Dialer{}).DialContext(ctx, "tcp", target)
-	if err != nil {
-		return // the client sees that its connection is closed
-	}
-	defer func() { _ = server.Close() }() // the same
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var copying sync.WaitGroup
-	for _, c := range [][2]net.Conn{{client, server}, {server, client}} {
-		copying.Go(func() {
-			_, _ = io.Copy(c[0], c[1]) // its end is all that matters
-			cancel()
-		})
-	}
-	<-ctx.Done()
-	_, _ = client.Close(), server.Close() // ends what is still being copied
-	copying.Wait()
-}
-
-func (p *proxy) stop() {
-	p.cancel()
-	_ = p.listener.Close() // at worst it is closed already
-	p.running.Wait()
 }

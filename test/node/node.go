@@ -17,6 +17,7 @@ import (
 	client "github.com/nodemend/nodemend/runner/systemd"
 	"github.com/nodemend/nodemend/test/cluster"
 	"github.com/nodemend/nodemend/test/process"
+	"github.com/nodemend/nodemend/test/relay"
 )
 
 // ErrUnavailable is wrapped by Start's error where no node can run at all, for lack of
@@ -55,7 +56,7 @@ type Node struct {
 	groups  []group
 	init    *process.Process
 	sysrq   *pipe
-	proxies []*proxy
+	relays  []*relay.Relay
 }
 
 // Start starts a node and returns when it is Ready, or ctx ends. Where that can't work
@@ -187,10 +188,10 @@ func (n *Node) poll(ctx context.Context, done func(context.Context) error) error
 // Stop kills all that runs inside and removes what there is of it. The API server's
 // Node object stays. To call it again does nothing.
 func (n *Node) Stop() error {
-	for _, p := range n.proxies {
-		p.stop()
+	for _, r := range n.relays {
+		r.Stop()
 	}
-	n.proxies = nil
+	n.relays = nil
 	if n.init != nil {
 		n.kill()
 	}

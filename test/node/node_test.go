@@ -54,6 +54,7 @@ func TestARealNode(t *testing.T) {
 			{"a stopped containerd answers nobody, and goes on with its pods", stalled},
 			{"a restart of containerd leaves pods as they are", restarted},
 			{"the kubelet's servers are reached from outside", kubeletServers},
+			{"kubectl shows what a pod says, and runs a program in it", kubectl},
 		} {
 			t.Run(tc.name, func(t *testing.T) { tc.test(newScene(t, n)) })
 		}
@@ -267,4 +268,20 @@ func (s *scene) get(url string) (string, error) {
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	return response.Status + ": " + string(body), err
+}
+
+func kubectl(s *scene) {
+	s.deploy(`
+metadata: {name: talker}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: talker}}
+  template:
+    metadata: {labels: {app: talker}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      containers: [{name: talker, image: BUSYBOX, command: [sh, -c, "echo hello; sleep 10000"]}]
+`)
+	s.Eventually(s.kubectl).WithArguments("logs", "deployment/talker").Should(Equal("hello\n"))
+	s.Expect(s.kubectl("exec", "deployment/talker", "--", "hostname")).To(HavePrefix("talker-"))
 }

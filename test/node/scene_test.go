@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/nodemend/nodemend/test/cluster"
 	"github.com/nodemend/nodemend/test/cluster/clustertest"
 	"github.com/nodemend/nodemend/test/node"
 )
@@ -115,6 +117,15 @@ func (s *scene) said(app string) (string, error) {
 		return "", errors.New("there is no pod")
 	}
 	return s.node.PodLogs("default", pods[0].Name)
+}
+
+func (s *scene) kubectl(arguments ...string) (string, error) {
+	program, err := cluster.Program("kubectl")
+	if err != nil {
+		return "", err
+	}
+	out, err := exec.CommandContext(s.ctx, program, append([]string{"--kubeconfig=" + clustertest.Shared(s.t).Kubeconfig}, arguments...)...).CombinedOutput()
+	return string(out), err
 }
 
 // ready returns the status of the node's condition Ready.

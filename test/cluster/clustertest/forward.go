@@ -1,11 +1,10 @@
 package clustertest
 
 import (
-	"context"
-	"io"
 	"net"
-	"sync"
 	"testing"
+
+	"github.com/nodemend/nodemend/test/relay"
 )
 
 // Forward lets connections to address go on to target until the test ends.
@@ -15,31 +14,5 @@ func Forward(t testing.TB, address, target string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var forwarding sync.WaitGroup
-	pipe := func(to, from net.Conn) {
-		defer context.AfterFunc(ctx, func() { _ = from.Close() })()
-		_, _ = io.Copy(to, from)
-		_ = to.Close()
-	}
-	forwarding.Go(func() {
-		for {
-			client, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			server, err := (&net.Dialer{}).DialContext(ctx, "tcp", target)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			forwarding.Go(func() { pipe(server, client) })
-			forwarding.Go(func() { pipe(client, server) })
-		}
-	})
-	t.Cleanup(func() {
-		cancel()
-		_ = listener.Close()
-		forwarding.Wait()
-	})
+	t.Cleanup(relay.Start(t.Context(), listener, relay.To(target)).Stop)
 }
