@@ -64,7 +64,8 @@ const (
 	// for a claim that is on its way, and for clocks that differ.
 	cancelGrace = 5 * time.Second
 	// killGrace is how long after the kill deadline of a claimed action a
-	// report is awaited before people are told.
+	// report is awaited before people are told. It is more than a runner needs to
+	// report after an outage, too, since it tries every 30 s.
 	killGrace = time.Minute
 )
 
@@ -204,7 +205,8 @@ func (d decision) underway(s situation, findings []evidence.Finding, isClear boo
 			d.wait = time.Second
 			return d
 		}
-		if isClear || d.retryAsked(s) {
+		late := s.lateReport()
+		if isClear && late == 0 || d.retryAsked(s) {
 			d.recordUnreported(s, outcome{v1alpha1.ReasonInterrupted, "the runner that claimed it never reported"})
 			d.wait = time.Second
 			return d
@@ -212,6 +214,7 @@ func (d decision) underway(s situation, findings []evidence.Finding, isClear boo
 		return d.blocked(s.now, gates.Verdict{
 			Reason:  reasonNoReport,
 			Message: fmt.Sprintf("the runner claimed %s at %s and has not reported since", name, clockTime(s.action.Status.Claim.Time.Time)),
+			Recheck: late,
 		})
 	case isVoid(s.action):
 		d.effect = cancel

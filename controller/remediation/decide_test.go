@@ -153,6 +153,13 @@ func slowClock(a *v1alpha1.NodeAction) {
 	}
 }
 
+func readyFor(age time.Duration) func(*situation) {
+	return func(s *situation) {
+		s.node.Status.Conditions = append(s.node.Status.Conditions, corev1.NodeCondition{
+			Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: ago(time.Second), LastTransitionTime: ago(age)})
+	}
+}
+
 func isVoided(a *v1alpha1.NodeAction) { a.Spec.ExpiresAt = metav1.NewTime(voidExpiry) }
 func expired(a *v1alpha1.NodeAction)  { a.Spec.ExpiresAt = ago(time.Hour) }
 func stepOutOfRange(s *situation)     { s.remediation.Status.Step = 99 }
@@ -244,6 +251,9 @@ func TestWhatComesNext(t *testing.T) {
 		{"a claimed action is not cancelled when the node is clear", incident(at(1, 1), underway(time.Second, claimed(time.Second)), condition("False", time.Second, time.Hour)), nothing, "Acting", "", 1, 1, 159 * time.Second},
 		{"excluding the node does not stop what runs", incident(at(1, 1), underway(time.Second, claimed(time.Second)), excluded), nothing, "Acting", "", 1, 1, 159 * time.Second},
 		{"a silent runner is reported", incident(at(1, 1), underway(time.Hour, claimed(time.Hour)), progress("Acting")), release, "Acting", "NoReport", 1, 1, 0},
+		{"and is given up once the node is clear", incident(at(1, 1), underway(time.Hour, claimed(time.Hour)), progress("Acting"), condition("False", time.Second, 2*time.Second)), nothing, "Acting", "", 1, 1, time.Second},
+		{"unless the node was away until just now, and its detector was faster", incident(at(1, 1), underway(time.Hour, claimed(time.Hour)), progress("Acting"), readyFor(20*time.Second), condition("False", time.Second, 2*time.Second)), release, "Acting", "NoReport", 1, 1, 40 * time.Second},
+		{"a minute later it is given up, too", incident(at(1, 1), underway(time.Hour, claimed(time.Hour)), progress("Acting"), readyFor(time.Minute), condition("False", time.Second, 2*time.Second)), nothing, "Acting", "", 1, 1, time.Second},
 		{"a node's slow clock does not make its runner silent", incident(at(1, 1), underway(time.Second, claimed(time.Second), slowClock)), nothing, "Acting", "", 1, 1, 159 * time.Second},
 		{"a deleted action is not repeated", incident(at(1, 1), underway(time.Second), deleted, progress("Acting")), nothing, "Acting", "", 1, 1, time.Second},
 

@@ -98,6 +98,16 @@ func (s *situation) notReady() bool {
 	return c != nil && c.Status != corev1.ConditionTrue
 }
 
+// lateReport returns how long the runner of a node that was away may still take to report:
+// its detector may have been faster.
+func (s *situation) lateReport() time.Duration {
+	c := v1alpha1.FindNodeCondition(s.node, string(corev1.NodeReady))
+	if c == nil || c.Status != corev1.ConditionTrue || c.LastTransitionTime.After(s.now) {
+		return 0
+	}
+	return max(0, c.LastTransitionTime.Add(killGrace).Sub(s.now))
+}
+
 // findings judges the remediation's match on evidence from after the last
 // action on the node, whatever its remediation, and its last boot.
 func (s *situation) findings(status *v1alpha1.RemediationStatus) []evidence.Finding {
