@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 )
 
 // kernelPackage depends on the newest kernel. The one for clouds has no IPMI.
@@ -44,6 +45,18 @@ func newestKernel(ctx context.Context) (kernel, error) {
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return kernel{}, err
 	}
+	// One at a time: the package is large.
+	lock, err := os.Create(filepath.Join(parent, ".lock"))
+	if err != nil {
+		return kernel{}, err
+	}
+	defer func() { _ = lock.Close() }() // which unlocks it
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return kernel{}, fmt.Errorf("waiting for another download of a kernel: %w", err)
+	}
+	if _, err := os.Stat(k.dir); err == nil {
+		return k, nil
+	}
 	work, err := os.MkdirTemp(parent, ".new-")
 	if err != nil {
 		return kernel{}, err
@@ -55,8 +68,7 @@ func newestKernel(ctx context.Context) (kernel, error) {
 	if err := unpackKernel(ctx, work, file); err != nil {
 		return kernel{}, fmt.Errorf("unpacking %s: %w", file, err)
 	}
-	// Another test may have been faster.
-	if err := os.Rename(filepath.Join(work, "kernel"), k.dir); err != nil && !os.IsExist(err) {
+	if err := os.Rename(filepath.Join(work, "kernel"), k.dir); err != nil {
 		return kernel{}, err
 	}
 	return k, nil

@@ -20,7 +20,7 @@ import (
 )
 
 // BootTime is how long a machine may take to boot where others are busy; 10 s are usual.
-const BootTime = 3 * time.Minute
+const BootTime = 5 * time.Minute
 
 // shown is how much of the console a failed test shows.
 const shown = 4 << 10
