@@ -34,12 +34,13 @@ test: controlplane ## run all tests, against a real API server too
 	go test -race -tags integration -timeout 30m $(PKG)
 
 # Which end-to-end tests to run: make e2e RUN=Hardware E2E=./test/e2e/machine
-E2E ?= ./test/vm/... ./test/e2e/...
+# They mostly wait, so those that take longest go on beside each other.
+E2E ?= ./test/e2e/machine ./test/e2e/node ./test/vm/... ./test/node/...
 RUN ?= .
 
 .PHONY: e2e
 e2e: controlplane build ## break real nodes and machines and see them healed, as root on Debian; RUN and E2E choose
-	go test -tags e2e -count 1 -p 1 -v -timeout 30m -run "$(RUN)" $(E2E)
+	go test -json -tags e2e -count 1 -p 2 -parallel 4 -timeout 30m -run "$(RUN)" $(E2E) | go run ./test/e2e/report
 
 .PHONY: unit
 unit: ## run the tests that need nothing but Go

@@ -2,10 +2,11 @@
 
 package machine
 
-// detectorConfig is faster than the defaults.
+// detectorConfig is faster than the defaults. Its checks have the patience that software
+// emulation on a busy machine needs.
 const detectorConfig = `
-heartbeat: {interval: 2s, problemInterval: 1s}
-customPlugins: {problemInterval: 1s}
+heartbeat: {interval: 2s, problemInterval: 2s}
+customPlugins: {problemInterval: 2s}
 checks:
   pleg: {enabled: false}
   kubelet: {enabled: false}
@@ -13,7 +14,7 @@ checks:
 
 // Of containerd, and of none.
 const (
-	runtimeCheck   = "  runtime: {interval: 3s, timeout: 2500ms, startupGrace: 0s}\n"
+	runtimeCheck   = "  runtime: {interval: 6s, timeout: 6s, startupGrace: 0s}\n"
 	noRuntimeCheck = "  runtime: {enabled: false}\n"
 )
 
@@ -21,7 +22,7 @@ const (
 // does, by a plugin.
 const deadlockMonitor = `{
   "plugin": "custom",
-  "pluginConfig": {"invoke_interval": "1s", "timeout": "5s", "max_output_length": 80, "concurrency": 1},
+  "pluginConfig": {"invoke_interval": "2s", "timeout": "10s", "max_output_length": 80, "concurrency": 1},
   "source": "deadlock",
   "conditions": [{"type": "KernelDeadlock", "reason": "KernelHasNoDeadlock", "message": "kernel has no deadlock"}],
   "rules": [{"type": "permanent", "condition": "KernelDeadlock", "reason": "TaskHung", "path": "/usr/lib/e2e/look-for-faults"}]
@@ -38,12 +39,19 @@ const (
 	hardware         = "HardwareFailure"
 )
 
+// held is what a script does until it is let go on, by removing the file hold.
+const (
+	hold = "/run/hold"
+	held = "while [ -e " + hold + " ]; do sleep 0.1; done"
+)
+
 // containerdConfig is where containerd looks for it.
 const containerdConfig = "/etc/containerd/config.toml"
 
 // containerdUnit is Debian's, with less patience.
 const containerdUnit = `[Service]
 Type=notify
+ExecStartPre=/bin/sh -c '` + held + `'
 ExecStart=/usr/bin/containerd
 Restart=always
 RestartSec=5

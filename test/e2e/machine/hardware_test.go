@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"maps"
 	"os/exec"
 	"regexp"
 	"testing"
@@ -54,69 +55,87 @@ func parts() []part {
 	}
 }
 
+// verdicts are what the detector has said of each part.
+type verdicts map[string]string
+
 func TestHardwareThatFailsTakesTheNodeOutUntilItIsRepairedWhicheverWayTheBMCIsRead(t *testing.T) {
-	verdicts := map[string]string{} // of the first source, by the part
-	for _, source := range []string{"device", "ipmitool"} {
-		t.Run(source, func(t *testing.T) {
-			s := begin(t)
-			bmc := ipmisim.Start(t)
-			bmc.SetSELClock(time.Now())
-			n := s.start("bmc-"+source, options{bmc: bmc, checks: noRuntimeCheck + "  hardware: {interval: 3s, timeout: 3s, source: " + source + "}\n"})
-			n.until(moment, "the BMC is read", n.is(hardware, corev1.ConditionFalse))
-			n.shipped("hardware-failure", func(spec *v1alpha1.RemedyPolicySpec) { spec.MaxRemediations.Count = 10 })
-			for i, part := range parts() {
-				t.Log(part.name)
-				verdict := n.repair(bmc, part, i)
-				switch first, seen := verdicts[part.name]; {
-				case !seen:
-					verdicts[part.name] = verdict
-				case verdict == first:
-					s.proved("the same verdict as by the other source: %s", verdict)
-				default:
-					t.Errorf("%s: the verdict is %q, by the other source %q", part.name, verdict, first)
-				}
-			}
-		})
+	s := begin(t)
+	device, ipmitool := verdicts{}, verdicts{}
+	s.Cleanup(func() { // when both have ended
+		if !maps.Equal(device, ipmitool) {
+			t.Errorf("the verdicts by the device are %q, and by ipmitool %q", device, ipmitool)
+		}
+		for part, verdict := range device {
+			s.proved("%s: the same verdict by both: %s", part, verdict)
+		}
+	})
+	// One machine is cut off when a part fails, the other when it has been repaired.
+	t.Run("device", func(t *testing.T) { hardwareFails(t, "device", device, true) })
+	t.Run("ipmitool", func(t *testing.T) { hardwareFails(t, "ipmitool", ipmitool, false) })
+}
+
+func hardwareFails(t *testing.T, source string, said verdicts, cutOffAtFailure bool) {
+	s := begin(t)
+	bmc := ipmisim.Start(t)
+	bmc.SetSELClock(time.Now())
+	n := s.start("bmc-"+source, options{bmc: bmc, checks: noRuntimeCheck + "  hardware: {interval: 8s, timeout: 8s, source: " + source + "}\n"})
+	n.until(moment, "the BMC is read", n.is(hardware, corev1.ConditionFalse))
+	n.shipped("hardware-failure", func(spec *v1alpha1.RemedyPolicySpec) { spec.MaxRemediations.Count = 10 })
+	for i, part := range parts() {
+		n.Log(part.name)
+		first := i == 0
+		said[part.name] = n.fails(bmc, part, first && cutOffAtFailure)
+		n.isRepaired(bmc, part, first && !cutOffAtFailure)
 	}
 }
 
 // selTime is when an event was logged.
 var selTime = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\dZ`)
 
-// repair breaks a part and exchanges it, as people do it who know nothing of Kubernetes, and
-// returns what the detector has said, without the time.
-func (n *node) repair(bmc *ipmisim.Simulator, part part, before int) (verdict string) {
+// fails breaks a part and sees the node leave service. It returns what the detector has
+// said, without the time.
+func (n *node) fails(bmc *ipmisim.Simulator, part part, cutOff bool) (verdict string) {
 	n.Helper()
-	cut := before == 0
-	if cut {
+	if cutOff {
 		n.cutOff()
 	}
 	part.breaks(bmc)
-	if cut {
+	if cutOff {
 		n.reconnect()
 	}
 	n.until(round, "the failure is reported", n.is(hardware, corev1.ConditionTrue))
 	c := n.condition(hardware)
-	verdict = selTime.ReplaceAllString(c.Reason+": "+c.Message, "then")
 	n.until(round, "the node is in maintenance", n.reaches(v1alpha1.ReasonInMaintenance))
 	n.cordoned()
+	return selTime.ReplaceAllString(c.Reason+": "+c.Message, "then")
+}
 
+// isRepaired exchanges a part, as people do it who know nothing of Kubernetes, and sees the
+// node come back.
+func (n *node) isRepaired(bmc *ipmisim.Simulator, part part, cutOff bool) {
+	n.Helper()
+	failed, boots := n.condition(hardware), len(n.machine.Boots())
 	n.chassis(bmc, "off")
-	if cut {
-		n.until(moment, "the node is missed", n.is(corev1.NodeReady, corev1.ConditionUnknown))
-	}
 	part.mended(bmc)
-	n.cordoned() // that it is silent proves nothing
+	if cutOff {
+		n.cutOff()
+	}
 	n.chassis(bmc, "on")
-	n.boots(before + 2)
+	n.boots(boots + 1)
+	if cutOff {
+		n.cordoned() // that it is silent proves nothing
+		n.reconnect()
+	}
 	n.until(round, "the node has recovered", n.reaches(v1alpha1.ReasonRecovered))
 	n.executed("maintenance Succeeded")
 	n.inService()
 	if got := n.condition(hardware); got.Status != corev1.ConditionFalse {
 		n.Fatalf("the node is back although %s", describe(got))
 	}
-	n.proved("%s: %s; out of service, switched off, repaired, switched on, back by itself", part.name, c.Reason)
-	return verdict
+	n.proved("%s: %s; out of service, switched off, repaired, switched on, back by itself", part.name, failed.Reason)
+	if cutOff {
+		n.proved("out of service as long as nobody had heard of its repair, for %s", outage)
+	}
 }
 
 // chassis switches the power as people do from their desks.

@@ -19,7 +19,7 @@ func TestACommandAndARebootWorkWhileSystemdAndItsBusHang(t *testing.T) {
 	policy := rebooting()
 	policy.Steps = append([]v1alpha1.Step{{
 		// Its effect does not survive the boot, and its output is seen only if it has ended.
-		Command:       &v1alpha1.CommandRemedy{Script: "echo ran >>/var/lib/ran; sleep 5; cat /proc/1/comm"},
+		Command:       &v1alpha1.CommandRemedy{Script: "echo ran >>/var/lib/ran; " + held + "; cat /proc/1/comm"},
 		VerifyTimeout: *duration(5 * time.Second),
 	}}, policy.Steps...)
 	n.apply("reboot", policy)
@@ -28,9 +28,11 @@ func TestACommandAndARebootWorkWhileSystemdAndItsBusHang(t *testing.T) {
 	if n.run("timeout 5 systemctl is-active dbus.service || echo hangs") != "hangs" {
 		t.Fatal("systemd answers")
 	}
-	n.run("touch " + untilBoot)
+	n.run("touch " + hold + " " + untilBoot)
 	command := n.claimed(v1alpha1.RemedyCommand)
+	n.until(round, "the command runs", n.tries("test -e /var/lib/ran"))
 	n.cutOff()
+	n.run("rm " + hold)
 	n.reconnect(command)
 	reboot := n.claimed(v1alpha1.RemedyReboot)
 	n.boots(2)
@@ -43,7 +45,7 @@ func TestACommandAndARebootWorkWhileSystemdAndItsBusHang(t *testing.T) {
 	if ran := n.run("cat /var/lib/ran"); ran != "ran" {
 		t.Errorf("the command ran %d times, want once", strings.Count(ran, "ran"))
 	}
-	n.proved("a command was executed once, %s, cut off meanwhile", result.Execution)
+	n.proved("a command was executed once, %s, cut off meanwhile for %s", result.Execution, outage)
 	n.rebootedOnce(reboot.Name)
 	n.inService()
 	n.proved("then one reset by SysRq; systemd answered nothing before it")

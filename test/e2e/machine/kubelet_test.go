@@ -58,6 +58,9 @@ func (k *kubelet) stop() {
 func (k *kubelet) report(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
+	if k.cutOff.Load() {
+		return nil
+	}
 	answer, err := k.machine.Run(ctx, "cat /proc/sys/kernel/random/boot_id")
 	if err != nil || k.cutOff.Load() {
 		return err

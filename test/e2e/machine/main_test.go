@@ -13,18 +13,15 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-
-	"github.com/nodemend/nodemend/test/e2e/report"
 )
 
 // shared is what the tests have in common. It is a package variable since TestMain can
 // hand nothing to tests.
 var shared struct {
 	sync.Mutex
-	dir    string // of all logs
-	plane  *plane
-	err    error
-	report report.Report
+	dir   string // of all logs
+	plane *plane
+	err   error
 }
 
 func TestMain(m *testing.M) {
@@ -33,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
-// run runs the tests and prints the report. The control plane is started by the first
+// run runs the tests. The control plane is started by the first
 // test that asks for it.
 func run(m *testing.M) int {
 	status := m.Run()
@@ -45,7 +42,6 @@ func run(m *testing.M) int {
 			status = max(status, 1)
 		}
 	}
-	fmt.Print(shared.report.String())
 	switch {
 	case status != 0 && shared.dir != "":
 		fmt.Println("the logs of all parts are in", shared.dir)
@@ -72,7 +68,7 @@ func sharedPlane(t *testing.T) *plane {
 
 func firstPlane(ctx context.Context) (*plane, error) {
 	var err error
-	if shared.dir, err = os.MkdirTemp("", "nodemend-e2e-"); err != nil {
+	if shared.dir, err = os.MkdirTemp("", "e2e-machine-"); err != nil {
 		return nil, err
 	}
 	fmt.Println("logs and kubeconfig are in", shared.dir)

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -46,6 +45,7 @@ type node struct {
 	name    string
 	machine *vm.Machine
 	kubelet *kubelet
+	cut     cut
 }
 
 // start starts a machine and waits until its Node is Ready.
@@ -251,30 +251,6 @@ func (n *node) cordoned() {
 	if object.Annotations[v1alpha1.CordonedAnnotation] == "" || !object.Spec.Unschedulable {
 		n.Fatalf("the node is not out of service: unschedulable %t, annotations %q", object.Spec.Unschedulable, object.Annotations)
 	}
-}
-
-// cutOff takes the cable from the machine.
-func (n *node) cutOff() {
-	n.Helper()
-	n.kubelet.cutOff.Store(true)
-	n.must(n.machine.SetLink(n.ctx, false))
-	n.Log("the machine is cut off from the API server")
-}
-
-// reconnect puts the cable back, once the cluster has missed the node. What runs in the
-// machine was not to be reported before.
-func (n *node) reconnect(unreported ...*v1alpha1.NodeAction) {
-	n.Helper()
-	n.until(moment, "the node is given up", n.is(corev1.NodeReady, corev1.ConditionUnknown))
-	for _, action := range unreported {
-		n.must(n.plane.Get(n.ctx, client.ObjectKeyFromObject(action), action))
-		if meta.IsStatusConditionTrue(action.Status.Conditions, v1alpha1.ActionFinished) {
-			n.Fatalf("action %s was reported before the cable was out: %+v", action.Name, action.Status)
-		}
-	}
-	n.must(n.machine.SetLink(n.ctx, true))
-	n.kubelet.cutOff.Store(false)
-	n.until(moment, "the node is Ready again", n.is(corev1.NodeReady, corev1.ConditionTrue))
 }
 
 // boots waits for a boot of the machine.

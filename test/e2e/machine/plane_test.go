@@ -18,11 +18,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/deploy"
 	"github.com/nodemend/nodemend/test/cluster"
 	"github.com/nodemend/nodemend/test/process"
 	"github.com/nodemend/nodemend/test/vm"
@@ -33,11 +36,14 @@ const (
 	root      = "../../.."
 	// The controller may take this long to end.
 	grace = 20 * time.Second
-	// silence is how long nothing may be heard of a node until it is no longer Ready.
-	silence = "8s"
-	// neighbours are so many that the sample budget takes no sick node, and one that has
-	// gone or has not yet come, for a storm.
-	neighbours = 8
+	// silence is how many seconds nothing may be heard of a node until it is no longer
+	// Ready.
+	silence = 12
+	// machines are at most so many at once: one for each scenario.
+	machines = 8
+	// neighbours are so many that the sample budget takes no machines for a storm, even
+	// if none of them is healthy.
+	neighbours = 3 * machines
 )
 
 // plane is a control plane with Nodemend installed in it, and the controller.
@@ -48,8 +54,8 @@ type plane struct {
 	controller *process.Process
 }
 
-// startPlane installs Nodemend as docs/install.md says, with the sample budget, for
-// which there are neighbours. The controller runs here instead of in its pods. What has
+// startPlane installs Nodemend as docs/install.md says, with the sample budget, widened
+// for scenarios beside each other, and neighbours. The controller runs here instead of in its pods. What has
 // been started is left to stop if it fails.
 func startPlane(ctx context.Context, dir string) (*plane, error) {
 	p := &plane{dir: dir}
@@ -57,8 +63,8 @@ func startPlane(ctx context.Context, dir string) (*plane, error) {
 	p.cluster, err = cluster.Start(ctx, cluster.Options{
 		Dir: filepath.Join(dir, "cluster"), ControllerManager: true, Scheduler: true, Kwok: true,
 		ExtraArgs: map[string][]string{
-			"kube-controller-manager": {"--node-monitor-grace-period=" + silence, "--node-monitor-period=1s"},
-			"kwok":                    {"--node-lease-duration-seconds=8"}, // renewed four times in it
+			"kube-controller-manager": {fmt.Sprintf("--node-monitor-grace-period=%ds", silence), "--node-monitor-period=1s"},
+			"kwok":                    {fmt.Sprintf("--node-lease-duration-seconds=%d", silence)}, // renewed four times in it
 		},
 	})
 	if err != nil {
@@ -75,17 +81,34 @@ func startPlane(ctx context.Context, dir string) (*plane, error) {
 		{"apply", "--server-side", "-f", root + "/deploy/install.yaml"},
 		{"scale", "--replicas=0", "--namespace=" + namespace, "deployment/nodemend-controller"},
 		{"wait", "--for=condition=Established", "--timeout=60s", "crd/remediationbudgets.nodemend.dev"},
-		{"apply", "-f", root + "/deploy/samples/budget.yaml"},
 	} {
 		if _, err := p.kubectl(ctx, arguments...); err != nil {
 			return p, err
 		}
+	}
+	if err := p.applyBudget(ctx); err != nil {
+		return p, err
 	}
 	if _, err := p.cluster.AddNodes(ctx, neighbours, "neighbour", nil); err != nil {
 		return p, err
 	}
 	err = p.startController(ctx)
 	return p, err
+}
+
+// applyBudget applies the sample budget with permits for all machines at once, so that
+// no scenario waits for another.
+func (p *plane) applyBudget(ctx context.Context) error {
+	data, err := deploy.Samples.ReadFile("samples/budget.yaml")
+	if err != nil {
+		return err
+	}
+	var budget v1alpha1.RemediationBudget
+	if err := yaml.UnmarshalStrict(data, &budget); err != nil {
+		return err
+	}
+	budget.Spec.MaxConcurrent, budget.Spec.MaxUnavailable = new(intstr.FromInt32(machines)), new(intstr.FromInt32(machines))
+	return p.Create(ctx, &budget)
 }
 
 func (p *plane) startController(ctx context.Context) error {

@@ -3,6 +3,7 @@
 package machine
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -52,16 +53,23 @@ func TestANodeThatARebootHealsIsBackInServiceAfterExactlyOneReset(t *testing.T) 
 
 	n.run("touch " + untilBoot)
 	action := n.claimed(v1alpha1.RemedyReboot)
-	n.cutOff()
-	n.boots(2)
-	n.cordoned()
+	n.rebootsCutOff()
 	n.reconnect(action)
 	n.until(round, "the node has recovered", n.reaches(v1alpha1.ReasonRecovered))
 	n.executed("reboot Succeeded")
 	n.rebootedOnce(action.Name)
 	n.inService()
 	boots := n.machine.Boots()
-	n.proved("one reset by the guest, told by QEMU; boot ID %.8s…, then %.8s…; booted while cut off from the API server", boots[0], boots[1])
+	n.proved("one reset by the guest, told by QEMU; boot ID %.8s…, then %.8s…; booted while cut off for %s", boots[0], boots[1], outage)
+}
+
+// rebootsCutOff takes the cable when the machine resets itself, and waits for its boot.
+func (n *node) rebootsCutOff() {
+	n.Helper()
+	n.until(round, "the machine resets itself", func() (bool, string) { return n.machine.Resets() > 0, fmt.Sprint(n.machine.Events()) })
+	n.cutOff()
+	n.boots(2)
+	n.cordoned()
 }
 
 func TestANodeThatComesBackUnhealthyIsNotRebootedAgainAndEndsInMaintenance(t *testing.T) {
@@ -90,11 +98,11 @@ func (n *node) comesBackUnhealthy(end string) {
 	n.until(moment, "the detector reports no deadlock", n.is(deadlock, corev1.ConditionFalse))
 	n.run("touch " + beyondBoot + "; sync")
 	action := n.claimed(v1alpha1.RemedyReboot)
-	n.boots(2)
-	n.cutOff()
+	broken := n.condition(deadlock).LastTransitionTime
+	n.rebootsCutOff()
 	booted := time.Now()
-	n.reconnect()
-	n.until(round, "the detector has seen the deadlock in this boot", n.confirms(deadlock, corev1.ConditionTrue, booted))
+	n.reconnect(action)
+	n.until(round, "the detector reports the deadlock in this boot", n.confirms(deadlock, corev1.ConditionTrue, booted))
 	n.until(round, "the remediation is "+end, n.reaches(end))
 	// Long enough for another reboot to begin.
 	ended := n.condition(deadlock).LastHeartbeatTime.Time
@@ -104,5 +112,8 @@ func (n *node) comesBackUnhealthy(end string) {
 	}
 	n.rebootedOnce(action.Name)
 	n.cordoned()
-	n.proved("%s, cordoned, after one reset, with the fault confirmed after the boot: %s", end, n.condition(deadlock).Message)
+	if since := n.condition(deadlock).LastTransitionTime; !since.Equal(&broken) {
+		n.Fatalf("the deadlock is there since %s, and now seems to be since %s", broken, since)
+	}
+	n.proved("%s, cordoned, after one reset while cut off for %s, with the fault confirmed after it: %s", end, outage, n.condition(deadlock).Message)
 }

@@ -91,15 +91,14 @@ func (n *node) claimed(remedy string) *v1alpha1.NodeAction {
 	n.Helper()
 	var found *v1alpha1.NodeAction
 	n.until(round, "the runner claims a "+remedy, func() (bool, string) {
-		var list v1alpha1.NodeActionList
-		n.must(n.plane.List(n.ctx, &list, client.MatchingFields{"spec.nodeName": n.name}))
-		for i := range list.Items {
-			if claim := list.Items[i].Status.Claim; claim != nil && claim.Remedy == remedy {
-				found = &list.Items[i]
+		actions := n.actions()
+		for i := range actions {
+			if claim := actions[i].Status.Claim; claim != nil && claim.Remedy == remedy {
+				found = &actions[i]
 			}
 		}
 		got, blocked := state(n.remediation())
-		return found != nil, fmt.Sprintf("%d actions, remediation %s, blocked by %q", len(list.Items), got, blocked)
+		return found != nil, fmt.Sprintf("actions %q, remediation %s, blocked by %q", names(actions), got, blocked)
 	})
 	return found
 }
@@ -117,14 +116,20 @@ func (n *node) result(name string) *v1alpha1.ActionResult {
 
 // executed ends the test with an error unless the newest remediation has executed these
 // remedies, in this order, each with its outcome: "reboot Succeeded". What has not been
-// executed may not be there either.
+// executed may not be there either, nor may the node have any other action.
 func (n *node) executed(want ...string) {
 	n.Helper()
-	got := []string{}
+	got, ordered := []string{}, 0
 	for _, record := range n.remediation().Status.History {
 		got = append(got, record.Remedy+" "+record.Outcome)
+		if record.Remedy != v1alpha1.RemedyMaintenance {
+			ordered++
+		}
 	}
 	if strings.Join(got, ", ") != strings.Join(want, ", ") {
 		n.Fatalf("the history is %q, want %q", got, want)
+	}
+	if actions := n.actions(); len(actions) != ordered {
+		n.Fatalf("the node has the actions %s, and the history has %d", names(actions), ordered)
 	}
 }

@@ -5,6 +5,7 @@ package machine
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,45 +14,34 @@ import (
 	"github.com/nodemend/nodemend/test/vm/vmtest"
 )
 
-// Limits of waits. Usual are a tenth of them; others may be busy on this machine.
+// Limits of waits. Usual are a few hundredths of them; others may be busy on this machine.
 const (
 	// moment is for what is a matter of seconds.
-	moment = time.Minute
+	moment = 2 * time.Minute
 	// round is for a remediation to go on to its next state: checks have to run several
 	// times, perhaps after a restart.
-	round = 2 * time.Minute
+	round = 4 * time.Minute
 	// boot is for a machine to boot.
 	boot = vmtest.BootTime
 
-	poll = 200 * time.Millisecond
+	// outage is how long a machine has no cable, once in each scenario.
+	outage = 3 * time.Minute
+
+	poll = 500 * time.Millisecond
 )
 
-// scenario is a test that keeps account of what it has proved.
+// scenario is a test that says what it has proved.
 type scenario struct {
 	*testing.T
-	ctx    context.Context
-	plane  *plane
-	began  time.Time
-	proofs []string
+	ctx   context.Context
+	plane *plane
 }
 
+// begin begins a scenario, beside others.
 func begin(t *testing.T) *scenario {
 	t.Helper()
-	s := &scenario{T: t, ctx: t.Context(), plane: sharedPlane(t)}
-	s.began = time.Now()
-	t.Cleanup(func() {
-		outcome := "ok"
-		switch {
-		case t.Failed():
-			outcome = "FAIL"
-		case t.Skipped():
-			outcome = "skip"
-		}
-		shared.Lock()
-		defer shared.Unlock()
-		shared.report.Add(t.Name(), outcome, time.Since(s.began), s.proofs)
-	})
-	return s
+	t.Parallel()
+	return &scenario{T: t, ctx: t.Context(), plane: sharedPlane(t)}
 }
 
 func (s *scenario) must(err error) {
@@ -64,7 +54,7 @@ func (s *scenario) must(err error) {
 // proved is a line of the report.
 func (s *scenario) proved(format string, args ...any) {
 	s.Helper()
-	s.proofs = append(s.proofs, fmt.Sprintf(format, args...))
+	s.Attr("proved", strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))
 }
 
 // until waits until done returns true, and tells how long it took. What done returns
@@ -72,13 +62,13 @@ func (s *scenario) proved(format string, args ...any) {
 func (s *scenario) until(limit time.Duration, what string, done func() (bool, string)) {
 	s.Helper()
 	began := time.Now()
-	var last string
+	last := "nothing"
 	err := wait.PollUntilContextTimeout(s.ctx, poll, limit, true, func(context.Context) (ok bool, err error) {
 		ok, last = done()
 		return ok, nil
 	})
 	if err != nil {
-		s.Fatalf("waited %s in vain until %s; seen: %s", limit, what, last)
+		s.Fatalf("waited %.0f s, of at most %.0f, in vain until %s; seen last: %s", time.Since(began).Seconds(), limit.Seconds(), what, last)
 	}
 	s.Logf("%5.1f s until %s (at most %.0f s)", time.Since(began).Seconds(), what, limit.Seconds())
 }

@@ -50,9 +50,9 @@ spec: {minAvailable: 2, selector: {matchLabels: {app: guarded}}}
 func TestANodeIsDrainedAsItsDisruptionBudgetsAllowAndGivenBackOnceItHasRecovered(t *testing.T) {
 	s := begin(t)
 	file := s.file("guarded.yaml", fmt.Sprintf(guarded, s.node.Name))
-	t.Cleanup(func() { s.kubectlMust("delete", "-f", file, "--timeout=60s") })
+	t.Cleanup(func() { s.kubectlMust("delete", "-f", file, "--timeout=300s") })
 	s.kubectlMust("apply", "-f", file)
-	s.kubectlMust("rollout", "status", "deployment/guarded", "--timeout=60s")
+	s.kubectlMust("rollout", "status", "deployment/guarded", "--timeout=300s")
 	if on := s.guardedPods(); on != 2 {
 		t.Fatalf("%d of its pods are on node %s, want 2", on, s.node.Name)
 	}

@@ -9,6 +9,8 @@ const (
 	faultFile      = "/run/e2e-fault"
 	// ranFile has a line for each time that a command has run.
 	ranFile = "/run/e2e-ran"
+	// goOnFile lets a command end that waits for it.
+	goOnFile = "/run/e2e-go-on"
 )
 
 // faultMonitor brings its own program: there is none in the detector's image.
@@ -20,16 +22,3 @@ const faultMonitor = `{
   "rules": [{"type": "permanent", "condition": "` + faultCondition + `", "reason": "Fault", "timeout": "1s",
     "path": "/etc/nodemend/busybox", "args": ["test", "!", "-e", "` + faultFile + `"]}]
 }`
-
-// stormMonitor tells of each line of a log.
-const (
-	stormLog     = "/var/log/storm/storm.log"
-	stormReason  = "Storm"
-	stormMonitor = `{
-  "plugin": "filelog",
-  "pluginConfig": {"timestamp": "^.{15}", "message": "kernel: (.*)", "timestampFormat": "Jan _2 15:04:05"},
-  "logPath": "` + stormLog + `", "lookback": "5m", "bufferSize": 10, "source": "storm",
-  "conditions": [],
-  "rules": [{"type": "temporary", "reason": "` + stormReason + `", "pattern": "storm.*"}]
-}`
-)

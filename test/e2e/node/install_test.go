@@ -19,18 +19,24 @@ const (
 	// nextVersion is the same image under another name, for upgrades.
 	nextVersion = "v0.0.1-e2e"
 	// rolloutTime is how long pods may take to be replaced; twelve seconds are usual.
-	rolloutTime = "120s"
+	rolloutTime = "300s"
 )
 
-// build builds the image for this machine, and the plugin, and returns the archive's
-// path.
-func (p *place) build(ctx context.Context) (string, error) {
-	p.plugin = filepath.Join(p.dir, "kubectl-nodemend")
-	if _, err := command(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", p.plugin, "./cmd/kubectl-nodemend"); err != nil {
-		return "", err
+// built is what all places need of this repository.
+type built struct {
+	archive string // of the image, for this machine
+	plugin  string // the program kubectl-nodemend
+}
+
+func build(ctx context.Context, dir string) (built, error) {
+	b := built{archive: filepath.Join(dir, "nodemend-"+version+"-image.tar"), plugin: filepath.Join(dir, "kubectl-nodemend")}
+	if _, err := command(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", b.plugin, "./cmd/kubectl-nodemend"); err != nil {
+		return built{}, err
 	}
-	_, err := command(ctx, "env", "VERSION="+version, "IMAGE="+image, "ARCHS="+runtime.GOARCH, "DIST="+p.dir, "tools/release/build", "image")
-	return filepath.Join(p.dir, "nodemend-"+version+"-image.tar"), err
+	if _, err := command(ctx, "env", "VERSION="+version, "IMAGE="+image, "ARCHS="+runtime.GOARCH, "DIST="+dir, "tools/release/build", "image"); err != nil {
+		return built{}, err
+	}
+	return b, nil
 }
 
 // install installs Nodemend as docs/install.md says for clusters without Helm, with the
@@ -46,7 +52,7 @@ func (p *place) install(ctx context.Context) error {
 	}
 	if err := p.all(ctx,
 		[]string{"apply", "--server-side", "--force-conflicts", "-f", p.file("crds.yaml", crds)},
-		[]string{"wait", "--for=condition=Established", "--timeout=60s", "crd/remediationbudgets.nodemend.dev"},
+		[]string{"wait", "--for=condition=Established", "--timeout=300s", "crd/remediationbudgets.nodemend.dev"},
 		[]string{"apply", "--server-side", "-f", p.manifests},
 	); err != nil {
 		return err

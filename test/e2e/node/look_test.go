@@ -85,28 +85,31 @@ func (s *scenario) confirms(conditionType corev1.NodeConditionType, status corev
 	}
 }
 
-// untilHealthy waits until all real nodes are well, by what checks have seen, and in
-// service.
+// untilHealthy waits until all real nodes are well and in service.
 func (s *scenario) untilHealthy() {
 	s.Helper()
-	s.until(round, "all nodes are healthy and in service", func() (bool, string) {
-		var ill []string
-		for _, n := range s.nodes {
-			object := s.object(n)
-			if c := find(object, corev1.NodeReady); c.Status != corev1.ConditionTrue {
+	s.until(round, "all nodes are healthy and in service", s.healthy)
+}
+
+// healthy tells whether all real nodes are well, by what checks have seen, and in service.
+func (s *scenario) healthy() (bool, string) {
+	s.Helper()
+	var ill []string
+	for _, n := range s.nodes {
+		object := s.object(n)
+		if c := find(object, corev1.NodeReady); c.Status != corev1.ConditionTrue {
+			ill = append(ill, n.Name+" "+describe(c))
+		}
+		for _, conditionType := range ours() {
+			if c := find(object, conditionType); c.Status != corev1.ConditionFalse {
 				ill = append(ill, n.Name+" "+describe(c))
 			}
-			for _, conditionType := range ours() {
-				if c := find(object, conditionType); c.Status != corev1.ConditionFalse {
-					ill = append(ill, n.Name+" "+describe(c))
-				}
-			}
-			if object.Spec.Unschedulable {
-				ill = append(ill, n.Name+" is cordoned")
-			}
 		}
-		return len(ill) == 0, strings.Join(ill, ", ")
-	})
+		if object.Spec.Unschedulable {
+			ill = append(ill, n.Name+" is cordoned")
+		}
+	}
+	return len(ill) == 0, strings.Join(ill, ", ")
 }
 
 // pods returns those of a node that are not being deleted.

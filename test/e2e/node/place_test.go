@@ -32,23 +32,20 @@ const (
 // place is a control plane with real nodes, and Nodemend if it is installed.
 type place struct {
 	client.Client
+	built
 	dir       string
 	cluster   *cluster.Cluster
 	nodes     []*node.Node
-	plugin    string // the program kubectl-nodemend
 	manifests string // what is installed, a file
 	installed bool
 }
 
-// startPlace starts all but Nodemend. What has been started is left to stop if it fails.
-func startPlace(ctx context.Context, dir string) (*place, error) {
+// startPlace starts all but Nodemend, with real nodes of these names. What has been
+// started is left to stop if it fails.
+func startPlace(ctx context.Context, dir string, b built, nodes ...string) (_ *place, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	p := &place{dir: dir}
-	archive, err := p.build(ctx)
-	if err != nil {
-		return p, err
-	}
+	p := &place{built: b, dir: dir}
 	p.cluster, err = cluster.Start(ctx, cluster.Options{
 		Dir: filepath.Join(dir, "cluster"), ControllerManager: true, Scheduler: true, Kwok: true, Log: os.Stdout,
 	})
@@ -66,8 +63,8 @@ func startPlace(ctx context.Context, dir string) (*place, error) {
 	if _, err := p.cluster.AddNodes(ctx, neighbours, "neighbour", nil); err != nil {
 		return p, err
 	}
-	for _, name := range []string{"sick", "well"} {
-		n, err := node.Start(ctx, node.Options{Cluster: p.cluster, Name: name, Images: []string{archive}, Log: os.Stdout})
+	for _, name := range nodes {
+		n, err := node.Start(ctx, node.Options{Cluster: p.cluster, Name: name, Images: []string{p.archive}, Log: os.Stdout})
 		if err != nil {
 			return p, err
 		}

@@ -33,7 +33,7 @@ func TestAStalledRelistOfTheKubeletIsSeenWhileTheRuntimeIsHealthyAndARestartEnds
 
 	w.stalled.Store(true)
 	pod := s.file("changed.yaml", fmt.Sprintf(changedPod, s.node.Name))
-	t.Cleanup(func() { s.kubectlMust("delete", "-f", pod, "--force", "--grace-period=0", "--timeout=60s") })
+	t.Cleanup(func() { s.kubectlMust("delete", "-f", pod, "--force", "--grace-period=0", "--timeout=300s") })
 	s.kubectlMust("apply", "-f", pod)
 	took := s.until(round, "the detector sees it", s.is(plegCondition, corev1.ConditionTrue))
 	if c := s.condition(runtimeCondition); c.Status != corev1.ConditionFalse {

@@ -117,9 +117,10 @@ func (s *scenario) recovered(want ...string) {
 	if strings.Join(got, ", ") != strings.Join(want, ", ") {
 		s.Fatalf("the history is %q, want %q", got, want)
 	}
-	if s.object(s.node).Spec.Unschedulable {
-		s.Fatal("the node is still cordoned")
-	}
+	s.until(moment, "the node is in service", func() (bool, string) {
+		spec := s.object(s.node).Spec
+		return !spec.Unschedulable, fmt.Sprintf("%+v", spec)
+	})
 }
 
 // result returns what an action gave.

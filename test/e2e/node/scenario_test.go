@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,39 +19,36 @@ import (
 // Limits of waits. Usual are a tenth of them; others may be busy on this machine.
 const (
 	// moment is for what is a matter of seconds.
-	moment = time.Minute
+	moment = 2 * time.Minute
 	// round is for a remediation to go on to its next state: checks have to run several
 	// times, perhaps after a restart.
-	round = 2 * time.Minute
+	round = 5 * time.Minute
 
 	poll = 200 * time.Millisecond
 )
 
-// scenario is a test that keeps account of what it has proved. Its fault is on one node.
+// scenario is a test that says what it has proved. Its fault is on one node.
 type scenario struct {
 	*testing.T
 	*place
-	ctx    context.Context
-	node   *node.Node
-	proofs []string
+	ctx  context.Context
+	node *node.Node
 }
 
+// begin begins a scenario where most are.
 func begin(t *testing.T) *scenario {
 	t.Helper()
-	p := sharedPlace(t)
-	// What cleans up needs a context, too.
-	s := &scenario{T: t, place: p, ctx: context.WithoutCancel(t.Context()), node: p.nodes[0]}
-	began := time.Now()
+	return beginAt(t, sharedPlace(t))
+}
+
+// beginAt begins one whose fault is on the first node of a place.
+func beginAt(t *testing.T, p *place) *scenario {
+	t.Helper()
+	s := &scenario{T: t, place: p, ctx: longer(t), node: p.nodes[0]}
 	t.Cleanup(func() {
-		outcome := "ok"
-		switch {
-		case t.Failed():
-			outcome = "FAIL"
+		if t.Failed() {
 			s.keepLogs()
-		case t.Skipped():
-			outcome = "skip"
 		}
-		shared.report.Add(t.Name(), outcome, time.Since(began), s.proofs)
 	})
 	t.Cleanup(s.cleanUp)
 	s.untilHealthy()
@@ -67,7 +65,7 @@ func (s *scenario) must(err error) {
 // proved is a line of the report.
 func (s *scenario) proved(format string, args ...any) {
 	s.Helper()
-	s.proofs = append(s.proofs, fmt.Sprintf(format, args...))
+	s.Attr("proved", strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))
 }
 
 // until waits until done returns true, and returns how long it took. What done returns
@@ -94,11 +92,11 @@ func (s *scenario) cleanUp() {
 	if !s.installed {
 		return
 	}
-	s.run("systemctl kill --kill-who=main --signal=CONT containerd.service; rm -f " + faultFile + " " + ranFile + "; systemctl start containerd.service kubelet.service")
+	s.run("systemctl kill --kill-who=main --signal=CONT containerd.service; rm -f " + faultFile + " " + ranFile + " " + goOnFile + "; systemctl start containerd.service kubelet.service")
 	for _, kind := range []string{"remedypolicies", "nodemaintenances", "remediations"} {
-		s.kubectlMust("delete", kind, "--all", "--timeout=120s")
+		s.kubectlMust("delete", kind, "--all", "--timeout=300s")
 	}
-	s.kubectlMust("delete", "remediations", "--all", "--timeout=60s") // their tombstones
+	s.kubectlMust("delete", "remediations", "--all", "--timeout=300s") // their tombstones
 	s.untilHealthy()
 }
 

@@ -3,51 +3,147 @@
 package node_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
-	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/test/node"
 )
 
-// stormLines are so many that what the detector says of them fits nowhere: the pipe of
-// its output takes 64 KiB and its own buffers 512 KiB.
-const stormLines = 20000
+// stormMonitor tells of each line of a log.
+const (
+	stormLog     = "/var/log/storm/storm.log"
+	stormReason  = "Storm"
+	stormMonitor = `{
+  "plugin": "filelog",
+  "pluginConfig": {"timestamp": "^.{15}", "message": "kernel: (.*)", "timestampFormat": "Jan _2 15:04:05"},
+  "logPath": "` + stormLog + `", "lookback": "5m", "bufferSize": 10, "source": "storm",
+  "conditions": [],
+  "rules": [{"type": "temporary", "reason": "` + stormReason + `", "pattern": "storm.*"}]
+}`
+)
 
-// The pipe and the buffers are full within seconds; the rest of a longer stall would add
-// nothing but time.
-func TestADetectorThatLogsALotGoesOnWhileTheStalledRuntimeReadsNothing(t *testing.T) {
-	s := begin(t)
-	containers, pod, before := s.containers(), s.pod("detector"), s.stormsSeen()
+const (
+	// burst is so many lines that what the detector says of them fits nowhere: the pipe
+	// of its output takes 64 KiB and its own buffers 512 KiB.
+	burst = 10000
+	// pause is between bursts.
+	pause = 5 * time.Second
+	// spell is how long there is a fault, and then none.
+	spell = time.Minute
+)
 
-	s.must(s.node.Signal(s.ctx, containerd, syscall.SIGSTOP))
-	s.until(moment, "the detector sees the stall", s.is(runtimeCondition, corev1.ConditionTrue))
-	s.run(fmt.Sprintf(`now=$(date "+%%b %%e %%H:%%M:%%S"); seq -f "$now node kernel: storm %%.0f" %d >>%s`, stormLines, stormLog))
-	s.until(round, "the detector has read all lines", func() (bool, string) {
-		seen := s.stormsSeen() - before
-		return seen == stormLines, fmt.Sprintf("%d of %d", seen, stormLines)
+// weather is what was seen of a node while lines kept coming.
+type weather struct {
+	lines    int
+	memory   int                                        // bytes that the detector took at the most
+	ages     map[corev1.NodeConditionType]time.Duration // of the last heartbeats, at the most
+	turns    int                                        // how often another fault came or went
+	slowest  time.Duration                              // until that was reported
+	notReady time.Duration                              // from the start until the node was; zero if never
+	healed   bool                                       // the runtime was said to be well
+
+	detector         string // a file of its process
+	began, turned    time.Time
+	fault, unnoticed bool
+	done             chan struct{}
+	err              error
+}
+
+// storm writes lines until the end, and looks at the node meanwhile.
+func (s *scenario) storm(end time.Time) *weather {
+	ctx, cancel := context.WithDeadline(s.ctx, end)
+	w := &weather{ages: map[corev1.NodeConditionType]time.Duration{}, began: time.Now(), turned: time.Now(), done: make(chan struct{})}
+	// Other processes come and go while grep reads, which is an error to it.
+	w.detector = s.run(`grep -lszx "d[e]tector" /proc/[0-9]*/cmdline || true`)
+	s.Cleanup(func() {
+		cancel()
+		<-w.done
 	})
-	read := time.Now()
-	s.run("touch " + faultFile)
-	s.until(moment, "it sees what comes after that", s.is(faultCondition, corev1.ConditionTrue))
-	s.until(moment, "it confirms what was before", s.confirms(runtimeCondition, corev1.ConditionTrue, read))
-	s.proved("nobody reads the log: %d lines more, and checks, conditions and heartbeats go on", stormLines)
+	go func() {
+		defer close(w.done)
+		tick := time.NewTicker(pause)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if w.err = w.look(context.WithoutCancel(ctx), s.Client, s.node); w.err != nil {
+				return
+			}
+		}
+	}()
+	return w
+}
 
-	s.must(s.node.Signal(s.ctx, containerd, syscall.SIGCONT))
-	s.until(moment, "the runtime is healthy again", s.is(runtimeCondition, corev1.ConditionFalse))
-	const notice = "Log lines were dropped because nobody read them"
-	s.until(moment, "the log says how much is missing", func() (bool, string) {
-		log, err := s.node.PodLogs(pod.Namespace, pod.Name)
-		s.must(err)
-		return strings.Contains(log, notice), fmt.Sprintf("%d bytes of log without that", len(log))
-	})
-	s.proved("once somebody reads again: %q", notice)
-	s.untouched(containers)
+// wait returns when the storm is over, with an error if nobody could look at the node.
+func (w *weather) wait() error {
+	<-w.done
+	return w.err
+}
+
+// look writes a burst and looks at the node once.
+func (w *weather) look(ctx context.Context, api client.Client, n *node.Node) error {
+	ctx, cancel := context.WithTimeout(ctx, moment)
+	defer cancel()
+	script := fmt.Sprintf(`now=$(date "+%%b %%e %%H:%%M:%%S")
+seq -f "$now node kernel: storm %%.0f" %d >>%s
+sed -n s/VmRSS://p %s
+%s`, burst, stormLog, filepath.Join(filepath.Dir(w.detector), "status"), w.turn(time.Now()))
+	out, err := n.Exec(ctx, "sh", "-ec", script)
+	if err != nil {
+		return err
+	}
+	w.lines += burst
+	var kilobytes int
+	if _, err := fmt.Sscanf(out, "%d kB", &kilobytes); err != nil {
+		return fmt.Errorf("the memory of the detector on node %s is %q: %w", n.Name, out, err)
+	}
+	w.memory = max(w.memory, kilobytes<<10)
+	object := &corev1.Node{}
+	if err := api.Get(ctx, client.ObjectKey{Name: n.Name}, object); err != nil {
+		return err
+	}
+	w.see(object, time.Now())
+	return nil
+}
+
+// turn returns the line of a script that lets another fault come or go when it is time.
+func (w *weather) turn(now time.Time) string {
+	if w.unnoticed || now.Sub(w.turned) < spell {
+		return ""
+	}
+	w.turns++
+	w.turned, w.fault, w.unnoticed = now, !w.fault, true
+	if w.fault {
+		return "touch " + faultFile
+	}
+	return "rm " + faultFile
+}
+
+func (w *weather) see(n *corev1.Node, now time.Time) {
+	for _, conditionType := range ours() {
+		age := now.Sub(find(n, conditionType).LastHeartbeatTime.Time)
+		w.ages[conditionType] = max(w.ages[conditionType], age)
+	}
+	if w.unnoticed {
+		w.slowest = max(w.slowest, now.Sub(w.turned))
+		w.unnoticed = (find(n, faultCondition).Status == corev1.ConditionTrue) != w.fault
+	}
+	if w.notReady == 0 && find(n, corev1.NodeReady).Status != corev1.ConditionTrue {
+		w.notReady = now.Sub(w.began)
+	}
+	w.healed = w.healed || find(n, runtimeCondition).Status != corev1.ConditionTrue
 }
 
 // stormsSeen returns how many lines the detector's metrics say that it has seen.

@@ -21,7 +21,7 @@ func TestAnUninstallLeavesNothingRunningCordonedOrInstalled(t *testing.T) {
 	if !strings.Contains(out, "1 nodes would be uncordoned") {
 		t.Errorf("it does not show what would be done: %s", out)
 	}
-	_, err = s.kubectlNodemend(s.ctx, "uninstall", "--yes", "--timeout=2m")
+	_, err = s.kubectlNodemend(s.ctx, "uninstall", "--yes", "--timeout=300s")
 	s.must(err)
 	if n := s.object(s.node); n.Spec.Unschedulable || strings.Contains(fmt.Sprint(n.Annotations, n.Labels), "nodemend") {
 		t.Errorf("the node is %v, annotations %v, labels %v", n.Spec, n.Annotations, n.Labels)
@@ -32,8 +32,8 @@ func TestAnUninstallLeavesNothingRunningCordonedOrInstalled(t *testing.T) {
 
 	// As docs/install.md has it.
 	s.installed = false
-	s.kubectlMust("delete", "-f", s.manifests, "--ignore-not-found", "--timeout=120s")
-	s.kubectlMust("delete", "-f", s.dir+"/crds.yaml", "--timeout=60s")
+	s.kubectlMust("delete", "-f", s.manifests, "--ignore-not-found", "--timeout=300s")
+	s.kubectlMust("delete", "-f", s.dir+"/crds.yaml", "--timeout=300s")
 	for _, kinds := range []string{
 		"customresourcedefinitions,namespaces", "validatingadmissionpolicies,validatingadmissionpolicybindings",
 		"clusterroles,clusterrolebindings,priorityclasses", "--all-namespaces all,roles,rolebindings,configmaps,secrets,serviceaccounts,leases,networkpolicies,poddisruptionbudgets",

@@ -12,10 +12,14 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
-// long is a script that mends the fault after some time.
-func long(seconds string) v1alpha1.Step {
-	return script("sleep " + seconds + "\nrm " + faultFile + "\necho mended")
+// long is a script that mends the fault when it is told to go on, or ends with it.
+func long() v1alpha1.Step {
+	step := script("while [ -e " + faultFile + " ] && [ ! -e " + goOnFile + " ]; do sleep 1; done\nrm " + faultFile + "\necho mended")
+	step.Timeout = *duration(2 * round)
+	return step
 }
+
+func (s *scenario) goOn() { s.run("touch " + goOnFile) }
 
 func TestAConditionStaysWhenThePodOfTheDetectorIsDeleted(t *testing.T) {
 	s := begin(t)
@@ -95,15 +99,16 @@ func TestACommandIsAdoptedAndRunOnceWhenThePodOfTheRunnerGoes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := begin(t)
-			s.onFault("adopted", long("15"))
+			s.onFault("adopted", long())
 			s.run("touch " + faultFile)
 			action := s.claimed()
 			old := s.pod("runner")
 			remove(s, old)
 			s.replaced(old)
-			if s.remediation().State() != v1alpha1.ReasonActing {
-				t.Fatalf("the command was over before the new runner was there: %s", s.remediation().State())
+			if state := s.remediation().State(); state != v1alpha1.ReasonActing {
+				t.Fatalf("the command runs, and the remediation is %s", state)
 			}
+			s.goOn()
 			s.recovered("command Succeeded")
 			s.ranOnce(action, "mended")
 			if now := s.claim(action); now.RunnerID != action.Status.Claim.RunnerID || !now.Time.Equal(&action.Status.Claim.Time) {
@@ -129,7 +134,7 @@ func TestAnUpgradeInTheMiddleOfARemediationChangesNoConditionAndLosesNoCommand(t
 	}
 	next, err := s.render(s.ctx, nextVersion)
 	s.must(err)
-	s.onFault("upgraded", long("40"))
+	s.onFault("upgraded", long())
 	s.run("touch " + faultFile)
 	action := s.claimed()
 	before, detector, runner := s.object(s.node), s.pod("detector"), s.pod("runner")
@@ -144,9 +149,10 @@ func TestAnUpgradeInTheMiddleOfARemediationChangesNoConditionAndLosesNoCommand(t
 	if s.pod("detector").UID == detector.UID || s.pod("runner").UID == runner.UID {
 		t.Fatal("the pods are still the old ones")
 	}
-	if action := s.remediation(); action.State() != v1alpha1.ReasonActing {
-		t.Fatalf("the command was over before the upgrade was: %s", action.State())
+	if state := s.remediation().State(); state != v1alpha1.ReasonActing {
+		t.Fatalf("the command runs, and the remediation is %s", state)
 	}
+	s.goOn()
 	s.proved("all conditions stayed as they were while detectors, runners and controllers were replaced")
 	s.manifests = next
 	s.recovered("command Succeeded")
