@@ -220,7 +220,9 @@ func stalled(s *scene) {
 	}
 	s.Expect(version()).To(Succeed())
 	s.Expect(s.node.Signal(s.ctx, "containerd.service", syscall.SIGSTOP)).To(Succeed())
-	s.Expect(status.Code(version())).To(Equal(codes.DeadlineExceeded))
+	s.t.Cleanup(func() { _ = s.node.Signal(context.WithoutCancel(s.ctx), "containerd.service", syscall.SIGCONT) }) // for the next one
+	// On a busy machine its threads are not stopped at once.
+	s.Eventually(func() codes.Code { return status.Code(version()) }).Should(Equal(codes.DeadlineExceeded))
 	s.Expect(s.ready()).To(Equal(corev1.ConditionTrue), "the kubelet itself needs two minutes")
 	s.Expect(s.node.Signal(s.ctx, "containerd.service", syscall.SIGCONT)).To(Succeed())
 	s.Eventually(version).Should(Succeed())
