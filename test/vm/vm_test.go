@@ -120,7 +120,7 @@ func TestAMachineHasASystemdAndANetworkOfItsOwn(t *testing.T) {
 }
 
 // Boot: 5 minutes. Every script: 1 minute.
-func TestTheBMCIsSeenAlikeByNodemendAndIPMItool(t *testing.T) {
+func TestTheBMCIsSeenAlikeByNodemendAndByIpmitool(t *testing.T) {
 	nodemend, err := filepath.Abs("../../bin/nodemend")
 	must(t, err)
 	if _, err := os.Stat(nodemend); err != nil {
