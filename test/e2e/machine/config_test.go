@@ -14,7 +14,7 @@ checks:
 
 // Of containerd, and of none.
 const (
-	runtimeCheck   = "  runtime: {interval: 6s, timeout: 6s, startupGrace: 0s}\n"
+	runtimeCheck   = "  runtime: {interval: 8s, timeout: 8s, startupGrace: 0s}\n"
 	noRuntimeCheck = "  runtime: {enabled: false}\n"
 )
 
@@ -22,7 +22,7 @@ const (
 // does, by a plugin.
 const deadlockMonitor = `{
   "plugin": "custom",
-  "pluginConfig": {"invoke_interval": "2s", "timeout": "10s", "max_output_length": 80, "concurrency": 1},
+  "pluginConfig": {"invoke_interval": "2s", "timeout": "1m", "max_output_length": 80, "concurrency": 1},
   "source": "deadlock",
   "conditions": [{"type": "KernelDeadlock", "reason": "KernelHasNoDeadlock", "message": "kernel has no deadlock"}],
   "rules": [{"type": "permanent", "condition": "KernelDeadlock", "reason": "TaskHung", "path": "/usr/lib/e2e/look-for-faults"}]

@@ -128,8 +128,10 @@ func (p *plane) startController(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// It is the only one. One that has lost its Lease, to a machine that stood still, ends,
+	// and no kubelet starts this one again.
 	p.controller, err = process.Start(&exec.Cmd{
-		Path: program, Args: []string{program, "controller", "--kubeconfig=" + kubeconfig, "--leader-election-namespace=" + namespace},
+		Path: program, Args: []string{program, "controller", "--kubeconfig=" + kubeconfig, "--leader-election=false"},
 		Stdout: log, Stderr: log, SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}, log)
 	return err
