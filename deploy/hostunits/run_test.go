@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,15 +21,23 @@ import (
 // kept is an installer that runs.
 type kept struct {
 	health health
-	lines  []string
 	stop   func() error
+
+	mu    sync.Mutex
+	lines []string // of its log
+}
+
+func (k *kept) log(_, line string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.lines = append(k.lines, line)
 }
 
 // keep starts an installer in the bubble; it has settled when keep returns.
 func (h *host) keep(id string) *kept {
 	h.t.Helper()
 	k, ended := &kept{}, make(chan error, 1)
-	ctx, cancel := context.WithCancel(logr.NewContext(h.t.Context(), funcr.New(func(_, args string) { k.lines = append(k.lines, args) }, funcr.Options{})))
+	ctx, cancel := context.WithCancel(logr.NewContext(h.t.Context(), funcr.New(k.log, funcr.Options{})))
 	i := h.installer()
 	go func() { ended <- i.keep(ctx, claim{path: i.here.claim, id: types.UID(id)}, &k.health) }()
 	k.stop = func() error { cancel(); return <-ended }
@@ -43,6 +52,8 @@ func pass(d time.Duration) {
 }
 
 func (k *kept) logged(text string) (lines int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	for _, line := range k.lines {
 		if strings.Contains(line, text) {
 			lines++
