@@ -1,7 +1,6 @@
 package node
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -176,22 +175,4 @@ func thaw(root string) {
 		}
 		return nil // a group that has gone has nothing to thaw
 	})
-}
-
-// removeCgroup removes a control group and those below it. They have no processes.
-func removeCgroup(root string) error {
-	var groups []string
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() {
-			groups = append(groups, path)
-		}
-		return err
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	for _, group := range slices.Backward(groups) {
-		err = errors.Join(err, os.Remove(group))
-	}
-	return err
 }

@@ -1,13 +1,12 @@
 package node
 
 import (
-	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
+
+	"github.com/nodemend/nodemend/test/leftovers"
 )
 
 // dirPrefix begins the names of directories and control groups. The ID of the process
@@ -23,22 +22,16 @@ func removeLeftovers(mounts []mount) {
 			if err != nil || !strings.HasPrefix(entry.Name(), dirPrefix) {
 				return nil //nolint:nilerr // groups of others come and go
 			}
-			if ownerIsDead(path) {
-				_ = removeCgroup(path)
+			if leftovers.OwnerIsDead(path, dirPrefix) {
+				_ = leftovers.RemoveCgroup(path)
 			}
 			return fs.SkipDir
 		})
 	}
 	left, _ := filepath.Glob(filepath.Join(os.TempDir(), dirPrefix+"*")) // the pattern is valid
 	for _, path := range left {
-		if ownerIsDead(path) {
+		if leftovers.OwnerIsDead(path, dirPrefix) {
 			_ = os.RemoveAll(path)
 		}
 	}
-}
-
-func ownerIsDead(path string) bool {
-	var pid int
-	_, err := fmt.Sscanf(filepath.Base(path), dirPrefix+"%d-", &pid)
-	return err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 }

@@ -16,6 +16,7 @@ import (
 
 	client "github.com/nodemend/nodemend/runner/systemd"
 	"github.com/nodemend/nodemend/test/cluster"
+	"github.com/nodemend/nodemend/test/leftovers"
 	"github.com/nodemend/nodemend/test/process"
 	"github.com/nodemend/nodemend/test/relay"
 )
@@ -200,7 +201,7 @@ func (n *Node) Stop() error {
 		errs = append(errs, n.sysrq.close())
 	}
 	for _, g := range n.groups {
-		errs = append(errs, removeCgroup(g.dir))
+		errs = append(errs, leftovers.RemoveCgroup(g.dir))
 	}
 	if n.dir != "" {
 		errs = append(errs, os.RemoveAll(n.dir))

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	client "github.com/nodemend/nodemend/runner/systemd"
+	"github.com/nodemend/nodemend/test/leftovers"
 	"github.com/nodemend/nodemend/test/process"
 )
 
@@ -61,7 +62,7 @@ func (h *Host) boot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	removeLeftovers(cgroups, removeCgroup)
+	removeLeftovers(cgroups, leftovers.RemoveCgroup)
 	removeLeftovers(os.TempDir(), os.RemoveAll)
 	if h.cgroup, err = os.MkdirTemp(cgroups, dirPattern()); err != nil {
 		return fmt.Errorf("%w: no control group can be made: %w", ErrUnavailable, err)
@@ -170,7 +171,7 @@ func (h *Host) Stop() error {
 	}
 	var errs []error
 	if h.cgroup != "" {
-		errs = append(errs, removeCgroup(h.cgroup))
+		errs = append(errs, leftovers.RemoveCgroup(h.cgroup))
 	}
 	if h.dir != "" {
 		errs = append(errs, os.RemoveAll(h.dir))

@@ -30,8 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
-// run runs the tests. The control plane is started by the first
-// test that asks for it.
+// run runs the tests. The control plane is started by the first test that asks for it.
 func run(m *testing.M) int {
 	status := m.Run()
 	shared.Lock()
