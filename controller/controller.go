@@ -30,12 +30,9 @@ import (
 
 	"github.com/nodemend/nodemend/config/serverclock"
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/drain"
 	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/index"
-	"github.com/nodemend/nodemend/controller/maintenance"
-	"github.com/nodemend/nodemend/controller/match"
 	"github.com/nodemend/nodemend/controller/remediation"
 )
 
@@ -130,43 +127,22 @@ func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	matcher := &match.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: o.Clock}
-	if err := matcher.Register(ctx, mgr); err != nil {
-		return err
-	}
-	permits := budget.New(mgr.GetClient(), mgr.GetAPIReader())
-	remediations := &remediation.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Permits: permits, Clock: o.Clock, Metrics: metrics,
-		Events: mgr.GetEventRecorder(leaseName),
-	}
-	if err := remediations.Register(mgr); err != nil {
-		return err
-	}
 	drainer, err := drain.New(mgr.GetConfig(), mgr.GetHTTPClient(), o.Clock)
 	if err != nil {
-		return err
-	}
-	maintenances := &maintenance.Reconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Drainer: drainer, Clock: o.Clock,
-		Events: mgr.GetEventRecorder(leaseName),
-	}
-	if err := maintenances.Register(mgr); err != nil {
-		return err
-	}
-	budgets := &budget.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Permits: permits, Clock: o.Clock}
-	if err := budgets.Register(ctx, mgr); err != nil {
-		return err
-	}
-	history := &remediation.GarbageCollector{
-		Client: mgr.GetClient(), Clock: o.Clock,
-		Limit: cmp.Or(o.HistoryLimit, DefaultHistoryLimit), Age: cmp.Or(o.HistoryAge, DefaultHistoryAge),
-	}
-	if err := history.Register(mgr); err != nil {
 		return err
 	}
 	nodes, err := fleet.Cached(ctx, mgr.GetCache())
 	if err != nil {
 		return err
+	}
+	for _, loop := range Loops(Parts{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Nodes: nodes, Drainer: drainer,
+		Clock: o.Clock, Metrics: metrics, Events: mgr.GetEventRecorder(leaseName),
+		HistoryLimit: cmp.Or(o.HistoryLimit, DefaultHistoryLimit), HistoryAge: cmp.Or(o.HistoryAge, DefaultHistoryAge),
+	}) {
+		if err := loop.Register(mgr); err != nil {
+			return err
+		}
 	}
 	gauges := remediation.NewGauges(ctx, remediation.GaugesOptions{
 		Reader: mgr.GetCache(), Nodes: nodes, Clock: o.Clock, Elected: mgr.Elected(), Counters: metrics,

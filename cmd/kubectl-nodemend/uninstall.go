@@ -19,6 +19,7 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/maintenance"
+	"github.com/nodemend/nodemend/controller/optimistic"
 	"github.com/nodemend/nodemend/controller/remediation"
 )
 
@@ -273,7 +274,7 @@ func (u *uninstall) release(ctx context.Context, objects []client.Object) error 
 		if !controllerutil.RemoveFinalizer(obj, v1alpha1.MaintenanceFinalizer) && !ours {
 			continue
 		}
-		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		patch := optimistic.Since(before)
 		if err := client.IgnoreNotFound(u.c.Patch(ctx, obj, patch, fieldOwner)); err != nil {
 			errs = append(errs, fmt.Errorf("removing the finalizer of %T %s: %w", obj, obj.GetName(), err))
 		}

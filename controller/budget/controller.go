@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/index"
+	"github.com/nodemend/nodemend/controller/worker"
 )
 
 // Reconciler keeps the status of budgets up to date with their nodes, and takes
@@ -31,21 +31,20 @@ type Reconciler struct {
 	Permits *Permits
 	// Clock tells how long a storm is over.
 	Clock clock.PassiveClock
-
-	nodes fleet.Nodes
+	// Nodes are those of the cache.
+	Nodes fleet.Nodes
 }
 
-// Register adds the reconciler to the manager.
-func (r *Reconciler) Register(ctx context.Context, mgr ctrl.Manager) (err error) {
-	if r.nodes, err = fleet.Cached(ctx, mgr.GetCache()); err != nil {
-		return err
+// Loop returns the reconciler with what wakes it.
+func (r *Reconciler) Loop() worker.Loop {
+	return worker.Loop{
+		Name: "budget", Key: "budget", Workers: 1, Reconciler: r,
+		Watches: []worker.Watch{
+			{Kind: &v1alpha1.RemediationBudget{}, Handler: r.onBudget()},
+			{Kind: &corev1.Node{}, Handler: r.onNode()},
+			{Kind: &v1alpha1.Remediation{}, Handler: r.onRemediation()},
+		},
 	}
-	return ctrl.NewControllerManagedBy(mgr).
-		Named("budget").
-		Watches(&v1alpha1.RemediationBudget{}, r.onBudget()).
-		Watches(&corev1.Node{}, r.onNode()).
-		Watches(&v1alpha1.Remediation{}, r.onRemediation()).
-		Complete(r)
 }
 
 // Reconcile counts the nodes of one budget and writes what has changed.
@@ -126,7 +125,7 @@ func learn(b *v1alpha1.RemediationBudget, nodes []NodeState, open []v1alpha1.Rem
 // look reads the state of the nodes that the budget selects, and the open
 // remediations.
 func (r *Reconciler) look(ctx context.Context, b *v1alpha1.RemediationBudget) ([]NodeState, []v1alpha1.Remediation, error) {
-	selected, err := r.nodes.Selected(b.Spec.NodeSelector)
+	selected, err := r.Nodes.Selected(b.Spec.NodeSelector)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/index"
 	"github.com/nodemend/nodemend/test/cluster/clustertest"
 )
@@ -60,8 +61,10 @@ func (s *scene) start() {
 	must(s.t, index.Register(ctx, mgr.GetFieldIndexer()))
 	permits := New(mgr.GetClient(), mgr.GetAPIReader())
 	permits.client = counting{mgr.GetClient(), &s.writes}
-	r := &Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Permits: permits, Clock: clock.RealClock{}}
-	must(s.t, r.Register(ctx, mgr))
+	nodes, err := fleet.Cached(ctx, mgr.GetCache())
+	must(s.t, err)
+	r := &Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Permits: permits, Clock: clock.RealClock{}, Nodes: nodes}
+	must(s.t, r.Loop().Register(mgr))
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
 	s.t.Cleanup(func() {

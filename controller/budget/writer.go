@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/optimistic"
 )
 
 const (
@@ -150,7 +151,7 @@ func (p *Permits) writeOnce(ctx context.Context, w *writer, b *v1alpha1.Remediat
 		w.remember(updated)
 		return nil
 	}
-	patch := client.MergeFromWithOptions(b, client.MergeFromWithOptimisticLock{})
+	patch := optimistic.Since(b)
 	if err := p.client.Status().Patch(ctx, updated, patch, FieldOwner); err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/drain"
 	"github.com/nodemend/nodemend/controller/index"
+	"github.com/nodemend/nodemend/controller/optimistic"
 	"github.com/nodemend/nodemend/controller/worker"
 )
 
@@ -137,7 +138,7 @@ func (r *Reconciler) keep(ctx context.Context, m *v1alpha1.NodeMaintenance) erro
 	if !controllerutil.AddFinalizer(kept, v1alpha1.MaintenanceFinalizer) {
 		return nil
 	}
-	if err := r.Client.Patch(ctx, kept, client.MergeFromWithOptions(m, client.MergeFromWithOptimisticLock{}), budget.FieldOwner); err != nil {
+	if err := r.Client.Patch(ctx, kept, optimistic.Since(m), budget.FieldOwner); err != nil {
 		return fmt.Errorf("adding the finalizer of maintenance %s: %w", m.Name, err)
 	}
 	*m = *kept
@@ -159,7 +160,7 @@ func (r *Reconciler) release(ctx context.Context, m *v1alpha1.NodeMaintenance) e
 	if !controllerutil.RemoveFinalizer(released, v1alpha1.MaintenanceFinalizer) {
 		return nil
 	}
-	err := r.Client.Patch(ctx, released, client.MergeFromWithOptions(m, client.MergeFromWithOptimisticLock{}), budget.FieldOwner)
+	err := r.Client.Patch(ctx, released, optimistic.Since(m), budget.FieldOwner)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing the finalizer of maintenance %s: %w", m.Name, err)
 	}
@@ -333,7 +334,7 @@ func (r *Reconciler) write(ctx context.Context, m *v1alpha1.NodeMaintenance, sta
 	}
 	updated := m.DeepCopy()
 	updated.Status = status
-	patch := client.MergeFromWithOptions(m, client.MergeFromWithOptimisticLock{})
+	patch := optimistic.Since(m)
 	if err := r.Client.Status().Patch(ctx, updated, patch, budget.FieldOwner); err != nil {
 		return fmt.Errorf("writing the status of maintenance %s: %w", m.Name, err)
 	}

@@ -354,7 +354,7 @@ func (s *scene) start(changes ...func(*rest.Config)) (stop func()) {
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Drainer: drainer, Clock: clock.RealClock{},
 		Events: mgr.GetEventRecorder("test"),
 	}
-	s.must(r.Register(mgr))
+	s.must(r.Loop().Register(mgr))
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()
 	stop = sync.OnceFunc(func() {

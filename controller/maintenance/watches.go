@@ -5,8 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/workqueue"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -22,16 +20,20 @@ import (
 // the eviction of what may go, so that hundreds of nodes drain at once.
 const workers = 16
 
-// Register adds the reconciler to the manager.
-func (r *Reconciler) Register(mgr ctrl.Manager) error {
+// Loop returns the reconciler with what wakes it.
+func (r *Reconciler) Loop() worker.Loop {
 	r.backoff = worker.NewBackoff()
-	return ctrl.NewControllerManagedBy(mgr).
-		Named("maintenance").
-		Watches(&v1alpha1.NodeMaintenance{}, handler.EnqueueRequestsFromMapFunc(ofMaintenance),
-			builder.WithPredicates(predicate.GenerationChangedPredicate{})). // a deletion changes it, too; what is written here does not
-		Watches(&corev1.Node{}, r.onNode()).
-		WithOptions(worker.Options(mgr, workers, "node")).
-		Complete(r)
+	return worker.Loop{
+		Name: "maintenance", Key: "node", Workers: workers, Reconciler: r,
+		Watches: []worker.Watch{
+			{
+				Kind: &v1alpha1.NodeMaintenance{}, Handler: handler.EnqueueRequestsFromMapFunc(ofMaintenance),
+				// A deletion changes it, too; what is written here does not.
+				Predicates: []predicate.Predicate{predicate.GenerationChangedPredicate{}},
+			},
+			{Kind: &corev1.Node{}, Handler: r.onNode()},
+		},
+	}
 }
 
 func ofMaintenance(_ context.Context, obj client.Object) []reconcile.Request {

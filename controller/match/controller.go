@@ -28,8 +28,8 @@ type Reconciler struct {
 	Live client.Reader
 	// Clock tells whether a condition has held for its time.
 	Clock clock.PassiveClock
-
-	nodes fleet.Nodes
+	// Nodes are those of the cache.
+	Nodes fleet.Nodes
 }
 
 // Reconcile starts the remediations that are due on one node, and comes back

@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -23,11 +22,8 @@ import (
 // write does not delay the others.
 const workers = 8
 
-// Register adds the reconciler to the manager.
-func (r *Reconciler) Register(ctx context.Context, mgr ctrl.Manager) (err error) {
-	if r.nodes, err = fleet.Cached(ctx, mgr.GetCache()); err != nil {
-		return err
-	}
+// Loop returns the reconciler with what wakes it.
+func (r *Reconciler) Loop() worker.Loop {
 	// The node may have another incident by the time a remediation is over.
 	over := predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false },
@@ -35,14 +31,20 @@ func (r *Reconciler) Register(ctx context.Context, mgr ctrl.Manager) (err error)
 			return !e.ObjectOld.(*v1alpha1.Remediation).Ended() && e.ObjectNew.(*v1alpha1.Remediation).Ended()
 		},
 	}
-	return ctrl.NewControllerManagedBy(mgr).
-		Named("match").
-		Watches(&corev1.Node{}, r.onNode()).
-		Watches(&v1alpha1.RemedyPolicy{}, handler.EnqueueRequestsFromMapFunc(r.concerned),
-			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.Remediation{}, handler.EnqueueRequestsFromMapFunc(ofRemediation), builder.WithPredicates(over)).
-		WithOptions(worker.Options(mgr, workers, "node")).
-		Complete(r)
+	return worker.Loop{
+		Name: "match", Key: "node", Workers: workers, Reconciler: r,
+		Watches: []worker.Watch{
+			{Kind: &corev1.Node{}, Handler: r.onNode()},
+			{
+				Kind: &v1alpha1.RemedyPolicy{}, Handler: handler.EnqueueRequestsFromMapFunc(r.concerned),
+				Predicates: []predicate.Predicate{predicate.GenerationChangedPredicate{}},
+			},
+			{
+				Kind: &v1alpha1.Remediation{}, Handler: handler.EnqueueRequestsFromMapFunc(ofRemediation),
+				Predicates: []predicate.Predicate{over},
+			},
+		},
+	}
 }
 
 func ofRemediation(_ context.Context, obj client.Object) []reconcile.Request {
@@ -94,7 +96,7 @@ func (r *Reconciler) anyConcerns(ctx context.Context, node *corev1.Node) bool {
 // concerned returns the nodes that a policy concerns.
 func (r *Reconciler) concerned(ctx context.Context, obj client.Object) []reconcile.Request {
 	policy := obj.(*v1alpha1.RemedyPolicy)
-	nodes, err := r.nodes.Selected(policy.Spec.NodeSelector)
+	nodes, err := r.Nodes.Selected(policy.Spec.NodeSelector)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "policy selects no node", "policy", policy.Name)
 		return nil

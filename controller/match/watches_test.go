@@ -79,7 +79,7 @@ func TestAPolicyQueuesOnlyTheNodesThatItConcerns(t *testing.T) {
 	sick.Name, holding.Name, healthy.Name = "sick", "holding", "healthy"
 	r := &Reconciler{
 		Clock: clocktesting.NewFakePassiveClock(now),
-		nodes: func() []*corev1.Node { return []*corev1.Node{sick, holding, healthy} },
+		Nodes: func() []*corev1.Node { return []*corev1.Node{sick, holding, healthy} },
 	}
 	var got []string
 	for _, request := range r.concerned(t.Context(), policyFor("Sick", time.Minute)) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/optimistic"
 )
 
 // createAction creates the action that the status names, to be claimed until it
@@ -56,7 +57,7 @@ func (r *Reconciler) cancelAction(ctx context.Context, action *v1alpha1.NodeActi
 		Type: v1alpha1.ActionFinished, Status: metav1.ConditionTrue, Reason: why.reason, Message: why.message,
 		LastTransitionTime: metav1.NewTime(r.Clock.Now()),
 	})
-	patch := client.MergeFromWithOptions(action, client.MergeFromWithOptimisticLock{})
+	patch := optimistic.Since(action)
 	if err := r.Client.Status().Patch(ctx, cancelled, patch, budget.FieldOwner); err != nil {
 		return fmt.Errorf("cancelling action %s: %w", action.Name, err)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/gates"
+	"github.com/nodemend/nodemend/controller/optimistic"
 	"github.com/nodemend/nodemend/controller/worker"
 )
 
@@ -214,7 +215,7 @@ func (r *Reconciler) write(ctx context.Context, remediation *v1alpha1.Remediatio
 	}
 	updated := remediation.DeepCopy()
 	updated.Status = status
-	patch := client.MergeFromWithOptions(remediation, client.MergeFromWithOptimisticLock{})
+	patch := optimistic.Since(remediation)
 	if err := r.Client.Status().Patch(ctx, updated, patch, budget.FieldOwner); err != nil {
 		return nil, fmt.Errorf("writing the status of remediation %s: %w", remediation.Name, err)
 	}
@@ -285,7 +286,7 @@ func (r *Reconciler) disuse(ctx context.Context, remediation *v1alpha1.Remediati
 	}
 	changed := remediation.DeepCopy()
 	changed.Status.UnusedPermit = version
-	patch := client.MergeFromWithOptions(remediation, client.MergeFromWithOptimisticLock{})
+	patch := optimistic.Since(remediation)
 	if err := r.Client.Status().Patch(ctx, changed, patch, budget.FieldOwner); err != nil {
 		return fmt.Errorf("writing the status of remediation %s: %w", remediation.Name, err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/index"
+	"github.com/nodemend/nodemend/controller/optimistic"
 )
 
 const (
@@ -58,7 +59,7 @@ func (r *Reconciler) finalize(ctx context.Context, remediation *v1alpha1.Remedia
 	if running, wait, err := r.endActions(ctx, remediation.Name); running || err != nil {
 		return wait, err
 	}
-	patch := client.MergeFromWithOptions(remediation, client.MergeFromWithOptimisticLock{})
+	patch := optimistic.Since(remediation)
 	if err := r.Client.Patch(ctx, released, patch, budget.FieldOwner); err != nil {
 		return 0, fmt.Errorf("removing the finalizer of remediation %s: %w", remediation.Name, err)
 	}

@@ -10,8 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -36,8 +34,8 @@ type GarbageCollector struct {
 	Age time.Duration
 }
 
-// Register adds the garbage collector to the manager.
-func (g *GarbageCollector) Register(mgr ctrl.Manager) error {
+// Loop returns the garbage collector with what wakes it.
+func (g *GarbageCollector) Loop() worker.Loop {
 	ended := predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return e.Object.(*v1alpha1.Remediation).Ended() },
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -45,11 +43,12 @@ func (g *GarbageCollector) Register(mgr ctrl.Manager) error {
 		},
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}
-	return ctrl.NewControllerManagedBy(mgr).
-		Named("history").
-		Watches(&v1alpha1.Remediation{}, handler.EnqueueRequestsFromMapFunc(nodeOf), builder.WithPredicates(ended)).
-		WithOptions(worker.Options(mgr, 1, "node")).
-		Complete(g)
+	return worker.Loop{
+		Name: "history", Key: "node", Workers: 1, Reconciler: g,
+		Watches: []worker.Watch{{
+			Kind: &v1alpha1.Remediation{}, Handler: handler.EnqueueRequestsFromMapFunc(nodeOf), Predicates: []predicate.Predicate{ended},
+		}},
+	}
 }
 
 func nodeOf(_ context.Context, obj client.Object) []reconcile.Request {

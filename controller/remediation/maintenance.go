@@ -22,6 +22,7 @@ import (
 	"github.com/nodemend/nodemend/controller/evidence"
 	"github.com/nodemend/nodemend/controller/gates"
 	"github.com/nodemend/nodemend/controller/index"
+	"github.com/nodemend/nodemend/controller/optimistic"
 )
 
 // maxSaid is how many bytes a maintenance says of why it is there, and for whom.
@@ -243,7 +244,7 @@ func (r *Reconciler) ensureMaintenance(ctx context.Context, s situation, name st
 	if s.maintenance != nil {
 		changed := s.maintenance.DeepCopy()
 		changed.Spec = spec
-		patch := client.MergeFromWithOptions(s.maintenance, client.MergeFromWithOptimisticLock{})
+		patch := optimistic.Since(s.maintenance)
 		if err := r.Client.Patch(ctx, changed, patch, budget.FieldOwner); err != nil {
 			return fmt.Errorf("changing maintenance %s: %w", name, err)
 		}

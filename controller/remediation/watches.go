@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -20,20 +19,23 @@ import (
 // takes milliseconds; several workers keep one slow write from delaying others.
 const workers = 8
 
-// Register adds the reconciler to the manager.
-func (r *Reconciler) Register(mgr ctrl.Manager) error {
+// Loop returns the reconciler with what wakes it.
+func (r *Reconciler) Loop() worker.Loop {
 	r.backoff = worker.NewBackoff()
-	return ctrl.NewControllerManagedBy(mgr).
-		Named("remediation").
-		For(&v1alpha1.Remediation{}).
-		Watches(&v1alpha1.NodeAction{}, handler.EnqueueRequestsFromMapFunc(ofAction)).
-		Watches(&v1alpha1.NodeMaintenance{}, handler.EnqueueRequestsFromMapFunc(r.ofMaintenance)).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.openOnNode)).
-		Watches(&v1alpha1.RemedyPolicy{}, handler.EnqueueRequestsFromMapFunc(r.openOfPolicy),
-			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.RemediationBudget{}, r.onBudget()).
-		WithOptions(worker.Options(mgr, workers, "remediation")).
-		Complete(r)
+	return worker.Loop{
+		Name: "remediation", Key: "remediation", Workers: workers, Reconciler: r,
+		Watches: []worker.Watch{
+			{Kind: &v1alpha1.Remediation{}, Handler: &handler.EnqueueRequestForObject{}},
+			{Kind: &v1alpha1.NodeAction{}, Handler: handler.EnqueueRequestsFromMapFunc(ofAction)},
+			{Kind: &v1alpha1.NodeMaintenance{}, Handler: handler.EnqueueRequestsFromMapFunc(r.ofMaintenance)},
+			{Kind: &corev1.Node{}, Handler: handler.EnqueueRequestsFromMapFunc(r.openOnNode)},
+			{
+				Kind: &v1alpha1.RemedyPolicy{}, Handler: handler.EnqueueRequestsFromMapFunc(r.openOfPolicy),
+				Predicates: []predicate.Predicate{predicate.GenerationChangedPredicate{}},
+			},
+			{Kind: &v1alpha1.RemediationBudget{}, Handler: r.onBudget()},
+		},
+	}
 }
 
 func ofAction(_ context.Context, obj client.Object) []reconcile.Request {

@@ -5,11 +5,8 @@ package worker
 import (
 	"time"
 
-	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -18,21 +15,6 @@ const (
 	MinBackoff = 50 * time.Millisecond
 	maxBackoff = time.Minute
 )
-
-// Options are those of a loop with this many workers. Each line of its log names the
-// object that it is about, under the key, and no more.
-func Options(mgr ctrl.Manager, workers int, key string) controller.Options {
-	return controller.Options{
-		MaxConcurrentReconciles: workers,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](MinBackoff, maxBackoff),
-		LogConstructor: func(request *reconcile.Request) logr.Logger {
-			if request == nil {
-				return mgr.GetLogger()
-			}
-			return mgr.GetLogger().WithValues(key, request.Name)
-		},
-	}
-}
 
 // Backoff is how long to wait after a write that somebody else's forestalled, for each
 // object by itself.

@@ -1,0 +1,54 @@
+package controller
+
+import (
+	"time"
+
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/fleet"
+	"github.com/nodemend/nodemend/controller/maintenance"
+	"github.com/nodemend/nodemend/controller/match"
+	"github.com/nodemend/nodemend/controller/remediation"
+	"github.com/nodemend/nodemend/controller/worker"
+)
+
+// Parts are what the controller's loops have to do with the world. All are required.
+type Parts struct {
+	// Client reads from a cache that has the indexes of package index, and writes to
+	// the API server.
+	Client client.Client
+	// Live reads from the API server.
+	Live client.Reader
+	// Nodes are those of the cache.
+	Nodes fleet.Nodes
+	// Drainer evicts pods.
+	Drainer maintenance.Drainer
+	// Clock tells the time of decisions.
+	Clock clock.PassiveClock
+	// Metrics counts outcomes.
+	Metrics *remediation.Metrics
+	// Events tells people what has changed.
+	Events events.EventRecorder
+	// HistoryLimit is how many ended remediations of a node are kept, HistoryAge how
+	// long one is.
+	HistoryLimit int
+	HistoryAge   time.Duration
+}
+
+// Loops returns all that the controller does.
+func Loops(p Parts) []worker.Loop {
+	permits := budget.New(p.Client, p.Live)
+	matcher := &match.Reconciler{Client: p.Client, Live: p.Live, Clock: p.Clock, Nodes: p.Nodes}
+	remediations := &remediation.Reconciler{
+		Client: p.Client, Live: p.Live, Permits: permits, Clock: p.Clock, Metrics: p.Metrics, Events: p.Events,
+	}
+	maintenances := &maintenance.Reconciler{
+		Client: p.Client, Live: p.Live, Drainer: p.Drainer, Clock: p.Clock, Events: p.Events,
+	}
+	budgets := &budget.Reconciler{Client: p.Client, Live: p.Live, Permits: permits, Clock: p.Clock, Nodes: p.Nodes}
+	history := &remediation.GarbageCollector{Client: p.Client, Clock: p.Clock, Limit: p.HistoryLimit, Age: p.HistoryAge}
+	return []worker.Loop{matcher.Loop(), remediations.Loop(), maintenances.Loop(), budgets.Loop(), history.Loop()}
+}
