@@ -72,18 +72,18 @@ func (a api) actions(nodeName string) cache.ListerWatcher {
 		fields.OneTermEqualSelector("spec.nodeName", nodeName))
 }
 
-// action returns nil if there is no such action.
-func (a api) action(ctx context.Context, name string) (*v1alpha1.NodeAction, error) {
+// Action implements API.
+func (a api) Action(ctx context.Context, name string) (*v1alpha1.NodeAction, error) {
 	return get(ctx, a.own, actionResource, "NodeAction", name, &v1alpha1.NodeAction{})
 }
 
-// policy returns nil if there is no such policy.
-func (a api) policy(ctx context.Context, name string) (*v1alpha1.RemedyPolicy, error) {
+// Policy implements API.
+func (a api) Policy(ctx context.Context, name string) (*v1alpha1.RemedyPolicy, error) {
 	return get(ctx, a.own, "remedypolicies", "RemedyPolicy", name, &v1alpha1.RemedyPolicy{})
 }
 
-// node returns nil if there is no such node.
-func (a api) node(ctx context.Context, name string) (*corev1.Node, error) {
+// Node implements API.
+func (a api) Node(ctx context.Context, name string) (*corev1.Node, error) {
 	return get(ctx, a.core.RESTClient(), "nodes", "Node", name, &corev1.Node{})
 }
 
@@ -104,10 +104,8 @@ func get[T runtime.Object](ctx context.Context, from rest.Interface, resource, k
 	}
 }
 
-// updateStatus writes the action's status if nobody has written the action
-// since it was read; otherwise the error is a conflict. After any other error
-// the status may have been written or not: only a read can tell.
-func (a api) updateStatus(ctx context.Context, action *v1alpha1.NodeAction) error {
+// UpdateStatus implements API.
+func (a api) UpdateStatus(ctx context.Context, action *v1alpha1.NodeAction) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	written := &v1alpha1.NodeAction{}

@@ -29,17 +29,20 @@ type auditor struct {
 	events record.EventRecorder
 }
 
-// newAuditor returns an auditor and what stops it.
-func newAuditor(client corev1client.EventsGetter, nodeName string) (auditor, func()) {
-	broadcaster := record.NewBroadcaster()
-	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: client.Events(corev1.NamespaceDefault)})
-	recorder := broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: "nodemend-runner", Host: nodeName})
+// newAuditor returns an auditor that tells events to the recorder.
+func newAuditor(nodeName string, events record.EventRecorder) auditor {
 	// As its kubelet does, events name the Node by its name as UID: that is where
 	// kubectl describe looks for them.
-	node := &corev1.ObjectReference{
+	return auditor{events: events, node: &corev1.ObjectReference{
 		APIVersion: "v1", Kind: "Node", Name: nodeName, UID: types.UID(nodeName), Namespace: corev1.NamespaceDefault,
-	}
-	return auditor{node: node, events: recorder}, broadcaster.Shutdown
+	}}
+}
+
+// newRecorder returns what sends events to the API server, and what stops it.
+func newRecorder(client corev1client.EventsGetter, nodeName string) (record.EventRecorder, func()) {
+	broadcaster := record.NewBroadcaster()
+	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: client.Events(corev1.NamespaceDefault)})
+	return broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: "nodemend-runner", Host: nodeName}), broadcaster.Shutdown
 }
 
 // claimed tells that an order is about to be executed.

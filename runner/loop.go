@@ -68,10 +68,10 @@ func onlyWhatIsQueued(obj any) (any, error) {
 }
 
 // run works on one action at a time until ctx ends.
-func (w *worker) run(ctx context.Context, q queue) {
+func (w *Worker) run(ctx context.Context, q queue) {
 	stop := context.AfterFunc(ctx, q.ShutDown)
 	defer stop()
-	for _, name := range w.adopt(ctx) {
+	for _, name := range w.Adopt(ctx) {
 		q.Add(name)
 	}
 	for {
@@ -84,13 +84,13 @@ func (w *worker) run(ctx context.Context, q queue) {
 	w.sayFarewell(ctx)
 }
 
-func (w *worker) next(ctx context.Context, q queue, name string) {
+func (w *Worker) next(ctx context.Context, q queue, name string) {
 	defer q.Done(name)
 	if ctx.Err() != nil {
 		return
 	}
 	log := logr.FromContextOrDiscard(ctx).WithValues("action", name)
-	err := w.work(logr.NewContext(ctx, log), name)
+	err := w.Work(logr.NewContext(ctx, log), name)
 	switch {
 	case err == nil:
 		q.Forget(name)
@@ -104,17 +104,17 @@ func (w *worker) next(ctx context.Context, q queue, name string) {
 
 // sayFarewell reports what is not yet reported, for a while. If it does not get
 // through, the next runner on the node finds it in the ledger.
-func (w *worker) sayFarewell(ctx context.Context) {
+func (w *Worker) sayFarewell(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
-	for _, e := range w.ledger.Pending() {
+	for _, e := range w.Ledger.Pending() {
 		if e.Outcome == nil {
 			continue
 		}
 		log := logr.FromContextOrDiscard(ctx).WithValues("action", e.Order.Action)
 		var lastErr error
 		err := wait.PollUntilContextCancel(ctx, farewellRetry, true, func(context.Context) (bool, error) {
-			lastErr = w.work(logr.NewContext(ctx, log), e.Order.Action)
+			lastErr = w.Work(logr.NewContext(ctx, log), e.Order.Action)
 			return lastErr == nil, nil
 		})
 		if err != nil {

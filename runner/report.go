@@ -22,7 +22,7 @@ const maxMessage = 1 << 10
 // report writes the outcome of an order, unless the action, which has just been
 // read or written, already has one: then an earlier write of ours had been
 // committed although its answer was lost.
-func (w *worker) report(ctx context.Context, action *v1alpha1.NodeAction, entry *ledger.Entry) error {
+func (w *Worker) report(ctx context.Context, action *v1alpha1.NodeAction, entry *ledger.Entry) error {
 	if entry.Reported {
 		return w.reportAgain(ctx, action)
 	}
@@ -39,11 +39,11 @@ func (w *worker) report(ctx context.Context, action *v1alpha1.NodeAction, entry 
 		w.metrics.observe(name, outcome)
 	}
 	remedy.Reached(ctx, "after-report")
-	if err := w.ledger.Reported(entry.Order.Action); err != nil {
+	if err := w.Ledger.Reported(entry.Order.Action); err != nil {
 		logr.FromContextOrDiscard(ctx).Error(err, "A restart will look at the action once more")
 	}
 	if outcome.Result != nil {
-		if err := w.recheck(ctx); err != nil {
+		if err := w.Recheck(ctx); err != nil {
 			logr.FromContextOrDiscard(ctx).Info("The detector was not asked to check at once", "err", err.Error())
 		}
 	}
@@ -52,7 +52,7 @@ func (w *worker) report(ctx context.Context, action *v1alpha1.NodeAction, entry 
 
 // reportAgain finishes an action that was reported before, and whose status
 // somebody has wiped since: it never is executed again.
-func (w *worker) reportAgain(ctx context.Context, action *v1alpha1.NodeAction) error {
+func (w *Worker) reportAgain(ctx context.Context, action *v1alpha1.NodeAction) error {
 	if action.Finished() != nil {
 		return nil
 	}
@@ -63,7 +63,7 @@ func (w *worker) reportAgain(ctx context.Context, action *v1alpha1.NodeAction) e
 }
 
 // conclude finishes the action.
-func (w *worker) conclude(ctx context.Context, action *v1alpha1.NodeAction, o remedy.Outcome, name string) error {
+func (w *Worker) conclude(ctx context.Context, action *v1alpha1.NodeAction, o remedy.Outcome, name string) error {
 	// Whatever becomes of this write, the action is not executed any more under a
 	// claim that is there already: the write may arrive late.
 	delete(w.claiming, action.UID)
@@ -82,18 +82,18 @@ func (w *worker) conclude(ctx context.Context, action *v1alpha1.NodeAction, o re
 	return nil
 }
 
-func (w *worker) write(ctx context.Context, action *v1alpha1.NodeAction, o remedy.Outcome) error {
+func (w *Worker) write(ctx context.Context, action *v1alpha1.NodeAction, o remedy.Outcome) error {
 	remedy.Reached(ctx, "before-report")
 	action.Status.Result = o.Result
 	meta.SetStatusCondition(&action.Status.Conditions, metav1.Condition{
 		Type:               v1alpha1.ActionFinished,
 		Status:             metav1.ConditionTrue,
 		ObservedGeneration: action.Generation,
-		LastTransitionTime: metav1.NewTime(w.serverClock.Now()),
+		LastTransitionTime: metav1.NewTime(w.ServerClock.Now()),
 		Reason:             o.Reason,
 		Message:            clip(o.Message),
 	})
-	return w.api.updateStatus(ctx, action)
+	return w.API.UpdateStatus(ctx, action)
 }
 
 // clip bounds a message to maxMessage bytes of valid UTF-8.

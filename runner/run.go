@@ -11,7 +11,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -46,22 +45,15 @@ func Run(ctx context.Context, cfg *rest.Config, opts Options) error {
 	if err != nil {
 		return err
 	}
-	metrics, err := newMetrics(opts.Registry)
-	if err != nil {
-		return err
-	}
-	audit, stopAudit := newAuditor(api.core, opts.NodeName)
-	defer stopAudit()
-	r := &runner{
-		opts: opts,
-		worker: worker{
-			api: api, clock: opts.Clock, serverClock: clock, metrics: metrics, audit: audit,
-			nodeName: opts.NodeName, bootID: bootID, dryRun: opts.DryRun, claiming: map[types.UID]bool{},
-			remedies: remedies(opts),
-			vetoed:   func(order remedy.Order) (string, error) { return vetoed(opts, order) },
-			recheck:  func(ctx context.Context) error { return demand.Send(ctx, opts.DetectorSocket) },
-		},
-	}
+	events, stopEvents := newRecorder(api.core, opts.NodeName)
+	defer stopEvents()
+	r := &runner{opts: opts, api: api, worker: WorkerOptions{
+		NodeName: opts.NodeName, BootID: bootID, API: api, Remedies: remedies(opts),
+		Clock: opts.Clock, ServerClock: clock, Uptime: uptime,
+		Vetoed:  func(order remedy.Order) (string, error) { return vetoed(opts, order) },
+		Recheck: func(ctx context.Context) error { return demand.Send(ctx, opts.DetectorSocket) },
+		Events:  events, Registry: opts.Registry, DryRun: opts.DryRun,
+	}}
 	return r.run(ctx)
 }
 
@@ -81,7 +73,8 @@ func remedies(opts Options) map[string]remedy.Remedy {
 // runner is a worker and what is around it.
 type runner struct {
 	opts   Options
-	worker worker
+	api    api
+	worker WorkerOptions
 	listed atomic.Pointer[cache.Controller] // nil until this is the only runner
 }
 
@@ -136,21 +129,24 @@ func (r *runner) work(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = lock.Close() }() // nothing was written to it
-	if r.worker.ledger, err = ledger.Open(r.opts.RunDir); err != nil {
+	if r.worker.Ledger, err = ledger.Open(r.opts.RunDir); err != nil {
 		return err
 	}
-	r.worker.runnerID = r.worker.ledger.RunnerID()
-	log.Info("Runner starts", "node", r.opts.NodeName, "runnerID", r.worker.runnerID, "bootID", r.worker.bootID, "dryRun", r.opts.DryRun)
+	worker, err := NewWorker(r.worker)
+	if err != nil {
+		return err
+	}
+	log.Info("Runner starts", "node", r.opts.NodeName, "runnerID", worker.runnerID, "bootID", worker.BootID, "dryRun", r.opts.DryRun)
 
 	q := newQueue()
-	informer := watch(r.worker.api.actions(r.opts.NodeName), q)
+	informer := watch(r.api.actions(r.opts.NodeName), q)
 	r.listed.Store(&informer)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
 		informer.RunWithContext(ctx)
 	}()
-	r.worker.run(ctx, q)
+	worker.run(ctx, q)
 	<-watched
 	return nil
 }

@@ -6,10 +6,13 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/config/serverclock"
@@ -25,33 +28,79 @@ const freshness = time.Second
 // vetoTimeout is how long the node's own configuration may take to answer.
 const vetoTimeout = 5 * time.Second
 
-// worker brings one action after the other to its end. One goroutine uses it.
-type worker struct {
-	api         api
-	clock       clock.WithTicker   // the node's
-	serverClock *serverclock.Clock // for what others compare
-	ledger      *ledger.Ledger
-	remedies    map[string]remedy.Remedy
-	vetoed      func(order remedy.Order) (string, error)
-	recheck     func(context.Context) error // asks the detector for fresh conditions
-	audit       auditor
-	metrics     *metrics
+// WorkerOptions are what a Worker has to do with the world. All are required but
+// DryRun.
+type WorkerOptions struct {
+	// NodeName is the name of the node, BootID that of its present boot.
+	NodeName string
+	BootID   string
+	// API is the API server.
+	API API
+	// Ledger remembers what was begun. The caller holds its lock.
+	Ledger *ledger.Ledger
+	// Remedies by their names.
+	Remedies map[string]remedy.Remedy
+	// Clock is the node's, ServerClock what others compare, and Uptime how long ago
+	// the node booted.
+	Clock       clock.WithTicker
+	ServerClock *serverclock.Clock
+	Uptime      func() time.Duration
+	// Vetoed returns why the node's own configuration forbids an order, or "".
+	Vetoed func(remedy.Order) (string, error)
+	// Recheck asks the detector for fresh conditions.
+	Recheck func(context.Context) error
+	// Events are told of every claim and every result.
+	Events record.EventRecorder
+	// Registry takes the metrics.
+	Registry prometheus.Registerer
+	// DryRun answers every action with what would be done.
+	DryRun bool
+}
 
-	nodeName string
+// API is what a Worker asks and tells the API server. What it returns was read live,
+// never from a cache.
+type API interface {
+	// Action, Policy and Node return nil if the API server answers that there is no
+	// such object.
+	Action(ctx context.Context, name string) (*v1alpha1.NodeAction, error)
+	Policy(ctx context.Context, name string) (*v1alpha1.RemedyPolicy, error)
+	Node(ctx context.Context, name string) (*corev1.Node, error)
+	// UpdateStatus writes the action's status if nobody has written the action since
+	// it was read; otherwise the error is a conflict. After any other error the status
+	// may have been written or not: only a read can tell.
+	UpdateStatus(ctx context.Context, action *v1alpha1.NodeAction) error
+}
+
+// Worker brings one action after the other to its end. One goroutine uses it.
+type Worker struct {
+	WorkerOptions
+
 	runnerID string
-	bootID   string
-	dryRun   bool
+	audit    auditor
+	metrics  *metrics
 
 	// claiming holds the actions for which a claim was sent without an answer.
 	// Whether it was committed only the API server knows; nothing was executed.
 	claiming map[types.UID]bool
 }
 
-// adopt brings to their end the orders that an earlier process has left, before
+// NewWorker returns a Worker. It fails if the metrics are registered already.
+func NewWorker(o WorkerOptions) (*Worker, error) {
+	metrics, err := newMetrics(o.Registry)
+	if err != nil {
+		return nil, err
+	}
+	return &Worker{
+		WorkerOptions: o, runnerID: o.Ledger.RunnerID(), audit: newAuditor(o.NodeName, o.Events),
+		metrics: metrics, claiming: map[types.UID]bool{},
+	}, nil
+}
+
+// Adopt brings to their end the orders that an earlier process has left, before
 // anything else is begun. It returns the actions that are to be reported.
-func (w *worker) adopt(ctx context.Context) []string {
+func (w *Worker) Adopt(ctx context.Context) []string {
 	var names []string
-	for _, e := range w.ledger.Pending() {
+	for _, e := range w.Ledger.Pending() {
 		ctx := logr.NewContext(ctx, logr.FromContextOrDiscard(ctx).WithValues("action", e.Order.Action))
 		if e.Outcome == nil {
 			w.adoptOrder(ctx, e.Order)
@@ -63,9 +112,9 @@ func (w *worker) adopt(ctx context.Context) []string {
 	return names
 }
 
-func (w *worker) adoptOrder(ctx context.Context, order remedy.Order) {
+func (w *Worker) adoptOrder(ctx context.Context, order remedy.Order) {
 	log := logr.FromContextOrDiscard(ctx)
-	kind := w.remedies[order.Step.Remedy()]
+	kind := w.Remedies[order.Step.Remedy()]
 	if kind == nil {
 		w.end(ctx, order, &remedy.Outcome{
 			Reason:  v1alpha1.ReasonInterrupted,
@@ -73,10 +122,10 @@ func (w *worker) adoptOrder(ctx context.Context, order remedy.Order) {
 		})
 		return
 	}
-	if order.BootID != w.bootID && order.Step.Reboot == nil {
+	if order.BootID != w.BootID && order.Step.Reboot == nil {
 		w.end(ctx, order, &remedy.Outcome{
 			Reason:  v1alpha1.ReasonInterrupted,
-			Message: fmt.Sprintf("the node has rebooted since it was begun (boot ID %s, now %s): the remedy may or may not have been executed", order.BootID, w.bootID),
+			Message: fmt.Sprintf("the node has rebooted since it was begun (boot ID %s, now %s): the remedy may or may not have been executed", order.BootID, w.BootID),
 		})
 		return
 	}
@@ -86,12 +135,12 @@ func (w *worker) adoptOrder(ctx context.Context, order remedy.Order) {
 }
 
 // end keeps an outcome, unless it is nil: then a later process will have it.
-func (w *worker) end(ctx context.Context, order remedy.Order, outcome *remedy.Outcome) {
+func (w *Worker) end(ctx context.Context, order remedy.Order, outcome *remedy.Outcome) {
 	if outcome == nil {
 		return
 	}
 	remedy.Reached(ctx, "before-outcome")
-	if err := w.ledger.End(order.Action, *outcome); err != nil {
+	if err := w.Ledger.End(order.Action, *outcome); err != nil {
 		logr.FromContextOrDiscard(ctx).Error(err, "The outcome is in no safe place yet, so what the action has left on the node stays")
 		return
 	}
@@ -101,8 +150,8 @@ func (w *worker) end(ctx context.Context, order remedy.Order, outcome *remedy.Ou
 }
 
 // clean removes what an order that has ended has left on the node.
-func (w *worker) clean(ctx context.Context, order remedy.Order) {
-	kind := w.remedies[order.Step.Remedy()]
+func (w *Worker) clean(ctx context.Context, order remedy.Order) {
+	kind := w.Remedies[order.Step.Remedy()]
 	if kind == nil {
 		return
 	}
@@ -111,15 +160,15 @@ func (w *worker) clean(ctx context.Context, order remedy.Order) {
 	}
 }
 
-// work takes an action as far as it can go now. An error means that the API server
+// Work takes an action as far as it can go now. An error means that the API server
 // could not be asked or told something: the next call starts over with fresh
 // reads and repeats no side effect.
-func (w *worker) work(ctx context.Context, name string) error {
-	action, err := w.api.action(ctx, name)
+func (w *Worker) Work(ctx context.Context, name string) error {
+	action, err := w.API.Action(ctx, name)
 	if err != nil {
 		return err
 	}
-	entry := w.ledger.Find(name)
+	entry := w.Ledger.Find(name)
 	if entry != nil && !entry.Reported && entry.Outcome == nil {
 		return nil // left for a later process: this one is being stopped
 	}
@@ -158,12 +207,12 @@ func uptime() time.Duration {
 }
 
 // read collects what a decision about the action depends on.
-func (w *worker) read(ctx context.Context, action *v1alpha1.NodeAction) (input, error) {
-	policy, err := w.api.policy(ctx, action.Spec.Policy.Name)
+func (w *Worker) read(ctx context.Context, action *v1alpha1.NodeAction) (input, error) {
+	policy, err := w.API.Policy(ctx, action.Spec.Policy.Name)
 	if err != nil {
 		return input{}, err
 	}
-	node, err := w.api.node(ctx, w.nodeName)
+	node, err := w.API.Node(ctx, w.NodeName)
 	if err != nil {
 		return input{}, err
 	}
@@ -172,35 +221,35 @@ func (w *worker) read(ctx context.Context, action *v1alpha1.NodeAction) (input, 
 		policy:   policy,
 		node:     node,
 		claiming: w.claiming[action.UID],
-		nodeName: w.nodeName,
+		nodeName: w.NodeName,
 		runnerID: w.runnerID,
-		bootID:   w.bootID,
-		now:      w.serverClock.Now(),
+		bootID:   w.BootID,
+		now:      w.ServerClock.Now(),
 	}
-	in.booted = in.now.Add(-uptime())
+	in.booted = in.now.Add(-w.Uptime())
 	if c := action.Status.Claim; c != nil {
-		in.knowsClaim = w.ledger.Knows(c.RunnerID)
+		in.knowsClaim = w.Ledger.Knows(c.RunnerID)
 	}
-	if e := w.ledger.Find(action.Name); e != nil {
+	if e := w.Ledger.Find(action.Name); e != nil {
 		in.earlier = &e.Order
 	}
 	return in, nil
 }
 
 // prepare looks at the node itself, and goes on if nothing speaks against it.
-func (w *worker) prepare(ctx context.Context, in input, d decision) error {
+func (w *Worker) prepare(ctx context.Context, in input, d decision) error {
 	ctx, through := context.WithCancel(ctx)
 	defer through() // closes what Prepare keeps open
-	read := w.clock.Now()
+	read := w.Clock.Now()
 	order := newOrder(in, d, read)
 	name := order.Step.Remedy()
-	kind := w.remedies[name]
+	kind := w.Remedies[name]
 	prepared, refused := kind.Prepare(ctx, order)
 	order.Prepared = prepared
 	if refused == nil {
 		refused = w.veto(ctx, order)
 	}
-	if refused == nil && w.dryRun {
+	if refused == nil && w.DryRun {
 		refused = &remedy.Outcome{Reason: v1alpha1.ReasonDryRun, Message: "dry run, nothing was executed; this runner would " + describe(order)}
 	}
 	if ctx.Err() != nil {
@@ -212,10 +261,10 @@ func (w *worker) prepare(ctx context.Context, in input, d decision) error {
 	// What was decided on must not be old when the remedy begins, however long the
 	// node or the API server took to answer.
 	again := func() (finished bool, err error) {
-		if w.clock.Since(read) <= freshness {
+		if w.Clock.Since(read) <= freshness {
 			return false, nil
 		}
-		read = w.clock.Now()
+		read = w.Clock.Now()
 		if in, err = w.read(ctx, in.action); err != nil {
 			return false, err
 		}
@@ -242,17 +291,17 @@ func (w *worker) prepare(ctx context.Context, in input, d decision) error {
 
 // veto asks the node's own configuration. Looking at files on a file system that has
 // died never ends: then nobody knows, and a goroutine is given up.
-func (w *worker) veto(ctx context.Context, order remedy.Order) *remedy.Outcome {
+func (w *Worker) veto(ctx context.Context, order remedy.Order) *remedy.Outcome {
 	type answer struct {
 		reason string
 		err    error
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		reason, err := w.vetoed(order)
+		reason, err := w.Vetoed(order)
 		answers <- answer{reason, err}
 	}()
-	timer := w.clock.NewTimer(vetoTimeout)
+	timer := w.Clock.NewTimer(vetoTimeout)
 	defer timer.Stop()
 	var got answer
 	select {
@@ -274,17 +323,17 @@ func (w *worker) veto(ctx context.Context, order remedy.Order) *remedy.Outcome {
 
 // claim returns nil only if the API server has confirmed the claim. After an
 // error it may have been committed: the next call reads it back.
-func (w *worker) claim(ctx context.Context, action *v1alpha1.NodeAction, order remedy.Order) error {
+func (w *Worker) claim(ctx context.Context, action *v1alpha1.NodeAction, order remedy.Order) error {
 	remedy.Reached(ctx, "before-claim")
 	w.claiming[action.UID] = true
 	action.Status.Claim = &v1alpha1.Claim{
 		RunnerID:     w.runnerID,
-		BootID:       w.bootID,
-		Time:         metav1.NewTime(w.serverClock.Now()),
+		BootID:       w.BootID,
+		Time:         metav1.NewTime(w.ServerClock.Now()),
 		Remedy:       order.Step.Remedy(),
 		InvocationID: order.Prepared.InvocationID,
 	}
-	if err := w.api.updateStatus(ctx, action); err != nil {
+	if err := w.API.UpdateStatus(ctx, action); err != nil {
 		return fmt.Errorf("claiming NodeAction %s: %w", action.Name, err)
 	}
 	remedy.Reached(ctx, "after-claim")
@@ -292,12 +341,12 @@ func (w *worker) claim(ctx context.Context, action *v1alpha1.NodeAction, order r
 }
 
 // execute executes the remedy of a claimed action and reports the outcome.
-func (w *worker) execute(ctx context.Context, in input, order remedy.Order, kind remedy.Remedy) error {
+func (w *Worker) execute(ctx context.Context, in input, order remedy.Order, kind remedy.Remedy) error {
 	name := order.Step.Remedy()
 	delete(w.claiming, order.UID)
-	order.StartedAt = w.clock.Now()
+	order.StartedAt = w.Clock.Now()
 	w.audit.claimed(ctx, in, order)
-	if err := w.ledger.Begin(order); err != nil {
+	if err := w.Ledger.Begin(order); err != nil {
 		return w.conclude(ctx, in.action, remedy.Outcome{
 			Reason:  v1alpha1.ReasonStartFailed,
 			Message: fmt.Sprintf("nothing was executed, since it could not be made sure that it is not executed again: %v", err),
@@ -305,7 +354,7 @@ func (w *worker) execute(ctx context.Context, in input, order remedy.Order, kind
 	}
 	remedy.Reached(ctx, "after-ledger")
 	w.end(ctx, order, kind.Execute(ctx, order))
-	entry := w.ledger.Find(order.Action)
+	entry := w.Ledger.Find(order.Action)
 	if entry.Outcome == nil {
 		logr.FromContextOrDiscard(ctx).Info("Stopping; the next runner adopts what is under way")
 		return nil
@@ -315,13 +364,13 @@ func (w *worker) execute(ctx context.Context, in input, order remedy.Order, kind
 
 // forget gives up the outcome of an action that is gone, or that was created again
 // under its name. The action is nil or has no entry.
-func (w *worker) forget(ctx context.Context, name string, entry *ledger.Entry) error {
+func (w *Worker) forget(ctx context.Context, name string, entry *ledger.Entry) error {
 	if entry == nil || entry.Reported {
 		return nil
 	}
 	logr.FromContextOrDiscard(ctx).Info("Action was deleted before its result was written", "uid", entry.Order.UID,
 		"reason", entry.Outcome.Reason, "message", clip(entry.Outcome.Message))
-	return w.ledger.Reported(name)
+	return w.Ledger.Reported(name)
 }
 
 // retriable says whether an error only means that somebody else was faster.

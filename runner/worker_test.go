@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
@@ -78,17 +76,16 @@ func TestWhatPrepareKeepsOpenIsClosedWhateverBecomesOfTheOrder(t *testing.T) {
 			serverClock := serverclock.New(clock.RealClock{})
 			api, err := newAPI(&rest.Config{Host: server.URL}, serverClock)
 			must(t, err)
-			metrics, err := newMetrics(prometheus.NewRegistry())
-			must(t, err)
 			kind := &keeper{}
-			w := worker{
-				api: api, clock: clock.RealClock{}, serverClock: serverClock, ledger: book, metrics: metrics,
-				audit:    auditor{node: &corev1.ObjectReference{}, events: record.NewFakeRecorder(8)},
-				remedies: map[string]remedy.Remedy{v1alpha1.RemedyCommand: kind},
-				vetoed:   func(remedy.Order) (string, error) { return test.veto, nil },
-				recheck:  func(context.Context) error { return nil },
-				nodeName: "worker-1", runnerID: "me", bootID: "boot-1", claiming: map[types.UID]bool{},
-			}
+			w, err := NewWorker(WorkerOptions{
+				NodeName: "worker-1", BootID: "boot-1", API: api, Ledger: book,
+				Clock: clock.RealClock{}, ServerClock: serverClock, Uptime: uptime,
+				Remedies: map[string]remedy.Remedy{v1alpha1.RemedyCommand: kind},
+				Vetoed:   func(remedy.Order) (string, error) { return test.veto, nil },
+				Recheck:  func(context.Context) error { return nil },
+				Events:   record.NewFakeRecorder(8), Registry: prometheus.NewRegistry(),
+			})
+			must(t, err)
 			in := goodInput(t)
 			if err := w.prepare(t.Context(), in, decide(in)); (err != nil) != test.wantError {
 				t.Errorf("got the error %v", err)

@@ -11,12 +11,12 @@ import (
 // fieldManager owns the detector's conditions in the Node's managedFields.
 const fieldManager = "nodemend-detector"
 
-// nodeClient reads and writes one Node.
-type nodeClient interface {
-	// get returns the Node as it is, not from a cache that may lag behind.
-	get(ctx context.Context) (*corev1.Node, error)
-	// patchStatus applies a strategic merge patch to the Node's status.
-	patchStatus(ctx context.Context, data []byte) error
+// Node reads and writes one Node.
+type Node interface {
+	// Get returns the Node as it is, not from a cache that may lag behind.
+	Get(ctx context.Context) (*corev1.Node, error)
+	// PatchStatus applies a strategic merge patch to the Node's status.
+	PatchStatus(ctx context.Context, data []byte) error
 }
 
 type restNode struct {
@@ -24,15 +24,16 @@ type restNode struct {
 	name   string
 }
 
-func (n restNode) get(ctx context.Context) (*corev1.Node, error) {
+// Get implements Node.
+func (n restNode) Get(ctx context.Context) (*corev1.Node, error) {
 	node := &corev1.Node{}
 	err := n.client.Get().Resource("nodes").Name(n.name).Do(ctx).Into(node)
 	return node, err
 }
 
-// patchStatus asks for the metadata alone in return: a whole Node, with its
+// PatchStatus asks for the metadata alone in return: a whole Node, with its
 // list of images, is a hundred kilobytes that nobody reads.
-func (n restNode) patchStatus(ctx context.Context, data []byte) error {
+func (n restNode) PatchStatus(ctx context.Context, data []byte) error {
 	return n.client.Patch(types.StrategicMergePatchType).
 		Resource("nodes").Name(n.name).SubResource("status").
 		Param("fieldManager", fieldManager).

@@ -75,7 +75,7 @@ type Options struct {
 // monitors report it takes the conditions, not the events.
 type Exporter struct {
 	options Options
-	node    nodeClient
+	node    Node
 	metrics *metrics
 	// observed wakes Run, changed who writes the state file.
 	observed, changed chan struct{}
@@ -91,10 +91,11 @@ var _ types.Exporter = (*Exporter)(nil)
 // New returns an exporter that writes nothing before Run. client is one for the
 // core/v1 API. It fails if the metrics are registered already.
 func New(client rest.Interface, options Options) (*Exporter, error) {
-	return newExporter(restNode{client, options.NodeName}, options)
+	return NewFor(restNode{client, options.NodeName}, options)
 }
 
-func newExporter(node nodeClient, options Options) (*Exporter, error) {
+// NewFor is New for a Node that is reached in another way.
+func NewFor(node Node, options Options) (*Exporter, error) {
 	m, err := newMetrics(options.Registerer)
 	if err != nil {
 		return nil, fmt.Errorf("registering the exporter's metrics: %w", err)
@@ -233,7 +234,7 @@ func (e *Exporter) pause(ctx context.Context, wait time.Duration) {
 func (e *Exporter) read(ctx context.Context) error {
 	var node *corev1.Node
 	err := e.request(ctx, func(ctx context.Context) (err error) {
-		node, err = e.node.get(ctx)
+		node, err = e.node.Get(ctx)
 		return err
 	})
 	return e.settle(ctx, "get", err, func(now time.Time) {
@@ -249,7 +250,7 @@ func (e *Exporter) read(ctx context.Context) error {
 func (e *Exporter) write(ctx context.Context, p *patch) error {
 	data, err := p.json()
 	if err == nil {
-		err = e.request(ctx, func(ctx context.Context) error { return e.node.patchStatus(ctx, data) })
+		err = e.request(ctx, func(ctx context.Context) error { return e.node.PatchStatus(ctx, data) })
 	}
 	return e.settle(ctx, "patch", err, func(now time.Time) { e.state.acknowledge(p, now) })
 }

@@ -53,7 +53,7 @@ func (n *fakeNode) answer(ctx context.Context) error {
 	return err
 }
 
-func (n *fakeNode) get(ctx context.Context) (*corev1.Node, error) {
+func (n *fakeNode) Get(ctx context.Context) (*corev1.Node, error) {
 	n.set(func(n *fakeNode) { n.reads++ })
 	if n.stuck != nil {
 		<-n.stuck
@@ -68,7 +68,7 @@ func (n *fakeNode) get(ctx context.Context) (*corev1.Node, error) {
 	return node, nil
 }
 
-func (n *fakeNode) patchStatus(ctx context.Context, data []byte) error {
+func (n *fakeNode) PatchStatus(ctx context.Context, data []byte) error {
 	if err := n.answer(ctx); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (n *fakeNode) taken() (patches []string) {
 func run(t *testing.T, node *fakeNode) (*Exporter, *prometheus.Registry, func()) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	e, err := newExporter(node, Options{
+	e, err := NewFor(node, Options{
 		NodeName: "node-1", Heartbeat: 5 * time.Minute, ProblemHeartbeat: 30 * time.Second,
 		Clock: clock.RealClock{}, Rand: func() float64 { return 0.5 }, Registerer: registry,
 	})

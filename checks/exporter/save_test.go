@@ -21,14 +21,14 @@ import (
 // The tests of this file write files, so their clock is real.
 
 // runReal starts an exporter that keeps a state file.
-func runReal(t *testing.T, node nodeClient, change func(*Options)) (e *Exporter, stop func()) {
+func runReal(t *testing.T, node Node, change func(*Options)) (e *Exporter, stop func()) {
 	t.Helper()
 	options := Options{
 		NodeName: "node-1", Heartbeat: 5 * time.Minute, ProblemHeartbeat: 30 * time.Second, BootID: "boot-1",
 		Clock: clock.RealClock{}, Rand: func() float64 { return 0.5 }, Registerer: prometheus.NewRegistry(),
 	}
 	change(&options)
-	e, err := newExporter(node, options)
+	e, err := NewFor(node, options)
 	if err != nil {
 		t.Fatal(err)
 	}
