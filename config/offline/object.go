@@ -18,7 +18,7 @@ func (d *documentCheck) object(ctx context.Context, object map[string]any, text 
 		return
 	}
 	decoded := rules.decode(object)
-	id := rules.kind
+	id := rules.Kind()
 	if name := decoded.meta.Name; name != "" {
 		id += "/" + name
 		d.unique(id, text.field("metadata.name"))
@@ -63,11 +63,11 @@ func (d *documentCheck) kindOf(object map[string]any, text tree) *kindRules {
 		return nil
 	}
 	switch apiVersion, _ := object["apiVersion"].(string); apiVersion {
-	case rules.apiVersion:
+	case rules.APIVersion():
 	case "":
-		d.problem(text.field("apiVersion"), kind, "apiVersion", fmt.Sprintf("Required value: a %s has %s", kind, rules.apiVersion))
+		d.problem(text.field("apiVersion"), kind, "apiVersion", fmt.Sprintf("Required value: a %s has %s", kind, rules.APIVersion()))
 	default:
-		d.problem(text.field("apiVersion"), kind, "apiVersion", fmt.Sprintf("Unsupported value: %q: a %s has %s", apiVersion, kind, rules.apiVersion))
+		d.problem(text.field("apiVersion"), kind, "apiVersion", fmt.Sprintf("Unsupported value: %q: a %s has %s", apiVersion, kind, rules.APIVersion()))
 	}
 	return rules
 }

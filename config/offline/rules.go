@@ -3,17 +3,11 @@ package offline
 import (
 	"context"
 
-	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/api/operation"
 	metavalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
 // decodedObject is an object as the API server has it after decoding a create
@@ -43,10 +37,7 @@ func (k *kindRules) decode(object map[string]any) decodedObject {
 	if d.meta == nil {
 		d.meta = &metav1.ObjectMeta{}
 	}
-	d.unknownFields = append(d.unknownFields, pruning.PruneWithOptions(object, k.structural, true,
-		structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})...)
-	defaulting.PruneNonNullableNullsWithoutDefaults(object, k.structural)
-	defaulting.Default(object, k.structural)
+	d.unknownFields = append(d.unknownFields, k.Decode(object)...)
 
 	// Whatever the file says, a create request decides on these, and an
 	// object of these kinds has no namespace.
@@ -57,7 +48,7 @@ func (k *kindRules) decode(object map[string]any) decodedObject {
 	if d.meta.Name != "" {
 		object["metadata"] = map[string]any{"name": d.meta.Name}
 	}
-	if k.hasStatus {
+	if k.HasStatus() {
 		delete(object, "status")
 	}
 	return d
@@ -71,25 +62,8 @@ func (k *kindRules) validate(ctx context.Context, d decodedObject) (errs field.E
 	const clusterScoped, betaRules = false, true // betaRules: as by default since Kubernetes 1.36
 	errs = metavalidation.ValidateObjectMetaDeclaratively(ctx, operation.Create, named(d.meta), nil, clusterScoped,
 		metavalidation.NameIsDNSSubdomain, field.NewPath("metadata"), betaRules)
-	errs = append(errs, validation.ValidateCustomResource(nil, d.object, k.schema)...)
-	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, k.structural, d.object)...)
-	if blocksRules(errs) {
-		return errs, false
-	}
-	broken, _ := k.rules.Validate(ctx, nil, k.structural, d.object, nil, celconfig.RuntimeCELCostBudget)
-	return append(errs, broken...), true
-}
-
-// blocksRules reports whether CEL rules cannot be evaluated after these
-// errors: they rely on types, required fields and limits.
-func blocksRules(errs field.ErrorList) bool {
-	for _, err := range errs {
-		switch err.Type {
-		case field.ErrorTypeNotSupported, field.ErrorTypeRequired, field.ErrorTypeTooLong, field.ErrorTypeTooMany, field.ErrorTypeTypeInvalid:
-			return true
-		}
-	}
-	return false
+	broken, complete := k.Validate(ctx, d.object, nil)
+	return append(errs, broken...), complete
 }
 
 // named returns metadata that has a name: where one is to be generated, one

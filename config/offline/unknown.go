@@ -27,7 +27,7 @@ var index = regexp.MustCompile(`\[\d+\]`)
 // element of the path is, sorted; none if it does not say so.
 func (k *kindRules) fieldsBeside(path string) []string {
 	elements := strings.Split(index.ReplaceAllString(path, ".[]"), ".")
-	at := k.structural
+	at := k.Structural
 	for _, element := range elements[:len(elements)-1] {
 		var next *structuralschema.Structural
 		if element == "[]" {
