@@ -1,0 +1,317 @@
+package apiserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// Request is one request of a Client.
+type Request struct {
+	// Verb as in RBAC: get, list, create, update, patch, delete; evict for an eviction.
+	Verb string
+	// Kind of the object, and what subresource of it, "" for none.
+	Kind, Subresource string
+	// Name of the object, "" for a list.
+	Name string
+}
+
+// IsWrite reports whether the request may change something.
+func (r Request) IsWrite() bool { return r.Verb != "get" && r.Verb != "list" }
+
+// String is the request in words: "patch Remediation/status n1-abc".
+func (r Request) String() string {
+	text := r.Verb + " " + r.Kind
+	if r.Subresource != "" {
+		text += "/" + r.Subresource
+	}
+	if r.Name != "" {
+		text += " " + r.Name
+	}
+	return text
+}
+
+// Gate carries a request to the server: serve executes it there and returns its answer.
+// A Gate may wait before and after, not serve at all, or return an error in the place of
+// the answer.
+type Gate func(ctx context.Context, r Request, serve func() error) error
+
+// Client is a client.Client that reads and writes typed objects without JSON, as one
+// user. What it reads is the server's present state.
+type Client struct {
+	server *Server
+	user   string
+	gate   Gate
+}
+
+var _ client.Client = (*Client)(nil)
+
+// Client returns a client for a user, whose requests pass the gate; nil: directly.
+func (s *Server) Client(user string, gate Gate) *Client {
+	if gate == nil {
+		gate = func(_ context.Context, _ Request, serve func() error) error { return serve() }
+	}
+	return &Client{server: s, user: user, gate: gate}
+}
+
+// request passes a request through the gate, unless the caller's context has ended.
+func (c *Client) request(ctx context.Context, r Request, serve func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return c.gate(ctx, r, serve)
+}
+
+// Get implements client.Reader.
+func (c *Client) Get(ctx context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	k, err := c.server.kindOf(obj)
+	if err != nil {
+		return err
+	}
+	return c.request(ctx, Request{Verb: "get", Kind: k.gvk.Kind, Name: key.Name}, func() error {
+		stored, err := c.server.get(k, key)
+		if err == nil {
+			assign(obj, deepCopy(stored))
+		}
+		return err
+	})
+}
+
+// List implements client.Reader.
+func (c *Client) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	k, err := c.server.kindOfList(list)
+	if err != nil {
+		return err
+	}
+	var options client.ListOptions
+	options.ApplyOptions(opts)
+	return c.request(ctx, Request{Verb: "list", Kind: k.gvk.Kind}, func() error {
+		objects, version, err := c.server.list(k, selectionOf(&options))
+		if err != nil {
+			return err
+		}
+		list.SetResourceVersion(fmt.Sprint(version))
+		return fill(list, objects, true)
+	})
+}
+
+func selectionOf(o *client.ListOptions) Selection {
+	return Selection{Namespace: o.Namespace, Labels: o.LabelSelector, Fields: o.FieldSelector}
+}
+
+// fill makes the objects, or copies of them, the items of a list.
+func fill(list client.ObjectList, objects []client.Object, copied bool) error {
+	items, err := meta.GetItemsPtr(list)
+	if err != nil {
+		return err
+	}
+	v := reflect.ValueOf(items).Elem()
+	v.Set(reflect.MakeSlice(v.Type(), len(objects), len(objects)))
+	for i, obj := range objects {
+		if copied {
+			obj = deepCopy(obj)
+		}
+		v.Index(i).Set(reflect.ValueOf(obj).Elem())
+	}
+	return nil
+}
+
+// Create implements client.Writer.
+func (c *Client) Create(ctx context.Context, obj client.Object, _ ...client.CreateOption) error {
+	k, err := c.server.kindOf(obj)
+	if err != nil {
+		return err
+	}
+	return c.request(ctx, Request{Verb: "create", Kind: k.gvk.Kind, Name: obj.GetName()}, func() error {
+		stored, err := c.server.create(k, c.user, obj)
+		if err == nil {
+			assign(obj, deepCopy(stored))
+		}
+		return err
+	})
+}
+
+// Delete implements client.Writer.
+func (c *Client) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	k, err := c.server.kindOf(obj)
+	if err != nil {
+		return err
+	}
+	var options client.DeleteOptions
+	options.ApplyOptions(opts)
+	return c.request(ctx, Request{Verb: "delete", Kind: k.gvk.Kind, Name: obj.GetName()}, func() error {
+		_, err := c.server.delete(k, c.user, keyOf(obj), *options.AsDeleteOptions())
+		return err
+	})
+}
+
+// Update implements client.Writer.
+func (c *Client) Update(ctx context.Context, obj client.Object, _ ...client.UpdateOption) error {
+	return c.update(ctx, obj, main)
+}
+
+func (c *Client) update(ctx context.Context, obj client.Object, part subresource) error {
+	return c.change(ctx, "update", obj, part, func(client.Object) (client.Object, error) { return deepCopy(obj), nil })
+}
+
+// change passes an update through the gate and gives obj what came of it.
+func (c *Client) change(ctx context.Context, verb string, obj client.Object, part subresource,
+	change func(present client.Object) (client.Object, error),
+) error {
+	k, err := c.server.kindOf(obj)
+	if err != nil {
+		return err
+	}
+	return c.request(ctx, Request{Verb: verb, Kind: k.gvk.Kind, Subresource: string(part), Name: obj.GetName()}, func() error {
+		stored, err := c.server.update(k, c.user, keyOf(obj), part, change)
+		if err == nil {
+			assign(obj, deepCopy(stored))
+		}
+		return err
+	})
+}
+
+// Patch implements client.Writer.
+func (c *Client) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	return c.patch(ctx, obj, patch, main)
+}
+
+func (c *Client) patch(ctx context.Context, obj client.Object, patch client.Patch, part subresource) error {
+	// A patch under optimistic locking, made from the present version, gives what it was
+	// made for. That spares the search most of its time.
+	if from, ok := patch.(interface{ Base() client.Object }); ok {
+		k, err := c.server.kindOf(obj)
+		if err != nil {
+			return err
+		}
+		base := from.Base()
+		return c.change(ctx, "patch", obj, part, func(present client.Object) (client.Object, error) {
+			if base.GetResourceVersion() != present.GetResourceVersion() {
+				return nil, k.conflict(obj.GetName())
+			}
+			return deepCopy(obj), nil
+		})
+	}
+	data, err := patch.Data(obj)
+	if err != nil {
+		return err
+	}
+	return c.change(ctx, "patch", obj, part, func(present client.Object) (client.Object, error) {
+		return apply(present, patch.Type(), data)
+	})
+}
+
+// apply returns what a patch makes of an object.
+func apply(present client.Object, patchType types.PatchType, data []byte) (client.Object, error) {
+	before, err := json.Marshal(present)
+	if err != nil {
+		return nil, err
+	}
+	var after []byte
+	switch patchType {
+	case types.MergePatchType:
+		after, err = jsonpatch.MergePatch(before, data)
+	case types.StrategicMergePatchType:
+		after, err = strategicpatch.StrategicMergePatch(before, data, present)
+	case types.JSONPatchType:
+		var patch jsonpatch.Patch
+		if patch, err = jsonpatch.DecodePatch(data); err == nil {
+			if after, err = patch.Apply(before); err != nil {
+				return nil, apierrors.NewGenericServerResponse(422, "", schema.GroupResource{}, "", err.Error(), 0, false)
+			}
+		}
+	default:
+		return nil, fmt.Errorf("the simulated API server applies no patch of type %s", patchType)
+	}
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	changed := reflect.New(reflect.TypeOf(present).Elem()).Interface().(client.Object)
+	if err := json.Unmarshal(after, changed); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if changed.GetUID() != present.GetUID() {
+		return nil, apierrors.NewGenericServerResponse(422, "", schema.GroupResource{}, present.GetName(), "metadata.uid: Invalid value: field is immutable", 0, false)
+	}
+	return changed, nil
+}
+
+// errNotServed is the error of what nobody needs.
+var errNotServed = errors.New("the simulated API server does not serve this")
+
+// Apply implements client.Writer.
+func (c *Client) Apply(context.Context, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+	return errNotServed
+}
+
+// DeleteAllOf implements client.Writer.
+func (c *Client) DeleteAllOf(context.Context, client.Object, ...client.DeleteAllOfOption) error {
+	return errNotServed
+}
+
+// Status implements client.StatusClient.
+func (c *Client) Status() client.SubResourceWriter { return statusWriter{c} }
+
+// SubResource implements client.SubResourceClientConstructor.
+func (c *Client) SubResource(string) client.SubResourceClient { return nil }
+
+// Scheme implements client.Client.
+func (c *Client) Scheme() *runtime.Scheme { return c.server.scheme }
+
+// RESTMapper implements client.Client.
+func (c *Client) RESTMapper() meta.RESTMapper { return nil }
+
+// GroupVersionKindFor implements client.Client.
+func (c *Client) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
+	return apiutil.GVKForObject(obj, c.server.scheme)
+}
+
+// IsObjectNamespaced implements client.Client.
+func (c *Client) IsObjectNamespaced(obj runtime.Object) (bool, error) {
+	k, err := c.server.kindOf(obj)
+	return err == nil && k.namespaced, err
+}
+
+// statusWriter writes the status subresource.
+type statusWriter struct{ client *Client }
+
+// Create implements client.SubResourceWriter.
+func (w statusWriter) Create(context.Context, client.Object, client.Object, ...client.SubResourceCreateOption) error {
+	return errNotServed
+}
+
+// Update implements client.SubResourceWriter.
+func (w statusWriter) Update(ctx context.Context, obj client.Object, _ ...client.SubResourceUpdateOption) error {
+	return w.client.update(ctx, obj, status)
+}
+
+// Patch implements client.SubResourceWriter.
+func (w statusWriter) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+	return w.client.patch(ctx, obj, patch, status)
+}
+
+// Apply implements client.SubResourceWriter.
+func (w statusWriter) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+	return errNotServed
+}
+
+// Evict tells a pod to end unless a PodDisruptionBudget keeps it, as a request to its
+// eviction subresource does.
+func (c *Client) Evict(ctx context.Context, key client.ObjectKey, options *metav1.DeleteOptions) error {
+	return c.request(ctx, Request{Verb: "evict", Kind: "Pod", Name: key.Name}, func() error {
+		return c.server.evict(c.user, key, options)
+	})
+}
