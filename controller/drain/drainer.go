@@ -7,11 +7,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
@@ -22,30 +18,38 @@ import (
 // when the next pass is worth it; losing that costs a few requests. It may be
 // used concurrently, for one node as well.
 type Drainer struct {
-	client rest.Interface
-	clock  clock.PassiveClock
+	pods  Pods
+	clock clock.PassiveClock
 
 	mu    sync.Mutex
 	nodes map[string]*node
 }
 
+// Pods are those of a cluster. No request may be repeated: each answer tells when the
+// next one is worth it.
+type Pods interface {
+	// OnNode returns the pods of a node as they are now.
+	OnNode(ctx context.Context, node string) ([]corev1.Pod, error)
+	// Evict evicts this very pod, not one that has its name by now. nil: the pod's own
+	// grace period.
+	Evict(ctx context.Context, pod *corev1.Pod, gracePeriodSeconds *int64) error
+}
+
 // New returns a Drainer that uses the connections of the HTTP client and the rate
-// limit of the config, and protobuf. It is a REST client since typed ones, and
-// controller-runtime's, repeat a request for as long as a server says Retry-After, and
-// sleep meanwhile. A list costs the same with each.
+// limit of the config, and protobuf.
 //
 // The clock is compared with times of the API server.
 func New(cfg *rest.Config, client *http.Client, clk clock.PassiveClock) (*Drainer, error) {
-	cfg = rest.CopyConfig(cfg)
-	cfg.APIPath, cfg.GroupVersion = "/api", &corev1.SchemeGroupVersion
-	cfg.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	cfg.ContentType = runtime.ContentTypeProtobuf
-	cfg.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	c, err := rest.RESTClientForConfigAndClient(cfg, client)
+	pods, err := newRESTPods(cfg, client)
 	if err != nil {
-		return nil, fmt.Errorf("setting up the client for drains: %w", err)
+		return nil, err
 	}
-	return &Drainer{client: c, clock: clk, nodes: map[string]*node{}}, nil
+	return NewFor(pods, clk), nil
+}
+
+// NewFor is New for pods that are reached in another way.
+func NewFor(pods Pods, clk clock.PassiveClock) *Drainer {
+	return &Drainer{pods: pods, clock: clk, nodes: map[string]*node{}}
 }
 
 // Pass looks at the pods of the node, tells those to end that may go now, and
@@ -58,7 +62,7 @@ func New(cfg *rest.Config, client *http.Client, clk clock.PassiveClock) (*Draine
 // request that hangs. When it returns,
 // none of its requests is under way.
 func (d *Drainer) Pass(ctx context.Context, nodeName string, options *v1alpha1.Drain, mayEvict bool) (Result, error) {
-	pods, err := d.list(ctx, nodeName)
+	pods, err := d.pods.OnNode(ctx, nodeName)
 	if err != nil {
 		return Result{}, fmt.Errorf("listing the pods of node %s: %w", nodeName, err)
 	}
@@ -82,19 +86,6 @@ func (d *Drainer) Forget(nodeName string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.nodes, nodeName)
-}
-
-// list returns the pods of a node as they are now: since Kubernetes 1.31 from the
-// index that the API server's cache has for that, and consistent with etcd.
-func (d *Drainer) list(ctx context.Context, nodeName string) ([]corev1.Pod, error) {
-	var list corev1.PodList
-	err := d.client.Get().Resource("pods").
-		VersionedParams(&metav1.ListOptions{
-			FieldSelector: fields.OneTermEqualSelector("spec.nodeName", nodeName).String(),
-		}, scheme.ParameterCodec).
-		MaxRetries(0). // each would wait here for as long as the server says
-		Do(ctx).Into(&list)
-	return list.Items, err
 }
 
 func (d *Drainer) node(name string) *node {

@@ -37,7 +37,7 @@ func (d *Drainer) evict(ctx context.Context, n *node, due []*Verdict, options *v
 	var told atomic.Int32
 	workqueue.ParallelizeUntil(starting, parallel, len(due), func(i int) {
 		v := due[i]
-		err := d.evictPod(ctx, v.Pod, options.GracePeriodSeconds)
+		err := d.pods.Evict(ctx, v.Pod, options.GracePeriodSeconds)
 		if err != nil && ctx.Err() != nil {
 			return
 		}
@@ -50,20 +50,6 @@ func (d *Drainer) evict(ctx context.Context, n *node, due []*Verdict, options *v
 		n.refuse(v, time.Duration(delay)*time.Second, d.clock.Now())
 	})
 	return int(told.Load())
-}
-
-// evictPod evicts this very pod, not one that has its name by now.
-func (d *Drainer) evictPod(ctx context.Context, pod *corev1.Pod, gracePeriodSeconds *int64) error {
-	return d.client.Post().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("eviction").
-		Body(&policyv1.Eviction{
-			ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
-			DeleteOptions: &metav1.DeleteOptions{
-				GracePeriodSeconds: gracePeriodSeconds,
-				Preconditions:      metav1.NewUIDPreconditions(string(pod.UID)),
-			},
-		}).
-		MaxRetries(0). // each would wait here for as long as the server says
-		Do(ctx).Error()
 }
 
 // judge says what the answer to an eviction means, and whether nothing more is to be
