@@ -81,13 +81,22 @@ func (c *Client) Get(ctx context.Context, key client.ObjectKey, obj client.Objec
 	if err != nil {
 		return err
 	}
-	return c.request(ctx, Request{Verb: "get", Kind: k.gvk.Kind, Name: key.Name}, func() error {
-		stored, err := c.server.get(k, key)
-		if err == nil {
-			assign(obj, deepCopy(stored))
-		}
+	return c.object(ctx, Request{Verb: "get", Kind: k.gvk.Kind, Name: key.Name}, obj, func() (client.Object, error) {
+		return c.server.get(k, key)
+	})
+}
+
+// object passes a request through the gate and gives obj the object that is its answer.
+func (c *Client) object(ctx context.Context, r Request, obj client.Object, serve func() (client.Object, error)) error {
+	var stored client.Object
+	err := c.request(ctx, r, func() (err error) {
+		stored, err = serve()
 		return err
 	})
+	if err == nil { // not before: whoever gave up waiting may use the object
+		assign(obj, deepCopy(stored))
+	}
+	return err
 }
 
 // List implements client.Reader.
@@ -98,14 +107,17 @@ func (c *Client) List(ctx context.Context, list client.ObjectList, opts ...clien
 	}
 	var options client.ListOptions
 	options.ApplyOptions(opts)
-	return c.request(ctx, Request{Verb: "list", Kind: k.gvk.Kind}, func() error {
-		objects, version, err := c.server.list(k, selectionOf(&options))
-		if err != nil {
-			return err
-		}
-		list.SetResourceVersion(fmt.Sprint(version))
-		return fill(list, objects, true)
+	var objects []client.Object
+	var version uint64
+	err = c.request(ctx, Request{Verb: "list", Kind: k.gvk.Kind}, func() (err error) {
+		objects, version, err = c.server.list(k, selectionOf(&options))
+		return err
 	})
+	if err != nil {
+		return err
+	}
+	list.SetResourceVersion(fmt.Sprint(version))
+	return fill(list, objects, true)
 }
 
 func selectionOf(o *client.ListOptions) Selection {
@@ -135,12 +147,9 @@ func (c *Client) Create(ctx context.Context, obj client.Object, _ ...client.Crea
 	if err != nil {
 		return err
 	}
-	return c.request(ctx, Request{Verb: "create", Kind: k.gvk.Kind, Name: obj.GetName()}, func() error {
-		stored, err := c.server.create(k, c.user, obj)
-		if err == nil {
-			assign(obj, deepCopy(stored))
-		}
-		return err
+	sent := deepCopy(obj)
+	return c.object(ctx, Request{Verb: "create", Kind: k.gvk.Kind, Name: obj.GetName()}, obj, func() (client.Object, error) {
+		return c.server.create(k, c.user, sent)
 	})
 }
 
@@ -152,8 +161,9 @@ func (c *Client) Delete(ctx context.Context, obj client.Object, opts ...client.D
 	}
 	var options client.DeleteOptions
 	options.ApplyOptions(opts)
+	key := keyOf(obj)
 	return c.request(ctx, Request{Verb: "delete", Kind: k.gvk.Kind, Name: obj.GetName()}, func() error {
-		_, err := c.server.delete(k, c.user, keyOf(obj), *options.AsDeleteOptions())
+		_, err := c.server.delete(k, c.user, key, *options.AsDeleteOptions())
 		return err
 	})
 }
@@ -164,7 +174,8 @@ func (c *Client) Update(ctx context.Context, obj client.Object, _ ...client.Upda
 }
 
 func (c *Client) update(ctx context.Context, obj client.Object, part subresource) error {
-	return c.change(ctx, "update", obj, part, func(client.Object) (client.Object, error) { return deepCopy(obj), nil })
+	sent := deepCopy(obj)
+	return c.change(ctx, "update", obj, part, func(client.Object) (client.Object, error) { return sent, nil })
 }
 
 // change passes an update through the gate and gives obj what came of it.
@@ -175,12 +186,10 @@ func (c *Client) change(ctx context.Context, verb string, obj client.Object, par
 	if err != nil {
 		return err
 	}
-	return c.request(ctx, Request{Verb: verb, Kind: k.gvk.Kind, Subresource: string(part), Name: obj.GetName()}, func() error {
-		stored, err := c.server.update(k, c.user, keyOf(obj), part, change)
-		if err == nil {
-			assign(obj, deepCopy(stored))
-		}
-		return err
+	key := keyOf(obj)
+	r := Request{Verb: verb, Kind: k.gvk.Kind, Subresource: string(part), Name: key.Name}
+	return c.object(ctx, r, obj, func() (client.Object, error) {
+		return c.server.update(k, c.user, key, part, change)
 	})
 }
 
@@ -197,12 +206,12 @@ func (c *Client) patch(ctx context.Context, obj client.Object, patch client.Patc
 		if err != nil {
 			return err
 		}
-		base := from.Base()
+		version, sent := from.Base().GetResourceVersion(), deepCopy(obj)
 		return c.change(ctx, "patch", obj, part, func(present client.Object) (client.Object, error) {
-			if base.GetResourceVersion() != present.GetResourceVersion() {
-				return nil, k.conflict(obj.GetName())
+			if version != present.GetResourceVersion() {
+				return nil, k.conflict(present.GetName())
 			}
-			return deepCopy(obj), nil
+			return sent, nil
 		})
 	}
 	data, err := patch.Data(obj)

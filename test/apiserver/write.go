@@ -18,7 +18,8 @@ import (
 
 var noKind schema.GroupVersionKind
 
-// create stores a new object and returns it as stored. obj is not changed.
+// create stores a new object, which is the server's from then on, and returns it as
+// stored.
 func (s *Server) create(k *kind, by string, obj client.Object) (client.Object, error) {
 	stored, err := s.createLocked(k, obj)
 	if err == nil {
@@ -27,10 +28,9 @@ func (s *Server) create(k *kind, by string, obj client.Object) (client.Object, e
 	return stored, err
 }
 
-func (s *Server) createLocked(k *kind, obj client.Object) (client.Object, error) {
+func (s *Server) createLocked(k *kind, stored client.Object) (client.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	stored := deepCopy(obj)
 	normalize(stored)
 	if stored.GetResourceVersion() != "" {
 		return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")

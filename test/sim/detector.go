@@ -1,0 +1,128 @@
+package sim
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	npd "k8s.io/node-problem-detector/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/checks/exporter"
+	"github.com/nodemend/nodemend/checks/statefile"
+	"github.com/nodemend/nodemend/test/apiserver"
+)
+
+// detector is the real exporter with scripted checks.
+type detector struct {
+	*process
+	exporter *exporter.Exporter
+}
+
+// seen is one run of a check.
+type seen struct {
+	condition string
+	status    corev1.ConditionStatus
+	// began is the server's time.
+	began time.Time
+	boot  int
+}
+
+// startDetector starts the node's detector.
+func (n *node) startDetector() {
+	w := n.world
+	if n.detector != nil {
+		w.end(n.detector.process)
+	}
+	p := w.newProcess("detector "+n.name, "detector", n)
+	p.clock.offset = n.offset
+	d := &detector{process: p}
+	n.detector = d
+	w.say(p.name, "starts")
+	options := exporter.Options{
+		NodeName: n.name, Heartbeat: 5 * time.Minute, ProblemHeartbeat: 30 * time.Second,
+		Boot: n.booted.Add(n.offset), BootID: n.bootID(), Clock: p.clock, ServerClock: p.corrected(),
+		Rand: func() float64 { return 0.5 }, Registerer: prometheus.NewRegistry(),
+	}
+	if w.profile.stateFiles {
+		options.StateFile = filepath.Join(w.dir, n.name+".state")
+		options.Restored, _ = statefile.Load(options.StateFile, n.name) // none: nothing is known
+	}
+	var err error
+	if d.exporter, err = exporter.NewFor(nodeAPI{p.client, n.name}, options); err != nil {
+		w.broken("the simulation", "starting a detector: %v", err)
+		return
+	}
+	go func() { _ = d.exporter.Run(p.ctx) }() // it ends with the process
+	for i, condition := range conditions() {
+		w.after(time.Duration(i+1)*time.Second, func() { d.check(condition) })
+	}
+}
+
+// check runs a check, and again after a while.
+func (d *detector) check(condition string) {
+	if d.dead {
+		return
+	}
+	w := d.world
+	w.after(checkPeriod, func() { d.check(condition) })
+	if !d.frozen.After(time.Now()) {
+		d.look(condition)
+	}
+}
+
+// look lets the check see how the host is.
+func (d *detector) look(condition string) {
+	n := d.node
+	saw := seen{condition: condition, status: corev1.ConditionFalse, began: time.Now(), boot: n.boot}
+	reason := "IsHealthy"
+	if n.faults[condition] != nil {
+		saw.status, reason = corev1.ConditionTrue, "IsBroken"
+	}
+	d.world.oracles.checked(n, saw)
+	d.exporter.ExportProblems(&npd.Status{Source: condition, Conditions: []npd.Condition{{
+		Type: condition, Status: npd.ConditionStatus(saw.status), Transition: d.clock.Now(), Reason: reason, Message: "played",
+	}}})
+}
+
+// demand lets all checks run at once, as a runner asks after an action. It is called by
+// the runner's goroutine.
+func (n *node) demand() {
+	w := n.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.demanded = append(w.demanded, n)
+	w.rouse()
+}
+
+func (n *node) demandNow() {
+	if d := n.detector; d != nil && !d.dead && n.up {
+		d.exporter.Demand()
+		for _, condition := range conditions() {
+			d.look(condition)
+		}
+	}
+}
+
+// nodeAPI is a detector's Node.
+type nodeAPI struct {
+	client *apiserver.Client
+	name   string
+}
+
+// Get implements exporter.Node.
+func (a nodeAPI) Get(ctx context.Context) (*corev1.Node, error) {
+	var node corev1.Node
+	err := a.client.Get(ctx, client.ObjectKey{Name: a.name}, &node)
+	return &node, err
+}
+
+// PatchStatus implements exporter.Node.
+func (a nodeAPI) PatchStatus(ctx context.Context, data []byte) error {
+	node := &corev1.Node{}
+	node.Name = a.name
+	return a.client.Status().Patch(ctx, node, client.RawPatch(types.StrategicMergePatchType, data))
+}

@@ -1,0 +1,335 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+// happening is something that befalls a node, a process or the network, or that a person
+// does. It returns false where it makes no sense now.
+type happening struct {
+	name string
+	// weight of it among all.
+	weight int
+	do     func(*world) bool
+}
+
+// happenings are all that can happen.
+func happenings() []happening {
+	return append([]happening{
+		{"a node falls sick", 14, (*world).fallSick},
+		{"a fault cures itself", 4, (*world).cureItself},
+		{"a fault flaps", 3, (*world).flap},
+		{"a node loses its power", 2, (*world).loosePower},
+		{"a node reboots by itself", 2, (*world).rebootItself},
+		{"a node is cut off", 4, (*world).cutNodeOff},
+		{"a kubelet is not ready", 2, (*world).unreadyKubelet},
+		{"a controller dies", 3, (*world).killController},
+		{"a second controller leads", 3, (*world).secondLeader},
+		{"a runner dies", 3, (*world).killRunner},
+		{"a detector dies", 3, (*world).killDetector},
+		{"a process is frozen", 3, (*world).freeze},
+		{"a clock is off", 2, (*world).skewClock},
+		{"old events are forgotten", 1, (*world).compact},
+		{"time goes on", 6, func(w *world) bool { return w.rest(time.Now(), distant) }},
+	}, peoplesActs()...)
+}
+
+// befall lets one of them happen.
+func (w *world) befall() {
+	all := happenings()
+	weights := make([]int, len(all))
+	for i, h := range all {
+		weights[i] = h.weight
+	}
+	h := all[w.weighted(weights)]
+	if h.do(w) {
+		w.count(h.name)
+	}
+}
+
+// anyNode chooses a node that is as wanted; nil: there is none.
+func (w *world) anyNode(wanted func(*node) bool) *node {
+	var fit []*node
+	for _, n := range w.nodes {
+		if wanted(n) {
+			fit = append(fit, n)
+		}
+	}
+	if fit == nil {
+		return nil
+	}
+	return of(w.choices, fit...)
+}
+
+// times that things last.
+func (w *world) while() time.Duration {
+	return of(w.choices, 30*time.Second, 2*time.Minute, 10*time.Minute)
+}
+
+func (w *world) fallSick() bool {
+	n := w.anyNode(func(n *node) bool { return n.up && len(n.faults) < len(conditions()) })
+	if n == nil {
+		return false
+	}
+	condition := of(w.choices, conditions()...)
+	if n.faults[condition] != nil {
+		return false
+	}
+	cure := of(w.choices, v1alpha1.RemedyCommand, v1alpha1.RemedyRestartUnit, v1alpha1.RemedyReboot, "")
+	n.break_(condition, cure)
+	return true
+}
+
+func (n *node) break_(condition, cure string) {
+	n.faults[condition] = &fault{since: time.Now(), cure: cure}
+	n.world.say("host "+n.name, "%s, which %s cures", condition, orNothing(cure))
+	// Somebody looks soon: what nobody sees is not there.
+	if d := n.detector; d != nil && !d.dead {
+		n.world.after(2*time.Second, func() {
+			if !d.dead && !d.frozen.After(time.Now()) {
+				d.look(condition)
+			}
+		})
+	}
+}
+
+func orNothing(cure string) string {
+	if cure == "" {
+		return "nothing"
+	}
+	return cure
+}
+
+func (w *world) cureItself() bool {
+	n := w.anyNode(func(n *node) bool { return len(n.faults) > 0 })
+	if n == nil {
+		return false
+	}
+	condition := of(w.choices, sortedKeys(n.faults)...)
+	delete(n.faults, condition)
+	w.say("host "+n.name, "%s cures itself", condition)
+	return true
+}
+
+func (w *world) flap() bool {
+	n := w.anyNode(func(n *node) bool { return n.detector != nil && !n.detector.dead })
+	if n == nil {
+		return false
+	}
+	condition := of(w.choices, conditions()...)
+	for i := range 4 {
+		w.after(time.Duration(i)*of(w.choices, 2*time.Second, 20*time.Second), func() {
+			if n.faults[condition] == nil {
+				n.break_(condition, "")
+				return
+			}
+			delete(n.faults, condition)
+			if d := n.detector; d != nil && !d.dead && !d.frozen.After(time.Now()) {
+				d.look(condition)
+			}
+		})
+	}
+	return true
+}
+
+func (w *world) loosePower() bool {
+	n := w.anyNode(func(n *node) bool { return n.up })
+	if n == nil {
+		return false
+	}
+	n.powerOff()
+	w.after(w.while(), n.powerOn)
+	return true
+}
+
+func (w *world) rebootItself() bool {
+	n := w.anyNode(func(n *node) bool { return n.up })
+	if n == nil {
+		return false
+	}
+	n.powerOff()
+	n.cures(v1alpha1.RemedyReboot)
+	w.after(20*time.Second, n.powerOn)
+	return true
+}
+
+func (w *world) cutNodeOff() bool {
+	n := w.anyNode(func(n *node) bool { return !n.cut })
+	if n == nil {
+		return false
+	}
+	w.say("network", "node %s is cut off", n.name)
+	n.cutOff(true)
+	w.after(w.while(), func() {
+		w.say("network", "node %s is back", n.name)
+		n.cutOff(false)
+	})
+	return true
+}
+
+func (w *world) unreadyKubelet() bool {
+	n := w.anyNode(func(n *node) bool { return !n.unready })
+	if n == nil {
+		return false
+	}
+	n.unready = true
+	n.kubelet()
+	w.after(w.while(), func() { n.unready = false; n.kubelet() })
+	return true
+}
+
+// leaders are the controllers that run.
+func (w *world) leaders() []*process {
+	var all []*process
+	for _, p := range w.processes {
+		if p.node == nil {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+func (w *world) killController() bool {
+	all := w.leaders()
+	if len(all) == 0 {
+		return false
+	}
+	w.end(of(w.choices, all...))
+	if len(all) == 1 {
+		w.after(of(w.choices, time.Second, 20*time.Second, 5*time.Minute), w.oneLeader)
+	}
+	return true
+}
+
+func (w *world) oneLeader() {
+	if len(w.leaders()) == 0 {
+		w.startController()
+	}
+}
+
+// secondLeader starts one while another still believes that it leads.
+func (w *world) secondLeader() bool {
+	all := w.leaders()
+	if len(all) != 1 {
+		return false
+	}
+	w.startController()
+	old := all[0]
+	w.after(w.while(), func() {
+		if len(w.leaders()) > 1 {
+			w.end(old)
+		}
+	})
+	return true
+}
+
+func (w *world) killRunner() bool {
+	n := w.anyNode(func(n *node) bool { return n.runner != nil && !n.runner.dead })
+	if n == nil {
+		return false
+	}
+	w.end(n.runner)
+	n.again(of(w.choices, time.Second, 30*time.Second, 5*time.Minute), n.startRunner)
+	return true
+}
+
+func (w *world) killDetector() bool {
+	n := w.anyNode(func(n *node) bool { return n.detector != nil && !n.detector.dead })
+	if n == nil {
+		return false
+	}
+	w.end(n.detector.process)
+	n.again(of(w.choices, time.Second, 30*time.Second, 10*time.Minute), n.startDetector)
+	return true
+}
+
+// again starts something later, unless the node has booted meanwhile.
+func (n *node) again(after time.Duration, start func()) {
+	boot := n.boot
+	n.world.after(after, func() {
+		if n.up && n.boot == boot {
+			start()
+		}
+	})
+}
+
+func (w *world) freeze() bool {
+	if len(w.processes) == 0 {
+		return false
+	}
+	p := of(w.choices, w.processes...)
+	for_ := of(w.choices, 5*time.Second, 40*time.Second, 3*time.Minute)
+	p.frozen = time.Now().Add(for_)
+	w.say(p.name, "is frozen for %s", for_)
+	return true
+}
+
+// skewClock lets the clock of a node or a controller jump. A clock is not set while a
+// runner executes something: it measures times of its own by a clock that never jumps,
+// and the one here does.
+func (w *world) skewClock() bool {
+	off := of(w.choices, 0, 2*time.Second, time.Minute, time.Hour, -2*time.Second, -time.Minute, -time.Hour)
+	if leaders := w.leaders(); len(leaders) > 0 && w.chance(300) {
+		p := of(w.choices, leaders...)
+		p.clock.offset = off
+		w.say(p.name, "its clock is off by %s", off)
+		return true
+	}
+	n := w.anyNode(func(n *node) bool {
+		return n.runner == nil || n.runner.dead || len(n.runner.loops[0].queue.busy) == 0
+	})
+	if n == nil {
+		return false
+	}
+	n.offset = off
+	if n.runner != nil {
+		n.runner.clock.offset = off
+	}
+	if n.detector != nil {
+		n.detector.clock.offset = off
+	}
+	w.say("host "+n.name, "its clock is off by %s", off)
+	return true
+}
+
+func (w *world) compact() bool {
+	w.server.Compact(w.server.Version())
+	return true
+}
+
+// calm lets nothing go wrong any more: whatever fails works again, and all faults are
+// cured. What people have switched off stays so.
+func (w *world) calm() {
+	w.say("", "nothing goes wrong any more")
+	for _, p := range w.processes {
+		p.frozen = time.Time{}
+		p.clock.offset = 0
+		for _, watch := range p.watches {
+			watch.stalled = time.Time{}
+		}
+	}
+	for _, c := range w.calls {
+		c.ready = time.Now()
+	}
+	for _, n := range w.nodes {
+		n.offset, n.unready = 0, false
+		clear(n.faults)
+		if !n.up {
+			n.powerOn()
+		}
+		n.cutOff(false)
+		if n.runner == nil || n.runner.dead {
+			n.again(time.Second, n.startRunner)
+		}
+		if n.detector == nil || n.detector.dead {
+			n.again(time.Second, n.startDetector)
+		}
+	}
+	w.people.comeToRest()
+	w.oneLeader()
+	for _, p := range w.leaders()[1:] {
+		w.end(p)
+	}
+}

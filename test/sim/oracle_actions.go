@@ -1,0 +1,124 @@
+package sim
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/budget"
+)
+
+// executed looks at an execution that has just begun.
+func (o *oracles) executed(e *execution) {
+	if o.violation != nil {
+		return
+	}
+	o.executedOnce(e)
+	o.aloneOnNode(e)
+	o.underPermit(e)
+	o.confirmed(e)
+}
+
+// I2: an action is executed at most once.
+func (o *oracles) executedOnce(e *execution) {
+	for _, n := range o.world.nodes {
+		for _, other := range n.executions {
+			if other != e && other.order.Action == e.order.Action {
+				o.world.broken("I2: an action is executed at most once", "%s on node %s, again after %s", e.order.Action, n.name, time.Since(other.began))
+			}
+		}
+	}
+}
+
+// I1: one remediation acts on a node at a time; and attempt N+1 never starts before N has
+// ended (I2).
+func (o *oracles) aloneOnNode(e *execution) {
+	for _, other := range e.node.executions {
+		if other != e && other.runs() {
+			o.world.broken("I1: one remediation acts on a node at a time", "%s began on node %s while %s still ran",
+				e.order.Action, e.node.name, other.order.Action)
+		}
+	}
+}
+
+// I1: whoever acts on a node holds the permit of every budget that selects it. A person
+// who changes budgets, or what they select, in the middle of it is asked nothing more.
+func (o *oracles) underPermit(e *execution) {
+	action := find(o, e.order.Action, &v1alpha1.NodeAction{})
+	node := find(o, e.node.name, &corev1.Node{})
+	if action == nil || node == nil || !o.world.people.limited.Before(action.CreationTimestamp.Time) {
+		return
+	}
+	var list v1alpha1.RemediationBudgetList
+	o.world.must(o.world.admin.List(o.world.ctx, &list))
+	for _, b := range budget.Selecting(list.Items, node) {
+		if b.Name != v1alpha1.ClusterPauseBudget && !budget.Holds(&b, node.Name, action.Spec.Remediation) {
+			o.world.broken("I1: nothing is executed without a permit", "%s on node %s, without the permit of budget %s",
+				e.order.Action, node.Name, b.Name)
+		}
+	}
+}
+
+// No action without evidence (I5): a check has confirmed a fault that the policy matches,
+// since the node has booted and since the last execution on it has ended.
+func (o *oracles) confirmed(e *execution) {
+	action := find(o, e.order.Action, &v1alpha1.NodeAction{})
+	if action == nil {
+		return
+	}
+	remediation := find(o, action.Spec.Remediation, &v1alpha1.Remediation{})
+	if remediation == nil {
+		return
+	}
+	after := e.node.booted
+	for _, other := range e.node.executions {
+		if other != e && other.ends.After(after) {
+			after = other.ends
+		}
+	}
+	for _, m := range remediation.Spec.Match {
+		if m.Type == string(corev1.NodeReady) || o.saw(e.node, m.Type, m.Status, after) {
+			return
+		}
+	}
+	o.world.broken("I5: nothing is executed unless a check has confirmed the fault since the last action and boot",
+		"%s (%s) on node %s", e.order.Action, e.remedy, e.node.name)
+}
+
+// I1: a permit is not returned while something may run under it.
+func (o *oracles) permitsReturned(old, updated *v1alpha1.RemediationBudget) {
+	for _, group := range sortedKeys(old.Status.Groups) {
+		for _, node := range sortedKeys(old.Status.Groups[group].Permits) {
+			permit := old.Status.Groups[group].Permits[node]
+			if !budget.Holds(updated, node, permit.Remediation) {
+				o.permitReturned(updated.Name, node, permit)
+			}
+		}
+	}
+}
+
+func (o *oracles) permitReturned(budgetName, nodeName string, permit v1alpha1.Permit) {
+	n := o.world.node(nodeName)
+	for _, e := range n.executions {
+		if !e.runs() {
+			continue
+		}
+		if action := find(o, e.order.Action, &v1alpha1.NodeAction{}); action != nil && action.Spec.Remediation == permit.Remediation {
+			o.world.broken("I1: a permit is kept while something runs under it", "budget %s: the permit of %s for node %s was returned while %s ran",
+				budgetName, permit.Remediation, nodeName, e.order.Action)
+		}
+	}
+	var actions v1alpha1.NodeActionList
+	o.world.must(o.world.admin.List(o.world.ctx, &actions))
+	for i := range actions.Items {
+		a := &actions.Items[i]
+		if a.Spec.Remediation == permit.Remediation && a.Finished() == nil && a.Status.Claim == nil && a.Spec.ExpiresAt.After(time.Now()) {
+			o.world.broken("I1: a permit is kept while something may begin under it", "budget %s: the permit of %s for node %s was returned while %s could be claimed",
+				budgetName, permit.Remediation, nodeName, a.Name)
+		}
+	}
+}
+
+var _ client.Object = (*v1alpha1.NodeAction)(nil)

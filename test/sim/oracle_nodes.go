@@ -1,0 +1,71 @@
+package sim
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+// I3: a cordon, taint or label that we did not set is never removed.
+func (o *oracles) cordonKept(by string, old, updated *corev1.Node) {
+	if by != "controller" {
+		if by == "admin" && !updated.Spec.Unschedulable {
+			delete(o.world.people.cordoned, updated.Name)
+		}
+		return
+	}
+	if old.Spec.Unschedulable && !updated.Spec.Unschedulable && o.world.people.cordoned[old.Name] {
+		o.world.broken("I3: a person's cordon is never removed", "node %s", old.Name)
+	}
+	if !maps.Equal(old.Labels, updated.Labels) || len(old.Spec.Taints) != len(updated.Spec.Taints) {
+		o.world.broken("I3: a label or taint that we did not set is never removed", "node %s", old.Name)
+	}
+}
+
+// I4: a condition changes only when a check has seen it, and its transition time only with
+// it.
+func (o *oracles) conditionsSeen(by string, old, updated *corev1.Node) {
+	if by != "detector" {
+		return
+	}
+	n := o.world.node(updated.Name)
+	for _, condition := range conditions() {
+		before, after := v1alpha1.FindNodeCondition(old, condition), v1alpha1.FindNodeCondition(updated, condition)
+		switch {
+		case before == nil || after == nil:
+		case before.Status != after.Status:
+			if !o.sawSince(n, condition, before.Status, after.Status) {
+				o.world.broken("I4: a condition changes only when a check has seen it", "node %s: %s from %s to %s", n.name, condition, before.Status, after.Status)
+			}
+		case !before.LastTransitionTime.Equal(&after.LastTransitionTime) && !o.flapped(n, condition, after.Status):
+			o.world.broken("I4: a transition time changes only with the status", "node %s: %s is %s since %s, was since %s",
+				n.name, condition, after.Status, after.LastTransitionTime, before.LastTransitionTime)
+		}
+	}
+}
+
+// sawSince reports whether the latest run of a check, or one of the latest, has seen the
+// status.
+func (o *oracles) sawSince(n *node, condition string, _, after corev1.ConditionStatus) bool {
+	all := o.checks[n.name+"/"+condition]
+	for i := len(all) - 1; i >= max(0, len(all)-8); i-- {
+		if all[i].status == after {
+			return true
+		}
+	}
+	return false
+}
+
+// flapped reports whether the latest runs of a check have seen another status, too: the
+// condition may have changed twice between two writes.
+func (o *oracles) flapped(n *node, condition string, status corev1.ConditionStatus) bool {
+	all := o.checks[n.name+"/"+condition]
+	for i := len(all) - 1; i >= max(0, len(all)-40); i-- {
+		if all[i].status != status {
+			return true
+		}
+	}
+	return false
+}

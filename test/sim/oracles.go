@@ -1,0 +1,123 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/test/apiserver"
+)
+
+// oracles look at every state that is reached, and know what is true of the hosts.
+type oracles struct {
+	world     *world
+	violation *Violation
+
+	// checks has by node and condition what checks have seen.
+	checks map[string][]seen
+}
+
+func newOracles(w *world) *oracles { return &oracles{world: w, checks: map[string][]seen{}} }
+
+func (o *oracles) violated(rule, message string) {
+	if o.violation == nil {
+		o.violation = &Violation{rule, message}
+		o.world.say("ORACLE", "%s: %s", rule, message)
+	}
+}
+
+// checked remembers what a check has seen.
+func (o *oracles) checked(n *node, s seen) {
+	key := n.name + "/" + s.condition
+	o.checks[key] = append(o.checks[key], s)
+}
+
+// saw reports whether a check has seen this status of a condition in a run that began
+// after a time, in the present boot.
+func (o *oracles) saw(n *node, condition string, status corev1.ConditionStatus, after time.Time) bool {
+	all := o.checks[n.name+"/"+condition]
+	for i := len(all) - 1; i >= 0 && all[i].began.After(after); i-- {
+		if all[i].status == status && all[i].boot == n.boot {
+			return true
+		}
+	}
+	return false
+}
+
+// changed looks at a change.
+func (o *oracles) changed(c apiserver.Change) {
+	if o.violation != nil {
+		return
+	}
+	switch updated := c.New.(type) {
+	case *v1alpha1.RemediationBudget:
+		if old, ok := c.Old.(*v1alpha1.RemediationBudget); ok {
+			o.permitsReturned(old, updated)
+		}
+	case *corev1.Node:
+		if old, ok := c.Old.(*corev1.Node); ok {
+			o.cordonKept(c.By, old, updated)
+			o.conditionsSeen(c.By, old, updated)
+		}
+	case *v1alpha1.Remediation:
+		old, _ := c.Old.(*v1alpha1.Remediation)
+		o.remediationMoved(old, updated)
+	}
+}
+
+// find returns the object of this name, nil if there is none.
+func find[T client.Object](o *oracles, name string, obj T) T {
+	if o.world.admin.Get(o.world.ctx, client.ObjectKey{Name: name}, obj) != nil {
+		var none T
+		return none
+	}
+	return obj
+}
+
+// allWell reports whether all that was open has ended, and nothing is left.
+func (o *oracles) allWell() bool { return len(o.world.calls) == 0 && o.left() == "" }
+
+// notWell says what is left although nothing went wrong for hours.
+func (o *oracles) notWell() {
+	if left := o.left(); left != "" {
+		o.violated("Liveness: once all faults end, everything ends and is given back", left)
+	}
+}
+
+// left says what has not ended, "" if nothing.
+func (o *oracles) left() string {
+	w := o.world
+	var remediations v1alpha1.RemediationList
+	var budgets v1alpha1.RemediationBudgetList
+	var actions v1alpha1.NodeActionList
+	var nodes corev1.NodeList
+	for _, list := range []client.ObjectList{&remediations, &budgets, &actions, &nodes} {
+		w.must(w.admin.List(w.ctx, list))
+	}
+	for i := range remediations.Items {
+		if r := &remediations.Items[i]; !r.Ended() || r.DeletionTimestamp != nil {
+			return describe(r)
+		}
+	}
+	for i := range budgets.Items {
+		for _, group := range budgets.Items[i].Status.Groups {
+			if len(group.Permits) > 0 {
+				return describe(&budgets.Items[i])
+			}
+		}
+	}
+	for i := range actions.Items {
+		if a := &actions.Items[i]; a.Finished() == nil {
+			return describe(a)
+		}
+	}
+	for i := range nodes.Items {
+		if mark := nodes.Items[i].Annotations[v1alpha1.CordonedAnnotation]; mark != "" && nodes.Items[i].Spec.Unschedulable {
+			return fmt.Sprintf("node %s is cordoned for %s", nodes.Items[i].Name, mark)
+		}
+	}
+	return ""
+}

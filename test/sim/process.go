@@ -1,0 +1,150 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"runtime"
+	"slices"
+	"time"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/nodemend/nodemend/config/serverclock"
+	"github.com/nodemend/nodemend/test/apiserver"
+)
+
+// process is one of Nodemend's: a controller, a runner or a detector. It is what dies and
+// is started again; all that it knows is gone then.
+type process struct {
+	world *world
+	name  string
+	ctx   context.Context
+	kill  context.CancelFunc
+	dead  bool
+	// frozen is until when it does nothing, as one that is stopped, or swapped out.
+	frozen time.Time
+	// node it runs on, nil for a controller.
+	node *node
+
+	clock *skewed
+	// server is the clock corrected by the server's, answered what teaches it; nil
+	// unless it is used.
+	server   *serverclock.Clock
+	answered http.RoundTripper
+
+	client  *apiserver.Client
+	view    *apiserver.View
+	watches []*watch
+	loops   []*loop
+}
+
+// watch is that of one kind.
+type watch struct {
+	kind client.Object
+	// stalled is until when nothing comes.
+	stalled time.Time
+	// told gets what the view has learned.
+	told func(apiserver.Step)
+}
+
+// loop looks at objects by their names.
+type loop struct {
+	process *process
+	name    string
+	workers int
+	queue   *queue
+	look    func(ctx context.Context, name string) (reconcile.Result, error)
+	// more is what a look has found to look at.
+	more []string
+}
+
+// skewed is a clock that is off.
+type skewed struct {
+	clock.RealClock
+	offset time.Duration
+}
+
+// Now implements clock.PassiveClock.
+func (c *skewed) Now() time.Time { return time.Now().Add(c.offset) }
+
+// Since implements clock.PassiveClock.
+func (c *skewed) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+func (w *world) newProcess(name string, user string, n *node) *process {
+	p := &process{world: w, name: name, node: n, clock: &skewed{}}
+	p.ctx, p.kill = context.WithCancel(w.ctx)
+	p.client = w.server.Client(user, p.gate)
+	p.view = w.server.View()
+	w.processes = append(w.processes, p)
+	return p
+}
+
+// end kills a process: nothing of it has an effect any more but what is on its way.
+func (w *world) end(p *process) {
+	if p == nil || p.dead {
+		return
+	}
+	p.dead = true
+	w.say(p.name, "dies")
+	w.processes = slices.DeleteFunc(w.processes, func(other *process) bool { return other == p })
+	p.kill()
+	w.gather()
+	for _, c := range w.calls {
+		if c.process == p && !c.abandoned {
+			c.abandoned = true
+			c.reply <- errDied
+		}
+	}
+	w.settle()
+}
+
+// errDied ends the goroutine that gets it.
+var errDied = errors.New("the process has died")
+
+type taskKey struct{}
+
+// call is a request on its way.
+type call struct {
+	process *process
+	task    string
+	request apiserver.Request
+	serve   func() error
+	// ready is when it arrives at the server, or its answer at the caller.
+	ready time.Time
+	// served is whether the server has executed it; answer is what it says then.
+	served bool
+	answer error
+	// abandoned: nobody waits for the answer.
+	abandoned bool
+	reply     chan error
+	judged    bool
+}
+
+// gate is the process's way to the server.
+func (p *process) gate(ctx context.Context, r apiserver.Request, serve func() error) error {
+	if p.dead {
+		runtime.Goexit()
+	}
+	task, _ := ctx.Value(taskKey{}).(string)
+	c := &call{process: p, task: task, request: r, serve: serve, ready: time.Now(), reply: make(chan error, 1)}
+	p.world.send(c)
+	select {
+	case err := <-c.reply:
+		if errors.Is(err, errDied) {
+			runtime.Goexit()
+		}
+		return err
+	case <-ctx.Done():
+		if p.dead {
+			runtime.Goexit()
+		}
+		c.abandoned = true
+		return ctx.Err()
+	}
+}
+
+// mayWork reports whether the process does anything now.
+func (p *process) mayWork(now time.Time) bool { return !p.dead && !p.frozen.After(now) }

@@ -1,0 +1,151 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+const poolLabel = "pool"
+
+// setScene makes the nodes, policies and budgets of a run.
+func (w *world) setScene() {
+	w.people = people{world: w, cordoned: map[string]bool{}}
+	count := 1 + w.pick(4)
+	for i := range count {
+		labels := map[string]string{poolLabel: of(w.choices, "a", "a", "b")}
+		if w.chance(150) {
+			labels["node-role.kubernetes.io/control-plane"] = ""
+		}
+		n := w.newNode(fmt.Sprintf("n%d", i+1), fmt.Sprintf("r%d", i%2+1), labels)
+		n.powerOn()
+		for j := range w.pick(3) {
+			w.pod(n, fmt.Sprintf("%s-p%d", n.name, j+1))
+		}
+	}
+	for i := range 1 + w.pick(2) {
+		w.must(w.admin.Create(w.ctx, w.newBudget(fmt.Sprintf("b%d", i+1))))
+	}
+	for i := range 1 + w.pick(3) {
+		w.must(w.admin.Create(w.ctx, w.newPolicy(fmt.Sprintf("p%d", i+1))))
+	}
+}
+
+// pod puts a pod on a node that goes when it is told to.
+func (w *world) pod(n *node, name string) {
+	w.must(w.admin.Create(w.ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name,
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "rs", UID: "rs", Controller: ptr.To(true)}},
+		},
+		Spec:   corev1.PodSpec{NodeName: n.name},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning},
+	}))
+}
+
+func duration(d time.Duration) v1alpha1.Duration { return v1alpha1.Duration{Duration: d} }
+
+// selector selects all nodes, or a pool.
+func (w *world) selector() *metav1.LabelSelector {
+	if w.chance(300) {
+		return &metav1.LabelSelector{MatchLabels: map[string]string{poolLabel: of(w.choices, "a", "b")}}
+	}
+	return nil
+}
+
+func (w *world) newBudget(name string) *v1alpha1.RemediationBudget {
+	b := &v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	w.limits(&b.Spec)
+	b.Spec.NodeSelector = w.selector()
+	if w.chance(300) {
+		b.Spec.GroupBy = "rack"
+	}
+	return b
+}
+
+// limits sets those of a budget.
+func (w *world) limits(spec *v1alpha1.RemediationBudgetSpec) {
+	concurrent := of(w.choices, intstr.FromInt32(1), intstr.FromInt32(2), intstr.FromString("50%"), intstr.FromInt32(10))
+	spec.MaxConcurrent = &concurrent
+	spec.MaxUnavailable, spec.MinHealthy, spec.MaxReboots = nil, nil, nil
+	if w.chance(400) {
+		unavailable := of(w.choices, intstr.FromInt32(1), intstr.FromString("50%"), intstr.FromInt32(2))
+		spec.MaxUnavailable = &unavailable
+	}
+	if w.chance(200) {
+		healthy := of(w.choices, intstr.FromInt32(1), intstr.FromString("50%"))
+		spec.MinHealthy = &healthy
+		spec.StormCooldown = ptr.To(duration(time.Minute))
+	}
+	if w.chance(300) {
+		spec.MaxReboots = &v1alpha1.Rate{Count: int32(1 + w.pick(2)), Per: duration(time.Hour)}
+	}
+}
+
+func (w *world) newPolicy(name string) *v1alpha1.RemedyPolicy {
+	p := &v1alpha1.RemedyPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	p.Spec.NodeSelector = w.selector()
+	types := conditions()
+	first := w.pick(len(types))
+	p.Spec.Match = []v1alpha1.ConditionMatch{w.match(types[first])}
+	if w.chance(300) {
+		p.Spec.Match = append(p.Spec.Match, w.match(types[1-first]))
+	}
+	if w.chance(100) {
+		p.Spec.Match = append(p.Spec.Match, v1alpha1.ConditionMatch{Type: "Ready", Status: "Unknown", For: duration(time.Minute)})
+	}
+	for range 1 + w.pick(3) {
+		p.Spec.Steps = append(p.Spec.Steps, w.newStep())
+	}
+	if w.chance(300) {
+		p.Spec.Steps = append(p.Spec.Steps, v1alpha1.Step{Maintenance: &v1alpha1.MaintenanceRemedy{Reason: "search", Drain: w.newDrain()}})
+	}
+	p.Spec.Recovery = v1alpha1.Recovery{HealthyFor: duration(of(w.choices, 30*time.Second, 3*time.Minute))}
+	p.Spec.Cooldown = ptr.To(duration(of(w.choices, 0, time.Minute, 10*time.Minute)))
+	p.Spec.MaxRemediations = &v1alpha1.Rate{Count: int32(of(w.choices, 100, 3, 1)), Per: duration(time.Hour)}
+	p.Spec.DelayAfterJoin = ptr.To(duration(0))
+	if w.chance(60) {
+		p.Spec.Mode = v1alpha1.ModeDryRun
+	}
+	return p
+}
+
+func (w *world) match(condition string) v1alpha1.ConditionMatch {
+	return v1alpha1.ConditionMatch{Type: condition, Status: corev1.ConditionTrue, For: duration(of(w.choices, 0, time.Minute, 3*time.Minute))}
+}
+
+func (w *world) newStep() v1alpha1.Step {
+	s := v1alpha1.Step{
+		Timeout:       duration(of(w.choices, 20*time.Second, 2*time.Minute)),
+		VerifyTimeout: duration(of(w.choices, time.Minute, 3*time.Minute)),
+		Attempts:      int32(1 + w.pick(2)),
+	}
+	s.RequireApproval = w.chance(50)
+	switch w.pick(3) {
+	case 0:
+		s.Command = &v1alpha1.CommandRemedy{Argv: []string{of(w.choices, "/bin/a", "/bin/b")}}
+	case 1:
+		s.RestartUnit = &v1alpha1.RestartUnitRemedy{Name: of(w.choices, "a.service", "b.service")}
+	default:
+		s.Reboot = &v1alpha1.RebootRemedy{Drain: w.newDrain()}
+		s.Timeout = duration(10 * time.Minute)
+	}
+	return s
+}
+
+// newDrain returns how a node is drained; nil: not at all.
+func (w *world) newDrain() *v1alpha1.Drain {
+	if w.chance(500) {
+		return nil
+	}
+	return &v1alpha1.Drain{
+		Timeout:   duration(of(w.choices, 30*time.Second, 10*time.Minute)),
+		OnTimeout: of(w.choices, v1alpha1.OnTimeoutProceed, v1alpha1.OnTimeoutAbort, v1alpha1.OnTimeoutWait),
+	}
+}

@@ -1,0 +1,437 @@
+package sim
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/nodemend/nodemend/test/apiserver"
+)
+
+// world is all that there is in one run.
+type world struct {
+	*choices
+	ctx     context.Context
+	server  *apiserver.Server
+	admin   *apiserver.Client // of the test, and of people
+	profile profile
+	// chaos: faults and events still happen.
+	chaos bool
+	dir   string // for files of nodes
+
+	processes   []*process
+	controllers int // that were started so far
+	nodes       []*node
+	people      people
+	oracles     *oracles
+
+	calls  []*call
+	timers []timer
+	steps  int
+
+	// reached counts what a run has come to.
+	reached map[string]int
+	history *history
+
+	mu       sync.Mutex
+	fresh    []*call
+	finished []finished
+	demanded []*node
+	wake     chan struct{}
+}
+
+// timer is something that happens at a time.
+type timer struct {
+	at time.Time
+	do func()
+}
+
+// finished is how a look ended.
+type finished struct {
+	loop   *loop
+	name   string
+	result reconcile.Result
+	err    error
+}
+
+// after lets something happen later.
+func (w *world) after(d time.Duration, do func()) {
+	t := timer{time.Now().Add(d), do}
+	i, found := slices.BinarySearchFunc(w.timers, t, func(a, b timer) int { return a.at.Compare(b.at) })
+	for found && i < len(w.timers) && w.timers[i].at.Equal(t.at) {
+		i++ // after those of the same time
+	}
+	w.timers = slices.Insert(w.timers, i, t)
+}
+
+// count counts that the run has come to something.
+func (w *world) count(what string) { w.reached[what]++ }
+
+// send puts a request on its way. It is called by the goroutines of processes.
+func (w *world) send(c *call) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fresh = append(w.fresh, c)
+	w.rouse()
+}
+
+func (w *world) rouse() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// settle waits until no goroutine can go on by itself.
+func (w *world) settle() { synctest.Wait() }
+
+// gather takes in what processes have sent and finished, in an order that does not
+// depend on the order of goroutines.
+func (w *world) gather() {
+	for {
+		w.settle()
+		w.mu.Lock()
+		fresh, done, demanded := w.fresh, w.finished, w.demanded
+		w.fresh, w.finished, w.demanded = nil, nil, nil
+		w.mu.Unlock()
+		began := false
+		for _, n := range w.nodes {
+			began = n.takeEffect() || began
+		}
+		if len(fresh) == 0 && len(done) == 0 && len(demanded) == 0 && !began {
+			break
+		}
+		slices.SortFunc(demanded, func(a, b *node) int { return cmp.Compare(a.name, b.name) })
+		for _, n := range demanded {
+			n.demandNow()
+		}
+		if len(done) > 1 {
+			slices.SortFunc(done, func(a, b finished) int {
+				return cmp.Or(cmp.Compare(a.loop.process.name, b.loop.process.name), cmp.Compare(a.loop.name, b.loop.name), cmp.Compare(a.name, b.name))
+			})
+		}
+		for _, f := range done {
+			f.loop.ended(f)
+		}
+		if len(fresh) > 1 {
+			slices.SortStableFunc(fresh, func(a, b *call) int {
+				return cmp.Or(cmp.Compare(a.process.name, b.process.name), cmp.Compare(a.task, b.task), cmp.Compare(a.request.String(), b.request.String()))
+			})
+		}
+		w.calls = append(w.calls, fresh...)
+	}
+	select {
+	case <-w.wake:
+	default:
+	}
+}
+
+// ended puts a request back into the queue as controller-runtime does.
+func (l *loop) ended(f finished) {
+	if l.process.dead {
+		return
+	}
+	l.queue.done(f.name)
+	for _, name := range l.more {
+		l.queue.add(name)
+	}
+	l.more = nil
+	request := reconcile.Request{}
+	request.Name = f.name
+	switch {
+	case errors.Is(f.err, reconcile.TerminalError(nil)):
+	case f.err != nil:
+		l.process.world.count("look failed: " + l.name)
+		l.queue.AddRateLimited(request)
+	case f.result.RequeueAfter > 0:
+		l.queue.Forget(request)
+		l.queue.AddAfter(request, f.result.RequeueAfter)
+	default:
+		l.queue.Forget(request)
+	}
+}
+
+// lookTime bounds one look of a controller, as in the product.
+const lookTime = 30 * time.Second
+
+// start lets a loop look at an object.
+func (l *loop) start(name string, bound time.Duration) {
+	ctx := context.WithValue(l.process.ctx, taskKey{}, l.name+"/"+name)
+	cancel := func() {}
+	if bound > 0 {
+		ctx, cancel = context.WithTimeout(ctx, bound)
+	}
+	w := l.process.world
+	go func() {
+		defer cancel()
+		result, err := l.look(ctx, name)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.finished = append(w.finished, finished{l, name, result, err})
+		w.rouse()
+	}()
+}
+
+// option is something that can happen next.
+type option struct {
+	call  *call
+	watch *watch
+	loop  *loop
+	owner *process
+}
+
+// options returns what can happen now, the calmest first: what was asked longest ago,
+// then news, then new looks.
+func (w *world) options(now time.Time) []option {
+	var all []option
+	for _, c := range w.calls {
+		if !c.ready.After(now) && (c.abandoned || !c.process.frozen.After(now)) {
+			all = append(all, option{call: c})
+		}
+	}
+	for _, p := range w.processes {
+		if !p.mayWork(now) {
+			continue
+		}
+		for _, watch := range p.watches {
+			if !watch.stalled.After(now) && !p.cutOff() && p.view.Behind(watch.kind) > 0 {
+				all = append(all, option{watch: watch, owner: p})
+			}
+		}
+		for _, l := range p.loops {
+			l.queue.tick(now)
+			if len(l.queue.ready) > 0 && len(l.queue.busy) < l.workers {
+				all = append(all, option{loop: l, owner: p})
+			}
+		}
+	}
+	return all
+}
+
+// step lets one thing happen, or time go on; false: nothing will ever happen, or not
+// before the limit.
+func (w *world) step(limit time.Time) bool {
+	w.gather()
+	w.steps++
+	now := time.Now()
+	if len(w.timers) > 0 && !w.timers[0].at.After(now) {
+		t := w.timers[0]
+		w.timers = w.timers[1:]
+		t.do()
+		return true
+	}
+	if w.chaos && w.chance(w.profile.events) {
+		w.befall()
+		return true
+	}
+	options := w.options(now)
+	if len(options) == 0 {
+		return w.rest(now, limit)
+	}
+	chosen := 0
+	if w.chaos && len(options) > 1 && w.chance(w.profile.disorder) {
+		chosen = w.pick(len(options))
+	}
+	switch o := options[chosen]; {
+	case o.call != nil:
+		w.carry(o.call)
+	case o.watch != nil:
+		w.deliver(o.owner, o.watch)
+	default:
+		i := 0
+		if w.chaos && len(o.loop.queue.ready) > 1 && w.chance(w.profile.disorder) {
+			i = w.pick(len(o.loop.queue.ready))
+		}
+		name := o.loop.queue.take(i)
+		bound := lookTime
+		if o.owner.node != nil {
+			bound = 0 // a runner takes as long as its remedy
+		}
+		o.loop.start(name, bound)
+	}
+	return true
+}
+
+// rest lets time go on until something can happen.
+func (w *world) rest(now, limit time.Time) bool {
+	next := now.Add(10 * time.Minute)
+	sooner := func(at time.Time) {
+		if at.After(now) && at.Before(next) {
+			next = at
+		}
+	}
+	if len(w.timers) > 0 {
+		sooner(w.timers[0].at)
+	}
+	for _, c := range w.calls {
+		sooner(c.ready)
+		if !c.abandoned {
+			sooner(c.process.frozen)
+		}
+	}
+	for _, p := range w.processes {
+		sooner(p.frozen)
+		for _, watch := range p.watches {
+			sooner(watch.stalled)
+		}
+		for _, l := range p.loops {
+			if at, ok := l.queue.next(); ok {
+				sooner(at)
+			}
+		}
+	}
+	if now.After(limit) {
+		return false
+	}
+	t := time.NewTimer(next.Sub(now))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-w.wake:
+	}
+	return true
+}
+
+// deliver lets a process see the next event of a kind.
+func (w *world) deliver(p *process, watch *watch) {
+	if w.chaos && w.chance(w.profile.stalls) {
+		watch.stalled = time.Now().Add(of(w.choices, 2*time.Second, 10*time.Second, time.Minute, 5*time.Minute))
+		w.count("watch stalls")
+		w.say(p.name, "sees nothing of %T for a while", watch.kind)
+		return
+	}
+	if w.chaos && w.chance(w.profile.relists) {
+		w.count("watch breaks")
+		w.say(p.name, "lists %T anew", watch.kind)
+		w.relist(p, watch)
+		return
+	}
+	step, ok, err := p.view.Next(watch.kind)
+	switch {
+	case err != nil:
+		w.relist(p, watch)
+	case ok:
+		watch.told(step)
+	}
+}
+
+func (w *world) relist(p *process, watch *watch) {
+	steps, err := p.view.Relist(watch.kind)
+	if err != nil {
+		w.broken("the simulation", "listing %T: %v", watch.kind, err)
+		return
+	}
+	for _, step := range steps {
+		watch.told(step)
+	}
+}
+
+var errLost = errors.New("connection reset by peer")
+
+// fates of a request.
+const (
+	arrives = iota
+	late
+	lost
+	answeredLate
+	answerLost
+	diesBefore
+	diesAfter
+	fails
+)
+
+// carry takes a request to the server, or its answer back.
+func (w *world) carry(c *call) {
+	fate := arrives
+	if w.chaos && !c.judged && !c.abandoned {
+		c.judged = true
+		fate = w.fate(c)
+	}
+	if fate != arrives {
+		w.say(c.process.name, "%s: %s", c.request, fateNames[fate])
+		w.count("request " + fateNames[fate])
+	}
+	switch fate {
+	case late:
+		c.ready = time.Now().Add(of(w.choices, time.Second, 5*time.Second, 40*time.Second, 3*time.Minute))
+		return
+	case lost:
+		w.reply(c, errLost)
+		return
+	case fails:
+		w.reply(c, apierrors.NewInternalError(errors.New("etcdserver: request timed out")))
+		return
+	case diesBefore:
+		w.drop(c)
+		w.end(c.process)
+		return
+	}
+	if !c.served {
+		c.served = true
+		if c.process.cutOff() && c.request.Verb != point {
+			c.answer = errLost
+		} else {
+			w.executing(c)
+			c.answer = c.serve()
+			w.said(c)
+			c.process.learn()
+		}
+	}
+	switch fate {
+	case answeredLate:
+		c.ready = time.Now().Add(of(w.choices, time.Second, 5*time.Second, 40*time.Second, 3*time.Minute))
+	case answerLost:
+		w.reply(c, errLost)
+	case diesAfter:
+		w.drop(c)
+		w.end(c.process)
+	default:
+		w.reply(c, c.answer)
+	}
+}
+
+var fateNames = []string{"arrives", "late", "lost", "answered late", "answer lost", "dies before", "dies after", "fails"}
+
+func (w *world) fate(c *call) int {
+	switch {
+	case c.request.Verb == point:
+		return []int{arrives, diesBefore}[w.weighted([]int{1000, w.profile.crashes})]
+	case c.request.IsWrite():
+		return w.weighted(w.profile.writes)
+	default:
+		return w.weighted(w.profile.reads)
+	}
+}
+
+// reply answers a request, if anybody waits.
+func (w *world) reply(c *call, err error) {
+	w.drop(c)
+	if !c.abandoned {
+		c.abandoned = true
+		c.reply <- err
+	}
+}
+
+func (w *world) drop(c *call) {
+	w.calls = slices.DeleteFunc(w.calls, func(other *call) bool { return other == c })
+}
+
+// point is the verb of a point at which a process may die; it is no request.
+const point = "reach"
+
+// distant is later than anything.
+var distant = time.Unix(math.MaxInt32, 0)
+
+// broken reports that something is wrong. The first one counts.
+func (w *world) broken(rule, format string, args ...any) {
+	w.oracles.violated(rule, fmt.Sprintf(format, args...))
+}
