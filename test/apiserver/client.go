@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -225,6 +226,11 @@ func (c *Client) patch(ctx context.Context, obj client.Object, patch client.Patc
 
 // apply returns what a patch makes of an object.
 func apply(present client.Object, patchType types.PatchType, data []byte) (client.Object, error) {
+	if node, isNode := present.(*corev1.Node); isNode && patchType == types.StrategicMergePatchType {
+		if merged, ok := mergeConditions(node, data); ok {
+			return sameUID(merged, present)
+		}
+	}
 	before, err := json.Marshal(present)
 	if err != nil {
 		return nil, err
@@ -252,6 +258,11 @@ func apply(present client.Object, patchType types.PatchType, data []byte) (clien
 	if err := json.Unmarshal(after, changed); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
+	return sameUID(changed, present)
+}
+
+// sameUID refuses to change the UID of an object.
+func sameUID(changed, present client.Object) (client.Object, error) {
 	if changed.GetUID() != present.GetUID() {
 		return nil, apierrors.NewGenericServerResponse(422, "", schema.GroupResource{}, present.GetName(), "metadata.uid: Invalid value: field is immutable", 0, false)
 	}

@@ -57,35 +57,37 @@ func (n *node) startDetector() {
 		return
 	}
 	go func() { _ = d.exporter.Run(p.ctx) }() // it ends with the process
-	for i, condition := range conditions() {
-		w.after(time.Duration(i+1)*time.Second, func() { d.check(condition) })
-	}
+	w.after(time.Second, d.check)
 }
 
-// check runs a check, and again after a while.
-func (d *detector) check(condition string) {
+// check runs the checks, and again after a while.
+func (d *detector) check() {
 	if d.dead {
 		return
 	}
-	w := d.world
-	w.after(checkPeriod, func() { d.check(condition) })
-	if !d.frozen.After(time.Now()) {
-		d.look(condition)
-	}
+	d.world.after(checkPeriod, d.check)
+	d.look()
 }
 
-// look lets the check see how the host is.
-func (d *detector) look(condition string) {
+// look lets the checks see how the host is. A detector that is frozen sees nothing.
+func (d *detector) look() {
 	n := d.node
-	saw := seen{condition: condition, status: corev1.ConditionFalse, began: time.Now(), boot: n.boot}
-	reason := "IsHealthy"
-	if n.faults[condition] != nil {
-		saw.status, reason = corev1.ConditionTrue, "IsBroken"
+	if d.frozen.After(time.Now()) {
+		return
 	}
-	d.world.oracles.checked(n, saw)
-	d.exporter.ExportProblems(&npd.Status{Source: condition, Conditions: []npd.Condition{{
-		Type: condition, Status: npd.ConditionStatus(saw.status), Transition: d.clock.Now(), Reason: reason, Message: "played",
-	}}})
+	status := &npd.Status{Source: "played"}
+	for _, condition := range conditions() {
+		saw := seen{condition: condition, status: corev1.ConditionFalse, began: time.Now(), boot: n.boot}
+		reason := "IsHealthy"
+		if n.faults[condition] != nil {
+			saw.status, reason = corev1.ConditionTrue, "IsBroken"
+		}
+		d.world.oracles.checked(n, saw)
+		status.Conditions = append(status.Conditions, npd.Condition{
+			Type: condition, Status: npd.ConditionStatus(saw.status), Transition: d.clock.Now(), Reason: reason, Message: "played",
+		})
+	}
+	d.exporter.ExportProblems(status)
 }
 
 // demand lets all checks run at once, as a runner asks after an action. It is called by
@@ -101,9 +103,7 @@ func (n *node) demand() {
 func (n *node) demandNow() {
 	if d := n.detector; d != nil && !d.dead && n.up {
 		d.exporter.Demand()
-		for _, condition := range conditions() {
-			d.look(condition)
-		}
+		d.look()
 	}
 }
 

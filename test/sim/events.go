@@ -77,19 +77,23 @@ func (w *world) fallSick() bool {
 	if n.faults[condition] != nil {
 		return false
 	}
-	cure := of(w.choices, v1alpha1.RemedyCommand, v1alpha1.RemedyRestartUnit, v1alpha1.RemedyReboot, "")
-	n.break_(condition, cure)
+	n.fail(condition, w.cure())
 	return true
 }
 
-func (n *node) break_(condition, cure string) {
+// cure chooses what helps against a fault.
+func (w *world) cure() string {
+	return of(w.choices, "", v1alpha1.RemedyCommand, v1alpha1.RemedyRestartUnit, v1alpha1.RemedyReboot)
+}
+
+func (n *node) fail(condition, cure string) {
 	n.faults[condition] = &fault{since: time.Now(), cure: cure}
 	n.world.say("host "+n.name, "%s, which %s cures", condition, orNothing(cure))
 	// Somebody looks soon: what nobody sees is not there.
-	if d := n.detector; d != nil && !d.dead {
+	if d := n.detector; d != nil {
 		n.world.after(2*time.Second, func() {
-			if !d.dead && !d.frozen.After(time.Now()) {
-				d.look(condition)
+			if !d.dead {
+				d.look()
 			}
 		})
 	}
@@ -121,13 +125,13 @@ func (w *world) flap() bool {
 	condition := of(w.choices, conditions()...)
 	for i := range 4 {
 		w.after(time.Duration(i)*of(w.choices, 2*time.Second, 20*time.Second), func() {
-			if n.faults[condition] == nil {
-				n.break_(condition, "")
+			if n.faults[condition] == nil && w.chaos {
+				n.fail(condition, "")
 				return
 			}
 			delete(n.faults, condition)
-			if d := n.detector; d != nil && !d.dead && !d.frozen.After(time.Now()) {
-				d.look(condition)
+			if d := n.detector; d != nil && !d.dead {
+				d.look()
 			}
 		})
 	}
@@ -328,6 +332,7 @@ func (w *world) calm() {
 		}
 	}
 	w.people.comeToRest()
+	w.after(time.Hour, w.people.comeToRest)
 	w.oneLeader()
 	for _, p := range w.leaders()[1:] {
 		w.end(p)

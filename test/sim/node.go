@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -219,6 +217,7 @@ func (w *world) lease(name string) {
 	w.must(w.admin.Update(w.ctx, &lease))
 }
 
+// node returns the node of this name.
 func (w *world) node(name string) *node {
 	for _, n := range w.nodes {
 		if n.name == name {
@@ -248,13 +247,4 @@ func (n *node) cures(remedy string) {
 // runDir is where the runner keeps its ledger: it lives as long as the boot.
 func (n *node) runDir() string {
 	return filepath.Join(n.world.dir, fmt.Sprintf("%s-%d", n.name, n.boot))
-}
-
-// object returns the node's object, nil if there is none.
-func (n *node) object() *corev1.Node {
-	var obj corev1.Node
-	if err := n.world.admin.Get(context.Background(), types.NamespacedName{Name: n.name}, &obj); err != nil { //nolint:usesetting // in memory
-		return nil
-	}
-	return &obj
 }

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/budget"
@@ -46,15 +45,16 @@ func (o *oracles) aloneOnNode(e *execution) {
 // I1: whoever acts on a node holds the permit of every budget that selects it. A person
 // who changes budgets, or what they select, in the middle of it is asked nothing more.
 func (o *oracles) underPermit(e *execution) {
-	action := find(o, e.order.Action, &v1alpha1.NodeAction{})
-	node := find(o, e.node.name, &corev1.Node{})
+	action := find[*v1alpha1.NodeAction](o, e.order.Action)
+	node := find[*corev1.Node](o, e.node.name)
 	if action == nil || node == nil || !o.world.people.limited.Before(action.CreationTimestamp.Time) {
 		return
 	}
-	var list v1alpha1.RemediationBudgetList
-	o.world.must(o.world.admin.List(o.world.ctx, &list))
-	for _, b := range budget.Selecting(list.Items, node) {
-		if b.Name != v1alpha1.ClusterPauseBudget && !budget.Holds(&b, node.Name, action.Spec.Remediation) {
+	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
+		if len(budget.Selecting([]v1alpha1.RemediationBudget{*b}, node)) == 0 {
+			continue
+		}
+		if b.Name != v1alpha1.ClusterPauseBudget && !budget.Holds(b, node.Name, action.Spec.Remediation) {
 			o.world.broken("I1: nothing is executed without a permit", "%s on node %s, without the permit of budget %s",
 				e.order.Action, node.Name, b.Name)
 		}
@@ -64,11 +64,11 @@ func (o *oracles) underPermit(e *execution) {
 // No action without evidence (I5): a check has confirmed a fault that the policy matches,
 // since the node has booted and since the last execution on it has ended.
 func (o *oracles) confirmed(e *execution) {
-	action := find(o, e.order.Action, &v1alpha1.NodeAction{})
+	action := find[*v1alpha1.NodeAction](o, e.order.Action)
 	if action == nil {
 		return
 	}
-	remediation := find(o, action.Spec.Remediation, &v1alpha1.Remediation{})
+	remediation := find[*v1alpha1.Remediation](o, action.Spec.Remediation)
 	if remediation == nil {
 		return
 	}
@@ -105,20 +105,15 @@ func (o *oracles) permitReturned(budgetName, nodeName string, permit v1alpha1.Pe
 		if !e.runs() {
 			continue
 		}
-		if action := find(o, e.order.Action, &v1alpha1.NodeAction{}); action != nil && action.Spec.Remediation == permit.Remediation {
+		if action := find[*v1alpha1.NodeAction](o, e.order.Action); action != nil && action.Spec.Remediation == permit.Remediation {
 			o.world.broken("I1: a permit is kept while something runs under it", "budget %s: the permit of %s for node %s was returned while %s ran",
 				budgetName, permit.Remediation, nodeName, e.order.Action)
 		}
 	}
-	var actions v1alpha1.NodeActionList
-	o.world.must(o.world.admin.List(o.world.ctx, &actions))
-	for i := range actions.Items {
-		a := &actions.Items[i]
+	for _, a := range stored[*v1alpha1.NodeAction](o) {
 		if a.Spec.Remediation == permit.Remediation && a.Finished() == nil && a.Status.Claim == nil && a.Spec.ExpiresAt.After(time.Now()) {
 			o.world.broken("I1: a permit is kept while something may begin under it", "budget %s: the permit of %s for node %s was returned while %s could be claimed",
 				budgetName, permit.Remediation, nodeName, a.Name)
 		}
 	}
 }
-
-var _ client.Object = (*v1alpha1.NodeAction)(nil)

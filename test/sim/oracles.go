@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -68,14 +69,13 @@ func (o *oracles) changed(c apiserver.Change) {
 	}
 }
 
-// find returns the object of this name, nil if there is none.
-func find[T client.Object](o *oracles, name string, obj T) T {
-	if o.world.admin.Get(o.world.ctx, client.ObjectKey{Name: name}, obj) != nil {
-		var none T
-		return none
-	}
-	return obj
+// find returns the object of this name, nil if there is none. It must not be changed.
+func find[T client.Object](o *oracles, name string) T {
+	return apiserver.Peek[T](o.world.server, types.NamespacedName{Name: name})
 }
+
+// stored returns all objects of a kind. They must not be changed.
+func stored[T client.Object](o *oracles) []T { return apiserver.Stored[T](o.world.server) }
 
 // allWell reports whether all that was open has ended, and nothing is left.
 func (o *oracles) allWell() bool { return len(o.world.calls) == 0 && o.left() == "" }
@@ -89,34 +89,26 @@ func (o *oracles) notWell() {
 
 // left says what has not ended, "" if nothing.
 func (o *oracles) left() string {
-	w := o.world
-	var remediations v1alpha1.RemediationList
-	var budgets v1alpha1.RemediationBudgetList
-	var actions v1alpha1.NodeActionList
-	var nodes corev1.NodeList
-	for _, list := range []client.ObjectList{&remediations, &budgets, &actions, &nodes} {
-		w.must(w.admin.List(w.ctx, list))
-	}
-	for i := range remediations.Items {
-		if r := &remediations.Items[i]; !r.Ended() || r.DeletionTimestamp != nil {
+	for _, r := range stored[*v1alpha1.Remediation](o) {
+		if !r.Ended() || r.DeletionTimestamp != nil {
 			return describe(r)
 		}
 	}
-	for i := range budgets.Items {
-		for _, group := range budgets.Items[i].Status.Groups {
+	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
+		for _, group := range b.Status.Groups {
 			if len(group.Permits) > 0 {
-				return describe(&budgets.Items[i])
+				return describe(b)
 			}
 		}
 	}
-	for i := range actions.Items {
-		if a := &actions.Items[i]; a.Finished() == nil {
+	for _, a := range stored[*v1alpha1.NodeAction](o) {
+		if a.Finished() == nil {
 			return describe(a)
 		}
 	}
-	for i := range nodes.Items {
-		if mark := nodes.Items[i].Annotations[v1alpha1.CordonedAnnotation]; mark != "" && nodes.Items[i].Spec.Unschedulable {
-			return fmt.Sprintf("node %s is cordoned for %s", nodes.Items[i].Name, mark)
+	for _, n := range stored[*corev1.Node](o) {
+		if mark := n.Annotations[v1alpha1.CordonedAnnotation]; mark != "" && n.Spec.Unschedulable {
+			return fmt.Sprintf("node %s is cordoned for %s", n.Name, mark)
 		}
 	}
 	return ""

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/test/apiserver"
 )
 
 // people are those who use the cluster, and what oracles have to know of their acts.
@@ -130,7 +131,27 @@ func (w *world) pausePolicy() bool {
 		return false
 	}
 	p.Spec.Paused = !p.Spec.Paused
+	if p.Spec.Paused {
+		w.later(func() { w.setPaused(p.Name, false) })
+	}
 	return w.update(p)
+}
+
+// later lets people undo what they did, as they mostly do.
+func (w *world) later(undo func()) {
+	w.after(w.while(), func() {
+		if w.chaos {
+			undo()
+		}
+	})
+}
+
+func (w *world) setPaused(policy string, paused bool) {
+	var p v1alpha1.RemedyPolicy
+	if w.admin.Get(w.ctx, client.ObjectKey{Name: policy}, &p) == nil {
+		p.Spec.Paused = paused
+		w.update(&p)
+	}
 }
 
 func (w *world) deletePolicy() bool {
@@ -166,6 +187,14 @@ func (w *world) pauseBudget() bool {
 		return false
 	}
 	b.Spec.Paused = !b.Spec.Paused
+	if b.Spec.Paused {
+		w.later(func() {
+			if w.admin.Get(w.ctx, client.ObjectKeyFromObject(b), b) == nil {
+				b.Spec.Paused = false
+				w.update(b)
+			}
+		})
+	}
 	return w.update(b)
 }
 
@@ -192,6 +221,7 @@ func (w *world) pauseCluster() bool {
 	b.Spec.Paused = true
 	w.say("people", "pause the cluster")
 	w.must(w.admin.Create(w.ctx, b))
+	w.later(func() { w.remove(b) })
 	return true
 }
 
@@ -254,6 +284,14 @@ func (w *world) cordon() bool {
 	}
 	obj.Spec.Unschedulable = !obj.Spec.Unschedulable
 	w.people.cordoned[obj.Name] = obj.Spec.Unschedulable
+	if obj.Spec.Unschedulable {
+		w.later(func() {
+			if w.people.cordoned[obj.Name] && w.admin.Get(w.ctx, client.ObjectKeyFromObject(obj), obj) == nil {
+				w.people.cordoned[obj.Name], obj.Spec.Unschedulable = false, false
+				w.update(obj)
+			}
+		})
+	}
 	return w.update(obj)
 }
 
@@ -266,6 +304,12 @@ func (w *world) exclude() bool {
 		delete(obj.Labels, v1alpha1.ExcludeLabel)
 	} else {
 		obj.Labels[v1alpha1.ExcludeLabel] = "true"
+		w.later(func() {
+			if w.admin.Get(w.ctx, client.ObjectKeyFromObject(obj), obj) == nil {
+				delete(obj.Labels, v1alpha1.ExcludeLabel)
+				w.update(obj)
+			}
+		})
 	}
 	return w.update(obj)
 }
@@ -338,15 +382,17 @@ func (w *world) deletePod() bool {
 	return ok && w.remove(pod)
 }
 
-// comeToRest lets people undo what would keep nodes out for good.
+// comeToRest lets people give back what only they give back: their own maintenances, and
+// those that a remediation has left behind which somebody has deleted.
 func (p *people) comeToRest() {
-	var nodes corev1.NodeList
-	p.world.must(p.world.admin.List(p.world.ctx, &nodes))
-	var maintenances v1alpha1.NodeMaintenanceList
-	p.world.must(p.world.admin.List(p.world.ctx, &maintenances))
-	for i := range maintenances.Items {
-		if maintenances.Items[i].Spec.Remediation == nil {
-			p.world.remove(&maintenances.Items[i])
+	for _, m := range apiserver.Stored[*v1alpha1.NodeMaintenance](p.world.server) {
+		owner := m.Spec.Remediation
+		if owner != nil {
+			r := apiserver.Peek[*v1alpha1.Remediation](p.world.server, client.ObjectKey{Name: owner.Name})
+			if r != nil && r.UID == owner.UID && r.State() != v1alpha1.ReasonDeleted {
+				continue
+			}
 		}
+		p.world.remove(m.DeepCopy())
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -144,6 +145,15 @@ func (p *process) gate(ctx context.Context, r apiserver.Request, serve func() er
 		c.abandoned = true
 		return ctx.Err()
 	}
+}
+
+// role is what kind of process it is.
+func (p *process) role() string {
+	role, _, _ := strings.Cut(p.name, " ")
+	if p.node == nil {
+		role = "controller"
+	}
+	return role
 }
 
 // mayWork reports whether the process does anything now.

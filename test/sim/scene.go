@@ -29,6 +29,16 @@ func (w *world) setScene() {
 			w.pod(n, fmt.Sprintf("%s-p%d", n.name, j+1))
 		}
 	}
+	for _, n := range w.nodes {
+		if w.chance(600) {
+			condition := of(w.choices, conditions()...)
+			w.after(w.while(), func() {
+				if n.faults[condition] == nil && w.chaos {
+					n.fail(condition, w.cure())
+				}
+			})
+		}
+	}
 	for i := range 1 + w.pick(2) {
 		w.must(w.admin.Create(w.ctx, w.newBudget(fmt.Sprintf("b%d", i+1))))
 	}

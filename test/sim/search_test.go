@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,5 +65,26 @@ func TestSearch(t *testing.T) {
 	}
 	for _, rule := range sortedKeys(rules) {
 		fmt.Printf("VIOLATED by %d: %s\n", rules[rule], first[rule])
+	}
+}
+
+func TestASeedIsPlayedAlikeEachTime(t *testing.T) {
+	definitions, err := apiserver.Define(deploy.CRDs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range *seedCount {
+		seed := *firstSeed + uint64(i)
+		var first, second strings.Builder
+		Run(t, definitions, t.TempDir(), seed, &first)
+		Run(t, definitions, t.TempDir(), seed, &second)
+		if first.String() != second.String() {
+			a, b := strings.Split(first.String(), "\n"), strings.Split(second.String(), "\n")
+			for i := range a {
+				if i >= len(b) || a[i] != b[i] {
+					t.Fatalf("seed %d: line %d:\n%s\n%s", seed, i, strings.Join(a[max(0, i-3):i+1], "\n"), strings.Join(b[max(0, i-3):min(len(b), i+1)], "\n"))
+				}
+			}
+		}
 	}
 }

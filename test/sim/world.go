@@ -380,6 +380,7 @@ func (w *world) carry(c *call) {
 		if c.process.cutOff() && c.request.Verb != point {
 			c.answer = errLost
 		} else {
+			w.count("requests of " + c.process.role())
 			w.executing(c)
 			c.answer = c.serve()
 			w.said(c)
