@@ -10,16 +10,13 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	_ "time/tzdata" // time zones for CronJobs, as upstream's main packages do
 
-	"github.com/spf13/pflag"
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
 	_ "k8s.io/component-base/logs/json/register"          // JSON log format
@@ -30,15 +27,8 @@ import (
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
-	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
-	kwokconfig "sigs.k8s.io/kwok/pkg/config"
-	kwok "sigs.k8s.io/kwok/pkg/kwok/cmd"
-	kwoklog "sigs.k8s.io/kwok/pkg/log"
-	"sigs.k8s.io/kwok/pkg/utils/signals"
 
-	nodefast "sigs.k8s.io/kwok/kustomize/stage/node/fast"
-	nodeheartbeat "sigs.k8s.io/kwok/kustomize/stage/node/heartbeat-with-lease"
-	podfast "sigs.k8s.io/kwok/kustomize/stage/pod/fast"
+	"github.com/nodemend/nodemend/test/controlplane/kwok"
 )
 
 // roles maps the name of a program to its main function, which returns the
@@ -48,9 +38,9 @@ var roles = map[string]func() int{
 	"kube-apiserver":          func() int { return cli.Run(apiserver.NewAPIServerCommand()) },
 	"kube-controller-manager": func() int { return cli.Run(controllermanager.NewControllerManagerCommand()) },
 	"kube-scheduler":          func() int { return cli.Run(scheduler.NewSchedulerCommand()) },
-	"kubelet":                 func() int { return cli.Run(kubelet.NewKubeletCommand(context.Background())) },
+	"kubelet":                 runKubelet,
 	"kubectl":                 runKubectl,
-	"kwok":                    runKwok,
+	"kwok":                    kwok.Run,
 }
 
 func main() {
@@ -79,58 +69,4 @@ func runKubectl() int {
 		return 1
 	}
 	return 0
-}
-
-// runKwok is kwok's own main with its default stages for nodes and pods, which
-// upstream ships beside the binary; a --config of the caller's replaces them.
-func runKwok() int {
-	// The other programs linked in have left their flags here, among them
-	// some that kwok defines as well.
-	pflag.CommandLine = pflag.NewFlagSet(os.Args[0], pflag.ExitOnError)
-
-	if !slices.ContainsFunc(os.Args, func(arg string) bool { return strings.HasPrefix(arg, "--config") }) {
-		stages, err := pipe(strings.Join([]string{
-			nodefast.DefaultNodeInit,
-			nodeheartbeat.DefaultNodeHeartbeatWithLease,
-			podfast.DefaultPodReady,
-			podfast.DefaultPodComplete,
-			podfast.DefaultPodDelete,
-		}, "\n---\n"))
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "kwok: handing over the default stages:", err)
-			return 1
-		}
-		os.Stdin = stages
-		os.Args = append(os.Args, "--config=-")
-	}
-
-	flags := pflag.NewFlagSet("global", pflag.ContinueOnError)
-	flags.ParseErrorsAllowlist.UnknownFlags = true
-	flags.Usage = func() {}
-	ctx, _ := kwoklog.InitFlags(signals.SetupSignalContext(), flags)
-	ctx, err := kwokconfig.InitFlags(ctx, flags)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "kwok:", err)
-		return 1
-	}
-	command := kwok.NewCommand(ctx)
-	command.PersistentFlags().AddFlagSet(flags)
-	if err := command.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "kwok:", err)
-		return 1
-	}
-	return 0
-}
-
-// pipe returns a file from which text can be read once.
-func pipe(text string) (*os.File, error) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	go func() {
-		defer w.Close()
-		io.WriteString(w, text) //nolint:errcheck // a reader that went away is its own error
-	}()
-	return r, nil
 }
