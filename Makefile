@@ -22,11 +22,12 @@ build: ## build bin/nodemend, its part that runs on nodes, bin/nodemend-agent, a
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/kubectl-nodemend ./cmd/kubectl-nodemend
 
 .PHONY: controlplane
-controlplane: ## build bin/controlplane, the Kubernetes that tests run against (once, ten minutes or more)
+controlplane: ## download the Kubernetes that tests run against, or build it (once, ten minutes or more)
 	@test/controlplane/build
 
 .PHONY: demo
-demo: controlplane build ## show a node healing itself, and one being repaired, in a local control plane; KEEP=1 leaves it running
+demo: build ## show a node healing itself, and one being repaired, in a local control plane; KEEP=1 leaves it running
+	@test/controlplane/build --without-kubelet
 	CGO_ENABLED=0 go run -trimpath ./test/demo $(if $(KEEP),--keep)
 
 .PHONY: test
@@ -103,5 +104,5 @@ verify-generated: # generated files are what "make generate" writes
 	git -C "$$copy" diff --exit-code || { echo "generated files are not up to date: run make generate"; exit 1; }
 
 .PHONY: clean
-clean: ## remove what was built, except bin/controlplane, which is slow to build
+clean: ## remove what was built, except Kubernetes, which is slow to build
 	rm -rf bin/nodemend bin/nodemend-agent bin/kubectl-nodemend dist cover.out
