@@ -19,8 +19,9 @@ const (
 
 // Program returns the path of one of the control plane's programs: etcd,
 // kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kubectl or
-// kwok. They are looked for in the directory named by KUBEBUILDER_ASSETS, else
-// in bin/kubebuilder of the module that the working directory is in.
+// kwok. They are looked for in the directory named by KUBEBUILDER_ASSETS, an
+// absolute path, else in bin/kubebuilder of the module that the working directory
+// is in.
 func Program(name string) (string, error) {
 	dir, err := assetsDir()
 	if err != nil {
@@ -28,6 +29,9 @@ func Program(name string) (string, error) {
 	}
 	path := filepath.Join(dir, name)
 	if _, err := os.Stat(path); err != nil {
+		if os.Getenv(assetsEnv) != "" {
+			return "", fmt.Errorf("no %s in %s, which %s names: put it there or unset %s: %w", name, dir, assetsEnv, assetsEnv, err)
+		}
 		return "", fmt.Errorf("no %s in %s, run \"make controlplane\" first or set %s: %w", name, dir, assetsEnv, err)
 	}
 	return path, nil
@@ -35,7 +39,10 @@ func Program(name string) (string, error) {
 
 func assetsDir() (string, error) {
 	if dir := os.Getenv(assetsEnv); dir != "" {
-		return filepath.Abs(dir)
+		if !filepath.IsAbs(dir) {
+			return "", fmt.Errorf("%s is %s: set it to an absolute path, as each test runs in a directory of its own", assetsEnv, dir)
+		}
+		return dir, nil
 	}
 	wd, err := os.Getwd()
 	if err != nil {

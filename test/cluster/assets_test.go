@@ -29,6 +29,12 @@ func TestTheEnvironmentOverridesWhereProgramsAre(t *testing.T) {
 	t.Setenv(assetsEnv, dir)
 	write(t, filepath.Join(dir, "etcd"), "")
 	g.Expect(Program("etcd")).To(Equal(filepath.Join(dir, "etcd")))
+	_, err := Program("kwok")
+	g.Expect(err).To(MatchError(ContainSubstring("no kwok in " + dir + ", which " + assetsEnv + " names")))
+
+	t.Setenv(assetsEnv, "bin/assets")
+	_, err = Program("etcd")
+	g.Expect(err).To(MatchError(ContainSubstring("set it to an absolute path")))
 }
 
 func TestOutsideTheModuleTheErrorNamesTheVariableToSet(t *testing.T) {

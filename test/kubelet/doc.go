@@ -8,5 +8,5 @@
 // directory, kernel parameters among it, goes nowhere. It can't run pods.
 //
 // Tests that use it carry the build tag "integration", since it needs the program
-// that "make controlplane" builds.
+// that "make controlplane" downloads or builds.
 package kubelet

@@ -10,7 +10,7 @@
 //	}
 //
 // Such tests carry the build tag "integration", since they need the programs
-// that "make controlplane" builds.
+// that "make controlplane" downloads or builds.
 package clustertest
 
 import (
