@@ -77,6 +77,11 @@ func (a api) Action(ctx context.Context, name string) (*v1alpha1.NodeAction, err
 	return get(ctx, a.own, actionResource, "NodeAction", name, &v1alpha1.NodeAction{})
 }
 
+// Remediation implements API.
+func (a api) Remediation(ctx context.Context, name string) (*v1alpha1.Remediation, error) {
+	return get(ctx, a.own, "remediations", "Remediation", name, &v1alpha1.Remediation{})
+}
+
 // Policy implements API.
 func (a api) Policy(ctx context.Context, name string) (*v1alpha1.RemedyPolicy, error) {
 	return get(ctx, a.own, "remedypolicies", "RemedyPolicy", name, &v1alpha1.RemedyPolicy{})

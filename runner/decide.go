@@ -16,10 +16,11 @@ import (
 // input is all that a decision depends on, read live from the API server.
 type input struct {
 	action *v1alpha1.NodeAction
-	// policy and node are nil when the API server answered that there is no
-	// such object, never because they could not be read.
-	policy *v1alpha1.RemedyPolicy
-	node   *corev1.Node
+	// remediation, policy and node are nil when the API server answered that there is
+	// no such object, never because they could not be read.
+	remediation *v1alpha1.Remediation
+	policy      *v1alpha1.RemedyPolicy
+	node        *corev1.Node
 
 	// claiming: this process has sent a claim, and nothing else.
 	claiming bool
@@ -71,6 +72,8 @@ func decide(in input) decision {
 		expired,
 		notThisNode,
 		excluded,
+		notAnnounced,
+		notApproved,
 		policyGone,
 		notEnforced,
 		stepGone,
@@ -170,6 +173,31 @@ func excluded(in input) *decision {
 		return finishWith(v1alpha1.ReasonRefused, "Node %s has the label %s=true", in.nodeName, v1alpha1.ExcludeLabel)
 	}
 	return nil
+}
+
+// notAnnounced refuses an action that its remediation does not wait for: a controller
+// with an old view has created it, or created it again, after the remediation had gone
+// on, and the permit may be somebody else's by now.
+func notAnnounced(in input) *decision {
+	spec := &in.action.Spec
+	switch r := in.remediation; {
+	case r == nil || r.UID != spec.RemediationUID:
+		return finishWith(v1alpha1.ReasonSuperseded, "Remediation %s, which it is part of, has been deleted", spec.Remediation)
+	case r.DeletionTimestamp != nil:
+		return finishWith(v1alpha1.ReasonSuperseded, "Remediation %s is being deleted", r.Name)
+	case r.Status.Action != in.action.Name:
+		return finishWith(v1alpha1.ReasonSuperseded, "Remediation %s does not wait for it: its status.action is %q", r.Name, r.Status.Action)
+	}
+	return nil
+}
+
+// notApproved refuses a step that a person has to approve and has not, whoever created
+// the action.
+func notApproved(in input) *decision {
+	if step := in.remediation.Step(in.action.Spec.Step); step == nil || !step.RequireApproval || in.remediation.Approved(in.action.Spec.Step) {
+		return nil
+	}
+	return finishWith(v1alpha1.ReasonRefused, "step %d of Remediation %s requires approval, which it does not have", in.action.Spec.Step, in.remediation.Name)
 }
 
 func policyGone(in input) *decision {

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,9 +39,15 @@ func goodInput(t *testing.T) input {
 			{Type: "RuntimeUnhealthy", Status: corev1.ConditionTrue},
 		}},
 	}
+	remediation := &v1alpha1.Remediation{
+		ObjectMeta: metav1.ObjectMeta{Name: "incident", UID: "remediation-1"},
+		Spec:       v1alpha1.RemediationSpec{Steps: policy.Spec.Steps},
+		Status:     v1alpha1.RemediationStatus{Action: "action"},
+	}
 	action := &v1alpha1.NodeAction{
 		ObjectMeta: metav1.ObjectMeta{Name: "action", UID: "action-1"},
 		Spec: v1alpha1.NodeActionSpec{
+			Remediation: "incident", RemediationUID: "remediation-1", Step: 2,
 			NodeName:  "worker-1",
 			NodeUID:   "node-1",
 			Policy:    v1alpha1.PolicyReference{Name: "runtime", UID: "policy-1"},
@@ -49,7 +56,7 @@ func goodInput(t *testing.T) input {
 		},
 	}
 	return input{
-		action: action, policy: policy, node: node,
+		action: action, remediation: remediation, policy: policy, node: node,
 		nodeName: "worker-1", runnerID: "me", bootID: "boot-1", booted: testNow.Add(-time.Hour), now: testNow,
 	}
 }
@@ -83,6 +90,45 @@ func TestDecide(t *testing.T) {
 		{
 			name:     "the end of its time still counts as in time",
 			change:   func(in *input) { in.now = in.action.Spec.ExpiresAt.Time },
+			wantVerb: execute,
+		},
+		{
+			name:       "a deleted remediation's action is not executed",
+			change:     func(in *input) { in.remediation = nil },
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonSuperseded, wantMessage: "Remediation incident, which it is part of, has been deleted",
+		},
+		{
+			name:       "nor is one of a remediation that was created anew",
+			change:     func(in *input) { in.remediation.UID = "remediation-2" },
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonSuperseded, wantMessage: "has been deleted",
+		},
+		{
+			name:       "nor one of a remediation that is being deleted",
+			change:     func(in *input) { in.remediation.DeletionTimestamp = &metav1.Time{Time: testNow} },
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonSuperseded, wantMessage: "is being deleted",
+		},
+		{
+			name:       "an action that its remediation does not wait for is not executed",
+			change:     func(in *input) { in.remediation.Status.Action = "action-2" },
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonSuperseded, wantMessage: `does not wait for it: its status.action is "action-2"`,
+		},
+		{
+			name:       "a step that requires approval is refused without it",
+			change:     func(in *input) { in.remediation.Spec.Steps[1].RequireApproval = true },
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonRefused, wantMessage: "step 2 of Remediation incident requires approval",
+		},
+		{
+			name: "and executed with it",
+			change: func(in *input) {
+				in.remediation.Spec.Steps = slices.Clone(in.remediation.Spec.Steps)
+				in.remediation.Spec.Steps[1].RequireApproval = true
+				in.remediation.Annotations = map[string]string{v1alpha1.ApprovedStepAnnotation: "2"}
+			},
 			wantVerb: execute,
 		},
 		{

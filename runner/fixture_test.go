@@ -128,21 +128,41 @@ func (f *fixture) newAction(step int, changes ...func(*v1alpha1.NodeAction)) *v1
 	action := &v1alpha1.NodeAction{
 		ObjectMeta: metav1.ObjectMeta{Name: "action-" + utilrand.String(8)},
 		Spec: v1alpha1.NodeActionSpec{
-			NodeName:    f.node.Name,
-			NodeUID:     f.node.UID,
-			Remediation: "remediation",
-			Policy:      v1alpha1.PolicyReference{Name: f.policy.Name, UID: f.policy.UID},
-			StepHash:    hash,
-			Step:        int32(step + 1),
-			Attempt:     1,
-			ExpiresAt:   metav1.NewTime(time.Now().Add(time.Hour)),
+			NodeName:  f.node.Name,
+			NodeUID:   f.node.UID,
+			Policy:    v1alpha1.PolicyReference{Name: f.policy.Name, UID: f.policy.UID},
+			StepHash:  hash,
+			Step:      int32(step + 1),
+			Attempt:   1,
+			ExpiresAt: metav1.NewTime(time.Now().Add(time.Hour)),
 		},
 	}
 	for _, change := range changes {
 		change(action)
 	}
+	remediation := f.newRemediation(action.Name)
+	action.Spec.Remediation, action.Spec.RemediationUID = remediation.Name, remediation.UID
 	f.must(f.client.Create(f.ctx, action))
 	return action
+}
+
+// newRemediation creates one that waits for the action of this name, as a controller
+// does before it creates the action.
+func (f *fixture) newRemediation(action string) *v1alpha1.Remediation {
+	f.Helper()
+	r := &v1alpha1.Remediation{
+		ObjectMeta: metav1.ObjectMeta{Name: "remediation-" + utilrand.String(8)},
+		Spec: v1alpha1.RemediationSpec{
+			NodeName: f.node.Name, NodeUID: f.node.UID,
+			Policy:  v1alpha1.PolicyReference{Name: f.policy.Name, UID: f.policy.UID},
+			Trigger: v1alpha1.Trigger{Type: fault, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()},
+			Match:   f.policy.Spec.Match, Steps: f.policy.Spec.Steps,
+		},
+	}
+	f.must(f.client.Create(f.ctx, r))
+	r.Status.Action = action
+	f.must(f.client.Status().Update(f.ctx, r))
+	return r
 }
 
 // appends is a script that records its execution as a line.

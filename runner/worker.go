@@ -60,9 +60,10 @@ type WorkerOptions struct {
 // API is what a Worker asks and tells the API server. What it returns was read live,
 // never from a cache.
 type API interface {
-	// Action, Policy and Node return nil if the API server answers that there is no
-	// such object.
+	// Action, Remediation, Policy and Node return nil if the API server answers that
+	// there is no such object.
 	Action(ctx context.Context, name string) (*v1alpha1.NodeAction, error)
+	Remediation(ctx context.Context, name string) (*v1alpha1.Remediation, error)
 	Policy(ctx context.Context, name string) (*v1alpha1.RemedyPolicy, error)
 	Node(ctx context.Context, name string) (*corev1.Node, error)
 	// UpdateStatus writes the action's status if nobody has written the action since
@@ -208,6 +209,10 @@ func uptime() time.Duration {
 
 // read collects what a decision about the action depends on.
 func (w *Worker) read(ctx context.Context, action *v1alpha1.NodeAction) (input, error) {
+	remediation, err := w.API.Remediation(ctx, action.Spec.Remediation)
+	if err != nil {
+		return input{}, err
+	}
 	policy, err := w.API.Policy(ctx, action.Spec.Policy.Name)
 	if err != nil {
 		return input{}, err
@@ -217,14 +222,15 @@ func (w *Worker) read(ctx context.Context, action *v1alpha1.NodeAction) (input, 
 		return input{}, err
 	}
 	in := input{
-		action:   action,
-		policy:   policy,
-		node:     node,
-		claiming: w.claiming[action.UID],
-		nodeName: w.NodeName,
-		runnerID: w.runnerID,
-		bootID:   w.BootID,
-		now:      w.ServerClock.Now(),
+		action:      action,
+		remediation: remediation,
+		policy:      policy,
+		node:        node,
+		claiming:    w.claiming[action.UID],
+		nodeName:    w.NodeName,
+		runnerID:    w.runnerID,
+		bootID:      w.BootID,
+		now:         w.ServerClock.Now(),
 	}
 	in.booted = in.now.Add(-w.Uptime())
 	if c := action.Status.Claim; c != nil {

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -78,6 +79,14 @@ func (r *Remediation) BlockedBy() string {
 		return c.Reason
 	}
 	return ""
+}
+
+// Approved reports whether a person has approved the step of this number, counted from 1,
+// or a later one.
+func (r *Remediation) Approved(step int32) bool {
+	// As many bits as the number of a step has.
+	approved, err := strconv.ParseUint(r.Annotations[ApprovedStepAnnotation], 10, 31)
+	return err == nil && approved >= uint64(step)
 }
 
 // Covers reports whether the trigger, a condition of the same node matched by the

@@ -16,14 +16,13 @@ func Approval(in Input) Verdict {
 	if !step.RequireApproval {
 		return Verdict{}
 	}
-	value, said := in.Remediation.Annotations[v1alpha1.ApprovedStepAnnotation]
-	// As many bits as the number of a step has.
-	approved, err := strconv.ParseUint(value, 10, 31)
 	number := in.Remediation.Status.Step
-	if err == nil && approved >= uint64(number) {
+	if in.Remediation.Approved(number) {
 		return Verdict{}
 	}
 	held := "waits for approval"
+	value, said := in.Remediation.Annotations[v1alpha1.ApprovedStepAnnotation]
+	approved, err := strconv.ParseUint(value, 10, 31)
 	switch {
 	case said && err != nil:
 		held = fmt.Sprintf("waits for approval: the annotation is %.40q, accepted is the number of a step", value)

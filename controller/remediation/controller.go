@@ -84,7 +84,7 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (wait time.Dura
 // status before it is created, and permits are released after the status has
 // said that they are not needed; whoever reads that status releases them again.
 func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wait time.Duration, err error) {
-	if d.effect == start || d.effect == takeOut {
+	if d.effect == start || d.effect == create || d.effect == takeOut {
 		if verdict, err := r.pausedMeanwhile(ctx, s, d.effect); verdict.Held() || err != nil {
 			return r.heldBack(ctx, s, verdict, err)
 		}
@@ -111,6 +111,11 @@ func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wai
 	}
 	if err := r.clear(ctx, s, d, written); err != nil {
 		return 0, err
+	}
+	if d.effect == create && written == s.remediation { // announced long ago: others may have gone on since
+		if err := r.unchanged(ctx, written); err != nil {
+			return 0, err
+		}
 	}
 	switch d.effect {
 	case start, create:

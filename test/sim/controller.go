@@ -100,7 +100,7 @@ func (dated) RoundTrip(*http.Request) (*http.Response, error) {
 
 // add adds a loop of the controller.
 func (p *process) add(l worker.Loop) {
-	mine := &loop{process: p, name: l.Name, workers: l.Workers, queue: newQueue()}
+	mine := &loop{process: p, name: l.Name, workers: l.Workers, queue: newQueue(p.world.turn)}
 	mine.look = func(ctx context.Context, name string) (reconcile.Result, error) {
 		request := reconcile.Request{}
 		request.Name = name

@@ -320,9 +320,7 @@ func (w *world) calm() {
 	for _, n := range w.nodes {
 		n.offset, n.unready = 0, false
 		clear(n.faults)
-		if !n.up {
-			n.powerOn()
-		}
+		w.after(20*time.Second, n.powerOn)
 		n.cutOff(false)
 		if n.runner == nil || n.runner.dead {
 			n.again(time.Second, n.startRunner)

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -36,36 +37,34 @@ func (o *oracles) conditionsSeen(by string, old, updated *corev1.Node) {
 		switch {
 		case before == nil || after == nil:
 		case before.Status != after.Status:
-			if !o.sawSince(n, condition, before.Status, after.Status) {
+			if !o.sawSince(n, condition, after.Status) {
 				o.world.broken("I4: a condition changes only when a check has seen it", "node %s: %s from %s to %s", n.name, condition, before.Status, after.Status)
 			}
 		case !before.LastTransitionTime.Equal(&after.LastTransitionTime) && !o.flapped(n, condition, after.Status):
 			o.world.broken("I4: a transition time changes only with the status", "node %s: %s is %s since %s, was since %s",
 				n.name, condition, after.Status, after.LastTransitionTime, before.LastTransitionTime)
 		}
+		key := n.name + "/" + condition
+		o.written[key] = len(o.checks[key])
 	}
 }
 
-// sawSince reports whether the latest run of a check, or one of the latest, has seen the
-// status.
-func (o *oracles) sawSince(n *node, condition string, _, after corev1.ConditionStatus) bool {
-	all := o.checks[n.name+"/"+condition]
-	for i := len(all) - 1; i >= max(0, len(all)-8); i-- {
-		if all[i].status == after {
-			return true
-		}
-	}
-	return false
+// sawSince reports whether a run of the check has seen the status since the detector last
+// wrote the condition, or in the runs shortly before, which may have been on their way.
+func (o *oracles) sawSince(n *node, condition string, status corev1.ConditionStatus) bool {
+	return slices.ContainsFunc(o.unwritten(n, condition), func(s seen) bool { return s.status == status })
 }
 
-// flapped reports whether the latest runs of a check have seen another status, too: the
-// condition may have changed twice between two writes.
+// flapped reports whether the check has seen another status since the detector last wrote
+// the condition: it may have changed twice between two writes.
 func (o *oracles) flapped(n *node, condition string, status corev1.ConditionStatus) bool {
-	all := o.checks[n.name+"/"+condition]
-	for i := len(all) - 1; i >= max(0, len(all)-40); i-- {
-		if all[i].status != status {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.unwritten(n, condition), func(s seen) bool { return s.status != status })
+}
+
+// unwritten are the runs of a check since the detector last wrote the condition, and a few
+// before.
+func (o *oracles) unwritten(n *node, condition string) []seen {
+	const onTheirWay = 4
+	key := n.name + "/" + condition
+	return o.checks[key][max(0, o.written[key]-onTheirWay):]
 }

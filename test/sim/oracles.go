@@ -19,9 +19,11 @@ type oracles struct {
 
 	// checks has by node and condition what checks have seen.
 	checks map[string][]seen
+	// written is how many of them there were when the detector last wrote the condition.
+	written map[string]int
 }
 
-func newOracles(w *world) *oracles { return &oracles{world: w, checks: map[string][]seen{}} }
+func newOracles(w *world) *oracles { return &oracles{world: w, checks: map[string][]seen{}, written: map[string]int{}} }
 
 func (o *oracles) violated(rule, message string) {
 	if o.violation == nil {

@@ -47,6 +47,8 @@ type watch struct {
 	kind client.Object
 	// stalled is until when nothing comes.
 	stalled time.Time
+	// turn of its next event, 0 while there is none.
+	turn uint64
 	// told gets what the view has learned.
 	told func(apiserver.Step)
 }
@@ -122,6 +124,7 @@ type call struct {
 	abandoned bool
 	reply     chan error
 	judged    bool
+	turn      uint64
 }
 
 // gate is the process's way to the server.

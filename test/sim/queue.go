@@ -18,10 +18,18 @@ type queue struct {
 
 	limiter workqueue.TypedRateLimiter[reconcile.Request]
 	// ready has what is to be looked at, oldest first; later what is due later.
-	ready []string
+	ready []waiting
 	later []due
+	// turn numbers all that waits in the world.
+	turn func() uint64
 	// busy are those that are looked at; true: once more.
 	busy map[string]bool
+}
+
+// waiting is a request that is ready since its turn was given.
+type waiting struct {
+	name string
+	turn uint64
 }
 
 // due is a request that is ready at a time.
@@ -30,7 +38,9 @@ type due struct {
 	name string
 }
 
-func newQueue() *queue { return &queue{limiter: worker.NewRateLimiter(), busy: map[string]bool{}} }
+func newQueue(turn func() uint64) *queue {
+	return &queue{limiter: worker.NewRateLimiter(), busy: map[string]bool{}, turn: turn}
+}
 
 // Add implements workqueue.TypedInterface.
 func (q *queue) Add(r reconcile.Request) { q.add(r.Name) }
@@ -40,8 +50,8 @@ func (q *queue) add(name string) {
 		q.busy[name] = true
 		return
 	}
-	if !slices.Contains(q.ready, name) {
-		q.ready = append(q.ready, name)
+	if !slices.ContainsFunc(q.ready, func(w waiting) bool { return w.name == name }) {
+		q.ready = append(q.ready, waiting{name, q.turn()})
 	}
 }
 
@@ -90,7 +100,7 @@ func (q *queue) next() (time.Time, bool) {
 
 // take takes the i-th request that is ready.
 func (q *queue) take(i int) string {
-	name := q.ready[i]
+	name := q.ready[i].name
 	q.ready = slices.Delete(q.ready, i, i+1)
 	q.busy[name] = false
 	return name

@@ -40,6 +40,9 @@ func (v *Violation) String() string { return v.Rule + ": " + v.Message }
 // than the longest wait that a policy of a run asks for.
 const calmTime = 6 * time.Hour
 
+// mostSteps is far more than any run takes that rests when there is nothing to do.
+const mostSteps = 30_000
+
 // Run plays a seed. The history goes to out, unless that is nil.
 func Run(t *testing.T, definitions *apiserver.Definitions, dir string, seed uint64, out io.Writer) Result {
 	result := play(t, definitions, dir, seeded(seed), out)
@@ -101,6 +104,10 @@ func (w *world) play() {
 	w.calm()
 	limit := time.Now().Add(calmTime)
 	for w.oracles.violation == nil && w.step(limit) {
+		if w.steps > mostSteps {
+			w.broken("Liveness: whoever has nothing to do rests", "%d steps by %s", w.steps, time.Now().UTC().Format(time.TimeOnly))
+			return
+		}
 		if w.steps%10 == 0 && w.oracles.allWell() {
 			w.count("ended well")
 			return

@@ -53,7 +53,7 @@ func (n *node) startRunner() {
 		w.broken("the simulation", "starting a runner: %v", err)
 		return
 	}
-	l := &loop{process: p, name: "actions", workers: 1, queue: newQueue()}
+	l := &loop{process: p, name: "actions", workers: 1, queue: newQueue(w.turn)}
 	l.look = func(ctx context.Context, name string) (reconcile.Result, error) {
 		ctx = remedy.WithPoints(ctx, func(at string) {
 			_ = p.gate(ctx, apiserver.Request{Verb: point, Kind: at}, func() error { return nil }) // nothing is asked
@@ -86,6 +86,11 @@ type runnerAPI struct{ client *apiserver.Client }
 // Action implements runner.API.
 func (a runnerAPI) Action(ctx context.Context, name string) (*v1alpha1.NodeAction, error) {
 	return get(ctx, a.client, name, &v1alpha1.NodeAction{})
+}
+
+// Remediation implements runner.API.
+func (a runnerAPI) Remediation(ctx context.Context, name string) (*v1alpha1.Remediation, error) {
+	return get(ctx, a.client, name, &v1alpha1.Remediation{})
 }
 
 // Policy implements runner.API.

@@ -37,6 +37,7 @@ type world struct {
 	calls  []*call
 	timers []timer
 	steps  int
+	turns  uint64
 
 	// reached counts what a run has come to.
 	reached map[string]int
@@ -71,6 +72,12 @@ func (w *world) after(d time.Duration, do func()) {
 		i++ // after those of the same time
 	}
 	w.timers = slices.Insert(w.timers, i, t)
+}
+
+// turn numbers what begins to wait.
+func (w *world) turn() uint64 {
+	w.turns++
+	return w.turns
 }
 
 // count counts that the run has come to something.
@@ -127,6 +134,9 @@ func (w *world) gather() {
 				return cmp.Or(cmp.Compare(a.process.name, b.process.name), cmp.Compare(a.task, b.task), cmp.Compare(a.request.String(), b.request.String()))
 			})
 		}
+		for _, c := range fresh {
+			c.turn = w.turn()
+		}
 		w.calls = append(w.calls, fresh...)
 	}
 	select {
@@ -181,21 +191,21 @@ func (l *loop) start(name string, bound time.Duration) {
 	}()
 }
 
-// option is something that can happen next.
+// option is something that can happen next, and its turn.
 type option struct {
+	turn  uint64
 	call  *call
 	watch *watch
 	loop  *loop
 	owner *process
 }
 
-// options returns what can happen now, the calmest first: what was asked longest ago,
-// then news, then new looks.
+// options returns what can happen now, what has waited longest first.
 func (w *world) options(now time.Time) []option {
 	var all []option
 	for _, c := range w.calls {
 		if !c.ready.After(now) && (c.abandoned || !c.process.frozen.After(now)) {
-			all = append(all, option{call: c})
+			all = append(all, option{turn: c.turn, call: c})
 		}
 	}
 	for _, p := range w.processes {
@@ -204,15 +214,21 @@ func (w *world) options(now time.Time) []option {
 		}
 		for _, watch := range p.watches {
 			if !watch.stalled.After(now) && !p.cutOff() && p.view.Behind(watch.kind) > 0 {
-				all = append(all, option{watch: watch, owner: p})
+				if watch.turn == 0 {
+					watch.turn = w.turn()
+				}
+				all = append(all, option{turn: watch.turn, watch: watch, owner: p})
 			}
 		}
 		for _, l := range p.loops {
 			l.queue.tick(now)
 			if len(l.queue.ready) > 0 && len(l.queue.busy) < l.workers {
-				all = append(all, option{loop: l, owner: p})
+				all = append(all, option{turn: l.queue.ready[0].turn, loop: l, owner: p})
 			}
 		}
+	}
+	if len(all) > 1 {
+		slices.SortFunc(all, func(a, b option) int { return cmp.Compare(a.turn, b.turn) })
 	}
 	return all
 }
@@ -303,6 +319,7 @@ func (w *world) rest(now, limit time.Time) bool {
 
 // deliver lets a process see the next event of a kind.
 func (w *world) deliver(p *process, watch *watch) {
+	watch.turn = 0
 	if w.chaos && w.chance(w.profile.stalls) {
 		watch.stalled = time.Now().Add(of(w.choices, 2*time.Second, 10*time.Second, time.Minute, 5*time.Minute))
 		w.count("watch stalls")
@@ -371,8 +388,8 @@ func (w *world) carry(c *call) {
 		w.reply(c, apierrors.NewInternalError(errors.New("etcdserver: request timed out")))
 		return
 	case diesBefore:
-		w.drop(c)
 		w.end(c.process)
+		w.drop(c)
 		return
 	}
 	if !c.served {
@@ -393,8 +410,8 @@ func (w *world) carry(c *call) {
 	case answerLost:
 		w.reply(c, errLost)
 	case diesAfter:
-		w.drop(c)
 		w.end(c.process)
+		w.drop(c)
 	default:
 		w.reply(c, c.answer)
 	}
