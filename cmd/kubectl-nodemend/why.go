@@ -191,7 +191,7 @@ func (t *tool) whyPolicy(ctx context.Context, c client.Client, policy *v1alpha1.
 		return p, t.explain(ctx, c, p, n, &known[i])
 	}
 	now := t.clock.Now()
-	due, wait := match.Policy(policy, n, now)
+	due, wait := match.Policy(policy, n, now, func(t *v1alpha1.Trigger) bool { return match.Covers(known, n, policy, t) })
 	trigger := due
 	if trigger == nil {
 		trigger = match.Now(policy, n, now)

@@ -55,8 +55,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		if !policy.DeletionTimestamp.IsZero() {
 			continue
 		}
-		trigger, wait := Policy(policy, &node, now)
-		if trigger != nil && !Covers(known.Items, &node, policy, trigger) {
+		trigger, wait := Policy(policy, &node, now, func(t *v1alpha1.Trigger) bool { return Covers(known.Items, &node, policy, t) })
+		if trigger != nil {
 			errs = append(errs, r.start(ctx, policy, &node, trigger, known.Items))
 		}
 		if wait > 0 && (next == 0 || wait < next) {

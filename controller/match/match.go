@@ -20,8 +20,9 @@ import (
 
 // Policy looks for an entry of the policy's match that has held for its time
 // on the node. It returns the condition that started first; or, when none has
-// held yet, how long until the next one will have (0: none is on its way).
-func Policy(policy *v1alpha1.RemedyPolicy, node *corev1.Node, now time.Time) (trigger *v1alpha1.Trigger, wait time.Duration) {
+// held yet, how long until the next one will have (0: none is on its way). A condition
+// that is covered is left out, so that it hides none that began later; nil: none is.
+func Policy(policy *v1alpha1.RemedyPolicy, node *corev1.Node, now time.Time, covered func(*v1alpha1.Trigger) bool) (trigger *v1alpha1.Trigger, wait time.Duration) {
 	var first *corev1.NodeCondition
 	for i := range policy.Spec.Match {
 		m := &policy.Spec.Match[i]
@@ -36,9 +37,10 @@ func Policy(policy *v1alpha1.RemedyPolicy, node *corev1.Node, now time.Time) (tr
 			}
 			continue
 		}
-		if first == nil || c.LastTransitionTime.Time.Before(first.LastTransitionTime.Time) {
-			first = c
+		if first != nil && !c.LastTransitionTime.Time.Before(first.LastTransitionTime.Time) || covered != nil && covered(triggerOf(c)) {
+			continue
 		}
+		first = c
 	}
 	if first == nil && wait == 0 {
 		return nil, 0
@@ -50,10 +52,13 @@ func Policy(policy *v1alpha1.RemedyPolicy, node *corev1.Node, now time.Time) (tr
 	if first == nil {
 		return nil, wait
 	}
+	return triggerOf(first), 0
+}
+
+func triggerOf(c *corev1.NodeCondition) *v1alpha1.Trigger {
 	return &v1alpha1.Trigger{
-		Type: string(first.Type), Status: first.Status, Reason: first.Reason, Message: first.Message,
-		LastTransitionTime: first.LastTransitionTime,
-	}, 0
+		Type: string(c.Type), Status: c.Status, Reason: c.Reason, Message: c.Message, LastTransitionTime: c.LastTransitionTime,
+	}
 }
 
 // Now looks for an entry of the policy's match that is so on the node, for however
@@ -64,14 +69,14 @@ func Now(policy *v1alpha1.RemedyPolicy, node *corev1.Node, now time.Time) *v1alp
 	for i := range hasty.Spec.Match {
 		hasty.Spec.Match[i].For = v1alpha1.Duration{}
 	}
-	trigger, _ := Policy(hasty, node, now)
+	trigger, _ := Policy(hasty, node, now, nil)
 	return trigger
 }
 
 // Concerns reports whether a remediation of the policy is due on the node, or
 // will be if nothing changes.
 func Concerns(policy *v1alpha1.RemedyPolicy, node *corev1.Node, now time.Time) bool {
-	trigger, wait := Policy(policy, node, now)
+	trigger, wait := Policy(policy, node, now, nil)
 	return trigger != nil || wait > 0
 }
 

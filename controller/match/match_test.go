@@ -69,7 +69,7 @@ func TestPolicyTriggers(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			policy := &v1alpha1.RemedyPolicy{Spec: v1alpha1.RemedyPolicySpec{NodeSelector: tt.selector, Match: tt.match}}
-			trigger, wait := Policy(policy, tt.node, now)
+			trigger, wait := Policy(policy, tt.node, now, nil)
 			got := ""
 			if trigger != nil {
 				got = trigger.Type
@@ -78,6 +78,23 @@ func TestPolicyTriggers(t *testing.T) {
 				t.Errorf("got trigger %q, wait %s; want trigger %q, wait %s", got, wait, tt.trigger, tt.wait)
 			}
 		})
+	}
+}
+
+func TestAConditionThatIsCoveredHidesNoneThatBeganLater(t *testing.T) {
+	policy := &v1alpha1.RemedyPolicy{Spec: v1alpha1.RemedyPolicySpec{Match: []v1alpha1.ConditionMatch{entry("A", 0), entry("B", time.Minute)}}}
+	covered := func(trigger *v1alpha1.Trigger) bool { return trigger.Type == "A" }
+	for _, tt := range []struct {
+		held, wait time.Duration
+		trigger    string
+	}{
+		{2 * time.Minute, 0, "B"},
+		{20 * time.Second, 40 * time.Second, ""},
+	} {
+		trigger, wait := Policy(policy, node(nil, since("A", "True", time.Hour), since("B", "True", tt.held)), now, covered)
+		if got := trigger != nil && trigger.Type == "B"; got != (tt.trigger == "B") || wait != tt.wait {
+			t.Errorf("B has held for %s: got %v, wait %s; want %q, wait %s", tt.held, trigger, wait, tt.trigger, tt.wait)
+		}
 	}
 }
 
