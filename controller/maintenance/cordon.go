@@ -1,12 +1,15 @@
 package maintenance
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/budget"
 )
 
 const (
@@ -14,6 +17,8 @@ const (
 	annotationsPath   = "/metadata/annotations"
 	unschedulablePath = "/spec/unschedulable"
 )
+
+var unschedulableField = fieldpath.MakePathOrDie("spec", "unschedulable")
 
 // markPath is that of the annotation that marks a cordon as ours.
 var markPath = annotationsPath + "/" + strings.ReplaceAll(v1alpha1.CordonedAnnotation, "/", "~1")
@@ -60,10 +65,27 @@ func uncordonPatch(node *corev1.Node) []operation {
 		return nil
 	}
 	patch := []operation{{Op: "test", Path: markPath, Value: mark}, {Op: "remove", Path: markPath}}
-	if node.Spec.Unschedulable {
+	if node.Spec.Unschedulable && ours(node) {
 		patch = append(patch, operation{Op: "remove", Path: unschedulablePath})
 	}
 	return patch
+}
+
+// ours reports whether the node's cordon is the one that we have set. The mark alone does
+// not tell: somebody may have removed our cordon and set another one while no controller
+// ran. Whoever last changed a field is its manager.
+func ours(node *corev1.Node) bool {
+	for i := range node.ManagedFields {
+		entry := &node.ManagedFields[i]
+		if entry.Manager == string(budget.FieldOwner) || entry.FieldsV1 == nil {
+			continue
+		}
+		var fields fieldpath.Set
+		if err := fields.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil || fields.Has(unschedulableField) {
+			return false
+		}
+	}
+	return true
 }
 
 // marked returns the mark of our cordon.

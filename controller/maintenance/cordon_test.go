@@ -22,6 +22,15 @@ func markedFor(name string) map[string]string {
 	return map[string]string{v1alpha1.CordonedAnnotation: name, "other": "stays"}
 }
 
+// managed lets the node say who has cordoned it.
+func managed(node *corev1.Node, by string) *corev1.Node {
+	node.ManagedFields = []metav1.ManagedFieldsEntry{
+		{Manager: "kubelet", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{"f:pool":{}}}}`)}},
+		{Manager: by, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:unschedulable":{}}}`)}},
+	}
+	return node
+}
+
 func TestCordonAndMarkAreOnePatchEachWithTests(t *testing.T) {
 	tests := []struct {
 		name             string
@@ -58,6 +67,17 @@ func TestCordonAndMarkAreOnePatchEachWithTests(t *testing.T) {
 				`{"op":"test","path":"/metadata/annotations/nodemend.dev~1cordoned-for","value":"fan"}]`,
 			`[{"op":"test","path":"/metadata/annotations/nodemend.dev~1cordoned-for","value":"fan"},` +
 				`{"op":"remove","path":"/metadata/annotations/nodemend.dev~1cordoned-for"}]`,
+		},
+		{
+			"cordoned by us, uncordoned and cordoned again by somebody else", managed(nodeWith(true, markedFor("fan")), "kubectl-cordon"), "null",
+			`[{"op":"test","path":"/metadata/annotations/nodemend.dev~1cordoned-for","value":"fan"},` +
+				`{"op":"remove","path":"/metadata/annotations/nodemend.dev~1cordoned-for"}]`,
+		},
+		{
+			"cordoned by us, as its manager says", managed(nodeWith(true, markedFor("fan")), "nodemend-controller"), "null",
+			`[{"op":"test","path":"/metadata/annotations/nodemend.dev~1cordoned-for","value":"fan"},` +
+				`{"op":"remove","path":"/metadata/annotations/nodemend.dev~1cordoned-for"},` +
+				`{"op":"remove","path":"/spec/unschedulable"}]`,
 		},
 		{
 			"marked for nobody", nodeWith(true, markedFor("")), "null",
