@@ -69,8 +69,9 @@ type Finding struct {
 type Input struct {
 	// Node as last seen.
 	Node *corev1.Node
-	// LeaseRenewed is when the kubelet last renewed the node's Lease; zero
-	// when there is none. Needed when match names a condition of the kubelet's.
+	// LeaseRenewed is when the API server last saw the kubelet renew the node's Lease,
+	// by the server's clock; zero when there is none. Needed when match names a
+	// condition of the kubelet's, whose own clock may be wrong.
 	LeaseRenewed time.Time
 	// After is the end of the last action on the node, or its last boot: what was
 	// observed before it, or in the same second, proves nothing. Zero: no action yet.
@@ -161,11 +162,8 @@ func unfresh(c *corev1.NodeCondition, in Input) string {
 	proved := observed
 	if NeedsLease(string(c.Type)) {
 		source, maxAge = "the kubelet", MaxLeaseAge
-		if in.LeaseRenewed.After(observed) {
-			observed = in.LeaseRenewed
-		}
-		if looked := in.LeaseRenewed.Add(-statusPeriod); looked.After(proved) {
-			proved = looked
+		if !in.LeaseRenewed.IsZero() {
+			observed, proved = in.LeaseRenewed, in.LeaseRenewed.Add(-statusPeriod)
 		}
 	}
 	age := in.Now.Sub(observed)
