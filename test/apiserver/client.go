@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -176,11 +177,11 @@ func (c *Client) Update(ctx context.Context, obj client.Object, _ ...client.Upda
 
 func (c *Client) update(ctx context.Context, obj client.Object, part subresource) error {
 	sent := deepCopy(obj)
-	return c.change(ctx, "update", obj, part, func(client.Object) (client.Object, error) { return sent, nil })
+	return c.change(ctx, "update", obj, part, "", func(client.Object) (client.Object, error) { return sent, nil })
 }
 
 // change passes an update through the gate and gives obj what came of it.
-func (c *Client) change(ctx context.Context, verb string, obj client.Object, part subresource,
+func (c *Client) change(ctx context.Context, verb string, obj client.Object, part subresource, manager string,
 	change func(present client.Object) (client.Object, error),
 ) error {
 	k, err := c.server.kindOf(obj)
@@ -190,16 +191,24 @@ func (c *Client) change(ctx context.Context, verb string, obj client.Object, par
 	key := keyOf(obj)
 	r := Request{Verb: verb, Kind: k.gvk.Kind, Subresource: string(part), Name: key.Name}
 	return c.object(ctx, r, obj, func() (client.Object, error) {
-		return c.server.update(k, c.user, key, part, change)
+		return c.server.update(k, c.user, key, part, func(present client.Object) (client.Object, error) {
+			changed, err := change(present)
+			if err == nil {
+				manageCordon(present, changed, cmp.Or(manager, c.user))
+			}
+			return changed, err
+		})
 	})
 }
 
 // Patch implements client.Writer.
-func (c *Client) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
-	return c.patch(ctx, obj, patch, main)
+func (c *Client) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	var options client.PatchOptions
+	options.ApplyOptions(opts)
+	return c.patch(ctx, obj, patch, main, options.FieldManager)
 }
 
-func (c *Client) patch(ctx context.Context, obj client.Object, patch client.Patch, part subresource) error {
+func (c *Client) patch(ctx context.Context, obj client.Object, patch client.Patch, part subresource, manager string) error {
 	// A patch under optimistic locking, made from the present version, gives what it was
 	// made for. That spares the search most of its time.
 	if from, ok := patch.(interface{ Base() client.Object }); ok {
@@ -208,7 +217,7 @@ func (c *Client) patch(ctx context.Context, obj client.Object, patch client.Patc
 			return err
 		}
 		version, sent := from.Base().GetResourceVersion(), deepCopy(obj)
-		return c.change(ctx, "patch", obj, part, func(present client.Object) (client.Object, error) {
+		return c.change(ctx, "patch", obj, part, manager, func(present client.Object) (client.Object, error) {
 			if version != present.GetResourceVersion() {
 				return nil, k.conflict(present.GetName())
 			}
@@ -219,7 +228,7 @@ func (c *Client) patch(ctx context.Context, obj client.Object, patch client.Patc
 	if err != nil {
 		return err
 	}
-	return c.change(ctx, "patch", obj, part, func(present client.Object) (client.Object, error) {
+	return c.change(ctx, "patch", obj, part, manager, func(present client.Object) (client.Object, error) {
 		return apply(present, patch.Type(), data)
 	})
 }
@@ -320,7 +329,7 @@ func (w statusWriter) Update(ctx context.Context, obj client.Object, _ ...client
 
 // Patch implements client.SubResourceWriter.
 func (w statusWriter) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
-	return w.client.patch(ctx, obj, patch, status)
+	return w.client.patch(ctx, obj, patch, status, "")
 }
 
 // Apply implements client.SubResourceWriter.

@@ -266,6 +266,9 @@ func (w *world) freeze() bool {
 	p := of(w.choices, w.processes...)
 	for_ := of(w.choices, 5*time.Second, 40*time.Second, 3*time.Minute)
 	p.frozen = time.Now().Add(for_)
+	if p.node == nil && p.frozen.After(w.troubled) {
+		w.troubled = p.frozen
+	}
 	w.say(p.name, "is frozen for %s", for_)
 	return true
 }
@@ -278,6 +281,7 @@ func (w *world) skewClock() bool {
 	if leaders := w.leaders(); len(leaders) > 0 && w.chance(300) {
 		p := of(w.choices, leaders...)
 		p.clock.offset = off
+		w.troubled = time.Now()
 		w.say(p.name, "its clock is off by %s", off)
 		return true
 	}
@@ -318,7 +322,7 @@ func (w *world) calm() {
 		c.ready = time.Now()
 	}
 	for _, n := range w.nodes {
-		n.offset, n.unready = 0, false
+		n.unready = false
 		clear(n.faults)
 		w.after(20*time.Second, n.powerOn)
 		n.cutOff(false)

@@ -124,7 +124,7 @@ func (n *node) takeEffect() bool {
 			w.after(of(w.choices, 20*time.Second, time.Minute, 4*time.Minute), n.powerOn)
 			continue
 		}
-		takes := of(w.choices, 2*time.Second, 20*time.Second)
+		takes := of(w.choices, 2*time.Second, 15*time.Second, timeout*9/10)
 		e.outcome = v1alpha1.ReasonSucceeded
 		if w.chaos && w.chance(w.profile.hangs) {
 			w.count("remedy hangs until its timeout")

@@ -188,12 +188,12 @@ func (n *node) setReady(status corev1.ConditionStatus, reason string, at time.Ti
 	w.must(w.admin.Status().Update(w.ctx, &obj))
 }
 
-// renewed is when the kubelet last renewed the node's Lease, by its own clock.
+// renewed is when the kubelet last renewed the node's Lease.
 func (n *node) renewed() time.Time {
 	if !n.connected() {
 		return n.seen
 	}
-	return time.Now().Truncate(leasePeriod).Add(n.offset)
+	return time.Now().Truncate(leasePeriod)
 }
 
 // lease writes the Lease as it is now. It is written when somebody reads it, which
@@ -205,15 +205,16 @@ func (w *world) lease(name string) {
 	}
 	key := client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: name}
 	var lease coordinationv1.Lease
-	renewed := ptr.To(metav1.NewMicroTime(n.renewed()))
+	renewed := ptr.To(metav1.NewMicroTime(n.renewed().Add(n.offset)))
+	written := []metav1.ManagedFieldsEntry{{Manager: "kubelet", Time: ptr.To(metav1.NewTime(n.renewed()))}}
 	if err := w.admin.Get(w.ctx, key, &lease); apierrors.IsNotFound(err) {
 		w.must(w.admin.Create(w.ctx, &coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name},
+			ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, ManagedFields: written},
 			Spec:       coordinationv1.LeaseSpec{RenewTime: renewed},
 		}))
 		return
 	}
-	lease.Spec.RenewTime = renewed
+	lease.Spec.RenewTime, lease.ManagedFields = renewed, written
 	w.must(w.admin.Update(w.ctx, &lease))
 }
 

@@ -18,6 +18,9 @@ func (o *oracles) executed(e *execution) {
 	o.aloneOnNode(e)
 	o.underPermit(e)
 	o.confirmed(e)
+	o.approved(e)
+	o.aloneInControlPlane(e)
+	o.rebootsWithinRate(e)
 }
 
 // I2: an action is executed at most once.

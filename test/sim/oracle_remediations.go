@@ -4,8 +4,8 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
-// remediationMoved looks at a change of a remediation's status.
-func (o *oracles) remediationMoved(old, updated *v1alpha1.Remediation) {
+// counted counts what remediations come to.
+func (o *oracles) counted(old, updated *v1alpha1.Remediation) {
 	if by := updated.BlockedBy(); by != "" && (old == nil || old.BlockedBy() != by) {
 		o.world.count("blocked by " + by)
 	}

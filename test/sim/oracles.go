@@ -21,9 +21,21 @@ type oracles struct {
 	checks map[string][]seen
 	// written is how many of them there were when the detector last wrote the condition.
 	written map[string]int
+	// waiting is since when a remediation waits for a permit that is free.
+	waiting map[string]time.Time
 }
 
-func newOracles(w *world) *oracles { return &oracles{world: w, checks: map[string][]seen{}, written: map[string]int{}} }
+// rested looks at a state in which nothing will happen before time goes on.
+func (o *oracles) rested() {
+	if o.violation == nil {
+		o.permitsUsed()
+		o.noticed()
+	}
+}
+
+func newOracles(w *world) *oracles {
+	return &oracles{world: w, checks: map[string][]seen{}, written: map[string]int{}, waiting: map[string]time.Time{}}
+}
 
 func (o *oracles) violated(rule, message string) {
 	if o.violation == nil {
@@ -42,7 +54,7 @@ func (o *oracles) checked(n *node, s seen) {
 // after a time, in the present boot.
 func (o *oracles) saw(n *node, condition string, status corev1.ConditionStatus, after time.Time) bool {
 	all := o.checks[n.name+"/"+condition]
-	for i := len(all) - 1; i >= 0 && all[i].began.After(after); i-- {
+	for i := len(all) - 1; i >= 0 && !all[i].began.Before(after); i-- {
 		if all[i].status == status && all[i].boot == n.boot {
 			return true
 		}
@@ -63,11 +75,24 @@ func (o *oracles) changed(c apiserver.Change) {
 	case *corev1.Node:
 		if old, ok := c.Old.(*corev1.Node); ok {
 			o.cordonKept(c.By, old, updated)
+			if c.By == "controller" {
+				o.cordonedWithinLimits(old, updated)
+			}
 			o.conditionsSeen(c.By, old, updated)
 		}
 	case *v1alpha1.Remediation:
 		old, _ := c.Old.(*v1alpha1.Remediation)
-		o.remediationMoved(old, updated)
+		o.counted(old, updated)
+		if old == nil {
+			o.onlyOne(updated)
+			return
+		}
+		o.advancedOnEvidence(old, updated)
+		o.recoveredOnEvidence(old, updated)
+	case *v1alpha1.NodeAction:
+		if c.Old == nil {
+			o.dueWhenCreated(updated)
+		}
 	}
 }
 

@@ -20,11 +20,15 @@ type people struct {
 	cordoned map[string]bool
 	// limited is when somebody last changed a budget, or what budgets select.
 	limited time.Time
+	// edited is when somebody last changed a policy.
+	edited time.Time
 	// meddled is when somebody last changed or deleted objects that only the controller
 	// is to write.
 	meddled time.Time
-	retries int
-	created int
+	// replaced are the nodes whose object was deleted.
+	replaced map[string]bool
+	retries  int
+	created  int
 }
 
 // peoplesActs are what people do.
@@ -43,6 +47,7 @@ func peoplesActs() []happening {
 		{"a maintenance is deleted", 2, (*world).deleteMaintenance},
 		{"a person takes a node out", 2, (*world).startMaintenance},
 		{"a node is cordoned or uncordoned", 3, (*world).cordon},
+		{"a cordon of ours is taken over", 2, (*world).takeOverCordon},
 		{"a node is excluded or included", 2, (*world).exclude},
 		{"a node is relabelled", 2, (*world).relabel},
 		{"a node is deleted and registered anew", 1, (*world).replaceNode},
@@ -111,6 +116,7 @@ func (w *world) editPolicy() bool {
 	if !ok {
 		return false
 	}
+	w.people.edited = time.Now()
 	fresh := w.newPolicy(p.Name)
 	switch w.pick(3) {
 	case 0:
@@ -161,6 +167,7 @@ func (w *world) deletePolicy() bool {
 	}
 	w.after(w.while(), func() {
 		fresh := w.newPolicy(p.Name)
+		w.people.edited = time.Now()
 		w.say("people", "create policy %s", p.Name)
 		_ = w.admin.Create(w.ctx, fresh) // somebody else may have
 	})
@@ -295,6 +302,29 @@ func (w *world) cordon() bool {
 	return w.update(obj)
 }
 
+// takeOverCordon lets a person uncordon a node that we have cordoned, and cordon it again
+// for a reason of their own.
+func (w *world) takeOverCordon() bool {
+	n := w.anyNode(func(n *node) bool {
+		obj := apiserver.Peek[*corev1.Node](w.server, client.ObjectKey{Name: n.name})
+		return obj != nil && obj.Spec.Unschedulable && obj.Annotations[v1alpha1.CordonedAnnotation] != ""
+	})
+	if n == nil {
+		return false
+	}
+	set := func(cordoned bool) {
+		var obj corev1.Node
+		if w.admin.Get(w.ctx, client.ObjectKey{Name: n.name}, &obj) == nil && obj.Spec.Unschedulable != cordoned {
+			obj.Spec.Unschedulable = cordoned
+			w.people.cordoned[n.name] = cordoned
+			w.update(&obj)
+		}
+	}
+	set(false)
+	w.after(of(w.choices, time.Second, time.Minute), func() { set(true) })
+	return true
+}
+
 func (w *world) exclude() bool {
 	obj, ok := w.anObject()
 	if !ok {
@@ -338,6 +368,7 @@ func (w *world) replaceNode() bool {
 	labels := maps.Clone(obj.Labels)
 	delete(labels, v1alpha1.ExcludeLabel)
 	w.people.limited = time.Now()
+	w.people.replaced[n.name] = true
 	w.after(of(w.choices, time.Second, time.Minute), func() {
 		w.people.limited = time.Now()
 		w.people.cordoned[n.name] = false

@@ -38,6 +38,8 @@ type world struct {
 	timers []timer
 	steps  int
 	turns  uint64
+	// troubled is when something last went wrong with a controller.
+	troubled time.Time
 
 	// reached counts what a run has come to.
 	reached map[string]int
@@ -308,6 +310,7 @@ func (w *world) rest(now, limit time.Time) bool {
 	if now.After(limit) {
 		return false
 	}
+	w.oracles.rested()
 	t := time.NewTimer(next.Sub(now))
 	defer t.Stop()
 	select {
@@ -322,6 +325,9 @@ func (w *world) deliver(p *process, watch *watch) {
 	watch.turn = 0
 	if w.chaos && w.chance(w.profile.stalls) {
 		watch.stalled = time.Now().Add(of(w.choices, 2*time.Second, 10*time.Second, time.Minute, 5*time.Minute))
+		if p.node == nil && watch.stalled.After(w.troubled) {
+			w.troubled = watch.stalled
+		}
 		w.count("watch stalls")
 		w.say(p.name, "sees nothing of %T for a while", watch.kind)
 		return
@@ -373,6 +379,9 @@ func (w *world) carry(c *call) {
 		c.judged = true
 		fate = w.fate(c)
 	}
+	if fate != arrives && c.process.node == nil {
+		w.troubled = time.Now().Add(3 * time.Minute) // the longest that it is late
+	}
 	if fate != arrives {
 		w.say(c.process.name, "%s: %s", c.request, fateNames[fate])
 		w.count("request " + fateNames[fate])
@@ -389,6 +398,12 @@ func (w *world) carry(c *call) {
 		return
 	case diesBefore:
 		w.end(c.process)
+		w.drop(c)
+		return
+	}
+	if !c.served && c.abandoned && c.process.role() == "detector" {
+		// A detector's patch names no version: one that arrived after a later one would
+		// undo it until the next heartbeat. It is taken as ended with its connection.
 		w.drop(c)
 		return
 	}

@@ -1,0 +1,130 @@
+package sim
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/fleet"
+)
+
+// quietFor is how long nothing has to have gone wrong with a controller, and nobody to have
+// changed limits, before it is to have noticed something.
+const quietFor = 4 * time.Minute
+
+// quiet reports whether the controller has had time to notice how things are.
+func (o *oracles) quiet() bool {
+	w := o.world
+	now := time.Now()
+	return len(w.leaders()) == 1 && now.Sub(w.troubled) > quietFor && now.Sub(w.people.limited) > quietFor
+}
+
+// I1: maxUnavailable is never exceeded by our own steps: no more nodes of a group are out
+// for policies than it allows.
+func (o *oracles) cordonedWithinLimits(old, updated *corev1.Node) {
+	if old.Spec.Unschedulable || !updated.Spec.Unschedulable || time.Since(o.world.people.limited) < quietFor || !fleet.Available(old) {
+		return
+	}
+	m := find[*v1alpha1.NodeMaintenance](o, updated.Annotations[v1alpha1.CordonedAnnotation])
+	if m == nil || m.Spec.Remediation == nil || time.Since(m.CreationTimestamp.Time) > quietFor {
+		return // a person's, or a node that a person has uncordoned meanwhile
+	}
+	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
+		if b.Spec.MaxUnavailable == nil || !selects(b, updated) {
+			continue
+		}
+		group := budget.GroupOf(b, updated)
+		nodes, out := 0, 0
+		for _, n := range stored[*corev1.Node](o) {
+			if !selects(b, n) || budget.GroupOf(b, n) != group {
+				continue
+			}
+			nodes++
+			if n.Spec.Unschedulable && o.outForPolicy(n) {
+				out++
+			}
+		}
+		limit, err := budget.MaxUnavailable(*b.Spec.MaxUnavailable, nodes)
+		o.world.must(err)
+		if out > int(limit) {
+			o.world.broken("I1: maxUnavailable is never exceeded by our own steps", "budget %s, group %s: %d of %d nodes are out for policies, %d may be",
+				b.Name, group, out, nodes, limit)
+		}
+	}
+}
+
+// outForPolicy reports whether the node is out for a policy's step.
+func (o *oracles) outForPolicy(n *corev1.Node) bool {
+	m := find[*v1alpha1.NodeMaintenance](o, n.Annotations[v1alpha1.CordonedAnnotation])
+	return m != nil && m.Spec.Remediation != nil
+}
+
+func selects(b *v1alpha1.RemediationBudget, n *corev1.Node) bool {
+	return len(budget.Selecting([]v1alpha1.RemediationBudget{*b}, n)) > 0
+}
+
+// I1: one control-plane node at a time.
+func (o *oracles) aloneInControlPlane(e *execution) {
+	node := find[*corev1.Node](o, e.node.name)
+	if node == nil || !fleet.ControlPlane(node) {
+		return
+	}
+	for _, n := range o.world.nodes {
+		other := find[*corev1.Node](o, n.name)
+		if n == e.node || other == nil || !fleet.ControlPlane(other) {
+			continue
+		}
+		for _, running := range n.executions {
+			if running.runs() {
+				o.world.broken("I1: one control-plane node is acted on at a time", "%s on node %s while %s runs on node %s",
+					e.order.Action, e.node.name, running.order.Action, n.name)
+			}
+		}
+	}
+}
+
+// I8: a permit that is free is taken by who waits for one.
+func (o *oracles) permitsUsed() {
+	now := time.Now()
+	waits := map[string]bool{}
+	for _, r := range stored[*v1alpha1.Remediation](o) {
+		node := find[*corev1.Node](o, r.Spec.NodeName)
+		if r.Ended() || r.BlockedBy() != "BudgetExhausted" || node == nil || node.UID != r.Spec.NodeUID || fleet.ControlPlane(node) || !o.couldTake(r, node) {
+			continue
+		}
+		waits[r.Name] = true
+		if since, known := o.waiting[r.Name]; !known {
+			o.waiting[r.Name] = now
+		} else if now.Sub(since) > quietFor && o.quiet() {
+			o.world.broken("I8: a free permit is taken by who waits for one", "remediation %s waits for %s, and every budget of its node has one",
+				r.Name, now.Sub(since).Truncate(time.Second))
+		}
+	}
+	for name := range o.waiting {
+		if !waits[name] {
+			delete(o.waiting, name)
+		}
+	}
+}
+
+// couldTake reports whether every budget of the node has a free permit for the
+// remediation's next step.
+func (o *oracles) couldTake(r *v1alpha1.Remediation, node *corev1.Node) bool {
+	step := r.Step(r.Status.Step)
+	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
+		if !selects(b, node) {
+			continue
+		}
+		group := budget.GroupOf(b, node)
+		if permit, _, held := budget.Permit(b, node.Name); held && permit.Remediation != r.Name {
+			return false
+		}
+		if b.Spec.Paused || b.Status.Groups[group].Limit == nil || budget.Free(b, group) <= 0 ||
+			step != nil && budget.Disrupts(step, node) && budget.FreeDisruptions(b, group) <= 0 {
+			return false
+		}
+	}
+	return true
+}
