@@ -59,6 +59,7 @@ func table() []kind {
 		{
 			object: &corev1.Pod{}, resource: "pods", namespaced: true, status: true,
 			copyStatus: func(into, from client.Object) { into.(*corev1.Pod).Status = from.(*corev1.Pod).Status },
+			sameSpec:   func(a, b client.Object) bool { return equal(a.(*corev1.Pod).Spec, b.(*corev1.Pod).Spec) },
 			fields:     field("spec.nodeName", func(o client.Object) string { return o.(*corev1.Pod).Spec.NodeName }),
 		},
 		{object: &corev1.Namespace{}, resource: "namespaces", status: true, copyStatus: func(into, from client.Object) {
