@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"reflect"
 	"sync"
 	"time"
@@ -49,6 +50,12 @@ type Options struct {
 	// Changed is called after each change, before it is answered; nil: nobody is. It
 	// may read and write.
 	Changed func(Change)
+	// Policies are ValidatingAdmissionPolicies, with their bindings, that are applied to
+	// the requests of Transports; nil: none are.
+	Policies *Policies
+	// Refuse may refuse a request of a Transport in the place of the server, with an
+	// error as of apierrors; nil: nothing is refused.
+	Refuse func(*http.Request) error
 }
 
 // Change is what a write has changed.
@@ -70,6 +77,10 @@ type Server struct {
 	uids    uint64
 	kinds   []*kind
 	byType  map[reflect.Type]*kind
+	// rung is closed with the next change; nil if nobody waits for one.
+	rung chan struct{}
+
+	web web
 }
 
 // New returns a Server without any object.
@@ -143,6 +154,13 @@ func (s *Server) nextVersion() uint64 {
 func (s *Server) newUID() types.UID {
 	s.uids++
 	return types.UID(fmt.Sprintf("%08x-0000-4000-8000-000000000000", s.uids))
+}
+
+// nextUID is newUID for those who do not hold the mutex.
+func (s *Server) nextUID() types.UID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.newUID()
 }
 
 // now is the server's time as objects keep it.

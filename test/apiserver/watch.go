@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"fmt"
 	"slices"
 	"sort"
 
@@ -26,10 +27,28 @@ func (s *Server) since(k *kind, version uint64) ([]Event, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if version < k.compacted {
-		return nil, apierrors.NewResourceExpired("too old resource version")
+		return nil, apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", version, k.compacted))
 	}
 	first := sort.Search(len(k.log), func(i int) bool { return k.log[i].Version > version })
 	return k.log[first:len(k.log):len(k.log)], nil
+}
+
+// bell returns a channel that is closed with the next change of anything.
+func (s *Server) bell() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rung == nil {
+		s.rung = make(chan struct{})
+	}
+	return s.rung
+}
+
+// ring tells those who wait for a change. The mutex is held.
+func (s *Server) ring() {
+	if s.rung != nil {
+		close(s.rung)
+		s.rung = nil
+	}
 }
 
 // Compact forgets the events up to a version, as etcd does after a while: a watch from

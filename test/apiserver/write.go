@@ -73,15 +73,50 @@ func (s *Server) put(k *kind, old, stored client.Object) {
 	stored.SetResourceVersion(strconv.FormatUint(version, 10))
 	k.objects[keyOf(stored)] = stored
 	k.record(Event{Version: version, Old: old, New: stored})
+	s.ring()
 }
 
 // remove removes an object. The mutex is held.
-func (s *Server) remove(k *kind, old client.Object) {
+func (s *Server) remove(k *kind, old client.Object) { s.removeAs(k, old, shallowCopy(old)) }
+
+// removeAs removes an object of which last, a copy, is told. The mutex is held.
+func (s *Server) removeAs(k *kind, old, last client.Object) {
 	version := s.nextVersion()
-	last := shallowCopy(old)
 	last.SetResourceVersion(strconv.FormatUint(version, 10))
 	delete(k.objects, keyOf(old))
 	k.record(Event{Version: version, Old: old, Last: last})
+	s.ring()
+}
+
+// replace stores an object in the place of old, nil for none. It reports whether that was
+// the present one: otherwise nothing is stored.
+func (s *Server) replace(k *kind, by string, old, stored client.Object) bool {
+	if !s.ifPresent(k, old, stored, func() { s.put(k, old, stored) }) {
+		return false
+	}
+	s.tell(by, old, stored)
+	return true
+}
+
+// discard removes old, of which last is told. It reports whether old was the present one:
+// otherwise nothing is removed.
+func (s *Server) discard(k *kind, by string, old, last client.Object) bool {
+	if !s.ifPresent(k, old, old, func() { s.removeAs(k, old, last) }) {
+		return false
+	}
+	s.tell(by, old, nil)
+	return true
+}
+
+// ifPresent does something under the mutex if old is the present object of the name.
+func (s *Server) ifPresent(k *kind, old, named client.Object, do func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k.objects[keyOf(named)] != old {
+		return false
+	}
+	do()
+	return true
 }
 
 // subresource is the part of an object that an update is about.
