@@ -128,8 +128,11 @@ func then(first, second func(apiserver.Step)) func(apiserver.Step) {
 	}
 }
 
-// tell hands a step to the handler of a watch, as an informer does.
+// tell hands a step to the handler of a watch, as an informer does. What a handler adds at
+// once it may have from a map: that is sorted, so that each run is alike.
 func tell(ctx context.Context, source worker.Watch, step apiserver.Step, q *queue) {
+	before := len(q.ready)
+	defer func() { q.sortFrom(before) }()
 	switch {
 	case step.New == nil && step.Old == nil: // it came and went unseen
 	case step.Old == nil:

@@ -67,17 +67,21 @@ type loop struct {
 // skewed is a clock that is off.
 type skewed struct {
 	clock.RealClock
+	world  *world
 	offset time.Duration
 }
 
 // Now implements clock.PassiveClock.
-func (c *skewed) Now() time.Time { return time.Now().Add(c.offset) }
+func (c *skewed) Now() time.Time {
+	c.world.published()
+	return time.Now().Add(c.offset)
+}
 
 // Since implements clock.PassiveClock.
 func (c *skewed) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
 func (w *world) newProcess(name string, user string, n *node) *process {
-	p := &process{world: w, name: name, node: n, clock: &skewed{}}
+	p := &process{world: w, name: name, node: n, clock: &skewed{world: w}}
 	p.ctx, p.kill = context.WithCancel(w.ctx)
 	p.client = w.server.Client(user, p.gate)
 	p.view = w.server.View()
@@ -145,6 +149,7 @@ func (p *process) gate(ctx context.Context, r apiserver.Request, serve func() er
 		if p.dead {
 			runtime.Goexit()
 		}
+		p.world.published()
 		c.abandoned = true
 		return ctx.Err()
 	}

@@ -55,6 +55,20 @@ func (q *queue) add(name string) {
 	}
 }
 
+// sortFrom lets those that were added since there were so many take turns in the order of
+// their names.
+func (q *queue) sortFrom(before int) {
+	added := q.ready[before:]
+	turns := make([]uint64, len(added))
+	for i, w := range added {
+		turns[i] = w.turn
+	}
+	slices.SortFunc(added, func(a, b waiting) int { return cmp.Compare(a.name, b.name) })
+	for i := range added {
+		added[i].turn = turns[i]
+	}
+}
+
 // AddAfter implements workqueue.TypedDelayingInterface.
 func (q *queue) AddAfter(r reconcile.Request, after time.Duration) {
 	if after <= 0 {

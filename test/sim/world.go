@@ -101,7 +101,17 @@ func (w *world) rouse() {
 }
 
 // settle waits until no goroutine can go on by itself.
-func (w *world) settle() { synctest.Wait() }
+func (w *world) settle() {
+	w.published()
+	synctest.Wait()
+}
+
+// published lets what the world has written before it waited be read by a goroutine that a
+// timer has woken. They never run at once, but the race detector does not know that.
+func (w *world) published() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+}
 
 // gather takes in what processes have sent and finished, in an order that does not
 // depend on the order of goroutines.
@@ -313,6 +323,7 @@ func (w *world) rest(now, limit time.Time) bool {
 	w.oracles.rested()
 	t := time.NewTimer(next.Sub(now))
 	defer t.Stop()
+	w.published()
 	select {
 	case <-t.C:
 	case <-w.wake:
