@@ -58,6 +58,18 @@ FUZZTIME ?= 20s
 fuzz: ## fuzz every parser for FUZZTIME each; what fails is kept in testdata/fuzz
 	@test/fuzz $(FUZZTIME)
 
+# Which runs of the simulation: so many seeds from the first one, or for so long.
+# SEED tells the history of one, CHOICES that of a shrunk one.
+FIRST ?= 1
+SEEDS ?= $(if $(FOR),,2000)
+SIMFLAGS = $(if $(SEED),-sim.seed $(SEED),$(if $(CHOICES),-sim.choices $(CHOICES),-sim.first $(FIRST) \
+	$(if $(SEEDS),-sim.seeds $(SEEDS)) $(if $(FOR),-sim.for $(FOR)) -sim.out bin/sim))
+
+.PHONY: sim
+sim: ## search SEEDS seeds of the simulation from FIRST, or FOR=3m, for what breaks; SEED=n or CHOICES=file tells one run
+	@go test -c -ldflags "-s -w" -o bin/sim.test ./test/sim
+	@bin/sim.test -test.run '^TestSearch$$' $(SIMFLAGS)
+
 .PHONY: generate
 generate: ## write deepcopy functions, CRDs and docs/api.md from config/v1alpha1, and deploy/install.yaml from the chart
 	$(TOOL) controller-gen object crd paths=./config/... output:crd:artifacts:config=deploy/chart/crds

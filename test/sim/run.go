@@ -50,6 +50,11 @@ func Run(t *testing.T, definitions *apiserver.Definitions, dir string, seed uint
 	return result
 }
 
+// Replay plays choices that were made before; after them all is calm.
+func Replay(t *testing.T, definitions *apiserver.Definitions, dir string, given []uint32, out io.Writer) Result {
+	return play(t, definitions, dir, replayed(given), out)
+}
+
 func play(t *testing.T, definitions *apiserver.Definitions, dir string, c *choices, out io.Writer) (result Result) {
 	dir, err := os.MkdirTemp(dir, "run-*")
 	if err != nil {
