@@ -43,8 +43,11 @@ type Recorded struct {
 	Choices []uint32 `json:"choices"`
 }
 
-// shrinkRuns bounds how often a run is played to shrink it.
-const shrinkRuns = 1500
+// shrinkRuns and shrinkFor bound how often, and for how long, a run is played to shrink it.
+const (
+	shrinkRuns = 1500
+	shrinkFor  = time.Minute
+)
 
 // Serve is the work of a player: it plays what it is told until in ends, one order and one
 // answer a line.
@@ -73,8 +76,11 @@ func Serve(t *testing.T, definitions *apiserver.Definitions, dir string, in io.R
 
 // shrunk shrinks the run of a seed that breaks a rule.
 func shrunk(t *testing.T, definitions *apiserver.Definitions, dir string, o order) *Recorded {
-	whole := Run(t, definitions, dir, o.Shrink, nil).choices
+	whole, began := Run(t, definitions, dir, o.Shrink, nil).choices, time.Now()
 	fewest := shrink(whole, shrinkRuns, func(given []uint32) ([]uint32, bool) {
+		if time.Since(began) > shrinkFor {
+			return nil, false
+		}
 		r := Replay(t, definitions, dir, given, nil)
 		return r.choices, r.Violation != nil && r.Violation.Rule == o.Rule
 	})

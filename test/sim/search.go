@@ -61,7 +61,8 @@ const progressEvery = 5 * time.Second
 func (s Search) Run() (Report, error) {
 	h := &hunt{Search: s, began: time.Now(), next: s.First, found: map[string]*Found{}, report: Report{Reached: map[string]int{}}}
 	h.told = h.began
-	err := h.together(func() error { return h.play() })
+	err := h.together(h.play)
+	h.report.Took = time.Since(h.began)
 	if err == nil {
 		err = h.shrinkAll()
 	}
@@ -180,6 +181,7 @@ func (h *hunt) take(r Result) {
 	}
 	if h.Progress != nil && time.Since(h.told) >= progressEvery {
 		h.told = time.Now()
+		h.report.Took = time.Since(h.began)
 		h.Progress(h.summed())
 	}
 }
@@ -191,12 +193,11 @@ func (h *hunt) sum() Report {
 }
 
 func (h *hunt) summed() Report {
-	h.report.Took = time.Since(h.began)
 	h.report.Found = slices.SortedFunc(maps.Values(h.found), func(a, b *Found) int { return cmp.Compare(a.First.Seed, b.First.Seed) })
 	return h.report
 }
 
-// mostShrunk is how many rules are shrunk: each takes half a minute.
+// mostShrunk is how many rules are shrunk: each may take a minute.
 const mostShrunk = 4
 
 // shrinkAll shrinks the first runs that were found, unless the search is only to find one.
