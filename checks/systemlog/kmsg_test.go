@@ -35,13 +35,25 @@ func newFakeKmsg(t *testing.T) *fakeKmsg {
 	return &fakeKmsg{k, t, pair[0], 0}
 }
 
+// sinceBoot is the age of a record of the boot, before which there is none.
+func sinceBoot(t *testing.T) time.Duration {
+	t.Helper()
+	var since unix.Timespec
+	must(t, unix.ClockGettime(unix.CLOCK_MONOTONIC_RAW, &since))
+	return time.Duration(since.Nano())
+}
+
 // write writes a record that is stamped age ago.
 func (f *fakeKmsg) write(message string, age time.Duration) {
 	f.t.Helper()
-	var sinceBoot unix.Timespec
-	must(f.t, unix.ClockGettime(unix.CLOCK_MONOTONIC_RAW, &sinceBoot))
+	f.stamp(message, sinceBoot(f.t)-age)
+}
+
+// stamp writes a record that is stamped so long after the boot.
+func (f *fakeKmsg) stamp(message string, after time.Duration) {
+	f.t.Helper()
 	f.number++
-	_, err := fmt.Fprintf(descriptor(f.socket), "6,%d,%d,-;%s\n", f.number, (time.Duration(sinceBoot.Nano()) - age).Microseconds(), message)
+	_, err := fmt.Fprintf(descriptor(f.socket), "6,%d,%d,-;%s\n", f.number, after.Microseconds(), message)
 	must(f.t, err)
 }
 
@@ -80,9 +92,10 @@ func expectReadSince(t *testing.T, out <-chan entry, earliest time.Time) {
 
 func TestTheKernelLogIsVouchedForWhenItHasNoMore(t *testing.T) {
 	f := newFakeKmsg(t)
-	from := time.Now().Add(-time.Minute)
-	f.write("before the lookback", time.Hour)
-	f.write("a", time.Second)
+	lookback := sinceBoot(t) / 2
+	from := time.Now().Add(-lookback)
+	f.stamp("before the lookback", 0)
+	f.write("a", lookback/2)
 	f.write("b", 0)
 	began := time.Now()
 	out := f.follow(from)
@@ -95,7 +108,7 @@ func TestTheKernelLogIsVouchedForWhenItHasNoMore(t *testing.T) {
 		<-time.After(silence)
 		expectReadSince(t, out, began)
 	}
-	f.write("c", time.Hour) // the kernel's clock is not ours: it came just now
+	f.stamp("c", 0) // the kernel's clock is not ours: it came just now
 	for e := range out {
 		if e.log == nil {
 			continue
