@@ -3,11 +3,13 @@ package helm
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -16,13 +18,13 @@ const Chart = "deploy/chart"
 
 // Run runs Helm in the top directory of the repository, without the settings of whoever
 // runs the test, and returns what it prints. The error holds Helm's own words. The first
-// run on a machine builds Helm, which takes minutes.
+// run on a machine builds Helm, which takes minutes: see Program.
 func Run(t testing.TB, args ...string) (string, error) {
 	t.Helper()
-	root := Root(t)
-	cmd := exec.CommandContext(t.Context(), "go", append([]string{"tool", "-modfile=" + root + "/tools/release/go.mod", "helm"}, args...)...)
+	program := Program(t)
 	home := t.TempDir()
-	cmd.Dir = root
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Dir = Root(t)
 	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+home, "HELM_CONFIG_HOME="+home, "HELM_DATA_HOME="+home)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -30,6 +32,32 @@ func Run(t testing.TB, args ...string) (string, error) {
 		return "", fmt.Errorf("helm %s: %w: %s%s", strings.Join(args, " "), err, bytes.TrimSpace(stderr.Bytes()), bytes.TrimSpace(stdout.Bytes()))
 	}
 	return stdout.String(), nil
+}
+
+// program is the path of Helm, once it is known. It is a package variable since finding
+// it takes most of what a run takes.
+var program struct {
+	sync.Mutex
+	path string
+}
+
+// Program returns the path of Helm, and builds it unless it is in Go's build cache.
+func Program(t testing.TB) string {
+	t.Helper()
+	program.Lock()
+	defer program.Unlock()
+	if program.path == "" {
+		// The build is not the test's, whose time may be short.
+		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "go", "tool", "-modfile="+Root(t)+"/tools/release/go.mod", "-n", "helm")
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("building Helm: %v: %s", err, bytes.TrimSpace(stderr.Bytes()))
+		}
+		program.path = strings.TrimSpace(string(out))
+	}
+	return program.path
 }
 
 // Template renders the chart for a namespace with these further arguments.
