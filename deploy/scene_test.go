@@ -34,8 +34,8 @@ import (
 
 const (
 	namespace = "nodemend-system"
-	// patience bounds every wait: a test that needs it has failed.
-	patience = time.Minute
+	// patience bounds every wait: only what hangs needs it.
+	patience = 5 * time.Minute
 	poll     = 50 * time.Millisecond
 
 	fault = "RuntimeUnhealthy"

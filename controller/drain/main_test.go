@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	os.Exit(clustertest.Run(m, cluster.Options{ControllerManager: true, Kwok: true}))
 }
 
-// patience is how long a test waits for what takes seconds.
-const patience = 90 * time.Second
+// patience bounds every wait: only what hangs needs it.
+const patience = 5 * time.Minute
 
 // scene is a namespace and nodes for one test.
 type scene struct {
@@ -48,7 +48,7 @@ func newScene(t testing.TB, prefix string, nodes int) *scene {
 	t.Helper()
 	name := prefix + "-" + rand.String(5)
 	c := clustertest.Shared(t)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*patience)
 	t.Cleanup(cancel)
 	client, err := kubernetes.NewForConfig(c.Config)
 	s := &scene{TB: t, ctx: ctx, client: client, namespace: name}

@@ -48,8 +48,8 @@ func TestMain(m *testing.M) {
 	os.Exit(clustertest.Run(m, cluster.Options{CRDs: deploy.CRDs, ControllerManager: true, Scheduler: true, Kwok: true}))
 }
 
-// patience is how long a test waits for what takes a second or two.
-const patience = 40 * time.Second
+// patience bounds every wait: only what hangs needs it.
+const patience = 5 * time.Minute
 
 // scene has a namespace, and takes the nodes and maintenances it made away in the end.
 type scene struct {
@@ -62,7 +62,7 @@ type scene struct {
 
 func newScene(t testing.TB, name string) *scene {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*patience)
 	t.Cleanup(cancel)
 	s := &scene{TB: t, ctx: ctx, name: name}
 	scheme := runtime.NewScheme()

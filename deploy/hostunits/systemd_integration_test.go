@@ -22,7 +22,7 @@ import (
 	"github.com/nodemend/nodemend/test/systemd/systemdtest"
 )
 
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 func TestMain(m *testing.M) { os.Exit(systemdtest.Run(m)) }
 

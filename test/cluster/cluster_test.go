@@ -27,7 +27,7 @@ import (
 // names, and hold it.
 const helperDirEnv = "CLUSTER_TEST_HELPER_DIR"
 
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 func TestPodsOfADeploymentRunOnKwokNodes(t *testing.T) {
 	g := NewWithT(t)

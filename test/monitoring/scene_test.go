@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// patience is how long a test waits for what takes seconds.
-	patience = 90 * time.Second
+	// patience bounds every wait: only what hangs needs it.
+	patience = 5 * time.Minute
 	// grace is how long a program may take to end.
 	grace = 10 * time.Second
 	// nodes is how many there are; the first has a detector and a runner.

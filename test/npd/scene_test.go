@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	// patience is how long a busy machine may take.
-	patience = time.Minute
+	// patience bounds every wait: only what hangs needs it.
+	patience = 5 * time.Minute
 	poll     = 50 * time.Millisecond
 
 	// The ports that both programs listen on unless they are told others.
