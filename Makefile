@@ -30,9 +30,12 @@ demo: build ## show a node healing itself, and one being repaired, in a local co
 	@test/controlplane/build --without-kubelet
 	CGO_ENABLED=0 go run -trimpath ./test/demo $(if $(KEEP),--keep)
 
+# Which tiers of tests to run: make test TIER=api
+TIER ?= unit,api,host
+
 .PHONY: test
-test: controlplane ## run all tests, against a real API server too
-	go test -race -tags integration -timeout 30m $(PKG)
+test: controlplane ## run all tests in tiers: unit, api (a real API server), host (real programs, nothing beside them); TIER and PKG choose
+	go run ./test/suite -tier $(TIER) $(PKG)
 
 # Which end-to-end tests to run: make e2e RUN=Hardware E2E=./test/e2e/machine
 # They mostly wait, so those that take longest go on beside each other.

@@ -26,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/deploy"
 	"github.com/nodemend/nodemend/runner"
 	"github.com/nodemend/nodemend/runner/command"
 	"github.com/nodemend/nodemend/runner/systemd"
@@ -36,8 +35,8 @@ import (
 	"github.com/nodemend/nodemend/test/systemd/systemdtest"
 )
 
-// patience bounds every wait: a test that needs it has failed.
-const patience = time.Minute
+// patience bounds every wait: only what hangs needs it.
+const patience = 5 * time.Minute
 
 const fault = "RuntimeUnhealthy"
 
@@ -47,7 +46,7 @@ func TestMain(m *testing.M) {
 		os.Exit(runCrashRunner(role))
 	}
 	os.Exit(systemdtest.Run(tests(func() int {
-		return clustertest.Run(m, cluster.Options{CRDs: deploy.CRDs})
+		return clustertest.RunTogether(m)
 	})))
 }
 

@@ -16,13 +16,11 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/deploy"
-	"github.com/nodemend/nodemend/test/cluster"
 	"github.com/nodemend/nodemend/test/cluster/clustertest"
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(clustertest.Run(m, cluster.Options{CRDs: deploy.CRDs}))
+	os.Exit(clustertest.RunTogether(m))
 }
 
 func TestTheAPIServerAcceptsEveryGoodFile(t *testing.T) {

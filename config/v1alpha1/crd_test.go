@@ -22,13 +22,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/deploy"
 	"github.com/nodemend/nodemend/test/cluster"
 	"github.com/nodemend/nodemend/test/cluster/clustertest"
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(clustertest.Run(m, cluster.Options{CRDs: deploy.CRDs}))
+	os.Exit(clustertest.RunTogether(m))
 }
 
 func TestANodeActionsSpecNeverChanges(t *testing.T) {

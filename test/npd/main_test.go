@@ -14,7 +14,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/nodemend/nodemend/test/cluster"
 	"github.com/nodemend/nodemend/test/cluster/clustertest"
 )
 
@@ -26,7 +25,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	status := clustertest.Run(m, cluster.Options{})
+	status := clustertest.RunTogether(m)
 	if err := os.RemoveAll(programsDir()); err != nil {
 		fmt.Fprintln(os.Stderr, "removing the programs:", err)
 		status = max(status, 1)

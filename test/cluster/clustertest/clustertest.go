@@ -9,6 +9,8 @@
 //		…
 //	}
 //
+// With RunTogether in place of Run, packages share one, too, when "make test" runs them.
+//
 // Such tests carry the build tag "integration", since they need the programs
 // that "make controlplane" downloads or builds.
 package clustertest
@@ -20,14 +22,22 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/nodemend/nodemend/deploy"
 	"github.com/nodemend/nodemend/test/cluster"
 )
+
+// Env names the environment variable with the kubeconfig of the control plane that
+// the packages of a run share. Where it is not set, each has its own.
+const Env = "NODEMEND_TEST_CLUSTER"
+
+// Together are the options of the control plane that packages share.
+func Together() cluster.Options { return cluster.Options{CRDs: deploy.CRDs} }
 
 // shared is the cluster of this test binary. It is a package variable since
 // TestMain can hand nothing to tests.
 var shared struct {
 	sync.Mutex
-	options *cluster.Options // nil outside Run
+	start   func(context.Context) (*cluster.Cluster, error) // nil outside Run
 	cluster *cluster.Cluster
 	err     error
 }
@@ -37,15 +47,31 @@ var shared struct {
 // costs nothing, and stopped after the last; a program of it that did not
 // survive the tests makes them fail.
 func Run(m *testing.M, options cluster.Options) int {
+	return run(m, func(ctx context.Context) (*cluster.Cluster, error) { return cluster.Start(ctx, options) })
+}
+
+// RunTogether is Run with a control plane that other packages may be using at the same
+// time. It has our CRDs and no controllers. That is for tests which neither start a
+// controller nor mind what others create: their objects have names of their own, and
+// they list and watch by a selector or by name.
+func RunTogether(m *testing.M) int {
+	kubeconfig := os.Getenv(Env)
+	if kubeconfig == "" {
+		return Run(m, Together())
+	}
+	return run(m, func(context.Context) (*cluster.Cluster, error) { return cluster.Connect(kubeconfig) })
+}
+
+func run(m *testing.M, start func(context.Context) (*cluster.Cluster, error)) int {
 	shared.Lock()
-	shared.options = &options
+	shared.start = start
 	shared.Unlock()
 
 	status := m.Run()
 
 	shared.Lock()
 	defer shared.Unlock()
-	shared.options = nil
+	shared.start = nil
 	if shared.cluster == nil {
 		return status
 	}
@@ -57,19 +83,19 @@ func Run(m *testing.M, options cluster.Options) int {
 }
 
 // Shared returns the cluster that the tests of this package share. The test
-// fails at once if the cluster does not start or if TestMain does not call Run.
+// fails at once if the cluster does not start or if TestMain calls neither Run nor RunTogether.
 // Objects that a test makes are there for the tests after it, so give them names
 // of their own.
 func Shared(t testing.TB) *cluster.Cluster {
 	t.Helper()
 	shared.Lock()
 	defer shared.Unlock()
-	if shared.options == nil {
+	if shared.start == nil {
 		t.Fatal("clustertest.Shared needs a TestMain that calls clustertest.Run")
 	}
 	if shared.cluster == nil && shared.err == nil {
 		// It outlives this test, whose context must not end its start.
-		shared.cluster, shared.err = cluster.Start(context.WithoutCancel(t.Context()), *shared.options)
+		shared.cluster, shared.err = shared.start(context.WithoutCancel(t.Context()))
 	}
 	if shared.err != nil {
 		t.Fatal("starting the shared cluster: ", shared.err)

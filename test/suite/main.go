@@ -1,0 +1,196 @@
+// Command suite runs the tests in tiers, one after the other, and tells how long each
+// took:
+//
+//   - unit: packages whose tests need nothing but Go,
+//   - api: packages that need a control plane. Those that can share one do,
+//   - host: packages that need programs of this machine, or root. Nothing runs beside
+//     them.
+//
+// A package is in one tier, with all of its tests:
+//
+//	go run ./test/suite [-tier unit,api,host] [package …]
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/nodemend/nodemend/test/cluster"
+	"github.com/nodemend/nodemend/test/cluster/clustertest"
+)
+
+const module = "github.com/nodemend/nodemend/"
+
+// tag is the build tag of tests that need more than Go.
+const tag = "integration"
+
+// A hang is found by go test, which then prints all goroutines.
+const timeout = "-timeout=30m"
+
+// host are the packages whose tests start programs of this machine, often as root:
+// containerd, a kubelet, systemd, ipmi_sim, Prometheus, the programs of this module. They
+// tell what is late from what is lost by the clock on the wall.
+var host = []string{
+	"checks/detector", "checks/hardware",
+	"deploy/hostunits",
+	"ipmi", "ipmi/device", "ipmi/ipmitool",
+	"runner", "runner/command", "runner/reboot", "runner/systemd", "runner/unit",
+	"test/cluster", "test/ipmisim", "test/kubelet", "test/monitoring", "test/newcomer", "test/npd", "test/systemd",
+}
+
+// long are packages that are best begun first.
+var long = []string{"test/integration", "controller/maintenance", "deploy"}
+
+func main() {
+	tiers := flag.String("tier", "unit,api,host", "the `tiers` to run, in this order")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, strings.Split(*tiers, ","), flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "suite:", err)
+		os.Exit(1)
+	}
+}
+
+// run runs the tiers of the packages; a failure in one does not keep the next from being
+// run.
+func run(ctx context.Context, names, packages []string) error {
+	if len(packages) == 0 {
+		packages = []string{"./..."}
+	}
+	tiers, err := split(ctx, packages)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	var report strings.Builder
+	for _, name := range names {
+		began := time.Now()
+		t, known := tiers[name]
+		if !known {
+			return fmt.Errorf("there is no tier %q: unit, api and host are", name)
+		}
+		if len(t.packages) == 0 {
+			continue
+		}
+		fmt.Printf("=== %s, %d packages\n", name, len(t.packages))
+		result := "passed"
+		if err := t.run(ctx, t.packages); err != nil {
+			result = "FAILED"
+			errs = append(errs, fmt.Errorf("tier %s: %w", name, err))
+		}
+		took := time.Since(began).Round(time.Second)
+		fmt.Fprintf(&report, "  %-5s %3d packages  %-7s %2d:%02d\n", name, len(t.packages), result, int(took.Minutes()), int(took.Seconds())%60)
+	}
+	fmt.Printf("tiers, minutes:seconds\n%s", report.String())
+	return errors.Join(errs...)
+}
+
+// tier is a set of packages, and how their tests are run.
+type tier struct {
+	packages []string
+	run      func(ctx context.Context, packages []string) error
+}
+
+// split finds out to which tier the packages belong.
+func split(ctx context.Context, packages []string) (map[string]*tier, error) {
+	tiers := map[string]*tier{"unit": {run: unit}, "api": {run: api}, "host": {run: alone}}
+	bare, err := tests(ctx, packages)
+	if err != nil {
+		return nil, err
+	}
+	tagged, err := tests(ctx, packages, "-tags="+tag)
+	if err != nil {
+		return nil, err
+	}
+	for name, files := range tagged {
+		t := "api"
+		switch {
+		case files == bare[name]:
+			t = "unit"
+		case slices.Contains(host, strings.TrimPrefix(name, module)):
+			t = "host"
+		}
+		tiers[t].packages = append(tiers[t].packages, name)
+	}
+	for _, t := range tiers {
+		slices.SortFunc(t.packages, func(a, b string) int {
+			if first := rank(a) - rank(b); first != 0 {
+				return first
+			}
+			return strings.Compare(a, b)
+		})
+	}
+	return tiers, nil
+}
+
+// rank is the place of a package among those that take long, or else one after them.
+func rank(name string) int {
+	if i := slices.Index(long, strings.TrimPrefix(name, module)); i >= 0 {
+		return i
+	}
+	return len(long)
+}
+
+// tests returns the files with tests of each package that has any.
+func tests(ctx context.Context, packages []string, flags ...string) (map[string]string, error) {
+	args := slices.Concat([]string{"list", "-f", "{{.ImportPath}} {{.TestGoFiles}}{{.XTestGoFiles}}"}, flags, packages)
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing packages: %w", err)
+	}
+	found := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		name, files, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if files != "[][]" {
+			found[name] = files
+		}
+	}
+	return found, nil
+}
+
+func unit(ctx context.Context, packages []string) error { return test(ctx, nil, packages) }
+
+// api runs tests with a control plane that packages can share.
+func api(ctx context.Context, packages []string) error {
+	return together(ctx, func(env string) error {
+		return test(ctx, []string{env}, packages, "-tags="+tag)
+	})
+}
+
+// alone runs one package after the other.
+func alone(ctx context.Context, packages []string) error {
+	return together(ctx, func(env string) error {
+		return test(ctx, []string{env}, packages, "-tags="+tag, "-p=1")
+	})
+}
+
+// together calls use with the environment variable by which packages find the control
+// plane that they share.
+func together(ctx context.Context, use func(env string) error) error {
+	c, err := cluster.Start(ctx, clustertest.Together())
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(clustertest.Env+"="+c.Kubeconfig), c.Stop())
+}
+
+// test runs go test. It is asked to end with the context, and ends its tests itself.
+func test(ctx context.Context, env, packages []string, flags ...string) error {
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"test", "-race", timeout}, flags, packages)...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	return cmd.Run()
+}
