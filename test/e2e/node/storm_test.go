@@ -48,11 +48,13 @@ type weather struct {
 	ages     map[corev1.NodeConditionType]time.Duration // of the last heartbeats, at the most
 	turns    int                                        // how often another fault came or went
 	slowest  time.Duration                              // until that was reported
+	gap      time.Duration                              // between two looks, at the most: how late all is here
 	notReady time.Duration                              // from the start until the node was; zero if never
 	healed   bool                                       // the runtime was said to be well
 
 	detector         string // a file of its process
 	began, turned    time.Time
+	looked           time.Time
 	fault, unnoticed bool
 	done             chan struct{}
 	err              error
@@ -61,7 +63,7 @@ type weather struct {
 // storm writes lines until the end, and looks at the node meanwhile.
 func (s *scenario) storm(end time.Time) *weather {
 	ctx, cancel := context.WithDeadline(s.ctx, end)
-	w := &weather{ages: map[corev1.NodeConditionType]time.Duration{}, began: time.Now(), turned: time.Now(), done: make(chan struct{})}
+	w := &weather{ages: map[corev1.NodeConditionType]time.Duration{}, began: time.Now(), turned: time.Now(), looked: time.Now(), done: make(chan struct{})}
 	// Other processes come and go while grep reads, which is an error to it.
 	w.detector = s.run(`grep -lszx "d[e]tector" /proc/[0-9]*/cmdline || true`)
 	s.Cleanup(func() {
@@ -132,6 +134,7 @@ func (w *weather) turn(now time.Time) string {
 }
 
 func (w *weather) see(n *corev1.Node, now time.Time) {
+	w.gap, w.looked = max(w.gap, now.Sub(w.looked)), now
 	for _, conditionType := range ours() {
 		age := now.Sub(find(n, conditionType).LastHeartbeatTime.Time)
 		w.ages[conditionType] = max(w.ages[conditionType], age)
