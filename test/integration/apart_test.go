@@ -8,13 +8,10 @@ import (
 	"io"
 	"net/http"
 	"regexp"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 )
 
 // sceneLabel has the name of the scene that an object belongs to.
@@ -46,7 +43,11 @@ func (s *scene) apart(next http.RoundTripper) http.RoundTripper {
 			query := req.URL.Query()
 			query.Set("labelSelector", sceneLabel+"="+s.name)
 			req.URL.RawQuery = query.Encode()
-			return next.RoundTrip(req)
+			resp, err := next.RoundTrip(req)
+			if err == nil {
+				resp.Body = &overheard{ReadCloser: resp.Body, s: s}
+			}
+			return resp, err
 		}
 		defer func() { _ = req.Body.Close() }()
 		var obj unstructured.Unstructured
@@ -63,28 +64,4 @@ func (s *scene) apart(next http.RoundTripper) http.RoundTripper {
 		labelled.GetBody = nil
 		return next.RoundTrip(labelled)
 	})
-}
-
-// leaping is a clock that can be put forward. A nil one is the real clock.
-type leaping struct {
-	clock.RealClock
-	ahead atomic.Int64
-}
-
-// Now returns the real time and what the clock was put forward by.
-func (c *leaping) Now() time.Time {
-	if c == nil {
-		return time.Now()
-	}
-	return time.Now().Add(time.Duration(c.ahead.Load()))
-}
-
-// Since returns how long ago t was on this clock.
-func (c *leaping) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
-
-// leap puts the clock of the scene forward, if it has one of its own.
-func (s *scene) leap(d time.Duration) {
-	if s.clock != nil {
-		s.clock.ahead.Add(int64(d))
-	}
 }

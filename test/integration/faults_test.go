@@ -85,7 +85,7 @@ func (st story) play(t *testing.T, name string, transport *faults.Transport) {
 	t.Helper()
 	nodes := max(st.nodes, 1)
 	s := newSceneApart(t, name, nodes, fmt.Sprint(nodes))
-	s.clock = &leaping{}
+	s.clock = newLeaping()
 	st.begin(s)
 	cfg := rest.CopyConfig(s.cfg)
 	failing(cfg, transport)

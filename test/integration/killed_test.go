@@ -45,7 +45,7 @@ func TestAKilledControllerIsTakenOverByTheNextInEveryStory(t *testing.T) {
 			}).Should(BeTrue())
 			first.Kill()
 			start()
-			s.Eventually(func() bool { return st.goOn(s) }).WithTimeout(2 * patience).Should(BeTrue())
+			s.Eventually(func() bool { return st.goOn(s) }).Should(BeTrue())
 			st.expect(s)
 		})
 	}

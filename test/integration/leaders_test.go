@@ -91,11 +91,11 @@ func TestControllersThatDieAgainAndAgainStayWithinTheBudget(t *testing.T) {
 		cfg := rest.CopyConfig(s.cfg)
 		cfg.Wrap(transport.Wrap)
 		stop := s.startControllerOn(cfg)
-		s.Eventually(func() bool { return transport.Faults() > 0 || s.healed() == len(s.nodes) }).WithTimeout(2 * patience).Should(BeTrue())
+		s.Eventually(func() bool { return transport.Faults() > 0 || s.healed() == len(s.nodes) }).Should(BeTrue())
 		stop()
 		deaths++
 		return s.healed()
-	}).WithTimeout(4 * patience).Should(Equal(len(s.nodes)))
+	}).Should(Equal(len(s.nodes)))
 	t.Logf("%d controllers", deaths)
 	s.startController() // the last may have died before it gave the last permit back
 	s.expectFleetHealed(record)
@@ -141,7 +141,7 @@ func (s *scene) healed() (n int) {
 func (s *scene) expectFleetHealed(r *record) {
 	s.t.Helper()
 	began := time.Now()
-	s.Eventually(s.healed).WithTimeout(4 * patience).Should(Equal(len(s.nodes)))
+	s.Eventually(s.healed).Should(Equal(len(s.nodes)))
 	s.Eventually(s.permits).Should(BeEmpty())
 	s.t.Logf("healed after %s", time.Since(began).Round(time.Second))
 	for _, node := range s.nodes {

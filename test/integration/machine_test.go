@@ -78,7 +78,7 @@ type machineState struct {
 func newMachine(t *testing.T, name string) (*scene, *machine) {
 	t.Helper()
 	s := newSceneApart(t, name, 1, "1")
-	s.clock = &leaping{}
+	s.clock = newLeaping()
 	m := s.machine(s.nodes[0], sick)
 	return s, m
 }
@@ -148,19 +148,22 @@ func (m *machine) play(ctx context.Context) error {
 	var offSince time.Time
 	tick := time.NewTicker(machineTick)
 	defer tick.Stop()
+	plays := m.s.clock.actor("machine " + m.node)
+	defer plays.leave()
 	for {
+		now := plays.turn()
 		m.set(func(s *machineState) {
-			if s.off && !s.offUntil.IsZero() && time.Now().After(s.offUntil) {
+			if s.off && !s.offUntil.IsZero() && now.After(s.offUntil) {
 				s.off, s.offUntil, s.boot = false, time.Time{}, s.boot+1
 			}
 		})
-		state, now := m.get(), m.s.clock.Now()
+		state := m.get()
 		var err error
 		if state.off {
 			if offSince.IsZero() {
-				offSince = time.Now()
+				offSince = now
 			}
-			if time.Since(offSince) > unknownAfter {
+			if now.Sub(offSince) > unknownAfter {
 				err = m.write(ctx, map[string]any{"conditions": []corev1.NodeCondition{ready.now("Ready", corev1.ConditionUnknown, now)}})
 			}
 		} else {
@@ -181,16 +184,14 @@ func (m *machine) play(ctx context.Context) error {
 				m.renew(ctx, now),
 				m.write(ctx, map[string]any{"conditions": conditions, "nodeInfo": map[string]any{"bootID": bootID(state.boot)}}),
 				m.tendPods(ctx, state.hung),
-				m.work(ctx, state),
+				m.work(ctx, state, now),
 			)
 		}
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !plays.next(ctx, tick.C) {
 			return nil
-		case <-tick.C:
 		}
 	}
 }
@@ -247,7 +248,7 @@ func (m *machine) tendPods(ctx context.Context, hung bool) error {
 }
 
 // work plays the runner.
-func (m *machine) work(ctx context.Context, state machineState) error {
+func (m *machine) work(ctx context.Context, state machineState, now time.Time) error {
 	var list v1alpha1.NodeActionList
 	if err := m.s.client.List(ctx, &list, client.MatchingFields{"spec.nodeName": m.node}); err != nil {
 		return err
@@ -259,13 +260,13 @@ func (m *machine) work(ctx context.Context, state machineState) error {
 		var err error
 		switch {
 		case a.Finished() != nil:
-		case claim == nil && !state.deaf && m.s.clock.Now().Before(a.Spec.ExpiresAt.Time):
-			err = m.execute(ctx, a, state)
+		case claim == nil && !state.deaf && now.Before(a.Spec.ExpiresAt.Time):
+			err = m.execute(ctx, a, state, now)
 		case claim == nil || state.mute:
 		case claim.Remedy != v1alpha1.RemedyReboot:
-			err = m.finish(ctx, a, state.outcomes[claim.Remedy])
+			err = m.finish(ctx, a, state.outcomes[claim.Remedy], now)
 		case claim.BootID != bootID(state.boot):
-			err = m.finish(ctx, a, "")
+			err = m.finish(ctx, a, "", now)
 		}
 		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) { // it was cancelled, or deleted
 			errs = append(errs, err)
@@ -275,13 +276,13 @@ func (m *machine) work(ctx context.Context, state machineState) error {
 }
 
 // execute claims an action, and executes it.
-func (m *machine) execute(ctx context.Context, a *v1alpha1.NodeAction, state machineState) error {
+func (m *machine) execute(ctx context.Context, a *v1alpha1.NodeAction, state machineState, now time.Time) error {
 	var r v1alpha1.Remediation
 	if err := m.s.client.Get(ctx, types.NamespacedName{Name: a.Spec.Remediation}, &r); err != nil {
 		return err
 	}
 	remedy := r.Spec.Steps[a.Spec.Step-1].Remedy()
-	a.Status.Claim = &v1alpha1.Claim{RunnerID: machineRunner, BootID: bootID(state.boot), Time: metav1.NewTime(m.s.clock.Now()), Remedy: remedy}
+	a.Status.Claim = &v1alpha1.Claim{RunnerID: machineRunner, BootID: bootID(state.boot), Time: metav1.NewTime(now), Remedy: remedy}
 	if err := m.s.client.Status().Update(ctx, a); err != nil {
 		return err
 	}
@@ -296,7 +297,7 @@ func (m *machine) execute(ctx context.Context, a *v1alpha1.NodeAction, state mac
 		}
 		s.off = true
 		if !s.lost {
-			s.offUntil = time.Now().Add(bootTakes)
+			s.offUntil = now.Add(bootTakes)
 		}
 		for i := range pods {
 			if owner := metav1.GetControllerOf(&pods[i]); owner == nil || owner.Kind != "DaemonSet" {
@@ -308,15 +309,14 @@ func (m *machine) execute(ctx context.Context, a *v1alpha1.NodeAction, state mac
 }
 
 // finish reports how an action ended.
-func (m *machine) finish(ctx context.Context, a *v1alpha1.NodeAction, outcome string) error {
+func (m *machine) finish(ctx context.Context, a *v1alpha1.NodeAction, outcome string, now time.Time) error {
 	if outcome == "" {
 		outcome = v1alpha1.ReasonSucceeded
 	}
-	now := metav1.NewMicroTime(m.s.clock.Now())
-	a.Status.Result = &v1alpha1.ActionResult{StartedAt: now, FinishedAt: now}
+	a.Status.Result = &v1alpha1.ActionResult{StartedAt: metav1.NewMicroTime(now), FinishedAt: metav1.NewMicroTime(now)}
 	meta.SetStatusCondition(&a.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.ActionFinished, Status: metav1.ConditionTrue, Reason: outcome, Message: "by a test",
-		LastTransitionTime: metav1.NewTime(m.s.clock.Now()),
+		LastTransitionTime: metav1.NewTime(now),
 	})
 	return m.s.client.Status().Update(ctx, a)
 }

@@ -323,7 +323,7 @@ func TestTwoControllersTakeOutNoMoreNodesThanTheBudgetAllows(t *testing.T) {
 			}
 		}
 		return over()
-	}).WithTimeout(3 * patience).Should(Equal(nodes))
+	}).Should(Equal(nodes))
 	for _, node := range s.nodes {
 		s.expectOutOnce(node)
 		s.Expect(s.state(node)).To(Equal(v1alpha1.ReasonRecovered))

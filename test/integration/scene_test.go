@@ -37,8 +37,8 @@ import (
 )
 
 const (
-	// patience is how long a test waits for what takes a second or two.
-	patience = 60 * time.Second
+	// patience bounds every wait: only what hangs needs it.
+	patience = 10 * time.Minute
 	poll     = 50 * time.Millisecond
 
 	// sick is the condition of scenes whose detector is played by the test.
@@ -62,6 +62,8 @@ type scene struct {
 	mine client.MatchingLabels
 	// clock of the controller and the detectors; the real one when nil.
 	clock *leaping
+	// echo is of what the controllers of a scene apart watch.
+	echo echo
 	// bus of the systemd that the runners use; "": none.
 	bus string
 
@@ -254,9 +256,13 @@ func (s *scene) detect(node, file string) (stop func()) {
 // detectBy is detect with a check of one's own.
 func (s *scene) detectBy(node string, isSick func() bool) (stop func()) {
 	return s.spawn("detector of "+node, func(ctx context.Context) error {
-		status, since := corev1.ConditionUnknown, s.clock.Now()
-		for ctx.Err() == nil {
-			now, seen := s.clock.Now(), corev1.ConditionFalse
+		status, since := corev1.ConditionUnknown, time.Time{}
+		tick := time.NewTicker(200 * time.Millisecond)
+		defer tick.Stop()
+		detector := s.clock.actor("detector of " + node)
+		defer detector.leave()
+		for {
+			now, seen := detector.turn(), corev1.ConditionFalse
 			if isSick() {
 				seen = corev1.ConditionTrue
 			}
@@ -266,12 +272,10 @@ func (s *scene) detectBy(node string, isSick func() bool) (stop func()) {
 			if err := s.report(ctx, node, sick, status, now, since); err != nil {
 				return err
 			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(200 * time.Millisecond):
+			if !detector.next(ctx, tick.C) {
+				return nil
 			}
 		}
-		return nil
 	})
 }
 

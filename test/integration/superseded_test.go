@@ -85,7 +85,7 @@ var policyDeleted = story{
 func TestAnActionWhosePolicyIsEditedBeforeItsClaimIsNotExecutedUntilTheStepIsBack(t *testing.T) {
 	t.Parallel()
 	s := newSceneApart(t, "unclaimed", 1, "1")
-	s.clock = &leaping{}
+	s.clock = newLeaping()
 	node := s.nodes[0]
 	cure := shell(fmt.Sprintf("echo ran >> %s; rm -f %s", s.path("runs"), s.path("sick")))
 	policy := s.policy(cure)

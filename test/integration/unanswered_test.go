@@ -106,7 +106,7 @@ func TestANodeThatDoesNotAnswerIsTakenOutOrGivenUp(t *testing.T) {
 					s.poke(node)
 				}
 				return s.state(node)
-			}).WithTimeout(2 * patience).Should(Equal(test.state))
+			}).Should(Equal(test.state))
 			s.expectHistory(test.history...)
 			s.Eventually(s.permits).Should(BeEmpty())
 			s.Expect(s.service(node)).To(Equal(test.service))

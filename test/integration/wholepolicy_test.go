@@ -109,7 +109,7 @@ func TestAWholePolicyEndsWithTheFirstStepThatHelps(t *testing.T) {
 					}
 				}
 				return s.back(node)
-			}).WithTimeout(2 * patience).Should(BeTrue())
+			}).Should(BeTrue())
 			s.Expect(s.state(node)).To(Equal(v1alpha1.ReasonRecovered))
 			s.expectHistory(test.history...)
 			s.Expect(m.get().runs).To(Equal(test.runs))

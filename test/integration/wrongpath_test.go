@@ -88,7 +88,7 @@ var wrongPath = story{
 func TestAWrongPathHoldsUntilThePolicyIsMendedAndAPersonStartsOver(t *testing.T) {
 	t.Parallel()
 	s := newSceneApart(t, "mended", 1, "1")
-	s.clock = &leaping{}
+	s.clock = newLeaping()
 	node := s.nodes[0]
 	policy := s.policy(s.missing(), shell("echo ran >> "+s.path("second")))
 	s.touch("sick")
