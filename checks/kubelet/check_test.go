@@ -106,11 +106,7 @@ func TestAKubeletThatHangsIsAProblem(t *testing.T) {
 	n := healthyNode()
 	n.plain, n.secure = hang, hang
 	check, _ := n.check(t, hasty)
-	begun := time.Now()
 	expect(t, check.Run(t.Context()), types.True, ReasonHealthzTimeout)
-	if took := time.Since(begun); took > patient/2 {
-		t.Errorf("took %s with a timeout of %s", took, check.Timeout())
-	}
 }
 
 func TestAKubeletThatIsDownIsAProblem(t *testing.T) {

@@ -121,12 +121,7 @@ func TestAStalledRuntimeIsAProblem(t *testing.T) {
 	n := healthyNode()
 	n.metrics = hang
 	n.probe = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-	check := n.check(t, hasty)
-	begun := time.Now()
-	expect(t, check.Run(t.Context()), types.True, ReasonRuntimeStalled)
-	if took := time.Since(begun); took > patient/2 {
-		t.Errorf("took %s with a timeout of %s", took, check.Timeout())
-	}
+	expect(t, n.check(t, hasty).Run(t.Context()), types.True, ReasonRuntimeStalled)
 }
 
 func TestAHangOfTheEndpointAloneIsNoProblem(t *testing.T) {

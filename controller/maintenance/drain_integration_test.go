@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -127,14 +128,8 @@ func TestAnEmptyNodeDoesNotWaitBehindABlockedOne(t *testing.T) {
 	s.awaitMaintenance("blocked", "blocked", func(m *v1alpha1.NodeMaintenance) bool {
 		return m.Status.Drain != nil && len(m.Status.Drain.Pods) == 1 && m.Status.Drain.Pods[0].Reason == v1alpha1.PodDisruptionBudget
 	})
-	began := time.Now()
 	s.maintain("empty", nodes[1], inAnHour(v1alpha1.OnTimeoutWait))
 	s.awaitDrained("empty", v1alpha1.ReasonDrained)
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("the empty node was drained after %s", took)
-	} else {
-		t.Logf("the empty node was drained after %s", took)
-	}
 	if _, drained := s.reasons("blocked"); drained != v1alpha1.ReasonDraining {
 		t.Errorf("the blocked one is %s", drained)
 	}
@@ -147,12 +142,14 @@ func TestANodeWhosePodsCannotBeListedDelaysNoOther(t *testing.T) {
 	s.plainNode("hangs")
 	s.plainNode("works")
 	hanging := make(chan struct{}, 100)
+	var given atomic.Bool // up, by who waits for the pods
 	s.start(func(cfg *rest.Config) {
 		cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 			return roundTripper(func(req *http.Request) (*http.Response, error) {
 				if req.URL.Path == "/api/v1/pods" && strings.Contains(req.URL.RawQuery, "hangs") {
 					hanging <- struct{}{}
 					<-req.Context().Done()
+					given.Store(true)
 					return nil, req.Context().Err()
 				}
 				return next.RoundTrip(req)
@@ -165,11 +162,10 @@ func TestANodeWhosePodsCannotBeListedDelaysNoOther(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("the pods were not listed")
 	}
-	began := time.Now()
 	s.maintain("works", "works", inAnHour(v1alpha1.OnTimeoutWait))
 	s.awaitDrained("works", v1alpha1.ReasonDrained)
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("drained after %s", took)
+	if given.Load() {
+		t.Error("drained only once the pods of the other were given up")
 	}
 	if !s.out("hangs") {
 		t.Error("not cordoned")
