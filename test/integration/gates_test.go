@@ -186,7 +186,7 @@ func TestAHundredSickNodesAreHealedWithinTheBudget(t *testing.T) {
 		}
 	}
 	s.Expect(most).To(BeNumerically("<=", allowed))
-	s.Eventually(func() int { return w.update(s) }).WithPolling(time.Second).Should(Equal(nodes))
+	s.Eventually(func() int { return w.update(s.ctx, s) }).WithPolling(time.Second).Should(Equal(nodes))
 	s.Eventually(s.permits).Should(BeEmpty())
 	t.Logf("%d nodes were healed after %s, at most %d at once", nodes, time.Since(w.began).Round(time.Second), most)
 }
@@ -243,7 +243,7 @@ func (w *ward) look(ctx context.Context, s *scene) error {
 			return nil
 		case <-second.C:
 		}
-		w.update(s)
+		w.update(ctx, s)
 		w.mu.Lock()
 		var nodes []string
 		for _, node := range s.nodes {
@@ -259,9 +259,9 @@ func (w *ward) look(ctx context.Context, s *scene) error {
 }
 
 // update finds out whose remediations are over, and returns how many there are.
-func (w *ward) update(s *scene) int {
+func (w *ward) update(ctx context.Context, s *scene) int {
 	var list v1alpha1.RemediationList
-	s.Expect(s.client.List(context.WithoutCancel(s.ctx), &list)).To(Succeed())
+	s.Expect(s.client.List(context.WithoutCancel(ctx), &list)).To(Succeed())
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range list.Items {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -275,7 +276,7 @@ const markLength = len("mark-000000")
 // Read looks for marks also where one begins in what was read before.
 func (o *overheard) Read(p []byte) (int, error) {
 	n, err := o.ReadCloser.Read(p)
-	text := append(o.tail, p[:n]...)
+	text := slices.Concat(o.tail, p[:n])
 	o.s.echo.listen(text, o.s.clock)
 	o.tail = bytes.Clone(text[max(0, len(text)-markLength+1):])
 	return n, err

@@ -54,8 +54,9 @@ func main() {
 	tiers := flag.String("tier", "unit,api,host", "the `tiers` to run, in this order")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, strings.Split(*tiers, ","), flag.Args()); err != nil {
+	err := run(ctx, strings.Split(*tiers, ","), flag.Args())
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "suite:", err)
 		os.Exit(1)
 	}
