@@ -199,12 +199,27 @@ func (s *scene) leap(d time.Duration) {
 	}
 }
 
-// leapSeen is leap, and returns when all that is reported about the node at the new time
-// has reached the controller and it has looked at the clock since, so that no number of
-// leaps takes it by surprise.
+// leapSeen is leap, and returns when the controller has seen what is so since.
 func (s *scene) leapSeen(node string, d time.Duration) {
 	s.t.Helper()
 	s.leap(d)
+	s.seen(node)
+}
+
+// settle returns when the controller has had every reason to do something about the node
+// as it is: it has seen it, and looked at it once more and again.
+func (s *scene) settle(node string) {
+	s.t.Helper()
+	for range 5 {
+		s.seen(node)
+	}
+}
+
+// seen returns when all that is reported about the node at the present time has reached
+// the controller and it has looked at the clock since, so that nothing takes it by
+// surprise. The scene is one apart with a clock of its own.
+func (s *scene) seen(node string) {
+	s.t.Helper()
 	ctx, cancel := s.guard()
 	defer cancel()
 	s.Expect(s.clock.caughtUp(ctx)).To(Succeed())

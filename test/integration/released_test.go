@@ -38,7 +38,8 @@ func TestAPersonHasTheLastWordWhereThePolicySaysSo(t *testing.T) {
 	m.repair()
 	s.Eventually(s.state).WithArguments(node).Should(Equal("Healing/ReleaseRequired"))
 	s.leap(time.Hour)
-	s.Consistently(s.service, "1s").WithArguments(node).Should(Equal(outByUs))
+	s.settle(node)
+	s.Expect(s.service(node)).To(Equal(outByUs))
 	m.breakDown() // it is sick again: nothing else is done
 	s.Eventually(s.state).WithArguments(node).Should(Equal(v1alpha1.ReasonInMaintenance))
 	m.repair()
@@ -78,7 +79,8 @@ func (s *scene) expectReleased(m *machine) {
 	s.Eventually(s.back).WithArguments(m.node).Should(BeTrue())
 	s.Expect(s.state(m.node)).To(Equal(v1alpha1.ReasonReleased))
 	s.leap(time.Hour)
-	s.Consistently(s.remediations, "2s").WithArguments(m.node).Should(HaveLen(1), "of one incident")
+	s.settle(m.node)
+	s.Expect(s.remediations(m.node)).To(HaveLen(1), "of one incident")
 	s.expectOutOnce(m.node)
 
 	m.repair()
@@ -116,7 +118,8 @@ func TestDeletingTheRemediationOfAParkedNode(t *testing.T) {
 		s.Eventually(s.state).WithArguments(node).Should(Equal(v1alpha1.ReasonDeleted))
 		m.repair()
 		s.leap(time.Hour)
-		s.Consistently(s.service, "2s").WithArguments(node).Should(Equal(outByUs), "nobody decides but a person")
+		s.settle(node)
+		s.Expect(s.service(node)).To(Equal(outByUs), "nobody decides but a person")
 		s.Expect(s.maintenances(node)).To(HaveLen(1))
 		s.Expect(s.permits()).To(BeEmpty())
 
@@ -246,7 +249,8 @@ func TestANodeThatIsCreatedAnewInMaintenanceIsAnotherOne(t *testing.T) {
 				s.Eventually(s.state).WithArguments(node).Should(Equal(v1alpha1.ReasonNodeGone))
 			}
 			s.Eventually(s.permits).Should(BeEmpty())
-			s.Consistently(s.service, "1s").WithArguments(node).Should(Equal(inService))
+			s.settle(node)
+			s.Expect(s.service(node)).To(Equal(inService))
 			s.Expect(s.cordons.of(node)).To(Equal([]string{inService, outByUs, nodeGone, inService}))
 
 			m.set(func(state *machineState) {
@@ -277,7 +281,8 @@ func TestANodeThatIsSwitchedOffIsNotRecovered(t *testing.T) {
 	for i := range 3 { // within and beyond all times that evidence lasts
 		s.leap([]time.Duration{40 * time.Second, 5 * time.Minute, 24 * time.Hour}[i])
 		s.poke(node)
-		s.Consistently(s.service, "1s").WithArguments(node).Should(Equal(outByUs), fmt.Sprint(i))
+		s.settle(node)
+		s.Expect(s.service(node)).To(Equal(outByUs), fmt.Sprint(i))
 	}
 	s.expectOut(node)
 	m.switchOn()

@@ -118,7 +118,8 @@ func TestANodeThatDoesNotAnswerIsTakenOutOrGivenUp(t *testing.T) {
 			}
 			s.leap(time.Hour)
 			s.poke(node)
-			s.Consistently(s.state, "1s").WithArguments(node).Should(Equal(test.state))
+			s.settle(node)
+			s.Expect(s.state(node)).To(Equal(test.state))
 
 			m.repair()
 			m.switchOn()
@@ -150,7 +151,8 @@ func TestANodeThatDoesNotComeBackStaysOut(t *testing.T) {
 			s.Eventually(m.reboots).Should(Equal(1))
 			s.Eventually(s.readiness).WithArguments(node).Should(Equal(corev1.ConditionUnknown))
 			s.poke(node)
-			s.Consistently(s.state, "1s").WithArguments(node).Should(Equal(v1alpha1.ReasonActing), "it may take its time")
+			s.settle(node)
+			s.Expect(s.state(node)).To(Equal(v1alpha1.ReasonActing), "it may take its time")
 			s.leap(10 * time.Minute)
 			s.poke(node)
 			s.Eventually(s.state).WithArguments(node).Should(Equal(v1alpha1.ReasonExhausted))
@@ -210,7 +212,8 @@ func TestANodeThatHasRebootedByItselfIsNotRebootedOnWhatWasSeenBefore(t *testing
 			}
 			before := s.maintenances(node)
 			s.label(node, "false")
-			s.Consistently(func() int { return len(s.actions(node)) }, "3s").Should(BeZero(), "no check has run since it booted")
+			s.settle(node)
+			s.Expect(len(s.actions(node))).To(BeZero(), "no check has run since it booted")
 			s.Expect(s.maintenances(node)).To(Equal(before))
 
 			m.repair()
@@ -243,7 +246,8 @@ func TestARemediationThatBeginsAfterABootWaitsForAChecksWord(t *testing.T) {
 	s.leap(time.Minute)
 	s.label(node, "false") // whoever waits for the minute looks again
 	s.Eventually(s.remediations).WithArguments(node).Should(HaveLen(1))
-	s.Consistently(s.maintenances, "2s").WithArguments(node).Should(BeEmpty(), "no check has run since it booted")
+	s.settle(node)
+	s.Expect(s.maintenances(node)).To(BeEmpty(), "no check has run since it booted")
 	s.Expect(s.actions(node)).To(BeEmpty())
 
 	m.repair()
@@ -293,10 +297,12 @@ func TestAKubeletRestartIsNotTakenForTheReboot(t *testing.T) {
 			s.Eventually(m.reboots).Should(Equal(1))
 			test.befalls(m)
 			s.Eventually(s.readiness).WithArguments(node).Should(Equal(corev1.ConditionTrue))
-			s.Consistently(s.state, "1s").WithArguments(node).Should(Equal(v1alpha1.ReasonActing), "its runner may report yet")
+			s.settle(node)
+			s.Expect(s.state(node)).To(Equal(v1alpha1.ReasonActing), "its runner may report yet")
 			s.leap(10 * time.Minute)
 			s.Eventually(s.state).WithArguments(node).Should(Equal(test.state))
-			s.Consistently(s.state, "1s").WithArguments(node).Should(Equal(test.state))
+			s.settle(node)
+			s.Expect(s.state(node)).To(Equal(test.state))
 			s.Expect(s.history()).To(Equal(test.history))
 			s.Expect(m.reboots()).To(Equal(1))
 			s.Expect(s.service(node)).To(Equal(outByUs))

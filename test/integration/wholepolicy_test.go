@@ -143,7 +143,8 @@ func TestANodeThatComesBackUnhealthyIsNotRebootedAgainAndAgain(t *testing.T) {
 			s.startController()
 			s.Eventually(s.state).WithArguments(node).Should(Equal(test.state))
 			s.leap(time.Hour)
-			s.Consistently(m.reboots, "3s").Should(Equal(2))
+			s.settle(node)
+			s.Expect(m.reboots()).To(Equal(2))
 			s.Eventually(s.permits).Should(BeEmpty())
 			s.Expect(s.service(node)).To(Equal(outByUs), "it stays out")
 			s.Expect(m.get().boot).To(Equal(3))
@@ -172,7 +173,8 @@ func TestRebootsOfOnePolicyCountForTheNext(t *testing.T) {
 	}
 	m.breakDown()
 	s.Eventually(s.open).WithArguments(node).Should(Equal("Waiting/" + gates.ReasonMaxReboots))
-	s.Consistently(m.reboots, "1s").Should(Equal(2))
+	s.settle(node)
+	s.Expect(m.reboots()).To(Equal(2))
 	s.Expect(s.service(node)).To(Equal(inService), "nothing has begun")
 	s.leap(25 * time.Hour)
 	s.Eventually(func() int { return s.countEnded(node) }).Should(Equal(3))
@@ -191,6 +193,7 @@ func TestANodeThatIsSickAgainIsNotRebootedBeyondMaxRemediations(t *testing.T) {
 	s.Eventually(s.back).WithArguments(node).Should(BeTrue())
 	m.breakDown()
 	s.Eventually(s.open).WithArguments(node).Should(Equal("Waiting/" + gates.ReasonMaxRemediations))
-	s.Consistently(m.reboots, "1s").Should(Equal(1))
+	s.settle(node)
+	s.Expect(m.reboots()).To(Equal(1))
 	s.expectOutOnce(node)
 }

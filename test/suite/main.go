@@ -34,7 +34,7 @@ const module = "github.com/nodemend/nodemend/"
 const tag = "integration"
 
 // A hang is found by go test, which then prints all goroutines.
-const timeout = "-timeout=30m"
+const timeout = "-timeout=1h"
 
 // host are the packages whose tests start programs of this machine, often as root:
 // containerd, a kubelet, systemd, ipmi_sim, Prometheus, the programs of this module. They
