@@ -27,7 +27,7 @@ import (
 
 const (
 	// machineTick is how often a machine looks at what it has to do.
-	machineTick = 150 * time.Millisecond
+	machineTick = 300 * time.Millisecond
 	// bootTakes is how long a machine is away when it boots, unknownAfter after how
 	// long the node controller says so.
 	bootTakes, unknownAfter = time.Second, 400 * time.Millisecond

@@ -39,7 +39,7 @@ import (
 const (
 	// patience bounds every wait: only what hangs needs it.
 	patience = 10 * time.Minute
-	poll     = 50 * time.Millisecond
+	poll     = 200 * time.Millisecond
 
 	// sick is the condition of scenes whose detector is played by the test.
 	sick = "Sick"
@@ -257,7 +257,7 @@ func (s *scene) detect(node, file string) (stop func()) {
 func (s *scene) detectBy(node string, isSick func() bool) (stop func()) {
 	return s.spawn("detector of "+node, func(ctx context.Context) error {
 		status, since := corev1.ConditionUnknown, time.Time{}
-		tick := time.NewTicker(200 * time.Millisecond)
+		tick := time.NewTicker(400 * time.Millisecond)
 		defer tick.Stop()
 		detector := s.clock.actor("detector of " + node)
 		defer detector.leave()
