@@ -24,6 +24,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/nodemend/nodemend/test/cluster"
 	"github.com/nodemend/nodemend/test/cluster/clustertest"
 )
@@ -53,6 +56,7 @@ var long = []string{"test/integration", "controller/maintenance", "deploy"}
 func main() {
 	tiers := flag.String("tier", "unit,api,host", "the `tiers` to run, in this order")
 	flag.Parse()
+	log.SetLogger(logr.Discard()) // of the libraries that install the CRDs
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, strings.Split(*tiers, ","), flag.Args())
 	stop()
