@@ -153,6 +153,9 @@ const (
 	ReasonRecoveredByItself = "RecoveredByItself"
 	// ReasonNodeGone: ended, the node was deleted or replaced.
 	ReasonNodeGone = "NodeGone"
+	// ReasonDuplicate: ended, another remediation of the node and the policy was open
+	// already.
+	ReasonDuplicate = "Duplicate"
 	// ReasonReleased: ended, a person has given the node back by deleting its
 	// NodeMaintenance.
 	ReasonReleased = "Released"

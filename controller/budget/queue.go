@@ -25,6 +25,13 @@ func compare(a, b *v1alpha1.Remediation) int {
 		}
 		return 1
 	}
+	return byAge(a, b)
+}
+
+// Older reports whether a was created before b; the name decides in one second.
+func Older(a, b *v1alpha1.Remediation) bool { return byAge(a, b) < 0 }
+
+func byAge(a, b *v1alpha1.Remediation) int {
 	if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
 		return c
 	}

@@ -68,7 +68,7 @@ func notes(before, after *v1alpha1.Remediation) []note {
 			add(corev1.EventTypeWarning, eventExhausted, state, text)
 		case v1alpha1.ReasonRecovered, v1alpha1.ReasonRecoveredByItself:
 			add(corev1.EventTypeNormal, eventRecovered, state, text)
-		case v1alpha1.ReasonNodeGone, v1alpha1.ReasonReleased, v1alpha1.ReasonDeleted:
+		case v1alpha1.ReasonNodeGone, v1alpha1.ReasonReleased, v1alpha1.ReasonDeleted, v1alpha1.ReasonDuplicate:
 			add(corev1.EventTypeNormal, eventEnded, state, text)
 		}
 	}

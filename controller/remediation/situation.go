@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/evidence"
 	"github.com/nodemend/nodemend/controller/gates"
 )
@@ -64,6 +65,18 @@ func (s *situation) mayRunUntil(status *v1alpha1.RemediationStatus) time.Time {
 		}
 	}
 	return until
+}
+
+// older returns another open remediation of the same node and policy that was created
+// before, nil if there is none. There are two when a create was on its way for so long
+// that its sender had given it up and started another one.
+func (s *situation) older() *v1alpha1.Remediation {
+	for i := range s.past {
+		if r := &s.past[i]; !r.Ended() && !isTombstone(r) && r.Spec.Policy.UID == s.remediation.Spec.Policy.UID && budget.Older(r, s.remediation) {
+			return r
+		}
+	}
+	return nil
 }
 
 // former reports whether the action is of a former remediation of this name.
