@@ -50,7 +50,7 @@ func (o *oracles) aloneOnNode(e *execution) {
 func (o *oracles) underPermit(e *execution) {
 	action := find[*v1alpha1.NodeAction](o, e.order.Action)
 	node := find[*corev1.Node](o, e.node.name)
-	if action == nil || node == nil || !o.world.people.limited.Before(action.CreationTimestamp.Time) {
+	if action == nil || node == nil || action.CreationTimestamp.Sub(o.world.people.limited) < quietFor {
 		return
 	}
 	for _, b := range stored[*v1alpha1.RemediationBudget](o) {

@@ -28,9 +28,10 @@ func (o *oracles) cordonedWithinLimits(old, updated *corev1.Node) {
 		return
 	}
 	m := find[*v1alpha1.NodeMaintenance](o, updated.Annotations[v1alpha1.CordonedAnnotation])
-	if m == nil || m.Spec.Remediation == nil || time.Since(m.CreationTimestamp.Time) > quietFor {
+	if m == nil || m.Spec.Remediation == nil || o.cordoned[m.UID] {
 		return // a person's, or a node that a person has uncordoned meanwhile
 	}
+	o.cordoned[m.UID] = true
 	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
 		if b.Spec.MaxUnavailable == nil || !selects(b, updated) {
 			continue

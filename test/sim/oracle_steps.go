@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/fleet"
@@ -54,7 +56,7 @@ func (o *oracles) recoveredOnEvidence(old, updated *v1alpha1.Remediation) {
 	n := o.world.node(updated.Spec.NodeName)
 	var after time.Time
 	for _, e := range n.executions {
-		if e.ends.After(after) && e.ends.Before(time.Now()) {
+		if e.ends.After(after) && strings.HasPrefix(e.order.Action, updated.Name+"-") {
 			after = e.ends
 		}
 	}
@@ -80,15 +82,23 @@ func (o *oracles) dueWhenCreated(action *v1alpha1.NodeAction) {
 	}
 }
 
-// Two open remediations are never of one node and policy.
-func (o *oracles) onlyOne(created *v1alpha1.Remediation) {
-	if created.Annotations[v1alpha1.TombstoneAnnotation] != "" {
+// Of two open remediations of one node and policy one ends soon: a create that was on its
+// way for long may make a second one.
+func (o *oracles) onlyOne() {
+	if !o.quiet() {
 		return
 	}
+	type both struct{ node, policy types.UID }
+	open := map[both]string{}
 	for _, r := range stored[*v1alpha1.Remediation](o) {
-		if r.Name != created.Name && !r.Ended() && r.Spec.NodeUID == created.Spec.NodeUID && r.Spec.Policy.UID == created.Spec.Policy.UID && r.Annotations[v1alpha1.TombstoneAnnotation] == "" {
-			o.world.broken("One remediation of a node and a policy is open at a time", "%s while %s is open", created.Name, r.Name)
+		if r.Ended() || time.Since(r.CreationTimestamp.Time) < quietFor {
+			continue
 		}
+		key := both{r.Spec.NodeUID, r.Spec.Policy.UID}
+		if other, twice := open[key]; twice {
+			o.world.broken("One remediation of a node and a policy is open at a time", "%s and %s", other, r.Name)
+		}
+		open[key] = r.Name
 	}
 }
 

@@ -21,6 +21,8 @@ type oracles struct {
 	checks map[string][]seen
 	// written is how many of them there were when the detector last wrote the condition.
 	written map[string]int
+	// cordoned are the maintenances for which their node was cordoned once.
+	cordoned map[types.UID]bool
 	// waiting is since when a remediation waits for a permit that is free.
 	waiting map[string]time.Time
 }
@@ -30,11 +32,12 @@ func (o *oracles) rested() {
 	if o.violation == nil {
 		o.permitsUsed()
 		o.noticed()
+		o.onlyOne()
 	}
 }
 
 func newOracles(w *world) *oracles {
-	return &oracles{world: w, checks: map[string][]seen{}, written: map[string]int{}, waiting: map[string]time.Time{}}
+	return &oracles{world: w, checks: map[string][]seen{}, written: map[string]int{}, waiting: map[string]time.Time{}, cordoned: map[types.UID]bool{}}
 }
 
 func (o *oracles) violated(rule, message string) {
@@ -84,7 +87,6 @@ func (o *oracles) changed(c apiserver.Change) {
 		old, _ := c.Old.(*v1alpha1.Remediation)
 		o.counted(old, updated)
 		if old == nil {
-			o.onlyOne(updated)
 			return
 		}
 		o.advancedOnEvidence(old, updated)

@@ -54,7 +54,7 @@ func actionOutcomes() []string {
 // remediationOutcomes are how a remediation can end.
 func remediationOutcomes() []string {
 	return []string{
-		v1alpha1.ReasonRecovered, v1alpha1.ReasonRecoveredByItself, v1alpha1.ReasonNodeGone, v1alpha1.ReasonReleased,
+		v1alpha1.ReasonRecovered, v1alpha1.ReasonRecoveredByItself, v1alpha1.ReasonNodeGone, v1alpha1.ReasonReleased, v1alpha1.ReasonDuplicate,
 		v1alpha1.ReasonDeleted,
 	}
 }

@@ -193,6 +193,9 @@ func (l *loop) start(name string, bound time.Duration) {
 		ctx, cancel = context.WithTimeout(ctx, bound)
 	}
 	w := l.process.world
+	if l.process.node == nil {
+		l.process.learn() // as from the requests that renew the leader's Lease
+	}
 	go func() {
 		defer cancel()
 		result, err := l.look(ctx, name)
@@ -216,7 +219,9 @@ type option struct {
 func (w *world) options(now time.Time) []option {
 	var all []option
 	for _, c := range w.calls {
-		if !c.ready.After(now) && (c.abandoned || !c.process.frozen.After(now)) {
+		// A point is passed even so: nothing stands between a last look and what it allows
+		// but a moment, and whoever is frozen right then can't be helped.
+		if !c.ready.After(now) && (c.abandoned || c.request.Verb == point || !c.process.frozen.After(now)) {
 			all = append(all, option{turn: c.turn, call: c})
 		}
 	}
