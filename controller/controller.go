@@ -103,7 +103,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		Metrics:                       server.Options{BindAddress: cmp.Or(o.MetricsAddress, "0")},
 		HealthProbeBindAddress:        cmp.Or(o.HealthAddress, "0"),
 		Controller: config.Controller{
-			SkipNameValidation: ptr.To(true), EnableWarmup: ptr.To(true), ReconciliationTimeout: reconcileTime,
+			SkipNameValidation: ptr.To(true), EnableWarmup: ptr.To(o.LeaderElection), ReconciliationTimeout: reconcileTime,
 		},
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
