@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"maps"
 	"reflect"
 	"sync"
 
@@ -30,6 +31,28 @@ func (f *forms) set(obj client.Object, form map[string]any) {
 		f.of = map[client.Object]map[string]any{}
 	}
 	f.of[obj] = form
+}
+
+// keep drops the forms of what is neither stored nor told of any more.
+func (f *forms) keep(kinds []*kind) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.of) == 0 {
+		return
+	}
+	kept := map[client.Object]map[string]any{}
+	for _, k := range kinds {
+		for _, obj := range k.objects {
+			kept[obj] = f.of[obj]
+		}
+		for _, e := range k.log {
+			for _, obj := range []client.Object{e.Old, e.New, e.Last} {
+				kept[obj] = f.of[obj]
+			}
+		}
+	}
+	maps.DeleteFunc(kept, func(_ client.Object, form map[string]any) bool { return form == nil })
+	f.of = kept
 }
 
 // outward returns an object as the registry wants it, which may be changed: in its own

@@ -61,4 +61,5 @@ func (s *Server) Compact(version uint64) {
 		k.log = slices.Clone(k.log[first:])
 		k.compacted = max(k.compacted, version)
 	}
+	s.web.forms.keep(s.kinds)
 }
