@@ -24,7 +24,7 @@ func TestACacheOutlivesDisconnectsCompactionsAndRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	synctest.Test(t, func(t *testing.T) {
+	apiserver.Bubble(t, func(t *testing.T) {
 		var away atomic.Bool
 		s, err := apiserver.New(apiserver.Options{Definitions: definitions, Now: time.Now, Refuse: func(*http.Request) error {
 			if away.Load() {

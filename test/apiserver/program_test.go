@@ -138,7 +138,7 @@ func TestAnIncidentIsCarriedFromConditionToRecovery(t *testing.T) {
 	if err := os.WriteFile(bootID, []byte("11111111-2222-3333-4444-555555555555\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	synctest.Test(t, func(t *testing.T) {
+	apiserver.Bubble(t, func(t *testing.T) {
 		s := newStory(t, definitions, policies)
 		s.must(s.client.Create(s.ctx, &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: "node-a"},
