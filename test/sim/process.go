@@ -150,6 +150,11 @@ func (p *process) gate(ctx context.Context, r apiserver.Request, serve func() er
 			runtime.Goexit()
 		}
 		p.world.published()
+		select {
+		case err := <-c.reply: // at the same time: each run is to choose alike
+			return err
+		default:
+		}
 		c.abandoned = true
 		return ctx.Err()
 	}
