@@ -28,9 +28,10 @@ var ErrDisruptionLimit = fmt.Errorf("%w for a disruptive step", ErrExhausted)
 // Take takes the permit for the node in every one of the budgets, in their
 // order. Taking a permit that the remediation holds already succeeds, and may
 // change whether it is for a disruptive step, and its version; without a version it
-// keeps the one it has. When one refuses, those taken are
-// released again and the error wraps ErrExhausted; after any other error the
-// permits may or may not be held, and Take or Release is to be called again.
+// keeps the one it has. When one refuses, the error wraps ErrExhausted, and those before
+// it are held: another controller may have taken them for the same version, and be about
+// to use them, so whoever releases them makes sure of that first. After any other error
+// the permits may or may not be held, and Take or Release is to be called again.
 //
 // No two control-plane nodes get permits at once from one Permits, whatever
 // budgets select them.
@@ -47,7 +48,7 @@ func (p *Permits) Take(ctx context.Context, budgets []v1alpha1.RemediationBudget
 		err := p.change(ctx, name, orderTake, func(b *v1alpha1.RemediationBudget) error { return take(b, node, permit) })
 		switch {
 		case errors.Is(err, ErrExhausted):
-			return errors.Join(err, p.Release(ctx, budgets[:i], node.Name, permit))
+			return err
 		case err != nil:
 			return fmt.Errorf("taking the permit of budget %s: %w", name, err)
 		}

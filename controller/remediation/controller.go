@@ -86,7 +86,8 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (wait time.Dura
 func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wait time.Duration, err error) {
 	if d.effect == start || d.effect == create || d.effect == takeOut {
 		if verdict, err := r.pausedMeanwhile(ctx, s, d.effect); verdict.Held() || err != nil {
-			return r.heldBack(ctx, s, verdict, err)
+			_, wait, err := r.heldBack(ctx, s, verdict, err)
+			return wait, err
 		}
 	}
 	if d.effect == start || d.effect == create || d.effect == takeOut {
@@ -99,7 +100,7 @@ func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wai
 		}
 		err := r.Permits.Take(ctx, s.budgets, s.node, permit)
 		if errors.Is(err, budget.ErrExhausted) {
-			return r.refused(ctx, s, err)
+			return r.refused(ctx, s, permit, err)
 		}
 		if err != nil {
 			return 0, err
@@ -164,9 +165,10 @@ func (r *Reconciler) unchanged(ctx context.Context, remediation *v1alpha1.Remedi
 	return nil
 }
 
-// refused shows that the API server refused a permit. An action that was about
-// to be announced is not; one that was announced waits for the permit.
-func (r *Reconciler) refused(ctx context.Context, s situation, err error) (time.Duration, error) {
+// refused shows that the API server refused a permit, and returns those of other budgets
+// that were taken with it. An action that was about to be announced is not; one that was
+// announced waits for the permit.
+func (r *Reconciler) refused(ctx context.Context, s situation, permit v1alpha1.Permit, err error) (time.Duration, error) {
 	reason := gates.ReasonBudgetExhausted
 	switch {
 	case errors.Is(err, budget.ErrPaused):
@@ -174,21 +176,33 @@ func (r *Reconciler) refused(ctx context.Context, s situation, err error) (time.
 	case errors.Is(err, budget.ErrDisruptionLimit):
 		reason = gates.ReasonDisruptionLimit
 	}
-	return r.heldBack(ctx, s, gates.Verdict{Reason: reason, Message: err.Error(), Recheck: gates.BudgetRecheck}, nil)
+	written, wait, err := r.heldBack(ctx, s, gates.Verdict{Reason: reason, Message: err.Error(), Recheck: gates.BudgetRecheck}, nil)
+	if err != nil || permit.Version == "" {
+		return wait, err
+	}
+	// Another controller may have the same view, and be about to announce an action
+	// under the same permits.
+	if written == s.remediation {
+		if err := r.unuse(ctx, written); err != nil {
+			return 0, err
+		}
+	}
+	return wait, r.Permits.Release(ctx, s.budgets, s.node.Name, permit)
 }
 
 // heldBack shows what holds the remediation back that its cache did not know of.
-func (r *Reconciler) heldBack(ctx context.Context, s situation, verdict gates.Verdict, err error) (time.Duration, error) {
+// It returns the remediation as it is then, and after how long to look again.
+func (r *Reconciler) heldBack(ctx context.Context, s situation, verdict gates.Verdict, err error) (*v1alpha1.Remediation, time.Duration, error) {
 	if err != nil {
-		return 0, err
+		return nil, 0, err
 	}
 	d := begin(s)
 	if d.status.Action == "" {
 		d.progressing(s.now, v1alpha1.ReasonWaiting, "waiting for a permit")
 	}
 	d = d.blocked(s.now, verdict)
-	_, err = r.write(ctx, s.remediation, d.status)
-	return d.wait, err
+	written, err := r.write(ctx, s.remediation, d.status)
+	return written, d.wait, err
 }
 
 // pausedMeanwhile asks the API server itself whether a person has just paused the
@@ -289,8 +303,14 @@ func (r *Reconciler) disuse(ctx context.Context, remediation *v1alpha1.Remediati
 	}) {
 		return nil
 	}
+	return r.unuse(ctx, remediation)
+}
+
+// unuse changes the remediation, so that nobody announces an action for this version of it
+// any more. It fails with a conflict if somebody has.
+func (r *Reconciler) unuse(ctx context.Context, remediation *v1alpha1.Remediation) error {
 	changed := remediation.DeepCopy()
-	changed.Status.UnusedPermit = version
+	changed.Status.UnusedPermit = remediation.ResourceVersion
 	patch := optimistic.Since(remediation)
 	if err := r.Client.Status().Patch(ctx, changed, patch, budget.FieldOwner); err != nil {
 		return fmt.Errorf("writing the status of remediation %s: %w", remediation.Name, err)
