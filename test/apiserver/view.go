@@ -93,6 +93,17 @@ func (v *View) Behind(obj client.Object) int {
 	return len(events)
 }
 
+// Oldest is the version of the kind that is the farthest behind.
+func (v *View) Oldest() uint64 {
+	oldest := v.server.Version()
+	for _, of := range v.kinds {
+		if of.version < oldest && v.Behind(of.kind.object) > 0 {
+			oldest = of.version
+		}
+	}
+	return oldest
+}
+
 // Next takes in the next event of a kind; false: there is none. After an expiry
 // everything is read anew by Relist.
 func (v *View) Next(obj client.Object) (Step, bool, error) {

@@ -61,7 +61,7 @@ func (o *oracles) recoveredOnEvidence(old, updated *v1alpha1.Remediation) {
 		}
 	}
 	for _, m := range updated.Spec.Match {
-		if m.Type != string(corev1.NodeReady) && !o.saw(n, m.Type, corev1.ConditionFalse, after) {
+		if m.Type != string(corev1.NodeReady) && !o.sawInAnyBoot(n, m.Type, corev1.ConditionFalse, after) {
 			o.world.broken("A node has recovered only when a check has seen so", "%s: %s was not seen well since %s", updated.Name, m.Type, after.UTC().Format(time.TimeOnly))
 		}
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/test/apiserver"
 )
 
@@ -16,6 +18,8 @@ import (
 type oracles struct {
 	world     *world
 	violation *Violation
+	// off: nobody looks, but at the simulation itself.
+	off bool
 
 	// checks has by node and condition what checks have seen.
 	checks map[string][]seen
@@ -29,7 +33,7 @@ type oracles struct {
 
 // rested looks at a state in which nothing will happen before time goes on.
 func (o *oracles) rested() {
-	if o.violation == nil {
+	if o.violation == nil && !o.off {
 		o.permitsUsed()
 		o.noticed()
 		o.onlyOne()
@@ -65,6 +69,11 @@ func (o *oracles) saw(n *node, condition string, status corev1.ConditionStatus, 
 	return false
 }
 
+// sawInAnyBoot is saw for whatever boot: nobody may know yet that the node has booted.
+func (o *oracles) sawInAnyBoot(n *node, condition string, status corev1.ConditionStatus, after time.Time) bool {
+	return slices.ContainsFunc(o.checks[n.name+"/"+condition], func(s seen) bool { return s.status == status && !s.began.Before(after) })
+}
+
 // changed looks at a change.
 func (o *oracles) changed(c apiserver.Change) {
 	if o.violation != nil {
@@ -91,6 +100,10 @@ func (o *oracles) changed(c apiserver.Change) {
 		}
 		o.advancedOnEvidence(old, updated)
 		o.recoveredOnEvidence(old, updated)
+	case *v1alpha1.NodeMaintenance:
+		if node := find[*corev1.Node](o, updated.Spec.NodeName); c.Old == nil && (node == nil || !fleet.Available(node)) {
+			o.cordoned[updated.UID] = true // it takes nothing away that there was
+		}
 	case *v1alpha1.NodeAction:
 		if c.Old == nil {
 			o.dueWhenCreated(updated)

@@ -38,6 +38,8 @@ type world struct {
 	timers []timer
 	steps  int
 	turns  uint64
+	// counted is told of every request; nil: nobody is.
+	counted func(apiserver.Request)
 	// troubled is when something last went wrong with a controller.
 	troubled time.Time
 
@@ -429,6 +431,9 @@ func (w *world) carry(c *call) {
 			c.answer = errLost
 		} else {
 			w.count("requests of " + c.process.role())
+			if w.counted != nil {
+				w.counted(c.request)
+			}
 			w.executing(c)
 			c.answer = c.serve()
 			w.said(c)
