@@ -73,6 +73,14 @@ sim: ## search SEEDS seeds of the simulation from FIRST, or FOR=3m, for what bre
 	@go test -c -ldflags "-s -w" -o bin/sim.test ./test/sim
 	@bin/sim.test -test.run '^TestSearch$$' $(SIMFLAGS)
 
+# Which mutants, and how many seeds one may survive: make mutants MUTANTS=ledger SURVIVE=1000
+MUTANTS ?= .
+SURVIVE ?= 20000
+
+.PHONY: mutants
+mutants: ## break the product on purpose, one place after the other, and show how many seeds "make sim" takes to notice
+	@go run ./test/sim/mutants -run "$(MUTANTS)" -seeds $(SURVIVE) -first $(FIRST)
+
 .PHONY: generate
 generate: ## write deepcopy functions, CRDs and docs/api.md from config/v1alpha1, and deploy/install.yaml from the chart
 	$(TOOL) controller-gen object crd paths=./config/... output:crd:artifacts:config=deploy/chart/crds
