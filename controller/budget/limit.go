@@ -89,6 +89,12 @@ func Disruptions(b *v1alpha1.RemediationBudget, group string) int32 {
 	}
 }
 
+// Counted reports whether the nodes of a group have been counted: before, nobody gets a
+// permit.
+func Counted(b *v1alpha1.RemediationBudget, group string) bool {
+	return b.Status.Groups[group].Limit != nil
+}
+
 // Free returns how many more permits there are in a group.
 func Free(b *v1alpha1.RemediationBudget, group string) int {
 	return int(Allowed(b, group)) - len(b.Status.Groups[group].Permits)

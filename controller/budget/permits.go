@@ -25,11 +25,24 @@ var ErrPaused = fmt.Errorf("%w while it is paused", ErrExhausted)
 // ErrDisruptionLimit is an ErrExhausted that concerns disruptive steps alone.
 var ErrDisruptionLimit = fmt.Errorf("%w for a disruptive step", ErrExhausted)
 
+// Refused is the error of Take when a budget refuses.
+type Refused struct {
+	// Taken are the budgets whose permits are held.
+	Taken []v1alpha1.RemediationBudget
+	err   error
+}
+
+// Error says which budget refuses, and why.
+func (r *Refused) Error() string { return r.err.Error() }
+
+// Unwrap returns an ErrExhausted.
+func (r *Refused) Unwrap() error { return r.err }
+
 // Take takes the permit for the node in every one of the budgets, in their
 // order. Taking a permit that the remediation holds already succeeds, and may
 // change whether it is for a disruptive step, and its version; without a version it
-// keeps the one it has. When one refuses, the error wraps ErrExhausted, and those before
-// it are held: another controller may have taken them for the same version, and be about
+// keeps the one it has. When one refuses, the error is a Refused, and the permits of those
+// before it are held: another controller may have taken them for the same version, and be about
 // to use them, so whoever releases them makes sure of that first. After any other error
 // the permits may or may not be held, and Take or Release is to be called again.
 //
@@ -48,7 +61,7 @@ func (p *Permits) Take(ctx context.Context, budgets []v1alpha1.RemediationBudget
 		err := p.change(ctx, name, orderTake, func(b *v1alpha1.RemediationBudget) error { return take(b, node, permit) })
 		switch {
 		case errors.Is(err, ErrExhausted):
-			return err
+			return &Refused{Taken: budgets[:i], err: err}
 		case err != nil:
 			return fmt.Errorf("taking the permit of budget %s: %w", name, err)
 		}

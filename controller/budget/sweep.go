@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,8 +29,10 @@ const (
 // was lost. It reports whether there are permits at all.
 func (r *Reconciler) sweep(ctx context.Context, b *v1alpha1.RemediationBudget) (held bool, err error) {
 	var errs []error
-	for _, g := range b.Status.Groups {
-		for node, permit := range g.Permits {
+	for _, name := range slices.Sorted(maps.Keys(b.Status.Groups)) {
+		permits := b.Status.Groups[name].Permits
+		for _, node := range slices.Sorted(maps.Keys(permits)) {
+			permit := permits[node]
 			held = true
 			var remediation v1alpha1.Remediation
 			err := r.Client.Get(ctx, types.NamespacedName{Name: permit.Remediation}, &remediation, client.UnsafeDisableDeepCopy)

@@ -79,6 +79,9 @@ func permitOf(in Input, b *v1alpha1.RemediationBudget) Verdict {
 }
 
 func concurrent(in Input, b *v1alpha1.RemediationBudget, group string) Verdict {
+	if !budget.Counted(b, group) {
+		return exhausted(BudgetRecheck, "budget %s: the nodes%s are not counted yet", b.Name, of(group))
+	}
 	free, ahead := budget.Free(b, group), in.Ahead[b.Name]
 	if free > ahead {
 		return Verdict{}

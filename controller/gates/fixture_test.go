@@ -61,6 +61,11 @@ func input(changes ...func(*Input)) Input {
 	for _, change := range changes {
 		change(&in)
 	}
+	for i := range in.Budgets {
+		if status := &in.Budgets[i].Status; status.Groups == nil { // counted, and no more
+			status.Groups = map[string]v1alpha1.BudgetGroup{v1alpha1.UngroupedNodes: {Limit: ptr.To[int32](1)}}
+		}
+	}
 	return in
 }
 

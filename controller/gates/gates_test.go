@@ -77,7 +77,7 @@ var hindrances = []struct {
 			groups = map[string]v1alpha1.BudgetGroup{}
 		}
 		group := groups["-"]
-		group.Permits = map[string]v1alpha1.Permit{"w18": {Remediation: "w18-0123"}}
+		group.Limit, group.Permits = ptr.To[int32](1), map[string]v1alpha1.Permit{"w18": {Remediation: "w18-0123"}}
 		groups["-"] = group
 		in.Budgets[0].Status.Groups = groups
 	}},

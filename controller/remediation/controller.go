@@ -122,6 +122,9 @@ func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wai
 	case start, create:
 		return d.wait, r.createAction(ctx, s, &d.status, s.now.Add(claimTime))
 	case void:
+		if err := r.unchanged(ctx, written); err != nil {
+			return 0, err // somebody may have seen it claimed
+		}
 		return d.wait, r.createAction(ctx, s, &d.status, voidExpiry)
 	case cancel:
 		return d.wait, r.cancelAction(ctx, s.action, d.cancelled)
@@ -176,9 +179,10 @@ func (r *Reconciler) refused(ctx context.Context, s situation, permit v1alpha1.P
 	case errors.Is(err, budget.ErrDisruptionLimit):
 		reason = gates.ReasonDisruptionLimit
 	}
-	written, wait, err := r.heldBack(ctx, s, gates.Verdict{Reason: reason, Message: err.Error(), Recheck: gates.BudgetRecheck}, nil)
-	if err != nil || permit.Version == "" {
-		return wait, err
+	written, wait, failed := r.heldBack(ctx, s, gates.Verdict{Reason: reason, Message: err.Error(), Recheck: gates.BudgetRecheck}, nil)
+	var refused *budget.Refused
+	if failed != nil || permit.Version == "" || !errors.As(err, &refused) || len(refused.Taken) == 0 {
+		return wait, failed
 	}
 	// Another controller may have the same view, and be about to announce an action
 	// under the same permits.
@@ -187,7 +191,7 @@ func (r *Reconciler) refused(ctx context.Context, s situation, permit v1alpha1.P
 			return 0, err
 		}
 	}
-	return wait, r.Permits.Release(ctx, s.budgets, s.node.Name, permit)
+	return wait, r.Permits.Release(ctx, refused.Taken, s.node.Name, permit)
 }
 
 // heldBack shows what holds the remediation back that its cache did not know of.

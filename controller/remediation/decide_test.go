@@ -55,6 +55,9 @@ func incident(options ...func(*situation)) situation {
 		budgets: []v1alpha1.RemediationBudget{{
 			ObjectMeta: metav1.ObjectMeta{Name: "all"},
 			Spec:       v1alpha1.RemediationBudgetSpec{MaxConcurrent: ptr.To(intstr.FromInt32(1))},
+			Status: v1alpha1.RemediationBudgetStatus{Groups: map[string]v1alpha1.BudgetGroup{
+				v1alpha1.UngroupedNodes: {Limit: ptr.To[int32](1)},
+			}},
 		}},
 	}
 	for _, option := range options {

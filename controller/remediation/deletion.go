@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -115,9 +117,11 @@ func (r *Reconciler) cleanUp(ctx context.Context, name string) (wait time.Durati
 		return 0, fmt.Errorf("listing budgets: %w", err)
 	}
 	for i := range budgets.Items {
-		for _, group := range budgets.Items[i].Status.Groups {
-			for node, permit := range group.Permits {
-				if permit.Remediation == name {
+		groups := budgets.Items[i].Status.Groups
+		for _, group := range slices.Sorted(maps.Keys(groups)) {
+			permits := groups[group].Permits
+			for _, node := range slices.Sorted(maps.Keys(permits)) {
+				if permit := permits[node]; permit.Remediation == name {
 					errs = append(errs, r.Permits.Release(ctx, budgets.Items[i:i+1], node, permit))
 				}
 			}

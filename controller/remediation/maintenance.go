@@ -316,12 +316,17 @@ func (r *Reconciler) orphans(ctx context.Context, name string) ([]v1alpha1.NodeM
 func (r *Reconciler) forgotten(ctx context.Context, m *v1alpha1.NodeMaintenance) (bool, error) {
 	var remediation, tombstone v1alpha1.Remediation
 	name := m.Spec.Remediation.Name
-	for object, name := range map[*v1alpha1.Remediation]string{
-		&remediation: name, &tombstone: tombstoneName(&v1alpha1.Remediation{ObjectMeta: metav1.ObjectMeta{Name: name}}),
-	} {
-		if err := client.IgnoreNotFound(r.Live.Get(ctx, types.NamespacedName{Name: name}, object)); err != nil {
-			return false, fmt.Errorf("reading remediation %s: %w", name, err)
+	read := func(name string, into *v1alpha1.Remediation) error {
+		if err := client.IgnoreNotFound(r.Live.Get(ctx, types.NamespacedName{Name: name}, into)); err != nil {
+			return fmt.Errorf("reading remediation %s: %w", name, err)
 		}
+		return nil
+	}
+	if err := read(name, &remediation); err != nil {
+		return false, err
+	}
+	if err := read(tombstoneName(&v1alpha1.Remediation{ObjectMeta: metav1.ObjectMeta{Name: name}}), &tombstone); err != nil {
+		return false, err
 	}
 	return remediation.UID != m.Spec.Remediation.UID && tombstone.Status.Maintenance != m.Name, nil
 }
