@@ -77,7 +77,7 @@ func (o *oracles) confirmed(e *execution) {
 	}
 	after := e.node.booted
 	for _, other := range e.node.executions {
-		if other != e && other.ends.After(after) {
+		if other != e && other.ends.After(after) && o.world.people.meddled.Before(other.began) { // else nobody may know of it
 			after = other.ends
 		}
 	}

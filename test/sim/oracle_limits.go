@@ -28,6 +28,9 @@ func (o *oracles) cordonedWithinLimits(old, updated *corev1.Node) {
 		return
 	}
 	m := find[*v1alpha1.NodeMaintenance](o, updated.Annotations[v1alpha1.CordonedAnnotation])
+	if ready := v1alpha1.FindNodeCondition(old, string(corev1.NodeReady)); ready != nil && time.Since(ready.LastTransitionTime.Time).Abs() < quietFor {
+		return // it was decided while the node was not Ready, which takes nothing away
+	}
 	if m == nil || m.Spec.Remediation == nil || o.cordoned[m.UID] {
 		return // a person's, or a node that a person has uncordoned meanwhile
 	}

@@ -15,7 +15,7 @@ import (
 // confirmed afterwards that the fault is still there.
 func (o *oracles) advancedOnEvidence(old, updated *v1alpha1.Remediation) {
 	before, after := &old.Status, &updated.Status
-	if before.Step == 0 || after.Step < before.Step || after.Step == before.Step && after.Attempt <= before.Attempt || len(after.History) == 0 {
+	if updated.Annotations[v1alpha1.TombstoneAnnotation] != "" || before.Step == 0 || after.Step < before.Step || after.Step == before.Step && after.Attempt <= before.Attempt || len(after.History) == 0 {
 		return
 	}
 	node := find[*corev1.Node](o, updated.Spec.NodeName)
@@ -35,7 +35,7 @@ func (o *oracles) advancedOnEvidence(old, updated *v1alpha1.Remediation) {
 			continue
 		}
 		for _, m := range updated.Spec.Match {
-			if m.Type == string(corev1.NodeReady) || o.saw(n, m.Type, m.Status, e.ends) {
+			if m.Type == string(corev1.NodeReady) || o.sawInAnyBoot(n, m.Type, m.Status, e.ends) {
 				return
 			}
 		}

@@ -63,7 +63,7 @@ func parse(text string) (mutant, error) {
 			}
 			m.file = strings.TrimPrefix(line, "+++ b/")
 		case strings.HasPrefix(line, "@@ -"):
-			at, err := strconv.Atoi(line[4:strings.IndexAny(line[4:]+" ", ", ")+4])
+			at, err := strconv.Atoi(line[4 : strings.IndexAny(line[4:]+" ", ", ")+4])
 			if err != nil {
 				return m, fmt.Errorf("reading %q: %w", line, err)
 			}
