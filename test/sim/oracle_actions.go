@@ -38,7 +38,7 @@ func (o *oracles) executedOnce(e *execution) {
 // ended (I2).
 func (o *oracles) aloneOnNode(e *execution) {
 	for _, other := range e.node.executions {
-		if other != e && other.runs() {
+		if other != e && other.runs() && !o.world.people.blinded[other.order.Action] {
 			o.world.broken("I1: one remediation acts on a node at a time", "%s began on node %s while %s still ran",
 				e.order.Action, e.node.name, other.order.Action)
 		}
@@ -105,7 +105,7 @@ func (o *oracles) permitsReturned(old, updated *v1alpha1.RemediationBudget) {
 func (o *oracles) permitReturned(budgetName, nodeName string, permit v1alpha1.Permit) {
 	n := o.world.node(nodeName)
 	for _, e := range n.executions {
-		if !e.runs() {
+		if !e.runs() || o.world.people.blinded[e.order.Action] {
 			continue
 		}
 		if action := find[*v1alpha1.NodeAction](o, e.order.Action); action != nil && action.Spec.Remediation == permit.Remediation {

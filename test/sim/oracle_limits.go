@@ -24,17 +24,17 @@ func (o *oracles) quiet() bool {
 // I1: maxUnavailable is never exceeded by our own steps: no more nodes of a group are out
 // for policies than it allows.
 func (o *oracles) cordonedWithinLimits(old, updated *corev1.Node) {
-	if old.Spec.Unschedulable || !updated.Spec.Unschedulable || time.Since(o.world.people.limited) < quietFor || !fleet.Available(old) {
-		return
-	}
 	m := find[*v1alpha1.NodeMaintenance](o, updated.Annotations[v1alpha1.CordonedAnnotation])
-	if ready := v1alpha1.FindNodeCondition(old, string(corev1.NodeReady)); ready != nil && time.Since(ready.LastTransitionTime.Time).Abs() < quietFor {
-		return // it was decided while the node was not Ready, which takes nothing away
-	}
-	if m == nil || m.Spec.Remediation == nil || o.cordoned[m.UID] {
+	if old.Spec.Unschedulable || !updated.Spec.Unschedulable || m == nil || m.Spec.Remediation == nil || o.cordoned[m.UID] {
 		return // a person's, or a node that a person has uncordoned meanwhile
 	}
 	o.cordoned[m.UID] = true
+	if time.Since(o.world.people.limited) < quietFor || !fleet.Available(old) {
+		return
+	}
+	if ready := v1alpha1.FindNodeCondition(old, string(corev1.NodeReady)); ready != nil && time.Since(ready.LastTransitionTime.Time).Abs() < quietFor {
+		return // it was decided while the node was not Ready, which takes nothing away
+	}
 	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
 		if b.Spec.MaxUnavailable == nil || !selects(b, updated) {
 			continue

@@ -27,8 +27,12 @@ type people struct {
 	meddled time.Time
 	// replaced are the nodes whose object was deleted.
 	replaced map[string]bool
-	retries  int
-	created  int
+	// blinded are the actions that were deleted before any controller had seen that they
+	// exist: it takes them for never created. Admission lets nobody do that but
+	// system:masters.
+	blinded map[string]bool
+	retries int
+	created int
 }
 
 // peoplesActs are what people do.
@@ -254,6 +258,8 @@ func (w *world) deleteAction() bool {
 		return false
 	}
 	w.people.meddled = time.Now()
+	r := apiserver.Peek[*v1alpha1.Remediation](w.server, client.ObjectKey{Name: a.Spec.Remediation})
+	w.people.blinded[a.Name] = r != nil && r.State() == v1alpha1.ReasonStarting
 	return w.remove(a)
 }
 

@@ -16,7 +16,7 @@ const poolLabel = "pool"
 
 // setScene makes the nodes, policies and budgets of a run.
 func (w *world) setScene() {
-	w.people = people{world: w, cordoned: map[string]bool{}, replaced: map[string]bool{}}
+	w.people = people{world: w, cordoned: map[string]bool{}, replaced: map[string]bool{}, blinded: map[string]bool{}}
 	count := 1 + w.pick(4)
 	for i := range count {
 		labels := map[string]string{poolLabel: of(w.choices, "a", "a", "b")}
