@@ -296,8 +296,18 @@ func (w *world) step(limit time.Time) bool {
 	return true
 }
 
-// rest lets time go on until something can happen.
+// rest lets time go on, where nothing else can happen; false: the limit is over.
 func (w *world) rest(now, limit time.Time) bool {
+	if now.After(limit) {
+		return false
+	}
+	w.oracles.rested()
+	w.sleep(now)
+	return true
+}
+
+// sleep lets time go on until something can happen.
+func (w *world) sleep(now time.Time) {
 	next := now.Add(10 * time.Minute)
 	sooner := func(at time.Time) {
 		if at.After(now) && at.Before(next) {
@@ -324,10 +334,6 @@ func (w *world) rest(now, limit time.Time) bool {
 			}
 		}
 	}
-	if now.After(limit) {
-		return false
-	}
-	w.oracles.rested()
 	t := time.NewTimer(next.Sub(now))
 	defer t.Stop()
 	w.published()
@@ -335,7 +341,6 @@ func (w *world) rest(now, limit time.Time) bool {
 	case <-t.C:
 	case <-w.wake:
 	}
-	return true
 }
 
 // deliver lets a process see the next event of a kind.
