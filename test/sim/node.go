@@ -37,6 +37,8 @@ type node struct {
 	boot    int
 	booted  time.Time
 	offset  time.Duration
+	// turned is when the node's Ready last changed.
+	turned time.Time
 	// seen is when the kubelet last reached the API server, if it does not now.
 	seen time.Time
 
@@ -179,6 +181,7 @@ func (n *node) setReady(status corev1.ConditionStatus, reason string, at time.Ti
 	}
 	if c.Status != status {
 		c.LastTransitionTime = metav1.NewTime(at)
+		n.turned = time.Now()
 		w.say("kubelet "+n.name, "Ready=%s", status)
 	}
 	c.Status, c.Reason = status, reason

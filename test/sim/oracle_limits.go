@@ -8,6 +8,7 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/fleet"
+	"github.com/nodemend/nodemend/controller/gates"
 )
 
 // quietFor is how long nothing has to have gone wrong with a controller, and nobody to have
@@ -32,7 +33,7 @@ func (o *oracles) cordonedWithinLimits(old, updated *corev1.Node) {
 	if time.Since(o.world.people.limited) < quietFor || !fleet.Available(old) {
 		return
 	}
-	if ready := v1alpha1.FindNodeCondition(old, string(corev1.NodeReady)); ready != nil && time.Since(ready.LastTransitionTime.Time).Abs() < quietFor {
+	if n := o.world.node(updated.Name); time.Since(n.turned) < quietFor {
 		return // it was decided while the node was not Ready, which takes nothing away
 	}
 	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
@@ -101,7 +102,7 @@ func (o *oracles) permitsUsed() {
 		waits[r.Name] = true
 		if since, known := o.waiting[r.Name]; !known {
 			o.waiting[r.Name] = now
-		} else if now.Sub(since) > quietFor && o.quiet() {
+		} else if now.Sub(since) > 2*gates.BudgetRecheck && o.quiet() {
 			o.world.broken("I8: a free permit is taken by who waits for one", "remediation %s waits for %s, and every budget of its node has one",
 				r.Name, now.Sub(since).Truncate(time.Second))
 		}
