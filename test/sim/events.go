@@ -318,7 +318,9 @@ func (w *world) calm() {
 	w.say("", "nothing goes wrong any more")
 	for _, p := range w.processes {
 		p.frozen = time.Time{}
-		p.clock.offset = 0
+		if p.node == nil { // a node keeps its clock, right or wrong
+			p.clock.offset = 0
+		}
 		for _, watch := range p.watches {
 			watch.stalled = time.Time{}
 		}

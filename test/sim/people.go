@@ -238,7 +238,13 @@ func (w *world) pauseCluster() bool {
 
 func (w *world) deleteRemediation() bool {
 	r, ok := w.aRemediation(func(r *v1alpha1.Remediation) bool { return r.DeletionTimestamp == nil })
-	return ok && w.remove(r)
+	if !ok {
+		return false
+	}
+	if r.Ended() {
+		w.people.meddled = time.Now() // what it did is forgotten with it
+	}
+	return w.remove(r)
 }
 
 func (w *world) removeFinalizer() bool {
