@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"time"
@@ -72,15 +73,15 @@ func (d *detector) check() {
 // look lets the checks see how the host is. A detector that is frozen sees nothing.
 func (d *detector) look() {
 	n := d.node
-	if d.frozen.After(time.Now()) {
+	if n.blind || d.frozen.After(time.Now()) {
 		return
 	}
 	status := &npd.Status{Source: "played"}
-	for _, condition := range conditions() {
+	for _, condition := range n.checks {
 		saw := seen{condition: condition, status: corev1.ConditionFalse, began: time.Now(), boot: n.boot}
 		reason := "IsHealthy"
-		if n.faults[condition] != nil {
-			saw.status, reason = corev1.ConditionTrue, "IsBroken"
+		if f := n.faults[condition]; f != nil {
+			saw.status, reason = corev1.ConditionTrue, cmp.Or(f.reason, "IsBroken")
 		}
 		d.world.oracles.checked(n, saw)
 		status.Conditions = append(status.Conditions, npd.Condition{

@@ -33,7 +33,10 @@ type played struct {
 }
 
 // Prepare implements remedy.Remedy.
-func (p played) Prepare(context.Context, remedy.Order) (remedy.Prepared, *remedy.Outcome) {
+func (p played) Prepare(_ context.Context, order remedy.Order) (remedy.Prepared, *remedy.Outcome) {
+	if lacks := p.process.node.lacks; lacks != nil && lacks(order) != nil {
+		return remedy.Prepared{}, lacks(order)
+	}
 	return remedy.Prepared{Execution: v1alpha1.ExecutionTransientUnit}, nil
 }
 
@@ -112,6 +115,9 @@ func (n *node) takeEffect() bool {
 		w.say("host "+n.name, "%s executes %s", e.order.Action, e.remedy)
 		w.count("executed: " + e.remedy)
 		w.oracles.executed(e)
+		if n.acts != nil && n.acts(e) {
+			continue
+		}
 		timeout := e.order.Step.Timeout.Duration
 		if e.remedy == v1alpha1.RemedyReboot {
 			if w.chaos && w.chance(w.profile.deadReboots) {

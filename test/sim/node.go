@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/runner/remedy"
 )
 
 // Times of a node's world.
@@ -42,6 +43,15 @@ type node struct {
 	// seen is when the kubelet last reached the API server, if it does not now.
 	seen time.Time
 
+	// checks are the conditions that its detector reports.
+	checks []string
+	// blind: none of its checks runs. deaf: no runner starts.
+	blind, deaf bool
+	// acts plays what becomes of an execution, in a story, unless it returns false; lacks
+	// says why a remedy can't be executed. Both may be nil.
+	acts  func(*execution) bool
+	lacks func(remedy.Order) *remedy.Outcome
+
 	faults   map[string]*fault
 	runner   *process
 	detector *detector
@@ -56,13 +66,15 @@ type fault struct {
 	since time.Time
 	// cure is the remedy that helps; "": none does.
 	cure string
+	// reason that the condition gives; "": the usual one.
+	reason string
 }
 
-// conditions that detectors report.
+// conditions that detectors report in a search.
 func conditions() []string { return []string{"RuntimeUnhealthy", "DiskUnhealthy"} }
 
 func (w *world) newNode(name, rack string, labels map[string]string) *node {
-	n := &node{world: w, name: name, rack: rack, faults: map[string]*fault{}}
+	n := &node{world: w, name: name, rack: rack, checks: conditions(), faults: map[string]*fault{}}
 	w.nodes = append(w.nodes, n)
 	labels["rack"] = rack
 	w.register(n, labels)
@@ -239,11 +251,11 @@ func (w *world) executing(c *call) {
 }
 
 // cures takes away the faults for which the remedy helps.
-func (n *node) cures(remedy string) {
+func (n *node) cures(by string) {
 	for condition, f := range n.faults {
-		if f.cure == remedy {
+		if f.cure == by {
 			delete(n.faults, condition)
-			n.world.say("host "+n.name, "%s is cured by %s", condition, remedy)
+			n.world.say("host "+n.name, "%s is cured by %s", condition, by)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (o *oracles) conditionsSeen(by string, old, updated *corev1.Node) {
 		return
 	}
 	n := o.world.node(updated.Name)
-	for _, condition := range conditions() {
+	for _, condition := range n.checks {
 		before, after := v1alpha1.FindNodeCondition(old, condition), v1alpha1.FindNodeCondition(updated, condition)
 		switch {
 		case before == nil || after == nil:

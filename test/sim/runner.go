@@ -28,6 +28,9 @@ const conflictRetry = 20 * time.Millisecond
 // startRunner starts the node's runner.
 func (n *node) startRunner() {
 	w := n.world
+	if n.deaf {
+		return
+	}
 	w.end(n.runner)
 	p := w.newProcess("runner "+n.name, "runner", n)
 	p.clock.offset = n.offset

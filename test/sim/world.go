@@ -26,6 +26,8 @@ type world struct {
 	profile profile
 	// chaos: faults and events still happen.
 	chaos bool
+	// fated decides the fate of a request in a story; nil: chance does.
+	fated func(*call) int
 	dir   string // for files of nodes
 
 	processes   []*process
@@ -398,9 +400,13 @@ const (
 // carry takes a request to the server, or its answer back.
 func (w *world) carry(c *call) {
 	fate := arrives
-	if w.chaos && !c.judged && !c.abandoned {
+	if (w.chaos || w.fated != nil) && !c.judged && !c.abandoned {
 		c.judged = true
-		fate = w.fate(c)
+		if w.fated != nil {
+			fate = w.fated(c)
+		} else {
+			fate = w.fate(c)
+		}
 	}
 	if fate != arrives && c.process.node == nil {
 		w.troubled = time.Now().Add(3 * time.Minute) // the longest that it is late
