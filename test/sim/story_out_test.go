@@ -82,7 +82,7 @@ func TestANodeThatIsSwitchedOffIsNotRecovered(t *testing.T) {
 }
 
 func TestNoMoreNodesAreTakenOutThanTheBudgetAllows(t *testing.T) {
-	tellAll(t, 30, story{"two controllers", func(s *stage) {
+	tellAll(t, 90, story{"two controllers", func(s *stage) {
 		s.scene("n1", "n2", "n3", "n4", "n5", "n6")
 		s.limit(func(b *v1alpha1.RemediationBudgetSpec) {
 			b.MaxConcurrent, b.MaxUnavailable = ptr.To(intstr.FromInt32(2)), ptr.To(intstr.FromInt32(2))

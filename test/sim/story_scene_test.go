@@ -234,3 +234,8 @@ func (s *stage) podsOn(n *node) []string {
 	slices.Sort(names)
 	return names
 }
+
+// deletePodOfStory deletes a pod at once.
+func (s *stage) deletePodOfStory(name string) {
+	s.must(s.admin.Delete(s.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}, client.GracePeriodSeconds(0)))
+}
