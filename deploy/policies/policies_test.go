@@ -1,5 +1,5 @@
 // Package policies_test tests the policies in this directory as far as that needs no API
-// server; test/integration has the rest.
+// server; test/sim has the rest.
 package policies_test
 
 import (

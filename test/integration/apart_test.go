@@ -43,11 +43,7 @@ func (s *scene) apart(next http.RoundTripper) http.RoundTripper {
 			query := req.URL.Query()
 			query.Set("labelSelector", sceneLabel+"="+s.name)
 			req.URL.RawQuery = query.Encode()
-			resp, err := next.RoundTrip(req)
-			if err == nil {
-				resp.Body = &overheard{ReadCloser: resp.Body, s: s}
-			}
-			return resp, err
+			return next.RoundTrip(req)
 		}
 		defer func() { _ = req.Body.Close() }()
 		var obj unstructured.Unstructured
@@ -65,3 +61,7 @@ func (s *scene) apart(next http.RoundTripper) http.RoundTripper {
 		return next.RoundTrip(labelled)
 	})
 }
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }

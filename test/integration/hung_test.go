@@ -146,49 +146,16 @@ func (h *hung) restartStep() v1alpha1.Step {
 	}
 }
 
-// restart: a runtime hangs, and the restart of its unit cures it.
-var restart = story{
-	name: "restart",
-	begin: func(s *scene) {
-		h := s.hung()
-		h.begin(h.restartStep(), shell("echo ran >> "+s.path("second")))
-	},
-	goOn:   func(s *scene) bool { return s.over(s.nodes[0]) },
-	midway: func(s *scene) bool { return len(s.actions(s.nodes[0])) == 1 },
-	expect: func(s *scene) {
-		s.hung().expectRestarted()
-		s.expectHistory("1/1 Succeeded")
-		s.Expect(s.lines("second")).To(BeZero())
-	},
-}
-
-// restartInVain: a runtime hangs again after the restart of its unit, and a command
-// cures it.
-var restartInVain = story{
-	name: "vain",
-	begin: func(s *scene) {
-		h := s.hung()
-		wedged := h.run("wedged")
-		h.begin(h.restartStep(), shell(fmt.Sprintf("echo ran >> %s; rm -f %s; kill -CONT $(cat %s)",
-			s.path("second"), wedged, h.cgroup())))
-		s.Expect(os.WriteFile(wedged, nil, 0o600)).To(Succeed())
-	},
-	goOn:   func(s *scene) bool { return s.over(s.nodes[0]) },
-	midway: func(s *scene) bool { return s.state(s.nodes[0]) == "Verifying" },
-	expect: func(s *scene) {
-		s.hung().expectRestarted()
-		s.expectHistory("1/1 Succeeded", "2/1 Succeeded")
-		s.Expect(s.lines("second")).To(Equal(1), "executions")
-	},
-}
-
 func TestTheRestartOfAHungRuntimeIsProvedByItsUnit(t *testing.T) {
 	t.Parallel()
 	s := newSceneApart(t, "proved", 1, "1")
-	restart.begin(s)
+	h := s.hung()
+	h.begin(h.restartStep(), shell("echo ran >> "+s.path("second")))
 	s.startController()
-	s.Eventually(func() bool { return restart.goOn(s) }).Should(BeTrue())
-	restart.expect(s)
+	s.Eventually(func() bool { return s.ended(s.nodes[0]) }).Should(BeTrue())
+	h.expectRestarted()
+	s.expectHistory("1/1 Succeeded")
+	s.Expect(s.lines("second")).To(BeZero())
 	r := s.remediations(s.nodes[0])[0]
 	s.Expect(r.Status.History[0].Remedy).To(Equal(v1alpha1.RemedyRestartUnit))
 	s.Expect(s.actions(s.nodes[0])[0].Status.Result.Execution).To(Equal(v1alpha1.ExecutionSystemd))

@@ -4,7 +4,6 @@ package integration
 
 import (
 	"context"
-	"fmt"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
@@ -22,33 +21,22 @@ import (
 	"github.com/nodemend/nodemend/test/process"
 )
 
-// The real program, leader election included, is killed in the middle of every story.
-func TestAKilledControllerIsTakenOverByTheNextInEveryStory(t *testing.T) {
+// The real program, leader election included, is killed while a command runs. What becomes
+// of a controller that dies elsewhere is told in test/sim.
+func TestAKilledControllerIsTakenOverByTheNext(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "nodemend")
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../../cmd/nodemend").CombinedOutput()
 	NewWithT(t).Expect(err).NotTo(HaveOccurred(), string(out))
-	for _, st := range stories() {
-		t.Run(st.name, func(t *testing.T) {
-			t.Parallel()
-			nodes := max(st.nodes, 1)
-			s := newSceneApart(t, st.name+"-killed", nodes, fmt.Sprint(nodes))
-			st.begin(s)
-			start := s.program(binary)
-			first := start()
-			s.Eventually(func() bool {
-				if st.midway(s) {
-					return true
-				}
-				s.Expect(st.goOn(s)).To(BeFalse(), "it was over before the controller was killed")
-				return false
-			}).Should(BeTrue())
-			first.Kill()
-			start()
-			s.Eventually(func() bool { return st.goOn(s) }).Should(BeTrue())
-			st.expect(s)
-		})
-	}
+	s := newSceneApart(t, "killed", 1, "1")
+	s.newHeldNode()
+	start := s.program(binary)
+	first := start()
+	s.Eventually(func() int { return s.lines("runs") }).Should(Equal(1))
+	first.Kill()
+	start()
+	s.remove("hold")
+	s.expectHealedOnce()
 }
 
 // program returns what starts the real controller, which sees only this scene and

@@ -16,7 +16,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -60,17 +59,8 @@ type scene struct {
 
 	// mine is nil, or of the scene alone; see newSceneApart.
 	mine client.MatchingLabels
-	// clock of the controller and the detectors; the real one when nil.
-	clock *leaping
-	// echo is of what the controllers of a scene apart watch.
-	echo echo
 	// bus of the systemd that the runners use; "": none.
 	bus string
-
-	// machines play the nodes, see machine.
-	machines []*machine
-	// cordons are nil unless there are machines.
-	cordons *cordons
 }
 
 // newScene creates the nodes <name>-0 … and a budget for them.
@@ -123,16 +113,6 @@ func (s *scene) cleanUp() {
 		free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 		if err := client.IgnoreNotFound(s.client.Patch(ctx, &maintenances.Items[i], free)); err != nil {
 			s.t.Errorf("cleaning up: %v", err)
-		}
-	}
-	if s.machines != nil {
-		mine := client.MatchingLabels(s.labels())
-		for kind, namespace := range map[client.Object]string{
-			&corev1.Pod{}: metav1.NamespaceDefault, &coordinationv1.Lease{}: corev1.NamespaceNodeLease,
-		} {
-			if err := s.client.DeleteAllOf(ctx, kind, mine, client.InNamespace(namespace), client.GracePeriodSeconds(0)); err != nil {
-				s.t.Errorf("cleaning up: %v", err)
-			}
 		}
 	}
 	everything := []client.Object{&v1alpha1.RemedyPolicy{}, &v1alpha1.Remediation{}, &v1alpha1.NodeAction{}, &v1alpha1.NodeMaintenance{}, &v1alpha1.RemediationBudget{}, &corev1.Node{}}
@@ -224,9 +204,6 @@ func (s *scene) startController() { s.startControllerOn(s.cfg) }
 
 func (s *scene) startControllerOn(cfg *rest.Config) (stop func()) {
 	options := controller.Options{Registry: prometheus.NewRegistry()}
-	if s.clock != nil {
-		options.Clock = s.clock
-	}
 	return s.spawn("controller", func(ctx context.Context) error { return controller.Run(ctx, cfg, options) })
 }
 
@@ -259,10 +236,8 @@ func (s *scene) detectBy(node string, isSick func() bool) (stop func()) {
 		status, since := corev1.ConditionUnknown, time.Time{}
 		tick := time.NewTicker(400 * time.Millisecond)
 		defer tick.Stop()
-		detector := s.clock.actor("detector of " + node)
-		defer detector.leave()
 		for {
-			now, seen := detector.turn(), corev1.ConditionFalse
+			now, seen := time.Now(), corev1.ConditionFalse
 			if isSick() {
 				seen = corev1.ConditionTrue
 			}
@@ -272,8 +247,10 @@ func (s *scene) detectBy(node string, isSick func() bool) (stop func()) {
 			if err := s.report(ctx, node, sick, status, now, since); err != nil {
 				return err
 			}
-			if !detector.next(ctx, tick.C) {
+			select {
+			case <-ctx.Done():
 				return nil
+			case <-tick.C:
 			}
 		}
 	})
@@ -356,4 +333,21 @@ func (s *scene) permits() []string {
 		nodes = append(nodes, node)
 	}
 	return nodes
+}
+
+// append adds a line to a file of the scene.
+func (s *scene) append(file string) {
+	f, err := os.OpenFile(s.path(file), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	s.Expect(err).NotTo(HaveOccurred())
+	_, err = f.WriteString("line\n")
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(f.Close()).To(Succeed())
+}
+
+// label sets the exclude label of a node.
+func (s *scene) label(node, value string) {
+	s.t.Helper()
+	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, v1alpha1.ExcludeLabel, value)
+	s.Expect(s.client.Patch(s.ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}},
+		client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
 }

@@ -151,7 +151,7 @@ func TestAWrongPathHoldsUntilThePolicyIsMendedAndAPersonStartsOver(t *testing.T)
 		name := s.names(n)[0]
 		s.drop(name)
 		s.buried(n, name)
-		s.pass(time.Second)
+		s.pass(time.Minute)
 		s.drop(name + "-deleted")
 		s.until("another one", func() bool { return len(s.names(n)) == 1 && s.names(n)[0] != name+"-deleted" })
 		s.ends(n)

@@ -201,7 +201,7 @@ func (st story) test(t *testing.T, every int) {
 	if calm.oracles.violation != nil {
 		st.fail(t, dir, calm)
 	}
-	if *everyDeath {
+	if *everyDeath && every < 1000 {
 		every = 1
 	}
 	runs := 1
