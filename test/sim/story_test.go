@@ -70,6 +70,9 @@ const mostStepsOf = 20_000
 // spread: the race detector makes a run ten times as long.
 var everyDeath = flag.Bool("sim.deaths", false, "play every story with every death of a process")
 
+// spread keeps the stories of each run of the tests below half a minute.
+const spread = 4
+
 // defined are the definitions of our kinds.
 var defined = sync.OnceValues(func() (*apiserver.Definitions, error) { return apiserver.Define(deploy.CRDs) })
 
@@ -196,12 +199,13 @@ func (s *stage) fate(c *call) int {
 // runners, or with all.
 func (st story) test(t *testing.T, every int) {
 	t.Helper()
+	every *= spread
 	dir := playground(t)
 	calm := st.play(t, dir, death{}, nil)
 	if calm.oracles.violation != nil {
 		st.fail(t, dir, calm)
 	}
-	if *everyDeath && every < 1000 {
+	if *everyDeath && every < 1000*spread {
 		every = 1
 	}
 	runs := 1
