@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	fleetNodes = flag.Int("sim.nodes", 500, "nodes of the fleet")
-	fleetTime  = flag.Duration("sim.lives", 7*24*time.Hour, "virtual time that the fleet lives")
+	fleetNodes = flag.Int("sim.nodes", 300, "nodes of the fleet")
+	fleetTime  = flag.Duration("sim.lives", 48*time.Hour, "virtual time that the fleet lives")
 )
 
 func TestAFleetIsHealed(t *testing.T) {
