@@ -1,7 +1,6 @@
 package maintenance
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 
@@ -85,7 +84,7 @@ func ours(node *corev1.Node) bool {
 			continue
 		}
 		var fields fieldpath.Set
-		if err := fields.FromJSON(bytes.NewReader(entry.FieldsV1.Raw)); err != nil || fields.Has(unschedulableField) {
+		if err := fields.FromJSON(entry.FieldsV1.GetRawReader()); err != nil || fields.Has(unschedulableField) {
 			return false
 		}
 	}

@@ -25,8 +25,8 @@ func markedFor(name string) map[string]string {
 // managed lets the node say who has cordoned it.
 func managed(node *corev1.Node, by string) *corev1.Node {
 	node.ManagedFields = []metav1.ManagedFieldsEntry{
-		{Manager: "kubelet", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{"f:pool":{}}}}`)}},
-		{Manager: by, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:unschedulable":{}}}`)}},
+		{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:pool":{}}}}`)},
+		{Manager: by, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:unschedulable":{}}}`)},
 	}
 	return node
 }

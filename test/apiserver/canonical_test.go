@@ -22,9 +22,9 @@ func newRenaming() renaming { return renaming{map[string]string{}, map[string]st
 var (
 	uuid        = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 	versionText = regexp.MustCompile(`((?:esource [vV]ersion|esourceVersion|in record|in the precondition)[^0-9a-zA-Z]*)([0-9]+)`)
-	tooOldText  = regexp.MustCompile(`(too old resource version: )[0-9]+ \([0-9]+\)`)
-	ageText     = regexp.MustCompile(`^[0-9]+s$`)
-	timeText    = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z`)
+	tooOldText  = regexp.MustCompile(`(too old resource version: )\d+ \(\d+\)`)
+	ageText     = regexp.MustCompile(`^\d+s$`)
+	timeText    = regexp.MustCompile(`\d{4}-\d{2}-\d{2}T[0-9:.]+Z`)
 )
 
 func rename(of map[string]string, prefix, value string) string {

@@ -39,7 +39,7 @@ func TestTheSimulationAnswersAsTheRealAPIServerDoes(t *testing.T) {
 	c := clustertest.Shared(t)
 	grant(t, c.Config)
 	awaitWatches(t, c.Config)
-	real := realServer(t, c.Config)
+	trueServer := realServer(t, c.Config)
 	definitions, err := apiserver.Define(deploy.CRDs)
 	if err != nil {
 		t.Fatal(err)
@@ -52,9 +52,9 @@ func TestTheSimulationAnswersAsTheRealAPIServerDoes(t *testing.T) {
 				t.Fatal(err)
 			}
 			begin(t, s)
-			real, simulated := newServer(c.Config.Host, real), newServer("http://simulated", func(u *user.DefaultInfo) http.RoundTripper { return s.Transport(u) })
+			genuine, simulated := newServer(c.Config.Host, trueServer), newServer("http://simulated", func(u *user.DefaultInfo) http.RoundTripper { return s.Transport(u) })
 			for _, st := range steps {
-				compare(t, st, real, simulated)
+				compare(t, st, genuine, simulated)
 			}
 			clean(t, c.Config)
 		})
@@ -159,22 +159,22 @@ func realServer(t *testing.T, config *rest.Config) func(*user.DefaultInfo) http.
 }
 
 // compare plays a step against both servers.
-func compare(t *testing.T, st *step, real, simulated *server) {
+func compare(t *testing.T, st *step, genuine, simulated *server) {
 	t.Helper()
 	switch st.method {
 	case "WATCH":
-		real.watch(t, st)
+		genuine.watch(t, st)
 		simulated.watch(t, st)
 		return
 	case "EVENTS":
-		report(t, st, real.await(t, st), simulated.await(t, st))
+		report(t, st, genuine.await(t, st), simulated.await(t, st))
 		return
 	}
-	want, got := real.do(t, st), simulated.do(t, st)
+	want, got := genuine.do(t, st), simulated.do(t, st)
 	if st.code != want.code {
 		t.Errorf("%s: the real API server answers %d, not %d: %s", st, want.code, st.code, want.body)
 	}
-	report(t, st, real.summary(want), simulated.summary(got))
+	report(t, st, genuine.summary(want), simulated.summary(got))
 }
 
 // summary is what is compared of an answer.

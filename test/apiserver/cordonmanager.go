@@ -23,11 +23,11 @@ func manageCordon(present, changed client.Object, manager string) {
 		return
 	}
 	after.ManagedFields = slices.DeleteFunc(slices.Clone(after.ManagedFields), func(e metav1.ManagedFieldsEntry) bool {
-		return e.FieldsV1 != nil && string(e.FieldsV1.Raw) == cordonField
+		return e.FieldsV1 != nil && e.FieldsV1.GetRawString() == cordonField
 	})
 	if after.Spec.Unschedulable {
 		after.ManagedFields = append(after.ManagedFields, metav1.ManagedFieldsEntry{
-			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: &metav1.FieldsV1{Raw: []byte(cordonField)},
+			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(cordonField),
 		})
 	}
 }

@@ -86,7 +86,8 @@ func (s *story) turn(status corev1.ConditionStatus) {
 func (s *story) until(what string, holds func() bool) {
 	s.Helper()
 	for range 60 {
-		if synctest.Wait(); holds() {
+		synctest.Wait()
+		if holds() {
 			return
 		}
 		time.Sleep(30 * time.Second) // virtual: the bubble's clock advances

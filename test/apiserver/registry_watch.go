@@ -52,7 +52,7 @@ func (w *watcher) begin() (err error) {
 }
 
 // watcher tells of the changes of objects.
-type watcher struct {
+type watcher struct { //nolint:gocritic // what begins it stands before it
 	*registry
 	key     string
 	opts    storage.ListOptions

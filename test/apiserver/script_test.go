@@ -183,9 +183,11 @@ func begin(t testing.TB, s *apiserver.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Transport(userNamed("")).RoundTrip(request); err != nil {
+	response, err := s.Transport(userNamed("")).RoundTrip(request)
+	if err != nil {
 		t.Fatal(err)
 	}
+	_ = response.Body.Close()
 	s.Compact(s.Version())
 }
 

@@ -178,4 +178,4 @@ func (k *kind) groupResource() schema.GroupResource {
 	return schema.GroupResource{Group: k.gvk.Group, Resource: k.resource}
 }
 
-var background = context.Background() //nolint:usetesting // CEL wants a context, and nothing cancels it
+var background = context.Background() //nolint:forbidigo // CEL wants a context, and nothing cancels it

@@ -28,7 +28,7 @@ func (s *server) watch(t testing.TB, st *step) {
 	}
 	request := *st
 	request.method, request.target = http.MethodGet, path+separator+"watch=true"
-	response, err := s.transport(userNamed(st.user)).RoundTrip(s.request(t, &request))
+	response, err := s.transport(userNamed(st.user)).RoundTrip(s.request(t, &request)) //nolint:bodyclose // the stream closes it
 	if err != nil {
 		t.Fatalf("%s: %v", st, err)
 	}

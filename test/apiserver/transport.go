@@ -63,10 +63,10 @@ func isWatch(r *http.Request) bool {
 // serve returns an error if the handler aborts the connection.
 func serve(handler http.Handler, w http.ResponseWriter, r *http.Request) (err error) {
 	defer func() {
-		if p := recover(); p == http.ErrAbortHandler {
+		if p := recover(); p == http.ErrAbortHandler { //nolint:errorlint // what recover returns is no error
 			err = io.ErrUnexpectedEOF
 		} else if p != nil {
-			panic(p)
+			panic(p) //nolint:forbidigo // the handler's own
 		}
 	}()
 	handler.ServeHTTP(w, r)

@@ -192,7 +192,8 @@ func (o *viewOf) unindex(key types.NamespacedName, old client.Object) {
 	}
 	for _, i := range o.indexes {
 		for _, value := range i.values(old) {
-			if delete(i.objects[value], key); len(i.objects[value]) == 0 {
+			delete(i.objects[value], key)
+			if len(i.objects[value]) == 0 {
 				delete(i.objects, value)
 			}
 		}

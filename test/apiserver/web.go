@@ -83,9 +83,7 @@ func newWeb(s *Server) (http.Handler, error) {
 	if err := s.installOurs(handler, admit); err != nil {
 		return nil, err
 	}
-	if err := s.installDiscovery(handler, codecs); err != nil {
-		return nil, err
-	}
+	s.installDiscovery(handler, codecs)
 	routes.Version{Version: &version.Info{Major: "1", Minor: "37", GitVersion: "v1.37.1"}}.Install(handler.GoRestfulContainer)
 	return s.withFilters(handler, codecs), nil
 }

@@ -93,7 +93,8 @@ func install(handler *genericapiserver.APIServerHandler, root string, version sc
 		Storage: storages, Root: root, GroupVersion: version,
 		OptionsExternalVersion: &optionsVersion, MetaGroupVersion: &metaVersion,
 		Serializer: codecs, ParameterCodec: runtime.NewParameterCodec(scheme),
-		Typer: scheme, Creater: scheme, Convertor: scheme, ConvertabilityChecker: scheme, Defaulter: scheme, UnsafeConvertor: scheme,
+		Typer: scheme, Creater: scheme, //nolint:misspell // its name
+		Convertor: scheme, ConvertabilityChecker: scheme, Defaulter: scheme, UnsafeConvertor: scheme,
 		Namer: meta.NewAccessor(), TypeConverter: types,
 		EquivalentResourceRegistry: runtime.NewEquivalentResourceRegistry(),
 		Authorizer:                 authorizerfactory.NewAlwaysAllowAuthorizer(),

@@ -40,12 +40,12 @@ func (s *Server) installOurs(handler *genericapiserver.APIServerHandler, admit a
 			return err
 		}
 	}
-	types, err := metadataTypes()
+	converters, err := metadataTypes()
 	if err != nil {
 		return err
 	}
 	custom, err := apiserver.NewCustomResourceDefinitionHandler(nil, nil, definitions{known}, http.NotFoundHandler(),
-		restOptions{s}, admit, nil, nil, nil, 1, authorizerfactory.NewAlwaysAllowAuthorizer(), time.Minute, minRequestTimeout, types, 3<<20)
+		restOptions{s}, admit, nil, nil, nil, 1, authorizerfactory.NewAlwaysAllowAuthorizer(), time.Minute, minRequestTimeout, converters, 3<<20)
 	if err != nil {
 		return err
 	}

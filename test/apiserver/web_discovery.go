@@ -12,7 +12,7 @@ import (
 )
 
 // installDiscovery serves what is served: /api, /apis and below.
-func (s *Server) installDiscovery(handler *genericapiserver.APIServerHandler, codecs serializer.CodecFactory) error {
+func (s *Server) installDiscovery(handler *genericapiserver.APIServerHandler, codecs serializer.CodecFactory) {
 	addresses := discovery.DefaultAddresses{DefaultAddress: "192.0.2.1:443"}
 	container := handler.GoRestfulContainer
 	container.Add(discovery.NewLegacyRootAPIHandler(addresses, codecs, "/api").WebService())
@@ -36,5 +36,4 @@ func (s *Server) installDiscovery(handler *genericapiserver.APIServerHandler, co
 			discovery.APIResourceListerFunc(func() []metav1.APIResource { return s.resourcesOf(v1alpha1.GroupVersion.Group) })))
 	}
 	container.Add(groups.WebService())
-	return nil
 }

@@ -63,7 +63,7 @@ func (n *node) startDetector() {
 
 // check runs the checks, and again after a while.
 func (d *detector) check() {
-	if d.dead {
+	if d.dead.Load() {
 		return
 	}
 	d.world.after(checkPeriod, d.check)
@@ -102,7 +102,7 @@ func (n *node) demand() {
 }
 
 func (n *node) demandNow() {
-	if d := n.detector; d != nil && !d.dead && n.up {
+	if d := n.detector; d != nil && !d.dead.Load() && n.up {
 		d.exporter.Demand()
 		d.look()
 	}

@@ -92,7 +92,7 @@ func (n *node) fail(condition, cure string) {
 	// Somebody looks soon: what nobody sees is not there.
 	if d := n.detector; d != nil {
 		n.world.after(2*time.Second, func() {
-			if !d.dead {
+			if !d.dead.Load() {
 				d.look()
 			}
 		})
@@ -118,7 +118,7 @@ func (w *world) cureItself() bool {
 }
 
 func (w *world) flap() bool {
-	n := w.anyNode(func(n *node) bool { return n.detector != nil && !n.detector.dead })
+	n := w.anyNode(func(n *node) bool { return n.detector != nil && !n.detector.dead.Load() })
 	if n == nil {
 		return false
 	}
@@ -130,7 +130,7 @@ func (w *world) flap() bool {
 				return
 			}
 			delete(n.faults, condition)
-			if d := n.detector; d != nil && !d.dead {
+			if d := n.detector; d != nil && !d.dead.Load() {
 				d.look()
 			}
 		})
@@ -230,7 +230,7 @@ func (w *world) secondLeader() bool {
 }
 
 func (w *world) killRunner() bool {
-	n := w.anyNode(func(n *node) bool { return n.runner != nil && !n.runner.dead })
+	n := w.anyNode(func(n *node) bool { return n.runner != nil && !n.runner.dead.Load() })
 	if n == nil {
 		return false
 	}
@@ -240,7 +240,7 @@ func (w *world) killRunner() bool {
 }
 
 func (w *world) killDetector() bool {
-	n := w.anyNode(func(n *node) bool { return n.detector != nil && !n.detector.dead })
+	n := w.anyNode(func(n *node) bool { return n.detector != nil && !n.detector.dead.Load() })
 	if n == nil {
 		return false
 	}
@@ -264,12 +264,12 @@ func (w *world) freeze() bool {
 		return false
 	}
 	p := of(w.choices, w.processes...)
-	for_ := of(w.choices, 5*time.Second, 40*time.Second, 3*time.Minute)
-	p.frozen = time.Now().Add(for_)
+	long := of(w.choices, 5*time.Second, 40*time.Second, 3*time.Minute)
+	p.frozen = time.Now().Add(long)
 	if p.node == nil && p.frozen.After(w.troubled) {
 		w.troubled = p.frozen
 	}
-	w.say(p.name, "is frozen for %s", for_)
+	w.say(p.name, "is frozen for %s", long)
 	return true
 }
 
@@ -286,7 +286,7 @@ func (w *world) skewClock() bool {
 		return true
 	}
 	n := w.anyNode(func(n *node) bool {
-		return n.runner == nil || n.runner.dead || len(n.runner.loops[0].queue.busy) == 0
+		return n.runner == nil || n.runner.dead.Load() || len(n.runner.loops[0].queue.busy) == 0
 	})
 	if n == nil {
 		return false
@@ -333,10 +333,10 @@ func (w *world) calm() {
 		clear(n.faults)
 		w.after(20*time.Second, n.powerOn)
 		n.cutOff(false)
-		if n.runner == nil || n.runner.dead {
+		if n.runner == nil || n.runner.dead.Load() {
 			n.again(time.Second, n.startRunner)
 		}
-		if n.detector == nil || n.detector.dead {
+		if n.detector == nil || n.detector.dead.Load() {
 			n.again(time.Second, n.startDetector)
 		}
 	}

@@ -20,9 +20,9 @@ func TestAFleetIsHealed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now() //nolint:forbidigo // a figure
+	began := time.Now()
 	r := Fleet(t, definitions, *fleetNodes, *fleetTime, 1)
-	took := time.Since(began) //nolint:forbidigo // a figure
+	took := time.Since(began)
 	requests := 0
 	for _, n := range r.Requests {
 		requests += n

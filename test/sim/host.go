@@ -69,7 +69,7 @@ func (p played) await(ctx context.Context, e *execution, order remedy.Order) *re
 	select {
 	case <-e.over:
 	case <-ctx.Done():
-		if p.process.dead {
+		if p.process.dead.Load() {
 			runtime.Goexit()
 		}
 		return nil

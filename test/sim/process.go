@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -24,7 +25,7 @@ type process struct {
 	name  string
 	ctx   context.Context
 	kill  context.CancelFunc
-	dead  bool
+	dead  atomic.Bool
 	// frozen is until when it does nothing, as one that is stopped, or swapped out.
 	frozen time.Time
 	// node it runs on, nil for a controller.
@@ -80,7 +81,7 @@ func (c *skewed) Now() time.Time {
 // Since implements clock.PassiveClock.
 func (c *skewed) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-func (w *world) newProcess(name string, user string, n *node) *process {
+func (w *world) newProcess(name, user string, n *node) *process {
 	p := &process{world: w, name: name, node: n, clock: &skewed{world: w}}
 	p.ctx, p.kill = context.WithCancel(w.ctx)
 	p.client = w.server.Client(user, p.gate)
@@ -91,10 +92,10 @@ func (w *world) newProcess(name string, user string, n *node) *process {
 
 // end kills a process: nothing of it has an effect any more but what is on its way.
 func (w *world) end(p *process) {
-	if p == nil || p.dead {
+	if p == nil || p.dead.Load() {
 		return
 	}
-	p.dead = true
+	p.dead.Store(true)
 	w.say(p.name, "dies")
 	w.processes = slices.DeleteFunc(w.processes, func(other *process) bool { return other == p })
 	p.kill()
@@ -133,7 +134,7 @@ type call struct {
 
 // gate is the process's way to the server.
 func (p *process) gate(ctx context.Context, r apiserver.Request, serve func() error) error {
-	if p.dead {
+	if p.dead.Load() {
 		runtime.Goexit()
 	}
 	task, _ := ctx.Value(taskKey{}).(string)
@@ -146,7 +147,7 @@ func (p *process) gate(ctx context.Context, r apiserver.Request, serve func() er
 		}
 		return err
 	case <-ctx.Done():
-		if p.dead {
+		if p.dead.Load() {
 			runtime.Goexit()
 		}
 		p.world.published()
@@ -170,4 +171,4 @@ func (p *process) role() string {
 }
 
 // mayWork reports whether the process does anything now.
-func (p *process) mayWork(now time.Time) bool { return !p.dead && !p.frozen.After(now) }
+func (p *process) mayWork(now time.Time) bool { return !p.dead.Load() && !p.frozen.After(now) }

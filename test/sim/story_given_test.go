@@ -83,7 +83,7 @@ func TestACordonThatAPersonHasTakenOverIsLeft(t *testing.T) {
 		obj := n.object().DeepCopy()
 		delete(obj.Annotations, v1alpha1.CordonedAnnotation)
 		s.people.cordoned[n.name] = true
-		s.world.update(obj)
+		s.update(obj)
 		n.repair()
 		s.until("it is over", func() bool { return s.only(n).Ended() && len(s.maintenances(n)) == 0 })
 		s.pass(10 * time.Minute)

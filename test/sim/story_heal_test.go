@@ -109,7 +109,7 @@ func (s *stage) heldAtStep1(n *node, reason string, tries int) {
 func TestAWrongPathHoldsUntilTheProgramIsThere(t *testing.T) {
 	for name, lacks := range map[string]func(remedy.Order) *remedy.Outcome{
 		v1alpha1.ReasonStartFailed: noProgram,
-		v1alpha1.ReasonUnitNotFound: func(order remedy.Order) *remedy.Outcome {
+		v1alpha1.ReasonUnitNotFound: func(remedy.Order) *remedy.Outcome {
 			return &remedy.Outcome{Reason: v1alpha1.ReasonUnitNotFound, Message: "there is no such unit"}
 		},
 	} {

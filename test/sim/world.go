@@ -114,7 +114,7 @@ func (w *world) settle() {
 // timer has woken. They never run at once, but the race detector does not know that.
 func (w *world) published() {
 	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.mu.Unlock() //nolint:staticcheck,gocritic // nothing stands between: it is the order that counts
 }
 
 // gather takes in what processes have sent and finished, in an order that does not
@@ -163,7 +163,7 @@ func (w *world) gather() {
 
 // ended puts a request back into the queue as controller-runtime does.
 func (l *loop) ended(f finished) {
-	if l.process.dead {
+	if l.process.dead.Load() {
 		return
 	}
 	l.queue.done(f.name)

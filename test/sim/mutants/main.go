@@ -195,5 +195,6 @@ func (p *program) play(ctx context.Context, b built, first uint64) (r report, er
 		return r, fmt.Errorf("searching: %w\n%s", errors.Join(failed, err), &output)
 	}
 	_ = os.Remove(file)
-	return r, json.Unmarshal(data, &r)
+	err = json.Unmarshal(data, &r)
+	return r, err
 }

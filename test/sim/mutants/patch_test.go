@@ -18,7 +18,7 @@ func TestEveryMutantStillApplies(t *testing.T) {
 		t.Errorf("%d mutants, want at least 40", len(mutants))
 	}
 	for _, m := range mutants {
-		source, err := os.ReadFile(filepath.Join("../../..", m.file))
+		source, err := os.ReadFile(filepath.Join("..", "..", "..", m.file))
 		if err != nil {
 			t.Error(err)
 			continue
