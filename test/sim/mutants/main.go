@@ -4,7 +4,7 @@
 //	go run ./test/sim/mutants [-seeds 20000] [-first 1] [-run REGEXP]
 //
 // A mutant is a patch in this directory: a line that says what is broken, and a unified
-// diff of one file.
+// diff.
 package main
 
 import (
@@ -116,24 +116,31 @@ func (p *program) main(ctx context.Context, pattern string) error {
 func (p *program) build(ctx context.Context, m mutant) built {
 	b := built{mutant: m, binary: filepath.Join(p.dir, m.name+".test")}
 	b.err = func() error {
-		source, err := os.ReadFile(m.file)
+		replace := map[string]string{}
+		for i, c := range m.changes {
+			source, err := os.ReadFile(c.file)
+			if err != nil {
+				return err
+			}
+			changed, err := c.apply(string(source))
+			if err != nil {
+				return err
+			}
+			original, err := filepath.Abs(c.file)
+			if err != nil {
+				return err
+			}
+			replace[original] = filepath.Join(p.dir, fmt.Sprintf("%s-%d.go", m.name, i))
+			if err := os.WriteFile(replace[original], []byte(changed), 0o600); err != nil {
+				return err
+			}
+		}
+		data, err := json.Marshal(map[string]any{"Replace": replace})
 		if err != nil {
 			return err
 		}
-		changed, err := m.apply(string(source))
-		if err != nil {
-			return err
-		}
-		file, overlay := filepath.Join(p.dir, m.name+".go"), filepath.Join(p.dir, m.name+".json")
-		original, err := filepath.Abs(m.file)
-		if err != nil {
-			return err
-		}
-		data, err := json.Marshal(map[string]any{"Replace": map[string]string{original: file}})
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(os.WriteFile(file, []byte(changed), 0o600), os.WriteFile(overlay, data, 0o600)); err != nil {
+		overlay := filepath.Join(p.dir, m.name+".json")
+		if err := os.WriteFile(overlay, data, 0o600); err != nil {
 			return err
 		}
 		return build(ctx, b.binary, "-overlay", overlay)

@@ -10,11 +10,18 @@ import (
 	"strings"
 )
 
-// mutant is the product broken on purpose in one place.
+// mutant is the product broken on purpose.
 type mutant struct {
 	// name is that of its file, without .patch; why is its first line.
 	name, why string
-	// file is what it changes, by its path in the module.
+	// changes are what it does to files. There is more than one where a second defence
+	// would mask the mistake.
+	changes []change
+}
+
+// change is what a mutant does to one file.
+type change struct {
+	// file by its path in the module.
 	file  string
 	hunks []hunk
 }
@@ -48,7 +55,7 @@ func load(dir string) ([]mutant, error) {
 	return all, nil
 }
 
-// parse reads a line that says why, and a unified diff of one file.
+// parse reads a line that says why, and a unified diff.
 func parse(text string) (mutant, error) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	m := mutant{why: lines[0]}
@@ -58,23 +65,28 @@ func parse(text string) (mutant, error) {
 	for _, line := range lines[1:] {
 		switch {
 		case strings.HasPrefix(line, "+++ b/"):
-			if m.file != "" {
-				return m, errors.New("it changes more than one file")
-			}
-			m.file = strings.TrimPrefix(line, "+++ b/")
+			m.changes = append(m.changes, change{file: strings.TrimPrefix(line, "+++ b/")})
+		case strings.HasPrefix(line, "diff ") || strings.HasPrefix(line, "index ") || strings.HasPrefix(line, "--- a/"):
+		case len(m.changes) == 0:
+			return m, fmt.Errorf("%q is not of a file", line)
 		case strings.HasPrefix(line, "@@ -"):
 			at, err := strconv.Atoi(line[4 : strings.IndexAny(line[4:]+" ", ", ")+4])
 			if err != nil {
 				return m, fmt.Errorf("reading %q: %w", line, err)
 			}
-			m.hunks = append(m.hunks, hunk{at: at - 1})
-		case len(m.hunks) > 0:
-			if err := m.hunks[len(m.hunks)-1].add(line); err != nil {
+			last := &m.changes[len(m.changes)-1]
+			last.hunks = append(last.hunks, hunk{at: at - 1})
+		default:
+			last := &m.changes[len(m.changes)-1]
+			if len(last.hunks) == 0 {
+				return m, fmt.Errorf("%q is of no hunk", line)
+			}
+			if err := last.hunks[len(last.hunks)-1].add(line); err != nil {
 				return m, err
 			}
 		}
 	}
-	if m.file == "" || m.hunks == nil {
+	if len(m.changes) == 0 || slices.ContainsFunc(m.changes, func(c change) bool { return c.hunks == nil }) {
 		return m, errors.New("it changes nothing")
 	}
 	return m, nil
@@ -99,11 +111,11 @@ func (h *hunk) add(line string) error {
 	return nil
 }
 
-// apply returns the file with the mutant's changes. Lines may have moved; what a hunk
-// shows must be there, in one place only.
-func (m mutant) apply(source string) (string, error) {
+// apply returns the file as changed. Lines may have moved; what a hunk shows must be
+// there, in one place only.
+func (c change) apply(source string) (string, error) {
 	lines := strings.Split(source, "\n")
-	for _, h := range m.hunks {
+	for _, h := range c.hunks {
 		at := -1
 		for i := range len(lines) - len(h.old) + 1 {
 			if !slices.Equal(lines[i:i+len(h.old)], h.old) {

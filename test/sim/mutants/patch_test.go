@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"go/parser"
 	"go/token"
 	"os"
@@ -18,23 +19,29 @@ func TestEveryMutantStillApplies(t *testing.T) {
 		t.Errorf("%d mutants, want at least 40", len(mutants))
 	}
 	for _, m := range mutants {
-		source, err := os.ReadFile(filepath.Join("..", "..", "..", m.file))
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		changed, err := m.apply(string(source))
-		if err != nil {
-			t.Errorf("%s: %v", m.name, err)
-			continue
-		}
-		if changed == string(source) {
-			t.Errorf("%s changes nothing", m.name)
-		}
-		if _, err := parser.ParseFile(token.NewFileSet(), m.file, changed, 0); err != nil {
-			t.Errorf("%s: %v", m.name, err)
+		for _, c := range m.changes {
+			if err := check(c); err != nil {
+				t.Errorf("%s: %v", m.name, err)
+			}
 		}
 	}
+}
+
+// check applies a change to the product as it is.
+func check(c change) error {
+	source, err := os.ReadFile(filepath.Join("..", "..", "..", c.file))
+	if err != nil {
+		return err
+	}
+	changed, err := c.apply(string(source))
+	if err != nil {
+		return err
+	}
+	if changed == string(source) {
+		return fmt.Errorf("%s is not changed", c.file)
+	}
+	_, err = parser.ParseFile(token.NewFileSet(), c.file, changed, 0)
+	return err
 }
 
 func TestAPatchIsAppliedWhereItsLinesHaveMoved(t *testing.T) {
@@ -42,10 +49,10 @@ func TestAPatchIsAppliedWhereItsLinesHaveMoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := m.apply("new\na\nb\nc\n"); err != nil || got != "new\na\nB\nc\n" {
+	if got, err := m.changes[0].apply("new\na\nb\nc\n"); err != nil || got != "new\na\nB\nc\n" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, err := m.apply("a\nx\nc\n"); err == nil || !strings.Contains(err.Error(), "not there any more") {
+	if _, err := m.changes[0].apply("a\nx\nc\n"); err == nil || !strings.Contains(err.Error(), "not there any more") {
 		t.Errorf("a patch of lines that are gone: %v", err)
 	}
 }
