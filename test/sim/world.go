@@ -336,6 +336,7 @@ func (w *world) sleep(now time.Time) {
 			}
 		}
 	}
+	w.published()
 	t := time.NewTimer(next.Sub(now))
 	defer t.Stop()
 	w.published()
