@@ -231,15 +231,23 @@ func TestAWriteThatFailsForGoodFailsForAllWhoWaitForIt(t *testing.T) {
 	taking.Wait()
 }
 
-func TestPermitsOfSeveralBudgetsAreTakenAllOrNone(t *testing.T) {
+// Another controller may have taken them for the same version, and be about to use them: they
+// are for whoever was refused to return, once nobody can.
+func TestARefusalSaysWhichPermitsWereTakenBefore(t *testing.T) {
 	c := newClient(t)
 	a, z := createBudget(t, c, "all-a", atMost(5)), createBudget(t, c, "all-z", atMost(1))
 	budgets := []v1alpha1.RemediationBudget{*a, *z}
 	p := New(c, c)
 	must(t, p.Take(t.Context(), budgets, numbered(0), permitFor(0)))
-	if err := p.Take(t.Context(), budgets, numbered(1), permitFor(1)); !errors.Is(err, ErrExhausted) {
+	err := p.Take(t.Context(), budgets, numbered(1), permitFor(1))
+	var refused *Refused
+	if !errors.Is(err, ErrExhausted) || !errors.As(err, &refused) || len(refused.Taken) != 1 || refused.Taken[0].Name != "all-a" {
 		t.Fatalf("got %v", err)
 	}
+	if held := permitsIn(t, c, "all-a"); len(held) != 2 {
+		t.Errorf("permits %v, want those of both nodes", held)
+	}
+	must(t, p.Release(t.Context(), refused.Taken, "node-1", permitFor(1)))
 	if held := permitsIn(t, c, "all-a"); len(held) != 1 || held["node-0"] != "r-0" {
 		t.Errorf("permits %v, want that of node-0 alone", held)
 	}
