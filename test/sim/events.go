@@ -81,9 +81,10 @@ func (w *world) fallSick() bool {
 	return true
 }
 
-// cure chooses what helps against a fault.
+// cure chooses what helps against a fault: mostly nothing, so that one step follows the
+// other.
 func (w *world) cure() string {
-	return of(w.choices, "", v1alpha1.RemedyCommand, v1alpha1.RemedyRestartUnit, v1alpha1.RemedyReboot)
+	return of(w.choices, "", "", "", v1alpha1.RemedyCommand, v1alpha1.RemedyRestartUnit, v1alpha1.RemedyReboot)
 }
 
 func (n *node) fail(condition, cure string) {

@@ -99,7 +99,7 @@ func (w *world) play() {
 	w.setScene()
 	w.startController()
 	w.chaos = true
-	for i := 0; i < w.profile.steps && w.oracles.violation == nil; i++ {
+	for w.steps-w.heartbeats < w.profile.steps && w.oracles.violation == nil {
 		w.step(distant)
 	}
 	w.chaos = false

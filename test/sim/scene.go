@@ -30,9 +30,9 @@ func (w *world) setScene() {
 		}
 	}
 	for _, n := range w.nodes {
-		if w.chance(600) {
+		if w.chance(700) {
 			condition := of(w.choices, conditions()...)
-			w.after(w.while(), func() {
+			w.after(of(w.choices, 10*time.Second, 30*time.Second, 2*time.Minute), func() {
 				if n.faults[condition] == nil && w.chaos {
 					n.fail(condition, w.cure())
 				}
@@ -127,7 +127,7 @@ func (w *world) newPolicy(name string) *v1alpha1.RemedyPolicy {
 }
 
 func (w *world) match(condition string) v1alpha1.ConditionMatch {
-	return v1alpha1.ConditionMatch{Type: condition, Status: corev1.ConditionTrue, For: duration(of(w.choices, 0, time.Minute, 3*time.Minute))}
+	return v1alpha1.ConditionMatch{Type: condition, Status: corev1.ConditionTrue, For: duration(of(w.choices, 0, 0, time.Minute, 3*time.Minute))}
 }
 
 func (w *world) newStep() v1alpha1.Step {

@@ -39,6 +39,9 @@ type world struct {
 	calls  []*call
 	timers []timer
 	steps  int
+	// heartbeats are those steps that were requests of detectors, which are many and say
+	// little.
+	heartbeats int
 	turns  uint64
 	// counted is told of every request; nil: nobody is.
 	counted func(apiserver.Request)
@@ -280,6 +283,9 @@ func (w *world) step(limit time.Time) bool {
 	}
 	switch o := options[chosen]; {
 	case o.call != nil:
+		if o.call.process.role() == "detector" {
+			w.heartbeats++
+		}
 		w.carry(o.call)
 	case o.watch != nil:
 		w.deliver(o.owner, o.watch)
