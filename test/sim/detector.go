@@ -70,7 +70,8 @@ func (d *detector) check() {
 	d.look()
 }
 
-// look lets the checks see how the host is. A detector that is frozen sees nothing.
+// look lets the checks see how the host is. A detector that is frozen, or whose checks
+// hang, sees nothing.
 func (d *detector) look() {
 	n := d.node
 	if n.blind || d.frozen.After(time.Now()) {
@@ -82,6 +83,9 @@ func (d *detector) look() {
 		reason := "IsHealthy"
 		if f := n.faults[condition]; f != nil {
 			saw.status, reason = corev1.ConditionTrue, cmp.Or(f.reason, "IsBroken")
+		}
+		if n.unsure[condition] {
+			saw.status, reason = corev1.ConditionUnknown, "CannotTell"
 		}
 		d.world.oracles.checked(n, saw)
 		status.Conditions = append(status.Conditions, npd.Condition{

@@ -30,6 +30,11 @@ func happenings() []happening {
 		{"a runner dies", 3, (*world).killRunner},
 		{"a detector dies", 3, (*world).killDetector},
 		{"a process is frozen", 3, (*world).freeze},
+		{"checks hang", 3, (*world).hangChecks},
+		{"a check cannot tell", 3, (*world).confuseCheck},
+		{"a program is missing", 2, (*world).missProgram},
+		{"a ledger is lost", 2, (*world).loseLedger},
+		{"an action is deleted behind its controller's back", 2, (*world).setTrap},
 		{"a clock is off", 2, (*world).skewClock},
 		{"old events are forgotten", 1, (*world).compact},
 		{"time goes on", 6, (*world).goOn},
@@ -292,7 +297,7 @@ func (w *world) skewClock() bool {
 	if n == nil {
 		return false
 	}
-	n.offset = off
+	n.offset, n.clockSet = off, time.Now()
 	if n.runner != nil {
 		n.runner.clock.offset = off
 	}
@@ -330,8 +335,12 @@ func (w *world) calm() {
 		c.ready = time.Now()
 	}
 	for _, n := range w.nodes {
-		n.unready = false
+		if n.offset != 0 {
+			n.clockSet = time.Now() // the clocks of its processes are right from now on
+		}
+		n.unready, n.blind, n.lacks = false, false, nil
 		clear(n.faults)
+		clear(n.unsure)
 		w.after(20*time.Second, n.powerOn)
 		n.cutOff(false)
 		if n.runner == nil || n.runner.dead.Load() {
@@ -341,6 +350,7 @@ func (w *world) calm() {
 			n.again(time.Second, n.startDetector)
 		}
 	}
+	w.trap = nil
 	w.people.comeToRest()
 	w.after(time.Hour, w.people.comeToRest)
 	w.oneLeader()

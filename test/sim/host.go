@@ -132,6 +132,9 @@ func (n *node) takeEffect() bool {
 		}
 		takes := of(w.choices, 2*time.Second, 15*time.Second, timeout*9/10)
 		e.outcome = v1alpha1.ReasonSucceeded
+		if w.chaos && w.chance(w.profile.failures) {
+			e.outcome = v1alpha1.ReasonFailed
+		}
 		if w.chaos && w.chance(w.profile.hangs) {
 			w.count("remedy hangs until its timeout")
 			takes, e.outcome = timeout+of(w.choices, 0, v1alpha1.EndGrace-time.Second), v1alpha1.ReasonTimedOut

@@ -40,6 +40,12 @@ type node struct {
 	offset  time.Duration
 	// turned is when the node's Ready last changed.
 	turned time.Time
+	// clockSet is when the clock last jumped.
+	clockSet time.Time
+	// unsure are the conditions of which checks can't tell.
+	unsure map[string]bool
+	// ledgerLost is when the ledger last was.
+	ledgerLost time.Time
 	// seen is when the kubelet last reached the API server, if it does not now.
 	seen time.Time
 
@@ -74,7 +80,7 @@ type fault struct {
 func conditions() []string { return []string{"RuntimeUnhealthy", "DiskUnhealthy"} }
 
 func (w *world) newNode(name, rack string, labels map[string]string) *node {
-	n := &node{world: w, name: name, rack: rack, checks: conditions(), faults: map[string]*fault{}}
+	n := &node{world: w, name: name, rack: rack, checks: conditions(), faults: map[string]*fault{}, unsure: map[string]bool{}}
 	w.nodes = append(w.nodes, n)
 	labels["rack"] = rack
 	w.register(n, labels)

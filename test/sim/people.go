@@ -25,6 +25,8 @@ type people struct {
 	// meddled is when somebody last changed or deleted objects that only the controller
 	// is to write.
 	meddled time.Time
+	// unburied is when somebody last deleted a tombstone.
+	unburied time.Time
 	// replaced are the nodes whose object was deleted.
 	replaced map[string]bool
 	// blinded are the actions that were deleted before any controller had seen that they
@@ -241,6 +243,9 @@ func (w *world) deleteRemediation() bool {
 	if !ok {
 		return false
 	}
+	if r.Annotations[v1alpha1.TombstoneAnnotation] != "" {
+		w.people.unburied = time.Now()
+	}
 	if r.Ended() {
 		w.people.meddled = time.Now() // what it did is forgotten with it
 	}
@@ -426,8 +431,13 @@ func (w *world) deletePod() bool {
 }
 
 // comeToRest lets people give back what only they give back: their own maintenances, and
-// those that a remediation has left behind which somebody has deleted.
+// those that a remediation has left behind which somebody has deleted. Pods that veto end.
 func (p *people) comeToRest() {
+	for _, pod := range apiserver.Stored[*corev1.Pod](p.world.server) {
+		if pod.Labels[vetoLabel] != "" {
+			p.world.remove(pod.DeepCopy())
+		}
+	}
 	for _, m := range apiserver.Stored[*v1alpha1.NodeMaintenance](p.world.server) {
 		owner := m.Spec.Remediation
 		if owner != nil {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/test/apiserver"
 )
 
@@ -89,6 +90,11 @@ func play(t *testing.T, definitions *apiserver.Definitions, dir string, c *choic
 func (w *world) observe(change apiserver.Change) {
 	w.changed(change)
 	w.oracles.changed(change)
+	if a, ok := change.New.(*v1alpha1.NodeAction); ok && change.Old == nil && w.trap != nil && w.chaos {
+		spring := w.trap
+		w.after(0, func() { spring(a.Name) })
+		w.trap = nil
+	}
 }
 
 // play plays the run: its scene, the chaos, and the calm after it.

@@ -14,6 +14,9 @@ import (
 
 const poolLabel = "pool"
 
+// vetoLabel is of pods that keep all pods on their node where a drain heeds them.
+const vetoLabel = "veto"
+
 // setScene makes the nodes, policies and budgets of a run.
 func (w *world) setScene() {
 	w.people = people{world: w, cordoned: map[string]bool{}, replaced: map[string]bool{}, blinded: map[string]bool{}}
@@ -27,6 +30,9 @@ func (w *world) setScene() {
 		n.powerOn()
 		for j := range w.pick(3) {
 			w.pod(n, fmt.Sprintf("%s-p%d", n.name, j+1))
+		}
+		if w.chance(100) {
+			w.labelledPod(n, n.name+"-veto", map[string]string{vetoLabel: "true"})
 		}
 	}
 	for _, n := range w.nodes {
@@ -48,10 +54,12 @@ func (w *world) setScene() {
 }
 
 // pod puts a pod on a node that goes when it is told to.
-func (w *world) pod(n *node, name string) {
+func (w *world) pod(n *node, name string) { w.labelledPod(n, name, nil) }
+
+func (w *world) labelledPod(n *node, name string, labels map[string]string) {
 	w.must(w.admin.Create(w.ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: name,
+			Namespace: "default", Name: name, Labels: labels,
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "rs", UID: "rs", Controller: ptr.To(true)}},
 		},
 		Spec:   corev1.PodSpec{NodeName: n.name},
@@ -154,8 +162,12 @@ func (w *world) newDrain() *v1alpha1.Drain {
 	if w.chance(500) {
 		return nil
 	}
-	return &v1alpha1.Drain{
+	d := &v1alpha1.Drain{
 		Timeout:   duration(of(w.choices, 30*time.Second, 10*time.Minute)),
 		OnTimeout: of(w.choices, v1alpha1.OnTimeoutProceed, v1alpha1.OnTimeoutAbort, v1alpha1.OnTimeoutWait),
 	}
+	if w.chance(500) {
+		d.VetoedBy = &v1alpha1.PodSelector{MatchLabels: map[string]v1alpha1.LabelValue{vetoLabel: "true"}}
+	}
+	return d
 }

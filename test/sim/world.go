@@ -42,9 +42,11 @@ type world struct {
 	// heartbeats are those steps that were requests of detectors, which are many and say
 	// little.
 	heartbeats int
-	turns  uint64
+	turns      uint64
 	// counted is told of every request; nil: nobody is.
 	counted func(apiserver.Request)
+	// trap is sprung by the next action that is created, nil: none is set.
+	trap func(action string)
 	// troubled is when something last went wrong with a controller.
 	troubled time.Time
 
