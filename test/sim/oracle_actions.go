@@ -21,6 +21,10 @@ func (o *oracles) executed(e *execution) {
 	o.approved(e)
 	o.aloneInControlPlane(e)
 	o.rebootsWithinRate(e)
+	o.ordered(e)
+	o.outOfService(e)
+	o.withinRates(e)
+	o.withinConcurrent(e)
 }
 
 // I2: an action is executed at most once.
@@ -51,7 +55,7 @@ func (o *oracles) aloneOnNode(e *execution) {
 func (o *oracles) underPermit(e *execution) {
 	action := find[*v1alpha1.NodeAction](o, e.order.Action)
 	node := find[*corev1.Node](o, e.node.name)
-	if action == nil || node == nil || action.CreationTimestamp.Sub(o.world.people.limited) < quietFor {
+	if action == nil || node == nil || action.CreationTimestamp.Sub(o.world.people.limited) < staleFor {
 		return
 	}
 	for _, b := range stored[*v1alpha1.RemediationBudget](o) {

@@ -1,6 +1,9 @@
 package sim
 
 import (
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +17,9 @@ import (
 // quietFor is how long nothing has to have gone wrong with a controller, and nobody to have
 // changed limits, before it is to have noticed something.
 const quietFor = 4 * time.Minute
+
+// staleFor is more than a view of a controller is ever behind.
+const staleFor = 6 * time.Minute
 
 // quiet reports whether the controller has had time to notice how things are.
 func (o *oracles) quiet() bool {
@@ -56,6 +62,43 @@ func (o *oracles) cordonedWithinLimits(old, updated *corev1.Node) {
 		if out > int(limit) {
 			o.world.broken("I1: maxUnavailable is never exceeded by our own steps", "budget %s, group %s: %d of %d nodes are out for policies, %d may be",
 				b.Name, group, out, nodes, limit)
+		}
+	}
+}
+
+// I1: maxConcurrent is never exceeded: no more nodes of a group have executions that run
+// than the spec's number allows.
+func (o *oracles) withinConcurrent(e *execution) {
+	node := find[*corev1.Node](o, e.node.name)
+	const longest = 20 * time.Minute // that something takes which began under other limits
+	if node == nil || time.Since(o.world.people.limited) < longest && !o.world.people.limited.IsZero() {
+		return
+	}
+	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
+		if b.Name == v1alpha1.ClusterPauseBudget || b.Spec.MaxConcurrent == nil || !chosen(b.Spec.NodeSelector, node) {
+			continue
+		}
+		nodes, running := 0, 0
+		for _, n := range o.world.nodes {
+			other := find[*corev1.Node](o, n.name)
+			if other == nil || !chosen(b.Spec.NodeSelector, other) || other.Labels[b.Spec.GroupBy] != node.Labels[b.Spec.GroupBy] {
+				continue
+			}
+			nodes++
+			if slices.ContainsFunc(n.executions, (*execution).runs) {
+				running++
+			}
+		}
+		allowed := int(b.Spec.MaxConcurrent.IntVal)
+		if percentage, found := strings.CutSuffix(b.Spec.MaxConcurrent.StrVal, "%"); found {
+			percent, err := strconv.Atoi(percentage)
+			o.world.must(err)
+			if allowed = nodes * percent / 100; percent > 0 {
+				allowed = max(1, allowed)
+			}
+		}
+		if running > allowed {
+			o.world.broken("I1: maxConcurrent is never exceeded", "budget %s: executions run on %d of %d nodes, %d may", b.Name, running, nodes, allowed)
 		}
 	}
 }

@@ -27,6 +27,17 @@ type oracles struct {
 	written map[string]int
 	// cordoned are the maintenances for which their node was cordoned once.
 	cordoned map[types.UID]bool
+	// actions are all that there ever were; forgotten is when a remediation ceased to wait
+	// for one.
+	actions   map[types.UID]*v1alpha1.NodeAction
+	forgotten map[string]time.Time
+	// edited is when a policy last changed.
+	edited map[string]time.Time
+	// returned is when a node was last put back by hand, or one of its maintenances was
+	// deleted; drained when one ceased to drain it. released are the maintenances that a
+	// person has deleted.
+	returned, drained map[string]time.Time
+	released          map[string]bool
 	// waiting is since when a remediation waits for a permit that is free.
 	waiting map[string]time.Time
 }
@@ -41,7 +52,11 @@ func (o *oracles) rested() {
 }
 
 func newOracles(w *world) *oracles {
-	return &oracles{world: w, checks: map[string][]seen{}, written: map[string]int{}, waiting: map[string]time.Time{}, cordoned: map[types.UID]bool{}}
+	return &oracles{
+		world: w, checks: map[string][]seen{}, written: map[string]int{}, waiting: map[string]time.Time{}, cordoned: map[types.UID]bool{},
+		actions: map[types.UID]*v1alpha1.NodeAction{}, forgotten: map[string]time.Time{}, edited: map[string]time.Time{},
+		returned: map[string]time.Time{}, drained: map[string]time.Time{}, released: map[string]bool{},
+	}
 }
 
 func (o *oracles) violated(rule, message string) {
@@ -79,6 +94,10 @@ func (o *oracles) changed(c apiserver.Change) {
 	if o.violation != nil {
 		return
 	}
+	if c.New == nil {
+		o.gone(c.By, c.Old)
+		return
+	}
 	switch updated := c.New.(type) {
 	case *v1alpha1.RemediationBudget:
 		if old, ok := c.Old.(*v1alpha1.RemediationBudget); ok {
@@ -87,8 +106,12 @@ func (o *oracles) changed(c apiserver.Change) {
 	case *corev1.Node:
 		if old, ok := c.Old.(*corev1.Node); ok {
 			o.cordonKept(c.By, old, updated)
-			if c.By == "controller" {
+			switch {
+			case c.By == "controller":
+				o.uncordoned(old, updated)
 				o.cordonedWithinLimits(old, updated)
+			case old.Spec.Unschedulable && !updated.Spec.Unschedulable:
+				o.returned[old.Name] = time.Now()
 			}
 			o.conditionsSeen(c.By, old, updated)
 		}
@@ -96,17 +119,52 @@ func (o *oracles) changed(c apiserver.Change) {
 		old, _ := c.Old.(*v1alpha1.Remediation)
 		o.counted(old, updated)
 		if old == nil {
+			o.startedOnce(updated)
 			return
 		}
+		if old.Status.Action != "" && updated.Status.Action != old.Status.Action {
+			o.forgotten[old.Status.Action] = time.Now()
+		}
+		o.wellForLong(old, updated)
 		o.advancedOnEvidence(old, updated)
 		o.recoveredOnEvidence(old, updated)
+	case *corev1.Pod:
+		if old, ok := c.Old.(*corev1.Pod); ok && c.By == "controller" && old.DeletionTimestamp == nil && updated.DeletionTimestamp != nil {
+			o.evicted(old)
+		}
+	case *v1alpha1.RemedyPolicy:
+		o.edited[updated.Name] = time.Now()
 	case *v1alpha1.NodeMaintenance:
+		old, _ := c.Old.(*v1alpha1.NodeMaintenance)
+		o.maintained(c.By, old, updated)
 		if node := find[*corev1.Node](o, updated.Spec.NodeName); c.Old == nil && (node == nil || !fleet.Available(node)) {
 			o.cordoned[updated.UID] = true // it takes nothing away that there was
 		}
 	case *v1alpha1.NodeAction:
+		o.actions[updated.UID] = updated
 		if c.Old == nil {
 			o.dueWhenCreated(updated)
+		}
+	}
+}
+
+// gone looks at an object that is no more.
+func (o *oracles) gone(by string, obj client.Object) {
+	switch old := obj.(type) {
+	case *v1alpha1.RemedyPolicy:
+		o.edited[old.Name] = time.Now()
+	case *v1alpha1.NodeMaintenance:
+		o.maintained(by, old, nil)
+	case *v1alpha1.Remediation:
+		if old.Status.Action != "" {
+			o.forgotten[old.Status.Action] = time.Now()
+		}
+		if by == "controller" {
+			o.buried(old)
+		}
+	case *corev1.Pod:
+		if by == "controller" && old.DeletionTimestamp == nil {
+			o.evicted(old)
 		}
 	}
 }

@@ -1,0 +1,125 @@
+package sim
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+// withinRates looks whether the policy may act on the node again so soon and so often. It
+// counts what hosts have executed, for remediations that are still on record.
+func (o *oracles) withinRates(e *execution) {
+	w := o.world
+	a := o.actions[e.order.UID]
+	if a == nil || w.people.meddled.After(time.Now().Add(-2*time.Hour)) {
+		return // others did away with the record
+	}
+	p := find[*v1alpha1.RemedyPolicy](o, a.Spec.Policy.Name)
+	if p == nil || p.UID != a.Spec.Policy.UID || time.Since(o.edited[p.Name]) < quietFor {
+		return
+	}
+	const slack = 3 * time.Second // of clocks that are corrected
+	acted := 0
+	for _, r := range stored[*v1alpha1.Remediation](o) {
+		last := o.lastExecution(e.node, r)
+		if r.UID == a.Spec.RemediationUID || r.Spec.Policy.UID != p.UID || r.Spec.NodeUID != a.Spec.NodeUID || last.IsZero() {
+			continue
+		}
+		if r.Ended() && p.Spec.Cooldown != nil && time.Since(r.Status.EndTime.Time) < p.Spec.Cooldown.Duration-slack {
+			w.broken("A policy does not act on a node again before its cooldown is over", "%s on node %s, %s after %s has ended, cooldown %s",
+				a.Name, e.node.name, time.Since(r.Status.EndTime.Time), r.Name, p.Spec.Cooldown.Duration)
+		}
+		if rate := p.Spec.MaxRemediations; rate != nil && time.Since(last) < rate.Per.Duration-slack {
+			acted++
+		}
+	}
+	if rate := p.Spec.MaxRemediations; rate != nil && acted >= int(rate.Count) {
+		w.broken("A policy does not act on a node more often than maxRemediations allows", "%s on node %s, after %d others within %s, %d are allowed",
+			a.Name, e.node.name, acted, rate.Per.Duration, rate.Count)
+	}
+}
+
+// lastExecution is when the last execution for a remediation began; zero: there was none.
+func (o *oracles) lastExecution(n *node, r *v1alpha1.Remediation) (last time.Time) {
+	for _, e := range n.executions {
+		if a := o.actions[e.order.UID]; a != nil && a.Spec.RemediationUID == r.UID && e.began.After(last) {
+			last = e.began
+		}
+	}
+	return last
+}
+
+// An incident starts one remediation, even if a person has deleted that.
+func (o *oracles) startedOnce(created *v1alpha1.Remediation) {
+	if created.Annotations[v1alpha1.TombstoneAnnotation] != "" || !o.quiet() {
+		return
+	}
+	for _, r := range stored[*v1alpha1.Remediation](o) {
+		if r.UID == created.UID || r.Spec.NodeUID != created.Spec.NodeUID || r.Spec.Policy.UID != created.Spec.Policy.UID {
+			continue
+		}
+		mine, others := &created.Spec.Trigger, &r.Spec.Trigger
+		if mine.Type == others.Type && mine.Status == others.Status && mine.LastTransitionTime.Equal(&others.LastTransitionTime) {
+			o.world.broken("An incident starts one remediation", "%s, after %s (%s)", created.Name, r.Name, r.State())
+		}
+	}
+}
+
+// A deleted remediation leaves a tombstone as long as its incident lasts.
+func (o *oracles) buried(gone *v1alpha1.Remediation) {
+	if gone.State() != v1alpha1.ReasonDeleted || gone.Annotations[v1alpha1.TombstoneAnnotation] != "" {
+		return
+	}
+	if w := o.world; time.Since(w.people.meddled) < quietFor || time.Since(w.people.unburied) < quietFor {
+		return
+	}
+	for _, r := range stored[*v1alpha1.Remediation](o) {
+		if r.Annotations[v1alpha1.TombstoneAnnotation] == gone.Name {
+			return
+		}
+	}
+	o.world.broken("A deleted remediation leaves a tombstone", "%s", gone.Name)
+}
+
+// A node has recovered only when it was well for healthyFor. The time counts from the
+// first run of the check that saw so, of those that the detector has told of.
+func (o *oracles) wellForLong(old, updated *v1alpha1.Remediation) {
+	if old.Ended() || !updated.Ended() || !strings.HasPrefix(updated.State(), v1alpha1.ReasonRecovered) {
+		return
+	}
+	const slack, learns = 3 * time.Second, 5 * time.Minute
+	n := o.world.node(updated.Spec.NodeName)
+	if !n.clockSet.IsZero() && time.Since(n.clockSet) < updated.Spec.Recovery.HealthyFor.Duration+learns {
+		return // a detector learns of it by the next answer only
+	}
+	for _, m := range updated.Spec.Match {
+		if m.Type == string(corev1.NodeReady) {
+			continue
+		}
+		since := o.wellSince(n, m.Type)
+		if well := time.Since(since); !since.IsZero() && well < updated.Spec.Recovery.HealthyFor.Duration-slack {
+			o.world.broken("A node has recovered only when it was well for healthyFor", "%s: %s for %s only, healthyFor %s",
+				updated.Name, m.Type, well, updated.Spec.Recovery.HealthyFor.Duration)
+		}
+	}
+}
+
+// wellSince is since when the checks saw the node well at the earliest, by one of the last
+// writes of its detector; zero: it is not known.
+func (o *oracles) wellSince(n *node, condition string) (since time.Time) {
+	key := n.name + "/" + condition
+	all := o.checks[key]
+	for end := max(0, o.written[key]-4); end <= o.written[key]; end++ {
+		first := end
+		for first > 0 && all[first-1].status == corev1.ConditionFalse {
+			first--
+		}
+		if first < end && (since.IsZero() || all[first].began.Before(since)) {
+			since = all[first].began
+		}
+	}
+	return since
+}
