@@ -297,7 +297,7 @@ func (w *world) skewClock() bool {
 	if n == nil {
 		return false
 	}
-	n.offset, n.clockSet = off, time.Now()
+	n.offset = off
 	if n.runner != nil {
 		n.runner.clock.offset = off
 	}
@@ -336,7 +336,6 @@ func (w *world) calm() {
 	}
 	for _, n := range w.nodes {
 		if n.offset != 0 {
-			n.clockSet = time.Now() // the clocks of its processes are right from now on
 		}
 		n.unready, n.blind, n.lacks = false, false, nil
 		clear(n.faults)

@@ -40,8 +40,6 @@ type node struct {
 	offset  time.Duration
 	// turned is when the node's Ready last changed.
 	turned time.Time
-	// clockSet is when the clock last jumped.
-	clockSet time.Time
 	// unsure are the conditions of which checks can't tell.
 	unsure map[string]bool
 	// ledgerLost is when the ledger last was.

@@ -1,10 +1,7 @@
 package sim
 
 import (
-	"strings"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
@@ -82,44 +79,4 @@ func (o *oracles) buried(gone *v1alpha1.Remediation) {
 		}
 	}
 	o.world.broken("A deleted remediation leaves a tombstone", "%s", gone.Name)
-}
-
-// A node has recovered only when it was well for healthyFor. The time counts from the
-// first run of the check that saw so, of those that the detector has told of.
-func (o *oracles) wellForLong(old, updated *v1alpha1.Remediation) {
-	if old.Ended() || !updated.Ended() || !strings.HasPrefix(updated.State(), v1alpha1.ReasonRecovered) {
-		return
-	}
-	const slack, learns = 3 * time.Second, 5 * time.Minute
-	n := o.world.node(updated.Spec.NodeName)
-	if !n.clockSet.IsZero() && time.Since(n.clockSet) < updated.Spec.Recovery.HealthyFor.Duration+learns {
-		return // a detector learns of it by the next answer only
-	}
-	for _, m := range updated.Spec.Match {
-		if m.Type == string(corev1.NodeReady) {
-			continue
-		}
-		since := o.wellSince(n, m.Type)
-		if well := time.Since(since); !since.IsZero() && well < updated.Spec.Recovery.HealthyFor.Duration-slack {
-			o.world.broken("A node has recovered only when it was well for healthyFor", "%s: %s for %s only, healthyFor %s",
-				updated.Name, m.Type, well, updated.Spec.Recovery.HealthyFor.Duration)
-		}
-	}
-}
-
-// wellSince is since when the checks saw the node well at the earliest, by one of the last
-// writes of its detector; zero: it is not known.
-func (o *oracles) wellSince(n *node, condition string) (since time.Time) {
-	key := n.name + "/" + condition
-	all := o.checks[key]
-	for end := max(0, o.written[key]-4); end <= o.written[key]; end++ {
-		first := end
-		for first > 0 && all[first-1].status == corev1.ConditionFalse {
-			first--
-		}
-		if first < end && (since.IsZero() || all[first].began.Before(since)) {
-			since = all[first].began
-		}
-	}
-	return since
 }

@@ -20,7 +20,7 @@ func (o *oracles) advancedOnEvidence(old, updated *v1alpha1.Remediation) {
 	}
 	node := find[*corev1.Node](o, updated.Spec.NodeName)
 	n := o.world.node(updated.Spec.NodeName)
-	if node == nil || notReady(node) {
+	if node == nil || notReady(node) || time.Since(n.turned) < quietFor {
 		return // then steps are left out that need its runner
 	}
 	last := after.History[len(after.History)-1]

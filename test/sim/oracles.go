@@ -125,7 +125,6 @@ func (o *oracles) changed(c apiserver.Change) {
 		if old.Status.Action != "" && updated.Status.Action != old.Status.Action {
 			o.forgotten[old.Status.Action] = time.Now()
 		}
-		o.wellForLong(old, updated)
 		o.advancedOnEvidence(old, updated)
 		o.recoveredOnEvidence(old, updated)
 	case *corev1.Pod:
