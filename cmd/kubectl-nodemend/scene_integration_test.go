@@ -123,7 +123,7 @@ func (s *scene) node(name string, change func(*corev1.Node), conditions ...corev
 	if change != nil {
 		change(n)
 	}
-	s.must(s.c.Create(s.Context(), n))
+	s.must(s.c.Create(s.Context(), n, client.FieldOwner("nodemend-controller")))
 	n.Status.Conditions = append([]corev1.NodeCondition{s.condition("Ready", "True", "KubeletReady", "ready", time.Hour)}, conditions...)
 	s.must(s.c.Status().Update(s.Context(), n))
 }

@@ -13,7 +13,6 @@ import (
 
 const (
 	uidPath           = "/metadata/uid"
-	versionPath       = "/metadata/resourceVersion"
 	annotationsPath   = "/metadata/annotations"
 	unschedulablePath = "/spec/unschedulable"
 )
@@ -66,9 +65,6 @@ func uncordonPatch(node *corev1.Node) []operation {
 	}
 	patch := []operation{{Op: "test", Path: markPath, Value: mark}, {Op: "remove", Path: markPath}}
 	if node.Spec.Unschedulable && ours(node) {
-		if node.ResourceVersion != "" { // somebody may make it theirs before this arrives
-			patch = append(patch, operation{Op: "test", Path: versionPath, Value: node.ResourceVersion})
-		}
 		patch = append(patch, operation{Op: "remove", Path: unschedulablePath})
 	}
 	return patch

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/worker"
 )
 
@@ -216,7 +217,8 @@ func TestAMarkWithoutAMaintenanceIsGivenBack(t *testing.T) {
 	s.start()
 	s.awaitInService(node)
 
-	s.patch(aNode(node), `{"metadata":{"annotations":{%q:"nobody"}},"spec":{"unschedulable":true}}`, v1alpha1.CordonedAnnotation)
+	s.must(s.client.Patch(s.ctx, aNode(node), client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"`+v1alpha1.CordonedAnnotation+`":"nobody"}},"spec":{"unschedulable":true}}`)), budget.FieldOwner))
 	s.awaitInService(node)
 }
 

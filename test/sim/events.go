@@ -335,8 +335,6 @@ func (w *world) calm() {
 		c.ready = time.Now()
 	}
 	for _, n := range w.nodes {
-		if n.offset != 0 {
-		}
 		n.unready, n.blind, n.lacks = false, false, nil
 		clear(n.faults)
 		clear(n.unsure)
