@@ -135,7 +135,7 @@ func (s *scene) budget() {
 	}
 	s.must(s.c.Create(s.Context(), b))
 	before := b.DeepCopy()
-	b.Status = v1alpha1.RemediationBudgetStatus{Nodes: ptr.To[int32](9), Groups: map[string]v1alpha1.BudgetGroup{"-": {
+	b.Status = v1alpha1.RemediationBudgetStatus{ObservedGeneration: b.Generation, Nodes: ptr.To[int32](9), Groups: map[string]v1alpha1.BudgetGroup{"-": {
 		Nodes: 9, Healthy: 3, Unavailable: 2, Limit: ptr.To[int32](2),
 		Storm:   &v1alpha1.Storm{Since: s.ago(8 * time.Minute)},
 		Permits: map[string]v1alpha1.Permit{"worker-21": {Remediation: "worker-21-hardware"}},

@@ -14,27 +14,40 @@ import (
 // an answer has whole seconds and travels for some time.
 const tolerance = 3 * time.Second
 
-// Clock learns from the API server's answers how far the local clock is
-// off, since the times in a Node's conditions are compared with the server's
-// and the controller's. It may be used concurrently.
+// Clock learns from the API server's answers what time it is there, since the times in a
+// Node's conditions are compared with the server's and the controller's. Once it has an
+// answer, it does not jump with the local clock. It may be used concurrently.
 type Clock struct {
-	local  clock.PassiveClock
-	offset atomic.Int64
+	local clock.PassiveClock
+	known atomic.Pointer[known]
 }
 
-// New returns a clock that knows of no difference yet.
+// known is what time it was at a moment, which has a reading of the monotonic clock.
+type known struct{ moment, time time.Time }
+
+// New returns a clock that is the local one until the server has answered.
 func New(local clock.PassiveClock) *Clock { return &Clock{local: local} }
 
-// Offset is what has to be added to local times; zero if the clocks differ by
-// less than a few seconds. It errs towards the past, by up to a second and the
-// duration of a request.
-func (c *Clock) Offset() time.Duration { return time.Duration(c.offset.Load()) }
+// Now returns the time. It errs towards the past, by up to a second and the duration of
+// a request, if the local clock was off when the server answered first, else by a few seconds.
+func (c *Clock) Now() time.Time {
+	if k := c.known.Load(); k != nil {
+		return k.time.Add(time.Since(k.moment))
+	}
+	return c.local.Now()
+}
 
-// Now returns the local time, corrected.
-func (c *Clock) Now() time.Time { return c.local.Now().Add(c.Offset()) }
-
-// Since returns the time since t, corrected. It makes the Clock a PassiveClock.
+// Since returns the time since t. It makes the Clock a PassiveClock.
 func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+
+// Offset is what has to be added to local times as they are now; zero if the clocks differ
+// by less than a few seconds.
+func (c *Clock) Offset() time.Duration {
+	if offset := c.Now().Sub(c.local.Now()); offset.Abs() >= tolerance {
+		return offset
+	}
+	return 0
+}
 
 // Wrap returns a transport that learns from every answer; made for
 // rest.Config.Wrap.
@@ -52,13 +65,15 @@ func (c *Clock) Wrap(next http.RoundTripper) http.RoundTripper {
 }
 
 // learn takes in that the server's clock showed date, rounded down, some time
-// before now. So the true difference is at least the one computed.
+// before now. So it is at least that late.
 func (c *Clock) learn(date time.Time) {
-	offset := date.Sub(c.local.Now())
-	if offset.Abs() < tolerance {
-		offset = 0
+	now := c.Now()
+	if date.Sub(now).Abs() >= tolerance {
+		now = date
+	} else if c.known.Load() != nil {
+		return
 	}
-	c.offset.Store(int64(offset))
+	c.known.Store(&known{moment: time.Now(), time: now})
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -40,3 +40,32 @@ func TestTheClockCorrectsOnlyRealDifferences(t *testing.T) {
 		})
 	}
 }
+
+// stepped is a clock that somebody sets.
+type stepped struct {
+	clock.RealClock
+	by time.Duration
+}
+
+func (s *stepped) Now() time.Time { return time.Now().Add(s.by) }
+
+func TestTheClockDoesNotJumpWithTheLocalOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		local := &stepped{by: -time.Hour}
+		c := New(local)
+		if got, want := c.Now(), time.Now().Add(-time.Hour); !got.Equal(want) {
+			t.Errorf("before any answer it is %s, want the local %s", got, want)
+		}
+		for _, step := range []time.Duration{-time.Hour, 0, time.Hour} {
+			c.learn(time.Now())
+			local.by = step
+			time.Sleep(time.Minute)
+			if got, want := c.Now(), time.Now(); !got.Equal(want) {
+				t.Errorf("set by %s: it is %s, want %s", step, got, want)
+			}
+			if got := c.Offset(); got != -step {
+				t.Errorf("set by %s: offset %s", step, got)
+			}
+		}
+	})
+}

@@ -153,6 +153,17 @@ const UngroupedNodes = "-"
 
 // RemediationBudgetStatus is kept by the controller.
 type RemediationBudgetStatus struct {
+	// The generation of the spec by which the limits below were counted. Before the nodes
+	// are counted for the latest one, no permit is given.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// The resourceVersion of a node up to which nodes have to be known to be counted
+	// again: a controller that is behind does not count.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	NodesVersion string `json:"nodesVersion,omitempty"`
+
 	// Number of nodes that the budget selects.
 	// +optional
 	Nodes *int32 `json:"nodes,omitempty"`

@@ -45,9 +45,12 @@ func MayHaveExecuted(reason string) bool {
 	}
 }
 
-// MayRun reports whether the action's remedy may be running now: it was claimed
-// and has not finished.
-func (a *NodeAction) MayRun() bool { return a.Status.Claim != nil && a.Finished() == nil }
+// MayRun reports whether the action's remedy may be running, until KilledBy: it was
+// claimed and has not finished, or nobody knows whether it has.
+func (a *NodeAction) MayRun() bool {
+	finished := a.Finished()
+	return a.Status.Claim != nil && (finished == nil || MayHaveExecuted(finished.Reason) && !Executed(finished.Reason))
+}
 
 // EndGrace is how long after its timeout a remedy may take to be ended: processes
 // are asked to stop, then killed.

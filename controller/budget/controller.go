@@ -2,6 +2,7 @@ package budget
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -54,42 +55,67 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	current := r.Permits.newer(&b)
-	nodes, open, err := r.look(ctx, current)
+	seen, err := r.look(ctx, current)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("budget %s: %w", b.Name, err)
 	}
-	now := r.Clock.Now()
-	counted, err := status(current, nodes, open, now)
-	if err != nil {
-		return reconcile.Result{}, reconcile.TerminalError(fmt.Errorf("budget %s: %w", b.Name, err))
-	}
-	if !equality.Semantic.DeepEqual(current.Status, counted) {
-		err := r.Permits.change(ctx, b.Name, orderCount, func(b *v1alpha1.RemediationBudget) (err error) {
-			b.Status, err = status(b, nodes, open, now)
+	counted, err := seen.status(current)
+	if err == nil && !equality.Semantic.DeepEqual(current.Status, counted) {
+		err = r.Permits.change(ctx, b.Name, orderCount, func(_, b *v1alpha1.RemediationBudget) (err error) {
+			b.Status, err = seen.status(b)
 			return err
 		})
-		if err != nil {
-			return reconcile.Result{}, client.IgnoreNotFound(fmt.Errorf("counting the nodes of budget %s: %w", b.Name, err))
-		}
+	}
+	behind := errors.Is(err, errBehind)
+	if err != nil && !behind {
+		return reconcile.Result{}, client.IgnoreNotFound(fmt.Errorf("counting the nodes of budget %s: %w", b.Name, err))
 	}
 	held, err := r.sweep(ctx, current)
-	next := NextLook(&v1alpha1.RemediationBudget{Spec: b.Spec, Status: counted}, now)
+	next := NextLook(&v1alpha1.RemediationBudget{Spec: b.Spec, Status: counted}, seen.at)
 	if held && (next == 0 || next > sweepEvery) {
 		next = sweepEvery
+	}
+	if behind {
+		next = behindRecheck
 	}
 	return reconcile.Result{RequeueAfter: next}, err
 }
 
-// status counts, and lets a budget without a status, which somebody has created
-// again, learn whose actions are under way.
-func status(b *v1alpha1.RemediationBudget, nodes []NodeState, open []v1alpha1.Remediation, now time.Time) (v1alpha1.RemediationBudgetStatus, error) {
-	counted, err := Groups(b, nodes, now)
-	if err != nil || b.Status.Nodes != nil {
-		return counted, err
+// behindRecheck is after how long a controller that is behind looks again.
+const behindRecheck = time.Second
+
+// errBehind says that others know more of the nodes: who left one out of service, or
+// who counted last.
+var errBehind = errors.New("others know more of the nodes")
+
+// view is what a budget's status is counted from.
+type view struct {
+	// nodes that the budget selects, and the version up to which nodes are known.
+	nodes   []NodeState
+	version string
+	open    []v1alpha1.Remediation
+	at      time.Time
+}
+
+// status counts, unless it is behind, and lets a budget without a status, which somebody
+// has created again, learn whose actions are under way.
+func (v *view) status(b *v1alpha1.RemediationBudget) (v1alpha1.RemediationBudgetStatus, error) {
+	if fleet.Later(v.version, b.Status.NodesVersion) != v.version {
+		return b.Status, errBehind
 	}
-	learning := v1alpha1.RemediationBudget{Spec: b.Spec, Status: counted}
-	learn(&learning, nodes, open)
-	return Groups(&learning, nodes, now)
+	counted, err := Groups(b, v.nodes, v.at)
+	if err == nil && b.Status.Nodes == nil {
+		learning := v1alpha1.RemediationBudget{ObjectMeta: b.ObjectMeta, Spec: b.Spec, Status: counted}
+		learn(&learning, v.nodes, v.open)
+		counted, err = Groups(&learning, v.nodes, v.at)
+	}
+	if err != nil {
+		return b.Status, reconcile.TerminalError(err)
+	}
+	if !equality.Semantic.DeepEqual(b.Status, counted) {
+		counted.NodesVersion = v.version
+	}
+	return counted, nil
 }
 
 // learn gives permits to those whose action is under way, as many as fit.
@@ -124,22 +150,25 @@ func learn(b *v1alpha1.RemediationBudget, nodes []NodeState, open []v1alpha1.Rem
 
 // look reads the state of the nodes that the budget selects, and the open
 // remediations.
-func (r *Reconciler) look(ctx context.Context, b *v1alpha1.RemediationBudget) ([]NodeState, []v1alpha1.Remediation, error) {
-	selected, err := r.Nodes.Selected(b.Spec.NodeSelector)
+func (r *Reconciler) look(ctx context.Context, b *v1alpha1.RemediationBudget) (*view, error) {
+	all := r.Nodes()
+	v := &view{at: r.Clock.Now(), version: fleet.Version(all)}
+	selected, err := fleet.Selected(all, b.Spec.NodeSelector)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	var open v1alpha1.RemediationList
 	if err := r.Client.List(ctx, &open, client.MatchingFields{index.Open: index.IsOpen}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, nil, fmt.Errorf("listing open remediations: %w", err)
+		return nil, fmt.Errorf("listing open remediations: %w", err)
 	}
+	v.open = open.Items
 	sick := make(map[types.UID]bool, len(open.Items))
 	for i := range open.Items {
 		sick[open.Items[i].Spec.NodeUID] = true
 	}
-	nodes := make([]NodeState, len(selected))
+	v.nodes = make([]NodeState, len(selected))
 	for i, node := range selected {
-		nodes[i] = NodeState{Name: node.Name, Group: GroupOf(b, node), Available: fleet.Available(node), Sick: sick[node.UID]}
+		v.nodes[i] = NodeState{Name: node.Name, Group: GroupOf(b, node), Available: fleet.Available(node), Sick: sick[node.UID]}
 	}
-	return nodes, open.Items, nil
+	return v, nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/fleet"
+	"github.com/nodemend/nodemend/controller/worker"
 )
 
 // recount is after how long a budget is counted for changes that can wait, so
@@ -40,7 +41,7 @@ func (r *Reconciler) onBudget() handler.EventHandler {
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
 			old, updated := e.ObjectOld.(*v1alpha1.RemediationBudget), e.ObjectNew.(*v1alpha1.RemediationBudget)
 			switch {
-			case old.Generation != updated.Generation || updated.Status.Nodes == nil:
+			case worker.SpecChanged(old, updated) || updated.Status.Nodes == nil:
 				enqueue(q, updated.Name, true)
 			case !samePermits(old, updated):
 				enqueue(q, updated.Name, false)

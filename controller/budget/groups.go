@@ -25,7 +25,7 @@ type NodeState struct {
 }
 
 // Groups returns the status of a budget that selects these nodes: their number
-// and limits by group, and since when there is a storm. The permits stay as they
+// and limits by group by the spec as it is, and since when there is a storm. The permits stay as they
 // are; a group that has neither a node nor a permit is dropped. Of more than
 // MaxGroups groups only the first by name have a status, and so permits.
 func Groups(b *v1alpha1.RemediationBudget, nodes []NodeState, now time.Time) (v1alpha1.RemediationBudgetStatus, error) {
@@ -52,7 +52,9 @@ func Groups(b *v1alpha1.RemediationBudget, nodes []NodeState, now time.Time) (v1
 		groups[name] = g
 	}
 	total := int32(len(nodes))
-	return v1alpha1.RemediationBudgetStatus{Nodes: &total, Groups: groups}, nil
+	return v1alpha1.RemediationBudgetStatus{
+		ObservedGeneration: b.Generation, NodesVersion: b.Status.NodesVersion, Nodes: &total, Groups: groups,
+	}, nil
 }
 
 // count fills in all of the group but its permits.

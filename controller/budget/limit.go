@@ -89,10 +89,10 @@ func Disruptions(b *v1alpha1.RemediationBudget, group string) int32 {
 	}
 }
 
-// Counted reports whether the nodes of a group have been counted: before, nobody gets a
-// permit.
+// Counted reports whether the nodes of a group have been counted by the limits of the
+// spec as it is now: before, nobody gets a permit.
 func Counted(b *v1alpha1.RemediationBudget, group string) bool {
-	return b.Status.Groups[group].Limit != nil
+	return b.Status.Groups[group].Limit != nil && b.Status.ObservedGeneration == b.Generation
 }
 
 // Free returns how many more permits there are in a group.

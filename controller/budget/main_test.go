@@ -58,6 +58,7 @@ func createBudget(t testing.TB, c client.Client, name string, spec v1alpha1.Reme
 		_ = c.Delete(contextOf(t), &v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	})
 	counted := b.DeepCopy()
+	counted.Status.ObservedGeneration = b.Generation
 	counted.Status.Nodes = ptr.To[int32](1000)
 	counted.Status.Groups = map[string]v1alpha1.BudgetGroup{"-": {Nodes: 1000, Limit: ptr.To(spec.MaxConcurrent.IntVal)}}
 	must(t, c.Status().Patch(t.Context(), counted, client.MergeFrom(b)))

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -40,8 +41,8 @@ func (r *Refused) Unwrap() error { return r.err }
 
 // Take takes the permit for the node in every one of the budgets, in their
 // order. Taking a permit that the remediation holds already succeeds, and may
-// change whether it is for a disruptive step, and its version; without a version it
-// keeps the one it has. When one refuses, the error is a Refused, and the permits of those
+// make it one for a disruptive step, which it is until it is released, and change its
+// version; without a version it keeps the one it has. When one refuses, the error is a Refused, and the permits of those
 // before it are held: another controller may have taken them for the same version, and be about
 // to use them, so whoever releases them makes sure of that first. After any other error
 // the permits may or may not be held, and Take or Release is to be called again.
@@ -58,7 +59,7 @@ func (p *Permits) Take(ctx context.Context, budgets []v1alpha1.RemediationBudget
 	}
 	for i := range budgets {
 		name := budgets[i].Name
-		err := p.change(ctx, name, orderTake, func(b *v1alpha1.RemediationBudget) error { return take(b, node, permit) })
+		err := p.change(ctx, name, orderTake, func(was, b *v1alpha1.RemediationBudget) error { return take(was, b, node, permit) })
 		switch {
 		case errors.Is(err, ErrExhausted):
 			return &Refused{Taken: budgets[:i], err: err}
@@ -71,15 +72,20 @@ func (p *Permits) Take(ctx context.Context, budgets []v1alpha1.RemediationBudget
 
 // Release gives back the permits for the node in these budgets that are of the
 // permit's remediation and version. It leaves all others alone: one of another version
-// was taken meanwhile.
+// was taken meanwhile. Where a step was disruptive, nobody counts the nodes again who
+// does not know of the node what the API server has now.
 func (p *Permits) Release(ctx context.Context, budgets []v1alpha1.RemediationBudget, node string, permit v1alpha1.Permit) error {
 	var errs []error
+	var left *corev1.Node
+	free := func(_, b *v1alpha1.RemediationBudget) error { return release(b, node, permit, left) }
 	for i := range budgets {
 		name := budgets[i].Name
-		err := p.change(ctx, name, orderRelease, func(b *v1alpha1.RemediationBudget) error {
-			release(b, node, permit)
-			return nil
-		})
+		err := p.change(ctx, name, orderRelease, free)
+		if errors.Is(err, errNotLookedAt) {
+			if left, err = p.look(ctx, node); err == nil {
+				err = p.change(ctx, name, orderRelease, free)
+			}
+		}
 		if err != nil && !apierrors.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("releasing the permit of budget %s: %w", name, err))
 		}
@@ -87,15 +93,29 @@ func (p *Permits) Release(ctx context.Context, budgets []v1alpha1.RemediationBud
 	return errors.Join(errs...)
 }
 
-// take gives the node's permit to the remediation, if the limits leave one.
-func take(b *v1alpha1.RemediationBudget, node *corev1.Node, permit v1alpha1.Permit) error {
+// look reads a node from the API server. One that is gone has no version.
+func (p *Permits) look(ctx context.Context, name string) (*corev1.Node, error) {
+	var node corev1.Node
+	if err := client.IgnoreNotFound(p.live.Get(ctx, types.NamespacedName{Name: name}, &node)); err != nil {
+		return nil, fmt.Errorf("reading node %s: %w", name, err)
+	}
+	return &node, nil
+}
+
+// take gives the node's permit to the remediation, if the limits leave one. A permit
+// that the API server has for another one can't be passed on in the write that releases it.
+func take(was, b *v1alpha1.RemediationBudget, node *corev1.Node, permit v1alpha1.Permit) error {
+	for _, state := range []*v1alpha1.RemediationBudget{was, b} {
+		if held, _, taken := Permit(state, node.Name); taken && held.Remediation != permit.Remediation {
+			return exhausted(b, "remediation %s acts on node %s", held.Remediation, node.Name)
+		}
+	}
 	held, group, taken := Permit(b, node.Name)
 	if permit.Version == "" {
 		permit.Version = held.Version
 	}
+	permit.Disruptive = permit.Disruptive || held.Disruptive
 	switch {
-	case taken && held.Remediation != permit.Remediation:
-		return exhausted(b, "remediation %s acts on node %s", held.Remediation, node.Name)
 	case taken && held == permit:
 		return nil
 	case b.Spec.Paused:
@@ -103,18 +123,15 @@ func take(b *v1alpha1.RemediationBudget, node *corev1.Node, permit v1alpha1.Perm
 	case !taken:
 		group = GroupOf(b, node)
 	}
-	g, counted := b.Status.Groups[group]
+	g := b.Status.Groups[group]
 	switch {
-	case !counted || g.Limit == nil:
+	case !Counted(b, group):
 		return exhausted(b, "the nodes of group %s are not counted yet", group)
 	case !taken && Free(b, group) <= 0:
 		return exhausted(b, "%d of %d permits of group %s are taken", len(g.Permits), Allowed(b, group), group)
 	case permit.Disruptive && !held.Disruptive && FreeDisruptions(b, group) <= 0:
 		return fmt.Errorf("%w: budget %s: %d of %d permits of group %s for disruptive steps are taken",
 			ErrDisruptionLimit, b.Name, Disruptive(g.Permits), Disruptions(b, group), group)
-	}
-	if held.Disruptive && !permit.Disruptive {
-		holdBack(&g)
 	}
 	if g.Permits == nil {
 		g.Permits = map[string]v1alpha1.Permit{}
@@ -124,22 +141,31 @@ func take(b *v1alpha1.RemediationBudget, node *corev1.Node, permit v1alpha1.Perm
 	return nil
 }
 
-// release takes the node's permit back.
-func release(b *v1alpha1.RemediationBudget, node string, permit v1alpha1.Permit) {
+// errNotLookedAt says that a permit was for a disruptive step, so that the node has to be
+// looked at before it is released.
+var errNotLookedAt = errors.New("the node was not looked at")
+
+// release takes the permit back for a node that was left like that.
+func release(b *v1alpha1.RemediationBudget, node string, permit v1alpha1.Permit, left *corev1.Node) error {
 	held, group, taken := Permit(b, node)
 	if !taken || held.Remediation != permit.Remediation || held.Version != permit.Version {
-		return
+		return nil
+	}
+	if held.Disruptive && left == nil {
+		return errNotLookedAt
 	}
 	g := b.Status.Groups[group]
 	delete(g.Permits, node)
 	if held.Disruptive {
 		holdBack(&g)
+		b.Status.NodesVersion = fleet.Later(b.Status.NodesVersion, left.ResourceVersion)
 	}
 	b.Status.Groups[group] = g
+	return nil
 }
 
 // holdBack keeps a permit for a disruptive step that was returned from everybody
-// else until the group is counted again: the node may still be out.
+// else until the group is counted again by who knows whether the node is still out.
 func holdBack(g *v1alpha1.BudgetGroup) {
 	if g.DisruptionLimit != nil && *g.DisruptionLimit > 0 {
 		fewer := *g.DisruptionLimit - 1

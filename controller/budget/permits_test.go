@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -29,11 +30,12 @@ func TestTake(t *testing.T) {
 		"one's own, taken anew":          {1, 1, map[string]v1alpha1.Permit{"mine": disruptive}, v1alpha1.Permit{Remediation: "mine", Disruptive: true, Version: "2"}, "", 1},
 		"one's own, now to disrupt":      {1, 1, map[string]v1alpha1.Permit{"mine": gentle}, disruptive, "", 1},
 		"one's own, too many to disrupt": {1, 0, map[string]v1alpha1.Permit{"mine": gentle}, disruptive, "0 of 0 permits of group r7 for disruptive steps", 0},
-		"one's own, gentle again":        {1, 1, map[string]v1alpha1.Permit{"mine": disruptive}, gentle, "", 0},
+		"one's own, gentle again":        {1, 1, map[string]v1alpha1.Permit{"mine": disruptive}, gentle, "", 1},
 	} {
 		b := budgetOf("b", "", tt.limit)
 		b.Status.Groups = map[string]v1alpha1.BudgetGroup{"r7": {Limit: &tt.limit, DisruptionLimit: &tt.disruptions, Permits: tt.held}}
-		err := take(&b, readyNode("mine", "rack", "r7"), tt.ask)
+		err := take(&b, &b, readyNode("mine", "rack", "r7"), tt.ask)
+		tt.ask.Disruptive = tt.ask.Disruptive || tt.held["mine"].Disruptive
 		if tt.refused == "" && (err != nil || b.Status.Groups["r7"].Permits["mine"] != tt.ask) {
 			t.Errorf("%s: %v, permits %v", name, err, b.Status.Groups["r7"].Permits)
 		}
@@ -60,12 +62,12 @@ func TestNobodyTakesAPermitOfAPausedBudget(t *testing.T) {
 		if permit.Remediation == "new" {
 			node = "another"
 		}
-		if err := take(&b, readyNode(node, "rack", "r7"), permit); !errors.Is(err, ErrPaused) {
+		if err := take(&b, &b, readyNode(node, "rack", "r7"), permit); !errors.Is(err, ErrPaused) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	// What was announced under it goes on.
-	if err := take(&b, readyNode("mine", "rack", "r7"), v1alpha1.Permit{Remediation: "mine"}); err != nil {
+	if err := take(&b, &b, readyNode("mine", "rack", "r7"), v1alpha1.Permit{Remediation: "mine"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -74,7 +76,7 @@ func TestNobodyTakesAPermitBeforeTheGroupIsCounted(t *testing.T) {
 	b := budgetOf("b", "", 5)
 	for _, rack := range []string{"r7", "r9"} {
 		b.Status.Groups["r7"] = v1alpha1.BudgetGroup{Nodes: 3}
-		err := take(&b, readyNode("mine", "rack", rack), v1alpha1.Permit{Remediation: "mine"})
+		err := take(&b, &b, readyNode("mine", "rack", rack), v1alpha1.Permit{Remediation: "mine"})
 		if !errors.Is(err, ErrExhausted) || !strings.Contains(err.Error(), "the nodes of group "+rack+" are not counted yet") {
 			t.Errorf("%s: %v", rack, err)
 		}
@@ -85,16 +87,18 @@ func TestANodeThatMovedKeepsItsPermitWhereItWas(t *testing.T) {
 	b := budgetOf("b", "", 5)
 	b.Status.Groups["r6"].Permits["mine"] = v1alpha1.Permit{Remediation: "mine"}
 	moved := readyNode("mine", "rack", "r7")
-	if err := take(&b, moved, v1alpha1.Permit{Remediation: "other"}); !errors.Is(err, ErrExhausted) {
+	if err := take(&b, &b, moved, v1alpha1.Permit{Remediation: "other"}); !errors.Is(err, ErrExhausted) {
 		t.Errorf("another took a second permit: %v", err)
 	}
-	if err := take(&b, moved, v1alpha1.Permit{Remediation: "mine", Disruptive: true}); err != nil {
+	if err := take(&b, &b, moved, v1alpha1.Permit{Remediation: "mine", Disruptive: true}); err != nil {
 		t.Fatal(err)
 	}
 	if !b.Status.Groups["r6"].Permits["mine"].Disruptive || len(b.Status.Groups["r7"].Permits) != 0 {
 		t.Errorf("got %v", b.Status.Groups)
 	}
-	release(&b, "mine", v1alpha1.Permit{Remediation: "mine"})
+	if err := release(&b, "mine", v1alpha1.Permit{Remediation: "mine"}, moved); err != nil {
+		t.Error(err)
+	}
 	if _, _, held := Permit(&b, "mine"); held {
 		t.Error("it was not released")
 	}
@@ -105,17 +109,86 @@ func TestAReleasedDisruptionIsHeldBackUntilTheNodesAreCounted(t *testing.T) {
 	permits := map[string]v1alpha1.Permit{"a": {Remediation: "a", Disruptive: true}, "b": {Remediation: "b"}}
 	b.Status.Groups["r7"] = v1alpha1.BudgetGroup{DisruptionLimit: ptr.To[int32](1), Permits: permits}
 	limit := func() int32 { return *b.Status.Groups["r7"].DisruptionLimit }
-	release(&b, "a", v1alpha1.Permit{Remediation: "other"})
-	if len(permits) != 2 || limit() != 1 {
-		t.Error("the permit of another was released")
+	free := func(node, remediation string, left *corev1.Node) error {
+		return release(&b, node, v1alpha1.Permit{Remediation: remediation}, left)
 	}
-	release(&b, "b", v1alpha1.Permit{Remediation: "b"})
-	if limit() != 1 {
-		t.Error("a gentle step is over, and there are fewer disruptions")
+	if err := free("a", "other", nil); err != nil || len(permits) != 2 || limit() != 1 {
+		t.Error("the permit of another was released:", err)
 	}
-	release(&b, "a", v1alpha1.Permit{Remediation: "a"})
-	if limit() != 0 || len(permits) != 0 {
-		t.Errorf("limit %d, permits %v; want none", limit(), permits)
+	if err := free("b", "b", nil); err != nil || limit() != 1 {
+		t.Error("a gentle step is over, and there are fewer disruptions:", err)
+	}
+	if err := free("a", "a", nil); !errors.Is(err, errNotLookedAt) || len(permits) != 1 || limit() != 1 {
+		t.Error("it was released, and nobody knows how the node was left:", err)
+	}
+	left := readyNode("a", "rack", "r7")
+	left.ResourceVersion = "17"
+	if err := free("a", "a", left); err != nil || limit() != 0 || len(permits) != 0 {
+		t.Errorf("%v, limit %d, permits %v; want none", err, limit(), permits)
+	}
+	// The node is out, and only who knows that may count it.
+	for version, want := range map[string]error{"": errBehind, "9": errBehind, "16": errBehind, "17": nil, "100": nil} {
+		seen := view{version: version, at: noon, nodes: []NodeState{{Name: "a", Group: "r7"}, {Name: "b", Group: "r7", Available: true}}}
+		got, err := seen.status(&b)
+		if !errors.Is(err, want) {
+			t.Errorf("knowing version %q: %v, want %v", version, err, want)
+		}
+		if err == nil && (got.NodesVersion != version || got.Groups["r7"].Unavailable != 1) {
+			t.Errorf("knowing version %q: counted %v", version, got)
+		}
+	}
+}
+
+func TestWhoHasTakenANodeOutHoldsItsDisruptionUntilTheRelease(t *testing.T) {
+	b := budgetOf("b", "", 5)
+	node := readyNode("mine", "rack", "r7")
+	b.Status.Groups["r7"] = v1alpha1.BudgetGroup{Nodes: 3, Limit: ptr.To[int32](5), DisruptionLimit: ptr.To[int32](1)}
+	for _, disruptive := range []bool{true, false} { // since it is out meanwhile
+		if err := take(&b, &b, node, v1alpha1.Permit{Remediation: "mine", Disruptive: disruptive}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if FreeDisruptions(&b, "r7") != 0 {
+		t.Errorf("got %v", b.Status.Groups["r7"])
+	}
+}
+
+func TestNobodyTakesAPermitByLimitsThatAreOver(t *testing.T) {
+	b := budgetOf("b", "", 5)
+	b.Generation = 2
+	b.Status.Groups["r7"] = v1alpha1.BudgetGroup{Nodes: 3, Limit: ptr.To[int32](5)}
+	b.Status.ObservedGeneration = 1
+	ask := func() error {
+		return take(&b, &b, readyNode("mine", "rack", "r7"), v1alpha1.Permit{Remediation: "mine"})
+	}
+	if err := ask(); !errors.Is(err, ErrExhausted) || !strings.Contains(err.Error(), "are not counted yet") {
+		t.Error(err)
+	}
+	seen := view{at: noon, nodes: []NodeState{{Name: "mine", Group: "r7", Available: true}}}
+	var err error
+	if b.Status, err = seen.status(&b); err != nil {
+		t.Fatal(err)
+	}
+	if err := ask(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The API server refuses a write in which a permit passes from one remediation to another,
+// and with it what all others wanted.
+func TestAPermitThatIsReleasedIsNotPassedOnInTheSameWrite(t *testing.T) {
+	was := budgetOf("b", "", 5)
+	was.Status.Groups["r7"] = v1alpha1.BudgetGroup{Limit: ptr.To[int32](5), Permits: map[string]v1alpha1.Permit{"mine": {Remediation: "old"}}}
+	b := was.DeepCopy()
+	node := readyNode("mine", "rack", "r7")
+	if err := release(b, "mine", v1alpha1.Permit{Remediation: "old"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := take(&was, b, node, v1alpha1.Permit{Remediation: "new"}); !errors.Is(err, ErrExhausted) {
+		t.Error(err)
+	}
+	if err := take(b, b, node, v1alpha1.Permit{Remediation: "new"}); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -130,7 +203,8 @@ func TestABudgetThatIsCreatedAgainLearnsWhoActs(t *testing.T) {
 	b.Spec.MaxUnavailable = b.Spec.MaxConcurrent
 	fleet := []NodeState{{Name: "a", Group: "r7", Available: true}, {Name: "b", Group: "r7"}, {Name: "c", Group: "r7"}, {Name: "d", Group: "r7"}, {Name: "w", Group: "r7"}}
 	open := []v1alpha1.Remediation{waiting("w", 0, false), acting("c", false), acting("b", true), acting("a", false), acting("not-selected", false)}
-	got, err := status(&b, fleet, open, noon)
+	seen := view{nodes: fleet, open: open, at: noon}
+	got, err := seen.status(&b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +213,7 @@ func TestABudgetThatIsCreatedAgainLearnsWhoActs(t *testing.T) {
 		t.Errorf("got %v, want as many as fit", permits)
 	}
 	b.Status = v1alpha1.RemediationBudgetStatus{Nodes: ptr.To[int32](0)}
-	if got, err := status(&b, fleet, open, noon); err != nil || len(got.Groups["r7"].Permits) != 0 {
+	if got, err := seen.status(&b); err != nil || len(got.Groups["r7"].Permits) != 0 {
 		t.Errorf("a budget that has a status learned %v, %v", got.Groups["r7"].Permits, err)
 	}
 }
@@ -154,7 +228,7 @@ func TestAPermitThatWasTakenAnewIsNotReleased(t *testing.T) {
 	}
 	taking := func(version string) {
 		t.Helper()
-		if err := take(&b, readyNode("mine", "rack", ""), v1alpha1.Permit{Remediation: "mine", Version: version}); err != nil {
+		if err := take(&b, &b, readyNode("mine", "rack", ""), v1alpha1.Permit{Remediation: "mine", Version: version}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -167,11 +241,17 @@ func TestAPermitThatWasTakenAnewIsNotReleased(t *testing.T) {
 	if version() != "2" {
 		t.Errorf("taken without a version, it has version %q", version())
 	}
-	release(&b, "mine", v1alpha1.Permit{Remediation: "mine", Version: "1"})
+	free := func(version string) {
+		t.Helper()
+		if err := release(&b, "mine", v1alpha1.Permit{Remediation: "mine", Version: version}, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	free("1")
 	if version() != "2" {
 		t.Error("an old one was released, and the new one is gone")
 	}
-	release(&b, "mine", v1alpha1.Permit{Remediation: "mine", Version: "2"})
+	free("2")
 	if _, _, held := Permit(&b, "mine"); held {
 		t.Error("it was not released")
 	}

@@ -89,7 +89,7 @@ func couldTake(r *v1alpha1.Remediation, node *corev1.Node, budgets []v1alpha1.Re
 			continue
 		}
 		group := GroupOf(b, node)
-		if Free(b, group) <= 0 || disrupts(r, node) && FreeDisruptions(b, group) <= 0 {
+		if heldByAnother(b, r) || Free(b, group) <= 0 || disrupts(r, node) && FreeDisruptions(b, group) <= 0 {
 			return false
 		}
 	}
@@ -118,7 +118,7 @@ func Wake(b *v1alpha1.RemediationBudget, waiting func() []v1alpha1.Remediation, 
 	var names []string
 	for _, r := range inOrder {
 		node := nodeOf(r.Spec.NodeName)
-		if node == nil || !selects(b, node) {
+		if node == nil || !selects(b, node) || heldByAnother(b, r) {
 			continue
 		}
 		group := GroupOf(b, node)
@@ -139,6 +139,13 @@ func Wake(b *v1alpha1.RemediationBudget, waiting func() []v1alpha1.Remediation, 
 		}
 	}
 	return names
+}
+
+// heldByAnother reports whether another remediation has the permit for the node: this one
+// waits for that, whatever is free.
+func heldByAnother(b *v1alpha1.RemediationBudget, r *v1alpha1.Remediation) bool {
+	permit, _, held := Permit(b, r.Spec.NodeName)
+	return held && permit.Remediation != r.Name
 }
 
 func wakeable(free int) int {

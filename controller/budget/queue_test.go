@@ -79,6 +79,8 @@ func TestAheadAreThoseWhoCouldTakeThePermit(t *testing.T) {
 	g := noDisruption.Status.Groups["r7"]
 	g.DisruptionLimit = ptr.To[int32](0)
 	noDisruption.Status.Groups["r7"] = g
+	itsNodeIsTaken := budgetOf("workers", "", 9)
+	itsNodeIsTaken.Status.Groups["r7"].Permits["older"] = v1alpha1.Permit{Remediation: "of-another-policy"}
 	for name, tt := range map[string]struct {
 		budgets []v1alpha1.RemediationBudget
 		want    map[string]int
@@ -87,6 +89,7 @@ func TestAheadAreThoseWhoCouldTakeThePermit(t *testing.T) {
 		"no permit, so nobody is ahead":        {[]v1alpha1.RemediationBudget{budgetOf("workers", "", 1, "x")}, map[string]int{}},
 		"who waits for another budget":         {[]v1alpha1.RemediationBudget{budgetOf("workers", "", 9), budgetOf("gpus", "gpu", 0)}, map[string]int{"workers": 3}},
 		"who waits to be allowed a disruption": {[]v1alpha1.RemediationBudget{noDisruption}, map[string]int{"workers": 3}},
+		"who waits for its own node":           {[]v1alpha1.RemediationBudget{itsNodeIsTaken}, map[string]int{"workers": 3}},
 		"budgets of others":                    {[]v1alpha1.RemediationBudget{budgetOf("gpus", "gpu", 9)}, map[string]int{}},
 	} {
 		if got := Ahead(&mine, nodeOf("mine"), tt.budgets, func() []v1alpha1.Remediation { return everybody }, nodeOf); !maps.Equal(got, tt.want) {
@@ -128,6 +131,11 @@ func TestAsManyAreWokenAsThereArePermitsAndAFewMore(t *testing.T) {
 		if got := Wake(&tt.b, in, nodes(all...)); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: got %v, want %v", name, got, tt.want)
 		}
+	}
+	taken := r7(2, 2)
+	taken.Status.Groups["r7"].Permits["a"] = v1alpha1.Permit{Remediation: "of-another-policy"}
+	if got := Wake(&taken, in, nodes(all...)); !slices.Equal(got, []string{"b", "c", "d"}) {
+		t.Errorf("one free, and the node of the oldest taken, woke %v", got)
 	}
 	both := budgetOf("workers", "", 1, "x")
 	g := both.Status.Groups["r6"]

@@ -66,7 +66,7 @@ func (r *Reconciler) over(ctx context.Context, name string) (bool, error) {
 	}
 	for i := range actions.Items {
 		a := &actions.Items[i]
-		if a.Finished() == nil && r.Clock.Now().Before(a.KilledBy().Add(overGrace)) {
+		if (a.Finished() == nil || a.MayRun()) && r.Clock.Now().Before(a.KilledBy().Add(overGrace)) {
 			return false, nil
 		}
 	}

@@ -59,9 +59,9 @@ type writer struct {
 // change is what one caller wants.
 type change struct {
 	order order
-	// apply changes the budget in place, unless it fails. It may be called again
-	// with another version of the budget.
-	apply func(*v1alpha1.RemediationBudget) error
+	// apply changes the budget b in place, unless it fails; was is how the API server has
+	// it. It may be called again with another version of the budget.
+	apply func(was, b *v1alpha1.RemediationBudget) error
 	err   error
 	done  chan struct{}
 }
@@ -76,7 +76,7 @@ const (
 )
 
 // change applies a change to a budget and returns when it is written.
-func (p *Permits) change(ctx context.Context, budget string, order order, apply func(*v1alpha1.RemediationBudget) error) error {
+func (p *Permits) change(ctx context.Context, budget string, order order, apply func(was, b *v1alpha1.RemediationBudget) error) error {
 	w := p.writer(budget)
 	c := &change{order: order, apply: apply, done: make(chan struct{})}
 	w.add(c)
@@ -141,7 +141,7 @@ func (p *Permits) writeOnce(ctx context.Context, w *writer, b *v1alpha1.Remediat
 	updated := b.DeepCopy()
 	held := false
 	for _, c := range batch {
-		c.err = c.apply(updated)
+		c.err = c.apply(b, updated)
 		held = held || c.err == nil && c.order == orderTake
 	}
 	if equality.Semantic.DeepEqual(b.Status, updated.Status) {

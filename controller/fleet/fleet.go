@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -54,13 +55,31 @@ func Cached(ctx context.Context, c cache.Cache) (Nodes, error) {
 	}, nil
 }
 
-// Selected returns the nodes that a node selector selects.
-func (n Nodes) Selected(nodeSelector *metav1.LabelSelector) ([]*corev1.Node, error) {
+// Version returns the latest resourceVersion of these nodes: all that has happened to
+// nodes up to it is known. Versions of one resource can be compared (KEP-5504).
+func Version(nodes []*corev1.Node) string {
+	latest := ""
+	for _, node := range nodes {
+		latest = Later(latest, node.ResourceVersion)
+	}
+	return latest
+}
+
+// Later returns the later of two versions of nodes; "" is before all others.
+func Later(a, b string) string {
+	if c, err := resourceversion.CompareResourceVersion(a, b); a == "" || err == nil && c < 0 {
+		return b
+	}
+	return a
+}
+
+// Selected leaves those of the nodes that a node selector selects.
+func Selected(nodes []*corev1.Node, nodeSelector *metav1.LabelSelector) ([]*corev1.Node, error) {
 	s, err := selector(nodeSelector)
 	if err != nil {
 		return nil, reconcile.TerminalError(err)
 	}
-	return slices.DeleteFunc(n(), func(node *corev1.Node) bool { return !s.Matches(labels.Set(node.Labels)) }), nil
+	return slices.DeleteFunc(nodes, func(node *corev1.Node) bool { return !s.Matches(labels.Set(node.Labels)) }), nil
 }
 
 // selector is that of nodeSelector.

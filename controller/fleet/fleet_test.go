@@ -101,3 +101,25 @@ func TestAHeartbeatAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+func TestNodesAreKnownUpToTheLatestVersion(t *testing.T) {
+	at := func(versions ...string) (nodes []*corev1.Node) {
+		for _, v := range versions {
+			nodes = append(nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{ResourceVersion: v}})
+		}
+		return nodes
+	}
+	for _, tt := range []struct {
+		nodes []*corev1.Node
+		want  string
+	}{
+		{at(), ""},
+		{at("7"), "7"},
+		{at("9", "10", "8"), "10"},
+		{at("", "10"), "10"},
+	} {
+		if got := Version(tt.nodes); got != tt.want {
+			t.Errorf("got %q, want %q", got, tt.want)
+		}
+	}
+}

@@ -206,7 +206,11 @@ func (r *Reconciler) cordon(ctx context.Context, node *corev1.Node, holders, lea
 		return noNode, fmt.Errorf("cordoning node %s: %w", node.Name, apierrors.NewConflict(corev1.Resource("nodes"), node.Name, errors.New("there is another one of that name")))
 	}
 	if patch := cordonPatch(&live, holders[0].Name); patch != nil {
-		for _, m := range holders { // before the cordon hides that pods may have come
+		for _, m := range holders {
+			if err := r.stillHolds(ctx, m); err != nil { // the permit of one that is deleted may be another node's
+				return noNode, err
+			}
+			// Before the cordon hides that pods may have come.
 			if err := r.reopen(ctx, m, &live); err != nil {
 				return noNode, err
 			}
@@ -313,7 +317,8 @@ func (r *Reconciler) pass(ctx context.Context, m *v1alpha1.NodeMaintenance, s *s
 }
 
 // stillHolds fails with a conflict if the API server has another version of what is
-// wanted than the cache: nothing is evicted for one that somebody has deleted.
+// wanted than the cache: for one that somebody has deleted no node is cordoned and nothing
+// is evicted.
 func (r *Reconciler) stillHolds(ctx context.Context, m *v1alpha1.NodeMaintenance) error {
 	var live v1alpha1.NodeMaintenance
 	if err := r.Live.Get(ctx, types.NamespacedName{Name: m.Name}, &live); err != nil {

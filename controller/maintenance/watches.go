@@ -29,7 +29,7 @@ func (r *Reconciler) Loop() worker.Loop {
 			{
 				Kind: &v1alpha1.NodeMaintenance{}, Handler: handler.EnqueueRequestsFromMapFunc(ofMaintenance),
 				// A deletion changes it, too; what is written here does not.
-				Predicates: []predicate.Predicate{predicate.GenerationChangedPredicate{}},
+				Predicates: []predicate.Predicate{worker.OnSpec()},
 			},
 			{Kind: &corev1.Node{}, Handler: r.onNode()},
 		},

@@ -37,7 +37,7 @@ func (r *Reconciler) Loop() worker.Loop {
 			{Kind: &corev1.Node{}, Handler: r.onNode()},
 			{
 				Kind: &v1alpha1.RemedyPolicy{}, Handler: handler.EnqueueRequestsFromMapFunc(r.concerned),
-				Predicates: []predicate.Predicate{predicate.GenerationChangedPredicate{}},
+				Predicates: []predicate.Predicate{worker.OnSpec()},
 			},
 			{
 				Kind: &v1alpha1.Remediation{}, Handler: handler.EnqueueRequestsFromMapFunc(ofRemediation),
@@ -96,7 +96,7 @@ func (r *Reconciler) anyConcerns(ctx context.Context, node *corev1.Node) bool {
 // concerned returns the nodes that a policy concerns.
 func (r *Reconciler) concerned(ctx context.Context, obj client.Object) []reconcile.Request {
 	policy := obj.(*v1alpha1.RemedyPolicy)
-	nodes, err := r.Nodes.Selected(policy.Spec.NodeSelector)
+	nodes, err := fleet.Selected(r.Nodes(), policy.Spec.NodeSelector)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "policy selects no node", "policy", policy.Name)
 		return nil

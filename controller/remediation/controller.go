@@ -14,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,6 +26,7 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/gates"
 	"github.com/nodemend/nodemend/controller/optimistic"
 	"github.com/nodemend/nodemend/controller/worker"
@@ -91,14 +93,15 @@ func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wai
 		}
 	}
 	if d.effect == start || d.effect == create || d.effect == takeOut {
-		permit := v1alpha1.Permit{
-			Remediation: s.remediation.Name,
-			Disruptive:  budget.Disrupts(s.step(d.status.Step), s.node),
+		disrupts, err := r.disrupts(ctx, s, s.step(d.status.Step))
+		if err != nil {
+			return 0, err
 		}
+		permit := v1alpha1.Permit{Remediation: s.remediation.Name, Disruptive: disrupts}
 		if d.effect != create { // which was announced: nothing takes that back
 			permit.Version = s.remediation.ResourceVersion
 		}
-		err := r.Permits.Take(ctx, s.budgets, s.node, permit)
+		err = r.Permits.Take(ctx, s.budgets, s.node, permit)
 		if errors.Is(err, budget.ErrExhausted) {
 			return r.refused(ctx, s, permit, err)
 		}
@@ -135,6 +138,19 @@ func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wai
 	default:
 		return d.wait, nil
 	}
+}
+
+// disrupts reports whether the step takes the node out of service. That it is out already
+// is not concluded from a cache that is behind.
+func (r *Reconciler) disrupts(ctx context.Context, s situation, step *v1alpha1.Step) (bool, error) {
+	if !step.Disruptive() || fleet.Available(s.node) {
+		return step.Disruptive(), nil
+	}
+	var node corev1.Node
+	if err := client.IgnoreNotFound(r.Live.Get(ctx, types.NamespacedName{Name: s.node.Name}, &node)); err != nil {
+		return false, fmt.Errorf("reading node %s: %w", s.node.Name, err)
+	}
+	return budget.Disrupts(step, &node), nil
 }
 
 // clear deletes maintenances of the remediation that its status does not name, and makes

@@ -371,14 +371,10 @@ func overBy(action *v1alpha1.NodeAction) time.Time { return action.KilledBy().Ad
 // MayStillRun reports whether the action runs, or may be claimed yet. One that is past its
 // kill deadline runs no more, whatever its runner has said.
 func MayStillRun(action *v1alpha1.NodeAction, now time.Time) bool {
-	switch {
-	case action.Finished() != nil:
-		return false
-	case action.Status.Claim == nil:
-		return action.Spec.ExpiresAt.Add(cancelGrace).After(now)
-	default:
-		return overBy(action).After(now)
+	if action.Status.Claim == nil {
+		return action.Finished() == nil && action.Spec.ExpiresAt.Add(cancelGrace).After(now)
 	}
+	return action.MayRun() && overBy(action).After(now)
 }
 
 // isVoid reports whether the action was created only to take its name.

@@ -181,6 +181,14 @@ func withCooldown(s *situation) {
 func pastOf(r v1alpha1.Remediation) func(*situation) {
 	return func(s *situation) { s.past = append(s.past, r) }
 }
+
+// pastInterrupted adds another remediation whose last action was interrupted this long ago.
+func pastInterrupted(age time.Duration) func(*situation) {
+	past := incident(at(1, 1), history("Interrupted", age)).remediation
+	past.Name, past.UID, past.Spec.Policy.UID = "past", "past-uid", "another-policy"
+	return pastOf(*past)
+}
+
 func policyEdited(s *situation) {
 	s.policy.Spec.Steps = []v1alpha1.Step{{Command: &v1alpha1.CommandRemedy{Argv: []string{"/bin/edited"}}}}
 }
@@ -222,9 +230,12 @@ func TestWhatComesNext(t *testing.T) {
 		{"a policy that no longer selects the node holds", incident(deselected), release, "Waiting", "Superseded", 1, 1, 0},
 		{"a status that somebody has made up is not acted on", incident(at(1, 1), stepOutOfRange), release, "Exhausted", "", 99, 1, 0},
 		{"a report from before another remediation's action ended holds", incident(other(finished("Succeeded", 0))), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
+		{"a report from while another's interrupted action may still have run holds", incident(pastInterrupted(80*time.Second), condition("True", 20*time.Second, time.Hour)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
+		{"a report from after that does not", incident(pastInterrupted(80*time.Second), condition("True", 5*time.Second, time.Hour)), start, "Starting", "", 1, 1, 0},
 		{"what runs for a former remediation of the name is waited for", incident(former(claimed(0))), nothing, "Waiting", "StillRunning", 1, 1, 100 * time.Second},
 		{"even when the node is clear", incident(former(claimed(0)), condition("False", time.Second, time.Hour)), nothing, "Waiting", "StillRunning", 1, 1, 100 * time.Second},
-		{"but not for ever", incident(former(claimed(100*time.Second), expired)), start, "Starting", "", 1, 1, 0},
+		{"what was reported before that is over says nothing", incident(former(claimed(100*time.Second), expired)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
+		{"but it is not waited for for ever", incident(former(claimed(102*time.Second), expired)), start, "Starting", "", 1, 1, 0},
 		{"the cooldown after another remediation of the policy holds", incident(withCooldown, pastOf(record("past", "command", time.Minute))), release, "Waiting", "Cooldown", 1, 1, time.Minute},
 		{"the last permit is left to who comes first", incident(func(s *situation) { s.ahead = map[string]int{"all": 1} }), release, "Waiting", "BudgetExhausted", 1, 1, time.Second},
 		{"one node of the control plane at a time", incident(func(s *situation) { s.controlPlane = &gates.ControlPlane{Nodes: 3, ReadyOthers: 2, ActingOn: "n2"} }), release, "Waiting", "ControlPlane", 1, 1, time.Minute},
@@ -281,6 +292,9 @@ func TestWhatComesNext(t *testing.T) {
 		{"an interrupted action is not repeated", incident(at(1, 1), history("Interrupted", time.Hour)), release, "Waiting", "Interrupted", 1, 1, 0},
 		{"an interrupted action may still be running", incident(at(1, 1), history("Interrupted", time.Minute)), nothing, "Waiting", "StillRunning", 1, 1, 10 * time.Second},
 		{"a lost action may still be running, on a node that is clear, too", incident(at(1, 1), history("Lost", time.Minute), condition("False", time.Second, time.Hour)), nothing, "Waiting", "StillRunning", 1, 1, 10 * time.Second},
+		{"a lost action may have run after a report", incident(at(1, 1), history("Lost", 100*time.Second), condition("False", 31*time.Second, time.Hour)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
+		{"and had ended before another", incident(at(1, 1), history("Lost", 100*time.Second), condition("False", 29*time.Second, time.Hour)), release, "Recovered", "", 1, 1, 0},
+		{"a False from while an interrupted action may still have run is no recovery", incident(at(1, 1), history("Interrupted", 80*time.Second), condition("False", 20*time.Second, time.Minute)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
 		{"an interrupted action may have helped", incident(at(1, 1), history("Interrupted", time.Hour), condition("False", time.Second, time.Minute)), release, "Recovered", "", 1, 1, 0},
 	})
 }

@@ -182,10 +182,17 @@ func (d decision) parked(s situation) decision {
 }
 
 // calmed stops what is evicted from the node: whatever asked for it is over, or held.
-// What was done already stays done.
+// What was done already stays done. Until the node is cordoned it may still be, and the
+// permit for that is kept.
 func (d decision) calmed(s situation) decision {
 	m := s.maintenance
-	if d.status.Maintenance == "" || m == nil || m.DeletionTimestamp != nil || m.Spec.Drain == nil || m.Drained() {
+	if d.status.Maintenance == "" || m == nil || m.DeletionTimestamp != nil || m.Drained() {
+		return d
+	}
+	if m.Spec.Drain == nil {
+		if d.effect == release {
+			d.effect = nothing
+		}
 		return d
 	}
 	d.maintenance = *m.Spec.DeepCopy()

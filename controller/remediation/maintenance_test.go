@@ -72,6 +72,7 @@ func paused(s *situation)        { s.budgets[0].Spec.Paused = true }
 func manual(s *situation)        { s.remediation.Spec.Recovery.Release = v1alpha1.ReleaseManual }
 func outdated(s *situation)      { s.maintenance.Generation = 2 }
 func ofEarlierStep(s *situation) { s.maintenance.Spec = s.wanted(s.step(2)) }
+func cordonOnly(s *situation)    { s.maintenance.Spec.Drain = nil }
 func stray(s *situation) {
 	s.strays = append(s.strays, v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "stray"}})
 }
@@ -116,6 +117,8 @@ func TestWhatComesNextForAStepThatTakesTheNodeOut(t *testing.T) {
 		{"and a maintenance that has not said anything yet", disruptive(at(2, 1), out("Draining"), outdated), nothing, "TakingOut", "", 2, 1, 0},
 		{"the cordon of the remediation itself holds nothing", disruptive(at(2, 1), out("Drained")), start, "Starting", "", 2, 1, 0},
 		{"the node goes off while it is drained: the drain goes on", disruptive(at(3, 1), out("Draining"), condition("True", time.Hour, time.Hour), kubelet("Unknown")), nothing, "TakingOut", "", 3, 1, 0},
+		{"what is paused keeps its permit until the node is cordoned", disruptive(at(3, 1), out("Draining"), cordonOnly, paused), nothing, "Waiting", "Paused", 3, 1, 0},
+		{"and then returns it", disruptive(at(3, 1), out(v1alpha1.ReasonDrained), cordonOnly, paused), release, "Waiting", "Paused", 3, 1, 0},
 		{"a pause stops a drain", disruptive(at(3, 1), out("Draining"), paused), calm, "Waiting", "Paused", 3, 1, 0},
 		{"a pause leaves a drained node out", disruptive(at(2, 1), out("Drained"), paused), release, "Waiting", "Paused", 2, 1, 0},
 		{"without evidence a drained node is not rebooted", disruptive(at(2, 1), out("Drained"), condition("True", time.Hour, time.Hour)), release, "Waiting", "NoEvidence", 2, 1, 30 * time.Second},

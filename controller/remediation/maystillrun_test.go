@@ -12,13 +12,13 @@ import (
 func TestAnActionMayRunUntilNobodyCanClaimItOrHasToReport(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
-	action := func(expired time.Duration, claimed *time.Duration, finished bool) *v1alpha1.NodeAction {
+	action := func(expired time.Duration, claimed *time.Duration, finished string) *v1alpha1.NodeAction {
 		a := &v1alpha1.NodeAction{Spec: v1alpha1.NodeActionSpec{ExpiresAt: ago(expired), Timeout: v1alpha1.Duration{Duration: time.Minute}}}
 		if claimed != nil {
 			a.Status.Claim = &v1alpha1.Claim{Time: ago(*claimed)}
 		}
-		if finished {
-			a.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ActionFinished, Status: metav1.ConditionTrue}}
+		if finished != "" {
+			a.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ActionFinished, Status: metav1.ConditionTrue, Reason: finished}}
 		}
 		return a
 	}
@@ -27,13 +27,15 @@ func TestAnActionMayRunUntilNobodyCanClaimItOrHasToReport(t *testing.T) {
 		action *v1alpha1.NodeAction
 		want   bool
 	}{
-		"nobody has claimed it yet":                {action(-time.Second, nil, false), true},
-		"a claim may still be on its way":          {action(4*time.Second, nil, false), true},
-		"nobody can claim it any more":             {action(6*time.Second, nil, false), false},
-		"it runs":                                  {action(0, at(time.Second), false), true},
-		"its runner is silent, and may still work": {action(2*time.Minute, at(2*time.Minute), false), true},
-		"its runner has killed it":                 {action(3*time.Minute, at(3*time.Minute), false), false},
-		"it has finished":                          {action(0, at(time.Second), true), false},
+		"nobody has claimed it yet":                {action(-time.Second, nil, ""), true},
+		"a claim may still be on its way":          {action(4*time.Second, nil, ""), true},
+		"nobody can claim it any more":             {action(6*time.Second, nil, ""), false},
+		"it runs":                                  {action(0, at(time.Second), ""), true},
+		"its runner is silent, and may still work": {action(2*time.Minute, at(2*time.Minute), ""), true},
+		"its runner has killed it":                 {action(3*time.Minute, at(3*time.Minute), ""), false},
+		"it has finished":                          {action(0, at(time.Second), v1alpha1.ReasonSucceeded), false},
+		"nobody knows whether it has finished":     {action(0, at(time.Second), v1alpha1.ReasonInterrupted), true},
+		"nobody knows, and it was killed":          {action(3*time.Minute, at(3*time.Minute), v1alpha1.ReasonInterrupted), false},
 	} {
 		if got := MayStillRun(tt.action, now); got != tt.want {
 			t.Errorf("%s: %t", name, got)

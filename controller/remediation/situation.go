@@ -54,9 +54,7 @@ func (s *situation) step(number int32) *v1alpha1.Step { return s.remediation.Ste
 func (s *situation) mayRunUntil(status *v1alpha1.RemediationStatus) time.Time {
 	var until time.Time
 	if last := lastRecord(status); last != nil && !last.Executed && v1alpha1.MayHaveExecuted(last.Outcome) {
-		if step := s.step(last.Step); step != nil {
-			until = last.FinishedAt.Add(step.Timeout.Duration + killGrace)
-		}
+		until = endedBy(s.remediation, last)
 	}
 	for i := range s.others {
 		a := &s.others[i]
@@ -65,6 +63,16 @@ func (s *situation) mayRunUntil(status *v1alpha1.RemediationStatus) time.Time {
 		}
 	}
 	return until
+}
+
+// endedBy returns when the action of a record was over at the latest. One of which nobody
+// knows how it ended may have run on until its runner killed it.
+func endedBy(r *v1alpha1.Remediation, record *v1alpha1.ActionRecord) time.Time {
+	step := r.Step(record.Step)
+	if record.Executed || step == nil {
+		return record.FinishedAt.Time
+	}
+	return record.FinishedAt.Add(step.Timeout.Duration + killGrace)
 }
 
 // older returns another open remediation of the same node and policy that was created
@@ -122,18 +130,22 @@ func (s *situation) lateReport() time.Duration {
 }
 
 // findings judges the remediation's match on evidence from after the last
-// action on the node, whatever its remediation, and its last boot.
+// action on the node, whatever its remediation, and its last boot. An action on which
+// nobody has reported has ended once its runner must have killed it.
 func (s *situation) findings(status *v1alpha1.RemediationStatus) []evidence.Finding {
 	var after time.Time
 	if last := lastActed(status); last != nil {
-		after = last.FinishedAt.Time
+		after = endedBy(s.remediation, last)
+	}
+	if until := s.mayRunUntil(status); until.After(after) && !until.After(s.now) {
+		after = until
 	}
 	if status.BootedAt != nil && status.BootedAt.After(after) {
 		after = status.BootedAt.Time
 	}
 	for i := range s.past {
-		if last := lastActed(&s.past[i].Status); last != nil && last.FinishedAt.After(after) && !last.FinishedAt.After(s.now) {
-			after = last.FinishedAt.Time
+		if last := lastActed(&s.past[i].Status); last != nil && !last.FinishedAt.After(s.now) && endedBy(&s.past[i], last).After(after) {
+			after = endedBy(&s.past[i], last)
 		}
 	}
 	for i := range s.others {

@@ -15,6 +15,7 @@ import (
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/gates"
 	"github.com/nodemend/nodemend/controller/index"
+	"github.com/nodemend/nodemend/controller/worker"
 )
 
 // onBudget wakes whom a change of a budget concerns. Of its spec: all on its nodes
@@ -35,7 +36,7 @@ func (r *Reconciler) onBudget() handler.EventHandler {
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			old, updated := e.ObjectOld.(*v1alpha1.RemediationBudget), e.ObjectNew.(*v1alpha1.RemediationBudget)
 			wake(q, newHolders(old, updated))
-			if old.Generation != updated.Generation {
+			if worker.SpecChanged(old, updated) {
 				wake(q, r.blockedOnNodes(ctx, *old, *updated))
 			} else {
 				wake(q, budget.Wake(updated, func() []v1alpha1.Remediation { return r.waiting(ctx) }, r.nodeOf(ctx)))

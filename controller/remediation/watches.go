@@ -31,7 +31,7 @@ func (r *Reconciler) Loop() worker.Loop {
 			{Kind: &corev1.Node{}, Handler: handler.EnqueueRequestsFromMapFunc(r.openOnNode)},
 			{
 				Kind: &v1alpha1.RemedyPolicy{}, Handler: handler.EnqueueRequestsFromMapFunc(r.openOfPolicy),
-				Predicates: []predicate.Predicate{predicate.GenerationChangedPredicate{}},
+				Predicates: []predicate.Predicate{worker.OnSpec()},
 			},
 			{Kind: &v1alpha1.RemediationBudget{}, Handler: r.onBudget()},
 		},

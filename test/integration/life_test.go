@@ -23,8 +23,9 @@ import (
 func TestAStoryIsToldInEvents(t *testing.T) {
 	s := newScene(t, "events", 1, "1")
 	node := s.nodes[0]
-	s.newSickNode()
 	s.startController()
+	s.Eventually(s.limit).Should(BeEquivalentTo(1)) // before, the budget holds back whoever asks
+	s.newSickNode()
 	s.Eventually(func() bool { return s.ended(node) }).Should(BeTrue())
 	uid := string(s.remediations(node)[0].UID)
 	s.Eventually(func() []string { return s.told(uid) }).Should(ConsistOf(

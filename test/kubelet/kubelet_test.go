@@ -181,6 +181,7 @@ func TestAStalledRelistStopsTheGaugeOrTheMetrics(t *testing.T) {
 			reader := newReader(t, k, nodeName, token)
 			age := reader.plegAge(t.Context(), k)
 			g.Eventually(age, patience).Should(BeNumerically("<", 5*time.Second))
+			g.Eventually(ready(t, nodeName), patience).Should(Equal(corev1.ConditionTrue))
 
 			runtime.Hang()
 			g.Eventually(func() bool { return tc.stalled(age()) }, patience).Should(BeTrue())

@@ -31,7 +31,7 @@ func (w *world) startController() {
 	w.controllers++
 	p := w.newProcess(fmt.Sprintf("controller-%d", w.controllers), "controller", nil)
 	w.say(p.name, "starts and leads")
-	w.troubled = time.Now()
+	w.trouble(time.Now())
 	if err := w.wireController(p); err != nil {
 		w.broken("the simulation", "starting a controller: %v", err)
 	}

@@ -19,6 +19,7 @@ type happening struct {
 func happenings() []happening {
 	return append([]happening{
 		{"a node falls sick", 14, (*world).fallSick},
+		{"many nodes fall sick", 2, (*world).allFallSick},
 		{"a fault cures itself", 4, (*world).cureItself},
 		{"a fault flaps", 3, (*world).flap},
 		{"a node loses its power", 2, (*world).loosePower},
@@ -26,6 +27,8 @@ func happenings() []happening {
 		{"a node is cut off", 4, (*world).cutNodeOff},
 		{"a kubelet is not ready", 2, (*world).unreadyKubelet},
 		{"a controller dies", 3, (*world).killController},
+		{"a controller is cut off", 2, (*world).cutControllerOff},
+		{"a budget is replaced when it has given a permit", 1, (*world).snatchBudget},
 		{"a second controller leads", 3, (*world).secondLeader},
 		{"a runner dies", 3, (*world).killRunner},
 		{"a detector dies", 3, (*world).killDetector},
@@ -34,7 +37,9 @@ func happenings() []happening {
 		{"a check cannot tell", 3, (*world).confuseCheck},
 		{"a program is missing", 2, (*world).missProgram},
 		{"a ledger is lost", 2, (*world).loseLedger},
+		{"a detector looks for the last time as an action ends", 3, (*world).lookLast},
 		{"an action is deleted behind its controller's back", 2, (*world).setTrap},
+		{"an action is undone at once", 6, (*world).undoAction},
 		{"a clock is off", 2, (*world).skewClock},
 		{"old events are forgotten", 1, (*world).compact},
 		{"time goes on", 6, (*world).goOn},
@@ -83,6 +88,23 @@ func (w *world) fallSick() bool {
 		return false
 	}
 	n.fail(condition, w.cure())
+	return true
+}
+
+// allFallSick lets most nodes fall sick of one condition, one soon after the other.
+func (w *world) allFallSick() bool {
+	condition := of(w.choices, conditions()...)
+	apart := of(w.choices, time.Second, 20*time.Second)
+	for i, n := range w.nodes {
+		if w.chance(250) {
+			continue
+		}
+		w.after(time.Duration(i)*apart, func() {
+			if n.up && n.faults[condition] == nil && w.chaos {
+				n.fail(condition, w.cure())
+			}
+		})
+	}
 	return true
 }
 
@@ -272,8 +294,11 @@ func (w *world) freeze() bool {
 	p := of(w.choices, w.processes...)
 	long := of(w.choices, 5*time.Second, 40*time.Second, 3*time.Minute)
 	p.frozen = time.Now().Add(long)
-	if p.node == nil && p.frozen.After(w.troubled) {
-		w.troubled = p.frozen
+	if p.node == nil {
+		w.trouble(p.frozen)
+		w.delay(p.frozen)
+	} else {
+		p.node.slow = later(p.node.slow, p.frozen)
 	}
 	w.say(p.name, "is frozen for %s", long)
 	return true
@@ -287,7 +312,8 @@ func (w *world) skewClock() bool {
 	if leaders := w.leaders(); len(leaders) > 0 && w.chance(300) {
 		p := of(w.choices, leaders...)
 		p.clock.offset = off
-		w.troubled = time.Now()
+		w.skewed = time.Now()
+		w.trouble(w.skewed)
 		w.say(p.name, "its clock is off by %s", off)
 		return true
 	}
@@ -297,7 +323,7 @@ func (w *world) skewClock() bool {
 	if n == nil {
 		return false
 	}
-	n.offset = off
+	n.offset, n.jumped = off, time.Now()
 	if n.runner != nil {
 		n.runner.clock.offset = off
 	}
@@ -308,8 +334,15 @@ func (w *world) skewClock() bool {
 	return true
 }
 
+// goOn lets time go on although somebody has something to do: that takes long.
 func (w *world) goOn() bool {
 	w.sleep(time.Now())
+	if len(w.calls) > 0 {
+		w.delay(time.Now())
+	}
+	for _, n := range w.nodes {
+		n.slow = later(n.slow, time.Now().Add(time.Second))
+	}
 	return true
 }
 
@@ -321,11 +354,13 @@ func (w *world) compact() bool {
 // calm lets nothing go wrong any more: whatever fails works again, and all faults are
 // cured. What people have switched off stays so.
 func (w *world) calm() {
+	w.gather() // whoever is about to look has the time before its clock is set
 	w.say("", "nothing goes wrong any more")
 	for _, p := range w.processes {
-		p.frozen = time.Time{}
+		p.frozen, p.cut = time.Time{}, time.Time{}
 		if p.node == nil { // a node keeps its clock, right or wrong
 			p.clock.offset = 0
+			p.learn()
 		}
 		for _, watch := range p.watches {
 			watch.stalled = time.Time{}
@@ -335,7 +370,7 @@ func (w *world) calm() {
 		c.ready = time.Now()
 	}
 	for _, n := range w.nodes {
-		n.unready, n.blind, n.lacks = false, false, nil
+		n.unready, n.blind, n.lacks, n.looksLast = false, false, nil, nil
 		clear(n.faults)
 		clear(n.unsure)
 		w.after(20*time.Second, n.powerOn)
@@ -347,7 +382,7 @@ func (w *world) calm() {
 			n.again(time.Second, n.startDetector)
 		}
 	}
-	w.trap = nil
+	w.trap, w.permitTrap = nil, nil
 	w.people.comeToRest()
 	w.after(time.Hour, w.people.comeToRest)
 	w.oneLeader()

@@ -4,11 +4,8 @@ import (
 	"os"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/runner/remedy"
-	"github.com/nodemend/nodemend/test/apiserver"
 )
 
 // hangChecks lets all checks of a node hang, while its exporter lives on.
@@ -60,32 +57,60 @@ func (w *world) loseLedger() bool {
 	if n == nil {
 		return false
 	}
-	w.end(n.runner)
-	w.say("host "+n.name, "the ledger is lost")
-	_ = os.RemoveAll(n.runDir()) // a runner that starts makes it anew
-	n.ledgerLost = time.Now()
-	n.again(of(w.choices, time.Second, 30*time.Second), n.startRunner)
+	n.loseLedger(of(w.choices, time.Second, 30*time.Second))
 	return true
 }
 
-// setTrap lets the controller die right after it has created the next action. Once that
-// has finished, somebody deletes it: whoever leads next knows only that it was announced.
-func (w *world) setTrap() bool {
-	if w.trap != nil {
-		return false
-	}
-	after := of(w.choices, time.Second, 10*time.Second, 40*time.Second)
-	w.trap = func(name string) {
-		for _, p := range w.leaders() {
-			w.end(p)
-		}
-		w.after(after, func() {
-			if a := apiserver.Peek[*v1alpha1.NodeAction](w.server, client.ObjectKey{Name: name}); a != nil && a.Finished() != nil && w.chaos {
-				w.people.meddled = time.Now()
-				w.remove(a.DeepCopy())
-			}
-			w.oneLeader()
-		})
-	}
+func (n *node) loseLedger(again time.Duration) {
+	n.world.end(n.runner)
+	n.world.say("host "+n.name, "the ledger is lost")
+	_ = os.RemoveAll(n.runDir()) // a runner that starts makes it anew
+	n.ledgerLost = time.Now()
+	n.again(again, n.startRunner)
+}
+
+// lookLast lets the detector of a node look for the last time in the second in which the
+// next action ends, but before that, maybe by a clock that has just jumped ahead, or after
+// the action was given up.
+func (w *world) lookLast() bool {
+	n := of(w.choices, w.nodes...)
+	n.looksLast = &lastLook{ahead: of(w.choices, 0, 0, time.Hour), unknown: w.chance(400)}
 	return true
+}
+
+// lastLook is how a detector looks for the last time.
+type lastLook struct {
+	// ahead is by how much its clock jumps ahead before.
+	ahead time.Duration
+	// unknown: nobody knows any more what becomes of the action.
+	unknown bool
+}
+
+// endUnseen ends an execution right after the last look of the detector.
+func (e *execution) endUnseen(takes time.Duration) {
+	n, w := e.node, e.node.world
+	last := n.looksLast
+	n.looksLast = nil
+	if last.unknown && n.runner != nil && !n.runner.dead.Load() {
+		w.after(time.Second, func() { n.loseLedger(time.Second) })
+	}
+	left := time.Until(time.Now().Add(takes).Truncate(time.Second))
+	w.after(left+200*time.Millisecond, func() {
+		// By a clock that is wrong, what it sees may seem to be later than the action.
+		if d := n.detector; d != nil && !d.dead.Load() && w.chaos && d.clock.offset+d.server.Offset() == 0 {
+			w.say(d.name, "looks for the last time")
+			if last.ahead > 0 {
+				d.clock.offset += last.ahead
+				n.jumped = time.Now()
+			}
+			n.demandNow()
+		}
+	})
+	w.after(left+700*time.Millisecond, func() {
+		if d := n.detector; d != nil && !d.dead.Load() && w.chaos {
+			w.end(d.process)
+			n.again(of(w.choices, 4*time.Minute, 10*time.Minute), n.startDetector)
+		}
+		e.finish()
+	})
 }

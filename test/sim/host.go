@@ -139,6 +139,10 @@ func (n *node) takeEffect() bool {
 			w.count("remedy hangs until its timeout")
 			takes, e.outcome = timeout+of(w.choices, 0, v1alpha1.EndGrace-time.Second), v1alpha1.ReasonTimedOut
 		}
+		if n.looksLast != nil && w.chaos {
+			e.endUnseen(takes)
+			continue
+		}
 		w.after(takes, e.finish)
 	}
 	return len(begun) > 0

@@ -38,10 +38,13 @@ type node struct {
 	boot    int
 	booted  time.Time
 	offset  time.Duration
-	// turned is when the node's Ready last changed.
-	turned time.Time
+	// turned is when the node's Ready last changed, jumped when its clock last did.
+	turned, jumped time.Time
 	// unsure are the conditions of which checks can't tell.
 	unsure map[string]bool
+	// looksLast is how the detector looks for the last time, right before the next action
+	// ends; nil: it does not.
+	looksLast *lastLook
 	// ledgerLost is when the ledger last was.
 	ledgerLost time.Time
 	// seen is when the kubelet last reached the API server, if it does not now.
@@ -49,6 +52,10 @@ type node struct {
 
 	// checks are the conditions that its detector reports.
 	checks []string
+	// slow is until when requests of its agents may have been on their way for long.
+	// claimTakes is how long the next claim of its runner does, which counts for nothing.
+	slow       time.Time
+	claimTakes time.Duration
 	// blind: none of its checks runs. deaf: no runner starts.
 	blind, deaf bool
 	// acts plays what becomes of an execution, in a story, unless it returns false; lacks
@@ -159,7 +166,8 @@ func (n *node) cutOff(cut bool) {
 	}
 }
 
-func (p *process) cutOff() bool { return p.node != nil && p.node.cut }
+// cutOff reports whether a process does not reach the API server.
+func (p *process) cutOff() bool { return p.cut.After(time.Now()) || p.node != nil && p.node.cut }
 
 // unanswered plays the node controller: a kubelet that does not answer is Unknown.
 func (n *node) unanswered() {
@@ -251,6 +259,9 @@ func (w *world) node(name string) *node {
 func (w *world) executing(c *call) {
 	if c.request.Verb == "get" && c.request.Kind == "Lease" {
 		w.lease(c.request.Name)
+	}
+	if c.request.Verb == "get" && c.request.Kind == "Node" && c.process.node == nil {
+		w.oracles.asked(c.request.Name)
 	}
 }
 

@@ -27,12 +27,19 @@ func (o *oracles) executed(e *execution) {
 	o.withinConcurrent(e)
 }
 
+// nobodyKnows reports whether nobody can know of an execution: the ledger is lost in which
+// it was, or did not survive a boot, and the action was deleted and created again.
+func (o *oracles) nobodyKnows(earlier, e *execution) bool {
+	n := e.node
+	lost := !n.ledgerLost.Before(earlier.began) || n.booted.After(earlier.began) && o.world.people.blinded[e.order.Action]
+	return lost && earlier.order.Action == e.order.Action && earlier.order.UID != e.order.UID
+}
+
 // I2: an action is executed at most once.
 func (o *oracles) executedOnce(e *execution) {
 	for _, n := range o.world.nodes {
 		for _, other := range n.executions {
-			lost := n.ledgerLost.After(other.began) && other.order.UID != e.order.UID // then nobody can know of it
-			if other != e && other.order.Action == e.order.Action && !lost {
+			if other != e && other.order.Action == e.order.Action && !o.nobodyKnows(other, e) {
 				o.world.broken("I2: an action is executed at most once", "%s on node %s, again after %s", e.order.Action, n.name, time.Since(other.began))
 			}
 		}
@@ -43,7 +50,9 @@ func (o *oracles) executedOnce(e *execution) {
 // ended (I2).
 func (o *oracles) aloneOnNode(e *execution) {
 	for _, other := range e.node.executions {
-		if other != e && other.runs() && !o.world.people.blinded[other.order.Action] {
+		a := o.actions[other.order.UID]
+		unknown := o.nobodyKnows(other, e) || o.world.people.blinded[other.order.Action] || a != nil && o.succeeded(a)
+		if other != e && other.runs() && !unknown {
 			o.world.broken("I1: one remediation acts on a node at a time", "%s began on node %s while %s still ran",
 				e.order.Action, e.node.name, other.order.Action)
 		}
@@ -107,18 +116,33 @@ func (o *oracles) permitsReturned(old, updated *v1alpha1.RemediationBudget) {
 	}
 }
 
+// succeeded reports whether somebody has removed the finalizer of an action's remediation,
+// and another one has its name that was created before everybody had seen the action.
+func (o *oracles) succeeded(a *v1alpha1.NodeAction) bool {
+	r := find[*v1alpha1.Remediation](o, a.Spec.Remediation)
+	if !o.world.people.forced[a.Spec.RemediationUID] || r == nil || r.UID == a.Spec.RemediationUID {
+		return false
+	}
+	since, known := o.knownSince(a.CreationTimestamp.Add(time.Second))
+	return !known || since.After(r.CreationTimestamp.Time)
+}
+
 func (o *oracles) permitReturned(budgetName, nodeName string, permit v1alpha1.Permit) {
 	n := o.world.node(nodeName)
 	for _, e := range n.executions {
 		if !e.runs() || o.world.people.blinded[e.order.Action] {
 			continue
 		}
-		if action := find[*v1alpha1.NodeAction](o, e.order.Action); action != nil && action.Spec.Remediation == permit.Remediation {
+		action := find[*v1alpha1.NodeAction](o, e.order.Action)
+		if action != nil && action.Spec.Remediation == permit.Remediation && !o.succeeded(action) {
 			o.world.broken("I1: a permit is kept while something runs under it", "budget %s: the permit of %s for node %s was returned while %s ran",
 				budgetName, permit.Remediation, nodeName, e.order.Action)
 		}
 	}
 	for _, a := range stored[*v1alpha1.NodeAction](o) {
+		if o.succeeded(a) {
+			continue // nobody may know of it, and no runner begins it
+		}
 		if a.Spec.Remediation == permit.Remediation && a.Finished() == nil && a.Status.Claim == nil && a.Spec.ExpiresAt.After(time.Now()) {
 			o.world.broken("I1: a permit is kept while something may begin under it", "budget %s: the permit of %s for node %s was returned while %s could be claimed",
 				budgetName, permit.Remediation, nodeName, a.Name)

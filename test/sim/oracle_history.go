@@ -51,7 +51,7 @@ func (o *oracles) lastExecution(n *node, r *v1alpha1.Remediation) (last time.Tim
 
 // An incident starts one remediation, even if a person has deleted that.
 func (o *oracles) startedOnce(created *v1alpha1.Remediation) {
-	if created.Annotations[v1alpha1.TombstoneAnnotation] != "" || !o.quiet() {
+	if created.Annotations[v1alpha1.TombstoneAnnotation] != "" || !o.quiet() || time.Since(o.world.people.unburied) < quietFor || time.Since(o.world.people.meddled) < quietFor {
 		return
 	}
 	for _, r := range stored[*v1alpha1.Remediation](o) {
@@ -63,6 +63,22 @@ func (o *oracles) startedOnce(created *v1alpha1.Remediation) {
 			o.world.broken("An incident starts one remediation", "%s, after %s (%s)", created.Name, r.Name, r.State())
 		}
 	}
+}
+
+// A remediation starts only after its condition has held for its time.
+func (o *oracles) heldForLong(created *v1alpha1.Remediation) {
+	t := &created.Spec.Trigger
+	if created.Annotations[v1alpha1.TombstoneAnnotation] != "" {
+		return
+	}
+	held := time.Since(t.LastTransitionTime.Time) + clockSlack
+	for _, m := range created.Spec.Match {
+		if m.Type == t.Type && m.Status == t.Status && held >= m.For.Duration {
+			return
+		}
+	}
+	o.world.broken("A remediation starts only after its condition has held for its time", "%s: %s is %s since %s",
+		created.Name, t.Type, t.Status, t.LastTransitionTime.UTC().Format(time.TimeOnly))
 }
 
 // A deleted remediation leaves a tombstone as long as its incident lasts.

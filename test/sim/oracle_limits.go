@@ -2,8 +2,6 @@ package sim
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,7 +34,7 @@ func (o *oracles) cordonedWithinLimits(old, updated *corev1.Node) {
 		return // a person's, or a node that a person has uncordoned meanwhile
 	}
 	o.cordoned[m.UID] = true
-	if time.Since(o.world.people.limited) < quietFor || !fleet.Available(old) {
+	if !fleet.Available(old) {
 		return
 	}
 	if n := o.world.node(updated.Name); time.Since(n.turned) < quietFor {
@@ -57,9 +55,7 @@ func (o *oracles) cordonedWithinLimits(old, updated *corev1.Node) {
 				out++
 			}
 		}
-		limit, err := budget.MaxUnavailable(*b.Spec.MaxUnavailable, nodes)
-		o.world.must(err)
-		if out > int(limit) {
+		if limit := unavailableAllowed(*b.Spec.MaxUnavailable, nodes); out > limit {
 			o.world.broken("I1: maxUnavailable is never exceeded by our own steps", "budget %s, group %s: %d of %d nodes are out for policies, %d may be",
 				b.Name, group, out, nodes, limit)
 		}
@@ -89,24 +85,22 @@ func (o *oracles) withinConcurrent(e *execution) {
 				running++
 			}
 		}
-		allowed := int(b.Spec.MaxConcurrent.IntVal)
-		if percentage, found := strings.CutSuffix(b.Spec.MaxConcurrent.StrVal, "%"); found {
-			percent, err := strconv.Atoi(percentage)
-			o.world.must(err)
-			if allowed = nodes * percent / 100; percent > 0 {
-				allowed = max(1, allowed)
-			}
-		}
-		if running > allowed {
+		if allowed := concurrentlyAllowed(*b.Spec.MaxConcurrent, nodes); running > allowed {
 			o.world.broken("I1: maxConcurrent is never exceeded", "budget %s: executions run on %d of %d nodes, %d may", b.Name, running, nodes, allowed)
 		}
 	}
 }
 
-// outForPolicy reports whether the node is out for a policy's step.
+// outForPolicy reports whether the node is out for a policy's step that was decided by the
+// limits as they are, and was all along: one that a person has put back in the middle of it
+// is cordoned again, whoever is out by then.
 func (o *oracles) outForPolicy(n *corev1.Node) bool {
 	m := find[*v1alpha1.NodeMaintenance](o, n.Annotations[v1alpha1.CordonedAnnotation])
-	return m != nil && m.Spec.Remediation != nil
+	if m == nil || m.Spec.Remediation == nil {
+		return false
+	}
+	since, known := o.knownSince(o.world.people.limited)
+	return known && m.CreationTimestamp.Sub(since) > o.onItsWay() && o.returned[n.Name].Before(m.CreationTimestamp.Time)
 }
 
 func selects(b *v1alpha1.RemediationBudget, n *corev1.Node) bool {
@@ -145,7 +139,7 @@ func (o *oracles) permitsUsed() {
 		waits[r.Name] = true
 		if since, known := o.waiting[r.Name]; !known {
 			o.waiting[r.Name] = now
-		} else if now.Sub(since) > 2*gates.BudgetRecheck && o.quiet() {
+		} else if now.Sub(since) > gates.BudgetRecheck+15*time.Second && o.quiet() {
 			o.world.broken("I8: a free permit is taken by who waits for one", "remediation %s waits for %s, and every budget of its node has one",
 				r.Name, now.Sub(since).Truncate(time.Second))
 		}
@@ -169,7 +163,7 @@ func (o *oracles) couldTake(r *v1alpha1.Remediation, node *corev1.Node) bool {
 		if permit, _, held := budget.Permit(b, node.Name); held && permit.Remediation != r.Name {
 			return false
 		}
-		if b.Spec.Paused || b.Status.Groups[group].Limit == nil || budget.Free(b, group) <= 0 ||
+		if b.Spec.Paused || !budget.Counted(b, group) || budget.Free(b, group) <= 0 ||
 			step != nil && budget.Disrupts(step, node) && budget.FreeDisruptions(b, group) <= 0 {
 			return false
 		}

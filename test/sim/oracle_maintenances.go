@@ -11,6 +11,7 @@ import (
 // maintained remembers what people did to maintenances, and until when they drained.
 func (o *oracles) maintained(by string, old, updated *v1alpha1.NodeMaintenance) {
 	if old == nil {
+		o.born[updated.UID] = o.world.turn()
 		return
 	}
 	ends := updated == nil || updated.DeletionTimestamp != nil
@@ -21,7 +22,7 @@ func (o *oracles) maintained(by string, old, updated *v1alpha1.NodeMaintenance) 
 		}
 	}
 	if drains(old) && (ends || !drains(updated)) {
-		o.drained[old.Spec.NodeName] = time.Now()
+		o.drained[old.Spec.NodeName], o.drainedAt[old.Spec.NodeName] = time.Now(), o.world.turn()
 	}
 }
 
@@ -43,12 +44,14 @@ func (o *oracles) evicted(pod *corev1.Pod) {
 		}
 		vetoed = true
 	}
+	known := time.Since(o.drained[pod.Spec.NodeName]) >= o.slack()
+	serving := o.world.serving
+	asked := serving != nil && o.drainedAt[pod.Spec.NodeName] < serving.began // the server, right before
 	switch {
-	case time.Since(o.drained[pod.Spec.NodeName]) < o.slack():
-	case vetoed:
-		o.world.broken("Nothing is evicted from a node while a pod vetoes it", "pod %s on node %s", pod.Name, pod.Spec.NodeName)
-	case !draining:
+	case !draining && (known || asked):
 		o.world.broken("Nothing is evicted but for a maintenance", "pod %s on node %s", pod.Name, pod.Spec.NodeName)
+	case vetoed && known:
+		o.world.broken("Nothing is evicted from a node while a pod vetoes it", "pod %s on node %s", pod.Name, pod.Spec.NodeName)
 	}
 }
 
@@ -72,7 +75,9 @@ func (o *oracles) uncordoned(old, updated *corev1.Node) {
 		if m.Spec.NodeName != old.Name || m.Spec.NodeUID != "" && m.Spec.NodeUID != old.UID {
 			continue
 		}
-		if m.DeletionTimestamp == nil && time.Since(m.CreationTimestamp.Time) > o.slack() {
+		// The server is asked for maintenances right before.
+		asked := o.world.serving != nil && o.born[m.UID] < o.world.serving.began
+		if m.DeletionTimestamp == nil && (asked || time.Since(m.CreationTimestamp.Time) > o.slack()) {
 			o.world.broken("A node is not uncordoned while a maintenance holds it", "node %s, maintenance %s", old.Name, m.Name)
 		}
 		if m.Name == old.Annotations[v1alpha1.CordonedAnnotation] && m.Spec.Remediation != nil && !o.released[m.Name] {
@@ -81,10 +86,43 @@ func (o *oracles) uncordoned(old, updated *corev1.Node) {
 	}
 }
 
+// Only what we have cordoned is marked as ours (I3), and only for a maintenance of this
+// very node.
+func (o *oracles) marked(old, updated *corev1.Node) {
+	mark := updated.Annotations[v1alpha1.CordonedAnnotation]
+	if mark == "" || mark == old.Annotations[v1alpha1.CordonedAnnotation] {
+		return
+	}
+	if old.Spec.Unschedulable {
+		o.world.broken("I3: a cordon of others is not marked as ours", "node %s, for %s", old.Name, mark)
+	}
+	if m := find[*v1alpha1.NodeMaintenance](o, mark); m != nil && m.Spec.NodeUID != "" && m.Spec.NodeUID != updated.UID {
+		o.world.broken("A node is not cordoned for a maintenance of an earlier one", "node %s, maintenance %s", old.Name, mark)
+	}
+}
+
+// A maintenance is let go only after its node was given back, nobody would know of it else;
+// or while another one holds the node, which may be gone a moment later.
+func (o *oracles) letGo(m *v1alpha1.NodeMaintenance) {
+	node := find[*corev1.Node](o, m.Spec.NodeName)
+	if node == nil || node.Annotations[v1alpha1.CordonedAnnotation] != m.Name || time.Since(o.world.troubled) < quietFor || len(o.world.leaders()) != 1 || time.Since(o.freed[node.Name]) < o.slack() {
+		return
+	}
+	for _, other := range stored[*v1alpha1.NodeMaintenance](o) {
+		if other.UID != m.UID && other.Spec.NodeName == node.Name { // the last one gives it back
+			return
+		}
+	}
+	o.world.broken("A maintenance is let go only after its node was given back", "maintenance %s of node %s", m.Name, node.Name)
+}
+
 func (o *oracles) stillSick(node *corev1.Node, m *v1alpha1.NodeMaintenance) {
 	r := find[*v1alpha1.Remediation](o, m.Spec.Remediation.Name)
 	if r == nil || r.UID != m.Spec.Remediation.UID || r.State() != v1alpha1.ReasonDeleted {
 		return
+	}
+	if !r.DeletionTimestamp.Before(m.DeletionTimestamp) {
+		return // it was being given back before, or in the same second
 	}
 	for _, match := range r.Spec.Match {
 		c := v1alpha1.FindNodeCondition(node, match.Type)

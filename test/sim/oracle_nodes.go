@@ -3,13 +3,15 @@ package sim
 import (
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
-// I3: a cordon, taint or label that we did not set is never removed.
+// I3: a cordon, taint or label that we did not set is never removed. Only a patch that was
+// on its way when a person uncordoned the node and cordoned it again can't know of that.
 func (o *oracles) cordonKept(by string, old, updated *corev1.Node) {
 	if by != "controller" {
 		if by == "admin" && !updated.Spec.Unschedulable {
@@ -17,7 +19,8 @@ func (o *oracles) cordonKept(by string, old, updated *corev1.Node) {
 		}
 		return
 	}
-	if old.Spec.Unschedulable && !updated.Spec.Unschedulable && o.world.people.cordoned[old.Name] {
+	onItsWay := o.world.delayed.After(time.Now())
+	if old.Spec.Unschedulable && !updated.Spec.Unschedulable && o.world.people.cordoned[old.Name] && !onItsWay {
 		o.world.broken("I3: a person's cordon is never removed", "node %s", old.Name)
 	}
 	if !maps.Equal(old.Labels, updated.Labels) || len(old.Spec.Taints) != len(updated.Spec.Taints) {
@@ -45,6 +48,9 @@ func (o *oracles) conditionsSeen(by string, old, updated *corev1.Node) {
 				n.name, condition, after.Status, after.LastTransitionTime, before.LastTransitionTime)
 		}
 		key := n.name + "/" + condition
+		if before == nil || after == nil || before.Status != after.Status || !before.LastTransitionTime.Equal(&after.LastTransitionTime) {
+			o.turned[key] = time.Now()
+		}
 		o.written[key] = len(o.checks[key])
 	}
 }

@@ -10,9 +10,14 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
-// lateFor is how much later than what it has read a runner may begin to execute: it reads
-// everything right before.
-const lateFor = time.Minute
+// late is how much later than what it has read a runner may begin to execute. It reads
+// everything right before, so that is hardly at all, unless its requests take long.
+func (n *node) late() time.Duration {
+	if time.Since(n.slow) > 0 {
+		return 2 * time.Second
+	}
+	return time.Minute
+}
 
 // chosen reports whether a selector selects the node. Those of runs have labels only.
 func chosen(selector *metav1.LabelSelector, node *corev1.Node) bool {
@@ -35,21 +40,22 @@ func (o *oracles) ordered(e *execution) {
 		o.world.broken("I6: only what an action asks for is executed", "%s on node %s has no action", e.order.Action, e.node.name)
 		return
 	}
-	now := time.Now()
-	if late := now.Sub(a.Spec.ExpiresAt.Time); late > lateFor {
-		o.world.broken("Nothing is executed that has expired", "%s on node %s, %s after expiresAt", a.Name, e.node.name, late)
+	now, late := time.Now(), e.node.late()
+	const slack = 3 * time.Second // of clocks that are corrected
+	if after := now.Sub(a.Spec.ExpiresAt.Time); after > late+slack {
+		o.world.broken("Nothing is executed that has expired", "%s on node %s, %s after expiresAt", a.Name, e.node.name, after)
 	}
-	if at, told := o.forgotten[a.Name]; told && now.Sub(at) > lateFor {
+	if at, told := o.forgotten[a.Name]; told && now.Sub(at) > late {
 		o.world.broken("Nothing is executed that its remediation does not wait for", "%s on node %s, given up %s ago", a.Name, e.node.name, now.Sub(at))
 	}
 	node := find[*corev1.Node](o, e.node.name)
-	if node == nil || now.Sub(node.CreationTimestamp.Time) < lateFor {
+	if node == nil || now.Sub(node.CreationTimestamp.Time) < late+time.Second {
 		return
 	}
 	if node.UID != a.Spec.NodeUID {
 		o.world.broken("Nothing is executed for an earlier node of the name", "%s on node %s", a.Name, node.Name)
 	}
-	if now.Sub(o.world.people.limited) > lateFor {
+	if now.Sub(o.world.people.limited) > late {
 		o.underPolicy(e, a, node)
 	}
 }
@@ -57,28 +63,33 @@ func (o *oracles) ordered(e *execution) {
 // I6: what is executed is a step of a policy as it is now: enforced, not paused, and for
 // this node.
 func (o *oracles) underPolicy(e *execution, a *v1alpha1.NodeAction, node *corev1.Node) {
-	if time.Since(o.edited[a.Spec.Policy.Name]) < lateFor {
+	if time.Since(o.edited[a.Spec.Policy.Name]) < e.node.late() {
 		return
 	}
-	p, why := find[*v1alpha1.RemedyPolicy](o, a.Spec.Policy.Name), ""
-	switch {
-	case p == nil || p.UID != a.Spec.Policy.UID:
-		why = "is gone"
-	case p.Spec.Paused:
-		why = "is paused"
-	case p.Spec.Mode == v1alpha1.ModeDryRun:
-		why = "is not enforced"
-	case !chosen(p.Spec.NodeSelector, node):
-		why = "does not select the node"
-	default:
-		for i := range p.Spec.Steps {
-			if equality.Semantic.DeepEqual(p.Spec.Steps[i], e.order.Step) {
-				return
-			}
-		}
-		why = "does not have the step"
+	if why := o.notOfPolicy(a.Spec.Policy, e.order.Step, node); why != "" {
+		o.world.broken("I6: only what a policy says is executed", "%s on node %s, and policy %s %s", a.Name, node.Name, a.Spec.Policy.Name, why)
 	}
-	o.world.broken("I6: only what a policy says is executed", "%s on node %s, and policy %s %s", a.Name, node.Name, a.Spec.Policy.Name, why)
+}
+
+// notOfPolicy says why a step is not one of its policy for this node, "" if it is.
+func (o *oracles) notOfPolicy(ref v1alpha1.PolicyReference, step v1alpha1.Step, node *corev1.Node) string {
+	p := find[*v1alpha1.RemedyPolicy](o, ref.Name)
+	switch {
+	case p == nil || p.UID != ref.UID:
+		return "is gone"
+	case p.Spec.Paused:
+		return "is paused"
+	case p.Spec.Mode == v1alpha1.ModeDryRun:
+		return "is not enforced"
+	case !chosen(p.Spec.NodeSelector, node):
+		return "does not select the node"
+	}
+	for i := range p.Spec.Steps {
+		if equality.Semantic.DeepEqual(p.Spec.Steps[i], step) {
+			return ""
+		}
+	}
+	return "does not have the step"
 }
 
 // A node is rebooted only out of service, and after the drain that the step asks for.
@@ -88,7 +99,7 @@ func (o *oracles) outOfService(e *execution) {
 	if e.remedy != v1alpha1.RemedyReboot || node == nil || time.Since(node.CreationTimestamp.Time) < quietFor {
 		return
 	}
-	if time.Since(o.returned[node.Name]) < o.slack() {
+	if !o.returned[node.Name].IsZero() && !o.everybodyKnows(o.returned[node.Name].Add(e.node.late())) {
 		return // a person has put it back meanwhile
 	}
 	if !node.Spec.Unschedulable {
@@ -111,5 +122,5 @@ func (o *oracles) slack() time.Duration {
 	if time.Since(o.world.troubled) > quietFor && len(o.world.leaders()) == 1 {
 		return 10 * time.Second
 	}
-	return quietFor
+	return staleFor
 }

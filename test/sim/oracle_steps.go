@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,35 +11,48 @@ import (
 )
 
 // The next attempt or step is taken only after the one before was executed and a check has
-// confirmed afterwards that the fault is still there.
+// confirmed afterwards that the fault is still there, and so it is given up after the last.
 func (o *oracles) advancedOnEvidence(old, updated *v1alpha1.Remediation) {
 	before, after := &old.Status, &updated.Status
-	if updated.Annotations[v1alpha1.TombstoneAnnotation] != "" || before.Step == 0 || after.Step < before.Step || after.Step == before.Step && after.Attempt <= before.Attempt || len(after.History) == 0 {
+	advanced := after.Step > before.Step || after.Step == before.Step && after.Attempt > before.Attempt
+	exhausted := old.State() != v1alpha1.ReasonExhausted && updated.State() == v1alpha1.ReasonExhausted
+	if updated.Annotations[v1alpha1.TombstoneAnnotation] != "" || before.Step == 0 || !advanced && !exhausted || len(after.History) == 0 {
+		return
+	}
+	last := &after.History[len(after.History)-1]
+	n := o.world.node(updated.Spec.NodeName)
+	e := n.executionOf(last.Action)
+	step := updated.Step(after.Step)
+	if advanced && step.Maintenance == nil && e == nil && !n.bootedSince(last) {
+		o.world.broken("The next step is taken only after the one before was executed", "%s: %d/%d after %s", updated.Name, after.Step, after.Attempt, last.Outcome)
 		return
 	}
 	node := find[*corev1.Node](o, updated.Spec.NodeName)
-	n := o.world.node(updated.Spec.NodeName)
-	if node == nil || notReady(node) || time.Since(n.turned) < quietFor {
-		return // then steps are left out that need its runner
+	if node == nil || notReady(node) || time.Since(n.turned) < quietFor || e == nil || e.ends.IsZero() {
+		return // steps that need its runner are left out while it is not Ready
 	}
-	last := after.History[len(after.History)-1]
-	if !last.Executed {
-		if last.Outcome != v1alpha1.ReasonExpired { // twice in vain on a node that was not Ready
-			o.world.broken("The next step is taken only after the one before was executed", "%s: %d/%d after %s", updated.Name, after.Step, after.Attempt, last.Outcome)
+	for _, m := range updated.Spec.Match {
+		if m.Type == string(corev1.NodeReady) || o.sawInAnyBoot(n, m.Type, m.Status, e.ends) {
+			return
 		}
-		return
 	}
-	for _, e := range n.executions {
-		if e.order.Action != last.Action || e.ends.IsZero() {
-			continue
+	o.world.broken("The next step is taken only after a check has confirmed the fault", "%s: %d/%d", updated.Name, after.Step, after.Attempt)
+}
+
+// executionOf returns the last execution of an action on the host, nil if there was none.
+func (n *node) executionOf(action string) *execution {
+	for i := len(n.executions) - 1; i >= 0; i-- {
+		if n.executions[i].order.Action == action {
+			return n.executions[i]
 		}
-		for _, m := range updated.Spec.Match {
-			if m.Type == string(corev1.NodeReady) || o.sawInAnyBoot(n, m.Type, m.Status, e.ends) {
-				return
-			}
-		}
-		o.world.broken("The next step is taken only after a check has confirmed the fault", "%s: %d/%d", updated.Name, after.Step, after.Attempt)
 	}
+	return nil
+}
+
+// bootedSince reports whether the host has booted since a reboot was asked for: nobody can
+// tell then whether that was why.
+func (n *node) bootedSince(asked *v1alpha1.ActionRecord) bool {
+	return asked.Remedy == v1alpha1.RemedyReboot && asked.StartedAt != nil && n.booted.After(asked.StartedAt.Time)
 }
 
 func notReady(node *corev1.Node) bool {
@@ -48,15 +60,41 @@ func notReady(node *corev1.Node) bool {
 	return c == nil || c.Status != corev1.ConditionTrue
 }
 
+// justRecovered reports whether the remediation has ended since its node has recovered.
+func justRecovered(old, updated *v1alpha1.Remediation) bool {
+	return !old.Ended() && updated.Ended() && (updated.State() == v1alpha1.ReasonRecovered || updated.State() == v1alpha1.ReasonRecoveredByItself)
+}
+
+// A node has recovered only when it was well for as long as the policy says.
+func (o *oracles) recoveredForLong(old, updated *v1alpha1.Remediation) {
+	node := find[*corev1.Node](o, updated.Spec.NodeName)
+	if !justRecovered(old, updated) || node == nil || node.UID != updated.Spec.NodeUID {
+		return
+	}
+	const slack = 5 * time.Second // of clocks that are corrected
+	healthyFor := updated.Spec.Recovery.HealthyFor.Duration
+	for i := range updated.Spec.Match {
+		m := &updated.Spec.Match[i]
+		c := v1alpha1.FindNodeCondition(node, m.Type)
+		if m.Type == string(corev1.NodeReady) || c == nil || !o.everybodyKnows(o.turned[node.Name+"/"+m.Type]) {
+			continue // or nobody may know yet what it is
+		}
+		if since := time.Since(c.LastTransitionTime.Time); m.Matches(c) || since < healthyFor-slack {
+			o.world.broken("A node has recovered only when it was well for healthyFor", "%s: %s is %s since %s, healthyFor %s",
+				updated.Name, m.Type, c.Status, since, healthyFor)
+		}
+	}
+}
+
 // A node has recovered only when checks have seen so after the last execution.
 func (o *oracles) recoveredOnEvidence(old, updated *v1alpha1.Remediation) {
-	if old.Ended() || !updated.Ended() || updated.State() != v1alpha1.ReasonRecovered && updated.State() != v1alpha1.ReasonRecoveredByItself {
+	if !justRecovered(old, updated) {
 		return
 	}
 	n := o.world.node(updated.Spec.NodeName)
 	var after time.Time
 	for _, e := range n.executions {
-		if e.ends.After(after) && strings.HasPrefix(e.order.Action, updated.Name+"-") {
+		if a := o.actions[e.order.UID]; a != nil && a.Spec.RemediationUID == updated.UID && e.ends.After(after) && !o.world.people.blinded[a.Name] {
 			after = e.ends
 		}
 	}
@@ -67,8 +105,7 @@ func (o *oracles) recoveredOnEvidence(old, updated *v1alpha1.Remediation) {
 	}
 }
 
-// Nothing starts before a condition has held for its time, and nothing while the cluster
-// is paused.
+// Nothing starts while the cluster is paused.
 func (o *oracles) dueWhenCreated(action *v1alpha1.NodeAction) {
 	remediation := find[*v1alpha1.Remediation](o, action.Spec.Remediation)
 	node := find[*corev1.Node](o, action.Spec.NodeName)
@@ -76,7 +113,11 @@ func (o *oracles) dueWhenCreated(action *v1alpha1.NodeAction) {
 		return // it only takes its name
 	}
 	pause := find[*v1alpha1.RemediationBudget](o, v1alpha1.ClusterPauseBudget)
-	if pause != nil && time.Since(pause.CreationTimestamp.Time) > quietFor {
+	slack := 2 * time.Second // it is asked of the API server right before
+	if time.Since(o.world.delayed) < 0 {
+		slack = quietFor
+	}
+	if pause != nil && time.Since(pause.CreationTimestamp.Time) > slack {
 		o.world.broken("A pause of the cluster holds from the moment at which it is written", "%s was created %s after it",
 			action.Name, time.Since(pause.CreationTimestamp.Time))
 	}
@@ -85,18 +126,19 @@ func (o *oracles) dueWhenCreated(action *v1alpha1.NodeAction) {
 // Of two open remediations of one node and policy one ends soon: a create that was on its
 // way for long may make a second one.
 func (o *oracles) onlyOne() {
-	if !o.quiet() {
+	w := o.world
+	if len(w.leaders()) != 1 || !time.Now().After(w.troubled) {
 		return
 	}
 	type both struct{ node, policy types.UID }
 	open := map[both]string{}
 	for _, r := range stored[*v1alpha1.Remediation](o) {
-		if r.Ended() || time.Since(r.CreationTimestamp.Time) < quietFor {
-			continue
+		if created := r.CreationTimestamp.Time; r.Ended() || time.Since(created) < 10*time.Second || w.wentWrong.After(created) || w.people.limited.After(created) {
+			continue // not everybody may know of it yet
 		}
 		key := both{r.Spec.NodeUID, r.Spec.Policy.UID}
 		if other, twice := open[key]; twice {
-			o.world.broken("One remediation of a node and a policy is open at a time", "%s and %s", other, r.Name)
+			w.broken("One remediation of a node and a policy is open at a time", "%s and %s", other, r.Name)
 		}
 		open[key] = r.Name
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -23,28 +24,60 @@ type oracles struct {
 
 	// checks has by node and condition what checks have seen.
 	checks map[string][]seen
-	// written is how many of them there were when the detector last wrote the condition.
+	// written is how many of them there were when the detector last wrote the condition,
+	// turned when it last wrote another status or transition time.
 	written map[string]int
+	turned  map[string]time.Time
 	// cordoned are the maintenances for which their node was cordoned once.
 	cordoned map[types.UID]bool
-	// actions are all that there ever were; forgotten is when a remediation ceased to wait
+	// actions are all that there ever were, deleted those that are no more; forgotten is when a remediation ceased to wait
 	// for one.
 	actions   map[types.UID]*v1alpha1.NodeAction
+	deleted   map[string]bool
 	forgotten map[string]time.Time
-	// edited is when a policy last changed.
-	edited map[string]time.Time
+	// edited is when a policy last changed, labelled when the labels of a node did.
+	edited, labelled map[string]time.Time
+	// rest is when there was last nothing left to do before time went on.
+	rest time.Time
 	// returned is when a node was last put back by hand, or one of its maintenances was
 	// deleted; drained when one ceased to drain it. released are the maintenances that a
 	// person has deleted.
 	returned, drained map[string]time.Time
 	released          map[string]bool
+	// freed is when a node last lost a maintenance.
+	freed map[string]time.Time
+	// born is the turn at which a maintenance was created, drainedAt the one at which a
+	// maintenance of a node last ceased to drain it.
+	born      map[types.UID]uint64
+	drainedAt map[string]uint64
 	// waiting is since when a remediation waits for a permit that is free.
 	waiting map[string]time.Time
+
+	// current are the times at which every controller knew everything.
+	current []time.Time
+	// regrouped is when a node last came, went, or was labelled.
+	regrouped time.Time
+	// unwell is since when a node is not healthy, acting since when the action of a
+	// remediation is under way.
+	unwell, acting map[string]time.Time
+	// out are the nodes that are out of service, by the budgets under whose permit for a
+	// disruptive step they were taken out.
+	out map[string]map[budgetUID]bool
+	// stormy is when there last was a storm that everybody knew of.
+	stormy map[storm]time.Time
+	// foundOut is when a controller last asked for a node and was told that it is not
+	// available.
+	foundOut map[string]time.Time
 }
+
+type budgetUID = types.UID
 
 // rested looks at a state in which nothing will happen before time goes on.
 func (o *oracles) rested() {
+	o.rest = time.Now()
 	if o.violation == nil && !o.off {
+		o.caughtUp()
+		o.storms()
 		o.permitsUsed()
 		o.noticed()
 		o.onlyOne()
@@ -53,9 +86,12 @@ func (o *oracles) rested() {
 
 func newOracles(w *world) *oracles {
 	return &oracles{
-		world: w, checks: map[string][]seen{}, written: map[string]int{}, waiting: map[string]time.Time{}, cordoned: map[types.UID]bool{},
-		actions: map[types.UID]*v1alpha1.NodeAction{}, forgotten: map[string]time.Time{}, edited: map[string]time.Time{},
-		returned: map[string]time.Time{}, drained: map[string]time.Time{}, released: map[string]bool{},
+		world: w, checks: map[string][]seen{}, written: map[string]int{}, turned: map[string]time.Time{}, waiting: map[string]time.Time{}, cordoned: map[types.UID]bool{},
+		actions: map[types.UID]*v1alpha1.NodeAction{}, deleted: map[string]bool{}, forgotten: map[string]time.Time{},
+		edited: map[string]time.Time{}, labelled: map[string]time.Time{}, born: map[types.UID]uint64{}, drainedAt: map[string]uint64{},
+		returned: map[string]time.Time{}, drained: map[string]time.Time{}, released: map[string]bool{}, freed: map[string]time.Time{},
+		unwell: map[string]time.Time{}, acting: map[string]time.Time{}, out: map[string]map[budgetUID]bool{},
+		stormy: map[storm]time.Time{}, foundOut: map[string]time.Time{},
 	}
 }
 
@@ -101,14 +137,24 @@ func (o *oracles) changed(c apiserver.Change) {
 	switch updated := c.New.(type) {
 	case *v1alpha1.RemediationBudget:
 		if old, ok := c.Old.(*v1alpha1.RemediationBudget); ok {
-			o.permitsReturned(old, updated)
+			o.budgetWritten(old, updated)
 		}
 	case *corev1.Node:
-		if old, ok := c.Old.(*corev1.Node); ok {
+		o.felt(updated.Name)
+		old, ok := c.Old.(*corev1.Node)
+		if !ok || !maps.Equal(old.Labels, updated.Labels) {
+			o.regrouped = time.Now()
+		}
+		if ok {
 			o.cordonKept(c.By, old, updated)
+			if !maps.Equal(old.Labels, updated.Labels) {
+				o.labelled[old.Name] = time.Now()
+			}
+			o.tookOut(c.By, old, updated)
 			switch {
 			case c.By == "controller":
 				o.uncordoned(old, updated)
+				o.marked(old, updated)
 				o.cordonedWithinLimits(old, updated)
 			case old.Spec.Unschedulable && !updated.Spec.Unschedulable:
 				o.returned[old.Name] = time.Now()
@@ -117,16 +163,28 @@ func (o *oracles) changed(c apiserver.Change) {
 		}
 	case *v1alpha1.Remediation:
 		old, _ := c.Old.(*v1alpha1.Remediation)
+		o.felt(updated.Spec.NodeName)
+		o.acted(updated)
 		o.counted(old, updated)
 		if old == nil {
 			o.startedOnce(updated)
+			o.heldForLong(updated)
 			return
 		}
 		if old.Status.Action != "" && updated.Status.Action != old.Status.Action {
 			o.forgotten[old.Status.Action] = time.Now()
 		}
+		if c.By == "controller" {
+			o.announced(old, updated)
+		}
+		o.lostOnlyIfGone(old, updated)
+		o.endedOnlyIfGone(old, updated)
 		o.advancedOnEvidence(old, updated)
 		o.recoveredOnEvidence(old, updated)
+		o.recoveredForLong(old, updated)
+		if c.By == "controller" {
+			o.takenOutAsDisruptive(old, updated)
+		}
 	case *corev1.Pod:
 		if old, ok := c.Old.(*corev1.Pod); ok && c.By == "controller" && old.DeletionTimestamp == nil && updated.DeletionTimestamp != nil {
 			o.evicted(old)
@@ -141,8 +199,12 @@ func (o *oracles) changed(c apiserver.Change) {
 		}
 	case *v1alpha1.NodeAction:
 		o.actions[updated.UID] = updated
-		if c.Old == nil {
+		old, _ := c.Old.(*v1alpha1.NodeAction)
+		o.expiredOnlyWhenDue(old, updated)
+		if old == nil {
 			o.dueWhenCreated(updated)
+			o.createdAsAnnounced(updated)
+			o.createdUnderPermit(updated)
 		}
 	}
 }
@@ -154,13 +216,26 @@ func (o *oracles) gone(by string, obj client.Object) {
 		o.edited[old.Name] = time.Now()
 	case *v1alpha1.NodeMaintenance:
 		o.maintained(by, old, nil)
+		if by == "controller" {
+			o.letGo(old)
+		}
+		o.freed[old.Spec.NodeName] = time.Now()
+	case *corev1.Node:
+		o.regrouped = time.Now()
+		o.felt(old.Name)
+		delete(o.out, old.Name)
 	case *v1alpha1.Remediation:
+		o.felt(old.Spec.NodeName)
+		delete(o.acting, old.Name)
 		if old.Status.Action != "" {
 			o.forgotten[old.Status.Action] = time.Now()
 		}
 		if by == "controller" {
 			o.buried(old)
+			o.goneWhenOver(old)
 		}
+	case *v1alpha1.NodeAction:
+		o.deleted[old.Name] = true
 	case *corev1.Pod:
 		if by == "controller" && old.DeletionTimestamp == nil {
 			o.evicted(old)

@@ -1,12 +1,10 @@
 package sim
 
 import (
-	"fmt"
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -30,9 +28,13 @@ type people struct {
 	// replaced are the nodes whose object was deleted.
 	replaced map[string]bool
 	// blinded are the actions that were deleted before any controller had seen that they
-	// exist: it takes them for never created. Admission lets nobody do that but
+	// exist, or while a request to create them was still on its way: they are taken for
+	// never created, or for what comes in their place. Admission lets nobody do that but
 	// system:masters.
 	blinded map[string]bool
+	// forced are the remediations whose finalizer somebody has removed: nobody has ended
+	// what they had under way.
+	forced  map[types.UID]bool
 	retries int
 	created int
 }
@@ -49,8 +51,10 @@ func peoplesActs() []happening {
 		{"the cluster is paused or resumed", 2, (*world).pauseCluster},
 		{"a remediation is deleted", 2, (*world).deleteRemediation},
 		{"a finalizer is removed", 1, (*world).removeFinalizer},
+		{"a remediation is deleted by force", 1, (*world).forceRemediation},
 		{"an action is deleted", 2, (*world).deleteAction},
 		{"a maintenance is deleted", 2, (*world).deleteMaintenance},
+		{"a drain is called off unseen", 4, (*world).callOffDrain},
 		{"a person takes a node out", 2, (*world).startMaintenance},
 		{"a node is cordoned or uncordoned", 3, (*world).cordon},
 		{"a cordon of ours is taken over", 2, (*world).takeOverCordon},
@@ -87,23 +91,6 @@ func pointers[T any](items []T) []*T {
 	return all
 }
 
-func (w *world) aPolicy() (*v1alpha1.RemedyPolicy, bool) {
-	var list v1alpha1.RemedyPolicyList
-	return anyObject(w, &list, func() []*v1alpha1.RemedyPolicy { return pointers(list.Items) }, nil)
-}
-
-func (w *world) aBudget() (*v1alpha1.RemediationBudget, bool) {
-	var list v1alpha1.RemediationBudgetList
-	return anyObject(w, &list, func() []*v1alpha1.RemediationBudget { return pointers(list.Items) }, func(b *v1alpha1.RemediationBudget) bool {
-		return b.Name != v1alpha1.ClusterPauseBudget
-	})
-}
-
-func (w *world) aRemediation(wanted func(*v1alpha1.Remediation) bool) (*v1alpha1.Remediation, bool) {
-	var list v1alpha1.RemediationList
-	return anyObject(w, &list, func() []*v1alpha1.Remediation { return pointers(list.Items) }, wanted)
-}
-
 // update writes an object as a person does, whatever others do at that time.
 func (w *world) update(obj client.Object) bool {
 	w.say("people", "change %s", describe(obj))
@@ -117,38 +104,6 @@ func (w *world) remove(obj client.Object) bool {
 	return true
 }
 
-func (w *world) editPolicy() bool {
-	p, ok := w.aPolicy()
-	if !ok {
-		return false
-	}
-	w.people.edited = time.Now()
-	fresh := w.newPolicy(p.Name)
-	switch w.pick(3) {
-	case 0:
-		p.Spec.Steps = fresh.Spec.Steps
-	case 1:
-		p.Spec.Match = fresh.Spec.Match
-	default:
-		paused := p.Spec.Paused
-		p.Spec = fresh.Spec
-		p.Spec.Paused = paused
-	}
-	return w.update(p)
-}
-
-func (w *world) pausePolicy() bool {
-	p, ok := w.aPolicy()
-	if !ok {
-		return false
-	}
-	p.Spec.Paused = !p.Spec.Paused
-	if p.Spec.Paused {
-		w.later(func() { w.setPaused(p.Name, false) })
-	}
-	return w.update(p)
-}
-
 // later lets people undo what they did, as they mostly do.
 func (w *world) later(undo func()) {
 	w.after(w.while(), func() {
@@ -156,278 +111,6 @@ func (w *world) later(undo func()) {
 			undo()
 		}
 	})
-}
-
-func (w *world) setPaused(policy string, paused bool) {
-	var p v1alpha1.RemedyPolicy
-	if w.admin.Get(w.ctx, client.ObjectKey{Name: policy}, &p) == nil {
-		p.Spec.Paused = paused
-		w.update(&p)
-	}
-}
-
-func (w *world) deletePolicy() bool {
-	p, ok := w.aPolicy()
-	if !ok {
-		return false
-	}
-	w.after(w.while(), func() {
-		fresh := w.newPolicy(p.Name)
-		w.people.edited = time.Now()
-		w.say("people", "create policy %s", p.Name)
-		_ = w.admin.Create(w.ctx, fresh) // somebody else may have
-	})
-	return w.remove(p)
-}
-
-func (w *world) editBudget() bool {
-	b, ok := w.aBudget()
-	if !ok {
-		return false
-	}
-	w.people.limited = time.Now()
-	if w.chance(300) {
-		b.Spec.NodeSelector = w.selector()
-	} else {
-		w.limits(&b.Spec)
-	}
-	return w.update(b)
-}
-
-func (w *world) pauseBudget() bool {
-	b, ok := w.aBudget()
-	if !ok {
-		return false
-	}
-	b.Spec.Paused = !b.Spec.Paused
-	if b.Spec.Paused {
-		w.later(func() {
-			if w.admin.Get(w.ctx, client.ObjectKeyFromObject(b), b) == nil {
-				b.Spec.Paused = false
-				w.update(b)
-			}
-		})
-	}
-	return w.update(b)
-}
-
-func (w *world) deleteBudget() bool {
-	b, ok := w.aBudget()
-	if !ok {
-		return false
-	}
-	w.people.limited = time.Now()
-	fresh := w.newBudget(b.Name)
-	w.after(of(w.choices, time.Second, time.Minute), func() {
-		w.people.limited = time.Now()
-		w.say("people", "create budget %s", b.Name)
-		_ = w.admin.Create(w.ctx, fresh) // somebody else may have
-	})
-	return w.remove(b)
-}
-
-func (w *world) pauseCluster() bool {
-	b := &v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPauseBudget}}
-	if w.admin.Get(w.ctx, client.ObjectKeyFromObject(b), b) == nil {
-		return w.remove(b)
-	}
-	b.Spec.Paused = true
-	w.say("people", "pause the cluster")
-	w.must(w.admin.Create(w.ctx, b))
-	w.later(func() { w.remove(b) })
-	return true
-}
-
-func (w *world) deleteRemediation() bool {
-	r, ok := w.aRemediation(func(r *v1alpha1.Remediation) bool { return r.DeletionTimestamp == nil })
-	if !ok {
-		return false
-	}
-	if r.Annotations[v1alpha1.TombstoneAnnotation] != "" {
-		w.people.unburied = time.Now()
-	}
-	if r.Ended() {
-		w.people.meddled = time.Now() // what it did is forgotten with it
-	}
-	return w.remove(r)
-}
-
-func (w *world) removeFinalizer() bool {
-	r, ok := w.aRemediation(func(r *v1alpha1.Remediation) bool { return len(r.Finalizers) > 0 })
-	if !ok {
-		return false
-	}
-	w.people.meddled = time.Now()
-	r.Finalizers = nil
-	return w.update(r)
-}
-
-func (w *world) deleteAction() bool {
-	var list v1alpha1.NodeActionList
-	a, ok := anyObject(w, &list, func() []*v1alpha1.NodeAction { return pointers(list.Items) }, nil)
-	if !ok {
-		return false
-	}
-	w.people.meddled = time.Now()
-	r := apiserver.Peek[*v1alpha1.Remediation](w.server, client.ObjectKey{Name: a.Spec.Remediation})
-	w.people.blinded[a.Name] = r != nil && r.State() == v1alpha1.ReasonStarting
-	return w.remove(a)
-}
-
-func (w *world) deleteMaintenance() bool {
-	var list v1alpha1.NodeMaintenanceList
-	m, ok := anyObject(w, &list, func() []*v1alpha1.NodeMaintenance { return pointers(list.Items) }, nil)
-	return ok && w.remove(m)
-}
-
-func (w *world) startMaintenance() bool {
-	n := of(w.choices, w.nodes...)
-	w.people.created++
-	name := fmt.Sprintf("by-hand-%d", w.people.created)
-	w.say("people", "take %s out: %s", n.name, name)
-	w.must(w.admin.Create(w.ctx, &v1alpha1.NodeMaintenance{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.NodeMaintenanceSpec{NodeName: n.name, Reason: "search", Drain: w.newDrain()},
-	}))
-	w.after(w.while(), func() {
-		m := &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		w.remove(m)
-	})
-	return true
-}
-
-// anObject chooses a node that has an object.
-func (w *world) anObject() (*corev1.Node, bool) {
-	var list corev1.NodeList
-	return anyObject(w, &list, func() []*corev1.Node { return pointers(list.Items) }, nil)
-}
-
-func (w *world) cordon() bool {
-	obj, ok := w.anObject()
-	if !ok {
-		return false
-	}
-	obj.Spec.Unschedulable = !obj.Spec.Unschedulable
-	w.people.cordoned[obj.Name] = obj.Spec.Unschedulable
-	if obj.Spec.Unschedulable {
-		w.later(func() {
-			if w.people.cordoned[obj.Name] && w.admin.Get(w.ctx, client.ObjectKeyFromObject(obj), obj) == nil {
-				w.people.cordoned[obj.Name], obj.Spec.Unschedulable = false, false
-				w.update(obj)
-			}
-		})
-	}
-	return w.update(obj)
-}
-
-// takeOverCordon lets a person uncordon a node that we have cordoned, and cordon it again
-// for a reason of their own.
-func (w *world) takeOverCordon() bool {
-	n := w.anyNode(func(n *node) bool {
-		obj := apiserver.Peek[*corev1.Node](w.server, client.ObjectKey{Name: n.name})
-		return obj != nil && obj.Spec.Unschedulable && obj.Annotations[v1alpha1.CordonedAnnotation] != ""
-	})
-	if n == nil {
-		return false
-	}
-	set := func(cordoned bool) {
-		var obj corev1.Node
-		if w.admin.Get(w.ctx, client.ObjectKey{Name: n.name}, &obj) == nil && obj.Spec.Unschedulable != cordoned {
-			obj.Spec.Unschedulable = cordoned
-			w.people.cordoned[n.name] = cordoned
-			w.update(&obj)
-		}
-	}
-	set(false)
-	w.after(of(w.choices, time.Second, time.Minute), func() { set(true) })
-	return true
-}
-
-func (w *world) exclude() bool {
-	obj, ok := w.anObject()
-	if !ok {
-		return false
-	}
-	if v1alpha1.Excluded(obj) {
-		delete(obj.Labels, v1alpha1.ExcludeLabel)
-	} else {
-		obj.Labels[v1alpha1.ExcludeLabel] = "true"
-		w.later(func() {
-			if w.admin.Get(w.ctx, client.ObjectKeyFromObject(obj), obj) == nil {
-				delete(obj.Labels, v1alpha1.ExcludeLabel)
-				w.update(obj)
-			}
-		})
-	}
-	return w.update(obj)
-}
-
-func (w *world) relabel() bool {
-	obj, ok := w.anObject()
-	if !ok {
-		return false
-	}
-	w.people.limited = time.Now()
-	if w.chance(500) {
-		obj.Labels["rack"] = of(w.choices, "r1", "r2")
-	} else {
-		obj.Labels[poolLabel] = of(w.choices, "a", "b")
-	}
-	return w.update(obj)
-}
-
-// replaceNode deletes a node's object; its kubelet registers it anew later.
-func (w *world) replaceNode() bool {
-	obj, ok := w.anObject()
-	if !ok {
-		return false
-	}
-	n := w.node(obj.Name)
-	labels := maps.Clone(obj.Labels)
-	delete(labels, v1alpha1.ExcludeLabel)
-	w.people.limited = time.Now()
-	w.people.replaced[n.name] = true
-	w.after(of(w.choices, time.Second, time.Minute), func() {
-		w.people.limited = time.Now()
-		w.people.cordoned[n.name] = false
-		w.say("kubelet "+n.name, "registers")
-		w.register(n, labels)
-		n.kubelet()
-	})
-	return w.remove(obj)
-}
-
-func (w *world) approve() bool {
-	r, ok := w.aRemediation(func(r *v1alpha1.Remediation) bool { return !r.Ended() })
-	if !ok {
-		return false
-	}
-	annotate(r, v1alpha1.ApprovedStepAnnotation, fmt.Sprint(max(1, r.Status.Step)))
-	return w.update(r)
-}
-
-func (w *world) retry() bool {
-	r, ok := w.aRemediation(func(r *v1alpha1.Remediation) bool { return !r.Ended() })
-	if !ok {
-		return false
-	}
-	w.people.retries++
-	annotate(r, v1alpha1.RetryAnnotation, fmt.Sprint(w.people.retries))
-	return w.update(r)
-}
-
-func annotate(obj client.Object, key, value string) {
-	annotations := obj.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[key] = value
-	obj.SetAnnotations(annotations)
-}
-
-func (w *world) deletePod() bool {
-	var list corev1.PodList
-	pod, ok := anyObject(w, &list, func() []*corev1.Pod { return pointers(list.Items) }, nil)
-	return ok && w.remove(pod)
 }
 
 // comeToRest lets people give back what only they give back: their own maintenances, and

@@ -28,6 +28,8 @@ type process struct {
 	dead  atomic.Bool
 	// frozen is until when it does nothing, as one that is stopped, or swapped out.
 	frozen time.Time
+	// cut is until when a controller does not reach the API server.
+	cut time.Time
 	// node it runs on, nil for a controller.
 	node *node
 
@@ -112,7 +114,10 @@ func (w *world) end(p *process) {
 // errDied ends the goroutine that gets it.
 var errDied = errors.New("the process has died")
 
-type taskKey struct{}
+type (
+	taskKey  struct{}
+	beganKey struct{}
+)
 
 // call is a request on its way.
 type call struct {
@@ -130,6 +135,8 @@ type call struct {
 	reply     chan error
 	judged    bool
 	turn      uint64
+	// began is when the look began that asks, by its turn.
+	began uint64
 }
 
 // gate is the process's way to the server.
@@ -138,7 +145,8 @@ func (p *process) gate(ctx context.Context, r apiserver.Request, serve func() er
 		runtime.Goexit()
 	}
 	task, _ := ctx.Value(taskKey{}).(string)
-	c := &call{process: p, task: task, request: r, serve: serve, ready: time.Now(), reply: make(chan error, 1)}
+	began, _ := ctx.Value(beganKey{}).(uint64)
+	c := &call{process: p, task: task, began: began, request: r, serve: serve, ready: time.Now(), reply: make(chan error, 1)}
 	p.world.send(c)
 	select {
 	case err := <-c.reply:

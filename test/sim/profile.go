@@ -22,6 +22,9 @@ type profile struct {
 	// stateFiles: detectors keep their state in a file.
 	stateFiles   bool
 	historyLimit int
+	// crowd: there are more nodes, most steps take theirs out of service, and most budgets
+	// limit that.
+	crowd bool
 }
 
 // profiles: some faults are found only where there are few others.
@@ -48,6 +51,14 @@ func profiles() []profile {
 		{
 			name: "stale", steps: 500, events: 30, disorder: 200, stalls: 60, relists: 2,
 			writes: []int{950, 20, 0, 20, 10}, reads: []int{1000}, crashes: 10, hangs: 50, failures: 50, historyLimit: 10,
+		},
+		{
+			name: "crowd", steps: 1500, events: 10, disorder: 100,
+			writes: []int{1000}, reads: []int{1000}, hangs: 50, failures: 50, historyLimit: 10, crowd: true,
+		},
+		{
+			name: "stale crowd", steps: 1500, events: 12, disorder: 200, stalls: 30, relists: 2,
+			writes: []int{950, 20, 0, 20, 10}, reads: []int{1000}, hangs: 50, failures: 50, historyLimit: 10, crowd: true,
 		},
 	}
 }

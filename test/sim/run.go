@@ -95,6 +95,12 @@ func (w *world) observe(change apiserver.Change) {
 		w.after(0, func() { spring(a.Name) })
 		w.trap = nil
 	}
+	old, _ := change.Old.(*v1alpha1.RemediationBudget)
+	if b, ok := change.New.(*v1alpha1.RemediationBudget); ok && old != nil && w.permitTrap != nil && len(permitsGiven(old, b)) > 0 {
+		spring := w.permitTrap
+		w.after(0, func() { spring(b.Name) })
+		w.permitTrap = nil
+	}
 }
 
 // play plays the run: its scene, the chaos, and the calm after it.

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
@@ -19,11 +20,14 @@ const vetoLabel = "veto"
 
 // setScene makes the nodes, policies and budgets of a run.
 func (w *world) setScene() {
-	w.people = people{world: w, cordoned: map[string]bool{}, replaced: map[string]bool{}, blinded: map[string]bool{}}
+	w.people = people{world: w, cordoned: map[string]bool{}, replaced: map[string]bool{}, blinded: map[string]bool{}, forced: map[types.UID]bool{}}
 	count := 1 + w.pick(4)
+	if w.profile.crowd {
+		count += 2
+	}
 	for i := range count {
 		labels := map[string]string{poolLabel: of(w.choices, "a", "a", "b")}
-		if w.chance(150) {
+		if w.chance(w.inCrowd(50, 150)) {
 			labels["node-role.kubernetes.io/control-plane"] = ""
 		}
 		n := w.newNode(fmt.Sprintf("n%d", i+1), fmt.Sprintf("r%d", i%2+1), labels)
@@ -87,17 +91,25 @@ func (w *world) newBudget(name string) *v1alpha1.RemediationBudget {
 	return b
 }
 
+// inCrowd chooses a number by whether the run is one of a crowd.
+func (w *world) inCrowd(crowd, others int) int {
+	if w.profile.crowd {
+		return crowd
+	}
+	return others
+}
+
 // limits sets those of a budget.
 func (w *world) limits(spec *v1alpha1.RemediationBudgetSpec) {
 	concurrent := of(w.choices, intstr.FromInt32(1), intstr.FromInt32(2), intstr.FromString("50%"), intstr.FromInt32(10))
 	spec.MaxConcurrent = &concurrent
 	spec.MaxUnavailable, spec.MinHealthy, spec.MaxReboots = nil, nil, nil
-	if w.chance(400) {
-		unavailable := of(w.choices, intstr.FromInt32(1), intstr.FromString("50%"), intstr.FromInt32(2))
+	if w.chance(w.inCrowd(850, 400)) {
+		unavailable := of(w.choices, intstr.FromInt32(1), intstr.FromString("50%"), intstr.FromInt32(2), intstr.FromString("34%"))
 		spec.MaxUnavailable = &unavailable
 	}
-	if w.chance(200) {
-		healthy := of(w.choices, intstr.FromInt32(1), intstr.FromString("50%"))
+	if w.chance(w.inCrowd(400, 200)) {
+		healthy := of(w.choices, intstr.FromInt32(1), intstr.FromString("50%"), intstr.FromString("34%"))
 		spec.MinHealthy = &healthy
 		spec.StormCooldown = ptr.To(duration(time.Minute))
 	}
@@ -109,19 +121,19 @@ func (w *world) limits(spec *v1alpha1.RemediationBudgetSpec) {
 func (w *world) newPolicy(name string) *v1alpha1.RemedyPolicy {
 	p := &v1alpha1.RemedyPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	p.Spec.NodeSelector = w.selector()
-	types := conditions()
-	first := w.pick(len(types))
-	p.Spec.Match = []v1alpha1.ConditionMatch{w.match(types[first])}
+	all := conditions()
+	first := w.pick(len(all))
+	p.Spec.Match = []v1alpha1.ConditionMatch{w.match(all[first])}
 	if w.chance(300) {
-		p.Spec.Match = append(p.Spec.Match, w.match(types[1-first]))
+		p.Spec.Match = append(p.Spec.Match, w.match(all[1-first]))
 	}
 	if w.chance(100) {
 		p.Spec.Match = append(p.Spec.Match, v1alpha1.ConditionMatch{Type: "Ready", Status: "Unknown", For: duration(time.Minute)})
 	}
-	for range 1 + w.pick(3) {
+	for range w.inCrowd(0, 1) + w.pick(w.inCrowd(2, 3)) {
 		p.Spec.Steps = append(p.Spec.Steps, w.newStep())
 	}
-	if w.chance(300) {
+	if len(p.Spec.Steps) == 0 || w.chance(w.inCrowd(800, 300)) {
 		p.Spec.Steps = append(p.Spec.Steps, v1alpha1.Step{Maintenance: &v1alpha1.MaintenanceRemedy{Reason: "search", Drain: w.newDrain()}})
 	}
 	p.Spec.Recovery = v1alpha1.Recovery{HealthyFor: duration(of(w.choices, 30*time.Second, 3*time.Minute))}
@@ -145,7 +157,8 @@ func (w *world) newStep() v1alpha1.Step {
 		Attempts:      int32(1 + w.pick(2)),
 	}
 	s.RequireApproval = w.chance(50)
-	switch w.pick(3) {
+	remedies := []int{1, 1, w.inCrowd(4, 1)}
+	switch w.weighted(remedies) {
 	case 0:
 		s.Command = &v1alpha1.CommandRemedy{Argv: []string{of(w.choices, "/bin/a", "/bin/b")}}
 	case 1:

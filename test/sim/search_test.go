@@ -173,15 +173,27 @@ func write(t *testing.T, file string, value any) {
 	}
 }
 
-// progress tells how far a search is: in one line of a terminal, else now and then.
+// progress tells how far a search is, in one line of a terminal, else now and then; and at
+// once which rule is violated for the first time.
 func progress() func(Report) {
 	info, err := os.Stderr.Stat()
 	terminal := err == nil && info.Mode()&os.ModeCharDevice != 0
 	var told time.Time
+	line := "\r\033[K"
+	if !terminal {
+		line = ""
+	}
+	violated := map[string]bool{}
 	return func(r Report) {
+		for _, f := range r.Found {
+			if !violated[f.Rule] {
+				violated[f.Rule] = true
+				fmt.Fprintf(os.Stderr, "%s%s\n", line, f.First)
+			}
+		}
 		switch {
 		case terminal:
-			fmt.Fprintf(os.Stderr, "\r\033[K%s", r)
+			fmt.Fprint(os.Stderr, line, r)
 		case time.Since(told) > 30*time.Second:
 			told = time.Now()
 			fmt.Fprintln(os.Stderr, r)

@@ -199,3 +199,23 @@ func TestANodeThatIsCreatedAnewInMaintenanceIsAnotherOne(t *testing.T) {
 		}})
 	}
 }
+
+// The controller sees the maintenance only when it is being deleted, and its permit is
+// another's.
+func TestANodeIsNotTakenOutForAMaintenanceThatIsDeletedBefore(t *testing.T) {
+	tellAll(t, 4, story{"unseen", func(s *stage) {
+		n := s.scene("n1")
+		s.policy(nil, park())
+		s.begin()
+		for _, p := range s.leaders() {
+			s.stall(p, &v1alpha1Maintenance, 5*time.Minute)
+		}
+		n.fail(sick, "")
+		s.until("it is to be taken out", func() bool { return len(s.maintenances(n)) > 0 })
+		s.release(s.maintenances(n)[0])
+		s.until("it is given back", func() bool { return len(s.maintenances(n)) == 0 })
+		if !s.died { // one that starts anew sees it at once
+			expect(s, "service", s.service[n.name], []string{inService})
+		}
+	}})
+}

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodemend/nodemend/test/apiserver"
@@ -38,7 +37,9 @@ type world struct {
 
 	calls  []*call
 	timers []timer
-	steps  int
+	// serving is the request that the server executes, nil while it executes none.
+	serving *call
+	steps   int
 	// heartbeats are those steps that were requests of detectors, which are many and say
 	// little.
 	heartbeats int
@@ -47,8 +48,12 @@ type world struct {
 	counted func(apiserver.Request)
 	// trap is sprung by the next action that is created, nil: none is set.
 	trap func(action string)
-	// troubled is when something last went wrong with a controller.
-	troubled time.Time
+	// permitTrap is sprung by the next permit that is given.
+	permitTrap func(budget string)
+	// wentWrong is when something last went wrong with a controller, troubled until when
+	// it may have lasted; skewed when its clock last did, delayed until when a request of it
+	// may be on its way.
+	wentWrong, troubled, skewed, delayed time.Time
 
 	// reached counts what a run has come to.
 	reached map[string]int
@@ -93,14 +98,6 @@ func (w *world) turn() uint64 {
 
 // count counts that the run has come to something.
 func (w *world) count(what string) { w.reached[what]++ }
-
-// send puts a request on its way. It is called by the goroutines of processes.
-func (w *world) send(c *call) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.fresh = append(w.fresh, c)
-	w.rouse()
-}
 
 func (w *world) rouse() {
 	select {
@@ -196,12 +193,13 @@ const lookTime = 30 * time.Second
 
 // start lets a loop look at an object.
 func (l *loop) start(name string, bound time.Duration) {
+	w := l.process.world
 	ctx := context.WithValue(l.process.ctx, taskKey{}, l.name+"/"+name)
+	ctx = context.WithValue(ctx, beganKey{}, w.turn())
 	cancel := func() {}
 	if bound > 0 {
 		ctx, cancel = context.WithTimeout(ctx, bound)
 	}
-	w := l.process.world
 	if l.process.node == nil {
 		l.process.learn() // as from the requests that renew the leader's Lease
 	}
@@ -335,6 +333,7 @@ func (w *world) sleep(now time.Time) {
 	}
 	for _, p := range w.processes {
 		sooner(p.frozen)
+		sooner(p.cut)
 		for _, watch := range p.watches {
 			sooner(watch.stalled)
 		}
@@ -353,154 +352,6 @@ func (w *world) sleep(now time.Time) {
 	case <-w.wake:
 	}
 }
-
-// deliver lets a process see the next event of a kind.
-func (w *world) deliver(p *process, watch *watch) {
-	watch.turn = 0
-	if w.chaos && w.chance(w.profile.stalls) {
-		watch.stalled = time.Now().Add(of(w.choices, 2*time.Second, 10*time.Second, time.Minute, 5*time.Minute))
-		if p.node == nil && watch.stalled.After(w.troubled) {
-			w.troubled = watch.stalled
-		}
-		w.count("watch stalls")
-		w.say(p.name, "sees nothing of %T for a while", watch.kind)
-		return
-	}
-	if w.chaos && w.chance(w.profile.relists) {
-		w.count("watch breaks")
-		w.say(p.name, "lists %T anew", watch.kind)
-		w.relist(p, watch)
-		return
-	}
-	step, ok, err := p.view.Next(watch.kind)
-	switch {
-	case err != nil:
-		w.relist(p, watch)
-	case ok:
-		watch.told(step)
-	}
-}
-
-func (w *world) relist(p *process, watch *watch) {
-	steps, err := p.view.Relist(watch.kind)
-	if err != nil {
-		w.broken("the simulation", "listing %T: %v", watch.kind, err)
-		return
-	}
-	for _, step := range steps {
-		watch.told(step)
-	}
-}
-
-var errLost = errors.New("connection reset by peer")
-
-// fates of a request.
-const (
-	arrives = iota
-	late
-	lost
-	answeredLate
-	answerLost
-	diesBefore
-	diesAfter
-	fails
-)
-
-// carry takes a request to the server, or its answer back.
-func (w *world) carry(c *call) {
-	fate := arrives
-	if (w.chaos || w.fated != nil) && !c.judged && !c.abandoned {
-		c.judged = true
-		if w.fated != nil {
-			fate = w.fated(c)
-		} else {
-			fate = w.fate(c)
-		}
-	}
-	if fate != arrives && c.process.node == nil {
-		w.troubled = time.Now().Add(3 * time.Minute) // the longest that it is late
-	}
-	if fate != arrives {
-		w.say(c.process.name, "%s: %s", c.request, fateNames[fate])
-		w.count("request " + fateNames[fate])
-	}
-	switch fate {
-	case late:
-		c.ready = time.Now().Add(of(w.choices, time.Second, 5*time.Second, 40*time.Second, 3*time.Minute))
-		return
-	case lost:
-		w.reply(c, errLost)
-		return
-	case fails:
-		w.reply(c, apierrors.NewInternalError(errors.New("etcdserver: request timed out")))
-		return
-	case diesBefore:
-		w.end(c.process)
-		w.drop(c)
-		return
-	}
-	if !c.served && c.abandoned && c.process.role() == "detector" {
-		// A detector's patch names no version: one that arrived after a later one would
-		// undo it until the next heartbeat. It is taken as ended with its connection.
-		w.drop(c)
-		return
-	}
-	if !c.served {
-		c.served = true
-		if c.process.cutOff() && c.request.Verb != point {
-			c.answer = errLost
-		} else {
-			w.count("requests of " + c.process.role())
-			if w.counted != nil {
-				w.counted(c.request)
-			}
-			w.executing(c)
-			c.answer = c.serve()
-			w.said(c)
-			c.process.learn()
-		}
-	}
-	switch fate {
-	case answeredLate:
-		c.ready = time.Now().Add(of(w.choices, time.Second, 5*time.Second, 40*time.Second, 3*time.Minute))
-	case answerLost:
-		w.reply(c, errLost)
-	case diesAfter:
-		w.end(c.process)
-		w.drop(c)
-	default:
-		w.reply(c, c.answer)
-	}
-}
-
-var fateNames = []string{"arrives", "late", "lost", "answered late", "answer lost", "dies before", "dies after", "fails"}
-
-func (w *world) fate(c *call) int {
-	switch {
-	case c.request.Verb == point:
-		return []int{arrives, diesBefore}[w.weighted([]int{1000, w.profile.crashes})]
-	case c.request.IsWrite():
-		return w.weighted(w.profile.writes)
-	default:
-		return w.weighted(w.profile.reads)
-	}
-}
-
-// reply answers a request, if anybody waits.
-func (w *world) reply(c *call, err error) {
-	w.drop(c)
-	if !c.abandoned {
-		c.abandoned = true
-		c.reply <- err
-	}
-}
-
-func (w *world) drop(c *call) {
-	w.calls = slices.DeleteFunc(w.calls, func(other *call) bool { return other == c })
-}
-
-// point is the verb of a point at which a process may die; it is no request.
-const point = "reach"
 
 // distant is later than anything.
 var distant = time.Unix(math.MaxInt32, 0)

@@ -1,0 +1,78 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+// caughtUp notes that the view of every controller is up to date, if it is.
+func (o *oracles) caughtUp() {
+	for _, p := range o.world.leaders() {
+		for _, watch := range p.watches {
+			if p.view.Behind(watch.kind) > 0 {
+				return
+			}
+		}
+	}
+	if len(o.world.leaders()) > 0 {
+		o.current = append(o.current, time.Now())
+	}
+}
+
+// knownSince is when every controller first knew what happened at a time; false: not yet.
+func (o *oracles) knownSince(at time.Time) (since time.Time, known bool) {
+	i, _ := slices.BinarySearchFunc(o.current, at, time.Time.Compare)
+	if i == len(o.current) {
+		return time.Time{}, false
+	}
+	return o.current[i], true
+}
+
+// everybodyKnows reports whether what happened at a time was seen by every controller, so
+// long ago that nothing is on its way that was decided before.
+func (o *oracles) everybodyKnows(at time.Time) bool {
+	since, known := o.knownSince(at)
+	return known && time.Since(since) > o.onItsWay()
+}
+
+// onItsWay is how long it may take from what a controller has read until the last write
+// that comes of it.
+func (o *oracles) onItsWay() time.Duration {
+	const look = lookTime + 5*time.Second
+	if time.Since(o.world.delayed) > look {
+		return look
+	}
+	return quietFor
+}
+
+// felt remembers since when a node is not healthy: not available, or with an open
+// remediation.
+func (o *oracles) felt(name string) {
+	node := find[*corev1.Node](o, name)
+	if node == nil || available(node) && !slices.ContainsFunc(stored[*v1alpha1.Remediation](o), func(r *v1alpha1.Remediation) bool {
+		return r.Spec.NodeUID == node.UID && !r.Ended()
+	}) {
+		delete(o.unwell, name)
+	} else if _, known := o.unwell[name]; !known {
+		o.unwell[name] = time.Now()
+	}
+}
+
+// available reports whether a node is Ready, and neither cordoned nor being deleted.
+func available(n *corev1.Node) bool {
+	ready := v1alpha1.FindNodeCondition(n, string(corev1.NodeReady))
+	return ready != nil && ready.Status == corev1.ConditionTrue && !n.Spec.Unschedulable && n.DeletionTimestamp == nil
+}
+
+// acted remembers since when the action of a remediation is under way.
+func (o *oracles) acted(r *v1alpha1.Remediation) {
+	if r.Status.Action == "" || r.Ended() {
+		delete(o.acting, r.Name)
+	} else if _, known := o.acting[r.Name]; !known {
+		o.acting[r.Name] = time.Now()
+	}
+}

@@ -1,0 +1,97 @@
+package sim
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+// clockSlack is more than clocks differ that nobody corrects.
+const clockSlack = 5 * time.Second
+
+// knows reports whether the controller has acted on all that was so at a time: it had
+// nothing left to do when time went on later, and nothing has gone wrong with it.
+func (o *oracles) knows(at time.Time) bool {
+	w := o.world
+	return at.Before(o.rest) && len(w.leaders()) == 1 && time.Since(w.troubled) > quietFor
+}
+
+// announced looks at a step that the controller starts: the remediation names an action or
+// a maintenance that it did not name before, and is about to be created.
+func (o *oracles) announced(old, updated *v1alpha1.Remediation) {
+	before, after := &old.Status, &updated.Status
+	starts := after.Action != "" && after.Action != before.Action || after.Maintenance != "" && after.Maintenance != before.Maintenance
+	node, step := find[*corev1.Node](o, updated.Spec.NodeName), updated.Step(after.Step)
+	if !starts || updated.Annotations[v1alpha1.TombstoneAnnotation] != "" || node == nil || node.UID != updated.Spec.NodeUID || step == nil {
+		return
+	}
+	o.approvedBefore(old, after.Step, step)
+	o.notHeld(updated, step, node)
+	o.provedBefore(old, updated, node)
+}
+
+// A step that requires approval is not even started without it. The write names the
+// version of the remediation that was read, so the controller knew its annotations.
+func (o *oracles) approvedBefore(read *v1alpha1.Remediation, number int32, step *v1alpha1.Step) {
+	if !step.RequireApproval {
+		return
+	}
+	if approved, err := strconv.Atoi(read.Annotations[v1alpha1.ApprovedStepAnnotation]); err != nil || approved < int(number) {
+		o.world.broken("A step that requires approval is not started without it", "%s: step %d", read.Name, number)
+	}
+}
+
+// Nothing is started that a person or a policy is known to hold back.
+func (o *oracles) notHeld(r *v1alpha1.Remediation, step *v1alpha1.Step, node *corev1.Node) {
+	if o.knows(o.edited[r.Spec.Policy.Name]) && o.knows(o.world.people.limited) {
+		if why := o.notOfPolicy(r.Spec.Policy, *step, node); why != "" {
+			o.world.broken("I6: only what a policy says is started", "%s: step %d, and policy %s %s", r.Name, r.Status.Step, r.Spec.Policy.Name, why)
+		}
+	}
+	if node.Labels[v1alpha1.ExcludeLabel] == "true" && o.knows(o.labelled[node.Name]) {
+		o.world.broken("Nothing is started on a node that is excluded", "%s on node %s", r.Name, node.Name)
+	}
+	for _, m := range stored[*v1alpha1.NodeMaintenance](o) {
+		own := m.Spec.Remediation != nil && m.Spec.Remediation.UID == r.UID
+		holds := m.DeletionTimestamp == nil && m.Spec.NodeName == node.Name && (m.Spec.NodeUID == "" || m.Spec.NodeUID == node.UID)
+		if !own && holds && o.knows(m.CreationTimestamp.Add(time.Second)) {
+			o.world.broken("Nothing is started on a node that somebody else has taken out", "%s on node %s, which is in maintenance %s", r.Name, node.Name, m.Name)
+		}
+	}
+}
+
+// proofLasts is how long what a check has seen proves that a fault is there: a detector
+// repeats it every 30 s.
+const proofLasts = 2 * time.Minute
+
+// I5: nothing is started unless a check has confirmed the fault since the last action of
+// the remediation, since the node became Ready, and lately.
+func (o *oracles) provedBefore(old, updated *v1alpha1.Remediation, node *corev1.Node) {
+	n := o.world.node(node.Name)
+	ready := v1alpha1.FindNodeCondition(node, string(corev1.NodeReady))
+	if ready == nil || ready.Status != corev1.ConditionTrue || !o.knows(n.turned) {
+		return // that it is not Ready may be the fault
+	}
+	since := ready.LastTransitionTime.Time
+	if time.Since(since) < clockSlack || !n.jumped.IsZero() {
+		return // of a time that is ahead nobody knows what was after it
+	}
+	since = since.Add(-clockSlack)
+	for _, e := range n.executions {
+		if e.ends.After(since) && slices.ContainsFunc(old.Status.History, func(r v1alpha1.ActionRecord) bool { return r.Action == e.order.Action }) {
+			since = e.ends
+		}
+	}
+	since = later(since, time.Now().Add(-proofLasts-clockSlack-o.onItsWay()))
+	for _, m := range updated.Spec.Match {
+		if m.Type == string(corev1.NodeReady) || o.sawInAnyBoot(n, m.Type, m.Status, since) {
+			return
+		}
+	}
+	o.world.broken("I5: nothing is started unless a check has confirmed the fault since the node became Ready, and lately", "%s: step %d on node %s, not since %s",
+		updated.Name, updated.Status.Step, node.Name, since.UTC().Format(time.TimeOnly))
+}

@@ -1,0 +1,130 @@
+package sim
+
+import (
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/test/apiserver"
+)
+
+// anObject chooses a node that has an object.
+func (w *world) anObject() (*corev1.Node, bool) {
+	var list corev1.NodeList
+	return anyObject(w, &list, func() []*corev1.Node { return pointers(list.Items) }, nil)
+}
+
+func (w *world) cordon() bool {
+	obj, ok := w.anObject()
+	if !ok {
+		return false
+	}
+	obj.Spec.Unschedulable = !obj.Spec.Unschedulable
+	w.people.cordoned[obj.Name] = obj.Spec.Unschedulable
+	if obj.Spec.Unschedulable {
+		w.later(func() {
+			if w.people.cordoned[obj.Name] && w.admin.Get(w.ctx, client.ObjectKeyFromObject(obj), obj) == nil {
+				w.people.cordoned[obj.Name], obj.Spec.Unschedulable = false, false
+				w.update(obj)
+			}
+		})
+	}
+	return w.update(obj)
+}
+
+// takeOverCordon lets a person uncordon a node that we have cordoned, and cordon it again
+// for a reason of their own.
+func (w *world) takeOverCordon() bool {
+	n := w.anyNode(func(n *node) bool {
+		obj := apiserver.Peek[*corev1.Node](w.server, client.ObjectKey{Name: n.name})
+		return obj != nil && obj.Spec.Unschedulable && obj.Annotations[v1alpha1.CordonedAnnotation] != ""
+	})
+	if n == nil {
+		return false
+	}
+	set := func(cordoned bool) {
+		var obj corev1.Node
+		if w.admin.Get(w.ctx, client.ObjectKey{Name: n.name}, &obj) == nil && obj.Spec.Unschedulable != cordoned {
+			obj.Spec.Unschedulable = cordoned
+			w.people.cordoned[n.name] = cordoned
+			w.update(&obj)
+		}
+	}
+	set(false)
+	w.after(of(w.choices, time.Second, time.Minute), func() { set(true) })
+	return true
+}
+
+func (w *world) exclude() bool {
+	obj, ok := w.anObject()
+	if !ok {
+		return false
+	}
+	if v1alpha1.Excluded(obj) {
+		delete(obj.Labels, v1alpha1.ExcludeLabel)
+	} else {
+		obj.Labels[v1alpha1.ExcludeLabel] = "true"
+		w.later(func() {
+			if w.admin.Get(w.ctx, client.ObjectKeyFromObject(obj), obj) == nil {
+				delete(obj.Labels, v1alpha1.ExcludeLabel)
+				w.update(obj)
+			}
+		})
+	}
+	return w.update(obj)
+}
+
+func (w *world) relabel() bool {
+	obj, ok := w.anObject()
+	if !ok {
+		return false
+	}
+	w.people.limited = time.Now()
+	if w.chance(500) {
+		obj.Labels["rack"] = of(w.choices, "r1", "r2")
+	} else {
+		obj.Labels[poolLabel] = of(w.choices, "a", "b")
+	}
+	return w.update(obj)
+}
+
+// replaceNode deletes a node's object; its kubelet registers it anew later.
+func (w *world) replaceNode() bool {
+	obj, ok := w.anObject()
+	return ok && w.registerAnew(obj)
+}
+
+// registerAnew deletes a node, which then registers itself again.
+func (w *world) registerAnew(obj *corev1.Node) bool {
+	n := w.node(obj.Name)
+	labels := maps.Clone(obj.Labels)
+	delete(labels, v1alpha1.ExcludeLabel)
+	w.people.limited = time.Now()
+	w.people.replaced[n.name] = true
+	w.after(of(w.choices, time.Second, time.Minute), func() {
+		w.people.limited = time.Now()
+		w.people.cordoned[n.name] = false
+		w.say("kubelet "+n.name, "registers")
+		w.register(n, labels)
+		n.kubelet()
+	})
+	return w.remove(obj)
+}
+
+func annotate(obj client.Object, key, value string) {
+	annotations := obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	obj.SetAnnotations(annotations)
+}
+
+func (w *world) deletePod() bool {
+	var list corev1.PodList
+	pod, ok := anyObject(w, &list, func() []*corev1.Pod { return pointers(list.Items) }, nil)
+	return ok && w.remove(pod)
+}
