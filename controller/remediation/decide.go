@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -209,16 +210,12 @@ func (d decision) underway(s situation, findings []evidence.Finding, isClear boo
 			d.wait = time.Second
 			return d
 		}
-		late := s.lateReport()
-		if isClear && late == 0 || d.retryAsked(s) {
-			d.recordUnreported(s, outcome{v1alpha1.ReasonInterrupted, "the runner that claimed it never reported"})
-			d.wait = time.Second
-			return d
+		if isClear || d.retryAsked(s) {
+			return d.unreported(s)
 		}
 		return d.blocked(s.now, gates.Verdict{
 			Reason:  reasonNoReport,
 			Message: fmt.Sprintf("the runner claimed %s at %s and has not reported since", name, clockTime(s.action.Status.Claim.Time.Time)),
-			Recheck: late,
 		})
 	case isVoid(s.action):
 		d.effect = cancel
@@ -241,6 +238,26 @@ func (d decision) underway(s situation, findings []evidence.Finding, isClear boo
 			d.cancelled = outcome{v1alpha1.ReasonExpired, fmt.Sprintf("no runner on the node claimed the action within %s", claimTime)}
 		}
 	}
+	return d
+}
+
+// unreported gives up the report of a runner, unless the node was away until just now: its
+// detector may have been faster.
+func (d decision) unreported(s situation) decision {
+	left := s.lateReport()
+	if d.blockedBy() == reasonNoReport {
+		left = killGrace
+	} else if c := meta.FindStatusCondition(d.status.Conditions, v1alpha1.RemediationBlocked); c != nil {
+		left = max(left, c.LastTransitionTime.Add(killGrace).Sub(s.now))
+	}
+	if left > 0 && !d.retryAsked(s) {
+		d.progressing(s.now, v1alpha1.ReasonActing, fmt.Sprintf("the node is clear; the runner may still report on %s", d.status.Action))
+		d.unblocked(s.now)
+		d.effect, d.wait = release, left
+		return d
+	}
+	d.recordUnreported(s, outcome{v1alpha1.ReasonInterrupted, "the runner that claimed it never reported"})
+	d.wait = time.Second
 	return d
 }
 
@@ -389,4 +406,8 @@ func actionName(r *v1alpha1.Remediation, n int32) string {
 
 func (d *decision) progress() string {
 	return (&v1alpha1.Remediation{Status: d.status}).State()
+}
+
+func (d *decision) blockedBy() string {
+	return (&v1alpha1.Remediation{Status: d.status}).BlockedBy()
 }

@@ -127,6 +127,28 @@ func finished(reason string, age time.Duration) func(*v1alpha1.NodeAction) {
 	}
 }
 
+// killed adds the action of a record, claimed so long ago that it is over.
+func killed(name string) func(*situation) {
+	return func(s *situation) {
+		s.others = append(s.others, v1alpha1.NodeAction{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       v1alpha1.NodeActionSpec{Timeout: seconds(10), ExpiresAt: ago(time.Hour)},
+			Status:     v1alpha1.NodeActionStatus{Claim: &v1alpha1.Claim{Time: ago(time.Hour)}},
+		})
+	}
+}
+
+// blockedBy makes the remediation blocked for a reason since this long, or not if it is "".
+func blockedBy(reason string, since time.Duration) func(*situation) {
+	return func(s *situation) {
+		d := decision{status: s.remediation.Status}
+		if d.unblocked(ago(since).Time); reason != "" {
+			d = d.blocked(ago(since).Time, gates.Verdict{Reason: reason})
+		}
+		s.remediation.Status = d.status
+	}
+}
+
 // former adds an action of a remediation that had the same name.
 func former(change ...func(*v1alpha1.NodeAction)) func(*situation) {
 	return func(s *situation) {
@@ -266,8 +288,11 @@ func TestWhatComesNext(t *testing.T) {
 		{"excluding the node does not stop what runs", incident(at(1, 1), underway(time.Second, claimed(time.Second)), excluded), nothing, "Acting", "", 1, 1, 159 * time.Second},
 		{"a silent runner is reported", incident(at(1, 1), underway(time.Hour, claimed(time.Hour)), progress("Acting")), release, "Acting", "NoReport", 1, 1, 0},
 		{"and is given up once the node is clear", incident(at(1, 1), underway(time.Hour, claimed(time.Hour)), progress("Acting"), condition("False", time.Second, 2*time.Second)), nothing, "Acting", "", 1, 1, time.Second},
-		{"unless the node was away until just now, and its detector was faster", incident(at(1, 1), underway(time.Hour, claimed(time.Hour)), progress("Acting"), readyFor(20*time.Second), condition("False", time.Second, 2*time.Second)), release, "Acting", "NoReport", 1, 1, 40 * time.Second},
+		{"unless the node was away until just now, and its detector was faster", incident(at(1, 1), underway(time.Hour, claimed(time.Hour)), progress("Acting"), readyFor(20*time.Second), condition("False", time.Second, 2*time.Second)), release, "Acting", "", 1, 1, 40 * time.Second},
 		{"a minute later it is given up, too", incident(at(1, 1), underway(time.Hour, claimed(time.Hour)), progress("Acting"), readyFor(time.Minute), condition("False", time.Second, 2*time.Second)), nothing, "Acting", "", 1, 1, time.Second},
+		{"or nobody had heard of it, and its kubelet is slower still", incident(at(1, 1), underway(time.Hour, claimed(time.Hour)), progress("Acting"), blockedBy("NoReport", time.Hour), condition("False", time.Second, 2*time.Second)), release, "Acting", "", 1, 1, time.Minute},
+		{"which is waited for only so long", incident(at(1, 1), underway(time.Hour, claimed(time.Hour)), progress("Acting"), blockedBy("", 20*time.Second), condition("False", time.Second, 2*time.Second)), release, "Acting", "", 1, 1, 40 * time.Second},
+		{"as for any other", incident(at(1, 1), underway(time.Hour, claimed(time.Hour)), progress("Acting"), blockedBy("", time.Minute), condition("False", time.Second, 2*time.Second)), nothing, "Acting", "", 1, 1, time.Second},
 		{"a node's slow clock does not make its runner silent", incident(at(1, 1), underway(time.Second, claimed(time.Second), slowClock)), nothing, "Acting", "", 1, 1, 159 * time.Second},
 		{"a deleted action is not repeated", incident(at(1, 1), underway(time.Second), deleted, progress("Acting")), nothing, "Acting", "", 1, 1, time.Second},
 
@@ -295,6 +320,7 @@ func TestWhatComesNext(t *testing.T) {
 		{"a lost action may have run after a report", incident(at(1, 1), history("Lost", 100*time.Second), condition("False", 31*time.Second, time.Hour)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
 		{"and had ended before another", incident(at(1, 1), history("Lost", 100*time.Second), condition("False", 29*time.Second, time.Hour)), release, "Recovered", "", 1, 1, 0},
 		{"a False from while an interrupted action may still have run is no recovery", incident(at(1, 1), history("Interrupted", 80*time.Second), condition("False", 20*time.Second, time.Minute)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
+		{"unless its runner must have killed it before", incident(at(1, 1), history("Interrupted", 5*time.Second), killed("earlier"), condition("False", time.Second, time.Minute)), release, "Recovered", "", 1, 1, 0},
 		{"an interrupted action may have helped", incident(at(1, 1), history("Interrupted", time.Hour), condition("False", time.Second, time.Minute)), release, "Recovered", "", 1, 1, 0},
 	})
 }

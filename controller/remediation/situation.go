@@ -54,7 +54,7 @@ func (s *situation) step(number int32) *v1alpha1.Step { return s.remediation.Ste
 func (s *situation) mayRunUntil(status *v1alpha1.RemediationStatus) time.Time {
 	var until time.Time
 	if last := lastRecord(status); last != nil && !last.Executed && v1alpha1.MayHaveExecuted(last.Outcome) {
-		until = endedBy(s.remediation, last)
+		until = s.endedBy(s.remediation, last)
 	}
 	for i := range s.others {
 		a := &s.others[i]
@@ -67,12 +67,21 @@ func (s *situation) mayRunUntil(status *v1alpha1.RemediationStatus) time.Time {
 
 // endedBy returns when the action of a record was over at the latest. One of which nobody
 // knows how it ended may have run on until its runner killed it.
-func endedBy(r *v1alpha1.Remediation, record *v1alpha1.ActionRecord) time.Time {
+func (s *situation) endedBy(r *v1alpha1.Remediation, record *v1alpha1.ActionRecord) time.Time {
 	step := r.Step(record.Step)
 	if record.Executed || step == nil {
 		return record.FinishedAt.Time
 	}
-	return record.FinishedAt.Add(step.Timeout.Duration + killGrace)
+	ended := record.FinishedAt.Add(step.Timeout.Duration + killGrace)
+	for i := range s.others {
+		if a := &s.others[i]; a.Name == record.Action && a.Status.Claim != nil && overBy(a).Before(ended) {
+			ended = overBy(a)
+		}
+	}
+	if ended.Before(record.FinishedAt.Time) {
+		return record.FinishedAt.Time
+	}
+	return ended
 }
 
 // older returns another open remediation of the same node and policy that was created
@@ -135,7 +144,7 @@ func (s *situation) lateReport() time.Duration {
 func (s *situation) findings(status *v1alpha1.RemediationStatus) []evidence.Finding {
 	var after time.Time
 	if last := lastActed(status); last != nil {
-		after = endedBy(s.remediation, last)
+		after = s.endedBy(s.remediation, last)
 	}
 	if until := s.mayRunUntil(status); until.After(after) && !until.After(s.now) {
 		after = until
@@ -144,8 +153,10 @@ func (s *situation) findings(status *v1alpha1.RemediationStatus) []evidence.Find
 		after = status.BootedAt.Time
 	}
 	for i := range s.past {
-		if last := lastActed(&s.past[i].Status); last != nil && !last.FinishedAt.After(s.now) && endedBy(&s.past[i], last).After(after) {
-			after = endedBy(&s.past[i], last)
+		if last := lastActed(&s.past[i].Status); last != nil && !last.FinishedAt.After(s.now) {
+			if ended := s.endedBy(&s.past[i], last); ended.After(after) {
+				after = ended
+			}
 		}
 	}
 	for i := range s.others {
