@@ -9,9 +9,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/fleet"
+	"github.com/nodemend/nodemend/controller/index"
 )
 
 // FieldOwner is the field manager of the controller's writes.
@@ -73,7 +75,8 @@ func (p *Permits) Take(ctx context.Context, budgets []v1alpha1.RemediationBudget
 // Release gives back the permits for the node in these budgets that are of the
 // permit's remediation and version. It leaves all others alone: one of another version
 // was taken meanwhile. Where a step was disruptive, nobody counts the nodes again who
-// does not know of the node what the API server has now.
+// does not know of the node what the API server has now; and while the node may yet be
+// cordoned for the remediation, the permit is kept, and the error is a conflict.
 func (p *Permits) Release(ctx context.Context, budgets []v1alpha1.RemediationBudget, node string, permit v1alpha1.Permit) error {
 	var errs []error
 	var left *corev1.Node
@@ -82,7 +85,7 @@ func (p *Permits) Release(ctx context.Context, budgets []v1alpha1.RemediationBud
 		name := budgets[i].Name
 		err := p.change(ctx, name, orderRelease, free)
 		if errors.Is(err, errNotLookedAt) {
-			if left, err = p.look(ctx, node); err == nil {
+			if left, err = p.leave(ctx, node, permit.Remediation); err == nil {
 				err = p.change(ctx, name, orderRelease, free)
 			}
 		}
@@ -93,11 +96,28 @@ func (p *Permits) Release(ctx context.Context, budgets []v1alpha1.RemediationBud
 	return errors.Join(errs...)
 }
 
-// look reads a node from the API server. One that is gone has no version.
-func (p *Permits) look(ctx context.Context, name string) (*corev1.Node, error) {
+// leave returns a node as the remediation leaves it; one that is gone has no version. It
+// fails with a conflict as long as the node may yet be cordoned for the remediation: the
+// permit for that could be another node's by then.
+func (p *Permits) leave(ctx context.Context, name, remediation string) (*corev1.Node, error) {
 	var node corev1.Node
-	if err := client.IgnoreNotFound(p.live.Get(ctx, types.NamespacedName{Name: name}, &node)); err != nil {
+	err := p.live.Get(ctx, types.NamespacedName{Name: name}, &node)
+	if client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading node %s: %w", name, err)
+	}
+	if err != nil || node.Spec.Unschedulable {
+		return &node, nil
+	}
+	var list v1alpha1.NodeMaintenanceList
+	if err := p.live.List(ctx, &list, client.MatchingFields{index.MaintenancesByNode: name}); err != nil {
+		return nil, fmt.Errorf("listing the maintenances of node %s: %w", name, err)
+	}
+	for i := range list.Items {
+		m := &list.Items[i]
+		leaving := m.DeletionTimestamp != nil && controllerutil.ContainsFinalizer(m, v1alpha1.MaintenanceFinalizer)
+		if m.Spec.Remediation != nil && m.Spec.Remediation.Name == remediation && (leaving || m.Holds(&node)) {
+			return nil, apierrors.NewConflict(corev1.Resource("nodes"), name, fmt.Errorf("it may yet be cordoned for maintenance %s", m.Name))
+		}
 	}
 	return &node, nil
 }

@@ -6,9 +6,15 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/index"
 )
 
 func TestTake(t *testing.T) {
@@ -254,5 +260,50 @@ func TestAPermitThatWasTakenAnewIsNotReleased(t *testing.T) {
 	free("2")
 	if _, _, held := Permit(&b, "mine"); held {
 		t.Error("it was not released")
+	}
+}
+
+func TestAPermitIsKeptAsLongAsItsNodeMayYetBeCordoned(t *testing.T) {
+	node := func(cordoned bool) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "node"}, Spec: corev1.NodeSpec{Unschedulable: cordoned}}
+	}
+	maintenance := func(change ...func(*v1alpha1.NodeMaintenance)) *v1alpha1.NodeMaintenance {
+		m := &v1alpha1.NodeMaintenance{
+			ObjectMeta: metav1.ObjectMeta{Name: "m", Finalizers: []string{v1alpha1.MaintenanceFinalizer}},
+			Spec:       v1alpha1.NodeMaintenanceSpec{NodeName: "n", NodeUID: "node", Remediation: &v1alpha1.RemediationReference{Name: "mine"}},
+		}
+		for _, c := range change {
+			c(m)
+		}
+		return m
+	}
+	leaving := func(m *v1alpha1.NodeMaintenance) { m.DeletionTimestamp = ptr.To(metav1.Now()) }
+	for name, tt := range map[string]struct {
+		objects []client.Object
+		kept    bool
+	}{
+		"the node is gone":                             {[]client.Object{maintenance()}, false},
+		"nothing takes it out":                         {[]client.Object{node(false)}, false},
+		"it is to be cordoned":                         {[]client.Object{node(false), maintenance()}, true},
+		"it was to be, which may be on its way":        {[]client.Object{node(false), maintenance(leaving)}, true},
+		"it was given back":                            {[]client.Object{node(false), maintenance(leaving, func(m *v1alpha1.NodeMaintenance) { m.Finalizers = []string{"of/others"} })}, false},
+		"it is cordoned, and the nodes that are count": {[]client.Object{node(true), maintenance()}, false},
+		"another node of the name is to be":            {[]client.Object{node(false), maintenance(func(m *v1alpha1.NodeMaintenance) { m.Spec.NodeUID = "other" })}, false},
+		"another remediation takes it out":             {[]client.Object{node(false), maintenance(func(m *v1alpha1.NodeMaintenance) { m.Spec.Remediation.Name = "other" })}, false},
+		"a person takes it out":                        {[]client.Object{node(false), maintenance(func(m *v1alpha1.NodeMaintenance) { m.Spec.Remediation = nil })}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := runtime.NewScheme()
+			if err := errors.Join(corev1.AddToScheme(s), v1alpha1.AddToScheme(s)); err != nil {
+				t.Fatal(err)
+			}
+			live := fake.NewClientBuilder().WithScheme(s).WithObjects(tt.objects...).
+				WithIndex(&v1alpha1.NodeMaintenance{}, index.MaintenancesByNode, func(obj client.Object) []string {
+					return []string{obj.(*v1alpha1.NodeMaintenance).Spec.NodeName}
+				}).Build()
+			if _, err := New(nil, live).leave(t.Context(), "n", "mine"); apierrors.IsConflict(err) != tt.kept || !tt.kept && err != nil {
+				t.Errorf("got %v, want a conflict: %t", err, tt.kept)
+			}
+		})
 	}
 }

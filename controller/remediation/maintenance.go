@@ -182,17 +182,10 @@ func (d decision) parked(s situation) decision {
 }
 
 // calmed stops what is evicted from the node: whatever asked for it is over, or held.
-// What was done already stays done. Until the node is cordoned it may still be, and the
-// permit for that is kept.
+// What was done already stays done.
 func (d decision) calmed(s situation) decision {
 	m := s.maintenance
-	if d.status.Maintenance == "" || m == nil || m.DeletionTimestamp != nil || m.Drained() {
-		return d
-	}
-	if m.Spec.Drain == nil {
-		if d.effect == release {
-			d.effect = nothing
-		}
+	if d.status.Maintenance == "" || m == nil || m.DeletionTimestamp != nil || m.Drained() || m.Spec.Drain == nil {
 		return d
 	}
 	d.maintenance = *m.Spec.DeepCopy()

@@ -117,7 +117,7 @@ func TestWhatComesNextForAStepThatTakesTheNodeOut(t *testing.T) {
 		{"and a maintenance that has not said anything yet", disruptive(at(2, 1), out("Draining"), outdated), nothing, "TakingOut", "", 2, 1, 0},
 		{"the cordon of the remediation itself holds nothing", disruptive(at(2, 1), out("Drained")), start, "Starting", "", 2, 1, 0},
 		{"the node goes off while it is drained: the drain goes on", disruptive(at(3, 1), out("Draining"), condition("True", time.Hour, time.Hour), kubelet("Unknown")), nothing, "TakingOut", "", 3, 1, 0},
-		{"what is paused keeps its permit until the node is cordoned", disruptive(at(3, 1), out("Draining"), cordonOnly, paused), nothing, "Waiting", "Paused", 3, 1, 0},
+		{"what is paused returns its permit, once the node is cordoned", disruptive(at(3, 1), out("Draining"), cordonOnly, paused), release, "Waiting", "Paused", 3, 1, 0},
 		{"and then returns it", disruptive(at(3, 1), out(v1alpha1.ReasonDrained), cordonOnly, paused), release, "Waiting", "Paused", 3, 1, 0},
 		{"a pause stops a drain", disruptive(at(3, 1), out("Draining"), paused), calm, "Waiting", "Paused", 3, 1, 0},
 		{"a pause leaves a drained node out", disruptive(at(2, 1), out("Drained"), paused), release, "Waiting", "Paused", 2, 1, 0},

@@ -40,6 +40,11 @@ func happenings() []happening {
 		{"a detector looks for the last time as an action ends", 3, (*world).lookLast},
 		{"an action is deleted behind its controller's back", 2, (*world).setTrap},
 		{"an action is undone at once", 6, (*world).undoAction},
+		{"a node that is being taken out is wanted back at once", 3, (*world).undoOut},
+		{"a permit is of no use to another controller", 2, (*world).misjudge},
+		{"a permit is refused to one of two controllers", 2, (*world).refuseOne},
+		{"a policy is replaced unseen", 2, (*world).replacePolicy},
+		{"a fault comes anew while its remediation is being created", 2, (*world).startTwice},
 		{"a clock is off", 2, (*world).skewClock},
 		{"old events are forgotten", 1, (*world).compact},
 		{"time goes on", 6, (*world).goOn},
@@ -127,6 +132,13 @@ func (n *node) fail(condition, cure string) {
 	}
 }
 
+// lookNow lets the detector look, if there is one.
+func (n *node) lookNow() {
+	if d := n.detector; d != nil && !d.dead.Load() {
+		d.look()
+	}
+}
+
 func orNothing(cure string) string {
 	if cure == "" {
 		return "nothing"
@@ -158,9 +170,7 @@ func (w *world) flap() bool {
 				return
 			}
 			delete(n.faults, condition)
-			if d := n.detector; d != nil && !d.dead.Load() {
-				d.look()
-			}
+			n.lookNow()
 		})
 	}
 	return true
@@ -291,8 +301,11 @@ func (w *world) freeze() bool {
 	if len(w.processes) == 0 {
 		return false
 	}
-	p := of(w.choices, w.processes...)
-	long := of(w.choices, 5*time.Second, 40*time.Second, 3*time.Minute)
+	w.freezeFor(of(w.choices, w.processes...), of(w.choices, 5*time.Second, 40*time.Second, 3*time.Minute))
+	return true
+}
+
+func (w *world) freezeFor(p *process, long time.Duration) {
 	p.frozen = time.Now().Add(long)
 	if p.node == nil {
 		w.trouble(p.frozen)
@@ -301,7 +314,6 @@ func (w *world) freeze() bool {
 		p.node.slow = later(p.node.slow, p.frozen)
 	}
 	w.say(p.name, "is frozen for %s", long)
-	return true
 }
 
 // skewClock lets the clock of a node or a controller jump. A clock is not set while a
@@ -382,7 +394,8 @@ func (w *world) calm() {
 			n.again(time.Second, n.startDetector)
 		}
 	}
-	w.trap, w.permitTrap = nil, nil
+	clear(w.traps)
+	clear(w.slow)
 	w.people.comeToRest()
 	w.after(time.Hour, w.people.comeToRest)
 	w.oneLeader()

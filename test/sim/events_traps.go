@@ -11,47 +11,79 @@ import (
 	"github.com/nodemend/nodemend/test/apiserver"
 )
 
-// A trap is sprung by the next action that is created: what has to happen within seconds of
-// that is hardly ever played otherwise.
+// trap is what springs one: what has to happen within seconds of that is hardly ever played
+// otherwise.
+type trap int
+
+const (
+	actionCreated trap = iota
+	maintenanceCreated
+	permitGiven
+)
+
+// set sets a trap, unless there is one already: then it returns false. It is told which
+// controller has sprung it, and by what.
+func (w *world) set(t trap, do func(by *process, obj client.Object)) bool {
+	if w.traps[t] != nil {
+		return false
+	}
+	w.traps[t] = do
+	return true
+}
+
+// spring springs the traps that are set for a change.
+func (w *world) spring(change apiserver.Change) {
+	sprung := func(t trap) {
+		if do := w.traps[t]; do != nil && w.chaos && w.serving != nil {
+			by := w.serving.process
+			w.after(0, func() { do(by, change.New) })
+			delete(w.traps, t)
+		}
+	}
+	switch updated := change.New.(type) {
+	case *v1alpha1.NodeAction:
+		if change.Old == nil {
+			sprung(actionCreated)
+		}
+	case *v1alpha1.NodeMaintenance:
+		if change.Old == nil {
+			sprung(maintenanceCreated)
+		}
+	case *v1alpha1.RemediationBudget:
+		if old, ok := change.Old.(*v1alpha1.RemediationBudget); ok && len(permitsGiven(old, updated)) > 0 {
+			sprung(permitGiven)
+		}
+	}
+}
 
 // setTrap lets the controller die right after it has created the next action. Once that
 // has finished, somebody deletes it: whoever leads next knows only that it was announced.
 func (w *world) setTrap() bool {
-	if w.trap != nil {
-		return false
-	}
 	after := of(w.choices, time.Second, 10*time.Second, 40*time.Second)
-	w.trap = func(name string) {
+	return w.set(actionCreated, func(_ *process, created client.Object) {
 		for _, p := range w.leaders() {
 			w.end(p)
 		}
 		w.after(after, func() {
-			if a := apiserver.Peek[*v1alpha1.NodeAction](w.server, client.ObjectKey{Name: name}); a != nil && a.Finished() != nil && w.chaos {
+			if a := apiserver.Peek[*v1alpha1.NodeAction](w.server, client.ObjectKeyFromObject(created)); a != nil && a.Finished() != nil && w.chaos {
 				w.people.meddled = time.Now()
-				w.people.blinded[name] = true
+				w.people.blinded[a.Name] = true
 				w.remove(a.DeepCopy())
 			}
 			w.oneLeader()
 		})
-	}
-	return true
+	})
 }
 
 // undoAction lets a person undo the next action, or what it is for, before its runner has
 // claimed it or while it runs.
 func (w *world) undoAction() bool {
-	if w.trap != nil {
-		return false
-	}
 	undo := of(w.choices, w.giveBackOf, w.deleteOf, w.forceOf, w.policyOf, w.pauseOf, w.nodeOf)
 	delay := of(w.choices, (*node).runnerAway, (*node).lateClaim, (*node).inTime)
 	undone := of(w.choices, 0, time.Second, 10*time.Second)
 	leaderless := w.chance(300)
-	w.trap = func(name string) {
-		a := apiserver.Peek[*v1alpha1.NodeAction](w.server, client.ObjectKey{Name: name})
-		if a == nil {
-			return
-		}
+	return w.set(actionCreated, func(_ *process, created client.Object) {
+		a := created.(*v1alpha1.NodeAction) //nolint:forcetypeassert // nothing else springs it
 		delay(w.node(a.Spec.NodeName))
 		if leaderless {
 			for _, p := range w.leaders() {
@@ -59,13 +91,28 @@ func (w *world) undoAction() bool {
 			}
 			w.after(time.Minute, w.oneLeader)
 		}
-		w.after(undone, func() {
-			if r := apiserver.Peek[*v1alpha1.Remediation](w.server, client.ObjectKey{Name: a.Spec.Remediation}); r != nil && w.chaos {
-				undo(r.DeepCopy())
-			}
-		})
+		w.after(undone, func() { w.undo(a.Spec.Remediation, undo) })
+	})
+}
+
+// undoOut lets a person undo the next maintenance of a remediation, or hold back what it is
+// for, before its node is cordoned.
+func (w *world) undoOut() bool {
+	undo := of(w.choices, w.giveBackOf, w.deleteOf, w.pauseOf, w.pauseOf)
+	cordons := of(w.choices, time.Second, 20*time.Second)
+	return w.set(maintenanceCreated, func(_ *process, created client.Object) {
+		m := created.(*v1alpha1.NodeMaintenance) //nolint:forcetypeassert // nothing else springs it
+		if m.Spec.Remediation != nil {
+			w.slow["patch Node"] = func(*call) time.Duration { return cordons }
+			w.undo(m.Spec.Remediation.Name, undo)
+		}
+	})
+}
+
+func (w *world) undo(remediation string, undo func(*v1alpha1.Remediation)) {
+	if r := apiserver.Peek[*v1alpha1.Remediation](w.server, client.ObjectKey{Name: remediation}); r != nil && w.chaos {
+		undo(r.DeepCopy())
 	}
-	return true
 }
 
 // runnerAway lets the runner be away for a part of the time that an action may be claimed.

@@ -99,6 +99,9 @@ func (w *world) carry(c *call) {
 		c.ready, n.claimTakes = time.Now().Add(n.claimTakes), 0
 		return
 	}
+	if fate == arrives && w.slowedDown(c) {
+		return
+	}
 	if longest := time.Now().Add(3 * time.Minute); fate != arrives && c.process.node == nil { // that it is late
 		w.trouble(longest)
 		if fate == late || fate == answeredLate {
@@ -160,6 +163,25 @@ func (w *world) carry(c *call) {
 	default:
 		w.reply(c, c.answer)
 	}
+}
+
+// slowedDown lets a write take as long as somebody has said; false: nobody has.
+func (w *world) slowedDown(c *call) bool {
+	what := c.request.Verb + " " + c.request.Kind
+	takes := w.slow[what]
+	if takes == nil || c.process.node != nil || c.served {
+		return false
+	}
+	long := takes(c)
+	if long == 0 {
+		return false
+	}
+	delete(w.slow, what)
+	w.say(c.process.name, "%s: takes %s", c.request, long)
+	c.ready = time.Now().Add(long)
+	w.trouble(c.ready)
+	w.delay(c.ready)
+	return true
 }
 
 var fateNames = []string{"arrives", "late", "lost", "answered late", "answer lost", "dies before", "dies after", "fails"}

@@ -308,6 +308,25 @@ func (o *oracles) takenOutAsDisruptive(old, updated *v1alpha1.Remediation) {
 	}
 }
 
+// I1: an available node is cordoned only under the permits of its remediation, which may not
+// have been returned meanwhile. One that a person has put back is cordoned again without.
+func (o *oracles) cordonedUnderPermit(old, updated *corev1.Node) {
+	m := find[*v1alpha1.NodeMaintenance](o, updated.Annotations[v1alpha1.CordonedAnnotation])
+	if !available(old) || !updated.Spec.Unschedulable || m == nil || m.Spec.Remediation == nil || o.cordoned[m.UID] || !o.everybodyKnows(o.world.people.limited) {
+		return
+	}
+	r := find[*v1alpha1.Remediation](o, m.Spec.Remediation.Name)
+	named := r != nil && r.UID == m.Spec.Remediation.UID && !r.Ended() && r.Status.Maintenance == m.Name && m.DeletionTimestamp == nil
+	if !named || o.returned[updated.Name].After(m.CreationTimestamp.Time) {
+		return
+	}
+	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
+		if chosen(b.Spec.NodeSelector, updated) && b.Name != v1alpha1.ClusterPauseBudget && !budget.Holds(b, updated.Name, r.Name) {
+			o.world.broken("I1: a node is cordoned only under permits", "node %s for %s, without the permit of budget %s", updated.Name, r.Name, b.Name)
+		}
+	}
+}
+
 // takenForEarlier reports whether every controller takes a budget for an earlier one of the
 // name, which selects the node as well: then it has to ask that for a permit.
 func (o *oracles) takenForEarlier(b *v1alpha1.RemediationBudget, node *corev1.Node) bool {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -58,11 +59,21 @@ func (o *oracles) startedOnce(created *v1alpha1.Remediation) {
 		if r.UID == created.UID || r.Spec.NodeUID != created.Spec.NodeUID || r.Spec.Policy.UID != created.Spec.Policy.UID {
 			continue
 		}
-		mine, others := &created.Spec.Trigger, &r.Spec.Trigger
-		if mine.Type == others.Type && mine.Status == others.Status && mine.LastTransitionTime.Equal(&others.LastTransitionTime) {
+		if sameIncident(&created.Spec.Trigger, &r.Spec.Trigger) || deletedWith(r, &created.Spec.Trigger) {
 			o.world.broken("An incident starts one remediation", "%s, after %s (%s)", created.Name, r.Name, r.State())
 		}
 	}
+}
+
+func sameIncident(a, b *v1alpha1.Trigger) bool {
+	return a.Type == b.Type && a.Status == b.Status && a.LastTransitionTime.Equal(&b.LastTransitionTime)
+}
+
+// deletedWith reports whether a person has deleted a remediation when a condition that it
+// was for as well was there already.
+func deletedWith(r *v1alpha1.Remediation, t *v1alpha1.Trigger) bool {
+	return r.Ended() && r.State() == v1alpha1.ReasonDeleted && !t.LastTransitionTime.After(r.Status.EndTime.Time) &&
+		slices.ContainsFunc(r.Spec.Match, func(m v1alpha1.ConditionMatch) bool { return m.Type == t.Type && m.Status == t.Status })
 }
 
 // A remediation starts only after its condition has held for its time.

@@ -9,7 +9,6 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/fleet"
-	"github.com/nodemend/nodemend/controller/gates"
 )
 
 // quietFor is how long nothing has to have gone wrong with a controller, and nobody to have
@@ -139,7 +138,7 @@ func (o *oracles) permitsUsed() {
 		waits[r.Name] = true
 		if since, known := o.waiting[r.Name]; !known {
 			o.waiting[r.Name] = now
-		} else if now.Sub(since) > gates.BudgetRecheck+15*time.Second && o.quiet() {
+		} else if now.Sub(since) > 20*time.Second && o.quiet() {
 			o.world.broken("I8: a free permit is taken by who waits for one", "remediation %s waits for %s, and every budget of its node has one",
 				r.Name, now.Sub(since).Truncate(time.Second))
 		}

@@ -48,6 +48,21 @@ func (o *oracles) expiredOnlyWhenDue(old, updated *v1alpha1.NodeAction) {
 	}
 }
 
+// A runner that has its ledger reports how its remedy has ended, whatever befell it meanwhile.
+func (o *oracles) reportedAsEnded(old, updated *v1alpha1.NodeAction) {
+	finished, n := updated.Finished(), o.world.node(updated.Spec.NodeName)
+	if old == nil || old.Finished() != nil || finished == nil {
+		return
+	}
+	e := n.executionOf(updated.Name)
+	if e == nil || e.order.UID != updated.UID || e.remedy == v1alpha1.RemedyReboot || !e.done || e.boot != n.boot || !n.ledgerLost.Before(e.began) {
+		return
+	}
+	if finished.Reason != e.outcome {
+		o.world.broken("A runner reports how its remedy has ended", "%s has ended as %s, and is reported as %s", updated.Name, e.outcome, finished.Reason)
+	}
+}
+
 // An action that its remediation has given up is not created any more, but by a request
 // that was on its way.
 func (o *oracles) createdAsAnnounced(a *v1alpha1.NodeAction) {

@@ -155,6 +155,7 @@ func (o *oracles) changed(c apiserver.Change) {
 			case c.By == "controller":
 				o.uncordoned(old, updated)
 				o.marked(old, updated)
+				o.cordonedUnderPermit(old, updated)
 				o.cordonedWithinLimits(old, updated)
 			case old.Spec.Unschedulable && !updated.Spec.Unschedulable:
 				o.returned[old.Name] = time.Now()
@@ -201,6 +202,9 @@ func (o *oracles) changed(c apiserver.Change) {
 		o.actions[updated.UID] = updated
 		old, _ := c.Old.(*v1alpha1.NodeAction)
 		o.expiredOnlyWhenDue(old, updated)
+		if c.By == "runner" {
+			o.reportedAsEnded(old, updated)
+		}
 		if old == nil {
 			o.dueWhenCreated(updated)
 			o.createdAsAnnounced(updated)

@@ -9,7 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nodemend/nodemend/config/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/nodemend/nodemend/test/apiserver"
 )
 
@@ -65,7 +66,8 @@ func play(t *testing.T, definitions *apiserver.Definitions, dir string, c *choic
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		w := &world{choices: c, ctx: ctx, dir: dir, reached: map[string]int{}, wake: make(chan struct{}, 1)}
+		w := &world{choices: c, ctx: ctx, dir: dir, reached: map[string]int{},
+			traps: map[trap]func(*process, client.Object){}, slow: map[string]func(*call) time.Duration{}, wake: make(chan struct{}, 1)}
 		w.oracles = newOracles(w)
 		if out != nil {
 			w.history = &history{out, time.Now()}
@@ -90,17 +92,7 @@ func play(t *testing.T, definitions *apiserver.Definitions, dir string, c *choic
 func (w *world) observe(change apiserver.Change) {
 	w.changed(change)
 	w.oracles.changed(change)
-	if a, ok := change.New.(*v1alpha1.NodeAction); ok && change.Old == nil && w.trap != nil && w.chaos {
-		spring := w.trap
-		w.after(0, func() { spring(a.Name) })
-		w.trap = nil
-	}
-	old, _ := change.Old.(*v1alpha1.RemediationBudget)
-	if b, ok := change.New.(*v1alpha1.RemediationBudget); ok && old != nil && w.permitTrap != nil && len(permitsGiven(old, b)) > 0 {
-		spring := w.permitTrap
-		w.after(0, func() { spring(b.Name) })
-		w.permitTrap = nil
-	}
+	w.spring(change)
 }
 
 // play plays the run: its scene, the chaos, and the calm after it.

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodemend/nodemend/test/apiserver"
@@ -46,10 +47,11 @@ type world struct {
 	turns      uint64
 	// counted is told of every request; nil: nobody is.
 	counted func(apiserver.Request)
-	// trap is sprung by the next action that is created, nil: none is set.
-	trap func(action string)
-	// permitTrap is sprung by the next permit that is given.
-	permitTrap func(budget string)
+	// traps that are set, by what springs them.
+	traps map[trap]func(by *process, obj client.Object)
+	// slow tells how long a write of a controller takes, by what it does and its kind, until
+	// it has said so of one.
+	slow map[string]func(*call) time.Duration
 	// wentWrong is when something last went wrong with a controller, troubled until when
 	// it may have lasted; skewed when its clock last did, delayed until when a request of it
 	// may be on its way.
