@@ -30,7 +30,7 @@ var ErrDisruptionLimit = fmt.Errorf("%w for a disruptive step", ErrExhausted)
 
 // Refused is the error of Take when a budget refuses.
 type Refused struct {
-	// Taken are the budgets whose permits are held.
+	// Taken are the budgets whose permits are held for the version that was asked for.
 	Taken []v1alpha1.RemediationBudget
 	err   error
 }
@@ -52,6 +52,9 @@ func (r *Refused) Unwrap() error { return r.err }
 // No two control-plane nodes get permits at once from one Permits, whatever
 // budgets select them.
 func (p *Permits) Take(ctx context.Context, budgets []v1alpha1.RemediationBudget, node *corev1.Node, permit v1alpha1.Permit) error {
+	if refused := p.foresee(budgets, node, permit); refused != nil {
+		return refused
+	}
 	if fleet.ControlPlane(node) {
 		done, err := p.aloneInControlPlane(ctx, node)
 		if err != nil {
@@ -70,6 +73,29 @@ func (p *Permits) Take(ctx context.Context, budgets []v1alpha1.RemediationBudget
 		}
 	}
 	return nil
+}
+
+// foresee returns the refusal of any of several budgets as far as they are known, nil if
+// there is none. Taking from the first what the last is known to refuse would be done and
+// undone for as long as the cache is behind.
+func (p *Permits) foresee(budgets []v1alpha1.RemediationBudget, node *corev1.Node, permit v1alpha1.Permit) error {
+	if len(budgets) < 2 {
+		return nil
+	}
+	refused := &Refused{}
+	for i := range budgets {
+		known := p.newer(&budgets[i])
+		if held, _, taken := Permit(known, node.Name); taken && held.Remediation == permit.Remediation && held.Version == permit.Version {
+			refused.Taken = append(refused.Taken, budgets[i])
+		}
+		if refused.err == nil {
+			refused.err = take(known, known.DeepCopy(), node, permit)
+		}
+	}
+	if refused.err == nil {
+		return nil
+	}
+	return refused
 }
 
 // Release gives back the permits for the node in these budgets that are of the

@@ -307,3 +307,43 @@ func TestAPermitIsKeptAsLongAsItsNodeMayYetBeCordoned(t *testing.T) {
 		})
 	}
 }
+
+func TestNothingIsTakenWhatAnotherBudgetIsKnownToRefuse(t *testing.T) {
+	counted := func(name string, paused bool, permits map[string]v1alpha1.Permit) v1alpha1.RemediationBudget {
+		return v1alpha1.RemediationBudget{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       v1alpha1.RemediationBudgetSpec{Paused: paused},
+			Status: v1alpha1.RemediationBudgetStatus{
+				Nodes:  ptr.To[int32](9),
+				Groups: map[string]v1alpha1.BudgetGroup{v1alpha1.UngroupedNodes: {Nodes: 9, Limit: ptr.To[int32](1), Permits: permits}},
+			},
+		}
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+	mine := v1alpha1.Permit{Remediation: "mine", Version: "2"}
+	held := func(p v1alpha1.Permit) map[string]v1alpha1.Permit { return map[string]v1alpha1.Permit{"n": p} }
+	for name, tt := range map[string]struct {
+		budgets []v1alpha1.RemediationBudget
+		refused bool
+		taken   int
+	}{
+		"both have one":                       {[]v1alpha1.RemediationBudget{counted("a", false, nil), counted("b", false, nil)}, false, 0},
+		"the second is paused":                {[]v1alpha1.RemediationBudget{counted("a", false, nil), counted("b", true, nil)}, true, 0},
+		"the first is held for this version":  {[]v1alpha1.RemediationBudget{counted("a", false, held(mine)), counted("b", true, nil)}, true, 1},
+		"or for an earlier one":               {[]v1alpha1.RemediationBudget{counted("a", false, held(v1alpha1.Permit{Remediation: "mine", Version: "1"})), counted("b", true, nil)}, true, 0},
+		"or by another remediation":           {[]v1alpha1.RemediationBudget{counted("a", false, nil), counted("b", false, held(v1alpha1.Permit{Remediation: "other"}))}, true, 0},
+		"what is held already is not refused": {[]v1alpha1.RemediationBudget{counted("a", true, held(mine)), counted("b", false, nil)}, false, 0},
+		"a single one is asked":               {[]v1alpha1.RemediationBudget{counted("a", true, nil)}, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var refused *Refused
+			err := New(nil, nil).foresee(tt.budgets, node, mine)
+			if errors.As(err, &refused) != tt.refused {
+				t.Fatalf("got %v, want a refusal: %t", err, tt.refused)
+			}
+			if tt.refused && len(refused.Taken) != tt.taken {
+				t.Errorf("%d are held, want %d", len(refused.Taken), tt.taken)
+			}
+		})
+	}
+}

@@ -76,23 +76,25 @@ func (w *world) misjudge() bool {
 	return true
 }
 
-// refuseOne lets the second of two budgets refuse its permit to one of two controllers that
-// have taken that of the first, and no more to the other one.
+// refuseOne lets the second of two budgets refuse its permit to one of two controllers, when
+// the other one has just taken that of the first, and then gets both.
 func (w *world) refuseOne() bool {
 	r, ok := w.aRemediation(func(r *v1alpha1.Remediation) bool { return idle(r) && len(w.budgetsOf(r)) > 1 })
 	if !ok || !w.twoLeaders() {
 		return false
 	}
-	budgets := w.budgetsOf(r)
+	budgets, other := w.budgetsOf(r), w.leaders()[1]
 	for _, p := range w.leaders() {
 		w.stall(p, &v1alpha1Budget, 5*time.Minute)
 	}
+	w.freezeFor(other, 3*time.Minute)
 	w.setBudgetPaused(budgets[1], true)
-	w.after(50*time.Second, func() {
+	w.after(30*time.Second, func() { // by now the first one has been refused, and has said so
 		w.set(permitGiven, func(by *process, given client.Object) {
-			if given.GetName() == budgets[0] {
-				w.freezeFor(by, 20*time.Second)
-				w.after(15*time.Second, func() { w.setBudgetPaused(budgets[1], false) })
+			if given.GetName() == budgets[0] && by != other {
+				w.freezeFor(by, 8*time.Second)
+				other.frozen = time.Now()
+				w.after(5*time.Second, func() { w.setBudgetPaused(budgets[1], false) })
 			}
 		})
 	})
@@ -155,29 +157,37 @@ func (w *world) replacePolicy() bool {
 	return true
 }
 
-// startTwice lets the creation of a remediation be on its way for longer than its sender
-// waits, and the fault come anew meanwhile.
+// startTwice lets the creation of a remediation be on its way for minutes. Who has sent it
+// sends it again; and when it arrives, that remediation is over and deleted, and another one
+// is open.
 func (w *world) startTwice() bool {
 	n := w.anyNode(func(n *node) bool { return n.up && n.detector != nil && len(n.faults) == 0 })
 	if n == nil {
 		return false
 	}
-	condition, long := of(w.choices, conditions()...), of(w.choices, time.Minute, 3*time.Minute)
+	condition := of(w.choices, conditions()...)
 	n.fail(condition, "")
 	w.slow["create Remediation"] = func(c *call) time.Duration {
 		if !strings.HasPrefix(c.request.Name, n.name+"-") {
 			return 0
 		}
-		w.after(10*time.Second, func() {
+		w.after(time.Minute, func() {
 			delete(n.faults, condition)
 			n.lookNow()
 		})
-		w.after(15*time.Second, func() {
+		w.after(150*time.Second, func() {
 			if w.chaos && n.faults[condition] == nil {
 				n.fail(condition, "")
 			}
 		})
-		return long
+		w.after(230*time.Second, func() {
+			first := apiserver.Peek[*v1alpha1.Remediation](w.server, client.ObjectKey{Name: c.request.Name})
+			if first != nil && first.Ended() && w.chaos {
+				w.people.meddled = time.Now()
+				w.remove(first.DeepCopy())
+			}
+		})
+		return 4 * time.Minute
 	}
 	return true
 }

@@ -65,6 +65,8 @@ type oracles struct {
 	out map[string]map[budgetUID]bool
 	// stormy is when there last was a storm that everybody knew of.
 	stormy map[storm]time.Time
+	// wrote is how often a controller has written a remediation since time last went on.
+	wrote map[string]int
 	// foundOut is when a controller last asked for a node and was told that it is not
 	// available.
 	foundOut map[string]time.Time
@@ -74,6 +76,7 @@ type budgetUID = types.UID
 
 // rested looks at a state in which nothing will happen before time goes on.
 func (o *oracles) rested() {
+	clear(o.wrote)
 	o.rest = time.Now()
 	if o.violation == nil && !o.off {
 		o.caughtUp()
@@ -91,7 +94,7 @@ func newOracles(w *world) *oracles {
 		edited: map[string]time.Time{}, labelled: map[string]time.Time{}, born: map[types.UID]uint64{}, drainedAt: map[string]uint64{},
 		returned: map[string]time.Time{}, drained: map[string]time.Time{}, released: map[string]bool{}, freed: map[string]time.Time{},
 		unwell: map[string]time.Time{}, acting: map[string]time.Time{}, out: map[string]map[budgetUID]bool{},
-		stormy: map[storm]time.Time{}, foundOut: map[string]time.Time{},
+		stormy: map[storm]time.Time{}, wrote: map[string]int{}, foundOut: map[string]time.Time{},
 	}
 }
 
@@ -177,6 +180,7 @@ func (o *oracles) changed(c apiserver.Change) {
 		}
 		if c.By == "controller" {
 			o.announced(old, updated)
+			o.writtenInVain(updated)
 		}
 		o.lostOnlyIfGone(old, updated)
 		o.endedOnlyIfGone(old, updated)
