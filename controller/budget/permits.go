@@ -127,11 +127,10 @@ func (p *Permits) Release(ctx context.Context, budgets []v1alpha1.RemediationBud
 // permit for that could be another node's by then.
 func (p *Permits) leave(ctx context.Context, name, remediation string) (*corev1.Node, error) {
 	var node corev1.Node
-	err := p.live.Get(ctx, types.NamespacedName{Name: name}, &node)
-	if client.IgnoreNotFound(err) != nil {
+	if err := client.IgnoreNotFound(p.live.Get(ctx, types.NamespacedName{Name: name}, &node)); err != nil {
 		return nil, fmt.Errorf("reading node %s: %w", name, err)
 	}
-	if err != nil || node.Spec.Unschedulable {
+	if node.Name == "" || node.Spec.Unschedulable {
 		return &node, nil
 	}
 	var list v1alpha1.NodeMaintenanceList

@@ -142,7 +142,8 @@ func killed(name string) func(*situation) {
 func blockedBy(reason string, since time.Duration) func(*situation) {
 	return func(s *situation) {
 		d := decision{status: s.remediation.Status}
-		if d.unblocked(ago(since).Time); reason != "" {
+		d.unblocked(ago(since).Time)
+		if reason != "" {
 			d = d.blocked(ago(since).Time, gates.Verdict{Reason: reason})
 		}
 		s.remediation.Status = d.status

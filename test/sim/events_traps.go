@@ -98,7 +98,7 @@ func (w *world) undoAction() bool {
 // undoOut lets a person undo the next maintenance of a remediation, or hold back what it is
 // for, before its node is cordoned.
 func (w *world) undoOut() bool {
-	undo := of(w.choices, w.giveBackOf, w.deleteOf, w.pauseOf, w.pauseOf)
+	undo := of(w.choices, w.giveBackOf, w.deleteOf, w.pauseOf)
 	cordons := of(w.choices, time.Second, 20*time.Second)
 	return w.set(maintenanceCreated, func(_ *process, created client.Object) {
 		m := created.(*v1alpha1.NodeMaintenance) //nolint:forcetypeassert // nothing else springs it

@@ -8,9 +8,11 @@ import (
 // that to each other, until one of them is told that it does not lead any more.
 func (o *oracles) writtenInVain(r *v1alpha1.Remediation) {
 	const most = 40
+	o.wrote[r.Name]++
 	if len(o.world.leaders()) > 1 {
 		delete(o.wrote, r.Name)
-	} else if o.wrote[r.Name]++; o.wrote[r.Name] > most {
+	}
+	if o.wrote[r.Name] > most {
 		o.world.broken("Whoever can do nothing now waits", "%s was written %d times before time went on", r.Name, o.wrote[r.Name])
 	}
 }
