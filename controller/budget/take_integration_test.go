@@ -237,8 +237,8 @@ func TestARefusalSaysWhichPermitsWereTakenBefore(t *testing.T) {
 	c := newClient(t)
 	a, z := createBudget(t, c, "all-a", atMost(5)), createBudget(t, c, "all-z", atMost(1))
 	budgets := []v1alpha1.RemediationBudget{*a, *z}
-	p := New(c, c)
-	must(t, p.Take(t.Context(), budgets, numbered(0), permitFor(0)))
+	must(t, New(c, c).Take(t.Context(), budgets, numbered(0), permitFor(0)))
+	p := New(c, c) // of another controller, which does not know of that yet
 	err := p.Take(t.Context(), budgets, numbered(1), permitFor(1))
 	var refused *Refused
 	if !errors.Is(err, ErrExhausted) || !errors.As(err, &refused) || len(refused.Taken) != 1 || refused.Taken[0].Name != "all-a" {
@@ -250,6 +250,10 @@ func TestARefusalSaysWhichPermitsWereTakenBefore(t *testing.T) {
 	must(t, p.Release(t.Context(), refused.Taken, "node-1", permitFor(1)))
 	if held := permitsIn(t, c, "all-a"); len(held) != 1 || held["node-0"] != "r-0" {
 		t.Errorf("permits %v, want that of node-0 alone", held)
+	}
+	// Now it knows, whatever its cache shows.
+	if err := p.Take(t.Context(), budgets, numbered(1), permitFor(1)); !errors.As(err, &refused) || len(refused.Taken) != 0 {
+		t.Fatalf("got %v", err)
 	}
 }
 

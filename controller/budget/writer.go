@@ -169,7 +169,8 @@ func (p *Permits) known(ctx context.Context, w *writer, name string) (*v1alpha1.
 	return w.newer(&b), nil
 }
 
-// newer returns the last answer about the budget if that is newer.
+// newer returns the last answer about the budget if that is newer, be it of another one
+// of the name.
 func (p *Permits) newer(b *v1alpha1.RemediationBudget) *v1alpha1.RemediationBudget {
 	return p.writer(b.Name).newer(b)
 }
@@ -215,7 +216,7 @@ func (w *writer) remember(b *v1alpha1.RemediationBudget) {
 func (w *writer) newer(b *v1alpha1.RemediationBudget) *v1alpha1.RemediationBudget {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.last == nil || w.last.UID != b.UID {
+	if w.last == nil {
 		return b
 	}
 	if c, err := resourceversion.CompareResourceVersion(w.last.ResourceVersion, b.ResourceVersion); err != nil || c <= 0 {

@@ -1,15 +1,9 @@
 package sim
 
 import (
-	"slices"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/test/apiserver"
 )
 
 // cutControllerOff parts a controller from the API server for a while: what it asks for is
@@ -29,169 +23,6 @@ func (w *world) cutOffFor(p *process, long time.Duration) {
 	w.trouble(p.cut)
 }
 
-// snatchBudget lets a person replace a budget as soon as it has given a permit. The
-// controller, which has just been cut off, can do nothing with the permit, and does not see
-// for a while that it is gone.
-func (w *world) snatchBudget() bool {
-	const long = 45 * time.Second
-	return w.set(permitGiven, func(_ *process, given client.Object) {
-		b := apiserver.Peek[*v1alpha1.RemediationBudget](w.server, client.ObjectKeyFromObject(given))
-		if b == nil {
-			return
-		}
-		for _, p := range w.leaders() {
-			w.cutOffFor(p, long)
-			w.stall(p, &v1alpha1Budget, long+3*time.Minute)
-		}
-		fresh := &v1alpha1.RemediationBudget{Spec: *b.Spec.DeepCopy()}
-		fresh.Name = b.Name
-		w.people.limited = time.Now()
-		w.remove(b.DeepCopy())
-		w.must(w.admin.Create(w.ctx, fresh))
-	})
-}
-
-// misjudge lets a controller, right after it has taken a permit for a policy that was just
-// resumed, be slow to announce what for. Another one does not see that the policy goes on:
-// to it the permit is of no use.
-func (w *world) misjudge() bool {
-	r, ok := w.aRemediation(idle)
-	if !ok || !w.twoLeaders() {
-		return false
-	}
-	policy, blind := r.Spec.Policy.Name, w.leaders()[1]
-	w.setPaused(policy, true)
-	w.after(20*time.Second, func() {
-		if !w.chaos || blind.dead.Load() {
-			return
-		}
-		w.stall(blind, &v1alpha1Policy, time.Minute)
-		w.setPaused(policy, false)
-		w.set(permitGiven, func(by *process, _ client.Object) {
-			if by != blind {
-				w.freezeFor(by, 10*time.Second)
-			}
-		})
-	})
-	return true
-}
-
-// refuseOne lets the second of two budgets refuse its permit to one of two controllers, when
-// the other one has just taken that of the first, and then gets both.
-func (w *world) refuseOne() bool {
-	r, ok := w.aRemediation(func(r *v1alpha1.Remediation) bool { return idle(r) && len(w.budgetsOf(r)) > 1 })
-	if !ok || !w.twoLeaders() {
-		return false
-	}
-	budgets, other := w.budgetsOf(r), w.leaders()[1]
-	for _, p := range w.leaders() {
-		w.stall(p, &v1alpha1Budget, 5*time.Minute)
-	}
-	w.freezeFor(other, 3*time.Minute)
-	w.setBudgetPaused(budgets[1], true)
-	w.after(30*time.Second, func() { // by now the first one has been refused, and has said so
-		w.set(permitGiven, func(by *process, given client.Object) {
-			if given.GetName() == budgets[0] && by != other {
-				w.freezeFor(by, 8*time.Second)
-				other.frozen = time.Now()
-				w.after(5*time.Second, func() { w.setBudgetPaused(budgets[1], false) })
-			}
-		})
-	})
-	w.after(4*time.Minute, func() { w.setBudgetPaused(budgets[1], false) })
-	return true
-}
-
-// idle reports whether a remediation has nothing under way.
-func idle(r *v1alpha1.Remediation) bool {
-	return !r.Ended() && r.Status.Action == "" && r.Status.Maintenance == ""
-}
-
-// budgetsOf are the names of the budgets that select the node of a remediation, in order.
-func (w *world) budgetsOf(r *v1alpha1.Remediation) (names []string) {
-	node := apiserver.Peek[*corev1.Node](w.server, client.ObjectKey{Name: r.Spec.NodeName})
-	for _, b := range apiserver.Stored[*v1alpha1.RemediationBudget](w.server) {
-		if node != nil && b.Name != v1alpha1.ClusterPauseBudget && chosen(b.Spec.NodeSelector, node) {
-			names = append(names, b.Name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-func (w *world) setBudgetPaused(name string, paused bool) {
-	var b v1alpha1.RemediationBudget
-	if w.chaos && w.admin.Get(w.ctx, client.ObjectKey{Name: name}, &b) == nil && b.Spec.Paused != paused {
-		b.Spec.Paused = paused
-		w.update(&b)
-	}
-}
-
-// twoLeaders starts a second controller, for a while, unless there are two already; false:
-// there is none.
-func (w *world) twoLeaders() bool { return len(w.leaders()) > 1 || w.secondLeader() }
-
-// replacePolicy lets a person replace a policy. No controller sees that the one before is
-// gone: each finds the other one in its place when it lists anew.
-func (w *world) replacePolicy() bool {
-	p, ok := w.aPolicy()
-	if !ok {
-		return false
-	}
-	const long = 20 * time.Second
-	for _, leader := range w.leaders() {
-		w.stall(leader, p, long)
-		w.after(long-time.Second, func() {
-			for _, watch := range leader.watches {
-				if sameType(watch.kind, p) && !leader.dead.Load() {
-					w.say(leader.name, "lists %T anew", watch.kind)
-					w.relist(leader, watch)
-				}
-			}
-		})
-	}
-	fresh := w.newPolicy(p.Name)
-	w.people.edited = time.Now()
-	w.remove(p)
-	w.must(w.admin.Create(w.ctx, fresh))
-	return true
-}
-
-// startTwice lets the creation of a remediation be on its way for minutes. Who has sent it
-// sends it again; and when it arrives, that remediation is over and deleted, and another one
-// is open.
-func (w *world) startTwice() bool {
-	n := w.anyNode(func(n *node) bool { return n.up && n.detector != nil && len(n.faults) == 0 })
-	if n == nil {
-		return false
-	}
-	condition := of(w.choices, conditions()...)
-	n.fail(condition, "")
-	w.slow["create Remediation"] = func(c *call) time.Duration {
-		if !strings.HasPrefix(c.request.Name, n.name+"-") {
-			return 0
-		}
-		w.after(time.Minute, func() {
-			delete(n.faults, condition)
-			n.lookNow()
-		})
-		w.after(150*time.Second, func() {
-			if w.chaos && n.faults[condition] == nil {
-				n.fail(condition, "")
-			}
-		})
-		w.after(230*time.Second, func() {
-			first := apiserver.Peek[*v1alpha1.Remediation](w.server, client.ObjectKey{Name: c.request.Name})
-			if first != nil && first.Ended() && w.chaos {
-				w.people.meddled = time.Now()
-				w.remove(first.DeepCopy())
-			}
-		})
-		return 4 * time.Minute
-	}
-	return true
-}
-
 // stall lets a process see nothing of a kind for a while.
 func (w *world) stall(p *process, kind client.Object, long time.Duration) {
 	for _, watch := range p.watches {
@@ -202,3 +33,7 @@ func (w *world) stall(p *process, kind client.Object, long time.Duration) {
 		}
 	}
 }
+
+// twoLeaders starts a second controller, for a while, unless there are two already; false:
+// there is none.
+func (w *world) twoLeaders() bool { return len(w.leaders()) > 1 || w.secondLeader() }

@@ -98,14 +98,17 @@ func (w *world) pauseBudget() bool {
 	}
 	b.Spec.Paused = !b.Spec.Paused
 	if b.Spec.Paused {
-		w.later(func() {
-			if w.admin.Get(w.ctx, client.ObjectKeyFromObject(b), b) == nil {
-				b.Spec.Paused = false
-				w.update(b)
-			}
-		})
+		w.later(func() { w.setBudgetPaused(b.Name, false) })
 	}
 	return w.update(b)
+}
+
+func (w *world) setBudgetPaused(name string, paused bool) {
+	var b v1alpha1.RemediationBudget
+	if w.chaos && w.admin.Get(w.ctx, client.ObjectKey{Name: name}, &b) == nil && b.Spec.Paused != paused {
+		b.Spec.Paused = paused
+		w.update(&b)
+	}
 }
 
 func (w *world) deleteBudget() bool {
