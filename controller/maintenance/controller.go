@@ -207,7 +207,7 @@ func (r *Reconciler) cordon(ctx context.Context, node *corev1.Node, holders, lea
 	}
 	if patch := cordonPatch(&live, holders[0].Name); patch != nil {
 		for _, m := range holders {
-			if err := r.stillHolds(ctx, m); err != nil { // the permit of one that is deleted may be another node's
+			if err := errors.Join(r.stillHolds(ctx, m), r.named(ctx, m)); err != nil { // else its permit may be another node's
 				return noNode, err
 			}
 			// Before the cordon hides that pods may have come.
@@ -314,6 +314,27 @@ func (r *Reconciler) pass(ctx context.Context, m *v1alpha1.NodeMaintenance, s *s
 	}
 	s.passed(result)
 	return s.wait, r.write(ctx, m, s.status)
+}
+
+// named fails with a conflict if the maintenance is of a remediation that does not name it
+// any more: it was created late, and is about to be deleted.
+func (r *Reconciler) named(ctx context.Context, m *v1alpha1.NodeMaintenance) error {
+	if m.Spec.Remediation == nil {
+		return nil
+	}
+	var remediation v1alpha1.Remediation
+	err := r.Live.Get(ctx, types.NamespacedName{Name: m.Spec.Remediation.Name}, &remediation)
+	if apierrors.IsNotFound(err) {
+		return nil // its tombstone may name it; if not, it is deleted as well
+	}
+	if err != nil {
+		return fmt.Errorf("reading remediation %s: %w", m.Spec.Remediation.Name, err)
+	}
+	if remediation.UID == m.Spec.Remediation.UID && remediation.Status.Maintenance != m.Name {
+		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("nodemaintenances").GroupResource(), m.Name,
+			errors.New("its remediation does not name it"))
+	}
+	return nil
 }
 
 // stillHolds fails with a conflict if the API server has another version of what is

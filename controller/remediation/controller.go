@@ -216,11 +216,7 @@ func (r *Reconciler) heldBack(ctx context.Context, s situation, verdict gates.Ve
 	if err != nil {
 		return nil, 0, err
 	}
-	d := begin(s)
-	if d.status.Action == "" {
-		d.progressing(s.now, v1alpha1.ReasonWaiting, "waiting for a permit")
-	}
-	d = d.blocked(s.now, verdict)
+	d := heldBack(s, verdict)
 	written, err := r.write(ctx, s.remediation, d.status)
 	return written, d.wait, err
 }

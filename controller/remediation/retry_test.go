@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/gates"
 )
 
 func retry(value string) func(*situation) {
@@ -49,7 +50,10 @@ func TestStartingOverKeepsTheHistory(t *testing.T) {
 	if d.status.Retried != "because" || len(d.status.History) != 1 || !d.status.History[0].Former {
 		t.Errorf("got retried %q, history %+v", d.status.Retried, d.status.History)
 	}
-	// An action that is refused its permit has not started over; it is decided again.
+	refused := heldBack(incident(at(2, 1), history("TimedOut", time.Minute), progress("Exhausted"), retry("because")), gates.Verdict{Reason: gates.ReasonBudgetExhausted})
+	if refused.status.Retried != "because" || refused.status.Step != 1 || !refused.status.History[0].Former {
+		t.Errorf("one that is refused its permit has not started over: %+v", refused.status)
+	}
 	again := incident(at(2, 1), history("TimedOut", time.Minute), progress("Exhausted"), retry(strings.Repeat("x", 1000)))
 	if d := decide(again); len(d.status.Retried) != maxRetry {
 		t.Errorf("a value of any length is kept: %d bytes", len(d.status.Retried))

@@ -32,6 +32,17 @@ func (d decision) blocked(now time.Time, v gates.Verdict) decision {
 	return d
 }
 
+// heldBack is the decision in place of one to act that the API server did not let pass. What
+// a person has asked for is heeded, or it would be decided anew at once.
+func heldBack(s situation, v gates.Verdict) decision {
+	d := begin(s)
+	if d.status.Action == "" {
+		d.startOver(s)
+		d.progressing(s.now, v1alpha1.ReasonWaiting, "waiting for a permit")
+	}
+	return d.blocked(s.now, v)
+}
+
 // stillRunning waits, with the permit, for what may still run and is not to be
 // followed by anything before it is over.
 func (d decision) stillRunning(now, until time.Time) decision {

@@ -53,13 +53,12 @@ func (r renaming) canonical(key string, value any) any {
 }
 
 func (r renaming) object(key string, value map[string]any) map[string]any {
+	if _, isList := value["items"]; isList {
+		value = withoutVersion(value)
+	}
 	object := map[string]any{}
-	_, isList := value["items"]
 	for _, k := range slices.Sorted(maps.Keys(value)) {
 		object[k] = r.canonical(k, value[k])
-	}
-	if meta, ok := object["metadata"].(map[string]any); ok && isList && meta["resourceVersion"] != nil {
-		meta["resourceVersion"] = "of the list"
 	}
 	switch object["kind"] {
 	case "Status":
@@ -73,6 +72,18 @@ func (r renaming) object(key string, value map[string]any) map[string]any {
 		object["name"] = prefix + "*"
 	}
 	return object
+}
+
+// withoutVersion returns a list as one of no version. Others write meanwhile: it is that of
+// the newest of its objects, or a later one.
+func withoutVersion(list map[string]any) map[string]any {
+	meta, ok := list["metadata"].(map[string]any)
+	if !ok || meta["resourceVersion"] == nil {
+		return list
+	}
+	list, meta = maps.Clone(list), maps.Clone(meta)
+	list["metadata"], meta["resourceVersion"] = meta, ""
+	return list
 }
 
 // sortReasons puts those of a refusal in order: the schema's come in that of a map.

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/controller/budget"
 )
 
 // executed looks at an execution that has just begun.
@@ -68,10 +67,7 @@ func (o *oracles) underPermit(e *execution) {
 		return
 	}
 	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
-		if len(budget.Selecting([]v1alpha1.RemediationBudget{*b}, node)) == 0 {
-			continue
-		}
-		if b.Name != v1alpha1.ClusterPauseBudget && !budget.Holds(b, node.Name, action.Spec.Remediation) {
+		if selects(b, node) && !holds(b, node.Name, action.Spec.Remediation) {
 			o.world.broken("I1: nothing is executed without a permit", "%s on node %s, without the permit of budget %s",
 				e.order.Action, node.Name, b.Name)
 		}
@@ -109,7 +105,7 @@ func (o *oracles) permitsReturned(old, updated *v1alpha1.RemediationBudget) {
 	for _, group := range sortedKeys(old.Status.Groups) {
 		for _, node := range sortedKeys(old.Status.Groups[group].Permits) {
 			permit := old.Status.Groups[group].Permits[node]
-			if !budget.Holds(updated, node, permit.Remediation) {
+			if !holds(updated, node, permit.Remediation) {
 				o.permitReturned(updated.Name, node, permit)
 			}
 		}

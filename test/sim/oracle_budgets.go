@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/test/apiserver"
 )
 
@@ -55,7 +54,7 @@ func permitsGiven(old, updated *v1alpha1.RemediationBudget) (all []given) {
 	for _, group := range sortedKeys(updated.Status.Groups) {
 		permits := updated.Status.Groups[group].Permits
 		for _, node := range sortedKeys(permits) {
-			before, _, held := budget.Permit(old, node)
+			before, held := permitOf(old, node)
 			held = held && before.Remediation == permits[node].Remediation
 			disruptive := permits[node].Disruptive && (!held || !before.Disruptive)
 			if !held || disruptive {
@@ -101,7 +100,7 @@ func (o *oracles) disruptiveUntilReturned(old, updated *v1alpha1.RemediationBudg
 	for _, group := range sortedKeys(old.Status.Groups) {
 		permits := old.Status.Groups[group].Permits
 		for _, node := range sortedKeys(permits) {
-			after, _, held := budget.Permit(updated, node)
+			after, held := permitOf(updated, node)
 			if held && after.Remediation == permits[node].Remediation && permits[node].Disruptive && !after.Disruptive {
 				o.world.broken("I1: a permit for a disruptive step is one until it is returned", "budget %s: that of %s for node %s",
 					updated.Name, after.Remediation, node)
@@ -142,7 +141,7 @@ func (o *oracles) tookOut(by string, old, updated *corev1.Node) {
 		return
 	}
 	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
-		if permit, _, held := budget.Permit(b, updated.Name); held && permit.Disruptive && permit.Remediation == m.Spec.Remediation.Name {
+		if permit, held := permitOf(b, updated.Name); held && permit.Disruptive && permit.Remediation == m.Spec.Remediation.Name {
 			if o.out[updated.Name] == nil {
 				o.out[updated.Name] = map[budgetUID]bool{}
 			}
@@ -175,7 +174,7 @@ func (o *oracles) enoughHealthy(g given) {
 func (o *oracles) healthy(b *v1alpha1.RemediationBudget, group string) (healthy, required int) {
 	members := o.members(b, group)
 	for _, n := range members {
-		if since, unwell := o.unwell[n.Name]; !unwell || !o.everybodyKnows(since) {
+		if !o.knownUnwell(n) {
 			healthy++
 		}
 	}
@@ -222,7 +221,7 @@ func (o *oracles) learned(b *v1alpha1.RemediationBudget) {
 			continue
 		}
 		group := groupOf(b, node)
-		_, _, held := budget.Permit(b, node.Name)
+		_, held := permitOf(b, node.Name)
 		permits, allowed := len(b.Status.Groups[group].Permits), concurrentlyAllowed(*b.Spec.MaxConcurrent, len(o.members(b, group)))
 		if !held && permits < allowed {
 			o.world.broken("I1: a budget that is created again knows whose actions are under way", "budget %s has no permit for %s, and gave %d of %d",
@@ -239,6 +238,28 @@ func (o *oracles) members(b *v1alpha1.RemediationBudget, group string) (members 
 		}
 	}
 	return members
+}
+
+// selects reports whether a budget limits what is done to the node. The pause of the cluster
+// limits nothing: it holds everything.
+func selects(b *v1alpha1.RemediationBudget, node *corev1.Node) bool {
+	return b.Name != v1alpha1.ClusterPauseBudget && chosen(b.Spec.NodeSelector, node)
+}
+
+// permitOf returns the permit of a budget for the node, whatever its group.
+func permitOf(b *v1alpha1.RemediationBudget, node string) (permit v1alpha1.Permit, held bool) {
+	for _, group := range b.Status.Groups {
+		if permit, held = group.Permits[node]; held {
+			return permit, true
+		}
+	}
+	return v1alpha1.Permit{}, false
+}
+
+// holds reports whether a remediation has the permit of a budget for the node.
+func holds(b *v1alpha1.RemediationBudget, node, remediation string) bool {
+	permit, held := permitOf(b, node)
+	return held && permit.Remediation == remediation
 }
 
 func groupOf(b *v1alpha1.RemediationBudget, n *corev1.Node) string {
@@ -300,8 +321,8 @@ func (o *oracles) takenOutAsDisruptive(old, updated *v1alpha1.Remediation) {
 		return
 	}
 	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
-		permit, _, held := budget.Permit(b, node.Name)
-		if chosen(b.Spec.NodeSelector, node) && b.Name != v1alpha1.ClusterPauseBudget && held && permit.Remediation == updated.Name && !permit.Disruptive {
+		permit, held := permitOf(b, node.Name)
+		if selects(b, node) && held && permit.Remediation == updated.Name && !permit.Disruptive {
 			o.world.broken("I1: a node is taken out only under a permit for a disruptive step", "%s takes out node %s, and its permit of budget %s is for a gentle one",
 				updated.Name, node.Name, b.Name)
 		}
@@ -321,7 +342,7 @@ func (o *oracles) cordonedUnderPermit(old, updated *corev1.Node) {
 		return
 	}
 	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
-		if chosen(b.Spec.NodeSelector, updated) && b.Name != v1alpha1.ClusterPauseBudget && !budget.Holds(b, updated.Name, r.Name) {
+		if selects(b, updated) && !holds(b, updated.Name, r.Name) {
 			o.world.broken("I1: a node is cordoned only under permits", "node %s for %s, without the permit of budget %s", updated.Name, r.Name, b.Name)
 		}
 	}
@@ -360,10 +381,10 @@ func (o *oracles) createdUnderPermit(a *v1alpha1.NodeAction) {
 		return
 	}
 	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
-		if b.Name == v1alpha1.ClusterPauseBudget || !chosen(b.Spec.NodeSelector, node) || !o.everybodyKnows(limited) && !o.takenForEarlier(b, node) {
+		if !selects(b, node) || !o.everybodyKnows(limited) && !o.takenForEarlier(b, node) {
 			continue
 		}
-		if !budget.Holds(b, node.Name, a.Spec.Remediation) {
+		if !holds(b, node.Name, a.Spec.Remediation) {
 			o.world.broken("I1: an action is created only under permits", "%s for node %s, without the permit of budget %s", a.Name, node.Name, b.Name)
 		}
 	}

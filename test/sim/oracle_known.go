@@ -49,17 +49,41 @@ func (o *oracles) onItsWay() time.Duration {
 	return quietFor
 }
 
-// felt remembers since when a node is not healthy: not available, or with an open
-// remediation.
+// felt remembers since when a node is out of service, by the reason: each comes by an event
+// of its own.
 func (o *oracles) felt(name string) {
 	node := find[*corev1.Node](o, name)
-	if node == nil || available(node) && !slices.ContainsFunc(stored[*v1alpha1.Remediation](o), func(r *v1alpha1.Remediation) bool {
-		return r.Spec.NodeUID == node.UID && !r.Ended()
-	}) {
+	if node == nil {
 		delete(o.unwell, name)
-	} else if _, known := o.unwell[name]; !known {
-		o.unwell[name] = time.Now()
+		return
 	}
+	if o.unwell[name] == nil {
+		o.unwell[name] = map[string]time.Time{}
+	}
+	o.since(name, "not Ready", notReady(node))
+	o.since(name, "cordoned", node.Spec.Unschedulable)
+	o.since(name, "deleted", node.DeletionTimestamp != nil)
+}
+
+func (o *oracles) since(node, reason string, holds bool) {
+	if _, known := o.unwell[node][reason]; !holds {
+		delete(o.unwell[node], reason)
+	} else if !known {
+		o.unwell[node][reason] = time.Now()
+	}
+}
+
+// knownUnwell reports whether everybody knows that a node is not healthy: not available, or
+// with an open remediation.
+func (o *oracles) knownUnwell(node *corev1.Node) bool {
+	for _, since := range o.unwell[node.Name] {
+		if o.everybodyKnows(since) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(stored[*v1alpha1.Remediation](o), func(r *v1alpha1.Remediation) bool {
+		return r.Spec.NodeUID == node.UID && !r.Ended() && o.everybodyKnows(r.CreationTimestamp.Add(time.Second))
+	})
 }
 
 // available reports whether a node is Ready, and neither cordoned nor being deleted.

@@ -33,7 +33,7 @@ func (o *oracles) cordonedWithinLimits(old, updated *corev1.Node) {
 		return // a person's, or a node that a person has uncordoned meanwhile
 	}
 	o.cordoned[m.UID] = true
-	if !fleet.Available(old) {
+	if !available(old) {
 		return
 	}
 	if n := o.world.node(updated.Name); time.Since(n.turned) < quietFor {
@@ -43,10 +43,10 @@ func (o *oracles) cordonedWithinLimits(old, updated *corev1.Node) {
 		if b.Spec.MaxUnavailable == nil || !selects(b, updated) {
 			continue
 		}
-		group := budget.GroupOf(b, updated)
+		group := groupOf(b, updated)
 		nodes, out := 0, 0
 		for _, n := range stored[*corev1.Node](o) {
-			if !selects(b, n) || budget.GroupOf(b, n) != group {
+			if !selects(b, n) || groupOf(b, n) != group {
 				continue
 			}
 			nodes++
@@ -70,7 +70,7 @@ func (o *oracles) withinConcurrent(e *execution) {
 		return
 	}
 	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
-		if b.Name == v1alpha1.ClusterPauseBudget || b.Spec.MaxConcurrent == nil || !chosen(b.Spec.NodeSelector, node) {
+		if b.Spec.MaxConcurrent == nil || !selects(b, node) {
 			continue
 		}
 		nodes, running := 0, 0
@@ -80,7 +80,7 @@ func (o *oracles) withinConcurrent(e *execution) {
 				continue
 			}
 			nodes++
-			if slices.ContainsFunc(n.executions, (*execution).runs) {
+			if slices.ContainsFunc(n.executions, func(e *execution) bool { return e.runs() && !o.world.people.blinded[e.order.Action] }) {
 				running++
 			}
 		}
@@ -100,10 +100,6 @@ func (o *oracles) outForPolicy(n *corev1.Node) bool {
 	}
 	since, known := o.knownSince(o.world.people.limited)
 	return known && m.CreationTimestamp.Sub(since) > o.onItsWay() && o.returned[n.Name].Before(m.CreationTimestamp.Time)
-}
-
-func selects(b *v1alpha1.RemediationBudget, n *corev1.Node) bool {
-	return len(budget.Selecting([]v1alpha1.RemediationBudget{*b}, n)) > 0
 }
 
 // I1: one control-plane node at a time.
@@ -155,11 +151,11 @@ func (o *oracles) permitsUsed() {
 func (o *oracles) couldTake(r *v1alpha1.Remediation, node *corev1.Node) bool {
 	step := r.Step(r.Status.Step)
 	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
-		if !selects(b, node) {
+		if !chosen(b.Spec.NodeSelector, node) {
 			continue
 		}
-		group := budget.GroupOf(b, node)
-		if permit, _, held := budget.Permit(b, node.Name); held && permit.Remediation != r.Name {
+		group := groupOf(b, node)
+		if permit, held := permitOf(b, node.Name); held && permit.Remediation != r.Name {
 			return false
 		}
 		if b.Spec.Paused || !budget.Counted(b, group) || budget.Free(b, group) <= 0 ||

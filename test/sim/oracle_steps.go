@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/controller/fleet"
 )
 
 // The next attempt or step is taken only after the one before was executed and a check has
@@ -163,7 +162,7 @@ func (o *oracles) noticed() {
 	}
 	for _, node := range stored[*corev1.Node](o) {
 		for _, p := range stored[*v1alpha1.RemedyPolicy](o) {
-			if selected, err := fleet.Selects(p.Spec.NodeSelector, node); err != nil || !selected {
+			if !chosen(p.Spec.NodeSelector, node) {
 				continue
 			}
 			for i := range p.Spec.Match {

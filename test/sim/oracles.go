@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/test/apiserver"
 )
 
@@ -57,9 +56,10 @@ type oracles struct {
 	current []time.Time
 	// regrouped is when a node last came, went, or was labelled.
 	regrouped time.Time
-	// unwell is since when a node is not healthy, acting since when the action of a
-	// remediation is under way.
-	unwell, acting map[string]time.Time
+	// unwell is since when a node is not available, by the reason; acting since when the
+	// action of a remediation is under way.
+	unwell map[string]map[string]time.Time
+	acting map[string]time.Time
 	// out are the nodes that are out of service, by the budgets under whose permit for a
 	// disruptive step they were taken out.
 	out map[string]map[budgetUID]bool
@@ -93,7 +93,7 @@ func newOracles(w *world) *oracles {
 		actions: map[types.UID]*v1alpha1.NodeAction{}, deleted: map[string]bool{}, forgotten: map[string]time.Time{},
 		edited: map[string]time.Time{}, labelled: map[string]time.Time{}, born: map[types.UID]uint64{}, drainedAt: map[string]uint64{},
 		returned: map[string]time.Time{}, drained: map[string]time.Time{}, released: map[string]bool{}, freed: map[string]time.Time{},
-		unwell: map[string]time.Time{}, acting: map[string]time.Time{}, out: map[string]map[budgetUID]bool{},
+		unwell: map[string]map[string]time.Time{}, acting: map[string]time.Time{}, out: map[string]map[budgetUID]bool{},
 		stormy: map[storm]time.Time{}, wrote: map[string]int{}, foundOut: map[string]time.Time{},
 	}
 }
@@ -167,7 +167,6 @@ func (o *oracles) changed(c apiserver.Change) {
 		}
 	case *v1alpha1.Remediation:
 		old, _ := c.Old.(*v1alpha1.Remediation)
-		o.felt(updated.Spec.NodeName)
 		o.acted(updated)
 		o.counted(old, updated)
 		if old == nil {
@@ -199,7 +198,7 @@ func (o *oracles) changed(c apiserver.Change) {
 	case *v1alpha1.NodeMaintenance:
 		old, _ := c.Old.(*v1alpha1.NodeMaintenance)
 		o.maintained(c.By, old, updated)
-		if node := find[*corev1.Node](o, updated.Spec.NodeName); c.Old == nil && (node == nil || !fleet.Available(node)) {
+		if node := find[*corev1.Node](o, updated.Spec.NodeName); c.Old == nil && (node == nil || !available(node)) {
 			o.cordoned[updated.UID] = true // it takes nothing away that there was
 		}
 	case *v1alpha1.NodeAction:
@@ -233,7 +232,6 @@ func (o *oracles) gone(by string, obj client.Object) {
 		o.felt(old.Name)
 		delete(o.out, old.Name)
 	case *v1alpha1.Remediation:
-		o.felt(old.Spec.NodeName)
 		delete(o.acting, old.Name)
 		if old.Status.Action != "" {
 			o.forgotten[old.Status.Action] = time.Now()

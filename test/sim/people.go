@@ -28,8 +28,8 @@ type people struct {
 	// replaced are the nodes whose object was deleted.
 	replaced map[string]bool
 	// blinded are the actions that were deleted before any controller had seen that they
-	// exist, or while a request to create them was still on its way: they are taken for
-	// never created, or for what comes in their place. Admission lets nobody do that but
+	// exist, or while a request to create them was still on its way, or after their remediation
+	// was removed by force: they are taken for never created, or for what comes in their place. Admission lets nobody do that but
 	// system:masters.
 	blinded map[string]bool
 	// forced are the remediations whose finalizer somebody has removed: nobody has ended

@@ -26,7 +26,7 @@ func (w *world) deleteRemediation() bool {
 	if r.Annotations[v1alpha1.TombstoneAnnotation] != "" {
 		w.people.unburied = time.Now()
 	}
-	if r.Ended() {
+	if r.Ended() || len(r.Finalizers) == 0 {
 		w.people.meddled = time.Now() // what it did is forgotten with it
 	}
 	return w.remove(r)
@@ -61,7 +61,7 @@ func (w *world) deleteAction() bool {
 	}
 	w.people.meddled = time.Now()
 	r := apiserver.Peek[*v1alpha1.Remediation](w.server, client.ObjectKey{Name: a.Spec.Remediation})
-	w.people.blinded[a.Name] = r != nil && r.State() == v1alpha1.ReasonStarting || w.creating(a.Name)
+	w.people.blinded[a.Name] = r != nil && r.State() == v1alpha1.ReasonStarting || w.creating(a.Name) || w.people.forced[a.Spec.RemediationUID]
 	return w.remove(a)
 }
 
