@@ -16,7 +16,11 @@ import (
 // return at its deadline.
 const ReasonCheckTimeout = "CheckTimeout"
 
-// Grace is how long after its deadline a run may still return its own verdict.
+// Late is how long after its deadline a run may still return its own verdict. On a node that
+// is short of processor time a run is late that does not hang, and its problem is none the less.
+const Late = 10 * time.Second
+
+// Grace is how long a run may take to return when its monitor is stopped.
 const Grace = time.Second
 
 // confirmAfter is when a check runs once more after it was asked to: what was
@@ -200,10 +204,10 @@ func (m *Monitor) begin() run {
 	return r
 }
 
-// await waits for the result of r until Grace after its deadline. returned is
+// await waits for the result of r until Late after its deadline. returned is
 // false if it has not come by then, or if the monitor is being stopped.
 func (m *Monitor) await(r run) (result Result, returned bool) {
-	limit := m.options.Clock.NewTimer(m.options.Timeout + Grace)
+	limit := m.options.Clock.NewTimer(m.options.Timeout + Late)
 	defer limit.Stop()
 	select {
 	case result = <-r.result:

@@ -89,8 +89,13 @@ func TestARunPastItsDeadlineIsNeverHealthy(t *testing.T) {
 		wantStatus types.ConditionStatus
 		wantReason string
 	}{
-		"healthy in spite of the deadline":  {overslept(Healthy("Fine", "")), types.Unknown, ReasonCheckTimeout},
-		"its own verdict is a problem":      {overslept(Problem("Slow", "")), types.True, "Slow"},
+		"healthy in spite of the deadline": {overslept(Healthy("Fine", "")), types.Unknown, ReasonCheckTimeout},
+		"its own verdict is a problem":     {overslept(Problem("Slow", "")), types.True, "Slow"},
+		"its own verdict is a problem, which it is seconds late to say": {func(ctx context.Context) Result {
+			<-ctx.Done()
+			time.Sleep(Late - time.Second)
+			return Problem("Slow", "")
+		}, types.True, "Slow"},
 		"its own verdict is that it cannot": {overslept(Unknown("Lost", "")), types.Unknown, "Lost"},
 		"ignores the deadline": {func(context.Context) Result {
 			time.Sleep(time.Minute)

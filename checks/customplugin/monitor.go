@@ -156,7 +156,7 @@ func (m *Monitor) Healthy() error {
 	// At worst all rules wait for each other.
 	var explained time.Duration
 	for _, r := range m.config.rules {
-		explained += r.timeout + checks.Grace
+		explained += r.timeout + checks.Late
 	}
 	limit := max(time.Minute, 3*explained)
 	for _, g := range m.groups {

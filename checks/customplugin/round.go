@@ -83,7 +83,7 @@ func (m *Monitor) attempt(g *group, i int) *run {
 
 	started := m.options.Clock.Now()
 	ended := m.begin(r)
-	limit := m.options.Clock.NewTimer(r.timeout + checks.Grace)
+	limit := m.options.Clock.NewTimer(r.timeout + checks.Late)
 	defer limit.Stop()
 	var found result
 	select {

@@ -66,7 +66,7 @@ func runOnce(ctx context.Context, check timed) Outcome {
 	select {
 	case r := <-result:
 		o.Status, o.Reason, o.Message = r.Status, r.Reason, r.Message
-	case <-time.After(check.Timeout() + checks.Grace):
+	case <-time.After(check.Timeout() + checks.Late):
 		o.Status, o.Reason = types.Unknown, checks.ReasonCheckTimeout
 		o.Message = fmt.Sprintf("check %s has not returned at its deadline of %s", check.Name(), check.Timeout())
 	}
