@@ -69,7 +69,7 @@ func (o *oracles) notHeld(r *v1alpha1.Remediation, step *v1alpha1.Step, node *co
 const proofLasts = 2 * time.Minute
 
 // I5: nothing is started unless a check has confirmed the fault since the last action of
-// the remediation, since the node became Ready, and lately.
+// the remediation, since the node has booted and became Ready, and lately.
 func (o *oracles) provedBefore(old, updated *v1alpha1.Remediation, node *corev1.Node) {
 	n := o.world.node(node.Name)
 	ready := v1alpha1.FindNodeCondition(node, string(corev1.NodeReady))
@@ -81,6 +81,9 @@ func (o *oracles) provedBefore(old, updated *v1alpha1.Remediation, node *corev1.
 		return // of a time that is ahead nobody knows what was after it
 	}
 	since = since.Add(-clockSlack)
+	if told := o.rebooted[node.Name]; told.After(n.booted) && o.knows(told) {
+		since = later(since, n.booted)
+	}
 	for _, e := range n.executions {
 		if e.ends.After(since) && slices.ContainsFunc(old.Status.History, func(r v1alpha1.ActionRecord) bool { return r.Action == e.order.Action }) {
 			since = e.ends

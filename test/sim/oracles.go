@@ -34,8 +34,9 @@ type oracles struct {
 	actions   map[types.UID]*v1alpha1.NodeAction
 	deleted   map[string]bool
 	forgotten map[string]time.Time
-	// edited is when a policy last changed, labelled when the labels of a node did.
-	edited, labelled map[string]time.Time
+	// edited is when a policy last changed, labelled when the labels of a node did, rebooted
+	// when the kubelet last said that it has booted.
+	edited, labelled, rebooted map[string]time.Time
 	// rest is when there was last nothing left to do before time went on.
 	rest time.Time
 	// returned is when a node was last put back by hand, or one of its maintenances was
@@ -91,7 +92,7 @@ func newOracles(w *world) *oracles {
 	return &oracles{
 		world: w, checks: map[string][]seen{}, written: map[string]int{}, turned: map[string]time.Time{}, waiting: map[string]time.Time{}, cordoned: map[types.UID]bool{},
 		actions: map[types.UID]*v1alpha1.NodeAction{}, deleted: map[string]bool{}, forgotten: map[string]time.Time{},
-		edited: map[string]time.Time{}, labelled: map[string]time.Time{}, born: map[types.UID]uint64{}, drainedAt: map[string]uint64{},
+		edited: map[string]time.Time{}, labelled: map[string]time.Time{}, rebooted: map[string]time.Time{}, born: map[types.UID]uint64{}, drainedAt: map[string]uint64{},
 		returned: map[string]time.Time{}, drained: map[string]time.Time{}, released: map[string]bool{}, freed: map[string]time.Time{},
 		unwell: map[string]map[string]time.Time{}, acting: map[string]time.Time{}, out: map[string]map[budgetUID]bool{},
 		stormy: map[storm]time.Time{}, wrote: map[string]int{}, foundOut: map[string]time.Time{},
@@ -152,6 +153,9 @@ func (o *oracles) changed(c apiserver.Change) {
 			o.cordonKept(c.By, old, updated)
 			if !maps.Equal(old.Labels, updated.Labels) {
 				o.labelled[old.Name] = time.Now()
+			}
+			if old.Status.NodeInfo.BootID != updated.Status.NodeInfo.BootID {
+				o.rebooted[old.Name] = time.Now()
 			}
 			o.tookOut(c.By, old, updated)
 			switch {
