@@ -38,7 +38,7 @@ func happenings() []happening {
 		{"a program is missing", 2, (*world).missProgram},
 		{"a ledger is lost", 2, (*world).loseLedger},
 		{"a detector looks for the last time as an action ends", 3, (*world).lookLast},
-		{"an action is deleted behind its controller's back", 2, (*world).setTrap},
+		{"an action is deleted behind its controller's back", 2, (*world).deleteUnseen},
 		{"an action is undone at once", 6, (*world).undoAction},
 		{"a node that is being taken out is wanted back at once", 3, (*world).undoOut},
 		{"a permit is of no use to another controller", 2, (*world).misjudge},
@@ -231,6 +231,12 @@ func (w *world) leaders() []*process {
 		}
 	}
 	return all
+}
+
+func (w *world) endLeaders() {
+	for _, p := range w.leaders() {
+		w.end(p)
+	}
 }
 
 func (w *world) killController() bool {

@@ -97,7 +97,7 @@ func idle(r *v1alpha1.Remediation) bool {
 func (w *world) budgetsOf(r *v1alpha1.Remediation) (names []string) {
 	node := apiserver.Peek[*corev1.Node](w.server, client.ObjectKey{Name: r.Spec.NodeName})
 	for _, b := range apiserver.Stored[*v1alpha1.RemediationBudget](w.server) {
-		if node != nil && b.Name != v1alpha1.ClusterPauseBudget && chosen(b.Spec.NodeSelector, node) {
+		if node != nil && selects(b, node) {
 			names = append(names, b.Name)
 		}
 	}

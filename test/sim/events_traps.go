@@ -56,14 +56,12 @@ func (w *world) spring(change apiserver.Change) {
 	}
 }
 
-// setTrap lets the controller die right after it has created the next action. Once that
+// deleteUnseen lets the controller die right after it has created the next action. Once that
 // has finished, somebody deletes it: whoever leads next knows only that it was announced.
-func (w *world) setTrap() bool {
+func (w *world) deleteUnseen() bool {
 	after := of(w.choices, time.Second, 10*time.Second, 40*time.Second)
 	return w.set(actionCreated, func(_ *process, created client.Object) {
-		for _, p := range w.leaders() {
-			w.end(p)
-		}
+		w.endLeaders()
 		w.after(after, func() {
 			if a := apiserver.Peek[*v1alpha1.NodeAction](w.server, client.ObjectKeyFromObject(created)); a != nil && a.Finished() != nil && w.chaos {
 				w.people.meddled = time.Now()
@@ -86,9 +84,7 @@ func (w *world) undoAction() bool {
 		a := created.(*v1alpha1.NodeAction) //nolint:forcetypeassert // nothing else springs it
 		delay(w.node(a.Spec.NodeName))
 		if leaderless {
-			for _, p := range w.leaders() {
-				w.end(p)
-			}
+			w.endLeaders()
 			w.after(time.Minute, w.oneLeader)
 		}
 		w.after(undone, func() { w.undo(a.Spec.Remediation, undo) })
