@@ -84,12 +84,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // behindRecheck is after how long a controller that is behind looks again.
 const behindRecheck = time.Second
 
-// errBehind says that others know more of the nodes: who left one out of service, or
-// who counted last.
+// errBehind says that others know more: who left a node out of service, who counted
+// last, or who has changed which nodes are to be counted.
 var errBehind = errors.New("others know more of the nodes")
 
 // view is what a budget's status is counted from.
 type view struct {
+	// of is the budget as it is known.
+	of *v1alpha1.RemediationBudget
 	// nodes that the budget selects, and the version up to which nodes are known.
 	nodes   []NodeState
 	version string
@@ -97,10 +99,12 @@ type view struct {
 	at      time.Time
 }
 
-// status counts, unless it is behind, and lets a budget without a status, which somebody
+// status counts, unless it is behind, or the budget is another by now, which may select
+// other nodes; and lets a budget without a status, which somebody
 // has created again, learn whose actions are under way.
 func (v *view) status(b *v1alpha1.RemediationBudget) (v1alpha1.RemediationBudgetStatus, error) {
-	if fleet.Later(v.version, b.Status.NodesVersion) != v.version {
+	if fleet.Later(v.version, b.Status.NodesVersion) != v.version ||
+		b.Spec.GroupBy != v.of.Spec.GroupBy || !equality.Semantic.DeepEqual(b.Spec.NodeSelector, v.of.Spec.NodeSelector) {
 		return b.Status, errBehind
 	}
 	counted, err := Groups(b, v.nodes, v.at)
@@ -152,7 +156,7 @@ func learn(b *v1alpha1.RemediationBudget, nodes []NodeState, open []v1alpha1.Rem
 // remediations.
 func (r *Reconciler) look(ctx context.Context, b *v1alpha1.RemediationBudget) (*view, error) {
 	all := r.Nodes()
-	v := &view{at: r.Clock.Now(), version: fleet.Version(all)}
+	v := &view{of: b, at: r.Clock.Now(), version: fleet.Version(all)}
 	selected, err := fleet.Selected(all, b.Spec.NodeSelector)
 	if err != nil {
 		return nil, err

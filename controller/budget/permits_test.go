@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -134,7 +135,7 @@ func TestAReleasedDisruptionIsHeldBackUntilTheNodesAreCounted(t *testing.T) {
 	}
 	// The node is out, and only who knows that may count it.
 	for version, want := range map[string]error{"": errBehind, "9": errBehind, "16": errBehind, "17": nil, "100": nil} {
-		seen := view{version: version, at: noon, nodes: []NodeState{{Name: "a", Group: "r7"}, {Name: "b", Group: "r7", Available: true}}}
+		seen := view{of: &b, version: version, at: noon, nodes: []NodeState{{Name: "a", Group: "r7"}, {Name: "b", Group: "r7", Available: true}}}
 		got, err := seen.status(&b)
 		if !errors.Is(err, want) {
 			t.Errorf("knowing version %q: %v, want %v", version, err, want)
@@ -170,7 +171,7 @@ func TestNobodyTakesAPermitByLimitsThatAreOver(t *testing.T) {
 	if err := ask(); !errors.Is(err, ErrExhausted) || !strings.Contains(err.Error(), "are not counted yet") {
 		t.Error(err)
 	}
-	seen := view{at: noon, nodes: []NodeState{{Name: "mine", Group: "r7", Available: true}}}
+	seen := view{of: &b, at: noon, nodes: []NodeState{{Name: "mine", Group: "r7", Available: true}}}
 	var err error
 	if b.Status, err = seen.status(&b); err != nil {
 		t.Fatal(err)
@@ -198,6 +199,24 @@ func TestAPermitThatIsReleasedIsNotPassedOnInTheSameWrite(t *testing.T) {
 	}
 }
 
+// Somebody has changed meanwhile which nodes the budget selects, or how they are grouped.
+func TestWhatWasCountedForAnEarlierSpecIsNotWritten(t *testing.T) {
+	b := budgetOf("b", "pool", 5)
+	seen := view{of: &b, at: noon, nodes: []NodeState{{Name: "mine", Group: "r7", Available: true}}}
+	regrouped, others, limits := b.DeepCopy(), b.DeepCopy(), b.DeepCopy()
+	regrouped.Spec.GroupBy = "zone"
+	others.Spec.NodeSelector = nil
+	limits.Spec.MaxConcurrent = ptr.To(intstr.FromInt32(1))
+	for _, changed := range []*v1alpha1.RemediationBudget{regrouped, others} {
+		if _, err := seen.status(changed); !errors.Is(err, errBehind) {
+			t.Errorf("counted for %+v: %v", changed.Spec, err)
+		}
+	}
+	if got, err := seen.status(limits); err != nil || *got.Groups["r7"].Limit != 1 {
+		t.Errorf("limits are taken as they are now: %v, %v", got.Groups, err)
+	}
+}
+
 func TestABudgetThatIsCreatedAgainLearnsWhoActs(t *testing.T) {
 	acting := func(name string, reboot bool) v1alpha1.Remediation {
 		r := waiting(name, 0, reboot)
@@ -209,7 +228,7 @@ func TestABudgetThatIsCreatedAgainLearnsWhoActs(t *testing.T) {
 	b.Spec.MaxUnavailable = b.Spec.MaxConcurrent
 	fleet := []NodeState{{Name: "a", Group: "r7", Available: true}, {Name: "b", Group: "r7"}, {Name: "c", Group: "r7"}, {Name: "d", Group: "r7"}, {Name: "w", Group: "r7"}}
 	open := []v1alpha1.Remediation{waiting("w", 0, false), acting("c", false), acting("b", true), acting("a", false), acting("not-selected", false)}
-	seen := view{nodes: fleet, open: open, at: noon}
+	seen := view{of: &b, nodes: fleet, open: open, at: noon}
 	got, err := seen.status(&b)
 	if err != nil {
 		t.Fatal(err)
