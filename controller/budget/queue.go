@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/fleet"
 )
 
 // spare is how many remediations are woken beyond the free permits, for those
@@ -98,7 +99,8 @@ func couldTake(r *v1alpha1.Remediation, node *corev1.Node, budgets []v1alpha1.Re
 
 // Wake returns the names of those that wait which are to look again now: in each
 // group of the budget as many as there are free permits, in their order, and a
-// few more. The waiting are asked for only if there is a free permit.
+// few more. Those of the control plane, who are few, are woken besides: they also wait for
+// one another. The waiting are asked for only if there is a free permit.
 func Wake(b *v1alpha1.RemediationBudget, waiting func() []v1alpha1.Remediation, nodeOf func(name string) *corev1.Node) []string {
 	free := false
 	for group := range b.Status.Groups {
@@ -130,12 +132,17 @@ func Wake(b *v1alpha1.RemediationBudget, waiting func() []v1alpha1.Remediation, 
 			l = &left{wakeable(Free(b, group)), wakeable(FreeDisruptions(b, group))}
 			groups[group] = l
 		}
-		if disruptive := disrupts(r, node); l.permits > 0 && (!disruptive || l.disruptions > 0) {
-			l.permits--
-			if disruptive {
-				l.disruptions--
-			}
-			names = append(names, r.Name)
+		disruptive := disrupts(r, node)
+		if l.permits == 0 || disruptive && l.disruptions == 0 {
+			continue
+		}
+		names = append(names, r.Name)
+		if fleet.ControlPlane(node) {
+			continue
+		}
+		l.permits--
+		if disruptive {
+			l.disruptions--
 		}
 	}
 	return names

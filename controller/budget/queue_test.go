@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/fleet"
 )
 
 // waiting is a remediation of the node of the same name that wants to reboot it or
@@ -131,6 +132,16 @@ func TestAsManyAreWokenAsThereArePermitsAndAFewMore(t *testing.T) {
 		if got := Wake(&tt.b, in, nodes(all...)); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: got %v, want %v", name, got, tt.want)
 		}
+	}
+	for _, node := range all[4:6] { // b and a
+		node.Labels[fleet.ControlPlaneLabel] = ""
+	}
+	one := r7(2, 2, "x")
+	if got := Wake(&one, in, nodes(all...)); !slices.Equal(got, []string{"a", "b", "c", "d", "e"}) {
+		t.Errorf("two of the control plane, which wait for one another, are not woken besides: woke %v", got)
+	}
+	for _, node := range all[4:6] {
+		delete(node.Labels, fleet.ControlPlaneLabel)
 	}
 	taken := r7(2, 2)
 	taken.Status.Groups["r7"].Permits["a"] = v1alpha1.Permit{Remediation: "of-another-policy"}
