@@ -253,6 +253,7 @@ func TestWhatComesNext(t *testing.T) {
 		{"a policy that no longer selects the node holds", incident(deselected), release, "Waiting", "Superseded", 1, 1, 0},
 		{"a status that somebody has made up is not acted on", incident(at(1, 1), stepOutOfRange), release, "Exhausted", "", 99, 1, 0},
 		{"a report from before another remediation's action ended holds", incident(other(finished("Succeeded", 0))), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
+		{"a report from while an interrupted action of a former node of the name may still run holds", incident(other(claimed(20*time.Second), finished("Interrupted", 10*time.Second)), condition("True", 5*time.Second, time.Hour)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
 		{"a report from while another's interrupted action may still have run holds", incident(pastInterrupted(80*time.Second), condition("True", 20*time.Second, time.Hour)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
 		{"a report from after that does not", incident(pastInterrupted(80*time.Second), condition("True", 5*time.Second, time.Hour)), start, "Starting", "", 1, 1, 0},
 		{"what runs for a former remediation of the name is waited for", incident(former(claimed(0))), nothing, "Waiting", "StillRunning", 1, 1, 100 * time.Second},

@@ -160,9 +160,17 @@ func (s *situation) findings(status *v1alpha1.RemediationStatus) []evidence.Find
 		}
 	}
 	for i := range s.others {
-		f := s.others[i].Finished()
-		if f != nil && v1alpha1.MayHaveExecuted(f.Reason) && f.LastTransitionTime.After(after) && !f.LastTransitionTime.After(s.now) {
-			after = f.LastTransitionTime.Time
+		a := &s.others[i]
+		f := a.Finished()
+		if f == nil || !v1alpha1.MayHaveExecuted(f.Reason) || f.LastTransitionTime.After(s.now) {
+			continue
+		}
+		ended := f.LastTransitionTime.Time
+		if a.MayRun() && overBy(a).After(ended) {
+			ended = overBy(a)
+		}
+		if ended.After(after) {
+			after = ended
 		}
 	}
 	return evidence.Judge(s.judged(status), evidence.Input{
