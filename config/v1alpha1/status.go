@@ -129,6 +129,12 @@ func (m *NodeMaintenance) Drained() bool {
 	return c != nil && c.Status == metav1.ConditionTrue
 }
 
+// WasCordoned reports whether the node was cordoned since the maintenance holds it, by
+// whomever.
+func (m *NodeMaintenance) WasCordoned() bool {
+	return meta.IsStatusConditionTrue(m.Status.Conditions, MaintenanceCordoned)
+}
+
 // Holds reports whether the maintenance keeps the node out: it is not being deleted,
 // and means this node and not one of the same name.
 func (m *NodeMaintenance) Holds(node *corev1.Node) bool {

@@ -49,6 +49,15 @@ func Holds(b *v1alpha1.RemediationBudget, node, remediation string) bool {
 	return held && permit.Remediation == remediation
 }
 
+// MayTakeOut reports whether the remediation holds the permits of all these budgets for a
+// disruptive step.
+func MayTakeOut(budgets []v1alpha1.RemediationBudget, node, remediation string) bool {
+	return !slices.ContainsFunc(budgets, func(b v1alpha1.RemediationBudget) bool {
+		permit, _, held := Permit(&b, node)
+		return !held || permit.Remediation != remediation || !permit.Disruptive
+	})
+}
+
 // Disrupts reports whether the step takes the node out of service: a disruptive
 // step does, unless the node is out already. It is the disruptive of the permit.
 func Disrupts(step *v1alpha1.Step, node *corev1.Node) bool {

@@ -26,6 +26,7 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/drain"
+	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/index"
 	"github.com/nodemend/nodemend/controller/optimistic"
 	"github.com/nodemend/nodemend/controller/worker"
@@ -207,7 +208,7 @@ func (r *Reconciler) cordon(ctx context.Context, node *corev1.Node, holders, lea
 	}
 	if patch := cordonPatch(&live, holders[0].Name); patch != nil {
 		for _, m := range holders {
-			if err := errors.Join(r.stillHolds(ctx, m), r.named(ctx, m)); err != nil { // else its permit may be another node's
+			if err := errors.Join(r.stillHolds(ctx, m), r.mayCordon(ctx, m, &live)); err != nil {
 				return noNode, err
 			}
 			// Before the cordon hides that pods may have come.
@@ -316,23 +317,37 @@ func (r *Reconciler) pass(ctx context.Context, m *v1alpha1.NodeMaintenance, s *s
 	return s.wait, r.write(ctx, m, s.status)
 }
 
-// named fails with a conflict if the maintenance is of a remediation that does not name it
-// any more: it was created late, and is about to be deleted.
-func (r *Reconciler) named(ctx context.Context, m *v1alpha1.NodeMaintenance) error {
-	if m.Spec.Remediation == nil {
+// mayCordon fails with a conflict if the node is not to be cordoned for the maintenance of a
+// remediation: it does not name it any more, and is about to delete it; or it holds no
+// permits for that, since the node was not available when it took them.
+func (r *Reconciler) mayCordon(ctx context.Context, m *v1alpha1.NodeMaintenance, node *corev1.Node) error {
+	owner := m.Spec.Remediation
+	if owner == nil {
 		return nil
 	}
+	forestalled := func(why string) error {
+		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("nodemaintenances").GroupResource(), m.Name, errors.New(why))
+	}
 	var remediation v1alpha1.Remediation
-	err := r.Live.Get(ctx, types.NamespacedName{Name: m.Spec.Remediation.Name}, &remediation)
-	if apierrors.IsNotFound(err) {
-		return nil // its tombstone may name it; if not, it is deleted as well
+	if err := client.IgnoreNotFound(r.Live.Get(ctx, types.NamespacedName{Name: owner.Name}, &remediation)); err != nil {
+		return fmt.Errorf("reading remediation %s: %w", owner.Name, err)
 	}
-	if err != nil {
-		return fmt.Errorf("reading remediation %s: %w", m.Spec.Remediation.Name, err)
+	switch gone := remediation.UID != owner.UID; {
+	case !gone && remediation.Status.Maintenance != m.Name:
+		return forestalled("its remediation does not name it")
+	case m.WasCordoned(): // which a person has undone, or its tombstone may name it
+		return nil
+	case gone:
+		return forestalled("its remediation is gone")
+	case !fleet.Available(node): // this takes nothing away
+		return nil
 	}
-	if remediation.UID == m.Spec.Remediation.UID && remediation.Status.Maintenance != m.Name {
-		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("nodemaintenances").GroupResource(), m.Name,
-			errors.New("its remediation does not name it"))
+	var budgets v1alpha1.RemediationBudgetList
+	if err := r.Live.List(ctx, &budgets); err != nil {
+		return fmt.Errorf("listing budgets: %w", err)
+	}
+	if !budget.MayTakeOut(budget.Selecting(budgets.Items, node), node.Name, owner.Name) {
+		return forestalled("its remediation holds no permit to take the node out")
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package maintenance
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ const (
 	uidPath           = "/metadata/uid"
 	annotationsPath   = "/metadata/annotations"
 	unschedulablePath = "/spec/unschedulable"
+	conditionsPath    = "/status/conditions/"
 )
 
 var unschedulableField = fieldpath.MakePathOrDie("spec", "unschedulable")
@@ -33,8 +35,9 @@ type operation struct {
 var absent = json.RawMessage("null")
 
 // cordonPatch returns the patch that cordons the node and marks the cordon as ours, in
-// one step that fails if anybody else has cordoned it meanwhile, or if it is another
-// node of that name. It returns nil if the node is cordoned: a cordon without the mark
+// one step that fails if anybody else has cordoned it meanwhile, if it is another node of
+// that name, or if it was not Ready and is now: the permit may be for a node that is out
+// already. It returns nil if the node is cordoned: a cordon without the mark
 // is somebody else's, and stays so.
 func cordonPatch(node *corev1.Node, mark string) []operation {
 	if node.Spec.Unschedulable {
@@ -44,6 +47,12 @@ func cordonPatch(node *corev1.Node, mark string) []operation {
 		{Op: "test", Path: uidPath, Value: node.UID},
 		{Op: "test", Path: unschedulablePath, Value: absent},
 		{Op: "add", Path: unschedulablePath, Value: true},
+	}
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			path := conditionsPath + strconv.Itoa(i)
+			patch = append([]operation{{Op: "test", Path: path + "/type", Value: c.Type}, {Op: "test", Path: path + "/status", Value: c.Status}}, patch...)
+		}
 	}
 	if former, marked := marked(node); marked { // somebody has uncordoned it
 		return append(patch, operation{Op: "test", Path: markPath, Value: former})

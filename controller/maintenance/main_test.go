@@ -92,6 +92,7 @@ func (s *scene) cleanUp() {
 		s.must(client.IgnoreNotFound(s.client.Patch(s.ctx, &list.Items[i], free)))
 	}
 	s.must(s.client.DeleteAllOf(s.ctx, &v1alpha1.NodeMaintenance{}))
+	s.must(s.client.DeleteAllOf(s.ctx, &v1alpha1.Remediation{}))
 	for _, kind := range []client.Object{&appsv1.Deployment{}, &appsv1.DaemonSet{}, &policyv1.PodDisruptionBudget{}} {
 		s.must(s.client.DeleteAllOf(s.ctx, kind, client.InNamespace(s.name)))
 	}
@@ -210,11 +211,25 @@ func (s *scene) maintain(name, node string, how *v1alpha1.Drain, changes ...func
 	return m
 }
 
-// byPolicy makes a maintenance one of a remediation, for this very node.
+// byPolicy makes a maintenance one of a remediation that names it, for this very node.
 func (s *scene) byPolicy(m *v1alpha1.NodeMaintenance) {
+	s.Helper()
 	m.Finalizers = []string{v1alpha1.MaintenanceFinalizer}
 	m.Spec.NodeUID = s.node(m.Spec.NodeName).UID
-	m.Spec.Remediation = &v1alpha1.RemediationReference{Name: "r", UID: "r"}
+	r := &v1alpha1.Remediation{
+		ObjectMeta: metav1.ObjectMeta{Name: m.Name},
+		Spec: v1alpha1.RemediationSpec{
+			NodeName: m.Spec.NodeName, NodeUID: m.Spec.NodeUID, Policy: v1alpha1.PolicyReference{Name: "p", UID: "p"},
+			Trigger:  v1alpha1.Trigger{Type: "Sick", Status: "True", LastTransitionTime: metav1.Now()},
+			Match:    []v1alpha1.ConditionMatch{{Type: "Sick", Status: "True"}},
+			Steps:    []v1alpha1.Step{{Maintenance: &v1alpha1.MaintenanceRemedy{Reason: m.Spec.Reason}}},
+			Recovery: v1alpha1.Recovery{HealthyFor: v1alpha1.Duration{Duration: time.Minute}},
+		},
+	}
+	s.create(r)
+	r.Status = v1alpha1.RemediationStatus{Step: 1, Attempt: 1, Maintenance: m.Name}
+	s.must(s.client.Status().Update(s.ctx, r))
+	m.Spec.Remediation = &v1alpha1.RemediationReference{Name: r.Name, UID: r.UID}
 }
 
 // maintenance returns a maintenance as it is, nil if there is none.

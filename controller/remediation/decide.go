@@ -176,7 +176,7 @@ func (d decision) over(s situation, reason, message string) decision {
 		}
 		d.recordUnreported(s, outcome{v1alpha1.ReasonInterrupted, "the runner that claimed it never reported"})
 	}
-	if reason == v1alpha1.ReasonDeleted && s.maintenance != nil && s.maintenance.DeletionTimestamp == nil && s.sick(&d.status) {
+	if reason == v1alpha1.ReasonDeleted && s.maintenance != nil && s.maintenance.DeletionTimestamp == nil && !s.cameBack() && s.sick(&d.status) {
 		return d.leftBehind(s, reason, message)
 	}
 	return d.ended(s.now, metav1.ConditionUnknown, reason, message)

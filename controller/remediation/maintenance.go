@@ -20,6 +20,7 @@ import (
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/cut"
 	"github.com/nodemend/nodemend/controller/evidence"
+	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/gates"
 	"github.com/nodemend/nodemend/controller/index"
 	"github.com/nodemend/nodemend/controller/optimistic"
@@ -92,11 +93,23 @@ func (s *situation) unanswered(status *v1alpha1.RemediationStatus) bool {
 }
 
 // forgetAnnounced takes back the announcement of a maintenance that nobody has created
-// yet: it is announced again if it is still wanted. One that comes late is a stray.
+// yet, or that may not cordon its node: it is announced again, under the permits for that,
+// if it is still wanted. One that is there, or comes late, is a stray.
 func (d *decision) forgetAnnounced(s situation) {
-	if d.status.Maintenance != "" && s.maintenance == nil && d.progress() == v1alpha1.ReasonStarting {
+	if d.status.Maintenance == "" {
+		return
+	}
+	if s.maintenance == nil && d.progress() == v1alpha1.ReasonStarting || s.cameBack() {
 		d.status.Maintenance = ""
 	}
+}
+
+// cameBack reports whether the node is available, is about to be cordoned, and the permits
+// are none for that: they were taken while the node was not, or returned.
+func (s *situation) cameBack() bool {
+	m := s.maintenance
+	return m != nil && m.DeletionTimestamp == nil && !m.WasCordoned() && fleet.Available(s.node) &&
+		!budget.MayTakeOut(s.budgets, s.node.Name, s.remediation.Name)
 }
 
 // backInService reports whether the node is not, or no longer, out of service as the

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/gates"
 )
 
 // disruptive is an incident whose steps are a command, a reboot and a maintenance. The
@@ -65,9 +66,31 @@ func announced(s *situation) {
 	progress(v1alpha1.ReasonStarting)(s)
 }
 
-func taken(s *situation)         { s.remediation.Status.Maintenance = maintenanceName(s.remediation) }
-func releasing(s *situation)     { at := ago(0); s.maintenance.DeletionTimestamp = &at }
-func gone(s *situation)          { s.maintenance = nil }
+func taken(s *situation)     { s.remediation.Status.Maintenance = maintenanceName(s.remediation) }
+func releasing(s *situation) { at := ago(0); s.maintenance.DeletionTimestamp = &at }
+func gone(s *situation)      { s.maintenance = nil }
+
+// back makes a node that was not Ready when its maintenance was announced one that is,
+// before it was cordoned.
+func back(s *situation) {
+	s.node.Spec.Unschedulable, s.node.Annotations = false, nil
+	budgetHeldBy(s.remediation.Name, s.node.Name)(s)
+}
+
+// disruptively makes the permit one for a disruptive step.
+func disruptively(s *situation) {
+	for _, g := range s.budgets[0].Status.Groups {
+		for node, permit := range g.Permits {
+			permit.Disruptive = true
+			g.Permits[node] = permit
+		}
+	}
+}
+
+// cordonedOnce makes the maintenance one for which the node was cordoned.
+func cordonedOnce(s *situation) {
+	s.maintenance.Status.Conditions = append(s.maintenance.Status.Conditions, metav1.Condition{Type: v1alpha1.MaintenanceCordoned, Status: metav1.ConditionTrue})
+}
 func paused(s *situation)        { s.budgets[0].Spec.Paused = true }
 func manual(s *situation)        { s.remediation.Spec.Recovery.Release = v1alpha1.ReleaseManual }
 func outdated(s *situation)      { s.maintenance.Generation = 2 }
@@ -126,6 +149,10 @@ func TestWhatComesNextForAStepThatTakesTheNodeOut(t *testing.T) {
 			ofEarlierStep(s)
 			s.maintenance.Spec.Reason = "reboot"
 		}), takeOut, "TakingOut", "", 3, 1, 0},
+		{"a node that comes back before it is cordoned needs a permit for that", disruptive(at(3, 1), out("Draining"), back), takeOut, "Starting", "", 3, 1, 0},
+		{"which it may have", disruptive(at(3, 1), out("Draining"), back, disruptively), nothing, "TakingOut", "", 3, 1, 0},
+		{"and if it is held, too, it is not taken out", disruptive(at(3, 1), out("Draining"), back, paused), release, "Waiting", "Paused", 3, 1, 0},
+		{"one that a person puts back is cordoned again without", disruptive(at(3, 1), out("Draining"), back, cordonedOnce), nothing, "TakingOut", "", 3, 1, 0},
 		{"a drained node is parked without a permit", disruptive(at(3, 1), out("Drained")), release, "InMaintenance", "", 3, 1, 30 * time.Second},
 		{"and stays so, however long", disruptive(at(3, 1), out("Drained"), history("Succeeded", 240*time.Hour)), release, "InMaintenance", "", 3, 1, 30 * time.Second},
 		{"a drain that was given up gives the node back", disruptive(at(3, 1), out("Aborted")), release, "Waiting", "", 3, 1, time.Second},
@@ -189,12 +216,13 @@ func TestWhichNodeStaysOutAtTheEnd(t *testing.T) {
 		s     situation
 		stays bool
 	}{
-		"recovered":            {disruptive(at(3, 1), out("Drained"), condition("False", time.Second, time.Minute)), false},
-		"released":             {disruptive(at(3, 1), out("Drained"), history("Succeeded", time.Hour), releasing), false},
-		"deleted and healthy":  {disruptive(at(3, 1), out("Drained"), condition("False", time.Second, time.Minute), byAPerson), false},
-		"deleted and sick":     {disruptive(at(3, 1), out("Drained"), byAPerson), true},
-		"deleted and released": {disruptive(at(3, 1), out("Drained"), byAPerson, releasing), false},
-		"the node is gone":     {disruptive(at(3, 1), out("Drained"), nodeGone), false},
+		"recovered":                  {disruptive(at(3, 1), out("Drained"), condition("False", time.Second, time.Minute)), false},
+		"released":                   {disruptive(at(3, 1), out("Drained"), history("Succeeded", time.Hour), releasing), false},
+		"deleted, sick, and not out": {disruptive(at(3, 1), out("Draining"), back, byAPerson), false},
+		"deleted and healthy":        {disruptive(at(3, 1), out("Drained"), condition("False", time.Second, time.Minute), byAPerson), false},
+		"deleted and sick":           {disruptive(at(3, 1), out("Drained"), byAPerson), true},
+		"deleted and released":       {disruptive(at(3, 1), out("Drained"), byAPerson, releasing), false},
+		"the node is gone":           {disruptive(at(3, 1), out("Drained"), nodeGone), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := decide(tt.s)
@@ -209,6 +237,23 @@ func TestWhichNodeStaysOutAtTheEnd(t *testing.T) {
 				t.Errorf("people are told %q", text)
 			}
 		})
+	}
+}
+
+func TestWhatIsHeldIsNotTakenOutOfServiceAfterAll(t *testing.T) {
+	verdict := gates.Verdict{Reason: gates.ReasonPaused}
+	for name, tt := range map[string]struct {
+		status v1alpha1.RemediationStatus
+		named  bool
+	}{
+		"announced, and not there":          {heldBack(disruptive(at(3, 1), announced), verdict).status, false},
+		"not cordoned, and without permits": {heldBack(disruptive(at(3, 1), out("Draining"), back), verdict).status, false},
+		"paused by then":                    {decide(disruptive(at(3, 1), out("Draining"), back, paused)).status, false},
+		"out":                               {heldBack(disruptive(at(3, 1), out("Draining")), verdict).status, true},
+	} {
+		if named := tt.status.Maintenance != ""; named != tt.named {
+			t.Errorf("%s: maintenance %q", name, tt.status.Maintenance)
+		}
 	}
 }
 

@@ -38,6 +38,7 @@ func heldBack(s situation, v gates.Verdict) decision {
 	d := begin(s)
 	if d.status.Action == "" {
 		d.startOver(s)
+		d.forgetAnnounced(s)
 		d.progressing(s.now, v1alpha1.ReasonWaiting, "waiting for a permit")
 	}
 	return d.blocked(s.now, v)
