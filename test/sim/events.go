@@ -45,6 +45,7 @@ func happenings() []happening {
 		{"a permit is refused to one of two controllers", 6, (*world).refuseOne},
 		{"a policy is replaced unseen", 2, (*world).replacePolicy},
 		{"a remediation is created twice", 2, (*world).startTwice},
+		{"a maintenance is created when nobody wants it any more", 3, (*world).lateOut},
 		{"a clock is off", 2, (*world).skewClock},
 		{"old events are forgotten", 1, (*world).compact},
 		{"time goes on", 6, (*world).goOn},

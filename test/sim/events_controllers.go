@@ -34,6 +34,17 @@ func (w *world) stall(p *process, kind client.Object, long time.Duration) {
 	}
 }
 
+// listAnew lets a process see all of a kind as it is now.
+func (w *world) listAnew(p *process, kind client.Object) {
+	for _, watch := range p.watches {
+		if sameType(watch.kind, kind) && !p.dead.Load() {
+			watch.stalled = time.Time{}
+			w.say(p.name, "lists %T anew", watch.kind)
+			w.relist(p, watch)
+		}
+	}
+}
+
 // twoLeaders starts a second controller, for a while, unless there are two already; false:
 // there is none.
 func (w *world) twoLeaders() bool { return len(w.leaders()) > 1 || w.secondLeader() }

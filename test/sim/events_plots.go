@@ -63,28 +63,45 @@ func (w *world) misjudge() bool {
 }
 
 // refuseOne lets the second of two budgets refuse its permit to one of two controllers, when
-// the other one has just taken that of the first, and then gets both.
+// the other one has just taken that of the first, and then gets both. The remediation has
+// been refused for the same reason before, so that there is nothing new to tell of it.
 func (w *world) refuseOne() bool {
 	r, ok := w.aRemediation(func(r *v1alpha1.Remediation) bool { return idle(r) && len(w.budgetsOf(r)) > 1 })
 	if !ok || !w.twoLeaders() {
 		return false
 	}
-	budgets, other := w.budgetsOf(r), w.leaders()[1]
-	for _, p := range w.leaders() {
-		w.stall(p, &v1alpha1Budget, 5*time.Minute)
-	}
-	w.freezeFor(other, 3*time.Minute)
-	w.setBudgetPaused(budgets[1], true)
-	w.after(30*time.Second, func() { // by now the first one has been refused, and has said so
-		w.set(permitGiven, func(by *process, given client.Object) {
-			if given.GetName() == budgets[0] && by != other {
-				w.freezeFor(by, 8*time.Second)
-				other.frozen = time.Now()
-				w.after(5*time.Second, func() { w.setBudgetPaused(budgets[1], false) })
+	const long = 5 * time.Minute
+	budgets, leaders := w.budgetsOf(r), w.leaders()
+	pause := func(paused bool) { w.setBudgetPaused(budgets[1], paused) }
+	var first func(by *process, given client.Object)
+	if !w.set(heldByPause, func(_ *process, held client.Object) {
+		pause(false)
+		for _, p := range leaders {
+			w.listAnew(p, &v1alpha1Budget)
+		}
+		refused := held.(*v1alpha1.Remediation) //nolint:forcetypeassert // nothing else springs it
+		first = func(by *process, given client.Object) {
+			b := given.(*v1alpha1.RemediationBudget) //nolint:forcetypeassert // nothing else springs it
+			if b.Name != budgets[0] || !holds(b, refused.Spec.NodeName, refused.Name) {
+				w.set(permitGiven, first)
+				return
 			}
-		})
-	})
-	w.after(4*time.Minute, func() { w.setBudgetPaused(budgets[1], false) })
+			for _, p := range leaders {
+				w.stall(p, &v1alpha1Budget, 10*time.Second)
+			}
+			w.freezeFor(by, 8*time.Second)
+			pause(true)
+			w.after(5*time.Second, func() { pause(false) })
+		}
+		w.set(permitGiven, first)
+	}) {
+		return false
+	}
+	for _, p := range leaders {
+		w.stall(p, &v1alpha1Budget, long)
+	}
+	pause(true)
+	w.after(long, func() { pause(false) })
 	return true
 }
 
@@ -115,14 +132,7 @@ func (w *world) replacePolicy() bool {
 	const long = 20 * time.Second
 	for _, leader := range w.leaders() {
 		w.stall(leader, p, long)
-		w.after(long-time.Second, func() {
-			for _, watch := range leader.watches {
-				if sameType(watch.kind, p) && !leader.dead.Load() {
-					w.say(leader.name, "lists %T anew", watch.kind)
-					w.relist(leader, watch)
-				}
-			}
-		})
+		w.after(long-time.Second, func() { w.listAnew(leader, p) })
 	}
 	fresh := w.newPolicy(p.Name)
 	w.people.edited = time.Now()
@@ -162,6 +172,26 @@ func (w *world) startTwice() bool {
 			}
 		})
 		return 4 * time.Minute
+	}
+	return true
+}
+
+// lateOut lets the creation of a maintenance be on its way for minutes. Meanwhile somebody
+// pauses the policy, and the remediation gives up what it has announced.
+func (w *world) lateOut() bool {
+	w.slow["create NodeMaintenance"] = func(c *call) time.Duration {
+		for _, r := range apiserver.Stored[*v1alpha1.Remediation](w.server) {
+			if r.Status.Maintenance == c.request.Name {
+				w.after(time.Second, func() {
+					if w.chaos {
+						w.pauseOf(r.DeepCopy())
+					}
+				})
+				w.slow["delete NodeMaintenance"] = func(*call) time.Duration { return 10 * time.Second }
+				return 2 * time.Minute
+			}
+		}
+		return 0
 	}
 	return true
 }

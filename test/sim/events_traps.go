@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/gates"
 	"github.com/nodemend/nodemend/test/apiserver"
 )
 
@@ -19,6 +20,7 @@ const (
 	actionCreated trap = iota
 	maintenanceCreated
 	permitGiven
+	heldByPause
 )
 
 // set sets a trap, unless there is one already: then it returns false. It is told which
@@ -48,6 +50,10 @@ func (w *world) spring(change apiserver.Change) {
 	case *v1alpha1.NodeMaintenance:
 		if change.Old == nil {
 			sprung(maintenanceCreated)
+		}
+	case *v1alpha1.Remediation:
+		if old, ok := change.Old.(*v1alpha1.Remediation); ok && old.BlockedBy() != gates.ReasonPaused && updated.BlockedBy() == gates.ReasonPaused {
+			sprung(heldByPause)
 		}
 	case *v1alpha1.RemediationBudget:
 		if old, ok := change.Old.(*v1alpha1.RemediationBudget); ok && len(permitsGiven(old, updated)) > 0 {

@@ -329,11 +329,12 @@ func (o *oracles) takenOutAsDisruptive(old, updated *v1alpha1.Remediation) {
 	}
 }
 
-// I1: an available node is cordoned only under the permits of its remediation, which may not
-// have been returned meanwhile. One that a person has put back is cordoned again without.
+// I1: an available node is cordoned only under the permits of its remediation for a
+// disruptive step, which may not have been returned meanwhile. One that a person has put
+// back is cordoned again without.
 func (o *oracles) cordonedUnderPermit(old, updated *corev1.Node) {
 	m := find[*v1alpha1.NodeMaintenance](o, updated.Annotations[v1alpha1.CordonedAnnotation])
-	if !available(old) || !updated.Spec.Unschedulable || m == nil || m.Spec.Remediation == nil || o.cordoned[m.UID] || !o.everybodyKnows(o.world.people.limited) {
+	if !available(old) || !updated.Spec.Unschedulable || m == nil || m.Spec.Remediation == nil || !o.cordoned[m.UID].IsZero() || !o.everybodyKnows(o.world.people.limited) {
 		return
 	}
 	r := find[*v1alpha1.Remediation](o, m.Spec.Remediation.Name)
@@ -342,8 +343,9 @@ func (o *oracles) cordonedUnderPermit(old, updated *corev1.Node) {
 		return
 	}
 	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
-		if selects(b, updated) && !holds(b, updated.Name, r.Name) {
-			o.world.broken("I1: a node is cordoned only under permits", "node %s for %s, without the permit of budget %s", updated.Name, r.Name, b.Name)
+		permit, held := permitOf(b, updated.Name)
+		if selects(b, updated) && (!held || permit.Remediation != r.Name || !permit.Disruptive) {
+			o.world.broken("I1: a node is cordoned only under permits", "node %s for %s, without the permit of budget %s to take it out", updated.Name, r.Name, b.Name)
 		}
 	}
 }

@@ -29,10 +29,10 @@ func (o *oracles) quiet() bool {
 // for policies than it allows.
 func (o *oracles) cordonedWithinLimits(old, updated *corev1.Node) {
 	m := find[*v1alpha1.NodeMaintenance](o, updated.Annotations[v1alpha1.CordonedAnnotation])
-	if old.Spec.Unschedulable || !updated.Spec.Unschedulable || m == nil || m.Spec.Remediation == nil || o.cordoned[m.UID] {
+	if old.Spec.Unschedulable || !updated.Spec.Unschedulable || m == nil || m.Spec.Remediation == nil || !o.cordoned[m.UID].IsZero() {
 		return // a person's, or a node that a person has uncordoned meanwhile
 	}
-	o.cordoned[m.UID] = true
+	o.cordoned[m.UID] = time.Now()
 	if !available(old) {
 		return
 	}

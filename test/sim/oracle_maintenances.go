@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,9 @@ import (
 func (o *oracles) maintained(by string, old, updated *v1alpha1.NodeMaintenance) {
 	if old == nil {
 		o.born[updated.UID] = o.world.turn()
+		o.named[updated.UID] = slices.ContainsFunc(stored[*v1alpha1.Remediation](o), func(r *v1alpha1.Remediation) bool {
+			return r.Status.Maintenance == updated.Name
+		})
 		return
 	}
 	ends := updated == nil || updated.DeletionTimestamp != nil
@@ -24,6 +28,16 @@ func (o *oracles) maintained(by string, old, updated *v1alpha1.NodeMaintenance) 
 	if drains(old) && (ends || !drains(updated)) {
 		o.drained[old.Spec.NodeName], o.drainedAt[old.Spec.NodeName] = time.Now(), o.world.turn()
 	}
+}
+
+// A node is cordoned only for a maintenance that its remediation has named since it is
+// there: one that was created late is nothing that anybody wants.
+func (o *oracles) cordonedAsNamed(old, updated *corev1.Node) {
+	m := find[*v1alpha1.NodeMaintenance](o, updated.Annotations[v1alpha1.CordonedAnnotation])
+	if old.Spec.Unschedulable || !updated.Spec.Unschedulable || m == nil || m.Spec.Remediation == nil || o.named[m.UID] {
+		return
+	}
+	o.world.broken("A node is cordoned only for a maintenance that its remediation names", "node %s for %s", updated.Name, m.Name)
 }
 
 func drains(m *v1alpha1.NodeMaintenance) bool {
@@ -121,8 +135,8 @@ func (o *oracles) stillSick(node *corev1.Node, m *v1alpha1.NodeMaintenance) {
 	if r == nil || r.UID != m.Spec.Remediation.UID || r.State() != v1alpha1.ReasonDeleted {
 		return
 	}
-	if !r.DeletionTimestamp.Before(m.DeletionTimestamp) {
-		return // it was being given back before, or in the same second
+	if !r.DeletionTimestamp.Before(m.DeletionTimestamp) || !o.cordoned[m.UID].Before(r.DeletionTimestamp.Time) {
+		return // it was being given back before, or in the same second; or it was not out
 	}
 	for _, match := range r.Spec.Match {
 		c := v1alpha1.FindNodeCondition(node, match.Type)

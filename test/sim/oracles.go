@@ -27,8 +27,10 @@ type oracles struct {
 	// turned when it last wrote another status or transition time.
 	written map[string]int
 	turned  map[string]time.Time
-	// cordoned are the maintenances for which their node was cordoned once.
-	cordoned map[types.UID]bool
+	// cordoned is when the node of a maintenance was cordoned for it first, named are those
+	// that a remediation has named while they were there.
+	cordoned map[types.UID]time.Time
+	named    map[types.UID]bool
 	// actions are all that there ever were, deleted those that are no more; forgotten is when a remediation ceased to wait
 	// for one.
 	actions   map[types.UID]*v1alpha1.NodeAction
@@ -90,7 +92,7 @@ func (o *oracles) rested() {
 
 func newOracles(w *world) *oracles {
 	return &oracles{
-		world: w, checks: map[string][]seen{}, written: map[string]int{}, turned: map[string]time.Time{}, waiting: map[string]time.Time{}, cordoned: map[types.UID]bool{},
+		world: w, checks: map[string][]seen{}, written: map[string]int{}, turned: map[string]time.Time{}, waiting: map[string]time.Time{}, cordoned: map[types.UID]time.Time{}, named: map[types.UID]bool{},
 		actions: map[types.UID]*v1alpha1.NodeAction{}, deleted: map[string]bool{}, forgotten: map[string]time.Time{},
 		edited: map[string]time.Time{}, labelled: map[string]time.Time{}, rebooted: map[string]time.Time{}, born: map[types.UID]uint64{}, drainedAt: map[string]uint64{},
 		returned: map[string]time.Time{}, drained: map[string]time.Time{}, released: map[string]bool{}, freed: map[string]time.Time{},
@@ -162,6 +164,7 @@ func (o *oracles) changed(c apiserver.Change) {
 			case c.By == "controller":
 				o.uncordoned(old, updated)
 				o.marked(old, updated)
+				o.cordonedAsNamed(old, updated)
 				o.cordonedUnderPermit(old, updated)
 				o.cordonedWithinLimits(old, updated)
 			case old.Spec.Unschedulable && !updated.Spec.Unschedulable:
@@ -173,6 +176,9 @@ func (o *oracles) changed(c apiserver.Change) {
 		old, _ := c.Old.(*v1alpha1.Remediation)
 		o.acted(updated)
 		o.counted(old, updated)
+		if m := find[*v1alpha1.NodeMaintenance](o, updated.Status.Maintenance); m != nil {
+			o.named[m.UID] = true
+		}
 		if old == nil {
 			o.startedOnce(updated)
 			o.heldForLong(updated)
@@ -202,9 +208,6 @@ func (o *oracles) changed(c apiserver.Change) {
 	case *v1alpha1.NodeMaintenance:
 		old, _ := c.Old.(*v1alpha1.NodeMaintenance)
 		o.maintained(c.By, old, updated)
-		if node := find[*corev1.Node](o, updated.Spec.NodeName); c.Old == nil && (node == nil || !available(node)) {
-			o.cordoned[updated.UID] = true // it takes nothing away that there was
-		}
 	case *v1alpha1.NodeAction:
 		o.actions[updated.UID] = updated
 		old, _ := c.Old.(*v1alpha1.NodeAction)
