@@ -155,28 +155,34 @@ func take(was, b *v1alpha1.RemediationBudget, node *corev1.Node, permit v1alpha1
 			return exhausted(b, "remediation %s acts on node %s", held.Remediation, node.Name)
 		}
 	}
-	held, group, taken := Permit(b, node.Name)
+	held, former, taken := Permit(b, node.Name)
+	group := former
+	// The node was relabelled meanwhile: what is begun now counts where it is.
+	moved := taken && permit.Version != "" && former != GroupOf(b, node)
 	if permit.Version == "" {
 		permit.Version = held.Version
 	}
 	permit.Disruptive = permit.Disruptive || held.Disruptive
 	switch {
-	case taken && held == permit:
+	case taken && held == permit && !moved:
 		return nil
 	case b.Spec.Paused:
 		return fmt.Errorf("%w: budget %s", ErrPaused, b.Name)
-	case !taken:
+	case !taken || moved:
 		group = GroupOf(b, node)
 	}
 	g := b.Status.Groups[group]
 	switch {
 	case !Counted(b, group):
 		return exhausted(b, "the nodes of group %s are not counted yet", group)
-	case !taken && Free(b, group) <= 0:
+	case (!taken || moved) && Free(b, group) <= 0:
 		return exhausted(b, "%d of %d permits of group %s are taken", len(g.Permits), Allowed(b, group), group)
-	case permit.Disruptive && !held.Disruptive && FreeDisruptions(b, group) <= 0:
+	case permit.Disruptive && (!held.Disruptive || moved) && FreeDisruptions(b, group) <= 0:
 		return fmt.Errorf("%w: budget %s: %d of %d permits of group %s for disruptive steps are taken",
 			ErrDisruptionLimit, b.Name, Disruptive(g.Permits), Disruptions(b, group), group)
+	}
+	if moved {
+		delete(b.Status.Groups[former].Permits, node.Name)
 	}
 	if g.Permits == nil {
 		g.Permits = map[string]v1alpha1.Permit{}

@@ -199,6 +199,30 @@ func TestAPermitThatIsReleasedIsNotPassedOnInTheSameWrite(t *testing.T) {
 	}
 }
 
+func TestWhatIsBegunCountsInTheGroupInWhichTheNodeIs(t *testing.T) {
+	for name, tt := range map[string]struct {
+		permit  v1alpha1.Permit
+		limit   int32 // of permits and disruptions in the new group
+		refused bool
+		group   string
+	}{
+		"there is one":                        {v1alpha1.Permit{Remediation: "mine", Version: "2", Disruptive: true}, 2, false, "r7"},
+		"there is none":                       {v1alpha1.Permit{Remediation: "mine", Version: "2"}, 1, true, "r6"},
+		"what was announced before goes on":   {v1alpha1.Permit{Remediation: "mine"}, 1, false, "r6"},
+		"the same is asked for, and moves":    {v1alpha1.Permit{Remediation: "mine", Version: "1"}, 2, false, "r7"},
+		"the same is asked for, and can't be": {v1alpha1.Permit{Remediation: "mine", Version: "1"}, 1, true, "r6"},
+	} {
+		b := budgetOf("b", "", tt.limit)
+		b.Status.Groups["r6"] = v1alpha1.BudgetGroup{Limit: ptr.To[int32](1), Permits: map[string]v1alpha1.Permit{"mine": {Remediation: "mine", Version: "1"}}}
+		b.Status.Groups["r7"].Permits["other"] = v1alpha1.Permit{Remediation: "other", Disruptive: false}
+		err := take(&b, &b, readyNode("mine", "rack", "r7"), tt.permit)
+		_, group, _ := Permit(&b, "mine")
+		if errors.Is(err, ErrExhausted) != tt.refused || group != tt.group || len(b.Status.Groups["r6"].Permits)+len(b.Status.Groups["r7"].Permits) != 2 {
+			t.Errorf("%s: %v, in group %s of %v", name, err, group, b.Status.Groups)
+		}
+	}
+}
+
 // Somebody has changed meanwhile which nodes the budget selects, or how they are grouped.
 func TestWhatWasCountedForAnEarlierSpecIsNotWritten(t *testing.T) {
 	b := budgetOf("b", "pool", 5)

@@ -62,8 +62,8 @@ func permitOf(in Input, b *v1alpha1.RemediationBudget) Verdict {
 	if taken && permit.Remediation != in.Remediation.Name {
 		return exhausted(BudgetRecheck, "budget %s: remediation %s acts on node %s", b.Name, permit.Remediation, in.Node.Name)
 	}
-	if !taken {
-		group = budget.GroupOf(b, in.Node)
+	if current := budget.GroupOf(b, in.Node); !taken || group != current { // it was relabelled meanwhile
+		group, permit = current, v1alpha1.Permit{}
 		if v := concurrent(in, b, group); v.Held() {
 			return v
 		}
