@@ -97,6 +97,11 @@ func (r *Reconciler) bury(ctx context.Context, remediation *v1alpha1.Remediation
 // look again. When the name belongs to a new remediation by now, that one takes
 // care.
 func (r *Reconciler) cleanUp(ctx context.Context, name string) (wait time.Duration, err error) {
+	// What is seen before the name is seen to be free was not taken by a new one.
+	var budgets v1alpha1.RemediationBudgetList
+	if err := r.Client.List(ctx, &budgets); err != nil {
+		return 0, fmt.Errorf("listing budgets: %w", err)
+	}
 	err = r.Live.Get(ctx, types.NamespacedName{Name: name}, &v1alpha1.Remediation{})
 	if err == nil {
 		return 0, nil // the cache is behind; its event comes
@@ -112,10 +117,6 @@ func (r *Reconciler) cleanUp(ctx context.Context, name string) (wait time.Durati
 		return 0, err
 	}
 	errs := []error{r.giveBack(ctx, left)}
-	var budgets v1alpha1.RemediationBudgetList
-	if err := r.Client.List(ctx, &budgets); err != nil {
-		return 0, fmt.Errorf("listing budgets: %w", err)
-	}
 	for i := range budgets.Items {
 		groups := budgets.Items[i].Status.Groups
 		for _, group := range slices.Sorted(maps.Keys(groups)) {
