@@ -87,12 +87,13 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (wait time.Dura
 // said that they are not needed; whoever reads that status releases them again.
 func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wait time.Duration, err error) {
 	if d.effect == start || d.effect == create || d.effect == takeOut {
-		if verdict, err := r.pausedMeanwhile(ctx, s, d.effect); verdict.Held() || err != nil {
-			_, wait, err := r.heldBack(ctx, s, verdict, err)
-			return wait, err
+		verdict, err := r.pausedMeanwhile(ctx, s, d.effect)
+		if err != nil {
+			return 0, err
 		}
-	}
-	if d.effect == start || d.effect == create || d.effect == takeOut {
+		if verdict.Held() {
+			return r.heldBack(ctx, s, verdict, v1alpha1.Permit{}, nil)
+		}
 		disrupts, err := r.disrupts(ctx, s, s.step(d.status.Step))
 		if err != nil {
 			return 0, err
@@ -107,6 +108,13 @@ func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wai
 		}
 		if err != nil {
 			return 0, err
+		}
+		// That may have taken a while.
+		if verdict, err = r.pausedMeanwhile(ctx, s, d.effect); err != nil {
+			return 0, err
+		}
+		if verdict.Held() {
+			return r.heldBack(ctx, s, verdict, permit, s.budgets)
 		}
 	}
 	written, err := r.write(ctx, s.remediation, d.status)
@@ -184,9 +192,7 @@ func (r *Reconciler) unchanged(ctx context.Context, remediation *v1alpha1.Remedi
 	return nil
 }
 
-// refused shows that the API server refused a permit, and returns those of other budgets
-// that were taken with it. An action that was about to be announced is not; one that was
-// announced waits for the permit.
+// refused shows that the API server refused a permit.
 func (r *Reconciler) refused(ctx context.Context, s situation, permit v1alpha1.Permit, err error) (time.Duration, error) {
 	reason := gates.ReasonBudgetExhausted
 	switch {
@@ -195,10 +201,22 @@ func (r *Reconciler) refused(ctx context.Context, s situation, permit v1alpha1.P
 	case errors.Is(err, budget.ErrDisruptionLimit):
 		reason = gates.ReasonDisruptionLimit
 	}
-	written, wait, failed := r.heldBack(ctx, s, gates.Verdict{Reason: reason, Message: err.Error(), Recheck: gates.BudgetRecheck}, nil)
+	var taken []v1alpha1.RemediationBudget
 	var refused *budget.Refused
-	if failed != nil || permit.Version == "" || !errors.As(err, &refused) || len(refused.Taken) == 0 {
-		return wait, failed
+	if errors.As(err, &refused) {
+		taken = refused.Taken
+	}
+	return r.heldBack(ctx, s, gates.Verdict{Reason: reason, Message: err.Error(), Recheck: gates.BudgetRecheck}, permit, taken)
+}
+
+// heldBack shows what holds the remediation back that its cache did not know of, and
+// returns the permits that were taken for it. An action that was about to be announced is
+// not; one that was announced waits, with them. It returns after how long to look again.
+func (r *Reconciler) heldBack(ctx context.Context, s situation, verdict gates.Verdict, permit v1alpha1.Permit, taken []v1alpha1.RemediationBudget) (time.Duration, error) {
+	d := heldBack(s, verdict)
+	written, err := r.write(ctx, s.remediation, d.status)
+	if err != nil || permit.Version == "" || len(taken) == 0 {
+		return d.wait, err
 	}
 	// Another controller may have the same view, and be about to announce an action
 	// under the same permits.
@@ -207,18 +225,7 @@ func (r *Reconciler) refused(ctx context.Context, s situation, permit v1alpha1.P
 			return 0, err
 		}
 	}
-	return wait, r.Permits.Release(ctx, refused.Taken, s.node.Name, permit)
-}
-
-// heldBack shows what holds the remediation back that its cache did not know of.
-// It returns the remediation as it is then, and after how long to look again.
-func (r *Reconciler) heldBack(ctx context.Context, s situation, verdict gates.Verdict, err error) (*v1alpha1.Remediation, time.Duration, error) {
-	if err != nil {
-		return nil, 0, err
-	}
-	d := heldBack(s, verdict)
-	written, err := r.write(ctx, s.remediation, d.status)
-	return written, d.wait, err
+	return d.wait, r.Permits.Release(ctx, taken, s.node.Name, permit)
 }
 
 // pausedMeanwhile asks the API server itself whether a person has just paused the
