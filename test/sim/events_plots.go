@@ -141,6 +141,42 @@ func (w *world) replacePolicy() bool {
 	return true
 }
 
+// replaceBudget lets a person replace a budget by another one, which mostly selects other
+// nodes. No controller sees that for a while.
+func (w *world) replaceBudget() bool {
+	b, ok := w.aBudget()
+	if !ok {
+		return false
+	}
+	const long = 2 * time.Minute
+	for _, leader := range w.leaders() {
+		w.stall(leader, b, long)
+		w.after(long-time.Second, func() { w.listAnew(leader, b) })
+	}
+	fresh := w.newBudget(b.Name)
+	w.people.limited = time.Now()
+	w.remove(b)
+	w.must(w.admin.Create(w.ctx, fresh))
+	return true
+}
+
+// registerActing lets a node be registered anew while its next action runs, of which its
+// runner knows nothing any more.
+func (w *world) registerActing() bool {
+	return w.set(actionCreated, func(_ *process, created client.Object) {
+		a := created.(*v1alpha1.NodeAction) //nolint:forcetypeassert // nothing else springs it
+		n := w.node(a.Spec.NodeName)
+		n.looksLast = &lastLook{}
+		w.after(5*time.Second, func() {
+			var node corev1.Node
+			if w.chaos && n.runner != nil && !n.runner.dead.Load() && w.admin.Get(w.ctx, client.ObjectKey{Name: n.name}, &node) == nil {
+				n.loseLedger(2 * time.Second)
+				w.registerAnew(&node)
+			}
+		})
+	})
+}
+
 // startTwice lets the creation of a remediation be on its way for minutes. Who has sent it
 // sends it again; and when it arrives, that remediation is over and deleted, and another one
 // is open.

@@ -37,6 +37,9 @@ func (o *oracles) cordonedAsNamed(old, updated *corev1.Node) {
 	if old.Spec.Unschedulable || !updated.Spec.Unschedulable || m == nil || m.Spec.Remediation == nil || o.named[m.UID] {
 		return
 	}
+	if o.world.serving != nil && o.born[m.UID] > o.world.serving.began {
+		return // it was for another one of the name, which is gone
+	}
 	o.world.broken("A node is cordoned only for a maintenance that its remediation names", "node %s for %s", updated.Name, m.Name)
 }
 

@@ -81,7 +81,8 @@ func (o *oracles) provedBefore(old, updated *v1alpha1.Remediation, node *corev1.
 		return // of a time that is ahead nobody knows what was after it
 	}
 	since = since.Add(-clockSlack)
-	if told := o.rebooted[node.Name]; told.After(n.booted) && o.knows(told) {
+	// One that was created after the boot can't know of it: the node only has its boot ID.
+	if told := o.rebooted[node.Name]; told.After(n.booted) && o.knows(told) && updated.CreationTimestamp.Time.Before(told.Truncate(time.Second)) {
 		since = later(since, n.booted)
 	}
 	for _, e := range n.executions {
