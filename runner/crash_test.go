@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -156,30 +155,28 @@ func TestARunnerThatIsKilledAtAnyStepExecutesAtMostOnce(t *testing.T) {
 			reasons: map[string]string{"after-claim": v1alpha1.ReasonNotStarted, "after-ledger": v1alpha1.ReasonInterrupted, "before-restart": v1alpha1.ReasonInterrupted},
 		},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			f := newFixtureOn(t, clustertest.Shared(t), crashPatience)
-			r, host := newCrashRunner(f)
-			r.Execution = test.mode
-			name := filepath.Base(r.Dir)
-			outside, inside := r.Dir, "/run/"+name
-			f.policy = f.newPolicy(`echo "$NODEMEND_ACTION" >>` + inside + `/executions; sleep 0.1`)
-			if test.unit {
-				unit := name + ".service"
-				f.must(host.Unit(f.ctx, unit, "[Unit]\nStartLimitIntervalSec=0\n[Service]\nExecStart=/bin/sh -c 'echo start >>"+inside+"/executions; exec sleep 1000'\n"))
-				_, err := host.Run(f.ctx, "systemctl", "start", unit)
-				f.must(err)
-				f.policy.Spec.Steps[0].Command = nil
-				f.policy.Spec.Steps[0].RestartUnit = &v1alpha1.RestartUnitRemedy{Name: unit}
-				f.must(f.client.Update(f.ctx, f.policy))
-			}
-			points := map[string]string{} // of each action
-			for range test.rounds {
+		for round := range test.rounds {
+			t.Run(fmt.Sprintf("%s, round %d", test.name, round+1), func(t *testing.T) {
+				t.Parallel()
+				f := newFixtureOn(t, clustertest.Shared(t), crashPatience)
+				r, host := newCrashRunner(f)
+				r.Execution = test.mode
+				name := filepath.Base(r.Dir)
+				outside, inside := r.Dir, "/run/"+name
+				f.policy = f.newPolicy(`echo "$NODEMEND_ACTION" >>` + inside + `/executions; sleep 0.1`)
+				if test.unit {
+					unit := name + ".service"
+					f.must(host.Unit(f.ctx, unit, "[Unit]\nStartLimitIntervalSec=0\n[Service]\nExecStart=/bin/sh -c 'echo start >>"+inside+"/executions; exec sleep 1000'\n"))
+					_, err := host.Run(f.ctx, "systemctl", "start", unit)
+					f.must(err)
+					f.policy.Spec.Steps[0].Command = nil
+					f.policy.Spec.Steps[0].RestartUnit = &v1alpha1.RestartUnitRemedy{Name: unit}
+					f.must(f.client.Update(f.ctx, f.policy))
+				}
 				for _, point := range test.points {
 					r.Point = point
 					p := r.start(f)
 					action := f.newAction(0)
-					points[action.Name] = point
 					select {
 					case <-p.Exited:
 					case <-f.ctx.Done():
@@ -198,19 +195,10 @@ func TestARunnerThatIsKilledAtAnyStepExecutesAtMostOnce(t *testing.T) {
 						t.Errorf("killed at %s, the action ended as %s (%s), want %s", point, got.Reason, got.Message, want)
 					}
 				}
-			}
-			f.checkExecutions(filepath.Join(outside, "executions"), test.unit)
-			t.Logf("%d runs, killed at %v", len(points), slices.Sorted(maps.Keys(invert(points))))
-		})
+				f.checkExecutions(filepath.Join(outside, "executions"), test.unit)
+			})
+		}
 	}
-}
-
-func invert(m map[string]string) map[string]string {
-	inverted := map[string]string{}
-	for key, value := range m {
-		inverted[value] = key
-	}
-	return inverted
 }
 
 // checkExecutions compares what was executed with what was reported.
@@ -255,6 +243,7 @@ func (f *fixture) checkExecutions(file string, unit bool) {
 }
 
 func TestAnAPIServerThatStopsAtAnyStepDelaysAndRepeatsNothing(t *testing.T) {
+	t.Parallel()
 	own, err := cluster.Start(t.Context(), cluster.Options{CRDs: deploy.CRDs})
 	if err != nil {
 		t.Fatal(err)

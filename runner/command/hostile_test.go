@@ -231,7 +231,7 @@ func TestAnIncompleteLineIsNotShownIfItShouldBeRedacted(t *testing.T) {
 }
 
 func TestAtTheTimeoutEverythingIsKilled(t *testing.T) {
-	both(t, func(s *scene) {
+	bothAtOnce(t, func(s *scene) {
 		for name, script := range map[string]string{
 			"sleeps":                     "sleep 1000",
 			"prints on and on":           "yes",
@@ -282,7 +282,7 @@ func TestWhatACommandLeavesBehindIsKilledBeforeItsOutcome(t *testing.T) {
 }
 
 func TestTheTimeoutHoldsAfterAReload(t *testing.T) {
-	s := newScene(t, TransientUnit)
+	s := ownScene(t)
 	up := s.fifo("up")
 	outcomes := make(chan *remedy.Outcome, 1)
 	order := s.order("echo up >"+up.inside+"; trap '' TERM; setsid sleep 1000 & echo '$HOME `'; sleep 1000", shortTimeout)

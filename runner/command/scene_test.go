@@ -33,7 +33,19 @@ type scene struct {
 // newScene skips the test where no systemd can be booted.
 func newScene(t testing.TB, mode Mode) *scene {
 	t.Helper()
-	h := systemdtest.Shared(t)
+	return sceneOn(t, systemdtest.Shared(t), mode)
+}
+
+// ownScene has a systemd for itself, which may be slow, frozen or reloaded. The test runs
+// beside others.
+func ownScene(t *testing.T) *scene {
+	t.Helper()
+	t.Parallel()
+	return sceneOn(t, systemdtest.Own(t), TransientUnit)
+}
+
+func sceneOn(t testing.TB, h *host.Host, mode Mode) *scene {
+	t.Helper()
 	// As on a node, the runner's directory has the same path inside.
 	dir := filepath.Join(h.RunDir(), "runner")
 	if _, err := h.Run(t.Context(), "sh", "-c", fmt.Sprintf("[ -e %[1]s ] || { mkdir -p %[1]s && mount --bind /run %[1]s; }", h.RunDir())); err != nil {
@@ -51,6 +63,17 @@ func newScene(t testing.TB, mode Mode) *scene {
 func both(t *testing.T, test func(*scene)) {
 	for _, mode := range []Mode{TransientUnit, Direct} {
 		t.Run(string(mode), func(t *testing.T) { test(newScene(t, mode)) })
+	}
+}
+
+// bothAtOnce is both for a test that mostly waits, and runs beside others.
+func bothAtOnce(t *testing.T, test func(*scene)) {
+	t.Parallel()
+	for _, mode := range []Mode{TransientUnit, Direct} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			test(newScene(t, mode))
+		})
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 func TestASystemdThatIsSlowTakesFromTheCommandsTime(t *testing.T) {
-	s := newScene(t, TransientUnit)
+	s := ownScene(t)
 	order := s.order("sleep 1000", func(o *remedy.Order) { o.Step.Timeout.Duration = 6 * time.Second })
 	const late = time.Second
 	s.relayed(&relay{late: late})
@@ -42,7 +42,7 @@ func TestASystemdThatIsSlowTakesFromTheCommandsTime(t *testing.T) {
 }
 
 func TestAClockThatWasSetForwardDoesNotEndWhatIsAdopted(t *testing.T) {
-	s := newScene(t, TransientUnit)
+	s := ownScene(t)
 	up, gate := s.fifo("up"), s.fifo("gate")
 	order := s.order("echo up >" + up.inside + "; read x <" + gate.inside + "; exit 5")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -65,7 +65,7 @@ func TestAClockThatWasSetForwardDoesNotEndWhatIsAdopted(t *testing.T) {
 // TestACommandThatSystemdDoesNotEndIsEndedByTheRunner makes a unit without a timeout of
 // its own.
 func TestACommandThatSystemdDoesNotEndIsEndedByTheRunner(t *testing.T) {
-	s := newScene(t, TransientUnit)
+	s := ownScene(t)
 	up := s.fifo("up")
 	order := s.order("echo up >"+up.inside+"; trap '' TERM; sleep 1000 & sleep 1000", shortTimeout)
 	if _, err := s.host.Run(t.Context(), "systemd-run", "--unit="+unitName(order.Action), "--service-type=exec", "--remain-after-exit",
@@ -114,7 +114,7 @@ func (s *scene) hung() (inside string) {
 }
 
 func TestAProgramOnAFileSystemThatDoesNotAnswerIsNotExecuted(t *testing.T) {
-	both(t, func(s *scene) {
+	bothAtOnce(t, func(s *scene) {
 		dir := s.hung()
 		began := time.Now()
 		order := s.order("", words(dir+"/program"), shortTimeout)

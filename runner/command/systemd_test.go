@@ -72,7 +72,7 @@ func TestNothingIsLeftAfterClean(t *testing.T) {
 }
 
 func TestAFrozenSystemdIsAvoidedOrReported(t *testing.T) {
-	s := newScene(t, TransientUnit)
+	s := ownScene(t)
 	path, count := s.counter()
 	order := s.order("echo x >>" + path)
 	thaw := s.host.Freeze(t)
@@ -95,7 +95,7 @@ func TestAFrozenSystemdIsAvoidedOrReported(t *testing.T) {
 }
 
 func TestAStartThatAFrozenSystemdReadsTooLateIsRefused(t *testing.T) {
-	s := newScene(t, TransientUnit)
+	s := ownScene(t)
 	path, count := s.counter()
 	order := s.order("echo x >>"+path, shortTimeout)
 	var thaw func()
@@ -117,7 +117,7 @@ func TestAStartThatAFrozenSystemdReadsTooLateIsRefused(t *testing.T) {
 }
 
 func TestASystemdThatFreezesForAWhileDelaysNothingButTheOutcome(t *testing.T) {
-	s := newScene(t, TransientUnit)
+	s := ownScene(t)
 	up, gate := s.fifo("up"), s.fifo("gate")
 	outcomes := make(chan *remedy.Outcome, 1)
 	order := s.order("echo up >" + up.inside + "; read x <" + gate.inside + "; echo end; exit 5")
@@ -137,7 +137,7 @@ func TestASystemdThatFreezesForAWhileDelaysNothingButTheOutcome(t *testing.T) {
 }
 
 func TestTheRunnerKillsWhatAFrozenSystemdDoesNot(t *testing.T) {
-	s := newScene(t, TransientUnit)
+	s := ownScene(t)
 	up := s.fifo("up")
 	outcomes := make(chan *remedy.Outcome, 1)
 	order := s.order("setsid sleep 1000 & echo up >"+up.inside+"; echo printed; sleep 1000", shortTimeout)

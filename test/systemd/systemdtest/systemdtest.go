@@ -57,6 +57,27 @@ func Run(m interface{ Run() int }) int {
 	return status
 }
 
+// Own boots a systemd for one test, and stops it when that ends. The test is skipped where
+// none can be booted.
+func Own(t testing.TB) *systemd.Host {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), bootTime)
+	defer cancel()
+	host, err := systemd.Boot(ctx)
+	if errors.Is(err, systemd.ErrUnavailable) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal("booting a systemd: ", err)
+	}
+	t.Cleanup(func() {
+		if err := host.Stop(); err != nil {
+			t.Error("stopping a systemd: ", err)
+		}
+	})
+	return host
+}
+
 // Shared returns the systemd that the tests of this package share. The test is skipped
 // where none can be booted, and fails at once if the boot fails or if TestMain does not
 // call Run. Units that a test makes are there for the tests after it, so give them
