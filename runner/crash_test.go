@@ -125,6 +125,7 @@ var (
 )
 
 func TestARunnerThatIsKilledAtAnyStepExecutesAtMostOnce(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name   string
 		mode   command.Mode
@@ -244,6 +245,20 @@ func (f *fixture) checkExecutions(file string, unit bool) {
 
 func TestAnAPIServerThatStopsAtAnyStepDelaysAndRepeatsNothing(t *testing.T) {
 	t.Parallel()
+	for name, points := range map[string][]string{
+		"at first":   slices.Concat(claimPoints, []string{"before-start"}),
+		"at the end": slices.Concat([]string{"ended"}, reportPoints),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stopAPIServerAt(t, points)
+		})
+	}
+}
+
+// stopAPIServerAt lets the API server of a cluster of its own stop at each point, one after
+// the other.
+func stopAPIServerAt(t *testing.T, points []string) {
 	own, err := cluster.Start(t.Context(), cluster.Options{CRDs: deploy.CRDs})
 	if err != nil {
 		t.Fatal(err)
@@ -254,7 +269,7 @@ func TestAnAPIServerThatStopsAtAnyStepDelaysAndRepeatsNothing(t *testing.T) {
 		}
 	})
 	f := newFixtureOn(t, own, crashPatience)
-	for i, point := range slices.Concat(claimPoints, []string{"before-start", "ended"}, reportPoints) {
+	for i, point := range points {
 		t.Run(point, func(t *testing.T) {
 			var once sync.Once
 			stopped := make(chan error, 1)
