@@ -68,6 +68,7 @@ func TestTheLifeOfAServerOverBothSources(t *testing.T) {
 	}
 	for _, m := range manners() {
 		t.Run(m.name, func(t *testing.T) {
+			t.Parallel() // it waits for what ipmitool is told
 			s := ipmisim.Start(t)
 			host, port := s.LAN()
 			newScene(t, simulated{s}, map[string]func() (ipmi.Source, error){
