@@ -248,19 +248,21 @@ func (p *Permits) aloneInControlPlane(ctx context.Context, node *corev1.Node) (d
 	return done, nil
 }
 
+// otherInControlPlane returns another node of the control plane that holds a permit, ""
+// if there is none. Such nodes are few, so the API server is asked: in the cache a budget
+// that was created again is missing for a moment.
 func (p *Permits) otherInControlPlane(ctx context.Context, node string) (string, error) {
 	var nodes corev1.NodeList
 	if err := p.client.List(ctx, &nodes, client.HasLabels{fleet.ControlPlaneLabel}, client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("listing the nodes of the control plane: %w", err)
 	}
 	var budgets v1alpha1.RemediationBudgetList
-	if err := p.client.List(ctx, &budgets, client.UnsafeDisableDeepCopy); err != nil {
+	if err := p.live.List(ctx, &budgets); err != nil {
 		return "", fmt.Errorf("listing budgets: %w", err)
 	}
 	for i := range budgets.Items {
-		b := p.newer(&budgets.Items[i])
 		for j := range nodes.Items {
-			if _, _, held := Permit(b, nodes.Items[j].Name); held && nodes.Items[j].Name != node {
+			if _, _, held := Permit(&budgets.Items[i], nodes.Items[j].Name); held && nodes.Items[j].Name != node {
 				return nodes.Items[j].Name, nil
 			}
 		}
