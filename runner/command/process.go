@@ -57,7 +57,7 @@ type progress struct {
 func start(cmd *exec.Cmd, hostProc string, in group, files ...*os.File) process {
 	started, exited, reap, reaped := make(chan error, 1), make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var pid atomic.Int64
-	var doomed atomic.Bool
+	var doomed, forking atomic.Bool
 	signal := func(s syscall.Signal) {
 		if id := pid.Load(); id != 0 {
 			_ = syscall.Kill(-int(id), s) // fails only if nobody is left
@@ -66,8 +66,12 @@ func start(cmd *exec.Cmd, hostProc string, in group, files ...*os.File) process 
 	run := func() {
 		defer close(reaped)
 		err := enterHost(hostProc)
-		if doomed.Load() {
-			err = errNoStart
+		if err == nil {
+			readAhead(hostProc, cmd.Path)
+			forking.Store(true)
+			if doomed.Load() {
+				err = errNoStart
+			}
 		}
 		if err == nil {
 			err = cmd.Start()
@@ -95,6 +99,9 @@ func start(cmd *exec.Cmd, hostProc string, in group, files ...*os.File) process 
 		started: started,
 		exited:  exited,
 		unexecuted: func() bool {
+			if !forking.Load() {
+				return true // it will find that it is doomed
+			}
 			pids := in.pids()
 			if id := pid.Load(); id != 0 {
 				pids = []int{int(id)}
@@ -110,6 +117,23 @@ func start(cmd *exec.Cmd, hostProc string, in group, files ...*os.File) process 
 		},
 		reap:   func() { close(reap) },
 		reaped: reaped,
+	}
+}
+
+// readAhead waits until the file systems of a program and of its interpreter answer. Until a
+// child has executed something, Go can neither collect garbage nor, in the end, run any
+// goroutine: the child has the parent's memory. Here only this thread waits.
+func readAhead(hostProc, path string) {
+	for range 2 {
+		file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+		if err != nil {
+			return // the start tells
+		}
+		path, _ = interpreterOf(hostProc, file) // of what is read
+		_ = file.Close()
+		if path == "" {
+			return
+		}
 	}
 }
 

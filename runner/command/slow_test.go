@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -118,7 +119,21 @@ func TestAProgramOnAFileSystemThatDoesNotAnswerIsNotExecuted(t *testing.T) {
 		dir := s.hung()
 		began := time.Now()
 		order := s.order("", words(dir+"/program"), shortTimeout)
+		collecting, done := make(chan struct{}), make(chan struct{})
+		go func() { // which needs all goroutines for a moment
+			defer close(done)
+			for {
+				select {
+				case <-collecting:
+					return
+				default:
+					runtime.GC()
+				}
+			}
+		}()
 		got := s.Execute(s.Context(), order)
+		close(collecting)
+		<-done
 		s.expect(got, v1alpha1.ReasonStartFailed, "starting "+dir+"/program: it had not been executed yet when it was killed")
 		if got.Result != nil {
 			s.Errorf("got the result %+v", got.Result)
