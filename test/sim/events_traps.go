@@ -142,10 +142,18 @@ func (w *world) deleteOf(r *v1alpha1.Remediation) { w.remove(r) }
 // forceOf deletes a remediation, and does not wait for whoever has to agree.
 func (w *world) forceOf(r *v1alpha1.Remediation) {
 	w.people.meddled = time.Now()
-	w.people.forced[r.UID] = true
+	w.force(r)
 	r.Finalizers = nil
 	w.update(r)
 	w.remove(r)
+}
+
+// force says that nobody ends what a remediation has under way.
+func (w *world) force(r *v1alpha1.Remediation) {
+	w.people.forced[r.UID] = true
+	if r.Status.Action != "" {
+		w.people.blinded[r.Status.Action] = true
+	}
 }
 
 // policyOf deletes the policy of a remediation.

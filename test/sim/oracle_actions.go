@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,6 +75,11 @@ func (o *oracles) underPermit(e *execution) {
 	}
 }
 
+// clocksOff reports whether the clock of a controller is not right.
+func (o *oracles) clocksOff() bool {
+	return slices.ContainsFunc(o.world.leaders(), func(p *process) bool { return p.clock.offset != 0 })
+}
+
 // No action without evidence (I5): a check has confirmed a fault that the policy matches,
 // since the node has booted and since the last execution on it has ended.
 func (o *oracles) confirmed(e *execution) {
@@ -87,9 +93,13 @@ func (o *oracles) confirmed(e *execution) {
 	}
 	after := e.node.booted
 	for _, other := range e.node.executions {
-		if other != e && other.ends.After(after) && o.world.people.meddled.Before(other.began) { // else nobody may know of it
-			after = other.ends
+		if other == e || !other.ends.After(after) || !o.world.people.meddled.Before(other.began) {
+			continue // nobody may know of it
 		}
+		if a := o.actions[other.order.UID]; a != nil && a.Spec.RemediationUID != action.Spec.RemediationUID && o.clocksOff() {
+			continue // to a controller whose clock is behind it ended in the future, which is no time
+		}
+		after = other.ends
 	}
 	for _, m := range remediation.Spec.Match {
 		if m.Type == string(corev1.NodeReady) || o.saw(e.node, m.Type, m.Status, after) {

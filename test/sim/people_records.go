@@ -38,7 +38,7 @@ func (w *world) removeFinalizer() bool {
 		return false
 	}
 	w.people.meddled = time.Now()
-	w.people.forced[r.UID] = true
+	w.force(r)
 	r.Finalizers = nil
 	return w.update(r)
 }
