@@ -45,6 +45,7 @@ func TestMain(m *testing.M) {
 	if role := os.Getenv(crashRunnerEnv); role != "" {
 		os.Exit(runCrashRunner(role))
 	}
+	systemdtest.Beside()
 	os.Exit(systemdtest.Run(tests(func() int {
 		return clustertest.RunTogether(m)
 	})))

@@ -9,4 +9,7 @@ import (
 	"github.com/nodemend/nodemend/test/systemd/systemdtest"
 )
 
-func TestMain(m *testing.M) { os.Exit(systemdtest.Run(m)) }
+func TestMain(m *testing.M) {
+	systemdtest.Beside()
+	os.Exit(systemdtest.Run(m))
+}

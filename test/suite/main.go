@@ -187,11 +187,10 @@ func api(ctx context.Context, packages []string) error {
 	})
 }
 
-// alone runs one package after the other. Those of its tests that run beside each other
-// mostly wait for a program.
+// alone runs one package after the other.
 func alone(ctx context.Context, packages []string) error {
 	return together(ctx, func(env string) error {
-		return test(ctx, []string{env}, packages, "-tags="+tag, "-p=1", "-parallel=8")
+		return test(ctx, []string{env}, packages, "-tags="+tag, "-p=1")
 	})
 }
 

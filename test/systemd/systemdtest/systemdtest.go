@@ -13,6 +13,7 @@ package systemdtest
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"sync"
@@ -32,6 +33,14 @@ var shared struct {
 	running bool // inside Run
 	host    *systemd.Host
 	err     error
+}
+
+// Beside lets eight tests of the package run beside each other, unless the command line
+// says how many: for tests that mostly wait. TestMain calls it first.
+func Beside() {
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err) // there is no such flag
+	}
 }
 
 // Run runs the tests and returns their exit status for os.Exit. The systemd is booted
