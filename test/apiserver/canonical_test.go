@@ -60,6 +60,9 @@ func (r renaming) object(key string, value map[string]any) map[string]any {
 	for _, k := range slices.Sorted(maps.Keys(value)) {
 		object[k] = r.canonical(k, value[k])
 	}
+	if owners, ok := object["managedFields"].([]any); ok { // their order is that of the seconds in which they wrote
+		slices.SortFunc(owners, func(a, b any) int { return strings.Compare(owner(a), owner(b)) })
+	}
 	switch object["kind"] {
 	case "Status":
 		sortReasons(object)
@@ -72,6 +75,12 @@ func (r renaming) object(key string, value map[string]any) map[string]any {
 		object["name"] = prefix + "*"
 	}
 	return object
+}
+
+// owner names an entry of managedFields.
+func owner(entry any) string {
+	e, _ := entry.(map[string]any)
+	return fmt.Sprint(e["manager"], " ", e["operation"], " ", e["subresource"], " ", e["apiVersion"])
 }
 
 // withoutVersion returns a list as one of no version. Others write meanwhile: it is that of
