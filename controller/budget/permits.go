@@ -155,29 +155,29 @@ func take(was, b *v1alpha1.RemediationBudget, node *corev1.Node, permit v1alpha1
 			return exhausted(b, "remediation %s acts on node %s", held.Remediation, node.Name)
 		}
 	}
-	held, former, taken := Permit(b, node.Name)
-	group := former
-	// The node was relabelled meanwhile: what is begun now counts where it is.
-	moved := taken && permit.Version != "" && former != GroupOf(b, node)
+	held, group, taken := Permit(b, node.Name)
+	// If the node was relabelled meanwhile, what is begun now counts where it is.
+	former, moved := group, taken && permit.Version != "" && group != GroupOf(b, node)
+	anew := !taken || moved
 	if permit.Version == "" {
 		permit.Version = held.Version
 	}
 	permit.Disruptive = permit.Disruptive || held.Disruptive
 	switch {
-	case taken && held == permit && !moved:
+	case !anew && held == permit:
 		return nil
 	case b.Spec.Paused:
 		return fmt.Errorf("%w: budget %s", ErrPaused, b.Name)
-	case !taken || moved:
+	case anew:
 		group = GroupOf(b, node)
 	}
 	g := b.Status.Groups[group]
 	switch {
 	case !Counted(b, group):
 		return exhausted(b, "the nodes of group %s are not counted yet", group)
-	case (!taken || moved) && Free(b, group) <= 0:
+	case anew && Free(b, group) <= 0:
 		return exhausted(b, "%d of %d permits of group %s are taken", len(g.Permits), Allowed(b, group), group)
-	case permit.Disruptive && (!held.Disruptive || moved) && FreeDisruptions(b, group) <= 0:
+	case permit.Disruptive && (anew || !held.Disruptive) && FreeDisruptions(b, group) <= 0:
 		return fmt.Errorf("%w: budget %s: %d of %d permits of group %s for disruptive steps are taken",
 			ErrDisruptionLimit, b.Name, Disruptive(g.Permits), Disruptions(b, group), group)
 	}

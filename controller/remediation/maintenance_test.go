@@ -91,6 +91,7 @@ func disruptively(s *situation) {
 func cordonedOnce(s *situation) {
 	s.maintenance.Status.Conditions = append(s.maintenance.Status.Conditions, metav1.Condition{Type: v1alpha1.MaintenanceCordoned, Status: metav1.ConditionTrue})
 }
+
 func paused(s *situation)        { s.budgets[0].Spec.Paused = true }
 func manual(s *situation)        { s.remediation.Spec.Recovery.Release = v1alpha1.ReleaseManual }
 func outdated(s *situation)      { s.maintenance.Generation = 2 }
