@@ -45,6 +45,14 @@ func (w *world) listAnew(p *process, kind client.Object) {
 	}
 }
 
+// hide lets no controller see what becomes of a kind for a while; then each lists it anew.
+func (w *world) hide(kind client.Object, long time.Duration) {
+	for _, leader := range w.leaders() {
+		w.stall(leader, kind, long)
+		w.after(long-time.Second, func() { w.listAnew(leader, kind) })
+	}
+}
+
 // twoLeaders starts a second controller, for a while, unless there are two already; false:
 // there is none.
 func (w *world) twoLeaders() bool { return len(w.leaders()) > 1 || w.secondLeader() }

@@ -129,11 +129,7 @@ func (w *world) replacePolicy() bool {
 	if !ok {
 		return false
 	}
-	const long = 20 * time.Second
-	for _, leader := range w.leaders() {
-		w.stall(leader, p, long)
-		w.after(long-time.Second, func() { w.listAnew(leader, p) })
-	}
+	w.hide(p, 20*time.Second)
 	fresh := w.newPolicy(p.Name)
 	w.people.edited = time.Now()
 	w.remove(p)
@@ -148,11 +144,7 @@ func (w *world) replaceBudget() bool {
 	if !ok {
 		return false
 	}
-	const long = 2 * time.Minute
-	for _, leader := range w.leaders() {
-		w.stall(leader, b, long)
-		w.after(long-time.Second, func() { w.listAnew(leader, b) })
-	}
+	w.hide(b, 2*time.Minute)
 	fresh := w.newBudget(b.Name)
 	w.people.limited = time.Now()
 	w.remove(b)
