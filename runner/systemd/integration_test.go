@@ -37,7 +37,7 @@ func TestASocketThatNeverAnswersIsGivenUpForTheSecond(t *testing.T) {
 	start := time.Now()
 	_, err = systemd.Dialer{Bus: silent, Private: "/nowhere"}.Dial(t.Context())
 	g.Expect(err).To(MatchError(MatchRegexp(`^systemd does not answer: ` + silent + `: no answer within 5s\n/nowhere: .*no such file or directory$`)))
-	g.Expect(time.Since(start)).To(BeNumerically("~", 6*time.Second, 2*time.Second))
+	g.Expect(time.Since(start)).To(BeNumerically(">=", 5*time.Second))
 }
 
 func TestACancelledJobIsGone(t *testing.T) {
@@ -49,7 +49,7 @@ func TestACancelledJobIsGone(t *testing.T) {
 	id, err := conn.StartUnitContext(ctx, "hangs.service", "replace", ended)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(conn.CancelJob(ctx, uint32(id))).To(Succeed())
-	g.Eventually(ended).WithTimeout(5 * time.Second).Should(Receive(Equal("canceled")))
+	g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(Equal("canceled")))
 	g.Expect(conn.CancelJob(ctx, uint32(id))).To(MatchError(MatchRegexp(`Job \d+ does not exist`)))
 	_, err = conn.StopUnitContext(ctx, "hangs.service", "replace", nil)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -74,5 +74,5 @@ func TestAReferredUnitIsRememberedUntilTheConnectionIsClosed(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Consistently(invocation).WithTimeout(100 * time.Millisecond).Should(HaveLen(16))
 	conn.Close()
-	g.Eventually(invocation).WithTimeout(5 * time.Second).Should(BeEmpty())
+	g.Eventually(invocation).WithTimeout(time.Minute).Should(BeEmpty())
 }

@@ -56,6 +56,10 @@ func (r renaming) object(key string, value map[string]any) map[string]any {
 	if _, isList := value["items"]; isList {
 		value = withoutVersion(value)
 	}
+	if object, ok := value["object"].(map[string]any); ok && value["type"] == "BOOKMARK" {
+		value = maps.Clone(value)
+		value["object"] = withoutVersion(object)
+	}
 	object := map[string]any{}
 	for _, k := range slices.Sorted(maps.Keys(value)) {
 		object[k] = r.canonical(k, value[k])
@@ -83,8 +87,8 @@ func owner(entry any) string {
 	return fmt.Sprint(e["manager"], " ", e["operation"], " ", e["subresource"], " ", e["apiVersion"])
 }
 
-// withoutVersion returns a list as one of no version. Others write meanwhile: it is that of
-// the newest of its objects, or a later one.
+// withoutVersion returns a list, or a bookmark, as one of no version. Others write meanwhile:
+// it is that of the newest of the objects, or a later one.
 func withoutVersion(list map[string]any) map[string]any {
 	meta, ok := list["metadata"].(map[string]any)
 	if !ok || meta["resourceVersion"] == nil {

@@ -15,7 +15,7 @@ func TestANewcomerInstallsByHelm(t *testing.T) {
 	crds, err := helm.Run(t, "show", "crds", helm.Chart)
 	s.must(err)
 	s.apply(crds)
-	s.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "remedypolicies.nodemend.dev", "remediationbudgets.nodemend.dev")
+	s.kubectl("wait", "--for=condition=Established", "--timeout=-1s", "crd", "remedypolicies.nodemend.dev", "remediationbudgets.nodemend.dev")
 	manifests := helm.Template(t, namespace, "--set=createNamespace=true")
 	s.apply(manifests)
 
@@ -25,8 +25,8 @@ func TestANewcomerInstallsByHelm(t *testing.T) {
 	s.shows("uninstall --yes", "all nodes are given back")
 	s.isInService(s.node)
 	s.stopRoles()
-	s.kubectl("delete", "-f", s.file(manifests), "--timeout=120s", "--ignore-not-found") // the budget has gone with the uninstall
-	s.kubectl("delete", "-f", s.file(crds), "--timeout=60s")
+	s.delete(manifests, "--ignore-not-found") // the budget has gone with the uninstall
+	s.delete(crds)
 	s.forgetConditions()
 	s.nothingIsLeft()
 }
@@ -38,7 +38,7 @@ func TestANewcomerInstallsByInstallYAML(t *testing.T) {
 	budget, err := os.ReadFile(helm.Root(t) + "/deploy/samples/budget.yaml")
 	s.must(err)
 	s.apply(string(install))
-	s.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "remediationbudgets.nodemend.dev")
+	s.kubectl("wait", "--for=condition=Established", "--timeout=-1s", "crd", "remediationbudgets.nodemend.dev")
 	s.apply(string(budget))
 
 	s.useIt()
@@ -54,7 +54,7 @@ func TestANewcomerInstallsByInstallYAML(t *testing.T) {
 		s.kubectl("patch", object, "--type=merge", `--patch={"metadata":{"finalizers":null}}`)
 	}
 	s.isInService(s.node)
-	s.kubectl("delete", "-f", s.file(string(install)), "--timeout=120s")
+	s.delete(string(install))
 	s.forgetConditions()
 	s.nothingIsLeft()
 }
@@ -84,17 +84,17 @@ func TestHelmInstallsUpgradesAndUninstalls(t *testing.T) {
 	if out := s.kubectl("get", "remedypolicies", "--output=name"); !strings.Contains(out, "container-runtime") {
 		s.Errorf("of the policies there is left: %q", out)
 	}
-	s.kubectl("delete", "namespace", namespace, "--timeout=60s")
-	s.kubectl("delete", "-f", s.file(crds), "--timeout=60s")
+	s.kubectl("delete", "namespace", namespace)
+	s.delete(crds)
 	s.nothingIsLeft()
 }
 
 // useIt tries a policy out, then has one act until a node is out of service.
 func (s *scene) useIt() {
 	s.Helper()
-	s.kubectl("--namespace="+namespace, "rollout", "status", "deployment/nodemend-controller", "--timeout=60s")
+	s.kubectl("--namespace="+namespace, "rollout", "status", "deployment/nodemend-controller")
 	for _, role := range []string{"detector", "runner"} {
-		s.kubectl("--namespace="+namespace, "rollout", "status", "daemonset/nodemend-"+role, "--timeout=60s")
+		s.kubectl("--namespace="+namespace, "rollout", "status", "daemonset/nodemend-"+role)
 	}
 	s.startRoles()
 	s.waitFor("the detector reports", s.condition("ContainerRuntimeUnhealthy", "False"))
@@ -122,7 +122,10 @@ func (s *scene) useIt() {
 		s.Errorf("the runner has not reported the command: %s", out)
 	}
 	s.shows("status", "in maintenance")
-	s.shows("history "+s.node, "out-of-service", "command,maintenance")
+	s.waitFor("the history has it", func() (bool, string) { // a moment after the cordon
+		out := s.prints("history " + s.node)
+		return strings.Contains(out, "out-of-service") && strings.Contains(out, "command,maintenance"), out
+	})
 	s.isFound()
 }
 

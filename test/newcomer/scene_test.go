@@ -113,6 +113,14 @@ func (s *scene) kubectl(args ...string) string {
 	return string(out)
 }
 
+// delete deletes what a file describes, and waits until it is gone.
+func (s *scene) delete(manifests string, args ...string) {
+	s.Helper()
+	stop := s.cluster.RemindOfCRDs(s.ctx)
+	s.kubectl(append([]string{"delete", "-f", s.file(manifests)}, args...)...)
+	s.must(stop())
+}
+
 // helm installs or upgrades the chart.
 func (s *scene) helm(command string, args ...string) {
 	s.Helper()
@@ -189,6 +197,17 @@ func (s *scene) build(program, tags string) string {
 // shows runs kubectl nodemend, and wants all of these in what it prints.
 func (s *scene) shows(command string, wanted ...string) {
 	s.Helper()
+	out := s.prints(command)
+	for _, want := range wanted {
+		if !strings.Contains(out, want) {
+			s.Errorf("kubectl nodemend %s does not say %q:\n%s", command, want, out)
+		}
+	}
+}
+
+// prints returns what kubectl nodemend prints.
+func (s *scene) prints(command string) string {
+	s.Helper()
 	if s.plugin == "" {
 		s.plugin = s.build("kubectl-nodemend", "")
 	}
@@ -197,11 +216,7 @@ func (s *scene) shows(command string, wanted ...string) {
 	if err != nil {
 		s.Fatalf("kubectl nodemend %s: %v: %s", command, err, out)
 	}
-	for _, want := range wanted {
-		if !strings.Contains(string(out), want) {
-			s.Errorf("kubectl nodemend %s does not say %q:\n%s", command, want, out)
-		}
-	}
+	return string(out)
 }
 
 func (s *scene) start(program, role string, args ...string) {
@@ -224,12 +239,16 @@ func (s *scene) start(program, role string, args ...string) {
 }
 
 // kubeconfig writes one with the token of the role's pod: of the real node, if it is
-// an agent.
+// an agent. That of a controller is on another one, which is not drained: with its pod a
+// token ends.
 func (s *scene) kubeconfig(role string) string {
 	s.Helper()
-	options := metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=nodemend,app.kubernetes.io/component=" + role}
-	if role != "controller" {
-		options.FieldSelector = "spec.nodeName=" + s.node
+	options := metav1.ListOptions{
+		LabelSelector: "app.kubernetes.io/name=nodemend,app.kubernetes.io/component=" + role,
+		FieldSelector: "spec.nodeName=" + s.node,
+	}
+	if role == "controller" {
+		options.FieldSelector = "spec.nodeName!=" + s.node
 	}
 	pods, err := s.client.CoreV1().Pods(namespace).List(s.ctx, options)
 	s.must(err)

@@ -3,8 +3,8 @@
 //
 //   - unit: packages whose tests need nothing but Go,
 //   - api: packages that need a control plane. Those that can share one do,
-//   - host: packages that need programs of this machine, or root. Nothing runs beside
-//     them.
+//   - host: packages that need programs of this machine, or root. Nothing of the other
+//     tiers runs beside them.
 //
 // A package is in one tier, with all of its tests:
 //
@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -51,7 +52,11 @@ var host = []string{
 }
 
 // long are packages that are best begun first.
-var long = []string{"test/integration", "controller/maintenance", "deploy"}
+var long = []string{
+	"test/sim", "checks/systemlog", "checks/containerruntime",
+	"test/integration", "controller/maintenance", "deploy", "cmd/kubectl-nodemend",
+	"test/newcomer", "runner", "checks/detector", "runner/command", "runner/unit", "test/monitoring",
+}
 
 func main() {
 	tiers := flag.String("tier", "unit,api,host", "the `tiers` to run, in this order")
@@ -121,7 +126,7 @@ type tier struct {
 
 // split finds out to which tier the packages belong.
 func split(ctx context.Context, packages []string) (map[string]*tier, error) {
-	tiers := map[string]*tier{"unit": {run: unit}, "api": {run: api}, "host": {run: alone}}
+	tiers := map[string]*tier{"unit": {run: unit}, "api": {run: api}, "host": {run: api}}
 	bare, err := tests(ctx, packages)
 	if err != nil {
 		return nil, err
@@ -187,13 +192,6 @@ func api(ctx context.Context, packages []string) error {
 	})
 }
 
-// alone runs one package after the other.
-func alone(ctx context.Context, packages []string) error {
-	return together(ctx, func(env string) error {
-		return test(ctx, []string{env}, packages, "-tags="+tag, "-p=1")
-	})
-}
-
 // together calls use with the environment variable by which packages find the control
 // plane that they share.
 func together(ctx context.Context, use func(env string) error) error {
@@ -204,9 +202,13 @@ func together(ctx context.Context, use func(env string) error) error {
 	return errors.Join(use(clustertest.Env+"="+c.Kubeconfig), c.Stop())
 }
 
+// beside is how many packages are tested at a time. Most of them wait more than they
+// compute: for timeouts, and for programs to notice something.
+func beside() string { return fmt.Sprintf("-p=%d", 2*runtime.NumCPU()) }
+
 // test runs go test. It is asked to end with the context, and ends its tests itself.
 func test(ctx context.Context, env, packages []string, flags ...string) error {
-	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"test", "-race", timeout}, flags, packages)...)
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"test", "-race", timeout, beside()}, flags, packages)...)
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

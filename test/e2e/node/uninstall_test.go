@@ -32,8 +32,10 @@ func TestAnUninstallLeavesNothingRunningCordonedOrInstalled(t *testing.T) {
 
 	// As docs/install.md has it.
 	s.installed = false
+	stop := s.cluster.RemindOfCRDs(s.ctx)
 	s.kubectlMust("delete", "-f", s.manifests, "--ignore-not-found", "--timeout=300s")
 	s.kubectlMust("delete", "-f", s.dir+"/crds.yaml", "--timeout=300s")
+	s.must(stop())
 	for _, kinds := range []string{
 		"customresourcedefinitions,namespaces", "validatingadmissionpolicies,validatingadmissionpolicybindings",
 		"clusterroles,clusterrolebindings,priorityclasses", "--all-namespaces all,roles,rolebindings,configmaps,secrets,serviceaccounts,leases,networkpolicies,poddisruptionbudgets",
