@@ -67,7 +67,7 @@ func TestWhatTheRuntimeDoesReachesTheNodeUntilTheDetectorIsStopped(t *testing.T)
 	}
 	t.Cleanup(runtime.Stop)
 	client, written := newAPIServer(t, &corev1.Node{})
-	health, metricsListener := loopback(t), loopback(t)
+	health, metricsListener := listen(t), listen(t)
 	settings := config.Default()
 	settings.StateFile = filepath.Join(t.TempDir(), "state.json")
 	settings.Socket = filepath.Join(t.TempDir(), "run", "detector.sock")
@@ -142,7 +142,7 @@ func TestWhatTheRuntimeDoesReachesTheNodeUntilTheDetectorIsStopped(t *testing.T)
 	}
 }
 
-func loopback(t *testing.T) net.Listener {
+func listen(t *testing.T) net.Listener {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

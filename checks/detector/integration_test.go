@@ -4,7 +4,6 @@ package detector_test
 
 import (
 	"context"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -27,6 +26,7 @@ import (
 	config "github.com/nodemend/nodemend/config/detector"
 	"github.com/nodemend/nodemend/test/cluster/clustertest"
 	"github.com/nodemend/nodemend/test/criserver"
+	"github.com/nodemend/nodemend/test/loopback"
 )
 
 func TestMain(m *testing.M) { os.Exit(clustertest.RunTogether(m)) }
@@ -181,10 +181,7 @@ func TestAnAPIServerThatIsReachedLateGetsTheTimeOfTheObservation(t *testing.T) {
 	s.runtime.NotReady("Broken")
 
 	// An address at which nobody listens yet.
-	reserved, err := net.Listen("tcp", "127.0.0.1:0")
-	g.Expect(err).NotTo(HaveOccurred())
-	address := reserved.Addr().String()
-	g.Expect(reserved.Close()).To(Succeed())
+	address := loopback.Address(t)
 	direct, err := url.Parse(clustertest.Shared(t).Config.Host)
 	g.Expect(err).NotTo(HaveOccurred())
 	client := rest.CopyConfig(clustertest.Shared(t).Config)

@@ -5,7 +5,6 @@ package hostunits
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	client "github.com/nodemend/nodemend/runner/systemd"
+	"github.com/nodemend/nodemend/test/loopback"
 	"github.com/nodemend/nodemend/test/systemd"
 	"github.com/nodemend/nodemend/test/systemd/systemdtest"
 )
@@ -156,14 +156,7 @@ func TestOnARealHostARoleIsInstalledUpgradedRepairedAndRemoved(t *testing.T) {
 
 func TestOnARealHostAnInstallerThatEndsLeavesTheUnitRunning(t *testing.T) {
 	h, _ := newRealHost(t, Detector)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.options.HealthAddress = listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	h.options.HealthAddress = loopback.Address(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- Run(ctx, h.options) }()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nodemend/nodemend/test/cluster"
+	"github.com/nodemend/nodemend/test/loopback"
 	"github.com/nodemend/nodemend/test/process"
 )
 
@@ -117,10 +118,7 @@ func prepare(t testing.TB, options Options) (*Kubelet, error) {
 	if err != nil {
 		return nil, err
 	}
-	port, healthzPort, err := reservePorts(t)
-	if err != nil {
-		return nil, err
-	}
+	port, healthzPort := loopback.Port(t), loopback.Port(t)
 	k := &Kubelet{
 		Endpoint:        fmt.Sprintf("https://127.0.0.1:%d", port),
 		HealthzEndpoint: fmt.Sprintf("http://127.0.0.1:%d", healthzPort),

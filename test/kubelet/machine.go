@@ -4,9 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 // isolation prepares the mount namespace that it is run in and becomes the
@@ -44,34 +41,4 @@ func nodeIP() (net.IP, error) {
 		}
 	}
 	return nil, errors.New("choosing the kubelet's node IP: this machine has no address besides loopback, and a kubelet refuses those")
-}
-
-// reservePorts returns two TCP ports on 127.0.0.1 that the system gives to nobody
-// else until the test ends. The kubelet can listen on them: it sets SO_REUSEADDR
-// as Go does, and so do the sockets that hold them, which do not listen.
-func reservePorts(t testing.TB) (first, second int, err error) {
-	if first, err = reservePort(t); err != nil {
-		return 0, 0, err
-	}
-	second, err = reservePort(t)
-	return first, second, err
-}
-
-func reservePort(t testing.TB) (int, error) {
-	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return 0, fmt.Errorf("reserving a port for the kubelet: %w", err)
-	}
-	t.Cleanup(func() { _ = unix.Close(socket) })
-	if err := unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
-		return 0, fmt.Errorf("reserving a port for the kubelet: %w", err)
-	}
-	if err := unix.Bind(socket, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		return 0, fmt.Errorf("reserving a port for the kubelet: %w", err)
-	}
-	address, err := unix.Getsockname(socket)
-	if err != nil {
-		return 0, fmt.Errorf("reserving a port for the kubelet: %w", err)
-	}
-	return address.(*unix.SockaddrInet4).Port, nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/nodemend/nodemend/test/cluster"
 	"github.com/nodemend/nodemend/test/cluster/clustertest"
 	"github.com/nodemend/nodemend/test/criserver"
+	"github.com/nodemend/nodemend/test/loopback"
 	"github.com/nodemend/nodemend/test/process"
 )
 
@@ -57,7 +58,7 @@ func newScene(t *testing.T) *scene {
 	address := map[string]string{}
 	places := []string{"@DIR@", s.dir, "@RULES@", rules}
 	for _, who := range []string{"CONTROLLER", "STANDBY", "DETECTOR", "RUNNER", "PROMETHEUS"} {
-		address[who] = s.address()
+		address[who] = loopback.Address(t)
 		places = append(places, "@"+who+"@", address[who])
 	}
 	s.replaced = strings.NewReplacer(places...)
@@ -94,14 +95,6 @@ func newScene(t *testing.T) *scene {
 	s.eventually("sum(up) == 4")
 	s.began = time.Now()
 	return s
-}
-
-// address returns one on loopback that was free a moment ago.
-func (s *scene) address() string {
-	listener, err := (&net.ListenConfig{}).Listen(s.t.Context(), "tcp", "127.0.0.1:0")
-	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(listener.Close()).To(Succeed())
-	return listener.Addr().String()
 }
 
 func (s *scene) path(name string) string { return filepath.Join(s.dir, name) }
