@@ -34,7 +34,7 @@ demo: build ## show a node healing itself, and one being repaired, in a local co
 TIER ?= unit,api,host
 
 .PHONY: test
-test: controlplane ## run all tests in tiers: unit, api (a real API server), host (real programs, nothing beside them); TIER and PKG choose
+test: controlplane ## run all tests in tiers: unit, api (a real API server), host (real programs of this machine); TIER and PKG choose
 	go run ./test/suite -tier $(TIER) $(PKG)
 
 # Which end-to-end tests to run: make e2e RUN=Hardware E2E=./test/e2e/machine
@@ -84,6 +84,7 @@ mutants: ## break the product on purpose, one place after the other, and show ho
 .PHONY: generate
 generate: ## write deepcopy functions, CRDs and docs/api.md from config/v1alpha1, and deploy/install.yaml from the chart
 	$(TOOL) controller-gen object crd paths=./config/... output:crd:artifacts:config=deploy/chart/crds
+	go run ./internal/crd/strict deploy/chart/crds/*.yaml
 	go tool -modfile=tools/docs/go.mod crd-ref-docs --log-level=ERROR --source-path=config/v1alpha1 --config=tools/docs/config.yaml --renderer=markdown --output-path=docs/api.md
 	tools/release/render deploy/chart >deploy/install.yaml
 

@@ -43,7 +43,7 @@ func Loops(p Parts) []worker.Loop {
 	permits := budget.New(p.Client, p.Live)
 	matcher := &match.Reconciler{Client: p.Client, Live: p.Live, Clock: p.Clock, Nodes: p.Nodes}
 	remediations := &remediation.Reconciler{
-		Client: p.Client, Live: p.Live, Permits: permits, Clock: p.Clock, Metrics: p.Metrics, Events: p.Events,
+		Client: p.Client, Live: p.Live, Permits: permits, Nodes: p.Nodes, Clock: p.Clock, Metrics: p.Metrics, Events: p.Events,
 	}
 	maintenances := &maintenance.Reconciler{
 		Client: p.Client, Live: p.Live, Drainer: p.Drainer, Clock: p.Clock, Events: p.Events,

@@ -24,7 +24,7 @@ func claim(ctx context.Context, c client.Client, action *v1alpha1.NodeAction) er
 
 // finish reports the result of an action as the runner does.
 func finish(ctx context.Context, c client.Client, action *v1alpha1.NodeAction) error {
-	now := metav1.NewMicroTime(time.Now())
+	now := v1alpha1.NewMicroTime(time.Now())
 	action.Status.Result = &v1alpha1.ActionResult{StartedAt: now, FinishedAt: now, ExitCode: ptr.To[int32](0)}
 	meta.SetStatusCondition(&action.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.ActionFinished, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded,

@@ -20,13 +20,16 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/maintenance"
 	"github.com/nodemend/nodemend/controller/optimistic"
-	"github.com/nodemend/nodemend/controller/remediation"
+	"github.com/nodemend/nodemend/internal/deadline"
 )
 
 const (
 	// alone is after how long without a change nobody is believed to be at work, where
 	// no controller says that it leads.
 	alone = 20 * time.Second
+	// settled is after how long with nothing left nothing is believed to be on its way
+	// that was begun before its policy was deleted.
+	settled = 2 * time.Second
 	// leaderLease is the name of the Lease of the controller that leads.
 	leaderLease = "nodemend-controller"
 )
@@ -182,7 +185,7 @@ func (u *uninstall) idle(ctx context.Context, patience time.Duration) error {
 		before := len(running)
 		running = running[:0]
 		for i := range actions.Items {
-			if a := &actions.Items[i]; remediation.MayStillRun(a, u.clock.Now()) {
+			if a := &actions.Items[i]; deadline.MayRun(a, u.clock.Now()) {
 				running = append(running, a.Name)
 			}
 		}
@@ -254,8 +257,11 @@ func (u *uninstall) empty(ctx context.Context, kinds ...client.ObjectList) error
 				u.printf("waiting for the controller to give back: %d objects are left\n", left)
 			}
 		}
-		if left == 0 || u.clock.Since(moved) <= alone {
-			return left == 0, nil
+		if left == 0 {
+			return u.clock.Since(moved) >= settled, nil
+		}
+		if u.clock.Since(moved) <= alone {
+			return false, nil
 		}
 		if led, err := u.led(ctx); led || err != nil {
 			return false, err

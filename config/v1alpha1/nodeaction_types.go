@@ -221,11 +221,11 @@ type ActionResult struct {
 
 	// When the execution began, by the node's clock.
 	// +required
-	StartedAt metav1.MicroTime `json:"startedAt"`
+	StartedAt MicroTime `json:"startedAt"`
 
 	// When the execution ended.
 	// +required
-	FinishedAt metav1.MicroTime `json:"finishedAt"`
+	FinishedAt MicroTime `json:"finishedAt"`
 
 	// The last 4 KiB of what the command printed, standard output and error
 	// together. What is not UTF-8 is replaced.

@@ -128,6 +128,10 @@ const (
 	RemediationRecovered = "Recovered"
 )
 
+// ReasonStillRunning is a reason of the Blocked condition: an action that nobody reports on
+// may still run, and holds its permits.
+const ReasonStillRunning = "StillRunning"
+
 // Reasons of the Progressing condition: where a remediation stands.
 const (
 	// ReasonWaiting: the next action has not started.

@@ -3,7 +3,6 @@ package v1alpha1
 import (
 	"slices"
 	"strconv"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -45,26 +44,11 @@ func MayHaveExecuted(reason string) bool {
 	}
 }
 
-// MayRun reports whether the action's remedy may be running, until KilledBy: it was
+// MayRun reports whether the action's remedy may be running, until its deadline: it was
 // claimed and has not finished, or nobody knows whether it has.
 func (a *NodeAction) MayRun() bool {
 	finished := a.Finished()
 	return a.Status.Claim != nil && (finished == nil || MayHaveExecuted(finished.Reason) && !Executed(finished.Reason))
-}
-
-// EndGrace is how long after its timeout a remedy may take to be ended: processes
-// are asked to stop, then killed.
-const EndGrace = 30 * time.Second
-
-// KilledBy returns when the remedy of a claimed action has ended at the latest,
-// since its runner ends it after the timeout. A runner may start up to expiresAt
-// after its claim, when the answer to that was late.
-func (a *NodeAction) KilledBy() time.Time {
-	start := a.Spec.ExpiresAt.Time
-	if a.Status.Claim != nil && a.Status.Claim.Time.After(start) {
-		start = a.Status.Claim.Time.Time
-	}
-	return start.Add(a.Spec.Timeout.Duration).Add(EndGrace)
 }
 
 // State returns where the remediation stands: the reason of its Progressing

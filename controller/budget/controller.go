@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -96,14 +94,16 @@ type view struct {
 	nodes   []NodeState
 	version string
 	open    []v1alpha1.Remediation
-	at      time.Time
+	// live: the API server was asked for open. It is if the budget has to learn from them.
+	live bool
+	at   time.Time
 }
 
 // status counts, unless it is behind, or the budget is another by now, which may select
 // other nodes; and lets a budget without a status, which somebody
 // has created again, learn whose actions are under way.
 func (v *view) status(b *v1alpha1.RemediationBudget) (v1alpha1.RemediationBudgetStatus, error) {
-	if fleet.Later(v.version, b.Status.NodesVersion) != v.version ||
+	if fleet.Later(v.version, b.Status.NodesVersion) != v.version || b.Status.Nodes == nil && !v.live ||
 		b.Spec.GroupBy != v.of.Spec.GroupBy || !equality.Semantic.DeepEqual(b.Spec.NodeSelector, v.of.Spec.NodeSelector) {
 		return b.Status, errBehind
 	}
@@ -129,7 +129,7 @@ func learn(b *v1alpha1.RemediationBudget, nodes []NodeState, open []v1alpha1.Rem
 		groupOf[node.Name] = node.Group
 	}
 	acting := slices.DeleteFunc(slices.Clone(open), func(r v1alpha1.Remediation) bool {
-		return r.Status.Action == "" && r.State() != v1alpha1.ReasonTakingOut
+		return !underWay(&r)
 	})
 	slices.SortFunc(acting, func(x, y v1alpha1.Remediation) int { return compare(&x, &y) })
 	for i := range acting {
@@ -140,39 +140,57 @@ func learn(b *v1alpha1.RemediationBudget, nodes []NodeState, open []v1alpha1.Rem
 			continue
 		}
 		disruptive := step != nil && step.Disruptive()
-		permits := maps.Clone(g.Permits)
-		if permits == nil {
-			permits = map[string]v1alpha1.Permit{}
-		}
-		permits[node] = v1alpha1.Permit{
-			Remediation: acting[i].Name, Disruptive: disruptive && FreeDisruptions(b, group) > 0,
-		}
-		g.Permits = permits
-		b.Status.Groups[group] = g
+		permit := v1alpha1.Permit{Remediation: acting[i].Name, Disruptive: disruptive && FreeDisruptions(b, group) > 0}
+		replace(b, group, func(permits map[string]v1alpha1.Permit) { permits[node] = permit })
 	}
+}
+
+// underWay reports whether an action of the remediation is, or may be.
+func underWay(r *v1alpha1.Remediation) bool {
+	return !r.Ended() && (r.Status.Action != "" || r.State() == v1alpha1.ReasonTakingOut || r.BlockedBy() == v1alpha1.ReasonStillRunning)
 }
 
 // look reads the state of the nodes that the budget selects, and the open
 // remediations.
 func (r *Reconciler) look(ctx context.Context, b *v1alpha1.RemediationBudget) (*view, error) {
-	all := r.Nodes()
-	v := &view{of: b, at: r.Clock.Now(), version: fleet.Version(all)}
+	all, version := r.Nodes()
+	v := &view{of: b, at: r.Clock.Now(), version: version}
 	selected, err := fleet.Selected(all, b.Spec.NodeSelector)
 	if err != nil {
 		return nil, err
 	}
-	var open v1alpha1.RemediationList
-	if err := r.Client.List(ctx, &open, client.MatchingFields{index.Open: index.IsOpen}, client.UnsafeDisableDeepCopy); err != nil {
+	v.live = b.Status.Nodes == nil
+	if v.open, err = r.open(ctx, v.live); err != nil {
 		return nil, fmt.Errorf("listing open remediations: %w", err)
 	}
-	v.open = open.Items
-	sick := make(map[types.UID]bool, len(open.Items))
-	for i := range open.Items {
-		sick[open.Items[i].Spec.NodeUID] = true
-	}
-	v.nodes = make([]NodeState, len(selected))
-	for i, node := range selected {
-		v.nodes[i] = NodeState{Name: node.Name, Group: GroupOf(b, node), Available: fleet.Available(node), Sick: sick[node.UID]}
-	}
+	v.nodes = states(b, selected, v.open)
 	return v, nil
 }
+
+// open returns the open remediations, as the cache or as the API server has them. They must
+// not be changed.
+func (r *Reconciler) open(ctx context.Context, live bool) ([]v1alpha1.Remediation, error) {
+	if !live {
+		var list v1alpha1.RemediationList
+		err := r.Client.List(ctx, &list, client.MatchingFields{index.Open: index.IsOpen}, client.UnsafeDisableDeepCopy)
+		return list.Items, err
+	}
+	var open []v1alpha1.Remediation
+	for next := ""; ; {
+		var page v1alpha1.RemediationList
+		if err := r.Live.List(ctx, &page, client.Limit(pageSize), client.Continue(next)); err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			if !page.Items[i].Ended() {
+				open = append(open, page.Items[i])
+			}
+		}
+		if next = page.Continue; next == "" {
+			return open, nil
+		}
+	}
+}
+
+// pageSize is how many remediations are read at a time, most of which have ended.
+const pageSize = 500

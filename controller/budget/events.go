@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -43,17 +44,11 @@ func (r *Reconciler) onBudget() handler.EventHandler {
 			switch {
 			case worker.SpecChanged(old, updated) || updated.Status.Nodes == nil:
 				enqueue(q, updated.Name, true)
-			case !samePermits(old, updated):
-				enqueue(q, updated.Name, false)
+			case !equality.Semantic.DeepEqual(old.Status, updated.Status):
+				enqueue(q, updated.Name, false) // also when what was counted before arrives late
 			}
 		},
 	}
-}
-
-func samePermits(a, b *v1alpha1.RemediationBudget) bool {
-	return maps.EqualFunc(a.Status.Groups, b.Status.Groups, func(x, y v1alpha1.BudgetGroup) bool {
-		return maps.Equal(x.Permits, y.Permits)
-	})
 }
 
 func (r *Reconciler) onNode() handler.EventHandler {

@@ -1,13 +1,18 @@
 package budget
 
 import (
+	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/fleet"
 )
 
 // MaxGroups is how many groups a budget has at most: the API server takes no more.
@@ -24,9 +29,28 @@ type NodeState struct {
 	Sick bool
 }
 
+// states returns what the budget looks at in the nodes that it selects.
+func states(b *v1alpha1.RemediationBudget, selected []*corev1.Node, open []v1alpha1.Remediation) []NodeState {
+	sick := make(map[types.UID]bool, len(open))
+	for i := range open {
+		sick[open[i].Spec.NodeUID] = true
+	}
+	nodes := make([]NodeState, len(selected))
+	for i, node := range selected {
+		nodes[i] = NodeState{Name: node.Name, Group: GroupOf(b, node), Available: fleet.Available(node), Sick: sick[node.UID]}
+	}
+	return nodes
+}
+
+// healthy reports whether the node counts for minHealthy.
+func (n *NodeState) healthy(permits map[string]v1alpha1.Permit) bool {
+	return n.Available && !n.Sick && !permits[n.Name].Disruptive
+}
+
 // Groups returns the status of a budget that selects these nodes: their number
-// and limits by group by the spec as it is, and since when there is a storm. The permits stay as they
-// are; a group that has neither a node nor a permit is dropped. Of more than
+// and limits by group by the spec as it is, and since when there is a storm. A permit goes with its
+// node to another group, if that may give one more; else it stays where it is, and the other
+// group gives none. A group that has neither a node nor a permit is dropped. Of more than
 // MaxGroups groups only the first by name have a status, and so permits.
 func Groups(b *v1alpha1.RemediationBudget, nodes []NodeState, now time.Time) (v1alpha1.RemediationBudgetStatus, error) {
 	groups := map[string]v1alpha1.BudgetGroup{}
@@ -45,27 +69,96 @@ func Groups(b *v1alpha1.RemediationBudget, nodes []NodeState, now time.Time) (v1
 			groups[name] = v1alpha1.BudgetGroup{Permits: old.Permits, Storm: old.Storm}
 		}
 	}
-	for name, g := range groups {
-		if err := count(&b.Spec, &g, byGroup[name], now); err != nil {
+	countIn := func(name string) error {
+		g := groups[name]
+		err := count(&b.Spec, &g, byGroup[name], now)
+		groups[name] = g
+		return err
+	}
+	for name := range groups {
+		if err := countIn(name); err != nil {
 			return v1alpha1.RemediationBudgetStatus{}, err
 		}
-		groups[name] = g
 	}
 	total := int32(len(nodes))
-	return v1alpha1.RemediationBudgetStatus{
+	counted := &v1alpha1.RemediationBudget{Spec: b.Spec, Status: v1alpha1.RemediationBudgetStatus{
 		ObservedGeneration: b.Generation, NodesVersion: b.Status.NodesVersion, Nodes: &total, Groups: groups,
-	}, nil
+	}}
+	if err := refile(counted, misfiled(counted, nodes), countIn); err != nil {
+		return v1alpha1.RemediationBudgetStatus{}, err
+	}
+	return counted.Status, nil
+}
+
+// refile lets permits go with their nodes to other groups, as long as those hold no more than
+// they may.
+func refile(b *v1alpha1.RemediationBudget, misfiled []moved, count func(group string) error) error {
+	groups := b.Status.Groups
+	for _, m := range misfiled {
+		from, to := groups[m.from], groups[m.Group]
+		if to.Limit == nil {
+			continue // one of too many groups
+		}
+		permit := from.Permits[m.Name]
+		replace(b, m.from, func(permits map[string]v1alpha1.Permit) { delete(permits, m.Name) })
+		replace(b, m.Group, func(permits map[string]v1alpha1.Permit) { permits[m.Name] = permit })
+		if err := errors.Join(count(m.from), count(m.Group)); err != nil {
+			return err
+		}
+		switch {
+		case Free(b, m.Group) < 0, permit.Disruptive && FreeDisruptions(b, m.Group) < 0:
+			groups[m.from], groups[m.Group] = from, to
+		case groups[m.from].Nodes == 0 && len(groups[m.from].Permits) == 0:
+			delete(groups, m.from)
+		}
+	}
+	return nil
+}
+
+// moved is a node whose permit is filed under its former group.
+type moved struct {
+	NodeState
+	from string
+}
+
+// misfiled returns the nodes whose permits are, by their names.
+func misfiled(b *v1alpha1.RemediationBudget, nodes []NodeState) (all []moved) {
+	filed := map[string]string{}
+	for name, group := range b.Status.Groups {
+		for node := range group.Permits {
+			filed[node] = name
+		}
+	}
+	for _, node := range nodes {
+		if group, held := filed[node.Name]; held && group != node.Group {
+			all = append(all, moved{node, group})
+		}
+	}
+	slices.SortFunc(all, func(a, b moved) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// replace replaces the permits of a group by changed ones.
+func replace(b *v1alpha1.RemediationBudget, group string, change func(permits map[string]v1alpha1.Permit)) {
+	g := b.Status.Groups[group]
+	permits := maps.Clone(g.Permits)
+	if permits == nil {
+		permits = map[string]v1alpha1.Permit{}
+	}
+	change(permits)
+	g.Permits = permits
+	b.Status.Groups[group] = g
 }
 
 // count fills in all of the group but its permits.
 func count(spec *v1alpha1.RemediationBudgetSpec, g *v1alpha1.BudgetGroup, nodes []NodeState, now time.Time) error {
-	g.Nodes = int32(len(nodes))
+	g.Nodes, g.Unavailable, g.Healthy = int32(len(nodes)), 0, 0
 	for _, node := range nodes {
 		disrupted := g.Permits[node.Name].Disruptive
 		if !node.Available && !disrupted {
 			g.Unavailable++
 		}
-		if node.Available && !node.Sick && !disrupted {
+		if node.healthy(g.Permits) {
 			g.Healthy++
 		}
 	}

@@ -91,19 +91,45 @@ func TestGroupsCountWhatMayBeDisrupted(t *testing.T) {
 	}
 }
 
-func TestGroupsWithoutNodesLastAsLongAsTheirPermits(t *testing.T) {
-	b := &v1alpha1.RemediationBudget{Spec: v1alpha1.RemediationBudgetSpec{MinHealthy: ptr.To(intstr.FromInt32(2))}}
-	held := map[string]v1alpha1.Permit{"moved": {Remediation: "r"}}
-	b.Status.Groups = map[string]v1alpha1.BudgetGroup{"old": {Nodes: 3, Permits: held}, "empty": {Nodes: 1}}
-	status, err := Groups(b, []NodeState{{Name: "moved", Group: "new", Available: true}}, noon)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(status.Groups) != 2 || *status.Nodes != 1 || status.Groups["new"].Nodes != 1 || status.Groups["new"].Permits != nil {
-		t.Errorf("got %+v, want old and new", status.Groups)
-	}
-	if old := status.Groups["old"]; old.Nodes != 0 || old.Storm != nil || !equality.Semantic.DeepEqual(old.Permits, held) {
-		t.Errorf("got %+v, want the permit and no storm of nobody", old)
+func TestAPermitGoesWithItsNodeToAnotherGroupThatMayGiveOneMore(t *testing.T) {
+	gentle, disruptive := v1alpha1.Permit{Remediation: "r"}, v1alpha1.Permit{Remediation: "r", Disruptive: true}
+	for name, tt := range map[string]struct {
+		spec   v1alpha1.RemediationBudgetSpec
+		permit v1alpha1.Permit
+		taken  bool // by another node of the group
+		out    bool
+		want   bool
+	}{
+		"a free permit":             {v1alpha1.RemediationBudgetSpec{MaxConcurrent: ptr.To(intstr.FromInt32(2))}, gentle, true, false, true},
+		"none is free":              {v1alpha1.RemediationBudgetSpec{MaxConcurrent: ptr.To(intstr.FromInt32(1))}, gentle, true, false, false},
+		"a free disruption":         {v1alpha1.RemediationBudgetSpec{MaxConcurrent: ptr.To(intstr.FromInt32(2)), MaxUnavailable: ptr.To(intstr.FromInt32(1))}, disruptive, false, false, true},
+		"no disruption is free":     {v1alpha1.RemediationBudgetSpec{MaxConcurrent: ptr.To(intstr.FromInt32(2)), MaxUnavailable: ptr.To(intstr.FromInt32(1))}, disruptive, true, false, false},
+		"it is the one that is out": {v1alpha1.RemediationBudgetSpec{MaxConcurrent: ptr.To(intstr.FromInt32(2)), MaxUnavailable: ptr.To(intstr.FromInt32(1))}, disruptive, false, true, true},
+	} {
+		b := &v1alpha1.RemediationBudget{Spec: tt.spec}
+		b.Status.Groups = map[string]v1alpha1.BudgetGroup{"old": {Nodes: 3, Permits: map[string]v1alpha1.Permit{"moved": tt.permit}}, "empty": {Nodes: 1}}
+		want := map[string]v1alpha1.Permit{}
+		if tt.taken {
+			want["there"] = disruptive
+			b.Status.Groups["new"] = v1alpha1.BudgetGroup{Permits: map[string]v1alpha1.Permit{"there": disruptive}}
+		}
+		status, err := Groups(b, []NodeState{{Name: "moved", Group: "new", Available: !tt.out}, {Name: "there", Group: "new", Available: true}}, noon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old, stays := status.Groups["old"]
+		if tt.want {
+			want["moved"] = tt.permit
+		}
+		if got := status.Groups["new"]; !equality.Semantic.DeepEqual(got.Permits, want) || got.Nodes != 2 || got.Unavailable != 0 || len(status.Groups["empty"].Permits) != 0 {
+			t.Errorf("%s: the new group is %+v, want permits %v", name, got, want)
+		}
+		if stays == tt.want || stays && (old.Nodes != 0 || old.Storm != nil || old.Permits["moved"] != tt.permit) {
+			t.Errorf("%s: the former group is %+v, which is there: %t", name, old, stays)
+		}
+		if _, had := b.Status.Groups["old"].Permits["moved"]; !had {
+			t.Errorf("%s: the budget itself was changed", name)
+		}
 	}
 }
 

@@ -5,10 +5,13 @@ package budget
 
 import (
 	"fmt"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/fleet"
 )
 
 // Numbers, 0% and 100% are taken at their word. Other percentages are rounded in
@@ -87,6 +90,36 @@ func Disruptions(b *v1alpha1.RemediationBudget, group string) int32 {
 	default:
 		return MaxPermits
 	}
+}
+
+// TooFewHealthy returns a budget of those that select the node of whose minHealthy its group
+// falls short, by the nodes and open remediations that are known now; nil if there is none.
+// The status tells as well, but may have been counted before the latest remediation was opened.
+func TooFewHealthy(selecting []v1alpha1.RemediationBudget, node *corev1.Node, nodes []*corev1.Node, open []v1alpha1.Remediation) (*v1alpha1.RemediationBudget, error) {
+	for i := range selecting {
+		b := &selecting[i]
+		if b.Spec.MinHealthy == nil {
+			continue
+		}
+		selected, err := fleet.Selected(slices.Clone(nodes), b.Spec.NodeSelector)
+		if err != nil {
+			return nil, err
+		}
+		group, members, healthy := GroupOf(b, node), 0, int32(0)
+		for _, other := range states(b, selected, open) {
+			if other.Group != group {
+				continue
+			}
+			members++
+			if other.healthy(b.Status.Groups[group].Permits) {
+				healthy++
+			}
+		}
+		if required, err := MinHealthy(*b.Spec.MinHealthy, members); err != nil || healthy < required {
+			return b, err
+		}
+	}
+	return nil, nil
 }
 
 // Counted reports whether the nodes of a group have been counted by the limits of the

@@ -3,6 +3,9 @@ package budget
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
@@ -87,5 +90,55 @@ func TestDisruptionsAreUnlimitedOnlyWithoutALimit(t *testing.T) {
 	}}}
 	if got := FreeDisruptions(b, "-"); got != 1 {
 		t.Errorf("%d left, want 1: the permit for a gentle step does not count", got)
+	}
+}
+
+func TestNodesThatTheBudgetHasNotCountedAsSickAreNotHealthy(t *testing.T) {
+	member := func(name, rack string, cordoned bool) *corev1.Node {
+		return &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: map[string]string{"rack": rack}},
+			Spec:       corev1.NodeSpec{Unschedulable: cordoned},
+			Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+		}
+	}
+	a, b, c := member("a", "1", false), member("b", "1", false), member("c", "1", false)
+	others := []*corev1.Node{b, c, member("d", "2", true), member("e", "2", true)}
+	open := func(nodes ...string) (all []v1alpha1.Remediation) {
+		for _, node := range nodes {
+			all = append(all, v1alpha1.Remediation{Spec: v1alpha1.RemediationSpec{NodeName: node, NodeUID: types.UID(node)}})
+		}
+		return all
+	}
+	two := intstr.FromInt32(2)
+	counted := v1alpha1.RemediationBudget{ // when all were healthy
+		Spec:   v1alpha1.RemediationBudgetSpec{MinHealthy: &two, GroupBy: "rack"},
+		Status: v1alpha1.RemediationBudgetStatus{Groups: map[string]v1alpha1.BudgetGroup{"1": {Nodes: 3, Healthy: 3}}},
+	}
+	disrupted := *counted.DeepCopy()
+	disrupted.Status.Groups["1"] = v1alpha1.BudgetGroup{Permits: map[string]v1alpha1.Permit{"b": {Disruptive: true}}}
+	unlimited := *counted.DeepCopy()
+	unlimited.Spec.MinHealthy = nil
+	zero := intstr.FromInt32(0)
+	few := v1alpha1.RemediationBudget{Spec: v1alpha1.RemediationBudgetSpec{
+		MinHealthy: &zero, NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"rack": "1"}},
+	}}
+	for name, tt := range map[string]struct {
+		budget v1alpha1.RemediationBudget
+		nodes  []*corev1.Node
+		open   []v1alpha1.Remediation
+		want   bool
+	}{
+		"its own remediation alone":           {counted, append(others, a), open("a"), false},
+		"another one has just been opened":    {counted, append(others, a), open("a", "b"), true},
+		"of another group":                    {counted, append(others, a), open("a", "d"), false},
+		"another one is cordoned":             {counted, []*corev1.Node{a, member("b", "1", true), c}, open("a"), true},
+		"another one is being taken out":      {disrupted, append(others, a), open("a"), true},
+		"no minimum":                          {unlimited, append(others, a), open("a", "b", "c"), false},
+		"a node that nobody has a problem on": {counted, append(others, a), nil, false},
+	} {
+		got, err := TooFewHealthy([]v1alpha1.RemediationBudget{few, tt.budget}, a, tt.nodes, tt.open)
+		if err != nil || (got != nil) != tt.want {
+			t.Errorf("%s: got %v and %v, want %t", name, got, err, tt.want)
+		}
 	}
 }

@@ -252,20 +252,48 @@ func (p *Permits) aloneInControlPlane(ctx context.Context, node *corev1.Node) (d
 // if there is none. Such nodes are few, so the API server is asked: in the cache a budget
 // that was created again is missing for a moment.
 func (p *Permits) otherInControlPlane(ctx context.Context, node string) (string, error) {
-	var nodes corev1.NodeList
-	if err := p.client.List(ctx, &nodes, client.HasLabels{fleet.ControlPlaneLabel}, client.UnsafeDisableDeepCopy); err != nil {
-		return "", fmt.Errorf("listing the nodes of the control plane: %w", err)
-	}
 	var budgets v1alpha1.RemediationBudgetList
 	if err := p.live.List(ctx, &budgets); err != nil {
 		return "", fmt.Errorf("listing budgets: %w", err)
 	}
-	for i := range budgets.Items {
-		for j := range nodes.Items {
-			if _, _, held := Permit(&budgets.Items[i], nodes.Items[j].Name); held && nodes.Items[j].Name != node {
-				return nodes.Items[j].Name, nil
+	var remediations v1alpha1.RemediationList
+	if err := p.client.List(ctx, &remediations, client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("listing remediations: %w", err)
+	}
+	return OtherInControlPlane(budgets.Items, remediations.Items, node, func(name string) *corev1.Node {
+		var other corev1.Node
+		if p.client.Get(ctx, types.NamespacedName{Name: name}, &other, client.UnsafeDisableDeepCopy) != nil {
+			return nil
+		}
+		return &other
+	}), nil
+}
+
+// OtherInControlPlane returns another node than this one that is of the control plane and
+// holds a permit, or has one of the remediations whose action is under way, since somebody may
+// have deleted the budget; "" if there is none. One that is gone, for which nodeOf returns nil,
+// may have been of the control plane, and what was begun on it may still run.
+func OtherInControlPlane(budgets []v1alpha1.RemediationBudget, remediations []v1alpha1.Remediation, node string, nodeOf func(name string) *corev1.Node) string {
+	first := ""
+	look := func(name string) {
+		if name == node || first != "" && first < name {
+			return
+		}
+		if other := nodeOf(name); other == nil || fleet.ControlPlane(other) {
+			first = name
+		}
+	}
+	for i := range budgets {
+		for _, group := range budgets[i].Status.Groups {
+			for name := range group.Permits {
+				look(name)
 			}
 		}
 	}
-	return "", nil
+	for i := range remediations {
+		if underWay(&remediations[i]) {
+			look(remediations[i].Spec.NodeName)
+		}
+	}
+	return first
 }

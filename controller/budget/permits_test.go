@@ -135,7 +135,7 @@ func TestAReleasedDisruptionIsHeldBackUntilTheNodesAreCounted(t *testing.T) {
 	}
 	// The node is out, and only who knows that may count it.
 	for version, want := range map[string]error{"": errBehind, "9": errBehind, "16": errBehind, "17": nil, "100": nil} {
-		seen := view{of: &b, version: version, at: noon, nodes: []NodeState{{Name: "a", Group: "r7"}, {Name: "b", Group: "r7", Available: true}}}
+		seen := view{of: &b, live: true, version: version, at: noon, nodes: []NodeState{{Name: "a", Group: "r7"}, {Name: "b", Group: "r7", Available: true}}}
 		got, err := seen.status(&b)
 		if !errors.Is(err, want) {
 			t.Errorf("knowing version %q: %v, want %v", version, err, want)
@@ -171,7 +171,7 @@ func TestNobodyTakesAPermitByLimitsThatAreOver(t *testing.T) {
 	if err := ask(); !errors.Is(err, ErrExhausted) || !strings.Contains(err.Error(), "are not counted yet") {
 		t.Error(err)
 	}
-	seen := view{of: &b, at: noon, nodes: []NodeState{{Name: "mine", Group: "r7", Available: true}}}
+	seen := view{of: &b, live: true, at: noon, nodes: []NodeState{{Name: "mine", Group: "r7", Available: true}}}
 	var err error
 	if b.Status, err = seen.status(&b); err != nil {
 		t.Fatal(err)
@@ -226,7 +226,7 @@ func TestWhatIsBegunCountsInTheGroupInWhichTheNodeIs(t *testing.T) {
 // Somebody has changed meanwhile which nodes the budget selects, or how they are grouped.
 func TestWhatWasCountedForAnEarlierSpecIsNotWritten(t *testing.T) {
 	b := budgetOf("b", "pool", 5)
-	seen := view{of: &b, at: noon, nodes: []NodeState{{Name: "mine", Group: "r7", Available: true}}}
+	seen := view{of: &b, live: true, at: noon, nodes: []NodeState{{Name: "mine", Group: "r7", Available: true}}}
 	regrouped, others, limits := b.DeepCopy(), b.DeepCopy(), b.DeepCopy()
 	regrouped.Spec.GroupBy = "zone"
 	others.Spec.NodeSelector = nil
@@ -251,8 +251,10 @@ func TestABudgetThatIsCreatedAgainLearnsWhoActs(t *testing.T) {
 	b.Status = v1alpha1.RemediationBudgetStatus{}
 	b.Spec.MaxUnavailable = b.Spec.MaxConcurrent
 	fleet := []NodeState{{Name: "a", Group: "r7", Available: true}, {Name: "b", Group: "r7"}, {Name: "c", Group: "r7"}, {Name: "d", Group: "r7"}, {Name: "w", Group: "r7"}}
-	open := []v1alpha1.Remediation{waiting("w", 0, false), acting("c", false), acting("b", true), acting("a", false), acting("not-selected", false)}
-	seen := view{of: &b, nodes: fleet, open: open, at: noon}
+	lost := waiting("a", 0, false)
+	lost.Status.Conditions = []metav1.Condition{{Type: v1alpha1.RemediationBlocked, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonStillRunning}}
+	open := []v1alpha1.Remediation{lost, waiting("w", 0, false), acting("c", false), acting("b", true), acting("not-selected", false)}
+	seen := view{of: &b, live: true, nodes: fleet, open: open, at: noon}
 	got, err := seen.status(&b)
 	if err != nil {
 		t.Fatal(err)
@@ -260,6 +262,11 @@ func TestABudgetThatIsCreatedAgainLearnsWhoActs(t *testing.T) {
 	permits := got.Groups["r7"].Permits
 	if len(permits) != 2 || permits["a"].Remediation != "a" || permits["b"].Remediation != "b" {
 		t.Errorf("got %v, want as many as fit", permits)
+	}
+	cached := seen
+	cached.live = false
+	if _, err := cached.status(&b); !errors.Is(err, errBehind) {
+		t.Errorf("it learned from a cache, which may be behind: %v", err)
 	}
 	b.Status = v1alpha1.RemediationBudgetStatus{Nodes: ptr.To[int32](0)}
 	if got, err := seen.status(&b); err != nil || len(got.Groups["r7"].Permits) != 0 {

@@ -81,8 +81,8 @@ func Ahead(mine *v1alpha1.Remediation, node *corev1.Node, budgets []v1alpha1.Rem
 	return ahead
 }
 
-// couldTake reports whether every budget that selects the node has a permit for
-// the remediation's next step.
+// couldTake reports whether every one of the budgets that selects the node has a permit
+// for the remediation's next step.
 func couldTake(r *v1alpha1.Remediation, node *corev1.Node, budgets []v1alpha1.RemediationBudget) bool {
 	for i := range budgets {
 		b := &budgets[i]
@@ -100,8 +100,11 @@ func couldTake(r *v1alpha1.Remediation, node *corev1.Node, budgets []v1alpha1.Re
 // Wake returns the names of those that wait which are to look again now: in each
 // group of the budget as many as there are free permits, in their order, and a
 // few more. Those of the control plane, who are few, are woken besides: they also wait for
-// one another. The waiting are asked for only if there is a free permit.
-func Wake(b *v1alpha1.RemediationBudget, waiting func() []v1alpha1.Remediation, nodeOf func(name string) *corev1.Node) []string {
+// one another. Who waits for a permit of one of the other budgets is woken by that one. The
+// waiting are asked for only if there is a free permit.
+func Wake(b *v1alpha1.RemediationBudget, all []v1alpha1.RemediationBudget,
+	waiting func() []v1alpha1.Remediation, nodeOf func(name string) *corev1.Node,
+) []string {
 	free := false
 	for group := range b.Status.Groups {
 		free = free || Free(b, group) > 0
@@ -109,6 +112,7 @@ func Wake(b *v1alpha1.RemediationBudget, waiting func() []v1alpha1.Remediation, 
 	if !free {
 		return nil
 	}
+	others := slices.DeleteFunc(slices.Clone(all), func(other v1alpha1.RemediationBudget) bool { return other.Name == b.Name })
 	queue := waiting()
 	inOrder := make([]*v1alpha1.Remediation, len(queue))
 	for i := range queue {
@@ -133,7 +137,7 @@ func Wake(b *v1alpha1.RemediationBudget, waiting func() []v1alpha1.Remediation, 
 			groups[group] = l
 		}
 		disruptive := disrupts(r, node)
-		if l.permits == 0 || disruptive && l.disruptions == 0 {
+		if l.permits == 0 || disruptive && l.disruptions == 0 || !couldTake(r, node, others) {
 			continue
 		}
 		names = append(names, r.Name)

@@ -129,7 +129,7 @@ func TestAsManyAreWokenAsThereArePermitsAndAFewMore(t *testing.T) {
 		"one disruption is free": {r7(100, 1), []string{"a", "b", "c", "d", "f"}},
 		"all are":                {r7(100, 100), []string{"a", "b", "c", "d", "e", "f"}},
 	} {
-		if got := Wake(&tt.b, in, nodes(all...)); !slices.Equal(got, tt.want) {
+		if got := Wake(&tt.b, nil, in, nodes(all...)); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: got %v, want %v", name, got, tt.want)
 		}
 	}
@@ -137,7 +137,7 @@ func TestAsManyAreWokenAsThereArePermitsAndAFewMore(t *testing.T) {
 		node.Labels[fleet.ControlPlaneLabel] = ""
 	}
 	one := r7(2, 2, "x")
-	if got := Wake(&one, in, nodes(all...)); !slices.Equal(got, []string{"a", "b", "c", "d", "e"}) {
+	if got := Wake(&one, nil, in, nodes(all...)); !slices.Equal(got, []string{"a", "b", "c", "d", "e"}) {
 		t.Errorf("two of the control plane, which wait for one another, are not woken besides: woke %v", got)
 	}
 	for _, node := range all[4:6] {
@@ -145,14 +145,50 @@ func TestAsManyAreWokenAsThereArePermitsAndAFewMore(t *testing.T) {
 	}
 	taken := r7(2, 2)
 	taken.Status.Groups["r7"].Permits["a"] = v1alpha1.Permit{Remediation: "of-another-policy"}
-	if got := Wake(&taken, in, nodes(all...)); !slices.Equal(got, []string{"b", "c", "d"}) {
+	if got := Wake(&taken, nil, in, nodes(all...)); !slices.Equal(got, []string{"b", "c", "d"}) {
 		t.Errorf("one free, and the node of the oldest taken, woke %v", got)
 	}
 	both := budgetOf("workers", "", 1, "x")
 	g := both.Status.Groups["r6"]
 	g.Permits = nil
 	both.Status.Groups["r6"] = g
-	if got := Wake(&both, in, nodes(all...)); !slices.Equal(got, []string{"other"}) {
+	if got := Wake(&both, nil, in, nodes(all...)); !slices.Equal(got, []string{"other"}) {
 		t.Errorf("the permit of one group woke %v, want who waits in it", got)
+	}
+	free, stormy := r7(2, 2), budgetOf("stormy", "", 9)
+	g = stormy.Status.Groups["r7"]
+	g.DisruptionLimit = ptr.To[int32](0)
+	stormy.Status.Groups["r7"] = g
+	if got := Wake(&free, []v1alpha1.RemediationBudget{stormy}, in, nodes(all...)); !slices.Equal(got, []string{"a", "f"}) {
+		t.Errorf("a permit for which some wait who get none of another budget woke %v, want the others", got)
+	}
+}
+
+func TestTheControlPlaneIsActedOnOneNodeAtATime(t *testing.T) {
+	label := func(name string) *corev1.Node { return readyNode(name, "rack", "r7", fleet.ControlPlaneLabel, "") }
+	nodeOf := nodes(label("a"), label("b"), label("c"), readyNode("worker", "rack", "r7"))
+	for name, tt := range map[string]struct {
+		held   []string
+		acting string // without a permit
+		want   string
+	}{
+		"nobody":                   {nil, "", ""},
+		"itself":                   {[]string{"a"}, "a", ""},
+		"a worker":                 {[]string{"worker"}, "worker", ""},
+		"another":                  {[]string{"worker", "c"}, "", "c"},
+		"the first of two":         {[]string{"c", "b"}, "", "b"},
+		"one that may have been":   {[]string{"gone"}, "", "gone"},
+		"one whose budget is gone": {nil, "b", "b"},
+	} {
+		acting := waiting(tt.acting, 0, false)
+		acting.Status.Action = "action"
+		open := []v1alpha1.Remediation{waiting("c", 0, false)}
+		if tt.acting != "" {
+			open = append(open, acting)
+		}
+		budgets := []v1alpha1.RemediationBudget{budgetOf("others", "", 9), budgetOf("workers", "", 9, tt.held...)}
+		if got := OtherInControlPlane(budgets, open, "a", nodeOf); got != tt.want {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
+		}
 	}
 }

@@ -14,15 +14,11 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/index"
+	"github.com/nodemend/nodemend/internal/deadline"
 )
 
-const (
-	// sweepEvery is how often the permits of a budget are looked through at least.
-	sweepEvery = time.Minute
-	// overGrace is how long after the end of what a runner may do its permit is
-	// kept, for clocks that differ.
-	overGrace = time.Minute
-)
+// sweepEvery is how often the permits of a budget are looked through at least.
+const sweepEvery = time.Minute
 
 // sweep releases the permits whose remediation is gone or has ended, whatever
 // became of node and group. Remediations release their own; this is for what
@@ -66,7 +62,7 @@ func (r *Reconciler) over(ctx context.Context, name string) (bool, error) {
 	}
 	for i := range actions.Items {
 		a := &actions.Items[i]
-		if (a.Finished() == nil || a.MayRun()) && r.Clock.Now().Before(a.KilledBy().Add(overGrace)) {
+		if (a.Finished() == nil || a.MayRun()) && r.Clock.Now().Before(deadline.Over(a)) {
 			return false, nil
 		}
 	}

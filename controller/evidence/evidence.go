@@ -37,9 +37,9 @@ func MaxAge(status corev1.ConditionStatus) time.Duration {
 // than that before.
 const statusPeriod = 10 * time.Second
 
-// maxSkew is how far ahead of our clock a report may be. Reports carry whole
+// MaxSkew is how far ahead of our clock a report may be. Reports carry whole
 // seconds, so this leaves little room for a clock that is wrong.
-const maxSkew = 5 * time.Second
+const MaxSkew = 5 * time.Second
 
 // State is what a condition proves.
 type State int
@@ -168,7 +168,7 @@ func unfresh(c *corev1.NodeCondition, in Input) string {
 	}
 	age := in.Now.Sub(observed)
 	switch {
-	case age < -maxSkew:
+	case age < -MaxSkew:
 		return fmt.Sprintf("%s was reported at %s, which is in the future: the clocks of %s and the controller differ",
 			c.Type, clockTime(observed), source)
 	case age > maxAge:

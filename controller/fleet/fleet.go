@@ -27,9 +27,10 @@ func Selects(nodeSelector *metav1.LabelSelector, node *corev1.Node) (bool, error
 	return s.Matches(labels.Set(node.Labels)), nil
 }
 
-// Nodes returns all nodes that there are. They are the cache's own: they must not be
-// changed.
-type Nodes func() []*corev1.Node
+// Nodes returns all nodes that there are, and the version up to which all that has
+// happened to nodes is known, deletions included. They are the cache's own: they must not
+// be changed. Versions of one resource can be compared (KEP-5504).
+type Nodes func() (nodes []*corev1.Node, version string)
 
 // Cached returns the nodes of a cache. Unlike its List it copies none of them, which
 // at thousands of nodes would be most of the garbage of a decision. They are complete
@@ -43,26 +44,19 @@ func Cached(ctx context.Context, c cache.Cache) (Nodes, error) {
 	if !ok {
 		return nil, fmt.Errorf("watching nodes: a %T has no index", informer)
 	}
-	return func() []*corev1.Node {
-		objects := indexed.GetIndexer().List()
+	return func() ([]*corev1.Node, string) {
+		indexer := indexed.GetIndexer()
+		version := indexer.LastStoreSyncResourceVersion() // first: the nodes may be newer
+		objects := indexer.List()
 		nodes := make([]*corev1.Node, 0, len(objects))
 		for _, object := range objects {
 			if node, ok := object.(*corev1.Node); ok {
 				nodes = append(nodes, node)
+				version = Later(version, node.ResourceVersion)
 			}
 		}
-		return nodes
+		return nodes, version
 	}, nil
-}
-
-// Version returns the latest resourceVersion of these nodes: all that has happened to
-// nodes up to it is known. Versions of one resource can be compared (KEP-5504).
-func Version(nodes []*corev1.Node) string {
-	latest := ""
-	for _, node := range nodes {
-		latest = Later(latest, node.ResourceVersion)
-	}
-	return latest
 }
 
 // Later returns the later of two versions of nodes; "" is before all others.

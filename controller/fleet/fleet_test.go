@@ -1,12 +1,17 @@
 package fleet
 
 import (
+	"context"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func readyNode() *corev1.Node {
@@ -102,24 +107,50 @@ func TestAHeartbeatAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestNodesAreKnownUpToTheLatestVersion(t *testing.T) {
-	at := func(versions ...string) (nodes []*corev1.Node) {
-		for _, v := range versions {
-			nodes = append(nodes, &corev1.Node{ObjectMeta: metav1.ObjectMeta{ResourceVersion: v}})
-		}
-		return nodes
+// cached is a cache that has nodes.
+type cached struct {
+	cache.Cache
+	cache.Informer
+	indexer toolscache.Indexer
+}
+
+func (c cached) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+	return c, nil
+}
+
+func (c cached) GetIndexer() toolscache.Indexer { return c.indexer }
+
+func TestNodesAreKnownUpToTheLastThatHappenedToOne(t *testing.T) {
+	c := cached{indexer: toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, nil)}
+	nodes, err := Cached(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, tt := range []struct {
-		nodes []*corev1.Node
-		want  string
+	at := func(name, version string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}}
+	}
+	for _, step := range []struct {
+		happens func() error
+		names   []string
+		version string
 	}{
-		{at(), ""},
-		{at("7"), "7"},
-		{at("9", "10", "8"), "10"},
-		{at("", "10"), "10"},
+		{func() error { return nil }, nil, ""},
+		{func() error { return c.indexer.Replace([]any{at("a", "9"), at("b", "7")}, "10") }, []string{"a", "b"}, "10"},
+		{func() error { return c.indexer.Update(at("b", "12")) }, []string{"a", "b"}, "12"},
+		{func() error { return c.indexer.Delete(at("b", "13")) }, []string{"a"}, "13"},
+		{func() error { c.indexer.Bookmark("20"); return nil }, []string{"a"}, "20"},
 	} {
-		if got := Version(tt.nodes); got != tt.want {
-			t.Errorf("got %q, want %q", got, tt.want)
+		if err := step.happens(); err != nil {
+			t.Fatal(err)
+		}
+		all, version := nodes()
+		var names []string
+		for _, node := range all {
+			names = append(names, node.Name)
+		}
+		slices.Sort(names)
+		if !slices.Equal(names, step.names) || version != step.version {
+			t.Errorf("got %v at %q, want %v at %q", names, version, step.names, step.version)
 		}
 	}
 }

@@ -62,13 +62,15 @@ func permitOf(in Input, b *v1alpha1.RemediationBudget) Verdict {
 	if taken && permit.Remediation != in.Remediation.Name {
 		return exhausted(BudgetRecheck, "budget %s: remediation %s acts on node %s", b.Name, permit.Remediation, in.Node.Name)
 	}
-	if current := budget.GroupOf(b, in.Node); !taken || group != current { // it was relabelled meanwhile
-		group, permit = current, v1alpha1.Permit{}
+	// A permit that is to go with the node to another group stays one for a disruptive step.
+	disruptive, counted := permit.Disruptive || budget.Disrupts(in.Step(), in.Node), permit.Disruptive
+	if current := budget.GroupOf(b, in.Node); !taken || group != current {
+		group, counted = current, false
 		if v := concurrent(in, b, group); v.Held() {
 			return v
 		}
 	}
-	if permit.Disruptive || !budget.Disrupts(in.Step(), in.Node) || budget.FreeDisruptions(b, group) > 0 {
+	if !disruptive || counted || budget.FreeDisruptions(b, group) > 0 {
 		return Verdict{}
 	}
 	return Verdict{
@@ -90,7 +92,7 @@ func concurrent(in Input, b *v1alpha1.RemediationBudget, group string) Verdict {
 		return exhausted(BudgetRecheck, "budget %s: %d of %d allowed nodes%s are being acted on",
 			b.Name, len(b.Status.Groups[group].Permits), budget.Allowed(b, group), of(group))
 	}
-	// They may turn out to wait for something else, and nothing tells.
+	// They may turn out to wait for something else.
 	soon := min(BudgetRecheck, time.Duration(1+ahead-free)*time.Second)
 	return exhausted(soon, "budget %s: %s before this one for the %d free of %d permits%s",
 		b.Name, plural(ahead, "remediation is", "remediations are"), free, budget.Allowed(b, group), of(group))

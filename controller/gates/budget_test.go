@@ -54,6 +54,11 @@ func limits(maxUnavailable, minHealthy string) func(*Input) {
 	}
 }
 
+// formerly makes the permits those of another group, in which the node was.
+func formerly(permits map[string]v1alpha1.Permit) func(*Input) {
+	return func(in *Input) { in.Budgets[0].Status.Groups["r6"] = v1alpha1.BudgetGroup{Permits: permits} }
+}
+
 func notReady(in *Input) { in.Node.Status.Conditions[0].Status = corev1.ConditionUnknown }
 
 func TestBudget(t *testing.T) {
@@ -90,6 +95,9 @@ func TestBudget(t *testing.T) {
 		{name: "its own for a gentle step", in: input(rack(9, v1alpha1.BudgetGroup{DisruptionLimit: ptr.To[int32](0), Permits: held("w17")}), limits("4", ""), atStep(3)),
 			reason: "DisruptionLimit", recheck: time.Minute},
 		{name: "its own for a disruptive step", in: input(rack(9, v1alpha1.BudgetGroup{DisruptionLimit: ptr.To[int32](0), Permits: disrupting(held("w17"), "w17")}), limits("4", ""), atStep(3))},
+		{name: "one of its former group for a gentle step", in: input(rack(9, none), formerly(held("w17")), limits("4", ""), atStep(3), notReady)},
+		{name: "one of its former group for a disruptive step", in: input(rack(9, none), formerly(disrupting(held("w17"), "w17")), limits("4", ""), atStep(3), notReady),
+			reason: "DisruptionLimit", recheck: time.Minute},
 		{name: "not counted", in: input(limits("4", ""), atStep(3)), reason: "DisruptionLimit", recheck: time.Minute, messages: []string{"budget workers: the nodes are not counted yet"}},
 		{name: "any number", in: input(atStep(3))},
 	})

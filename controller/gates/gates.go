@@ -44,7 +44,8 @@ type ControlPlane struct {
 	// Nodes is their number, ReadyOthers that of those that are Ready and available,
 	// without the node itself.
 	Nodes, ReadyOthers int
-	// ActingOn is another control-plane node that holds a permit, "" if none does.
+	// ActingOn is another control-plane node, or one that is gone and may have been, that
+	// holds a permit; "" if none does.
 	ActingOn string
 }
 

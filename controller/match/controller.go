@@ -71,10 +71,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // that the cache does not show yet. Its name is that of the next one after those that
 // are known: where the cache is behind, it is taken, and shows who came first. So
 // nothing has to be listed first, which takes the API server long where many nodes
-// report.
+// report. A policy that is gone or was edited meanwhile starts none: the cache will show
+// it, and the node is looked at again.
 func (r *Reconciler) start(ctx context.Context, policy *v1alpha1.RemedyPolicy, node *corev1.Node, trigger *v1alpha1.Trigger, known []v1alpha1.Remediation) error {
+	var live v1alpha1.RemedyPolicy
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(policy), &live)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading policy %s: %w", policy.Name, err)
+	}
+	if live.UID != policy.UID || live.Generation != policy.Generation {
+		return nil
+	}
 	remediation := NewRemediation(policy, node, *trigger, Latest(known, node, policy))
-	err := r.Client.Create(ctx, remediation, budget.FieldOwner)
+	err = r.Client.Create(ctx, remediation, budget.FieldOwner)
 	for apierrors.IsAlreadyExists(err) {
 		var existing v1alpha1.Remediation
 		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(remediation), &existing); err != nil {

@@ -96,7 +96,8 @@ func (r *Reconciler) anyConcerns(ctx context.Context, node *corev1.Node) bool {
 // concerned returns the nodes that a policy concerns.
 func (r *Reconciler) concerned(ctx context.Context, obj client.Object) []reconcile.Request {
 	policy := obj.(*v1alpha1.RemedyPolicy)
-	nodes, err := fleet.Selected(r.Nodes(), policy.Spec.NodeSelector)
+	all, _ := r.Nodes()
+	nodes, err := fleet.Selected(all, policy.Spec.NodeSelector)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "policy selects no node", "policy", policy.Name)
 		return nil

@@ -1,6 +1,7 @@
 package match
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -23,10 +24,8 @@ import (
 func newReconciler(t *testing.T, objects ...client.Object) *Reconciler {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
 	}
 	return &Reconciler{
 		Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
@@ -79,7 +78,7 @@ func TestAPolicyQueuesOnlyTheNodesThatItConcerns(t *testing.T) {
 	sick.Name, holding.Name, healthy.Name = "sick", "holding", "healthy"
 	r := &Reconciler{
 		Clock: clocktesting.NewFakePassiveClock(now),
-		Nodes: func() []*corev1.Node { return []*corev1.Node{sick, holding, healthy} },
+		Nodes: func() ([]*corev1.Node, string) { return []*corev1.Node{sick, holding, healthy}, "" },
 	}
 	var got []string
 	for _, request := range r.concerned(t.Context(), policyFor("Sick", time.Minute)) {

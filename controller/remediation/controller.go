@@ -28,8 +28,10 @@ import (
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/gates"
+	"github.com/nodemend/nodemend/controller/index"
 	"github.com/nodemend/nodemend/controller/optimistic"
 	"github.com/nodemend/nodemend/controller/worker"
+	"github.com/nodemend/nodemend/internal/deadline"
 )
 
 // Reconciler carries remediations to their outcome.
@@ -40,6 +42,8 @@ type Reconciler struct {
 	Live client.Reader
 	// Permits takes and releases permits.
 	Permits *budget.Permits
+	// Nodes are those of the cache.
+	Nodes fleet.Nodes
 	// Clock tells the time of decisions.
 	Clock clock.PassiveClock
 	// Metrics counts outcomes.
@@ -98,6 +102,12 @@ func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wai
 		if err != nil {
 			return 0, err
 		}
+		if verdict, err = r.stormMeanwhile(ctx, s, disrupts); err != nil {
+			return 0, err
+		}
+		if verdict.Held() {
+			return r.heldBack(ctx, s, verdict, v1alpha1.Permit{}, nil)
+		}
 		permit := v1alpha1.Permit{Remediation: s.remediation.Name, Disruptive: disrupts}
 		if d.effect != create { // which was announced: nothing takes that back
 			permit.Version = s.remediation.ResourceVersion
@@ -131,7 +141,7 @@ func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wai
 	}
 	switch d.effect {
 	case start, create:
-		return d.wait, r.createAction(ctx, s, &d.status, s.now.Add(claimTime))
+		return d.wait, r.createAction(ctx, s, &d.status, s.now.Add(deadline.ClaimTime))
 	case void:
 		if err := r.unchanged(ctx, written); err != nil {
 			return 0, err // somebody may have seen it claimed
@@ -146,6 +156,25 @@ func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wai
 	default:
 		return d.wait, nil
 	}
+}
+
+// stormMeanwhile holds a step that takes the node out of service, and is about to be
+// announced, if too few nodes are healthy by now. The gates have asked the budgets, which may
+// not have counted this remediation's own node yet.
+func (r *Reconciler) stormMeanwhile(ctx context.Context, s situation, disrupts bool) (gates.Verdict, error) {
+	announced := s.remediation.Status.Action != "" || s.remediation.Status.Maintenance != ""
+	if !disrupts || announced || !slices.ContainsFunc(s.budgets, func(b v1alpha1.RemediationBudget) bool { return b.Spec.MinHealthy != nil }) {
+		return gates.Verdict{}, nil
+	}
+	nodes, _ := r.Nodes()
+	b, err := budget.TooFewHealthy(s.budgets, s.node, nodes, r.cached(ctx, client.MatchingFields{index.Open: index.IsOpen}))
+	if b == nil || err != nil {
+		return gates.Verdict{}, err
+	}
+	return gates.Verdict{
+		Reason: gates.ReasonStorm, Recheck: gates.BudgetRecheck,
+		Message: fmt.Sprintf("budget %s: fewer nodes are healthy than spec.minHealthy requires, %s", b.Name, b.Spec.MinHealthy),
+	}, nil
 }
 
 // disrupts reports whether the step takes the node out of service. That it is out already

@@ -12,6 +12,7 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/evidence"
 	"github.com/nodemend/nodemend/controller/gates"
+	"github.com/nodemend/nodemend/internal/deadline"
 )
 
 // effect is what a decision wants done besides writing the status.
@@ -58,18 +59,6 @@ type decision struct {
 // outcome is how an action ended.
 type outcome struct{ reason, message string }
 
-const (
-	// claimTime is how long a runner may take to claim an action.
-	claimTime = time.Minute
-	// cancelGrace is how long after an action's expiry it is cancelled: time
-	// for a claim that is on its way, and for clocks that differ.
-	cancelGrace = 5 * time.Second
-	// killGrace is how long after the kill deadline of a claimed action a
-	// report is awaited before people are told. It is more than a runner needs to
-	// report after an outage, too, since it tries every 30 s.
-	killGrace = time.Minute
-)
-
 // voided is why an action is cancelled that was created only to take its name.
 const voided = "something held it back before it was created"
 
@@ -83,8 +72,6 @@ const (
 	reasonNoReport = "NoReport"
 	// ReasonReleaseRequired says that the node is clear, and a person has to give it back.
 	ReasonReleaseRequired = "ReleaseRequired"
-	// reasonStillRunning: an action that nobody reports on may still run.
-	reasonStillRunning = "StillRunning"
 )
 
 // decide says what comes next. It is pure.
@@ -171,7 +158,7 @@ func (d decision) over(s situation, reason, message string) decision {
 		d.cancelled = outcome{v1alpha1.ReasonCancelled, message}
 		return d
 	default:
-		if until := overBy(s.action); until.After(s.now) {
+		if until := deadline.Over(s.action); until.After(s.now) {
 			return d.stillRunning(s.now, until)
 		}
 		d.recordUnreported(s, outcome{v1alpha1.ReasonInterrupted, "the runner that claimed it never reported"})
@@ -201,7 +188,7 @@ func (d decision) underway(s situation, findings []evidence.Finding, isClear boo
 		d.effect = create
 	case s.action.Status.Claim != nil:
 		d.progressing(s.now, v1alpha1.ReasonActing, fmt.Sprintf("runner executes %s", name))
-		if d.wait = overBy(s.action).Sub(s.now); d.wait > 0 {
+		if d.wait = deadline.Over(s.action).Sub(s.now); d.wait > 0 {
 			d.unblocked(s.now)
 			return d
 		}
@@ -232,10 +219,10 @@ func (d decision) underway(s situation, findings []evidence.Finding, isClear boo
 	default:
 		d.progressing(s.now, v1alpha1.ReasonActing, fmt.Sprintf("action %s waits for the runner on the node", name))
 		d.unblocked(s.now)
-		if d.wait = s.action.Spec.ExpiresAt.Add(cancelGrace).Sub(s.now); d.wait <= 0 {
+		if d.wait = deadline.Claimable(s.action).Sub(s.now); d.wait <= 0 {
 			d.wait = 0
 			d.effect = cancel
-			d.cancelled = outcome{v1alpha1.ReasonExpired, fmt.Sprintf("no runner on the node claimed the action within %s", claimTime)}
+			d.cancelled = outcome{v1alpha1.ReasonExpired, fmt.Sprintf("no runner on the node claimed the action within %s", deadline.ClaimTime)}
 		}
 	}
 	return d
@@ -246,9 +233,9 @@ func (d decision) underway(s situation, findings []evidence.Finding, isClear boo
 func (d decision) unreported(s situation) decision {
 	left := s.lateReport()
 	if d.blockedBy() == reasonNoReport {
-		left = killGrace
+		left = deadline.ReportGrace
 	} else if c := meta.FindStatusCondition(d.status.Conditions, v1alpha1.RemediationBlocked); c != nil {
-		left = max(left, c.LastTransitionTime.Add(killGrace).Sub(s.now))
+		left = max(left, c.LastTransitionTime.Add(deadline.ReportGrace).Sub(s.now))
 	}
 	if left > 0 && !d.retryAsked(s) {
 		d.progressing(s.now, v1alpha1.ReasonActing, fmt.Sprintf("the node is clear; the runner may still report on %s", d.status.Action))
@@ -380,18 +367,6 @@ func (d *decision) advance(s situation) bool {
 		return false
 	}
 	return true
-}
-
-// overBy returns when a claimed action is over at the latest, report included.
-func overBy(action *v1alpha1.NodeAction) time.Time { return action.KilledBy().Add(killGrace) }
-
-// MayStillRun reports whether the action runs, or may be claimed yet. One that is past its
-// kill deadline runs no more, whatever its runner has said.
-func MayStillRun(action *v1alpha1.NodeAction, now time.Time) bool {
-	if action.Status.Claim == nil {
-		return action.Finished() == nil && action.Spec.ExpiresAt.Add(cancelGrace).After(now)
-	}
-	return action.MayRun() && overBy(action).After(now)
 }
 
 // isVoid reports whether the action was created only to take its name.

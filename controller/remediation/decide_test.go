@@ -14,6 +14,7 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/gates"
+	"github.com/nodemend/nodemend/internal/deadline"
 )
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -107,7 +108,7 @@ func underway(age time.Duration, change ...func(*v1alpha1.NodeAction)) func(*sit
 			Spec: v1alpha1.NodeActionSpec{
 				Remediation: s.remediation.Name, RemediationUID: s.remediation.UID,
 				Step: status.Step, Attempt: status.Attempt,
-				Timeout: seconds(10), ExpiresAt: metav1.NewTime(now.Add(claimTime - age)),
+				Timeout: seconds(10), ExpiresAt: metav1.NewTime(now.Add(deadline.ClaimTime - age)),
 			},
 		}
 		for _, c := range change {
@@ -205,6 +206,9 @@ func pastOf(r v1alpha1.Remediation) func(*situation) {
 	return func(s *situation) { s.past = append(s.past, r) }
 }
 
+// ofPredecessor makes the other remediations those of former nodes of the name.
+func ofPredecessor(s *situation) { s.past, s.predecessors = nil, s.past }
+
 // pastInterrupted adds another remediation whose last action was interrupted this long ago.
 func pastInterrupted(age time.Duration) func(*situation) {
 	past := incident(at(1, 1), history("Interrupted", age)).remediation
@@ -253,8 +257,10 @@ func TestWhatComesNext(t *testing.T) {
 		{"a policy that no longer selects the node holds", incident(deselected), release, "Waiting", "Superseded", 1, 1, 0},
 		{"a status that somebody has made up is not acted on", incident(at(1, 1), stepOutOfRange), release, "Exhausted", "", 99, 1, 0},
 		{"a report from before another remediation's action ended holds", incident(other(finished("Succeeded", 0))), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
+		{"also if its runner's clock is a little ahead", incident(other(finished("Succeeded", -2*time.Second)), condition("True", 0, time.Hour)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
 		{"a report from while an interrupted action of a former node of the name may still run holds", incident(other(claimed(20*time.Second), finished("Interrupted", 10*time.Second)), condition("True", 5*time.Second, time.Hour)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
 		{"a report from while another's interrupted action may still have run holds", incident(pastInterrupted(80*time.Second), condition("True", 20*time.Second, time.Hour)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
+		{"also one of a former node of the name", incident(pastInterrupted(80*time.Second), ofPredecessor, condition("True", 20*time.Second, time.Hour)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
 		{"a report from after that does not", incident(pastInterrupted(80*time.Second), condition("True", 5*time.Second, time.Hour)), start, "Starting", "", 1, 1, 0},
 		{"what runs for a former remediation of the name is waited for", incident(former(claimed(0))), nothing, "Waiting", "StillRunning", 1, 1, 100 * time.Second},
 		{"even when the node is clear", incident(former(claimed(0)), condition("False", time.Second, time.Hour)), nothing, "Waiting", "StillRunning", 1, 1, 100 * time.Second},
@@ -281,8 +287,8 @@ func TestWhatComesNext(t *testing.T) {
 		{"an action that only takes a name is cancelled", incident(at(1, 1), underway(0, isVoided), progress("Starting")), cancel, "Starting", "", 1, 1, 0},
 		{"or was found expired, and is repeated later", incident(at(1, 1), underway(0, isVoided, finished("Expired", 0))), release, "Waiting", "Cancelled", 1, 1, 30 * time.Second},
 		{"its first create came first: it runs", incident(at(1, 1), underway(time.Second, claimed(time.Second)), excluded), nothing, "Acting", "", 1, 1, 159 * time.Second},
-		{"an unclaimed action is waited for", incident(at(1, 1), underway(10*time.Second)), nothing, "Acting", "", 1, 1, claimTime + cancelGrace - 10*time.Second},
-		{"an unclaimed action is cancelled after its time", incident(at(1, 1), underway(claimTime+cancelGrace)), cancel, "Acting", "", 1, 1, 0},
+		{"an unclaimed action is waited for", incident(at(1, 1), underway(10*time.Second)), nothing, "Acting", "", 1, 1, deadline.ClaimTime + deadline.ClaimGrace - 10*time.Second},
+		{"an unclaimed action is cancelled after its time", incident(at(1, 1), underway(deadline.ClaimTime+deadline.ClaimGrace)), cancel, "Acting", "", 1, 1, 0},
 		{"an unclaimed action is cancelled when the node is clear", incident(at(1, 1), underway(time.Second), progress("Acting"), condition("False", time.Second, time.Second)), cancel, "Acting", "", 1, 1, 0},
 		{"an unclaimed action is cancelled when somebody pauses", incident(at(1, 1), underway(time.Second), progress("Acting"), paused), cancel, "Acting", "", 1, 1, 0},
 		{"a claimed action is not", incident(at(1, 1), underway(time.Second, claimed(time.Second)), paused), nothing, "Acting", "", 1, 1, 159 * time.Second},
@@ -363,13 +369,19 @@ func equalStatus(a, b *v1alpha1.Remediation) bool {
 }
 
 func TestAFinishedActionIsRemembered(t *testing.T) {
-	s := incident(at(1, 1), underway(time.Minute, claimed(time.Minute), finished("Failed", time.Second)))
-	d := decide(s)
-	if d.status.Action != "" || len(d.status.History) != 1 {
-		t.Fatalf("got action %q and history %v", d.status.Action, d.status.History)
-	}
-	if r := d.status.History[0]; r.Action != s.action.Name || r.Outcome != "Failed" || !r.Executed || !r.FinishedAt.Equal(ptr.To(ago(0))) {
-		t.Errorf("got %+v", r)
+	for reported, want := range map[time.Duration]time.Duration{
+		time.Second:      0,
+		-2 * time.Second: -2 * time.Second, // the controller's clock may be a little behind
+		-time.Minute:     0,                // but that far it is not
+	} {
+		s := incident(at(1, 1), underway(time.Minute, claimed(time.Minute), finished("Failed", reported)))
+		d := decide(s)
+		if d.status.Action != "" || len(d.status.History) != 1 {
+			t.Fatalf("got action %q and history %v", d.status.Action, d.status.History)
+		}
+		if r := d.status.History[0]; r.Action != s.action.Name || r.Outcome != "Failed" || !r.Executed || !r.FinishedAt.Equal(ptr.To(ago(want))) {
+			t.Errorf("reported to have ended %s ago: got %+v", reported, r)
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/index"
 	"github.com/nodemend/nodemend/controller/optimistic"
+	"github.com/nodemend/nodemend/internal/deadline"
 )
 
 const (
@@ -142,12 +143,12 @@ func (r *Reconciler) endActions(ctx context.Context, remediation string) (runnin
 	var errs []error
 	for i := range actions.Items {
 		action := &actions.Items[i]
-		left := overBy(action).Sub(r.Clock.Now())
+		left := deadline.RunsUntil(action).Sub(r.Clock.Now())
 		switch {
 		case action.Finished() == nil && action.Status.Claim == nil:
 			running = true // unless this cancels it, which leads here again
 			errs = append(errs, r.cancelAction(ctx, action, outcome{v1alpha1.ReasonCancelled, "the remediation was deleted"}))
-		case action.MayRun() && left > 0:
+		case left > 0:
 			running, wait = true, max(wait, left)
 		default:
 			errs = append(errs, client.IgnoreNotFound(r.Client.Delete(ctx, action)))

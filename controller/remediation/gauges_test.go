@@ -57,7 +57,7 @@ func (s *stored) gauges(t testing.TB, elected bool) *Gauges {
 		t.Fatal(err)
 	}
 	return NewGauges(t.Context(), GaugesOptions{
-		Reader: s, Nodes: func() []*corev1.Node { return s.nodes }, Clock: clocktesting.NewFakePassiveClock(now), Elected: leads, Counters: counters,
+		Reader: s, Nodes: func() ([]*corev1.Node, string) { return s.nodes, "" }, Clock: clocktesting.NewFakePassiveClock(now), Elected: leads, Counters: counters,
 	})
 }
 

@@ -22,7 +22,8 @@ const (
 )
 
 // record moves a finished action into the history, under our own time: the clock
-// of the node may be wrong, and later than the truth is the safe side.
+// of the node may be wrong, and later than the truth is the safe side: of the two, where they
+// differ by seconds only, it is the later one.
 func (d *decision) record(s situation) {
 	finished := s.action.Finished()
 	if isVoid(s.action) {
@@ -59,6 +60,11 @@ func (d *decision) append(s situation, record v1alpha1.ActionRecord) {
 		record.StartedAt = s.maintenance.CreationTimestamp.DeepCopy()
 	}
 	record.FinishedAt = metav1.NewTime(s.now)
+	if s.action != nil {
+		if f := s.action.Finished(); f != nil && f.LastTransitionTime.After(s.now) && s.believed(f.LastTransitionTime.Time) {
+			record.FinishedAt = f.LastTransitionTime
+		}
+	}
 	d.status.History = append(d.status.History, record)
 	unexecuted := 0
 	for i := range d.status.History {

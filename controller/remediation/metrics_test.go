@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/deadline"
 )
 
 func TestEveryChangeIsCountedOnce(t *testing.T) {
@@ -23,8 +24,8 @@ func TestEveryChangeIsCountedOnce(t *testing.T) {
 		incident(excluded), // blocked
 		incident(excluded), // still
 		incident(withoutBudget),
-		incident(at(2, 1), history("Failed", claimTime)),                        // exhausted
-		incident(at(2, 1), history("Failed", claimTime), progress("Exhausted")), // still
+		incident(at(2, 1), history("Failed", deadline.ClaimTime)),                        // exhausted
+		incident(at(2, 1), history("Failed", deadline.ClaimTime), progress("Exhausted")), // still
 		incident(nodeGone), // ended
 	} {
 		after := s.remediation.DeepCopy()

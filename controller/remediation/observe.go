@@ -67,9 +67,15 @@ func (r *Reconciler) observe(ctx context.Context, remediation *v1alpha1.Remediat
 	if err := r.Client.List(ctx, &past, client.MatchingFields{index.ByNode: spec.NodeName}, client.UnsafeDisableDeepCopy); err != nil {
 		return s, fmt.Errorf("listing the remediations of node %s: %w", spec.NodeName, err)
 	}
-	s.past = slices.DeleteFunc(past.Items, func(other v1alpha1.Remediation) bool {
-		return other.Name == remediation.Name || other.Spec.NodeUID != spec.NodeUID
-	})
+	for i := range past.Items {
+		switch other := &past.Items[i]; {
+		case other.Name == remediation.Name:
+		case other.Spec.NodeUID == spec.NodeUID:
+			s.past = append(s.past, *other)
+		default:
+			s.predecessors = append(s.predecessors, *other)
+		}
+	}
 	var budgets v1alpha1.RemediationBudgetList
 	if err := r.Client.List(ctx, &budgets); err != nil {
 		return s, fmt.Errorf("listing budgets: %w", err)
@@ -146,19 +152,12 @@ func (r *Reconciler) controlPlane(ctx context.Context, node *corev1.Node, budget
 	if err := r.Client.List(ctx, &nodes, client.HasLabels{fleet.ControlPlaneLabel}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the nodes of the control plane: %w", err)
 	}
-	state := &gates.ControlPlane{Nodes: len(nodes.Items)}
+	state := &gates.ControlPlane{
+		Nodes: len(nodes.Items), ActingOn: budget.OtherInControlPlane(budgets, r.cached(ctx, client.MatchingFields{index.Open: index.IsOpen}), node.Name, r.nodeOf(ctx)),
+	}
 	for i := range nodes.Items {
-		other := &nodes.Items[i]
-		if other.Name == node.Name {
-			continue
-		}
-		if fleet.Available(other) {
+		if other := &nodes.Items[i]; other.Name != node.Name && fleet.Available(other) {
 			state.ReadyOthers++
-		}
-		for j := range budgets {
-			if _, _, held := budget.Permit(&budgets[j], other.Name); held && state.ActingOn == "" {
-				state.ActingOn = other.Name
-			}
 		}
 	}
 	return state, nil

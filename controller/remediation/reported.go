@@ -44,7 +44,8 @@ func (g *Gauges) collectPolicies(ctx context.Context, out chan<- prometheus.Metr
 	}
 	type key struct{ condition, status string }
 	now, conditions, count := g.Clock.Now(), matched(list.Items), map[key]int{}
-	for _, node := range g.Nodes() {
+	nodes, _ := g.Nodes()
+	for _, node := range nodes {
 		for condition, selectors := range conditions {
 			if slices.ContainsFunc(selectors, func(s labels.Selector) bool { return s.Matches(labels.Set(node.Labels)) }) {
 				count[key{condition, reported(node, condition, now)}]++

@@ -10,6 +10,7 @@ import (
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/evidence"
 	"github.com/nodemend/nodemend/controller/gates"
+	"github.com/nodemend/nodemend/internal/deadline"
 )
 
 // situation is all that a decision about one remediation is made from.
@@ -35,6 +36,9 @@ type situation struct {
 	budgets []v1alpha1.RemediationBudget
 	// past are the other remediations of the node, open and ended.
 	past []v1alpha1.Remediation
+	// predecessors are those of former nodes of its name: what was begun for them may still
+	// run on the same host.
+	predecessors []v1alpha1.Remediation
 	// ahead is how many remediations come first, by the name of a budget.
 	ahead map[string]int
 	// controlPlane is nil unless the node is part of it.
@@ -58,8 +62,8 @@ func (s *situation) mayRunUntil(status *v1alpha1.RemediationStatus) time.Time {
 	}
 	for i := range s.others {
 		a := &s.others[i]
-		if s.former(a) && a.MayRun() && overBy(a).After(until) {
-			until = overBy(a)
+		if runs := deadline.RunsUntil(a); s.former(a) && runs.After(until) {
+			until = runs
 		}
 	}
 	return until
@@ -72,10 +76,10 @@ func (s *situation) endedBy(r *v1alpha1.Remediation, record *v1alpha1.ActionReco
 	if record.Executed || step == nil {
 		return record.FinishedAt.Time
 	}
-	ended := record.FinishedAt.Add(step.Timeout.Duration + killGrace)
+	ended := deadline.Lost(record.FinishedAt.Time, step.Timeout.Duration)
 	for i := range s.others {
-		if a := &s.others[i]; a.Name == record.Action && a.Status.Claim != nil && overBy(a).Before(ended) {
-			ended = overBy(a)
+		if a := &s.others[i]; a.Name == record.Action && a.Status.Claim != nil && deadline.Over(a).Before(ended) {
+			ended = deadline.Over(a)
 		}
 	}
 	if ended.Before(record.FinishedAt.Time) {
@@ -83,6 +87,10 @@ func (s *situation) endedBy(r *v1alpha1.Remediation, record *v1alpha1.ActionReco
 	}
 	return ended
 }
+
+// believed reports whether something can have been at a time that somebody else tells:
+// before now, as far as clocks agree.
+func (s *situation) believed(at time.Time) bool { return !at.After(s.now.Add(evidence.MaxSkew)) }
 
 // older returns another open remediation of the same node and policy that was created
 // before, nil if there is none. There are two when a create was on its way for so long
@@ -135,7 +143,7 @@ func (s *situation) lateReport() time.Duration {
 	if c == nil || c.Status != corev1.ConditionTrue || c.LastTransitionTime.After(s.now) {
 		return 0
 	}
-	return max(0, c.LastTransitionTime.Add(killGrace).Sub(s.now))
+	return max(0, c.LastTransitionTime.Add(deadline.ReportGrace).Sub(s.now))
 }
 
 // findings judges the remediation's match on evidence from after the last
@@ -152,9 +160,9 @@ func (s *situation) findings(status *v1alpha1.RemediationStatus) []evidence.Find
 	if status.BootedAt != nil && status.BootedAt.After(after) {
 		after = status.BootedAt.Time
 	}
-	for i := range s.past {
-		if last := lastActed(&s.past[i].Status); last != nil && !last.FinishedAt.After(s.now) {
-			if ended := s.endedBy(&s.past[i], last); ended.After(after) {
+	for _, r := range slices.Concat(s.past, s.predecessors) {
+		if last := lastActed(&r.Status); last != nil && s.believed(last.FinishedAt.Time) {
+			if ended := s.endedBy(&r, last); ended.After(after) {
 				after = ended
 			}
 		}
@@ -162,12 +170,12 @@ func (s *situation) findings(status *v1alpha1.RemediationStatus) []evidence.Find
 	for i := range s.others {
 		a := &s.others[i]
 		f := a.Finished()
-		if f == nil || !v1alpha1.MayHaveExecuted(f.Reason) || f.LastTransitionTime.After(s.now) {
+		if f == nil || !v1alpha1.MayHaveExecuted(f.Reason) || !s.believed(f.LastTransitionTime.Time) {
 			continue
 		}
 		ended := f.LastTransitionTime.Time
-		if a.MayRun() && overBy(a).After(ended) {
-			ended = overBy(a)
+		if runs := deadline.RunsUntil(a); runs.After(ended) {
+			ended = runs
 		}
 		if ended.After(after) {
 			after = ended

@@ -50,7 +50,7 @@ func (d decision) stillRunning(now, until time.Time) decision {
 	if d.progress() == "" {
 		d.progressing(now, v1alpha1.ReasonWaiting, "")
 	}
-	d.set(now, v1alpha1.RemediationBlocked, metav1.ConditionTrue, reasonStillRunning,
+	d.set(now, v1alpha1.RemediationBlocked, metav1.ConditionTrue, v1alpha1.ReasonStillRunning,
 		"an action may still be running until "+clockTime(until))
 	d.wait = until.Sub(now)
 	return d

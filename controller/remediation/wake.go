@@ -2,6 +2,7 @@ package remediation
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/workqueue"
@@ -22,12 +23,6 @@ import (
 // that are blocked. Of its permits: who got one, for who no longer needs it
 // releases it, and as many of those that wait as there are free ones.
 func (r *Reconciler) onBudget() handler.EventHandler {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	wake := func(q queue, names []string) {
-		for _, request := range requests(names...) {
-			q.Add(request)
-		}
-	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
 			b := e.Object.(*v1alpha1.RemediationBudget)
@@ -39,13 +34,58 @@ func (r *Reconciler) onBudget() handler.EventHandler {
 			if worker.SpecChanged(old, updated) {
 				wake(q, r.blockedOnNodes(ctx, *old, *updated))
 			} else {
-				wake(q, budget.Wake(updated, func() []v1alpha1.Remediation { return r.waiting(ctx) }, r.nodeOf(ctx)))
+				wake(q, r.next(ctx, updated, r.budgets(ctx)))
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
 			wake(q, r.blockedOnNodes(ctx, *e.Object.(*v1alpha1.RemediationBudget)))
 		},
 	}
+}
+
+// onRemediation wakes the remediation, and if it waited for a permit and something else
+// holds it now, or it is no more, those who come after it.
+func (r *Reconciler) onRemediation() handler.EventHandler {
+	after := func(ctx context.Context, q queue, remediation *v1alpha1.Remediation) {
+		node := r.cachedNode(ctx, remediation.Spec.NodeName)
+		if node == nil {
+			return // it counted nowhere
+		}
+		budgets := r.budgets(ctx)
+		for _, b := range budget.Selecting(budgets, node) {
+			wake(q, r.next(ctx, &b, budgets))
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(q, []string{e.Object.GetName()}) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			old, updated := e.ObjectOld.(*v1alpha1.Remediation), e.ObjectNew.(*v1alpha1.Remediation)
+			wake(q, []string{updated.Name})
+			if waits(old) && !waits(updated) && (updated.BlockedBy() != "" || updated.Ended()) {
+				after(ctx, q, updated)
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			old := e.Object.(*v1alpha1.Remediation)
+			wake(q, []string{old.Name})
+			if waits(old) {
+				after(ctx, q, old)
+			}
+		},
+	}
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+func wake(q queue, names []string) {
+	for _, request := range requests(names...) {
+		q.Add(request)
+	}
+}
+
+// next returns who is to look again for the permits of a budget.
+func (r *Reconciler) next(ctx context.Context, b *v1alpha1.RemediationBudget, all []v1alpha1.RemediationBudget) []string {
+	return budget.Wake(b, all, func() []v1alpha1.Remediation { return r.waiting(ctx) }, r.nodeOf(ctx))
 }
 
 // newHolders returns who holds a permit now and did not before.
@@ -61,12 +101,19 @@ func newHolders(old, updated *v1alpha1.RemediationBudget) (names []string) {
 	return names
 }
 
+// reasonsToWait are those of who waits for what permits of others change.
+func reasonsToWait() []string {
+	return []string{gates.ReasonBudgetExhausted, gates.ReasonDisruptionLimit, gates.ReasonStorm, gates.ReasonControlPlane}
+}
+
+func waits(remediation *v1alpha1.Remediation) bool {
+	return !remediation.Ended() && slices.Contains(reasonsToWait(), remediation.BlockedBy())
+}
+
 // waiting are those whom a change of permits may let go on.
 func (r *Reconciler) waiting(ctx context.Context) []v1alpha1.Remediation {
 	var waiting []v1alpha1.Remediation
-	for _, reason := range []string{
-		gates.ReasonBudgetExhausted, gates.ReasonDisruptionLimit, gates.ReasonStorm, gates.ReasonControlPlane,
-	} {
+	for _, reason := range reasonsToWait() {
 		waiting = append(waiting, r.cached(ctx, client.MatchingFields{index.BlockedBy: reason})...)
 	}
 	return waiting
@@ -93,6 +140,15 @@ func (r *Reconciler) cached(ctx context.Context, match client.MatchingFields) []
 	var list v1alpha1.RemediationList
 	if err := r.Client.List(ctx, &list, match, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing open remediations")
+	}
+	return list.Items
+}
+
+// budgets are the cache's own: they must not be changed.
+func (r *Reconciler) budgets(ctx context.Context) []v1alpha1.RemediationBudget {
+	var list v1alpha1.RemediationBudgetList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing budgets")
 	}
 	return list.Items
 }

@@ -25,7 +25,7 @@ func (r *Reconciler) Loop() worker.Loop {
 	return worker.Loop{
 		Name: "remediation", Key: "remediation", Workers: workers, Reconciler: r,
 		Watches: []worker.Watch{
-			{Kind: &v1alpha1.Remediation{}, Handler: &handler.EnqueueRequestForObject{}},
+			{Kind: &v1alpha1.Remediation{}, Handler: r.onRemediation()},
 			{Kind: &v1alpha1.NodeAction{}, Handler: handler.EnqueueRequestsFromMapFunc(ofAction)},
 			{Kind: &v1alpha1.NodeMaintenance{}, Handler: handler.EnqueueRequestsFromMapFunc(r.ofMaintenance)},
 			{Kind: &corev1.Node{}, Handler: handler.EnqueueRequestsFromMapFunc(r.openOnNode)},

@@ -65,7 +65,7 @@ func TestAnExitStatusIsTheResult(t *testing.T) {
 			if got.Reason != test.wantReason || !strings.HasPrefix(got.Message, test.wantMessage) {
 				t.Fatalf("got %s %q, want %s %q…", got.Reason, got.Message, test.wantReason, test.wantMessage)
 			}
-			if r := got.Result; !ptr.Equal(r.ExitCode, test.wantExitCode) || r.Signal != test.wantSignal || r.Execution != v1alpha1.ExecutionDirect || r.FinishedAt.Before(&r.StartedAt) {
+			if r := got.Result; !ptr.Equal(r.ExitCode, test.wantExitCode) || r.Signal != test.wantSignal || r.Execution != v1alpha1.ExecutionDirect || r.FinishedAt.Time.Before(r.StartedAt.Time) {
 				t.Errorf("got result %+v, want exit code %v and signal %q", r, test.wantExitCode, test.wantSignal)
 			}
 		})

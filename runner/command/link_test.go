@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/deadline"
 	"github.com/nodemend/nodemend/runner/systemd"
 )
 
@@ -24,7 +24,7 @@ func TestSystemdIsNotAskedForEver(t *testing.T) {
 	if _, err := l.look(t.Context()); err == nil || time.Since(began) > answerTime/2 {
 		t.Errorf("got %v after %s, want an error soon", err, time.Since(began))
 	}
-	if latest := endGrace + lastAnswer + goneWithin + 2*hostTime; latest > v1alpha1.EndGrace {
+	if latest := endGrace + lastAnswer + goneWithin + 2*hostTime; latest > deadline.EndGrace {
 		t.Errorf("an outcome may come %s after the timeout", latest)
 	}
 	if l.conn != nil {

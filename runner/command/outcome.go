@@ -8,7 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -42,8 +41,8 @@ func (e ending) outcome(execution v1alpha1.Execution) *remedy.Outcome {
 	}
 	result := &v1alpha1.ActionResult{
 		Execution:  execution,
-		StartedAt:  metav1.NewMicroTime(e.started),
-		FinishedAt: metav1.NewMicroTime(e.started.Add(e.took)),
+		StartedAt:  v1alpha1.NewMicroTime(e.started),
+		FinishedAt: v1alpha1.NewMicroTime(e.started.Add(e.took)),
 	}
 	reason := v1alpha1.ReasonFailed
 	switch {
@@ -126,8 +125,8 @@ func unknown(order remedy.Order, now time.Time, why string) *remedy.Outcome {
 		Message: why + "; the command may or may not have been executed",
 		Result: &v1alpha1.ActionResult{
 			Execution:  order.Prepared.Execution,
-			StartedAt:  metav1.NewMicroTime(order.StartedAt),
-			FinishedAt: metav1.NewMicroTime(now),
+			StartedAt:  v1alpha1.NewMicroTime(order.StartedAt),
+			FinishedAt: v1alpha1.NewMicroTime(now),
 		},
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/deadline"
 	"github.com/nodemend/nodemend/runner/remedy"
 )
 
@@ -106,7 +107,7 @@ func TestAStartThatAFrozenSystemdReadsTooLateIsRefused(t *testing.T) {
 	})
 	began := time.Now()
 	s.expect(s.Execute(ctx, order), v1alpha1.ReasonInterrupted, "systemd does not answer")
-	if took := time.Since(began); took > order.Step.Timeout.Duration+v1alpha1.EndGrace {
+	if took := time.Since(began); took > order.Step.Timeout.Duration+deadline.EndGrace {
 		t.Errorf("it took %s", took)
 	}
 	thaw()

@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -152,7 +151,7 @@ func booted(by v1alpha1.Execution, before, after string, since, now time.Time) r
 		Message: fmt.Sprintf("the node has booted: boot ID %s -> %s, %.0f s after the claim", before, after, max(0, now.Sub(since).Seconds())),
 		Result: &v1alpha1.ActionResult{
 			Execution: by, BootIDAfter: after,
-			StartedAt: metav1.NewMicroTime(since), FinishedAt: metav1.NewMicroTime(now),
+			StartedAt: v1alpha1.NewMicroTime(since), FinishedAt: v1alpha1.NewMicroTime(now),
 		},
 	}
 }
@@ -185,7 +184,7 @@ func (r *Reboot) notObserved(order remedy.Order, what string) *remedy.Outcome {
 		Message: fmt.Sprintf("%s this node still runs with boot ID %s: look at its console, and reset it by its BMC if need be", what, order.BootID),
 		Result: &v1alpha1.ActionResult{
 			Execution: order.Prepared.Execution,
-			StartedAt: metav1.NewMicroTime(order.StartedAt), FinishedAt: metav1.NewMicroTime(r.opts.Clock.Now()),
+			StartedAt: v1alpha1.NewMicroTime(order.StartedAt), FinishedAt: v1alpha1.NewMicroTime(r.opts.Clock.Now()),
 		},
 	}
 }

@@ -94,7 +94,7 @@ func TestTheNextBootsRunnerReportsTheReboot(t *testing.T) {
 		now := begun.Add(tc.after)
 		want := remedy.Outcome{
 			Reason: v1alpha1.ReasonSucceeded, Message: tc.message,
-			Result: &v1alpha1.ActionResult{BootIDAfter: "boot-2", StartedAt: metav1.NewMicroTime(begun), FinishedAt: metav1.NewMicroTime(now)},
+			Result: &v1alpha1.ActionResult{BootIDAfter: "boot-2", StartedAt: v1alpha1.NewMicroTime(begun), FinishedAt: v1alpha1.NewMicroTime(now)},
 		}
 		if diff := cmp.Diff(want, Rebooted(claim, nil, "boot-2", now)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

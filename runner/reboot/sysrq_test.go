@@ -12,9 +12,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/deadline"
 	"github.com/nodemend/nodemend/runner/remedy"
 )
 
@@ -56,7 +56,7 @@ func TestTheKernelIsAskedToSyncThenToUnmountThenToReset(t *testing.T) {
 			"with boot ID boot-1: look at its console, and reset it by its BMC if need be",
 		Result: &v1alpha1.ActionResult{
 			Execution: v1alpha1.ExecutionSysRq,
-			StartedAt: metav1.NewMicroTime(begun), FinishedAt: metav1.NewMicroTime(begun.Add(timeout)),
+			StartedAt: v1alpha1.NewMicroTime(begun), FinishedAt: v1alpha1.NewMicroTime(begun.Add(timeout)),
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -207,7 +207,7 @@ func TestAResetThatTheKernelRefusesIsReportedAtOnce(t *testing.T) {
 func TestAnOutcomeComesWithinTheGraceHoweverShortTheTimeout(t *testing.T) {
 	s := newScene(t, v1alpha1.RebootSysRq)
 	s.order.Step.Timeout.Duration = time.Second
-	if longest := 4*patience + 2*pause; longest > time.Second+v1alpha1.EndGrace {
+	if longest := 4*patience + 2*pause; longest > time.Second+deadline.EndGrace {
 		t.Errorf("it may take %s", longest)
 	}
 	outcome := s.start(t.Context(), s.reboot.Execute)

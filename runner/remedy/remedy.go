@@ -74,7 +74,7 @@ type Remedy interface {
 	Prepare(ctx context.Context, order Order) (Prepared, *Outcome)
 
 	// Execute has the side effect. It returns the outcome at most
-	// v1alpha1.EndGrace after the step's timeout, whatever happens. When ctx
+	// deadline.EndGrace after the step's timeout, whatever happens. When ctx
 	// ends, it returns within a second or two: nil if a later process can adopt
 	// what is under way, else the outcome after it has ended it.
 	Execute(ctx context.Context, order Order) *Outcome

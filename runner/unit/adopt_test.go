@@ -27,7 +27,7 @@ func (s *scene) abandon(order remedy.Order) {
 	})
 	start := time.Now()
 	s.Expect(s.remedy.Execute(ctx, order)).To(BeNil())
-	s.Expect(time.Since(start)).To(BeNumerically("<", 2*time.Second))
+	s.Expect(time.Since(start)).To(BeNumerically("<", order.Step.Timeout.Duration))
 }
 
 func TestAnAdoptedRestartIsProvedByTheInvocation(t *testing.T) {
@@ -84,19 +84,19 @@ func TestAnAdoptedRestartWhoseStopIsWedgedIsKilledAtItsOwnTimeout(t *testing.T) 
 	start := time.Now()
 	s.expect(s.remedy.Adopt(t.Context(), order), v1alpha1.ReasonSucceeded,
 		`.* is active \(running\) again: .*, proved by a changed invocation ID; it did not stop within 20s, and its processes were killed .*`)
-	s.Expect(time.Since(start)).To(BeNumerically("<", 10*time.Second))
+	s.Expect(time.Since(start)).To(BeNumerically("<", order.Step.Timeout.Duration))
 }
 
 func TestAnOrderFromTheFutureHasItsTimeoutFromNow(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, systemdtest.Shared(t), "future.service", stubborn)
 	s.systemctl("start", s.name)
-	order := s.prepare(2 * time.Second)
+	order := s.prepare(ample)
 	s.abandon(order)
 	order.StartedAt = order.StartedAt.Add(time.Hour) // the clock was set back
 	start := time.Now()
 	s.expect(s.remedy.Adopt(t.Context(), order), v1alpha1.ReasonSucceeded, `.*escalated to kill.*`)
-	s.Expect(time.Since(start)).To(BeNumerically("~", 3*time.Second, 2*time.Second))
+	s.Expect(time.Since(start)).To(BeNumerically(">=", ample))
 }
 
 func TestAnAdoptionWaitsForASystemdThatHangs(t *testing.T) {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/runner/remedy"
 	"github.com/nodemend/nodemend/runner/systemd"
@@ -17,7 +15,7 @@ const (
 	pollInterval = 500 * time.Millisecond
 	// settleTime is how long a unit has to stay active.
 	settleTime = time.Second
-	// killGrace is how long after the timeout, within v1alpha1.EndGrace, a killed
+	// killGrace is how long after the timeout, within deadline.EndGrace, a killed
 	// unit may take to be active again. What is then still under way has to be ended.
 	killGrace = 18 * time.Second
 )
@@ -211,8 +209,8 @@ func (f *follower) result(reason string) *v1alpha1.ActionResult {
 	}
 	result := &v1alpha1.ActionResult{
 		Execution:  v1alpha1.ExecutionSystemd,
-		StartedAt:  metav1.NewMicroTime(f.startedAt),
-		FinishedAt: metav1.NewMicroTime(f.Clock.Now()),
+		StartedAt:  v1alpha1.NewMicroTime(f.startedAt),
+		FinishedAt: v1alpha1.NewMicroTime(f.Clock.Now()),
 		Unit:       &v1alpha1.UnitResult{Name: f.unit, MainPIDBefore: f.mainPID},
 	}
 	if f.seen {

@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/deadline"
 	"github.com/nodemend/nodemend/runner/remedy"
 	"github.com/nodemend/nodemend/test/systemd"
 	"github.com/nodemend/nodemend/test/systemd/systemdtest"
@@ -33,23 +34,26 @@ func ownHost(t *testing.T) *systemd.Host {
 	return host
 }
 
+// ample is a timeout in which systemd answers, however busy the machine is.
+const ample = 10 * time.Second
+
 func TestAWedgedStopIsKilledAndTheUnitIsActiveAgain(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, systemdtest.Shared(t), "stubborn.service", stubborn)
 	s.systemctl("start", s.name)
-	order, outcome := s.execute(2 * time.Second)
+	order, outcome := s.execute(ample)
 	s.expect(outcome, v1alpha1.ReasonSucceeded,
-		`stubborn\.service is active \(running\) again: main process \d+ -> \d+, after 2(\.\d)?s; it did not stop within 2s, and its processes were killed \(escalated to kill\)`)
+		`stubborn\.service is active \(running\) again: main process \d+ -> \d+, after \d+(\.\d)?s; it did not stop within 10s, and its processes were killed \(escalated to kill\)`)
 	s.Expect(outcome.Result.Unit.MainPIDAfter).NotTo(BeElementOf(int64(0), order.Prepared.MainPID))
 }
 
 func TestAStartThatHangsIsKilled(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, systemdtest.Shared(t), "hangs.service", hangs)
-	_, outcome := s.execute(2 * time.Second)
+	_, outcome := s.execute(ample)
 	s.expect(outcome, v1alpha1.ReasonTimedOut,
-		`the restart of hangs\.service was not over within 2s: its processes were killed \(escalated to kill\); then it was failed \(failed\): result signal, main process killed by signal SIGKILL; see .*`)
-	s.Expect(outcome.Result.FinishedAt.Sub(outcome.Result.StartedAt.Time)).To(BeNumerically("<", 6*time.Second))
+		`the restart of hangs\.service was not over within 10s: its processes were killed \(escalated to kill\); then it was failed \(failed\): result signal, main process killed by signal SIGKILL; see .*`)
+	s.Expect(outcome.Result.FinishedAt.Sub(outcome.Result.StartedAt.Time)).To(BeNumerically("<", ample+deadline.EndGrace))
 }
 
 func TestARestartThatSystemdDoesNotAnswerIsInterrupted(t *testing.T) {
@@ -66,7 +70,7 @@ func TestARestartThatSystemdDoesNotAnswerIsInterrupted(t *testing.T) {
 	start := time.Now()
 	s.expect(s.remedy.Execute(ctx, order), v1alpha1.ReasonInterrupted,
 		`the restart of frozen\.service may or may not have been asked for: systemd did not answer within 2s; .*`)
-	s.Expect(time.Since(start)).To(BeNumerically("~", 3*time.Second, 2*time.Second))
+	s.Expect(time.Since(start)).To(BeNumerically("<", order.Step.Timeout.Duration+deadline.EndGrace))
 }
 
 func TestASystemdThatHangsAfterItHasAcceptedIsTimedOut(t *testing.T) {
@@ -74,14 +78,14 @@ func TestASystemdThatHangsAfterItHasAcceptedIsTimedOut(t *testing.T) {
 	host := ownHost(t)
 	s := newScene(t, host, "hanging.service", stubborn)
 	s.systemctl("start", s.name)
-	order := s.prepare(2 * time.Second)
+	order := s.prepare(ample)
 	ctx := remedy.WithPoints(t.Context(), func(point string) {
 		if point == "after-restart" {
 			host.Freeze(t)
 		}
 	})
 	s.expect(s.remedy.Execute(ctx, order), v1alpha1.ReasonTimedOut,
-		`systemd began to restart hanging\.service and did not answer any more within 2s; .*`)
+		`systemd began to restart hanging\.service and did not answer any more within 10s; .*`)
 }
 
 func TestASystemdThatDoesNotAnswerIsNotAskedToRestart(t *testing.T) {
@@ -120,7 +124,7 @@ func TestSystemdItselfMayBeExecutedAnew(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, ownHost(t), "reexec.service", stubborn)
 	s.systemctl("start", s.name)
-	order := s.prepare(4 * time.Second)
+	order := s.prepare(ample)
 	ctx := remedy.WithPoints(t.Context(), func(point string) {
 		if point == "after-restart" {
 			s.systemctl("daemon-reexec")

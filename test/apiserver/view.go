@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
@@ -79,6 +80,16 @@ func (v *View) of(obj client.Object) (*viewOf, error) {
 // Step is what a view has learned of one object. Old is nil for one that is new to the
 // view, New for one that is gone.
 type Step struct{ Old, New client.Object }
+
+// Version returns the version up to which the view has seen what happened to a kind; ""
+// for a kind that it does not know or has not read.
+func (v *View) Version(obj client.Object) string {
+	of, err := v.of(obj)
+	if err != nil || of.version == 0 {
+		return ""
+	}
+	return strconv.FormatUint(of.version, 10)
+}
 
 // Behind returns how many events of the kind the view has not seen.
 func (v *View) Behind(obj client.Object) int {

@@ -59,7 +59,9 @@ func (w *world) wireController(p *process) error {
 	}
 	loops := controller.Loops(controller.Parts{
 		Client: p.client.Cached(p.view), Live: p.client, Clock: p.corrected(), Metrics: metrics, Events: events{w},
-		Nodes:        func() []*corev1.Node { return sorted(apiserver.All[*corev1.Node](p.view)) },
+		Nodes: func() ([]*corev1.Node, string) {
+			return sorted(apiserver.All[*corev1.Node](p.view)), p.view.Version(&corev1.Node{})
+		},
 		Drainer:      drain.NewFor(pods{p.client}, p.corrected()),
 		HistoryLimit: w.profile.historyLimit, HistoryAge: controller.DefaultHistoryAge,
 	})

@@ -6,9 +6,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/test/apiserver"
 )
 
@@ -21,19 +24,69 @@ import (
 func (w *world) snatchBudget() bool {
 	const long = 45 * time.Second
 	return w.set(permitGiven, func(_ *process, given client.Object) {
-		b := apiserver.Peek[*v1alpha1.RemediationBudget](w.server, client.ObjectKeyFromObject(given))
-		if b == nil {
-			return
-		}
 		for _, p := range w.leaders() {
 			w.cutOffFor(p, long)
 			w.stall(p, &v1alpha1Budget, long+3*time.Minute)
 		}
-		fresh := &v1alpha1.RemediationBudget{Spec: *b.Spec.DeepCopy()}
-		fresh.Name = b.Name
-		w.people.limited = time.Now()
-		w.remove(b.DeepCopy())
-		w.must(w.admin.Create(w.ctx, fresh))
+		w.createAgain(given.GetName())
+	})
+}
+
+// createAgain lets a person delete a budget and create it again as it was.
+func (w *world) createAgain(budget string) {
+	b := apiserver.Peek[*v1alpha1.RemediationBudget](w.server, client.ObjectKey{Name: budget})
+	if b == nil || !w.chaos {
+		return
+	}
+	fresh := &v1alpha1.RemediationBudget{Spec: *b.Spec.DeepCopy()}
+	fresh.Name = b.Name
+	w.people.limited = time.Now()
+	w.remove(b.DeepCopy())
+	w.must(w.admin.Create(w.ctx, fresh))
+}
+
+// editCounted lets a person change which nodes a budget selects while a controller writes
+// what it has counted: it has to count again for what it reads then.
+func (w *world) editCounted() bool {
+	budgets := apiserver.Stored[*v1alpha1.RemediationBudget](w.server)
+	if len(budgets) == 0 {
+		return false
+	}
+	selector := w.selector()
+	w.slow["patch RemediationBudget"] = func(c *call) time.Duration {
+		w.after(500*time.Millisecond, func() {
+			b := apiserver.Peek[*v1alpha1.RemediationBudget](w.server, client.ObjectKey{Name: c.request.Name})
+			if b == nil || !w.chaos || b.Name == v1alpha1.ClusterPauseBudget {
+				return
+			}
+			for _, p := range w.leaders() {
+				w.stall(p, &v1alpha1Budget, time.Minute)
+			}
+			other := b.DeepCopy()
+			other.Spec.NodeSelector = selector
+			w.people.limited = time.Now()
+			w.update(other)
+		})
+		return time.Second
+	}
+	return true
+}
+
+// forgetActing lets a person create a budget again while the next action runs. No controller
+// has seen since that something goes on.
+func (w *world) forgetActing() bool {
+	return w.set(actionCreated, func(_ *process, created client.Object) {
+		a := created.(*v1alpha1.NodeAction) //nolint:forcetypeassert // nothing else springs it
+		for _, p := range w.leaders() {
+			w.stall(p, &v1alpha1Remediation, 2*time.Minute)
+		}
+		r := apiserver.Peek[*v1alpha1.Remediation](w.server, client.ObjectKey{Name: a.Spec.Remediation})
+		if r == nil {
+			return
+		}
+		for _, b := range w.budgetsOf(r) {
+			w.after(45*time.Second, func() { w.createAgain(b) })
+		}
 	})
 }
 
@@ -137,6 +190,42 @@ func (w *world) replacePolicy() bool {
 	return true
 }
 
+// queueUp lets people try a policy out, in mode DryRun, and leave few permits, when all nodes
+// are sick of what it is for, and then of all else.
+func (w *world) queueUp() bool {
+	tried, ok := w.aPolicy()
+	if !ok {
+		return false
+	}
+	if w.chance(500) {
+		w.people.edited = time.Now()
+		tried.Spec.Mode = v1alpha1.ModeDryRun
+		w.update(tried)
+	}
+	for _, b := range apiserver.Stored[*v1alpha1.RemediationBudget](w.server) {
+		if b.Name != v1alpha1.ClusterPauseBudget && w.chance(700) {
+			w.people.limited = time.Now()
+			few := b.DeepCopy()
+			few.Spec.MaxConcurrent, few.Spec.GroupBy = ptr.To(of(w.choices, intstr.FromInt32(1), intstr.FromInt32(2))), ""
+			w.update(few)
+		}
+	}
+	for _, n := range w.nodes {
+		for _, condition := range conditions() {
+			soon := time.Second
+			if condition != tried.Spec.Match[0].Type {
+				soon = 5 * time.Second
+			}
+			w.after(soon, func() {
+				if w.chaos && n.faults[condition] == nil {
+					n.fail(condition, "")
+				}
+			})
+		}
+	}
+	return true
+}
+
 // replaceBudget lets a person replace a budget by another one, which mostly selects other
 // nodes. No controller sees that for a while.
 func (w *world) replaceBudget() bool {
@@ -150,6 +239,32 @@ func (w *world) replaceBudget() bool {
 	w.remove(b)
 	w.must(w.admin.Create(w.ctx, fresh))
 	return true
+}
+
+// forgetControlPlane lets a node of the control plane be deleted while its next action runs
+// on, when all others of the control plane are sick, too.
+func (w *world) forgetControlPlane() bool {
+	return w.set(actionCreated, func(_ *process, created client.Object) {
+		a := created.(*v1alpha1.NodeAction) //nolint:forcetypeassert // nothing else springs it
+		for _, n := range w.nodes {
+			node := apiserver.Peek[*corev1.Node](w.server, client.ObjectKey{Name: n.name})
+			switch {
+			case node == nil || !fleet.ControlPlane(node):
+			case n.name == a.Spec.NodeName:
+				w.after(5*time.Second, func() {
+					if w.chaos {
+						w.registerAnew(node.DeepCopy())
+					}
+				})
+			default:
+				for _, condition := range conditions() {
+					if n.faults[condition] == nil {
+						n.fail(condition, "")
+					}
+				}
+			}
+		}
+	})
 }
 
 // registerActing lets a node be registered anew while its next action runs, of which its

@@ -38,7 +38,11 @@ func (w *world) spring(change apiserver.Change) {
 	sprung := func(t trap) {
 		if do := w.traps[t]; do != nil && w.chaos && w.serving != nil {
 			by := w.serving.process
-			w.after(0, func() { do(by, change.New) })
+			w.after(0, func() {
+				if w.chaos {
+					do(by, change.New)
+				}
+			})
 			delete(w.traps, t)
 		}
 	}
@@ -137,7 +141,7 @@ func (w *world) giveBackOf(r *v1alpha1.Remediation) {
 }
 
 // deleteOf deletes a remediation.
-func (w *world) deleteOf(r *v1alpha1.Remediation) { w.remove(r) }
+func (w *world) deleteOf(r *v1alpha1.Remediation) { w.removeRemediation(r) }
 
 // forceOf deletes a remediation, and does not wait for whoever has to agree.
 func (w *world) forceOf(r *v1alpha1.Remediation) {
@@ -153,6 +157,9 @@ func (w *world) force(r *v1alpha1.Remediation) {
 	w.people.forced[r.UID] = true
 	if r.Status.Action != "" {
 		w.people.blinded[r.Status.Action] = true
+	}
+	for _, record := range r.Status.History {
+		w.people.blinded[record.Action] = true // which may still run
 	}
 }
 

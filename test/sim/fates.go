@@ -24,6 +24,9 @@ func (w *world) trouble(until time.Time) {
 // delay says that a request of a controller may be on its way until a time.
 func (w *world) delay(until time.Time) { w.delayed = later(w.delayed, until) }
 
+// mayBeOnItsWay reports whether a request may be on its way that nobody waits for, or arrives just now.
+func (w *world) mayBeOnItsWay() bool { return !w.delayed.Before(time.Now()) }
+
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
@@ -169,13 +172,14 @@ func (w *world) carry(c *call) {
 func (w *world) slowedDown(c *call) bool {
 	what := c.request.Verb + " " + c.request.Kind
 	takes := w.slow[what]
-	if takes == nil || c.process.node != nil || c.served {
+	if takes == nil || c.process.node != nil || c.served || c.slowed {
 		return false
 	}
 	long := takes(c)
 	if long == 0 {
 		return false
 	}
+	c.slowed = true
 	delete(w.slow, what)
 	w.say(c.process.name, "%s: takes %s", c.request, long)
 	c.ready = time.Now().Add(long)

@@ -5,9 +5,8 @@ import (
 	"runtime"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/deadline"
 	"github.com/nodemend/nodemend/runner/remedy"
 )
 
@@ -90,7 +89,7 @@ func (p played) rebooted(order remedy.Order) *remedy.Outcome {
 func (p played) result(order remedy.Order, began, ended time.Time) *v1alpha1.ActionResult {
 	return &v1alpha1.ActionResult{
 		Execution: order.Prepared.Execution,
-		StartedAt: metav1.NewMicroTime(began), FinishedAt: metav1.NewMicroTime(ended),
+		StartedAt: v1alpha1.NewMicroTime(began), FinishedAt: v1alpha1.NewMicroTime(ended),
 	}
 }
 
@@ -137,7 +136,7 @@ func (n *node) takeEffect() bool {
 		}
 		if w.chaos && w.chance(w.profile.hangs) {
 			w.count("remedy hangs until its timeout")
-			takes, e.outcome = timeout+of(w.choices, 0, v1alpha1.EndGrace-time.Second), v1alpha1.ReasonTimedOut
+			takes, e.outcome = timeout+of(w.choices, 0, deadline.EndGrace-time.Second), v1alpha1.ReasonTimedOut
 		}
 		if n.looksLast != nil && w.chaos {
 			e.endUnseen(takes)

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -75,11 +74,6 @@ func (o *oracles) underPermit(e *execution) {
 	}
 }
 
-// clocksOff reports whether the clock of a controller is not right.
-func (o *oracles) clocksOff() bool {
-	return slices.ContainsFunc(o.world.leaders(), func(p *process) bool { return p.clock.offset != 0 })
-}
-
 // No action without evidence (I5): a check has confirmed a fault that the policy matches,
 // since the node has booted and since the last execution on it has ended.
 func (o *oracles) confirmed(e *execution) {
@@ -95,9 +89,6 @@ func (o *oracles) confirmed(e *execution) {
 	for _, other := range e.node.executions {
 		if other == e || !other.ends.After(after) || !o.world.people.meddled.Before(other.began) {
 			continue // nobody may know of it
-		}
-		if a := o.actions[other.order.UID]; a != nil && a.Spec.RemediationUID != action.Spec.RemediationUID && o.clocksOff() {
-			continue // to a controller whose clock is behind it ended in the future, which is no time
 		}
 		after = other.ends
 	}
@@ -133,6 +124,13 @@ func (o *oracles) succeeded(a *v1alpha1.NodeAction) bool {
 	return !known || since.After(r.CreationTimestamp.Time)
 }
 
+// selects reports whether a budget selects a node. Who acts on one that it does not select any
+// more may hold a permit of an earlier attempt.
+func (o *oracles) selects(budget, node string) bool {
+	b, n := find[*v1alpha1.RemediationBudget](o, budget), find[*corev1.Node](o, node)
+	return b == nil || n == nil || selects(b, n)
+}
+
 func (o *oracles) permitReturned(budgetName, nodeName string, permit v1alpha1.Permit) {
 	n := o.world.node(nodeName)
 	for _, e := range n.executions {
@@ -140,13 +138,13 @@ func (o *oracles) permitReturned(budgetName, nodeName string, permit v1alpha1.Pe
 			continue
 		}
 		action := find[*v1alpha1.NodeAction](o, e.order.Action)
-		if action != nil && action.Spec.Remediation == permit.Remediation && !o.succeeded(action) {
+		if action != nil && action.Spec.Remediation == permit.Remediation && !o.succeeded(action) && o.selects(budgetName, nodeName) {
 			o.world.broken("I1: a permit is kept while something runs under it", "budget %s: the permit of %s for node %s was returned while %s ran",
 				budgetName, permit.Remediation, nodeName, e.order.Action)
 		}
 	}
 	for _, a := range stored[*v1alpha1.NodeAction](o) {
-		if o.succeeded(a) {
+		if o.succeeded(a) || o.world.people.blinded[a.Name] {
 			continue // nobody may know of it, and no runner begins it
 		}
 		if a.Spec.Remediation == permit.Remediation && a.Finished() == nil && a.Status.Claim == nil && a.Spec.ExpiresAt.After(time.Now()) {

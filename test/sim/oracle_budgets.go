@@ -29,6 +29,9 @@ type given struct {
 
 // budgetWritten looks at what a controller has made of a budget.
 func (o *oracles) budgetWritten(old, updated *v1alpha1.RemediationBudget) {
+	if o.everybodyKnows(later(o.regrouped, o.world.troubled)) { // and could count meanwhile
+		o.countedAll(updated)
+	}
 	o.permitsReturned(old, updated)
 	o.disruptiveUntilReturned(old, updated)
 	if old.Status.Nodes == nil && updated.Status.Nodes != nil {
@@ -210,14 +213,14 @@ func (o *oracles) storms() {
 }
 
 // I1: a budget that somebody has created again gives permits to those whose action is
-// under way, as many as there may be, before anybody else gets one.
+// under way, as many as there may be, before anybody else gets one: the API server is asked.
 func (o *oracles) learned(b *v1alpha1.RemediationBudget) {
 	if b.Spec.MaxConcurrent == nil || !o.everybodyKnows(o.regrouped) {
 		return
 	}
 	for _, r := range stored[*v1alpha1.Remediation](o) {
 		node := find[*corev1.Node](o, r.Spec.NodeName)
-		if since, acts := o.acting[r.Name]; !acts || !o.everybodyKnows(since) || node == nil || node.UID != r.Spec.NodeUID || !chosen(b.Spec.NodeSelector, node) {
+		if since, acts := o.acting[r.Name]; !acts || time.Since(since) < o.onItsWay() || node == nil || node.UID != r.Spec.NodeUID || !chosen(b.Spec.NodeSelector, node) {
 			continue
 		}
 		group := groupOf(b, node)

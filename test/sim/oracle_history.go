@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
@@ -62,6 +64,17 @@ func (o *oracles) startedOnce(created *v1alpha1.Remediation) {
 		if sameIncident(&created.Spec.Trigger, &r.Spec.Trigger) || deletedWith(r, &created.Spec.Trigger) {
 			o.world.broken("An incident starts one remediation", "%s, after %s (%s)", created.Name, r.Name, r.State())
 		}
+	}
+}
+
+// A remediation starts for a policy as it is, not for one that is gone or was edited.
+func (o *oracles) startedUnderPolicy(created *v1alpha1.Remediation) {
+	ref := created.Spec.Policy
+	if created.Annotations[v1alpha1.TombstoneAnnotation] != "" || time.Since(o.edited[ref.Name]) <= o.onItsWay() {
+		return
+	}
+	if p := find[*v1alpha1.RemedyPolicy](o, ref.Name); p == nil || p.UID != ref.UID || !equality.Semantic.DeepEqual(p.Spec.Steps, created.Spec.Steps) {
+		o.world.broken("A remediation starts for a policy as it is", "%s: policy %s was changed at %s", created.Name, ref.Name, o.edited[ref.Name].UTC().Format(time.TimeOnly))
 	}
 }
 

@@ -92,9 +92,9 @@ func available(n *corev1.Node) bool {
 	return ready != nil && ready.Status == corev1.ConditionTrue && !n.Spec.Unschedulable && n.DeletionTimestamp == nil
 }
 
-// acted remembers since when the action of a remediation is under way.
+// acted remembers since when the action of a remediation is under way, or may be.
 func (o *oracles) acted(r *v1alpha1.Remediation) {
-	if r.Status.Action == "" || r.Ended() {
+	if r.Status.Action == "" && r.BlockedBy() != v1alpha1.ReasonStillRunning || r.Ended() {
 		delete(o.acting, r.Name)
 	} else if _, known := o.acting[r.Name]; !known {
 		o.acting[r.Name] = time.Now()

@@ -33,7 +33,7 @@ func (o *oracles) cordonedWithinLimits(old, updated *corev1.Node) {
 		return // a person's, or a node that a person has uncordoned meanwhile
 	}
 	o.cordoned[m.UID] = time.Now()
-	if !available(old) {
+	if o.idle[m.UID] = !available(old); o.idle[m.UID] {
 		return
 	}
 	if n := o.world.node(updated.Name); time.Since(n.turned) < quietFor {
@@ -90,12 +90,12 @@ func (o *oracles) withinConcurrent(e *execution) {
 	}
 }
 
-// outForPolicy reports whether the node is out for a policy's step that was decided by the
+// outForPolicy reports whether the node is out for a policy's step that took something away, was decided by the
 // limits as they are, and was all along: one that a person has put back in the middle of it
 // is cordoned again, whoever is out by then.
 func (o *oracles) outForPolicy(n *corev1.Node) bool {
 	m := find[*v1alpha1.NodeMaintenance](o, n.Annotations[v1alpha1.CordonedAnnotation])
-	if m == nil || m.Spec.Remediation == nil {
+	if m == nil || m.Spec.Remediation == nil || o.idle[m.UID] {
 		return false
 	}
 	since, known := o.knownSince(o.world.people.limited)
@@ -109,16 +109,48 @@ func (o *oracles) aloneInControlPlane(e *execution) {
 		return
 	}
 	for _, n := range o.world.nodes {
-		other := find[*corev1.Node](o, n.name)
+		other := o.former[n.name] // which may be gone
 		if n == e.node || other == nil || !fleet.ControlPlane(other) {
 			continue
 		}
 		for _, running := range n.executions {
-			if running.runs() {
+			if running.runs() && !o.world.people.blinded[running.order.Action] {
 				o.world.broken("I1: one control-plane node is acted on at a time", "%s on node %s while %s runs on node %s",
 					e.order.Action, e.node.name, running.order.Action, n.name)
 			}
 		}
+	}
+}
+
+// settledFor is how long nothing has to have gone wrong with a controller before it does in
+// time what it is woken for, and not only when it looks again by itself.
+const settledFor = 90 * time.Second
+
+// settled reports whether a controller does in time what it is woken for.
+func (o *oracles) settled() bool {
+	return len(o.world.leaders()) == 1 && time.Since(o.world.troubled) > settledFor
+}
+
+// I1: the limits of a budget are those for the nodes that there are.
+func (o *oracles) nodesCounted() {
+	const soon = 5 * time.Second
+	if since, known := o.knownSince(o.regrouped); !known || time.Since(since) < soon || !o.settled() {
+		return
+	}
+	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
+		o.countedAll(b)
+	}
+}
+
+func (o *oracles) countedAll(b *v1alpha1.RemediationBudget) {
+	nodes := 0
+	for _, n := range stored[*corev1.Node](o) {
+		if chosen(b.Spec.NodeSelector, n) {
+			nodes++
+		}
+	}
+	if counted := b.Status.Nodes; counted != nil && b.Status.ObservedGeneration == b.Generation && int(*counted) != nodes {
+		o.world.broken("I1: the limits of a budget are those for the nodes that there are", "budget %s has counted %d of %d nodes", b.Name, *counted, nodes)
 	}
 }
 
@@ -134,7 +166,7 @@ func (o *oracles) permitsUsed() {
 		waits[r.Name] = true
 		if since, known := o.waiting[r.Name]; !known {
 			o.waiting[r.Name] = now
-		} else if now.Sub(since) > 20*time.Second && o.quiet() {
+		} else if now.Sub(since) > 20*time.Second && o.settled() && now.Sub(o.world.people.limited) > settledFor {
 			o.world.broken("I8: a free permit is taken by who waits for one", "remediation %s waits for %s, and every budget of its node has one",
 				r.Name, now.Sub(since).Truncate(time.Second))
 		}

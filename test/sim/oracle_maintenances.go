@@ -141,6 +141,9 @@ func (o *oracles) stillSick(node *corev1.Node, m *v1alpha1.NodeMaintenance) {
 	if !r.DeletionTimestamp.Before(m.DeletionTimestamp) || !o.cordoned[m.UID].Before(r.DeletionTimestamp.Time) {
 		return // it was being given back before, or in the same second; or it was not out
 	}
+	if o.outWhenDeleted[r.UID] != m.Name {
+		return // it was being taken back: somebody had paused
+	}
 	for _, match := range r.Spec.Match {
 		c := v1alpha1.FindNodeCondition(node, match.Type)
 		if match.Type != string(corev1.NodeReady) && c != nil && c.Status == match.Status && r.Status.EndTime.Sub(c.LastTransitionTime.Time) > o.slack() {

@@ -19,8 +19,7 @@ func (o *oracles) cordonKept(by string, old, updated *corev1.Node) {
 		}
 		return
 	}
-	onItsWay := o.world.delayed.After(time.Now())
-	if old.Spec.Unschedulable && !updated.Spec.Unschedulable && o.world.people.cordoned[old.Name] && !onItsWay {
+	if old.Spec.Unschedulable && !updated.Spec.Unschedulable && o.world.people.cordoned[old.Name] && !o.world.mayBeOnItsWay() {
 		o.world.broken("I3: a person's cordon is never removed", "node %s", old.Name)
 	}
 	if !maps.Equal(old.Labels, updated.Labels) || len(old.Spec.Taints) != len(updated.Spec.Taints) {

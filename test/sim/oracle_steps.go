@@ -113,7 +113,7 @@ func (o *oracles) dueWhenCreated(action *v1alpha1.NodeAction) {
 	}
 	pause := find[*v1alpha1.RemediationBudget](o, v1alpha1.ClusterPauseBudget)
 	slack := 2 * time.Second // it is asked of the API server right before
-	if time.Since(o.world.delayed) < 0 {
+	if o.world.mayBeOnItsWay() {
 		slack = quietFor
 	}
 	if pause != nil && time.Since(pause.CreationTimestamp.Time) > slack {
@@ -149,7 +149,7 @@ func (o *oracles) approved(e *execution) {
 	if action == nil || !e.order.Step.RequireApproval {
 		return
 	}
-	if r := find[*v1alpha1.Remediation](o, action.Spec.Remediation); r != nil && !r.Approved(action.Spec.Step) {
+	if r := o.remediations[action.Spec.RemediationUID]; r != nil && !r.Approved(action.Spec.Step) {
 		o.world.broken("A step that requires approval is not executed without it", "%s", e.order.Action)
 	}
 }
@@ -157,7 +157,7 @@ func (o *oracles) approved(e *execution) {
 // Every node that is sick for long has a remediation of every policy for it.
 func (o *oracles) noticed() {
 	now := time.Now()
-	if !o.quiet() || now.Sub(o.world.people.edited) <= quietFor {
+	if !o.quiet() || now.Sub(o.world.people.edited) <= quietFor || now.Sub(o.world.delayed) <= quietFor {
 		return
 	}
 	for _, node := range stored[*corev1.Node](o) {

@@ -29,8 +29,9 @@ type oracles struct {
 	turned  map[string]time.Time
 	// cordoned is when the node of a maintenance was cordoned for it first, named are those
 	// that a remediation has named while they were there.
-	cordoned map[types.UID]time.Time
-	named    map[types.UID]bool
+	// idle are those whose node was not available then.
+	cordoned    map[types.UID]time.Time
+	named, idle map[types.UID]bool
 	// actions are all that there ever were, deleted those that are no more; forgotten is when a remediation ceased to wait
 	// for one.
 	actions   map[types.UID]*v1alpha1.NodeAction
@@ -55,8 +56,15 @@ type oracles struct {
 	// waiting is since when a remediation waits for a permit that is free.
 	waiting map[string]time.Time
 
+	// outWhenDeleted is the maintenance that a remediation named when it was deleted.
+	outWhenDeleted map[types.UID]string
+	// remediations are all as they last were, also of those that are no more.
+	remediations map[types.UID]*v1alpha1.Remediation
+
 	// current are the times at which every controller knew everything.
 	current []time.Time
+	// former are the nodes as they last were, also those that are gone.
+	former map[string]*corev1.Node
 	// regrouped is when a node last came, went, or was labelled.
 	regrouped time.Time
 	// unwell is since when a node is not available, by the reason; acting since when the
@@ -85,6 +93,7 @@ func (o *oracles) rested() {
 		o.caughtUp()
 		o.storms()
 		o.permitsUsed()
+		o.nodesCounted()
 		o.noticed()
 		o.onlyOne()
 	}
@@ -92,12 +101,12 @@ func (o *oracles) rested() {
 
 func newOracles(w *world) *oracles {
 	return &oracles{
-		world: w, checks: map[string][]seen{}, written: map[string]int{}, turned: map[string]time.Time{}, waiting: map[string]time.Time{}, cordoned: map[types.UID]time.Time{}, named: map[types.UID]bool{},
+		world: w, checks: map[string][]seen{}, written: map[string]int{}, turned: map[string]time.Time{}, waiting: map[string]time.Time{}, cordoned: map[types.UID]time.Time{}, remediations: map[types.UID]*v1alpha1.Remediation{}, outWhenDeleted: map[types.UID]string{}, named: map[types.UID]bool{}, idle: map[types.UID]bool{},
 		actions: map[types.UID]*v1alpha1.NodeAction{}, deleted: map[string]bool{}, forgotten: map[string]time.Time{},
 		edited: map[string]time.Time{}, labelled: map[string]time.Time{}, rebooted: map[string]time.Time{}, born: map[types.UID]uint64{}, drainedAt: map[string]uint64{},
 		returned: map[string]time.Time{}, drained: map[string]time.Time{}, released: map[string]bool{}, freed: map[string]time.Time{},
 		unwell: map[string]map[string]time.Time{}, acting: map[string]time.Time{}, out: map[string]map[budgetUID]bool{},
-		stormy: map[storm]time.Time{}, wrote: map[string]int{}, foundOut: map[string]time.Time{},
+		stormy: map[storm]time.Time{}, former: map[string]*corev1.Node{}, wrote: map[string]int{}, foundOut: map[string]time.Time{},
 	}
 }
 
@@ -147,6 +156,7 @@ func (o *oracles) changed(c apiserver.Change) {
 		}
 	case *corev1.Node:
 		o.felt(updated.Name)
+		o.former[updated.Name] = updated
 		old, ok := c.Old.(*corev1.Node)
 		if !ok || !maps.Equal(old.Labels, updated.Labels) {
 			o.regrouped = time.Now()
@@ -174,6 +184,7 @@ func (o *oracles) changed(c apiserver.Change) {
 		}
 	case *v1alpha1.Remediation:
 		old, _ := c.Old.(*v1alpha1.Remediation)
+		o.remediations[updated.UID] = updated
 		o.acted(updated)
 		o.counted(old, updated)
 		if m := find[*v1alpha1.NodeMaintenance](o, updated.Status.Maintenance); m != nil {
@@ -181,11 +192,17 @@ func (o *oracles) changed(c apiserver.Change) {
 		}
 		if old == nil {
 			o.startedOnce(updated)
+			if c.By == "controller" {
+				o.startedUnderPolicy(updated)
+			}
 			o.heldForLong(updated)
 			return
 		}
 		if old.Status.Action != "" && updated.Status.Action != old.Status.Action {
 			o.forgotten[old.Status.Action] = time.Now()
+		}
+		if old.DeletionTimestamp == nil && updated.DeletionTimestamp != nil {
+			o.outWhenDeleted[updated.UID] = updated.Status.Maintenance
 		}
 		if c.By == "controller" {
 			o.announced(old, updated)

@@ -106,6 +106,9 @@ func (w *world) registerAnew(obj *corev1.Node) bool {
 	w.people.replaced[n.name] = true
 	w.after(of(w.choices, time.Second, time.Minute), func() {
 		w.people.limited = time.Now()
+		if apiserver.Peek[*corev1.Node](w.server, client.ObjectKey{Name: n.name}) != nil {
+			return // it has, after another deletion
+		}
 		w.people.cordoned[n.name] = false
 		w.say("kubelet "+n.name, "registers")
 		w.register(n, labels)

@@ -23,6 +23,10 @@ func (w *world) deleteRemediation() bool {
 	if !ok {
 		return false
 	}
+	return w.removeRemediation(r)
+}
+
+func (w *world) removeRemediation(r *v1alpha1.Remediation) bool {
 	if r.Annotations[v1alpha1.TombstoneAnnotation] != "" {
 		w.people.unburied = time.Now()
 	}

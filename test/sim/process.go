@@ -134,7 +134,9 @@ type call struct {
 	abandoned bool
 	reply     chan error
 	judged    bool
-	turn      uint64
+	// slowed: it takes as long as somebody has said.
+	slowed bool
+	turn   uint64
 	// began is when the look began that asks, by its turn.
 	began uint64
 }

@@ -1,4 +1,4 @@
-package remediation
+package deadline
 
 import (
 	"testing"
@@ -37,8 +37,28 @@ func TestAnActionMayRunUntilNobodyCanClaimItOrHasToReport(t *testing.T) {
 		"nobody knows whether it has finished":     {action(0, at(time.Second), v1alpha1.ReasonInterrupted), true},
 		"nobody knows, and it was killed":          {action(3*time.Minute, at(3*time.Minute), v1alpha1.ReasonInterrupted), false},
 	} {
-		if got := MayStillRun(tt.action, now); got != tt.want {
+		if got := MayRun(tt.action, now); got != tt.want {
 			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// What the controller waits for is never earlier than what a runner keeps, whenever the
+// action was claimed.
+func TestTheControllerWaitsLongerThanTheRunner(t *testing.T) {
+	expires := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	for _, timeout := range []time.Duration{time.Second, time.Minute, 24 * time.Hour} {
+		for claimed := -ClaimTime; claimed <= ClaimGrace; claimed += time.Second {
+			a := &v1alpha1.NodeAction{Spec: v1alpha1.NodeActionSpec{ExpiresAt: metav1.NewTime(expires), Timeout: v1alpha1.Duration{Duration: timeout}}}
+			unclaimed := Over(a)
+			a.Status.Claim = &v1alpha1.Claim{Time: metav1.NewTime(expires.Add(claimed))}
+			began := expires.Add(max(claimed, 0)) // at the latest
+			if ended := began.Add(timeout + EndGrace); Killed(a).Before(ended) || !Over(a).After(ended.Add(30*time.Second)) || Lost(began, timeout).Before(ended) {
+				t.Errorf("claimed %s after its time, it may run until %s: got killed %s, over %s, lost %s", claimed, ended, Killed(a), Over(a), Lost(began, timeout))
+			}
+			if Claimable(a).Before(a.Status.Claim.Time.Time) || unclaimed.Add(ClaimGrace).Before(Over(a)) {
+				t.Errorf("claimed %s after its time: it is given up at %s, over at %s, unclaimed at %s", claimed, Claimable(a), Over(a), unclaimed)
+			}
 		}
 	}
 }

@@ -1,0 +1,70 @@
+// Package deadline says until when what a NodeAction asks for may be begun, and may run, so
+// that nothing else is begun on its node meanwhile (invariant I2 of docs/design.md).
+//
+// A runner begins nothing after the action's expiresAt, or after its claim if that is later,
+// and has ended what it has begun by Killed. The controller waits until Claimable before it
+// cancels an action that nobody has claimed, and until Over before it gives up one that
+// somebody has. Each is later than what the runner keeps, by a grace for clocks that differ
+// and for messages on their way.
+package deadline
+
+import (
+	"time"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+const (
+	// ClaimTime is how long after its creation an action may be claimed.
+	ClaimTime = time.Minute
+	// ClaimGrace is how long after its expiresAt an action is cancelled: time for a claim
+	// that is on its way.
+	ClaimGrace = 5 * time.Second
+	// EndGrace is how long after its timeout a remedy may take to be ended: processes are
+	// asked to stop, then killed.
+	EndGrace = 30 * time.Second
+	// ReportGrace is how long after Killed a report is awaited. It is more than a runner
+	// needs after an outage, since it tries every 30 s.
+	ReportGrace = time.Minute
+)
+
+// Claimable returns until when a claim of the action may arrive.
+func Claimable(a *v1alpha1.NodeAction) time.Time { return a.Spec.ExpiresAt.Add(ClaimGrace) }
+
+// Killed returns when the remedy of the action has ended at the latest, since its runner ends
+// it after the timeout. A runner may begin up to expiresAt after its claim, when the answer to
+// that was late.
+func Killed(a *v1alpha1.NodeAction) time.Time {
+	start := a.Spec.ExpiresAt.Time
+	if a.Status.Claim != nil && a.Status.Claim.Time.After(start) {
+		start = a.Status.Claim.Time.Time
+	}
+	return start.Add(a.Spec.Timeout.Duration).Add(EndGrace)
+}
+
+// Over returns when the action is over at the latest, its report included, whoever claims it
+// and when.
+func Over(a *v1alpha1.NodeAction) time.Time { return Killed(a).Add(ReportGrace) }
+
+// RunsUntil returns until when the action may run although nobody says so: Over if it was
+// claimed and has not finished, or if nobody knows whether it has. It is the zero time for
+// all others.
+func RunsUntil(a *v1alpha1.NodeAction) time.Time {
+	if !a.MayRun() {
+		return time.Time{}
+	}
+	return Over(a)
+}
+
+// Lost returns until when an action may run that is gone, or whose runner has forgotten it:
+// it had this timeout, and could not be begun any more when that was found.
+func Lost(found time.Time, timeout time.Duration) time.Time { return found.Add(timeout + ReportGrace) }
+
+// MayRun reports whether the action runs, or may be claimed yet. One that is past its
+// deadline runs no more, whatever its runner has said.
+func MayRun(a *v1alpha1.NodeAction, now time.Time) bool {
+	if a.Status.Claim == nil {
+		return a.Finished() == nil && Claimable(a).After(now)
+	}
+	return RunsUntil(a).After(now)
+}
