@@ -2,17 +2,15 @@ package checks
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/node-problem-detector/pkg/types"
 )
 
-// Check observes one aspect of this node and owns one node condition.
+// Check observes one aspect of this node.
 type Check interface {
-	// Name identifies the check in logs, metrics and as the source of its
-	// reports. It is unique within a detector.
-	Name() string
-	// ConditionType is the node condition that this check alone reports.
-	ConditionType() string
+	// Timeout is the deadline of a run.
+	Timeout() time.Duration
 	// Run observes the node once. It is never called again before it has
 	// returned. When ctx ends it should return soon with its own verdict on what
 	// it could not finish: a problem if not finishing is the symptom, or else

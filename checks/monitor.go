@@ -36,8 +36,6 @@ type MonitorOptions struct {
 	// ProblemInterval, if not zero, is the longest interval while the check does
 	// not report health.
 	ProblemInterval time.Duration
-	// Timeout is the deadline of one run. Must be positive.
-	Timeout time.Duration
 	// StartupGrace is how long after the node has booted problems are not
 	// reported, as parts of it may still be starting.
 	StartupGrace time.Duration
@@ -57,6 +55,7 @@ type MonitorOptions struct {
 // monitor stays silent until the run has returned, so that the condition's
 // heartbeat ages. What such a run returns is discarded.
 type Monitor struct {
+	kind    Kind
 	check   Check
 	options MonitorOptions
 
@@ -73,14 +72,15 @@ type Monitor struct {
 
 var _ types.Monitor = (*Monitor)(nil)
 
-// NewMonitor returns a monitor for check. It runs from Start until ctx ends or
-// Stop is called. ctx also carries the logger.
-func NewMonitor(ctx context.Context, check Check, options MonitorOptions) *Monitor {
+// NewMonitor returns a monitor for a check of this kind. It runs from Start until ctx
+// ends or Stop is called. ctx also carries the logger.
+func NewMonitor(ctx context.Context, kind Kind, check Check, options MonitorOptions) *Monitor {
 	ctx, cancel := context.WithCancel(ctx)
 	return &Monitor{
+		kind:     kind,
 		check:    check,
 		options:  options,
-		ctx:      klog.NewContext(ctx, klog.FromContext(ctx).WithValues("check", check.Name())),
+		ctx:      klog.NewContext(ctx, klog.FromContext(ctx).WithValues("check", kind.Name)),
 		cancel:   cancel,
 		statuses: make(chan *types.Status),
 		demanded: make(chan struct{}, 1),
@@ -89,10 +89,10 @@ func NewMonitor(ctx context.Context, check Check, options MonitorOptions) *Monit
 }
 
 // ConditionTypes are the node conditions that the monitor reports.
-func (m *Monitor) ConditionTypes() []string { return []string{m.check.ConditionType()} }
+func (m *Monitor) ConditionTypes() []string { return []string{m.kind.ConditionType} }
 
 // String names the monitor in NPD's logs.
-func (m *Monitor) String() string { return m.check.Name() }
+func (m *Monitor) String() string { return m.kind.Name }
 
 // Start begins the first run at once. It never fails.
 func (m *Monitor) Start() (<-chan *types.Status, error) {
@@ -132,10 +132,10 @@ func (m *Monitor) Healthy() error {
 	if last == nil {
 		return nil
 	}
-	limit := max(time.Minute, 3*(m.options.Interval+m.options.Timeout))
+	limit := max(time.Minute, 3*(m.options.Interval+m.check.Timeout()))
 	if age := m.options.Clock.Since(*last); age > limit {
 		return fmt.Errorf("check %s has reported nothing for %s: its run hangs in spite of its deadline of %s, or its reports are not taken",
-			m.check.Name(), age.Round(time.Second), m.options.Timeout)
+			m.kind.Name, age.Round(time.Second), m.check.Timeout())
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (m *Monitor) loop() {
 			m.leave(r, returned)
 			return
 		}
-		m.options.Metrics.record(m.check.Name(), r.started, m.options.Clock.Since(r.started), result.Status)
+		m.options.Metrics.record(m.kind.Name, r.started, m.options.Clock.Since(r.started), result.Status)
 		if result.Status == types.True && m.options.Clock.Since(m.options.Boot) < m.options.StartupGrace {
 			klog.FromContext(m.ctx).V(1).Info("Problem is not reported yet: the node has just booted", "reason", result.Reason, "message", result.Message)
 			m.advance()
@@ -166,7 +166,7 @@ func (m *Monitor) loop() {
 		}
 		if !returned {
 			klog.FromContext(m.ctx).Error(nil, "Check ignores its deadline; it is not run again before it has returned",
-				"timeout", m.options.Timeout)
+				"timeout", m.check.Timeout())
 			select {
 			case <-r.result:
 				klog.FromContext(m.ctx).Info("Check has returned at last", "took", m.options.Clock.Since(r.started))
@@ -195,7 +195,7 @@ type run struct {
 }
 
 func (m *Monitor) begin() run {
-	ctx, cancel := context.WithTimeout(m.ctx, m.options.Timeout)
+	ctx, cancel := context.WithTimeout(m.ctx, m.check.Timeout())
 	r := run{started: m.options.Clock.Now(), result: make(chan Result, 1)}
 	go func() {
 		defer cancel()
@@ -207,11 +207,11 @@ func (m *Monitor) begin() run {
 // await waits for the result of r until Late after its deadline. returned is
 // false if it has not come by then, or if the monitor is being stopped.
 func (m *Monitor) await(r run) (result Result, returned bool) {
-	limit := m.options.Clock.NewTimer(m.options.Timeout + Late)
+	limit := m.options.Clock.NewTimer(m.check.Timeout() + Late)
 	defer limit.Stop()
 	select {
 	case result = <-r.result:
-		if result.Status == types.False && m.options.Clock.Since(r.started) >= m.options.Timeout {
+		if result.Status == types.False && m.options.Clock.Since(r.started) >= m.check.Timeout() {
 			result = m.timedOut("ended only after its deadline")
 		}
 		return result, true
@@ -223,7 +223,7 @@ func (m *Monitor) await(r run) (result Result, returned bool) {
 }
 
 func (m *Monitor) timedOut(what string) Result {
-	return Unknown(ReasonCheckTimeout, fmt.Sprintf("check %s %s of %s", m.check.Name(), what, m.options.Timeout))
+	return Unknown(ReasonCheckTimeout, fmt.Sprintf("check %s %s of %s", m.kind.Name, what, m.check.Timeout()))
 }
 
 // report hands a result over to NPD. Transition carries the start of the run:
@@ -231,9 +231,9 @@ func (m *Monitor) timedOut(what string) Result {
 // when the status has changed.
 func (m *Monitor) report(started time.Time, result Result) {
 	status := &types.Status{
-		Source: m.check.Name(),
+		Source: m.kind.Name,
 		Conditions: []types.Condition{{
-			Type:       m.check.ConditionType(),
+			Type:       m.kind.ConditionType,
 			Status:     result.Status,
 			Transition: started,
 			Reason:     result.Reason,

@@ -21,8 +21,7 @@ import (
 
 type checkFunc func(ctx context.Context) Result
 
-func (checkFunc) Name() string                     { return "sample" }
-func (checkFunc) ConditionType() string            { return "SampleUnhealthy" }
+func (checkFunc) Timeout() time.Duration           { return 5 * time.Second }
 func (f checkFunc) Run(ctx context.Context) Result { return f(ctx) }
 
 func newTestMonitor(t *testing.T, check checkFunc) (*Monitor, *prometheus.Registry) {
@@ -32,8 +31,8 @@ func newTestMonitor(t *testing.T, check checkFunc) (*Monitor, *prometheus.Regist
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewMonitor(klog.NewContext(t.Context(), klog.Logger{}), check, MonitorOptions{
-		Interval: 10 * time.Second, Timeout: 5 * time.Second, Clock: clock.RealClock{}, Metrics: metrics,
+	return NewMonitor(klog.NewContext(t.Context(), klog.Logger{}), Kind{Name: "sample", ConditionType: "SampleUnhealthy"}, check, MonitorOptions{
+		Interval: 10 * time.Second, Clock: clock.RealClock{}, Metrics: metrics,
 		Rand: func() float64 { return 0 }, StartupGrace: time.Minute, Boot: time.Now().Add(-time.Hour),
 	}), registry
 }

@@ -76,13 +76,7 @@ func New(options Options) (*Check, error) {
 	}, nil
 }
 
-// Name implements checks.Check.
-func (*Check) Name() string { return "runtime" }
-
-// ConditionType implements checks.Check.
-func (*Check) ConditionType() string { return ConditionType }
-
-// Timeout is how long a run takes at most.
+// Timeout implements checks.Check.
 func (c *Check) Timeout() time.Duration { return c.options.Timeout + margin }
 
 // Close closes the connections. Neither Run nor Probe must be under way.

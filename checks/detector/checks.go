@@ -3,8 +3,9 @@ package detector
 import (
 	"context"
 	"errors"
-	"time"
+	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -16,92 +17,76 @@ import (
 	"github.com/nodemend/nodemend/checks/kubelet"
 	"github.com/nodemend/nodemend/checks/kubeletapi"
 	"github.com/nodemend/nodemend/checks/pleg"
-	config "github.com/nodemend/nodemend/config/detector"
-	"github.com/nodemend/nodemend/ipmi"
 )
 
-// timed is a check that knows how long a run takes at most.
-type timed interface {
-	checks.Check
-	Timeout() time.Duration
+// Kinds are all kinds of checks, in the order in which people are told of them.
+func Kinds() []checks.Kind {
+	return []checks.Kind{containerruntime.Kind(), pleg.Kind(), kubelet.Kind(), hardware.Kind()}
 }
 
-// enabledCheck is a check and when it runs.
+// enabledCheck is a check that the configuration enables.
 type enabledCheck struct {
-	check timed
-	run   config.Run
-	// absences are the reasons with which a problem means that what is checked is
-	// not there, or that the detector can't see it.
-	absences []string
+	checks.Kind
+	check checks.Check
 }
 
-// enabledChecks are the checks that the configuration enables.
+// enabledChecks are all of them.
 type enabledChecks struct {
-	list    []enabledCheck
-	closers []func()
-	// off says which checks are off although they are enabled, and why.
+	list []enabledCheck
+	node *checks.Node
+	// off says which checks have nothing to check, and why.
 	off []string
 }
 
-func (e *enabledChecks) add(check timed, run config.Run, absences ...string) {
-	e.list = append(e.list, enabledCheck{check, run, absences})
+// newChecks makes the checks that are enabled. core is the client of the API
+// server, nil without one.
+func newChecks(options Options, core *corev1client.CoreV1Client, registerer prometheus.Registerer) (*enabledChecks, error) {
+	node, err := newNode(options, core, registerer)
+	if err != nil {
+		return nil, err
+	}
+	enabled := &enabledChecks{node: node}
+	for _, kind := range Kinds() {
+		if !kind.Settings(&node.Config.Checks).Enabled {
+			continue
+		}
+		check, err := kind.New(node)
+		if off := (checks.Off{}); errors.As(err, &off) {
+			enabled.off = append(enabled.off, kind.Name+": "+off.Why)
+			continue
+		}
+		if err != nil {
+			enabled.close()
+			return nil, err
+		}
+		enabled.list = append(enabled.list, enabledCheck{kind, check})
+	}
+	return enabled, nil
 }
 
 // close releases what the checks hold. None may be running.
 func (e *enabledChecks) close() {
-	for _, closer := range e.closers {
-		closer()
+	e.node.Kubelet.Close()
+	for _, c := range append(e.list, enabledCheck{check: e.node.Runtime}) {
+		if c, ok := c.check.(interface{ Close() }); ok {
+			c.Close()
+		}
 	}
 }
 
-// addHardware adds the check of the hardware, unless it may find out by itself
-// whether there is a BMC and there is none.
-func (e *enabledChecks) addHardware(c config.Hardware, metrics *hardware.Metrics) error {
-	if !c.Enabled {
-		return nil
-	}
-	if c.Source == config.SourceAuto && !hardware.Present(c) {
-		e.off = append(e.off, "hardware: no BMC was found; name its source if there is one")
-		return nil
-	}
+// newNode prepares what checks look at the node with.
+func newNode(options Options, core *corev1client.CoreV1Client, registerer prometheus.Registerer) (*checks.Node, error) {
 	boot, err := readBoot(clock.RealClock{})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	check := hardware.New(hardware.Options{
-		Open:  func() (ipmi.Source, error) { return hardware.Open(c) },
-		Rules: c.Rules, Store: hardware.Store{Path: c.StateFile}, BootID: boot.id,
-		Timeout: c.Timeout.Duration, Clock: clock.RealClock{}, Metrics: metrics,
-	})
-	e.closers = append(e.closers, check.Close)
-	e.add(check, c.Run)
-	return nil
-}
-
-// newChecks makes the checks that are enabled. core is the client of the API
-// server, nil without one. hardwareMetrics may be nil.
-func newChecks(options Options, core *corev1client.CoreV1Client, hardwareMetrics *hardware.Metrics) (*enabledChecks, error) {
-	c := options.Config.Checks
-	enabled := &enabledChecks{}
-	// PLEG asks the runtime, too, whether or not that is a check of its own.
+	c := options.Config.Checks.Runtime
 	runtime, err := containerruntime.New(containerruntime.Options{
-		Endpoint: c.Runtime.Endpoint, Timeout: c.Runtime.Timeout.Duration,
-		NetworkNotReady: c.Runtime.NetworkNotReady, Clock: clock.RealClock{},
+		Endpoint: c.Endpoint, Timeout: c.Timeout.Duration, NetworkNotReady: c.NetworkNotReady, Clock: clock.RealClock{},
 	})
 	if err != nil {
 		return nil, err
 	}
-	enabled.closers = append(enabled.closers, runtime.Close)
-	if c.Runtime.Enabled {
-		enabled.add(runtime, c.Runtime.Run, containerruntime.ReasonSocketMissing, containerruntime.ReasonConnectionRefused)
-	}
-	if err := enabled.addHardware(c.Hardware, hardwareMetrics); err != nil {
-		return nil, err
-	}
-	if !c.PLEG.Enabled && !c.Kubelet.Enabled {
-		return enabled, nil
-	}
-
 	k := options.Config.Kubelet
 	credentials := options.Client
 	if credentials == nil {
@@ -112,31 +97,12 @@ func newChecks(options Options, core *corev1client.CoreV1Client, hardwareMetrics
 		CertificateFiles: k.CertificateFiles, InsecureSkipTLSVerify: k.InsecureSkipTLSVerify, Credentials: credentials,
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("preparing the client of the kubelet: %w", err)
 	}
-	enabled.closers = append(enabled.closers, api.Close)
-	if p := c.PLEG; p.Enabled {
-		check, err := pleg.New(pleg.Options{
-			Kubelet: api, Probe: runtime.Probe, ReadyCondition: newReadyCondition(core, options.NodeName),
-			Timeout: p.Timeout.Duration, MaxLastSeen: p.MaxLastSeen.Duration, KubeletGrace: p.KubeletGrace.Duration,
-			Clock: clock.RealClock{},
-		})
-		if err != nil {
-			return nil, err
-		}
-		enabled.add(check, p.Run)
-	}
-	if o := c.Kubelet; o.Enabled {
-		check, err := kubelet.New(kubelet.Options{
-			Kubelet: api, Unit: o.Unit, Timeout: o.Timeout.Duration,
-			MaxRestarts: o.MaxRestarts, RestartWindow: o.RestartWindow.Duration, Clock: clock.RealClock{},
-		})
-		if err != nil {
-			return nil, err
-		}
-		enabled.add(check, o.Run, kubelet.ReasonConnectionRefused)
-	}
-	return enabled, nil
+	return &checks.Node{
+		Config: options.Config, BootID: boot.id, Runtime: runtime, Kubelet: api,
+		Ready: newReadyCondition(core, options.NodeName), Registerer: registerer, Clock: clock.RealClock{},
+	}, nil
 }
 
 // newReadyCondition returns how to read the node's Ready condition.

@@ -16,7 +16,6 @@ import (
 	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/customplugin"
 	"github.com/nodemend/nodemend/checks/exporter"
-	"github.com/nodemend/nodemend/checks/hardware"
 	"github.com/nodemend/nodemend/checks/systemlog"
 	"github.com/nodemend/nodemend/checks/systemstats"
 )
@@ -138,11 +137,7 @@ func refuseKubelets(monitors []monitor) error {
 // addChecks adds a monitor for each check that is enabled, unless the monitor of
 // a file already reports its condition.
 func (d *detector) addChecks(ctx context.Context, metrics *checks.Metrics) error {
-	hardwareMetrics, err := hardware.NewMetrics(d.registry)
-	if err != nil {
-		return err
-	}
-	enabled, err := newChecks(d.options, d.core, hardwareMetrics)
+	enabled, err := newChecks(d.options, d.core, d.registry)
 	if err != nil {
 		return err
 	}
@@ -151,19 +146,19 @@ func (d *detector) addChecks(ctx context.Context, metrics *checks.Metrics) error
 	}
 	d.close = append(d.close, enabled.close)
 	for _, c := range enabled.list {
-		t := c.check.ConditionType()
+		t, run := c.ConditionType, c.Settings(&d.options.Config.Checks)
 		if slices.ContainsFunc(d.monitors, func(m monitor) bool { return slices.Contains(m.ConditionTypes(), t) }) {
-			klog.FromContext(ctx).Info("Check is off: a configuration file of another monitor sets its condition", "check", c.check.Name(), "condition", t)
+			klog.FromContext(ctx).Info("Check is off: a configuration file of another monitor sets its condition", "check", c.Name, "condition", t)
 			continue
 		}
 		if _, found := d.options.Config.Conditions[t]; found {
-			klog.FromContext(ctx).Info("Settings of a condition are without effect: those of its check count", "condition", t, "check", c.check.Name())
+			klog.FromContext(ctx).Info("Settings of a condition are without effect: those of its check count", "condition", t, "check", c.Name)
 		}
-		d.absences[corev1.NodeConditionType(t)] = c.absences
-		d.thresholds[corev1.NodeConditionType(t)] = exporter.Thresholds{Failure: c.run.FailureThreshold, Success: c.run.SuccessThreshold}
-		d.monitors = append(d.monitors, checks.NewMonitor(ctx, c.check, checks.MonitorOptions{
-			Interval: c.run.Interval.Duration, Timeout: c.check.Timeout(), ProblemInterval: problemInterval,
-			StartupGrace: c.run.StartupGrace.Duration, Boot: d.boot.at,
+		d.absences[corev1.NodeConditionType(t)] = c.Absences
+		d.thresholds[corev1.NodeConditionType(t)] = exporter.Thresholds{Failure: run.FailureThreshold, Success: run.SuccessThreshold}
+		d.monitors = append(d.monitors, checks.NewMonitor(ctx, c.Kind, c.check, checks.MonitorOptions{
+			Interval: run.Interval.Duration, ProblemInterval: problemInterval,
+			StartupGrace: run.StartupGrace.Duration, Boot: d.boot.at,
 			Rand: rand.Float64, Clock: clock.RealClock{}, Metrics: metrics,
 		}))
 	}

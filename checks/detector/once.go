@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/node-problem-detector/pkg/types"
 
@@ -31,9 +31,9 @@ type Outcome struct {
 // neither waits for a grace period nor for a second run. Without a Client what
 // needs credentials can't be looked at.
 func CheckOnce(ctx context.Context, options Options, names ...string) ([]Outcome, error) {
-	c := &options.Config.Checks
-	for name, enabled := range map[string]*bool{"runtime": &c.Runtime.Enabled, "pleg": &c.PLEG.Enabled, "kubelet": &c.Kubelet.Enabled, "hardware": &c.Hardware.Enabled} {
-		*enabled = slices.Contains(names, name) || len(names) == 0 && *enabled
+	for _, kind := range Kinds() {
+		settings := kind.Settings(&options.Config.Checks)
+		settings.Enabled = slices.Contains(names, kind.Name) || len(names) == 0 && settings.Enabled
 	}
 	var core *corev1client.CoreV1Client
 	if options.Client != nil {
@@ -42,7 +42,7 @@ func CheckOnce(ctx context.Context, options Options, names ...string) ([]Outcome
 			return nil, fmt.Errorf("preparing the client of the API server %s: %w", options.Client.Host, err)
 		}
 	}
-	enabled, err := newChecks(options, core, nil)
+	enabled, err := newChecks(options, core, prometheus.NewRegistry())
 	if err != nil {
 		return nil, err
 	}
@@ -50,29 +50,27 @@ func CheckOnce(ctx context.Context, options Options, names ...string) ([]Outcome
 	outcomes := make([]Outcome, len(enabled.list))
 	var running sync.WaitGroup
 	for i, e := range enabled.list {
-		running.Go(func() { outcomes[i] = runOnce(ctx, e.check) })
+		running.Go(func() { outcomes[i] = runOnce(ctx, e) })
 	}
 	running.Wait()
 	return outcomes, nil
 }
 
-func runOnce(ctx context.Context, check timed) Outcome {
-	ctx, cancel := context.WithTimeout(ctx, check.Timeout())
+func runOnce(ctx context.Context, e enabledCheck) Outcome {
+	timeout := e.check.Timeout()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	began := time.Now()
 	result := make(chan checks.Result, 1)
-	go func() { result <- check.Run(ctx) }()
-	o := Outcome{Check: check.Name(), Condition: check.ConditionType()}
+	go func() { result <- e.check.Run(ctx) }()
+	o := Outcome{Check: e.Name, Condition: e.ConditionType}
 	select {
 	case r := <-result:
 		o.Status, o.Reason, o.Message = r.Status, r.Reason, r.Message
-	case <-time.After(check.Timeout() + checks.Late):
+	case <-time.After(timeout + checks.Late):
 		o.Status, o.Reason = types.Unknown, checks.ReasonCheckTimeout
-		o.Message = fmt.Sprintf("check %s has not returned at its deadline of %s", check.Name(), check.Timeout())
+		o.Message = fmt.Sprintf("check %s has not returned at its deadline of %s", e.Name, timeout)
 	}
 	o.Seconds = time.Since(began).Seconds()
 	return o
 }
-
-// CheckNames are the names that CheckOnce knows.
-func CheckNames() []string { return strings.Fields("runtime pleg kubelet hardware") }

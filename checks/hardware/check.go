@@ -58,13 +58,7 @@ var _ checks.Check = (*Check)(nil)
 // New returns a check. It does not look at the BMC before the first run.
 func New(options Options) *Check { return &Check{options: options} }
 
-// Name implements checks.Check.
-func (*Check) Name() string { return "hardware" }
-
-// ConditionType implements checks.Check.
-func (*Check) ConditionType() string { return ConditionType }
-
-// Timeout is how long a run takes at most.
+// Timeout implements checks.Check.
 func (c *Check) Timeout() time.Duration { return c.options.Timeout }
 
 // Close closes the source. The check must not be running.

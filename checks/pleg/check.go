@@ -61,13 +61,7 @@ func New(options Options) (*Check, error) {
 	return &Check{options: options}, nil
 }
 
-// Name implements checks.Check.
-func (*Check) Name() string { return "pleg" }
-
-// ConditionType implements checks.Check.
-func (*Check) ConditionType() string { return ConditionType }
-
-// Timeout is how long a run takes at most.
+// Timeout implements checks.Check.
 func (c *Check) Timeout() time.Duration { return c.options.Timeout }
 
 // Run implements checks.Check. A run of a healthy node makes one request, to the

@@ -15,11 +15,12 @@ import (
 	config "github.com/nodemend/nodemend/config/detector"
 )
 
+// checkHelp has a place for the names of all checks.
 const checkHelp = `Run the checks of this node once, here and now, and print what they find.
 
 Nothing is written to the API server. One run decides: thresholds and grace
 periods of the configuration do not apply. Without a NAME all checks that the
-configuration enables run; the names are runtime, pleg, kubelet and hardware.
+configuration enables run; the names are %s.
 
 Exit status: 0 if nothing is wrong, 1 if a check found a problem, 2 if none did
 but one could not tell, or if the checks could not be run or printed. So it can
@@ -38,16 +39,20 @@ const checkExample = `  # All checks.
 func newCheckCommand() *cobra.Command {
 	var configFile, node, kubeconfig string
 	output := "table"
+	var known []string
+	for _, kind := range detector.Kinds() {
+		known = append(known, kind.Name)
+	}
 	cmd := &cobra.Command{
 		Use:       "check [NAME...]",
 		Short:     "Run the checks of this node once and print what they find",
-		Long:      checkHelp,
+		Long:      fmt.Sprintf(checkHelp, strings.Join(known, ", ")),
 		Example:   checkExample,
-		ValidArgs: detector.CheckNames(),
+		ValidArgs: known,
 		Args: func(_ *cobra.Command, args []string) error {
 			for _, name := range args {
-				if !slices.Contains(detector.CheckNames(), name) {
-					return usageError{fmt.Errorf("unknown check %q; accepted are %s", name, strings.Join(detector.CheckNames(), ", "))}
+				if !slices.Contains(known, name) {
+					return usageError{fmt.Errorf("unknown check %q; accepted are %s", name, strings.Join(known, ", "))}
 				}
 			}
 			return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,6 +20,7 @@ import (
 	config "github.com/nodemend/nodemend/config/detector"
 )
 
+// detectorHelp has a place for a line of each check.
 const detectorHelp = `Run the checks of one node, on that node, and set the node's conditions.
 
 A condition is True while there is a problem, False while there is none, and
@@ -28,15 +30,7 @@ Unknown while its check could not tell:
 
 The checks:
 
-  runtime  ContainerRuntimeUnhealthy  the container runtime is not ready, or does
-                                      not answer in time
-  pleg     PLEGUnhealthy              the kubelet does not learn any more what
-                                      happens to its pods
-  kubelet  KubeletUnhealthy           the kubelet is down, stuck, or restarts again
-                                      and again
-  hardware HardwareFailure            the BMC reports that the server has failed; off
-                                      where no BMC is found
-
+%s
 A condition is set only after its check has run; neither a restart of the
 detector nor a reboot changes a status or a lastTransitionTime that no check has
 seen change. lastHeartbeatTime is when the latest run of the check started, so a
@@ -79,6 +73,15 @@ const detectorExample = `  # In a pod: the node's name comes from the downward A
   # Run all checks now.
   curl --unix-socket /run/nodemend/detector.sock -X POST http://detector/v1/run-checks`
 
+// listChecks says, two lines each, what checks there are.
+func listChecks() string {
+	var list strings.Builder
+	for _, kind := range detector.Kinds() {
+		fmt.Fprintf(&list, "  %-10s%s\n            %s\n", kind.Name, kind.ConditionType, kind.Help)
+	}
+	return list.String()
+}
+
 // detectorFlags is the command line of the detector.
 type detectorFlags struct {
 	configFile, node, kubeconfig string
@@ -94,7 +97,7 @@ func newDetectorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "detector",
 		Short:   "Run the checks of this node and set its conditions",
-		Long:    detectorHelp,
+		Long:    fmt.Sprintf(detectorHelp, listChecks()),
 		Example: detectorExample,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

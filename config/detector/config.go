@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/nodemend/nodemend/config/demand"
-	"github.com/nodemend/nodemend/ipmi/verdict"
 )
 
 // Config is a whole file. Fields that a file leaves out have the values of
@@ -53,109 +52,6 @@ type Kubelet struct {
 	InsecureSkipTLSVerify bool `yaml:"insecureSkipTLSVerify"`
 }
 
-// Checks holds the settings of each check.
-type Checks struct {
-	Runtime  Runtime      `yaml:"runtime"`
-	PLEG     PLEG         `yaml:"pleg"`
-	Kubelet  KubeletCheck `yaml:"kubelet"`
-	Hardware Hardware     `yaml:"hardware"`
-}
-
-// Run holds what every check has: when it runs, and how often in a row it must
-// find the same before that is reported.
-type Run struct {
-	Enabled bool `yaml:"enabled"`
-	// Interval between the starts of two runs; jittered.
-	Interval Duration `yaml:"interval"`
-	// FailureThreshold is how many runs in a row must find a problem, or fail
-	// to tell, before a condition becomes True, or Unknown.
-	FailureThreshold int `yaml:"failureThreshold"`
-	// SuccessThreshold is how many runs in a row must find no problem before a
-	// condition becomes False again.
-	SuccessThreshold int `yaml:"successThreshold"`
-	// StartupGrace is how long after the node has booted problems are not
-	// reported.
-	StartupGrace Duration `yaml:"startupGrace"`
-}
-
-// Runtime is the check that owns the condition ContainerRuntimeUnhealthy.
-type Runtime struct {
-	Run `yaml:",inline"`
-	// Endpoint is the unix socket of the runtime's CRI, as the kubelet's
-	// containerRuntimeEndpoint; empty: the first that exists of those that
-	// containerd, CRI-O, k3s and RKE2 use.
-	Endpoint string `yaml:"endpoint"`
-	// Timeout of each of the calls that a run makes.
-	Timeout Duration `yaml:"timeout"`
-	// NetworkNotReady makes NetworkReady=false a problem.
-	NetworkNotReady bool `yaml:"networkNotReady"`
-}
-
-// PLEG is the check that owns the condition PLEGUnhealthy.
-type PLEG struct {
-	Run `yaml:",inline"`
-	// Timeout of one run.
-	Timeout Duration `yaml:"timeout"`
-	// MaxLastSeen is how old the kubelet's last relist of its pods may be.
-	MaxLastSeen Duration `yaml:"maxLastSeen"`
-	// KubeletGrace is how long after the kubelet has started it may lack a
-	// first relist.
-	KubeletGrace Duration `yaml:"kubeletGrace"`
-}
-
-// KubeletCheck is the check that owns the condition KubeletUnhealthy.
-type KubeletCheck struct {
-	Run `yaml:",inline"`
-	// Timeout of one run.
-	Timeout Duration `yaml:"timeout"`
-	// Unit is the systemd unit of the kubelet; empty: the first that is loaded
-	// of those that kubeadm, k3s and RKE2 use.
-	Unit string `yaml:"unit"`
-	// MaxRestarts within RestartWindow are no problem.
-	MaxRestarts   int      `yaml:"maxRestarts"`
-	RestartWindow Duration `yaml:"restartWindow"`
-}
-
-// Sources of a BMC's state.
-const (
-	SourceAuto     = "auto"
-	SourceDevice   = "device"
-	SourceIPMITool = "ipmitool"
-)
-
-// Hardware is the check that owns the condition HardwareFailure.
-type Hardware struct {
-	Run `yaml:",inline"`
-	// Timeout of one run.
-	Timeout Duration `yaml:"timeout"`
-	// Source is one of auto, device and ipmitool. With auto it is the driver's
-	// device, or else ipmitool if it has a host, or else the check is off.
-	Source string `yaml:"source"`
-	// Device of the kernel's IPMI driver; empty: its usual names.
-	Device string `yaml:"device"`
-	// IPMITool says how ipmitool is run.
-	IPMITool IPMITool `yaml:"ipmitool"`
-	// StateFile keeps what was read from the System Event Log and what people
-	// have acknowledged.
-	StateFile string `yaml:"stateFile"`
-	// Rules come before the default ones.
-	Rules verdict.Rules `yaml:"rules"`
-}
-
-// IPMITool says how ipmitool reaches the BMC.
-type IPMITool struct {
-	// Path of the program, or its name in PATH; empty: ipmitool.
-	Path string `yaml:"path"`
-	// Host of the BMC in the network; empty: the BMC of this machine.
-	Host string `yaml:"host"`
-	Port int    `yaml:"port"`
-	User string `yaml:"user"`
-	// PasswordFile and KeyFile hold the user's password and the BMC's key.
-	PasswordFile string `yaml:"passwordFile"`
-	KeyFile      string `yaml:"keyFile"`
-	CipherSuite  int    `yaml:"cipherSuite"`
-}
-
 // CustomPlugins are settings of all custom-plugin monitors.
 type CustomPlugins struct {
 	// ProblemInterval is how often rules run while their condition is not False,
@@ -177,12 +73,7 @@ type Condition struct {
 
 // Default returns the configuration that an empty file stands for.
 func Default() Config {
-	run := Run{
-		Enabled: true, Interval: Duration{10 * time.Second},
-		FailureThreshold: 2, SuccessThreshold: 2,
-		StartupGrace: Duration{2 * time.Minute},
-	}
-	return Config{
+	c := Config{
 		Heartbeat: Heartbeat{
 			Interval:        Duration{5 * time.Minute},
 			ProblemInterval: Duration{30 * time.Second},
@@ -197,26 +88,11 @@ func Default() Config {
 				"/var/lib/kubelet/pki/kubelet-server-current.pem",
 			},
 		},
-		Checks: Checks{
-			Runtime: Runtime{Run: run, Timeout: Duration{8 * time.Second}},
-			PLEG: PLEG{
-				Run: run, Timeout: Duration{8 * time.Second},
-				MaxLastSeen: Duration{time.Minute}, KubeletGrace: Duration{2 * time.Minute},
-			},
-			Kubelet: KubeletCheck{
-				Run: run, Timeout: Duration{8 * time.Second},
-				MaxRestarts: 4, RestartWindow: Duration{10 * time.Minute},
-			},
-			Hardware: Hardware{
-				Run: Run{
-					Enabled: true, Interval: Duration{5 * time.Minute}, FailureThreshold: 2, SuccessThreshold: 2,
-				},
-				Timeout: Duration{2 * time.Minute}, Source: SourceAuto,
-				IPMITool:  IPMITool{Port: 623, CipherSuite: 3},
-				StateFile: "/var/lib/nodemend/hardware.json", Rules: verdict.Rules{},
-			},
-		},
 		CustomPlugins: CustomPlugins{ProblemInterval: Duration{time.Minute}},
 		Conditions:    map[string]Condition{},
 	}
+	for _, check := range c.Checks.all() {
+		check.setDefaults()
+	}
+	return c
 }

@@ -1,0 +1,63 @@
+package checks
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/checks/kubeletapi"
+	config "github.com/nodemend/nodemend/config/detector"
+)
+
+// Kind is all that the detector knows of one kind of check.
+type Kind struct {
+	// Name identifies the check in the configuration file, in logs and metrics, and
+	// as the source of its reports.
+	Name string
+	// ConditionType is the node condition that the check alone reports.
+	ConditionType string
+	// Help says when the condition is True, for those who read the command's help.
+	Help string
+	// Absences are the reasons with which a problem means that what is checked is
+	// not there, or that the detector can't see it.
+	Absences []string
+	// Settings returns what all checks can be told, of this one.
+	Settings func(*config.Checks) *config.Run
+	// New makes the check. Its error is [Off] if there is nothing to check on this
+	// node. A check that has a method Close is closed after its last run.
+	New func(*Node) (Check, error)
+}
+
+// Off is the error of a check that is enabled and has nothing to check.
+type Off struct{ Why string }
+
+// Error says why.
+func (o Off) Error() string { return o.Why }
+
+// Node is the node that is checked, and what several checks look at it with.
+type Node struct {
+	// Config is the detector's, and valid.
+	Config config.Config
+	// BootID is the kernel's.
+	BootID string
+	// Runtime is the check of the container runtime, whether or not it is enabled:
+	// others ask the runtime, too.
+	Runtime Runtime
+	// Kubelet is this node's.
+	Kubelet *kubeletapi.Client
+	// Ready returns the node's condition Ready as it was some minutes ago at most.
+	Ready func(context.Context) (corev1.NodeCondition, error)
+	// Registerer takes metrics of the check's own.
+	Registerer prometheus.Registerer
+	Clock      clock.Clock
+}
+
+// Runtime is the check of the container runtime.
+type Runtime interface {
+	Check
+	// Probe lists all pod sandboxes, once. It returns nil if that was answered
+	// before ctx has ended.
+	Probe(ctx context.Context) error
+}
