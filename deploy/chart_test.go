@@ -16,7 +16,7 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/deploy"
-	"github.com/nodemend/nodemend/deploy/hostunits"
+	"github.com/nodemend/nodemend/internal/hostunits"
 	"github.com/nodemend/nodemend/test/helm"
 )
 

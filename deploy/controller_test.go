@@ -19,8 +19,8 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller"
+	"github.com/nodemend/nodemend/internal/systemd"
 	"github.com/nodemend/nodemend/runner"
-	"github.com/nodemend/nodemend/runner/systemd"
 )
 
 func TestTheRolesTakeAnIncidentWithTheRightsTheyHave(t *testing.T) {

@@ -21,10 +21,10 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/deploy"
+	"github.com/nodemend/nodemend/internal/systemd"
 	"github.com/nodemend/nodemend/runner"
 	"github.com/nodemend/nodemend/runner/command"
 	"github.com/nodemend/nodemend/runner/remedy"
-	"github.com/nodemend/nodemend/runner/systemd"
 	"github.com/nodemend/nodemend/test/cluster"
 	"github.com/nodemend/nodemend/test/cluster/clustertest"
 	"github.com/nodemend/nodemend/test/process"

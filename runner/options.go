@@ -10,11 +10,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
-	"github.com/nodemend/nodemend/config/demand"
 	runnerconfig "github.com/nodemend/nodemend/config/runner"
+	"github.com/nodemend/nodemend/internal/demand"
+	"github.com/nodemend/nodemend/internal/systemd"
 	"github.com/nodemend/nodemend/runner/command"
 	"github.com/nodemend/nodemend/runner/reboot"
-	"github.com/nodemend/nodemend/runner/systemd"
 )
 
 const (

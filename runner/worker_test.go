@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
-	"github.com/nodemend/nodemend/config/serverclock"
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/serverclock"
 	"github.com/nodemend/nodemend/runner/ledger"
 	"github.com/nodemend/nodemend/runner/remedy"
 )

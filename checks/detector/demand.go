@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/klog/v2"
 
-	"github.com/nodemend/nodemend/config/demand"
+	"github.com/nodemend/nodemend/internal/demand"
 )
 
 // newDemandHandler serves demand.Path.

@@ -30,8 +30,8 @@ import (
 	"github.com/nodemend/nodemend/checks/exporter"
 	"github.com/nodemend/nodemend/checks/statefile"
 	config "github.com/nodemend/nodemend/config/detector"
-	"github.com/nodemend/nodemend/config/serve"
-	"github.com/nodemend/nodemend/config/serverclock"
+	"github.com/nodemend/nodemend/internal/serve"
+	"github.com/nodemend/nodemend/internal/serverclock"
 )
 
 // Options of a detector.

@@ -20,8 +20,8 @@ import (
 	"github.com/nodemend/nodemend/checks/containerruntime"
 	"github.com/nodemend/nodemend/checks/detector"
 	"github.com/nodemend/nodemend/checks/statefile"
-	"github.com/nodemend/nodemend/config/demand"
 	config "github.com/nodemend/nodemend/config/detector"
+	"github.com/nodemend/nodemend/internal/demand"
 	"github.com/nodemend/nodemend/test/criserver"
 )
 

@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks/statefile"
-	"github.com/nodemend/nodemend/config/serverclock"
+	"github.com/nodemend/nodemend/internal/serverclock"
 )
 
 const (

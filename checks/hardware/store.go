@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/nodemend/nodemend/config/atomicfile"
+	"github.com/nodemend/nodemend/internal/atomicfile"
 	"github.com/nodemend/nodemend/ipmi/verdict"
 )
 

@@ -19,7 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/nodemend/nodemend/config/atomicfile"
+	"github.com/nodemend/nodemend/internal/atomicfile"
 )
 
 const (

@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/nodemend/nodemend/config/serverclock"
+	"github.com/nodemend/nodemend/internal/serverclock"
 )
 
 // version is set by the linker to the release that was built.

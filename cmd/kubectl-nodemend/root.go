@@ -19,8 +19,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/nodemend/nodemend/config/serverclock"
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/serverclock"
 )
 
 const rootHelp = `See what Nodemend does about the nodes of a cluster, and why not; and tell it

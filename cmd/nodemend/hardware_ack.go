@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nodemend/nodemend/checks/hardware"
-	"github.com/nodemend/nodemend/config/demand"
+	"github.com/nodemend/nodemend/internal/demand"
 	"github.com/nodemend/nodemend/ipmi/verdict"
 )
 

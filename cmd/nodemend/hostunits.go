@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/nodemend/nodemend/deploy/hostunits"
-	"github.com/nodemend/nodemend/runner/systemd"
+	"github.com/nodemend/nodemend/internal/hostunits"
+	"github.com/nodemend/nodemend/internal/systemd"
 )
 
 const hostUnitsHelp = `Have the detector or the runner run as a systemd unit of the host, not in a pod.

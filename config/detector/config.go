@@ -6,7 +6,7 @@ package detector
 import (
 	"time"
 
-	"github.com/nodemend/nodemend/config/demand"
+	"github.com/nodemend/nodemend/internal/demand"
 )
 
 // Config is a whole file. Fields that a file leaves out have the values of

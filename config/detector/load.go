@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/nodemend/nodemend/config/strictyaml"
+	"github.com/nodemend/nodemend/internal/strictyaml"
 )
 
 // Load reads the file at path. The error names every mistake in it, one a line,

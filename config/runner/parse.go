@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/nodemend/nodemend/config/strictyaml"
+	"github.com/nodemend/nodemend/internal/strictyaml"
 )
 
 // Parse is Load for a file's content; name is its name in errors and reasons. The

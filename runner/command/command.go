@@ -9,8 +9,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/systemd"
 	"github.com/nodemend/nodemend/runner/remedy"
-	"github.com/nodemend/nodemend/runner/systemd"
 )
 
 // Mode says how commands are executed.

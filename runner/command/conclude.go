@@ -8,8 +8,8 @@ import (
 	"github.com/coreos/go-systemd/v22/dbus"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/systemd"
 	"github.com/nodemend/nodemend/runner/remedy"
-	"github.com/nodemend/nodemend/runner/systemd"
 )
 
 // conclude kills what is left of the unit, without stopping it: as long as it is not

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/nodemend/nodemend/internal/deadline"
-	"github.com/nodemend/nodemend/runner/systemd"
+	"github.com/nodemend/nodemend/internal/systemd"
 )
 
 func TestSystemdIsNotAskedForEver(t *testing.T) {

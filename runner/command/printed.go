@@ -13,8 +13,8 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/nodemend/nodemend/config/atomicfile"
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/atomicfile"
 )
 
 // printed is what a runner that is stopped has kept of a command's output, for the next

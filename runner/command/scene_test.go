@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/systemd"
 	"github.com/nodemend/nodemend/runner/remedy"
-	"github.com/nodemend/nodemend/runner/systemd"
 	host "github.com/nodemend/nodemend/test/systemd"
 	"github.com/nodemend/nodemend/test/systemd/systemdtest"
 )

@@ -9,8 +9,8 @@ import (
 
 	godbus "github.com/godbus/dbus/v5"
 
+	"github.com/nodemend/nodemend/internal/systemd"
 	"github.com/nodemend/nodemend/runner/remedy"
-	"github.com/nodemend/nodemend/runner/systemd"
 )
 
 const (

@@ -21,7 +21,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/uuid"
 
-	"github.com/nodemend/nodemend/config/atomicfile"
+	"github.com/nodemend/nodemend/internal/atomicfile"
 	"github.com/nodemend/nodemend/runner/remedy"
 )
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/nodemend/nodemend/internal/systemd"
 	"github.com/nodemend/nodemend/runner/remedy"
-	"github.com/nodemend/nodemend/runner/systemd"
 )
 
 // target is what systemd reboots by.

@@ -12,8 +12,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	client "github.com/nodemend/nodemend/internal/systemd"
 	"github.com/nodemend/nodemend/runner/remedy"
-	client "github.com/nodemend/nodemend/runner/systemd"
 	"github.com/nodemend/nodemend/runner/unit"
 	"github.com/nodemend/nodemend/test/systemd"
 	"github.com/nodemend/nodemend/test/systemd/systemdtest"

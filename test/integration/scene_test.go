@@ -28,9 +28,9 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller"
+	"github.com/nodemend/nodemend/internal/systemd"
 	"github.com/nodemend/nodemend/runner"
 	"github.com/nodemend/nodemend/runner/command"
-	"github.com/nodemend/nodemend/runner/systemd"
 	"github.com/nodemend/nodemend/test/cluster/clustertest"
 	"github.com/nodemend/nodemend/test/process"
 )

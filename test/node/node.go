@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
-	client "github.com/nodemend/nodemend/runner/systemd"
+	client "github.com/nodemend/nodemend/internal/systemd"
 	"github.com/nodemend/nodemend/test/cluster"
 	"github.com/nodemend/nodemend/test/leftovers"
 	"github.com/nodemend/nodemend/test/process"

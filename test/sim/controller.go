@@ -16,13 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/nodemend/nodemend/config/serverclock"
 	"github.com/nodemend/nodemend/controller"
 	"github.com/nodemend/nodemend/controller/drain"
 	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/index"
 	"github.com/nodemend/nodemend/controller/remediation"
 	"github.com/nodemend/nodemend/controller/worker"
+	"github.com/nodemend/nodemend/internal/serverclock"
 	"github.com/nodemend/nodemend/test/apiserver"
 )
 

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/nodemend/nodemend/config/serverclock"
+	"github.com/nodemend/nodemend/internal/serverclock"
 	"github.com/nodemend/nodemend/test/apiserver"
 )
 

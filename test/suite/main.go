@@ -45,9 +45,9 @@ const timeout = "-timeout=1h"
 // tell what is late from what is lost by the clock on the wall.
 var host = []string{
 	"checks/detector", "checks/hardware",
-	"deploy/hostunits",
+	"internal/hostunits", "internal/systemd",
 	"ipmi", "ipmi/device", "ipmi/ipmitool",
-	"runner", "runner/command", "runner/reboot", "runner/systemd", "runner/unit",
+	"runner", "runner/command", "runner/reboot", "runner/unit",
 	"test/cluster", "test/ipmisim", "test/kubelet", "test/monitoring", "test/newcomer", "test/npd", "test/systemd",
 }
 

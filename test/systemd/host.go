@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	client "github.com/nodemend/nodemend/runner/systemd"
+	client "github.com/nodemend/nodemend/internal/systemd"
 	"github.com/nodemend/nodemend/test/leftovers"
 	"github.com/nodemend/nodemend/test/process"
 )

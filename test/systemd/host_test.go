@@ -17,7 +17,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	client "github.com/nodemend/nodemend/runner/systemd"
+	client "github.com/nodemend/nodemend/internal/systemd"
 	"github.com/nodemend/nodemend/test/systemd"
 )
 

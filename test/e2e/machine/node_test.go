@@ -99,7 +99,7 @@ func (n *node) create() {
 // unit has a role run as a unit, which is the shipped one.
 func (n *node) unit(role string, files map[string]vm.File, units map[string]string) {
 	n.Helper()
-	text, err := os.ReadFile(root + "/deploy/hostunits/units/" + role + ".service")
+	text, err := os.ReadFile(root + "/internal/hostunits/units/" + role + ".service")
 	n.must(err)
 	kubeconfig := "/etc/nodemend/" + role + ".kubeconfig"
 	command := strings.Join(append([]string{agent, role, "--kubeconfig=" + kubeconfig, "--node-name=" + n.name}, flags(role)...), " ")

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nodemend/nodemend/config/serve"
+	"github.com/nodemend/nodemend/internal/serve"
 )
 
 // health is what /readyz tells. It is safe for concurrent use.

@@ -8,7 +8,7 @@ import (
 
 	godbus "github.com/godbus/dbus/v5"
 
-	"github.com/nodemend/nodemend/runner/systemd"
+	"github.com/nodemend/nodemend/internal/systemd"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/nodemend/nodemend/runner/systemd"
+	"github.com/nodemend/nodemend/internal/systemd"
 	"github.com/nodemend/nodemend/test/systemd/systemdtest"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	client "github.com/nodemend/nodemend/runner/systemd"
+	client "github.com/nodemend/nodemend/internal/systemd"
 	"github.com/nodemend/nodemend/test/loopback"
 	"github.com/nodemend/nodemend/test/systemd"
 	"github.com/nodemend/nodemend/test/systemd/systemdtest"

@@ -9,7 +9,7 @@ import (
 	godbus "github.com/godbus/dbus/v5"
 	. "github.com/onsi/gomega"
 
-	"github.com/nodemend/nodemend/runner/systemd"
+	"github.com/nodemend/nodemend/internal/systemd"
 	"github.com/nodemend/nodemend/test/systemd/systemdtest"
 )
 
