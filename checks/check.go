@@ -3,8 +3,6 @@ package checks
 import (
 	"context"
 	"time"
-
-	"k8s.io/node-problem-detector/pkg/types"
 )
 
 // Check observes one aspect of this node.
@@ -22,7 +20,7 @@ type Check interface {
 type Result struct {
 	// Status is True for a problem, False for healthy, Unknown if the check
 	// could not tell.
-	Status types.ConditionStatus
+	Status Status
 	// Reason is one CamelCase word for Status. A change of it is written to the
 	// API server at once, so it does not hold figures.
 	Reason string
@@ -33,15 +31,15 @@ type Result struct {
 
 // Healthy returns a result without a problem.
 func Healthy(reason, message string) Result {
-	return Result{Status: types.False, Reason: reason, Message: message}
+	return Result{Status: False, Reason: reason, Message: message}
 }
 
 // Problem returns a result with a confirmed problem.
 func Problem(reason, message string) Result {
-	return Result{Status: types.True, Reason: reason, Message: message}
+	return Result{Status: True, Reason: reason, Message: message}
 }
 
-// Unknown returns the result of a check that could not tell.
-func Unknown(reason, message string) Result {
-	return Result{Status: types.Unknown, Reason: reason, Message: message}
+// CannotTell returns the result of a check that could not tell.
+func CannotTell(reason, message string) Result {
+	return Result{Status: Unknown, Reason: reason, Message: message}
 }

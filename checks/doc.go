@@ -1,9 +1,10 @@
-// Package checks defines what a check is and runs checks as monitors of
-// node-problem-detector (NPD).
+// Package checks defines what a check is, runs checks, and has the words in which
+// monitors report what they see. How they run in node-problem-detector (NPD) is a
+// matter of package npd.
 //
 // A check observes one aspect of the node it runs on and owns one node
 // condition, with NPD's polarity: True is a problem, False is healthy, Unknown
-// could not tell. [NewMonitor] makes a check a monitor that NPD's core can run.
+// could not tell. [NewMonitor] runs a check again and again.
 //
 // Three promises hold for every check, whatever its code does:
 //

@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"k8s.io/node-problem-detector/pkg/types"
 )
 
 // Metrics records every run of every check of one detector.
@@ -48,15 +46,15 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 
 // Record takes in one run of a check that is not run by a [Monitor]: when it has
 // started, how long it took, and what it has found.
-func (m *Metrics) Record(check string, started time.Time, took time.Duration, status types.ConditionStatus) {
+func (m *Metrics) Record(check string, started time.Time, took time.Duration, status Status) {
 	m.record(check, started, took, status)
 }
 
-func (m *Metrics) record(check string, started time.Time, took time.Duration, status types.ConditionStatus) {
+func (m *Metrics) record(check string, started time.Time, took time.Duration, status Status) {
 	m.duration.WithLabelValues(check).Observe(took.Seconds())
 	m.runs.WithLabelValues(check, string(status)).Inc()
 	success := 1.0
-	if status == types.Unknown {
+	if status == Unknown {
 		success = 0
 	}
 	m.success.WithLabelValues(check).Set(success)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
-	"k8s.io/node-problem-detector/pkg/types"
 	"k8s.io/utils/clock"
 )
 
@@ -49,7 +48,7 @@ type MonitorOptions struct {
 	Metrics *Metrics
 }
 
-// Monitor runs one check at its interval. It is a types.Monitor of NPD.
+// Monitor runs one check at its interval.
 //
 // A run that ignores its deadline is reported once as Unknown; after that the
 // monitor stays silent until the run has returned, so that the condition's
@@ -62,15 +61,13 @@ type Monitor struct {
 	// ctx is held since NPD's Start takes none.
 	ctx      context.Context
 	cancel   context.CancelFunc
-	statuses chan *types.Status
+	reports  chan *Report
 	demanded chan struct{}
 	start    sync.Once
 	done     chan struct{}
 	// progress is when the last report was handed over; nil before Start.
 	progress atomic.Pointer[time.Time]
 }
-
-var _ types.Monitor = (*Monitor)(nil)
 
 // NewMonitor returns a monitor for a check of this kind. It runs from Start until ctx
 // ends or Stop is called. ctx also carries the logger.
@@ -82,7 +79,7 @@ func NewMonitor(ctx context.Context, kind Kind, check Check, options MonitorOpti
 		options:  options,
 		ctx:      klog.NewContext(ctx, klog.FromContext(ctx).WithValues("check", kind.Name)),
 		cancel:   cancel,
-		statuses: make(chan *types.Status),
+		reports:  make(chan *Report),
 		demanded: make(chan struct{}, 1),
 		done:     make(chan struct{}),
 	}
@@ -95,12 +92,12 @@ func (m *Monitor) ConditionTypes() []string { return []string{m.kind.ConditionTy
 func (m *Monitor) String() string { return m.kind.Name }
 
 // Start begins the first run at once. It never fails.
-func (m *Monitor) Start() (<-chan *types.Status, error) {
+func (m *Monitor) Start() (<-chan *Report, error) {
 	m.start.Do(func() {
 		m.advance()
 		go m.loop()
 	})
-	return m.statuses, nil
+	return m.reports, nil
 }
 
 // Trigger makes the check run at once, or right after the run that is under way,
@@ -118,7 +115,7 @@ func (m *Monitor) Trigger() {
 func (m *Monitor) Stop() {
 	m.cancel()
 	m.start.Do(func() { // never started: nothing to wait for, and it never will
-		close(m.statuses)
+		close(m.reports)
 		close(m.done)
 	})
 	<-m.done
@@ -147,7 +144,7 @@ func (m *Monitor) advance() {
 
 func (m *Monitor) loop() {
 	defer close(m.done)
-	defer close(m.statuses)
+	defer close(m.reports)
 	demanded := false
 	jitter := 1.0 // checks that start together, on all nodes, do not stay together
 	for m.ctx.Err() == nil {
@@ -158,7 +155,7 @@ func (m *Monitor) loop() {
 			return
 		}
 		m.options.Metrics.record(m.kind.Name, r.started, m.options.Clock.Since(r.started), result.Status)
-		if result.Status == types.True && m.options.Clock.Since(m.options.Boot) < m.options.StartupGrace {
+		if result.Status == True && m.options.Clock.Since(m.options.Boot) < m.options.StartupGrace {
 			klog.FromContext(m.ctx).V(1).Info("Problem is not reported yet: the node has just booted", "reason", result.Reason, "message", result.Message)
 			m.advance()
 		} else {
@@ -176,7 +173,7 @@ func (m *Monitor) loop() {
 			}
 		}
 		next := m.options.Interval
-		if p := m.options.ProblemInterval; p > 0 && result.Status != types.False {
+		if p := m.options.ProblemInterval; p > 0 && result.Status != False {
 			next = min(next, p)
 		}
 		next = time.Duration(float64(next) * (1 - jitter*m.options.Rand()))
@@ -211,7 +208,7 @@ func (m *Monitor) await(r run) (result Result, returned bool) {
 	defer limit.Stop()
 	select {
 	case result = <-r.result:
-		if result.Status == types.False && m.options.Clock.Since(r.started) >= m.check.Timeout() {
+		if result.Status == False && m.options.Clock.Since(r.started) >= m.check.Timeout() {
 			result = m.timedOut("ended only after its deadline")
 		}
 		return result, true
@@ -223,25 +220,23 @@ func (m *Monitor) await(r run) (result Result, returned bool) {
 }
 
 func (m *Monitor) timedOut(what string) Result {
-	return Unknown(ReasonCheckTimeout, fmt.Sprintf("check %s %s of %s", m.kind.Name, what, m.check.Timeout()))
+	return CannotTell(ReasonCheckTimeout, fmt.Sprintf("check %s %s of %s", m.kind.Name, what, m.check.Timeout()))
 }
 
-// report hands a result over to NPD. Transition carries the start of the run:
-// the exporter takes it as the time of the observation and works out by itself
-// when the status has changed.
+// report hands over what the run that began then has found.
 func (m *Monitor) report(started time.Time, result Result) {
-	status := &types.Status{
+	report := &Report{
 		Source: m.kind.Name,
-		Conditions: []types.Condition{{
-			Type:       m.kind.ConditionType,
-			Status:     result.Status,
-			Transition: started,
-			Reason:     result.Reason,
-			Message:    result.Message,
+		Observations: []Observation{{
+			Type:    m.kind.ConditionType,
+			Status:  result.Status,
+			At:      started,
+			Reason:  result.Reason,
+			Message: result.Message,
 		}},
 	}
 	select {
-	case m.statuses <- status:
+	case m.reports <- report:
 		m.advance()
 	case <-m.ctx.Done():
 	}

@@ -12,8 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/klog/v2"
-	"k8s.io/node-problem-detector/pkg/problemdetector"
-	"k8s.io/node-problem-detector/pkg/types"
 	"k8s.io/utils/clock"
 )
 
@@ -37,7 +35,7 @@ func newTestMonitor(t *testing.T, check checkFunc) (*Monitor, *prometheus.Regist
 	}), registry
 }
 
-func start(t *testing.T, m *Monitor) <-chan *types.Status {
+func start(t *testing.T, m *Monitor) <-chan *Report {
 	t.Helper()
 	statuses, err := m.Start()
 	if err != nil {
@@ -61,14 +59,14 @@ func TestEveryRunIsReportedWithItsStartOnlyAfterItHasEnded(t *testing.T) {
 			if got := time.Since(began); got != wantStart+2*time.Second {
 				t.Errorf("run %d reported at %s, want %s", run, got, wantStart+2*time.Second)
 			}
-			want := types.Condition{
-				Type: "SampleUnhealthy", Status: types.False, Transition: began.Add(wantStart), Reason: "Fine", Message: "all well",
+			want := Observation{
+				Type: "SampleUnhealthy", Status: False, At: began.Add(wantStart), Reason: "Fine", Message: "all well",
 			}
-			got := status.Conditions[0]
-			if !got.Transition.Equal(want.Transition) {
-				t.Errorf("run %d observed at %s, want its start %s", run, got.Transition, want.Transition)
+			got := status.Observations[0]
+			if !got.At.Equal(want.At) {
+				t.Errorf("run %d observed at %s, want its start %s", run, got.At, want.At)
 			}
-			got.Transition = want.Transition
+			got.At = want.At
 			if got != want || status.Source != "sample" {
 				t.Errorf("run %d reported %+v by %q, want %+v", run, got, status.Source, want)
 			}
@@ -85,26 +83,26 @@ func TestARunPastItsDeadlineIsNeverHealthy(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		check      checkFunc
-		wantStatus types.ConditionStatus
+		wantStatus Status
 		wantReason string
 	}{
-		"healthy in spite of the deadline": {overslept(Healthy("Fine", "")), types.Unknown, ReasonCheckTimeout},
-		"its own verdict is a problem":     {overslept(Problem("Slow", "")), types.True, "Slow"},
+		"healthy in spite of the deadline": {overslept(Healthy("Fine", "")), Unknown, ReasonCheckTimeout},
+		"its own verdict is a problem":     {overslept(Problem("Slow", "")), True, "Slow"},
 		"its own verdict is a problem, which it is seconds late to say": {func(ctx context.Context) Result {
 			<-ctx.Done()
 			time.Sleep(Late - time.Second)
 			return Problem("Slow", "")
-		}, types.True, "Slow"},
-		"its own verdict is that it cannot": {overslept(Unknown("Lost", "")), types.Unknown, "Lost"},
+		}, True, "Slow"},
+		"its own verdict is that it cannot": {overslept(CannotTell("Lost", "")), Unknown, "Lost"},
 		"ignores the deadline": {func(context.Context) Result {
 			time.Sleep(time.Minute)
 			return Healthy("Fine", "")
-		}, types.Unknown, ReasonCheckTimeout},
+		}, Unknown, ReasonCheckTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m, registry := newTestMonitor(t, tc.check)
-				got := (<-start(t, m)).Conditions[0]
+				got := (<-start(t, m)).Observations[0]
 				if got.Status != tc.wantStatus || got.Reason != tc.wantReason {
 					t.Errorf("got %s %s (%s), want %s %s", got.Status, got.Reason, got.Message, tc.wantStatus, tc.wantReason)
 				}
@@ -140,7 +138,7 @@ func TestAHangingRunIsReportedOnceAndRunAgainAfterItHasReturned(t *testing.T) {
 		statuses := start(t, m)
 		defer m.Stop()
 
-		if got := (<-statuses).Conditions[0].Reason; got != ReasonCheckTimeout {
+		if got := (<-statuses).Observations[0].Reason; got != ReasonCheckTimeout {
 			t.Errorf("first report is %s, want %s", got, ReasonCheckTimeout)
 		}
 		synctest.Wait()
@@ -151,7 +149,7 @@ func TestAHangingRunIsReportedOnceAndRunAgainAfterItHasReturned(t *testing.T) {
 		if err := m.Healthy(); err == nil {
 			t.Error("a monitor whose check hangs counts as healthy")
 		}
-		if got := (<-statuses).Conditions[0]; got.Status != types.False {
+		if got := (<-statuses).Observations[0]; got.Status != False {
 			t.Errorf("second report is %s, want that of a new run", got.Status)
 		}
 		if got := time.Since(began); got != time.Hour {
@@ -171,7 +169,7 @@ func TestStopReturns(t *testing.T) {
 	}
 	obey := func(ctx context.Context) Result {
 		<-ctx.Done()
-		return Unknown("Stopped", "")
+		return CannotTell("Stopped", "")
 	}
 	quick := func(context.Context) Result { return Healthy("Fine", "") }
 	for name, tc := range map[string]struct {
@@ -205,39 +203,6 @@ func TestStopReturns(t *testing.T) {
 	}
 }
 
-type recorder func(*types.Status)
-
-func (r recorder) ExportProblems(status *types.Status) { r(status) }
-
-func TestUnderNPDAHangingCheckDelaysNeitherOthersNorShutdown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		reports := map[string]int{}
-		hanging, _ := newTestMonitor(t, func(context.Context) Result { time.Sleep(time.Hour); return Result{} })
-		working, _ := newTestMonitor(t, func(context.Context) Result { return Healthy("Fine", "") })
-		detector := problemdetector.NewProblemDetector(
-			[]types.Monitor{hanging, working},
-			[]types.Exporter{recorder(func(s *types.Status) { reports[s.Conditions[0].Reason]++ })})
-		ended := make(chan error, 1)
-		go func() { ended <- detector.Run(ctx) }()
-
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if reports["Fine"] != 7 || reports[ReasonCheckTimeout] != 1 {
-			t.Errorf("in a minute came %v, want 7 Fine and 1 %s", reports, ReasonCheckTimeout)
-		}
-		cancel()
-		stopped := time.Now()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		if took := time.Since(stopped); took > Grace {
-			t.Errorf("shutdown took %s, want at most %s", took, Grace)
-		}
-		time.Sleep(time.Hour) // the abandoned run ends
-	})
-}
-
 func TestADemandedRunComesAtOnceAndIsConfirmedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -248,7 +213,7 @@ func TestADemandedRunComesAtOnceAndIsConfirmedSoon(t *testing.T) {
 		statuses := start(t, m)
 		defer m.Stop()
 		var runs []time.Duration
-		next := func() { runs = append(runs, (<-statuses).Conditions[0].Transition.Sub(began)) }
+		next := func() { runs = append(runs, (<-statuses).Observations[0].At.Sub(began)) }
 		next()
 		time.Sleep(2 * time.Second) // it is 3 s
 		m.Trigger()
@@ -276,7 +241,7 @@ func TestAProblemIsNotReportedWhileTheNodeIsStarting(t *testing.T) {
 		m.options.Boot = began.Add(-35 * time.Second)
 		statuses := start(t, m)
 		defer m.Stop()
-		if got := (<-statuses).Conditions[0].Transition.Sub(began); got != 30*time.Second {
+		if got := (<-statuses).Observations[0].At.Sub(began); got != 30*time.Second {
 			t.Errorf("a problem is reported %s after the start, want 30s: 65 s after the boot", got)
 		}
 		if err := testutil.GatherAndCompare(registry, strings.NewReader(`
@@ -293,7 +258,7 @@ func TestAProblemIsNotReportedWhileTheNodeIsStarting(t *testing.T) {
 		m.options.Boot = time.Now()
 		statuses = start(t, m)
 		defer m.Stop()
-		if got := (<-statuses).Conditions[0]; got.Status != types.False {
+		if got := (<-statuses).Observations[0]; got.Status != False {
 			t.Errorf("got %v", got)
 		}
 	})

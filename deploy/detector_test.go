@@ -16,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
-	npd "k8s.io/node-problem-detector/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/events"
 	"github.com/nodemend/nodemend/checks/exporter"
 )
@@ -50,13 +50,13 @@ func (s *scene) detect(cfg *rest.Config, node *corev1.Node) {
 		}
 		recorder.Stop()
 	})
-	status := &npd.Status{Source: "test"}
+	report := &checks.Report{Source: "test"}
 	for _, conditionType := range []string{fault, newCondition} {
-		status.Conditions = append(status.Conditions, npd.Condition{
-			Type: conditionType, Status: npd.True, Reason: "Broken", Message: "it is broken", Transition: time.Now(),
+		report.Observations = append(report.Observations, checks.Observation{
+			Type: conditionType, Status: checks.True, At: time.Now(), Reason: "Broken", Message: "it is broken",
 		})
 	}
-	conditions.ExportProblems(status)
+	conditions.Take(report)
 }
 
 func TestADetectorSetsConditionsOfItsNodeAndWritesEvents(t *testing.T) {

@@ -97,7 +97,7 @@ func (c *Check) Run(ctx context.Context) checks.Result {
 	o := observation{endpoint: "unix://" + path, timeout: c.options.Timeout, networkMatters: c.options.NetworkNotReady}
 	var err error
 	if o.answers, err = c.ask(ctx, path); err != nil {
-		return checks.Unknown(ReasonInvalidEndpoint, fmt.Sprintf("%s: %v", o.endpoint, err))
+		return checks.CannotTell(ReasonInvalidEndpoint, fmt.Sprintf("%s: %v", o.endpoint, err))
 	}
 	o.dialErr = c.run.dialError()
 	switch {

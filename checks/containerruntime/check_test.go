@@ -15,7 +15,6 @@ import (
 
 	"google.golang.org/grpc"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-	"k8s.io/node-problem-detector/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks"
@@ -62,7 +61,7 @@ func serve(t *testing.T, socket string, options criserver.Options) *criserver.Se
 	return server
 }
 
-func expect(t *testing.T, got checks.Result, status types.ConditionStatus, reason string, mentions ...string) {
+func expect(t *testing.T, got checks.Result, status checks.Status, reason string, mentions ...string) {
 	t.Helper()
 	if got.Status != status || got.Reason != reason {
 		t.Errorf("got %s %s (%s), want %s %s", got.Status, got.Reason, got.Message, status, reason)
@@ -78,7 +77,7 @@ func TestOneRun(t *testing.T) {
 	for name, tc := range map[string]struct {
 		prepare  func(t *testing.T, socket string)
 		timeout  time.Duration
-		status   types.ConditionStatus
+		status   checks.Status
 		reason   string
 		mentions []string
 	}{
@@ -86,42 +85,42 @@ func TestOneRun(t *testing.T) {
 			func(t *testing.T, socket string) {
 				serve(t, socket, criserver.Options{Sandboxes: 7, Containers: 3000})
 			},
-			patient, types.False, containerruntime.ReasonHealthy,
+			patient, checks.False, containerruntime.ReasonHealthy,
 			[]string{"Status answered", "7 sandboxes", "3000 containers", "deadline 20s"},
 		},
 		"network not ready is not a fault of the runtime": {
 			func(t *testing.T, socket string) {
 				serve(t, socket, criserver.Options{}).NetworkNotReady("NetworkPluginNotReady")
 			},
-			patient, types.False, containerruntime.ReasonHealthy, []string{"NetworkReady=false: NetworkPluginNotReady"},
+			patient, checks.False, containerruntime.ReasonHealthy, []string{"NetworkReady=false: NetworkPluginNotReady"},
 		},
 		"not ready": {
 			func(t *testing.T, socket string) { serve(t, socket, criserver.Options{}).NotReady("ShimBroken") },
-			patient, types.True, containerruntime.ReasonNotReady, []string{"ShimBroken"},
+			patient, checks.True, containerruntime.ReasonNotReady, []string{"ShimBroken"},
 		},
 		"every call hangs": {
 			func(t *testing.T, socket string) { serve(t, socket, criserver.Options{}).Hang() },
-			hasty, types.True, containerruntime.ReasonTimeout, []string{"Status, ListPodSandbox and ListContainers timed out", "deadline 200ms"},
+			hasty, checks.True, containerruntime.ReasonTimeout, []string{"Status, ListPodSandbox and ListContainers timed out", "deadline 200ms"},
 		},
 		"only the list of sandboxes hangs": {
 			func(t *testing.T, socket string) {
 				serve(t, socket, criserver.Options{HangMethods: []string{listPodSandbox}}).Hang()
 			},
-			time.Second, types.True, containerruntime.ReasonTimeout, []string{": ListPodSandbox timed out after", "(deadline 1s); Status answered"},
+			time.Second, checks.True, containerruntime.ReasonTimeout, []string{": ListPodSandbox timed out after", "(deadline 1s); Status answered"},
 		},
 		"only the list of containers hangs": {
 			func(t *testing.T, socket string) {
 				serve(t, socket, criserver.Options{HangMethods: []string{listContainers}}).Hang()
 			},
-			time.Second, types.True, containerruntime.ReasonTimeout, []string{": ListContainers timed out after", "(deadline 1s); Status answered"},
+			time.Second, checks.True, containerruntime.ReasonTimeout, []string{": ListContainers timed out after", "(deadline 1s); Status answered"},
 		},
 		"connections are queued but not accepted": {
 			func(t *testing.T, socket string) { listen(t, socket) },
-			hasty, types.True, containerruntime.ReasonTimeout, nil,
+			hasty, checks.True, containerruntime.ReasonTimeout, nil,
 		},
 		"no socket": {
 			func(*testing.T, string) {},
-			patient, types.True, containerruntime.ReasonSocketMissing, []string{"cri.sock"},
+			patient, checks.True, containerruntime.ReasonSocketMissing, []string{"cri.sock"},
 		},
 		"nobody listens": {
 			func(t *testing.T, socket string) {
@@ -131,7 +130,7 @@ func TestOneRun(t *testing.T) {
 					t.Fatal(err)
 				}
 			},
-			patient, types.True, containerruntime.ReasonConnectionRefused, nil,
+			patient, checks.True, containerruntime.ReasonConnectionRefused, nil,
 		},
 		"something else listens": {
 			func(t *testing.T, socket string) {
@@ -139,7 +138,7 @@ func TestOneRun(t *testing.T) {
 				go func() { _ = server.Serve(listener) }()
 				t.Cleanup(server.Stop)
 			},
-			patient, types.Unknown, containerruntime.ReasonInvalidEndpoint, []string{"runtime.v1.RuntimeService"},
+			patient, checks.Unknown, containerruntime.ReasonInvalidEndpoint, []string{"runtime.v1.RuntimeService"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -179,22 +178,22 @@ func TestTheFirstRunAfterRecoveryIsHealthy(t *testing.T) {
 		socket := socketPath(t)
 		server := serve(t, socket, criserver.Options{})
 		check := newCheck(t, socket, time.Second)
-		expect(t, check.Run(t.Context()), types.False, containerruntime.ReasonHealthy)
+		expect(t, check.Run(t.Context()), checks.False, containerruntime.ReasonHealthy)
 		server.Hang()
-		expect(t, check.Run(t.Context()), types.True, containerruntime.ReasonTimeout)
-		expect(t, check.Run(t.Context()), types.True, containerruntime.ReasonTimeout)
+		expect(t, check.Run(t.Context()), checks.True, containerruntime.ReasonTimeout)
+		expect(t, check.Run(t.Context()), checks.True, containerruntime.ReasonTimeout)
 		server.Resume()
-		expect(t, check.Run(t.Context()), types.False, containerruntime.ReasonHealthy)
+		expect(t, check.Run(t.Context()), checks.False, containerruntime.ReasonHealthy)
 	})
 	t.Run("from a stop before connections were accepted", func(t *testing.T) {
 		socket := socketPath(t)
 		listener := listen(t, socket)
 		check := newCheck(t, socket, time.Second)
-		expect(t, check.Run(t.Context()), types.True, containerruntime.ReasonTimeout)
-		expect(t, check.Run(t.Context()), types.True, containerruntime.ReasonTimeout)
+		expect(t, check.Run(t.Context()), checks.True, containerruntime.ReasonTimeout)
+		expect(t, check.Run(t.Context()), checks.True, containerruntime.ReasonTimeout)
 		counted := &countingListener{Listener: listener}
 		t.Cleanup(criserver.Serve(counted, criserver.Options{}).Stop)
-		expect(t, check.Run(t.Context()), types.False, containerruntime.ReasonHealthy)
+		expect(t, check.Run(t.Context()), checks.False, containerruntime.ReasonHealthy)
 		if n := counted.accepted.Load(); n != 1 {
 			t.Errorf("the runs left %d connections in the queue, want one that they share", n)
 		}
@@ -203,38 +202,38 @@ func TestTheFirstRunAfterRecoveryIsHealthy(t *testing.T) {
 		socket := socketPath(t)
 		hung := serve(t, socket, criserver.Options{})
 		check := newCheck(t, socket, time.Second)
-		expect(t, check.Run(t.Context()), types.False, containerruntime.ReasonHealthy)
+		expect(t, check.Run(t.Context()), checks.False, containerruntime.ReasonHealthy)
 		hung.Hang()
 		serve(t, socket, criserver.Options{})
-		expect(t, check.Run(t.Context()), types.True, containerruntime.ReasonTimeout)
-		expect(t, check.Run(t.Context()), types.False, containerruntime.ReasonHealthy)
+		expect(t, check.Run(t.Context()), checks.True, containerruntime.ReasonTimeout)
+		expect(t, check.Run(t.Context()), checks.False, containerruntime.ReasonHealthy)
 	})
 	t.Run("from a restart right before the run", func(t *testing.T) {
 		socket := socketPath(t)
 		check := newCheck(t, socket, patient)
 		for range 20 {
 			server := serve(t, socket, criserver.Options{})
-			expect(t, check.Run(t.Context()), types.False, containerruntime.ReasonHealthy)
+			expect(t, check.Run(t.Context()), checks.False, containerruntime.ReasonHealthy)
 			server.Stop()
 		}
 	})
 	t.Run("from an absence", func(t *testing.T) {
 		socket := socketPath(t)
 		check := newCheck(t, socket, patient)
-		expect(t, check.Run(t.Context()), types.True, containerruntime.ReasonSocketMissing)
-		expect(t, check.Run(t.Context()), types.True, containerruntime.ReasonSocketMissing)
+		expect(t, check.Run(t.Context()), checks.True, containerruntime.ReasonSocketMissing)
+		expect(t, check.Run(t.Context()), checks.True, containerruntime.ReasonSocketMissing)
 		serve(t, socket, criserver.Options{})
-		expect(t, check.Run(t.Context()), types.False, containerruntime.ReasonHealthy)
+		expect(t, check.Run(t.Context()), checks.False, containerruntime.ReasonHealthy)
 	})
 	t.Run("from a restart between two runs", func(t *testing.T) {
 		socket := socketPath(t)
 		server := serve(t, socket, criserver.Options{})
 		check := newCheck(t, socket, patient)
-		expect(t, check.Run(t.Context()), types.False, containerruntime.ReasonHealthy)
+		expect(t, check.Run(t.Context()), checks.False, containerruntime.ReasonHealthy)
 		server.Stop()
-		expect(t, check.Run(t.Context()), types.True, containerruntime.ReasonSocketMissing)
+		expect(t, check.Run(t.Context()), checks.True, containerruntime.ReasonSocketMissing)
 		serve(t, socket, criserver.Options{})
-		expect(t, check.Run(t.Context()), types.False, containerruntime.ReasonHealthy)
+		expect(t, check.Run(t.Context()), checks.False, containerruntime.ReasonHealthy)
 	})
 }
 
@@ -243,7 +242,7 @@ func TestAnInterruptedRunIsNoVerdict(t *testing.T) {
 	serve(t, socket, criserver.Options{}).Hang()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	expect(t, newCheck(t, socket, patient).Run(ctx), types.Unknown, containerruntime.ReasonInterrupted)
+	expect(t, newCheck(t, socket, patient).Run(ctx), checks.Unknown, containerruntime.ReasonInterrupted)
 }
 
 // The default deadline is of each call, not of the run.
@@ -254,7 +253,7 @@ func TestSlowCallsAreMadeAtTheSameTime(t *testing.T) {
 	check := newCheck(t, socket, config.Default().Checks.Runtime.Timeout.Duration)
 	ctx, cancel := context.WithTimeout(t.Context(), check.Timeout())
 	defer cancel()
-	expect(t, check.Run(ctx), types.False, containerruntime.ReasonHealthy, "answered in 5.", "deadline 8s")
+	expect(t, check.Run(ctx), checks.False, containerruntime.ReasonHealthy, "answered in 5.", "deadline 8s")
 	if ctx.Err() != nil {
 		t.Error("the run took longer than Timeout says")
 	}
@@ -265,9 +264,9 @@ func TestTheNetworkMattersIfAsked(t *testing.T) {
 	server := serve(t, socket, criserver.Options{})
 	server.NetworkNotReady("NetworkPluginNotReady")
 	check := newCheckWith(t, containerruntime.Options{Endpoint: "unix://" + socket, Timeout: patient, NetworkNotReady: true})
-	expect(t, check.Run(t.Context()), types.True, containerruntime.ReasonNetworkNotReady, "NetworkPluginNotReady")
+	expect(t, check.Run(t.Context()), checks.True, containerruntime.ReasonNetworkNotReady, "NetworkPluginNotReady")
 	server.NetworkNotReady("")
-	expect(t, check.Run(t.Context()), types.False, containerruntime.ReasonHealthy)
+	expect(t, check.Run(t.Context()), checks.False, containerruntime.ReasonHealthy)
 }
 
 func TestAnEndpointIsFound(t *testing.T) {
@@ -275,7 +274,7 @@ func TestAnEndpointIsFound(t *testing.T) {
 	specific, general, third := filepath.Join(dir, "k3s.sock"), filepath.Join(dir, "containerd.sock"), filepath.Join(dir, "third.sock")
 	check := newCheckWith(t, containerruntime.Options{Candidates: []string{specific, general, third}, Timeout: patient})
 
-	expect(t, check.Run(t.Context()), types.True, containerruntime.ReasonSocketMissing, specific, general, third)
+	expect(t, check.Run(t.Context()), checks.True, containerruntime.ReasonSocketMissing, specific, general, third)
 	if err := check.Probe(t.Context()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a probe of nothing returns %v", err)
 	}
@@ -283,24 +282,24 @@ func TestAnEndpointIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := serve(t, general, criserver.Options{})
-	expect(t, check.Run(t.Context()), types.False, containerruntime.ReasonHealthy, "unix://"+general+":")
+	expect(t, check.Run(t.Context()), checks.False, containerruntime.ReasonHealthy, "unix://"+general+":")
 
 	t.Log("another one does not stand in for it")
 	first.Stop()
 	serve(t, third, criserver.Options{})
-	expect(t, check.Run(t.Context()), types.True, containerruntime.ReasonSocketMissing, "unix://"+general+":")
+	expect(t, check.Run(t.Context()), checks.True, containerruntime.ReasonSocketMissing, "unix://"+general+":")
 	if err := check.Probe(t.Context()); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), general) {
 		t.Errorf("a probe of the chosen one returns %v", err)
 	}
 	serve(t, general, criserver.Options{})
-	expect(t, check.Run(t.Context()), types.False, containerruntime.ReasonHealthy, "unix://"+general+":")
+	expect(t, check.Run(t.Context()), checks.False, containerruntime.ReasonHealthy, "unix://"+general+":")
 
 	t.Log("a more specific one does")
 	if err := os.Remove(specific); err != nil {
 		t.Fatal(err)
 	}
 	serve(t, specific, criserver.Options{})
-	expect(t, check.Run(t.Context()), types.False, containerruntime.ReasonHealthy, "unix://"+specific+":")
+	expect(t, check.Run(t.Context()), checks.False, containerruntime.ReasonHealthy, "unix://"+specific+":")
 }
 
 func TestAProbeDoesNotDisturbARun(t *testing.T) {
@@ -315,7 +314,7 @@ func TestAProbeDoesNotDisturbARun(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				expect(t, check.Run(t.Context()), types.False, containerruntime.ReasonHealthy)
+				expect(t, check.Run(t.Context()), checks.False, containerruntime.ReasonHealthy)
 			}
 		}
 	})
@@ -358,5 +357,5 @@ func TestASocketThatMayNotBeOpenedIsNoVerdict(t *testing.T) {
 	if err := os.Chmod(socket, 0); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, newCheck(t, socket, patient).Run(t.Context()), types.Unknown, containerruntime.ReasonNoAccess)
+	expect(t, newCheck(t, socket, patient).Run(t.Context()), checks.Unknown, containerruntime.ReasonNoAccess)
 }

@@ -31,13 +31,13 @@ type observation struct {
 func (o observation) verdict() checks.Result {
 	runtime, network := o.condition(runtimeapi.RuntimeReady), o.condition(runtimeapi.NetworkReady)
 	if calls := o.failed(isError(context.Canceled)); calls != nil {
-		return checks.Unknown(ReasonInterrupted, fmt.Sprintf("%s: %s interrupted after %s", o.endpoint, names(calls), calls[0].took))
+		return checks.CannotTell(ReasonInterrupted, fmt.Sprintf("%s: %s interrupted after %s", o.endpoint, names(calls), calls[0].took))
 	}
 	if calls := o.failed(isCode(codes.Unavailable)); calls != nil {
 		return o.unreachable(calls)
 	}
 	if calls := o.failed(isCode(codes.Unimplemented)); calls != nil {
-		return checks.Unknown(ReasonInvalidEndpoint, fmt.Sprintf("%s: %s not served there: %v; set the endpoint to that of the kubelet, or enable the runtime's CRI plugin",
+		return checks.CannotTell(ReasonInvalidEndpoint, fmt.Sprintf("%s: %s not served there: %v; set the endpoint to that of the kubelet, or enable the runtime's CRI plugin",
 			o.endpoint, names(calls), calls[0].err))
 	}
 	if calls := o.failed(isError(context.DeadlineExceeded)); calls != nil {
@@ -68,7 +68,7 @@ func (o observation) unreachable(calls []outcome) checks.Result {
 	message := fmt.Sprintf("%s: %s failed after %s (deadline %s): %v", o.endpoint, names(calls), calls[0].took, o.timeout, err)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return checks.Unknown(ReasonNoAccess, message+"; run the detector as root")
+		return checks.CannotTell(ReasonNoAccess, message+"; run the detector as root")
 	case errors.Is(err, fs.ErrNotExist):
 		return checks.Problem(ReasonSocketMissing, message)
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -12,7 +12,8 @@ import (
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-	"k8s.io/node-problem-detector/pkg/types"
+
+	"github.com/nodemend/nodemend/checks"
 )
 
 func rpcError(code codes.Code) error { return grpcstatus.Error(code, "as the test wants") }
@@ -55,49 +56,49 @@ func TestTheMostTellingObservationDecides(t *testing.T) {
 
 	for name, tc := range map[string]struct {
 		observation observation
-		status      types.ConditionStatus
+		status      checks.Status
 		reason      string
 		mentions    string
 	}{
-		"all is well": {observe(nil, nil, nil), types.False, ReasonHealthy,
+		"all is well": {observe(nil, nil, nil), checks.False, ReasonHealthy,
 			"unix:///x.sock: Status answered in 1ms, ListPodSandbox answered with 0 sandboxes in 2ms, ListContainers answered with 0 containers in 3ms (deadline 8s each)"},
 		"network not ready": {observe(nil, nil, nil).with(reporting(report(true, false))),
-			types.False, ReasonHealthy, "; NetworkReady=false: NetworkWords"},
+			checks.False, ReasonHealthy, "; NetworkReady=false: NetworkWords"},
 		"network not ready, which matters": {observe(nil, nil, nil).with(reporting(report(true, false))).with(networkMatters),
-			types.True, ReasonNetworkNotReady, "NetworkReady=false: NetworkWords"},
-		"network ready, which matters": {observe(nil, nil, nil).with(networkMatters), types.False, ReasonHealthy, ""},
+			checks.True, ReasonNetworkNotReady, "NetworkReady=false: NetworkWords"},
+		"network ready, which matters": {observe(nil, nil, nil).with(networkMatters), checks.False, ReasonHealthy, ""},
 		"neither is ready, network matters": {observe(nil, nil, nil).with(reporting(report(false, false))).with(networkMatters),
-			types.True, ReasonNotReady, "RuntimeReady=false: RuntimeWords"},
+			checks.True, ReasonNotReady, "RuntimeReady=false: RuntimeWords"},
 		"no conditions": {observe(nil, nil, nil).with(reporting(&runtimeapi.StatusResponse{})),
-			types.True, ReasonNotReady, "does not report"},
+			checks.True, ReasonNotReady, "does not report"},
 		"no reason": {observe(nil, nil, nil).with(reporting(&runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{
 			Conditions: []*runtimeapi.RuntimeCondition{{Type: runtimeapi.RuntimeReady}}}})),
-			types.True, ReasonNotReady, "gives no reason"},
+			checks.True, ReasonNotReady, "gives no reason"},
 
-		"a call fails": {observe(nil, refused, nil), types.True, ReasonRPCFailed,
+		"a call fails": {observe(nil, refused, nil), checks.True, ReasonRPCFailed,
 			"ListPodSandbox failed after 2ms: rpc error: code = Internal desc = as the test wants; Status answered in 1ms, ListContainers answered"},
-		"the status fails": {observe(refused, nil, nil), types.True, ReasonRPCFailed, "Status failed"},
+		"the status fails": {observe(refused, nil, nil), checks.True, ReasonRPCFailed, "Status failed"},
 		"a call fails, network not ready, which matters": {observe(nil, refused, nil).with(reporting(report(true, false))).with(networkMatters),
-			types.True, ReasonRPCFailed, ""},
-		"not ready, and a call fails": {observe(nil, refused, nil).with(reporting(report(false, true))), types.True, ReasonNotReady, "RuntimeWords"},
+			checks.True, ReasonRPCFailed, ""},
+		"not ready, and a call fails": {observe(nil, refused, nil).with(reporting(report(false, true))), checks.True, ReasonNotReady, "RuntimeWords"},
 
-		"one time-out": {observe(nil, late, nil), types.True, ReasonTimeout,
+		"one time-out": {observe(nil, late, nil), checks.True, ReasonTimeout,
 			"unix:///x.sock: ListPodSandbox timed out after 2ms (deadline 8s); Status answered in 1ms, ListContainers"},
-		"three time-outs":            {observe(late, late, late), types.True, ReasonTimeout, "Status, ListPodSandbox and ListContainers timed out after 1ms (deadline 8s)"},
-		"time-out and not ready":     {observe(nil, late, nil).with(reporting(report(false, true))), types.True, ReasonTimeout, ""},
-		"time-out and a failed call": {observe(refused, nil, late), types.True, ReasonTimeout, "ListContainers timed out"},
+		"three time-outs":            {observe(late, late, late), checks.True, ReasonTimeout, "Status, ListPodSandbox and ListContainers timed out after 1ms (deadline 8s)"},
+		"time-out and not ready":     {observe(nil, late, nil).with(reporting(report(false, true))), checks.True, ReasonTimeout, ""},
+		"time-out and a failed call": {observe(refused, nil, late), checks.True, ReasonTimeout, "ListContainers timed out"},
 
-		"no CRI":               {observe(unknown, unknown, unknown), types.Unknown, ReasonInvalidEndpoint, "Status, ListPodSandbox and ListContainers not served"},
-		"no CRI, and time-out": {observe(unknown, late, unknown), types.Unknown, ReasonInvalidEndpoint, "Status and ListContainers"},
+		"no CRI":               {observe(unknown, unknown, unknown), checks.Unknown, ReasonInvalidEndpoint, "Status, ListPodSandbox and ListContainers not served"},
+		"no CRI, and time-out": {observe(unknown, late, unknown), checks.Unknown, ReasonInvalidEndpoint, "Status and ListContainers"},
 
-		"broken connection": {observe(cut, cut, cut), types.True, ReasonUnreachable, "as the test wants"},
-		"no file":           {observe(cut, cut, cut).with(dialing(fs.ErrNotExist)), types.True, ReasonSocketMissing, "dial: "},
-		"nobody listens":    {observe(cut, cut, cut).with(dialing(syscall.ECONNREFUSED)), types.True, ReasonConnectionRefused, "dial: "},
-		"forbidden":         {observe(cut, cut, cut).with(dialing(syscall.EACCES)), types.Unknown, ReasonNoAccess, "root"},
-		"not a socket":      {observe(cut, cut, cut).with(dialing(syscall.EPROTOTYPE)), types.True, ReasonUnreachable, "dial: "},
-		"gone in between":   {observe(nil, late, cut).with(dialing(fs.ErrNotExist)), types.True, ReasonSocketMissing, "ListContainers failed"},
+		"broken connection": {observe(cut, cut, cut), checks.True, ReasonUnreachable, "as the test wants"},
+		"no file":           {observe(cut, cut, cut).with(dialing(fs.ErrNotExist)), checks.True, ReasonSocketMissing, "dial: "},
+		"nobody listens":    {observe(cut, cut, cut).with(dialing(syscall.ECONNREFUSED)), checks.True, ReasonConnectionRefused, "dial: "},
+		"forbidden":         {observe(cut, cut, cut).with(dialing(syscall.EACCES)), checks.Unknown, ReasonNoAccess, "root"},
+		"not a socket":      {observe(cut, cut, cut).with(dialing(syscall.EPROTOTYPE)), checks.True, ReasonUnreachable, "dial: "},
+		"gone in between":   {observe(nil, late, cut).with(dialing(fs.ErrNotExist)), checks.True, ReasonSocketMissing, "ListContainers failed"},
 
-		"interrupted": {observe(nil, context.Canceled, cut), types.Unknown, ReasonInterrupted, "ListPodSandbox interrupted after 2ms"},
+		"interrupted": {observe(nil, context.Canceled, cut), checks.Unknown, ReasonInterrupted, "ListPodSandbox interrupted after 2ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := tc.observation.verdict()

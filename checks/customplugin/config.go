@@ -9,6 +9,9 @@ import (
 
 	cpmtypes "k8s.io/node-problem-detector/pkg/custompluginmonitor/types"
 	"k8s.io/node-problem-detector/pkg/types"
+
+	"github.com/nodemend/nodemend/checks"
+	"github.com/nodemend/nodemend/checks/npd"
 )
 
 // Config is one configuration file of custom plugins that has been found valid.
@@ -24,7 +27,7 @@ type Config struct {
 	concurrency      int
 	maxOutput        int // bytes
 	metricsReporting bool
-	conditions       []types.Condition // what is reported when healthy
+	conditions       []checks.Observation // what is reported when healthy
 	rules            []rule
 }
 
@@ -90,7 +93,7 @@ func Parse(name string, data []byte) (Config, error) {
 		concurrency:      *global.Concurrency,
 		maxOutput:        *global.MaxOutputLength,
 		metricsReporting: *file.EnableMetricsReporting,
-		conditions:       file.DefaultConditions,
+		conditions:       npd.Declared(file.DefaultConditions),
 	}
 	for _, r := range file.Rules {
 		timeout := *global.Timeout

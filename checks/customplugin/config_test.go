@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/node-problem-detector/pkg/types"
+
+	"github.com/nodemend/nodemend/checks"
 )
 
 const full = `{
@@ -35,7 +36,7 @@ func TestAFileMeansWhatNPDTakesItFor(t *testing.T) {
 	}
 	want := Config{
 		name: "disks.json", source: "disks", interval: time.Minute, concurrency: 2, maxOutput: 120,
-		conditions: []types.Condition{{Type: "DiskBad", Reason: "DiskGood", Message: "fine"}},
+		conditions: []checks.Observation{{Type: "DiskBad", Reason: "DiskGood", Message: "fine"}},
 		rules: []rule{
 			{condition: "DiskBad", reason: "Smart", path: "/bin/sh", args: []string{"-c", "true"}, timeout: 3 * time.Second},
 			{temporary: true, reason: "Slow", path: "/bin/sh", timeout: 4 * time.Second},

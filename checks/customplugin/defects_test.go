@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
-	"k8s.io/node-problem-detector/pkg/types"
+
+	"github.com/nodemend/nodemend/checks"
 )
 
 // What NPD gets wrong, with real plugins.
@@ -40,14 +41,14 @@ func newMonitorOf(t *testing.T, config Config, allowRepair bool) *Monitor {
 }
 
 // next returns the next condition that is reported.
-func next(t *testing.T, statuses <-chan *types.Status) types.Condition {
+func next(t *testing.T, statuses <-chan *checks.Report) checks.Observation {
 	t.Helper()
 	select {
 	case status := <-statuses:
-		return status.Conditions[0]
+		return status.Observations[0]
 	case <-time.After(patient):
 		t.Fatalf("nothing was reported for %s", patient)
-		return types.Condition{}
+		return checks.Observation{}
 	}
 }
 
@@ -60,7 +61,7 @@ func TestAFailingConditionNeverTurnsFalseSinceAnotherRuleFinishedFirst(t *testin
 			continue
 		}
 		seen++
-		if got.Status != types.True {
+		if got.Status != checks.True {
 			t.Fatalf("report %d of the failing condition is %+v", seen, got)
 		}
 	}
@@ -69,17 +70,17 @@ func TestAFailingConditionNeverTurnsFalseSinceAnotherRuleFinishedFirst(t *testin
 func TestATimeOutOfAFailingRuleIsUnknownWithAReasonOfItsOwn(t *testing.T) {
 	flag := filepath.Join(t.TempDir(), "hang")
 	statuses := start(t, newRealMonitor(t, "Disk="+script(t, "plugin", fmt.Sprintf("[ -e %s ] && sleep 1000; echo bad; exit 1", flag))))
-	if got := next(t, statuses); got.Status != types.True || got.Message != "bad" {
+	if got := next(t, statuses); got.Status != checks.True || got.Message != "bad" {
 		t.Fatalf("before the time-out: %+v", got)
 	}
 	if err := os.WriteFile(flag, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	got := next(t, statuses)
-	for got.Status == types.True {
+	for got.Status == checks.True {
 		got = next(t, statuses)
 	}
-	if got.Status != types.Unknown || got.Reason != ReasonPluginTimeout || !strings.Contains(got.Message, "plugin: killed at its time-out of 1s") {
+	if got.Status != checks.Unknown || got.Reason != ReasonPluginTimeout || !strings.Contains(got.Message, "plugin: killed at its time-out of 1s") {
 		t.Errorf("at the time-out: %+v", got)
 	}
 }
@@ -88,7 +89,7 @@ func TestRulesOfOneConditionDoNotFlipIt(t *testing.T) {
 	bad, good := script(t, "bad", "exit 1"), script(t, "good", "exit 0")
 	statuses := start(t, newRealMonitor(t, "Disk="+good, "Disk="+bad, "Disk="+good))
 	for range 5 {
-		if got := next(t, statuses); got.Status != types.True {
+		if got := next(t, statuses); got.Status != checks.True {
 			t.Errorf("got %+v", got)
 		}
 	}
@@ -146,22 +147,22 @@ func TestAFileOfNPDRunsFromEndToEnd(t *testing.T) {
 	}
 	began := time.Now()
 	statuses := start(t, newMonitorOf(t, config, false))
-	var conditions []types.Condition
-	var events []types.Event
+	var conditions []checks.Observation
+	var events []checks.Event
 	for range 2 {
 		status := <-statuses
 		if status.Source != "ntp-custom-plugin-monitor" {
 			t.Errorf("source is %q", status.Source)
 		}
-		conditions, events = append(conditions, status.Conditions...), append(events, status.Events...)
+		conditions, events = append(conditions, status.Observations...), append(events, status.Events...)
 	}
 	if len(conditions) != 1 || len(events) != 1 {
 		t.Fatalf("got conditions %+v and events %+v, want one of each", conditions, events)
 	}
-	if c := conditions[0]; c.Status != types.True || c.Reason != "NTPIsDown" || c.Message != "ntp is down" || c.Transition.Before(began) {
+	if c := conditions[0]; c.Status != checks.True || c.Reason != "NTPIsDown" || c.Message != "ntp is down" || c.At.Before(began) {
 		t.Errorf("got condition %+v", c)
 	}
-	if e := events[0]; e.Severity != types.Warn || e.Reason != "NTPIsDown" || e.Message != "ntp is down" || e.Timestamp.Before(began) {
+	if e := events[0]; e.Reason != "NTPIsDown" || e.Message != "ntp is down" || e.At.Before(began) {
 		t.Errorf("got event %+v", e)
 	}
 }

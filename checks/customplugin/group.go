@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/node-problem-detector/pkg/types"
+	"github.com/nodemend/nodemend/checks"
 )
 
 // group is what is judged together: all rules of one condition, or one temporary
@@ -12,7 +12,7 @@ import (
 type group struct {
 	// healthy is what is reported without a problem; its type is empty for a
 	// temporary rule.
-	healthy types.Condition
+	healthy checks.Observation
 	rules   []rule
 	// labels name the rules in metrics and logs.
 	labels []string
@@ -28,7 +28,7 @@ type group struct {
 
 // newGroups returns conditions in their order, then temporary rules in theirs.
 func newGroups(config Config, options Options) (groups []*group) {
-	add := func(healthy types.Condition, belongs func(int, rule) bool) {
+	add := func(healthy checks.Observation, belongs func(int, rule) bool) {
 		g := &group{
 			healthy: healthy,
 			pace:    pace{interval: config.interval, problemInterval: options.ProblemInterval},
@@ -49,7 +49,7 @@ func newGroups(config Config, options Options) (groups []*group) {
 		add(healthy, func(_ int, r rule) bool { return !r.temporary && r.condition == healthy.Type })
 	}
 	for i := range config.rules {
-		add(types.Condition{}, func(j int, r rule) bool { return r.temporary && i == j })
+		add(checks.Observation{}, func(j int, r rule) bool { return r.temporary && i == j })
 	}
 	return groups
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/node-problem-detector/pkg/types"
+	"github.com/nodemend/nodemend/checks"
 )
 
 // run is one run of one rule.
@@ -20,9 +20,9 @@ type run struct {
 // its rule was not run; then only a problem is reported, and ok is false if there
 // is none.
 //
-// Reasons and messages of several rules are joined in their order. Transition is
+// Reasons and messages of several rules are joined in their order. At is
 // the earliest start of a run: all of it was so later than that.
-func judge(healthy types.Condition, rules []rule, runs []*run) (judged types.Condition, ok bool) {
+func judge(healthy checks.Observation, rules []rule, runs []*run) (judged checks.Observation, ok bool) {
 	complete := true
 	var problems, untold verdicts
 	for i, run := range runs {
@@ -30,26 +30,26 @@ func judge(healthy types.Condition, rules []rule, runs []*run) (judged types.Con
 			complete = false
 			continue
 		}
-		if judged.Transition.IsZero() || run.started.Before(judged.Transition) {
-			judged.Transition = run.started
+		if judged.At.IsZero() || run.started.Before(judged.At) {
+			judged.At = run.started
 		}
 		switch run.result.status {
-		case types.True:
+		case checks.True:
 			problems.add(rules[i].reason, run.result.message)
-		case types.Unknown:
+		case checks.Unknown:
 			untold.add(run.result.reason, run.result.message)
 		}
 	}
 	judged.Type = healthy.Type
 	switch {
 	case len(problems.messages) > 0:
-		judged.Status, judged.Reason, judged.Message = types.True, problems.reason(), problems.message()
+		judged.Status, judged.Reason, judged.Message = checks.True, problems.reason(), problems.message()
 	case !complete:
-		return types.Condition{}, false
+		return checks.Observation{}, false
 	case len(untold.messages) > 0:
-		judged.Status, judged.Reason, judged.Message = types.Unknown, untold.reason(), untold.message()
+		judged.Status, judged.Reason, judged.Message = checks.Unknown, untold.reason(), untold.message()
 	default:
-		judged.Status, judged.Reason, judged.Message = types.False, healthy.Reason, healthy.Message
+		judged.Status, judged.Reason, judged.Message = checks.False, healthy.Reason, healthy.Message
 	}
 	return judged, true
 }

@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/klog/v2"
 	"k8s.io/node-problem-detector/pkg/problemmetrics"
-	"k8s.io/node-problem-detector/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks"
@@ -32,8 +31,7 @@ type Options struct {
 	Metrics *checks.Metrics
 }
 
-// Monitor runs the rules of one configuration file. It is a types.Monitor of
-// NPD.
+// Monitor runs the rules of one configuration file.
 //
 // All rules of one condition are a group, and so is each temporary rule by
 // itself. Groups run at the file's interval, independently but for its limit of
@@ -49,14 +47,12 @@ type Monitor struct {
 	slots chan struct{}
 
 	// ctx is held since NPD's Start takes none.
-	ctx      context.Context
-	cancel   context.CancelFunc
-	statuses chan *types.Status
-	start    sync.Once
-	done     chan struct{}
+	ctx     context.Context
+	cancel  context.CancelFunc
+	reports chan *checks.Report
+	start   sync.Once
+	done    chan struct{}
 }
-
-var _ types.Monitor = (*Monitor)(nil)
 
 // New returns a monitor for config. It runs from Start until ctx ends or Stop is
 // called. ctx also carries the logger.
@@ -72,13 +68,13 @@ func New(ctx context.Context, config Config, options Options) *Monitor {
 			}
 			return execute(ctx, r, config.maxOutput)
 		},
-		count:    problemmetrics.GlobalProblemMetricsManager.IncrementProblemCounter,
-		groups:   newGroups(config, options),
-		slots:    make(chan struct{}, max(1, min(config.concurrency, len(config.rules)))),
-		ctx:      klog.NewContext(ctx, logger),
-		cancel:   cancel,
-		statuses: make(chan *types.Status),
-		done:     make(chan struct{}),
+		count:   problemmetrics.GlobalProblemMetricsManager.IncrementProblemCounter,
+		groups:  newGroups(config, options),
+		slots:   make(chan struct{}, max(1, min(config.concurrency, len(config.rules)))),
+		ctx:     klog.NewContext(ctx, logger),
+		cancel:  cancel,
+		reports: make(chan *checks.Report),
+		done:    make(chan struct{}),
 	}
 }
 
@@ -98,7 +94,7 @@ func (m *Monitor) ConditionTypes() []string {
 }
 
 // Start begins the first round of every group at once. It never fails.
-func (m *Monitor) Start() (<-chan *types.Status, error) {
+func (m *Monitor) Start() (<-chan *checks.Report, error) {
 	m.start.Do(func() {
 		m.prepare()
 		var groups sync.WaitGroup
@@ -107,11 +103,11 @@ func (m *Monitor) Start() (<-chan *types.Status, error) {
 		}
 		go func() {
 			defer close(m.done)
-			defer close(m.statuses)
+			defer close(m.reports)
 			groups.Wait()
 		}()
 	})
-	return m.statuses, nil
+	return m.reports, nil
 }
 
 // prepare shows what is known before the first run.
@@ -131,7 +127,7 @@ func (m *Monitor) prepare() {
 func (m *Monitor) Stop() {
 	m.cancel()
 	m.start.Do(func() { // never started: nothing to wait for, and it never will
-		close(m.statuses)
+		close(m.reports)
 		close(m.done)
 	})
 	<-m.done

@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/klog/v2"
 	"k8s.io/node-problem-detector/pkg/problemmetrics"
-	"k8s.io/node-problem-detector/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks"
@@ -48,7 +47,7 @@ func sample(concurrency int, rules ...string) Config {
 			path, condition = text, ""
 		} else if !seen[condition] {
 			seen[condition] = true
-			config.conditions = append(config.conditions, types.Condition{Type: condition, Reason: "Fine", Message: "all well"})
+			config.conditions = append(config.conditions, checks.Observation{Type: condition, Reason: "Fine", Message: "all well"})
 		}
 		config.rules = append(config.rules, rule{
 			temporary: !permanent, condition: condition, reason: "Reason-" + path, path: path, timeout: 5 * time.Second,
@@ -65,7 +64,7 @@ func newBubbleMonitor(t *testing.T, config Config, fakes plugins) *Monitor {
 	return m
 }
 
-func start(t *testing.T, m *Monitor) <-chan *types.Status {
+func start(t *testing.T, m *Monitor) <-chan *checks.Report {
 	t.Helper()
 	statuses, err := m.Start()
 	if err != nil {
@@ -74,7 +73,7 @@ func start(t *testing.T, m *Monitor) <-chan *types.Status {
 	return statuses
 }
 
-func answers(status types.ConditionStatus, after time.Duration) func(context.Context) result {
+func answers(status checks.Status, after time.Duration) func(context.Context) result {
 	return func(context.Context) result {
 		<-time.After(after)
 		return result{status: status, reason: "Lost", message: "said"}
@@ -84,22 +83,22 @@ func answers(status types.ConditionStatus, after time.Duration) func(context.Con
 // hangs is a plugin that is killed at its time-out.
 func hangs(ctx context.Context) result {
 	<-ctx.Done()
-	return result{status: types.Unknown, reason: ReasonPluginTimeout}
+	return result{status: checks.Unknown, reason: ReasonPluginTimeout}
 }
 
 // summary writes a report as text, with the times since began.
-func summary(status *types.Status, began time.Time) string {
+func summary(status *checks.Report, began time.Time) string {
 	var parts []string
-	for _, c := range status.Conditions {
-		parts = append(parts, fmt.Sprintf("%s=%s %s observed %s", c.Type, c.Status, c.Reason, c.Transition.Sub(began)))
+	for _, c := range status.Observations {
+		parts = append(parts, fmt.Sprintf("%s=%s %s observed %s", c.Type, c.Status, c.Reason, c.At.Sub(began)))
 	}
 	for _, e := range status.Events {
-		parts = append(parts, fmt.Sprintf("event %s %s: %s", e.Severity, e.Reason, e.Message))
+		parts = append(parts, fmt.Sprintf("event %s: %s", e.Reason, e.Message))
 	}
 	return strings.Join(parts, " | ")
 }
 
-func expectReports(t *testing.T, statuses <-chan *types.Status, began time.Time, want ...string) {
+func expectReports(t *testing.T, statuses <-chan *checks.Report, began time.Time, want ...string) {
 	t.Helper()
 	for i, w := range want {
 		text := summary(<-statuses, began)
@@ -113,8 +112,8 @@ func TestAConditionIsReportedOnlyFromItsOwnRules(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		m := newBubbleMonitor(t, sample(3, "Quick=quick", "Slow=slow"), plugins{
-			"quick": answers(types.False, time.Second),
-			"slow":  answers(types.True, 4*time.Second),
+			"quick": answers(checks.False, time.Second),
+			"slow":  answers(checks.True, 4*time.Second),
 		})
 		defer m.Stop()
 		expectReports(t, start(t, m), began,
@@ -130,9 +129,9 @@ func TestSeveralRulesOfOneConditionGiveOneSteadyReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		m := newBubbleMonitor(t, sample(3, "Disk=sda", "Disk=sdb", "Disk=sdc"), plugins{
-			"sda": answers(types.False, 3*time.Second),
-			"sdb": answers(types.True, 2*time.Second),
-			"sdc": answers(types.Unknown, time.Second),
+			"sda": answers(checks.False, 3*time.Second),
+			"sdb": answers(checks.True, 2*time.Second),
+			"sdc": answers(checks.Unknown, time.Second),
 		})
 		defer m.Stop()
 		expectReports(t, start(t, m), began,
@@ -165,14 +164,14 @@ func TestAHangingRuleDelaysOthersByTheConcurrencyOnly(t *testing.T) {
 				}
 				began := time.Now()
 				m := newBubbleMonitor(t, sample(tc.concurrency, "Hung=hung", "A=a", "B=b"), plugins{
-					"hung": limited(hangs), "a": limited(answers(types.False, 0)), "b": limited(answers(types.False, 0)),
+					"hung": limited(hangs), "a": limited(answers(checks.False, 0)), "b": limited(answers(checks.False, 0)),
 				})
 				statuses := start(t, m)
 				defer m.Stop()
 				reports := map[string]int{}
 				for time.Since(began) < 10*time.Minute+30*time.Second {
-					c := (<-statuses).Conditions[0]
-					late := c.Transition.Sub(began) - time.Duration(reports[c.Type])*time.Minute
+					c := (<-statuses).Observations[0]
+					late := c.At.Sub(began) - time.Duration(reports[c.Type])*time.Minute
 					if c.Type != "Hung" && (late < 0 || late > tc.delay) {
 						t.Errorf("run %d of %s is %s late, want at most %s", reports[c.Type], c.Type, late, tc.delay)
 					}
@@ -191,9 +190,9 @@ func TestTemporaryRulesReportAnEventForEachRunThatDoesNotSucceed(t *testing.T) {
 		began := time.Now()
 		config := sample(3, "flaky")
 		config.metricsReporting = true
-		runs := []types.ConditionStatus{types.True, types.False, types.Unknown, types.False, types.True}
+		runs := []checks.Status{checks.True, checks.False, checks.Unknown, checks.False, checks.True}
 		m := newBubbleMonitor(t, config, plugins{"flaky": func(context.Context) result {
-			status := types.False
+			status := checks.False
 			if len(runs) > 0 {
 				status, runs = runs[0], runs[1:]
 			}
@@ -210,9 +209,9 @@ func TestTemporaryRulesReportAnEventForEachRunThatDoesNotSucceed(t *testing.T) {
 			}
 		}
 		expectReports(t, statuses, began,
-			"0s: event warn Reason-flaky: said",
-			"2m0s: event warn Reason-flaky: said",
-			"4m0s: event warn Reason-flaky: said",
+			"0s: event Reason-flaky: said",
+			"2m0s: event Reason-flaky: said",
+			"4m0s: event Reason-flaky: said",
 		)
 		m.Stop()
 		expectCount(3)
@@ -251,7 +250,7 @@ func TestEveryReasonIsInTheProblemCounterBeforeTheFirstRunIfTheFileWantsMetrics(
 func TestATriggerRunsAllRulesAtOnceAndOnceMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		m := newBubbleMonitor(t, sample(3, "Disk=sda"), plugins{"sda": answers(types.False, 3*time.Second)})
+		m := newBubbleMonitor(t, sample(3, "Disk=sda"), plugins{"sda": answers(checks.False, 3*time.Second)})
 		defer m.Stop()
 		m.Trigger() // answered by the first round
 		statuses := start(t, m)
@@ -283,9 +282,9 @@ func TestARuleWhosePluginCannotBeKilledIsReportedOnceAndRunAgainWhenItIsGone(t *
 					first = false
 					<-time.After(2*time.Minute + 30*time.Second)
 				}
-				return result{status: types.False}
+				return result{status: checks.False}
 			},
-			"other": answers(types.False, 0),
+			"other": answers(checks.False, 0),
 		})
 		m.groups[0].pace.problemInterval = 0
 		defer m.Stop()
@@ -316,7 +315,7 @@ func TestAMonitorIsUnhealthyOnlyWhileItsReportsAreNotTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := sample(3, "Disk=sda")
 		config.interval = 24 * time.Hour
-		m := newBubbleMonitor(t, config, plugins{"sda": answers(types.False, time.Second)})
+		m := newBubbleMonitor(t, config, plugins{"sda": answers(checks.False, time.Second)})
 		expect := func(when string, healthy bool) {
 			t.Helper()
 			if err := m.Healthy(); (err == nil) != healthy {
@@ -343,7 +342,7 @@ func TestAMonitorIsUnhealthyOnlyWhileItsReportsAreNotTaken(t *testing.T) {
 func TestStopReturnsAndNothingIsReportedAfterIt(t *testing.T) {
 	stubborn := func(context.Context) result {
 		<-time.After(time.Hour)
-		return result{status: types.True}
+		return result{status: checks.True}
 	}
 	for name, tc := range map[string]struct {
 		plugin func(context.Context) result
@@ -351,8 +350,8 @@ func TestStopReturnsAndNothingIsReportedAfterIt(t *testing.T) {
 		within time.Duration
 	}{
 		"before it was started":          {hangs, func(*testing.T, *Monitor) {}, 0},
-		"while nobody takes its reports": {answers(types.True, 0), func(t *testing.T, m *Monitor) { start(t, m); synctest.Wait() }, 0},
-		"between two rounds":             {answers(types.False, 0), func(t *testing.T, m *Monitor) { s := start(t, m); <-s; <-s; synctest.Wait() }, 0},
+		"while nobody takes its reports": {answers(checks.True, 0), func(t *testing.T, m *Monitor) { start(t, m); synctest.Wait() }, 0},
+		"between two rounds":             {answers(checks.False, 0), func(t *testing.T, m *Monitor) { s := start(t, m); <-s; <-s; synctest.Wait() }, 0},
 		"during a round":                 {hangs, func(t *testing.T, m *Monitor) { start(t, m); synctest.Wait() }, 0},
 		"with a plugin that stays":       {stubborn, func(t *testing.T, m *Monitor) { start(t, m); synctest.Wait() }, checks.Grace},
 		"after its context has ended":    {hangs, func(t *testing.T, m *Monitor) { start(t, m); m.cancel(); synctest.Wait() }, 0},
@@ -382,7 +381,7 @@ func TestEveryRunIsInTheMetrics(t *testing.T) {
 		options, registry := testOptions(t)
 		m := New(klog.NewContext(t.Context(), klog.Logger{}), sample(3, "Disk=sda", "Disk=sdb", "flaky"), options)
 		m.execute = func(_ context.Context, r rule) result {
-			return result{status: map[string]types.ConditionStatus{"sda": types.True, "sdb": types.Unknown, "flaky": types.False}[r.path]}
+			return result{status: map[string]checks.Status{"sda": checks.True, "sdb": checks.Unknown, "flaky": checks.False}[r.path]}
 		}
 		<-start(t, m)
 		synctest.Wait()

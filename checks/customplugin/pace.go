@@ -3,7 +3,7 @@ package customplugin
 import (
 	"time"
 
-	"k8s.io/node-problem-detector/pkg/types"
+	"github.com/nodemend/nodemend/checks"
 )
 
 // settling is how long after a condition has become False its rules still run
@@ -20,11 +20,11 @@ type pace struct {
 }
 
 // saw takes in what a round has found.
-func (p *pace) saw(status types.ConditionStatus, now time.Time) {
-	if status == types.False && p.troubled {
+func (p *pace) saw(status checks.Status, now time.Time) {
+	if status == checks.False && p.troubled {
 		p.calmSince = now
 	}
-	p.troubled = status != types.False
+	p.troubled = status != checks.False
 }
 
 // next is the time between the starts of the last and the next round. random, in

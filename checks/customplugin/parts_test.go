@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"k8s.io/node-problem-detector/pkg/types"
+	"github.com/nodemend/nodemend/checks"
 )
 
 func TestOutputIsBounded(t *testing.T) {
@@ -48,16 +48,16 @@ func TestRulesRunMoreOftenWhileTheirConditionIsNotFalseAndForTenMinutesAfter(t *
 	p := pace{interval: time.Hour, problemInterval: time.Minute}
 	for _, step := range []struct {
 		after  time.Duration
-		status types.ConditionStatus
+		status checks.Status
 		want   time.Duration
 	}{
-		{0, types.False, time.Hour},
-		{1 * time.Minute, types.Unknown, time.Minute},
-		{2 * time.Minute, types.True, time.Minute},
-		{50 * time.Minute, types.False, time.Minute},
-		{59 * time.Minute, types.False, time.Minute},
-		{60 * time.Minute, types.False, time.Hour},
-		{61 * time.Minute, types.True, time.Minute},
+		{0, checks.False, time.Hour},
+		{1 * time.Minute, checks.Unknown, time.Minute},
+		{2 * time.Minute, checks.True, time.Minute},
+		{50 * time.Minute, checks.False, time.Minute},
+		{59 * time.Minute, checks.False, time.Minute},
+		{60 * time.Minute, checks.False, time.Hour},
+		{61 * time.Minute, checks.True, time.Minute},
 	} {
 		now := began.Add(step.after)
 		p.saw(step.status, now)

@@ -14,7 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	"k8s.io/node-problem-detector/pkg/types"
+
+	"github.com/nodemend/nodemend/checks"
 )
 
 const (
@@ -57,22 +58,22 @@ func TestTheExitCodeIsTheVerdict(t *testing.T) {
 	t.Setenv("NODEMEND_TEST", "inherited")
 	for name, tc := range map[string]struct {
 		body    string
-		status  types.ConditionStatus
+		status  checks.Status
 		reason  string
 		message string // PATH stands for the plugin's
 	}{
-		"0 is healthy":                      {"echo fine", types.False, "", "fine"},
-		"1 is a problem":                    {"echo; echo ' disk is bad '; exit 1", types.True, "", "disk is bad"},
-		"1 without a word":                  {"exit 1", types.True, "", "PATH reports a problem and says nothing about it"},
-		"2 could not tell":                  {"echo no disk; exit 2", types.Unknown, ReasonPluginFailed, "PATH: exit code 2: no disk"},
-		"so could any other":                {"exit 42", types.Unknown, ReasonPluginFailed, "PATH: exit code 42"},
-		"a signal":                          {"echo oops; kill -KILL $$", types.Unknown, ReasonPluginFailed, "PATH: ended by signal 9 (killed): oops"},
-		"standard error is no message":      {"echo noise >&2; exit 1", types.True, "", "PATH reports a problem and says nothing about it"},
-		"standard input is empty":           {"read line || echo nothing; exit 1", types.True, "", "nothing"},
-		"the environment is the detector's": {"echo $NODEMEND_TEST; exit 1", types.True, "", "inherited"},
-		"invalid UTF-8":                     {`printf 'a\377b'; exit 1`, types.True, "", "a\uFFFDb"},
-		"too much output":                   {"head -c 100000000 /dev/zero | tr '\\0' x; exit 1", types.True, "", strings.Repeat("x", 80)},
-		"too much on standard error":        {"head -c 100000000 /dev/zero >&2; exit 1", types.True, "", "PATH reports a problem and says nothing about it"},
+		"0 is healthy":                      {"echo fine", checks.False, "", "fine"},
+		"1 is a problem":                    {"echo; echo ' disk is bad '; exit 1", checks.True, "", "disk is bad"},
+		"1 without a word":                  {"exit 1", checks.True, "", "PATH reports a problem and says nothing about it"},
+		"2 could not tell":                  {"echo no disk; exit 2", checks.Unknown, ReasonPluginFailed, "PATH: exit code 2: no disk"},
+		"so could any other":                {"exit 42", checks.Unknown, ReasonPluginFailed, "PATH: exit code 42"},
+		"a signal":                          {"echo oops; kill -KILL $$", checks.Unknown, ReasonPluginFailed, "PATH: ended by signal 9 (killed): oops"},
+		"standard error is no message":      {"echo noise >&2; exit 1", checks.True, "", "PATH reports a problem and says nothing about it"},
+		"standard input is empty":           {"read line || echo nothing; exit 1", checks.True, "", "nothing"},
+		"the environment is the detector's": {"echo $NODEMEND_TEST; exit 1", checks.True, "", "inherited"},
+		"invalid UTF-8":                     {`printf 'a\377b'; exit 1`, checks.True, "", "a\uFFFDb"},
+		"too much output":                   {"head -c 100000000 /dev/zero | tr '\\0' x; exit 1", checks.True, "", strings.Repeat("x", 80)},
+		"too much on standard error":        {"head -c 100000000 /dev/zero >&2; exit 1", checks.True, "", "PATH reports a problem and says nothing about it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := script(t, "plugin", tc.body)
@@ -105,7 +106,7 @@ func TestAPluginThatCannotBeStartedIsNoVerdict(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, _ := executed(t, tc.path, patient)
-			if got.status != types.Unknown || got.reason != ReasonPluginNotStarted ||
+			if got.status != checks.Unknown || got.reason != ReasonPluginNotStarted ||
 				!strings.HasPrefix(got.message, tc.path+": could not be started: ") || !strings.Contains(got.message, tc.want) {
 				t.Errorf("got %s %s %q, want one with %q", got.status, got.reason, got.message, tc.want)
 			}
@@ -120,7 +121,7 @@ func TestAPluginThatSomebodyElseReapsIsNoVerdict(t *testing.T) {
 		signal.Reset(syscall.SIGCHLD)
 	})
 	got, _ := executed(t, script(t, "plugin", "echo fine"), patient)
-	if got.status != types.Unknown || got.reason != ReasonPluginFailed || !strings.Contains(got.message, "its exit code is lost: ") {
+	if got.status != checks.Unknown || got.reason != ReasonPluginFailed || !strings.Contains(got.message, "its exit code is lost: ") {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -131,12 +132,12 @@ func TestAPluginIsKilledWithItsGroup(t *testing.T) {
 	for name, tc := range map[string]struct {
 		body    string
 		timeout time.Duration
-		status  types.ConditionStatus
+		status  checks.Status
 		reason  string
 	}{
-		"at its time-out":            {"echo waiting; sleep 1000 & " + note + "wait", hasty, types.Unknown, ReasonPluginTimeout},
-		"whatever signals it blocks": {"trap '' TERM INT; sleep 1000 & " + note + "while :; do :; done", hasty, types.Unknown, ReasonPluginTimeout},
-		"when it has ended":          {"sleep 1000 & " + note + "exit 0", patient, types.False, ""},
+		"at its time-out":            {"echo waiting; sleep 1000 & " + note + "wait", hasty, checks.Unknown, ReasonPluginTimeout},
+		"whatever signals it blocks": {"trap '' TERM INT; sleep 1000 & " + note + "while :; do :; done", hasty, checks.Unknown, ReasonPluginTimeout},
+		"when it has ended":          {"sleep 1000 & " + note + "exit 0", patient, checks.False, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, took := executed(t, script(t, "plugin", tc.body), tc.timeout)
@@ -155,11 +156,11 @@ func TestAnEscapedChildThatHoldsTheOutputDelaysNothing(t *testing.T) {
 	for name, tc := range map[string]struct {
 		body    string
 		timeout time.Duration
-		status  types.ConditionStatus
+		status  checks.Status
 		reason  string
 	}{
-		"when the plugin has ended":    {"exit 1", patient, types.True, ""},
-		"when the plugin is timed out": {"sleep 1000", hasty, types.Unknown, ReasonPluginTimeout},
+		"when the plugin has ended":    {"exit 1", patient, checks.True, ""},
+		"when the plugin is timed out": {"sleep 1000", hasty, checks.Unknown, ReasonPluginTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pidFile := filepath.Join(t.TempDir(), "pid")

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"syscall"
 
-	"k8s.io/node-problem-detector/pkg/types"
+	"github.com/nodemend/nodemend/checks"
 )
 
 // Reasons of the status Unknown.
@@ -23,7 +23,7 @@ const (
 // result is what one run of a rule has found.
 type result struct {
 	// status is True for a problem.
-	status types.ConditionStatus
+	status checks.Status
 	// reason is that of the status Unknown only.
 	reason  string
 	message string
@@ -37,12 +37,12 @@ func exitResult(r rule, status syscall.WaitStatus, output string) result {
 	case status.Signaled():
 		return untold(ReasonPluginFailed, r, fmt.Sprintf("ended by signal %d (%s)", status.Signal(), status.Signal()), output)
 	case status.ExitStatus() == 0:
-		return result{status: types.False, message: output}
+		return result{status: checks.False, message: output}
 	case status.ExitStatus() == 1:
 		if output == "" {
 			output = r.path + " reports a problem and says nothing about it"
 		}
-		return result{status: types.True, message: output}
+		return result{status: checks.True, message: output}
 	default:
 		return untold(ReasonPluginFailed, r, fmt.Sprintf("exit code %d", status.ExitStatus()), output)
 	}
@@ -75,5 +75,5 @@ func untold(reason string, r rule, what, output string) result {
 	if output != "" {
 		message += ": " + output
 	}
-	return result{status: types.Unknown, reason: reason, message: message}
+	return result{status: checks.Unknown, reason: reason, message: message}
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
-	"k8s.io/node-problem-detector/pkg/types"
 
 	"github.com/nodemend/nodemend/checks"
 )
@@ -31,9 +30,9 @@ func (m *Monitor) loop(g *group) {
 		if m.ctx.Err() != nil {
 			return
 		}
-		if status := m.conclude(g, runs); status != nil {
+		if report := m.conclude(g, runs); report != nil {
 			select {
-			case m.statuses <- status:
+			case m.reports <- report:
 			case <-m.ctx.Done():
 				return
 			}
@@ -126,16 +125,16 @@ func (m *Monitor) leave(ended <-chan result, logger klog.Logger) {
 }
 
 // conclude makes of a round what is reported; nil: nothing.
-func (m *Monitor) conclude(g *group, runs []*run) *types.Status {
+func (m *Monitor) conclude(g *group, runs []*run) *checks.Report {
 	now := m.options.Clock.Now()
 	if g.temporary() {
-		if runs[0] == nil || runs[0].result.status == types.False {
+		if runs[0] == nil || runs[0].result.status == checks.False {
 			return nil
 		}
 		reason := g.rules[0].reason
 		m.countProblem(reason, 1)
-		return &types.Status{Source: m.config.source, Events: []types.Event{{
-			Severity: types.Warn, Timestamp: now, Reason: reason, Message: runs[0].result.message,
+		return &checks.Report{Source: m.config.source, Events: []checks.Event{{
+			At: now, Reason: reason, Message: runs[0].result.message,
 		}}}
 	}
 	condition, ok := judge(g.healthy, g.rules, runs)
@@ -143,7 +142,7 @@ func (m *Monitor) conclude(g *group, runs []*run) *types.Status {
 		return nil
 	}
 	g.pace.saw(condition.Status, now)
-	return &types.Status{Source: m.config.source, Conditions: []types.Condition{condition}}
+	return &checks.Report{Source: m.config.source, Observations: []checks.Observation{condition}}
 }
 
 // pause waits for the next round. It returns whether that was triggered.

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/node-problem-detector/pkg/types"
+	"github.com/nodemend/nodemend/checks"
 )
 
 // combiner makes one condition of those that several monitors report by the same
@@ -20,9 +20,9 @@ type combiner struct {
 	// other after they were combined.
 	mu sync.Mutex
 	// latest are the latest reports by type and by monitor; nil: none yet.
-	latest map[string][]*types.Condition
+	latest map[string][]*checks.Observation
 	// reported is what was last made of them.
-	reported map[string]types.Condition
+	reported map[string]checks.Observation
 }
 
 // combine lets monitors that share a type of condition report it together. The
@@ -34,13 +34,13 @@ func combine(ctx context.Context, monitors []monitor) []monitor {
 			owners[t] = append(owners[t], i)
 		}
 	}
-	c := &combiner{latest: map[string][]*types.Condition{}, reported: map[string]types.Condition{}}
+	c := &combiner{latest: map[string][]*checks.Observation{}, reported: map[string]checks.Observation{}}
 	shares := map[int]map[string]int{} // by monitor: which of the reports of a type is its
 	for t, indexes := range owners {
 		if len(indexes) < 2 {
 			continue
 		}
-		c.latest[t] = make([]*types.Condition, len(indexes))
+		c.latest[t] = make([]*checks.Observation, len(indexes))
 		for place, i := range indexes {
 			if shares[i] == nil {
 				shares[i] = map[string]int{}
@@ -57,30 +57,30 @@ func combine(ctx context.Context, monitors []monitor) []monitor {
 
 // report takes in what the monitor at place has found and returns what all have;
 // ok is false if that is nothing new. The mutex is held.
-func (c *combiner) report(place int, condition types.Condition) (combined types.Condition, ok bool) {
+func (c *combiner) report(place int, condition checks.Observation) (combined checks.Observation, ok bool) {
 	reports := c.latest[condition.Type]
 	reports[place] = &condition
 	combined, ok = judge(reports)
 	if !ok {
-		return types.Condition{}, false
+		return checks.Observation{}, false
 	}
 	before, reported := c.reported[condition.Type]
-	if reported && before.Status == combined.Status && !combined.Transition.After(before.Transition) {
-		return types.Condition{}, false // it would count as one more run that has seen it
+	if reported && before.Status == combined.Status && !combined.At.After(before.At) {
+		return checks.Observation{}, false // it would count as one more run that has seen it
 	}
 	c.reported[condition.Type] = combined
 	return combined, true
 }
 
 // judge combines reports; ok is false while it is too early for that.
-func judge(reports []*types.Condition) (combined types.Condition, ok bool) {
-	var of [3][]*types.Condition // problems, unknown, healthy
+func judge(reports []*checks.Observation) (combined checks.Observation, ok bool) {
+	var of [3][]*checks.Observation // problems, unknown, healthy
 	for _, r := range reports {
 		switch {
 		case r == nil:
-		case r.Status == types.True:
+		case r.Status == checks.True:
 			of[0] = append(of[0], r)
-		case r.Status == types.Unknown:
+		case r.Status == checks.Unknown:
 			of[1] = append(of[1], r)
 		default:
 			of[2] = append(of[2], r)
@@ -89,23 +89,23 @@ func judge(reports []*types.Condition) (combined types.Condition, ok bool) {
 	switch {
 	case len(of[0]) > 0:
 		problem := join(of[0])
-		problem.Transition = newest(of[0]) // each of them is enough
+		problem.At = newest(of[0]) // each of them is enough
 		return problem, true
 	case len(of[0])+len(of[1])+len(of[2]) < len(reports):
-		return types.Condition{}, false
+		return checks.Observation{}, false
 	case len(of[1]) > 0:
 		unknown := join(of[1])
-		unknown.Transition = newest(of[1])
+		unknown.At = newest(of[1])
 		return unknown, true
 	default:
 		healthy := *of[2][0]
-		healthy.Transition = oldest(of[2])
+		healthy.At = oldest(of[2])
 		return healthy, true
 	}
 }
 
 // join returns one condition with every reason and message.
-func join(conditions []*types.Condition) types.Condition {
+func join(conditions []*checks.Observation) checks.Observation {
 	joined := *conditions[0]
 	var reasons, messages []string
 	for _, c := range conditions {
@@ -120,12 +120,12 @@ func join(conditions []*types.Condition) types.Condition {
 	return joined
 }
 
-func newest(conditions []*types.Condition) time.Time {
-	return slices.MaxFunc(conditions, func(a, b *types.Condition) int { return a.Transition.Compare(b.Transition) }).Transition
+func newest(conditions []*checks.Observation) time.Time {
+	return slices.MaxFunc(conditions, func(a, b *checks.Observation) int { return a.At.Compare(b.At) }).At
 }
 
-func oldest(conditions []*types.Condition) time.Time {
-	return slices.MinFunc(conditions, func(a, b *types.Condition) int { return a.Transition.Compare(b.Transition) }).Transition
+func oldest(conditions []*checks.Observation) time.Time {
+	return slices.MinFunc(conditions, func(a, b *checks.Observation) int { return a.At.Compare(b.At) }).At
 }
 
 // sharing is a monitor that has conditions in common with others.
@@ -139,16 +139,16 @@ type sharing struct {
 
 // Start starts the monitor. What it reports passes through until it is stopped
 // or the context ends.
-func (s *sharing) Start() (<-chan *types.Status, error) {
+func (s *sharing) Start() (<-chan *checks.Report, error) {
 	in, err := s.monitor.Start()
 	if err != nil || in == nil {
 		return in, err
 	}
-	out := make(chan *types.Status)
+	out := make(chan *checks.Report)
 	go func() {
 		defer close(out)
-		for status := range in {
-			if !s.pass(out, status) {
+		for report := range in {
+			if !s.pass(out, report) {
 				return
 			}
 		}
@@ -156,13 +156,13 @@ func (s *sharing) Start() (<-chan *types.Status, error) {
 	return out, nil
 }
 
-// pass hands over what status means together with the others' reports. It
+// pass hands over what report means together with the others' reports. It
 // returns false when the context has ended.
-func (s *sharing) pass(out chan<- *types.Status, status *types.Status) bool {
+func (s *sharing) pass(out chan<- *checks.Report, report *checks.Report) bool {
 	s.combiner.mu.Lock()
 	defer s.combiner.mu.Unlock()
 	select {
-	case out <- s.translate(status):
+	case out <- s.translate(report):
 		return true
 	case <-s.ctx.Done():
 		return false
@@ -172,16 +172,16 @@ func (s *sharing) pass(out chan<- *types.Status, status *types.Status) bool {
 // String names the monitor.
 func (s *sharing) String() string { return fmt.Sprint(s.monitor) }
 
-func (s *sharing) translate(status *types.Status) *types.Status {
-	translated := &types.Status{Source: status.Source, Events: status.Events}
-	for _, condition := range status.Conditions {
+func (s *sharing) translate(report *checks.Report) *checks.Report {
+	translated := &checks.Report{Source: report.Source, Events: report.Events}
+	for _, condition := range report.Observations {
 		if place, shared := s.places[condition.Type]; shared {
 			var ok bool
 			if condition, ok = s.combiner.report(place, condition); !ok {
 				continue
 			}
 		}
-		translated.Conditions = append(translated.Conditions, condition)
+		translated.Observations = append(translated.Observations, condition)
 	}
 	return translated
 }

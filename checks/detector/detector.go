@@ -22,12 +22,12 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
-	"k8s.io/node-problem-detector/pkg/problemdetector"
-	"k8s.io/node-problem-detector/pkg/types"
 	"k8s.io/utils/clock"
 
+	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/events"
 	"github.com/nodemend/nodemend/checks/exporter"
+	"github.com/nodemend/nodemend/checks/npd"
 	"github.com/nodemend/nodemend/checks/statefile"
 	config "github.com/nodemend/nodemend/config/detector"
 	"github.com/nodemend/nodemend/internal/serve"
@@ -109,19 +109,19 @@ func Run(ctx context.Context, options Options) error {
 }
 
 func (d *detector) run(ctx context.Context) error {
-	npdMonitors := make([]types.Monitor, len(d.monitors))
+	monitors := make([]npd.Monitor, len(d.monitors))
 	for i, m := range d.monitors {
-		npdMonitors[i] = m
+		monitors[i] = m
 	}
-	npdExporters := []types.Exporter{d.conditions}
+	takers := []func(*checks.Report){d.conditions.Take}
 	if d.recorder != nil {
-		npdExporters = append(npdExporters, d.recorder)
+		takers = append(takers, d.recorder.Take)
 	}
 	klog.FromContext(ctx).Info("Detector starts", "node", d.options.NodeName, "monitors", fmt.Sprint(d.monitors))
 
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.conditions.Run(ctx) })
-	group.Go(func() error { return problemdetector.NewProblemDetector(npdMonitors, npdExporters).Run(ctx) })
+	group.Go(func() error { return npd.Run(ctx, monitors, takers...) })
 	for _, server := range []struct {
 		listener net.Listener
 		handler  http.Handler

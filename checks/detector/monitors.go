@@ -10,12 +10,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
-	"k8s.io/node-problem-detector/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/customplugin"
 	"github.com/nodemend/nodemend/checks/exporter"
+	"github.com/nodemend/nodemend/checks/npd"
 	"github.com/nodemend/nodemend/checks/systemlog"
 	"github.com/nodemend/nodemend/checks/systemstats"
 )
@@ -26,7 +26,7 @@ const problemInterval = time.Minute
 
 // monitor is what the detector asks of a monitor beyond NPD.
 type monitor interface {
-	types.Monitor
+	npd.Monitor
 	// ConditionTypes are the node conditions that it reports.
 	ConditionTypes() []string
 	// Healthy returns an error if it makes no progress.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/node-problem-detector/pkg/types"
 
 	"github.com/nodemend/nodemend/checks"
 )
@@ -17,11 +16,11 @@ import (
 // Outcome is what a check has found in one run.
 type Outcome struct {
 	// Check is its name, Condition the node condition that it owns.
-	Check     string                `json:"check"`
-	Condition string                `json:"condition"`
-	Status    types.ConditionStatus `json:"status"`
-	Reason    string                `json:"reason"`
-	Message   string                `json:"message"`
+	Check     string        `json:"check"`
+	Condition string        `json:"condition"`
+	Status    checks.Status `json:"status"`
+	Reason    string        `json:"reason"`
+	Message   string        `json:"message"`
 	// Seconds that the run took.
 	Seconds float64 `json:"seconds"`
 }
@@ -68,7 +67,7 @@ func runOnce(ctx context.Context, e enabledCheck) Outcome {
 	case r := <-result:
 		o.Status, o.Reason, o.Message = r.Status, r.Reason, r.Message
 	case <-time.After(timeout + checks.Late):
-		o.Status, o.Reason = types.Unknown, checks.ReasonCheckTimeout
+		o.Status, o.Reason = checks.Unknown, checks.ReasonCheckTimeout
 		o.Message = fmt.Sprintf("check %s has not returned at its deadline of %s", e.Name, timeout)
 	}
 	o.Seconds = time.Since(began).Seconds()

@@ -3,6 +3,7 @@
 package events
 
 import (
+	"fmt"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,14 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
-	npd "k8s.io/node-problem-detector/pkg/types"
-	"k8s.io/node-problem-detector/pkg/util"
 
+	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/exporter"
 )
 
-// Recorder writes events. It is an exporter of node-problem-detector (NPD) for
-// the events of what monitors report. It never waits for the API server: events
+// Recorder writes events. It never waits for the API server: events
 // that come too fast, or while it can't be reached for long, are dropped.
 type Recorder struct {
 	node        *corev1.ObjectReference
@@ -26,8 +25,6 @@ type Recorder struct {
 	mu        sync.Mutex
 	recorders map[string]record.EventRecorder
 }
-
-var _ npd.Exporter = (*Recorder)(nil)
 
 // NewRecorder returns a recorder for the Node of this name, which writes to a
 // namespace; empty: default. Stop it at the end.
@@ -45,21 +42,26 @@ func NewRecorder(client corev1client.EventsGetter, nodeName, namespace string) *
 	return r
 }
 
-// ExportProblems writes the events of status.
-func (r *Recorder) ExportProblems(status *npd.Status) {
-	for _, event := range status.Events {
-		r.write(status.Source, event)
+// Take writes the events of a report, as warnings.
+func (r *Recorder) Take(report *checks.Report) {
+	for _, event := range report.Events {
+		r.write(report.Source, corev1.EventTypeWarning, event.Reason, event.Message)
 	}
 }
 
-// Changed writes an event about a condition's change.
+// Changed writes an event about a condition's change, in node-problem-detector's words.
 func (r *Recorder) Changed(c exporter.Change) {
-	if !c.Confirmed {
-		r.write(c.Source, util.GenerateConditionChangeEvent(c.Type, npd.ConditionStatus(c.Status), c.Reason, c.Message, c.At))
+	if c.Confirmed {
+		return
 	}
+	eventType := corev1.EventTypeNormal
+	if c.Status == corev1.ConditionTrue {
+		eventType = corev1.EventTypeWarning
+	}
+	r.write(c.Source, eventType, c.Reason, fmt.Sprintf("Node condition %s is now: %s, reason: %s, message: %q", c.Type, c.Status, c.Reason, c.Message))
 }
 
-func (r *Recorder) write(source string, event npd.Event) {
+func (r *Recorder) write(source, eventType, reason, message string) {
 	r.mu.Lock()
 	recorder, found := r.recorders[source]
 	if !found {
@@ -67,7 +69,7 @@ func (r *Recorder) write(source string, event npd.Event) {
 		r.recorders[source] = recorder
 	}
 	r.mu.Unlock()
-	recorder.Event(r.node, util.ConvertToAPIEventType(event.Severity), event.Reason, event.Message)
+	recorder.Event(r.node, eventType, reason, message)
 }
 
 // Stop ends the recorder. What has not been written yet is lost.

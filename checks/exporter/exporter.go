@@ -14,9 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
-	"k8s.io/node-problem-detector/pkg/types"
 	"k8s.io/utils/clock"
 
+	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/statefile"
 	"github.com/nodemend/nodemend/internal/serverclock"
 )
@@ -71,8 +71,8 @@ type Options struct {
 	ServerClock *serverclock.Clock
 }
 
-// Exporter writes conditions to a Node. It is a types.Exporter of NPD; of what
-// monitors report it takes the conditions, not the events.
+// Exporter writes conditions to a Node. Of what monitors report it takes the
+// observations, not the events.
 type Exporter struct {
 	options Options
 	node    Node
@@ -85,8 +85,6 @@ type Exporter struct {
 	running   bool
 	busySince time.Time // zero while Run waits for something to do
 }
-
-var _ types.Exporter = (*Exporter)(nil)
 
 // New returns an exporter that writes nothing before Run. client is one for the
 // core/v1 API. It fails if the metrics are registered already.
@@ -110,19 +108,18 @@ func NewFor(node Node, options Options) (*Exporter, error) {
 	}, nil
 }
 
-// ExportProblems takes in the conditions of status, whose Transition is the time
-// at which the run of the check started. It never blocks on a request.
-func (e *Exporter) ExportProblems(status *types.Status) {
+// Take takes in the observations of a report. It never waits for a request.
+func (e *Exporter) Take(report *checks.Report) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, c := range status.Conditions {
+	for _, c := range report.Observations {
 		e.state.observe(observation{
-			source:        status.Source,
+			source:        report.Source,
 			conditionType: corev1.NodeConditionType(c.Type),
 			status:        corev1.ConditionStatus(c.Status),
 			reason:        bound(c.Reason, maxReason),
 			message:       bound(c.Message, maxMessage),
-			at:            c.Transition,
+			at:            c.At,
 		})
 	}
 	e.tell()

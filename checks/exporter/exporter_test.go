@@ -16,8 +16,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
-	npd "k8s.io/node-problem-detector/pkg/types"
 	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/checks"
 )
 
 // The tests run in a synctest bubble: the real clock is a fake one there.
@@ -105,9 +106,9 @@ func run(t *testing.T, node *fakeNode) (*Exporter, *prometheus.Registry, func())
 	}
 }
 
-func report(e *Exporter, status npd.ConditionStatus) {
-	e.ExportProblems(&npd.Status{Source: "test", Conditions: []npd.Condition{{
-		Type: string(runtime), Status: status, Reason: "Reason" + string(status), Message: "seen", Transition: time.Now(),
+func report(e *Exporter, status checks.Status) {
+	e.Take(&checks.Report{Source: "test", Observations: []checks.Observation{{
+		Type: string(runtime), Status: status, Reason: "Reason" + string(status), Message: "seen", At: time.Now(),
 	}}})
 	synctest.Wait()
 }
@@ -120,7 +121,7 @@ func TestAPatchHoldsItsConditionsTheUIDAndNothingElse(t *testing.T) {
 		if got := node.taken(); got != nil {
 			t.Errorf("before any report, written %v", got)
 		}
-		report(e, npd.True)
+		report(e, checks.True)
 		want := map[string]any{
 			"metadata": map[string]any{"uid": "uid-1"},
 			"status": map[string]any{"conditions": []any{map[string]any{
@@ -156,9 +157,9 @@ func TestHeartbeatsAreWrittenWithoutAnEventThatWakesTheExporter(t *testing.T) {
 		node := &fakeNode{}
 		e, _, stop := run(t, node)
 		defer stop()
-		report(e, npd.True)
+		report(e, checks.True)
 		time.Sleep(time.Second)
-		report(e, npd.True)
+		report(e, checks.True)
 		node.taken()
 		time.Sleep(28 * time.Second)
 		synctest.Wait()
@@ -173,14 +174,14 @@ func TestHeartbeatsAreWrittenWithoutAnEventThatWakesTheExporter(t *testing.T) {
 	})
 }
 
-func TestExportProblemsDoesNotWaitForTheAPIServer(t *testing.T) {
+func TestTakeDoesNotWaitForTheAPIServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := &fakeNode{hang: true}
 		e, _, stop := run(t, node)
 		defer stop()
 		began := time.Now()
 		for range 100 {
-			report(e, npd.True)
+			report(e, checks.True)
 		}
 		if took := time.Since(began); took != 0 {
 			t.Errorf("100 reports took %s", took)
@@ -211,11 +212,11 @@ func TestRequestsAreRetriedSlowlyForWhateverReason(t *testing.T) {
 				node := &fakeNode{}
 				e, _, stop := run(t, node)
 				defer stop()
-				report(e, npd.False)
+				report(e, checks.False)
 				node.taken()
 				node.set(func(n *fakeNode) { n.err, n.requests, n.reads = tc.err, 0, 0 })
 				time.Sleep(time.Second)
-				report(e, npd.True)
+				report(e, checks.True)
 				time.Sleep(10 * time.Minute)
 				synctest.Wait()
 				if node.requests < 20 || node.requests > 35 {
@@ -242,7 +243,7 @@ func TestHealthyTellsOfARequestThatIgnoresItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := &fakeNode{stuck: make(chan struct{})}
 		e, _, stop := run(t, node)
-		report(e, npd.True)
+		report(e, checks.True)
 		if err := e.Healthy(); err != nil {
 			t.Errorf("at the begin of a request: %v", err)
 		}

@@ -12,9 +12,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/klog/v2"
-	npd "k8s.io/node-problem-detector/pkg/types"
 	"k8s.io/utils/clock"
 
+	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/statefile"
 )
 
@@ -43,9 +43,9 @@ func runReal(t *testing.T, node Node, change func(*Options)) (e *Exporter, stop 
 	}
 }
 
-func observe(e *Exporter, status npd.ConditionStatus, at time.Time) {
-	e.ExportProblems(&npd.Status{Source: "test", Conditions: []npd.Condition{{
-		Type: string(runtime), Status: status, Reason: "Reason" + string(status), Transition: at,
+func observe(e *Exporter, status checks.Status, at time.Time) {
+	e.Take(&checks.Report{Source: "test", Observations: []checks.Observation{{
+		Type: string(runtime), Status: status, Reason: "Reason" + string(status), At: at,
 	}}})
 }
 
@@ -54,8 +54,8 @@ func TestTheStateFileHoldsWhatWasSeenEvenIfTheAPIServerIsAway(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.json")
 	e, stop := runReal(t, &fakeNode{err: context.DeadlineExceeded}, func(o *Options) { o.StateFile = path })
 	at := time.Now()
-	observe(e, npd.False, at.Add(-time.Minute))
-	observe(e, npd.True, at)
+	observe(e, checks.False, at.Add(-time.Minute))
+	observe(e, checks.True, at)
 	want := []statefile.Condition{{BootID: "boot-1", Type: string(runtime), Status: yes, Reason: "ReasonTrue", LastTransitionTime: at.UTC().Truncate(time.Second)}}
 	held := func() []statefile.Condition {
 		state, err := statefile.Load(path, "node-1")
@@ -74,7 +74,7 @@ func TestTheStateFileHoldsWhatWasSeenEvenIfTheAPIServerIsAway(t *testing.T) {
 func TestWhatIsSeenLastIsInTheFileAtTheEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.json")
 	e, stop := runReal(t, &fakeNode{}, func(o *Options) { o.StateFile = path })
-	observe(e, npd.True, time.Now())
+	observe(e, checks.True, time.Now())
 	stop()
 	state, err := statefile.Load(path, "node-1")
 	if err != nil || len(state.Conditions) != 1 || state.Conditions[0].BootID != "boot-1" {
@@ -91,7 +91,7 @@ func TestAStateFileThatCanNotBeWrittenIsShownAndNoHindrance(t *testing.T) {
 	node := &fakeNode{}
 	e, stop := runReal(t, node, func(o *Options) { o.StateFile = filepath.Join(blocked, "state.json") })
 	defer stop()
-	observe(e, npd.True, time.Now())
+	observe(e, checks.True, time.Now())
 	g.Eventually(node.taken).WithTimeout(10 * time.Second).ShouldNot(BeEmpty())
 	g.Eventually(func() float64 { return testutil.ToFloat64(e.metrics.saveFailed) }).WithTimeout(10 * time.Second).Should(Equal(1.0))
 	if err := e.Healthy(); err != nil {
@@ -104,8 +104,8 @@ func TestOfflineNothingIsReadOrWrittenButAllIsKnown(t *testing.T) {
 	e, stop := runReal(t, nil, func(o *Options) {
 		o.Offline, o.OnChange = true, func(c Change) { told = append(told, c) }
 	})
-	observe(e, npd.False, time.Now())
-	observe(e, npd.True, time.Now())
+	observe(e, checks.False, time.Now())
+	observe(e, checks.True, time.Now())
 	if got := e.Conditions(); len(got) != 1 || got[0].Status != yes {
 		t.Errorf("conditions are %v", got)
 	}

@@ -77,14 +77,14 @@ func (c *Check) Run(ctx context.Context) checks.Result {
 	if c.source == nil {
 		source, err := c.options.Open()
 		if err != nil {
-			return checks.Unknown(ReasonNoBMC, err.Error())
+			return checks.CannotTell(ReasonNoBMC, err.Error())
 		}
 		c.source = source
 	}
 	last := c.remembered(ctx)
 	in := Read(reading, c.source, last, c.options.BootID, c.options.Clock)
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return checks.Unknown(ReasonInterrupted, "the run was interrupted")
+		return checks.CannotTell(ReasonInterrupted, "the run was interrupted")
 	}
 	found := c.judge(ctx, last, in)
 	if in.ChassisError != nil && in.SensorsError != nil && in.LogError != nil {
@@ -148,6 +148,6 @@ func result(v verdict.Verdict) checks.Result {
 	case verdict.Failed:
 		return checks.Problem(v.Reason, v.Message)
 	default:
-		return checks.Unknown(v.Reason, v.Message)
+		return checks.CannotTell(v.Reason, v.Message)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	"k8s.io/node-problem-detector/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks"
@@ -38,7 +37,7 @@ func newCheck(t *testing.T, d *double, path string, change ...func(*hardware.Opt
 	return check
 }
 
-func expect(t *testing.T, got checks.Result, status types.ConditionStatus, reason string, says ...string) {
+func expect(t *testing.T, got checks.Result, status checks.Status, reason string, says ...string) {
 	t.Helper()
 	step{name: "the check", status: status, reason: reason, says: says}.judge(t, "device", got)
 }
@@ -61,9 +60,9 @@ func TestASourceThatCanNotBeOpenedIsTriedAgain(t *testing.T) {
 			return d.open()
 		}
 	})
-	expect(t, check.Run(t.Context()), types.Unknown, hardware.ReasonNoBMC, "load the kernel module")
+	expect(t, check.Run(t.Context()), checks.Unknown, hardware.ReasonNoBMC, "load the kernel module")
 	missing = false
-	expect(t, check.Run(t.Context()), types.False, verdict.ReasonHealthy)
+	expect(t, check.Run(t.Context()), checks.False, verdict.ReasonHealthy)
 }
 
 func TestABMCThatHangsIsUnknownAtTheDeadline(t *testing.T) {
@@ -73,16 +72,16 @@ func TestABMCThatHangsIsUnknownAtTheDeadline(t *testing.T) {
 		check := newCheck(t, d, filepath.Join(t.TempDir(), "state"), func(o *hardware.Options) {
 			o.Open = func() (ipmi.Source, error) { opened++; return d.open() }
 		})
-		expect(t, check.Run(t.Context()), types.False, verdict.ReasonHealthy)
+		expect(t, check.Run(t.Context()), checks.False, verdict.ReasonHealthy)
 
 		release := d.transport.Hang()
 		began := time.Now()
-		expect(t, check.Run(t.Context()), types.Unknown, verdict.ReasonUnreachable)
+		expect(t, check.Run(t.Context()), checks.Unknown, verdict.ReasonUnreachable)
 		if took := time.Since(began); took >= time.Minute {
 			t.Errorf("the run took %s, not less than its timeout", took)
 		}
 		release()
-		expect(t, check.Run(t.Context()), types.False, verdict.ReasonHealthy)
+		expect(t, check.Run(t.Context()), checks.False, verdict.ReasonHealthy)
 		if opened != 2 {
 			t.Errorf("the source was opened %d times, want a second one after nothing could be read", opened)
 		}
@@ -98,9 +97,9 @@ func TestAPartThatCanNotBeReadIsUnknownAndKeepsTheSource(t *testing.T) {
 		o.Open = func() (ipmi.Source, error) { opened++; return d.open() }
 	})
 	d.Fail(bmc.GetSELInfo, uint8(ipmi.UnspecifiedError), -1)
-	expect(t, check.Run(t.Context()), types.Unknown, verdict.ReasonLogUnreadable, "completion code 0xff")
+	expect(t, check.Run(t.Context()), checks.Unknown, verdict.ReasonLogUnreadable, "completion code 0xff")
 	d.SetHook(nil)
-	expect(t, check.Run(t.Context()), types.False, verdict.ReasonHealthy)
+	expect(t, check.Run(t.Context()), checks.False, verdict.ReasonHealthy)
 	if opened != 1 {
 		t.Errorf("the source was opened %d times", opened)
 	}
@@ -113,11 +112,11 @@ func TestAnInterruptedRunTellsNothingAndForgetsNothing(t *testing.T) {
 	d.loseData(true)
 	interrupted, cancel := context.WithCancel(t.Context())
 	cancel()
-	expect(t, check.Run(interrupted), types.Unknown, hardware.ReasonInterrupted)
+	expect(t, check.Run(interrupted), checks.Unknown, hardware.ReasonInterrupted)
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it has left a file: %v", err)
 	}
-	expect(t, check.Run(t.Context()), types.True, "MemoryFailure", dataLost)
+	expect(t, check.Run(t.Context()), checks.True, "MemoryFailure", dataLost)
 }
 
 func TestADamagedFileIsReplacedAndTheSELReadAnew(t *testing.T) {
@@ -129,12 +128,12 @@ func TestADamagedFileIsReplacedAndTheSELReadAnew(t *testing.T) {
 			d.loseData(true)
 			d.loseData(false)
 			ctx, log := logging(t)
-			expect(t, newCheck(t, d, path).Run(ctx), types.True, "MemoryFailure", dataLost)
+			expect(t, newCheck(t, d, path).Run(ctx), checks.True, "MemoryFailure", dataLost)
 			if !strings.Contains(log.String(), "can't be used") {
 				t.Errorf("the log is %q", log)
 			}
 			log.Reset()
-			expect(t, newCheck(t, d, path).Run(ctx), types.True, "MemoryFailure", dataLost)
+			expect(t, newCheck(t, d, path).Run(ctx), checks.True, "MemoryFailure", dataLost)
 			if log.Len() > 0 {
 				t.Errorf("and then it is %q", log)
 			}
@@ -148,11 +147,11 @@ func TestAFileThatIsDamagedWhileTheDetectorRunsIsWrittenAnew(t *testing.T) {
 	check := newCheck(t, d, path)
 	d.loseData(true)
 	d.loseData(false)
-	expect(t, check.Run(t.Context()), types.True, "MemoryFailure", dataLost)
+	expect(t, check.Run(t.Context()), checks.True, "MemoryFailure", dataLost)
 	d.DeleteSEL(1) // so that only the check knows of it
 	d.must(os.WriteFile(path, []byte("{"), 0o600))
-	expect(t, check.Run(t.Context()), types.True, "MemoryFailure", dataLost)
-	expect(t, newCheck(t, d, path).Run(t.Context()), types.True, "MemoryFailure", dataLost)
+	expect(t, check.Run(t.Context()), checks.True, "MemoryFailure", dataLost)
+	expect(t, newCheck(t, d, path).Run(t.Context()), checks.True, "MemoryFailure", dataLost)
 }
 
 func TestWhatCanNotBeSavedIsKeptInMemory(t *testing.T) {
@@ -163,32 +162,32 @@ func TestWhatCanNotBeSavedIsKeptInMemory(t *testing.T) {
 	check := newCheck(t, d, path)
 	ctx, log := logging(t)
 	d.loseData(true)
-	expect(t, check.Run(ctx), types.True, "MemoryFailure", dataLost)
+	expect(t, check.Run(ctx), checks.True, "MemoryFailure", dataLost)
 	d.loseData(false)
-	expect(t, check.Run(ctx), types.True, "MemoryFailure", dataLost)
+	expect(t, check.Run(ctx), checks.True, "MemoryFailure", dataLost)
 	if !strings.Contains(log.String(), "kept in memory") {
 		t.Errorf("the log is %q", log)
 	}
 
 	d.must(os.Remove(parent))
-	expect(t, check.Run(ctx), types.True, "MemoryFailure", dataLost)
+	expect(t, check.Run(ctx), checks.True, "MemoryFailure", dataLost)
 	d.must(os.Remove(path + ".lock"))
 	d.DeleteSEL(1) // so that only the file has it
-	expect(t, newCheck(t, d, path).Run(ctx), types.True, "MemoryFailure", dataLost)
+	expect(t, newCheck(t, d, path).Run(ctx), checks.True, "MemoryFailure", dataLost)
 }
 
 func TestWhatIsRememberedCountsWhereItCanOnlyBeRead(t *testing.T) {
 	d := newDouble(t)
 	path := filepath.Join(t.TempDir(), "state")
 	d.loseData(true)
-	expect(t, newCheck(t, d, path).Run(t.Context()), types.True, "MemoryFailure", dataLost)
+	expect(t, newCheck(t, d, path).Run(t.Context()), checks.True, "MemoryFailure", dataLost)
 	d.loseData(false)
 	// No lock, as on a file system that was mounted read-only after an error.
 	d.must(os.Remove(path + ".lock"))
 	d.must(os.Mkdir(path+".lock", 0o700))
 	restarted := newCheck(t, d, path)
 	for range 2 {
-		expect(t, restarted.Run(t.Context()), types.True, "MemoryFailure", dataLost)
+		expect(t, restarted.Run(t.Context()), checks.True, "MemoryFailure", dataLost)
 	}
 }
 
@@ -202,14 +201,14 @@ func TestTheMetricsSayWhatWasFound(t *testing.T) {
 	}
 	check := newCheck(t, d, path, func(o *hardware.Options) { o.Metrics = metrics })
 	d.loseData(true)
-	expect(t, check.Run(t.Context()), types.True, "MemoryFailure")
+	expect(t, check.Run(t.Context()), checks.True, "MemoryFailure")
 	d.must(hardware.Store{Path: path}.Update(func(s verdict.State) verdict.State {
 		return s.Acknowledge(verdict.All, "known", "alice", start)
 	}))
 	d.stopFan(true)
 	d.SetFault(bmc.Intrusion, true)
 	d.Fail(bmc.GetSELInfo, uint8(ipmi.UnspecifiedError), 1)
-	expect(t, check.Run(t.Context()), types.True, "FanFailure")
+	expect(t, check.Run(t.Context()), checks.True, "FanFailure")
 	want := `
 # HELP nodemend_hardware_bmc_errors_total Reads of the BMC that have failed, by what was read: sel, chassis or sensors.
 # TYPE nodemend_hardware_bmc_errors_total counter

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/node-problem-detector/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/nodemend/nodemend/checks"
@@ -35,7 +34,7 @@ type server interface {
 type step struct {
 	name   string
 	do     func(*scene)
-	status types.ConditionStatus
+	status checks.Status
 	reason string
 	says   []string // parts of the message
 	not    string   // no part of it
@@ -52,10 +51,10 @@ const (
 func script() []step {
 	const memory = "MemoryFailure"
 	healthy := func(name string, do func(*scene), says ...string) step {
-		return step{name, do, types.False, verdict.ReasonHealthy, append([]string{noFailure}, says...), ""}
+		return step{name, do, checks.False, verdict.ReasonHealthy, append([]string{noFailure}, says...), ""}
 	}
 	failed := func(name string, do func(*scene), reason string, says ...string) step {
-		return step{name, do, types.True, reason, says, acknowledged}
+		return step{name, do, checks.True, reason, says, acknowledged}
 	}
 	return []step{
 		healthy("all is well", func(*scene) {}, "10 of 10 sensors available, 0 SEL records"),

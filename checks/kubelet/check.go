@@ -74,7 +74,7 @@ func (c *Check) Timeout() time.Duration { return c.options.Timeout }
 func (c *Check) Run(ctx context.Context) checks.Result {
 	seen := c.observe(ctx)
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return checks.Unknown(ReasonInterrupted, "the run was interrupted")
+		return checks.CannotTell(ReasonInterrupted, "the run was interrupted")
 	}
 	c.memory.learn(seen, c.options.Clock.Now())
 	return judge(seen, c.memory)

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/node-problem-detector/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/kubeletapi"
 )
 
@@ -96,7 +96,7 @@ func (n *node) checkAt(t testing.TB, options kubeletapi.Options, timeout time.Du
 func TestAHealthyKubeletIsHealthy(t *testing.T) {
 	n := healthyNode()
 	check, _ := n.check(t, patient)
-	expect(t, check.Run(t.Context()), types.False, ReasonHealthy, "200 ok", "sync loop turns", "active (running)")
+	expect(t, check.Run(t.Context()), checks.False, ReasonHealthy, "200 ok", "sync loop turns", "active (running)")
 	if !slices.Equal(n.asked, []string{"kubelet.service", "k3s.service", "k3s-agent.service", "rke2-server.service", "rke2-agent.service"}) {
 		t.Errorf("looked for the units %v", n.asked)
 	}
@@ -106,21 +106,21 @@ func TestAKubeletThatHangsIsAProblem(t *testing.T) {
 	n := healthyNode()
 	n.plain, n.secure = hang, hang
 	check, _ := n.check(t, hasty)
-	expect(t, check.Run(t.Context()), types.True, ReasonHealthzTimeout)
+	expect(t, check.Run(t.Context()), checks.True, ReasonHealthzTimeout)
 }
 
 func TestAKubeletThatIsDownIsAProblem(t *testing.T) {
 	n := healthyNode()
 	n.unit.activeState, n.unit.subState = "inactive", "dead"
 	check, _ := n.checkAt(t, kubeletapi.Options{Endpoint: "https://127.0.0.1:1", HealthzEndpoint: "http://127.0.0.1:1"}, patient)
-	expect(t, check.Run(t.Context()), types.True, ReasonConnectionRefused, "inactive (dead)")
+	expect(t, check.Run(t.Context()), checks.True, ReasonConnectionRefused, "inactive (dead)")
 }
 
 func TestAConnectionThatIsDroppedIsAProblem(t *testing.T) {
 	n := healthyNode()
 	n.plain = func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) } //nolint:forbidigo // how net/http drops a connection
 	check, _ := n.check(t, patient)
-	expect(t, check.Run(t.Context()), types.True, ReasonConnectionLost)
+	expect(t, check.Run(t.Context()), checks.True, ReasonConnectionLost)
 }
 
 func TestAFailingSyncLoopIsAProblemUntilItIsSeenToTurn(t *testing.T) {
@@ -130,18 +130,18 @@ func TestAFailingSyncLoopIsAProblemUntilItIsSeenToTurn(t *testing.T) {
 	n.secure = func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "[+]ping ok\n[+]log ok\n[-]syncloop failed: reason withheld\nhealthz check failed", http.StatusInternalServerError)
 	}
-	expect(t, check.Run(t.Context()), types.True, ReasonSyncLoopFailed, "syncloop")
+	expect(t, check.Run(t.Context()), checks.True, ReasonSyncLoopFailed, "syncloop")
 	n.secure = func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "Unauthorized", http.StatusUnauthorized) }
-	expect(t, check.Run(t.Context()), types.Unknown, ReasonSyncLoopNotSeen, "401")
+	expect(t, check.Run(t.Context()), checks.Unknown, ReasonSyncLoopNotSeen, "401")
 	n.secure = works
-	expect(t, check.Run(t.Context()), types.False, ReasonHealthy)
+	expect(t, check.Run(t.Context()), checks.False, ReasonHealthy)
 }
 
 func TestNoAccessToTheSyncLoopIsNoProblem(t *testing.T) {
 	n := healthyNode()
 	n.secure = func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "Forbidden", http.StatusForbidden) }
 	check, _ := n.check(t, patient)
-	expect(t, check.Run(t.Context()), types.False, ReasonHealthy, "nodes/healthz")
+	expect(t, check.Run(t.Context()), checks.False, ReasonHealthy, "nodes/healthz")
 }
 
 func TestADBusThatHangsIsNoProblem(t *testing.T) {
@@ -149,7 +149,7 @@ func TestADBusThatHangsIsNoProblem(t *testing.T) {
 	n.hangs = true
 	check, _ := n.check(t, 3*hasty)
 	begun := time.Now()
-	expect(t, check.Run(t.Context()), types.False, ReasonHealthy, "not seen")
+	expect(t, check.Run(t.Context()), checks.False, ReasonHealthy, "not seen")
 	if took := time.Since(begun); took >= check.Timeout() {
 		t.Errorf("took %s: a healthy verdict after the timeout of %s is discarded", took, check.Timeout())
 	}
@@ -159,22 +159,22 @@ func TestAKubeletThatKeepsRestartingIsAProblemUntilTheWindowHasPassed(t *testing
 	n := healthyNode()
 	n.unit.restarts = 7
 	check, clock := n.check(t, patient)
-	expect(t, check.Run(t.Context()), types.False, ReasonHealthy)
+	expect(t, check.Run(t.Context()), checks.False, ReasonHealthy)
 	for range 2 {
 		clock.Step(10 * time.Second)
 		n.unit.restarts++
-		expect(t, check.Run(t.Context()), types.False, ReasonHealthy)
+		expect(t, check.Run(t.Context()), checks.False, ReasonHealthy)
 	}
 	clock.Step(10 * time.Second)
 	n.unit.restarts++
-	expect(t, check.Run(t.Context()), types.True, ReasonRestarting)
+	expect(t, check.Run(t.Context()), checks.True, ReasonRestarting)
 	clock.Step(window - 20*time.Second)
-	expect(t, check.Run(t.Context()), types.True, ReasonRestarting)
+	expect(t, check.Run(t.Context()), checks.True, ReasonRestarting)
 	n.unitErr = errors.New("no D-Bus")
-	expect(t, check.Run(t.Context()), types.Unknown, ReasonUnitNotSeen)
+	expect(t, check.Run(t.Context()), checks.Unknown, ReasonUnitNotSeen)
 	n.unitErr = nil
 	clock.Step(time.Second)
-	expect(t, check.Run(t.Context()), types.False, ReasonHealthy)
+	expect(t, check.Run(t.Context()), checks.False, ReasonHealthy)
 }
 
 func TestAnInterruptedRunIsNoVerdict(t *testing.T) {
@@ -183,7 +183,7 @@ func TestAnInterruptedRunIsNoVerdict(t *testing.T) {
 	check, _ := n.check(t, patient)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	expect(t, check.Run(ctx), types.Unknown, ReasonInterrupted)
+	expect(t, check.Run(ctx), checks.Unknown, ReasonInterrupted)
 }
 
 func TestAnotherUnitCanBeNamed(t *testing.T) {
@@ -223,7 +223,7 @@ func BenchmarkRun(b *testing.B) {
 	check, _ := healthyNode().check(b, patient)
 	b.ReportAllocs()
 	for b.Loop() {
-		if result := check.Run(b.Context()); result.Status != types.False {
+		if result := check.Run(b.Context()); result.Status != checks.False {
 			b.Fatal(result)
 		}
 	}

@@ -65,7 +65,7 @@ func judge(seen observation, m memory) checks.Result {
 		return result
 	}
 	if m.restarting() {
-		return checks.Unknown(ReasonUnitNotSeen, fmt.Sprintf("the kubelet answers, but it was restarting: %v", seen.unitErr))
+		return checks.CannotTell(ReasonUnitNotSeen, fmt.Sprintf("the kubelet answers, but it was restarting: %v", seen.unitErr))
 	}
 	return checks.Healthy(ReasonHealthy, seen.String())
 }
@@ -85,7 +85,7 @@ func judgePlain(seen observation) (result checks.Result, found bool) {
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return checks.Problem(ReasonConnectionLost, seen.String()), true
 	default:
-		return checks.Unknown(ReasonHealthzUnreadable, seen.String()), true
+		return checks.CannotTell(ReasonHealthzUnreadable, seen.String()), true
 	}
 }
 
@@ -97,7 +97,7 @@ func judgeRefused(seen observation) (result checks.Result, found bool) {
 	case told:
 		return checks.Result{}, false
 	case !errors.Is(seen.secure.err, syscall.ECONNREFUSED):
-		return checks.Unknown(ReasonHealthzNotServed, seen.String()+"; set kubelet.healthzEndpoint to where the kubelet serves it (healthzPort)"), true
+		return checks.CannotTell(ReasonHealthzNotServed, seen.String()+"; set kubelet.healthzEndpoint to where the kubelet serves it (healthzPort)"), true
 	case seen.unitErr == nil && seen.unit.activeState == "failed":
 		return checks.Problem(ReasonUnitFailed, seen.String()), true
 	default:
@@ -114,7 +114,7 @@ func judgeSecure(seen observation, m memory) (result checks.Result, found bool) 
 	case len(failures) > 0:
 		return checks.Problem(ReasonHealthzFailed, seen.String()), true
 	case !told && m.syncLoopFailed, errors.Is(seen.secure.err, context.DeadlineExceeded):
-		return checks.Unknown(ReasonSyncLoopNotSeen, seen.String()), true
+		return checks.CannotTell(ReasonSyncLoopNotSeen, seen.String()), true
 	default:
 		return checks.Result{}, false
 	}

@@ -72,7 +72,7 @@ func (c *Check) Run(ctx context.Context) checks.Result {
 	defer cancel()
 	seen := c.observe(observing)
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return checks.Unknown(ReasonInterrupted, "the run was interrupted")
+		return checks.CannotTell(ReasonInterrupted, "the run was interrupted")
 	}
 	result := judge(seen, c.previous, limits{maxLastSeen: c.options.MaxLastSeen, kubeletGrace: c.options.KubeletGrace})
 	if seen.page.err == nil {

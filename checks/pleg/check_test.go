@@ -17,9 +17,9 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/node-problem-detector/pkg/types"
 	"k8s.io/utils/clock"
 
+	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/kubeletapi"
 )
 
@@ -111,7 +111,7 @@ func newCheck(t testing.TB, n *node, client *kubeletapi.Client, timeout time.Dur
 func TestAHealthyNodeIsAskedForItsMetricsOnly(t *testing.T) {
 	n := healthyNode()
 	n.healthz = func(http.ResponseWriter, *http.Request) { t.Error("/healthz was asked for") }
-	expect(t, n.check(t, patient).Run(t.Context()), types.False, ReasonHealthy)
+	expect(t, n.check(t, patient).Run(t.Context()), checks.False, ReasonHealthy)
 	if n.probes.Load() != 0 || n.reads.Load() != 0 {
 		t.Errorf("listed sandboxes %d times, read Ready %d times", n.probes.Load(), n.reads.Load())
 	}
@@ -121,13 +121,13 @@ func TestAStalledRuntimeIsAProblem(t *testing.T) {
 	n := healthyNode()
 	n.metrics = hang
 	n.probe = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-	expect(t, n.check(t, hasty).Run(t.Context()), types.True, ReasonRuntimeStalled)
+	expect(t, n.check(t, hasty).Run(t.Context()), checks.True, ReasonRuntimeStalled)
 }
 
 func TestAHangOfTheEndpointAloneIsNoProblem(t *testing.T) {
 	n := healthyNode()
 	n.metrics = hang
-	expect(t, n.check(t, hasty).Run(t.Context()), types.Unknown, ReasonMetricsTimeout, "Ready=True")
+	expect(t, n.check(t, hasty).Run(t.Context()), checks.Unknown, ReasonMetricsTimeout, "Ready=True")
 	if n.reads.Load() != 1 {
 		t.Errorf("read Ready %d times", n.reads.Load())
 	}
@@ -148,17 +148,17 @@ func TestAHangOfTheEndpointAloneIsAProblemOnceTheKubeletReportsIt(t *testing.T) 
 	check := n.check(t, 4*hasty)
 	check.options.Clock = impatient{} // so that nearly all of it is for the rest
 	n.ready = unhealthy.condition
-	expect(t, check.Run(t.Context()), types.True, ReasonReportedByKubelet, "3m7s ago", "/healthz but not /metrics", "answered ListPodSandbox")
+	expect(t, check.Run(t.Context()), checks.True, ReasonReportedByKubelet, "3m7s ago", "/healthz but not /metrics", "answered ListPodSandbox")
 	mended.Store(true)
 	check.options.Timeout = patient
-	expect(t, check.Run(t.Context()), types.False, ReasonHealthy)
+	expect(t, check.Run(t.Context()), checks.False, ReasonHealthy)
 }
 
 func TestAKubeletThatAnswersNothingIsNoProblemOfPLEG(t *testing.T) {
 	n := healthyNode()
 	n.metrics, n.healthz = hang, hang
 	n.probe = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-	expect(t, n.check(t, hasty).Run(t.Context()), types.Unknown, ReasonKubeletUnresponsive)
+	expect(t, n.check(t, hasty).Run(t.Context()), checks.Unknown, ReasonKubeletUnresponsive)
 }
 
 func TestALateAnswerCounts(t *testing.T) {
@@ -169,7 +169,7 @@ func TestALateAnswerCounts(t *testing.T) {
 	check := n.check(t, patient)
 	check.options.Timeout = patient
 	check.options.Clock = impatient{}
-	expect(t, check.Run(t.Context()), types.False, ReasonHealthy)
+	expect(t, check.Run(t.Context()), checks.False, ReasonHealthy)
 }
 
 // impatient is a clock by which half of the time is over at once.
@@ -180,7 +180,7 @@ func (impatient) NewTimer(time.Duration) clock.Timer { return clock.RealClock{}.
 func TestAnOldGaugeIsAProblemFromTheFirstRunOn(t *testing.T) {
 	n := healthyNode()
 	n.metrics = serveText(func() string { return pageOf(time.Now().Add(-2*time.Minute), time.Now().Add(-time.Hour)) })
-	expect(t, n.check(t, patient).Run(t.Context()), types.True, ReasonRelistOutdated, "2m", "answered ListPodSandbox")
+	expect(t, n.check(t, patient).Run(t.Context()), checks.True, ReasonRelistOutdated, "2m", "answered ListPodSandbox")
 }
 
 func TestTheSecondRunSeesThatAGaugeIsNotUpdated(t *testing.T) {
@@ -193,23 +193,23 @@ func TestTheSecondRunSeesThatAGaugeIsNotUpdated(t *testing.T) {
 			"kubelet_pleg_relist_interval_seconds_count %g\nkubelet_pleg_relist_interval_seconds_sum %g\n", count, count)
 	})
 	check := n.check(t, patient)
-	expect(t, check.Run(t.Context()), types.True, ReasonRelistOutdated)
-	expect(t, check.Run(t.Context()), types.Unknown, ReasonGaugeNotUpdated)
+	expect(t, check.Run(t.Context()), checks.True, ReasonRelistOutdated)
+	expect(t, check.Run(t.Context()), checks.Unknown, ReasonGaugeNotUpdated)
 }
 
 func TestARestartedKubeletIsNeitherAProblemNorARecovery(t *testing.T) {
 	n := healthyNode()
 	n.metrics = serveText(func() string { return pageOf(time.Unix(0, 0), time.Now()) })
-	expect(t, n.check(t, patient).Run(t.Context()), types.Unknown, ReasonKubeletStarting)
+	expect(t, n.check(t, patient).Run(t.Context()), checks.Unknown, ReasonKubeletStarting)
 }
 
 func TestWhatTheKubeletReportsIsReadWhereMetricsAreNot(t *testing.T) {
 	n := healthyNode()
 	n.metrics = func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "Forbidden", http.StatusForbidden) }
 	check := n.check(t, patient)
-	expect(t, check.Run(t.Context()), types.Unknown, ReasonNoAccess, "nodes/metrics", "Ready=True")
+	expect(t, check.Run(t.Context()), checks.Unknown, ReasonNoAccess, "nodes/metrics", "Ready=True")
 	n.ready = unhealthy.condition
-	expect(t, check.Run(t.Context()), types.True, ReasonReportedByKubelet, "3m7s ago")
+	expect(t, check.Run(t.Context()), checks.True, ReasonReportedByKubelet, "3m7s ago")
 }
 
 func TestPagesThatAreNoMetricsTellNothing(t *testing.T) {
@@ -219,13 +219,13 @@ func TestPagesThatAreNoMetricsTellNothing(t *testing.T) {
 	} {
 		n := healthyNode()
 		n.metrics = serveText(func() string { return text })
-		expect(t, n.check(t, patient).Run(t.Context()), types.Unknown, reason)
+		expect(t, n.check(t, patient).Run(t.Context()), checks.Unknown, reason)
 	}
 	n := healthyNode()
 	n.metrics = func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "error gathering metrics", http.StatusInternalServerError)
 	}
-	expect(t, n.check(t, patient).Run(t.Context()), types.Unknown, ReasonMetricsFailed, "500")
+	expect(t, n.check(t, patient).Run(t.Context()), checks.Unknown, ReasonMetricsFailed, "500")
 }
 
 func TestAKubeletThatIsDownIsNoProblemOfPLEG(t *testing.T) {
@@ -237,7 +237,7 @@ func TestAKubeletThatIsDownIsNoProblemOfPLEG(t *testing.T) {
 	}
 	n := healthyNode()
 	n.ready = unhealthy.condition
-	expect(t, newCheck(t, n, client, patient).Run(t.Context()), types.Unknown, ReasonKubeletDown)
+	expect(t, newCheck(t, n, client, patient).Run(t.Context()), checks.Unknown, ReasonKubeletDown)
 }
 
 func TestAnInterruptedRunIsNoVerdict(t *testing.T) {
@@ -245,7 +245,7 @@ func TestAnInterruptedRunIsNoVerdict(t *testing.T) {
 	n.metrics = hang
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	expect(t, n.check(t, patient).Run(ctx), types.Unknown, ReasonInterrupted)
+	expect(t, n.check(t, patient).Run(ctx), checks.Unknown, ReasonInterrupted)
 }
 
 func TestMissingOptionsAreRefused(t *testing.T) {

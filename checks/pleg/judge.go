@@ -51,7 +51,7 @@ func judge(seen observation, previous *reading, limits limits) checks.Result {
 	case err == nil:
 		return judgeSample(seen, previous, limits)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return checks.Unknown(ReasonKubeletDown, err.Error())
+		return checks.CannotTell(ReasonKubeletDown, err.Error())
 	case errors.Is(err, context.DeadlineExceeded):
 		return judgeSilence(seen)
 	case errors.Is(err, kubeletapi.ErrNoAccess):
@@ -85,17 +85,17 @@ func judgeSample(seen observation, previous *reading, limits limits) checks.Resu
 	case !s.hasLastSeen:
 		return seen.fallBack(ReasonGaugeMissing, "the kubelet's /metrics lack kubelet_pleg_last_seen_seconds")
 	case outdated && s.relistedAfterGauge(previous):
-		return checks.Unknown(ReasonGaugeNotUpdated,
+		return checks.CannotTell(ReasonGaugeNotUpdated,
 			"relists succeed, but neither the kubelet's sync loop nor its node status updates kubelet_pleg_last_seen_seconds: see its log")
 	case s.lastSeen == 0:
 		return judgeFirst(seen, limits)
 	case age < -resolution:
-		return checks.Unknown(ReasonGaugeInFuture, fmt.Sprintf("kubelet_pleg_last_seen_seconds is %s ahead of the clock", round(-age)))
+		return checks.CannotTell(ReasonGaugeInFuture, fmt.Sprintf("kubelet_pleg_last_seen_seconds is %s ahead of the clock", round(-age)))
 	case outdated:
 		return checks.Problem(ReasonRelistOutdated, fmt.Sprintf("the kubelet's last relist began %s ago (limit %s); %s",
 			round(age), limits.maxLastSeen, seen.probe))
 	case s.evented && (seen.probe == nil || seen.probe.err != nil):
-		return checks.Unknown(ReasonUncorroborated, fmt.Sprintf("the kubelet uses Evented PLEG, so that its gauge proves nothing; %s", seen.probe))
+		return checks.CannotTell(ReasonUncorroborated, fmt.Sprintf("the kubelet uses Evented PLEG, so that its gauge proves nothing; %s", seen.probe))
 	}
 	message := fmt.Sprintf("the kubelet's last relist began %s ago (limit %s)", round(max(age, 0)), limits.maxLastSeen)
 	if s.durations.count > 0 {
@@ -110,11 +110,11 @@ func judgeSample(seen observation, previous *reading, limits limits) checks.Resu
 // judgeFirst is judgeSample for a kubelet that has not relisted yet.
 func judgeFirst(seen observation, limits limits) checks.Result {
 	if seen.page.sample.processStart == 0 {
-		return checks.Unknown(ReasonKubeletStarting, "the kubelet has not relisted yet, and its /metrics lack process_start_time_seconds")
+		return checks.CannotTell(ReasonKubeletStarting, "the kubelet has not relisted yet, and its /metrics lack process_start_time_seconds")
 	}
 	running := seen.now.Sub(unix(seen.page.sample.processStart))
 	if running <= limits.kubeletGrace {
-		return checks.Unknown(ReasonKubeletStarting, fmt.Sprintf("the kubelet was started %s ago and has not relisted yet (grace %s)",
+		return checks.CannotTell(ReasonKubeletStarting, fmt.Sprintf("the kubelet was started %s ago and has not relisted yet (grace %s)",
 			round(running), limits.kubeletGrace))
 	}
 	return checks.Problem(ReasonNeverRelisted, fmt.Sprintf("the kubelet was started %s ago and has not relisted yet (grace %s); %s",
@@ -146,13 +146,13 @@ func (s sample) recentDuration(previous *reading) time.Duration {
 func (o observation) fallBack(reason, message string) checks.Result {
 	switch {
 	case o.ready == nil:
-		return checks.Unknown(reason, message)
+		return checks.CannotTell(reason, message)
 	case o.ready.err != nil:
-		return checks.Unknown(reason, fmt.Sprintf("%s; the condition Ready can't be read either: %v", message, o.ready.err))
+		return checks.CannotTell(reason, fmt.Sprintf("%s; the condition Ready can't be read either: %v", message, o.ready.err))
 	case o.ready.condition.Status == corev1.ConditionFalse && strings.Contains(o.ready.condition.Message, reported):
 		return checks.Problem(ReasonReportedByKubelet, fmt.Sprintf("Ready=False: %s; %s", o.ready.condition.Message, message))
 	default:
-		return checks.Unknown(reason, fmt.Sprintf("%s; Ready=%s does not mention PLEG", message, o.ready.condition.Status))
+		return checks.CannotTell(reason, fmt.Sprintf("%s; Ready=%s does not mention PLEG", message, o.ready.condition.Status))
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/node-problem-detector/pkg/types"
 
 	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/kubeletapi"
@@ -86,160 +85,160 @@ func TestVerdicts(t *testing.T) {
 		age      time.Duration // from relisted to now
 		seen     observation
 		previous *reading
-		status   types.ConditionStatus
+		status   checks.Status
 		reason   string
 		mentions []string
 	}{
 		// The gauge.
 		"a fresh gauge is healthy": {
 			time.Second, observation{page: with(none)}, nil,
-			types.False, ReasonHealthy, []string{"1s ago", "limit 1m0s", "10ms on average"},
+			checks.False, ReasonHealthy, []string{"1s ago", "limit 1m0s", "10ms on average"},
 		},
 		"the figures are those since the previous run": {
 			time.Second, observation{page: with(relists(10, time.Second))}, after(-9 * time.Second),
-			types.False, ReasonHealthy, []string{"500ms on average"},
+			checks.False, ReasonHealthy, []string{"500ms on average"},
 		},
 		"a gauge at the limit is healthy": {
-			time.Minute, observation{page: with(none)}, nil, types.False, ReasonHealthy, nil,
+			time.Minute, observation{page: with(none)}, nil, checks.False, ReasonHealthy, nil,
 		},
 		"a gauge beyond the limit is a problem": {
 			61 * time.Second, observation{page: with(none), probe: lists}, nil,
-			types.True, ReasonRelistOutdated, []string{"1m1s ago", "limit 1m0s", "answered ListPodSandbox in 12ms"},
+			checks.True, ReasonRelistOutdated, []string{"1m1s ago", "limit 1m0s", "answered ListPodSandbox in 12ms"},
 		},
 		"also while the runtime stalls": {
 			61 * time.Second, observation{page: with(none), probe: stalls}, nil,
-			types.True, ReasonRelistOutdated, []string{"has not answered ListPodSandbox for 3s"},
+			checks.True, ReasonRelistOutdated, []string{"has not answered ListPodSandbox for 3s"},
 		},
 		"a gauge slightly in the future is rounding": {
-			-time.Second, observation{page: with(none)}, nil, types.False, ReasonHealthy, []string{"0s ago"},
+			-time.Second, observation{page: with(none)}, nil, checks.False, ReasonHealthy, []string{"0s ago"},
 		},
 		"a gauge in the future tells nothing": {
-			-time.Minute, observation{page: with(none)}, nil, types.Unknown, ReasonGaugeInFuture, []string{"1m0s ahead"},
+			-time.Minute, observation{page: with(none)}, nil, checks.Unknown, ReasonGaugeInFuture, []string{"1m0s ahead"},
 		},
 		"no gauge tells nothing": {
 			0, observation{page: with(func(s *sample) { s.hasLastSeen, s.lastSeen = false, 0 }), ready: readyTrue}, nil,
-			types.Unknown, ReasonGaugeMissing, []string{"kubelet_pleg_last_seen_seconds", "Ready=True"},
+			checks.Unknown, ReasonGaugeMissing, []string{"kubelet_pleg_last_seen_seconds", "Ready=True"},
 		},
 		"no gauge, but the kubelet reports a problem": {
 			0, observation{page: with(func(s *sample) { s.hasLastSeen, s.lastSeen = false, 0 }), ready: unhealthy}, nil,
-			types.True, ReasonReportedByKubelet, []string{"3m7s ago"},
+			checks.True, ReasonReportedByKubelet, []string{"3m7s ago"},
 		},
 
 		// A gauge that the kubelet does not update.
 		"no relist since the previous run": {
 			100 * time.Second, observation{page: with(none), probe: stalls}, after(90 * time.Second),
-			types.True, ReasonRelistOutdated, nil,
+			checks.True, ReasonRelistOutdated, nil,
 		},
 		"relists fail": {
 			100 * time.Second, observation{page: with(relists(10, 95*time.Second)), probe: failsFast}, after(90 * time.Second),
-			types.True, ReasonRelistOutdated, []string{"permission denied"},
+			checks.True, ReasonRelistOutdated, []string{"permission denied"},
 		},
 		"relists fail, and the gauge lags by its resolution": {
 			100 * time.Second, observation{page: with(relists(1, 89*time.Second)), probe: failsFast}, after(90 * time.Second),
-			types.True, ReasonRelistOutdated, nil,
+			checks.True, ReasonRelistOutdated, nil,
 		},
 		"relists succeed, but the gauge is old": {
 			100 * time.Second, observation{page: with(relists(10, time.Second)), probe: lists}, after(90 * time.Second),
-			types.Unknown, ReasonGaugeNotUpdated, []string{"sync loop"},
+			checks.Unknown, ReasonGaugeNotUpdated, []string{"sync loop"},
 		},
 		"relists of another process prove nothing": {
 			100 * time.Second, observation{page: with(relists(10, time.Second)), probe: lists}, anotherProcess,
-			types.True, ReasonRelistOutdated, nil,
+			checks.True, ReasonRelistOutdated, nil,
 		},
 		"relists before the gauge prove nothing": {
 			100 * time.Second, observation{page: with(relists(10, time.Second)), probe: lists}, after(-5 * time.Second),
-			types.True, ReasonRelistOutdated, nil,
+			checks.True, ReasonRelistOutdated, nil,
 		},
 
 		// The start of a kubelet.
 		"a kubelet that was just started tells nothing": {
 			90*time.Second - time.Hour, observation{page: with(neverRelisted), probe: lists}, nil,
-			types.Unknown, ReasonKubeletStarting, []string{"1m30s ago", "grace 2m0s"},
+			checks.Unknown, ReasonKubeletStarting, []string{"1m30s ago", "grace 2m0s"},
 		},
 		"a first relist within the grace is healthy": {
 			time.Second, observation{page: with(func(s *sample) { s.processStart = float64(relisted.Unix()) })}, nil,
-			types.False, ReasonHealthy, nil,
+			checks.False, ReasonHealthy, nil,
 		},
 		"no first relist within the grace is a problem": {
 			121*time.Second - time.Hour, observation{page: with(neverRelisted), probe: stalls}, nil,
-			types.True, ReasonNeverRelisted, []string{"2m1s ago", "grace 2m0s", "has not answered"},
+			checks.True, ReasonNeverRelisted, []string{"2m1s ago", "grace 2m0s", "has not answered"},
 		},
 		"no first relist, but of a process of unknown age": {
 			0, observation{page: with(func(s *sample) { neverRelisted(s); s.processStart = 0 }), probe: lists}, nil,
-			types.Unknown, ReasonKubeletStarting, []string{"process_start_time_seconds"},
+			checks.Unknown, ReasonKubeletStarting, []string{"process_start_time_seconds"},
 		},
 		"relists succeed, but there is no gauge yet": {
 			0,
 			observation{page: with(func(s *sample) { s.lastSeen = 0; relists(10, time.Second)(s) }), probe: lists},
 			&reading{at: relisted.Add(-10 * time.Second), sample: healthySample()},
-			types.Unknown, ReasonGaugeNotUpdated, nil,
+			checks.Unknown, ReasonGaugeNotUpdated, nil,
 		},
 
 		// Evented PLEG.
 		"Evented PLEG with a runtime that answers is healthy": {
 			time.Second, observation{page: with(useEvents), probe: lists}, nil,
-			types.False, ReasonHealthy, []string{"Evented PLEG", "answered ListPodSandbox in 12ms"},
+			checks.False, ReasonHealthy, []string{"Evented PLEG", "answered ListPodSandbox in 12ms"},
 		},
 		"Evented PLEG with a runtime that stalls is not": {
 			0, observation{page: with(useEvents), probe: stalls}, nil,
-			types.Unknown, ReasonUncorroborated, []string{"Evented PLEG", "has not answered"},
+			checks.Unknown, ReasonUncorroborated, []string{"Evented PLEG", "has not answered"},
 		},
 		"Evented PLEG without a look at the runtime is not": {
-			0, observation{page: with(useEvents)}, nil, types.Unknown, ReasonUncorroborated, []string{"not asked"},
+			0, observation{page: with(useEvents)}, nil, checks.Unknown, ReasonUncorroborated, []string{"not asked"},
 		},
 		"Evented PLEG with an old gauge is a problem": {
-			2 * time.Minute, observation{page: with(useEvents), probe: lists}, nil, types.True, ReasonRelistOutdated, nil,
+			2 * time.Minute, observation{page: with(useEvents), probe: lists}, nil, checks.True, ReasonRelistOutdated, nil,
 		},
 
 		// An endpoint that hangs.
 		"a hang with a stalled runtime is a problem": {
 			0, observation{page: page{err: errHang}, healthz: alive, probe: stalls, ready: readyTrue}, nil,
-			types.True, ReasonRuntimeStalled, []string{"not /metrics", "has not answered ListPodSandbox for 3s"},
+			checks.True, ReasonRuntimeStalled, []string{"not /metrics", "has not answered ListPodSandbox for 3s"},
 		},
 		"a hang with a runtime that answers is not": {
 			0, observation{page: page{err: errHang}, healthz: alive, probe: lists, ready: readyTrue}, nil,
-			types.Unknown, ReasonMetricsTimeout, []string{"answered ListPodSandbox", "Ready=True"},
+			checks.Unknown, ReasonMetricsTimeout, []string{"answered ListPodSandbox", "Ready=True"},
 		},
 		"a hang with a runtime that can't be asked is not": {
 			0, observation{page: page{err: errHang}, healthz: alive, probe: failsFast, ready: unreadable}, nil,
-			types.Unknown, ReasonMetricsTimeout, []string{"permission denied", "can't be reached"},
+			checks.Unknown, ReasonMetricsTimeout, []string{"permission denied", "can't be reached"},
 		},
 		"a hang that the kubelet itself explains is a problem": {
 			0, observation{page: page{err: errHang}, healthz: alive, probe: lists, ready: unhealthy}, nil,
-			types.True, ReasonReportedByKubelet, []string{"pleg was last seen active 3m7s ago"},
+			checks.True, ReasonReportedByKubelet, []string{"pleg was last seen active 3m7s ago"},
 		},
 		"a kubelet that does not answer at all is for another check": {
 			0, observation{page: page{err: errHang}, healthz: dead, probe: stalls, ready: vanished}, nil,
-			types.Unknown, ReasonKubeletUnresponsive, []string{"nor /healthz"},
+			checks.Unknown, ReasonKubeletUnresponsive, []string{"nor /healthz"},
 		},
 		"a hang without a look at anything else tells nothing": {
-			0, observation{page: page{err: errHang}}, nil, types.Unknown, ReasonMetricsTimeout, nil,
+			0, observation{page: page{err: errHang}}, nil, checks.Unknown, ReasonMetricsTimeout, nil,
 		},
 
 		// No metrics.
 		"a kubelet that is down is for another check": {
-			0, observation{page: page{err: errRefused}}, nil, types.Unknown, ReasonKubeletDown, nil,
+			0, observation{page: page{err: errRefused}}, nil, checks.Unknown, ReasonKubeletDown, nil,
 		},
 		"no access, Ready=True": {
-			0, observation{page: page{err: errDenied}, ready: readyTrue}, nil, types.Unknown, ReasonNoAccess, []string{"403", "Ready=True"},
+			0, observation{page: page{err: errDenied}, ready: readyTrue}, nil, checks.Unknown, ReasonNoAccess, []string{"403", "Ready=True"},
 		},
 		"no access, and the kubelet reports a problem": {
-			0, observation{page: page{err: errDenied}, ready: unhealthy}, nil, types.True, ReasonReportedByKubelet, []string{"3m7s ago", "403"},
+			0, observation{page: page{err: errDenied}, ready: unhealthy}, nil, checks.True, ReasonReportedByKubelet, []string{"3m7s ago", "403"},
 		},
 		"no access, and the kubelet was just started": {
-			0, observation{page: page{err: errDenied}, ready: notYet}, nil, types.Unknown, ReasonNoAccess, nil,
+			0, observation{page: page{err: errDenied}, ready: notYet}, nil, checks.Unknown, ReasonNoAccess, nil,
 		},
 		"no access, and the kubelet reports another problem": {
-			0, observation{page: page{err: errDenied}, ready: otherwise}, nil, types.Unknown, ReasonNoAccess, nil,
+			0, observation{page: page{err: errDenied}, ready: otherwise}, nil, checks.Unknown, ReasonNoAccess, nil,
 		},
 		"no access, and the kubelet has vanished": {
-			0, observation{page: page{err: errDenied}, ready: vanished}, nil, types.Unknown, ReasonNoAccess, nil,
+			0, observation{page: page{err: errDenied}, ready: vanished}, nil, checks.Unknown, ReasonNoAccess, nil,
 		},
 		"no access to anything": {
-			0, observation{page: page{err: errDenied}, ready: unreadable}, nil, types.Unknown, ReasonNoAccess, []string{"can't be reached"},
+			0, observation{page: page{err: errDenied}, ready: unreadable}, nil, checks.Unknown, ReasonNoAccess, []string{"can't be reached"},
 		},
 		"metrics that can't be read": {
-			0, observation{page: page{err: errors.New("500")}, ready: readyTrue}, nil, types.Unknown, ReasonMetricsFailed, []string{"500"},
+			0, observation{page: page{err: errors.New("500")}, ready: readyTrue}, nil, checks.Unknown, ReasonMetricsFailed, []string{"500"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -249,7 +248,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-func expect(t *testing.T, got checks.Result, status types.ConditionStatus, reason string, mentions ...string) {
+func expect(t *testing.T, got checks.Result, status checks.Status, reason string, mentions ...string) {
 	t.Helper()
 	if got.Status != status || got.Reason != reason {
 		t.Errorf("got %s %s (%s), want %s %s", got.Status, got.Reason, got.Message, status, reason)

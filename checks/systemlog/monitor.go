@@ -10,9 +10,11 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/node-problem-detector/pkg/problemmetrics"
 	"k8s.io/node-problem-detector/pkg/systemlogmonitor"
-	"k8s.io/node-problem-detector/pkg/types"
 	"k8s.io/node-problem-detector/pkg/util"
 	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/checks"
+	"github.com/nodemend/nodemend/checks/npd"
 )
 
 const (
@@ -38,12 +40,12 @@ type Options struct {
 	Journalctl string
 }
 
-// Monitor watches one log. It is a types.Monitor of NPD.
+// Monitor watches one log.
 //
 // A line that matches a permanent rule is reported at once, with the condition
-// True and, as Transition, the time at which the monitor saw it. Besides, all
+// True and, as At, the time at which the monitor saw it. Besides, all
 // conditions are reported at an interval while the log can be read. Their
-// Transition is then a time at which all that had been written to the log was
+// At is then a time at which all that had been written to the log was
 // read. The first such report waits until the lines of the lookback have been.
 //
 // A line that matches a temporary rule is reported as an event with the time
@@ -58,7 +60,7 @@ type Monitor struct {
 	// ctx is held since NPD's Start takes none.
 	ctx       context.Context
 	cancel    context.CancelFunc
-	statuses  chan *types.Status
+	reports   chan *checks.Report
 	start     sync.Once
 	done      chan struct{}
 	triggered chan struct{}
@@ -71,11 +73,9 @@ type Monitor struct {
 	position   position
 	backlog    bool      // the log has not been read up to its end since it was opened
 	cause      error     // why the log can't be read; nil: it can, as far as is known
-	reported   time.Time // the latest report's Transition
+	reported   time.Time // At of the latest report
 	wanted     time.Time // a report of this time or later was asked for
 }
-
-var _ types.Monitor = (*Monitor)(nil)
 
 // New returns a monitor for config, which is one that [Load] or [Parse] has
 // returned. It runs from Start until ctx ends or Stop is called. ctx also carries
@@ -96,11 +96,11 @@ func New(ctx context.Context, config Config, options Options) *Monitor {
 		count:      problemmetrics.GlobalProblemMetricsManager.IncrementProblemCounter,
 		ctx:        klog.NewContext(ctx, klog.FromContext(ctx).WithValues("monitor", config.Source, "plugin", config.Plugin)),
 		cancel:     cancel,
-		statuses:   make(chan *types.Status),
+		reports:    make(chan *checks.Report),
 		done:       make(chan struct{}),
 		triggered:  make(chan struct{}, 1),
 		buffer:     systemlogmonitor.NewLogBuffer(config.BufferSize),
-		conditions: newConditions(config.DefaultConditions, options.ClearAfter),
+		conditions: newConditions(npd.Declared(config.DefaultConditions), options.ClearAfter),
 	}
 }
 
@@ -118,17 +118,17 @@ func (m *Monitor) ConditionTypes() []string {
 
 // Start begins to read the log. A log that can't be opened is no error here; it
 // is tried again.
-func (m *Monitor) Start() (<-chan *types.Status, error) {
+func (m *Monitor) Start() (<-chan *checks.Report, error) {
 	var err error
 	m.start.Do(func() {
 		if err = m.prepare(); err != nil {
-			close(m.statuses)
+			close(m.reports)
 			close(m.done)
 			return
 		}
 		go m.run()
 	})
-	return m.statuses, err
+	return m.reports, err
 }
 
 // Stop ends the monitor and waits for it, at most for a second: a log that can't
@@ -137,7 +137,7 @@ func (m *Monitor) Start() (<-chan *types.Status, error) {
 func (m *Monitor) Stop() {
 	m.cancel()
 	m.start.Do(func() { // never started: nothing to wait for, and it never will
-		close(m.statuses)
+		close(m.reports)
 		close(m.done)
 	})
 	<-m.done

@@ -14,8 +14,9 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 	logtypes "k8s.io/node-problem-detector/pkg/systemlogmonitor/types"
-	"k8s.io/node-problem-detector/pkg/types"
 	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/checks"
 )
 
 // The tests run in a synctest bubble: the real clock is a fake one there.
@@ -102,7 +103,7 @@ func newTestMonitor(t *testing.T, options Options) (*Monitor, fakeLog) {
 // recorder takes what a monitor reports.
 type recorder struct {
 	mu       sync.Mutex
-	statuses []*types.Status
+	statuses []*checks.Report
 }
 
 func startRecorded(t *testing.T, m *Monitor) *recorder {
@@ -124,18 +125,18 @@ func startRecorded(t *testing.T, m *Monitor) *recorder {
 }
 
 // take returns what was reported since the last call.
-func (r *recorder) take() (conditions []types.Condition, events []types.Event) {
+func (r *recorder) take() (conditions []checks.Observation, events []checks.Event) {
 	synctest.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range r.statuses {
-		conditions, events = append(conditions, s.Conditions...), append(events, s.Events...)
+		conditions, events = append(conditions, s.Observations...), append(events, s.Events...)
 	}
 	r.statuses = nil
 	return conditions, events
 }
 
-func (r *recorder) expectConditions(t *testing.T, want ...types.Condition) {
+func (r *recorder) expectConditions(t *testing.T, want ...checks.Observation) {
 	t.Helper()
 	got, events := r.take()
 	if len(events) > 0 {
@@ -145,26 +146,26 @@ func (r *recorder) expectConditions(t *testing.T, want ...types.Condition) {
 		t.Fatalf("got conditions %+v\nwant %+v", got, want)
 	}
 	for i := range want {
-		if !got[i].Transition.Equal(want[i].Transition) {
-			t.Errorf("%s observed at %v, want %v", got[i].Type, got[i].Transition, want[i].Transition)
+		if !got[i].At.Equal(want[i].At) {
+			t.Errorf("%s observed at %v, want %v", got[i].Type, got[i].At, want[i].At)
 		}
-		got[i].Transition = want[i].Transition
+		got[i].At = want[i].At
 		if got[i] != want[i] {
 			t.Errorf("got %+v\nwant %+v", got[i], want[i])
 		}
 	}
 }
 
-func deadlock(at time.Time, reason, message string) types.Condition {
-	return types.Condition{Type: "KernelDeadlock", Status: types.True, Transition: at, Reason: reason, Message: message}
+func deadlock(at time.Time, reason, message string) checks.Observation {
+	return checks.Observation{Type: "KernelDeadlock", Status: checks.True, At: at, Reason: reason, Message: message}
 }
 
-func noDeadlock(at time.Time) types.Condition {
-	return types.Condition{Type: "KernelDeadlock", Status: types.False, Transition: at, Reason: "NoDeadlock", Message: "no deadlock"}
+func noDeadlock(at time.Time) checks.Observation {
+	return checks.Observation{Type: "KernelDeadlock", Status: checks.False, At: at, Reason: "NoDeadlock", Message: "no deadlock"}
 }
 
-func xfsRuns(at time.Time) types.Condition {
-	return types.Condition{Type: "XfsShutdown", Status: types.False, Transition: at, Reason: "XfsRuns", Message: "XFS runs"}
+func xfsRuns(at time.Time) checks.Observation {
+	return checks.Observation{Type: "XfsShutdown", Status: checks.False, At: at, Reason: "XfsRuns", Message: "XFS runs"}
 }
 
 func TestNothingIsHealthyBeforeTheLogHasBeenReadUpToItsEnd(t *testing.T) {
@@ -191,7 +192,7 @@ func TestConditionsAreReportedAtTheIntervalWithTheTimeUpToWhichTheLogWasRead(t *
 		began := time.Now()
 		o := <-log.opened
 		o.idle(75 * time.Second)
-		var want []types.Condition
+		var want []checks.Observation
 		for _, after := range []time.Duration{0, 30 * time.Second, 60 * time.Second} {
 			want = append(want, noDeadlock(began.Add(after)), xfsRuns(began.Add(after)))
 		}
@@ -237,15 +238,15 @@ func TestAConditionClearsSoLongAfterItsLastMatch(t *testing.T) {
 			if c.Type != "KernelDeadlock" {
 				continue
 			}
-			want := noDeadlock(c.Transition)
-			if c.Transition.Sub(last) < 5*time.Minute {
-				want = deadlock(c.Transition, "TaskHung", "task dockerd hung; see the runbook")
+			want := noDeadlock(c.At)
+			if c.At.Sub(last) < 5*time.Minute {
+				want = deadlock(c.At, "TaskHung", "task dockerd hung; see the runbook")
 			}
 			if c != want {
-				t.Errorf("%s after the last match: got %+v", c.Transition.Sub(last), c)
+				t.Errorf("%s after the last match: got %+v", c.At.Sub(last), c)
 			}
 		}
-		if latest := conditions[len(conditions)-2]; latest.Status != types.False {
+		if latest := conditions[len(conditions)-2]; latest.Status != checks.False {
 			t.Errorf("never cleared, but %+v", latest)
 		}
 	})
@@ -277,7 +278,7 @@ func TestALineThatTheLogAlreadyHadCountsFromItsTimeStamp(t *testing.T) {
 				}
 				o.line("task dockerd hung", tc.age)
 				seen := time.Now()
-				want := []types.Condition{deadlock(seen, "TaskHung", "task dockerd hung; see the runbook")}
+				want := []checks.Observation{deadlock(seen, "TaskHung", "task dockerd hung; see the runbook")}
 				if tc.lasts == 0 {
 					want = nil
 				}
@@ -285,9 +286,9 @@ func TestALineThatTheLogAlreadyHadCountsFromItsTimeStamp(t *testing.T) {
 				o.idle(10 * time.Minute)
 				conditions, _ := reports.take()
 				for _, c := range conditions {
-					problem := tc.lasts < 0 || c.Transition.Sub(seen) < tc.lasts
-					if c.Type == "KernelDeadlock" && (c.Status == types.True) != problem {
-						t.Errorf("%s after the line was seen: got %+v", c.Transition.Sub(seen), c)
+					problem := tc.lasts < 0 || c.At.Sub(seen) < tc.lasts
+					if c.Type == "KernelDeadlock" && (c.Status == checks.True) != problem {
+						t.Errorf("%s after the line was seen: got %+v", c.At.Sub(seen), c)
 					}
 				}
 			})
@@ -330,10 +331,10 @@ func TestALineFromBeforeTheBootIsNoProblem(t *testing.T) {
 		m.count = func(string, int64) error { return nil }
 		reports := startRecorded(t, m)
 		now := time.Now()
-		reports.expectConditions(t, types.Condition{Type: "A", Status: types.False, Transition: now, Reason: "Fine"})
+		reports.expectConditions(t, checks.Observation{Type: "A", Status: checks.False, At: now, Reason: "Fine"})
 		appendTo(t, path, stamped("boom"))
 		<-time.After(pollInterval)
-		reports.expectConditions(t, types.Condition{Type: "A", Status: types.True, Transition: now.Add(pollInterval), Reason: "Bad", Message: "boom"})
+		reports.expectConditions(t, checks.Observation{Type: "A", Status: checks.True, At: now.Add(pollInterval), Reason: "Bad", Message: "boom"})
 		m.Stop()
 	})
 }
@@ -357,9 +358,9 @@ func TestATemporaryRuleMakesAnEventAndIsCounted(t *testing.T) {
 		o.line("task dockerd hung", 0)
 		now := time.Now()
 		_, events := reports.take()
-		want := []types.Event{
-			{Severity: types.Warn, Timestamp: now.Add(-3 * time.Second), Reason: "Oops", Message: "BUG: unable to handle\nRIP: 0010"},
-			{Severity: types.Warn, Timestamp: now.Add(-time.Second), Reason: "OOMKilling", Message: "Killed process 7"},
+		want := []checks.Event{
+			{At: now.Add(-3 * time.Second), Reason: "Oops", Message: "BUG: unable to handle\nRIP: 0010"},
+			{At: now.Add(-time.Second), Reason: "OOMKilling", Message: "Killed process 7"},
 		}
 		if len(events) != 2 || events[0] != want[0] || events[1] != want[1] {
 			t.Errorf("got events %+v\nwant %+v", events, want)

@@ -7,6 +7,8 @@ import (
 	"k8s.io/klog/v2"
 	logtypes "k8s.io/node-problem-detector/pkg/systemlogmonitor/types"
 	"k8s.io/node-problem-detector/pkg/types"
+
+	"github.com/nodemend/nodemend/checks"
 )
 
 const (
@@ -21,7 +23,7 @@ const (
 // run opens the log again and again.
 func (m *Monitor) run() {
 	defer close(m.done)
-	defer close(m.statuses)
+	defer close(m.reports)
 	backoff := minBackoff
 	for {
 		err := m.follow()
@@ -111,7 +113,7 @@ func (m *Monitor) caughtUp(readUpTo time.Time) {
 	asked := !m.wanted.IsZero() && !readUpTo.Before(m.wanted)
 	// A negative age comes from a clock that was set back.
 	if age := readUpTo.Sub(m.reported); asked || age < 0 || age >= m.options.Interval {
-		if conditions := m.conditions.at(readUpTo); len(conditions) > 0 && !m.send(&types.Status{Source: m.config.Source, Conditions: conditions}) {
+		if conditions := m.conditions.at(readUpTo); len(conditions) > 0 && !m.send(&checks.Report{Source: m.config.Source, Observations: conditions}) {
 			return
 		}
 		m.reported, m.wanted = readUpTo, time.Time{}
@@ -135,19 +137,19 @@ func (m *Monitor) take(log *logtypes.Log) {
 		}
 		message := text(lines, rule.PatternGeneratedMessageSuffix)
 		klog.FromContext(m.ctx).V(2).Info("Log matches a rule", "reason", rule.Reason, "condition", rule.Condition, "message", message)
-		status := &types.Status{Source: m.config.Source}
+		report := &checks.Report{Source: m.config.Source}
 		if rule.Type == types.Perm {
 			now := m.options.Clock.Now()
 			condition, changed := m.conditions.matched(rule.Condition, match{rule.Reason, message, m.happened(log, now)}, now)
 			if !changed {
 				continue
 			}
-			status.Conditions = []types.Condition{condition}
+			report.Observations = []checks.Observation{condition}
 		} else {
-			status.Events = []types.Event{{Severity: types.Warn, Timestamp: lines[0].Timestamp, Reason: rule.Reason, Message: message}}
+			report.Events = []checks.Event{{At: lines[0].Timestamp, Reason: rule.Reason, Message: message}}
 			m.countProblem(rule.Reason, 1)
 		}
-		m.send(status)
+		m.send(report)
 	}
 }
 
@@ -183,9 +185,9 @@ func (m *Monitor) countProblem(reason string, n int64) {
 }
 
 // send returns false if the monitor is being stopped.
-func (m *Monitor) send(status *types.Status) bool {
+func (m *Monitor) send(report *checks.Report) bool {
 	select {
-	case m.statuses <- status:
+	case m.reports <- report:
 		return true
 	case <-m.ctx.Done():
 		return false

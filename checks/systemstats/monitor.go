@@ -20,6 +20,8 @@ import (
 	ssmtypes "k8s.io/node-problem-detector/pkg/systemstatsmonitor/types"
 	"k8s.io/node-problem-detector/pkg/types"
 	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/checks"
 )
 
 // stopGrace is how long Stop waits for a collector that is at work.
@@ -45,8 +47,6 @@ type Monitor struct {
 	started bool
 	stopped bool
 }
-
-var _ types.Monitor = (*Monitor)(nil)
 
 // New returns a monitor for the configuration file at path, which is in NPD's JSON
 // schema. The error holds the mistakes in it. A collector of which New can't read
@@ -143,7 +143,7 @@ func (m *Monitor) Trigger() {}
 func (m *Monitor) Healthy() error { return nil }
 
 // Start begins to collect, once. The channel is nil, as there are no reports.
-func (m *Monitor) Start() (<-chan *types.Status, error) {
+func (m *Monitor) Start() (<-chan *checks.Report, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.started || m.stopped {
@@ -151,7 +151,8 @@ func (m *Monitor) Start() (<-chan *types.Status, error) {
 	}
 	m.started = true
 	m.logger.Info("System-stats monitor starts")
-	return m.npd.Start()
+	_, err := m.npd.Start() // it has no reports
+	return nil, err
 }
 
 // Stop ends collecting. It waits for a collector that is at work, at most for a

@@ -9,8 +9,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"k8s.io/node-problem-detector/pkg/types"
 
+	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/detector"
 	config "github.com/nodemend/nodemend/config/detector"
 )
@@ -110,7 +110,7 @@ func checkOptions(configFile, node, kubeconfig string) (o detector.Options, err 
 
 // outcomeError is the error that makes the exit status.
 func outcomeError(outcomes []detector.Outcome) error {
-	of := func(status types.ConditionStatus) (names []string) {
+	of := func(status checks.Status) (names []string) {
 		for _, o := range outcomes {
 			if o.Status == status {
 				names = append(names, o.Check)
@@ -118,17 +118,17 @@ func outcomeError(outcomes []detector.Outcome) error {
 		}
 		return names
 	}
-	if names := of(types.True); len(names) > 0 {
+	if names := of(checks.True); len(names) > 0 {
 		return fmt.Errorf("there is a problem: %s", strings.Join(names, ", "))
 	}
-	if names := of(types.Unknown); len(names) > 0 {
+	if names := of(checks.Unknown); len(names) > 0 {
 		return unknownError{fmt.Errorf("no verdict: %s", strings.Join(names, ", "))}
 	}
 	return nil
 }
 
 func writeOutcomes(w io.Writer, outcomes []detector.Outcome) error {
-	words := map[types.ConditionStatus]string{types.True: "PROBLEM", types.False: "healthy", types.Unknown: "unknown"}
+	words := map[checks.Status]string{checks.True: "PROBLEM", checks.False: "healthy", checks.Unknown: "unknown"}
 	var text strings.Builder
 	fmt.Fprintln(&text, "CHECK\tRESULT\tREASON\tTOOK\tMESSAGE")
 	for _, o := range outcomes {

@@ -9,9 +9,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	npd "k8s.io/node-problem-detector/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/exporter"
 	"github.com/nodemend/nodemend/checks/statefile"
 	"github.com/nodemend/nodemend/test/apiserver"
@@ -77,7 +77,7 @@ func (d *detector) look() {
 	if n.blind || d.frozen.After(time.Now()) {
 		return
 	}
-	status := &npd.Status{Source: "played"}
+	status := &checks.Report{Source: "played"}
 	for _, condition := range n.checks {
 		saw := seen{condition: condition, status: corev1.ConditionFalse, began: time.Now(), boot: n.boot}
 		reason := "IsHealthy"
@@ -88,11 +88,11 @@ func (d *detector) look() {
 			saw.status, reason = corev1.ConditionUnknown, "CannotTell"
 		}
 		d.world.oracles.checked(n, saw)
-		status.Conditions = append(status.Conditions, npd.Condition{
-			Type: condition, Status: npd.ConditionStatus(saw.status), Transition: d.clock.Now(), Reason: reason, Message: "played",
+		status.Observations = append(status.Observations, checks.Observation{
+			Type: condition, Status: checks.Status(saw.status), At: d.clock.Now(), Reason: reason, Message: "played",
 		})
 	}
-	d.exporter.ExportProblems(status)
+	d.exporter.Take(status)
 }
 
 // demand lets all checks run at once, as a runner asks after an action. It is called by

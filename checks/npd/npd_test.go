@@ -1,0 +1,103 @@
+package npd_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/klog/v2"
+	"k8s.io/node-problem-detector/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/checks"
+	"github.com/nodemend/nodemend/checks/npd"
+)
+
+type checkFunc func() checks.Result
+
+func (checkFunc) Timeout() time.Duration              { return 5 * time.Second }
+func (f checkFunc) Run(context.Context) checks.Result { return f() }
+
+func newMonitor(t *testing.T, check checkFunc) *checks.Monitor {
+	t.Helper()
+	metrics, err := checks.NewMetrics(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return checks.NewMonitor(klog.NewContext(t.Context(), klog.Logger{}), checks.Kind{Name: "sample"}, check, checks.MonitorOptions{
+		Interval: 10 * time.Second, Rand: func() float64 { return 0 }, Clock: clock.RealClock{}, Metrics: metrics,
+	})
+}
+
+func TestAHangingCheckDelaysNeitherOthersNorShutdown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		reports := map[string]int{}
+		hanging := newMonitor(t, func() checks.Result { time.Sleep(time.Hour); return checks.Result{} })
+		working := newMonitor(t, func() checks.Result { return checks.Healthy("Fine", "") })
+		ended := make(chan error, 1)
+		go func() {
+			ended <- npd.Run(ctx, []npd.Monitor{hanging, working}, func(r *checks.Report) { reports[r.Observations[0].Reason]++ })
+		}()
+
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if reports["Fine"] != 7 || reports[checks.ReasonCheckTimeout] != 1 {
+			t.Errorf("in a minute came %v, want 7 Fine and 1 %s", reports, checks.ReasonCheckTimeout)
+		}
+		cancel()
+		stopped := time.Now()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(stopped); took > checks.Grace {
+			t.Errorf("shutdown took %s, want at most %s", took, checks.Grace)
+		}
+		time.Sleep(time.Hour) // the abandoned run ends
+	})
+}
+
+// reporter reports once.
+type reporter chan *checks.Report
+
+func (r reporter) Start() (<-chan *checks.Report, error) { return r, nil }
+func (r reporter) Stop()                                 { close(r) }
+
+func TestAReportReachesAllWhoTakeReportsAsItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := time.Now()
+		want := &checks.Report{
+			Source: "sample",
+			Observations: []checks.Observation{
+				{Type: "A", Status: checks.True, At: at, Reason: "Broken", Message: "it is broken"},
+				{Type: "B", Status: checks.Unknown, At: at.Add(time.Second), Reason: "Lost", Message: "nobody knows"},
+				{Type: "C", Status: checks.False, At: at.Add(time.Hour), Reason: "Fine", Message: "all well"},
+			},
+			Events: []checks.Event{{At: at.Add(-time.Second), Reason: "Oops", Message: "it happened"}},
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		monitor, ended := make(reporter), make(chan error, 1)
+		var got []*checks.Report
+		take := func(r *checks.Report) { got = append(got, r) }
+		go func() { ended <- npd.Run(ctx, []npd.Monitor{monitor}, take, take) }()
+		monitor <- want
+		synctest.Wait()
+		if diff := cmp.Diff([]*checks.Report{want, want}, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWhatAFileDeclaresHasNeitherAStatusNorATime(t *testing.T) {
+	got := npd.Declared([]types.Condition{{Type: "A", Status: types.True, Transition: time.Now(), Reason: "Fine", Message: "all well"}})
+	if diff := cmp.Diff([]checks.Observation{{Type: "A", Reason: "Fine", Message: "all well"}}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
