@@ -2,15 +2,13 @@ package runner
 
 import (
 	"errors"
-	"fmt"
-	"os"
-	"strings"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
 	runnerconfig "github.com/nodemend/nodemend/config/runner"
+	"github.com/nodemend/nodemend/internal/boot"
 	"github.com/nodemend/nodemend/internal/demand"
 	"github.com/nodemend/nodemend/internal/systemd"
 	"github.com/nodemend/nodemend/runner/command"
@@ -21,10 +19,6 @@ const (
 	// DefaultRunDir is where a runner keeps its ledger. It must not outlive the
 	// boot and must outlive a container.
 	DefaultRunDir = "/run/nodemend/runner"
-
-	// DefaultBootIDPath is where Linux tells one boot from the next: a random UUID
-	// that is made when the kernel starts (random(4)).
-	DefaultBootIDPath = reboot.DefaultBootIDPath
 
 	// DefaultSysRqPath is the kernel's magic SysRq.
 	DefaultSysRqPath = reboot.DefaultTrigger
@@ -52,8 +46,7 @@ type Options struct {
 	// exist denies nothing. Default: runnerconfig.DefaultPath.
 	VetoPath string
 
-	// BootIDPath is the file that holds the boot ID. Default:
-	// DefaultBootIDPath.
+	// BootIDPath is the file that holds the boot ID. Default: boot.IDPath.
 	BootIDPath string
 
 	// SysRqPath is the file that reboots the machine. Default: DefaultSysRqPath.
@@ -100,7 +93,7 @@ func (o Options) withDefaults() (Options, error) {
 	}{
 		{&o.RunDir, DefaultRunDir},
 		{&o.VetoPath, runnerconfig.DefaultPath},
-		{&o.BootIDPath, DefaultBootIDPath},
+		{&o.BootIDPath, boot.IDPath},
 		{&o.SysRqPath, DefaultSysRqPath},
 		{&o.Proc, DefaultProc},
 		{&o.DetectorSocket, demand.DefaultSocket},
@@ -122,17 +115,4 @@ func (o Options) withDefaults() (Options, error) {
 		o.Registry = prometheus.NewRegistry()
 	}
 	return o, nil
-}
-
-// readBootID reads the ID of the present boot.
-func readBootID(path string) (string, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return "", fmt.Errorf("reading the boot ID, without which a reboot cannot be told from a restart: %w", err)
-	}
-	id := strings.TrimSpace(string(data))
-	if id == "" {
-		return "", fmt.Errorf("reading the boot ID: %s is empty, expected is a UUID as in %s", path, DefaultBootIDPath)
-	}
-	return id, nil
 }

@@ -16,6 +16,7 @@ import (
 
 	runnerconfig "github.com/nodemend/nodemend/config/runner"
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/boot"
 	"github.com/nodemend/nodemend/internal/demand"
 	"github.com/nodemend/nodemend/internal/serve"
 	"github.com/nodemend/nodemend/internal/serverclock"
@@ -36,7 +37,7 @@ func Run(ctx context.Context, cfg *rest.Config, opts Options) error {
 		return err
 	}
 	ctx = logr.NewContext(ctx, opts.Logger)
-	bootID, err := readBootID(opts.BootIDPath)
+	bootID, err := boot.ID(opts.BootIDPath)
 	if err != nil {
 		return err
 	}

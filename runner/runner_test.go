@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/runner"
+	"github.com/nodemend/nodemend/internal/boot"
 )
 
 func TestAnActionIsClaimedExecutedOnceAndReported(t *testing.T) {
@@ -23,7 +23,7 @@ func TestAnActionIsClaimedExecutedOnceAndReported(t *testing.T) {
 	p := f.start(nil)
 	got := f.expect(f.newAction(0), v1alpha1.ReasonSucceeded, 1)
 
-	bootID, err := os.ReadFile(runner.DefaultBootIDPath)
+	bootID, err := os.ReadFile(boot.IDPath)
 	f.must(err)
 	if c := got.Status.Claim; c == nil || c.RunnerID == "" || c.Remedy != v1alpha1.RemedyCommand || c.BootID != strings.TrimSpace(string(bootID)) {
 		t.Errorf("got claim %+v, want one of a command in boot %s", c, bootID)

@@ -17,6 +17,7 @@ import (
 	"github.com/nodemend/nodemend/checks/kubelet"
 	"github.com/nodemend/nodemend/checks/kubeletapi"
 	"github.com/nodemend/nodemend/checks/pleg"
+	"github.com/nodemend/nodemend/internal/boot"
 )
 
 // Kinds are all kinds of checks, in the order in which people are told of them.
@@ -76,7 +77,7 @@ func (e *enabledChecks) close() {
 
 // newNode prepares what checks look at the node with.
 func newNode(options Options, core *corev1client.CoreV1Client, registerer prometheus.Registerer) (*checks.Node, error) {
-	boot, err := readBoot(clock.RealClock{})
+	bootID, err := boot.ID(boot.IDPath)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +101,7 @@ func newNode(options Options, core *corev1client.CoreV1Client, registerer promet
 		return nil, fmt.Errorf("preparing the client of the kubelet: %w", err)
 	}
 	return &checks.Node{
-		Config: options.Config, BootID: boot.id, Runtime: runtime, Kubelet: api,
+		Config: options.Config, BootID: bootID, Runtime: runtime, Kubelet: api,
 		Ready: newReadyCondition(core, options.NodeName), Registerer: registerer, Clock: clock.RealClock{},
 	}, nil
 }

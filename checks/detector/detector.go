@@ -30,6 +30,7 @@ import (
 	"github.com/nodemend/nodemend/checks/npd"
 	"github.com/nodemend/nodemend/checks/statefile"
 	config "github.com/nodemend/nodemend/config/detector"
+	"github.com/nodemend/nodemend/internal/boot"
 	"github.com/nodemend/nodemend/internal/serve"
 	"github.com/nodemend/nodemend/internal/serverclock"
 )
@@ -64,7 +65,9 @@ type Options struct {
 type detector struct {
 	options  Options
 	registry *prometheus.Registry
-	boot     boot
+	// booted is when the node has booted, by its clock; bootID is the kernel's.
+	booted time.Time
+	bootID string
 	// core is the client of the API server; nil without one.
 	core        *corev1client.CoreV1Client
 	serverClock *serverclock.Clock
@@ -138,7 +141,10 @@ func (d *detector) run(ctx context.Context) error {
 }
 
 func (d *detector) readBoot(context.Context) (err error) {
-	d.boot, err = readBoot(clock.RealClock{})
+	if d.booted, err = boot.Time(clock.RealClock{}); err != nil {
+		return err
+	}
+	d.bootID, err = boot.ID(boot.IDPath)
 	return err
 }
 
@@ -184,8 +190,8 @@ func (d *detector) newExporter(ctx context.Context) (err error) {
 		Offline:          d.core == nil || d.options.WithoutStatus,
 		StateFile:        c.StateFile,
 		Restored:         restore(ctx, c.StateFile, d.options.NodeName),
-		Boot:             d.boot.at,
-		BootID:           d.boot.id,
+		Boot:             d.booted,
+		BootID:           d.bootID,
 		OnChange: func(c exporter.Change) {
 			if !d.uncounted[c.Type] {
 				countProblem(ctx, c)

@@ -158,7 +158,7 @@ func (d *detector) addChecks(ctx context.Context, metrics *checks.Metrics) error
 		d.thresholds[corev1.NodeConditionType(t)] = exporter.Thresholds{Failure: run.FailureThreshold, Success: run.SuccessThreshold}
 		d.monitors = append(d.monitors, checks.NewMonitor(ctx, c.Kind, c.check, checks.MonitorOptions{
 			Interval: run.Interval.Duration, ProblemInterval: problemInterval,
-			StartupGrace: run.StartupGrace.Duration, Boot: d.boot.at,
+			StartupGrace: run.StartupGrace.Duration, Boot: d.booted,
 			Rand: rand.Float64, Clock: clock.RealClock{}, Metrics: metrics,
 		}))
 	}

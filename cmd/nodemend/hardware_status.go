@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/nodemend/nodemend/checks/hardware"
 	config "github.com/nodemend/nodemend/config/detector"
+	"github.com/nodemend/nodemend/internal/boot"
 	"github.com/nodemend/nodemend/ipmi"
 	"github.com/nodemend/nodemend/ipmi/verdict"
 )
@@ -104,12 +104,12 @@ func inspect(ctx context.Context, c config.Hardware) (report hardwareReport, err
 	defer func() { _ = source.Close() }() // was only read
 	state, err := hardware.Store{Path: c.StateFile}.Load()
 	report.failed("what the detector remembers", err)
-	bootID, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	bootID, err := boot.ID(boot.IDPath)
 	report.failed("boot ID", err)
 	report.Source, report.Sensors, report.Events = source.String(), []shownSensor{}, []shownEvent{}
 	report.BMC, err = source.DeviceID(ctx)
 	report.failed("device ID", err)
-	in := hardware.Read(ctx, source, state, strings.TrimSpace(string(bootID)), clock.RealClock{})
+	in := hardware.Read(ctx, source, state, bootID, clock.RealClock{})
 	report.failed("SEL", in.LogError)
 	report.failed("chassis", in.ChassisError)
 	report.failed("sensors", in.SensorsError)

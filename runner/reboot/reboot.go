@@ -17,13 +17,13 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/boot"
 	"github.com/nodemend/nodemend/internal/systemd"
 	"github.com/nodemend/nodemend/runner/remedy"
 )
@@ -33,8 +33,6 @@ const (
 	// kernel's administration guide). Whoever may write to it is not held back by
 	// the setting kernel.sysrq.
 	DefaultTrigger = "/proc/sysrq-trigger"
-	// DefaultBootIDPath is where Linux tells one boot from the next.
-	DefaultBootIDPath = "/proc/sys/kernel/random/boot_id"
 )
 
 // Options say how the node is rebooted.
@@ -43,7 +41,7 @@ type Options struct {
 	Dialer systemd.Dialer
 	// Trigger is the file of the kernel's magic SysRq. Default: DefaultTrigger.
 	Trigger string
-	// BootIDPath is the file that holds the boot ID. Default: DefaultBootIDPath.
+	// BootIDPath is the file that holds the boot ID. Default: boot.IDPath.
 	BootIDPath string
 	// Clock measures the timeout. Default: the real one.
 	Clock clock.Clock
@@ -63,7 +61,7 @@ func New(opts Options) *Reboot {
 		opts.Trigger = DefaultTrigger
 	}
 	if opts.BootIDPath == "" {
-		opts.BootIDPath = DefaultBootIDPath
+		opts.BootIDPath = boot.IDPath
 	}
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
@@ -119,8 +117,8 @@ func (r *Reboot) Execute(ctx context.Context, order remedy.Order) *remedy.Outcom
 // Adopt waits for the reboot that another process has asked for, or was about to,
 // and never asks for it.
 func (r *Reboot) Adopt(ctx context.Context, order remedy.Order) *remedy.Outcome {
-	data, err := os.ReadFile(r.opts.BootIDPath)
-	if id := strings.TrimSpace(string(data)); err == nil && id != order.BootID {
+	id, err := boot.ID(r.opts.BootIDPath)
+	if err == nil && id != order.BootID {
 		return new(booted(order.Prepared.Execution, order.BootID, id, order.StartedAt, r.opts.Clock.Now()))
 	}
 	asked := "a runner that has stopped had asked for the reboot or was about to"
