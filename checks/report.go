@@ -23,6 +23,10 @@ type Report struct {
 	Events       []Event // the oldest first
 }
 
+// Send hands over a report. It waits until that is taken, and returns false if the
+// monitor is to end before.
+type Send func(*Report) bool
+
 // Observation is what one run of a check has found out about one condition. That
 // its status has changed is for the exporter to see.
 type Observation struct {

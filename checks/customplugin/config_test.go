@@ -188,7 +188,7 @@ func FuzzParse(f *testing.F) {
 		if config.interval <= 0 || config.concurrency < 1 || config.maxOutput < 0 {
 			t.Errorf("this does not run: %+v", config)
 		}
-		reported := New(t.Context(), config, Options{}).ConditionTypes()
+		reported := New(config, Options{}).ConditionTypes()
 		for _, r := range config.rules {
 			if r.timeout <= 0 || r.timeout > maxTimeout || r.path == "" {
 				t.Errorf("this rule does not run: %+v", r)

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/klog/v2"
-
 	"github.com/nodemend/nodemend/checks"
 )
 
@@ -18,7 +16,7 @@ import (
 
 // newRealMonitor returns a monitor of the permanent rules "Condition=path", run
 // every 50 ms with a time-out of a second.
-func newRealMonitor(t *testing.T, rules ...string) *Monitor {
+func newRealMonitor(t *testing.T, rules ...string) *played {
 	t.Helper()
 	config := sample(3, rules...)
 	config.interval = 50 * time.Millisecond
@@ -28,11 +26,11 @@ func newRealMonitor(t *testing.T, rules ...string) *Monitor {
 	return newMonitorOf(t, config, false)
 }
 
-func newMonitorOf(t *testing.T, config Config, allowRepair bool) *Monitor {
+func newMonitorOf(t *testing.T, config Config, allowRepair bool) *played {
 	t.Helper()
 	options, _ := testOptions(t)
 	options.AllowRepair = allowRepair
-	m := New(klog.NewContext(t.Context(), klog.Logger{}), config, options)
+	m := &played{Monitor: New(config, options)}
 	t.Cleanup(func() {
 		m.Stop()
 		noChildren(t)

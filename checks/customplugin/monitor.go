@@ -45,20 +45,10 @@ type Monitor struct {
 	groups  []*group
 	// slots limits how many plugins run at once.
 	slots chan struct{}
-
-	// ctx is held since NPD's Start takes none.
-	ctx     context.Context
-	cancel  context.CancelFunc
-	reports chan *checks.Report
-	start   sync.Once
-	done    chan struct{}
 }
 
-// New returns a monitor for config. It runs from Start until ctx ends or Stop is
-// called. ctx also carries the logger.
-func New(ctx context.Context, config Config, options Options) *Monitor {
-	ctx, cancel := context.WithCancel(ctx)
-	logger := klog.FromContext(ctx).WithValues("config", config.name)
+// New returns a monitor for config.
+func New(config Config, options Options) *Monitor {
 	return &Monitor{
 		config:  config,
 		options: options,
@@ -68,13 +58,9 @@ func New(ctx context.Context, config Config, options Options) *Monitor {
 			}
 			return execute(ctx, r, config.maxOutput)
 		},
-		count:   problemmetrics.GlobalProblemMetricsManager.IncrementProblemCounter,
-		groups:  newGroups(config, options),
-		slots:   make(chan struct{}, max(1, min(config.concurrency, len(config.rules)))),
-		ctx:     klog.NewContext(ctx, logger),
-		cancel:  cancel,
-		reports: make(chan *checks.Report),
-		done:    make(chan struct{}),
+		count:  problemmetrics.GlobalProblemMetricsManager.IncrementProblemCounter,
+		groups: newGroups(config, options),
+		slots:  make(chan struct{}, max(1, min(config.concurrency, len(config.rules)))),
 	}
 }
 
@@ -93,44 +79,29 @@ func (m *Monitor) ConditionTypes() []string {
 	return all
 }
 
-// Start begins the first round of every group at once. It never fails.
-func (m *Monitor) Start() (<-chan *checks.Report, error) {
-	m.start.Do(func() {
-		m.prepare()
-		var groups sync.WaitGroup
-		for _, g := range m.groups {
-			groups.Go(func() { m.loop(g) })
-		}
-		go func() {
-			defer close(m.done)
-			defer close(m.reports)
-			groups.Wait()
-		}()
-	})
-	return m.reports, nil
+// Run runs every group at its interval, the first time at once, until ctx ends, which
+// also carries the logger. Plugins that run are killed then, and waited for, at most for
+// [checks.Grace].
+func (m *Monitor) Run(ctx context.Context, send checks.Send) error {
+	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("config", m.config.name))
+	m.prepare(ctx)
+	var groups sync.WaitGroup
+	for _, g := range m.groups {
+		groups.Go(func() { m.loop(ctx, g, send) })
+	}
+	groups.Wait()
+	return nil
 }
 
 // prepare shows what is known before the first run.
-func (m *Monitor) prepare() {
+func (m *Monitor) prepare(ctx context.Context) {
 	for i, r := range m.config.rules {
 		if repairs(r) && !m.options.AllowRepair {
-			klog.FromContext(m.ctx).Info("health-checker is run with --enable-repair=false: repairs are the controller's; "+
+			klog.FromContext(ctx).Info("health-checker is run with --enable-repair=false: repairs are the controller's; "+
 				"customPlugins.allowRepair in the detector's configuration lets it repair", "rule", i, "args", r.args)
 		}
-		m.countProblem(r.reason, 0)
+		m.countProblem(ctx, r.reason, 0)
 	}
-}
-
-// Stop ends the monitor: plugins that run are killed, and waited for, at most
-// for [checks.Grace]. It may be called at any time and repeatedly, and needs
-// nobody to receive from the monitor's channel.
-func (m *Monitor) Stop() {
-	m.cancel()
-	m.start.Do(func() { // never started: nothing to wait for, and it never will
-		close(m.reports)
-		close(m.done)
-	})
-	<-m.done
 }
 
 // Trigger makes every group run at once, or right after the round that is under
@@ -168,11 +139,11 @@ func (m *Monitor) Healthy() error {
 	return nil
 }
 
-func (m *Monitor) countProblem(reason string, n int64) {
+func (m *Monitor) countProblem(ctx context.Context, reason string, n int64) {
 	if !m.config.metricsReporting {
 		return
 	}
 	if err := m.count(reason, n); err != nil {
-		klog.FromContext(m.ctx).Error(err, "Problem is missing in the metric problem_counter", "reason", reason)
+		klog.FromContext(ctx).Error(err, "Problem is missing in the metric problem_counter", "reason", reason)
 	}
 }

@@ -15,10 +15,10 @@ import (
 const confirmAfter = 2 * time.Second
 
 // loop runs round after round of one group until the monitor ends.
-func (m *Monitor) loop(g *group) {
+func (m *Monitor) loop(ctx context.Context, g *group, send checks.Send) {
 	defer g.busySince.Store(nil)
 	triggered := false
-	for m.ctx.Err() == nil {
+	for ctx.Err() == nil {
 		select { // what was asked for so far is what begins now
 		case <-g.trigger:
 			triggered = true
@@ -26,32 +26,28 @@ func (m *Monitor) loop(g *group) {
 		}
 		started := m.options.Clock.Now()
 		g.busySince.Store(&started)
-		runs := m.round(g)
-		if m.ctx.Err() != nil {
+		runs := m.round(ctx, g)
+		if ctx.Err() != nil {
 			return
 		}
-		if report := m.conclude(g, runs); report != nil {
-			select {
-			case m.reports <- report:
-			case <-m.ctx.Done():
-				return
-			}
+		if report := m.conclude(ctx, g, runs); report != nil && !send(report) {
+			return
 		}
 		g.busySince.Store(nil)
 		next := g.pace.next(m.options.Clock.Now(), m.options.Rand())
 		if triggered {
 			next = min(next, confirmAfter)
 		}
-		triggered = m.pause(g, next-m.options.Clock.Since(started))
+		triggered = m.pause(ctx, g, next-m.options.Clock.Since(started))
 	}
 }
 
 // round runs all rules of a group. Rules that were not run have no run.
-func (m *Monitor) round(g *group) []*run {
+func (m *Monitor) round(ctx context.Context, g *group) []*run {
 	runs := make([]*run, len(g.rules))
 	var attempts sync.WaitGroup
 	for i := range g.rules {
-		attempts.Go(func() { runs[i] = m.attempt(g, i) })
+		attempts.Go(func() { runs[i] = m.attempt(ctx, g, i) })
 	}
 	attempts.Wait()
 	return runs
@@ -59,8 +55,8 @@ func (m *Monitor) round(g *group) []*run {
 
 // attempt runs one rule. It returns nil if its previous run has not ended yet or
 // the monitor is being stopped.
-func (m *Monitor) attempt(g *group, i int) *run {
-	r, logger := g.rules[i], klog.FromContext(m.ctx).WithValues("rule", g.labels[i], "plugin", g.rules[i].path)
+func (m *Monitor) attempt(ctx context.Context, g *group, i int) *run {
+	r, logger := g.rules[i], klog.FromContext(ctx).WithValues("rule", g.labels[i], "plugin", g.rules[i].path)
 	if g.stuck[i] != nil {
 		select {
 		case <-g.stuck[i]:
@@ -73,15 +69,15 @@ func (m *Monitor) attempt(g *group, i int) *run {
 	select {
 	case m.slots <- struct{}{}:
 		defer func() { <-m.slots }()
-	case <-m.ctx.Done():
+	case <-ctx.Done():
 		return nil
 	}
-	if m.ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return nil
 	}
 
 	started := m.options.Clock.Now()
-	ended := m.begin(r)
+	ended := m.begin(ctx, r)
 	limit := m.options.Clock.NewTimer(r.timeout + checks.Late)
 	defer limit.Stop()
 	var found result
@@ -91,7 +87,7 @@ func (m *Monitor) attempt(g *group, i int) *run {
 		found = stuckResult(r)
 		g.stuck[i] = ended
 		logger.Error(nil, "Plugin can't be killed; its rule is not run again before it is gone", "timeout", r.timeout.String())
-	case <-m.ctx.Done():
+	case <-ctx.Done():
 		m.leave(ended, logger)
 		return nil
 	}
@@ -103,8 +99,8 @@ func (m *Monitor) attempt(g *group, i int) *run {
 
 // begin executes a rule on a goroutine of its own since the plugin may be one
 // that can't be killed. The goroutine ends with the plugin.
-func (m *Monitor) begin(r rule) <-chan result {
-	ctx, cancel := context.WithTimeout(m.ctx, r.timeout)
+func (m *Monitor) begin(ctx context.Context, r rule) <-chan result {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	ended := make(chan result, 1)
 	go func() {
 		defer cancel()
@@ -125,14 +121,14 @@ func (m *Monitor) leave(ended <-chan result, logger klog.Logger) {
 }
 
 // conclude makes of a round what is reported; nil: nothing.
-func (m *Monitor) conclude(g *group, runs []*run) *checks.Report {
+func (m *Monitor) conclude(ctx context.Context, g *group, runs []*run) *checks.Report {
 	now := m.options.Clock.Now()
 	if g.temporary() {
 		if runs[0] == nil || runs[0].result.status == checks.False {
 			return nil
 		}
 		reason := g.rules[0].reason
-		m.countProblem(reason, 1)
+		m.countProblem(ctx, reason, 1)
 		return &checks.Report{Source: m.config.source, Events: []checks.Event{{
 			At: now, Reason: reason, Message: runs[0].result.message,
 		}}}
@@ -146,14 +142,14 @@ func (m *Monitor) conclude(g *group, runs []*run) *checks.Report {
 }
 
 // pause waits for the next round. It returns whether that was triggered.
-func (m *Monitor) pause(g *group, d time.Duration) (triggered bool) {
+func (m *Monitor) pause(ctx context.Context, g *group, d time.Duration) (triggered bool) {
 	timer := m.options.Clock.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-g.trigger:
 		return true
 	case <-timer.C():
-	case <-m.ctx.Done():
+	case <-ctx.Done():
 	}
 	return false
 }

@@ -27,7 +27,7 @@ type combiner struct {
 
 // combine lets monitors that share a type of condition report it together. The
 // others are returned as they are.
-func combine(ctx context.Context, monitors []monitor) []monitor {
+func combine(monitors []monitor) []monitor {
 	owners := map[string][]int{}
 	for i, m := range monitors {
 		for _, t := range m.ConditionTypes() {
@@ -50,7 +50,7 @@ func combine(ctx context.Context, monitors []monitor) []monitor {
 	}
 	combined := slices.Clone(monitors)
 	for i, places := range shares {
-		combined[i] = &sharing{ctx: ctx, monitor: monitors[i], combiner: c, places: places}
+		combined[i] = &sharing{monitor: monitors[i], combiner: c, places: places}
 	}
 	return combined
 }
@@ -130,43 +130,18 @@ func oldest(conditions []*checks.Observation) time.Time {
 
 // sharing is a monitor that has conditions in common with others.
 type sharing struct {
-	// ctx is held since NPD's Start takes none.
-	ctx context.Context
 	monitor
 	combiner *combiner
 	places   map[string]int
 }
 
-// Start starts the monitor. What it reports passes through until it is stopped
-// or the context ends.
-func (s *sharing) Start() (<-chan *checks.Report, error) {
-	in, err := s.monitor.Start()
-	if err != nil || in == nil {
-		return in, err
-	}
-	out := make(chan *checks.Report)
-	go func() {
-		defer close(out)
-		for report := range in {
-			if !s.pass(out, report) {
-				return
-			}
-		}
-	}()
-	return out, nil
-}
-
-// pass hands over what report means together with the others' reports. It
-// returns false when the context has ended.
-func (s *sharing) pass(out chan<- *checks.Report, report *checks.Report) bool {
-	s.combiner.mu.Lock()
-	defer s.combiner.mu.Unlock()
-	select {
-	case out <- s.translate(report):
-		return true
-	case <-s.ctx.Done():
-		return false
-	}
+// Run runs the monitor, and reports what its reports mean together with the others'.
+func (s *sharing) Run(ctx context.Context, send checks.Send) error {
+	return s.monitor.Run(ctx, func(report *checks.Report) bool {
+		s.combiner.mu.Lock()
+		defer s.combiner.mu.Unlock()
+		return send(s.translate(report))
+	})
 }
 
 // String names the monitor.

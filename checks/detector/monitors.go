@@ -80,7 +80,7 @@ func (d *detector) newMonitors(ctx context.Context) error {
 		return err
 	}
 	for _, file := range f.customPlugins {
-		d.monitors = append(d.monitors, customplugin.New(ctx, file, customplugin.Options{
+		d.monitors = append(d.monitors, customplugin.New(file, customplugin.Options{
 			Clock: clock.RealClock{}, Rand: rand.Float64, Metrics: metrics,
 			ProblemInterval: c.CustomPlugins.ProblemInterval.Duration, AllowRepair: c.CustomPlugins.AllowRepair,
 		}))
@@ -90,7 +90,7 @@ func (d *detector) newMonitors(ctx context.Context) error {
 		clearAfter[name] = condition.ClearAfter.Duration
 	}
 	for _, file := range f.systemLogs {
-		m := systemlog.New(ctx, file, systemlog.Options{Clock: clock.RealClock{}, ClearAfter: clearAfter})
+		m := systemlog.New(file, systemlog.Options{Clock: clock.RealClock{}, ClearAfter: clearAfter})
 		for _, t := range m.ConditionTypes() {
 			d.latches[corev1.NodeConditionType(t)] = clearAfter[t]
 		}
@@ -109,7 +109,7 @@ func (d *detector) newMonitors(ctx context.Context) error {
 	if err := refuseKubelets(d.monitors); err != nil {
 		return err
 	}
-	d.monitors = combine(ctx, d.monitors)
+	d.monitors = combine(d.monitors)
 	if err := d.addChecks(ctx, metrics); err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (d *detector) addChecks(ctx context.Context, metrics *checks.Metrics) error
 		}
 		d.absences[corev1.NodeConditionType(t)] = c.Absences
 		d.thresholds[corev1.NodeConditionType(t)] = exporter.Thresholds{Failure: run.FailureThreshold, Success: run.SuccessThreshold}
-		d.monitors = append(d.monitors, checks.NewMonitor(ctx, c.Kind, c.check, checks.MonitorOptions{
+		d.monitors = append(d.monitors, checks.NewMonitor(c.Kind, c.check, checks.MonitorOptions{
 			Interval: run.Interval.Duration, ProblemInterval: problemInterval,
 			StartupGrace: run.StartupGrace.Duration, Boot: d.booted,
 			Rand: rand.Float64, Clock: clock.RealClock{}, Metrics: metrics,

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/klog/v2"
 	"k8s.io/node-problem-detector/pkg/problemdetector"
 	"k8s.io/node-problem-detector/pkg/types"
 
@@ -14,11 +15,9 @@ import (
 
 // Monitor reports what it sees on this node.
 type Monitor interface {
-	// Start begins to watch. The channel is closed after Stop; nil: there are no
-	// reports.
-	Start() (<-chan *checks.Report, error)
-	// Stop ends the monitor. It may be called while nobody receives its reports.
-	Stop()
+	// Run reports until ctx ends, and returns within a second or so then: what hangs
+	// is abandoned. It is called once. An error means that it could not begin.
+	Run(ctx context.Context, send checks.Send) error
 }
 
 // Run runs the monitors in NPD's core until ctx ends, and hands each of their reports
@@ -26,7 +25,7 @@ type Monitor interface {
 func Run(ctx context.Context, monitors []Monitor, takers ...func(*checks.Report)) error {
 	adapted := make([]types.Monitor, len(monitors))
 	for i, m := range monitors {
-		adapted[i] = monitor{Monitor: m, ctx: ctx}
+		adapted[i] = newMonitor(ctx, m)
 	}
 	exporters := make([]types.Exporter, len(takers))
 	for i, take := range takers {
@@ -48,30 +47,46 @@ func Declared(conditions []types.Condition) []checks.Observation {
 // monitor is one as NPD knows it.
 type monitor struct {
 	Monitor
-	ctx context.Context // held since NPD's Start takes none
+	ctx    context.Context // held since NPD's Start takes none
+	cancel context.CancelFunc
+	out    chan *types.Status
+	done   chan struct{}
+}
+
+func newMonitor(ctx context.Context, m Monitor) *monitor {
+	ctx, cancel := context.WithCancel(ctx)
+	return &monitor{Monitor: m, ctx: ctx, cancel: cancel, out: make(chan *types.Status), done: make(chan struct{})}
 }
 
 // String names the monitor in NPD's logs.
-func (m monitor) String() string { return fmt.Sprint(m.Monitor) }
+func (m *monitor) String() string { return fmt.Sprint(m.Monitor) }
 
-// Start passes reports on until ctx ends.
-func (m monitor) Start() (<-chan *types.Status, error) {
-	in, err := m.Monitor.Start()
-	if err != nil || in == nil {
-		return nil, err
-	}
-	out := make(chan *types.Status)
+// Start implements types.Monitor.
+func (m *monitor) Start() (<-chan *types.Status, error) {
 	go func() {
-		defer close(out)
-		for report := range in {
-			select {
-			case out <- statusOf(report):
-			case <-m.ctx.Done():
-				return
-			}
+		defer close(m.done)
+		defer close(m.out)
+		if err := m.Run(m.ctx, m.send); err != nil {
+			klog.FromContext(m.ctx).Error(err, "Monitor can't begin", "monitor", m.String())
 		}
 	}()
-	return out, nil
+	return m.out, nil
+}
+
+func (m *monitor) send(report *checks.Report) bool {
+	select {
+	case m.out <- statusOf(report):
+		return true
+	case <-m.ctx.Done():
+		return false
+	}
+}
+
+// Stop implements types.Monitor: it waits until the monitor has ended. NPD calls it
+// after Start.
+func (m *monitor) Stop() {
+	m.cancel()
+	<-m.done
 }
 
 // exporter is who takes reports, as NPD knows him.

@@ -2,13 +2,13 @@ package npd_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/klog/v2"
 	"k8s.io/node-problem-detector/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -27,7 +27,7 @@ func newMonitor(t *testing.T, check checkFunc) *checks.Monitor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return checks.NewMonitor(klog.NewContext(t.Context(), klog.Logger{}), checks.Kind{Name: "sample"}, check, checks.MonitorOptions{
+	return checks.NewMonitor(checks.Kind{Name: "sample"}, check, checks.MonitorOptions{
 		Interval: 10 * time.Second, Rand: func() float64 { return 0 }, Clock: clock.RealClock{}, Metrics: metrics,
 	})
 }
@@ -60,11 +60,9 @@ func TestAHangingCheckDelaysNeitherOthersNorShutdown(t *testing.T) {
 	})
 }
 
-// reporter reports once.
-type reporter chan *checks.Report
+type monitorFunc func(ctx context.Context, send checks.Send) error
 
-func (r reporter) Start() (<-chan *checks.Report, error) { return r, nil }
-func (r reporter) Stop()                                 { close(r) }
+func (f monitorFunc) Run(ctx context.Context, send checks.Send) error { return f(ctx, send) }
 
 func TestAReportReachesAllWhoTakeReportsAsItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -79,11 +77,19 @@ func TestAReportReachesAllWhoTakeReportsAsItIs(t *testing.T) {
 			Events: []checks.Event{{At: at.Add(-time.Second), Reason: "Oops", Message: "it happened"}},
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		monitor, ended := make(reporter), make(chan error, 1)
+		ended, stopped := make(chan error, 1), make(chan bool, 1)
+		monitor := monitorFunc(func(ctx context.Context, send checks.Send) error {
+			if !send(want) {
+				t.Error("the report is not taken")
+			}
+			<-ctx.Done()
+			stopped <- send(want)
+			return nil
+		})
+		fails := monitorFunc(func(context.Context, checks.Send) error { return errors.New("it can't begin") })
 		var got []*checks.Report
 		take := func(r *checks.Report) { got = append(got, r) }
-		go func() { ended <- npd.Run(ctx, []npd.Monitor{monitor}, take, take) }()
-		monitor <- want
+		go func() { ended <- npd.Run(ctx, []npd.Monitor{monitor, fails}, take, take) }()
 		synctest.Wait()
 		if diff := cmp.Diff([]*checks.Report{want, want}, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -91,6 +97,9 @@ func TestAReportReachesAllWhoTakeReportsAsItIs(t *testing.T) {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
+		}
+		if <-stopped {
+			t.Error("a report is taken after the end")
 		}
 	})
 }

@@ -177,7 +177,7 @@ func TestAConditionWithoutPermanentRuleIsLeftOut(t *testing.T) {
 	if !slices.Equal(config.Warnings, want) {
 		t.Errorf("got warnings %q", config.Warnings)
 	}
-	m := New(t.Context(), config, Options{Clock: clock.RealClock{}})
+	m := New(config, Options{Clock: clock.RealClock{}})
 	if got := m.ConditionTypes(); !slices.Equal(got, []string{"B"}) {
 		t.Errorf("got condition types %q", got)
 	}
@@ -208,9 +208,9 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		m := New(t.Context(), config, Options{Clock: clock.RealClock{}})
+		m := New(config, Options{Clock: clock.RealClock{}})
 		m.count = func(string, int64) error { return nil }
-		if err := m.prepare(); err != nil {
+		if err := m.prepare(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if err := config.ValidateRules(); err != nil {

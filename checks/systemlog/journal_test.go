@@ -189,12 +189,11 @@ func TestStopKillsJournalctlWithItsChildren(t *testing.T) {
 	pids := filepath.Join(t.TempDir(), "pids")
 	config, err := Parse("c.json", []byte(`{"plugin": "journald", "source": "s", "pluginConfig": {"source": "kernel"}}`))
 	must(t, err)
-	m := New(t.Context(), config, Options{
+	m := &played{Monitor: New(config, Options{
 		Clock:      clock.RealClock{},
 		Journalctl: fakeJournalctl(t, "trap '' TERM\nsleep 60 &\necho $$ $! >"+pids+".tmp && mv "+pids+".tmp "+pids+"\nwait\nwait", hang),
-	})
-	_, err = m.Start()
-	must(t, err)
+	})}
+	m.Start(t, m.Run)
 	var both []int
 	waitFor(t, "journalctl to start", func() bool {
 		data, err := os.ReadFile(pids)

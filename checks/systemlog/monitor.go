@@ -3,17 +3,14 @@ package systemlog
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"k8s.io/klog/v2"
 	"k8s.io/node-problem-detector/pkg/problemmetrics"
 	"k8s.io/node-problem-detector/pkg/systemlogmonitor"
 	"k8s.io/node-problem-detector/pkg/util"
 	"k8s.io/utils/clock"
 
-	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/npd"
 )
 
@@ -57,17 +54,11 @@ type Monitor struct {
 	uptime  func() (time.Duration, error)
 	count   func(reason string, n int64) error
 
-	// ctx is held since NPD's Start takes none.
-	ctx       context.Context
-	cancel    context.CancelFunc
-	reports   chan *checks.Report
-	start     sync.Once
-	done      chan struct{}
 	triggered chan struct{}
-	// progress is when the monitor last got on; nil before Start.
+	// progress is when the monitor last got on; nil before Run.
 	progress atomic.Pointer[time.Time]
 
-	// What follows belongs to the goroutine of run.
+	// What follows belongs to Run.
 	buffer     systemlogmonitor.LogBuffer
 	conditions *conditions
 	position   position
@@ -78,26 +69,20 @@ type Monitor struct {
 }
 
 // New returns a monitor for config, which is one that [Load] or [Parse] has
-// returned. It runs from Start until ctx ends or Stop is called. ctx also carries
-// the logger.
-func New(ctx context.Context, config Config, options Options) *Monitor {
+// returned.
+func New(config Config, options Options) *Monitor {
 	if options.Interval == 0 {
 		options.Interval = defaultInterval
 	}
 	if options.Journalctl == "" {
 		options.Journalctl = "journalctl"
 	}
-	ctx, cancel := context.WithCancel(ctx)
 	return &Monitor{
 		config:     config,
 		options:    options,
 		read:       newReader(config, options),
 		uptime:     util.GetUptimeDuration,
 		count:      problemmetrics.GlobalProblemMetricsManager.IncrementProblemCounter,
-		ctx:        klog.NewContext(ctx, klog.FromContext(ctx).WithValues("monitor", config.Source, "plugin", config.Plugin)),
-		cancel:     cancel,
-		reports:    make(chan *checks.Report),
-		done:       make(chan struct{}),
 		triggered:  make(chan struct{}, 1),
 		buffer:     systemlogmonitor.NewLogBuffer(config.BufferSize),
 		conditions: newConditions(npd.Declared(config.DefaultConditions), options.ClearAfter),
@@ -114,33 +99,6 @@ func (m *Monitor) ConditionTypes() []string {
 		all[i] = c.Type
 	}
 	return all
-}
-
-// Start begins to read the log. A log that can't be opened is no error here; it
-// is tried again.
-func (m *Monitor) Start() (<-chan *checks.Report, error) {
-	var err error
-	m.start.Do(func() {
-		if err = m.prepare(); err != nil {
-			close(m.reports)
-			close(m.done)
-			return
-		}
-		go m.run()
-	})
-	return m.reports, err
-}
-
-// Stop ends the monitor and waits for it, at most for a second: a log that can't
-// be closed by then is abandoned. It may be called at any time and repeatedly,
-// and needs nobody to receive from the monitor's channel.
-func (m *Monitor) Stop() {
-	m.cancel()
-	m.start.Do(func() { // never started: nothing to wait for, and it never will
-		close(m.reports)
-		close(m.done)
-	})
-	<-m.done
 }
 
 // Trigger asks for a report of all conditions as soon as the log has been read up
@@ -173,7 +131,7 @@ func (m *Monitor) advance() {
 	m.progress.Store(&now)
 }
 
-func (m *Monitor) prepare() error {
+func (m *Monitor) prepare(ctx context.Context) error {
 	now := m.options.Clock.Now()
 	uptime, err := m.uptime()
 	if err != nil {
@@ -184,7 +142,7 @@ func (m *Monitor) prepare() error {
 	}
 	m.advance()
 	for _, rule := range m.config.Rules {
-		m.countProblem(rule.Reason, 0)
+		m.countProblem(ctx, rule.Reason, 0)
 	}
 	return nil
 }

@@ -11,12 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 	logtypes "k8s.io/node-problem-detector/pkg/systemlogmonitor/types"
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks"
+	"github.com/nodemend/nodemend/checks/monitortest"
 )
 
 // The tests run in a synctest bubble: the real clock is a fake one there.
@@ -85,14 +85,20 @@ func (o opening) idle(d time.Duration) {
 	}
 }
 
-func newTestMonitor(t *testing.T, options Options) (*Monitor, fakeLog) {
+// played is a monitor that a test starts and stops.
+type played struct {
+	*Monitor
+	monitortest.Life
+}
+
+func newTestMonitor(t *testing.T, options Options) (*played, fakeLog) {
 	t.Helper()
 	config, err := Parse("test.json", []byte(testConfig))
 	if err != nil {
 		t.Fatal(err)
 	}
 	options.Clock = clock.RealClock{}
-	m := New(klog.NewContext(t.Context(), klog.Logger{}), config, options)
+	m := &played{Monitor: New(config, options)}
 	m.uptime = func() (time.Duration, error) { return time.Hour, nil }
 	m.count = func(string, int64) error { return nil }
 	log := fakeLog{make(chan opening)}
@@ -106,12 +112,9 @@ type recorder struct {
 	statuses []*checks.Report
 }
 
-func startRecorded(t *testing.T, m *Monitor) *recorder {
+func startRecorded(t *testing.T, m *played) *recorder {
 	t.Helper()
-	statuses, err := m.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	statuses := m.Start(t, m.Run)
 	r := &recorder{}
 	go func() {
 		for s := range statuses {
@@ -326,7 +329,7 @@ func TestALineFromBeforeTheBootIsNoProblem(t *testing.T) {
 			"rules": [{"type": "permanent", "condition": "A", "reason": "Bad", "pattern": "boom"}]
 		}`))
 		must(t, err)
-		m := New(klog.NewContext(t.Context(), klog.Logger{}), config, Options{Clock: clock.RealClock{}})
+		m := &played{Monitor: New(config, Options{Clock: clock.RealClock{}})}
 		m.uptime = func() (time.Duration, error) { return time.Since(booted), nil }
 		m.count = func(string, int64) error { return nil }
 		reports := startRecorded(t, m)
@@ -348,6 +351,7 @@ func TestATemporaryRuleMakesAnEventAndIsCounted(t *testing.T) {
 			return nil
 		}
 		reports := startRecorded(t, m)
+		synctest.Wait()
 		if want := map[string]int64{"OOMKilling": 0, "Oops": 0, "TaskHung": 0, "SoftLockup": 0, "XfsError": 0}; !maps.Equal(counted, want) {
 			t.Errorf("counted %v at the start", counted)
 		}
@@ -515,8 +519,7 @@ func TestOnlyAMonitorThatMakesNoProgressIsUnhealthy(t *testing.T) {
 					t.Errorf("before it is started: %v", err)
 				}
 				if tc.nobody {
-					_, err := m.Start()
-					must(t, err)
+					m.Start(t, m.Run)
 					defer m.Stop()
 				} else {
 					startRecorded(t, m)
@@ -540,7 +543,7 @@ func TestThatALogCanNotBeReadIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(0)))
 		m, log := newTestMonitor(t, Options{})
-		m.ctx = klog.NewContext(m.ctx, logger)
+		m.Logger = logger
 		startRecorded(t, m)
 		for _, cause := range []string{"no such log", "no permission", "no such log"} {
 			(<-log.opened).end <- errors.New(cause)
@@ -565,7 +568,7 @@ func TestThatALogCanNotBeReadIsLoggedOnce(t *testing.T) {
 	})
 }
 
-func TestStopEndsAMonitorInAnyState(t *testing.T) {
+func TestItEndsSoonAfterItsContextInAnyState(t *testing.T) {
 	hang := func(context.Context, time.Time, chan<- entry, <-chan struct{}) error {
 		<-time.After(time.Hour)
 		return errors.New("too late")
@@ -577,37 +580,21 @@ func TestStopEndsAMonitorInAnyState(t *testing.T) {
 			}
 		}
 	}
-	for name, tc := range map[string]struct {
-		read  readFunc
-		start bool
-	}{
-		"before it was started":        {hang, false},
-		"while the log hangs":          {hang, true},
-		"while nobody takes a report":  {flood, true},
-		"while it waits to open again": {func(context.Context, time.Time, chan<- entry, <-chan struct{}) error { return errors.New("gone") }, true},
+	for name, read := range map[string]readFunc{
+		"while the log hangs":          hang,
+		"while nobody takes a report":  flood,
+		"while it waits to open again": func(context.Context, time.Time, chan<- entry, <-chan struct{}) error { return errors.New("gone") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m, _ := newTestMonitor(t, Options{})
-				m.read = tc.read
-				if tc.start {
-					if _, err := m.Start(); err != nil {
-						t.Fatal(err)
-					}
-				}
+				m.read = read
+				m.Start(t, m.Run)
 				<-time.After(10 * time.Second)
 				began := time.Now()
 				m.Stop()
-				m.Stop()
 				if took := time.Since(began); took > 2*time.Second {
 					t.Errorf("took %s", took)
-				}
-				statuses, err := m.Start()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if status, open := <-statuses; open {
-					t.Errorf("got %+v after Stop", status)
 				}
 				<-time.After(time.Hour) // what was abandoned ends
 			})

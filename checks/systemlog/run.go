@@ -1,6 +1,7 @@
 package systemlog
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -20,26 +21,30 @@ const (
 	stopGrace = time.Second
 )
 
-// run opens the log again and again.
-func (m *Monitor) run() {
-	defer close(m.done)
-	defer close(m.reports)
+// Run reads the log, and opens it again and again, until ctx ends, which also carries
+// the logger. A log that can't be opened is no error; one that can't be closed within a
+// second then is abandoned.
+func (m *Monitor) Run(ctx context.Context, send checks.Send) error {
+	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("monitor", m.config.Source, "plugin", m.config.Plugin))
+	if err := m.prepare(ctx); err != nil {
+		return err
+	}
 	backoff := minBackoff
 	for {
-		err := m.follow()
-		if m.ctx.Err() != nil {
-			return
+		err := m.follow(ctx, send)
+		if ctx.Err() != nil {
+			return nil
 		}
 		m.advance()
 		if m.cause == nil {
 			backoff = minBackoff
-			klog.FromContext(m.ctx).Error(err, "Log can't be read; until it can be, its conditions are not reported", "retryAfter", backoff.String())
+			klog.FromContext(ctx).Error(err, "Log can't be read; until it can be, its conditions are not reported", "retryAfter", backoff.String())
 		} else {
-			klog.FromContext(m.ctx).V(2).Info("Log still can't be read", "err", err, "retryAfter", backoff.String())
+			klog.FromContext(ctx).V(2).Info("Log still can't be read", "err", err, "retryAfter", backoff.String())
 		}
 		m.cause = err
-		if !m.backOff(backoff) {
-			return
+		if !m.backOff(ctx, backoff) {
+			return nil
 		}
 		m.advance()
 		backoff = min(2*backoff, maxBackoff)
@@ -47,14 +52,14 @@ func (m *Monitor) run() {
 }
 
 // backOff returns false if the monitor is being stopped.
-func (m *Monitor) backOff(d time.Duration) bool {
+func (m *Monitor) backOff(ctx context.Context, d time.Duration) bool {
 	timer := m.options.Clock.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C():
 	case <-m.triggered:
 		m.wanted = m.options.Clock.Now()
-	case <-m.ctx.Done():
+	case <-ctx.Done():
 		return false
 	}
 	return true
@@ -62,21 +67,21 @@ func (m *Monitor) backOff(d time.Duration) bool {
 
 // follow opens the log and reads it until it ends or can't be read, and says why,
 // or until the monitor is being stopped.
-func (m *Monitor) follow() error {
+func (m *Monitor) follow(ctx context.Context, send checks.Send) error {
 	entries := make(chan entry)
 	ended := make(chan error, 1)
 	asked := make(chan struct{}, 1)
 	from := m.position.open(m.options.Clock.Now())
 	m.backlog = true
-	go func() { ended <- m.read(m.ctx, from, entries, asked) }()
+	go func() { ended <- m.read(ctx, from, entries, asked) }()
 	for {
 		select {
 		case e := <-entries:
 			switch {
 			case e.log != nil:
-				m.take(e.log)
+				m.take(ctx, e.log, send)
 			case !e.readUpTo.IsZero():
-				m.caughtUp(e.readUpTo)
+				m.caughtUp(ctx, e.readUpTo, send)
 			}
 			m.advance()
 		case err := <-ended:
@@ -87,45 +92,45 @@ func (m *Monitor) follow() error {
 			case asked <- struct{}{}:
 			default: // it has not come to that yet
 			}
-		case <-m.ctx.Done():
-			return m.leave(ended)
+		case <-ctx.Done():
+			return m.leave(ctx, ended)
 		}
 	}
 }
 
 // leave gives the log time to be closed.
-func (m *Monitor) leave(ended <-chan error) error {
+func (m *Monitor) leave(ctx context.Context, ended <-chan error) error {
 	limit := m.options.Clock.NewTimer(stopGrace)
 	defer limit.Stop()
 	select {
 	case err := <-ended:
 		return err
 	case <-limit.C():
-		klog.FromContext(m.ctx).Info("Log is abandoned at shutdown: closing it hangs")
-		return m.ctx.Err()
+		klog.FromContext(ctx).Info("Log is abandoned at shutdown: closing it hangs")
+		return ctx.Err()
 	}
 }
 
 // caughtUp takes in that the log has been read up to a time.
-func (m *Monitor) caughtUp(readUpTo time.Time) {
+func (m *Monitor) caughtUp(ctx context.Context, readUpTo time.Time, send checks.Send) {
 	m.position.caughtUp()
 	m.backlog = false
 	asked := !m.wanted.IsZero() && !readUpTo.Before(m.wanted)
 	// A negative age comes from a clock that was set back.
 	if age := readUpTo.Sub(m.reported); asked || age < 0 || age >= m.options.Interval {
-		if conditions := m.conditions.at(readUpTo); len(conditions) > 0 && !m.send(&checks.Report{Source: m.config.Source, Observations: conditions}) {
+		if conditions := m.conditions.at(readUpTo); len(conditions) > 0 && !send(&checks.Report{Source: m.config.Source, Observations: conditions}) {
 			return
 		}
 		m.reported, m.wanted = readUpTo, time.Time{}
 	}
 	if m.cause != nil {
-		klog.FromContext(m.ctx).Info("Log is read again")
+		klog.FromContext(ctx).Info("Log is read again")
 		m.cause = nil
 	}
 }
 
 // take matches the log's next line against all rules.
-func (m *Monitor) take(log *logtypes.Log) {
+func (m *Monitor) take(ctx context.Context, log *logtypes.Log, send checks.Send) {
 	if !m.position.isNew(log.Timestamp) {
 		return
 	}
@@ -136,7 +141,7 @@ func (m *Monitor) take(log *logtypes.Log) {
 			continue
 		}
 		message := text(lines, rule.PatternGeneratedMessageSuffix)
-		klog.FromContext(m.ctx).V(2).Info("Log matches a rule", "reason", rule.Reason, "condition", rule.Condition, "message", message)
+		klog.FromContext(ctx).V(2).Info("Log matches a rule", "reason", rule.Reason, "condition", rule.Condition, "message", message)
 		report := &checks.Report{Source: m.config.Source}
 		if rule.Type == types.Perm {
 			now := m.options.Clock.Now()
@@ -147,9 +152,9 @@ func (m *Monitor) take(log *logtypes.Log) {
 			report.Observations = []checks.Observation{condition}
 		} else {
 			report.Events = []checks.Event{{At: lines[0].Timestamp, Reason: rule.Reason, Message: message}}
-			m.countProblem(rule.Reason, 1)
+			m.countProblem(ctx, rule.Reason, 1)
 		}
-		m.send(report)
+		send(report)
 	}
 }
 
@@ -175,21 +180,11 @@ func text(lines []*logtypes.Log, suffix string) string {
 	return message
 }
 
-func (m *Monitor) countProblem(reason string, n int64) {
+func (m *Monitor) countProblem(ctx context.Context, reason string, n int64) {
 	if !m.config.MetricsReporting() {
 		return
 	}
 	if err := m.count(reason, n); err != nil {
-		klog.FromContext(m.ctx).Error(err, "Problem could not be counted", "reason", reason)
-	}
-}
-
-// send returns false if the monitor is being stopped.
-func (m *Monitor) send(report *checks.Report) bool {
-	select {
-	case m.reports <- report:
-		return true
-	case <-m.ctx.Done():
-		return false
+		klog.FromContext(ctx).Error(err, "Problem could not be counted", "reason", reason)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -36,16 +35,11 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-// Monitor is NPD's system-stats monitor. It is a types.Monitor of NPD that only
-// exports metrics, by OpenCensus.
+// Monitor is NPD's system-stats monitor, which only exports metrics, by OpenCensus.
 type Monitor struct {
-	path    string
-	npd     types.Monitor
-	clock   clock.Clock
-	logger  klog.Logger
-	mu      sync.Mutex
-	started bool
-	stopped bool
+	path  string
+	npd   types.Monitor
+	clock clock.Clock
 }
 
 // New returns a monitor for the configuration file at path, which is in NPD's JSON
@@ -82,7 +76,7 @@ func newMonitor(ctx context.Context, path string, options Options, probes map[st
 	if err != nil {
 		return nil, fmt.Errorf("%s: handing the configuration to node-problem-detector: %w", path, err)
 	}
-	return &Monitor{path: path, npd: npd, clock: options.Clock, logger: logger}, nil
+	return &Monitor{path: path, npd: npd, clock: options.Clock}, nil
 }
 
 func disabledGauge(registerer prometheus.Registerer) (*prometheus.GaugeVec, error) {
@@ -142,30 +136,15 @@ func (m *Monitor) Trigger() {}
 // age of its metrics does.
 func (m *Monitor) Healthy() error { return nil }
 
-// Start begins to collect, once. The channel is nil, as there are no reports.
-func (m *Monitor) Start() (<-chan *checks.Report, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.started || m.stopped {
-		return nil, nil
+// Run collects until ctx ends, which also carries the logger. It reports nothing. Then
+// it waits for a collector that is at work, at most for a second: one that hangs on a
+// dead file system is abandoned.
+func (m *Monitor) Run(ctx context.Context, _ checks.Send) error {
+	klog.FromContext(ctx).Info("System-stats monitor starts", "config", m.path)
+	if _, err := m.npd.Start(); err != nil {
+		return err
 	}
-	m.started = true
-	m.logger.Info("System-stats monitor starts")
-	_, err := m.npd.Start() // it has no reports
-	return nil, err
-}
-
-// Stop ends collecting. It waits for a collector that is at work, at most for a
-// second: one that hangs on a dead file system is abandoned. It may be called at
-// any time and repeatedly.
-func (m *Monitor) Stop() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.started || m.stopped { // NPD's Stop can be called once, and only after Start
-		m.stopped = true
-		return
-	}
-	m.stopped = true
+	<-ctx.Done()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -176,6 +155,7 @@ func (m *Monitor) Stop() {
 	select {
 	case <-ended:
 	case <-limit.C():
-		m.logger.Info("System-stats monitor is abandoned at shutdown: a collector hangs")
+		klog.FromContext(ctx).Info("System-stats monitor is abandoned at shutdown: a collector hangs", "config", m.path)
 	}
+	return nil
 }

@@ -23,6 +23,8 @@ import (
 	_ "k8s.io/node-problem-detector/pkg/problemmetrics" // has metrics of its own
 	"k8s.io/node-problem-detector/pkg/types"
 	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/checks/monitortest"
 )
 
 // allMetrics is a configuration with some metrics of every collector. Their names
@@ -99,10 +101,10 @@ func run(t *testing.T, path string, probes map[string]probe, signs ...string) *p
 	ctx := klog.NewContext(t.Context(), klog.Logger{})
 	m, err := newMonitor(ctx, path, Options{Clock: clock.RealClock{}, Registerer: registry}, probes)
 	must(t, err)
-	statuses, err := m.Start()
-	must(t, err)
-	if statuses != nil || len(m.ConditionTypes()) > 0 || m.Healthy() != nil {
-		t.Error("a monitor that reports nothing should have no channel, no conditions and no opinion on its health")
+	var life monitortest.Life
+	life.Start(t, m.Run)
+	if len(m.ConditionTypes()) > 0 || m.Healthy() != nil {
+		t.Error("a monitor that reports nothing should have no conditions and no opinion on its health")
 	}
 	deadline := time.After(10 * time.Second)
 	for !slices.ContainsFunc(signs, func(sign string) bool { return len(collected(sign)) > 0 }) {
@@ -112,7 +114,7 @@ func run(t *testing.T, path string, probes map[string]probe, signs ...string) *p
 		case <-time.After(time.Millisecond):
 		}
 	}
-	m.Stop() // waits until all has been collected
+	life.Stop() // waits until all has been collected
 	return registry
 }
 
@@ -330,34 +332,23 @@ func (h *hanging) Stop() {
 	<-time.After(time.Hour)
 }
 
-func TestStopIsBoundedAndStopsNPDOnceAndOnlyIfItWasStarted(t *testing.T) {
-	for name, start := range map[string]bool{"started": true, "never started": false} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				npd := &hanging{}
-				m := &Monitor{npd: npd, clock: clock.RealClock{}}
-				want := int32(0)
-				if start {
-					want = 1
-					_, err := m.Start()
-					must(t, err)
-				}
-				began := time.Now()
-				m.Stop()
-				m.Stop()
-				if took := time.Since(began); took > 2*time.Second {
-					t.Errorf("took %s", took)
-				}
-				_, err := m.Start()
-				must(t, err)
-				m.Stop()
-				if starts, stops := npd.starts.Load(), npd.stops.Load(); starts != want || stops != want {
-					t.Errorf("started %d and stopped %d times, want %d", starts, stops, want)
-				}
-				<-time.After(time.Hour)
-			})
-		})
-	}
+func TestItEndsSoonAfterItsContextWhateverNPDDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		npd := &hanging{}
+		m := &Monitor{npd: npd, clock: clock.RealClock{}}
+		var life monitortest.Life
+		life.Start(t, m.Run)
+		synctest.Wait()
+		began := time.Now()
+		life.Stop()
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("took %s", took)
+		}
+		if starts, stops := npd.starts.Load(), npd.stops.Load(); starts != 1 || stops != 1 {
+			t.Errorf("started %d and stopped %d times, want once", starts, stops)
+		}
+		<-time.After(time.Hour)
+	})
 }
 
 func TestTheConfigurationFilesOfNPDRun(t *testing.T) {
