@@ -109,6 +109,11 @@ func (m *Monitor) advance() {
 func (m *Monitor) Run(ctx context.Context, send Send) error {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithValues("check", m.kind.Name))
 	m.advance()
+	m.loop(ctx, send)
+	return nil
+}
+
+func (m *Monitor) loop(ctx context.Context, send Send) {
 	demanded := false
 	jitter := 1.0 // checks that start together, on all nodes, do not stay together
 	for ctx.Err() == nil {
@@ -116,7 +121,7 @@ func (m *Monitor) Run(ctx context.Context, send Send) error {
 		result, returned := m.await(ctx, r)
 		if ctx.Err() != nil {
 			m.leave(ctx, r, returned)
-			return nil
+			return
 		}
 		m.options.Metrics.record(m.kind.Name, r.started, m.options.Clock.Since(r.started), result.Status)
 		if result.Status == True && m.options.Clock.Since(m.options.Boot) < m.options.StartupGrace {
@@ -133,7 +138,7 @@ func (m *Monitor) Run(ctx context.Context, send Send) error {
 				klog.FromContext(ctx).Info("Check has returned at last", "took", m.options.Clock.Since(r.started))
 			case <-ctx.Done():
 				m.leave(ctx, r, false)
-				return nil
+				return
 			}
 		}
 		next := m.options.Interval
@@ -147,7 +152,6 @@ func (m *Monitor) Run(ctx context.Context, send Send) error {
 		}
 		demanded = m.pause(ctx, next-m.options.Clock.Since(r.started))
 	}
-	return nil
 }
 
 // run is one run of the check, on a goroutine of its own since it may hang.

@@ -24,7 +24,7 @@ func TestTheFileAndThePageKnowEveryKindOfCheck(t *testing.T) {
 		if got := kind.Settings(&c.Checks).FailureThreshold; got != 7 {
 			t.Errorf("the file says that the failureThreshold of %s is 7, and it is %d", kind.Name, got)
 		}
-		if heading := fmt.Sprintf("\n## %s (check `%s`)\n", kind.ConditionType, kind.Name); !strings.Contains(string(page), heading) {
+		if heading := "\n## " + kind.ConditionType + " (check `" + kind.Name + "`)\n"; !strings.Contains(string(page), heading) {
 			t.Errorf("docs/checks.md has no section%s", heading)
 		}
 	}

@@ -74,6 +74,9 @@ func (m *monitor) Start() (<-chan *types.Status, error) {
 }
 
 func (m *monitor) send(report *checks.Report) bool {
+	if m.ctx.Err() != nil { // NPD takes one more, and hands it to nobody
+		return false
+	}
 	select {
 	case m.out <- statusOf(report):
 		return true

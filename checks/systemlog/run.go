@@ -29,11 +29,16 @@ func (m *Monitor) Run(ctx context.Context, send checks.Send) error {
 	if err := m.prepare(ctx); err != nil {
 		return err
 	}
+	m.loop(ctx, send)
+	return nil
+}
+
+func (m *Monitor) loop(ctx context.Context, send checks.Send) {
 	backoff := minBackoff
 	for {
 		err := m.follow(ctx, send)
 		if ctx.Err() != nil {
-			return nil
+			return
 		}
 		m.advance()
 		if m.cause == nil {
@@ -44,7 +49,7 @@ func (m *Monitor) Run(ctx context.Context, send checks.Send) error {
 		}
 		m.cause = err
 		if !m.backOff(ctx, backoff) {
-			return nil
+			return
 		}
 		m.advance()
 		backoff = min(2*backoff, maxBackoff)

@@ -38,4 +38,7 @@ const (
 	// place of one that was deleted, with the name of that one: it does nothing but
 	// keep its incident from starting another.
 	TombstoneAnnotation = "nodemend.dev/tombstone-of"
+	// TombstoneUIDAnnotation is the UID of the remediation in whose place a tombstone
+	// is. The name of the next one follows from it, whether the tombstone is seen or not.
+	TombstoneUIDAnnotation = "nodemend.dev/tombstone-of-uid"
 )

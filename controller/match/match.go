@@ -96,7 +96,8 @@ func of(r *v1alpha1.Remediation, node *corev1.Node, policy *v1alpha1.RemedyPolic
 }
 
 // Latest returns the UID of the newest of the remediations that are of the node and
-// the policy, "" if there is none.
+// the policy, "" if there is none. Of a tombstone it is that of the remediation in whose
+// place it is: who does not see the tombstone yet names the next one alike.
 func Latest(remediations []v1alpha1.Remediation, node *corev1.Node, policy *v1alpha1.RemedyPolicy) types.UID {
 	var newest *v1alpha1.Remediation
 	for i := range remediations {
@@ -107,6 +108,9 @@ func Latest(remediations []v1alpha1.Remediation, node *corev1.Node, policy *v1al
 	}
 	if newest == nil {
 		return ""
+	}
+	if buried := newest.Annotations[v1alpha1.TombstoneUIDAnnotation]; buried != "" {
+		return types.UID(buried)
 	}
 	return newest.UID
 }

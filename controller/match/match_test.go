@@ -132,6 +132,11 @@ func TestTheLatestIsTheNewestOfTheNodeAndThePolicy(t *testing.T) {
 	if got := Latest(nil, node(nil), policy); got != "" {
 		t.Errorf("got %q of none", got)
 	}
+	tombstone := of("tombstone", 0)
+	tombstone.Annotations = map[string]string{v1alpha1.TombstoneUIDAnnotation: "deleted"}
+	if got := Latest(append(known, tombstone), node(nil), policy); got != "deleted" {
+		t.Errorf("got %q of a tombstone", got)
+	}
 }
 
 func TestTheNameOfALongNodeNameIsValid(t *testing.T) {

@@ -75,7 +75,7 @@ func (r *Reconciler) bury(ctx context.Context, remediation *v1alpha1.Remediation
 	tombstone := &v1alpha1.Remediation{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        tombstoneName(remediation),
-			Annotations: map[string]string{v1alpha1.TombstoneAnnotation: remediation.Name},
+			Annotations: map[string]string{v1alpha1.TombstoneAnnotation: remediation.Name, v1alpha1.TombstoneUIDAnnotation: string(remediation.UID)},
 		},
 		Spec: remediation.Spec,
 	}
