@@ -320,11 +320,10 @@ func TestABMCThatDoesNotLetIn(t *testing.T) {
 
 func TestABMCThatHangs(t *testing.T) {
 	bmc := ipmisim.Start(t)
-	o := options(bmc)
+	s, o := open(t, options(bmc)), options(bmc)
 	o.Timeout = 500 * time.Millisecond
-	s := open(t, o)
 	bmc.Freeze()
-	if _, err := s.Sensors(t.Context()); !errors.Is(err, ipmi.ErrNoAnswer) {
+	if _, err := open(t, o).Sensors(t.Context()); !errors.Is(err, ipmi.ErrNoAnswer) {
 		t.Errorf("error %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
