@@ -5,9 +5,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// NodeAction is one attempt of one step, addressed to one node's runner. It
-// does not say what to execute: it names a policy and the hash of one of its
-// steps, and the runner reads the step from the policy itself.
+// NodeAction is one attempt of one step, for the runner of one node. It does not
+// hold what to execute: it names a policy and the hash of one of its steps, and
+// the runner reads the step from the policy.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -29,7 +29,7 @@ type NodeAction struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Which step of which policy, on which node.
+	// The step, its policy, and the node.
 	// +required
 	Spec NodeActionSpec `json:"spec"`
 
@@ -38,12 +38,11 @@ type NodeAction struct {
 	Status NodeActionStatus `json:"status,omitempty,omitzero"`
 }
 
-// NodeActionSpec addresses one attempt of one step to one node. It never
-// changes.
+// NodeActionSpec is one attempt of one step on one node. It never changes.
 //
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a node action's spec never changes",reason=FieldValueForbidden
 type NodeActionSpec struct {
-	// Name of the node whose runner is to execute it.
+	// Name of the node whose runner executes it.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -53,23 +52,24 @@ type NodeActionSpec struct {
 	// +required
 	NodeUID types.UID `json:"nodeUID"`
 
-	// Name of the remediation that this is part of.
+	// Name of the remediation that it is part of.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	Remediation string `json:"remediation"`
 
-	// UID of that remediation: a deleted and re-created one is another one.
+	// UID of that remediation. One that was deleted and created again is another
+	// remediation.
 	// +required
 	RemediationUID types.UID `json:"remediationUID"`
 
-	// The policy whose step is to be executed.
+	// The policy that has the step.
 	// +required
 	Policy PolicyReference `json:"policy"`
 
-	// Hash of the step: 64 hexadecimal digits of SHA-256. A policy that no
-	// longer has a step with this hash supersedes the action.
+	// SHA-256 of the step, as 64 hexadecimal digits. If the policy has no step with
+	// this hash any more, the action is superseded.
 	// +required
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	StepHash string `json:"stepHash"`
@@ -84,12 +84,12 @@ type NodeActionSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	Attempt int32 `json:"attempt"`
 
-	// The step's timeout, for who waits for the action; the runner takes it from
-	// the policy.
+	// The step's timeout, for the controller, which waits for the action. The runner
+	// reads it from the policy.
 	// +optional
 	Timeout Duration `json:"timeout,omitempty,omitzero"`
 
-	// After this time the runner refuses to claim it.
+	// Time after which the runner does not claim it.
 	// +required
 	ExpiresAt metav1.Time `json:"expiresAt"`
 }
@@ -156,7 +156,7 @@ type NodeActionStatus struct {
 	// +optional
 	Claim *Claim `json:"claim,omitempty"`
 
-	// What the execution gave.
+	// Result of the execution.
 	// +optional
 	Result *ActionResult `json:"result,omitempty"`
 
@@ -168,9 +168,9 @@ type NodeActionStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Claim says who executes an action.
+// Claim is the statement of a runner that it executes an action.
 type Claim struct {
-	// ID of the runner process; a restarted runner has another one.
+	// ID of the runner process. A restarted runner has another ID.
 	// +required
 	RunnerID string `json:"runnerID"`
 
@@ -187,35 +187,34 @@ type Claim struct {
 	// +required
 	Remedy string `json:"remedy"`
 
-	// For restartUnit: the unit's invocation ID before. It changes with every
-	// start of the unit.
+	// For restartUnit: the unit's invocation ID before the restart. Every start of
+	// the unit changes it.
 	// +optional
 	InvocationID string `json:"invocationID,omitempty"`
 }
 
-// ActionResult is what the execution of a remedy gave.
+// ActionResult is the result of the execution of a remedy.
 type ActionResult struct {
 	// How it was executed: TransientUnit (a command, as a unit of the node's
-	// systemd), Direct (a command, by the runner itself), Systemd or SysRq. After
-	// a reboot it is what the policy's step says, and left out if the policy does
-	// not have the step any more.
+	// systemd), Direct (a command, by the runner itself), Systemd or SysRq. After a
+	// reboot it is the method of the policy's step, and absent if the policy does not
+	// have the step any more.
 	// +optional
 	Execution Execution `json:"execution,omitempty"`
 
-	// What became of the unit that was restarted.
+	// The unit after the restart.
 	// +optional
 	Unit *UnitResult `json:"unit,omitempty"`
 
-	// Boot ID of the node after a reboot; the one before is in the claim.
+	// Boot ID of the node after a reboot. The one before is in the claim.
 	// +optional
 	BootIDAfter string `json:"bootIDAfter,omitempty"`
 
-	// Exit status of the command; absent when a signal ended it or it did not
-	// start.
+	// Exit status of the command. Absent if a signal ended it or it did not start.
 	// +optional
 	ExitCode *int32 `json:"exitCode,omitempty"`
 
-	// The signal that ended the command, for example "killed".
+	// Signal that ended the command, for example "killed".
 	// +optional
 	Signal string `json:"signal,omitempty"`
 
@@ -223,17 +222,17 @@ type ActionResult struct {
 	// +required
 	StartedAt MicroTime `json:"startedAt"`
 
-	// When the execution ended.
+	// When the execution ended, by the node's clock.
 	// +required
 	FinishedAt MicroTime `json:"finishedAt"`
 
-	// The last 4 KiB of what the command printed, standard output and error
-	// together. What is not UTF-8 is replaced.
+	// Last 4 KiB of the command's standard output and standard error. Bytes that are
+	// not UTF-8 are replaced.
 	// +optional
 	// +kubebuilder:validation:MaxLength=8192
 	Output string `json:"output,omitempty"`
 
-	// Whether the beginning of the output was cut.
+	// Whether earlier output was cut off.
 	// +optional
 	OutputTruncated bool `json:"outputTruncated,omitempty"`
 }
@@ -259,19 +258,19 @@ type UnitResult struct {
 	// +required
 	Name string `json:"name"`
 
-	// State afterwards, as `systemctl status` shows it: active (running).
+	// State after the restart, as `systemctl status` shows it: active (running).
 	// +optional
 	State string `json:"state,omitempty"`
 
-	// Main process before; absent if there was none.
+	// Main process before the restart. Absent if there was none.
 	// +optional
 	MainPIDBefore int64 `json:"mainPIDBefore,omitempty"`
 
-	// Main process after; absent if there is none.
+	// Main process after the restart. Absent if there is none.
 	// +optional
 	MainPIDAfter int64 `json:"mainPIDAfter,omitempty"`
 
-	// Invocation ID after; the one before is in the claim.
+	// Invocation ID after the restart. The one before is in the claim.
 	// +optional
 	InvocationIDAfter string `json:"invocationIDAfter,omitempty"`
 }

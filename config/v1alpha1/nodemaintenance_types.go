@@ -5,10 +5,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// NodeMaintenance takes a node out of service: cordoned, drained if asked for,
-// and kept out until it is deleted, which gives the node back. A person creates
-// one to work on a node; the controller creates one for a policy's maintenance
-// and reboot steps. A node with several is given back with the last.
+// NodeMaintenance takes a node out of service: it cordons the node, drains it if
+// asked to, and uncordons it when it is deleted. A person creates one to work on
+// a node. The controller creates one for the maintenance and reboot steps of
+// policies. A node with several is uncordoned after the last.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -26,11 +26,11 @@ type NodeMaintenance struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Which node, why, and how it is drained.
+	// The node, the reason, and how the node is drained.
 	// +required
 	Spec NodeMaintenanceSpec `json:"spec"`
 
-	// How far it has come.
+	// What was done so far.
 	// +optional
 	Status NodeMaintenanceStatus `json:"status,omitempty,omitzero"`
 }
@@ -46,12 +46,12 @@ type NodeMaintenanceSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	NodeName string `json:"nodeName"`
 
-	// UID of the node, if the maintenance is to end with it. When left out, a
-	// reinstalled node of the same name is taken out again.
+	// UID of the node, if the maintenance ends with that node. If it is left out, a
+	// reinstalled node of the same name is cordoned again.
 	// +optional
 	NodeUID types.UID `json:"nodeUID,omitempty"`
 
-	// Why: people read it.
+	// Why the node is out of service. For people.
 	//
 	// Example: swap DIMM A1
 	// +required
@@ -59,18 +59,18 @@ type NodeMaintenanceSpec struct {
 	// +kubebuilder:validation:MaxLength=256
 	Reason string `json:"reason"`
 
-	// Who wants it: people read it.
+	// Who asked for it. For people.
 	//
 	// Example: jane@example.com
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	RequestedBy string `json:"requestedBy,omitempty"`
 
-	// The remediation that this is a step of. Absent for a person's maintenance.
+	// The remediation whose step this is. Absent for a person's maintenance.
 	// +optional
 	Remediation *RemediationReference `json:"remediation,omitempty"`
 
-	// How the node is drained. When left out it is only cordoned.
+	// How the node is drained. If it is left out, the node is only cordoned.
 	// +optional
 	Drain *Drain `json:"drain,omitempty"`
 }
@@ -91,52 +91,50 @@ type RemediationReference struct {
 // Drain says how pods are evicted from a node. As with kubectl drain, pods of
 // DaemonSets and mirror pods stay, and PodDisruptionBudgets are honoured.
 type Drain struct {
-	// How long the drain may take, from its start; then onTimeout applies.
+	// Maximum duration of the drain. Then onTimeout applies.
 	// +optional
 	// +kubebuilder:default="1h"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') || !self.matches('^[0-9.hmnsu]+$')",message="must be at least 1s"
 	Timeout Duration `json:"timeout,omitempty,omitzero"`
 
-	// What is done when the time is over and pods are left. Wait: go on, and
-	// say so. Proceed: take the node as drained, with what is left on it. Abort:
-	// stop evicting; a policy's step has failed then and the node is given back.
+	// What happens to pods that are left after the timeout. Wait: the drain goes on,
+	// and says so. Proceed: the node counts as drained, with the pods on it. Abort:
+	// no more pods are evicted; a policy's step fails, and the node is uncordoned.
 	// +optional
 	// +kubebuilder:default=Wait
 	// +kubebuilder:validation:Enum=Wait;Proceed;Abort
 	OnTimeout OnTimeout `json:"onTimeout,omitempty"`
 
-	// How many seconds each pod has to stop. The pod's own
-	// terminationGracePeriodSeconds when left out.
+	// Seconds that each pod has to stop. If it is left out, the pod's own
+	// terminationGracePeriodSeconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=86400
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
 
-	// Evict pods with emptyDir volumes, too: their data are lost. Without it,
-	// such pods stay and the drain does not end.
+	// Also evicts pods with emptyDir volumes, whose data are lost. Otherwise such
+	// pods stay, and the drain does not end.
 	// +optional
 	DeleteEmptyDirData bool `json:"deleteEmptyDirData,omitempty"`
 
-	// Evict pods that no controller will create again, too. Without it, such
-	// pods stay and the drain does not end.
+	// Also evicts pods that no controller creates again. Otherwise such pods stay,
+	// and the drain does not end.
 	// +optional
 	Force bool `json:"force,omitempty"`
 
-	// Only pods with these labels are evicted, as with kubectl drain
-	// --pod-selector. All when left out.
+	// Pods to evict, as with kubectl drain --pod-selector. If it is left out, all.
 	// +optional
 	PodSelector *PodSelector `json:"podSelector,omitempty"`
 
-	// While a pod with these labels has not finished on the node, nothing is
-	// evicted: for work that must not be disturbed.
+	// Pods that must not be disturbed. No pod of the node is evicted before they
+	// have finished.
 	//
 	// Example: {matchLabels: {example.com/uninterruptible: "true"}}
 	// +optional
 	VetoedBy *PodSelector `json:"vetoedBy,omitempty"`
 }
 
-// PodSelector selects pods by their labels, as a label selector does: all of what it
-// says must be true.
+// PodSelector selects pods by their labels. All of its requirements must be met.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.matchLabels) && self.matchLabels.size() > 0) || (has(self.matchExpressions) && self.matchExpressions.size() > 0)",message="must not be empty: give matchLabels or matchExpressions, or leave it out"
 type PodSelector struct {
@@ -145,14 +143,14 @@ type PodSelector struct {
 	// +kubebuilder:validation:MaxProperties=16
 	MatchLabels map[string]LabelValue `json:"matchLabels,omitempty"`
 
-	// Labels with one of several values, or any, or none.
+	// Requirements on labels, by an operator and values.
 	// +optional
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
 	MatchExpressions []LabelRequirement `json:"matchExpressions,omitempty"`
 }
 
-// LabelRequirement is what must be true of one label.
+// LabelRequirement is a requirement on one label.
 //
 // +kubebuilder:validation:XValidation:rule="(self.operator in ['In', 'NotIn']) == (has(self.values) && self.values.size() > 0)",message="operator must be In or NotIn with values, or Exists or DoesNotExist without values"
 type LabelRequirement struct {
@@ -162,12 +160,12 @@ type LabelRequirement struct {
 	// +kubebuilder:validation:MaxLength=317
 	Key string `json:"key"`
 
-	// How the label is compared.
+	// Operator that compares the label with the values.
 	// +required
 	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist
 	Operator metav1.LabelSelectorOperator `json:"operator"`
 
-	// What it is compared with.
+	// Values for In and NotIn.
 	// +optional
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
@@ -227,13 +225,13 @@ const (
 	ReasonDrainNotWanted = "CordonOnly"
 )
 
-// NodeMaintenanceStatus is what was observed and done so far.
+// NodeMaintenanceStatus is what was seen and done so far.
 type NodeMaintenanceStatus struct {
-	// UID of the node that the rest is about.
+	// UID of the node that the rest of the status is about.
 	// +optional
 	NodeUID types.UID `json:"nodeUID,omitempty"`
 
-	// How far the drain is.
+	// Progress of the drain.
 	// +optional
 	Drain *DrainStatus `json:"drain,omitempty"`
 
@@ -244,32 +242,32 @@ type NodeMaintenanceStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// DrainStatus is how far a drain is.
+// DrainStatus is the progress of a drain.
 type DrainStatus struct {
-	// When it started.
+	// When the drain started.
 	// +required
 	StartedAt metav1.Time `json:"startedAt"`
 
-	// How many pods were to go: those seen at once at the most.
+	// Number of pods to evict: the largest number seen at one time.
 	// +optional
 	Total int32 `json:"total"`
 
-	// How many pods are left.
+	// Number of pods that are left.
 	// +optional
 	Left int32 `json:"left"`
 
-	// How many of the total are gone, in percent.
+	// Pods that are gone, in percent of the total.
 	// +optional
 	Percent int32 `json:"percent"`
 
-	// The pods that are left, at most 32, with the reason why.
+	// Pods that are left, and why. At most 32.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	Pods []RemainingPod `json:"pods,omitempty"`
 }
 
-// RemainingPod is a pod that is still on a node that is drained.
+// RemainingPod is a pod that is still on a node that is being drained.
 type RemainingPod struct {
 	// Namespace of the pod.
 	// +required
@@ -279,7 +277,7 @@ type RemainingPod struct {
 	// +required
 	Name string `json:"name"`
 
-	// Why it is still there: one word.
+	// Why it is still there, in one word.
 	// +required
 	Reason PodReason `json:"reason"`
 

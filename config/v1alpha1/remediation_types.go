@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Remediation is one incident on one node, from trigger to outcome. The
-// controller creates and keeps it; people read it. Deleting it cancels what
-// has not started, and its incident starts no other.
+// Remediation is one incident on one node, from its trigger to its outcome. The
+// controller writes it, and people read it. If you delete it, actions that have
+// not started are cancelled, and its incident starts no other remediation.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -27,18 +27,18 @@ type Remediation struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// What started it, and a snapshot of the policy at that time.
+	// The trigger, and the policy as it was then.
 	// +required
 	Spec RemediationSpec `json:"spec"`
 
-	// How far it has come.
+	// What was done so far.
 	// +optional
 	Status RemediationStatus `json:"status,omitempty,omitzero"`
 }
 
-// RemediationSpec says which node, why and what is to be done. It never
-// changes: an edit or deletion of the policy can neither change a running
-// step nor lose the way back.
+// RemediationSpec is the node, the trigger and the policy. It never changes, so
+// editing or deleting the policy cannot change a step that is running, or leave a
+// node cordoned.
 //
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a remediation's spec never changes",reason=FieldValueForbidden
 type RemediationSpec struct {
@@ -48,7 +48,7 @@ type RemediationSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	NodeName string `json:"nodeName"`
 
-	// UID of the node: a reinstalled node of the same name is another one.
+	// UID of the node. A reinstalled node of the same name is another node.
 	// +required
 	NodeUID types.UID `json:"nodeUID"`
 
@@ -56,7 +56,7 @@ type RemediationSpec struct {
 	// +required
 	Policy PolicyReference `json:"policy"`
 
-	// The condition that started it, as it was then.
+	// The condition that started it, at that time.
 	// +required
 	Trigger Trigger `json:"trigger"`
 
@@ -87,7 +87,8 @@ type PolicyReference struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// UID of the RemedyPolicy: a deleted and re-created policy is another one.
+	// UID of the RemedyPolicy. A policy that was deleted and created again is another
+	// policy.
 	// +required
 	UID types.UID `json:"uid"`
 }
@@ -110,7 +111,7 @@ type Trigger struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// Since when it had that status.
+	// When the condition got that status.
 	// +required
 	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
 }
@@ -168,7 +169,7 @@ const (
 	ReasonDeleted = "Deleted"
 )
 
-// RemediationStatus is what was observed and done so far.
+// RemediationStatus is what was seen and done so far.
 type RemediationStatus struct {
 	// The step that is under way or next, counted from 1.
 	// +optional
@@ -187,32 +188,32 @@ type RemediationStatus struct {
 	// +optional
 	Maintenance string `json:"maintenance,omitempty"`
 
-	// Boot ID of the node as it was last seen.
+	// Boot ID of the node when it was last seen.
 	// +optional
 	BootID string `json:"bootID,omitempty"`
 
-	// When the node was seen to have booted. What its checks have seen before proves
-	// nothing.
+	// When the controller saw that the node had booted. Reports of checks from before
+	// are no evidence.
 	// +optional
 	BootedAt *metav1.Time `json:"bootedAt,omitempty"`
 
-	// How many actions were started so far; it numbers the next one. An
-	// attempt that was not executed is repeated under a new number.
+	// Number of actions that were started. It numbers the next one. An attempt that
+	// was not executed is repeated with a new number.
 	// +optional
 	Actions int32 `json:"actions,omitempty"`
 
-	// The last value of the annotation nodemend.dev/retry that was heeded.
+	// Latest value of the annotation nodemend.dev/retry that had an effect.
 	// +optional
 	Retried string `json:"retried,omitempty"`
 
-	// The resourceVersion of the remediation for which a permit was taken and returned
-	// unused. To have written this keeps everybody else from using it.
+	// resourceVersion of the remediation for which a permit was taken and returned
+	// unused. Writing it keeps every other controller from using that permit.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	UnusedPermit string `json:"unusedPermit,omitempty"`
 
-	// Actions that have finished, oldest first. Of actions that were not
-	// executed only the newest are kept.
+	// Finished actions, the oldest first. Of actions that were not executed, only the
+	// newest are kept.
 	// +optional
 	// +kubebuilder:validation:MaxItems=200
 	// +listType=atomic
@@ -229,9 +230,9 @@ type RemediationStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ActionRecord remembers one finished action.
+// ActionRecord is the record of one finished action.
 type ActionRecord struct {
-	// Name of the NodeAction; of the NodeMaintenance for a maintenance.
+	// Name of the NodeAction, or of the NodeMaintenance for a maintenance.
 	// +required
 	Action string `json:"action"`
 
@@ -247,7 +248,7 @@ type ActionRecord struct {
 	// +optional
 	Remedy string `json:"remedy,omitempty"`
 
-	// How it ended: the reason of the NodeAction's Finished condition.
+	// Outcome: the reason of the NodeAction's Finished condition.
 	// +required
 	Outcome string `json:"outcome"`
 
@@ -259,8 +260,8 @@ type ActionRecord struct {
 	// +required
 	Executed bool `json:"executed"`
 
-	// Whether a person has started over since (nodemend.dev/retry): then it counts
-	// towards no step any more.
+	// Whether a person has started over since then (nodemend.dev/retry). Such an
+	// action does not count as an attempt of its step any more.
 	// +optional
 	Former bool `json:"former,omitempty"`
 
@@ -273,8 +274,8 @@ type ActionRecord struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Output string `json:"output,omitempty"`
 
-	// When the controller saw that it had finished: never earlier than that,
-	// however wrong the node's clock is.
+	// When the controller saw that it had finished. It does not depend on the node's
+	// clock.
 	// +required
 	FinishedAt metav1.Time `json:"finishedAt"`
 }

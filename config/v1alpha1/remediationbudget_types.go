@@ -6,11 +6,11 @@ import (
 )
 
 // RemediationBudget limits how many of the selected nodes are acted on at
-// once. A node that no budget selects is left alone; a node that several
+// once. A node that no budget selects is left alone. A node that several
 // budgets select needs a permit of each.
 //
-// The limit is enforced by the API server: a write that would hold more
-// permits than allowed is refused, whoever sends it.
+// The API server enforces the limit: it refuses every write with more permits
+// than allowed.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -30,14 +30,14 @@ type RemediationBudget struct {
 	// +required
 	Spec RemediationBudgetSpec `json:"spec"`
 
-	// The permits given out; written by the controller.
+	// Permits in use, written by the controller.
 	// +optional
 	Status RemediationBudgetStatus `json:"status,omitempty,omitzero"`
 }
 
 // RemediationBudgetSpec holds the limits of a group of nodes.
 type RemediationBudgetSpec struct {
-	// Nodes that share this budget. All nodes when left out.
+	// Nodes that share this budget. If it is left out, all nodes.
 	//
 	// Example: {matchLabels: {pool: workers}}
 	// +optional
@@ -45,20 +45,19 @@ type RemediationBudgetSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && e.values.size() > 0 : e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || e.values.size() == 0))",message="operator must be In or NotIn with values, or Exists or DoesNotExist without values"
 	NodeSelector *metav1.LabelSelector `json:"nodeSelector,omitempty"`
 
-	// How many of these nodes may be acted on or verified at once: a number,
-	// or a percentage of the nodes of the group, "10%". A percentage is rounded
-	// down, but is at least 1 (0% is 0). 0 stops all new actions. In a group it
-	// is never more than 500.
+	// Maximum number of nodes that are acted on or verified at once: a number, or a
+	// percentage of the nodes of the group, "10%". A percentage is rounded down, to 1
+	// at least (0% is 0). 0 stops all new actions. The maximum for a group is 500.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100000 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number from 0 to 100000 or a percentage from \"0%\" to \"100%\""
 	MaxConcurrent *intstr.IntOrString `json:"maxConcurrent,omitempty"`
 
-	// Key of a node label. Each of its values is a group of nodes to which all
-	// limits apply by itself; the nodes without the label are one more group.
-	// Left out: all nodes are one group. There can be 150 groups; nodes of more are
-	// left alone.
+	// Key of a node label. Nodes with the same value form a group, and so do the
+	// nodes without the label. All limits apply to each group on its own. If it is
+	// left out, all nodes are one group. At most 150 groups: nodes of further groups
+	// are left alone.
 	//
 	// Example: topology.kubernetes.io/rack
 	// +optional
@@ -66,49 +65,49 @@ type RemediationBudgetSpec struct {
 	// +kubebuilder:validation:MaxLength=316
 	GroupBy string `json:"groupBy,omitempty"`
 
-	// How many nodes of a group may be unavailable at once for a disruptive step
-	// to make one more so: a number or a percentage. Unavailable are nodes that
-	// are rebooted or kept out by Nodemend, cordoned by anybody, being deleted, or
-	// not Ready. A percentage is rounded down, but is at least 1 in a group of two
-	// or more (0% is 0). Left out: any number.
+	// Maximum number of unavailable nodes of a group, as a number or a percentage,
+	// after a disruptive step has started. A node is unavailable if Nodemend reboots
+	// it or keeps it out of service, if anybody has cordoned it, if it is being
+	// deleted, or if it is not Ready. A percentage is rounded down, to 1 at least in
+	// a group of two or more (0% is 0). If it is left out, there is no limit.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100000 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number from 0 to 100000 or a percentage from \"0%\" to \"100%\""
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// How many nodes of a group must be healthy after a disruptive step: a number
-	// or a percentage. Fewer are a storm: something is wrong that is not the
-	// nodes' fault. A percentage is rounded up, but spares at least one node of a
-	// group of two or more (100% does not). Left out: 0.
+	// Minimum number of healthy nodes of a group after a disruptive step, as a number
+	// or a percentage. Fewer healthy nodes are a storm: the cause is probably not in
+	// the nodes. A percentage is rounded up, and leaves at least one node of a group
+	// of two or more (100% does not). If it is left out, 0.
 	// +optional
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 && self <= 100000 : self.matches('^(100|[1-9]?[0-9])%$')",message="must be a number from 0 to 100000 or a percentage from \"0%\" to \"100%\""
 	MinHealthy *intstr.IntOrString `json:"minHealthy,omitempty"`
 
-	// How long a group must have had minHealthy again after a storm before the
-	// next disruptive step.
+	// Minimum time between the end of a storm and the next disruptive step.
 	// +optional
 	// +kubebuilder:default="15m"
 	StormCooldown *Duration `json:"stormCooldown,omitempty"`
 
-	// How many times one node may be rebooted in how long, by all policies
-	// together. Left out: any number.
+	// Maximum number of reboots of one node within a time, by all policies together.
+	// If it is left out, there is no limit.
 	// +optional
 	MaxReboots *Rate `json:"maxReboots,omitempty"`
 
-	// When disruptive steps may start. Left out: at any time.
+	// Times of the week at which disruptive steps may start. If it is left out, at
+	// any time.
 	// +optional
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	AllowedWindows []Window `json:"allowedWindows,omitempty"`
 
-	// The off switch: while true no new action starts on these nodes. An action that
-	// runs is finished, a drain for a policy stops, and nodes that heal are given back.
+	// Stops all policies on these nodes: no new action starts. A running action ends
+	// normally, a policy's drain stops, and nodes that recover are uncordoned.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// Why it is paused, and by whom: people read it.
+	// Who paused it, and why. For people.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	PauseReason string `json:"pauseReason,omitempty"`
@@ -116,28 +115,28 @@ type RemediationBudgetSpec struct {
 
 // Window is a time of the week.
 type Window struct {
-	// On which days it starts. Every day when left out.
+	// Days on which it starts. If it is left out, every day.
 	// +optional
 	// +kubebuilder:validation:MaxItems=7
 	// +kubebuilder:validation:items:Enum=Mon;Tue;Wed;Thu;Fri;Sat;Sun
 	// +listType=set
 	Days []string `json:"days,omitempty"`
 
-	// When it starts, as hours and minutes.
+	// Start, as hours and minutes.
 	//
 	// Example: "22:00"
 	// +required
 	// +kubebuilder:validation:Pattern=`^([01][0-9]|2[0-3]):[0-5][0-9]$`
 	Start string `json:"start"`
 
-	// When it ends; on the next day if that is not after the start.
+	// End, as hours and minutes. If it is not after the start, it is on the next day.
 	//
 	// Example: "05:00"
 	// +required
 	// +kubebuilder:validation:Pattern=`^([01][0-9]|2[0-3]):[0-5][0-9]$`
 	End string `json:"end"`
 
-	// A name of the IANA time zone database.
+	// Time zone of start and end, a name of the IANA time zone database.
 	//
 	// Example: Europe/Berlin
 	// +optional
@@ -153,13 +152,13 @@ const UngroupedNodes = "-"
 
 // RemediationBudgetStatus is kept by the controller.
 type RemediationBudgetStatus struct {
-	// The generation of the spec by which the limits below were counted. Before the nodes
-	// are counted for the latest one, no permit is given.
+	// Generation of the spec for which the nodes were counted. No permit is given
+	// before they were counted for the latest one.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// The resourceVersion of a node up to which nodes have to be known to be counted
-	// again: a controller that is behind does not count.
+	// resourceVersion of a node. A controller that has not seen nodes up to this
+	// version does not count them.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	NodesVersion string `json:"nodesVersion,omitempty"`
@@ -168,7 +167,7 @@ type RemediationBudgetStatus struct {
 	// +optional
 	Nodes *int32 `json:"nodes,omitempty"`
 
-	// The groups by the value of the label; "-" is that of the nodes without it.
+	// Groups by the value of the label. "-" is the group of the nodes without it.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=150
 	Groups map[string]BudgetGroup `json:"groups,omitempty"`
@@ -180,32 +179,32 @@ type BudgetGroup struct {
 	// +optional
 	Nodes int32 `json:"nodes,omitempty"`
 
-	// How many of them are healthy: Ready, not cordoned, not being deleted, and
-	// without an open remediation.
+	// Number of healthy nodes: Ready, not cordoned, not being deleted, and without
+	// an open remediation.
 	// +optional
 	Healthy int32 `json:"healthy,omitempty"`
 
-	// How many of them are unavailable without a permit for a disruptive step.
+	// Number of unavailable nodes that hold no permit for a disruptive step.
 	// +optional
 	Unavailable int32 `json:"unavailable,omitempty"`
 
-	// Number of permits that spec.maxConcurrent allows for that many nodes. The
-	// API server caps a percentage by this number, a plain number by the spec.
+	// Number of permits that spec.maxConcurrent allows. The API server caps a
+	// percentage by this number, and a plain number by the spec.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Limit *int32 `json:"limit,omitempty"`
 
 	// Number of permits for disruptive steps that spec.maxUnavailable and
-	// spec.minHealthy leave. Absent: any number.
+	// spec.minHealthy allow. Absent if there is no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	DisruptionLimit *int32 `json:"disruptionLimit,omitempty"`
 
-	// Since when there is, or has been, a storm; absent when none matters.
+	// The storm that is going on, or whose cooldown is. Absent if there is none.
 	// +optional
 	Storm *Storm `json:"storm,omitempty"`
 
-	// The permits given out, by the name of the node.
+	// Permits in use, by the name of the node.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=500
 	Permits map[string]Permit `json:"permits,omitempty"`
@@ -213,11 +212,11 @@ type BudgetGroup struct {
 
 // Storm says that fewer nodes of a group were healthy than spec.minHealthy.
 type Storm struct {
-	// When it began.
+	// Start of the storm.
 	// +required
 	Since metav1.Time `json:"since"`
 
-	// When enough nodes were healthy again; absent while they are not.
+	// When enough nodes were healthy again. Absent while they are not.
 	// +optional
 	CalmSince *metav1.Time `json:"calmSince,omitempty"`
 }
@@ -235,9 +234,8 @@ type Permit struct {
 	// +optional
 	Disruptive bool `json:"disruptive,omitempty"`
 
-	// The resourceVersion of the remediation for which the permit was taken. A
-	// controller with an old view can tell by it whether the permit that it wants to
-	// return was taken anew.
+	// resourceVersion of the remediation for which the permit was taken. By it a
+	// controller with an old view sees that a permit was taken again since.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Version string `json:"version,omitempty"`

@@ -19,7 +19,7 @@ type RemedyPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// What to react to and what to do.
+	// Which conditions start a remediation, and what it does.
 	// +required
 	Spec RemedyPolicySpec `json:"spec"`
 }
@@ -27,8 +27,8 @@ type RemedyPolicy struct {
 // RemedyPolicySpec says which condition, held for how long, on which nodes,
 // gets which steps.
 type RemedyPolicySpec struct {
-	// Nodes that this policy applies to. All nodes when left out; then say so
-	// on purpose, control-plane nodes are nodes as well.
+	// Nodes that this policy applies to. If it is left out, all nodes,
+	// control-plane nodes included.
 	//
 	// Example: {matchExpressions: [{key: node-role.kubernetes.io/control-plane, operator: DoesNotExist}]}
 	// +optional
@@ -36,16 +36,16 @@ type RemedyPolicySpec struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && e.values.size() > 0 : e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || e.values.size() == 0))",message="operator must be In or NotIn with values, or Exists or DoesNotExist without values"
 	NodeSelector *metav1.LabelSelector `json:"nodeSelector,omitempty"`
 
-	// Conditions that start a remediation: any one that has held for its time
-	// starts it, all of them must be clear for the node to be recovered.
+	// Conditions that start a remediation. One of them, held for its time, is
+	// enough to start it. All of them must be clear for the node to be recovered.
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	Match []ConditionMatch `json:"match"`
 
-	// What to do, gentlest first. The next attempt or step is taken only after
-	// the one before was executed and the fault was confirmed afterwards.
+	// Steps of the repair, gentlest first. The next attempt or step starts only
+	// after the one before was executed and a check has confirmed the fault since.
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
@@ -53,47 +53,47 @@ type RemedyPolicySpec struct {
 	// +listType=atomic
 	Steps []Step `json:"steps"`
 
-	// When the node counts as recovered.
+	// When the node counts as recovered, and who uncordons it then.
 	// +optional
 	// +kubebuilder:default={}
 	Recovery Recovery `json:"recovery,omitempty,omitzero"`
 
-	// How long after the end of one remediation of this policy, in which
-	// something was executed, the next one may act on the same node.
+	// Minimum time between two remediations of this policy on one node, counted
+	// from the end of the first. A remediation that executed nothing does not count.
 	// +optional
 	// +kubebuilder:default="10m"
 	Cooldown *Duration `json:"cooldown,omitempty"`
 
-	// How many remediations of this policy may act on one node in how long. More
-	// is a pattern, which people have to look at.
+	// Maximum number of remediations of this policy that may act on one node
+	// within a time. A node that needs more needs a person.
 	// +optional
 	// +kubebuilder:default={count: 3, per: "24h"}
 	MaxRemediations *Rate `json:"maxRemediations,omitempty"`
 
-	// How long a node is left alone after it has joined the cluster.
+	// Time after a node has joined the cluster during which it is left alone.
 	// +optional
 	// +kubebuilder:default="10m"
 	DelayAfterJoin *Duration `json:"delayAfterJoin,omitempty"`
 
-	// Enforce: act. DryRun: decide everything, show what would be done, and do
-	// nothing.
+	// Enforce: the policy acts. DryRun: it decides and shows what it would do, and
+	// does nothing.
 	// +optional
 	// +kubebuilder:default=Enforce
 	// +kubebuilder:validation:Enum=Enforce;DryRun
 	Mode PolicyMode `json:"mode,omitempty"`
 
-	// The off switch: while true the policy starts no new action. An action that runs is
-	// finished, a drain stops, and nodes that heal are given back.
+	// Stops the policy: it starts no new action. A running action ends normally, a
+	// drain stops, and nodes that recover are uncordoned.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// Why it is paused, and by whom: people read it.
+	// Who paused it, and why. For people.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	PauseReason string `json:"pauseReason,omitempty"`
 
-	// What is kept of what commands print. It may hold secrets: it is readable
-	// by everybody who may read NodeActions and Remediations.
+	// How much of a command's output is kept. Everybody who may read NodeActions or
+	// Remediations can read it, and it may hold secrets.
 	// +optional
 	Output *OutputPolicy `json:"output,omitempty"`
 }
@@ -110,13 +110,13 @@ const (
 
 // Rate is a number of events in a time.
 type Rate struct {
-	// How many.
+	// Maximum number of events.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	Count int32 `json:"count"`
 
-	// In how long, from 1m to 720h. The time slides.
+	// Length of the sliding window, from 1m to 720h.
 	//
 	// Example: 24h
 	// +required
@@ -126,15 +126,16 @@ type Rate struct {
 
 // OutputPolicy says what is kept of what commands print.
 type OutputPolicy struct {
-	// Tail: the last 4 KiB are kept in the action's status. None: nothing is.
+	// Tail: the last 4 KiB are kept in the status of the NodeAction. None: nothing
+	// is kept.
 	// +optional
 	// +kubebuilder:default=Tail
 	// +kubebuilder:validation:Enum=Tail;None
 	Keep OutputKeep `json:"keep,omitempty"`
 
-	// What matches one of these regular expressions (RE2) is replaced by ***
-	// before the output is kept. Each is applied to every line by itself, without
-	// its end. A last line that was cut off is not kept.
+	// Regular expressions (RE2). Text that matches one is replaced by *** before the
+	// output is kept. Each is applied to one line at a time, without the newline. A
+	// last line that was cut off is dropped.
 	//
 	// Example: ["(?i)password=\\S+"]
 	// +optional
@@ -167,15 +168,15 @@ type ConditionMatch struct {
 	// +kubebuilder:validation:Pattern=`^([a-zA-Z0-9]([-a-zA-Z0-9.]*[a-zA-Z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 	Type string `json:"type"`
 
-	// Status of the condition that is a problem, in quotes: "True", "False" or
-	// "Unknown". Conditions of node-problem-detector are "True" when there is
-	// a problem; the kubelet's Ready is "False" or "Unknown".
+	// Status that is a problem, in quotes: "True", "False" or "Unknown". For
+	// conditions of node-problem-detector it is "True"; for the kubelet's Ready it is
+	// "False" or "Unknown".
 	// +required
 	// +kubebuilder:validation:Enum="True";"False";Unknown
 	Status corev1.ConditionStatus `json:"status"`
 
-	// Only with one of these reasons. A condition may have several reasons,
-	// separated by commas. All reasons when left out.
+	// Reasons that match; all of them if left out. A condition with several reasons,
+	// separated by commas, matches if one of them is listed.
 	//
 	// Example: [Timeout]
 	// +optional
@@ -185,8 +186,8 @@ type ConditionMatch struct {
 	// +listType=set
 	Reasons []string `json:"reasons,omitempty"`
 
-	// How long the condition must have had this status before the remediation
-	// starts, counted from its lastTransitionTime. 0s (the default): at once.
+	// How long the condition must have this status before the remediation starts,
+	// counted from its lastTransitionTime. 0s starts it at once.
 	//
 	// Example: 1m30s
 	// +optional
@@ -194,52 +195,50 @@ type ConditionMatch struct {
 	For Duration `json:"for,omitempty,omitzero"`
 }
 
-// Step is one entry of a policy's ordered list: exactly one remedy, and how
-// long and how often to try it.
+// Step is one remedy, and how long and how often it is tried.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.command), has(self.restartUnit), has(self.reboot), has(self.maintenance)].exists_one(x, x)",message="exactly one remedy is required: command, restartUnit, reboot or maintenance"
 type Step struct {
-	// Run a command on the node, as root.
+	// Runs a command on the node, as root.
 	// +optional
 	Command *CommandRemedy `json:"command,omitempty"`
 
-	// Restart a systemd unit of the node, and see that it is active afterwards.
+	// Restarts a systemd unit of the node, and checks that it is active afterwards.
 	// +optional
 	RestartUnit *RestartUnitRemedy `json:"restartUnit,omitempty"`
 
-	// Take the node out of service, reboot it, see that it has booted again, and
-	// give it back.
+	// Cordons the node, reboots it, waits until it has booted, and uncordons it.
 	// +optional
 	Reboot *RebootRemedy `json:"reboot,omitempty"`
 
-	// Take the node out of service until it has recovered, for whatever reason:
-	// the last step of a policy.
+	// Keeps the node cordoned until it has recovered, whatever the reason. It must be
+	// the last step.
 	// +optional
 	Maintenance *MaintenanceRemedy `json:"maintenance,omitempty"`
 
-	// How long one attempt may take. Then a command is ended with all processes
-	// that it started, and the processes of a unit that does not stop are killed;
-	// for a reboot it includes the boot. A drain has a time of its own, and a
-	// maintenance needs none. At least 1s.
+	// Maximum duration of one attempt, at least 1s. When it is over, a command is
+	// killed with all processes that it started, and so are the processes of a unit
+	// that does not stop. For a reboot it includes the boot. A drain has its own
+	// timeout, and a maintenance has none.
 	// +optional
 	// +kubebuilder:default="1m"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') || !self.matches('^[0-9.hmnsu]+$')",message="must be at least 1s"
 	Timeout Duration `json:"timeout,omitempty,omitzero"`
 
-	// How long after an attempt the condition may take to clear. If it is then
-	// confirmed to be still there, the next attempt or step is taken; without
-	// fresh evidence nothing more is done. At least 1s.
+	// Time that the conditions have to clear after an attempt, at least 1s. If a
+	// check confirms the fault after that, the next attempt or step starts. Without
+	// fresh evidence nothing more is done.
 	// +optional
 	// +kubebuilder:default="2m"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') || !self.matches('^[0-9.hmnsu]+$')",message="must be at least 1s"
 	VerifyTimeout Duration `json:"verifyTimeout,omitempty,omitzero"`
 
-	// Wait for a person before this step is taken the first time: the annotation
-	// nodemend.dev/approved-step on the remediation, with the number of the step.
+	// Waits for a person before the first attempt of this step. To approve it, set
+	// the annotation nodemend.dev/approved-step of the Remediation to the step's number.
 	// +optional
 	RequireApproval bool `json:"requireApproval,omitempty"`
 
-	// How often this step is tried before the next one.
+	// Number of attempts of this step before the next one.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
@@ -251,8 +250,8 @@ type Step struct {
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.argv), has(self.script)].exists_one(x, x)",message="exactly one is required: argv or script"
 type CommandRemedy struct {
-	// The program, as an absolute path, and its arguments. No shell reads it:
-	// there is no quoting, no expansion and no PATH.
+	// Absolute path of the program, and its arguments. There is no shell: no quoting,
+	// no expansion, no PATH.
 	//
 	// Example: ["/usr/local/bin/clean-shims", "--all"]
 	// +optional
@@ -263,8 +262,8 @@ type CommandRemedy struct {
 	// +listType=atomic
 	Argv []string `json:"argv,omitempty"`
 
-	// A script for /bin/sh of the node. What it needs to know of the incident is
-	// in its environment, such as $NODEMEND_CONDITION_REASON.
+	// Script for the node's /bin/sh. Its environment describes the incident, for
+	// example $NODEMEND_CONDITION_REASON.
 	//
 	// Example: "set -eu; rm -rf /var/lib/cache/*"
 	// +optional
@@ -275,7 +274,7 @@ type CommandRemedy struct {
 
 // RestartUnitRemedy restarts one systemd unit of the node.
 type RestartUnitRemedy struct {
-	// The unit, with its suffix.
+	// Name of the unit, with its suffix.
 	//
 	// Example: containerd.service
 	// +required
@@ -286,24 +285,25 @@ type RestartUnitRemedy struct {
 
 // RebootRemedy reboots the node.
 type RebootRemedy struct {
-	// SysRq: the kernel syncs the disks, makes them read-only and resets the
-	// machine, without any program that could hang; what runs is not asked to
-	// stop. Systemd: as by systemctl reboot, everything is stopped first.
+	// SysRq: the kernel syncs the disks, remounts them read-only and resets the
+	// machine. No program can hang it, and running programs are not asked to stop.
+	// Systemd: as by systemctl reboot, which stops everything first.
 	// +optional
 	// +kubebuilder:default=SysRq
 	// +kubebuilder:validation:Enum=SysRq;Systemd
 	Method RebootMethod `json:"method,omitempty"`
 
-	// How the node is drained before. When left out it is only cordoned: what runs
-	// there is not asked to stop by SysRq, and stopped with the node by Systemd.
+	// How the node is drained before the reboot. If it is left out, the node is only
+	// cordoned, and its pods end with the reboot.
 	// +optional
 	Drain *Drain `json:"drain,omitempty"`
 }
 
-// MaintenanceRemedy takes the node out of service: as a NodeMaintenance by a
-// person does, but it ends by itself when the node has recovered.
+// MaintenanceRemedy takes the node out of service, as a person's NodeMaintenance
+// does. It ends by itself when the node has recovered.
 type MaintenanceRemedy struct {
-	// Why: people read it, with what the condition said.
+	// Why the node is out of service. People see it together with the condition's
+	// message.
 	//
 	// Example: BMC reports a hardware failure
 	// +required
@@ -311,7 +311,7 @@ type MaintenanceRemedy struct {
 	// +kubebuilder:validation:MaxLength=128
 	Reason string `json:"reason"`
 
-	// How the node is drained. When left out it is only cordoned.
+	// How the node is drained. If it is left out, the node is only cordoned.
 	// +optional
 	Drain *Drain `json:"drain,omitempty"`
 }
@@ -328,16 +328,14 @@ const (
 
 // Recovery says when a node counts as recovered.
 type Recovery struct {
-	// How long every entry of match must have been clear, on fresh evidence.
-	// At least 1s.
+	// How long every entry of match must be clear, on fresh evidence. At least 1s.
 	// +optional
 	// +kubebuilder:default="1m"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') || !self.matches('^[0-9.hmnsu]+$')",message="must be at least 1s"
 	HealthyFor Duration `json:"healthyFor,omitempty,omitzero"`
 
-	// Who gives a node back that was taken out of service. Auto: it is given back
-	// as soon as it has recovered. Manual: a person does, by deleting its
-	// NodeMaintenance.
+	// Who uncordons a node that has recovered. Auto: the controller, at once. Manual:
+	// a person, by deleting its NodeMaintenance.
 	// +optional
 	// +kubebuilder:default=Auto
 	// +kubebuilder:validation:Enum=Auto;Manual
