@@ -31,8 +31,8 @@ type told struct {
 	reason string
 }
 
-// changes returns what is new since the last call. Nothing is before it is known
-// what was before: the Node was read, or will never be.
+// changes returns what is new since the last call. Until the Node has been read it
+// returns nothing: there is nothing to compare with. Offline, it never is read.
 func (s *state) changes() (changes []Change) {
 	if s.onNode == nil && !s.offline {
 		return nil

@@ -112,7 +112,7 @@ asked again. NODE stands for its only open remediation.`,
 func (t *tool) cancelCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cancel REMEDIATION|NODE",
-		Short: "Stop a remediation: its incident gets no other one",
+		Short: "Stop a remediation; no new one starts for its incident",
 		Long: `Delete an open remediation. What no runner has claimed is cancelled, what runs is
 finished. A node that is out of service for it stays cordoned while it is sick, with
 its NodeMaintenance. The incident starts no other remediation until its condition has

@@ -237,7 +237,7 @@ func (t *tool) statusText(s *fleetStatus, openOnes []v1alpha1.Remediation, wide 
 	for _, b := range s.Budgets {
 		storm := "-"
 		if b.Storm != nil {
-			storm = "since " + t.ago(b.Storm.Time)
+			storm = "for " + t.ago(b.Storm.Time)
 		}
 		rows = append(rows, []string{b.Name, b.Group, fmt.Sprint(b.Nodes), fmt.Sprint(b.Healthy), fmt.Sprintf("%d/%s", b.Permits, b.Limit), storm})
 	}

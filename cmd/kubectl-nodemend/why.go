@@ -327,7 +327,7 @@ func (t *tool) whyPolicyText(text *strings.Builder, p *whyPolicy, wide bool) {
 	for _, m := range p.Conditions {
 		fmt.Fprintf(text, "  %s: now %s", m.Match, m.Now)
 		if m.Since != nil {
-			fmt.Fprintf(text, ", since %s", t.ago(m.Since.Time))
+			fmt.Fprintf(text, ", for %s", t.ago(m.Since.Time))
 		}
 		if m.Evidence != "" {
 			fmt.Fprintf(text, "; %s", m.Evidence)

@@ -250,7 +250,7 @@ func (r *Reconciler) heldBack(ctx context.Context, s situation, verdict gates.Ve
 	// Another controller may have the same view, and be about to announce an action
 	// under the same permits.
 	if written == s.remediation {
-		if err := r.unuse(ctx, written); err != nil {
+		if err := r.bumpVersion(ctx, written); err != nil {
 			return 0, err
 		}
 	}
@@ -332,7 +332,7 @@ func (r *Reconciler) release(ctx context.Context, remediation *v1alpha1.Remediat
 	if err := r.unchanged(ctx, remediation); err != nil {
 		return err
 	}
-	if err := r.disuse(ctx, remediation, held); err != nil {
+	if err := r.fencePermit(ctx, remediation, held); err != nil {
 		return err
 	}
 	errs := []error{r.giveBack(ctx, late)}
@@ -343,11 +343,10 @@ func (r *Reconciler) release(ctx context.Context, remediation *v1alpha1.Remediat
 	return errors.Join(errs...)
 }
 
-// disuse makes sure that nobody announces an action under a permit that is about to be
-// released. Whoever took it for an earlier version of the remediation can't any more;
-// for this one, another controller may be about to. Then the remediation is changed,
-// which forestalls that, or fails with a conflict.
-func (r *Reconciler) disuse(ctx context.Context, remediation *v1alpha1.Remediation, held []v1alpha1.RemediationBudget) error {
+// fencePermit bumps the remediation's resourceVersion before its permit is released, if the
+// permit was taken for the current version. Another controller that is about to announce an
+// action under that permit then gets a conflict; or this one gets it, if it is too late.
+func (r *Reconciler) fencePermit(ctx context.Context, remediation *v1alpha1.Remediation, held []v1alpha1.RemediationBudget) error {
 	version := remediation.ResourceVersion
 	if remediation.Ended() || !slices.ContainsFunc(held, func(b v1alpha1.RemediationBudget) bool {
 		permit, _, _ := budget.Permit(&b, remediation.Spec.NodeName)
@@ -355,12 +354,12 @@ func (r *Reconciler) disuse(ctx context.Context, remediation *v1alpha1.Remediati
 	}) {
 		return nil
 	}
-	return r.unuse(ctx, remediation)
+	return r.bumpVersion(ctx, remediation)
 }
 
-// unuse changes the remediation, so that nobody announces an action for this version of it
-// any more. It fails with a conflict if somebody has.
-func (r *Reconciler) unuse(ctx context.Context, remediation *v1alpha1.Remediation) error {
+// bumpVersion writes the remediation, so that nobody announces an action for this version
+// of it any more. It fails with a conflict if somebody has.
+func (r *Reconciler) bumpVersion(ctx context.Context, remediation *v1alpha1.Remediation) error {
 	changed := remediation.DeepCopy()
 	changed.Status.UnusedPermit = remediation.ResourceVersion
 	patch := optimistic.Since(remediation)

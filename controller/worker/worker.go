@@ -27,10 +27,9 @@ func NewBackoff() Backoff {
 	return Backoff{workqueue.NewTypedItemExponentialFailureRateLimiter[string](MinBackoff, maxBackoff)}
 }
 
-// Result is that of a look at the object of this name, which wants another one after
-// wait; 0: when something changes. A conflict, or that something is gone, is no error:
-// the cache is behind, or somebody else changed or deleted what was to be written. Then
-// the next look is soon.
+// Result turns the outcome of a reconcile into a reconcile.Result. wait 0 means: on the
+// next event. A conflict or NotFound is no error: the cache is behind, or somebody else
+// has changed or deleted the object. The reconcile is repeated soon then.
 func (b Backoff) Result(name string, wait time.Duration, err error) (reconcile.Result, error) {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return reconcile.Result{RequeueAfter: b.limiter.When(name)}, nil
