@@ -84,13 +84,22 @@ func (o *oracles) countedBySpec(g given) {
 	}
 }
 
-// I1: maxConcurrent is never exceeded by a permit that is given.
+// I1: maxConcurrent is never exceeded by a permit that is given. Nodes that have come to the
+// group with a permit of another one count.
 func (o *oracles) withinPermits(g given) {
-	nodes := len(o.members(g.budget, g.group))
+	members := o.members(g.budget, g.group)
+	nodes := len(members)
 	if g.budget.Spec.MaxConcurrent == nil || !o.everybodyKnows(o.regrouped) {
 		return
 	}
-	held, allowed := len(g.budget.Status.Groups[g.group].Permits), concurrentlyAllowed(*g.budget.Spec.MaxConcurrent, nodes)
+	filed := g.budget.Status.Groups[g.group].Permits
+	held, allowed := len(filed), concurrentlyAllowed(*g.budget.Spec.MaxConcurrent, nodes)
+	for _, n := range members {
+		_, here := filed[n.Name]
+		if _, anywhere := permitOf(g.budget, n.Name); anywhere && !here {
+			held++
+		}
+	}
 	if held > allowed {
 		o.world.broken("I1: maxConcurrent is never exceeded", "budget %s, group %s: %d permits with that for node %s, for %d nodes, %d may be",
 			g.budget.Name, g.group, held, g.node, nodes, allowed)
