@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -242,8 +243,9 @@ func (w *world) replaceBudget() bool {
 }
 
 // forgetControlPlane lets a node of the control plane be deleted while its next action runs
-// on, when all others of the control plane are sick, too.
+// on, or every budget that selects it, when all others of the control plane are sick, too.
 func (w *world) forgetControlPlane() bool {
+	forget := of(w.choices, w.registerAnew, w.leaveOut)
 	return w.set(actionCreated, func(_ *process, created client.Object) {
 		a := created.(*v1alpha1.NodeAction) //nolint:forcetypeassert // nothing else springs it
 		for _, n := range w.nodes {
@@ -253,7 +255,7 @@ func (w *world) forgetControlPlane() bool {
 			case n.name == a.Spec.NodeName:
 				w.after(5*time.Second, func() {
 					if w.chaos {
-						w.registerAnew(node.DeepCopy())
+						forget(node.DeepCopy())
 					}
 				})
 			default:
@@ -265,6 +267,33 @@ func (w *world) forgetControlPlane() bool {
 			}
 		}
 	})
+}
+
+// leaveOut lets a person replace the budgets that select a node by others, which select nodes
+// of the control plane with another label. It returns false if there are none.
+func (w *world) leaveOut(node *corev1.Node) bool {
+	for _, n := range w.nodes {
+		other := apiserver.Peek[*corev1.Node](w.server, client.ObjectKey{Name: n.name})
+		if other == nil || !fleet.ControlPlane(other) {
+			continue
+		}
+		for _, label := range []string{poolLabel, "rack"} {
+			if other.Labels[label] == node.Labels[label] {
+				continue
+			}
+			for _, b := range apiserver.Stored[*v1alpha1.RemediationBudget](w.server) {
+				if selects(b, node) {
+					fresh := &v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: b.Name}, Spec: *b.Spec.DeepCopy()}
+					fresh.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{label: other.Labels[label]}}
+					w.people.limited = time.Now()
+					w.remove(b.DeepCopy())
+					w.must(w.admin.Create(w.ctx, fresh))
+				}
+			}
+			return true
+		}
+	}
+	return false
 }
 
 // registerActing lets a node be registered anew while its next action runs, of which its
