@@ -272,28 +272,32 @@ func (w *world) forgetControlPlane() bool {
 // leaveOut lets a person replace the budgets that select a node by others, which select nodes
 // of the control plane with another label. It returns false if there are none.
 func (w *world) leaveOut(node *corev1.Node) bool {
-	for _, n := range w.nodes {
-		other := apiserver.Peek[*corev1.Node](w.server, client.ObjectKey{Name: n.name})
-		if other == nil || !fleet.ControlPlane(other) {
+	label := w.labelOfOthers(node)
+	for _, b := range apiserver.Stored[*v1alpha1.RemediationBudget](w.server) {
+		if label == nil || !selects(b, node) {
 			continue
 		}
+		fresh := &v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: b.Name}, Spec: *b.Spec.DeepCopy()}
+		fresh.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: label}
+		w.people.limited = time.Now()
+		w.remove(b.DeepCopy())
+		w.must(w.admin.Create(w.ctx, fresh))
+	}
+	return label != nil
+}
+
+// labelOfOthers is a label that another node of the control plane has, and this one has not;
+// nil: there is none.
+func (w *world) labelOfOthers(node *corev1.Node) map[string]string {
+	for _, n := range w.nodes {
+		other := apiserver.Peek[*corev1.Node](w.server, client.ObjectKey{Name: n.name})
 		for _, label := range []string{poolLabel, "rack"} {
-			if other.Labels[label] == node.Labels[label] {
-				continue
+			if other != nil && fleet.ControlPlane(other) && other.Labels[label] != node.Labels[label] {
+				return map[string]string{label: other.Labels[label]}
 			}
-			for _, b := range apiserver.Stored[*v1alpha1.RemediationBudget](w.server) {
-				if selects(b, node) {
-					fresh := &v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: b.Name}, Spec: *b.Spec.DeepCopy()}
-					fresh.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{label: other.Labels[label]}}
-					w.people.limited = time.Now()
-					w.remove(b.DeepCopy())
-					w.must(w.admin.Create(w.ctx, fresh))
-				}
-			}
-			return true
 		}
 	}
-	return false
+	return nil
 }
 
 // registerActing lets a node be registered anew while its next action runs, of which its
