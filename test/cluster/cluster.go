@@ -12,6 +12,8 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/nodemend/nodemend/test/loopback"
 )
 
 // startTimeout is how long the whole of Start may take. It needs about five
@@ -67,7 +69,7 @@ type Cluster struct {
 	client      kubernetes.Interface
 	credentials credentials
 	removeDir   bool
-	ports       []port
+	ports       []loopback.Held
 	processes   []*child // in the order of their start
 	kubelets    *kubelets
 
@@ -125,7 +127,7 @@ func (c *Cluster) Stop() error {
 		c.kubelets.Stop()
 	}
 	for _, port := range c.ports {
-		errs = append(errs, port.release())
+		errs = append(errs, port.Release())
 	}
 	c.ports = nil
 	if c.removeDir {

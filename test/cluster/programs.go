@@ -10,9 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/nodemend/nodemend/test/loopback"
 )
 
 // kwokSelector selects, by annotation, the nodes that kwok plays.
@@ -192,12 +195,12 @@ func (c *Cluster) start(name string, args ...string) (*child, error) {
 }
 
 func (c *Cluster) reservePort() (int, error) {
-	port, err := reservePort()
+	port, err := loopback.Hold(unix.SO_REUSEPORT) // which all of them are told to set
 	if err != nil {
 		return 0, err
 	}
 	c.ports = append(c.ports, port)
-	return port.number, nil
+	return port.Port, nil
 }
 
 // A check returns nil when what it looks at is as it should be, else why not.

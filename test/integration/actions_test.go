@@ -4,6 +4,7 @@ package integration
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +21,8 @@ func (s *scene) claim(ctx context.Context, action *v1alpha1.NodeAction) error {
 
 // finish finishes an action that was claimed.
 func (s *scene) finish(ctx context.Context, action *v1alpha1.NodeAction) error {
-	action.Status.Result = &v1alpha1.ActionResult{StartedAt: v1alpha1.NewMicroTime(metav1.NowMicro().Time), FinishedAt: v1alpha1.NewMicroTime(metav1.NowMicro().Time), ExitCode: ptr.To[int32](0)}
+	now := v1alpha1.NewMicroTime(time.Now())
+	action.Status.Result = &v1alpha1.ActionResult{StartedAt: now, FinishedAt: now, ExitCode: ptr.To[int32](0)}
 	meta.SetStatusCondition(&action.Status.Conditions, metav1.Condition{
 		Type: v1alpha1.ActionFinished, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded, Message: "exit status 0",
 	})

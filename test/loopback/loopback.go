@@ -2,6 +2,7 @@
 package loopback
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -10,32 +11,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Port returns a TCP port on 127.0.0.1 that the system gives to nobody else until the
-// test ends. Who sets SO_REUSEADDR can listen on it, as Go does: so does the socket that
-// holds it, which does not listen. A port that is only chosen, and free a moment later, is
-// sooner or later another's.
-func Port(t testing.TB) int {
-	t.Helper()
-	port, err := reserve(t)
-	if err != nil {
-		t.Fatalf("reserving a port on 127.0.0.1: %v", err)
-	}
-	return port
+// Held is a TCP port on 127.0.0.1 that the system gives to nobody else until it is released.
+// A socket holds it, which does not listen. A port that is only chosen, and free a moment
+// later, is sooner or later another's.
+type Held struct {
+	Port   int
+	socket int
 }
 
-// Address returns 127.0.0.1 with a [Port].
-func Address(t testing.TB) string {
-	t.Helper()
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(Port(t)))
-}
-
-func reserve(t testing.TB) (port int, err error) {
+// Hold holds a port on which those can listen who set the socket option, too: SO_REUSEADDR,
+// as Go does, or SO_REUSEPORT.
+func Hold(option int) (Held, error) {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return 0, err
+		return Held{}, fmt.Errorf("holding a port on 127.0.0.1: %w", err)
 	}
-	t.Cleanup(func() { _ = unix.Close(socket) })
-	if err := unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
+	port, err := bindAny(socket, option)
+	if err != nil {
+		return Held{}, errors.Join(fmt.Errorf("holding a port on 127.0.0.1: %w", err), unix.Close(socket))
+	}
+	return Held{port, socket}, nil
+}
+
+func bindAny(socket, option int) (port int, err error) {
+	if err := unix.SetsockoptInt(socket, unix.SOL_SOCKET, option, 1); err != nil {
 		return 0, err
 	}
 	if err := unix.Bind(socket, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
@@ -45,9 +44,25 @@ func reserve(t testing.TB) (port int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	bound, ok := address.(*unix.SockaddrInet4)
-	if !ok {
-		return 0, fmt.Errorf("it is bound to %T", address)
+	return address.(*unix.SockaddrInet4).Port, nil
+}
+
+// Release lets the system give the port to others.
+func (h Held) Release() error { return unix.Close(h.socket) }
+
+// Port holds a port until the test ends, for a program that sets SO_REUSEADDR.
+func Port(t testing.TB) int {
+	t.Helper()
+	held, err := Hold(unix.SO_REUSEADDR)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return bound.Port, nil
+	t.Cleanup(func() { _ = held.Release() })
+	return held.Port
+}
+
+// Address returns 127.0.0.1 with a [Port].
+func Address(t testing.TB) string {
+	t.Helper()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(Port(t)))
 }
