@@ -54,11 +54,12 @@ func behindAStop(t *testing.T, name string, timeout time.Duration) (s, dependent
 	return s, dependent, order
 }
 
-// cancelling returns a context under which the unit's job is cancelled as soon as the
-// restart was asked for.
-func (s *scene) cancelling() context.Context {
+// cancelling returns a context under which the unit's job is cancelled once the restart was
+// asked for and the unit is in this state.
+func (s *scene) cancelling(activeState string) context.Context {
 	return remedy.WithPoints(s.Context(), func(point string) {
 		if point == "after-restart" {
+			s.Eventually(s.show).WithArguments("ActiveState").WithTimeout(time.Minute).Should(Equal(activeState))
 			s.systemctl("cancel", s.show("Job"))
 		}
 	})
@@ -116,13 +117,13 @@ func TestAJobThatIsCancelledBeforeItBeganHasExecutedNothing(t *testing.T) {
 	t.Parallel()
 	t.Run("of a running unit", func(t *testing.T) {
 		s, _, order := behindAStop(t, "cancelled.service", time.Minute)
-		s.expect(s.remedy.Execute(s.cancelling(), order), v1alpha1.ReasonStartFailed,
+		s.expect(s.remedy.Execute(s.cancelling("active"), order), v1alpha1.ReasonStartFailed,
 			`systemd's job to restart cancelled\.service was cancelled before it began, .*: it is active \(running\) as before; .*`)
 		s.Expect(s.prepare(time.Second).Prepared).To(Equal(order.Prepared))
 	})
 	t.Run("of a unit that was never started", func(t *testing.T) {
 		s, _, order := behindAStart(t, "cancelled-stopped.service", time.Minute)
-		s.expect(s.remedy.Execute(s.cancelling(), order), v1alpha1.ReasonStartFailed,
+		s.expect(s.remedy.Execute(s.cancelling("inactive"), order), v1alpha1.ReasonStartFailed,
 			`systemd's job to restart cancelled-stopped\.service was cancelled before it began, .*: it is inactive \(dead\) as before; .*`)
 	})
 }
@@ -131,7 +132,7 @@ func TestARestartThatIsCancelledWhenItHasBegunHasFailed(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, systemdtest.Shared(t), "cancelled-stop.service", stubborn)
 	s.systemctl("start", s.name)
-	s.expect(s.remedy.Execute(s.cancelling(), s.prepare(time.Minute)), v1alpha1.ReasonFailed,
+	s.expect(s.remedy.Execute(s.cancelling("deactivating"), s.prepare(time.Minute)), v1alpha1.ReasonFailed,
 		`cancelled-stop\.service is deactivating \(\S+\) after its restart: systemd's job was cancelled, .*`)
 }
 
