@@ -188,14 +188,15 @@ type BudgetGroup struct {
 	// +optional
 	Unavailable int32 `json:"unavailable,omitempty"`
 
-	// Number of permits that spec.maxConcurrent allows. The API server caps a
+	// Number of permits that spec.maxConcurrent allows, less those that are still
+	// counted in another group, which their node has left. The API server caps a
 	// percentage by this number, and a plain number by the spec.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Limit *int32 `json:"limit,omitempty"`
 
 	// Number of permits for disruptive steps that spec.maxUnavailable and
-	// spec.minHealthy allow. Absent if there is no limit.
+	// spec.minHealthy allow, less those that are still counted in another group. Absent if there is no limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	DisruptionLimit *int32 `json:"disruptionLimit,omitempty"`

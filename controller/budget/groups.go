@@ -50,7 +50,7 @@ func (n *NodeState) healthy(permits map[string]v1alpha1.Permit) bool {
 // Groups returns the status of a budget that selects these nodes: their number
 // and limits by group by the spec as it is, and since when there is a storm. A permit goes with its
 // node to another group, if that may give one more; else it stays where it is, and the other
-// group gives none. A group that has neither a node nor a permit is dropped. Of more than
+// group gives none before it has come. A group that has neither a node nor a permit is dropped. Of more than
 // MaxGroups groups only the first by name have a status, and so permits.
 func Groups(b *v1alpha1.RemediationBudget, nodes []NodeState, now time.Time) (v1alpha1.RemediationBudgetStatus, error) {
 	groups := map[string]v1alpha1.BudgetGroup{}
@@ -87,7 +87,26 @@ func Groups(b *v1alpha1.RemediationBudget, nodes []NodeState, now time.Time) (v1
 	if err := refile(counted, misfiled(counted, nodes), countIn); err != nil {
 		return v1alpha1.RemediationBudgetStatus{}, err
 	}
+	reserve(counted, misfiled(counted, nodes))
 	return counted.Status, nil
+}
+
+// reserve takes from the limits of groups what those permits need that are to come there: one
+// that is returned there must not be given to another node before that is so.
+func reserve(b *v1alpha1.RemediationBudget, misfiled []moved) {
+	for _, m := range misfiled {
+		g := b.Status.Groups[m.Group]
+		less(g.Limit)
+		if m.Available && b.Status.Groups[m.from].Permits[m.Name].Disruptive {
+			less(g.DisruptionLimit) // one that is not available counts there already
+		}
+	}
+}
+
+func less(limit *int32) {
+	if limit != nil && *limit > 0 {
+		*limit--
+	}
 }
 
 // refile lets permits go with their nodes to other groups, as long as those hold no more than

@@ -127,6 +127,12 @@ func TestAPermitGoesWithItsNodeToAnotherGroupThatMayGiveOneMore(t *testing.T) {
 		if stays == tt.want || stays && (old.Nodes != 0 || old.Storm != nil || old.Permits["moved"] != tt.permit) {
 			t.Errorf("%s: the former group is %+v, which is there: %t", name, old, stays)
 		}
+		if after := (&v1alpha1.RemediationBudget{Status: status}); stays {
+			delete(status.Groups["new"].Permits, "there")
+			if free := Free(after, "new"); free > 1 || free > 0 && FreeDisruptions(after, "new") > 0 {
+				t.Errorf("%s: what the other node returns is free before it has come: %+v", name, status.Groups["new"])
+			}
+		}
 		if _, had := b.Status.Groups["old"].Permits["moved"]; !had {
 			t.Errorf("%s: the budget itself was changed", name)
 		}

@@ -66,16 +66,19 @@ func scale(field string, value intstr.IntOrString, nodes int, up bool) (int32, e
 // more.
 const MaxPermits = 500
 
-// Allowed returns the number of permits that the API server allows now in a group:
-// the spec's number, or for a percentage the limit last written to the status.
+// Allowed returns the number of permits that may be taken now in a group: the limit last
+// written to the status, and never more than the spec's number.
 func Allowed(b *v1alpha1.RemediationBudget, group string) int32 {
+	limit := b.Status.Groups[group].Limit
 	switch m := b.Spec.Concurrent(); {
-	case m.Type == intstr.Int:
-		return min(m.IntVal, MaxPermits)
-	case b.Status.Groups[group].Limit != nil:
-		return min(*b.Status.Groups[group].Limit, MaxPermits)
-	default:
+	case limit == nil && m.Type != intstr.Int:
 		return 0
+	case limit == nil:
+		return min(m.IntVal, MaxPermits)
+	case m.Type != intstr.Int:
+		return min(*limit, MaxPermits)
+	default:
+		return min(*limit, m.IntVal, MaxPermits)
 	}
 }
 

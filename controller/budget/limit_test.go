@@ -68,6 +68,10 @@ func TestAllowed(t *testing.T) {
 	}
 	many := intstr.FromInt32(1000)
 	b.Spec.MaxConcurrent = &many
+	if got := Allowed(b, "-"); got != 4 {
+		t.Errorf("got %d, want the written limit of 4, which may be less than the spec's number", got)
+	}
+	b.Status.Groups["-"] = v1alpha1.BudgetGroup{Limit: &many.IntVal}
 	if got := Allowed(b, "-"); got != MaxPermits {
 		t.Errorf("got %d, want no more than the API server takes", got)
 	}
