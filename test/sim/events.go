@@ -49,6 +49,8 @@ func happenings() []happening {
 		{"a budget selects other nodes while it is counted", 2, (*world).editCounted},
 		{"a budget is created again while an action runs that nobody sees", 2, (*world).forgetActing},
 		{"a node of the control plane is forgotten while its action runs on", 2, (*world).forgetControlPlane},
+		{"a policy matches more when a remediation of it is deleted", 2, (*world).widen},
+		{"a budget groups its nodes no more while they are out", 2, (*world).regroup},
 		{"many wait for few permits", 2, (*world).queueUp},
 		{"a remediation is created twice", 2, (*world).startTwice},
 		{"a maintenance is created when nobody wants it any more", 3, (*world).lateOut},

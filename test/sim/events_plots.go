@@ -303,6 +303,7 @@ func (w *world) labelOfOthers(node *corev1.Node) map[string]string {
 // registerActing lets a node be registered anew while its next action runs, of which its
 // runner knows nothing any more.
 func (w *world) registerActing() bool {
+	deleted := w.chance(500)
 	return w.set(actionCreated, func(_ *process, created client.Object) {
 		a := created.(*v1alpha1.NodeAction) //nolint:forcetypeassert // nothing else springs it
 		n := w.node(a.Spec.NodeName)
@@ -314,7 +315,22 @@ func (w *world) registerActing() bool {
 				w.registerAnew(&node)
 			}
 		})
+		if deleted {
+			w.after(10*time.Second, func() { w.deleteLost(a.Name) })
+		}
 	})
+}
+
+// deleteLost lets a person delete an action of which nobody knows whether it runs on, and
+// that has left nothing but the record of its remediation.
+func (w *world) deleteLost(action string) {
+	a := apiserver.Peek[*v1alpha1.NodeAction](w.server, client.ObjectKey{Name: action})
+	if a == nil || !w.chaos {
+		return
+	}
+	if r := apiserver.Peek[*v1alpha1.Remediation](w.server, client.ObjectKey{Name: a.Spec.Remediation}); r != nil && r.Status.Action == "" && r.DeletionTimestamp == nil {
+		w.remove(a.DeepCopy())
+	}
 }
 
 // startTwice lets the creation of a remediation be on its way for minutes. Who has sent it
@@ -370,4 +386,78 @@ func (w *world) lateOut() bool {
 		return 0
 	}
 	return true
+}
+
+// widen lets a person delete a remediation whose policy has just come to match all that its
+// node is sick of. No controller sees for a while that the next one is there: only the
+// tombstone of the one before.
+func (w *world) widen() bool {
+	r, ok := w.aRemediation(func(r *v1alpha1.Remediation) bool { return idle(r) && r.DeletionTimestamp == nil })
+	var p v1alpha1.RemedyPolicy
+	if !ok || w.admin.Get(w.ctx, client.ObjectKey{Name: r.Spec.Policy.Name}, &p) != nil {
+		return false
+	}
+	p.Spec.Match = nil
+	n := w.node(r.Spec.NodeName)
+	for _, condition := range conditions() {
+		p.Spec.Match = append(p.Spec.Match, v1alpha1.ConditionMatch{Type: condition, Status: corev1.ConditionTrue})
+		if n.faults[condition] == nil {
+			n.fail(condition, "")
+		}
+	}
+	w.people.edited = time.Now()
+	w.update(&p)
+	w.after(10*time.Second, func() {
+		w.slow["create Remediation"] = func(c *call) time.Duration {
+			if c.request.Name == r.Name || strings.HasPrefix(c.request.Name, r.Name+"-") || !strings.HasPrefix(c.request.Name, n.name+"-") {
+				return 0
+			}
+			for _, p := range w.leaders() {
+				w.after(500*time.Millisecond, func() { w.stall(p, &v1alpha1Remediation, 20*time.Second) })
+			}
+			return time.Second
+		}
+		w.undo(r.Name, w.deleteOf)
+	})
+	return true
+}
+
+// regroup lets people have a budget group its nodes no more while remediations hold a permit
+// of each group to take their nodes out, and come to a gentler step.
+func (w *world) regroup() bool {
+	p, some := w.aPolicy()
+	b, limited := w.aBudget()
+	if !some || !limited || !w.set(actionCreated, func(_ *process, created client.Object) {
+		w.after(100*time.Second, func() { w.ungroup(b.Name) })
+	}) {
+		return false
+	}
+	w.people.edited, w.people.limited = time.Now(), time.Now()
+	reboot, gentle := w.newStep(), w.newStep()
+	reboot.Command, reboot.RestartUnit, reboot.RequireApproval, reboot.Attempts = nil, nil, false, 1
+	reboot.Reboot, reboot.Timeout = &v1alpha1.RebootRemedy{}, duration(10*time.Minute)
+	gentle.Reboot, gentle.RestartUnit, gentle.RequireApproval = nil, nil, false
+	gentle.Command, gentle.Timeout = &v1alpha1.CommandRemedy{Argv: []string{"/bin/a"}}, duration(20*time.Second)
+	p.Spec.Steps = []v1alpha1.Step{reboot, gentle}
+	w.update(p)
+	b.Spec = v1alpha1.RemediationBudgetSpec{GroupBy: "rack", MaxConcurrent: ptr.To(intstr.FromInt32(10)), MaxUnavailable: ptr.To(intstr.FromInt32(1))}
+	w.update(b)
+	for _, n := range w.nodes {
+		if condition := p.Spec.Match[0].Type; n.up && n.faults[condition] == nil {
+			n.fail(condition, "")
+		}
+	}
+	return true
+}
+
+// ungroup lets a person have a budget group its nodes no more.
+func (w *world) ungroup(budget string) {
+	b := apiserver.Peek[*v1alpha1.RemediationBudget](w.server, client.ObjectKey{Name: budget})
+	if b == nil || !w.chaos {
+		return
+	}
+	one := b.DeepCopy()
+	one.Spec.GroupBy = ""
+	w.people.limited = time.Now()
+	w.update(one)
 }

@@ -156,7 +156,6 @@ func (o *oracles) countedAll(b *v1alpha1.RemediationBudget) {
 
 // I8: a permit that is free is taken by who waits for one.
 func (o *oracles) permitsUsed() {
-	now := time.Now()
 	waits := map[string]bool{}
 	for _, r := range stored[*v1alpha1.Remediation](o) {
 		node := find[*corev1.Node](o, r.Spec.NodeName)
@@ -164,18 +163,62 @@ func (o *oracles) permitsUsed() {
 			continue
 		}
 		waits[r.Name] = true
-		if since, known := o.waiting[r.Name]; !known {
-			o.waiting[r.Name] = now
-		} else if now.Sub(since) > 20*time.Second && o.settled() && now.Sub(o.world.people.limited) > settledFor {
-			o.world.broken("I8: a free permit is taken by who waits for one", "remediation %s waits for %s, and every budget of its node has one",
-				r.Name, now.Sub(since).Truncate(time.Second))
+	}
+	if name := o.waiting.longer(waits); name != "" && o.settled() && time.Since(o.world.people.limited) > settledFor {
+		o.world.broken("I8: a free permit is taken by who waits for one", "remediation %s waits although every budget of its node has one", name)
+	}
+}
+
+// lasting is since when something is so, by its name.
+type lasting map[string]time.Time
+
+// longer is told what is so now, and returns one of those that are so for longer than a
+// controller takes for anything; "" if there is none.
+func (l lasting) longer(now map[string]bool) (name string) {
+	for old := range l {
+		if !now[old] {
+			delete(l, old)
 		}
 	}
-	for name := range o.waiting {
-		if !waits[name] {
-			delete(o.waiting, name)
+	for _, next := range sortedKeys(now) {
+		if since, known := l[next]; !known {
+			l[next] = time.Now()
+		} else if time.Since(since) > 20*time.Second {
+			name = next
 		}
 	}
+	return name
+}
+
+// I8: who waits holds no permit, which others may wait for. It does while something may
+// still run, and while its node is about to be cordoned.
+func (o *oracles) waitWithoutPermits() {
+	held := map[string]bool{}
+	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
+		for _, group := range b.Status.Groups {
+			for _, permit := range group.Permits {
+				held[permit.Remediation] = true
+			}
+		}
+	}
+	keeps := map[string]bool{}
+	for _, r := range stored[*v1alpha1.Remediation](o) {
+		if held[r.Name] && o.onlyWaits(r) {
+			keeps[r.Name] = true
+		}
+	}
+	if name := o.keeping.longer(keeps); name != "" && o.settled() {
+		o.world.broken("I8: who waits holds no permit", "remediation %s", name)
+	}
+}
+
+// onlyWaits reports whether a remediation has nothing under way, and is to have nothing.
+func (o *oracles) onlyWaits(r *v1alpha1.Remediation) bool {
+	node := find[*corev1.Node](o, r.Spec.NodeName)
+	out := node != nil && node.Spec.Unschedulable
+	by := r.BlockedBy()
+	return !r.Ended() && r.State() == v1alpha1.ReasonWaiting && by != "" && by != v1alpha1.ReasonStillRunning &&
+		r.Status.Action == "" && (r.Status.Maintenance == "" || out)
 }
 
 // couldTake reports whether every budget of the node has a free permit for the

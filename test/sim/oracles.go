@@ -23,7 +23,7 @@ type oracles struct {
 
 	// checks has by node and condition what checks have seen.
 	checks map[string][]seen
-	// written is how many of them there were when the detector last wrote the condition,
+	// written is how many of them there were when the detector last sent the condition,
 	// turned when it last wrote another status or transition time.
 	written map[string]int
 	turned  map[string]time.Time
@@ -53,8 +53,9 @@ type oracles struct {
 	// maintenance of a node last ceased to drain it.
 	born      map[types.UID]uint64
 	drainedAt map[string]uint64
-	// waiting is since when a remediation waits for a permit that is free.
-	waiting map[string]time.Time
+	// waiting is since when a remediation waits for a permit that is free, keeping since when
+	// one keeps a permit although it waits.
+	waiting, keeping lasting
 
 	// outWhenDeleted is the maintenance that a remediation named when it was deleted.
 	outWhenDeleted map[types.UID]string
@@ -93,6 +94,7 @@ func (o *oracles) rested() {
 		o.caughtUp()
 		o.storms()
 		o.permitsUsed()
+		o.waitWithoutPermits()
 		o.nodesCounted()
 		o.noticed()
 		o.onlyOne()
@@ -101,7 +103,7 @@ func (o *oracles) rested() {
 
 func newOracles(w *world) *oracles {
 	return &oracles{
-		world: w, checks: map[string][]seen{}, written: map[string]int{}, turned: map[string]time.Time{}, waiting: map[string]time.Time{}, cordoned: map[types.UID]time.Time{}, remediations: map[types.UID]*v1alpha1.Remediation{}, outWhenDeleted: map[types.UID]string{}, named: map[types.UID]bool{}, idle: map[types.UID]bool{},
+		world: w, checks: map[string][]seen{}, written: map[string]int{}, turned: map[string]time.Time{}, waiting: lasting{}, keeping: lasting{}, cordoned: map[types.UID]time.Time{}, remediations: map[types.UID]*v1alpha1.Remediation{}, outWhenDeleted: map[types.UID]string{}, named: map[types.UID]bool{}, idle: map[types.UID]bool{},
 		actions: map[types.UID]*v1alpha1.NodeAction{}, deleted: map[string]bool{}, forgotten: map[string]time.Time{},
 		edited: map[string]time.Time{}, labelled: map[string]time.Time{}, rebooted: map[string]time.Time{}, born: map[types.UID]uint64{}, drainedAt: map[string]uint64{},
 		returned: map[string]time.Time{}, drained: map[string]time.Time{}, released: map[string]bool{}, freed: map[string]time.Time{},

@@ -30,7 +30,8 @@ func (w *world) removeRemediation(r *v1alpha1.Remediation) bool {
 	if r.Annotations[v1alpha1.TombstoneAnnotation] != "" {
 		w.people.unburied = time.Now()
 	}
-	if r.Ended() || len(r.Finalizers) == 0 {
+	node := apiserver.Peek[*corev1.Node](w.server, client.ObjectKey{Name: r.Spec.NodeName})
+	if r.Ended() || len(r.Finalizers) == 0 || node == nil || node.UID != r.Spec.NodeUID {
 		w.people.meddled = time.Now() // what it did is forgotten with it
 	}
 	return w.remove(r)

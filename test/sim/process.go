@@ -125,8 +125,8 @@ type call struct {
 	task    string
 	request apiserver.Request
 	serve   func() error
-	// ready is when it arrives at the server, or its answer at the caller.
-	ready time.Time
+	// sent is when it was sent, ready when it arrives at the server, or its answer at the caller.
+	sent, ready time.Time
 	// served is whether the server has executed it; answer is what it says then.
 	served bool
 	answer error
@@ -148,7 +148,7 @@ func (p *process) gate(ctx context.Context, r apiserver.Request, serve func() er
 	}
 	task, _ := ctx.Value(taskKey{}).(string)
 	began, _ := ctx.Value(beganKey{}).(uint64)
-	c := &call{process: p, task: task, began: began, request: r, serve: serve, ready: time.Now(), reply: make(chan error, 1)}
+	c := &call{process: p, task: task, began: began, request: r, serve: serve, sent: time.Now(), ready: time.Now(), reply: make(chan error, 1)}
 	p.world.send(c)
 	select {
 	case err := <-c.reply:
