@@ -88,12 +88,13 @@ func (r *Reconciler) next(ctx context.Context, b *v1alpha1.RemediationBudget, al
 	return budget.Wake(b, all, func() []v1alpha1.Remediation { return r.waiting(ctx) }, r.nodeOf(ctx))
 }
 
-// newHolders returns who holds a permit now and did not before.
+// newHolders returns who holds a permit now and did not before, or of another version: the
+// one before was looked for in vain by who releases it.
 func newHolders(old, updated *v1alpha1.RemediationBudget) (names []string) {
 	for name, group := range updated.Status.Groups {
 		before := old.Status.Groups[name].Permits
 		for node, permit := range group.Permits {
-			if before[node].Remediation != permit.Remediation {
+			if old := before[node]; old.Remediation != permit.Remediation || old.Version != permit.Version {
 				names = append(names, permit.Remediation)
 			}
 		}

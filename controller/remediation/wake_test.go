@@ -81,3 +81,24 @@ func TestWhoIsHeldBySomethingElseLetsOthersHaveItsPermit(t *testing.T) {
 		}
 	}
 }
+
+func TestWhoHoldsAPermitOfAnotherVersionIsWoken(t *testing.T) {
+	with := func(permit v1alpha1.Permit) *v1alpha1.RemediationBudget {
+		b := &v1alpha1.RemediationBudget{}
+		b.Status.Groups = map[string]v1alpha1.BudgetGroup{"-": {Permits: map[string]v1alpha1.Permit{"n": permit}}}
+		return b
+	}
+	old := with(v1alpha1.Permit{Remediation: "r", Version: "1"})
+	for name, tt := range map[string]struct {
+		updated v1alpha1.Permit
+		want    []string
+	}{
+		"the same":        {v1alpha1.Permit{Remediation: "r", Version: "1"}, nil},
+		"another holder":  {v1alpha1.Permit{Remediation: "s", Version: "1"}, []string{"s"}},
+		"another version": {v1alpha1.Permit{Remediation: "r", Version: "2"}, []string{"r"}},
+	} {
+		if got := newHolders(old, with(tt.updated)); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+}
