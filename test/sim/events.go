@@ -411,8 +411,9 @@ func (w *world) calm() {
 	}
 	clear(w.traps)
 	clear(w.slow)
-	w.people.comeToRest()
-	w.after(time.Hour, w.people.comeToRest)
+	for after := time.Duration(0); after < calmTime; after += time.Hour {
+		w.after(after, w.people.comeToRest)
+	}
 	w.oneLeader()
 	for _, p := range w.leaders()[1:] {
 		w.end(p)

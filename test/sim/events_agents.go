@@ -33,7 +33,7 @@ func (w *world) confuseCheck() bool {
 // missProgram takes what commands and units need from a host for a while.
 func (w *world) missProgram() bool {
 	n := of(w.choices, w.nodes...)
-	n.lacks = lacking
+	n.lacks = of(w.choices, lacking, masked)
 	w.say("host "+n.name, "programs and units are missing")
 	w.after(w.while(), func() { n.lacks = nil })
 	return true
@@ -49,6 +49,14 @@ func lacking(order remedy.Order) *remedy.Outcome {
 	default:
 		return nil
 	}
+}
+
+// masked says what comes of an order on a host whose units somebody has masked.
+func masked(order remedy.Order) *remedy.Outcome {
+	if order.Step.Remedy() != v1alpha1.RemedyRestartUnit {
+		return nil
+	}
+	return &remedy.Outcome{Reason: v1alpha1.ReasonUnitMasked, Message: "it is masked"}
 }
 
 // loseLedger kills a runner and takes its ledger away.

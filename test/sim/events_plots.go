@@ -427,7 +427,7 @@ func (w *world) widen() bool {
 func (w *world) regroup() bool {
 	p, some := w.aPolicy()
 	b, limited := w.aBudget()
-	if !some || !limited || !w.set(actionCreated, func(_ *process, created client.Object) {
+	if !some || !limited || !w.set(actionCreated, func(*process, client.Object) {
 		w.after(100*time.Second, func() { w.ungroup(b.Name) })
 	}) {
 		return false

@@ -63,6 +63,7 @@ func (o *oracles) felt(name string) {
 	o.since(name, "not Ready", notReady(node))
 	o.since(name, "cordoned", node.Spec.Unschedulable)
 	o.since(name, "deleted", node.DeletionTimestamp != nil)
+	o.since(name, "leaving", leaving(node))
 }
 
 func (o *oracles) since(node, reason string, holds bool) {
@@ -86,10 +87,15 @@ func (o *oracles) knownUnwell(node *corev1.Node) bool {
 	})
 }
 
-// available reports whether a node is Ready, and neither cordoned nor being deleted.
+// leaving reports whether an autoscaler is about to remove a node.
+func leaving(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == leavingTaint })
+}
+
+// available reports whether a node is Ready, neither cordoned nor being deleted, and stays.
 func available(n *corev1.Node) bool {
 	ready := v1alpha1.FindNodeCondition(n, string(corev1.NodeReady))
-	return ready != nil && ready.Status == corev1.ConditionTrue && !n.Spec.Unschedulable && n.DeletionTimestamp == nil
+	return ready != nil && ready.Status == corev1.ConditionTrue && !n.Spec.Unschedulable && n.DeletionTimestamp == nil && !leaving(n)
 }
 
 // acted remembers since when the action of a remediation is under way, or may be.

@@ -55,6 +55,15 @@ func (o *oracles) notHeld(r *v1alpha1.Remediation, step *v1alpha1.Step, node *co
 	if node.Labels[v1alpha1.ExcludeLabel] == "true" && o.knows(o.labelled[node.Name]) {
 		o.world.broken("Nothing is started on a node that is excluded", "%s on node %s", r.Name, node.Name)
 	}
+	if leaving(node) && o.knows(o.unwell[node.Name]["leaving"]) {
+		o.world.broken("Nothing is started on a node that is leaving", "%s on node %s", r.Name, node.Name)
+	}
+	goesOn := r.Status.Action != "" && r.Status.Maintenance != "" // with a node that is out already
+	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
+		if selects(b, node) && step.Disruptive() && !goesOn && !open(b.Spec.AllowedWindows) && o.knows(o.world.people.limited) {
+			o.world.broken("A disruptive step starts within the windows of its budgets", "%s: step %d on node %s, budget %s", r.Name, r.Status.Step, node.Name, b.Name)
+		}
+	}
 	for _, m := range stored[*v1alpha1.NodeMaintenance](o) {
 		own := m.Spec.Remediation != nil && m.Spec.Remediation.UID == r.UID
 		holds := m.DeletionTimestamp == nil && m.Spec.NodeName == node.Name && (m.Spec.NodeUID == "" || m.Spec.NodeUID == node.UID)
@@ -62,6 +71,17 @@ func (o *oracles) notHeld(r *v1alpha1.Remediation, step *v1alpha1.Step, node *co
 			o.world.broken("Nothing is started on a node that somebody else has taken out", "%s on node %s, which is in maintenance %s", r.Name, node.Name, m.Name)
 		}
 	}
+}
+
+// open reports whether it is the time of one of the windows, which are of every day here, and
+// in UTC or nowhere.
+func open(windows []v1alpha1.Window) bool {
+	return windows == nil || slices.ContainsFunc(windows, func(w v1alpha1.Window) bool {
+		return slices.ContainsFunc([]time.Duration{-clockSlack, 0, clockSlack}, func(off time.Duration) bool {
+			now := time.Now().UTC().Add(off).Format("15:04")
+			return w.TimeZone == "UTC" && w.Start <= now && now < w.End
+		})
+	})
 }
 
 // proofLasts is how long what a check has seen proves that a fault is there: a detector

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/remediation"
 	"github.com/nodemend/nodemend/test/apiserver"
 )
 
@@ -59,6 +60,7 @@ func peoplesActs() []happening {
 		{"a node is cordoned or uncordoned", 3, (*world).cordon},
 		{"a cordon of ours is taken over", 2, (*world).takeOverCordon},
 		{"a node is excluded or included", 2, (*world).exclude},
+		{"an autoscaler is to remove a node", 1, (*world).leave},
 		{"a node is relabelled", 2, (*world).relabel},
 		{"a node is deleted and registered anew", 1, (*world).replaceNode},
 		{"a step is approved", 3, (*world).approve},
@@ -113,9 +115,18 @@ func (w *world) later(undo func()) {
 	})
 }
 
-// comeToRest lets people give back what only they give back: their own maintenances, and
-// those that a remediation has left behind which somebody has deleted. Pods that veto end.
+// comeToRest lets people give back what only they give back: their own maintenances, those
+// that a remediation has left behind which somebody has deleted, and those that it leaves to
+// them. Pods that veto end, and budgets have no windows any more.
 func (p *people) comeToRest() {
+	for _, b := range apiserver.Stored[*v1alpha1.RemediationBudget](p.world.server) {
+		if b.Spec.AllowedWindows != nil {
+			always := b.DeepCopy()
+			always.Spec.AllowedWindows = nil
+			p.limited = time.Now()
+			p.world.update(always)
+		}
+	}
 	for _, pod := range apiserver.Stored[*corev1.Pod](p.world.server) {
 		if pod.Labels[vetoLabel] != "" {
 			p.world.remove(pod.DeepCopy())
@@ -125,7 +136,7 @@ func (p *people) comeToRest() {
 		owner := m.Spec.Remediation
 		if owner != nil {
 			r := apiserver.Peek[*v1alpha1.Remediation](p.world.server, client.ObjectKey{Name: owner.Name})
-			if r != nil && r.UID == owner.UID && r.State() != v1alpha1.ReasonDeleted {
+			if r != nil && r.UID == owner.UID && r.State() != v1alpha1.ReasonDeleted && r.BlockedBy() != remediation.ReasonReleaseRequired {
 				continue
 			}
 		}

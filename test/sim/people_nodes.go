@@ -2,6 +2,7 @@ package sim
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,6 +75,26 @@ func (w *world) exclude() bool {
 			}
 		})
 	}
+	return w.update(obj)
+}
+
+// leavingTaint is how the cluster-autoscaler marks a node that it is about to remove.
+const leavingTaint = "ToBeDeletedByClusterAutoscaler"
+
+// leave lets an autoscaler mark a node that it is about to remove, and then not do so.
+func (w *world) leave() bool {
+	obj, ok := w.anObject()
+	if !ok || leaving(obj) {
+		return false
+	}
+	obj.Spec.Taints = append(obj.Spec.Taints, corev1.Taint{Key: leavingTaint, Effect: corev1.TaintEffectNoSchedule})
+	w.after(w.while(), func() {
+		var marked corev1.Node
+		if w.admin.Get(w.ctx, client.ObjectKeyFromObject(obj), &marked) == nil {
+			marked.Spec.Taints = slices.DeleteFunc(marked.Spec.Taints, func(t corev1.Taint) bool { return t.Key == leavingTaint })
+			w.update(&marked)
+		}
+	})
 	return w.update(obj)
 }
 

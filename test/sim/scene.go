@@ -117,6 +117,12 @@ func (w *world) limits(spec *v1alpha1.RemediationBudgetSpec) {
 	if w.chance(300) {
 		spec.MaxReboots = &v1alpha1.Rate{Count: int32(1 + w.pick(2)), Per: duration(time.Hour)}
 	}
+	spec.AllowedWindows = nil
+	if w.chance(60) { // a run begins at midnight
+		spec.AllowedWindows = []v1alpha1.Window{{
+			Start: of(w.choices, "00:00", "00:10"), End: of(w.choices, "00:15", "01:00"), TimeZone: of(w.choices, "UTC", "UTC", "UTC", "Olympus/Mons"),
+		}}
+	}
 }
 
 func (w *world) newPolicy(name string) *v1alpha1.RemedyPolicy {
@@ -140,9 +146,12 @@ func (w *world) newPolicy(name string) *v1alpha1.RemedyPolicy {
 	p.Spec.Recovery = v1alpha1.Recovery{HealthyFor: duration(of(w.choices, 30*time.Second, 3*time.Minute))}
 	p.Spec.Cooldown = ptr.To(duration(of(w.choices, 0, time.Minute, 10*time.Minute)))
 	p.Spec.MaxRemediations = &v1alpha1.Rate{Count: int32(of(w.choices, 100, 3, 1)), Per: duration(time.Hour)}
-	p.Spec.DelayAfterJoin = ptr.To(duration(0))
+	p.Spec.DelayAfterJoin = ptr.To(duration(of(w.choices, 0, 0, 0, 2*time.Minute)))
 	if w.chance(60) {
 		p.Spec.Mode = v1alpha1.ModeDryRun
+	}
+	if w.chance(60) {
+		p.Spec.Recovery.Release = v1alpha1.ReleaseManual
 	}
 	return p
 }
