@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/evidence"
 	"github.com/nodemend/nodemend/controller/index"
 	"github.com/nodemend/nodemend/controller/worker"
 )
@@ -149,13 +150,17 @@ func (k *keeping) lasts(r *v1alpha1.Remediation) bool {
 	return false
 }
 
-// neededUntil returns until when the gates count the remediation.
+// neededUntil returns until when the gates count the remediation, or evidence must be later
+// than its last action: also that of a node which is registered anew.
 func (k *keeping) neededUntil(r *v1alpha1.Remediation) time.Time {
 	last := lastActed(&r.Status)
-	if last == nil || !k.sameNode(r) {
+	if last == nil {
 		return time.Time{}
 	}
-	var until time.Time
+	until := endedAtLatest(r, last).Add(evidence.MaxHealthyAge)
+	if !k.sameNode(r) {
+		return until
+	}
 	need := func(from time.Time, long time.Duration) {
 		if t := from.Add(long); t.After(until) {
 			until = t

@@ -8,6 +8,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/evidence"
+	"github.com/nodemend/nodemend/internal/deadline"
 )
 
 const day = 24 * time.Hour
@@ -34,6 +36,10 @@ func ofTheLastingIncident(r *v1alpha1.Remediation) {
 }
 func ofAnotherNode(r *v1alpha1.Remediation)   { r.Spec.NodeUID = "former" }
 func ofAnotherPolicy(r *v1alpha1.Remediation) { r.Spec.Policy.UID = "another" }
+func interrupted(r *v1alpha1.Remediation) {
+	r.Status.History[0].Outcome, r.Status.History[0].Executed = v1alpha1.ReasonInterrupted, false
+	r.Status.History[0].Step = 1
+}
 func endedAsDeleted(r *v1alpha1.Remediation) {
 	d := decision{status: r.Status}
 	d.progressing(now, v1alpha1.ReasonDeleted, "")
@@ -59,6 +65,8 @@ func TestWhichRemediationsAreDeleted(t *testing.T) {
 		{"one of another node of that name is", []v1alpha1.Remediation{record("a", "", 11*day, ofTheLastingIncident, ofAnotherNode)}, nil, []string{"a"}, 0},
 		{"not within the cooldown of its policy", []v1alpha1.Remediation{record("a", "command", time.Hour)}, func(k *keeping) { k.limit = 0 }, nil, time.Hour},
 		{"unless it was another node", []v1alpha1.Remediation{record("a", "command", time.Hour, ofAnotherNode)}, func(k *keeping) { k.limit = 0 }, []string{"a"}, 0},
+		{"but not while a report from before its action's end is fresh", []v1alpha1.Remediation{record("a", "command", time.Minute, ofAnotherNode)}, func(k *keeping) { k.limit = 0 }, nil, evidence.MaxHealthyAge - 2*time.Minute},
+		{"which may run on", []v1alpha1.Remediation{record("a", "command", 3*time.Minute, ofAnotherNode, interrupted)}, func(k *keeping) { k.limit = 0 }, nil, evidence.MaxHealthyAge - 4*time.Minute + 10*time.Second + deadline.ReportGrace},
 		{"but if nothing was executed", []v1alpha1.Remediation{record("a", "", time.Hour)}, func(k *keeping) { k.limit = 0 }, []string{"a"}, 0},
 		{"or the policy is gone", []v1alpha1.Remediation{record("a", "command", time.Hour, ofAnotherPolicy)}, func(k *keeping) { k.limit = 0 }, []string{"a"}, 0},
 		{"not while maxRemediations counts it", []v1alpha1.Remediation{record("a", "command", 2*time.Hour)}, func(k *keeping) {

@@ -72,11 +72,7 @@ func (s *situation) mayRunUntil(status *v1alpha1.RemediationStatus) time.Time {
 // endedBy returns when the action of a record was over at the latest. One of which nobody
 // knows how it ended may have run on until its runner killed it.
 func (s *situation) endedBy(r *v1alpha1.Remediation, record *v1alpha1.ActionRecord) time.Time {
-	step := r.Step(record.Step)
-	if record.Executed || step == nil {
-		return record.FinishedAt.Time
-	}
-	ended := deadline.Lost(record.FinishedAt.Time, step.Timeout.Duration)
+	ended := endedAtLatest(r, record)
 	for i := range s.others {
 		if a := &s.others[i]; a.Name == record.Action && a.Status.Claim != nil && deadline.Over(a).Before(ended) {
 			ended = deadline.Over(a)
@@ -86,6 +82,14 @@ func (s *situation) endedBy(r *v1alpha1.Remediation, record *v1alpha1.ActionReco
 		return record.FinishedAt.Time
 	}
 	return ended
+}
+
+// endedAtLatest is endedBy without its NodeAction, which may know better.
+func endedAtLatest(r *v1alpha1.Remediation, record *v1alpha1.ActionRecord) time.Time {
+	if step := r.Step(record.Step); !record.Executed && step != nil {
+		return deadline.Lost(record.FinishedAt.Time, step.Timeout.Duration)
+	}
+	return record.FinishedAt.Time
 }
 
 // believed reports whether something can have been at a time that somebody else tells:
