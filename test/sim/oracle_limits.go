@@ -212,13 +212,19 @@ func (o *oracles) waitWithoutPermits() {
 	}
 }
 
-// onlyWaits reports whether a remediation has nothing under way, and is to have nothing.
+// onlyWaits reports whether a remediation has nothing under way, and is to have nothing. A
+// maintenance that it, or an earlier one of its name, has left may yet cordon the node.
 func (o *oracles) onlyWaits(r *v1alpha1.Remediation) bool {
-	node := find[*corev1.Node](o, r.Spec.NodeName)
-	out := node != nil && node.Spec.Unschedulable
 	by := r.BlockedBy()
-	return !r.Ended() && r.State() == v1alpha1.ReasonWaiting && by != "" && by != v1alpha1.ReasonStillRunning &&
-		r.Status.Action == "" && (r.Status.Maintenance == "" || out)
+	if r.Ended() || r.State() != v1alpha1.ReasonWaiting || by == "" || by == v1alpha1.ReasonStillRunning || r.Status.Action != "" {
+		return false
+	}
+	if node := find[*corev1.Node](o, r.Spec.NodeName); node != nil && node.Spec.Unschedulable {
+		return true
+	}
+	return !slices.ContainsFunc(stored[*v1alpha1.NodeMaintenance](o), func(m *v1alpha1.NodeMaintenance) bool {
+		return m.Spec.Remediation != nil && m.Spec.Remediation.Name == r.Name
+	})
 }
 
 // couldTake reports whether every budget of the node has a free permit for the
