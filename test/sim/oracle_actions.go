@@ -132,13 +132,16 @@ func (o *oracles) selects(budget, node string) bool {
 }
 
 func (o *oracles) permitReturned(budgetName, nodeName string, permit v1alpha1.Permit) {
+	if !o.selects(budgetName, nodeName) {
+		return
+	}
 	n := o.world.node(nodeName)
 	for _, e := range n.executions {
 		if !e.runs() || o.world.people.blinded[e.order.Action] {
 			continue
 		}
 		action := find[*v1alpha1.NodeAction](o, e.order.Action)
-		if action != nil && action.Spec.Remediation == permit.Remediation && !o.succeeded(action) && o.selects(budgetName, nodeName) {
+		if action != nil && action.Spec.Remediation == permit.Remediation && !o.succeeded(action) {
 			o.world.broken("I1: a permit is kept while something runs under it", "budget %s: the permit of %s for node %s was returned while %s ran",
 				budgetName, permit.Remediation, nodeName, e.order.Action)
 		}
