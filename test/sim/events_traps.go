@@ -86,7 +86,7 @@ func (w *world) deleteUnseen() bool {
 // undoAction lets a person undo the next action, or what it is for, before its runner has
 // claimed it or while it runs.
 func (w *world) undoAction() bool {
-	undo := of(w.choices, w.giveBackOf, w.deleteOf, w.forceOf, w.policyOf, w.pauseOf, w.nodeOf)
+	undo := of(w.choices, w.giveBackOf, w.deleteOf, w.forceOf, w.policyOf, w.pauseOf, w.stopOf, w.nodeOf)
 	delay := of(w.choices, (*node).runnerAway, (*node).lateClaim, (*node).inTime)
 	undone := of(w.choices, 0, time.Second, 10*time.Second)
 	leaderless := w.chance(300)
@@ -175,6 +175,14 @@ func (w *world) policyOf(r *v1alpha1.Remediation) {
 func (w *world) pauseOf(r *v1alpha1.Remediation) {
 	w.setPaused(r.Spec.Policy.Name, true)
 	w.later(func() { w.setPaused(r.Spec.Policy.Name, false) })
+}
+
+// stopOf pauses a budget of a remediation.
+func (w *world) stopOf(r *v1alpha1.Remediation) {
+	for _, b := range w.budgetsOf(r) {
+		w.setBudgetPaused(b, true)
+		w.later(func() { w.setBudgetPaused(b, false) })
+	}
 }
 
 // nodeOf replaces the node of a remediation.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -23,7 +24,7 @@ func (o *oracles) withinRates(e *execution) {
 	}
 	const slack = 3 * time.Second // of clocks that are corrected
 	acted := 0
-	for _, r := range stored[*v1alpha1.Remediation](o) {
+	for _, r := range o.onRecord() {
 		last := o.lastExecution(e.node, r)
 		if r.UID == a.Spec.RemediationUID || r.Spec.Policy.UID != p.UID || r.Spec.NodeUID != a.Spec.NodeUID || last.IsZero() {
 			continue
@@ -42,6 +43,19 @@ func (o *oracles) withinRates(e *execution) {
 	}
 }
 
+// onRecord are the remediations that there are, and those that the controller has deleted of
+// its own accord, by their names.
+func (o *oracles) onRecord() []*v1alpha1.Remediation {
+	all := stored[*v1alpha1.Remediation](o)
+	for uid, r := range o.remediations {
+		if o.collected[uid] && find[*v1alpha1.Remediation](o, r.Name) == nil {
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(a, b *v1alpha1.Remediation) int { return cmp.Compare(a.Name+string(a.UID), b.Name+string(b.UID)) })
+	return all
+}
+
 // lastExecution is when the last execution for a remediation began; zero: there was none.
 func (o *oracles) lastExecution(n *node, r *v1alpha1.Remediation) (last time.Time) {
 	for _, e := range n.executions {
@@ -57,7 +71,7 @@ func (o *oracles) startedOnce(created *v1alpha1.Remediation) {
 	if created.Annotations[v1alpha1.TombstoneAnnotation] != "" || !o.quiet() || time.Since(o.world.people.unburied) < quietFor || time.Since(o.world.people.meddled) < quietFor {
 		return
 	}
-	for _, r := range stored[*v1alpha1.Remediation](o) {
+	for _, r := range o.onRecord() {
 		if r.UID == created.UID || r.Spec.NodeUID != created.Spec.NodeUID || r.Spec.Policy.UID != created.Spec.Policy.UID {
 			continue
 		}

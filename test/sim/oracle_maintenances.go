@@ -134,8 +134,8 @@ func (o *oracles) letGo(m *v1alpha1.NodeMaintenance) {
 }
 
 func (o *oracles) stillSick(node *corev1.Node, m *v1alpha1.NodeMaintenance) {
-	r := find[*v1alpha1.Remediation](o, m.Spec.Remediation.Name)
-	if r == nil || r.UID != m.Spec.Remediation.UID || r.State() != v1alpha1.ReasonDeleted {
+	r := o.remediations[m.Spec.Remediation.UID] // which may be gone, and has left a tombstone
+	if r == nil || r.State() != v1alpha1.ReasonDeleted || find[*v1alpha1.Remediation](o, r.Name+"-deleted") == nil {
 		return
 	}
 	if !r.DeletionTimestamp.Before(m.DeletionTimestamp) || !o.cordoned[m.UID].Before(r.DeletionTimestamp.Time) {

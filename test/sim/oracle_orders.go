@@ -58,6 +58,12 @@ func (o *oracles) ordered(e *execution) {
 	if now.Sub(o.world.people.limited) > late {
 		o.underPolicy(e, a, node)
 	}
+	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
+		stopped := b.Name == v1alpha1.ClusterPauseBudget || selects(b, node)
+		if at, paused := o.paused[b.Name]; paused && stopped && o.everybodyKnows(later(at, o.world.people.limited).Add(late)) && o.settled() {
+			o.world.broken("No surprise: nothing begins in a pause", "%s on node %s, budget %s is paused since %s", a.Name, node.Name, b.Name, now.Sub(at))
+		}
+	}
 }
 
 // I6: what is executed is a step of a policy as it is now: enforced, not paused, and for
@@ -106,11 +112,13 @@ func (o *oracles) outOfService(e *execution) {
 		w.broken("A node is rebooted only out of service", "%s: node %s is not cordoned", e.order.Action, node.Name)
 	}
 	drain := e.order.Step.Reboot.Drain
-	if drain == nil || drain.OnTimeout == v1alpha1.OnTimeoutProceed {
+	if drain == nil {
 		return
 	}
 	for _, pod := range stored[*corev1.Pod](o) {
-		if pod.Spec.NodeName == node.Name && pod.DeletionTimestamp == nil && (pod.Labels[vetoLabel] == "" || drain.VetoedBy != nil) {
+		vetoes := drain.VetoedBy != nil && pod.Labels[vetoLabel] != "" // whatever the time
+		evicted := drain.OnTimeout != v1alpha1.OnTimeoutProceed && pod.Labels[vetoLabel] == ""
+		if pod.Spec.NodeName == node.Name && pod.DeletionTimestamp == nil && (vetoes || evicted) {
 			w.broken("A node is rebooted only after its drain", "%s: nobody has evicted pod %s from node %s", e.order.Action, pod.Name, node.Name)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/fleet"
 )
 
 // clockSlack is more than clocks differ that nobody corrects.
@@ -32,6 +33,30 @@ func (o *oracles) announced(old, updated *v1alpha1.Remediation) {
 	o.approvedBefore(old, after.Step, step)
 	o.notHeld(updated, step, node)
 	o.provedBefore(old, updated, node)
+	if before.Maintenance == "" && step.Disruptive() {
+		o.majorityStays(updated, node)
+	}
+}
+
+// I1: a majority of the control plane stays available when one of its nodes is taken out.
+func (o *oracles) majorityStays(r *v1alpha1.Remediation, node *corev1.Node) {
+	if !fleet.ControlPlane(node) || !o.knows(o.regrouped) {
+		return
+	}
+	nodes, others := 0, 0
+	for _, n := range stored[*corev1.Node](o) {
+		if !fleet.ControlPlane(n) {
+			continue
+		}
+		nodes++
+		out := slices.ContainsFunc(sortedKeys(o.unwell[n.Name]), func(reason string) bool { return o.knows(o.unwell[n.Name][reason]) })
+		if n.Name != node.Name && !out {
+			others++
+		}
+	}
+	if others < nodes/2+1 {
+		o.world.broken("I1: a majority of the control plane stays available", "%s takes node %s out, and %d of %d others are available", r.Name, node.Name, others, nodes)
+	}
 }
 
 // A step that requires approval is not even started without it. The write names the

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -81,6 +82,28 @@ func (o *oracles) recoveredForLong(old, updated *v1alpha1.Remediation) {
 		if since := time.Since(c.LastTransitionTime.Time); m.Matches(c) || since < healthyFor-slack {
 			o.world.broken("A node has recovered only when it was well for healthyFor", "%s: %s is %s since %s, healthyFor %s",
 				updated.Name, m.Type, c.Status, since, healthyFor)
+		}
+	}
+}
+
+// A node that was taken out has recovered only when it is Ready.
+func (o *oracles) recoveredAsReady(old, updated *v1alpha1.Remediation) {
+	if !justRecovered(old, updated) || old.Status.Maintenance == "" {
+		return
+	}
+	if since, known := o.unwell[updated.Spec.NodeName]["not Ready"]; known && o.everybodyKnows(since) {
+		o.world.broken("A node that was taken out has recovered only when it is Ready", "%s: node %s is not Ready since %s",
+			updated.Name, updated.Spec.NodeName, time.Since(since))
+	}
+}
+
+// A remediation starts over only when a person has asked for that, and once each time.
+func (o *oracles) startedOverAsAsked(old, updated *v1alpha1.Remediation) {
+	for _, record := range updated.Status.History {
+		before := slices.IndexFunc(old.Status.History, func(r v1alpha1.ActionRecord) bool { return r.Action == record.Action })
+		if before >= 0 && record.Former && !old.Status.History[before].Former && updated.Status.Retried == old.Status.Retried {
+			o.world.broken("A remediation starts over only when a person has asked for that", "%s, with %s=%s as before",
+				updated.Name, v1alpha1.RetryAnnotation, updated.Status.Retried)
 		}
 	}
 }

@@ -59,8 +59,12 @@ type oracles struct {
 
 	// outWhenDeleted is the maintenance that a remediation named when it was deleted.
 	outWhenDeleted map[types.UID]string
-	// remediations are all as they last were, also of those that are no more.
+	// remediations are all as they last were, also of those that are no more; collected are
+	// those that no person has deleted.
 	remediations map[types.UID]*v1alpha1.Remediation
+	collected    map[types.UID]bool
+	// paused is since when a budget is.
+	paused map[string]time.Time
 
 	// current are the times at which every controller knew everything.
 	current []time.Time
@@ -103,7 +107,7 @@ func (o *oracles) rested() {
 
 func newOracles(w *world) *oracles {
 	return &oracles{
-		world: w, checks: map[string][]seen{}, written: map[string]int{}, turned: map[string]time.Time{}, waiting: lasting{}, keeping: lasting{}, cordoned: map[types.UID]time.Time{}, remediations: map[types.UID]*v1alpha1.Remediation{}, outWhenDeleted: map[types.UID]string{}, named: map[types.UID]bool{}, idle: map[types.UID]bool{},
+		world: w, checks: map[string][]seen{}, written: map[string]int{}, turned: map[string]time.Time{}, waiting: lasting{}, keeping: lasting{}, cordoned: map[types.UID]time.Time{}, remediations: map[types.UID]*v1alpha1.Remediation{}, collected: map[types.UID]bool{}, paused: map[string]time.Time{}, outWhenDeleted: map[types.UID]string{}, named: map[types.UID]bool{}, idle: map[types.UID]bool{},
 		actions: map[types.UID]*v1alpha1.NodeAction{}, deleted: map[string]bool{}, forgotten: map[string]time.Time{},
 		edited: map[string]time.Time{}, labelled: map[string]time.Time{}, rebooted: map[string]time.Time{}, born: map[types.UID]uint64{}, drainedAt: map[string]uint64{},
 		returned: map[string]time.Time{}, drained: map[string]time.Time{}, released: map[string]bool{}, freed: map[string]time.Time{},
@@ -153,6 +157,11 @@ func (o *oracles) changed(c apiserver.Change) {
 	}
 	switch updated := c.New.(type) {
 	case *v1alpha1.RemediationBudget:
+		if _, known := o.paused[updated.Name]; !updated.Spec.Paused {
+			delete(o.paused, updated.Name)
+		} else if !known {
+			o.paused[updated.Name] = time.Now()
+		}
 		if old, ok := c.Old.(*v1alpha1.RemediationBudget); ok {
 			o.budgetWritten(old, updated)
 		}
@@ -205,6 +214,7 @@ func (o *oracles) changed(c apiserver.Change) {
 		}
 		if old.DeletionTimestamp == nil && updated.DeletionTimestamp != nil {
 			o.outWhenDeleted[updated.UID] = updated.Status.Maintenance
+			o.collected[updated.UID] = c.By == "controller"
 		}
 		if c.By == "controller" {
 			o.announced(old, updated)
@@ -215,6 +225,8 @@ func (o *oracles) changed(c apiserver.Change) {
 		o.advancedOnEvidence(old, updated)
 		o.recoveredOnEvidence(old, updated)
 		o.recoveredForLong(old, updated)
+		o.recoveredAsReady(old, updated)
+		o.startedOverAsAsked(old, updated)
 		if c.By == "controller" {
 			o.takenOutAsDisruptive(old, updated)
 		}
@@ -245,6 +257,8 @@ func (o *oracles) changed(c apiserver.Change) {
 // gone looks at an object that is no more.
 func (o *oracles) gone(by string, obj client.Object) {
 	switch old := obj.(type) {
+	case *v1alpha1.RemediationBudget:
+		delete(o.paused, old.Name)
 	case *v1alpha1.RemedyPolicy:
 		o.edited[old.Name] = time.Now()
 	case *v1alpha1.NodeMaintenance:
@@ -259,6 +273,9 @@ func (o *oracles) gone(by string, obj client.Object) {
 		delete(o.out, old.Name)
 	case *v1alpha1.Remediation:
 		delete(o.acting, old.Name)
+		if old.DeletionTimestamp == nil { // it had no finalizer
+			o.collected[old.UID] = by == "controller"
+		}
 		if old.Status.Action != "" {
 			o.forgotten[old.Status.Action] = time.Now()
 		}

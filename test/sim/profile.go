@@ -32,7 +32,7 @@ func profiles() []profile {
 	return []profile{
 		{
 			name: "calm", steps: 500, events: 25, disorder: 0, writes: []int{1000}, reads: []int{1000},
-			hangs: 50, failures: 50, historyLimit: 10,
+			hangs: 50, failures: 50, historyLimit: 1,
 		},
 		{
 			name: "disorder", steps: 500, events: 25, disorder: 300, stalls: 10, relists: 2,
@@ -46,7 +46,7 @@ func profiles() []profile {
 		{
 			name: "crashes", steps: 500, events: 30, disorder: 100, stalls: 5, relists: 2,
 			writes: []int{940, 10, 0, 0, 10, 20, 20}, reads: []int{1000}, crashes: 50, hangs: 100, failures: 50,
-			deadReboots: 50, stateFiles: true, historyLimit: 2,
+			deadReboots: 50, stateFiles: true, historyLimit: 0,
 		},
 		{
 			name: "stale", steps: 500, events: 30, disorder: 200, stalls: 60, relists: 2,
