@@ -21,7 +21,7 @@ func TestWhatComesNextForADeletedRemediation(t *testing.T) {
 		{"whatever holds it", incident(at(1, 1), excluded, policyDeleted, withoutBudget, byAPerson), release, "Deleted", "", 1, 1, 0},
 		{"even with a status that somebody has made up", incident(at(1, 1), stepOutOfRange, byAPerson), release, "Deleted", "", 99, 1, 0},
 		{"an announced action gets its name taken", incident(at(1, 1), underway(0), deleted, progress("Starting"), byAPerson), void, "Starting", "", 1, 1, 0},
-		{"one that cannot be, counts as lost", incident(at(1, 1), underway(0), deleted, progress("Starting"), stepOutOfRange, byAPerson), nothing, "Starting", "", 99, 1, time.Second},
+		{"one that cannot be, counts as lost", incident(at(1, 1), underway(0), deleted, progress("Starting"), stepOutOfRange, byAPerson), nothing, "Waiting", "", 99, 1, time.Second},
 		{"an unclaimed action is cancelled", incident(at(1, 1), underway(time.Second), progress("Acting"), byAPerson), cancel, "Acting", "", 1, 1, 0},
 		{"a claimed one is waited for", incident(at(1, 1), underway(time.Second, claimed(time.Second)), progress("Acting"), byAPerson), nothing, "Acting", "StillRunning", 1, 1, 159 * time.Second},
 		{"but not for ever", incident(at(1, 1), underway(time.Hour, claimed(time.Hour)), progress("Acting"), byAPerson), release, "Deleted", "", 1, 1, 0},

@@ -1,6 +1,7 @@
 package remediation
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -83,6 +84,9 @@ func (d *decision) append(s situation, record v1alpha1.ActionRecord) {
 		d.status.History = d.status.History[surplus:]
 	}
 	d.status.Action = ""
+	if d.progress() == v1alpha1.ReasonStarting { // without an action, this says that a maintenance is announced and not there yet
+		d.progressing(s.now, v1alpha1.ReasonWaiting, head(fmt.Sprintf("%s: %s", record.Outcome, record.Message)))
+	}
 }
 
 func lastRecord(status *v1alpha1.RemediationStatus) *v1alpha1.ActionRecord {

@@ -170,6 +170,7 @@ func TestWhatComesNextForAStepThatTakesTheNodeOut(t *testing.T) {
 		{"who has done so", disruptive(at(3, 1), out("Drained"), history("Succeeded", time.Hour), recovered, manual, gone), release, "Recovered", "", 3, 1, 0},
 		{"and is about to", disruptive(at(3, 1), out("Drained"), history("Succeeded", time.Hour), recovered, manual, releasing), release, "Recovered", "", 3, 1, 0},
 		{"a person gives a sick node back", disruptive(at(3, 1), out("Drained"), history("Succeeded", time.Hour), releasing), release, "Released", "", 3, 1, 0},
+		{"and it was gone at once, before a runner claimed the action", disruptive(at(2, 1), out("Drained"), underway(10*time.Second, finished("Cancelled", 0)), progress("Starting"), gone), release, "Released", "", 2, 1, 0},
 		{"and it was gone at once", disruptive(at(3, 1), out("Drained"), history("Succeeded", time.Hour), gone), release, "Released", "", 3, 1, 0},
 
 		{"a reboot that is under way is awaited, whoever gives the node back", disruptive(at(2, 1), out("Drained"), underway(0, claimed(0)), progress("Acting"), gone), nothing, "Acting", "", 2, 1, 160 * time.Second},
