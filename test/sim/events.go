@@ -37,6 +37,7 @@ func happenings() []happening {
 		{"a check cannot tell", 3, (*world).confuseCheck},
 		{"a program is missing", 2, (*world).missProgram},
 		{"a ledger is lost", 2, (*world).loseLedger},
+		{"a ledger cannot be written", 2, (*world).fillDisk},
 		{"a detector looks for the last time as an action ends", 3, (*world).lookLast},
 		{"an action is deleted behind its controller's back", 2, (*world).deleteUnseen},
 		{"an action is undone at once", 6, (*world).undoAction},

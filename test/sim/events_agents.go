@@ -2,6 +2,7 @@ package sim
 
 import (
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -76,6 +77,36 @@ func (n *node) loseLedger(again time.Duration) {
 	n.ledgerLost = time.Now()
 	n.again(again, n.startRunner)
 }
+
+// fillDisk lets a runner write nothing into its ledger, as on a disk that is full, until it
+// dies.
+func (w *world) fillDisk() bool {
+	n := w.anyNode(func(n *node) bool { return n.runner != nil && !n.runner.dead.Load() })
+	if n == nil || os.Rename(n.entries(), n.unwritable()) != nil {
+		return false
+	}
+	w.must(os.WriteFile(n.entries(), nil, 0o600)) // which no directory can be made in the place of
+	w.say("host "+n.name, "the disk is full")
+	w.after(w.while(), func() {
+		if n.runner != nil && !n.runner.dead.Load() {
+			w.end(n.runner)
+			n.startRunner()
+		}
+	})
+	return true
+}
+
+// emptyDisk lets the ledger of a node be as it was when it could last be written.
+func (n *node) emptyDisk() {
+	if _, err := os.Stat(n.unwritable()); err == nil {
+		n.world.say("host "+n.name, "the disk is empty again")
+		_ = os.RemoveAll(n.entries())
+		n.world.must(os.Rename(n.unwritable(), n.entries()))
+	}
+}
+
+func (n *node) entries() string    { return filepath.Join(n.runDir(), "actions") }
+func (n *node) unwritable() string { return filepath.Join(n.runDir(), "unwritable") }
 
 // lookLast lets the detector of a node look for the last time in the second in which the
 // next action ends, but before that, maybe by a clock that has just jumped ahead, or after

@@ -14,6 +14,7 @@ func (o *oracles) executed(e *execution) {
 		return
 	}
 	o.executedOnce(e)
+	o.notFinishedBefore(e)
 	o.aloneOnNode(e)
 	o.underPermit(e)
 	o.confirmed(e)

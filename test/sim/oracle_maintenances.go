@@ -23,10 +23,34 @@ func (o *oracles) maintained(by string, old, updated *v1alpha1.NodeMaintenance) 
 		o.returned[old.Spec.NodeName] = time.Now()
 		if by == "admin" {
 			o.released[old.Name] = true
+			o.personGivesBack(old)
 		}
 	}
 	if drains(old) && (ends || !drains(updated)) {
 		o.drained[old.Spec.NodeName], o.drainedAt[old.Spec.NodeName] = time.Now(), o.world.turn()
+	}
+}
+
+// personGivesBack remembers that a person has given back the node of a remediation.
+func (o *oracles) personGivesBack(m *v1alpha1.NodeMaintenance) {
+	if m.Spec.Remediation == nil || o.cordoned[m.UID].IsZero() {
+		return
+	}
+	r := o.remediations[m.Spec.Remediation.UID]
+	if r != nil && r.Status.Maintenance == m.Name && r.State() != v1alpha1.ReasonStarting {
+		o.givenBack[r.UID] = time.Now()
+	}
+}
+
+// A node that a person has given back while it is sick is not taken out again for the same
+// remediation.
+func (o *oracles) staysGivenBack(r *v1alpha1.Remediation, node *corev1.Node) {
+	at, was := o.givenBack[r.UID]
+	for _, m := range r.Spec.Match {
+		c := v1alpha1.FindNodeCondition(node, m.Type)
+		if was && c != nil && m.Type != string(corev1.NodeReady) && m.Matches(c) && c.LastTransitionTime.Add(clockSlack).Before(at) {
+			o.world.broken("A sick node that a person has given back is not taken out again", "%s for node %s, %s after that", r.Name, node.Name, time.Since(at))
+		}
 	}
 }
 

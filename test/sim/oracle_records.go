@@ -63,6 +63,24 @@ func (o *oracles) reportedAsEnded(old, updated *v1alpha1.NodeAction) {
 	}
 }
 
+// What was executed is not reported as not executed: it would be repeated.
+func (o *oracles) executedAsReported(old, updated *v1alpha1.NodeAction) {
+	finished := updated.Finished()
+	if old == nil || old.Finished() != nil || finished == nil || v1alpha1.MayHaveExecuted(finished.Reason) {
+		return
+	}
+	if e := o.world.node(updated.Spec.NodeName).executionOf(updated.Name); e != nil && e.order.UID == updated.UID {
+		o.world.broken("I2: what was executed is not reported as not executed", "%s is reported as %s", updated.Name, finished.Reason)
+	}
+}
+
+// Nothing begins of an action that has finished.
+func (o *oracles) notFinishedBefore(e *execution) {
+	if a := o.actions[e.order.UID]; a != nil && a.Finished() != nil && !o.deleted[a.Name] {
+		o.world.broken("I2: nothing is executed of an action that has finished", "%s, which is finished as %s", a.Name, a.Finished().Reason)
+	}
+}
+
 // An action that its remediation has given up is not created any more, but by a request
 // that was on its way.
 func (o *oracles) createdAsAnnounced(a *v1alpha1.NodeAction) {

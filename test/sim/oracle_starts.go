@@ -35,6 +35,7 @@ func (o *oracles) announced(old, updated *v1alpha1.Remediation) {
 	o.provedBefore(old, updated, node)
 	if before.Maintenance == "" && step.Disruptive() {
 		o.majorityStays(updated, node)
+		o.staysGivenBack(updated, node)
 	}
 }
 

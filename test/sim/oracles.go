@@ -63,6 +63,9 @@ type oracles struct {
 	// those that no person has deleted.
 	remediations map[types.UID]*v1alpha1.Remediation
 	collected    map[types.UID]bool
+	// givenBack is when a person deleted the maintenance that a remediation had taken its
+	// node out for.
+	givenBack map[types.UID]time.Time
 	// paused is since when a budget is.
 	paused map[string]time.Time
 
@@ -107,7 +110,7 @@ func (o *oracles) rested() {
 
 func newOracles(w *world) *oracles {
 	return &oracles{
-		world: w, checks: map[string][]seen{}, written: map[string]int{}, turned: map[string]time.Time{}, waiting: lasting{}, keeping: lasting{}, cordoned: map[types.UID]time.Time{}, remediations: map[types.UID]*v1alpha1.Remediation{}, collected: map[types.UID]bool{}, paused: map[string]time.Time{}, outWhenDeleted: map[types.UID]string{}, named: map[types.UID]bool{}, idle: map[types.UID]bool{},
+		world: w, checks: map[string][]seen{}, written: map[string]int{}, turned: map[string]time.Time{}, waiting: lasting{}, keeping: lasting{}, cordoned: map[types.UID]time.Time{}, remediations: map[types.UID]*v1alpha1.Remediation{}, collected: map[types.UID]bool{}, paused: map[string]time.Time{}, givenBack: map[types.UID]time.Time{}, outWhenDeleted: map[types.UID]string{}, named: map[types.UID]bool{}, idle: map[types.UID]bool{},
 		actions: map[types.UID]*v1alpha1.NodeAction{}, deleted: map[string]bool{}, forgotten: map[string]time.Time{},
 		edited: map[string]time.Time{}, labelled: map[string]time.Time{}, rebooted: map[string]time.Time{}, born: map[types.UID]uint64{}, drainedAt: map[string]uint64{},
 		returned: map[string]time.Time{}, drained: map[string]time.Time{}, released: map[string]bool{}, freed: map[string]time.Time{},
@@ -243,6 +246,7 @@ func (o *oracles) changed(c apiserver.Change) {
 		o.actions[updated.UID] = updated
 		old, _ := c.Old.(*v1alpha1.NodeAction)
 		o.expiredOnlyWhenDue(old, updated)
+		o.executedAsReported(old, updated)
 		if c.By == "runner" {
 			o.reportedAsEnded(old, updated)
 		}

@@ -32,6 +32,7 @@ func (n *node) startRunner() {
 		return
 	}
 	w.end(n.runner)
+	n.emptyDisk()
 	p := w.newProcess("runner "+n.name, "runner", n)
 	p.clock.offset = n.offset
 	n.runner = p
