@@ -52,6 +52,7 @@ func happenings() []happening {
 		{"a node of the control plane is forgotten while its action runs on", 2, (*world).forgetControlPlane},
 		{"a policy matches more when a remediation of it is deleted", 2, (*world).widen},
 		{"a budget groups its nodes no more while they are out", 2, (*world).regroup},
+		{"a node is back and no controller sees that", 2, (*world).backUnseen},
 		{"many wait for few permits", 2, (*world).queueUp},
 		{"a remediation is created twice", 2, (*world).startTwice},
 		{"a maintenance is created when nobody wants it any more", 3, (*world).lateOut},

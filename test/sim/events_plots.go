@@ -461,3 +461,26 @@ func (w *world) ungroup(budget string) {
 	w.people.limited = time.Now()
 	w.update(one)
 }
+
+// backUnseen cuts a node off until everybody knows that it does not answer, for which a
+// policy takes steps. That it is back no controller sees for a while, but by its Lease.
+func (w *world) backUnseen() bool {
+	p, ok := w.aPolicy()
+	n := w.anyNode(func(n *node) bool { return n.connected() })
+	if !ok || n == nil {
+		return false
+	}
+	w.people.edited = time.Now()
+	p.Spec.Match = []v1alpha1.ConditionMatch{{Type: string(corev1.NodeReady), Status: corev1.ConditionUnknown, For: duration(time.Minute)}}
+	w.update(p)
+	w.say("network", "node %s is cut off", n.name)
+	n.cutOff(true)
+	w.after(gracePeriod+leasePeriod, func() {
+		for _, p := range w.leaders() {
+			w.stall(p, &corev1.Node{}, 3*time.Minute)
+		}
+		w.say("network", "node %s is back", n.name)
+		n.cutOff(false)
+	})
+	return true
+}

@@ -49,6 +49,8 @@ type node struct {
 	ledgerLost time.Time
 	// seen is when the kubelet last reached the API server, if it does not now.
 	seen time.Time
+	// back is since when it does, unless it does not.
+	back time.Time
 
 	// checks are the conditions that its detector reports.
 	checks []string
@@ -115,7 +117,7 @@ func (n *node) powerOn() {
 	if n.up {
 		return
 	}
-	n.up, n.boot, n.booted = true, n.boot+1, time.Now()
+	n.up, n.boot, n.booted, n.back = true, n.boot+1, time.Now(), time.Now()
 	n.units = map[string]*execution{}
 	w.say("host "+n.name, "boots, %s", n.bootID())
 	w.after(3*time.Second, n.kubelet)
@@ -162,6 +164,7 @@ func (n *node) cutOff(cut bool) {
 	}
 	n.cut = cut
 	if !cut {
+		n.back = time.Now()
 		n.kubelet()
 	}
 }

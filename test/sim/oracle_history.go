@@ -127,7 +127,7 @@ func (o *oracles) buried(gone *v1alpha1.Remediation) {
 	if w := o.world; time.Since(w.people.meddled) < quietFor || time.Since(w.people.unburied) < quietFor {
 		return
 	}
-	for _, r := range stored[*v1alpha1.Remediation](o) {
+	for _, r := range o.onRecord() {
 		if r.Annotations[v1alpha1.TombstoneAnnotation] == gone.Name {
 			return
 		}

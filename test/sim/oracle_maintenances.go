@@ -33,8 +33,9 @@ func (o *oracles) maintained(by string, old, updated *v1alpha1.NodeMaintenance) 
 
 // personGivesBack remembers that a person has given back the node of a remediation.
 func (o *oracles) personGivesBack(m *v1alpha1.NodeMaintenance) {
-	if m.Spec.Remediation == nil || o.cordoned[m.UID].IsZero() {
-		return
+	drained := m.Condition(v1alpha1.MaintenanceDrained)
+	if m.Spec.Remediation == nil || o.cordoned[m.UID].IsZero() || drained != nil && drained.Reason == v1alpha1.ReasonDrainAborted {
+		return // it is given back anyway, to be taken out again
 	}
 	r := o.remediations[m.Spec.Remediation.UID]
 	if r != nil && r.Status.Maintenance == m.Name && r.State() != v1alpha1.ReasonStarting {

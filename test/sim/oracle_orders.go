@@ -58,6 +58,9 @@ func (o *oracles) ordered(e *execution) {
 	if now.Sub(o.world.people.limited) > late {
 		o.underPolicy(e, a, node)
 	}
+	if v1alpha1.Excluded(node) && now.Sub(o.labelled[node.Name]) > late {
+		o.world.broken("Nothing is executed on a node that is excluded", "%s on node %s", a.Name, node.Name)
+	}
 	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
 		stopped := b.Name == v1alpha1.ClusterPauseBudget || selects(b, node)
 		if at, paused := o.paused[b.Name]; paused && stopped && o.everybodyKnows(later(at, o.world.people.limited).Add(late)) && o.settled() {

@@ -33,6 +33,8 @@ func (o *oracles) announced(old, updated *v1alpha1.Remediation) {
 	o.approvedBefore(old, after.Step, step)
 	o.notHeld(updated, step, node)
 	o.provedBefore(old, updated, node)
+	o.reallyAway(updated, node)
+	o.joinedBefore(updated, node)
 	if before.Maintenance == "" && step.Disruptive() {
 		o.majorityStays(updated, node)
 		o.staysGivenBack(updated, node)
@@ -57,6 +59,35 @@ func (o *oracles) majorityStays(r *v1alpha1.Remediation, node *corev1.Node) {
 	}
 	if others < nodes/2+1 {
 		o.world.broken("I1: a majority of the control plane stays available", "%s takes node %s out, and %d of %d others are available", r.Name, node.Name, others, nodes)
+	}
+}
+
+// I5: nothing is started because a node does not answer whose kubelet renews its Lease.
+func (o *oracles) reallyAway(r *v1alpha1.Remediation, node *corev1.Node) {
+	n, away := o.world.node(node.Name), false
+	for _, m := range r.Spec.Match {
+		if m.Type != string(corev1.NodeReady) {
+			c := v1alpha1.FindNodeCondition(node, m.Type)
+			if c == nil || m.Matches(c) || !o.everybodyKnows(o.turned[node.Name+"/"+m.Type]) {
+				return // that may be why
+			}
+		} else if m.Status == corev1.ConditionUnknown {
+			away = true
+		}
+	}
+	if away && n.connected() && time.Since(n.back) > o.onItsWay()+leasePeriod {
+		o.world.broken("I5: nothing is started because a node does not answer that does", "%s on node %s, which is back since %s", r.Name, node.Name, time.Since(n.back))
+	}
+}
+
+// Nothing is started on a node that has just joined.
+func (o *oracles) joinedBefore(r *v1alpha1.Remediation, node *corev1.Node) {
+	p := find[*v1alpha1.RemedyPolicy](o, r.Spec.Policy.Name)
+	if p == nil || p.UID != r.Spec.Policy.UID || p.Spec.DelayAfterJoin == nil || !o.knows(o.edited[p.Name]) {
+		return
+	}
+	if age := time.Since(node.CreationTimestamp.Time); age < p.Spec.DelayAfterJoin.Duration-clockSlack {
+		o.world.broken("Nothing is started on a node that has just joined", "%s on node %s, %s after that", r.Name, node.Name, age)
 	}
 }
 

@@ -97,6 +97,14 @@ func (o *oracles) recoveredAsReady(old, updated *v1alpha1.Remediation) {
 	}
 }
 
+// A node that a policy leaves to people to give back is given back by them.
+func (o *oracles) releasedByPeople(old, updated *v1alpha1.Remediation) {
+	m := find[*v1alpha1.NodeMaintenance](o, old.Status.Maintenance)
+	if justRecovered(old, updated) && updated.Spec.Recovery.Release == v1alpha1.ReleaseManual && m != nil && m.DeletionTimestamp == nil && o.named[m.UID] {
+		o.world.broken("A node that a policy leaves to people to give back is given back by them", "%s, maintenance %s", updated.Name, m.Name)
+	}
+}
+
 // A remediation starts over only when a person has asked for that, and once each time.
 func (o *oracles) startedOverAsAsked(old, updated *v1alpha1.Remediation) {
 	for _, record := range updated.Status.History {

@@ -229,6 +229,7 @@ func (o *oracles) changed(c apiserver.Change) {
 		o.recoveredOnEvidence(old, updated)
 		o.recoveredForLong(old, updated)
 		o.recoveredAsReady(old, updated)
+		o.releasedByPeople(old, updated)
 		o.startedOverAsAsked(old, updated)
 		if c.By == "controller" {
 			o.takenOutAsDisruptive(old, updated)
