@@ -66,13 +66,12 @@ func (o *oracles) majorityStays(r *v1alpha1.Remediation, node *corev1.Node) {
 func (o *oracles) reallyAway(r *v1alpha1.Remediation, node *corev1.Node) {
 	n, away := o.world.node(node.Name), false
 	for _, m := range r.Spec.Match {
-		if m.Type != string(corev1.NodeReady) {
-			c := v1alpha1.FindNodeCondition(node, m.Type)
-			if c == nil || m.Matches(c) || !o.everybodyKnows(o.turned[node.Name+"/"+m.Type]) {
-				return // that may be why
-			}
-		} else if m.Status == corev1.ConditionUnknown {
+		c := v1alpha1.FindNodeCondition(node, m.Type)
+		switch {
+		case m.Type == string(corev1.NodeReady) && m.Status == corev1.ConditionUnknown:
 			away = true
+		case m.Type == string(corev1.NodeReady), c == nil, m.Matches(c), !o.everybodyKnows(o.turned[node.Name+"/"+m.Type]):
+			return // that may be why
 		}
 	}
 	if away && n.connected() && time.Since(n.back) > o.onItsWay()+leasePeriod {
