@@ -121,12 +121,13 @@ func (r *Reconciler) waiting(ctx context.Context) []v1alpha1.Remediation {
 }
 
 // blockedOnNodes returns the remediations that are blocked, for whatever reason, or have
-// taken their node out, on the nodes of a budget: it may be the one that blocks them, or
-// be it from now.
+// an action under way or their node taken out, on the nodes of a budget: it may be the one
+// that blocks them, or be it from now.
 func (r *Reconciler) blockedOnNodes(ctx context.Context, budgets ...v1alpha1.RemediationBudget) (names []string) {
 	nodeOf := r.nodeOf(ctx)
 	for _, remediation := range r.cached(ctx, client.MatchingFields{index.Open: index.IsOpen}) {
-		if remediation.BlockedBy() == "" && remediation.Status.Maintenance == "" { // the off switch stops a drain
+		status := &remediation.Status // the off switch stops a drain, and an action that nobody has claimed
+		if remediation.BlockedBy() == "" && status.Maintenance == "" && status.Action == "" {
 			continue
 		}
 		if node := nodeOf(remediation.Spec.NodeName); node != nil && len(budget.Selecting(budgets, node)) > 0 {
