@@ -84,10 +84,11 @@ func Groups(b *v1alpha1.RemediationBudget, nodes []NodeState, now time.Time) (v1
 	counted := &v1alpha1.RemediationBudget{Spec: b.Spec, Status: v1alpha1.RemediationBudgetStatus{
 		ObservedGeneration: b.Generation, NodesVersion: b.Status.NodesVersion, Nodes: &total, Groups: groups,
 	}}
-	if err := refile(counted, misfiled(counted, nodes), countIn); err != nil {
+	left, err := refile(counted, misfiled(counted, nodes), countIn)
+	if err != nil {
 		return v1alpha1.RemediationBudgetStatus{}, err
 	}
-	reserve(counted, misfiled(counted, nodes))
+	reserve(counted, left)
 	return counted.Status, nil
 }
 
@@ -110,28 +111,30 @@ func less(limit *int32) {
 }
 
 // refile lets permits go with their nodes to other groups, as long as those hold no more than
-// they may.
-func refile(b *v1alpha1.RemediationBudget, misfiled []moved, count func(group string) error) error {
+// they may. It returns those that stay where they are.
+func refile(b *v1alpha1.RemediationBudget, misfiled []moved, count func(group string) error) (left []moved, err error) {
 	groups := b.Status.Groups
 	for _, m := range misfiled {
 		from, to := groups[m.from], groups[m.Group]
 		if to.Limit == nil {
-			continue // one of too many groups
+			left = append(left, m) // one of too many groups
+			continue
 		}
 		permit := from.Permits[m.Name]
 		replace(b, m.from, func(permits map[string]v1alpha1.Permit) { delete(permits, m.Name) })
 		replace(b, m.Group, func(permits map[string]v1alpha1.Permit) { permits[m.Name] = permit })
 		if err := errors.Join(count(m.from), count(m.Group)); err != nil {
-			return err
+			return nil, err
 		}
 		switch {
 		case Free(b, m.Group) < 0, permit.Disruptive && FreeDisruptions(b, m.Group) < 0:
 			groups[m.from], groups[m.Group] = from, to
+			left = append(left, m)
 		case groups[m.from].Nodes == 0 && len(groups[m.from].Permits) == 0:
 			delete(groups, m.from)
 		}
 	}
-	return nil
+	return left, nil
 }
 
 // moved is a node whose permit is filed under its former group.

@@ -89,7 +89,6 @@ func (w *world) fillDisk() bool {
 	w.say("host "+n.name, "the disk is full")
 	w.after(w.while(), func() {
 		if n.runner != nil && !n.runner.dead.Load() {
-			w.end(n.runner)
 			n.startRunner()
 		}
 	})

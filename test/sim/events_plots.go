@@ -41,6 +41,11 @@ func (w *world) createAgain(budget string) {
 	}
 	fresh := &v1alpha1.RemediationBudget{Spec: *b.Spec.DeepCopy()}
 	fresh.Name = b.Name
+	w.exchange(b, fresh)
+}
+
+// exchange lets a person delete a budget and create another one of its name.
+func (w *world) exchange(b, fresh *v1alpha1.RemediationBudget) {
 	w.people.limited = time.Now()
 	w.remove(b.DeepCopy())
 	w.must(w.admin.Create(w.ctx, fresh))
@@ -235,10 +240,7 @@ func (w *world) replaceBudget() bool {
 		return false
 	}
 	w.hide(b, 2*time.Minute)
-	fresh := w.newBudget(b.Name)
-	w.people.limited = time.Now()
-	w.remove(b)
-	w.must(w.admin.Create(w.ctx, fresh))
+	w.exchange(b, w.newBudget(b.Name))
 	return true
 }
 
@@ -279,9 +281,7 @@ func (w *world) leaveOut(node *corev1.Node) bool {
 		}
 		fresh := &v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: b.Name}, Spec: *b.Spec.DeepCopy()}
 		fresh.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: label}
-		w.people.limited = time.Now()
-		w.remove(b.DeepCopy())
-		w.must(w.admin.Create(w.ctx, fresh))
+		w.exchange(b, fresh)
 	}
 	return label != nil
 }

@@ -127,10 +127,12 @@ func (o *oracles) buried(gone *v1alpha1.Remediation) {
 	if w := o.world; time.Since(w.people.meddled) < quietFor || time.Since(w.people.unburied) < quietFor {
 		return
 	}
-	for _, r := range o.onRecord() {
-		if r.Annotations[v1alpha1.TombstoneAnnotation] == gone.Name {
-			return
-		}
+	if !hasTombstone(o.onRecord(), gone.Name) {
+		o.world.broken("A deleted remediation leaves a tombstone", "%s", gone.Name)
 	}
-	o.world.broken("A deleted remediation leaves a tombstone", "%s", gone.Name)
+}
+
+// hasTombstone reports whether one of these is the tombstone of a remediation.
+func hasTombstone(all []*v1alpha1.Remediation, name string) bool {
+	return slices.ContainsFunc(all, func(r *v1alpha1.Remediation) bool { return r.Annotations[v1alpha1.TombstoneAnnotation] == name })
 }

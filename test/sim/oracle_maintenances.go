@@ -160,7 +160,7 @@ func (o *oracles) letGo(m *v1alpha1.NodeMaintenance) {
 
 func (o *oracles) stillSick(node *corev1.Node, m *v1alpha1.NodeMaintenance) {
 	r := o.remediations[m.Spec.Remediation.UID] // which may be gone, and has left a tombstone
-	if r == nil || r.State() != v1alpha1.ReasonDeleted || find[*v1alpha1.Remediation](o, r.Name+"-deleted") == nil {
+	if r == nil || r.State() != v1alpha1.ReasonDeleted || !hasTombstone(stored[*v1alpha1.Remediation](o), r.Name) {
 		return
 	}
 	if !r.DeletionTimestamp.Before(m.DeletionTimestamp) || !o.cordoned[m.UID].Before(r.DeletionTimestamp.Time) {

@@ -118,11 +118,7 @@ func (p *program) build(ctx context.Context, m mutant) built {
 	b.err = func() error {
 		replace := map[string]string{}
 		for i, c := range m.changes {
-			source, err := os.ReadFile(c.file)
-			if err != nil {
-				return err
-			}
-			changed, err := c.apply(string(source))
+			changed, err := c.mutate(".")
 			if err != nil {
 				return err
 			}

@@ -55,6 +55,19 @@ func load(dir string) ([]mutant, error) {
 	return all, nil
 }
 
+// mutate returns the changed file of the module in this directory.
+func (c change) mutate(root string) (string, error) {
+	source, err := os.ReadFile(filepath.Join(root, c.file))
+	if err != nil {
+		return "", err
+	}
+	changed, err := c.apply(string(source))
+	if err == nil && changed == string(source) {
+		err = fmt.Errorf("%s is not changed", c.file)
+	}
+	return changed, err
+}
+
 // parse reads a line that says why, and a unified diff.
 func parse(text string) (mutant, error) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
