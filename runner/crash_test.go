@@ -124,8 +124,16 @@ var (
 	reportPoints = []string{"before-outcome", "after-outcome", "after-clean", "before-report", "after-report"}
 )
 
+// crashUnit is the file of crash@DIR.service, which tells a file in /run/DIR of its starts.
+const crashUnit = "[Unit]\nStartLimitIntervalSec=0\n[Service]\nExecStart=/bin/sh -c 'echo start >>/run/%i/executions; exec sleep 1000'\n"
+
 func TestARunnerThatIsKilledAtAnyStepExecutesAtMostOnce(t *testing.T) {
 	t.Parallel()
+	// Before the rounds, since systemd loses a command that waits to be started while it
+	// reloads its units (see command.state.absent).
+	if err := systemdtest.Shared(t).Unit(t.Context(), "crash@.service", crashUnit); err != nil {
+		t.Fatal(err)
+	}
 	for _, test := range []struct {
 		name   string
 		mode   command.Mode
@@ -166,8 +174,7 @@ func TestARunnerThatIsKilledAtAnyStepExecutesAtMostOnce(t *testing.T) {
 				outside, inside := r.Dir, "/run/"+name
 				f.policy = f.newPolicy(`echo "$NODEMEND_ACTION" >>` + inside + `/executions; sleep 0.1`)
 				if test.unit {
-					unit := name + ".service"
-					f.must(host.Unit(f.ctx, unit, "[Unit]\nStartLimitIntervalSec=0\n[Service]\nExecStart=/bin/sh -c 'echo start >>"+inside+"/executions; exec sleep 1000'\n"))
+					unit := "crash@" + name + ".service"
 					_, err := host.Run(f.ctx, "systemctl", "start", unit)
 					f.must(err)
 					f.policy.Spec.Steps[0].Command = nil

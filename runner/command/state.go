@@ -74,7 +74,9 @@ func get[T any](properties map[string]any, name string) T {
 }
 
 // absent: systemd has no such unit, or one that was not started and will not be. (One
-// that runs stays, whatever systemd thinks of its file after a reload.)
+// that runs stays, whatever systemd thinks of its file after a reload. One that was still
+// waiting to be started is lost in a reload, without having been executed: systemd, seen with
+// version 252, writes ExecStartEx to the unit's file and can't read that.)
 func (s state) absent() bool {
 	return s.active == "inactive" && !s.waiting && s.exitedAt == 0
 }
