@@ -3,7 +3,6 @@ package sim
 import (
 	"cmp"
 	"context"
-	"path/filepath"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -49,7 +48,7 @@ func (n *node) startDetector() {
 		Rand: func() float64 { return 0.5 }, Registerer: prometheus.NewRegistry(),
 	}
 	if w.profile.stateFiles {
-		options.StateFile = filepath.Join(w.dir, n.name+".state")
+		options.StateFile = n.stateFile()
 		options.Restored, _ = statefile.Load(options.StateFile, n.name) // none: nothing is known
 	}
 	var err error

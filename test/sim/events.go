@@ -33,6 +33,7 @@ func happenings() []happening {
 		{"a runner dies", 3, (*world).killRunner},
 		{"a detector dies", 3, (*world).killDetector},
 		{"a process is frozen", 3, (*world).freeze},
+		{"a state file is an older one", 2, (*world).oldState},
 		{"checks hang", 3, (*world).hangChecks},
 		{"a check cannot tell", 3, (*world).confuseCheck},
 		{"a program is missing", 2, (*world).missProgram},

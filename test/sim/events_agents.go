@@ -9,6 +9,25 @@ import (
 	"github.com/nodemend/nodemend/runner/remedy"
 )
 
+// oldState lets the detector of a node find its state file as it was a while before, as on
+// a disk that had not written it when the power was lost.
+func (w *world) oldState() bool {
+	n := of(w.choices, w.nodes...)
+	old, err := os.ReadFile(n.stateFile())
+	if err != nil {
+		return false // there is none
+	}
+	w.after(w.while(), func() {
+		if d := n.detector; d != nil && !d.dead.Load() && w.chaos {
+			w.end(d.process)
+			w.say("host "+n.name, "the state file is an older one")
+			w.must(os.WriteFile(n.stateFile(), old, 0o600))
+			n.again(of(w.choices, time.Second, time.Minute), n.startDetector)
+		}
+	})
+	return true
+}
+
 // hangChecks lets all checks of a node hang, while its exporter lives on.
 func (w *world) hangChecks() bool {
 	n := w.anyNode(func(n *node) bool { return !n.blind })

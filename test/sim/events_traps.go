@@ -152,10 +152,12 @@ func (w *world) forceOf(r *v1alpha1.Remediation) {
 	w.remove(r)
 }
 
-// force says that nobody ends what a remediation has under way.
+// force says that nobody ends what a remediation has under way, unless everybody has seen it
+// claimed.
 func (w *world) force(r *v1alpha1.Remediation) {
 	w.people.forced[r.UID] = true
-	if r.Status.Action != "" {
+	a := apiserver.Peek[*v1alpha1.NodeAction](w.server, client.ObjectKey{Name: r.Status.Action})
+	if a == nil || a.Status.Claim == nil || !w.oracles.everybodyKnows(a.Status.Claim.Time.Add(time.Second)) {
 		w.people.blinded[r.Status.Action] = true
 	}
 	for _, record := range r.Status.History {

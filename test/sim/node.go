@@ -278,6 +278,9 @@ func (n *node) cures(by string) {
 	}
 }
 
+// stateFile is where the detector keeps its conditions, in all boots.
+func (n *node) stateFile() string { return filepath.Join(n.world.dir, n.name+".state") }
+
 // runDir is where the runner keeps its ledger: it lives as long as the boot.
 func (n *node) runDir() string {
 	return filepath.Join(n.world.dir, fmt.Sprintf("%s-%d", n.name, n.boot))

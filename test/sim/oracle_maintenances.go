@@ -80,6 +80,7 @@ func (o *oracles) evicted(pod *corev1.Pod) {
 		if m.Spec.NodeName != pod.Spec.NodeName || !drains(m) {
 			continue
 		}
+		o.notInPause(m, pod)
 		draining = true
 		if m.Spec.Drain.VetoedBy == nil || !o.vetoes(pod.Spec.NodeName) {
 			return
@@ -94,6 +95,55 @@ func (o *oracles) evicted(pod *corev1.Pod) {
 		o.world.broken("Nothing is evicted but for a maintenance", "pod %s on node %s", pod.Name, pod.Spec.NodeName)
 	case vetoed && known:
 		o.world.broken("Nothing is evicted from a node while a pod vetoes it", "pod %s on node %s", pod.Name, pod.Spec.NodeName)
+	}
+}
+
+// Nothing is evicted for a remediation in a pause, but from a node that was uncordoned in it:
+// what was out of service before stays as it was.
+func (o *oracles) notInPause(m *v1alpha1.NodeMaintenance, pod *corev1.Pod) {
+	node := find[*corev1.Node](o, pod.Spec.NodeName)
+	if m.Spec.Remediation == nil || node == nil || !o.settled() || !o.everybodyKnows(o.returned[node.Name]) {
+		return
+	}
+	r := o.remediations[m.Spec.Remediation.UID]
+	if r == nil {
+		return
+	}
+	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
+		stopped := b.Name == v1alpha1.ClusterPauseBudget || selects(b, node)
+		if at, paused := o.paused[b.Name]; paused && stopped && o.everybodyKnows(later(at, o.world.people.limited)) {
+			o.world.broken("Nothing is evicted for a remediation in a pause", "pod %s on node %s for %s, budget %s is paused since %s", pod.Name, node.Name, r.Name, b.Name, time.Since(at))
+		}
+	}
+	p := find[*v1alpha1.RemedyPolicy](o, r.Spec.Policy.Name)
+	if p != nil && p.Spec.Paused && o.everybodyKnows(o.edited[p.Name]) {
+		o.world.broken("Nothing is evicted for a remediation in a pause", "pod %s on node %s for %s, policy %s is paused since %s", pod.Name, node.Name, r.Name, p.Name, time.Since(o.edited[p.Name]))
+	}
+}
+
+// A node that is said to be drained has no pod that its drain would evict, also when some
+// have come while a person had uncordoned it.
+func (o *oracles) staysDrained() {
+	if time.Since(o.world.troubled) < quietFor || len(o.world.leaders()) != 1 {
+		clear(o.undrained)
+		return
+	}
+	left := map[string]bool{}
+	for _, m := range stored[*v1alpha1.NodeMaintenance](o) {
+		node := find[*corev1.Node](o, m.Spec.NodeName)
+		if drained := m.Condition(v1alpha1.MaintenanceDrained); node == nil || !drains(m) || !m.Holds(node) ||
+			o.world.people.cordoned[node.Name] || drained == nil || drained.Reason != v1alpha1.ReasonDrained {
+			continue
+		}
+		for _, pod := range stored[*corev1.Pod](o) {
+			replaced := len(pod.OwnerReferences) > 0 && pod.OwnerReferences[0].Kind == "ReplicaSet" // elsewhere, once evicted
+			if pod.Spec.NodeName == node.Name && pod.DeletionTimestamp == nil && replaced {
+				left[m.Name+" and pod "+pod.Name] = true
+			}
+		}
+	}
+	if name := o.undrained.longer(left); name != "" {
+		o.world.broken("A node that is said to be drained has no pods", "maintenance %s", name)
 	}
 }
 

@@ -20,6 +20,9 @@ func (o *oracles) advancedOnEvidence(old, updated *v1alpha1.Remediation) {
 		return
 	}
 	last := &after.History[len(after.History)-1]
+	if i := len(after.History) - 2; i >= 0 && last.Step == after.Step && last.Attempt == after.Attempt {
+		last = &after.History[i] // the next one has failed at once
+	}
 	n := o.world.node(updated.Spec.NodeName)
 	e := n.executionOf(last.Action)
 	step := updated.Step(after.Step)

@@ -54,8 +54,9 @@ type oracles struct {
 	born      map[types.UID]uint64
 	drainedAt map[string]uint64
 	// waiting is since when a remediation waits for a permit that is free, keeping since when
-	// one keeps a permit although it waits.
-	waiting, keeping lasting
+	// one keeps a permit although it waits. undrained is since when a node that is said to be
+	// drained has a pod.
+	waiting, keeping, undrained lasting
 
 	// outWhenDeleted is the maintenance that a remediation named when it was deleted.
 	outWhenDeleted map[types.UID]string
@@ -105,12 +106,13 @@ func (o *oracles) rested() {
 		o.nodesCounted()
 		o.noticed()
 		o.onlyOne()
+		o.staysDrained()
 	}
 }
 
 func newOracles(w *world) *oracles {
 	return &oracles{
-		world: w, checks: map[string][]seen{}, written: map[string]int{}, turned: map[string]time.Time{}, waiting: lasting{}, keeping: lasting{}, cordoned: map[types.UID]time.Time{}, remediations: map[types.UID]*v1alpha1.Remediation{}, collected: map[types.UID]bool{}, paused: map[string]time.Time{}, givenBack: map[types.UID]time.Time{}, outWhenDeleted: map[types.UID]string{}, named: map[types.UID]bool{}, idle: map[types.UID]bool{},
+		world: w, checks: map[string][]seen{}, written: map[string]int{}, turned: map[string]time.Time{}, waiting: lasting{}, keeping: lasting{}, undrained: lasting{}, cordoned: map[types.UID]time.Time{}, remediations: map[types.UID]*v1alpha1.Remediation{}, collected: map[types.UID]bool{}, paused: map[string]time.Time{}, givenBack: map[types.UID]time.Time{}, outWhenDeleted: map[types.UID]string{}, named: map[types.UID]bool{}, idle: map[types.UID]bool{},
 		actions: map[types.UID]*v1alpha1.NodeAction{}, deleted: map[string]bool{}, forgotten: map[string]time.Time{},
 		edited: map[string]time.Time{}, labelled: map[string]time.Time{}, rebooted: map[string]time.Time{}, born: map[types.UID]uint64{}, drainedAt: map[string]uint64{},
 		returned: map[string]time.Time{}, drained: map[string]time.Time{}, released: map[string]bool{}, freed: map[string]time.Time{},

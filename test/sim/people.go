@@ -59,6 +59,7 @@ func peoplesActs() []happening {
 		{"a person takes a node out", 2, (*world).startMaintenance},
 		{"a node is cordoned or uncordoned", 3, (*world).cordon},
 		{"a cordon of ours is taken over", 2, (*world).takeOverCordon},
+		{"pods come to a node that a person uncordons", 2, (*world).fillUncordoned},
 		{"a node is excluded or included", 2, (*world).exclude},
 		{"an autoscaler is to remove a node", 1, (*world).leave},
 		{"a node is relabelled", 2, (*world).relabel},

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -39,24 +40,43 @@ func (w *world) cordon() bool {
 // takeOverCordon lets a person uncordon a node that we have cordoned, and cordon it again
 // for a reason of their own.
 func (w *world) takeOverCordon() bool {
-	n := w.anyNode(func(n *node) bool {
-		obj := apiserver.Peek[*corev1.Node](w.server, client.ObjectKey{Name: n.name})
-		return obj != nil && obj.Spec.Unschedulable && obj.Annotations[v1alpha1.CordonedAnnotation] != ""
-	})
+	n := w.anyCordonedByUs()
 	if n == nil {
 		return false
 	}
-	set := func(cordoned bool) {
-		var obj corev1.Node
-		if w.admin.Get(w.ctx, client.ObjectKey{Name: n.name}, &obj) == nil && obj.Spec.Unschedulable != cordoned {
-			obj.Spec.Unschedulable = cordoned
-			w.people.cordoned[n.name] = cordoned
-			w.update(&obj)
-		}
-	}
-	set(false)
-	w.after(of(w.choices, time.Second, time.Minute), func() { set(true) })
+	w.setCordon(n, false)
+	w.after(of(w.choices, time.Second, time.Minute), func() { w.setCordon(n, true) })
 	return true
+}
+
+// fillUncordoned lets a person uncordon a node that we have cordoned. Pods come at once.
+func (w *world) fillUncordoned() bool {
+	n := w.anyCordonedByUs()
+	if n == nil {
+		return false
+	}
+	w.setCordon(n, false)
+	w.people.created++
+	w.pod(n, fmt.Sprintf("%s-late%d", n.name, w.people.created))
+	return true
+}
+
+// anyCordonedByUs chooses a node that we have cordoned; nil: there is none.
+func (w *world) anyCordonedByUs() *node {
+	return w.anyNode(func(n *node) bool {
+		obj := apiserver.Peek[*corev1.Node](w.server, client.ObjectKey{Name: n.name})
+		return obj != nil && obj.Spec.Unschedulable && obj.Annotations[v1alpha1.CordonedAnnotation] != ""
+	})
+}
+
+// setCordon lets a person cordon or uncordon a node.
+func (w *world) setCordon(n *node, cordoned bool) {
+	var obj corev1.Node
+	if w.admin.Get(w.ctx, client.ObjectKey{Name: n.name}, &obj) == nil && obj.Spec.Unschedulable != cordoned {
+		obj.Spec.Unschedulable = cordoned
+		w.people.cordoned[n.name] = cordoned
+		w.update(&obj)
+	}
 }
 
 func (w *world) exclude() bool {
