@@ -59,7 +59,11 @@ func (r *Reconciler) finalize(ctx context.Context, remediation *v1alpha1.Remedia
 			return 0, err
 		}
 	}
-	if running, wait, err := r.endActions(ctx, remediation.Name); running || err != nil {
+	actions, err := r.actionsOf(ctx, remediation.Name)
+	if err != nil {
+		return 0, err
+	}
+	if running, wait, err := r.endActions(ctx, actions); running || err != nil {
 		return wait, err
 	}
 	patch := optimistic.Since(remediation)
@@ -98,19 +102,22 @@ func (r *Reconciler) bury(ctx context.Context, remediation *v1alpha1.Remediation
 // look again. When the name belongs to a new remediation by now, that one takes
 // care.
 func (r *Reconciler) cleanUp(ctx context.Context, name string) (wait time.Duration, err error) {
-	// What is seen before the name is seen to be free was not taken by a new one.
+	// What is seen before the name is seen to be free is not of a new one.
 	var budgets v1alpha1.RemediationBudgetList
 	if err := r.Client.List(ctx, &budgets); err != nil {
 		return 0, fmt.Errorf("listing budgets: %w", err)
 	}
-	err = r.Live.Get(ctx, types.NamespacedName{Name: name}, &v1alpha1.Remediation{})
-	if err == nil {
-		return 0, nil // the cache is behind; its event comes
+	if free, err := r.isFree(ctx, name); !free || err != nil {
+		return 0, err // the cache is behind; its event comes
 	}
-	if !apierrors.IsNotFound(err) {
-		return 0, fmt.Errorf("reading remediation %s: %w", name, err)
+	actions, err := r.actionsOf(ctx, name)
+	if err != nil {
+		return 0, err
 	}
-	if running, wait, err := r.endActions(ctx, name); running || err != nil {
+	if free, err := r.isFree(ctx, name); !free || err != nil {
+		return 0, err
+	}
+	if running, wait, err := r.endActions(ctx, actions); running || err != nil {
 		return wait, err
 	}
 	left, err := r.orphans(ctx, name)
@@ -132,17 +139,34 @@ func (r *Reconciler) cleanUp(ctx context.Context, name string) (wait time.Durati
 	return 0, errors.Join(errs...)
 }
 
+// isFree reports whether no remediation has this name, as the API server has it now.
+func (r *Reconciler) isFree(ctx context.Context, name string) (bool, error) {
+	err := r.Live.Get(ctx, types.NamespacedName{Name: name}, &v1alpha1.Remediation{})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading remediation %s: %w", name, err)
+	}
+	return false, nil
+}
+
+// actionsOf returns the actions of the remediation of this name, as the API server has them.
+func (r *Reconciler) actionsOf(ctx context.Context, remediation string) ([]v1alpha1.NodeAction, error) {
+	var list v1alpha1.NodeActionList
+	if err := r.Live.List(ctx, &list, client.MatchingFields{index.ActionsByRemediation: remediation}); err != nil {
+		return nil, fmt.Errorf("listing the actions of remediation %s: %w", remediation, err)
+	}
+	return list.Items, nil
+}
+
 // endActions ends the actions of a remediation that is over: those that nobody has
 // claimed are cancelled, those that have ended deleted. It reports whether any may
 // still run, and after how long to look again: 0 if its end is an event.
-func (r *Reconciler) endActions(ctx context.Context, remediation string) (running bool, wait time.Duration, err error) {
-	var actions v1alpha1.NodeActionList
-	if err := r.Live.List(ctx, &actions, client.MatchingFields{index.ActionsByRemediation: remediation}); err != nil {
-		return false, 0, fmt.Errorf("listing the actions of remediation %s: %w", remediation, err)
-	}
+func (r *Reconciler) endActions(ctx context.Context, actions []v1alpha1.NodeAction) (running bool, wait time.Duration, err error) {
 	var errs []error
-	for i := range actions.Items {
-		action := &actions.Items[i]
+	for i := range actions {
+		action := &actions[i]
 		left := deadline.RunsUntil(action).Sub(r.Clock.Now())
 		switch {
 		case action.Finished() == nil && action.Status.Claim == nil:

@@ -1,14 +1,23 @@
 package remediation
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/index"
 )
 
 func byAPerson(s *situation) { s.remediation.DeletionTimestamp = ptr.To(ago(0)) }
@@ -35,6 +44,62 @@ func TestWhatComesNextForADeletedRemediation(t *testing.T) {
 
 func tombstone(s *situation) {
 	s.remediation.Annotations = map[string]string{v1alpha1.TombstoneAnnotation: "n1-0123"}
+}
+
+// A controller cleans up after a remediation that was deleted by force. Meanwhile there is
+// another one of its name, with an action and a permit of its own.
+func TestNothingOfANewRemediationOfTheNameIsTakenAway(t *testing.T) {
+	for question := range 3 { // after which question about the name and what goes by it
+		t.Run(fmt.Sprint(question), func(t *testing.T) {
+			asked := 0
+			s := incident(at(1, 1), underway(0))
+			fresh, action, b := s.remediation, s.action, &s.budgets[0]
+			permit := v1alpha1.Permit{Remediation: fresh.Name, Version: "7"}
+			var c client.WithWatch
+			comes := func() {
+				if asked++; asked != question+1 {
+					return
+				}
+				b.Status.Groups = map[string]v1alpha1.BudgetGroup{"": {Permits: map[string]v1alpha1.Permit{s.node.Name: permit}}}
+				if err := errors.Join(c.Create(t.Context(), fresh), c.Create(t.Context(), action), c.Status().Update(t.Context(), b)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c = fake.NewClientBuilder().WithScheme(schemeOf(t)).WithObjects(b, s.node).WithStatusSubresource(b, action).
+				WithIndex(action, index.ActionsByRemediation, func(obj client.Object) []string {
+					return []string{obj.(*v1alpha1.NodeAction).Spec.Remediation} //nolint:forcetypeassert // the type is asked for
+				}).
+				WithInterceptorFuncs(interceptor.Funcs{
+					Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+						err := c.Get(ctx, key, obj, opts...)
+						if _, ok := obj.(*v1alpha1.Remediation); ok {
+							comes()
+						}
+						return err
+					},
+					List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+						if _, ok := list.(*v1alpha1.NodeActionList); ok {
+							comes()
+						}
+						return c.List(ctx, list, opts...)
+					},
+				}).Build()
+			r := &Reconciler{Client: c, Live: c, Permits: budget.New(c, c), Clock: clocktesting.NewFakePassiveClock(now)}
+
+			if _, err := r.cleanUp(t.Context(), fresh.Name); err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(c.Get(t.Context(), client.ObjectKeyFromObject(action), action), c.Get(t.Context(), client.ObjectKeyFromObject(b), b)); err != nil {
+				t.Fatal(err)
+			}
+			if f := action.Finished(); f != nil {
+				t.Errorf("its action was ended: %s", f.Message)
+			}
+			if got := b.Status.Groups[""].Permits[s.node.Name]; got != permit {
+				t.Errorf("its permit is %+v, want %+v", got, permit)
+			}
+		})
+	}
 }
 
 func TestTheNameOfATombstone(t *testing.T) {

@@ -34,17 +34,23 @@ func blocked(name, reason string) *v1alpha1.Remediation {
 	return r
 }
 
-func TestWhoIsHeldBySomethingElseLetsOthersHaveItsPermit(t *testing.T) {
+// schemeOf has Kubernetes' kinds and ours.
+func schemeOf(t *testing.T) *runtime.Scheme {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
+	return scheme
+}
+
+func TestWhoIsHeldBySomethingElseLetsOthersHaveItsPermit(t *testing.T) {
 	budget := incident().budgets[0]
 	waiting := []client.Object{&budget, blocked("a", gates.ReasonBudgetExhausted), blocked("b", gates.ReasonStorm), blocked("c", gates.ReasonNoEvidence)}
 	for _, name := range []string{"a", "b", "c", "mine"} {
 		waiting = append(waiting, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	cache := fake.NewClientBuilder().WithScheme(scheme).WithObjects(waiting...).
+	cache := fake.NewClientBuilder().WithScheme(schemeOf(t)).WithObjects(waiting...).
 		WithIndex(&v1alpha1.Remediation{}, index.BlockedBy, func(obj client.Object) []string {
 			return []string{obj.(*v1alpha1.Remediation).BlockedBy()} //nolint:forcetypeassert // the type is asked for
 		}).Build()
