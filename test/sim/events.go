@@ -16,9 +16,19 @@ type happening struct {
 }
 
 // happenings are all that can happen.
-func happenings() []happening {
+func happenings() []happening { return append(happeningsAlways(), happeningsAtTimes()...) }
+
+// happeningsAlways are those of every run.
+func happeningsAlways() []happening {
+	return []happening{
+		{"time goes on", 13, (*world).goOn},
+		{"a node falls sick", 30, (*world).fallSick},
+	}
+}
+
+// happeningsAtTimes are those of some runs.
+func happeningsAtTimes() []happening {
 	return append([]happening{
-		{"a node falls sick", 14, (*world).fallSick},
 		{"many nodes fall sick", 2, (*world).allFallSick},
 		{"a fault cures itself", 4, (*world).cureItself},
 		{"a fault flaps", 3, (*world).flap},
@@ -59,18 +69,28 @@ func happenings() []happening {
 		{"a maintenance is created when nobody wants it any more", 3, (*world).lateOut},
 		{"a clock is off", 2, (*world).skewClock},
 		{"old events are forgotten", 1, (*world).compact},
-		{"time goes on", 6, (*world).goOn},
 	}, peoplesActs()...)
+}
+
+// swarm chooses what happens in this run, and how often: some of it never, some a lot. What
+// has to come together for a mistake to show does so in some run, and hardly ever where all
+// happens in all runs (Groce and others, Swarm Testing, ISSTA 2012).
+func (w *world) swarm() {
+	w.happenings = happeningsAlways()
+	for _, h := range happeningsAtTimes() {
+		if h.weight *= of(w.choices, 0, 1, 2, 6); h.weight > 0 {
+			w.happenings = append(w.happenings, h)
+		}
+	}
 }
 
 // befall lets one of them happen.
 func (w *world) befall() {
-	all := happenings()
-	weights := make([]int, len(all))
-	for i, h := range all {
+	weights := make([]int, len(w.happenings))
+	for i, h := range w.happenings {
 		weights[i] = h.weight
 	}
-	h := all[w.weighted(weights)]
+	h := w.happenings[w.weighted(weights)]
 	if h.do(w) {
 		w.count(h.name)
 	}

@@ -248,27 +248,45 @@ func (w *world) replaceBudget() bool {
 // on, or every budget that selects it, when all others of the control plane are sick, too.
 func (w *world) forgetControlPlane() bool {
 	forget := of(w.choices, w.registerAnew, w.leaveOut)
-	return w.set(actionCreated, func(_ *process, created client.Object) {
+	var when func(*process, client.Object)
+	when = func(_ *process, created client.Object) {
 		a := created.(*v1alpha1.NodeAction) //nolint:forcetypeassert // nothing else springs it
-		for _, n := range w.nodes {
-			node := apiserver.Peek[*corev1.Node](w.server, client.ObjectKey{Name: n.name})
-			switch {
-			case node == nil || !fleet.ControlPlane(node):
-			case n.name == a.Spec.NodeName:
-				w.after(5*time.Second, func() {
-					if w.chaos {
-						forget(node.DeepCopy())
-					}
-				})
-			default:
-				for _, condition := range conditions() {
-					if n.faults[condition] == nil {
-						n.fail(condition, "")
-					}
+		node, others := w.controlPlane(a.Spec.NodeName)
+		if node == nil {
+			w.set(actionCreated, when)
+			return
+		}
+		w.after(5*time.Second, func() {
+			if w.chaos {
+				forget(node.DeepCopy())
+			}
+		})
+		for _, n := range others {
+			for _, condition := range conditions() {
+				if n.faults[condition] == nil {
+					n.fail(condition, "")
 				}
 			}
 		}
-	})
+	}
+	_, all := w.controlPlane("")
+	return len(all) > 1 && w.set(actionCreated, when)
+}
+
+// controlPlane returns the node of this name, nil unless it is of the control plane, and all
+// others that are.
+func (w *world) controlPlane(name string) (one *corev1.Node, others []*node) {
+	for _, n := range w.nodes {
+		node := apiserver.Peek[*corev1.Node](w.server, client.ObjectKey{Name: n.name})
+		switch {
+		case node == nil || !fleet.ControlPlane(node):
+		case n.name == name:
+			one = node
+		default:
+			others = append(others, n)
+		}
+	}
+	return one, others
 }
 
 // leaveOut lets a person replace the budgets that select a node by others, which select nodes

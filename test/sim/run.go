@@ -91,6 +91,7 @@ func play(t *testing.T, definitions *apiserver.Definitions, dir string, c *choic
 // observe sees every change.
 func (w *world) observe(change apiserver.Change) {
 	w.changed(change)
+	w.attend(change)
 	w.oracles.changed(change)
 	w.spring(change)
 }
@@ -100,6 +101,7 @@ func (w *world) play() {
 	all := profiles()
 	w.profile = all[w.pick(len(all))]
 	w.count("profile " + w.profile.name)
+	w.swarm()
 	w.setScene()
 	w.startController()
 	w.chaos = true

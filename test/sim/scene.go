@@ -34,7 +34,7 @@ func (w *world) setScene() {
 		n := w.newNode(fmt.Sprintf("n%d", i+1), fmt.Sprintf("r%d", i%2+1), labels)
 		n.powerOn()
 		for j := range w.pick(3) {
-			w.pod(n, fmt.Sprintf("%s-p%d", n.name, j+1))
+			w.labelledPod(n, fmt.Sprintf("%s-p%d", n.name, j+1), map[string]string{guardedLabel: of(w.choices, "false", "true")})
 		}
 		if w.chance(100) {
 			w.labelledPod(n, n.name+"-veto", map[string]string{vetoLabel: "true"})
@@ -49,6 +49,9 @@ func (w *world) setScene() {
 				}
 			})
 		}
+	}
+	if w.chance(300) {
+		w.guardPods()
 	}
 	for i := range 1 + w.pick(2) {
 		w.must(w.admin.Create(w.ctx, w.newBudget(fmt.Sprintf("b%d", i+1))))

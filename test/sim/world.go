@@ -24,6 +24,8 @@ type world struct {
 	server  *apiserver.Server
 	admin   *apiserver.Client // of the test, and of people
 	profile profile
+	// happenings are those of this run.
+	happenings []happening
 	// chaos: faults and events still happen.
 	chaos bool
 	// fated decides the fate of a request in a story; nil: chance does.
