@@ -30,6 +30,9 @@ type input struct {
 	// earlier is the order of another action of this name, or nil.
 	earlier *remedy.Order
 
+	// remedies are the names of those that this version knows.
+	remedies []string
+
 	nodeName string
 	runnerID string
 	bootID   string
@@ -250,16 +253,11 @@ func notSelected(in input) *decision {
 
 func notSupported(in input) *decision {
 	step := in.policy.StepWithHash(in.action.Spec.StepHash)
-	if slices.Contains(supported(), step.Remedy()) {
+	if slices.Contains(in.remedies, step.Remedy()) {
 		return nil
 	}
 	return finishWith(v1alpha1.ReasonUnsupported, "this version of the runner does not know the remedy of the step; it knows: %s",
-		strings.Join(supported(), ", "))
-}
-
-// supported are the remedies that this version knows.
-func supported() []string {
-	return []string{v1alpha1.RemedyCommand, v1alpha1.RemedyRestartUnit, v1alpha1.RemedyReboot}
+		strings.Join(in.remedies, ", "))
 }
 
 func notNeeded(in input) *decision {

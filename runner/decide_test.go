@@ -57,6 +57,7 @@ func goodInput(t *testing.T) input {
 	}
 	return input{
 		action: action, remediation: remediation, policy: policy, node: node,
+		remedies: []string{v1alpha1.RemedyCommand, v1alpha1.RemedyReboot, v1alpha1.RemedyRestartUnit},
 		nodeName: "worker-1", runnerID: "me", bootID: "boot-1", booted: testNow.Add(-time.Hour), now: testNow,
 	}
 }
@@ -330,7 +331,7 @@ func TestDecide(t *testing.T) {
 				in.action.Spec.StepHash = hashOf(t, &in.policy.Spec.Steps[1])
 			},
 			wantVerb:   finish,
-			wantReason: v1alpha1.ReasonUnsupported, wantMessage: "it knows: command, restartUnit, reboot",
+			wantReason: v1alpha1.ReasonUnsupported, wantMessage: "it knows: command, reboot, restartUnit",
 		},
 		{
 			name: "nobody has seen the fault since the node booted",

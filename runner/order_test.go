@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
@@ -57,9 +56,6 @@ func TestWhatIsDoneIsSaidInAFewWords(t *testing.T) {
 		order := remedy.Order{Step: test.step, Prepared: remedy.Prepared{Execution: v1alpha1.ExecutionDirect}}
 		if got := describe(order); !strings.HasPrefix(got, test.want) {
 			t.Errorf("got %q, want %q", got, test.want)
-		}
-		if !slices.Contains(supported(), test.step.Remedy()) {
-			t.Errorf("%s is not supported", test.step.Remedy())
 		}
 	}
 }

@@ -3,6 +3,8 @@ package runner
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -227,6 +229,7 @@ func (w *Worker) read(ctx context.Context, action *v1alpha1.NodeAction) (input, 
 		policy:      policy,
 		node:        node,
 		claiming:    w.claiming[action.UID],
+		remedies:    slices.Sorted(maps.Keys(w.Remedies)),
 		nodeName:    w.NodeName,
 		runnerID:    w.runnerID,
 		bootID:      w.BootID,

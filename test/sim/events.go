@@ -46,6 +46,7 @@ func happeningsAtTimes() []happening {
 		{"a state file is an older one", 2, (*world).oldState},
 		{"checks hang", 3, (*world).hangChecks},
 		{"a check cannot tell", 3, (*world).confuseCheck},
+		{"a runner is an older one, or in a dry run", 2, (*world).changeRunner},
 		{"a program is missing", 2, (*world).missProgram},
 		{"a ledger is lost", 2, (*world).loseLedger},
 		{"a ledger cannot be written", 2, (*world).fillDisk},

@@ -50,6 +50,24 @@ func (w *world) confuseCheck() bool {
 	return true
 }
 
+// changeRunner gives a node a runner that only says what it would do, or an older one, for a
+// while.
+func (w *world) changeRunner() bool {
+	n := w.anyNode(func(n *node) bool { return n.runs == usual && n.runner != nil && !n.runner.dead.Load() })
+	if n == nil {
+		return false
+	}
+	n.runs = of(w.choices, dry, old)
+	n.startRunner()
+	w.after(w.while(), func() {
+		n.runs = usual
+		if !n.runner.dead.Load() {
+			n.startRunner()
+		}
+	})
+	return true
+}
+
 // missProgram takes what commands and units need from a host for a while.
 func (w *world) missProgram() bool {
 	n := of(w.choices, w.nodes...)

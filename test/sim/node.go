@@ -60,6 +60,8 @@ type node struct {
 	claimTakes time.Duration
 	// blind: none of its checks runs. deaf: no runner starts.
 	blind, deaf bool
+	// runs is which runner the node has.
+	runs runnerKind
 	// acts plays what becomes of an execution, in a story, unless it returns false; lacks
 	// says why a remedy can't be executed. Both may be nil.
 	acts  func(*execution) bool

@@ -13,6 +13,9 @@ func (o *oracles) executed(e *execution) {
 	if o.violation != nil {
 		return
 	}
+	if e.node.runs == dry {
+		o.world.broken("A runner in a dry run executes nothing", "%s (%s) on node %s", e.order.Action, e.remedy, e.node.name)
+	}
 	o.executedOnce(e)
 	o.notFinishedBefore(e)
 	o.aloneOnNode(e)

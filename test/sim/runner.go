@@ -25,6 +25,15 @@ const adoption = "(adoption)"
 // conflictRetry is the runner's pause after somebody else wrote an action first.
 const conflictRetry = 20 * time.Millisecond
 
+// runnerKind is which runner a node has.
+type runnerKind int
+
+const (
+	usual runnerKind = iota
+	dry              // it only says what it would do
+	old              // it does not know how to restart units
+)
+
 // startRunner starts the node's runner.
 func (n *node) startRunner() {
 	w := n.world
@@ -46,12 +55,15 @@ func (n *node) startRunner() {
 	for _, name := range []string{v1alpha1.RemedyCommand, v1alpha1.RemedyRestartUnit, v1alpha1.RemedyReboot} {
 		remedies[name] = played{p, name}
 	}
+	if n.runs == old {
+		delete(remedies, v1alpha1.RemedyRestartUnit)
+	}
 	work, err := runner.NewWorker(runner.WorkerOptions{
 		NodeName: n.name, BootID: n.bootID(), API: runnerAPI{p.client}, Ledger: book, Remedies: remedies,
 		Clock: p.clock, ServerClock: p.corrected(), Uptime: func() time.Duration { return time.Since(n.booted) },
 		Vetoed:  func(remedy.Order) (string, error) { return "", nil },
 		Recheck: func(context.Context) error { n.demand(); return nil },
-		Events:  notes{}, Registry: prometheus.NewRegistry(),
+		Events:  notes{}, Registry: prometheus.NewRegistry(), DryRun: n.runs == dry,
 	})
 	if err != nil {
 		w.broken("the simulation", "starting a runner: %v", err)
