@@ -57,7 +57,8 @@ func TestNothingOfANewRemediationOfTheNameIsTakenAway(t *testing.T) {
 			permit := v1alpha1.Permit{Remediation: fresh.Name, Version: "7"}
 			var c client.WithWatch
 			comes := func() {
-				if asked++; asked != question+1 {
+				asked++
+				if asked != question+1 {
 					return
 				}
 				b.Status.Groups = map[string]v1alpha1.BudgetGroup{"": {Permits: map[string]v1alpha1.Permit{s.node.Name: permit}}}

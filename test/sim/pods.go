@@ -27,7 +27,8 @@ func (w *world) guardPods() {
 
 // allowDisruption plays the disruption controller.
 func (w *world) allowDisruption(guard *policyv1.PodDisruptionBudget) {
-	if w.must(w.admin.Get(w.ctx, client.ObjectKeyFromObject(guard), guard)); guard.Status.DisruptionsAllowed > 0 {
+	w.must(w.admin.Get(w.ctx, client.ObjectKeyFromObject(guard), guard))
+	if guard.Status.DisruptionsAllowed > 0 {
 		return
 	}
 	guard.Status.ObservedGeneration, guard.Status.DisruptionsAllowed, guard.Status.DisruptedPods = guard.Generation, 1, nil
