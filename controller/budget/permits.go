@@ -166,6 +166,8 @@ func take(was, b *v1alpha1.RemediationBudget, node *corev1.Node, permit v1alpha1
 	switch {
 	case !anew && held == permit:
 		return nil
+	case anew && len(Selecting([]v1alpha1.RemediationBudget{*b}, node)) == 0: // whoever asks has an earlier view of it
+		return exhausted(b, "it does not select node %s any more", node.Name)
 	case b.Spec.Paused:
 		return fmt.Errorf("%w: budget %s", ErrPaused, b.Name)
 	case anew:

@@ -199,6 +199,20 @@ func TestAPermitThatIsReleasedIsNotPassedOnInTheSameWrite(t *testing.T) {
 	}
 }
 
+func TestABudgetThatDoesNotSelectTheNodeAnyMoreGivesNoPermitForIt(t *testing.T) {
+	b := budgetOf("b", "", 2)
+	b.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"rack": "r6"}}
+	node := readyNode("mine", "rack", "r7")
+	permit := v1alpha1.Permit{Remediation: "mine", Version: "2"}
+	if err := take(&b, &b, node, permit); !errors.Is(err, ErrExhausted) || !strings.Contains(err.Error(), "it does not select node mine any more") {
+		t.Errorf("got %v", err)
+	}
+	b.Status.Groups["r7"].Permits["mine"] = permit
+	if err := take(&b, &b, node, permit); err != nil {
+		t.Errorf("whoever has it keeps it: %v", err)
+	}
+}
+
 func TestWhatIsBegunCountsInTheGroupInWhichTheNodeIs(t *testing.T) {
 	for name, tt := range map[string]struct {
 		permit  v1alpha1.Permit

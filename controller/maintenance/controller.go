@@ -208,9 +208,11 @@ func (r *Reconciler) cordon(ctx context.Context, node *corev1.Node, holders, lea
 	}
 	if patch := cordonPatch(&live, holders[0].Name); patch != nil {
 		for _, m := range holders {
-			if err := errors.Join(r.stillHolds(ctx, m), r.mayCordon(ctx, m, &live)); err != nil {
+			latest, err := r.latest(ctx, m)
+			if err := errors.Join(err, r.mayCordon(ctx, m, &live)); err != nil {
 				return noNode, err
 			}
+			*m = *latest // the cache may not show yet that it was drained
 			// Before the cordon hides that pods may have come.
 			if err := r.reopen(ctx, m, &live); err != nil {
 				return noNode, err
@@ -297,7 +299,7 @@ func (r *Reconciler) progress(ctx context.Context, m *v1alpha1.NodeMaintenance, 
 		}
 		s = begin(m, node, cordon, r.Clock.Now())
 	}
-	if err := r.stillHolds(ctx, m); err != nil {
+	if _, err := r.latest(ctx, m); err != nil {
 		return 0, err
 	}
 	return r.pass(ctx, m, s, s.mayEvict())
@@ -352,19 +354,19 @@ func (r *Reconciler) mayCordon(ctx context.Context, m *v1alpha1.NodeMaintenance,
 	return nil
 }
 
-// stillHolds fails with a conflict if the API server has another version of what is
-// wanted than the cache: for one that somebody has deleted no node is cordoned and nothing
-// is evicted.
-func (r *Reconciler) stillHolds(ctx context.Context, m *v1alpha1.NodeMaintenance) error {
+// latest returns the maintenance as the API server has it. It fails with a conflict if
+// something else is wanted than the cache says: for one that somebody has deleted no node is
+// cordoned and nothing is evicted.
+func (r *Reconciler) latest(ctx context.Context, m *v1alpha1.NodeMaintenance) (*v1alpha1.NodeMaintenance, error) {
 	var live v1alpha1.NodeMaintenance
 	if err := r.Live.Get(ctx, types.NamespacedName{Name: m.Name}, &live); err != nil {
-		return fmt.Errorf("reading maintenance %s: %w", m.Name, err)
+		return nil, fmt.Errorf("reading maintenance %s: %w", m.Name, err)
 	}
 	if live.UID != m.UID || live.Generation != m.Generation { // which a deletion changes, too
-		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("nodemaintenances").GroupResource(), m.Name,
+		return nil, apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("nodemaintenances").GroupResource(), m.Name,
 			errors.New("it was changed meanwhile"))
 	}
-	return nil
+	return &live, nil
 }
 
 // write writes the status if it has changed. It fails with a conflict if anybody else

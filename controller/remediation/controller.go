@@ -239,13 +239,16 @@ func (r *Reconciler) refused(ctx context.Context, s situation, permit v1alpha1.P
 }
 
 // heldBack shows what holds the remediation back that its cache did not know of, and
-// returns the permits that were taken for it. An action that was about to be announced is
+// returns the permits that it has. An action that was about to be announced is
 // not; one that was announced waits, with them. It returns after how long to look again.
 func (r *Reconciler) heldBack(ctx context.Context, s situation, verdict gates.Verdict, permit v1alpha1.Permit, taken []v1alpha1.RemediationBudget) (time.Duration, error) {
 	d := heldBack(s, verdict)
 	written, err := r.write(ctx, s.remediation, d.status)
-	if err != nil || permit.Version == "" || len(taken) == 0 {
+	if err != nil || d.status.Action != "" {
 		return d.wait, err
+	}
+	if permit.Version == "" || len(taken) == 0 { // but perhaps for an earlier attempt
+		return d.wait, r.release(ctx, written)
 	}
 	// Another controller may have the same view, and be about to announce an action
 	// under the same permits.
