@@ -37,7 +37,9 @@ type input struct {
 	runnerID string
 	bootID   string
 	booted   time.Time
-	now      time.Time
+	// ended is when this process last saw the end of an execution; zero: it saw none.
+	ended time.Time
+	now   time.Time
 }
 
 // verb is what to do with an action.
@@ -262,9 +264,13 @@ func notSupported(in input) *decision {
 
 func notNeeded(in input) *decision {
 	if matched(in.policy.Spec.Match, in.node) != nil {
-		if unseen := unseenSince(in.booted, in.policy.Spec.Match, in.node); unseen != "" {
-			return finishWith(v1alpha1.ReasonNotNeeded, "the node booted at %s, and no check has reported %s since",
-				in.booted.UTC().Format(time.RFC3339), unseen)
+		since, what := in.booted, "the node booted"
+		if in.ended.After(since) {
+			since, what = in.ended, "another action ended here"
+		}
+		if unseen := unseenSince(since, in.policy.Spec.Match, in.node); unseen != "" {
+			return finishWith(v1alpha1.ReasonNotNeeded, "%s at %s, and no check has reported %s since",
+				what, since.UTC().Format(time.RFC3339), unseen)
 		}
 		return nil
 	}

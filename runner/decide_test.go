@@ -341,6 +341,14 @@ func TestDecide(t *testing.T) {
 			wantVerb: finish, wantReason: v1alpha1.ReasonNotNeeded, wantMessage: "the node booted at 2026-03-01T11:00:00Z, and no check has reported RuntimeUnhealthy since",
 		},
 		{
+			name: "nobody has since another action ended",
+			change: func(in *input) {
+				in.ended = testNow.Add(-time.Minute)
+				in.node.Status.Conditions[1].LastHeartbeatTime = metav1.NewTime(testNow.Add(-time.Minute - time.Second))
+			},
+			wantVerb: finish, wantReason: v1alpha1.ReasonNotNeeded, wantMessage: "another action ended here at 2026-03-01T11:59:00Z, and no check has reported RuntimeUnhealthy since",
+		},
+		{
 			name: "somebody has, in the second of the boot",
 			change: func(in *input) {
 				in.booted = in.booted.Add(900 * time.Millisecond)

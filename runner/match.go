@@ -31,18 +31,18 @@ func matched(match []v1alpha1.ConditionMatch, node *corev1.Node) *corev1.NodeCon
 	return nil
 }
 
-// unseenSince returns the matched conditions that no check has reported since the node
-// booted, "" if one has been or does not say: what was wrong before a boot may be well
-// now. Conditions of the kubelet and the network are not judged here, since the node's
+// unseenSince returns the matched conditions that no check has reported since a time, at
+// which the node booted or an execution ended, "" if one has been or does not say: what was
+// wrong before may be well now. Conditions of the kubelet and the network are not judged here, since the node's
 // Lease says how fresh those are.
-func unseenSince(booted time.Time, match []v1alpha1.ConditionMatch, node *corev1.Node) string {
+func unseenSince(since time.Time, match []v1alpha1.ConditionMatch, node *corev1.Node) string {
 	var unseen []string
 	for i := range match {
 		c := v1alpha1.FindNodeCondition(node, match[i].Type)
 		if !match[i].Matches(c) {
 			continue
 		}
-		if v1alpha1.KubeletOwned(match[i].Type) || match[i].Type == string(corev1.NodeNetworkUnavailable) || c.LastHeartbeatTime.IsZero() || !c.LastHeartbeatTime.Time.Before(booted.Truncate(time.Second)) {
+		if v1alpha1.KubeletOwned(match[i].Type) || match[i].Type == string(corev1.NodeNetworkUnavailable) || c.LastHeartbeatTime.IsZero() || !c.LastHeartbeatTime.Time.Before(since.Truncate(time.Second)) {
 			return ""
 		}
 		unseen = append(unseen, match[i].Type)

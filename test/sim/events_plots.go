@@ -480,6 +480,30 @@ func (w *world) ungroup(budget string) {
 	w.update(one)
 }
 
+// rebootVerifying lets a node have rebooted by itself right before its next attempt is due,
+// and before its detector looks.
+func (w *world) rebootVerifying() bool {
+	r, ok := w.aRemediation(func(r *v1alpha1.Remediation) bool {
+		return r.State() == v1alpha1.ReasonVerifying && r.Step(r.Status.Step) != nil && len(r.Status.History) > 0
+	})
+	if !ok {
+		return false
+	}
+	const takes = 20 * time.Second
+	n, due := w.node(r.Spec.NodeName), r.Status.History[len(r.Status.History)-1].FinishedAt.Add(r.Step(r.Status.Step).VerifyTimeout.Duration)
+	left := time.Until(due) - takes - of(w.choices, 4*time.Second, 2*time.Second)
+	if left <= 0 {
+		return false
+	}
+	w.after(left, func() {
+		if n.up && w.chaos {
+			n.powerOff()
+			w.after(takes, n.powerOn)
+		}
+	})
+	return true
+}
+
 // backUnseen cuts a node off until everybody knows that it does not answer, for which a
 // policy takes steps. That it is back no controller sees for a while, but by its Lease.
 func (w *world) backUnseen() bool {

@@ -60,8 +60,9 @@ type node struct {
 	claimTakes time.Duration
 	// blind: none of its checks runs. deaf: no runner starts.
 	blind, deaf bool
-	// runs is which runner the node has.
-	runs runnerKind
+	// runs is which runner the node has, older when one that is too old last started.
+	runs  runnerKind
+	older time.Time
 	// acts plays what becomes of an execution, in a story, unless it returns false; lacks
 	// says why a remedy can't be executed. Both may be nil.
 	acts  func(*execution) bool

@@ -58,6 +58,9 @@ func (o *oracles) reportedAsEnded(old, updated *v1alpha1.NodeAction) {
 	if e == nil || e.order.UID != updated.UID || e.remedy == v1alpha1.RemedyReboot || !e.done || e.boot != n.boot || !n.ledgerLost.Before(e.began) {
 		return
 	}
+	if e.remedy == v1alpha1.RemedyRestartUnit && !n.older.Before(e.began) {
+		return // a runner took it over that does not know how to follow it
+	}
 	if finished.Reason != e.outcome {
 		o.world.broken("A runner reports how its remedy has ended", "%s has ended as %s, and is reported as %s", updated.Name, e.outcome, finished.Reason)
 	}

@@ -56,6 +56,7 @@ func (n *node) startRunner() {
 		remedies[name] = played{p, name}
 	}
 	if n.runs == old {
+		n.older = time.Now()
 		delete(remedies, v1alpha1.RemedyRestartUnit)
 	}
 	work, err := runner.NewWorker(runner.WorkerOptions{

@@ -25,10 +25,13 @@ func (w *world) setScene() {
 	if w.profile.crowd {
 		count += 2
 	}
-	small := w.chance(60) // a cluster whose nodes are of the control plane but for the last
+	others := count // are not of the control plane
+	if w.chance(120) {
+		others = w.pick(2)
+	}
 	for i := range count {
 		labels := map[string]string{poolLabel: of(w.choices, "a", "a", "b")}
-		if small && i < count-1 || w.chance(w.inCrowd(50, 150)) {
+		if i < count-others || w.chance(w.inCrowd(50, 150)) {
 			labels["node-role.kubernetes.io/control-plane"] = ""
 		}
 		n := w.newNode(fmt.Sprintf("n%d", i+1), fmt.Sprintf("r%d", i%2+1), labels)
