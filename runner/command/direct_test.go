@@ -100,7 +100,7 @@ func TestAProgramThatCanNotBeStartedIsNotExecuted(t *testing.T) {
 func TestAtTheTimeoutACommandIsAskedToStopAndThenKilled(t *testing.T) {
 	up, block := fifo(t, "up"), fifo(t, "block")
 	// The grandchild keeps the write end of up open for as long as it lives.
-	script := `trap 'echo asked' TERM; (trap '' TERM; exec 3>` + up + `; echo up >&3; read never <` + block + `) & echo before; wait; wait`
+	script := `trap 'echo asked' TERM; echo before; (trap '' TERM; exec 3>` + up + `; echo up >&3; read never <` + block + `) & wait; wait`
 	clk := clocktesting.NewFakeClock(time.Now())
 	started := make(chan struct{})
 	ctx := remedy.WithPoints(t.Context(), func(point string) {
