@@ -141,7 +141,7 @@ func TestTheRunnerKillsWhatAFrozenSystemdDoesNot(t *testing.T) {
 	s := ownScene(t)
 	up := s.fifo("up")
 	outcomes := make(chan *remedy.Outcome, 1)
-	order := s.order("setsid sleep 1000 & echo up >"+up.inside+"; echo printed; sleep 1000", shortTimeout)
+	order := s.order("setsid sleep 1000 & echo printed; echo up >"+up.inside+"; sleep 1000", shortTimeout)
 	go func() { outcomes <- s.Execute(s.Context(), order) }()
 	up.await()
 	thaw := s.host.Freeze(t)
