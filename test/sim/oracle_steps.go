@@ -100,10 +100,12 @@ func (o *oracles) recoveredAsReady(old, updated *v1alpha1.Remediation) {
 	}
 }
 
-// A node that a policy leaves to people to give back is given back by them.
+// A node that a policy leaves to people to give back is given back by them. One that was never
+// cordoned is none.
 func (o *oracles) releasedByPeople(old, updated *v1alpha1.Remediation) {
 	m := find[*v1alpha1.NodeMaintenance](o, old.Status.Maintenance)
-	if justRecovered(old, updated) && updated.Spec.Recovery.Release == v1alpha1.ReleaseManual && m != nil && m.DeletionTimestamp == nil && o.named[m.UID] {
+	if justRecovered(old, updated) && updated.Spec.Recovery.Release == v1alpha1.ReleaseManual &&
+		m != nil && m.DeletionTimestamp == nil && m.WasCordoned() && o.named[m.UID] {
 		o.world.broken("A node that a policy leaves to people to give back is given back by them", "%s, maintenance %s", updated.Name, m.Name)
 	}
 }
