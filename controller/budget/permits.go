@@ -250,9 +250,10 @@ func (p *Permits) aloneInControlPlane(ctx context.Context, node *corev1.Node) (d
 	return done, nil
 }
 
-// otherInControlPlane returns another node of the control plane that holds a permit, ""
-// if there is none. Such nodes are few, so the API server is asked: in the cache a budget
-// that was created again is missing for a moment.
+// otherInControlPlane returns another node of the control plane that holds a permit or has an
+// action under way, "" if there is none. Such nodes are few, so the API server is asked about
+// each: in the cache a budget that was created again is missing for a moment, and so is what
+// was begun lately. Of nodes that are gone only the cache knows.
 func (p *Permits) otherInControlPlane(ctx context.Context, node string) (string, error) {
 	var budgets v1alpha1.RemediationBudgetList
 	if err := p.live.List(ctx, &budgets); err != nil {
@@ -261,6 +262,21 @@ func (p *Permits) otherInControlPlane(ctx context.Context, node string) (string,
 	var remediations v1alpha1.RemediationList
 	if err := p.client.List(ctx, &remediations, client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("listing remediations: %w", err)
+	}
+	var nodes corev1.NodeList
+	if err := p.client.List(ctx, &nodes, client.HasLabels{fleet.ControlPlaneLabel}, client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("listing the nodes of the control plane: %w", err)
+	}
+	for i := range nodes.Items {
+		name := nodes.Items[i].Name
+		if name == node {
+			continue
+		}
+		var latest v1alpha1.RemediationList
+		if err := p.live.List(ctx, &latest, client.MatchingFields{index.ByNode: name}); err != nil {
+			return "", fmt.Errorf("listing the remediations of node %s: %w", name, err)
+		}
+		remediations.Items = append(remediations.Items, latest.Items...)
 	}
 	return OtherInControlPlane(budgets.Items, remediations.Items, node, func(name string) *corev1.Node {
 		var other corev1.Node

@@ -286,6 +286,26 @@ func TestTheControlPlaneIsActedOnOneNodeAtATimeWhateverTheBudgets(t *testing.T) 
 	}
 }
 
+func TestAnActionInTheControlPlaneHoldsWithoutItsBudgetOrTheCache(t *testing.T) {
+	s := newScene(t, "lone", 2, atMost(5))
+	for i := range 2 {
+		s.patch(i, false, `{"metadata": {"labels": {"%s": ""}}}`, fleet.ControlPlaneLabel)
+	}
+	s.remediation(0, "acting")
+	budgets := []v1alpha1.RemediationBudget{*createBudget(t, s.client, "anew", atMost(5))} // which knows of no permit
+	behind := interceptor.NewClient(s.client, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
+		if _, ok := list.(*v1alpha1.RemediationList); ok {
+			return nil
+		}
+		return c.List(ctx, list, o...)
+	}})
+	var node corev1.Node
+	must(t, s.client.Get(t.Context(), client.ObjectKey{Name: s.node(1)}, &node))
+	if err := New(behind, s.client).Take(t.Context(), budgets, &node, permitFor(1)); !errors.Is(err, ErrExhausted) {
+		t.Errorf("got %v, want ErrExhausted: an action is under way on %s", err, s.node(0))
+	}
+}
+
 func TestACallerThatGivesUpLeavesTheOthersAlone(t *testing.T) {
 	c := newClient(t)
 	b := createBudget(t, c, "gives-up", atMost(5))
