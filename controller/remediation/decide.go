@@ -83,9 +83,9 @@ func decide(s situation) decision {
 	if d.status.Action != "" && s.action != nil && s.action.Finished() != nil {
 		d.record(s)
 	}
-	if older := s.older(); older != nil && d.status.Action == "" && d.status.Maintenance == "" {
+	if other := s.duplicated(); other != nil && d.status.Action == "" && d.status.Maintenance == "" {
 		return d.ended(s.now, metav1.ConditionUnknown, v1alpha1.ReasonDuplicate,
-			fmt.Sprintf("remediation %s of the same node and policy was open already", older.Name))
+			fmt.Sprintf("remediation %s of the same node and policy was open already", other.Name))
 	}
 	if until := s.mayRunUntil(&d.status); d.status.Action == "" && until.After(s.now) {
 		return d.stillRunning(s.now, until)

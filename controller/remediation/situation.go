@@ -96,16 +96,27 @@ func endedAtLatest(r *v1alpha1.Remediation, record *v1alpha1.ActionRecord) time.
 // before now, as far as clocks agree.
 func (s *situation) believed(at time.Time) bool { return !at.After(s.now.Add(evidence.MaxSkew)) }
 
-// older returns another open remediation of the same node and policy that was created
-// before, nil if there is none. There are two when a create was on its way for so long
-// that its sender had given it up and started another one.
-func (s *situation) older() *v1alpha1.Remediation {
+// duplicated returns another open remediation of the same node and policy that goes on in place
+// of this one, nil if there is none: one that has begun goes before one that has not, then the
+// older one. There are two when a create was on its way for so long that its sender had given it
+// up and started another one, or when people delete the one that the next is named after. That
+// a remediation has begun is never taken back, so two never end in favour of each other.
+func (s *situation) duplicated() *v1alpha1.Remediation {
 	for i := range s.past {
-		if r := &s.past[i]; !r.Ended() && !isTombstone(r) && r.Spec.Policy.UID == s.remediation.Spec.Policy.UID && budget.Older(r, s.remediation) {
+		r := &s.past[i]
+		if r.Ended() || isTombstone(r) || r.Spec.Policy.UID != s.remediation.Spec.Policy.UID {
+			continue
+		}
+		if has, had := hasBegun(s.remediation), hasBegun(r); had && !has || had == has && budget.Older(r, s.remediation) {
 			return r
 		}
 	}
 	return nil
+}
+
+// hasBegun reports whether anything was begun for the remediation, ever.
+func hasBegun(r *v1alpha1.Remediation) bool {
+	return r.Status.Action != "" || r.Status.Maintenance != "" || len(r.Status.History) > 0
 }
 
 // former reports whether the action is of a former remediation of this name.

@@ -8,7 +8,7 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
-func TestOfTwoOpenRemediationsTheYoungerEnds(t *testing.T) {
+func TestOfTwoOpenRemediationsOneEnds(t *testing.T) {
 	other := func(name string, change func(*v1alpha1.Remediation)) func(*situation) {
 		return func(s *situation) {
 			r := s.remediation.DeepCopy()
@@ -21,8 +21,17 @@ func TestOfTwoOpenRemediationsTheYoungerEnds(t *testing.T) {
 		options   []func(*situation)
 		duplicate bool
 	}{
-		"an older one":  {[]func(*situation){other("n1-0000", func(*v1alpha1.Remediation) {})}, true},
-		"a younger one": {[]func(*situation){other("n1-9999", func(*v1alpha1.Remediation) {})}, false},
+		"an older one":                 {[]func(*situation){other("n1-0000", func(*v1alpha1.Remediation) {})}, true},
+		"a younger one":                {[]func(*situation){other("n1-9999", func(*v1alpha1.Remediation) {})}, false},
+		"a younger one that has begun": {[]func(*situation){other("n1-9999", func(r *v1alpha1.Remediation) { r.Status.Maintenance = "m" })}, true},
+		"an older one that has not begun, unlike this one": {[]func(*situation){
+			func(s *situation) { s.remediation.Status.History = []v1alpha1.ActionRecord{{Step: 1, Attempt: 1}} },
+			other("n1-0000", func(r *v1alpha1.Remediation) { r.Status.History = nil }),
+		}, false},
+		"an older one that has begun, as this one": {[]func(*situation){
+			func(s *situation) { s.remediation.Status.History = []v1alpha1.ActionRecord{{Step: 1, Attempt: 1}} },
+			other("n1-0000", func(*v1alpha1.Remediation) {}),
+		}, true},
 		"one that has ended": {[]func(*situation){other("n1-0000", func(r *v1alpha1.Remediation) {
 			r.Status.EndTime = &metav1.Time{Time: now}
 		})}, false},
