@@ -49,18 +49,23 @@ func (r *Refused) Unwrap() error { return r.err }
 // to use them, so whoever releases them makes sure of that first. After any other error
 // the permits may or may not be held, and Take or Release is to be called again.
 //
-// No two control-plane nodes get permits at once from one Permits, whatever
-// budgets select them.
+// No two control-plane nodes get permits at once, whatever budgets select them and however
+// many controllers there are.
 func (p *Permits) Take(ctx context.Context, budgets []v1alpha1.RemediationBudget, node *corev1.Node, permit v1alpha1.Permit) error {
 	if refused := p.foresee(budgets, node, permit); refused != nil {
 		return refused
 	}
-	if fleet.ControlPlane(node) {
-		done, err := p.aloneInControlPlane(ctx, node)
-		if err != nil {
+	controlPlane := fleet.ControlPlane(node)
+	if controlPlane {
+		select {
+		case p.controlPlane <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		defer func() { <-p.controlPlane }()
+		if err := p.aloneInControlPlane(ctx, node); err != nil {
 			return err
 		}
-		defer done()
 	}
 	for i := range budgets {
 		name := budgets[i].Name
@@ -70,6 +75,14 @@ func (p *Permits) Take(ctx context.Context, budgets []v1alpha1.RemediationBudget
 			return &Refused{Taken: budgets[:i], err: err}
 		case err != nil:
 			return fmt.Errorf("taking the permit of budget %s: %w", name, err)
+		}
+	}
+	if controlPlane {
+		// Another controller may have done the same at once. One of both sees the other now.
+		if err := p.aloneInControlPlane(ctx, node); errors.Is(err, ErrExhausted) {
+			return &Refused{Taken: budgets, err: err}
+		} else if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -230,24 +243,13 @@ func exhausted(b *v1alpha1.RemediationBudget, format string, args ...any) error 
 	return fmt.Errorf("%w: budget %s: %s", ErrExhausted, b.Name, fmt.Sprintf(format, args...))
 }
 
-// aloneInControlPlane refuses while another node of the control plane holds a
-// permit of any budget, and lets no other take one until done is called.
-func (p *Permits) aloneInControlPlane(ctx context.Context, node *corev1.Node) (done func(), err error) {
-	select {
-	case p.controlPlane <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	done = func() { <-p.controlPlane }
+// aloneInControlPlane refuses while another node of the control plane is acted on.
+func (p *Permits) aloneInControlPlane(ctx context.Context, node *corev1.Node) error {
 	other, err := p.otherInControlPlane(ctx, node.Name)
 	if err == nil && other != "" {
 		err = fmt.Errorf("%w: control-plane node %s is being acted on, and only one at a time is", ErrExhausted, other)
 	}
-	if err != nil {
-		done()
-		return nil, err
-	}
-	return done, nil
+	return err
 }
 
 // otherInControlPlane returns another node of the control plane that holds a permit or has an

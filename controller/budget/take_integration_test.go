@@ -5,6 +5,7 @@ package budget
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -283,6 +284,28 @@ func TestTheControlPlaneIsActedOnOneNodeAtATimeWhateverTheBudgets(t *testing.T) 
 	taking.Wait()
 	if given.Load() != 1 {
 		t.Errorf("%d nodes got a permit, want 1", given.Load())
+	}
+}
+
+func TestOfTwoControllersThatActOnTheControlPlaneAtOnceOneGetsAPermit(t *testing.T) {
+	s := newScene(t, "rivals", 2, atMost(5))
+	var nodes [2]corev1.Node
+	var budgets [2][]v1alpha1.RemediationBudget
+	for i := range nodes {
+		s.patch(i, false, `{"metadata": {"labels": {"%s": ""}}}`, fleet.ControlPlaneLabel)
+		must(t, s.client.Get(t.Context(), client.ObjectKey{Name: s.node(i)}, &nodes[i]))
+		budgets[i] = []v1alpha1.RemediationBudget{*createBudget(t, s.client, fmt.Sprintf("rival-%d", i), atMost(5))}
+	}
+	late := interceptor.NewClient(s.client, interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, o ...client.SubResourcePatchOption) error {
+		if err := New(s.client, s.client).Take(ctx, budgets[1], &nodes[1], permitFor(1)); err != nil {
+			t.Errorf("the other controller got %v, want a permit", err)
+		}
+		return c.SubResource(sub).Patch(ctx, obj, p, o...)
+	}})
+	err := New(late, s.client).Take(t.Context(), budgets[0], &nodes[0], permitFor(0))
+	var refused *Refused
+	if !errors.Is(err, ErrExhausted) || !errors.As(err, &refused) || len(refused.Taken) != 1 {
+		t.Errorf("got %v, want a refusal that names the permit taken", err)
 	}
 }
 
