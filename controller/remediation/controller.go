@@ -54,6 +54,11 @@ type Reconciler struct {
 	backoff worker.Backoff
 }
 
+// observer reads what the next decision is made from.
+func (r *Reconciler) observer() observer {
+	return observer{cache: r.Client, live: r.Live, clock: r.Clock}
+}
+
 // Reconcile takes the next decision about one remediation and carries it out.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	wait, err := r.reconcile(ctx, request.Name)
@@ -74,7 +79,7 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (wait time.Dura
 		}
 		return r.finalize(ctx, &remediation)
 	}
-	s, err := r.observe(ctx, &remediation)
+	s, err := r.observer().observe(ctx, &remediation)
 	if err != nil {
 		return 0, err
 	}
@@ -167,7 +172,7 @@ func (r *Reconciler) stormMeanwhile(ctx context.Context, s situation, disrupts b
 		return gates.Verdict{}, nil
 	}
 	nodes, _ := r.Nodes()
-	b, err := budget.TooFewHealthy(s.budgets, s.node, nodes, r.cached(ctx, client.MatchingFields{index.Open: index.IsOpen}))
+	b, err := budget.TooFewHealthy(s.budgets, s.node, nodes, r.observer().cached(ctx, client.MatchingFields{index.Open: index.IsOpen}))
 	if b == nil || err != nil {
 		return gates.Verdict{}, err
 	}

@@ -67,7 +67,7 @@ func Explain(ctx context.Context, c client.Client, clk clock.PassiveClock, remed
 		remediation = remediation.DeepCopy()
 		remediation.CreationTimestamp = metav1.NewTime(clk.Now())
 	}
-	s, err := (&Reconciler{Client: live, Live: live, Clock: clk}).observe(ctx, remediation)
+	s, err := observer{cache: live, live: live, clock: clk}.observe(ctx, remediation)
 	if err != nil {
 		return Explanation{}, err
 	}

@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -20,17 +22,27 @@ import (
 	"github.com/nodemend/nodemend/controller/index"
 )
 
+// observer reads what decisions are made from, and changes nothing.
+type observer struct {
+	// cache is read first.
+	cache client.Reader
+	// live reads from the API server.
+	live client.Reader
+	// clock tells the time of decisions.
+	clock clock.PassiveClock
+}
+
 // observe reads all that a decision needs.
-func (r *Reconciler) observe(ctx context.Context, remediation *v1alpha1.Remediation) (situation, error) {
-	s := situation{remediation: remediation, now: r.Clock.Now()}
+func (o observer) observe(ctx context.Context, remediation *v1alpha1.Remediation) (situation, error) {
+	s := situation{remediation: remediation, now: o.clock.Now()}
 	spec := &remediation.Spec
 
 	var node corev1.Node
-	if found, err := r.get(ctx, spec.NodeName, &node); err != nil {
+	if found, err := o.get(ctx, spec.NodeName, &node); err != nil {
 		return s, err
 	} else if found && node.UID != spec.NodeUID {
 		// The cache may still have a node from before, or this one may be gone.
-		err := r.Live.Get(ctx, types.NamespacedName{Name: spec.NodeName}, &node)
+		err := o.live.Get(ctx, types.NamespacedName{Name: spec.NodeName}, &node)
 		if client.IgnoreNotFound(err) != nil {
 			return s, fmt.Errorf("reading node %s: %w", spec.NodeName, err)
 		}
@@ -39,24 +51,24 @@ func (r *Reconciler) observe(ctx context.Context, remediation *v1alpha1.Remediat
 		s.node = &node
 	}
 	var policy v1alpha1.RemedyPolicy
-	if found, err := r.get(ctx, spec.Policy.Name, &policy); err != nil {
+	if found, err := o.get(ctx, spec.Policy.Name, &policy); err != nil {
 		return s, err
 	} else if found {
 		s.policy = &policy
 	}
 	if name := remediation.Status.Action; name != "" {
 		var action v1alpha1.NodeAction
-		if found, err := r.get(ctx, name, &action); err != nil {
+		if found, err := o.get(ctx, name, &action); err != nil {
 			return s, err
 		} else if found {
 			s.action = &action
 		}
 	}
-	if err := r.observeMaintenances(ctx, &s); err != nil {
+	if err := o.observeMaintenances(ctx, &s); err != nil {
 		return s, err
 	}
 	var actions v1alpha1.NodeActionList
-	if err := r.Client.List(ctx, &actions, client.MatchingFields{index.ActionsByNode: spec.NodeName}); err != nil {
+	if err := o.cache.List(ctx, &actions, client.MatchingFields{index.ActionsByNode: spec.NodeName}); err != nil {
 		return s, fmt.Errorf("listing the actions on node %s: %w", spec.NodeName, err)
 	}
 	s.others = slices.DeleteFunc(actions.Items, func(a v1alpha1.NodeAction) bool { return a.Name == remediation.Status.Action })
@@ -64,7 +76,7 @@ func (r *Reconciler) observe(ctx context.Context, remediation *v1alpha1.Remediat
 		return s, nil
 	}
 	var past v1alpha1.RemediationList
-	if err := r.Client.List(ctx, &past, client.MatchingFields{index.ByNode: spec.NodeName}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := o.cache.List(ctx, &past, client.MatchingFields{index.ByNode: spec.NodeName}, client.UnsafeDisableDeepCopy); err != nil {
 		return s, fmt.Errorf("listing the remediations of node %s: %w", spec.NodeName, err)
 	}
 	for i := range past.Items {
@@ -77,26 +89,26 @@ func (r *Reconciler) observe(ctx context.Context, remediation *v1alpha1.Remediat
 		}
 	}
 	var budgets v1alpha1.RemediationBudgetList
-	if err := r.Client.List(ctx, &budgets); err != nil {
+	if err := o.cache.List(ctx, &budgets); err != nil {
 		return s, fmt.Errorf("listing budgets: %w", err)
 	}
 	s.budgets = budget.Selecting(budgets.Items, s.node)
-	s.ahead = r.ahead(ctx, s, budgets.Items)
+	s.ahead = o.ahead(ctx, s, budgets.Items)
 	var err error
-	if s.controlPlane, err = r.controlPlane(ctx, s.node, budgets.Items); err != nil {
+	if s.controlPlane, err = o.controlPlane(ctx, s.node, budgets.Items); err != nil {
 		return s, err
 	}
 	if slices.ContainsFunc(s.judged(&remediation.Status), func(m v1alpha1.ConditionMatch) bool { return evidence.NeedsLease(m.Type) }) {
-		s.leaseRenewed, err = r.leaseRenewed(ctx, spec.NodeName)
+		s.leaseRenewed, err = o.leaseRenewed(ctx, spec.NodeName)
 	}
 	return s, err
 }
 
 // observeMaintenances reads what holds the node. That there is none of the remediation
 // is never concluded from a cache that is behind.
-func (r *Reconciler) observeMaintenances(ctx context.Context, s *situation) error {
+func (o observer) observeMaintenances(ctx context.Context, s *situation) error {
 	var list v1alpha1.NodeMaintenanceList
-	err := r.Client.List(ctx, &list, client.MatchingFields{index.MaintenancesByNode: s.remediation.Spec.NodeName})
+	err := o.cache.List(ctx, &list, client.MatchingFields{index.MaintenancesByNode: s.remediation.Spec.NodeName})
 	if err != nil {
 		return fmt.Errorf("listing the maintenances of node %s: %w", s.remediation.Spec.NodeName, err)
 	}
@@ -113,7 +125,7 @@ func (r *Reconciler) observeMaintenances(ctx context.Context, s *situation) erro
 	}
 	if name := s.remediation.Status.Maintenance; name != "" && s.maintenance == nil {
 		var m v1alpha1.NodeMaintenance
-		if found, err := r.get(ctx, name, &m); err != nil {
+		if found, err := o.get(ctx, name, &m); err != nil {
 			return err
 		} else if found {
 			s.maintenance = &m
@@ -123,37 +135,59 @@ func (r *Reconciler) observeMaintenances(ctx context.Context, s *situation) erro
 }
 
 // ahead counts who waits for the same permits and comes first.
-func (r *Reconciler) ahead(ctx context.Context, s situation, budgets []v1alpha1.RemediationBudget) map[string]int {
+func (o observer) ahead(ctx context.Context, s situation, budgets []v1alpha1.RemediationBudget) map[string]int {
 	waiting := func() []v1alpha1.Remediation {
 		return slices.Concat(
-			r.cached(ctx, client.MatchingFields{index.BlockedBy: gates.ReasonBudgetExhausted}),
-			r.cached(ctx, client.MatchingFields{index.BlockedBy: gates.ReasonDisruptionLimit}),
+			o.cached(ctx, client.MatchingFields{index.BlockedBy: gates.ReasonBudgetExhausted}),
+			o.cached(ctx, client.MatchingFields{index.BlockedBy: gates.ReasonDisruptionLimit}),
 		)
 	}
-	return budget.Ahead(s.remediation, s.node, budgets, waiting, r.nodeOf(ctx))
+	return budget.Ahead(s.remediation, s.node, budgets, waiting, o.nodeOf(ctx))
 }
 
 // cachedNode returns the node as the cache has it, nil if it does not. It must not
 // be changed.
-func (r *Reconciler) cachedNode(ctx context.Context, name string) *corev1.Node {
+func (o observer) cachedNode(ctx context.Context, name string) *corev1.Node {
 	var node corev1.Node
-	if r.Client.Get(ctx, types.NamespacedName{Name: name}, &node, client.UnsafeDisableDeepCopy) != nil {
+	if o.cache.Get(ctx, types.NamespacedName{Name: name}, &node, client.UnsafeDisableDeepCopy) != nil {
 		return nil
 	}
 	return &node
 }
 
+// cached are the cache's own: they must not be changed.
+func (o observer) cached(ctx context.Context, match client.MatchingFields) []v1alpha1.Remediation {
+	var list v1alpha1.RemediationList
+	if err := o.cache.List(ctx, &list, match, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing open remediations")
+	}
+	return list.Items
+}
+
+// budgets are the cache's own: they must not be changed.
+func (o observer) budgets(ctx context.Context) []v1alpha1.RemediationBudget {
+	var list v1alpha1.RemediationBudgetList
+	if err := o.cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing budgets")
+	}
+	return list.Items
+}
+
+func (o observer) nodeOf(ctx context.Context) func(name string) *corev1.Node {
+	return func(name string) *corev1.Node { return o.cachedNode(ctx, name) }
+}
+
 // controlPlane returns the state of the control plane if the node is part of it.
-func (r *Reconciler) controlPlane(ctx context.Context, node *corev1.Node, budgets []v1alpha1.RemediationBudget) (*gates.ControlPlane, error) {
+func (o observer) controlPlane(ctx context.Context, node *corev1.Node, budgets []v1alpha1.RemediationBudget) (*gates.ControlPlane, error) {
 	if !fleet.ControlPlane(node) {
 		return nil, nil
 	}
 	var nodes corev1.NodeList
-	if err := r.Client.List(ctx, &nodes, client.HasLabels{fleet.ControlPlaneLabel}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := o.cache.List(ctx, &nodes, client.HasLabels{fleet.ControlPlaneLabel}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing the nodes of the control plane: %w", err)
 	}
 	state := &gates.ControlPlane{
-		Nodes: len(nodes.Items), ActingOn: budget.OtherInControlPlane(budgets, r.cached(ctx, client.MatchingFields{index.Open: index.IsOpen}), node.Name, r.nodeOf(ctx)),
+		Nodes: len(nodes.Items), ActingOn: budget.OtherInControlPlane(budgets, o.cached(ctx, client.MatchingFields{index.Open: index.IsOpen}), node.Name, o.nodeOf(ctx)),
 	}
 	for i := range nodes.Items {
 		if other := &nodes.Items[i]; other.Name != node.Name && fleet.Available(other) {
@@ -165,11 +199,11 @@ func (r *Reconciler) controlPlane(ctx context.Context, node *corev1.Node, budget
 
 // get reads an object from the cache, and from the API server when the cache
 // does not have it: absence is never concluded from a cache that is behind.
-func (r *Reconciler) get(ctx context.Context, name string, obj client.Object) (bool, error) {
+func (o observer) get(ctx context.Context, name string, obj client.Object) (bool, error) {
 	key := types.NamespacedName{Name: name}
-	err := r.Client.Get(ctx, key, obj)
+	err := o.cache.Get(ctx, key, obj)
 	if apierrors.IsNotFound(err) {
-		err = r.Live.Get(ctx, key, obj)
+		err = o.live.Get(ctx, key, obj)
 	}
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -180,9 +214,9 @@ func (r *Reconciler) get(ctx context.Context, name string, obj client.Object) (b
 	return true, nil
 }
 
-func (r *Reconciler) leaseRenewed(ctx context.Context, node string) (time.Time, error) {
+func (o observer) leaseRenewed(ctx context.Context, node string) (time.Time, error) {
 	var lease coordinationv1.Lease
-	err := r.Live.Get(ctx, types.NamespacedName{Namespace: corev1.NamespaceNodeLease, Name: node}, &lease)
+	err := o.live.Get(ctx, types.NamespacedName{Namespace: corev1.NamespaceNodeLease, Name: node}, &lease)
 	if apierrors.IsNotFound(err) || err == nil && lease.Spec.RenewTime == nil {
 		return time.Time{}, nil
 	}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/workqueue"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -34,7 +32,7 @@ func (r *Reconciler) onBudget() handler.EventHandler {
 			if worker.SpecChanged(old, updated) {
 				wake(q, r.blockedOnNodes(ctx, *old, *updated))
 			} else {
-				wake(q, r.next(ctx, updated, r.budgets(ctx)))
+				wake(q, r.next(ctx, updated, r.observer().budgets(ctx)))
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
@@ -47,11 +45,11 @@ func (r *Reconciler) onBudget() handler.EventHandler {
 // holds it now, or it is no more, those who come after it.
 func (r *Reconciler) onRemediation() handler.EventHandler {
 	after := func(ctx context.Context, q queue, remediation *v1alpha1.Remediation) {
-		node := r.cachedNode(ctx, remediation.Spec.NodeName)
+		node := r.observer().cachedNode(ctx, remediation.Spec.NodeName)
 		if node == nil {
 			return // it counted nowhere
 		}
-		budgets := r.budgets(ctx)
+		budgets := r.observer().budgets(ctx)
 		for _, b := range budget.Selecting(budgets, node) {
 			wake(q, r.next(ctx, &b, budgets))
 		}
@@ -85,7 +83,7 @@ func wake(q queue, names []string) {
 
 // next returns who is to look again for the permits of a budget.
 func (r *Reconciler) next(ctx context.Context, b *v1alpha1.RemediationBudget, all []v1alpha1.RemediationBudget) []string {
-	return budget.Wake(b, all, func() []v1alpha1.Remediation { return r.waiting(ctx) }, r.nodeOf(ctx))
+	return budget.Wake(b, all, func() []v1alpha1.Remediation { return r.waiting(ctx) }, r.observer().nodeOf(ctx))
 }
 
 // newHolders returns who holds a permit now and did not before, or of another version: the
@@ -115,7 +113,7 @@ func waits(remediation *v1alpha1.Remediation) bool {
 func (r *Reconciler) waiting(ctx context.Context) []v1alpha1.Remediation {
 	var waiting []v1alpha1.Remediation
 	for _, reason := range reasonsToWait() {
-		waiting = append(waiting, r.cached(ctx, client.MatchingFields{index.BlockedBy: reason})...)
+		waiting = append(waiting, r.observer().cached(ctx, client.MatchingFields{index.BlockedBy: reason})...)
 	}
 	return waiting
 }
@@ -124,8 +122,8 @@ func (r *Reconciler) waiting(ctx context.Context) []v1alpha1.Remediation {
 // an action under way or their node taken out, on the nodes of a budget: it may be the one
 // that blocks them, or be it from now.
 func (r *Reconciler) blockedOnNodes(ctx context.Context, budgets ...v1alpha1.RemediationBudget) (names []string) {
-	nodeOf := r.nodeOf(ctx)
-	for _, remediation := range r.cached(ctx, client.MatchingFields{index.Open: index.IsOpen}) {
+	nodeOf := r.observer().nodeOf(ctx)
+	for _, remediation := range r.observer().cached(ctx, client.MatchingFields{index.Open: index.IsOpen}) {
 		status := &remediation.Status // the off switch stops a drain, and an action that nobody has claimed
 		if remediation.BlockedBy() == "" && status.Maintenance == "" && status.Action == "" {
 			continue
@@ -135,26 +133,4 @@ func (r *Reconciler) blockedOnNodes(ctx context.Context, budgets ...v1alpha1.Rem
 		}
 	}
 	return names
-}
-
-// cached are the cache's own: they must not be changed.
-func (r *Reconciler) cached(ctx context.Context, match client.MatchingFields) []v1alpha1.Remediation {
-	var list v1alpha1.RemediationList
-	if err := r.Client.List(ctx, &list, match, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing open remediations")
-	}
-	return list.Items
-}
-
-// budgets are the cache's own: they must not be changed.
-func (r *Reconciler) budgets(ctx context.Context) []v1alpha1.RemediationBudget {
-	var list v1alpha1.RemediationBudgetList
-	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing budgets")
-	}
-	return list.Items
-}
-
-func (r *Reconciler) nodeOf(ctx context.Context) func(name string) *corev1.Node {
-	return func(name string) *corev1.Node { return r.cachedNode(ctx, name) }
 }
