@@ -106,6 +106,10 @@ func Chain() []Gate {
 	}
 }
 
+// DuringDrain returns the gates that also stop a drain which was decided on. The others were
+// asked when it was, and are not asked anew at each look.
+func DuringDrain() []Gate { return []Gate{{"Paused", Paused}} }
+
 // First returns the verdict of the first of these gates that holds.
 func First(in Input, chain []Gate) Verdict {
 	for _, gate := range chain {

@@ -98,10 +98,10 @@ func decide(s situation) decision {
 	case s.step(d.status.Step) == nil:
 		return d.exhausted(s.now, allInVain) // somebody has written a status of their own
 	}
-	findings := s.findings(&d.status)
-	since, isClear := evidence.AllClear(findings)
+	proof := s.proof(&d.status)
+	since, isClear := evidence.AllClear(proof.all())
 	if d.status.Action != "" {
-		return d.underway(s, findings, isClear)
+		return d.underway(s, proof.all(), isClear)
 	}
 	d.forgetAnnounced(s)
 	if d.releasedByAPerson(s) {
@@ -114,7 +114,7 @@ func decide(s situation) decision {
 	if isClear {
 		return d.healing(s, since)
 	}
-	return d.next(s, findings)
+	return d.next(s, proof)
 }
 
 // begin returns a decision that changes nothing yet.
@@ -273,7 +273,7 @@ func (d decision) healing(s situation, since time.Time) decision {
 
 // next verifies the last action, moves on to the next attempt or step, and
 // starts it when no gate holds.
-func (d decision) next(s situation, findings []evidence.Finding) decision {
+func (d decision) next(s situation, proof proof) decision {
 	d.startOver(s)
 	if d.progress() == v1alpha1.ReasonExhausted {
 		// Again, for a controller that stopped right after it wrote the status.
@@ -285,52 +285,49 @@ func (d decision) next(s situation, findings []evidence.Finding) decision {
 	}
 	if last := lastRecord(&d.status); last != nil && last.Executed && !last.Former &&
 		last.Step == d.status.Step && last.Attempt == d.status.Attempt {
-		switch {
+		verifyUntil := last.FinishedAt.Add(s.step(d.status.Step).VerifyTimeout.Duration)
+		switch left := verifyUntil.Sub(s.now); {
 		case s.step(d.status.Step).Maintenance != nil:
 			return d.parked(s)
-		case last.Outcome == v1alpha1.ReasonNotBack && !d.advanceWithoutRunner(s):
-			return d.exhausted(s.now, last.Message+"; no step is left that can be done without it")
 		case last.Outcome == v1alpha1.ReasonNotBack:
-			return d.next(s, findings)
-		}
-		verifyUntil := last.FinishedAt.Add(s.step(d.status.Step).VerifyTimeout.Duration)
-		if d.wait = verifyUntil.Sub(s.now); d.wait > 0 {
+			if !d.advanceWithoutRunner(s) {
+				return d.exhausted(s.now, last.Message+"; no step is left that can be done without it")
+			}
+		case left > 0:
 			d.progressing(s.now, v1alpha1.ReasonVerifying, fmt.Sprintf("%s: %s; waiting for the condition to clear until %s",
 				last.Outcome, last.Message, clockTime(verifyUntil)))
 			d.unblocked(s.now)
+			d.wait = left
 			return d
-		}
-		d.wait = 0
-		if !evidence.AnyFaulty(findings) {
-			return d.blocked(s.now, gates.Evidence(gates.Input{Findings: findings}))
-		}
-		if !d.advance(s) {
+		case !evidence.AnyFaulty(proof.all()):
+			return d.blocked(s.now, gates.Evidence(gates.Input{Findings: proof.all()}))
+		case !d.advance(s):
 			return d.exhausted(s.now, allInVain)
 		}
 	}
 	if s.unanswered(&d.status) && !d.advanceWithoutRunner(s) {
 		return d.exhausted(s.now, fmt.Sprintf("node %s is not Ready and its runner does not answer; no step is left that can be done without it", s.node.Name))
 	}
-	if step, own := s.step(d.status.Step), findings[:len(s.remediation.Spec.Match)]; step.NeedsRunner() {
-		// The runner asks for a matched condition, and not whether the node is Ready.
-		if len(own) < len(findings) && !evidence.AnyFaulty(own) && evidence.AnyFaulty(findings) && d.advanceWithoutRunner(s) {
-			return d.next(s, findings)
-		}
-		if step = s.step(d.status.Step); step.NeedsRunner() {
-			findings = own
-		}
+	// The runner asks for a matched condition, and not whether the node is Ready.
+	if s.step(d.status.Step).NeedsRunner() && !evidence.AnyFaulty(proof.matched) && evidence.AnyFaulty(proof.ready) {
+		d.advanceWithoutRunner(s)
+	}
+	step, findings := s.step(d.status.Step), proof.all()
+	if step.NeedsRunner() {
+		findings = proof.matched
 	}
 	chain := gates.Chain()
-	if d.draining(s) { // it was decided, and is not decided anew at each look
-		chain = chain[:1] // which is Paused
+	if d.draining(s) {
+		chain = gates.DuringDrain()
 	}
-	verdict := d.ask(s, findings, chain)
-	if verdict.Held() {
+	if verdict := d.ask(s, findings, chain); verdict.Held() {
 		d.progressing(s.now, v1alpha1.ReasonWaiting, fmt.Sprintf("step %d, attempt %d is next", d.status.Step, d.status.Attempt))
 		return d.blocked(s.now, verdict).calmed(s)
 	}
-	if s.step(d.status.Step).Disruptive() && !d.takenOut(s) {
-		return d
+	if step.Disruptive() {
+		if taking, isIn := d.takeOut(s); isIn {
+			return taking
+		}
 	}
 	d.unblocked(s.now)
 	d.status.Actions++

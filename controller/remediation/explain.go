@@ -75,7 +75,7 @@ func Explain(ctx context.Context, c client.Client, clk clock.PassiveClock, remed
 		return Explanation{}, fmt.Errorf("node %s of remediation %s is gone", remediation.Spec.NodeName, remediation.Name)
 	}
 	d := decide(s)
-	e := Explanation{Status: d.status, Wait: d.wait, Findings: s.findings(&d.status)[:len(remediation.Spec.Match)], Budgets: s.budgets}
+	e := Explanation{Status: d.status, Wait: d.wait, Findings: s.proof(&d.status).matched, Budgets: s.budgets}
 	if d.asked == nil {
 		return e, nil
 	}

@@ -72,7 +72,7 @@ func (s *situation) drain() metav1.Condition {
 
 // sick reports whether the node is not known to be clear.
 func (s *situation) sick(status *v1alpha1.RemediationStatus) bool {
-	_, isClear := evidence.AllClear(s.findings(status))
+	_, isClear := evidence.AllClear(s.proof(status).all())
 	return !isClear
 }
 
@@ -135,12 +135,11 @@ func (d *decision) draining(s situation) bool {
 		equality.Semantic.DeepEqual(s.maintenance.Spec, s.wanted(step))
 }
 
-// takenOut reports whether the node is out of service, as the step needs it; if not,
-// the decision is to take it out, or to wait for that.
-func (d *decision) takenOut(s situation) bool {
-	step := s.step(d.status.Step)
+// takeOut returns the decision to take the node out of service as the step needs it, or to wait
+// for that; false: it is out.
+func (d decision) takeOut(s situation) (decision, bool) {
+	step, drain := s.step(d.status.Step), s.drain()
 	d.maintenance = s.wanted(step)
-	drain := s.drain()
 	stuck := drain.Reason == v1alpha1.ReasonDrainTimedOut || drain.Reason == v1alpha1.ReasonVetoed
 	if !stuck {
 		d.unblocked(s.now)
@@ -161,9 +160,9 @@ func (d *decision) takenOut(s situation) bool {
 			Action: m.Name, Step: d.status.Step, Attempt: d.status.Attempt, Executed: true,
 			Outcome: v1alpha1.ReasonSucceeded, Message: head(drain.Message),
 		})
-		*d = d.parked(s)
+		return d.parked(s), true
 	case m.Drained():
-		return true
+		return d, false
 	case drain.Reason == v1alpha1.ReasonDrainAborted:
 		d.append(s, v1alpha1.ActionRecord{
 			Action: m.Name, Step: d.status.Step, Attempt: d.status.Attempt,
@@ -176,16 +175,16 @@ func (d *decision) takenOut(s situation) bool {
 		d.progressing(s.now, v1alpha1.ReasonTakingOut, head(fmt.Sprintf("maintenance %s: %s", m.Name, drain.Message)))
 		if stuck {
 			// It may take for ever, and others need the permit. The drain goes on.
-			*d = d.blocked(s.now, gates.Verdict{Reason: "Drain" + drain.Reason, Message: head(drain.Message)})
+			return d.blocked(s.now, gates.Verdict{Reason: "Drain" + drain.Reason, Message: head(drain.Message)}), true
 		}
 	}
-	return false
+	return d, true
 }
 
 // parked waits, without a permit, for a node that is out of service to recover.
 func (d decision) parked(s situation) decision {
 	text := "out of service until it has recovered; " + lastRecord(&d.status).Message
-	if why := evidence.Why(s.findings(&d.status)); why != "" {
+	if why := evidence.Why(s.proof(&d.status).all()); why != "" {
 		text += "; not proved yet: " + why
 	}
 	d.progressing(s.now, v1alpha1.ReasonInMaintenance, head(text))

@@ -161,10 +161,21 @@ func (s *situation) lateReport() time.Duration {
 	return max(0, c.LastTransitionTime.Add(deadline.ReportGrace).Sub(s.now))
 }
 
-// findings judges the remediation's match on evidence from after the last
+// proof is what the conditions of the node prove.
+type proof struct {
+	// matched is about the match of the policy, in its order.
+	matched []evidence.Finding
+	// ready is about whether the node is Ready, where that counts as well.
+	ready []evidence.Finding
+}
+
+// all returns both.
+func (p proof) all() []evidence.Finding { return slices.Concat(p.matched, p.ready) }
+
+// proof judges the remediation's match on evidence from after the last
 // action on the node, whatever its remediation, and its last boot. An action on which
 // nobody has reported has ended once its runner must have killed it.
-func (s *situation) findings(status *v1alpha1.RemediationStatus) []evidence.Finding {
+func (s *situation) proof(status *v1alpha1.RemediationStatus) proof {
 	var after time.Time
 	if last := lastActed(status); last != nil {
 		after = s.endedBy(s.remediation, last)
@@ -196,7 +207,8 @@ func (s *situation) findings(status *v1alpha1.RemediationStatus) []evidence.Find
 			after = ended
 		}
 	}
-	return evidence.Judge(s.judged(status), evidence.Input{
+	all, matched := evidence.Judge(s.judged(status), evidence.Input{
 		Node: s.node, LeaseRenewed: s.leaseRenewed, After: after, Now: s.now,
-	})
+	}), len(s.remediation.Spec.Match)
+	return proof{matched: all[:matched:matched], ready: all[matched:]}
 }
