@@ -96,40 +96,8 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (wait time.Dura
 // said that they are not needed; whoever reads that status releases them again.
 func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wait time.Duration, err error) {
 	if d.effect == start || d.effect == create || d.effect == takeOut {
-		verdict, err := r.pausedMeanwhile(ctx, s, d.effect)
-		if err != nil {
-			return 0, err
-		}
-		if verdict.Held() {
-			return r.heldBack(ctx, s, verdict, v1alpha1.Permit{}, nil)
-		}
-		disrupts, err := r.disrupts(ctx, s, s.step(d.status.Step))
-		if err != nil {
-			return 0, err
-		}
-		if verdict, err = r.stormMeanwhile(ctx, s, disrupts); err != nil {
-			return 0, err
-		}
-		if verdict.Held() {
-			return r.heldBack(ctx, s, verdict, v1alpha1.Permit{}, nil)
-		}
-		permit := v1alpha1.Permit{Remediation: s.remediation.Name, Disruptive: disrupts}
-		if d.effect != create { // which was announced: nothing takes that back
-			permit.Version = s.remediation.ResourceVersion
-		}
-		err = r.Permits.Take(ctx, s.budgets, s.node, permit)
-		if errors.Is(err, budget.ErrExhausted) {
-			return r.refused(ctx, s, permit, err)
-		}
-		if err != nil {
-			return 0, err
-		}
-		// That may have taken a while.
-		if verdict, err = r.pausedMeanwhile(ctx, s, d.effect); err != nil {
-			return 0, err
-		}
-		if verdict.Held() {
-			return r.heldBack(ctx, s, verdict, permit, s.budgets)
+		if taken, wait, err := r.takePermits(ctx, s, d); !taken || err != nil {
+			return wait, err
 		}
 	}
 	written, err := r.write(ctx, s.remediation, d.status)
@@ -161,6 +129,53 @@ func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wai
 	default:
 		return d.wait, nil
 	}
+}
+
+// takePermits takes the permits for what was decided, unless something holds it back that the
+// cache did not know of. That is shown, and taken tells that there was nothing; wait is after
+// how long to look again.
+func (r *Reconciler) takePermits(ctx context.Context, s situation, d decision) (taken bool, wait time.Duration, err error) {
+	held := func(verdict gates.Verdict, permit v1alpha1.Permit, taken []v1alpha1.RemediationBudget) (bool, time.Duration, error) {
+		wait, err := r.heldBack(ctx, s, verdict, permit, taken)
+		return false, wait, err
+	}
+	verdict, err := r.pausedMeanwhile(ctx, s, d.effect)
+	if err != nil {
+		return false, 0, err
+	}
+	if verdict.Held() {
+		return held(verdict, v1alpha1.Permit{}, nil)
+	}
+	disrupts, err := r.disrupts(ctx, s, s.step(d.status.Step))
+	if err != nil {
+		return false, 0, err
+	}
+	if verdict, err = r.stormMeanwhile(ctx, s, disrupts); err != nil {
+		return false, 0, err
+	}
+	if verdict.Held() {
+		return held(verdict, v1alpha1.Permit{}, nil)
+	}
+	permit := v1alpha1.Permit{Remediation: s.remediation.Name, Disruptive: disrupts}
+	if d.effect != create { // which was announced: nothing takes that back
+		permit.Version = s.remediation.ResourceVersion
+	}
+	err = r.Permits.Take(ctx, s.budgets, s.node, permit)
+	if errors.Is(err, budget.ErrExhausted) {
+		wait, err = r.refused(ctx, s, permit, err)
+		return false, wait, err
+	}
+	if err != nil {
+		return false, 0, err
+	}
+	// That may have taken a while.
+	if verdict, err = r.pausedMeanwhile(ctx, s, d.effect); err != nil {
+		return false, 0, err
+	}
+	if verdict.Held() {
+		return held(verdict, permit, s.budgets)
+	}
+	return true, 0, nil
 }
 
 // stormMeanwhile holds a step that takes the node out of service, and is about to be
