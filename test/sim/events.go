@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -16,7 +17,9 @@ type happening struct {
 }
 
 // happenings are all that can happen.
-func happenings() []happening { return append(happeningsAlways(), happeningsAtTimes()...) }
+func happenings() []happening {
+	return slices.Concat(happeningsAlways(), happeningsOfNodes(), happeningsOfControllers(), peoplesActs())
+}
 
 // happeningsAlways are those of every run.
 func happeningsAlways() []happening {
@@ -26,9 +29,9 @@ func happeningsAlways() []happening {
 	}
 }
 
-// happeningsAtTimes are those of some runs.
-func happeningsAtTimes() []happening {
-	return append([]happening{
+// happeningsOfNodes befall nodes and what runs on them.
+func happeningsOfNodes() []happening {
+	return []happening{
 		{"many nodes fall sick", 2, (*world).allFallSick},
 		{"a fault cures itself", 4, (*world).cureItself},
 		{"a fault flaps", 3, (*world).flap},
@@ -36,13 +39,8 @@ func happeningsAtTimes() []happening {
 		{"a node reboots by itself", 2, (*world).rebootItself},
 		{"a node is cut off", 4, (*world).cutNodeOff},
 		{"a kubelet is not ready", 2, (*world).unreadyKubelet},
-		{"a controller dies", 3, (*world).killController},
-		{"a controller is cut off", 2, (*world).cutControllerOff},
-		{"a budget is replaced when it has given a permit", 1, (*world).snatchBudget},
-		{"a second controller leads", 3, (*world).secondLeader},
 		{"a runner dies", 3, (*world).killRunner},
 		{"a detector dies", 3, (*world).killDetector},
-		{"a process is frozen", 3, (*world).freeze},
 		{"a state file is an older one", 2, (*world).oldState},
 		{"checks hang", 3, (*world).hangChecks},
 		{"a check cannot tell", 3, (*world).confuseCheck},
@@ -51,27 +49,40 @@ func happeningsAtTimes() []happening {
 		{"a ledger is lost", 2, (*world).loseLedger},
 		{"a ledger cannot be written", 2, (*world).fillDisk},
 		{"a detector looks for the last time as an action ends", 3, (*world).lookLast},
-		{"an action is deleted behind its controller's back", 2, (*world).deleteUnseen},
 		{"an action is undone at once", 6, (*world).undoAction},
-		{"a node that is being taken out is wanted back at once", 3, (*world).undoOut},
 		{"a node is registered anew while its action runs on", 2, (*world).registerActing},
+		{"a node of the control plane is forgotten while its action runs on", 4, (*world).forgetControlPlane},
+		{"a budget groups its nodes no more while they are out", 2, (*world).regroup},
+		{"a node reboots by itself right before its next attempt", 2, (*world).rebootVerifying},
+		{"many wait for few permits", 2, (*world).queueUp},
+	}
+}
+
+// happeningsOfControllers are those in which a controller dies, is slow or sees too little: for
+// minutes after one, little can be asked of it.
+func happeningsOfControllers() []happening {
+	return []happening{
+		{"a controller dies", 3, (*world).killController},
+		{"a controller is cut off", 2, (*world).cutControllerOff},
+		{"a budget is replaced when it has given a permit", 1, (*world).snatchBudget},
+		{"a second controller leads", 3, (*world).secondLeader},
+		{"a process is frozen", 3, (*world).freeze},
+		{"an action is deleted behind its controller's back", 2, (*world).deleteUnseen},
+		{"a node that is being taken out is wanted back at once", 3, (*world).undoOut},
 		{"a permit is of no use to another controller", 2, (*world).misjudge},
 		{"a permit is refused to one of two controllers", 6, (*world).refuseOne},
 		{"a policy is replaced unseen", 2, (*world).replacePolicy},
 		{"a budget is replaced unseen", 2, (*world).replaceBudget},
 		{"a budget selects other nodes while it is counted", 2, (*world).editCounted},
 		{"a budget is created again while an action runs that nobody sees", 2, (*world).forgetActing},
-		{"a node of the control plane is forgotten while its action runs on", 4, (*world).forgetControlPlane},
 		{"a policy matches more when a remediation of it is deleted", 2, (*world).widen},
-		{"a budget groups its nodes no more while they are out", 2, (*world).regroup},
-		{"a node reboots by itself right before its next attempt", 2, (*world).rebootVerifying},
 		{"a node is back and no controller sees that", 2, (*world).backUnseen},
-		{"many wait for few permits", 2, (*world).queueUp},
 		{"a remediation is created twice", 2, (*world).startTwice},
 		{"a maintenance is created when nobody wants it any more", 3, (*world).lateOut},
+		{"a drain is called off unseen", 4, (*world).callOffDrain},
 		{"a clock is off", 2, (*world).skewClock},
 		{"old events are forgotten", 1, (*world).compact},
-	}, peoplesActs()...)
+	}
 }
 
 // swarm chooses what happens in this run, and how often: some of it never, some a lot. What
@@ -79,7 +90,11 @@ func happeningsAtTimes() []happening {
 // happens in all runs (Groce and others, Swarm Testing, ISSTA 2012).
 func (w *world) swarm() {
 	w.happenings = happeningsAlways()
-	for _, h := range happeningsAtTimes() {
+	atTimes := slices.Concat(happeningsOfNodes(), peoplesActs())
+	if !w.profile.steady {
+		atTimes = append(atTimes, happeningsOfControllers()...)
+	}
+	for _, h := range atTimes {
 		if h.weight *= of(w.choices, 0, 1, 2, 6); h.weight > 0 {
 			w.happenings = append(w.happenings, h)
 		}

@@ -89,7 +89,7 @@ func (w *world) undoAction() bool {
 	undo := of(w.choices, w.giveBackOf, w.deleteOf, w.forceOf, w.policyOf, w.pauseOf, w.stopOf, w.nodeOf)
 	delay := of(w.choices, (*node).runnerAway, (*node).lateClaim, (*node).inTime)
 	undone := of(w.choices, 0, time.Second, 10*time.Second)
-	leaderless := w.chance(300)
+	leaderless := !w.profile.steady && w.chance(300)
 	return w.set(actionCreated, func(_ *process, created client.Object) {
 		a := created.(*v1alpha1.NodeAction) //nolint:forcetypeassert // nothing else springs it
 		delay(w.node(a.Spec.NodeName))

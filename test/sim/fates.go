@@ -119,6 +119,7 @@ func (w *world) carry(c *call) {
 	}
 	switch fate {
 	case late:
+		c.slowed = true
 		c.ready = time.Now().Add(of(w.choices, time.Second, 5*time.Second, 40*time.Second, 3*time.Minute))
 		return
 	case lost:

@@ -55,7 +55,6 @@ func peoplesActs() []happening {
 		{"a remediation is deleted by force", 1, (*world).forceRemediation},
 		{"an action is deleted", 2, (*world).deleteAction},
 		{"a maintenance is deleted", 2, (*world).deleteMaintenance},
-		{"a drain is called off unseen", 4, (*world).callOffDrain},
 		{"a person takes a node out", 2, (*world).startMaintenance},
 		{"a node is cordoned or uncordoned", 3, (*world).cordon},
 		{"a cordon of ours is taken over", 2, (*world).takeOverCordon},

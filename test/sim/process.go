@@ -134,7 +134,7 @@ type call struct {
 	abandoned bool
 	reply     chan error
 	judged    bool
-	// slowed: it takes as long as somebody has said.
+	// slowed: it has been on its way for long, or is to be; quietFor is more than any is.
 	slowed bool
 	turn   uint64
 	// began is when the look began that asks, by its turn.

@@ -22,6 +22,8 @@ type profile struct {
 	// stateFiles: detectors keep their state in a file.
 	stateFiles   bool
 	historyLimit int
+	// steady: nothing befalls the controllers, of which most can be asked then.
+	steady bool
 	// crowd: there are more nodes, most steps take theirs out of service, and most budgets
 	// limit that.
 	crowd bool
@@ -32,7 +34,7 @@ func profiles() []profile {
 	return []profile{
 		{
 			name: "calm", steps: 500, events: 25, disorder: 0, writes: []int{1000}, reads: []int{1000},
-			hangs: 50, failures: 50, historyLimit: 1,
+			hangs: 50, failures: 50, historyLimit: 1, steady: true,
 		},
 		{
 			name: "disorder", steps: 500, events: 25, disorder: 300, stalls: 10, relists: 2,
