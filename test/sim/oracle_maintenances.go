@@ -219,6 +219,9 @@ func (o *oracles) stillSick(node *corev1.Node, m *v1alpha1.NodeMaintenance) {
 	if o.outWhenDeleted[r.UID] != m.Name {
 		return // it was being taken back: somebody had paused
 	}
+	if o.world.people.forced[r.UID] && find[*v1alpha1.Remediation](o, r.Name+"-deleted").Status.Maintenance == "" {
+		return // it was removed before its tombstone had its memory
+	}
 	for _, match := range r.Spec.Match {
 		c := v1alpha1.FindNodeCondition(node, match.Type)
 		if match.Type != string(corev1.NodeReady) && c != nil && c.Status == match.Status && r.Status.EndTime.Sub(c.LastTransitionTime.Time) > o.slack() {
