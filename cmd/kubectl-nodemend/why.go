@@ -77,6 +77,7 @@ type whyPolicy struct {
 	Remediation string     `json:"remediation,omitempty"`
 	State       string     `json:"state,omitempty"`
 	Verdict     string     `json:"verdict"`
+	Rule        string     `json:"rule,omitempty"`
 	Next        string     `json:"next,omitempty"`
 	NextLook    *time.Time `json:"nextLook,omitempty"`
 	Gates       []whyGate  `json:"gates,omitempty"`
@@ -236,7 +237,7 @@ func (t *tool) explain(ctx context.Context, c client.Client, p *whyPolicy, n *co
 		return &then
 	}
 	progressing, blocked := e.Progressing(), e.Blocked()
-	p.Remediation, p.State, p.NextLook = r.Name, progressing.Reason, at(e.Wait)
+	p.Remediation, p.State, p.Rule, p.NextLook = r.Name, progressing.Reason, e.Rule, at(e.Wait)
 	p.Verdict = progressing.Reason + detail("", progressing.Message)
 	if blocked.Status == metav1.ConditionTrue {
 		p.Verdict = "held by " + blocked.Reason + detail("", blocked.Message)

@@ -86,7 +86,9 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (wait time.Dura
 	if cancelled, err := r.cancelFormer(ctx, s); cancelled || err != nil {
 		return 0, err // its event comes
 	}
-	return r.carryOut(ctx, s, decide(s))
+	d := decide(s)
+	ctrl.LoggerFrom(ctx).V(1).Info("Decided", "rule", d.rule)
+	return r.carryOut(ctx, s, d)
 }
 
 // carryOut does what was decided, and returns after how long to look again. The

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -339,6 +340,7 @@ func decideAll(t *testing.T, tests []next) {
 		t.Run(tt.name, func(t *testing.T) {
 			before := tt.s.remediation.DeepCopy()
 			d := decide(tt.s)
+			changeNothing(t, tt.s)
 			got := v1alpha1.Remediation{Status: d.status}
 			if d.effect != tt.effect || d.wait != tt.wait {
 				t.Errorf("got effect %d, wait %s; want effect %d, wait %s", d.effect, d.wait, tt.effect, tt.wait)
@@ -361,6 +363,49 @@ func decideAll(t *testing.T, tests []next) {
 			}
 		})
 	}
+}
+
+// changeNothing asks all rules that decide asks about the situation. Those that do not apply must
+// leave alone what they were given: the conditions of a decision are its caller's.
+func changeNothing(t *testing.T, s situation) {
+	t.Helper()
+	d := begin(s)
+	d.recordFinished(s)
+	apply := func(rules ...rule) (decided bool) {
+		for _, r := range rules {
+			before := d.status.DeepCopy()
+			if _, applies := r.decide(d, s); applies {
+				return true
+			}
+			if !equality.Semantic.DeepEqual(before, &d.status) {
+				t.Errorf("%q does not apply, and has changed the status", r.name)
+			}
+		}
+		return false
+	}
+	if apply(whateverTheNode()...) {
+		return
+	}
+	d.prove(s)
+	if d.status.Action != "" {
+		apply(underWay()...)
+		return
+	}
+	d.forgetAnnounced(s)
+	if apply(rule{"released by a person", released}) {
+		return
+	}
+	if d.clear {
+		apply(whenClear()...)
+		return
+	}
+	d.startOver(s)
+	if apply(afterAnAttempt()...) {
+		return
+	}
+	d.moveOn(s)
+	d.ask(s)
+	apply(nextAttempt()...)
 }
 
 func equalStatus(a, b *v1alpha1.Remediation) bool {

@@ -20,6 +20,8 @@ import (
 type Explanation struct {
 	// Status is what the decision would make of it.
 	Status v1alpha1.RemediationStatus
+	// Rule is the name of the rule that decides.
+	Rule string
 	// Findings is what the node's conditions prove, in the order of the match.
 	Findings []evidence.Finding
 	// Answers of the gates that the decision depends on, in their order, about the
@@ -75,7 +77,7 @@ func Explain(ctx context.Context, c client.Client, clk clock.PassiveClock, remed
 		return Explanation{}, fmt.Errorf("node %s of remediation %s is gone", remediation.Spec.NodeName, remediation.Name)
 	}
 	d := decide(s)
-	e := Explanation{Status: d.status, Wait: d.wait, Findings: s.proof(&d.status).matched, Budgets: s.budgets}
+	e := Explanation{Status: d.status, Rule: d.rule, Wait: d.wait, Findings: s.proof(&d.status).matched, Budgets: s.budgets}
 	if d.asked == nil {
 		return e, nil
 	}

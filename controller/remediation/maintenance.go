@@ -21,7 +21,6 @@ import (
 	"github.com/nodemend/nodemend/controller/cut"
 	"github.com/nodemend/nodemend/controller/evidence"
 	"github.com/nodemend/nodemend/controller/fleet"
-	"github.com/nodemend/nodemend/controller/gates"
 	"github.com/nodemend/nodemend/controller/index"
 	"github.com/nodemend/nodemend/controller/optimistic"
 )
@@ -70,26 +69,16 @@ func (s *situation) drain() metav1.Condition {
 	return metav1.Condition{Message: "begins"}
 }
 
+// drainStuck reports whether the drain may take for ever.
+func (s *situation) drainStuck() bool {
+	reason := s.drain().Reason
+	return reason == v1alpha1.ReasonDrainTimedOut || reason == v1alpha1.ReasonVetoed
+}
+
 // sick reports whether the node is not known to be clear.
 func (s *situation) sick(status *v1alpha1.RemediationStatus) bool {
 	_, isClear := evidence.AllClear(s.proof(status).all())
 	return !isClear
-}
-
-// maxUnanswered is how often an attempt is given to the runner of a node that is not
-// Ready before it is given up.
-const maxUnanswered = 2
-
-// unanswered reports whether the next attempt was tried in vain on a node that is not
-// Ready: nobody claimed it.
-func (s *situation) unanswered(status *v1alpha1.RemediationStatus) bool {
-	if step := s.step(status.Step); !step.NeedsRunner() || !s.notReady() {
-		return false
-	}
-	last := status.History[max(0, len(status.History)-maxUnanswered):]
-	return len(last) == maxUnanswered && !slices.ContainsFunc(last, func(r v1alpha1.ActionRecord) bool {
-		return r.Former || r.Outcome != v1alpha1.ReasonExpired || r.Step != status.Step || r.Attempt != status.Attempt
-	})
 }
 
 // forgetAnnounced takes back the announcement of a maintenance that nobody has created
@@ -135,52 +124,6 @@ func (d *decision) draining(s situation) bool {
 		equality.Semantic.DeepEqual(s.maintenance.Spec, s.wanted(step))
 }
 
-// takeOut returns the decision to take the node out of service as the step needs it, or to wait
-// for that; false: it is out.
-func (d decision) takeOut(s situation) (decision, bool) {
-	step, drain := s.step(d.status.Step), s.drain()
-	d.maintenance = s.wanted(step)
-	stuck := drain.Reason == v1alpha1.ReasonDrainTimedOut || drain.Reason == v1alpha1.ReasonVetoed
-	if !stuck {
-		d.unblocked(s.now)
-	}
-	switch m := s.maintenance; {
-	case d.status.Maintenance == "" && len(s.strays) > 0: // the former one is being given back
-		d.progressing(s.now, v1alpha1.ReasonWaiting, "waiting for maintenance "+s.strays[0].Name+" to end")
-		d.effect = release
-	case d.status.Maintenance == "":
-		d.status.Maintenance = maintenanceName(s.remediation)
-		d.progressing(s.now, v1alpha1.ReasonStarting, "starting maintenance "+d.status.Maintenance)
-		d.effect = takeOut
-	case !equality.Semantic.DeepEqual(m.Spec, d.maintenance):
-		d.progressing(s.now, v1alpha1.ReasonTakingOut, "maintenance "+m.Name)
-		d.effect = takeOut
-	case m.Drained() && step.Maintenance != nil:
-		d.append(s, v1alpha1.ActionRecord{
-			Action: m.Name, Step: d.status.Step, Attempt: d.status.Attempt, Executed: true,
-			Outcome: v1alpha1.ReasonSucceeded, Message: head(drain.Message),
-		})
-		return d.parked(s), true
-	case m.Drained():
-		return d, false
-	case drain.Reason == v1alpha1.ReasonDrainAborted:
-		d.append(s, v1alpha1.ActionRecord{
-			Action: m.Name, Step: d.status.Step, Attempt: d.status.Attempt,
-			Outcome: v1alpha1.ReasonDrainAborted, Message: head(drain.Message),
-		})
-		d.status.Maintenance = ""
-		d.progressing(s.now, v1alpha1.ReasonWaiting, "the drain took too long, the node is given back")
-		d.effect, d.wait = release, time.Second
-	default:
-		d.progressing(s.now, v1alpha1.ReasonTakingOut, head(fmt.Sprintf("maintenance %s: %s", m.Name, drain.Message)))
-		if stuck {
-			// It may take for ever, and others need the permit. The drain goes on.
-			return d.blocked(s.now, gates.Verdict{Reason: "Drain" + drain.Reason, Message: head(drain.Message)}), true
-		}
-	}
-	return d, true
-}
-
 // parked waits, without a permit, for a node that is out of service to recover.
 func (d decision) parked(s situation) decision {
 	text := "out of service until it has recovered; " + lastRecord(&d.status).Message
@@ -218,36 +161,6 @@ func (d decision) leftBehind(s situation, reason, message string) decision {
 		fmt.Sprintf("%s; the node is still sick and stays out of service: kubectl delete nodemaintenance %s", message, name))
 	d.status.Maintenance = name
 	return d
-}
-
-// rebooted moves a reboot that nobody has reported on into the history, if the node
-// itself tells what became of it: it has another boot ID, or does not answer.
-func (d *decision) rebooted(s situation) bool {
-	claim := s.action.Status.Claim
-	if s.step(d.status.Step).Reboot == nil {
-		return false
-	}
-	switch bootID := s.node.Status.NodeInfo.BootID; {
-	case claim.BootID != "" && bootID != "" && bootID != claim.BootID:
-		d.recordUnreported(s, outcome{v1alpha1.ReasonSucceeded, "the node has booted again, and its runner has not reported"})
-	case s.notReady():
-		d.recordUnreported(s, outcome{v1alpha1.ReasonNotBack, fmt.Sprintf("node %s was told to reboot and has not come back", s.node.Name)})
-	default:
-		return false
-	}
-	return true
-}
-
-// advanceWithoutRunner moves to the next step that needs no runner; false when there
-// is none.
-func (d *decision) advanceWithoutRunner(s situation) bool {
-	for number := d.status.Step + 1; s.step(number) != nil; number++ {
-		if !s.step(number).NeedsRunner() {
-			d.status.Step, d.status.Attempt = number, 1
-			return true
-		}
-	}
-	return false
 }
 
 // ensureMaintenance creates the maintenance that the status names, or makes it what it

@@ -1,0 +1,92 @@
+package remediation
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/deadline"
+)
+
+// whateverTheNode are the rules that ask nothing of the node's conditions.
+func whateverTheNode() []rule {
+	return []rule{
+		{"tombstone", tombstoneEnds},
+		{"duplicate", duplicate},
+		{"may still run", mayStillRun},
+		{"node gone", nodeIsGone},
+		{"deleted", deletedByAPerson},
+		{"no such step", noSuchStep},
+	}
+}
+
+func tombstoneEnds(d decision, s situation) (decision, bool) {
+	if !isTombstone(s.remediation) {
+		return d, false
+	}
+	return d.ended(s.now, metav1.ConditionUnknown, v1alpha1.ReasonDeleted, deletedMessage(s.remediation)), true
+}
+
+func duplicate(d decision, s situation) (decision, bool) {
+	other := s.duplicated()
+	if other == nil || d.status.Action != "" || d.status.Maintenance != "" {
+		return d, false
+	}
+	return d.ended(s.now, metav1.ConditionUnknown, v1alpha1.ReasonDuplicate,
+		fmt.Sprintf("remediation %s of the same node and policy was open already", other.Name)), true
+}
+
+func mayStillRun(d decision, s situation) (decision, bool) {
+	until := s.mayRunUntil(&d.status)
+	if d.status.Action != "" || !until.After(s.now) {
+		return d, false
+	}
+	return d.stillRunning(s.now, until), true
+}
+
+func nodeIsGone(d decision, s situation) (decision, bool) {
+	if s.node != nil {
+		return d, false
+	}
+	return d.over(s, v1alpha1.ReasonNodeGone, "the node was deleted or replaced"), true
+}
+
+func deletedByAPerson(d decision, s situation) (decision, bool) {
+	if s.remediation.DeletionTimestamp == nil {
+		return d, false
+	}
+	return d.over(s, v1alpha1.ReasonDeleted, deletedMessage(s.remediation)), true
+}
+
+// noSuchStep: somebody has written a status of their own.
+func noSuchStep(d decision, s situation) (decision, bool) {
+	if s.step(d.status.Step) != nil {
+		return d, false
+	}
+	return d.exhausted(s.now, allInVain), true
+}
+
+// over ends a remediation that ends whatever the state of its node, once nothing
+// runs any more: a node that was deleted may live on as a machine.
+func (d decision) over(s situation, reason, message string) decision {
+	switch {
+	case d.status.Action == "":
+	case s.action == nil && d.progress() == v1alpha1.ReasonStarting && s.step(d.status.Step) != nil:
+		d.effect = void
+		return d
+	case s.action == nil:
+		return d.lost(s)
+	case s.action.Status.Claim == nil:
+		return d.cancels(v1alpha1.ReasonCancelled, message)
+	default:
+		if until := deadline.Over(s.action); until.After(s.now) {
+			return d.stillRunning(s.now, until)
+		}
+		d.recordUnreported(s, outcome{v1alpha1.ReasonInterrupted, "the runner that claimed it never reported"})
+	}
+	if reason == v1alpha1.ReasonDeleted && s.maintenance != nil && s.maintenance.DeletionTimestamp == nil && !s.cameBack() && s.sick(&d.status) {
+		return d.leftBehind(s, reason, message)
+	}
+	return d.ended(s.now, metav1.ConditionUnknown, reason, message)
+}
