@@ -9,8 +9,8 @@ import (
 // ReasonNoEvidence says that the fault is not confirmed.
 const ReasonNoEvidence = "NoEvidence"
 
-// evidenceRecheck is for evidence that wakes nobody: the kubelet's Lease.
-const evidenceRecheck = 30 * time.Second
+// EvidenceRecheck is for evidence that wakes nobody: the kubelet's Lease.
+const EvidenceRecheck = 30 * time.Second
 
 // Evidence holds an action as long as no check has confirmed the fault
 // recently, and since the last action.
@@ -18,5 +18,5 @@ func Evidence(in Input) Verdict {
 	if evidence.AnyFaulty(in.Findings) {
 		return Verdict{}
 	}
-	return Verdict{Reason: ReasonNoEvidence, Message: evidence.Why(in.Findings), Recheck: evidenceRecheck}
+	return Verdict{Reason: ReasonNoEvidence, Message: evidence.Why(in.Findings), Recheck: EvidenceRecheck}
 }

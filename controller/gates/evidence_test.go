@@ -18,7 +18,7 @@ func TestEvidence(t *testing.T) {
 	runGate(t, Evidence, []gateTest{
 		{name: "faulty", in: found(evidence.Faulty)},
 		{name: "one of two is faulty", in: found(evidence.Unconfirmed, evidence.Faulty)},
-		{name: "nothing is known", in: found(evidence.Unconfirmed, evidence.Clear), reason: "NoEvidence", recheck: evidenceRecheck,
+		{name: "nothing is known", in: found(evidence.Unconfirmed, evidence.Clear), reason: "NoEvidence", recheck: EvidenceRecheck,
 			messages: []string{"nobody has looked"}},
 	})
 }

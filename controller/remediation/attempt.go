@@ -2,6 +2,7 @@ package remediation
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -34,6 +35,21 @@ func nextAttempt() []rule {
 		{"draining", drains},
 		otherwise("start", startAction),
 	}
+}
+
+// formerActs is for an action that was begun for a former node of the name and is not known to
+// be over: it may run on on the same host, and nothing counts as evidence before it ends.
+func formerActs(d decision, s situation) (decision, bool) {
+	i := slices.IndexFunc(s.predecessors, func(r v1alpha1.Remediation) bool { return !r.Ended() && r.Status.Action != "" })
+	if i < 0 {
+		return d, false
+	}
+	d.progressing(s.now, v1alpha1.ReasonWaiting, fmt.Sprintf("step %d, attempt %d is next", d.status.Step, d.status.Attempt))
+	return d.blocked(s.now, gates.Verdict{
+		Reason: gates.ReasonNoEvidence, Recheck: gates.EvidenceRecheck,
+		Message: fmt.Sprintf("action %s may still be running, which remediation %s began for a former node of this name",
+			s.predecessors[i].Status.Action, s.predecessors[i].Name),
+	}).calmed(s), true
 }
 
 // stillExhausted releases again, for a controller that stopped right after it wrote the status.

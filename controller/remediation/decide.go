@@ -92,7 +92,7 @@ func decide(s situation) decision {
 		return d.decided(s, underWay()...)
 	}
 	d.forgetAnnounced(s)
-	if decided, is := d.by(s, rule{"released by a person", released}); is {
+	if decided, is := d.by(s, rule{"released by a person", released}, rule{"former node acted on", formerActs}); is {
 		return decided
 	}
 	if d.clear {

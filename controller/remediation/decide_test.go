@@ -217,6 +217,14 @@ func pastInterrupted(age time.Duration) func(*situation) {
 	return pastOf(*past)
 }
 
+// predecessorActing adds the remediation of a former node of the name, which has an action under
+// way.
+func predecessorActing(s *situation) {
+	r := incident(at(1, 1), underway(time.Hour)).remediation
+	r.Name, r.UID, r.Spec.NodeUID = "former", "former-uid", "former-node"
+	s.predecessors = append(s.predecessors, *r)
+}
+
 func policyEdited(s *situation) {
 	s.policy.Spec.Steps = []v1alpha1.Step{{Command: &v1alpha1.CommandRemedy{Argv: []string{"/bin/edited"}}}}
 }
@@ -262,6 +270,8 @@ func TestWhatComesNext(t *testing.T) {
 		{"a report from while an interrupted action of a former node of the name may still run holds", incident(other(claimed(20*time.Second), finished("Interrupted", 10*time.Second)), condition("True", 5*time.Second, time.Hour)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
 		{"a report from while another's interrupted action may still have run holds", incident(pastInterrupted(80*time.Second), condition("True", 20*time.Second, time.Hour)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
 		{"also one of a former node of the name", incident(pastInterrupted(80*time.Second), ofPredecessor, condition("True", 20*time.Second, time.Hour)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
+		{"no report counts while an action of a former node of the name is not known to be over", incident(predecessorActing), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
+		{"nor as recovery", incident(predecessorActing, condition("False", time.Second, time.Hour)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
 		{"a report from after that does not", incident(pastInterrupted(80*time.Second), condition("True", 5*time.Second, time.Hour)), start, "Starting", "", 1, 1, 0},
 		{"what runs for a former remediation of the name is waited for", incident(former(claimed(0))), nothing, "Waiting", "StillRunning", 1, 1, 100 * time.Second},
 		{"even when the node is clear", incident(former(claimed(0)), condition("False", time.Second, time.Hour)), nothing, "Waiting", "StillRunning", 1, 1, 100 * time.Second},
@@ -392,7 +402,7 @@ func changeNothing(t *testing.T, s situation) {
 		return
 	}
 	d.forgetAnnounced(s)
-	if apply(rule{"released by a person", released}) {
+	if apply(rule{"released by a person", released}, rule{"former node acted on", formerActs}) {
 		return
 	}
 	if d.clear {
