@@ -3,6 +3,9 @@ package gates
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/budget"
 )
 
@@ -10,11 +13,11 @@ import (
 // fault.
 const ReasonStorm = "Storm"
 
-// Storm holds a step that would take the node out of service while fewer nodes of
-// its group are healthy than minHealthy, and for stormCooldown after that. Gentle
-// steps go on, and so do steps on a node that is out already.
+// Storm holds a step that would take the node out of service, or evict its pods, while fewer
+// nodes of its group are healthy than minHealthy, and for stormCooldown after that. Gentle
+// steps go on, and so does a reboot without a drain of a node that is out already.
 func Storm(in Input) Verdict {
-	if !budget.Disrupts(in.Step(), in.Node) {
+	if !HeldInStorm(in.Step(), in.Node, in.Maintenance) {
 		return Verdict{}
 	}
 	for i := range in.Budgets {
@@ -45,4 +48,15 @@ func Storm(in Input) Verdict {
 		}
 	}
 	return Verdict{}
+}
+
+// HeldInStorm reports whether a storm holds the step. That the node is not Ready makes a
+// maintenance or a drain no better: where the network is what is broken, the pods run on, and
+// each kubelet that is back kills those that were evicted meanwhile. What the remediation's own
+// maintenance, nil if there is none, has done already is done.
+func HeldInStorm(step *v1alpha1.Step, node *corev1.Node, own *v1alpha1.NodeMaintenance) bool {
+	if own != nil && own.Drained() && (own.Spec.Drain != nil || step.Drain() == nil) {
+		return false
+	}
+	return budget.Disrupts(step, node) || step.Maintenance != nil || step.Drain() != nil
 }

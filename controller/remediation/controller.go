@@ -152,7 +152,7 @@ func (r *Reconciler) takePermits(ctx context.Context, s situation, d decision) (
 	if err != nil {
 		return false, 0, err
 	}
-	if verdict, err = r.stormMeanwhile(ctx, s, disrupts); err != nil {
+	if verdict, err = r.stormMeanwhile(ctx, s, d.status.Step, disrupts); err != nil {
 		return false, 0, err
 	}
 	if verdict.Held() {
@@ -180,12 +180,13 @@ func (r *Reconciler) takePermits(ctx context.Context, s situation, d decision) (
 	return true, 0, nil
 }
 
-// stormMeanwhile holds a step that takes the node out of service, and is about to be
-// announced, if too few nodes are healthy by now. The gates have asked the budgets, which may
-// not have counted this remediation's own node yet.
-func (r *Reconciler) stormMeanwhile(ctx context.Context, s situation, disrupts bool) (gates.Verdict, error) {
+// stormMeanwhile holds a step that is about to be announced and that a storm holds, if too few
+// nodes are healthy by now. The gates have asked the budgets, which may not have counted this
+// remediation's own node yet.
+func (r *Reconciler) stormMeanwhile(ctx context.Context, s situation, step int32, disrupts bool) (gates.Verdict, error) {
 	announced := s.remediation.Status.Action != "" || s.remediation.Status.Maintenance != ""
-	if !disrupts || announced || !slices.ContainsFunc(s.budgets, func(b v1alpha1.RemediationBudget) bool { return b.Spec.MinHealthy != nil }) {
+	limited := slices.ContainsFunc(s.budgets, func(b v1alpha1.RemediationBudget) bool { return b.Spec.MinHealthy != nil })
+	if announced || !limited || !disrupts && !gates.HeldInStorm(s.step(step), s.node, s.maintenance) {
 		return gates.Verdict{}, nil
 	}
 	nodes, _ := r.Nodes()

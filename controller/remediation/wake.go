@@ -81,9 +81,17 @@ func wake(q queue, names []string) {
 	}
 }
 
-// next returns who is to look again for the permits of a budget.
+// next returns who is to look again for the permits of a budget. Whom its storm holds is left
+// alone, or would take the places of those who may go on; the end of the storm wakes it, or the
+// clock that of its cooldown.
 func (r *Reconciler) next(ctx context.Context, b *v1alpha1.RemediationBudget, all []v1alpha1.RemediationBudget) []string {
-	return budget.Wake(b, all, func() []v1alpha1.Remediation { return r.waiting(ctx) }, r.observer().nodeOf(ctx))
+	nodeOf := r.observer().nodeOf(ctx)
+	return budget.Wake(b, all, func() []v1alpha1.Remediation {
+		return slices.DeleteFunc(r.waiting(ctx), func(waits v1alpha1.Remediation) bool {
+			node := nodeOf(waits.Spec.NodeName)
+			return waits.BlockedBy() == gates.ReasonStorm && node != nil && b.Status.Groups[budget.GroupOf(b, node)].Storm != nil
+		})
+	}, nodeOf)
 }
 
 // newHolders returns who holds a permit now and did not before, or of another version: the

@@ -180,6 +180,19 @@ func (o *oracles) enoughHealthy(g given) {
 	}
 }
 
+// notInStorm: that a node is not Ready makes it no better to drain it, or to take it out of
+// service, in a storm.
+func (o *oracles) notInStorm(node *corev1.Node) {
+	if !o.everybodyKnows(o.world.people.limited) {
+		return
+	}
+	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
+		if b.Name != v1alpha1.ClusterPauseBudget && selects(b, node) {
+			o.enoughHealthy(given{budget: b, group: groupOf(b, node), node: node.Name})
+		}
+	}
+}
+
 // healthy counts the nodes of a group that are available and have no open remediation, as
 // far as everybody knows that the others have not been for a while; and how many of them
 // minHealthy requires.

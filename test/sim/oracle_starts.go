@@ -35,6 +35,9 @@ func (o *oracles) announced(old, updated *v1alpha1.Remediation) {
 	o.provedBefore(old, updated, node)
 	o.reallyAway(updated, node)
 	o.joinedBefore(updated, node)
+	if before.Maintenance == "" && (step.Maintenance != nil || step.Drain() != nil) {
+		o.notInStorm(node)
+	}
 	if before.Maintenance == "" && step.Disruptive() {
 		o.majorityStays(updated, node)
 		o.staysGivenBack(updated, node)

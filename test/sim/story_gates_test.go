@@ -142,6 +142,39 @@ func TestAStormHoldsDisruptiveStepsUntilItHasBeenCalm(t *testing.T) {
 	}})
 }
 
+// Where a network is away, the pods of its nodes run on; those that were evicted meanwhile are
+// killed as soon as their kubelet is back.
+func TestAStormHoldsWhatWouldDrainNodesThatAreNotReady(t *testing.T) {
+	tellAll(t, 6, story{"not ready", func(s *stage) {
+		s.scene("n1", "n2", "n3", "n4", "n5")
+		s.policy(nil, park())
+		s.limit(func(b *v1alpha1.RemediationBudgetSpec) {
+			b.MinHealthy, b.StormCooldown = ptr.To(intstr.FromString("60%")), ptr.To(duration(10*time.Minute))
+		})
+		s.begin()
+		lost := s.nodes[2:] // two of five are healthy
+		s.unready(true, lost...)
+		s.until("it storms", s.storm)
+		for _, n := range lost {
+			n.fail(sick, "")
+		}
+		for _, n := range lost {
+			s.comesTo(n, "Waiting/"+gates.ReasonStorm)
+		}
+		s.pass(time.Hour)
+		for _, n := range lost {
+			expect(s, "maintenances", s.maintenances(n), []string{})
+		}
+		s.unready(false, lost...)
+		for _, n := range lost[1:] {
+			delete(n.faults, sick)
+		}
+		s.comesTo(lost[0], v1alpha1.ReasonInMaintenance)
+		s.pass(time.Minute)
+		s.expectOut(lost[0])
+	}})
+}
+
 // The oracles of I1 see to the limit.
 func TestEveryNodeOfAFleetIsHealedWithinTheBudget(t *testing.T) {
 	tellAll(t, 40, story{"fleet", func(s *stage) {
