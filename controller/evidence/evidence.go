@@ -76,6 +76,9 @@ type Input struct {
 	// After is the end of the last action on the node, or its last boot: what was
 	// observed before it, or in the same second, proves nothing. Zero: no action yet.
 	After time.Time
+	// Began is when the remediation was created: a fault that has come back since has to
+	// hold for its time again. Zero: none has to.
+	Began time.Time
 	// Now is the time of the decision.
 	Now time.Time
 }
@@ -110,6 +113,8 @@ func judge(match []v1alpha1.ConditionMatch, m v1alpha1.ConditionMatch, in Input)
 		return f
 	}
 	switch {
+	case m.Matches(c) && relapsed(f.Since, in) && f.Since.Add(m.For.Duration).After(in.Now):
+		f.Why = fmt.Sprintf("%s is %s again since %s, and not yet for %s", m.Type, c.Status, clockTime(f.Since), m.For.Duration)
 	case m.Matches(c):
 		f.State = Faulty
 	case c.Status == m.Status: // for another reason: another fault, and no recovery either
@@ -122,6 +127,12 @@ func judge(match []v1alpha1.ConditionMatch, m v1alpha1.ConditionMatch, in Input)
 			m.Type, c.Status, m.Status, healthy(match, m), c.Message)
 	}
 	return f
+}
+
+// relapsed reports whether what is so since a time has come back since the remediation began.
+// A time from the future says nothing: a kubelet's clock is its node's, right or wrong.
+func relapsed(since time.Time, in Input) bool {
+	return !in.Began.IsZero() && since.After(in.Began) && !since.After(in.Now.Add(MaxSkew))
 }
 
 // healthy returns the status that proves recovery from m. Unknown never does.

@@ -99,6 +99,29 @@ func TestWhatAConditionProves(t *testing.T) {
 	}
 }
 
+func TestAFaultThatHasComeBackHasToHoldAgain(t *testing.T) {
+	const held = 5 * time.Minute
+	match := []v1alpha1.ConditionMatch{{Type: "Sick", Status: "True", For: v1alpha1.Duration{Duration: held}}}
+	for name, tt := range map[string]struct {
+		since, began time.Time
+		want         State
+	}{
+		"it began the remediation":             {ago(time.Minute), ago(30 * time.Second), Faulty},
+		"a person started without waiting":     {ago(time.Minute), ago(time.Minute), Faulty},
+		"it has come back":                     {ago(time.Minute), ago(time.Hour), Unconfirmed},
+		"it has come back, and held":           {ago(held), ago(time.Hour), Faulty},
+		"nobody says when the remediation did": {ago(time.Minute), time.Time{}, Faulty},
+		"a clock is wrong":                     {ago(-time.Minute), ago(time.Hour), Faulty},
+	} {
+		c := condition("Sick", "True", ago(20*time.Second))
+		c.LastTransitionTime = metav1.NewTime(tt.since)
+		got := Judge(match, Input{Node: node(c), Began: tt.began, Now: now})[0]
+		if got.State != tt.want || (got.Why == "") != (tt.want == Faulty) {
+			t.Errorf("%s: got state %d, why %q; want state %d", name, got.State, got.Why, tt.want)
+		}
+	}
+}
+
 func TestThePolarityOfUnknownIsThatOfItsSibling(t *testing.T) {
 	match := []v1alpha1.ConditionMatch{{Type: "RuntimeReady", Status: "Unknown"}, {Type: "RuntimeReady", Status: "False"}}
 	findings := Judge(match, Input{Node: node(condition("RuntimeReady", "True", ago(time.Second))), Now: now})

@@ -93,6 +93,9 @@ func notProved(d decision, s situation) (decision, bool) {
 	if last == nil || last.Outcome == v1alpha1.ReasonNotBack || evidence.AnyFaulty(d.proof.all()) {
 		return d, false
 	}
+	if d.progress() == v1alpha1.ReasonHealing {
+		d.progressing(s.now, v1alpha1.ReasonVerifying, fmt.Sprintf("%s: %s", last.Outcome, last.Message))
+	}
 	return d.blocked(s.now, gates.Evidence(gates.Input{Findings: d.proof.all()})), true
 }
 

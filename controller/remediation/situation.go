@@ -208,7 +208,7 @@ func (s *situation) proof(status *v1alpha1.RemediationStatus) proof {
 		}
 	}
 	all, matched := evidence.Judge(s.judged(status), evidence.Input{
-		Node: s.node, LeaseRenewed: s.leaseRenewed, After: after, Now: s.now,
+		Node: s.node, LeaseRenewed: s.leaseRenewed, After: after, Began: s.remediation.CreationTimestamp.Time, Now: s.now,
 	}), len(s.remediation.Spec.Match)
 	return proof{matched: all[:matched:matched], ready: all[matched:]}
 }

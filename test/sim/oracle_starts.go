@@ -32,6 +32,7 @@ func (o *oracles) announced(old, updated *v1alpha1.Remediation) {
 	}
 	o.approvedBefore(old, after.Step, step)
 	o.notHeld(updated, step, node)
+	o.heldAgain(updated, node)
 	o.provedBefore(old, updated, node)
 	o.reallyAway(updated, node)
 	o.joinedBefore(updated, node)
@@ -101,6 +102,32 @@ func (o *oracles) approvedBefore(read *v1alpha1.Remediation, number int32, step 
 	}
 	if approved, err := strconv.Atoi(read.Annotations[v1alpha1.ApprovedStepAnnotation]); err != nil || approved < int(number) {
 		o.world.broken("A step that requires approval is not started without it", "%s: step %d", read.Name, number)
+	}
+}
+
+// No surprise: a fault that has come back since the remediation began holds for its time before
+// the next step.
+func (o *oracles) heldAgain(r *v1alpha1.Remediation, node *corev1.Node) {
+	if ready := v1alpha1.FindNodeCondition(node, string(corev1.NodeReady)); ready == nil || ready.Status != corev1.ConditionTrue {
+		return // which may be why
+	}
+	var short string
+	for _, m := range r.Spec.Match {
+		c := v1alpha1.FindNodeCondition(node, m.Type)
+		if !o.everybodyKnows(o.turned[node.Name+"/"+m.Type]) {
+			return
+		}
+		if !m.Matches(c) {
+			continue
+		}
+		since := c.LastTransitionTime
+		if !since.After(r.CreationTimestamp.Time) || time.Since(since.Time) >= m.For.Duration-clockSlack {
+			return
+		}
+		short = m.Type
+	}
+	if short != "" {
+		o.world.broken("No surprise: a fault that has come back holds for its time before the next step", "%s: %s", r.Name, short)
 	}
 }
 

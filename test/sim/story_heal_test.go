@@ -47,6 +47,30 @@ func TestAPersonStartsOverOnceWhenNothingHasHelped(t *testing.T) {
 	}})
 }
 
+func TestAFaultThatComesBackHasToHoldBeforeTheNextStep(t *testing.T) {
+	tellAll(t, 6, story{"relapse", func(s *stage) {
+		n := s.scene("n1")
+		s.policy(func(p *v1alpha1.RemedyPolicySpec) {
+			p.Match[0].For, p.Recovery.HealthyFor = duration(5*time.Minute), duration(10*time.Minute)
+		}, command("first"), command("second"))
+		s.begin()
+		n.fail(sick, v1alpha1.RemedyCommand)
+		s.comesTo(n, v1alpha1.ReasonHealing)
+		s.pass(9 * time.Minute)
+		n.fail(sick, "")
+		s.comesTo(n, "Verifying/"+gates.ReasonNoEvidence)
+		s.pass(time.Minute)
+		delete(n.faults, sick)
+		s.comesTo(n, v1alpha1.ReasonHealing)
+		expect(s, "executions", n.ran(), []string{"first"})
+		s.pass(time.Minute)
+		again := time.Now()
+		n.fail(sick, "")
+		s.until("the second step ran", func() bool { return len(n.executions) == 2 })
+		expect(s, "it held for 5 min", n.executions[1].began.Sub(again) >= 5*time.Minute, true)
+	}})
+}
+
 func TestAStepThatDoesNotHelpIsFollowedByTheNext(t *testing.T) {
 	tellAll(t, 12, story{"escalate", func(s *stage) {
 		n := s.scene("n1")
