@@ -31,7 +31,7 @@ const late = 5 * time.Second
 func (n *node) cutOff() {
 	n.Helper()
 	n.kubelet.cutOff.Store(true)
-	n.must(n.machine.SetLink(n.ctx, false))
+	n.Must(n.machine.SetLink(n.Ctx, false))
 	n.Log("the machine is cut off from the API server")
 	n.cut = cut{at: time.Now(), conditions: n.transitions(), incident: n.incident(), actions: n.actions(), cordoned: n.get().Spec.Unschedulable}
 }
@@ -42,15 +42,15 @@ func (n *node) cutOff() {
 // reported before.
 func (n *node) reconnect(unreported ...*v1alpha1.NodeAction) {
 	n.Helper()
-	n.until(moment, "the node is given up", n.is(corev1.NodeReady, corev1.ConditionUnknown))
+	n.Until(moment, "the node is given up", n.is(corev1.NodeReady, corev1.ConditionUnknown))
 	left := time.Until(n.cut.at.Add(outage))
-	n.until(max(0, left)+moment, "the machine was cut off for "+outage.String(), func() (bool, string) {
+	n.Until(max(0, left)+moment, "the machine was cut off for "+outage.String(), func() (bool, string) {
 		return time.Since(n.cut.at) >= outage, ""
 	})
 	n.unheard(unreported)
-	n.must(n.machine.SetLink(n.ctx, true))
+	n.Must(n.machine.SetLink(n.Ctx, true))
 	n.kubelet.cutOff.Store(false)
-	n.until(moment, "the node is Ready again", n.is(corev1.NodeReady, corev1.ConditionTrue))
+	n.Until(moment, "the node is Ready again", n.is(corev1.NodeReady, corev1.ConditionTrue))
 }
 
 // unheard ends the test with an error if anything has come from the machine, or was
@@ -111,7 +111,7 @@ func (n *node) incident() string {
 func (n *node) actions() []v1alpha1.NodeAction {
 	n.Helper()
 	var list v1alpha1.NodeActionList
-	n.must(n.plane.List(n.ctx, &list, client.MatchingFields{"spec.nodeName": n.name}))
+	n.Must(n.plane.List(n.Ctx, &list, client.MatchingFields{"spec.nodeName": n.name}))
 	slices.SortFunc(list.Items, func(a, b v1alpha1.NodeAction) int { return strings.Compare(a.Name, b.Name) })
 	return list.Items
 }

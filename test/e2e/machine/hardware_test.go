@@ -66,7 +66,7 @@ func TestHardwareThatFailsTakesTheNodeOutUntilItIsRepairedWhicheverWayTheBMCIsRe
 			case verdict != ipmitool[part.name]:
 				t.Errorf("%s: the verdict by the device is %q, and by ipmitool %q", part.name, verdict, ipmitool[part.name])
 			case told: // it is not where no machine can be started
-				s.proved("%s: the same verdict by both: %s", part.name, verdict)
+				s.Proved("%s: the same verdict by both: %s", part.name, verdict)
 			}
 		}
 	})
@@ -80,7 +80,7 @@ func hardwareFails(t *testing.T, source string, said verdicts, cutOffAtFailure b
 	bmc := ipmisim.Start(t)
 	bmc.SetSELClock(time.Now())
 	n := s.start("bmc-"+source, options{bmc: bmc, checks: noRuntimeCheck + "  hardware: {interval: 8s, timeout: 8s, source: " + source + "}\n"})
-	n.until(moment, "the BMC is read", n.is(hardware, corev1.ConditionFalse))
+	n.Until(moment, "the BMC is read", n.is(hardware, corev1.ConditionFalse))
 	n.shipped("hardware-failure", func(spec *v1alpha1.RemedyPolicySpec) { spec.MaxRemediations.Count = 10 })
 	for i, part := range parts() {
 		n.Log(part.name)
@@ -104,9 +104,9 @@ func (n *node) fails(bmc *ipmisim.Simulator, part part, cutOff bool) (verdict st
 	if cutOff {
 		n.reconnect()
 	}
-	n.until(round, "the failure is reported", n.is(hardware, corev1.ConditionTrue))
+	n.Until(round, "the failure is reported", n.is(hardware, corev1.ConditionTrue))
 	c := n.condition(hardware)
-	n.until(round, "the node is in maintenance", n.reaches(v1alpha1.ReasonInMaintenance))
+	n.Until(round, "the node is in maintenance", n.reaches(v1alpha1.ReasonInMaintenance))
 	n.cordoned()
 	return selTime.ReplaceAllString(c.Reason+": "+c.Message, "then")
 }
@@ -127,15 +127,15 @@ func (n *node) isRepaired(bmc *ipmisim.Simulator, part part, cutOff bool) {
 		n.cordoned() // that it is silent proves nothing
 		n.reconnect()
 	}
-	n.until(round, "the node has recovered", n.reaches(v1alpha1.ReasonRecovered))
+	n.Until(round, "the node has recovered", n.reaches(v1alpha1.ReasonRecovered))
 	n.executed("maintenance Succeeded")
 	n.inService()
 	if got := n.condition(hardware); got.Status != corev1.ConditionFalse {
 		n.Fatalf("the node is back although %s", describe(got))
 	}
-	n.proved("%s: %s; out of service, switched off, repaired, switched on, back by itself", part.name, failed.Reason)
+	n.Proved("%s: %s; out of service, switched off, repaired, switched on, back by itself", part.name, failed.Reason)
 	if cutOff {
-		n.proved("out of service as long as nobody had heard of its repair, for %s", outage)
+		n.Proved("out of service as long as nobody had heard of its repair, for %s", outage)
 	}
 }
 
@@ -143,7 +143,7 @@ func (n *node) isRepaired(bmc *ipmisim.Simulator, part part, cutOff bool) {
 func (n *node) chassis(bmc *ipmisim.Simulator, power string) {
 	n.Helper()
 	arguments := append(bmc.IPMITool(), "chassis", "power", power)
-	if out, err := exec.CommandContext(n.ctx, "ipmitool", arguments...).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(n.Ctx, "ipmitool", arguments...).CombinedOutput(); err != nil {
 		n.Fatalf("ipmitool %q: %v: %s", arguments, err, out)
 	}
 }

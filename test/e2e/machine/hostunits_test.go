@@ -40,10 +40,10 @@ func (n *node) pod(role string, files map[string]vm.File, units map[string]strin
 func TestHostUnitsReportFixAndProveOnANodeThatBootsWithABrokenRuntime(t *testing.T) {
 	s := begin(t)
 	n := s.start("host-units", withContainerd(t, options{hostUnits: true}))
-	n.until(round, "the installed detector reports a healthy runtime", n.is(runtimeCondition, corev1.ConditionFalse))
+	n.Until(round, "the installed detector reports a healthy runtime", n.is(runtimeCondition, corev1.ConditionFalse))
 	const agents = "nodemend-detector.service nodemend-runner.service"
 	n.installed()
-	n.proved("installed by their pods: %s", agents)
+	n.Proved("installed by their pods: %s", agents)
 	const good = "/var/lib/good.toml"
 	n.apply("broken-configuration", v1alpha1.RemedyPolicySpec{
 		Match: []v1alpha1.ConditionMatch{{Type: runtimeCondition, Status: corev1.ConditionTrue}},
@@ -56,25 +56,25 @@ func TestHostUnitsReportFixAndProveOnANodeThatBootsWithABrokenRuntime(t *testing
 	n.run("cp " + containerdConfig + " " + good + "; echo broken >" + containerdConfig + "; sync")
 	broken := time.Now()
 	n.cutOff()
-	n.must(n.machine.Reset(n.ctx))
+	n.Must(n.machine.Reset(n.Ctx))
 	n.boots(2)
 	if out := n.run("systemctl is-active containerd.service pod-detector.service pod-runner.service; true"); strings.Contains("\n"+out+"\n", "\nactive\n") {
 		t.Fatalf("containerd and the pods are %q although containerd is broken", out)
 	}
-	n.until(round, "the units run", n.tries("systemctl is-active nodemend-detector.service && systemctl is-active nodemend-runner.service"))
+	n.Until(round, "the units run", n.tries("systemctl is-active nodemend-detector.service && systemctl is-active nodemend-runner.service"))
 	n.reconnect()
 	back := time.Now()
-	n.until(round, "the detector's unit reports the runtime of this boot", n.confirms(runtimeCondition, corev1.ConditionTrue, broken))
-	n.proved("after a boot without a runtime, cut off for %s, the unit reports: %s", outage, n.condition(runtimeCondition).Reason)
+	n.Until(round, "the detector's unit reports the runtime of this boot", n.confirms(runtimeCondition, corev1.ConditionTrue, broken))
+	n.Proved("after a boot without a runtime, cut off for %s, the unit reports: %s", outage, n.condition(runtimeCondition).Reason)
 	action := n.claimed(v1alpha1.RemedyCommand)
-	n.proved("acted on %.0f s after it was back", time.Since(back).Seconds())
-	n.until(round, "the node has recovered", n.reaches(v1alpha1.ReasonRecovered))
+	n.Proved("acted on %.0f s after it was back", time.Since(back).Seconds())
+	n.Until(round, "the node has recovered", n.reaches(v1alpha1.ReasonRecovered))
 	n.executed("command Succeeded")
 	result := n.result(action.Name)
 	if strings.TrimSpace(result.Output) != "mended" { // in whatever way it was executed
 		t.Errorf("the result is %+v", result)
 	}
-	n.proved("the runner's unit has run a command, %s: %s", result.Execution, strings.TrimSpace(result.Output))
+	n.Proved("the runner's unit has run a command, %s: %s", result.Execution, strings.TrimSpace(result.Output))
 	if out := n.run("systemctl is-active containerd.service"); out != "active" {
 		t.Errorf("containerd is %s", out)
 	}
@@ -88,13 +88,13 @@ func TestHostUnitsReportFixAndProveOnANodeThatBootsWithABrokenRuntime(t *testing
 	if after := n.run(pids); after != before {
 		t.Errorf("the pods that came back have restarted the units: main processes %q, then %q", before, after)
 	}
-	n.proved("pods that came back have left the units alone")
+	n.Proved("pods that came back have left the units alone")
 }
 
 // installed waits until the pods of this boot have installed both roles.
 func (n *node) installed() {
 	n.Helper()
 	for _, role := range []string{"detector", "runner"} {
-		n.until(round, "the pod of the "+role+" has installed it", n.tries("journalctl --no-pager --boot --unit=pod-"+role+".service | grep 'staying to keep it so'"))
+		n.Until(round, "the pod of the "+role+" has installed it", n.tries("journalctl --no-pager --boot --unit=pod-"+role+".service | grep 'staying to keep it so'"))
 	}
 }

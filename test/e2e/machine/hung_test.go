@@ -15,7 +15,7 @@ import (
 func TestACommandAndARebootWorkWhileSystemdAndItsBusHang(t *testing.T) {
 	s := begin(t)
 	n := s.start("hung", options{checks: noRuntimeCheck})
-	n.until(moment, "the detector reports no deadlock", n.is(deadlock, corev1.ConditionFalse))
+	n.Until(moment, "the detector reports no deadlock", n.is(deadlock, corev1.ConditionFalse))
 	policy := rebooting()
 	policy.Steps = append([]v1alpha1.Step{{
 		// Its effect does not survive the boot, and its output is seen only if it has ended.
@@ -24,19 +24,19 @@ func TestACommandAndARebootWorkWhileSystemdAndItsBusHang(t *testing.T) {
 	}}, policy.Steps...)
 	n.apply("reboot", policy)
 
-	n.must(n.machine.SetSystemdHangs(n.ctx, true))
+	n.Must(n.machine.SetSystemdHangs(n.Ctx, true))
 	if n.run("timeout 5 systemctl is-active dbus.service || echo hangs") != "hangs" {
 		t.Fatal("systemd answers")
 	}
 	n.run("touch " + hold + " " + untilBoot)
 	command := n.claimed(v1alpha1.RemedyCommand)
-	n.until(round, "the command runs", n.tries("test -e /var/lib/ran"))
+	n.Until(round, "the command runs", n.tries("test -e /var/lib/ran"))
 	n.cutOff()
 	n.run("rm " + hold)
 	n.reconnect(command)
 	reboot := n.claimed(v1alpha1.RemedyReboot)
 	n.boots(2)
-	n.until(round, "the node has recovered", n.reaches(v1alpha1.ReasonRecovered))
+	n.Until(round, "the node has recovered", n.reaches(v1alpha1.ReasonRecovered))
 	n.executed("command Succeeded", "reboot Succeeded")
 	result := n.result(command.Name)
 	if result.Execution != v1alpha1.ExecutionDirect || strings.TrimSpace(result.Output) != "systemd" {
@@ -45,8 +45,8 @@ func TestACommandAndARebootWorkWhileSystemdAndItsBusHang(t *testing.T) {
 	if ran := n.run("cat /var/lib/ran"); ran != "ran" {
 		t.Errorf("the command ran %d times, want once", strings.Count(ran, "ran"))
 	}
-	n.proved("a command was executed once, %s, cut off meanwhile for %s", result.Execution, outage)
+	n.Proved("a command was executed once, %s, cut off meanwhile for %s", result.Execution, outage)
 	n.rebootedOnce(reboot.Name)
 	n.inService()
-	n.proved("then one reset by SysRq; systemd answered nothing before it")
+	n.Proved("then one reset by SysRq; systemd answered nothing before it")
 }

@@ -7,54 +7,26 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 	"testing"
 
-	"github.com/go-logr/logr"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"github.com/nodemend/nodemend/test/e2e/story"
 )
 
 // shared is what the tests have in common. It is a package variable since TestMain can
 // hand nothing to tests.
 var shared struct {
-	sync.Mutex
-	dir   string // of all logs
+	story.Suite
 	plane *plane
 	err   error
 }
 
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
-	os.Exit(run(m))
-}
-
-// run runs the tests. The control plane is started by the first test that asks for it.
-func run(m *testing.M) int {
-	status := m.Run()
-	shared.Lock()
-	defer shared.Unlock()
-	if shared.plane != nil {
-		if err := shared.plane.stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stopping the control plane:", err)
-			status = max(status, 1)
-		}
-	}
-	switch {
-	case status != 0 && shared.dir != "":
-		fmt.Println("the logs of all parts are in", shared.dir)
-	case shared.dir != "":
-		_ = os.RemoveAll(shared.dir) // it is in /tmp
-	}
-	return status
-}
+func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 
 // sharedPlane returns the control plane that all tests share, or skips the test.
 func sharedPlane(t *testing.T) *plane {
 	t.Helper()
-	shared.Lock()
-	defer shared.Unlock()
+	shared.Mu.Lock()
+	defer shared.Mu.Unlock()
 	if shared.plane == nil && shared.err == nil {
 		// It outlives this test, whose context must not end its start.
 		shared.plane, shared.err = firstPlane(context.WithoutCancel(t.Context()))
@@ -67,13 +39,14 @@ func sharedPlane(t *testing.T) *plane {
 
 func firstPlane(ctx context.Context) (*plane, error) {
 	var err error
-	if shared.dir, err = os.MkdirTemp("", "e2e-machine-"); err != nil {
+	if shared.Dir, err = os.MkdirTemp("", "e2e-machine-"); err != nil {
 		return nil, err
 	}
-	fmt.Println("logs and kubeconfig are in", shared.dir)
-	p, err := startPlane(ctx, shared.dir)
+	fmt.Println("logs and kubeconfig are in", shared.Dir)
+	p, err := startPlane(ctx, shared.Dir)
 	if err != nil {
 		return nil, errors.Join(err, p.stop())
 	}
+	shared.Stop = p.stop
 	return p, nil
 }

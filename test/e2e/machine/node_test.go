@@ -54,7 +54,7 @@ func (s *scenario) start(name string, o options) *node {
 	n := &node{scenario: s, name: name}
 	n.create()
 	program, err := program("nodemend-agent")
-	s.must(err)
+	s.Must(err)
 	files := map[string]vm.File{
 		agent:                          {From: program, Mode: 0o755},
 		"/etc/nodemend/detector.yaml":  {Content: detectorConfig + o.checks},
@@ -72,11 +72,11 @@ func (s *scenario) start(name string, o options) *node {
 	maps.Copy(files, o.files)
 	maps.Copy(units, o.units)
 	dir := filepath.Join(s.plane.dir, name)
-	s.must(os.Mkdir(dir, 0o700))
+	s.Must(os.Mkdir(dir, 0o700))
 	n.machine = vmtest.Start(s, vm.Options{Dir: dir, Files: files, Units: units, BMC: o.bmc})
-	n.kubelet = startKubelet(context.WithoutCancel(s.ctx), s.plane, n.machine, name)
+	n.kubelet = startKubelet(context.WithoutCancel(s.Ctx), s.plane, n.machine, name)
 	s.Cleanup(n.end)
-	n.until(moment, "the node is Ready", n.is(corev1.NodeReady, corev1.ConditionTrue))
+	n.Until(moment, "the node is Ready", n.is(corev1.NodeReady, corev1.ConditionTrue))
 	return n
 }
 
@@ -86,21 +86,21 @@ func (n *node) create() {
 	object := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: n.name, Labels: map[string]string{corev1.LabelHostname: n.name, corev1.LabelOSStable: "linux"},
 	}}
-	n.must(n.plane.Create(n.ctx, object))
+	n.Must(n.plane.Create(n.Ctx, object))
 	n.Cleanup(n.remove)
 	base := object.DeepCopy()
 	object.Status.Capacity = corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("10"),
 	}
 	object.Status.Allocatable = object.Status.Capacity
-	n.must(n.plane.Status().Patch(n.ctx, object, client.MergeFrom(base)))
+	n.Must(n.plane.Status().Patch(n.Ctx, object, client.MergeFrom(base)))
 }
 
 // unit has a role run as a unit, which is the shipped one.
 func (n *node) unit(role string, files map[string]vm.File, units map[string]string) {
 	n.Helper()
 	text, err := os.ReadFile(root + "/internal/hostunits/units/" + role + ".service")
-	n.must(err)
+	n.Must(err)
 	kubeconfig := "/etc/nodemend/" + role + ".kubeconfig"
 	command := strings.Join(append([]string{agent, role, "--kubeconfig=" + kubeconfig, "--node-name=" + n.name}, flags(role)...), " ")
 	units["nodemend-"+role+".service"] = strings.Replace(string(text), "@ExecStart@", command, 1)
@@ -108,7 +108,7 @@ func (n *node) unit(role string, files map[string]vm.File, units map[string]stri
 	config := n.account(role)
 	config.Host = n.plane.server()
 	path := filepath.Join(n.TempDir(), role)
-	n.must(cluster.WriteKubeconfig(path, config))
+	n.Must(cluster.WriteKubeconfig(path, config))
 	files[kubeconfig] = vm.File{From: path, Mode: 0o600}
 }
 
@@ -124,13 +124,13 @@ func flags(role string) []string {
 func (n *node) account(role string) *rest.Config {
 	n.Helper()
 	var pods corev1.PodList
-	n.until(moment, "the scheduler gives the node a pod of the "+role, func() (bool, string) {
-		err := n.plane.List(n.ctx, &pods, client.InNamespace(namespace),
+	n.Until(moment, "the scheduler gives the node a pod of the "+role, func() (bool, string) {
+		err := n.plane.List(n.Ctx, &pods, client.InNamespace(namespace),
 			client.MatchingLabels{"app.kubernetes.io/component": role}, client.MatchingFields{"spec.nodeName": n.name})
 		return err == nil && len(pods.Items) == 1, fmt.Sprint(len(pods.Items), " pods, ", err)
 	})
-	config, err := n.plane.account(n.ctx, role, &pods.Items[0])
-	n.must(err)
+	config, err := n.plane.account(n.Ctx, role, &pods.Items[0])
+	n.Must(err)
 	return config
 }
 
@@ -138,7 +138,7 @@ func (n *node) account(role string) *rest.Config {
 func (n *node) end() {
 	n.kubelet.stop()
 	if n.Failed() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(n.ctx), moment)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(n.Ctx), moment)
 		defer cancel()
 		n.keepLogs(ctx)
 	}
@@ -146,7 +146,7 @@ func (n *node) end() {
 
 // remove removes the Node and its policies, which ends what there is of it.
 func (n *node) remove() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(n.ctx), moment)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(n.Ctx), moment)
 	defer cancel()
 	err := errors.Join(
 		n.plane.DeleteAllOf(ctx, &v1alpha1.RemedyPolicy{}, client.MatchingLabels{corev1.LabelHostname: n.name}),
@@ -179,17 +179,17 @@ func (n *node) keepLogs(ctx context.Context) {
 // run runs a script that must succeed in the machine.
 func (n *node) run(script string) string {
 	n.Helper()
-	ctx, cancel := context.WithTimeout(n.ctx, moment)
+	ctx, cancel := context.WithTimeout(n.Ctx, moment)
 	defer cancel()
 	out, err := n.machine.Run(ctx, script)
-	n.must(err)
+	n.Must(err)
 	return strings.TrimSpace(out)
 }
 
 // tries runs a script that may fail, until it does not.
 func (n *node) tries(script string) func() (bool, string) {
 	return func() (bool, string) {
-		ctx, cancel := context.WithTimeout(n.ctx, moment)
+		ctx, cancel := context.WithTimeout(n.Ctx, moment)
 		defer cancel()
 		out, err := n.machine.Run(ctx, script)
 		return err == nil, fmt.Sprint(out, err)
@@ -200,7 +200,7 @@ func (n *node) tries(script string) func() (bool, string) {
 func (n *node) get() *corev1.Node {
 	n.Helper()
 	object := &corev1.Node{}
-	n.must(n.plane.Get(n.ctx, client.ObjectKey{Name: n.name}, object))
+	n.Must(n.plane.Get(n.Ctx, client.ObjectKey{Name: n.name}, object))
 	return object
 }
 
@@ -237,7 +237,7 @@ func describe(c corev1.NodeCondition) string {
 // inService waits until the Node is neither cordoned nor marked.
 func (n *node) inService() {
 	n.Helper()
-	n.until(moment, "the node is back in service", func() (bool, string) {
+	n.Until(moment, "the node is back in service", func() (bool, string) {
 		object := n.get()
 		mark, marked := object.Annotations[v1alpha1.CordonedAnnotation]
 		return !object.Spec.Unschedulable && !marked, fmt.Sprintf("unschedulable %t, mark %q", object.Spec.Unschedulable, mark)
@@ -257,9 +257,9 @@ func (n *node) cordoned() {
 func (n *node) boots(count int) {
 	n.Helper()
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(n.ctx, boot)
+	ctx, cancel := context.WithTimeout(n.Ctx, boot)
 	defer cancel()
-	n.must(n.machine.WaitUp(ctx, count))
+	n.Must(n.machine.WaitUp(ctx, count))
 	n.Logf("%5.1f s until boot %d (at most %.0f s)", time.Since(began).Seconds(), count, boot.Seconds())
 	ids := n.machine.Boots()
 	if len(ids) != count || count > 1 && ids[count-1] == ids[count-2] {

@@ -39,7 +39,7 @@ func (n *node) rebootedOnce(action string) {
 		n.Fatalf("the result is %+v, want a reboot to %s", result, boots[1])
 	}
 	console, err := os.ReadFile(n.machine.Console())
-	n.must(err)
+	n.Must(err)
 	if resets := strings.Count(string(console), "sysrq: Resetting"); resets != 1 {
 		n.Fatalf("the kernel tells of %d resets by sysrq, want 1: %s", resets, n.machine.Console())
 	}
@@ -48,25 +48,25 @@ func (n *node) rebootedOnce(action string) {
 func TestANodeThatARebootHealsIsBackInServiceAfterExactlyOneReset(t *testing.T) {
 	s := begin(t)
 	n := s.start("reboot", options{checks: noRuntimeCheck})
-	n.until(moment, "the detector reports no deadlock", n.is(deadlock, corev1.ConditionFalse))
+	n.Until(moment, "the detector reports no deadlock", n.is(deadlock, corev1.ConditionFalse))
 	n.apply("reboot", rebooting())
 
 	n.run("touch " + untilBoot)
 	action := n.claimed(v1alpha1.RemedyReboot)
 	n.rebootsCutOff()
 	n.reconnect(action)
-	n.until(round, "the node has recovered", n.reaches(v1alpha1.ReasonRecovered))
+	n.Until(round, "the node has recovered", n.reaches(v1alpha1.ReasonRecovered))
 	n.executed("reboot Succeeded")
 	n.rebootedOnce(action.Name)
 	n.inService()
 	boots := n.machine.Boots()
-	n.proved("one reset by the guest, told by QEMU; boot ID %.8s…, then %.8s…; booted while cut off for %s", boots[0], boots[1], outage)
+	n.Proved("one reset by the guest, told by QEMU; boot ID %.8s…, then %.8s…; booted while cut off for %s", boots[0], boots[1], outage)
 }
 
 // rebootsCutOff takes the cable when the machine resets itself, and waits for its boot.
 func (n *node) rebootsCutOff() {
 	n.Helper()
-	n.until(round, "the machine resets itself", func() (bool, string) { return n.machine.Resets() > 0, fmt.Sprint(n.machine.Events()) })
+	n.Until(round, "the machine resets itself", func() (bool, string) { return n.machine.Resets() > 0, fmt.Sprint(n.machine.Events()) })
 	n.cutOff()
 	n.boots(2)
 	n.cordoned()
@@ -79,9 +79,9 @@ func TestANodeThatComesBackUnhealthyIsNotRebootedAgainAndEndsInMaintenance(t *te
 	n.comesBackUnhealthy(v1alpha1.ReasonInMaintenance)
 
 	n.run("rm " + beyondBoot)
-	n.until(round, "the node has recovered", n.reaches(v1alpha1.ReasonRecovered))
+	n.Until(round, "the node has recovered", n.reaches(v1alpha1.ReasonRecovered))
 	n.inService()
-	n.proved("back in service by itself once the fault was removed")
+	n.Proved("back in service by itself once the fault was removed")
 }
 
 func TestANodeThatComesBackUnhealthyIsExhaustedWithoutAFurtherStep(t *testing.T) {
@@ -95,18 +95,18 @@ func TestANodeThatComesBackUnhealthyIsExhaustedWithoutAFurtherStep(t *testing.T)
 // in a state, after one reboot, out of service.
 func (n *node) comesBackUnhealthy(end string) {
 	n.Helper()
-	n.until(moment, "the detector reports no deadlock", n.is(deadlock, corev1.ConditionFalse))
+	n.Until(moment, "the detector reports no deadlock", n.is(deadlock, corev1.ConditionFalse))
 	n.run("touch " + beyondBoot + "; sync")
 	action := n.claimed(v1alpha1.RemedyReboot)
 	broken := n.condition(deadlock).LastTransitionTime
 	n.rebootsCutOff()
 	booted := time.Now()
 	n.reconnect(action)
-	n.until(round, "the detector reports the deadlock in this boot", n.confirms(deadlock, corev1.ConditionTrue, booted))
-	n.until(round, "the remediation is "+end, n.reaches(end))
+	n.Until(round, "the detector reports the deadlock in this boot", n.confirms(deadlock, corev1.ConditionTrue, booted))
+	n.Until(round, "the remediation is "+end, n.reaches(end))
 	// Long enough for another reboot to begin.
 	ended := n.condition(deadlock).LastHeartbeatTime.Time
-	n.until(moment, "the deadlock has been reported for 10 s more", n.confirms(deadlock, corev1.ConditionTrue, ended.Add(10*time.Second)))
+	n.Until(moment, "the deadlock has been reported for 10 s more", n.confirms(deadlock, corev1.ConditionTrue, ended.Add(10*time.Second)))
 	if got, blocked := state(n.remediation()); got != end {
 		n.Fatalf("the remediation is %s, blocked by %q, want %s", got, blocked, end)
 	}
@@ -115,5 +115,5 @@ func (n *node) comesBackUnhealthy(end string) {
 	if since := n.condition(deadlock).LastTransitionTime; !since.Equal(&broken) {
 		n.Fatalf("the deadlock is there since %s, and now seems to be since %s", broken, since)
 	}
-	n.proved("%s, cordoned, after one reset while cut off for %s, with the fault confirmed after it: %s", end, outage, n.condition(deadlock).Message)
+	n.Proved("%s, cordoned, after one reset while cut off for %s, with the fault confirmed after it: %s", end, outage, n.condition(deadlock).Message)
 }

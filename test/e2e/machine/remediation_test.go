@@ -22,9 +22,9 @@ import (
 func (n *node) shipped(name string, edit func(*v1alpha1.RemedyPolicySpec)) {
 	n.Helper()
 	data, err := deploy.Policies.ReadFile("policies/" + name + ".yaml")
-	n.must(err)
+	n.Must(err)
 	var policy v1alpha1.RemedyPolicy
-	n.must(yaml.UnmarshalStrict(data, &policy))
+	n.Must(yaml.UnmarshalStrict(data, &policy))
 	spec := policy.Spec
 	spec.Mode = v1alpha1.ModeEnforce
 	for i := range spec.Match {
@@ -41,7 +41,7 @@ func (n *node) apply(name string, spec v1alpha1.RemedyPolicySpec) {
 	spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelHostname: n.name}}
 	// The node has only just joined, and is broken several times.
 	spec.DelayAfterJoin, spec.Cooldown = duration(0), duration(0)
-	n.must(n.plane.Create(n.ctx, &v1alpha1.RemedyPolicy{
+	n.Must(n.plane.Create(n.Ctx, &v1alpha1.RemedyPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: n.name + "-" + name, Labels: map[string]string{corev1.LabelHostname: n.name}},
 		Spec:       spec,
 	}))
@@ -53,7 +53,7 @@ func duration(d time.Duration) *v1alpha1.Duration { return &v1alpha1.Duration{Du
 func (n *node) remediation() *v1alpha1.Remediation {
 	n.Helper()
 	var list v1alpha1.RemediationList
-	n.must(n.plane.List(n.ctx, &list, client.MatchingFields{"spec.nodeName": n.name}))
+	n.Must(n.plane.List(n.Ctx, &list, client.MatchingFields{"spec.nodeName": n.name}))
 	var newest *v1alpha1.Remediation
 	for i := range list.Items {
 		if r := &list.Items[i]; newest == nil || !r.CreationTimestamp.Before(&newest.CreationTimestamp) {
@@ -90,7 +90,7 @@ func (n *node) reaches(want string) func() (bool, string) {
 func (n *node) claimed(remedy string) *v1alpha1.NodeAction {
 	n.Helper()
 	var found *v1alpha1.NodeAction
-	n.until(round, "the runner claims a "+remedy, func() (bool, string) {
+	n.Until(round, "the runner claims a "+remedy, func() (bool, string) {
 		actions := n.actions()
 		for i := range actions {
 			if claim := actions[i].Status.Claim; claim != nil && claim.Remedy == remedy {
@@ -107,7 +107,7 @@ func (n *node) claimed(remedy string) *v1alpha1.NodeAction {
 func (n *node) result(name string) *v1alpha1.ActionResult {
 	n.Helper()
 	action := &v1alpha1.NodeAction{}
-	n.must(n.plane.Get(n.ctx, client.ObjectKey{Name: name}, action))
+	n.Must(n.plane.Get(n.Ctx, client.ObjectKey{Name: name}, action))
 	if action.Status.Result == nil {
 		n.Fatalf("action %s has no result: %+v", name, action.Status)
 	}

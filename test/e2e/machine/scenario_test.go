@@ -3,14 +3,10 @@
 package machine
 
 import (
-	"context"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
-
+	"github.com/nodemend/nodemend/test/e2e/story"
 	"github.com/nodemend/nodemend/test/vm/vmtest"
 )
 
@@ -32,8 +28,7 @@ const (
 
 // scenario is a test that says what it has proved.
 type scenario struct {
-	*testing.T
-	ctx   context.Context
+	*story.Story
 	plane *plane
 }
 
@@ -41,34 +36,5 @@ type scenario struct {
 func begin(t *testing.T) *scenario {
 	t.Helper()
 	t.Parallel()
-	return &scenario{T: t, ctx: t.Context(), plane: sharedPlane(t)}
-}
-
-func (s *scenario) must(err error) {
-	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
-}
-
-// proved is a line of the report.
-func (s *scenario) proved(format string, args ...any) {
-	s.Helper()
-	s.Attr("proved", strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))
-}
-
-// until waits until done returns true, and tells how long it took. What done returns
-// besides is shown if it never does.
-func (s *scenario) until(limit time.Duration, what string, done func() (bool, string)) {
-	s.Helper()
-	began := time.Now()
-	last := "nothing"
-	err := wait.PollUntilContextTimeout(s.ctx, poll, limit, true, func(context.Context) (ok bool, err error) {
-		ok, last = done()
-		return ok, nil
-	})
-	if err != nil {
-		s.Fatalf("waited %.0f s, of at most %.0f, in vain until %s; seen last: %s", time.Since(began).Seconds(), limit.Seconds(), what, last)
-	}
-	s.Logf("%5.1f s until %s (at most %.0f s)", time.Since(began).Seconds(), what, limit.Seconds())
+	return &scenario{Story: &story.Story{T: t, Ctx: t.Context(), Poll: poll}, plane: sharedPlane(t)}
 }

@@ -42,26 +42,26 @@ const overdue = 2 * restartTime
 func TestAContainerRuntimeThatHangsIsRestartedOnceAlthoughTheAPIServerIsCutOff(t *testing.T) {
 	s := begin(t)
 	n := s.start("runtime", withContainerd(t, options{}))
-	n.until(moment, "the runtime is healthy", n.is(runtimeCondition, corev1.ConditionFalse))
+	n.Until(moment, "the runtime is healthy", n.is(runtimeCondition, corev1.ConditionFalse))
 	n.shipped("container-runtime", func(spec *v1alpha1.RemedyPolicySpec) { spec.Steps[0].Timeout = *duration(restartTime) })
 	show := "systemctl show --value --property=MainPID,NRestarts containerd.service"
 	before := strings.Fields(n.run(show))
 
 	n.run("touch " + hold + "; kill -STOP " + before[0])
-	n.until(round, "the runtime is seen to hang", n.is(runtimeCondition, corev1.ConditionTrue))
-	n.proved("a stopped containerd is seen: %s", n.condition(runtimeCondition).Reason)
+	n.Until(round, "the runtime is seen to hang", n.is(runtimeCondition, corev1.ConditionTrue))
+	n.Proved("a stopped containerd is seen: %s", n.condition(runtimeCondition).Reason)
 	action := n.claimed(v1alpha1.RemedyRestartUnit)
-	n.until(round, "containerd is being started", n.tries("systemctl show --property=ActiveState containerd.service | grep =activating"))
+	n.Until(round, "containerd is being started", n.tries("systemctl show --property=ActiveState containerd.service | grep =activating"))
 	n.cutOff()
 	n.run("rm " + hold)
-	n.until(round, "containerd has another process", n.tries("test $(systemctl show --value --property=MainPID containerd.service) != "+before[0]+
+	n.Until(round, "containerd has another process", n.tries("test $(systemctl show --value --property=MainPID containerd.service) != "+before[0]+
 		" && systemctl is-active containerd.service"))
-	n.until(overdue, "people are told that nobody reports", func() (bool, string) {
+	n.Until(overdue, "people are told that nobody reports", func() (bool, string) {
 		got, blocked := state(n.remediation())
 		return strings.HasPrefix(blocked, "NoReport:"), fmt.Sprintf("remediation %s, blocked by %q", got, blocked)
 	})
 	n.reconnect(action)
-	n.until(round, "the node has recovered", n.reaches(v1alpha1.ReasonRecovered))
+	n.Until(round, "the node has recovered", n.reaches(v1alpha1.ReasonRecovered))
 	n.executed("restartUnit Succeeded")
 	after := strings.Fields(n.run(show))
 	result := n.result(action.Name)
@@ -72,5 +72,5 @@ func TestAContainerRuntimeThatHangsIsRestartedOnceAlthoughTheAPIServerIsCutOff(t
 		t.Errorf("containerd was started %s times, %s of them by itself, want twice", started, after[1])
 	}
 	n.inService()
-	n.proved("restarted once, cut off meanwhile for %s: MainPID %s, then %s", time.Since(n.cut.at).Round(time.Second), before[0], after[0])
+	n.Proved("restarted once, cut off meanwhile for %s: MainPID %s, then %s", time.Since(n.cut.at).Round(time.Second), before[0], after[0])
 }

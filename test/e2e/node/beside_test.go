@@ -32,37 +32,37 @@ func TestADetectorThatLogsALotGoesOnWhileTheRuntimeIsStalledForTenMinutes(t *tes
 	// five minutes.
 	maps.DeleteFunc(containers, func(name, _ string) bool { return strings.HasPrefix(name, "nodemend-controller-") })
 
-	s.must(s.node.Signal(s.ctx, containerd, syscall.SIGSTOP))
+	s.Must(s.node.Signal(s.Ctx, containerd, syscall.SIGSTOP))
 	stalled := time.Now()
-	s.until(moment, "the detector sees the stall", s.is(runtimeCondition, corev1.ConditionTrue))
+	s.Until(moment, "the detector sees the stall", s.is(runtimeCondition, corev1.ConditionTrue))
 	for _, conditionType := range ours() {
-		s.until(moment, "all conditions are confirmed as often as with a problem", func() (bool, string) {
+		s.Until(moment, "all conditions are confirmed as often as with a problem", func() (bool, string) {
 			c := s.condition(conditionType)
 			return c.LastHeartbeatTime.After(stalled), describe(c) + " at " + c.LastHeartbeatTime.String()
 		})
 	}
 	w := s.storm(stalled.Add(stall))
 	t.Parallel() // the others begin
-	s.must(w.wait())
-	s.until(moment, "the detector has read all lines", func() (bool, string) {
+	s.Must(w.wait())
+	s.Until(moment, "the detector has read all lines", func() (bool, string) {
 		seen := s.stormsSeen() - before
 		return seen == w.lines, fmt.Sprintf("%d of %d", seen, w.lines)
 	})
 	lasted := time.Since(stalled)
 	s.expect(w)
 
-	s.must(s.node.Signal(s.ctx, containerd, syscall.SIGCONT))
-	s.proved("the runtime was stalled for %s", lasted.Round(time.Second))
+	s.Must(s.node.Signal(s.Ctx, containerd, syscall.SIGCONT))
+	s.Proved("the runtime was stalled for %s", lasted.Round(time.Second))
 	s.run("rm -f " + faultFile)
-	took := s.until(round, "the node is Ready again, and all conditions are False", s.healthy)
-	s.proved("all well %.0f s later", took.Seconds())
+	took := s.Until(round, "the node is Ready again, and all conditions are False", s.healthy)
+	s.Proved("all well %.0f s later", took.Seconds())
 	const notice = "Log lines were dropped because nobody read them"
-	s.until(moment, "the log says how much is missing", func() (bool, string) {
+	s.Until(moment, "the log says how much is missing", func() (bool, string) {
 		log, err := s.node.PodLogs(pod.Namespace, pod.Name)
-		s.must(err)
+		s.Must(err)
 		_, told, found := strings.Cut(log, notice+`","lines":`)
 		if count, _, _ := strings.Cut(told, "}"); found {
-			s.proved("once somebody reads again: %q, %s", notice, count)
+			s.Proved("once somebody reads again: %q, %s", notice, count)
 			return true, ""
 		}
 		return false, fmt.Sprintf("%d bytes of log without that", len(log))
@@ -71,13 +71,13 @@ func TestADetectorThatLogsALotGoesOnWhileTheRuntimeIsStalledForTenMinutes(t *tes
 	if now := s.pod("detector"); now.UID != pod.UID {
 		t.Errorf("the detector's pod is %s, it was %s", now.Name, pod.Name)
 	}
-	s.must(s.rolledOut(s.ctx))
+	s.Must(s.rolledOut(s.Ctx))
 }
 
 // expect judges what was seen in a storm.
 func (s *scenario) expect(w *weather) {
 	s.Helper()
-	s.proved("%d lines, in bursts all along, and nobody read the detector's log: at most %d MiB of memory", w.lines, w.memory>>20)
+	s.Proved("%d lines, in bursts all along, and nobody read the detector's log: at most %d MiB of memory", w.lines, w.memory>>20)
 	if w.memory > memoryLimit {
 		s.Errorf("the detector took %d MiB of memory, want at most %d", w.memory>>20, memoryLimit>>20)
 	}
@@ -87,18 +87,18 @@ func (s *scenario) expect(w *weather) {
 			s.Errorf("the last heartbeat of %s was %s ago once, want at most %s", conditionType, age, most)
 		}
 	}
-	s.proved("the last heartbeat of %s was at most %.0f s ago at any time, of %s %.0f s, of %s %.0f s", runtimeCondition, w.ages[runtimeCondition].Seconds(),
+	s.Proved("the last heartbeat of %s was at most %.0f s ago at any time, of %s %.0f s, of %s %.0f s", runtimeCondition, w.ages[runtimeCondition].Seconds(),
 		plegCondition, w.ages[plegCondition].Seconds(), kubeletCondition, w.ages[kubeletCondition].Seconds())
 	// Each was reported before the next, or else there was none.
 	if w.turns < 2 {
 		s.Errorf("another fault came or went %d times only, the last time reported: %t", w.turns, !w.unnoticed)
 	}
-	s.proved("%d times another fault came or went, reported within %.0f s", w.turns, w.slowest.Seconds())
+	s.Proved("%d times another fault came or went, reported within %.0f s", w.turns, w.slowest.Seconds())
 	if w.notReady == 0 {
 		s.Error("the node was Ready all the time")
 	}
 	if w.healed {
 		s.Errorf("%s was not True all the time", runtimeCondition)
 	}
-	s.proved("%s=True all the time, the node NotReady after %.0f s", runtimeCondition, w.notReady.Seconds())
+	s.Proved("%s=True all the time, the node NotReady after %.0f s", runtimeCondition, w.notReady.Seconds())
 }

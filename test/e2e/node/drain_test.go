@@ -61,23 +61,23 @@ func TestANodeIsDrainedAsItsDisruptionBudgetsAllowAndGivenBackOnceItHasRecovered
 	})
 
 	s.run("touch " + faultFile)
-	s.until(round, "the drain waits for the disruption budget, and says so", func() (bool, string) {
+	s.Until(round, "the drain waits for the disruption budget, and says so", func() (bool, string) {
 		drain := s.drain()
 		return drain != nil && slices.ContainsFunc(drain.Pods, func(p v1alpha1.RemainingPod) bool { return p.Reason == v1alpha1.PodDisruptionBudget }), fmt.Sprintf("%+v", drain)
 	})
 	if on := s.guardedPods(); on != 2 {
 		t.Fatalf("%d pods are left although their budget lets none go", on)
 	}
-	out, err := s.kubectlNodemend(s.ctx, "maintenance", "status", s.node.Name)
-	s.must(err)
+	out, err := s.kubectlNodemend(s.Ctx, "maintenance", "status", s.node.Name)
+	s.Must(err)
 	if !strings.Contains(out, "guarded") {
 		t.Errorf("kubectl nodemend maintenance status does not say which pods are left:\n%s", out)
 	}
-	s.proved("both pods stay while their PodDisruptionBudget wants 2, and it is said which and why")
+	s.Proved("both pods stay while their PodDisruptionBudget wants 2, and it is said which and why")
 
 	s.kubectlMust("patch", "poddisruptionbudget", "guarded", "--type=merge", `--patch={"spec":{"minAvailable":1}}`)
 	least := int32(2)
-	s.until(round, "the node is in maintenance", func() (bool, string) {
+	s.Until(round, "the node is in maintenance", func() (bool, string) {
 		least = min(least, s.available("guarded"))
 		return s.reaches(v1alpha1.ReasonInMaintenance)()
 	})
@@ -89,12 +89,12 @@ func TestANodeIsDrainedAsItsDisruptionBudgetsAllowAndGivenBackOnceItHasRecovered
 			t.Errorf("pod %s is still there", pod.Name)
 		}
 	}
-	s.proved("all but the pods of DaemonSets moved to the other node, the controller too; %d of 2 were available throughout", least)
+	s.Proved("all but the pods of DaemonSets moved to the other node, the controller too; %d of 2 were available throughout", least)
 
 	s.run("rm " + faultFile)
 	s.recovered("maintenance Succeeded")
-	s.proved("the node was given back once it had recovered")
-	s.must(s.rolledOut(s.ctx))
+	s.Proved("the node was given back once it had recovered")
+	s.Must(s.rolledOut(s.Ctx))
 }
 
 // guardedPods returns how many of the application's pods the node has.
@@ -111,7 +111,7 @@ func (s *scenario) guardedPods() (count int) {
 func (s *scenario) available(deployment string) int32 {
 	s.Helper()
 	d := &appsv1.Deployment{}
-	s.must(s.Get(s.ctx, client.ObjectKey{Namespace: corev1.NamespaceDefault, Name: deployment}, d))
+	s.Must(s.Get(s.Ctx, client.ObjectKey{Namespace: corev1.NamespaceDefault, Name: deployment}, d))
 	return d.Status.AvailableReplicas
 }
 
@@ -119,7 +119,7 @@ func (s *scenario) available(deployment string) int32 {
 func (s *scenario) drain() *v1alpha1.DrainStatus {
 	s.Helper()
 	var list v1alpha1.NodeMaintenanceList
-	s.must(s.List(s.ctx, &list))
+	s.Must(s.List(s.Ctx, &list))
 	if len(list.Items) != 1 {
 		return nil
 	}

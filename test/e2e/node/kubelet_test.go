@@ -16,10 +16,10 @@ func TestAStoppedKubeletIsRestartedAndContainersGoOn(t *testing.T) {
 	s.shipped("kubelet")
 
 	s.run("systemctl stop " + kubelet)
-	took := s.until(moment, "the detector sees that the kubelet is down", s.is(kubeletCondition, corev1.ConditionTrue))
-	s.proved("%s after %.0f s", describe(s.condition(kubeletCondition)), took.Seconds())
+	took := s.Until(moment, "the detector sees that the kubelet is down", s.is(kubeletCondition, corev1.ConditionTrue))
+	s.Proved("%s after %.0f s", describe(s.condition(kubeletCondition)), took.Seconds())
 	s.recovered("restartUnit Succeeded")
-	s.proved("kubelet.service runs again: main process %d", s.mainPID(kubelet))
+	s.Proved("kubelet.service runs again: main process %d", s.mainPID(kubelet))
 	s.untilHealthy()
 	s.untouched(containers)
 }

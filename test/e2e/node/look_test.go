@@ -28,23 +28,23 @@ func ours() []corev1.NodeConditionType {
 
 func (s *scenario) kubectlMust(arguments ...string) string {
 	s.Helper()
-	out, err := s.kubectl(s.ctx, arguments...)
-	s.must(err)
+	out, err := s.kubectl(s.Ctx, arguments...)
+	s.Must(err)
 	return out
 }
 
 // run runs a script of the shell on the node with the fault.
 func (s *scenario) run(script string) string {
 	s.Helper()
-	out, err := s.node.Exec(s.ctx, "sh", "-c", script)
-	s.must(err)
+	out, err := s.node.Exec(s.Ctx, "sh", "-c", script)
+	s.Must(err)
 	return strings.TrimSpace(out)
 }
 
 func (s *scenario) object(n *node.Node) *corev1.Node {
 	s.Helper()
 	object := &corev1.Node{}
-	s.must(s.Get(s.ctx, client.ObjectKey{Name: n.Name}, object))
+	s.Must(s.Get(s.Ctx, client.ObjectKey{Name: n.Name}, object))
 	return object
 }
 
@@ -88,7 +88,7 @@ func (s *scenario) confirms(conditionType corev1.NodeConditionType, status corev
 // untilHealthy waits until all real nodes are well and in service.
 func (s *scenario) untilHealthy() {
 	s.Helper()
-	s.until(round, "all nodes are healthy and in service", s.healthy)
+	s.Until(round, "all nodes are healthy and in service", s.healthy)
 }
 
 // healthy tells whether all real nodes are well, by what checks have seen, and in service.
@@ -116,7 +116,7 @@ func (s *scenario) healthy() (bool, string) {
 func (s *scenario) pods(nodeName string) []corev1.Pod {
 	s.Helper()
 	list := &corev1.PodList{}
-	s.must(s.List(s.ctx, list, &client.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", nodeName)}))
+	s.Must(s.List(s.Ctx, list, &client.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", nodeName)}))
 	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 }
 
@@ -134,7 +134,7 @@ func (s *scenario) pod(role string) *corev1.Pod {
 func (s *scenario) replaced(old *corev1.Pod) {
 	s.Helper()
 	role := old.Labels["app.kubernetes.io/component"]
-	s.until(round, "another pod of the "+role+" is Ready", func() (bool, string) {
+	s.Until(round, "another pod of the "+role+" is Ready", func() (bool, string) {
 		for _, pod := range s.pods(s.node.Name) {
 			if pod.Labels["app.kubernetes.io/component"] != role || pod.UID == old.UID {
 				continue
@@ -179,7 +179,7 @@ func (s *scenario) untouched(before map[string]string) {
 			s.Fatalf("container %s was %q and is %q", name, container, after[name])
 		}
 	}
-	s.proved("%d containers are the same processes as before", len(before))
+	s.Proved("%d containers are the same processes as before", len(before))
 }
 
 func endsWith(text, line string) bool { return strings.HasSuffix(strings.TrimSpace(text), line) }

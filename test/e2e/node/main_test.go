@@ -9,63 +9,33 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/go-logr/logr"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
-
+	"github.com/nodemend/nodemend/test/e2e/story"
 	"github.com/nodemend/nodemend/test/node"
 )
 
 // shared is what the tests have in common. It is a package variable since TestMain can
 // hand nothing to tests.
 var shared struct {
-	sync.Mutex
-	dir   string // of all logs
+	story.Suite
 	built built
 	place *place // where most scenarios are
 	err   error
 }
 
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	klog.SetLogger(logr.Discard())
-	os.Exit(run(m))
-}
-
-// run runs the tests. The first test that asks for it starts what
-// they share.
-func run(m *testing.M) int {
-	status := m.Run()
-	shared.Lock()
-	defer shared.Unlock()
-	if shared.place != nil {
-		if err := shared.place.stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stopping the nodes and the control plane:", err)
-			status = max(status, 1)
-		}
-	}
-	switch {
-	case status != 0 && shared.dir != "":
-		fmt.Println("the logs of all parts are in", shared.dir)
-	case shared.dir != "":
-		_ = os.RemoveAll(shared.dir) // it is in /tmp
-	}
-	return status
-}
+func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 
 // sharedPlace returns the place of all scenarios that need none of their own, with
 // Nodemend installed, or skips the test where no node can run.
 func sharedPlace(t *testing.T) *place {
 	t.Helper()
-	shared.Lock()
-	defer shared.Unlock()
+	shared.Mu.Lock()
+	defer shared.Mu.Unlock()
 	if shared.place == nil && shared.err == nil {
 		var p *place
 		if p, shared.err = newPlace(longer(t), ".", "sick", "well"); shared.err == nil {
-			shared.place = p
+			shared.place, shared.Stop = p, p.stop
 		}
 	}
 	installed(t, shared.place, shared.err)
@@ -76,8 +46,8 @@ func sharedPlace(t *testing.T) *place {
 // nodes, or skips the test where no node can run.
 func ownPlace(t *testing.T, nodes ...string) *place {
 	t.Helper()
-	shared.Lock()
-	defer shared.Unlock()
+	shared.Mu.Lock()
+	defer shared.Mu.Unlock()
 	p, err := newPlace(longer(t), strings.Join(nodes, "-"), nodes...)
 	if err == nil {
 		t.Cleanup(func() {
@@ -113,21 +83,21 @@ func longer(t *testing.T) context.Context { return context.WithoutCancel(t.Conte
 // newPlace starts a place with its files in a directory beside those of others. Nothing
 // is left running if it fails.
 func newPlace(ctx context.Context, name string, nodes ...string) (*place, error) {
-	if shared.dir == "" {
+	if shared.Dir == "" {
 		dir, err := os.MkdirTemp("", "e2e-node-")
 		if err != nil {
 			return nil, err
 		}
 		fmt.Println("logs and kubeconfigs are in", dir)
-		shared.dir = dir
+		shared.Dir = dir
 	}
 	if shared.built == (built{}) {
 		var err error
-		if shared.built, err = build(ctx, shared.dir); err != nil {
+		if shared.built, err = build(ctx, shared.Dir); err != nil {
 			return nil, err
 		}
 	}
-	dir := filepath.Join(shared.dir, name)
+	dir := filepath.Join(shared.Dir, name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}

@@ -35,14 +35,14 @@ func TestAStalledRelistOfTheKubeletIsSeenWhileTheRuntimeIsHealthyAndARestartEnds
 	pod := s.file("changed.yaml", fmt.Sprintf(changedPod, s.node.Name))
 	t.Cleanup(func() { s.kubectlMust("delete", "-f", pod, "--force", "--grace-period=0", "--timeout=300s") })
 	s.kubectlMust("apply", "-f", pod)
-	took := s.until(round, "the detector sees it", s.is(plegCondition, corev1.ConditionTrue))
+	took := s.Until(round, "the detector sees it", s.is(plegCondition, corev1.ConditionTrue))
 	if c := s.condition(runtimeCondition); c.Status != corev1.ConditionFalse {
 		t.Errorf("the runtime is said to be ill: %s", describe(c))
 	}
 	if c := s.condition(corev1.NodeReady); c.Status != corev1.ConditionTrue {
 		t.Errorf("the kubelet has been faster: %s", describe(c))
 	}
-	s.proved("%s after %.0f s, before the kubelet itself is NotReady, the runtime healthy", describe(s.condition(plegCondition)), took.Seconds())
+	s.Proved("%s after %.0f s, before the kubelet itself is NotReady, the runtime healthy", describe(s.condition(plegCondition)), took.Seconds())
 	s.recovered("restartUnit Succeeded")
 	if s.mainPID(containerd) == pid {
 		t.Error("containerd's main process is still the same")
@@ -84,26 +84,26 @@ func (s *scenario) between() *waypoint {
 		s.run("sed -i s#" + from + "#" + to + "# " + config + " && systemctl restart " + kubelet)
 	}
 	connection, err := grpc.NewClient(s.node.RuntimeEndpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	s.must(err)
+	s.Must(err)
 	w := &waypoint{runtime: connection, first: s.mainPID(containerd)}
 	w.pid = func(ctx context.Context) (int, error) { return s.node.MainPID(ctx, containerd) }
 	server := grpc.NewServer(grpc.ForceServerCodec(raw{}), grpc.UnknownServiceHandler(w.pass))
 	outside := filepath.Join(strings.TrimSuffix(strings.TrimPrefix(s.node.RuntimeEndpoint(), "unix://"), strings.TrimPrefix(usual, "/run")), filepath.Base(socket))
-	listener, err := (&net.ListenConfig{}).Listen(s.ctx, "unix", outside)
-	s.must(err)
+	listener, err := (&net.ListenConfig{}).Listen(s.Ctx, "unix", outside)
+	s.Must(err)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	s.Cleanup(func() {
 		w.stalled.Store(false)
 		swap(socket, usual)
 		server.Stop()
-		s.must(<-served)
-		s.must(connection.Close())
+		s.Must(<-served)
+		s.Must(connection.Close())
 		_ = os.Remove(outside) // the server has done it
 	})
 	swap(usual, socket)
 	const some = 5
-	s.until(moment, "the kubelet relists through it", func() (bool, string) {
+	s.Until(moment, "the kubelet relists through it", func() (bool, string) {
 		passed := w.passed.Load()
 		return passed >= some, fmt.Sprintf("%d calls", passed)
 	})

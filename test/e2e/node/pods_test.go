@@ -24,19 +24,19 @@ func (s *scenario) goOn() { s.run("touch " + goOnFile) }
 func TestAConditionStaysWhenThePodOfTheDetectorIsDeleted(t *testing.T) {
 	s := begin(t)
 	s.run("touch " + faultFile)
-	s.until(moment, "the fault is reported", s.is(faultCondition, corev1.ConditionTrue))
+	s.Until(moment, "the fault is reported", s.is(faultCondition, corev1.ConditionTrue))
 	before := s.object(s.node)
 	old := s.pod("detector")
 
 	deleted := time.Now()
-	s.must(s.Delete(s.ctx, old))
+	s.Must(s.Delete(s.Ctx, old))
 	s.keeping(before, func() { s.replaced(old) })
-	s.until(moment, "a check of the new detector confirms it", s.confirms(faultCondition, corev1.ConditionTrue, deleted.Add(time.Second)))
+	s.Until(moment, "a check of the new detector confirms it", s.confirms(faultCondition, corev1.ConditionTrue, deleted.Add(time.Second)))
 	s.keeps(before)
-	s.proved("status and transition times of %d conditions stayed; the new pod has confirmed the fault by itself", len(ours()))
+	s.Proved("status and transition times of %d conditions stayed; the new pod has confirmed the fault by itself", len(ours()))
 
 	s.run("rm " + faultFile)
-	s.until(moment, "the end of the fault is reported", s.is(faultCondition, corev1.ConditionFalse))
+	s.Until(moment, "the end of the fault is reported", s.is(faultCondition, corev1.ConditionFalse))
 }
 
 // keeping looks at the node's conditions as fast as it can while do is under way.
@@ -54,7 +54,7 @@ func (s *scenario) keeping(before *corev1.Node, do func()) {
 			case <-tick.C:
 			}
 			now := &corev1.Node{}
-			if err := s.Get(s.ctx, client.ObjectKeyFromObject(before), now); err == nil {
+			if err := s.Get(s.Ctx, client.ObjectKeyFromObject(before), now); err == nil {
 				if changed := changed(before, now); changed != "" {
 					failed <- changed
 					return
@@ -92,9 +92,9 @@ func changed(before, now *corev1.Node) string {
 
 func TestACommandIsAdoptedAndRunOnceWhenThePodOfTheRunnerGoes(t *testing.T) {
 	for name, remove := range map[string]func(*scenario, *corev1.Pod){
-		"deleted": func(s *scenario, pod *corev1.Pod) { s.must(s.Delete(s.ctx, pod)) },
+		"deleted": func(s *scenario, pod *corev1.Pod) { s.Must(s.Delete(s.Ctx, pod)) },
 		"deleted by force": func(s *scenario, pod *corev1.Pod) {
-			s.must(s.Delete(s.ctx, pod, client.GracePeriodSeconds(0)))
+			s.Must(s.Delete(s.Ctx, pod, client.GracePeriodSeconds(0)))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestACommandIsAdoptedAndRunOnceWhenThePodOfTheRunnerGoes(t *testing.T) {
 			if now := s.claim(action); now.RunnerID != action.Status.Claim.RunnerID || !now.Time.Equal(&action.Status.Claim.Time) {
 				t.Errorf("it was claimed a second time: %+v, first %+v", now, action.Status.Claim)
 			}
-			s.proved("the new pod's runner has adopted what the old one had claimed")
+			s.Proved("the new pod's runner has adopted what the old one had claimed")
 		})
 	}
 }
@@ -122,18 +122,18 @@ func TestACommandIsAdoptedAndRunOnceWhenThePodOfTheRunnerGoes(t *testing.T) {
 func (s *scenario) claim(action *v1alpha1.NodeAction) *v1alpha1.Claim {
 	s.Helper()
 	now := &v1alpha1.NodeAction{}
-	s.must(s.Get(s.ctx, client.ObjectKeyFromObject(action), now))
+	s.Must(s.Get(s.Ctx, client.ObjectKeyFromObject(action), now))
 	return now.Status.Claim
 }
 
 func TestAnUpgradeInTheMiddleOfARemediationChangesNoConditionAndLosesNoCommand(t *testing.T) {
 	s := begin(t)
 	for _, n := range s.nodes {
-		_, err := n.Exec(s.ctx, "ctr", "--namespace=k8s.io", "images", "tag", "--force", image+":"+version, image+":"+nextVersion)
-		s.must(err)
+		_, err := n.Exec(s.Ctx, "ctr", "--namespace=k8s.io", "images", "tag", "--force", image+":"+version, image+":"+nextVersion)
+		s.Must(err)
 	}
-	next, err := s.render(s.ctx, nextVersion)
-	s.must(err)
+	next, err := s.render(s.Ctx, nextVersion)
+	s.Must(err)
 	s.onFault("upgraded", long())
 	s.run("touch " + faultFile)
 	action := s.claimed()
@@ -143,7 +143,7 @@ func TestAnUpgradeInTheMiddleOfARemediationChangesNoConditionAndLosesNoCommand(t
 	s.keeping(before, func() {
 		s.kubectlMust("--namespace="+namespace, "scale", "deployment/nodemend-controller", "--replicas=0")
 		s.kubectlMust("apply", "--server-side", "--force-conflicts", "-f", next, "--selector=app.kubernetes.io/component!=controller")
-		s.must(s.rolledOut(s.ctx, "daemonset/nodemend-runner", "daemonset/nodemend-detector"))
+		s.Must(s.rolledOut(s.Ctx, "daemonset/nodemend-runner", "daemonset/nodemend-detector"))
 		s.kubectlMust("apply", "--server-side", "--force-conflicts", "-f", next)
 	})
 	if s.pod("detector").UID == detector.UID || s.pod("runner").UID == runner.UID {
@@ -153,11 +153,11 @@ func TestAnUpgradeInTheMiddleOfARemediationChangesNoConditionAndLosesNoCommand(t
 		t.Fatalf("the command runs, and the remediation is %s", state)
 	}
 	s.goOn()
-	s.proved("all conditions stayed as they were while detectors, runners and controllers were replaced")
+	s.Proved("all conditions stayed as they were while detectors, runners and controllers were replaced")
 	s.manifests = next
 	s.recovered("command Succeeded")
 	s.ranOnce(action, "mended")
-	s.must(s.rolledOut(s.ctx))
+	s.Must(s.rolledOut(s.Ctx))
 	for _, role := range []string{"detector", "runner"} {
 		if got := s.pod(role).Spec.Containers[0].Image; got != image+":"+nextVersion {
 			t.Errorf("the %s runs %s", role, got)

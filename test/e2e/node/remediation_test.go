@@ -21,9 +21,9 @@ import (
 func (s *scenario) shipped(name string) {
 	s.Helper()
 	data, err := deploy.Policies.ReadFile("policies/" + name + ".yaml")
-	s.must(err)
+	s.Must(err)
 	var policy v1alpha1.RemedyPolicy
-	s.must(yaml.UnmarshalStrict(data, &policy))
+	s.Must(yaml.UnmarshalStrict(data, &policy))
 	spec := policy.Spec
 	spec.Mode = v1alpha1.ModeEnforce
 	for i := range spec.Match {
@@ -53,7 +53,7 @@ func (s *scenario) apply(name string, spec v1alpha1.RemedyPolicySpec) {
 	// The node has only just joined, and is broken several times.
 	spec.DelayAfterJoin, spec.Cooldown = duration(0), duration(0)
 	spec.Recovery.HealthyFor = *duration(3 * time.Second)
-	s.must(s.Create(s.ctx, &v1alpha1.RemedyPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}))
+	s.Must(s.Create(s.Ctx, &v1alpha1.RemedyPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}))
 }
 
 func duration(d time.Duration) *v1alpha1.Duration { return &v1alpha1.Duration{Duration: d} }
@@ -62,7 +62,7 @@ func duration(d time.Duration) *v1alpha1.Duration { return &v1alpha1.Duration{Du
 func (s *scenario) remediation() *v1alpha1.Remediation {
 	s.Helper()
 	var list v1alpha1.RemediationList
-	s.must(s.List(s.ctx, &list, client.MatchingFields{"spec.nodeName": s.node.Name}))
+	s.Must(s.List(s.Ctx, &list, client.MatchingFields{"spec.nodeName": s.node.Name}))
 	var newest *v1alpha1.Remediation
 	for i := range list.Items {
 		if r := &list.Items[i]; newest == nil || !r.CreationTimestamp.Before(&newest.CreationTimestamp) {
@@ -91,9 +91,9 @@ func (s *scenario) reaches(want string) func() (bool, string) {
 func (s *scenario) claimed() *v1alpha1.NodeAction {
 	s.Helper()
 	var found *v1alpha1.NodeAction
-	s.until(moment, "the runner has claimed an action", func() (bool, string) {
+	s.Until(moment, "the runner has claimed an action", func() (bool, string) {
 		var list v1alpha1.NodeActionList
-		s.must(s.List(s.ctx, &list, client.MatchingFields{"spec.nodeName": s.node.Name}))
+		s.Must(s.List(s.Ctx, &list, client.MatchingFields{"spec.nodeName": s.node.Name}))
 		for i := range list.Items {
 			if list.Items[i].MayRun() {
 				found = &list.Items[i]
@@ -109,7 +109,7 @@ func (s *scenario) claimed() *v1alpha1.NodeAction {
 // with its outcome: "command Succeeded". The node is in service.
 func (s *scenario) recovered(want ...string) {
 	s.Helper()
-	s.until(round, "the node has recovered", s.reaches(v1alpha1.ReasonRecovered))
+	s.Until(round, "the node has recovered", s.reaches(v1alpha1.ReasonRecovered))
 	got := []string{}
 	for _, record := range s.remediation().Status.History {
 		got = append(got, record.Remedy+" "+record.Outcome)
@@ -117,7 +117,7 @@ func (s *scenario) recovered(want ...string) {
 	if strings.Join(got, ", ") != strings.Join(want, ", ") {
 		s.Fatalf("the history is %q, want %q", got, want)
 	}
-	s.until(moment, "the node is in service", func() (bool, string) {
+	s.Until(moment, "the node is in service", func() (bool, string) {
 		spec := s.object(s.node).Spec
 		return !spec.Unschedulable, fmt.Sprintf("%+v", spec)
 	})
@@ -127,7 +127,7 @@ func (s *scenario) recovered(want ...string) {
 func (s *scenario) result(name string) *v1alpha1.ActionResult {
 	s.Helper()
 	action := &v1alpha1.NodeAction{}
-	s.must(s.Get(s.ctx, client.ObjectKey{Name: name}, action))
+	s.Must(s.Get(s.Ctx, client.ObjectKey{Name: name}, action))
 	if action.Status.Result == nil {
 		s.Fatalf("action %s has no result: %+v", name, action.Status)
 	}

@@ -15,8 +15,8 @@ const containerd = "containerd.service"
 
 func (s *scenario) mainPID(unit string) int {
 	s.Helper()
-	pid, err := s.node.MainPID(s.ctx, unit)
-	s.must(err)
+	pid, err := s.node.MainPID(s.Ctx, unit)
+	s.Must(err)
 	return pid
 }
 
@@ -25,9 +25,9 @@ func TestAStalledContainerRuntimeIsRestartedAndNoWorkloadNotices(t *testing.T) {
 	containers, pid := s.containers(), s.mainPID(containerd)
 	s.shipped("container-runtime")
 
-	s.must(s.node.Signal(s.ctx, containerd, syscall.SIGSTOP))
-	took := s.until(moment, "the detector sees the stall", s.is(runtimeCondition, corev1.ConditionTrue))
-	s.proved("%s after %.0f s", describe(s.condition(runtimeCondition)), took.Seconds())
+	s.Must(s.node.Signal(s.Ctx, containerd, syscall.SIGSTOP))
+	took := s.Until(moment, "the detector sees the stall", s.is(runtimeCondition, corev1.ConditionTrue))
+	s.Proved("%s after %.0f s", describe(s.condition(runtimeCondition)), took.Seconds())
 	s.recovered("restartUnit Succeeded")
 	if s.mainPID(containerd) == pid {
 		t.Error("containerd's main process is still the same")
@@ -61,5 +61,5 @@ func (s *scenario) ranOnce(action *v1alpha1.NodeAction, lastLine string) {
 	if result.ExitCode == nil || *result.ExitCode != 0 || result.Execution != v1alpha1.ExecutionTransientUnit || !endsWith(result.Output, lastLine) {
 		s.Fatalf("the result is %+v, want exit status 0 as a %s and %q at the end", result, v1alpha1.ExecutionTransientUnit, lastLine)
 	}
-	s.proved("the command has run once, as a %s, and succeeded: %q", result.Execution, lastLine)
+	s.Proved("the command has run once, as a %s, and succeeded: %q", result.Execution, lastLine)
 }

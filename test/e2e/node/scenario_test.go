@@ -3,16 +3,12 @@
 package node_test
 
 import (
-	"context"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
-
+	"github.com/nodemend/nodemend/test/e2e/story"
 	"github.com/nodemend/nodemend/test/node"
 )
 
@@ -29,9 +25,8 @@ const (
 
 // scenario is a test that says what it has proved. Its fault is on one node.
 type scenario struct {
-	*testing.T
+	*story.Story
 	*place
-	ctx  context.Context
 	node *node.Node
 }
 
@@ -44,7 +39,7 @@ func begin(t *testing.T) *scenario {
 // beginAt begins one whose fault is on the first node of a place.
 func beginAt(t *testing.T, p *place) *scenario {
 	t.Helper()
-	s := &scenario{T: t, place: p, ctx: longer(t), node: p.nodes[0]}
+	s := &scenario{Story: &story.Story{T: t, Ctx: longer(t), Poll: poll}, place: p, node: p.nodes[0]}
 	t.Cleanup(func() {
 		if t.Failed() {
 			s.keepLogs()
@@ -53,37 +48,6 @@ func beginAt(t *testing.T, p *place) *scenario {
 	t.Cleanup(s.cleanUp)
 	s.untilHealthy()
 	return s
-}
-
-func (s *scenario) must(err error) {
-	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
-}
-
-// proved is a line of the report.
-func (s *scenario) proved(format string, args ...any) {
-	s.Helper()
-	s.Attr("proved", strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))
-}
-
-// until waits until done returns true, and returns how long it took. What done returns
-// besides is shown if it never does.
-func (s *scenario) until(limit time.Duration, what string, done func() (bool, string)) time.Duration {
-	s.Helper()
-	began := time.Now()
-	var last string
-	err := wait.PollUntilContextTimeout(s.ctx, poll, limit, true, func(context.Context) (ok bool, err error) {
-		ok, last = done()
-		return ok, nil
-	})
-	took := time.Since(began)
-	if err != nil {
-		s.Fatalf("waited %s in vain until %s; seen: %s", limit, what, last)
-	}
-	s.Logf("%5.1f s until %s (at most %.0f s)", took.Seconds(), what, limit.Seconds())
-	return took
 }
 
 // cleanUp ends all faults, deletes all that the scenario has created for Nodemend, and
@@ -114,7 +78,7 @@ func (s *scenario) keepLogs() {
 	}
 	const lines = 100000
 	for _, n := range s.nodes {
-		journal, err := n.Journal(s.ctx, lines)
+		journal, err := n.Journal(s.Ctx, lines)
 		write("journal-"+n.Name+".log", journal, err)
 		for _, pod := range s.pods(n.Name) {
 			log, err := n.PodLogs(pod.Namespace, pod.Name)
@@ -122,7 +86,7 @@ func (s *scenario) keepLogs() {
 		}
 	}
 	for _, kinds := range []string{"remediations,nodeactions,nodemaintenances,remedypolicies,remediationbudgets", "nodes", "pods", "events"} {
-		objects, err := s.kubectl(s.ctx, "get", kinds, "--all-namespaces", "--output=yaml")
+		objects, err := s.kubectl(s.Ctx, "get", kinds, "--all-namespaces", "--output=yaml")
 		write(kinds+".yaml", objects, err)
 	}
 	s.Log("the logs of all parts are in ", dir)

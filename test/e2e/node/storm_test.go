@@ -62,7 +62,7 @@ type weather struct {
 
 // storm writes lines until the end, and looks at the node meanwhile.
 func (s *scenario) storm(end time.Time) *weather {
-	ctx, cancel := context.WithDeadline(s.ctx, end)
+	ctx, cancel := context.WithDeadline(s.Ctx, end)
 	w := &weather{ages: map[corev1.NodeConditionType]time.Duration{}, began: time.Now(), turned: time.Now(), looked: time.Now(), done: make(chan struct{})}
 	// Other processes come and go while grep reads, which is an error to it.
 	w.detector = s.run(`grep -lszx "d[e]tector" /proc/[0-9]*/cmdline || true`)
@@ -154,17 +154,17 @@ func (s *scenario) stormsSeen() int {
 	s.Helper()
 	transport := &http.Transport{DialContext: s.node.DialContext}
 	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(s.ctx, http.MethodGet, "http://127.0.0.1:20257/metrics", nil)
-	s.must(err)
+	request, err := http.NewRequestWithContext(s.Ctx, http.MethodGet, "http://127.0.0.1:20257/metrics", nil)
+	s.Must(err)
 	response, err := (&http.Client{Transport: transport, Timeout: moment}).Do(request)
-	s.must(err)
+	s.Must(err)
 	defer func() { _ = response.Body.Close() }() // was only read
 	body, err := io.ReadAll(response.Body)
-	s.must(err)
+	s.Must(err)
 	for line := range strings.Lines(string(body)) {
 		if series, value, _ := strings.Cut(strings.TrimSpace(line), " "); strings.HasPrefix(series, "problem_counter{") && strings.Contains(series, stormReason) {
 			count, err := strconv.ParseFloat(value, 64)
-			s.must(err)
+			s.Must(err)
 			return int(count)
 		}
 	}

@@ -14,28 +14,28 @@ func TestAnUninstallLeavesNothingRunningCordonedOrInstalled(t *testing.T) {
 	s := begin(t)
 	s.onFault("cordoned", v1alpha1.Step{Maintenance: &v1alpha1.MaintenanceRemedy{Reason: "a test"}})
 	s.run("touch " + faultFile)
-	s.until(round, "the node is in maintenance", s.reaches(v1alpha1.ReasonInMaintenance))
+	s.Until(round, "the node is in maintenance", s.reaches(v1alpha1.ReasonInMaintenance))
 
-	out, err := s.kubectlNodemend(s.ctx, "uninstall")
-	s.must(err)
+	out, err := s.kubectlNodemend(s.Ctx, "uninstall")
+	s.Must(err)
 	if !strings.Contains(out, "1 nodes would be uncordoned") {
 		t.Errorf("it does not show what would be done: %s", out)
 	}
-	_, err = s.kubectlNodemend(s.ctx, "uninstall", "--yes", "--timeout=300s")
-	s.must(err)
+	_, err = s.kubectlNodemend(s.Ctx, "uninstall", "--yes", "--timeout=300s")
+	s.Must(err)
 	if n := s.object(s.node); n.Spec.Unschedulable || strings.Contains(fmt.Sprint(n.Annotations, n.Labels), "nodemend") {
 		t.Errorf("the node is %v, annotations %v, labels %v", n.Spec, n.Annotations, n.Labels)
 	}
-	s.proved("kubectl nodemend uninstall has given the node back and deleted all objects")
+	s.Proved("kubectl nodemend uninstall has given the node back and deleted all objects")
 
 	s.run("rm " + faultFile)
 
 	// As docs/install.md has it.
 	s.installed = false
-	stop := s.cluster.RemindOfCRDs(s.ctx)
+	stop := s.cluster.RemindOfCRDs(s.Ctx)
 	s.kubectlMust("delete", "-f", s.manifests, "--ignore-not-found", "--timeout=300s")
 	s.kubectlMust("delete", "-f", s.dir+"/crds.yaml", "--timeout=300s")
-	s.must(stop())
+	s.Must(stop())
 	for _, kinds := range []string{
 		"customresourcedefinitions,namespaces", "validatingadmissionpolicies,validatingadmissionpolicybindings",
 		"clusterroles,clusterrolebindings,priorityclasses", "--all-namespaces all,roles,rolebindings,configmaps,secrets,serviceaccounts,leases,networkpolicies,poddisruptionbudgets",
@@ -46,13 +46,13 @@ func TestAnUninstallLeavesNothingRunningCordonedOrInstalled(t *testing.T) {
 			}
 		}
 	}
-	s.proved("no object of the cluster bears its name any more")
+	s.Proved("no object of the cluster bears its name any more")
 
 	for _, n := range s.nodes {
 		s.node = n
 		s.nothingLeft()
 	}
-	s.proved("no process, unit, mount or control group is left on the nodes; files only where docs/install.md says")
+	s.Proved("no process, unit, mount or control group is left on the nodes; files only where docs/install.md says")
 }
 
 // nothingLeft looks for what the node may not have any more.
@@ -69,7 +69,7 @@ func (s *scenario) nothingLeft() {
 	} {
 		script.WriteString("(" + look + ") 2>/dev/null | sed 's#^#" + what + ": #'\n")
 	}
-	s.until(moment, "nothing of it is left on node "+s.node.Name, func() (bool, string) {
+	s.Until(moment, "nothing of it is left on node "+s.node.Name, func() (bool, string) {
 		found := s.run(script.String() + "true")
 		return found == "", found
 	})
