@@ -4,8 +4,9 @@
 //
 // One concern is one package: fleet (the view of the nodes), match (what starts
 // a remediation), evidence (what a condition proves), gates (what holds an
-// action back), budget (permits), remediation (from trigger to outcome), maintenance
-// and drain (out of service and back).
+// action back), budget (permits), remediation (from trigger to outcome), gc (what
+// is kept of it), maintenance and drain (out of service and back), gauges (how
+// things are, for Prometheus).
 package controller
 
 import (
@@ -31,6 +32,7 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/drain"
 	"github.com/nodemend/nodemend/controller/fleet"
+	"github.com/nodemend/nodemend/controller/gauges"
 	"github.com/nodemend/nodemend/controller/index"
 	"github.com/nodemend/nodemend/controller/remediation"
 	"github.com/nodemend/nodemend/internal/serverclock"
@@ -144,10 +146,10 @@ func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			return err
 		}
 	}
-	gauges := remediation.NewGauges(ctx, remediation.GaugesOptions{
-		Reader: mgr.GetCache(), Nodes: nodes, Clock: o.Clock, Elected: mgr.Elected(), Counters: metrics,
+	collector := gauges.New(ctx, gauges.Options{
+		Reader: mgr.GetCache(), Nodes: nodes, Clock: o.Clock, Elected: mgr.Elected(), Expect: metrics.Expect,
 	})
-	if err := o.Registry.Register(gauges); err != nil {
+	if err := o.Registry.Register(collector); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/fleet"
+	"github.com/nodemend/nodemend/controller/gc"
 	"github.com/nodemend/nodemend/controller/maintenance"
 	"github.com/nodemend/nodemend/controller/match"
 	"github.com/nodemend/nodemend/controller/remediation"
@@ -49,6 +50,6 @@ func Loops(p Parts) []worker.Loop {
 		Client: p.Client, Live: p.Live, Drainer: p.Drainer, Clock: p.Clock, Events: p.Events,
 	}
 	budgets := &budget.Reconciler{Client: p.Client, Live: p.Live, Permits: permits, Clock: p.Clock, Nodes: p.Nodes}
-	history := &remediation.GarbageCollector{Client: p.Client, Clock: p.Clock, Limit: p.HistoryLimit, Age: p.HistoryAge}
+	history := &gc.Reconciler{Client: p.Client, Clock: p.Clock, Limit: p.HistoryLimit, Age: p.HistoryAge}
 	return []worker.Loop{matcher.Loop(), remediations.Loop(), maintenances.Loop(), budgets.Loop(), history.Loop()}
 }

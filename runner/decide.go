@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/runner/reboot"
 	"github.com/nodemend/nodemend/runner/remedy"
 )
 
@@ -117,8 +116,8 @@ func claimedBefore(in input) *decision {
 	switch {
 	case c == nil, c.RunnerID == in.runnerID && in.claiming:
 		return nil
-	case c.BootID != in.bootID && c.Remedy == v1alpha1.RemedyReboot:
-		return &decision{verb: finish, outcome: reboot.Rebooted(*c, stepOf(in), in.bootID, in.now)}
+	case c.BootID != in.bootID && kindNamed(c.Remedy).Booted != nil:
+		return &decision{verb: finish, outcome: kindNamed(c.Remedy).Booted(*c, stepOf(in), in.bootID, in.now)}
 	case c.BootID != in.bootID:
 		return finishWith(v1alpha1.ReasonInterrupted,
 			"runner %s claimed it at %s and reported no result; the node has rebooted since (boot ID %s, now %s): the remedy may or may not have been executed",

@@ -1,8 +1,6 @@
 package runner
 
 import (
-	"crypto/sha256"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,34 +62,4 @@ func printable(text string) string {
 		}
 		return r
 	}, clip(text))
-}
-
-// program returns the path of the program that a command starts.
-func program(step *v1alpha1.Step) string {
-	if step.Command.Script != "" || len(step.Command.Argv) == 0 {
-		return "/bin/sh"
-	}
-	return step.Command.Argv[0]
-}
-
-// describe says what an order does, for people: "restart containerd.service".
-func describe(order remedy.Order) string {
-	step := &order.Step
-	by := ""
-	if order.Prepared.Execution != "" {
-		by = " (" + string(order.Prepared.Execution) + ")"
-	}
-	switch step.Remedy() {
-	case v1alpha1.RemedyCommand:
-		if step.Command.Script != "" {
-			return fmt.Sprintf("run a script of %d bytes, SHA-256 %x%s", len(step.Command.Script), sha256.Sum256([]byte(step.Command.Script)), by)
-		}
-		return fmt.Sprintf("run %q%s", step.Command.Argv, by)
-	case v1alpha1.RemedyRestartUnit:
-		return "restart " + step.RestartUnit.Name + by
-	case v1alpha1.RemedyReboot:
-		return "reboot the node" + by
-	default:
-		return "do something that this version of the runner does not know"
-	}
 }

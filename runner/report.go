@@ -3,8 +3,6 @@ package runner
 import (
 	"context"
 	"fmt"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/cut"
 	"github.com/nodemend/nodemend/runner/ledger"
 	"github.com/nodemend/nodemend/runner/remedy"
 )
@@ -98,14 +97,5 @@ func (w *Worker) write(ctx context.Context, action *v1alpha1.NodeAction, o remed
 
 // clip bounds a message to maxMessage bytes of valid UTF-8.
 func clip(message string) string {
-	message = strings.ToValidUTF8(message, string(utf8.RuneError))
-	if len(message) <= maxMessage {
-		return message
-	}
-	const ellipsis = "…"
-	end := maxMessage - len(ellipsis)
-	for !utf8.RuneStart(message[end]) {
-		end--
-	}
-	return message[:end] + ellipsis
+	return cut.Valid(message, maxMessage)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"path/filepath"
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
@@ -14,17 +13,12 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	runnerconfig "github.com/nodemend/nodemend/config/runner"
-	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/internal/boot"
 	"github.com/nodemend/nodemend/internal/demand"
 	"github.com/nodemend/nodemend/internal/serve"
 	"github.com/nodemend/nodemend/internal/serverclock"
-	"github.com/nodemend/nodemend/runner/command"
 	"github.com/nodemend/nodemend/runner/ledger"
-	"github.com/nodemend/nodemend/runner/reboot"
 	"github.com/nodemend/nodemend/runner/remedy"
-	"github.com/nodemend/nodemend/runner/unit"
 )
 
 // Run runs a runner until ctx ends, and then for a few seconds more: what is under
@@ -56,19 +50,6 @@ func Run(ctx context.Context, cfg *rest.Config, opts Options) error {
 		Events:  events, Registry: opts.Registry, DryRun: opts.DryRun,
 	}}
 	return r.run(ctx)
-}
-
-// remedies are the remedies by their names.
-func remedies(opts Options) map[string]remedy.Remedy {
-	return map[string]remedy.Remedy{
-		v1alpha1.RemedyCommand: command.New(command.Options{
-			Dialer: *opts.Systemd, Execution: opts.Execution, Dir: opts.RunDir, HostProc: opts.Proc, Clock: opts.Clock,
-		}),
-		v1alpha1.RemedyRestartUnit: unit.New(unit.Options{Dialer: *opts.Systemd, Clock: opts.Clock}),
-		v1alpha1.RemedyReboot: reboot.New(reboot.Options{
-			Dialer: *opts.Systemd, Trigger: opts.SysRqPath, BootIDPath: opts.BootIDPath, Clock: opts.Clock,
-		}),
-	}
 }
 
 // runner is a worker and what is around it.
@@ -156,17 +137,8 @@ func (r *runner) work(ctx context.Context) error {
 // nothing and could interrupt a remedy, and /readyz.
 func (r *runner) healthHandler() http.Handler {
 	mux := http.NewServeMux()
-	answer := func(check func() error) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) {
-			if err := check(); err != nil {
-				http.Error(w, err.Error(), http.StatusServiceUnavailable)
-				return
-			}
-			_, _ = fmt.Fprintln(w, "ok") // the client has gone: nobody to tell
-		}
-	}
-	mux.HandleFunc("GET /healthz", answer(func() error { return nil }))
-	mux.HandleFunc("GET /readyz", answer(r.ready))
+	mux.HandleFunc("GET /healthz", serve.Health(serve.Alive))
+	mux.HandleFunc("GET /readyz", serve.Health(r.ready))
 	return mux
 }
 
@@ -179,24 +151,5 @@ func (r *runner) ready() error {
 		return errors.New("the node's NodeActions have not been listed yet: is the API server reachable, are the CRDs installed, may this account list nodeactions.nodemend.dev?")
 	default:
 		return nil
-	}
-}
-
-// vetoed returns why the node's own configuration forbids an order, or "". It is
-// read each time, so that an edit acts at once.
-func vetoed(opts Options, order remedy.Order) (string, error) {
-	veto, err := runnerconfig.Load(opts.VetoPath)
-	if err != nil {
-		return "", err
-	}
-	switch step := &order.Step; step.Remedy() {
-	case v1alpha1.RemedyCommand:
-		return veto.Command(filepath.Join(opts.Proc, "1", "root"), program(step)), nil
-	case v1alpha1.RemedyRestartUnit:
-		return veto.Unit(order.Prepared.UnitNames...), nil
-	case v1alpha1.RemedyReboot:
-		return veto.Reboot(), nil
-	default:
-		return "", fmt.Errorf("there is no veto for %s", step.Remedy())
 	}
 }

@@ -127,7 +127,7 @@ func (w *Worker) adoptOrder(ctx context.Context, order remedy.Order) {
 		})
 		return
 	}
-	if order.BootID != w.BootID && order.Step.Reboot == nil {
+	if order.BootID != w.BootID && kindNamed(order.Step.Remedy()).Booted == nil {
 		w.end(ctx, order, &remedy.Outcome{
 			Reason:  v1alpha1.ReasonInterrupted,
 			Message: fmt.Sprintf("the node has rebooted since it was begun (boot ID %s, now %s): the remedy may or may not have been executed", order.BootID, w.BootID),

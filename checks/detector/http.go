@@ -3,10 +3,10 @@ package detector
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 
 	"github.com/nodemend/nodemend/checks/exporter"
+	"github.com/nodemend/nodemend/internal/serve"
 )
 
 // healthy is a part of the detector that can tell whether it makes progress.
@@ -18,20 +18,16 @@ type healthy interface{ Healthy() error }
 // conditions as the detector reports them, whether or not the API server has them.
 func newHealthHandler(conditions *exporter.Exporter, parts []healthy) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET /healthz", serve.Health(func() error {
 		var errs []error
 		for _, part := range parts {
 			errs = append(errs, part.Healthy())
 		}
-		if err := errors.Join(errs...); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		_, _ = fmt.Fprintln(w, "ok") // the client has gone: nobody to tell
-	})
+		return errors.Join(errs...)
+	}))
 	mux.HandleFunc("GET /conditions", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(conditions.Conditions()) // as above
+		_ = json.NewEncoder(w).Encode(conditions.Conditions()) // the client has gone: nobody to tell
 	})
 	return mux
 }

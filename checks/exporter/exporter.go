@@ -18,6 +18,7 @@ import (
 
 	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/statefile"
+	"github.com/nodemend/nodemend/internal/cut"
 	"github.com/nodemend/nodemend/internal/serverclock"
 )
 
@@ -26,6 +27,10 @@ const (
 	requestTimeout = 15 * time.Second
 	// stuckAfter is when a request counts as stuck in spite of its deadline.
 	stuckAfter = 4 * requestTimeout
+
+	// Limits in bytes; a Node is read by many and its size matters.
+	maxReason  = 128
+	maxMessage = 1024
 
 	success = "success"
 )
@@ -117,8 +122,8 @@ func (e *Exporter) Take(report *checks.Report) {
 			source:        report.Source,
 			conditionType: corev1.NodeConditionType(c.Type),
 			status:        corev1.ConditionStatus(c.Status),
-			reason:        bound(c.Reason, maxReason),
-			message:       bound(c.Message, maxMessage),
+			reason:        cut.Valid(c.Reason, maxReason),
+			message:       cut.Valid(c.Message, maxMessage),
 			at:            c.At,
 		})
 	}

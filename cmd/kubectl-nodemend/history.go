@@ -95,7 +95,7 @@ func (t *tool) remediationTable(all []v1alpha1.Remediation, wide bool) string {
 func actions(r *v1alpha1.Remediation) string {
 	var done []string
 	for _, record := range r.Status.History {
-		if !record.Executed && !v1alpha1.MayHaveExecuted(record.Outcome) {
+		if !record.Acted() {
 			continue
 		}
 		what := record.Remedy

@@ -42,8 +42,8 @@ PATH, HOME, LANG and what they may want to know:
 
 In a pod, the runner needs hostPID, a privileged container, and the host's /run.
 Its account needs: get, list and watch nodeactions, update nodeactions/status,
-get remedypolicies (all nodemend.dev), get nodes, and create and patch events
-in the namespace default.`
+get remediations and remedypolicies (all nodemend.dev), get nodes, and create and
+patch events in the namespace default.`
 
 const runnerExample = `  # In a pod: the node's name comes from the downward API as NODE_NAME.
   nodemend runner --health-address=:9103 --metrics-address=:9102

@@ -5,6 +5,8 @@ import (
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
 // validateSelectors checks the selectors of an object as the controller reads them. The
@@ -17,9 +19,11 @@ func validateSelectors(object map[string]any) (errs field.ErrorList) {
 	steps, _ := spec["steps"].([]any)
 	for i := range steps {
 		step, _ := steps[i].(map[string]any)
-		for _, remedy := range []string{"reboot", "maintenance"} {
-			taking, _ := step[remedy].(map[string]any)
-			errs = append(errs, validateDrain(taking, path.Child("steps").Index(i).Child(remedy))...)
+		for _, remedy := range v1alpha1.Remedies() {
+			if remedy.Drains() {
+				taking, _ := step[remedy.Name].(map[string]any)
+				errs = append(errs, validateDrain(taking, path.Child("steps").Index(i).Child(remedy.Name))...)
+			}
 		}
 	}
 	return errs

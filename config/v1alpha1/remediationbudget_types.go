@@ -180,7 +180,7 @@ type BudgetGroup struct {
 	Nodes int32 `json:"nodes,omitempty"`
 
 	// Number of healthy nodes: Ready, not cordoned, not being deleted, and without
-	// an open remediation.
+	// an open remediation of a policy in mode Enforce.
 	// +optional
 	Healthy int32 `json:"healthy,omitempty"`
 

@@ -51,6 +51,20 @@ func (a *NodeAction) MayRun() bool {
 	return a.Status.Claim != nil && (finished == nil || MayHaveExecuted(finished.Reason) && !Executed(finished.Reason))
 }
 
+// Acted reports whether the action was executed, or may have been.
+func (r *ActionRecord) Acted() bool { return r.Executed || MayHaveExecuted(r.Outcome) }
+
+// LastActed returns the record of the last action that was executed, or may have been; nil
+// if there is none.
+func (s *RemediationStatus) LastActed() *ActionRecord {
+	for i := len(s.History) - 1; i >= 0; i-- {
+		if s.History[i].Acted() {
+			return &s.History[i]
+		}
+	}
+	return nil
+}
+
 // State returns where the remediation stands: the reason of its Progressing
 // condition, "" before the controller has seen it.
 func (r *Remediation) State() string {

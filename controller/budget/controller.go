@@ -42,6 +42,7 @@ func (r *Reconciler) Loop() worker.Loop {
 			{Kind: &v1alpha1.RemediationBudget{}, Handler: r.onBudget()},
 			{Kind: &corev1.Node{}, Handler: r.onNode()},
 			{Kind: &v1alpha1.Remediation{}, Handler: r.onRemediation()},
+			{Kind: &v1alpha1.RemedyPolicy{}, Handler: r.onPolicy()},
 		},
 	}
 }
@@ -163,7 +164,11 @@ func (r *Reconciler) look(ctx context.Context, b *v1alpha1.RemediationBudget) (*
 	if v.open, err = r.open(ctx, v.live); err != nil {
 		return nil, fmt.Errorf("listing open remediations: %w", err)
 	}
-	v.nodes = states(b, selected, v.open)
+	var policies v1alpha1.RemedyPolicyList
+	if err := r.Client.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing policies: %w", err)
+	}
+	v.nodes = states(b, selected, Sick(v.open, policies.Items))
 	return v, nil
 }
 

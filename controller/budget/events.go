@@ -28,7 +28,7 @@ const recount = 500 * time.Millisecond
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 func enqueue(q queue, budget string, now bool) {
-	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: budget}}
+	request := worker.Request(budget)
 	if now {
 		q.Add(request)
 	} else {
@@ -102,6 +102,29 @@ func (r *Reconciler) onRemediation() handler.EventHandler {
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { changed(ctx, q, e.Object, false) },
+	}
+}
+
+// onPolicy enqueues all budgets when a policy goes on trial, or is enforced from now on: its
+// remediations count otherwise than before.
+func (r *Reconciler) onPolicy() handler.EventHandler {
+	trial := func(o client.Object) bool { return o.(*v1alpha1.RemedyPolicy).Spec.Mode == v1alpha1.ModeDryRun }
+	all := func(ctx context.Context, q queue, now bool) {
+		for _, b := range r.budgets(ctx) {
+			enqueue(q, b.Name, now)
+		}
+	}
+	return handler.Funcs{
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			if trial(e.ObjectOld) != trial(e.ObjectNew) {
+				all(ctx, q, trial(e.ObjectOld))
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			if trial(e.Object) {
+				all(ctx, q, true)
+			}
+		},
 	}
 }
 

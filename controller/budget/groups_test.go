@@ -5,8 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
@@ -14,6 +16,21 @@ import (
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func TestARemediationOfAPolicyOnTrialMakesNoNodeSick(t *testing.T) {
+	policy := func(uid types.UID, mode v1alpha1.PolicyMode) v1alpha1.RemedyPolicy {
+		return v1alpha1.RemedyPolicy{ObjectMeta: metav1.ObjectMeta{UID: uid}, Spec: v1alpha1.RemedyPolicySpec{Mode: mode}}
+	}
+	of := func(uid types.UID) v1alpha1.Remediation {
+		return v1alpha1.Remediation{Spec: v1alpha1.RemediationSpec{NodeUID: "node of " + uid, Policy: v1alpha1.PolicyReference{UID: uid}}}
+	}
+	open := []v1alpha1.Remediation{of("enforced"), of("trial"), of("default"), of("gone")}
+	policies := []v1alpha1.RemedyPolicy{policy("enforced", v1alpha1.ModeEnforce), policy("trial", v1alpha1.ModeDryRun), policy("default", "")}
+	want := map[types.UID]bool{"node of enforced": true, "node of default": true, "node of gone": true}
+	if diff := cmp.Diff(want, Sick(open, policies)); diff != "" {
+		t.Error(diff)
+	}
+}
 
 // fleetOf is a group of nodes: h is healthy, s sick but available, u unavailable;
 // a capital letter has a permit, D one for a disruptive step of an available node,

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -96,9 +97,9 @@ func Disruptions(b *v1alpha1.RemediationBudget, group string) int32 {
 }
 
 // TooFewHealthy returns a budget of those that select the node of whose minHealthy its group
-// falls short, by the nodes and open remediations that are known now; nil if there is none.
+// falls short, by the nodes that are known now, and those of them that are Sick; nil if there is none.
 // The status tells as well, but may have been counted before the latest remediation was opened.
-func TooFewHealthy(selecting []v1alpha1.RemediationBudget, node *corev1.Node, nodes []*corev1.Node, open []v1alpha1.Remediation) (*v1alpha1.RemediationBudget, error) {
+func TooFewHealthy(selecting []v1alpha1.RemediationBudget, node *corev1.Node, nodes []*corev1.Node, sick map[types.UID]bool) (*v1alpha1.RemediationBudget, error) {
 	for i := range selecting {
 		b := &selecting[i]
 		if b.Spec.MinHealthy == nil {
@@ -109,7 +110,7 @@ func TooFewHealthy(selecting []v1alpha1.RemediationBudget, node *corev1.Node, no
 			return nil, err
 		}
 		group, members, healthy := GroupOf(b, node), 0, int32(0)
-		for _, other := range states(b, selected, open) {
+		for _, other := range states(b, selected, sick) {
 			if other.Group != group {
 				continue
 			}

@@ -140,7 +140,7 @@ func TestNodesThatTheBudgetHasNotCountedAsSickAreNotHealthy(t *testing.T) {
 		"no minimum":                          {unlimited, append(others, a), open("a", "b", "c"), false},
 		"a node that nobody has a problem on": {counted, append(others, a), nil, false},
 	} {
-		got, err := TooFewHealthy([]v1alpha1.RemediationBudget{few, tt.budget}, a, tt.nodes, tt.open)
+		got, err := TooFewHealthy([]v1alpha1.RemediationBudget{few, tt.budget}, a, tt.nodes, Sick(tt.open, nil))
 		if err != nil || (got != nil) != tt.want {
 			t.Errorf("%s: got %v and %v, want %t", name, got, err, tt.want)
 		}

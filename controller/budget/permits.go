@@ -16,9 +16,6 @@ import (
 	"github.com/nodemend/nodemend/controller/index"
 )
 
-// FieldOwner is the field manager of the controller's writes.
-const FieldOwner = client.FieldOwner("nodemend-controller")
-
 // ErrExhausted is wrapped by the error of Take when a budget refuses.
 var ErrExhausted = errors.New("no permit")
 

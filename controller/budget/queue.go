@@ -15,12 +15,12 @@ import (
 const spare = 2
 
 // Before reports whether a is served before b when both wait for a permit: the one
-// whose next step is maintenance, which the node cannot do without; then the older one,
+// whose next step is final, which the node cannot do without; then the older one,
 // by its name among those of one second.
 func Before(a, b *v1alpha1.Remediation) bool { return compare(a, b) < 0 }
 
 func compare(a, b *v1alpha1.Remediation) int {
-	if first := wantsMaintenance(a); first != wantsMaintenance(b) {
+	if first := isFinal(a); first != isFinal(b) {
 		if first {
 			return -1
 		}
@@ -39,9 +39,9 @@ func byAge(a, b *v1alpha1.Remediation) int {
 	return strings.Compare(a.Name, b.Name)
 }
 
-func wantsMaintenance(r *v1alpha1.Remediation) bool {
+func isFinal(r *v1alpha1.Remediation) bool {
 	step := next(r)
-	return step != nil && step.Maintenance != nil
+	return step != nil && step.Final()
 }
 
 // next returns the next step of a remediation, nil if it has none yet.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/fieldmanager"
 	"github.com/nodemend/nodemend/controller/optimistic"
 )
 
@@ -152,7 +153,7 @@ func (p *Permits) writeOnce(ctx context.Context, w *writer, b *v1alpha1.Remediat
 		return nil
 	}
 	patch := optimistic.Since(b)
-	if err := p.client.Status().Patch(ctx, updated, patch, FieldOwner); err != nil {
+	if err := p.client.Status().Patch(ctx, updated, patch, fieldmanager.Controller); err != nil {
 		return err
 	}
 	w.remember(updated)

@@ -93,6 +93,7 @@ func Chain() []Gate {
 		{"NodeLeaving", NodeLeaving},               // the node is being removed
 		{"InMaintenance", InMaintenance},           // a person or another remediation has taken the node out
 		{"Cordoned", Cordoned},                     // somebody else is at work on the node
+		{"Busy", Busy},                             // another remediation acts on the node
 		{"Evidence", Evidence},                     // nobody has confirmed the fault recently
 		{"Joining", Joining},                       // the node is still starting
 		{"Attempt", Attempt},                       // the last attempt was not executed

@@ -39,6 +39,9 @@ var hindrances = []struct {
 		}}
 	}},
 	{ReasonCordoned, func(in *Input) { in.Node.Spec.Unschedulable = true }},
+	{ReasonBusy, func(in *Input) {
+		in.Past = append(in.Past, v1alpha1.Remediation{ObjectMeta: metav1.ObjectMeta{Name: "w17-89ab"}, Status: v1alpha1.RemediationStatus{Action: "w17-89ab-0123ab-1"}})
+	}},
 	{ReasonNoEvidence, func(in *Input) {
 		in.Findings = []evidence.Finding{{Why: "node w17 has no condition ContainerRuntimeUnhealthy: is its check running?"}}
 	}},

@@ -14,7 +14,7 @@ const ReasonMaxReboots = "MaxReboots"
 // policy, as often as the maxReboots of one of its budgets allows. Of several the
 // one is shown that holds for longest.
 func MaxReboots(in Input) Verdict {
-	if in.Step().Remedy() != v1alpha1.RemedyReboot {
+	if !in.Step().Reboots() {
 		return Verdict{}
 	}
 	times := reboots(in.Remediation)
@@ -55,7 +55,7 @@ func reboots(r *v1alpha1.Remediation) []time.Time {
 	var times []time.Time
 	for i := range r.Status.History {
 		record := &r.Status.History[i]
-		if remedyOf(r, record) == v1alpha1.RemedyReboot && acted(record) {
+		if remedyOf(r, record).Reboots && record.Acted() {
 			times = append(times, record.FinishedAt.Time)
 		}
 	}

@@ -16,8 +16,9 @@ func MaxRemediations(in Input) Verdict {
 	}
 	var acted []time.Time
 	for i := range in.Past {
-		if r := &in.Past[i]; r.Spec.Policy.UID == in.Policy.UID {
-			acted = append(acted, lastActed(r))
+		r := &in.Past[i]
+		if last := r.Status.LastActed(); last != nil && r.Spec.Policy.UID == in.Policy.UID {
+			acted = append(acted, last.FinishedAt.Time)
 		}
 	}
 	rate := in.Policy.Spec.MaxRemediations

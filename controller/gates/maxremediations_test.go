@@ -26,7 +26,7 @@ func TestMaxRemediations(t *testing.T) {
 			messages: []string{"5 of 3 allowed"}},
 		{name: "one is exactly too old", in: limited(3, h(1), h(2), h(24))},
 		{name: "each counts once, when it last acted", in: limited(2,
-			past("w17-a", 0, record(1, "Failed", 30*time.Hour), record(1, "Failed", 23*time.Hour), record(1, "Failed", 25*time.Hour)), h(1)),
+			past("w17-a", 0, record(1, "Failed", 30*time.Hour), record(1, "Failed", 25*time.Hour), record(1, "Failed", 23*time.Hour)), h(1)),
 			reason: "MaxRemediations", recheck: time.Hour},
 		{name: "several actions are one remediation", in: limited(2, past("w17-a", 0, record(1, "Failed", time.Hour), record(2, "Failed", time.Hour)))},
 		{name: "nothing was executed", in: limited(1, past("w17-a", time.Minute, record(1, "Expired", time.Hour)))},

@@ -8,35 +8,17 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
-// acted reports whether the action was executed, or may have been.
-func acted(record *v1alpha1.ActionRecord) bool {
-	return record.Executed || v1alpha1.MayHaveExecuted(record.Outcome)
-}
-
-// lastActed returns when the last action of the remediation finished that was
-// executed, or may have been; zero if there is none.
-func lastActed(r *v1alpha1.Remediation) time.Time {
-	var last time.Time
-	for i := range r.Status.History {
-		if record := &r.Status.History[i]; acted(record) && record.FinishedAt.After(last) {
-			last = record.FinishedAt.Time
-		}
-	}
-	return last
-}
-
 // remedyOf returns the remedy of an action; records of former versions do not say.
-func remedyOf(r *v1alpha1.Remediation, record *v1alpha1.ActionRecord) string {
+func remedyOf(r *v1alpha1.Remediation, record *v1alpha1.ActionRecord) *v1alpha1.Remedy {
 	if step := r.Step(record.Step); record.Remedy == "" && step != nil {
-		return step.Remedy()
+		return step.Kind()
 	}
-	return record.Remedy
+	return v1alpha1.RemedyNamed(record.Remedy)
 }
 
 // exceeded counts the events that happened within the rate's time before now, or
 // later, and reports whether they leave no room for another one. If so, there is
-// room again at next; zero: never, since the rate allows none at all. Zero times
-// are no events.
+// room again at next; zero: never, since the rate allows none at all.
 func exceeded(rate *v1alpha1.Rate, events []time.Time, now time.Time) (count int, next time.Time, held bool) {
 	per, allowed := rate.Per.Duration, int(rate.Count)
 	recent := slices.DeleteFunc(slices.Clone(events), func(t time.Time) bool { return !t.Add(per).After(now) })

@@ -58,5 +58,5 @@ func HeldInStorm(step *v1alpha1.Step, node *corev1.Node, own *v1alpha1.NodeMaint
 	if own != nil && own.Drained() && (own.Spec.Drain != nil || step.Drain() == nil) {
 		return false
 	}
-	return budget.Disrupts(step, node) || step.Maintenance != nil || step.Drain() != nil
+	return budget.Disrupts(step, node) || step.Final() || step.Drain() != nil
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/drain"
+	"github.com/nodemend/nodemend/controller/fieldmanager"
 	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/index"
 	"github.com/nodemend/nodemend/controller/optimistic"
@@ -139,7 +140,7 @@ func (r *Reconciler) keep(ctx context.Context, m *v1alpha1.NodeMaintenance) erro
 	if !controllerutil.AddFinalizer(kept, v1alpha1.MaintenanceFinalizer) {
 		return nil
 	}
-	if err := r.Client.Patch(ctx, kept, optimistic.Since(m), budget.FieldOwner); err != nil {
+	if err := r.Client.Patch(ctx, kept, optimistic.Since(m), fieldmanager.Controller); err != nil {
 		return fmt.Errorf("adding the finalizer of maintenance %s: %w", m.Name, err)
 	}
 	*m = *kept
@@ -161,7 +162,7 @@ func (r *Reconciler) release(ctx context.Context, m *v1alpha1.NodeMaintenance) e
 	if !controllerutil.RemoveFinalizer(released, v1alpha1.MaintenanceFinalizer) {
 		return nil
 	}
-	err := r.Client.Patch(ctx, released, optimistic.Since(m), budget.FieldOwner)
+	err := r.Client.Patch(ctx, released, optimistic.Since(m), fieldmanager.Controller)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing the finalizer of maintenance %s: %w", m.Name, err)
 	}
@@ -273,7 +274,7 @@ func (r *Reconciler) patch(ctx context.Context, node string, patch []operation) 
 	}
 	obj := &corev1.Node{}
 	obj.Name = node
-	err = r.Client.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, data), budget.FieldOwner)
+	err = r.Client.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, data), fieldmanager.Controller)
 	if apierrors.IsInvalid(err) { // what a failed test of the patch is answered with
 		return apierrors.NewConflict(corev1.Resource("nodes"), node, err)
 	}
@@ -378,7 +379,7 @@ func (r *Reconciler) write(ctx context.Context, m *v1alpha1.NodeMaintenance, sta
 	updated := m.DeepCopy()
 	updated.Status = status
 	patch := optimistic.Since(m)
-	if err := r.Client.Status().Patch(ctx, updated, patch, budget.FieldOwner); err != nil {
+	if err := r.Client.Status().Patch(ctx, updated, patch, fieldmanager.Controller); err != nil {
 		return fmt.Errorf("writing the status of maintenance %s: %w", m.Name, err)
 	}
 	r.report(m, updated)

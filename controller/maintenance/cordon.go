@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/fieldmanager"
 )
 
 const (
@@ -85,7 +85,7 @@ func uncordonPatch(node *corev1.Node) []operation {
 func ours(node *corev1.Node) bool {
 	for i := range node.ManagedFields {
 		entry := &node.ManagedFields[i]
-		if entry.Manager == string(budget.FieldOwner) || entry.FieldsV1 == nil {
+		if entry.Manager == string(fieldmanager.Controller) || entry.FieldsV1 == nil {
 			continue
 		}
 		var fields fieldpath.Set

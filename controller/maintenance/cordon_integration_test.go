@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/fieldmanager"
 	"github.com/nodemend/nodemend/controller/worker"
 )
 
@@ -218,7 +218,7 @@ func TestAMarkWithoutAMaintenanceIsGivenBack(t *testing.T) {
 	s.awaitInService(node)
 
 	s.must(s.client.Patch(s.ctx, aNode(node), client.RawPatch(types.MergePatchType,
-		[]byte(`{"metadata":{"annotations":{"`+v1alpha1.CordonedAnnotation+`":"nobody"}},"spec":{"unschedulable":true}}`)), budget.FieldOwner))
+		[]byte(`{"metadata":{"annotations":{"`+v1alpha1.CordonedAnnotation+`":"nobody"}},"spec":{"unschedulable":true}}`)), fieldmanager.Controller))
 	s.awaitInService(node)
 }
 

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/controller/cut"
+	"github.com/nodemend/nodemend/internal/cut"
 )
 
 // Reasons of events.
@@ -52,11 +52,8 @@ func (r *Reconciler) tellNode(name, kind, reason, message string) {
 	r.Events.Eventf(nodeReference(name), nil, kind, reason, "Maintenance", "%s", note(message))
 }
 
-// note cuts a message to what an event takes, in whole characters.
-func note(message string) string {
-	const most = 1024
-	return cut.Head(message, most)
-}
+// note cuts a message to what an event takes.
+func note(message string) string { return cut.Head(message, 1024) }
 
 // nodeReference has its place among the node's events, which name the node by its name
 // as UID.

@@ -37,12 +37,7 @@ func (r *Reconciler) Loop() worker.Loop {
 }
 
 func ofMaintenance(_ context.Context, obj client.Object) []reconcile.Request {
-	return []reconcile.Request{ofNode(obj.(*v1alpha1.NodeMaintenance).Spec.NodeName)}
-}
-
-func ofNode(name string) (request reconcile.Request) {
-	request.Name = name
-	return request
+	return worker.Requests(obj.(*v1alpha1.NodeMaintenance).Spec.NodeName)
 }
 
 // onNode queues a node that has come, has gone or whose cordon has changed, if it is
@@ -51,7 +46,7 @@ func (r *Reconciler) onNode() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	add := func(ctx context.Context, node *corev1.Node, q queue) {
 		if _, marked := marked(node); marked || r.held(ctx, node.Name) {
-			q.Add(ofNode(node.Name))
+			q.Add(worker.Request(node.Name))
 		}
 	}
 	return handler.Funcs{

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/fieldmanager"
 	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/index"
 )
@@ -83,7 +83,7 @@ func (r *Reconciler) start(ctx context.Context, policy *v1alpha1.RemedyPolicy, n
 		return nil
 	}
 	remediation := NewRemediation(policy, node, *trigger, Latest(known, node, policy))
-	err = r.Client.Create(ctx, remediation, budget.FieldOwner)
+	err = r.Client.Create(ctx, remediation, fieldmanager.Controller)
 	for apierrors.IsAlreadyExists(err) {
 		var existing v1alpha1.Remediation
 		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(remediation), &existing); err != nil {
@@ -93,7 +93,7 @@ func (r *Reconciler) start(ctx context.Context, policy *v1alpha1.RemedyPolicy, n
 			return nil
 		}
 		remediation = NewRemediation(policy, node, *trigger, existing.UID)
-		err = r.Client.Create(ctx, remediation, budget.FieldOwner)
+		err = r.Client.Create(ctx, remediation, fieldmanager.Controller)
 	}
 	if err != nil {
 		return fmt.Errorf("creating remediation %s: %w", remediation.Name, err)

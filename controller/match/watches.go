@@ -4,7 +4,6 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,11 +47,7 @@ func (r *Reconciler) Loop() worker.Loop {
 }
 
 func ofRemediation(_ context.Context, obj client.Object) []reconcile.Request {
-	return []reconcile.Request{ofNode(obj.(*v1alpha1.Remediation).Spec.NodeName)}
-}
-
-func ofNode(name string) reconcile.Request {
-	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+	return worker.Requests(obj.(*v1alpha1.Remediation).Spec.NodeName)
 }
 
 // onNode queues a node that has come or changed if a policy concerns it. All others,
@@ -64,7 +59,7 @@ func (r *Reconciler) onNode() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	add := func(ctx context.Context, node *corev1.Node, q queue) {
 		if r.anyConcerns(ctx, node) {
-			q.Add(ofNode(node.Name))
+			q.Add(worker.Request(node.Name))
 		}
 	}
 	return handler.Funcs{
@@ -102,12 +97,12 @@ func (r *Reconciler) concerned(ctx context.Context, obj client.Object) []reconci
 		ctrl.LoggerFrom(ctx).Error(err, "policy selects no node", "policy", policy.Name)
 		return nil
 	}
-	var requests []reconcile.Request
+	var names []string
 	now := r.Clock.Now()
 	for _, node := range nodes {
 		if Concerns(policy, node, now) {
-			requests = append(requests, ofNode(node.Name))
+			names = append(names, node.Name)
 		}
 	}
-	return requests
+	return worker.Requests(names...)
 }

@@ -13,9 +13,43 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/fieldmanager"
 	"github.com/nodemend/nodemend/controller/optimistic"
+	"github.com/nodemend/nodemend/internal/deadline"
 )
+
+// byAction executes by a NodeAction, which a runner claims.
+type byAction struct{}
+
+// observe implements executor.
+func (byAction) observe(ctx context.Context, o observer, s *situation) error {
+	name := s.remediation.Status.Action
+	if name == "" {
+		return nil
+	}
+	var action v1alpha1.NodeAction
+	if found, err := o.get(ctx, name, &action); err != nil {
+		return err
+	} else if found {
+		s.action = &action
+	}
+	return nil
+}
+
+// start implements executor. The action can be claimed until it expires: never, if it is to
+// take its name only.
+func (byAction) start(ctx context.Context, r *Reconciler, s situation, d decision) error {
+	expiresAt := s.now.Add(deadline.ClaimTime)
+	if d.effect == void {
+		expiresAt = voidExpiry
+	}
+	return r.createAction(ctx, s, &d.status, expiresAt)
+}
+
+// cancel implements executor.
+func (byAction) cancel(ctx context.Context, r *Reconciler, s situation, d decision) error {
+	return r.cancelAction(ctx, s.action, d.cancelled)
+}
 
 // createAction creates the action that the status names, to be claimed until it
 // expires. That it exists already is success: an earlier try got through.
@@ -40,7 +74,7 @@ func (r *Reconciler) createAction(ctx context.Context, s situation, status *v1al
 			ExpiresAt:      metav1.NewTime(expiresAt),
 		},
 	}
-	if err := r.Client.Create(ctx, action, budget.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := r.Client.Create(ctx, action, fieldmanager.Controller); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating action %s: %w", action.Name, err)
 	}
 	return nil
@@ -58,7 +92,7 @@ func (r *Reconciler) cancelAction(ctx context.Context, action *v1alpha1.NodeActi
 		LastTransitionTime: metav1.NewTime(r.Clock.Now()),
 	})
 	patch := optimistic.Since(action)
-	if err := r.Client.Status().Patch(ctx, cancelled, patch, budget.FieldOwner); err != nil {
+	if err := r.Client.Status().Patch(ctx, cancelled, patch, fieldmanager.Controller); err != nil {
 		return fmt.Errorf("cancelling action %s: %w", action.Name, err)
 	}
 	return nil

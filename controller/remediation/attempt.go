@@ -65,7 +65,7 @@ func stillExhausted(d decision, _ situation) (decision, bool) {
 }
 
 func inMaintenance(d decision, s situation) (decision, bool) {
-	if attempted(&d.status) == nil || s.step(d.status.Step).Maintenance == nil {
+	if attempted(&d.status) == nil || !s.step(d.status.Step).Final() {
 		return d, false
 	}
 	return d.parked(s), true
@@ -154,7 +154,7 @@ func changeMaintenance(d decision, s situation) (decision, bool) {
 // takenOut ends an attempt that is a maintenance.
 func takenOut(d decision, s situation) (decision, bool) {
 	step := s.step(d.status.Step)
-	if step.Maintenance == nil || !s.maintenance.Drained() {
+	if step.Kind().Executor != v1alpha1.ExecutorMaintenance || !s.maintenance.Drained() {
 		return d, false
 	}
 	d.append(s, v1alpha1.ActionRecord{

@@ -26,12 +26,11 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/fieldmanager"
 	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/gates"
-	"github.com/nodemend/nodemend/controller/index"
 	"github.com/nodemend/nodemend/controller/optimistic"
 	"github.com/nodemend/nodemend/controller/worker"
-	"github.com/nodemend/nodemend/internal/deadline"
 )
 
 // Reconciler carries remediations to their outcome.
@@ -114,18 +113,21 @@ func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wai
 			return 0, err
 		}
 	}
+	act := acting(s.step(d.status.Step))
 	switch d.effect {
 	case start, create:
-		return d.wait, r.createAction(ctx, s, &d.status, s.now.Add(deadline.ClaimTime))
+		return d.wait, act.start(ctx, r, s, d)
 	case void:
 		if err := r.unchanged(ctx, written); err != nil {
 			return 0, err // somebody may have seen it claimed
 		}
-		return d.wait, r.createAction(ctx, s, &d.status, voidExpiry)
+		return d.wait, act.start(ctx, r, s, d)
 	case cancel:
-		return d.wait, r.cancelAction(ctx, s.action, d.cancelled)
-	case takeOut, calm:
-		return d.wait, r.ensureMaintenance(ctx, s, d.status.Maintenance, d.maintenance)
+		return d.wait, act.cancel(ctx, r, s, d)
+	case takeOut:
+		return d.wait, byMaintenance{}.start(ctx, r, s, d)
+	case calm:
+		return d.wait, byMaintenance{}.cancel(ctx, r, s, d)
 	case release:
 		return d.wait, r.release(ctx, written)
 	default:
@@ -141,7 +143,7 @@ func (r *Reconciler) takePermits(ctx context.Context, s situation, d decision) (
 		wait, err := r.heldBack(ctx, s, verdict, permit, taken)
 		return false, wait, err
 	}
-	verdict, err := r.pausedMeanwhile(ctx, s, d.effect)
+	verdict, err := r.pausedMeanwhile(ctx, s, d)
 	if err != nil {
 		return false, 0, err
 	}
@@ -171,7 +173,7 @@ func (r *Reconciler) takePermits(ctx context.Context, s situation, d decision) (
 		return false, 0, err
 	}
 	// That may have taken a while.
-	if verdict, err = r.pausedMeanwhile(ctx, s, d.effect); err != nil {
+	if verdict, err = r.pausedMeanwhile(ctx, s, d); err != nil {
 		return false, 0, err
 	}
 	if verdict.Held() {
@@ -190,7 +192,7 @@ func (r *Reconciler) stormMeanwhile(ctx context.Context, s situation, step int32
 		return gates.Verdict{}, nil
 	}
 	nodes, _ := r.Nodes()
-	b, err := budget.TooFewHealthy(s.budgets, s.node, nodes, r.observer().cached(ctx, client.MatchingFields{index.Open: index.IsOpen}))
+	b, err := budget.TooFewHealthy(s.budgets, s.node, nodes, r.observer().sick(ctx))
 	if b == nil || err != nil {
 		return gates.Verdict{}, err
 	}
@@ -286,10 +288,10 @@ func (r *Reconciler) heldBack(ctx context.Context, s situation, verdict gates.Ve
 // pausedMeanwhile asks the API server itself whether a person has just paused the
 // cluster, or the policy of a step for which no runner asks that: the cache may be
 // behind, and somebody relies on it. Of other budgets the permit tells.
-func (r *Reconciler) pausedMeanwhile(ctx context.Context, s situation, e effect) (gates.Verdict, error) {
+func (r *Reconciler) pausedMeanwhile(ctx context.Context, s situation, d decision) (gates.Verdict, error) {
 	in := gates.Input{Node: s.node, Budgets: make([]v1alpha1.RemediationBudget, 1)}
 	err := r.Live.Get(ctx, types.NamespacedName{Name: v1alpha1.ClusterPauseBudget}, &in.Budgets[0])
-	if e == takeOut && client.IgnoreNotFound(err) == nil {
+	if noRunner := d.effect == takeOut || !s.step(d.status.Step).NeedsRunner(); noRunner && client.IgnoreNotFound(err) == nil {
 		in.Policy = &v1alpha1.RemedyPolicy{}
 		err = r.Live.Get(ctx, types.NamespacedName{Name: s.remediation.Spec.Policy.Name}, in.Policy)
 	}
@@ -313,7 +315,7 @@ func (r *Reconciler) write(ctx context.Context, remediation *v1alpha1.Remediatio
 	updated := remediation.DeepCopy()
 	updated.Status = status
 	patch := optimistic.Since(remediation)
-	if err := r.Client.Status().Patch(ctx, updated, patch, budget.FieldOwner); err != nil {
+	if err := r.Client.Status().Patch(ctx, updated, patch, fieldmanager.Controller); err != nil {
 		return nil, fmt.Errorf("writing the status of remediation %s: %w", remediation.Name, err)
 	}
 	if !isTombstone(remediation) { // what it tells was told before
@@ -389,7 +391,7 @@ func (r *Reconciler) bumpVersion(ctx context.Context, remediation *v1alpha1.Reme
 	changed := remediation.DeepCopy()
 	changed.Status.UnusedPermit = remediation.ResourceVersion
 	patch := optimistic.Since(remediation)
-	if err := r.Client.Status().Patch(ctx, changed, patch, budget.FieldOwner); err != nil {
+	if err := r.Client.Status().Patch(ctx, changed, patch, fieldmanager.Controller); err != nil {
 		return fmt.Errorf("writing the status of remediation %s: %w", remediation.Name, err)
 	}
 	return nil

@@ -210,6 +210,13 @@ func pastOf(r v1alpha1.Remediation) func(*situation) {
 // ofPredecessor makes the other remediations those of former nodes of the name.
 func ofPredecessor(s *situation) { s.past, s.predecessors = nil, s.past }
 
+// pastActed adds another remediation of the policy that acted and ended this long ago.
+func pastActed(age time.Duration) func(*situation) {
+	past := incident(at(1, 1), history("Succeeded", age)).remediation
+	past.Name, past.Status.EndTime = "past", ptr.To(ago(age))
+	return pastOf(*past)
+}
+
 // pastInterrupted adds another remediation whose last action was interrupted this long ago.
 func pastInterrupted(age time.Duration) func(*situation) {
 	past := incident(at(1, 1), history("Interrupted", age)).remediation
@@ -277,7 +284,7 @@ func TestWhatComesNext(t *testing.T) {
 		{"even when the node is clear", incident(former(claimed(0)), condition("False", time.Second, time.Hour)), nothing, "Waiting", "StillRunning", 1, 1, 100 * time.Second},
 		{"what was reported before that is over says nothing", incident(former(claimed(100*time.Second), expired)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
 		{"but it is not waited for for ever", incident(former(claimed(102*time.Second), expired)), start, "Starting", "", 1, 1, 0},
-		{"the cooldown after another remediation of the policy holds", incident(withCooldown, pastOf(record("past", "command", time.Minute))), release, "Waiting", "Cooldown", 1, 1, time.Minute},
+		{"the cooldown after another remediation of the policy holds", incident(withCooldown, pastActed(time.Minute)), release, "Waiting", "Cooldown", 1, 1, time.Minute},
 		{"the last permit is left to who comes first", incident(func(s *situation) { s.ahead = map[string]int{"all": 1} }), release, "Waiting", "BudgetExhausted", 1, 1, time.Second},
 		{"one node of the control plane at a time", incident(func(s *situation) { s.controlPlane = &gates.ControlPlane{Nodes: 3, ReadyOthers: 2, ActingOn: "n2"} }), release, "Waiting", "ControlPlane", 1, 1, time.Minute},
 		{"stale evidence holds", incident(condition("True", time.Hour, time.Hour)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},

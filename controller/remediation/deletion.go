@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/fieldmanager"
 	"github.com/nodemend/nodemend/controller/index"
 	"github.com/nodemend/nodemend/controller/optimistic"
 	"github.com/nodemend/nodemend/internal/deadline"
@@ -67,7 +67,7 @@ func (r *Reconciler) finalize(ctx context.Context, remediation *v1alpha1.Remedia
 		return wait, err
 	}
 	patch := optimistic.Since(remediation)
-	if err := r.Client.Patch(ctx, released, patch, budget.FieldOwner); err != nil {
+	if err := r.Client.Patch(ctx, released, patch, fieldmanager.Controller); err != nil {
 		return 0, fmt.Errorf("removing the finalizer of remediation %s: %w", remediation.Name, err)
 	}
 	return 0, nil
@@ -87,11 +87,11 @@ func (r *Reconciler) bury(ctx context.Context, remediation *v1alpha1.Remediation
 	if err != nil {
 		return fmt.Errorf("writing the tombstone of remediation %s: %w", remediation.Name, err)
 	}
-	if err := r.Client.Create(ctx, tombstone, budget.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := r.Client.Create(ctx, tombstone, fieldmanager.Controller); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating the tombstone of remediation %s: %w", remediation.Name, err)
 	}
 	// Until then it ends itself, but does not know what was done.
-	if err := r.Client.Status().Patch(ctx, tombstone, client.RawPatch(types.MergePatchType, status), budget.FieldOwner); err != nil {
+	if err := r.Client.Status().Patch(ctx, tombstone, client.RawPatch(types.MergePatchType, status), fieldmanager.Controller); err != nil {
 		return fmt.Errorf("writing the tombstone of remediation %s: %w", remediation.Name, err)
 	}
 	return nil

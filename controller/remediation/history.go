@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/controller/cut"
+	"github.com/nodemend/nodemend/internal/cut"
 )
 
 const (
@@ -57,7 +57,7 @@ func (d *decision) append(s situation, record v1alpha1.ActionRecord) {
 	if s.action != nil && !s.action.CreationTimestamp.IsZero() {
 		record.StartedAt = s.action.CreationTimestamp.DeepCopy()
 	}
-	if record.Remedy == v1alpha1.RemedyMaintenance && s.maintenance != nil {
+	if v1alpha1.RemedyNamed(record.Remedy).Executor == v1alpha1.ExecutorMaintenance && s.maintenance != nil {
 		record.StartedAt = s.maintenance.CreationTimestamp.DeepCopy()
 	}
 	record.FinishedAt = metav1.NewTime(s.now)
@@ -104,17 +104,6 @@ func newRecord(before, after *v1alpha1.Remediation) *v1alpha1.ActionRecord {
 		return nil
 	}
 	return last
-}
-
-// lastActed returns the record of the last action that was executed, or may have
-// been; nil if there is none.
-func lastActed(status *v1alpha1.RemediationStatus) *v1alpha1.ActionRecord {
-	for i := len(status.History) - 1; i >= 0; i-- {
-		if v1alpha1.MayHaveExecuted(status.History[i].Outcome) {
-			return &status.History[i]
-		}
-	}
-	return nil
 }
 
 // head returns the beginning of a message that is too long to be kept.

@@ -11,18 +11,16 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/budget"
-	"github.com/nodemend/nodemend/controller/cut"
 	"github.com/nodemend/nodemend/controller/evidence"
 	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/index"
-	"github.com/nodemend/nodemend/controller/optimistic"
+	"github.com/nodemend/nodemend/internal/cut"
 )
 
 // maxSaid is how many bytes a maintenance says of why it is there, and for whom.
@@ -46,13 +44,9 @@ func ownMaintenance(r *v1alpha1.Remediation, m *v1alpha1.NodeMaintenance) bool {
 // wanted is the maintenance that the step needs.
 func (s *situation) wanted(step *v1alpha1.Step) v1alpha1.NodeMaintenanceSpec {
 	r := s.remediation
-	why := "reboot"
-	if step.Maintenance != nil {
-		why = step.Maintenance.Reason
-	}
 	return v1alpha1.NodeMaintenanceSpec{
 		NodeName: r.Spec.NodeName, NodeUID: r.Spec.NodeUID,
-		Reason:      cut.Head(why+", for "+r.Spec.Trigger.Type, maxSaid),
+		Reason:      cut.Head(step.Why()+", for "+r.Spec.Trigger.Type, maxSaid),
 		RequestedBy: cut.Head("policy "+r.Spec.Policy.Name, maxSaid),
 		Remediation: &v1alpha1.RemediationReference{Name: r.Name, UID: r.UID},
 		Drain:       step.Drain(),
@@ -161,28 +155,6 @@ func (d decision) leftBehind(s situation, reason, message string) decision {
 		fmt.Sprintf("%s; the node is still sick and stays out of service: kubectl delete nodemaintenance %s", message, name))
 	d.status.Maintenance = name
 	return d
-}
-
-// ensureMaintenance creates the maintenance that the status names, or makes it what it
-// should be.
-func (r *Reconciler) ensureMaintenance(ctx context.Context, s situation, name string, spec v1alpha1.NodeMaintenanceSpec) error {
-	if s.maintenance != nil {
-		changed := s.maintenance.DeepCopy()
-		changed.Spec = spec
-		patch := optimistic.Since(s.maintenance)
-		if err := r.Client.Patch(ctx, changed, patch, budget.FieldOwner); err != nil {
-			return fmt.Errorf("changing maintenance %s: %w", name, err)
-		}
-		return nil
-	}
-	m := &v1alpha1.NodeMaintenance{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{v1alpha1.MaintenanceFinalizer}},
-		Spec:       spec,
-	}
-	if err := r.Client.Create(ctx, m, budget.FieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("creating maintenance %s: %w", name, err)
-	}
-	return nil
 }
 
 // unnamed returns the maintenances of the remediation that its status does not name:

@@ -69,9 +69,9 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 // buckets are from 1 s to 9 h.
 func buckets() []float64 { return prometheus.ExponentialBuckets(1, 2, 16) }
 
-// expect shows as zero what is likely to be counted of a policy: a counter that comes
+// Expect shows as zero what is likely to be counted of a policy: a counter that comes
 // into being with 1 looks to Prometheus as if nothing had happened.
-func (m *Metrics) expect(policy *v1alpha1.RemedyPolicy) {
+func (m *Metrics) Expect(policy *v1alpha1.RemedyPolicy) {
 	m.started.WithLabelValues(policy.Name)
 	m.exhausted.WithLabelValues(policy.Name)
 	m.toAction.WithLabelValues(policy.Name)
@@ -112,7 +112,7 @@ func (m *Metrics) changed(before, after *v1alpha1.Remediation) {
 		m.outcomes.WithLabelValues(policy, state).Inc()
 		m.duration.WithLabelValues(policy, state).
 			Observe(after.Status.EndTime.Sub(after.CreationTimestamp.Time).Seconds())
-		if last := lastActed(&after.Status); state == v1alpha1.ReasonRecovered && last != nil && last.StartedAt != nil {
+		if last := after.Status.LastActed(); state == v1alpha1.ReasonRecovered && last != nil && last.StartedAt != nil {
 			m.toHealed.WithLabelValues(policy, last.Remedy).Observe(after.Status.EndTime.Sub(last.StartedAt.Time).Seconds())
 		}
 	}

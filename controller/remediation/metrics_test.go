@@ -123,10 +123,7 @@ func TestWhatIsCountedOfAPolicyIsThereBeforeItHappens(t *testing.T) {
 	}
 	policy := disruptive().policy
 	policy.Name = "p"
-	cache := &stored{policies: []v1alpha1.RemedyPolicy{*policy}}
-	gauges := cache.gauges(t, true)
-	gauges.Counters = metrics
-	testutil.CollectAndCount(gauges)
+	metrics.Expect(policy)
 	for name, c := range map[string]struct {
 		collector prometheus.Collector
 		want      int

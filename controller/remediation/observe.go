@@ -56,16 +56,10 @@ func (o observer) observe(ctx context.Context, remediation *v1alpha1.Remediation
 	} else if found {
 		s.policy = &policy
 	}
-	if name := remediation.Status.Action; name != "" {
-		var action v1alpha1.NodeAction
-		if found, err := o.get(ctx, name, &action); err != nil {
+	for _, by := range executors() {
+		if err := by.observe(ctx, o, &s); err != nil {
 			return s, err
-		} else if found {
-			s.action = &action
 		}
-	}
-	if err := o.observeMaintenances(ctx, &s); err != nil {
-		return s, err
 	}
 	var actions v1alpha1.NodeActionList
 	if err := o.cache.List(ctx, &actions, client.MatchingFields{index.ActionsByNode: spec.NodeName}); err != nil {
@@ -104,36 +98,6 @@ func (o observer) observe(ctx context.Context, remediation *v1alpha1.Remediation
 	return s, err
 }
 
-// observeMaintenances reads what holds the node. That there is none of the remediation
-// is never concluded from a cache that is behind.
-func (o observer) observeMaintenances(ctx context.Context, s *situation) error {
-	var list v1alpha1.NodeMaintenanceList
-	err := o.cache.List(ctx, &list, client.MatchingFields{index.MaintenancesByNode: s.remediation.Spec.NodeName})
-	if err != nil {
-		return fmt.Errorf("listing the maintenances of node %s: %w", s.remediation.Spec.NodeName, err)
-	}
-	for i := range list.Items {
-		m := &list.Items[i]
-		switch {
-		case m.Name == s.remediation.Status.Maintenance:
-			s.maintenance = m
-		case ownMaintenance(s.remediation, m):
-			s.strays = append(s.strays, *m)
-		case s.node != nil && m.Holds(s.node):
-			s.held = append(s.held, *m)
-		}
-	}
-	if name := s.remediation.Status.Maintenance; name != "" && s.maintenance == nil {
-		var m v1alpha1.NodeMaintenance
-		if found, err := o.get(ctx, name, &m); err != nil {
-			return err
-		} else if found {
-			s.maintenance = &m
-		}
-	}
-	return nil
-}
-
 // ahead counts who waits for the same permits and comes first.
 func (o observer) ahead(ctx context.Context, s situation, budgets []v1alpha1.RemediationBudget) map[string]int {
 	waiting := func() []v1alpha1.Remediation {
@@ -162,6 +126,15 @@ func (o observer) cached(ctx context.Context, match client.MatchingFields) []v1a
 		ctrl.LoggerFrom(ctx).Error(err, "listing open remediations")
 	}
 	return list.Items
+}
+
+// sick are the nodes that are, as budgets count them. If the policies can't be read, all count.
+func (o observer) sick(ctx context.Context) map[types.UID]bool {
+	var policies v1alpha1.RemedyPolicyList
+	if err := o.cache.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "listing policies")
+	}
+	return budget.Sick(o.cached(ctx, client.MatchingFields{index.Open: index.IsOpen}), policies.Items)
 }
 
 // budgets are the cache's own: they must not be changed.

@@ -45,7 +45,10 @@ func TestAPauseHoldsBeforeAnyCacheKnowsOfIt(t *testing.T) {
 		{"of an action the runner asks that", server{policy: true}, start, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v, err := (&Reconciler{Live: tt.server}).pausedMeanwhile(t.Context(), incident(), tt.effect)
+			s := incident()
+			d := begin(s)
+			d.effect = tt.effect
+			v, err := (&Reconciler{Live: tt.server}).pausedMeanwhile(t.Context(), s, d)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -52,7 +52,7 @@ func releaseRequired(d decision, s situation) (decision, bool) {
 }
 
 func recovered(d decision, s situation) (decision, bool) {
-	if lastActed(&d.status) == nil {
+	if d.status.LastActed() == nil {
 		return d, false
 	}
 	return d.ended(s.now, metav1.ConditionTrue, v1alpha1.ReasonRecovered, fmt.Sprintf("clear since %s", clockTime(d.clearSince))), true

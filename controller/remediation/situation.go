@@ -72,7 +72,7 @@ func (s *situation) mayRunUntil(status *v1alpha1.RemediationStatus) time.Time {
 // endedBy returns when the action of a record was over at the latest. One of which nobody
 // knows how it ended may have run on until its runner killed it.
 func (s *situation) endedBy(r *v1alpha1.Remediation, record *v1alpha1.ActionRecord) time.Time {
-	ended := endedAtLatest(r, record)
+	ended := deadline.Ended(r, record)
 	for i := range s.others {
 		if a := &s.others[i]; a.Name == record.Action && a.Status.Claim != nil && deadline.Over(a).Before(ended) {
 			ended = deadline.Over(a)
@@ -82,14 +82,6 @@ func (s *situation) endedBy(r *v1alpha1.Remediation, record *v1alpha1.ActionReco
 		return record.FinishedAt.Time
 	}
 	return ended
-}
-
-// endedAtLatest is endedBy without its NodeAction, which may know better.
-func endedAtLatest(r *v1alpha1.Remediation, record *v1alpha1.ActionRecord) time.Time {
-	if step := r.Step(record.Step); !record.Executed && step != nil {
-		return deadline.Lost(record.FinishedAt.Time, step.Timeout.Duration)
-	}
-	return record.FinishedAt.Time
 }
 
 // believed reports whether something can have been at a time that somebody else tells:
@@ -177,7 +169,7 @@ func (p proof) all() []evidence.Finding { return slices.Concat(p.matched, p.read
 // nobody has reported has ended once its runner must have killed it.
 func (s *situation) proof(status *v1alpha1.RemediationStatus) proof {
 	var after time.Time
-	if last := lastActed(status); last != nil {
+	if last := status.LastActed(); last != nil {
 		after = s.endedBy(s.remediation, last)
 	}
 	if until := s.mayRunUntil(status); until.After(after) && !until.After(s.now) {
@@ -187,7 +179,7 @@ func (s *situation) proof(status *v1alpha1.RemediationStatus) proof {
 		after = status.BootedAt.Time
 	}
 	for _, r := range slices.Concat(s.past, s.predecessors) {
-		if last := lastActed(&r.Status); last != nil && s.believed(last.FinishedAt.Time) {
+		if last := r.Status.LastActed(); last != nil && s.believed(last.FinishedAt.Time) {
 			if ended := s.endedBy(&r, last); ended.After(after) {
 				after = ended
 			}

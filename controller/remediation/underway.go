@@ -167,7 +167,7 @@ func (d decision) lost(s situation) decision {
 // reboot tells what became of a reboot on which nobody has reported, if the node itself does: it
 // has another boot ID, or does not answer.
 func (d *decision) reboot(s situation) (outcome, bool) {
-	if s.step(d.status.Step).Reboot == nil {
+	if !s.step(d.status.Step).Reboots() {
 		return outcome{}, false
 	}
 	claimed := s.action.Status.Claim.BootID

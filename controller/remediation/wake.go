@@ -41,8 +41,9 @@ func (r *Reconciler) onBudget() handler.EventHandler {
 	}
 }
 
-// onRemediation wakes the remediation, and if it waited for a permit and something else
-// holds it now, or it is no more, those who come after it.
+// onRemediation wakes the remediation; if it waited for a permit and something else holds it
+// now, or it is no more, those who come after it; and if it is done with the node, the others of
+// that node.
 func (r *Reconciler) onRemediation() handler.EventHandler {
 	after := func(ctx context.Context, q queue, remediation *v1alpha1.Remediation) {
 		node := r.observer().cachedNode(ctx, remediation.Spec.NodeName)
@@ -62,6 +63,9 @@ func (r *Reconciler) onRemediation() handler.EventHandler {
 			if waits(old) && !waits(updated) && (updated.BlockedBy() != "" || updated.Ended()) {
 				after(ctx, q, updated)
 			}
+			if gates.Acts(old) && !gates.Acts(updated) {
+				add(q, r.openOnNode(ctx, updated.Spec.NodeName))
+			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
 			old := e.Object.(*v1alpha1.Remediation)
@@ -69,14 +73,19 @@ func (r *Reconciler) onRemediation() handler.EventHandler {
 			if waits(old) {
 				after(ctx, q, old)
 			}
+			if gates.Acts(old) {
+				add(q, r.openOnNode(ctx, old.Spec.NodeName))
+			}
 		},
 	}
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-func wake(q queue, names []string) {
-	for _, request := range requests(names...) {
+func wake(q queue, names []string) { add(q, worker.Requests(names...)) }
+
+func add(q queue, requests []reconcile.Request) {
+	for _, request := range requests {
 		q.Add(request)
 	}
 }

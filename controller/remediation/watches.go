@@ -28,7 +28,7 @@ func (r *Reconciler) Loop() worker.Loop {
 			{Kind: &v1alpha1.Remediation{}, Handler: r.onRemediation()},
 			{Kind: &v1alpha1.NodeAction{}, Handler: handler.EnqueueRequestsFromMapFunc(ofAction)},
 			{Kind: &v1alpha1.NodeMaintenance{}, Handler: handler.EnqueueRequestsFromMapFunc(r.ofMaintenance)},
-			{Kind: &corev1.Node{}, Handler: handler.EnqueueRequestsFromMapFunc(r.openOnNode)},
+			{Kind: &corev1.Node{}, Handler: handler.EnqueueRequestsFromMapFunc(r.ofNode)},
 			{
 				Kind: &v1alpha1.RemedyPolicy{}, Handler: handler.EnqueueRequestsFromMapFunc(r.openOfPolicy),
 				Predicates: []predicate.Predicate{worker.OnSpec()},
@@ -39,22 +39,27 @@ func (r *Reconciler) Loop() worker.Loop {
 }
 
 func ofAction(_ context.Context, obj client.Object) []reconcile.Request {
-	return requests(obj.(*v1alpha1.NodeAction).Spec.Remediation)
+	return worker.Requests(obj.(*v1alpha1.NodeAction).Spec.Remediation)
 }
 
 // ofMaintenance returns the remediation that it is a step of, ended as it may be, and
 // those that it holds up.
 func (r *Reconciler) ofMaintenance(ctx context.Context, obj client.Object) []reconcile.Request {
 	m := obj.(*v1alpha1.NodeMaintenance)
-	concerned := r.open(ctx, index.OpenByNode, m.Spec.NodeName)
+	concerned := r.openOnNode(ctx, m.Spec.NodeName)
 	if m.Spec.Remediation != nil {
-		concerned = append(concerned, requests(m.Spec.Remediation.Name)...)
+		concerned = append(concerned, worker.Requests(m.Spec.Remediation.Name)...)
 	}
 	return concerned
 }
 
-func (r *Reconciler) openOnNode(ctx context.Context, obj client.Object) []reconcile.Request {
-	return r.open(ctx, index.OpenByNode, obj.GetName())
+func (r *Reconciler) ofNode(ctx context.Context, obj client.Object) []reconcile.Request {
+	return r.openOnNode(ctx, obj.GetName())
+}
+
+// openOnNode returns the open remediations of a node.
+func (r *Reconciler) openOnNode(ctx context.Context, node string) []reconcile.Request {
+	return r.open(ctx, index.OpenByNode, node)
 }
 
 func (r *Reconciler) openOfPolicy(ctx context.Context, obj client.Object) []reconcile.Request {
@@ -72,13 +77,5 @@ func (r *Reconciler) open(ctx context.Context, field, value string) []reconcile.
 	for i := range list.Items {
 		names[i] = list.Items[i].Name
 	}
-	return requests(names...)
-}
-
-func requests(names ...string) []reconcile.Request {
-	requests := make([]reconcile.Request, len(names))
-	for i, name := range names {
-		requests[i].Name = name
-	}
-	return requests
+	return worker.Requests(names...)
 }

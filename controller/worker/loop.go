@@ -61,3 +61,18 @@ func (l Loop) options(mgr ctrl.Manager) controller.Options {
 func NewRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](MinBackoff, maxBackoff)
 }
+
+// Request asks to look at the object of this name.
+func Request(name string) (request reconcile.Request) {
+	request.Name = name
+	return request
+}
+
+// Requests asks to look at the objects of these names.
+func Requests(names ...string) []reconcile.Request {
+	requests := make([]reconcile.Request, len(names))
+	for i, name := range names {
+		requests[i] = Request(name)
+	}
+	return requests
+}

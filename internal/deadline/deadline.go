@@ -5,7 +5,8 @@
 // and has ended what it has begun by Killed. The controller waits until Claimable before it
 // cancels an action that nobody has claimed, and until Over before it gives up one that
 // somebody has. Each is later than what the runner keeps, by a grace for clocks that differ
-// and for messages on their way.
+// and for messages on their way: a test here says so, and one of each remedy that it ends
+// within EndGrace.
 package deadline
 
 import (
@@ -59,6 +60,15 @@ func RunsUntil(a *v1alpha1.NodeAction) time.Time {
 // Lost returns until when an action may run that is gone, or whose runner has forgotten it:
 // it had this timeout, and could not be begun any more when that was found.
 func Lost(found time.Time, timeout time.Duration) time.Time { return found.Add(timeout + ReportGrace) }
+
+// Ended returns when the action of a record of the remediation was over at the latest: when
+// it is known to have finished, or else once its runner must have killed it.
+func Ended(r *v1alpha1.Remediation, record *v1alpha1.ActionRecord) time.Time {
+	if step := r.Step(record.Step); !record.Executed && step != nil {
+		return Lost(record.FinishedAt.Time, step.Timeout.Duration)
+	}
+	return record.FinishedAt.Time
+}
 
 // MayRun reports whether the action runs, or may be claimed yet. One that is past its
 // deadline runs no more, whatever its runner has said.

@@ -54,16 +54,7 @@ func (h *health) serve(ctx context.Context, address string) error {
 
 func (h *health) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, nil) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { answer(w, h.ready()) })
+	mux.HandleFunc("GET /healthz", serve.Health(serve.Alive))
+	mux.HandleFunc("GET /readyz", serve.Health(h.ready))
 	return mux
-}
-
-func answer(w http.ResponseWriter, err error) {
-	text := "ok"
-	if err != nil {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		text = err.Error()
-	}
-	_, _ = fmt.Fprintln(w, text) // whoever asked has gone
 }

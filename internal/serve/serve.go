@@ -27,6 +27,20 @@ func Metrics(metrics prometheus.Gatherer) http.Handler {
 	return mux
 }
 
+// Health returns a handler that answers 200 and "ok", or 503 and what check says is wrong.
+func Health(check func() error) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if err := check(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = fmt.Fprintln(w, "ok") // the client has gone: nobody to tell
+	}
+}
+
+// Alive is a check for Health of what a restart would not mend.
+func Alive() error { return nil }
+
 // HTTP serves handler on listener until ctx ends, and then for a moment those
 // requests that are under way. It returns nil then.
 func HTTP(ctx context.Context, listener net.Listener, handler http.Handler) error {

@@ -44,66 +44,66 @@ func whileRedundant(severity Severity, rule Rule) Rule {
 func processorRules() Rules {
 	const (
 		processor = "Processor"
-		stopped   = "the processor stopped on an internal error; what it computed last can't be trusted"
-		untested  = "the processor did not pass a test at start"
+		stopped   = "stopped by an internal error; its last results can't be trusted"
+		untested  = "failed a test at start"
 	)
 	catastrophic := func(pattern string) Match {
 		return Match{SensorType: processor, SensorName: pattern, Event: "State Asserted"}
 	}
 	return Rules{
 		failure("processor-ierr", on(processor, "IERR"), LatchMomentary, stopped),
-		failure("processor-caterr", catastrophic("*CATERR*"), LatchMomentary, stopped+"; some BMCs have a sensor with this name for it"),
-		failure("processor-ierr-signal", catastrophic("*IERR*"), LatchMomentary, stopped+"; some BMCs have a sensor with this name for it"),
-		failure("processor-machine-check", on(processor, "Uncorrectable machine check exception"), LatchMomentary, "data was lost in the processor, a cache or on a link"),
-		failure("processor-uncorrectable", on(processor, "SM BIOS Uncorrectable CPU-complex Error"), LatchMomentary, "data was lost in the processor, a cache or on a link"),
-		failure("processor-thermal-trip", on(processor, "Thermal Trip"), LatchMomentary, "the processor turned itself off to survive: its cooling has failed"),
+		failure("processor-caterr", catastrophic("*CATERR*"), LatchMomentary, stopped+"; some BMCs have this sensor"),
+		failure("processor-ierr-signal", catastrophic("*IERR*"), LatchMomentary, stopped+"; some BMCs have this sensor"),
+		failure("processor-machine-check", on(processor, "Uncorrectable machine check exception"), LatchMomentary, "lost data: in the processor, a cache or on a link"),
+		failure("processor-uncorrectable", on(processor, "SM BIOS Uncorrectable CPU-complex Error"), LatchMomentary, "lost data: in the processor, a cache or on a link"),
+		failure("processor-thermal-trip", on(processor, "Thermal Trip"), LatchMomentary, "turned itself off: its cooling has failed"),
 		failure("processor-frb1", on(processor, "FRB1/BIST failure"), LatchMomentary, untested),
 		failure("processor-frb2", on(processor, "FRB2/Hang in POST failure"), LatchMomentary, untested),
 		failure("processor-frb3", on(processor, "FRB3/Processor startup/init failure"), LatchMomentary, untested),
-		failure("processor-disabled", on(processor, "Disabled"), LatchPresent, "the BIOS has taken the processor out of use; its cores, memory and slots are gone"),
-		warning("processor-configuration", on(processor, "Configuration Error"), LatchPresent, "what runs runs well: a processor that can't be used is reported as disabled"),
-		often(10, day, warning("processor-correctable", on(processor, "Correctable machine check error"), LatchMomentary, "nothing was lost yet, and there is no agreed rate at which a processor is worn out")),
-		warning("processor-throttled", on(processor, "Throttled"), LatchPresent, "it is slow, not wrong; if its cooling is the cause that shows in a temperature or a fan"),
+		failure("processor-disabled", on(processor, "Disabled"), LatchPresent, "the BIOS does not use it; its cores, memory and slots are gone"),
+		warning("processor-configuration", on(processor, "Configuration Error"), LatchPresent, "the rest works: an unusable processor is reported as disabled"),
+		often(10, day, warning("processor-correctable", on(processor, "Correctable machine check error"), LatchMomentary, "lost nothing; there is no agreed rate at which a processor is worn out")),
+		warning("processor-throttled", on(processor, "Throttled"), LatchPresent, "slow, not wrong; bad cooling shows in a temperature or a fan"),
 	}
 }
 
 func memoryRules() Rules {
 	const memory = "Memory"
 	return Rules{
-		failure("memory-uncorrectable-ecc", on(memory, "Uncorrectable ECC"), LatchMomentary, "data was lost, and a module that has lost some loses more"),
-		failure("memory-parity", on(memory, "Parity"), LatchMomentary, "data was lost"),
-		failure("memory-scrub-failed", on(memory, "Memory Scrub Failed"), LatchMomentary, "the patrol scrubber has found an error that it can't correct, before a program did"),
-		failure("memory-device-disabled", on(memory, "Memory Device Disabled"), LatchPresent, "the BIOS has taken the module out of use after errors; its capacity is gone"),
-		failure("memory-ecc-limit", on(memory, "Correctable ECC logging limit reached"), LatchMomentary, "so many errors that the BIOS has stopped to log them: the next, uncorrectable one will be a surprise"),
-		often(10, day, failure("memory-correctable-ecc", on(memory, "Correctable ECC"), LatchMomentary, "single errors are cosmic rays, a series from one module is a defect; mcelog draws the line at the same rate")),
-		failure("memory-overtemperature", on(memory, "Critical Overtemperature"), LatchPresent, "the module is outside its specification"),
-		warning("memory-configuration", on(memory, "Configuration Error"), LatchPresent, "what runs runs well: a module that can't be used is reported as disabled or absent"),
-		warning("memory-throttled", on(memory, "Throttled"), LatchPresent, "it is slow, not wrong"),
-		warning("memory-logging-disabled", on("Event Logging Disabled", "Correctable memory error logging disabled"), LatchMomentary, "correctable errors are not seen any more; which module had too many of them, if any, has its own record"),
+		failure("memory-uncorrectable-ecc", on(memory, "Uncorrectable ECC"), LatchMomentary, "lost data, and will lose more"),
+		failure("memory-parity", on(memory, "Parity"), LatchMomentary, "lost data"),
+		failure("memory-scrub-failed", on(memory, "Memory Scrub Failed"), LatchMomentary, "the patrol scrubber found an uncorrectable error before a program did"),
+		failure("memory-device-disabled", on(memory, "Memory Device Disabled"), LatchPresent, "the BIOS does not use it after errors; its capacity is gone"),
+		failure("memory-ecc-limit", on(memory, "Correctable ECC logging limit reached"), LatchMomentary, "too many errors for the BIOS to log: an uncorrectable one will come without warning"),
+		often(10, day, failure("memory-correctable-ecc", on(memory, "Correctable ECC"), LatchMomentary, "single errors are cosmic rays, a series is a defect; the rate is mcelog's")),
+		failure("memory-overtemperature", on(memory, "Critical Overtemperature"), LatchPresent, "outside its specification"),
+		warning("memory-configuration", on(memory, "Configuration Error"), LatchPresent, "the rest works: an unusable module is reported as disabled or absent"),
+		warning("memory-throttled", on(memory, "Throttled"), LatchPresent, "slow, not wrong"),
+		warning("memory-logging-disabled", on("Event Logging Disabled", "Correctable memory error logging disabled"), LatchMomentary, "correctable errors are no longer seen; a module with too many has its own record"),
 	}
 }
 
 func busRules() Rules {
 	const (
 		interrupt = "Critical Interrupt"
-		lost      = "a device, its slot or the board has lost or garbled data"
+		lost      = "a device, its slot or the board lost or garbled data"
 	)
 	return Rules{
-		failure("bus-fatal", on(interrupt, "Bus Fatal Error"), LatchMomentary, "a PCIe link or device failed and could not be recovered"),
+		failure("bus-fatal", on(interrupt, "Bus Fatal Error"), LatchMomentary, "a PCIe link or device failed beyond recovery"),
 		failure("bus-uncorrectable", on(interrupt, "Bus Uncorrectable error"), LatchMomentary, lost),
-		failure("bus-fatal-nmi", on(interrupt, "Fatal NMI"), LatchMomentary, "the hardware stopped the system on an error"),
+		failure("bus-fatal-nmi", on(interrupt, "Fatal NMI"), LatchMomentary, "the hardware stopped the system"),
 		failure("bus-pci-serr", on(interrupt, "PCI SERR"), LatchMomentary, lost),
 		failure("bus-pci-perr", on(interrupt, "PCI PERR"), LatchMomentary, lost),
 		failure("bus-io-check", on(interrupt, "I/O Channel check NMI"), LatchMomentary, lost),
-		failure("chipset-thermal-trip", on("Chip Set", "Thermal Trip"), LatchMomentary, "the chip set turned the system off to survive: its cooling has failed"),
-		failure("chipset-power-control", on("Chip Set", "Soft Power Control Failure"), LatchMomentary, "the board did not follow a command to turn its power on or off"),
-		failure("system-failure", on("System Event", "Undetermined system hardware failure"), LatchMomentary, "the board says that its hardware has failed, if not which part"),
-		warning("bus-timeout", on(interrupt, "Bus Timeout"), LatchMomentary, "drivers cause it, too, and nothing was lost if the device was asked again"),
+		failure("chipset-thermal-trip", on("Chip Set", "Thermal Trip"), LatchMomentary, "turned the system off: its cooling has failed"),
+		failure("chipset-power-control", on("Chip Set", "Soft Power Control Failure"), LatchMomentary, "did not obey a command to turn power on or off"),
+		failure("system-failure", on("System Event", "Undetermined system hardware failure"), LatchMomentary, "hardware failed; the board does not say which part"),
+		warning("bus-timeout", on(interrupt, "Bus Timeout"), LatchMomentary, "drivers cause it, too; nothing is lost if the device is asked again"),
 		warning("bus-nmi", on(interrupt, "NMI/Diag Interrupt"), LatchMomentary, "people press this button to get a crash dump"),
 		warning("bus-software-nmi", on(interrupt, "Software NMI"), LatchMomentary, "programs send it"),
-		warning("bus-degraded", on(interrupt, "Bus Degraded"), LatchMomentary, "a link runs with less width or speed: slow, not wrong"),
-		often(10, time.Hour, warning("bus-correctable", on(interrupt, "Bus Correctable error"), LatchMomentary, "nothing was lost; many cards log a few")),
-		warning("firmware-error", on("System Firmwares", "Unknown Error"), LatchMomentary, "the self-test found something wrong, from a dead battery to a missing keyboard: a grave one has another record, too"),
+		warning("bus-degraded", on(interrupt, "Bus Degraded"), LatchMomentary, "a link has less width or speed: slow, not wrong"),
+		often(10, time.Hour, warning("bus-correctable", on(interrupt, "Bus Correctable error"), LatchMomentary, "lost nothing; many cards log a few")),
+		warning("firmware-error", on("System Firmwares", "Unknown Error"), LatchMomentary, "the self-test found a fault, from a dead battery to a missing keyboard; grave ones have another record, too"),
 	}
 }
 
@@ -111,44 +111,44 @@ func powerRules() Rules {
 	const (
 		supply = "Power Supply"
 		unit   = "Power Unit"
-		input  = "a cord, a breaker or a feed rather than the server. With redundant power it must not empty a rack; without, the next fault turns the server off"
+		input  = "a cord, breaker or feed. With redundant power it must not empty a rack; without, the next fault turns the server off"
 	)
 	return Rules{
-		failure("chassis-main-power", Match{Chassis: flagMainPowerFault}, LatchPresent, "the BMC has detected a fault in the main power subsystem"),
-		failure("chassis-power-control", Match{Chassis: flagPowerControlFault}, LatchPresent, "a command to turn the power on or off had no effect: the server could not be reset either"),
-		failure("chassis-power-overload", Match{Chassis: flagPowerOverload}, LatchPresent, "the system has been shut down by an overload, and may be again"),
-		failure("power-supply-failed", on(supply, "Failure detected"), LatchPresent, "broken, also if the others carry the load: somebody has to replace it before the next one fails. Weaken it by whileRedundant where that may wait"),
+		failure("chassis-main-power", Match{Chassis: flagMainPowerFault}, LatchPresent, "the main power subsystem has a fault"),
+		failure("chassis-power-control", Match{Chassis: flagPowerControlFault}, LatchPresent, "a command to turn power on or off had no effect: a reset would have none"),
+		failure("chassis-power-overload", Match{Chassis: flagPowerOverload}, LatchPresent, "an overload shut the system down, and may again"),
+		failure("power-supply-failed", on(supply, "Failure detected"), LatchPresent, "broken: replace it before the next one fails. Where that may wait, use whileRedundant"),
 		whileRedundant(SeverityWarning, failure("power-supply-input-lost", on(supply, "Power Supply AC lost"), LatchPresent, input)),
 		whileRedundant(SeverityWarning, failure("power-supply-input-lost-or-range", on(supply, "AC lost or out-of-range"), LatchPresent, input)),
 		failure("power-unit-failed", on(unit, "Failure detected"), LatchPresent, "broken"),
-		failure("power-unit-control", on(unit, "Soft-power control failure"), LatchPresent, "the unit did not follow a command to turn on or off"),
-		failure("power-unit-240va", on(unit, "240VA power down"), LatchMomentary, "a rail had an overcurrent: something is shorted"),
-		failure("redundancy-insufficient", Match{Event: "Non-Redundant: Insufficient Resources"}, LatchPresent, "what is left of power supplies or fans is not enough for the load"),
-		failure("voltage-non-recoverable", limit("Voltage", "non-recoverable"), LatchPresent, "outside of what the board stands"),
-		failure("voltage-critical", limit("Voltage", "critical"), LatchPresent, "outside of the specification: the battery or a regulator is failing, or a power supply"),
-		failure("voltage-limit", on("Voltage", "Limit Exceeded"), LatchPresent, "the same, of sensors without a reading"),
-		warning("power-supply-predictive", on(supply, "Predictive failure"), LatchPresent, "works; it is replaced under power in most servers, and its end has a rule of its own"),
+		failure("power-unit-control", on(unit, "Soft-power control failure"), LatchPresent, "did not obey a command to turn on or off"),
+		failure("power-unit-240va", on(unit, "240VA power down"), LatchMomentary, "overcurrent on a rail: something is shorted"),
+		failure("redundancy-insufficient", Match{Event: "Non-Redundant: Insufficient Resources"}, LatchPresent, "too few power supplies or fans are left for the load"),
+		failure("voltage-non-recoverable", limit("Voltage", "non-recoverable"), LatchPresent, "beyond what the board stands"),
+		failure("voltage-critical", limit("Voltage", "critical"), LatchPresent, "outside its specification: the battery, a regulator or a power supply fails"),
+		failure("voltage-limit", on("Voltage", "Limit Exceeded"), LatchPresent, "the same, from sensors without a reading"),
+		warning("power-supply-predictive", on(supply, "Predictive failure"), LatchPresent, "works; most servers allow replacing it under power. Its end has its own rule"),
 		warning("power-supply-range", on(supply, "AC out-of-range, but present"), LatchPresent, "works"),
-		warning("power-supply-configuration", on(supply, "Config Error"), LatchPresent, "not of the kind of the others, as after a wrong replacement; works"),
+		warning("power-supply-configuration", on(supply, "Config Error"), LatchPresent, "works; differs from the others, as after a wrong replacement"),
 		warning("power-unit-predictive", on(unit, "Predictive failure"), LatchPresent, "works"),
-		warning("redundancy-lost", Match{Event: "Redundancy Lost"}, LatchPresent, "the power supply or fan that was lost has its own rule; servers with one power supply report this for ever"),
+		warning("redundancy-lost", Match{Event: "Redundancy Lost"}, LatchPresent, "the lost power supply or fan has its own rule; servers with one power supply always report this"),
 		warning("redundancy-gone", Match{Event: "Non-Redundant: Sufficient from Redundant"}, LatchPresent, "as redundancy-lost"),
-		warning("redundancy-degraded", Match{Event: "Redundancy Degraded"}, LatchPresent, "as redundancy-lost, and some is left"),
-		warning("redundancy-degraded-from-full", Match{Event: "Redundancy Degraded from Fully Redundant"}, LatchPresent, "as redundancy-lost, and some is left"),
+		warning("redundancy-degraded", Match{Event: "Redundancy Degraded"}, LatchPresent, "as redundancy-lost; some is left"),
+		warning("redundancy-degraded-from-full", Match{Event: "Redundancy Degraded from Fully Redundant"}, LatchPresent, "as redundancy-lost; some is left"),
 	}
 }
 
 func climateRules() Rules {
 	const (
 		temperature = "Temperature"
-		hot         = "beyond this the parts are outside of their specification, and soon turn off"
+		hot         = "parts are outside their specification, and soon turn off"
 	)
 	return slices.Concat(
 		Rules{
 			failure("temperature-non-recoverable", limit(temperature, "upper non-recoverable"), LatchPresent, hot),
 			failure("temperature-critical", limit(temperature, "upper critical"), LatchPresent, hot),
-			failure("temperature-limit", on(temperature, "Limit Exceeded"), LatchPresent, "the same, of sensors without a reading"),
-			failure("chassis-cooling", Match{Chassis: flagCoolingFault}, LatchPresent, "the BMC has detected a fault of the cooling"),
+			failure("temperature-limit", on(temperature, "Limit Exceeded"), LatchPresent, "the same, from sensors without a reading"),
+			failure("chassis-cooling", Match{Chassis: flagCoolingFault}, LatchPresent, "the cooling has a fault"),
 		},
 		coolerRules("fan", "Fan"),
 		coolerRules("cooling", "Cooling Device"),
@@ -156,12 +156,12 @@ func climateRules() Rules {
 }
 
 func coolerRules(prefix, sensorType string) Rules {
-	const still = "it stands still, or turns too slowly to cool; the others make up for it for a while only"
+	const still = "stands still or turns too slowly; the others make up for it only for a while"
 	return Rules{
 		failure(prefix+"-non-recoverable", limit(sensorType, "lower non-recoverable"), LatchPresent, still),
 		failure(prefix+"-critical", limit(sensorType, "lower critical"), LatchPresent, still),
-		failure(prefix+"-limit", on(sensorType, "Limit Exceeded"), LatchPresent, "the same, of sensors without a reading"),
-		failure(prefix+"-lags", on(sensorType, "Performance Lags"), LatchPresent, "the same, of sensors without a reading"),
+		failure(prefix+"-limit", on(sensorType, "Limit Exceeded"), LatchPresent, "the same, from sensors without a reading"),
+		failure(prefix+"-lags", on(sensorType, "Performance Lags"), LatchPresent, "the same, from sensors without a reading"),
 	}
 }
 
@@ -170,9 +170,9 @@ func driveRules() Rules {
 	return Rules{
 		failure("drive-array-failed", on(drive, "In Failed Array"), LatchPresent, "data on the array is lost"),
 		failure("drive-fault", on(drive, "Drive Fault"), LatchPresent, "broken"),
-		failure("drive-predictive", on(drive, "Predictive Failure"), LatchPresent, "what pods keep on it is lost if it is not moved before"),
-		failure("chassis-drive", Match{Chassis: flagDriveFault}, LatchPresent, "the BMC has detected a broken drive"),
-		warning("drive-array-critical", on(drive, "In Critical Array"), LatchPresent, "works without redundancy; the drive that was lost has its own rule"),
+		failure("drive-predictive", on(drive, "Predictive Failure"), LatchPresent, "data of pods is lost unless it is moved before"),
+		failure("chassis-drive", Match{Chassis: flagDriveFault}, LatchPresent, "a drive is broken"),
+		warning("drive-array-critical", on(drive, "In Critical Array"), LatchPresent, "works without redundancy; the lost drive has its own rule"),
 		warning("drive-rebuild-aborted", on(drive, "Rebuild Aborted"), LatchPresent, "works without redundancy"),
 	}
 }
@@ -181,31 +181,31 @@ func otherRules() Rules {
 	const (
 		watchdog   = "Watchdog2"
 		management = "Management Subsys Health"
-		hung       = "a server that hangs again and again is not to be trusted with work, whatever the cause; once may be anything"
-		unseen     = "the server works, and is seen less well"
+		hung       = "a server that hangs again and again can't be trusted; once may be anything"
+		unseen     = "the server works, but less of it is seen"
 	)
 	return Rules{
-		failure("slot-fault", on("Slot / Connector", "Fault Status"), LatchPresent, "the card in the slot can't be used"),
-		failure("cable-error", on("Cable / Interconnect", "Config Error"), LatchPresent, "what is behind the cable can't be reached, or is on the wrong one"),
-		failure("severity-non-recoverable", Match{Event: "Transition to Non-recoverable"}, LatchPresent, "the maker of the sensor calls it so"),
-		failure("severity-non-recoverable-rising", Match{Event: "Transition to Non-recoverable from less severe"}, LatchPresent, "the maker of the sensor calls it so"),
-		failure("severity-critical", Match{Event: "Transition to Critical from less severe"}, LatchPresent, "the maker of the sensor calls it so"),
-		failure("severity-critical-falling", Match{Event: "Transition to Critical from Non-recoverable"}, LatchPresent, "the maker of the sensor calls it so"),
+		failure("slot-fault", on("Slot / Connector", "Fault Status"), LatchPresent, "its card can't be used"),
+		failure("cable-error", on("Cable / Interconnect", "Config Error"), LatchPresent, "devices behind it can't be reached, or are on the wrong cable"),
+		failure("severity-non-recoverable", Match{Event: "Transition to Non-recoverable"}, LatchPresent, "so says the sensor's maker"),
+		failure("severity-non-recoverable-rising", Match{Event: "Transition to Non-recoverable from less severe"}, LatchPresent, "so says the sensor's maker"),
+		failure("severity-critical", Match{Event: "Transition to Critical from less severe"}, LatchPresent, "so says the sensor's maker"),
+		failure("severity-critical-falling", Match{Event: "Transition to Critical from Non-recoverable"}, LatchPresent, "so says the sensor's maker"),
 		often(3, day, failure("watchdog-reset", on(watchdog, "Hard reset"), LatchMomentary, hung)),
 		often(3, day, failure("watchdog-power-cycle", on(watchdog, "Power cycle"), LatchMomentary, hung)),
 		often(3, day, failure("watchdog-power-down", on(watchdog, "Power down"), LatchMomentary, hung)),
-		failure("component-absent", Match{Absent: true}, LatchPresent, "it was there before: pulled, fallen out or dead. An acknowledgement makes its absence the norm"),
-		warning("severity-non-critical", Match{Event: "Transition to Non-critical from OK"}, LatchPresent, "the maker of the sensor calls it so"),
-		warning("severity-non-critical-falling", Match{Event: "Transition to Non-critical from more severe"}, LatchPresent, "the maker of the sensor calls it so"),
+		failure("component-absent", Match{Absent: true}, LatchPresent, "was there before: pulled, fallen out or dead"),
+		warning("severity-non-critical", Match{Event: "Transition to Non-critical from OK"}, LatchPresent, "so says the sensor's maker"),
+		warning("severity-non-critical-falling", Match{Event: "Transition to Non-critical from more severe"}, LatchPresent, "so says the sensor's maker"),
 		warning("predictive-failure", Match{Event: "Predictive Failure Asserted"}, LatchPresent, "works"),
-		warning("limit-non-recoverable", Match{Threshold: "non-recoverable"}, LatchPresent, "of all other sensors: power, current, flow, cold. There are too many kinds to stop a server for them"),
+		warning("limit-non-recoverable", Match{Threshold: "non-recoverable"}, LatchPresent, "all other sensors: power, current, flow, cold; too many kinds to stop a server for"),
 		warning("limit-critical", Match{Threshold: "critical"}, LatchPresent, "as limit-non-recoverable"),
-		warning("limit-non-critical", Match{Threshold: "non-critical"}, LatchPresent, "within the specification, and worth a look"),
-		warning("battery-failed", on("Battery", "Failed"), LatchPresent, "the clock, or a controller's write cache; the server works without"),
+		warning("limit-non-critical", Match{Threshold: "non-critical"}, LatchPresent, "within its specification; worth a look"),
+		warning("battery-failed", on("Battery", "Failed"), LatchPresent, "the server works without: it serves the clock or a write cache"),
 		warning("battery-low", on("Battery", "Low"), LatchPresent, "as battery-failed"),
 		warning("fru-communication-lost", on("FRU State", "Communication lost"), LatchPresent, unseen),
-		warning("hardware-incompatible", on("Version Change", "Hardware incompatibility detected"), LatchMomentary, "as after a wrong replacement; works"),
-		warning("firmware-incompatible", on("Version Change", "Firmware or software incompatibility detected"), LatchMomentary, "as after an update; works"),
+		warning("hardware-incompatible", on("Version Change", "Hardware incompatibility detected"), LatchMomentary, "works; as after a wrong replacement"),
+		warning("firmware-incompatible", on("Version Change", "Firmware or software incompatibility detected"), LatchMomentary, "works; as after an update"),
 		warning("management-sensor-access", on(management, "Sensor access degraded or unavailable"), LatchPresent, unseen),
 		warning("management-controller-access", on(management, "Controller access degraded or unavailable"), LatchPresent, unseen),
 		warning("management-controller-offline", on(management, "Management controller off-line"), LatchPresent, unseen),
@@ -213,6 +213,6 @@ func otherRules() Rules {
 		warning("management-sensor-failure", on(management, "Sensor failure"), LatchPresent, unseen),
 		warning("management-fru-failure", on(management, "FRU failure"), LatchPresent, unseen),
 		warning("log-full", on("Event Logging Disabled", "Log full"), LatchPresent, "the next error may not be recorded: clear the SEL"),
-		warning("chassis-intrusion", Match{Chassis: flagIntrusion}, LatchPresent, "somebody has opened the lid, which is no fault"),
+		warning("chassis-intrusion", Match{Chassis: flagIntrusion}, LatchPresent, "the lid was opened, which is no fault"),
 	}
 }

@@ -5,22 +5,41 @@ import (
 	"strings"
 )
 
-// Table returns the rules as a table in Markdown, in their order.
+// Table returns the rules as a table in Markdown, in their order. Neighbours that
+// differ only in what they match share a row.
 func (r Rules) Table() string {
 	var text strings.Builder
 	text.WriteString("| rule | what | severity | latch | why |\n|---|---|---|---|---|\n")
-	for _, rule := range r {
-		severity := string(rule.Severity)
-		if rule.WhileRedundant != "" {
-			severity += fmt.Sprintf("; %s while redundant", rule.WhileRedundant)
+	for len(r) > 0 {
+		alike := 1
+		for alike < len(r) && r[alike].verdict() == r[0].verdict() {
+			alike++
 		}
-		what := rule.Match.String()
-		if rule.Rate != nil {
-			what += fmt.Sprintf(", %d times within %s", rule.Rate.Count, duration(rule.Rate.Per))
+		var names, what []string
+		for _, rule := range r[:alike] {
+			names, what = append(names, "`"+rule.Name+"`"), append(what, cell(rule.what()))
 		}
-		fmt.Fprintf(&text, "| `%s` | %s | %s | %s | %s |\n", rule.Name, cell(what), severity, rule.Latch, cell(rule.Why))
+		fmt.Fprintf(&text, "| %s | %s | %s |\n", strings.Join(names, "<br>"), strings.Join(what, "<br>"), r[0].verdict())
+		r = r[alike:]
 	}
 	return text.String()
+}
+
+// what returns what a rule is for, with its rate.
+func (r Rule) what() string {
+	if r.Rate == nil {
+		return r.Match.String()
+	}
+	return fmt.Sprintf("%s, %d times within %s", r.Match, r.Rate.Count, duration(r.Rate.Per))
+}
+
+// verdict returns the cells with what a rule makes of a match.
+func (r Rule) verdict() string {
+	severity := string(r.Severity)
+	if r.WhileRedundant != "" {
+		severity += fmt.Sprintf("; %s while redundant", r.WhileRedundant)
+	}
+	return fmt.Sprintf("%s | %s | %s", severity, r.Latch, cell(r.Why))
 }
 
 // cell makes text fit for a cell of a table.

@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/deadline"
 	"github.com/nodemend/nodemend/runner/remedy"
 )
 
@@ -47,6 +48,12 @@ func directOrder(timeout time.Duration, argv ...string) remedy.Order {
 func shell(t *testing.T, script string) *remedy.Outcome {
 	t.Helper()
 	return unprivileged(t, nil).Execute(t.Context(), directOrder(longEnough, "/bin/sh", "-c", script))
+}
+
+func TestACommandIsEndedWithinTheGrace(t *testing.T) {
+	if direct := stopGrace + killGrace + goneWithin + 2*hostTime; direct > deadline.EndGrace || stopGrace+killGrace > endGrace {
+		t.Errorf("an outcome may come %s after the timeout, systemd ends it after %s", direct, endGrace)
+	}
 }
 
 func TestAnExitStatusIsTheResult(t *testing.T) {

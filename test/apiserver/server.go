@@ -20,9 +20,12 @@ import (
 	"github.com/nodemend/nodemend/internal/crd"
 )
 
-// Definitions are the rules of our kinds, compiled. They can be shared by any number of
-// servers.
-type Definitions struct{ rules map[string]*crd.Rules }
+// Definitions are the kinds that a server knows, with the rules of ours, compiled. They can be
+// shared by any number of servers.
+type Definitions struct {
+	rules  map[string]*crd.Rules
+	scheme *runtime.Scheme
+}
 
 // Define compiles the CustomResourceDefinitions chart/crds/*.yaml of a file system.
 func Define(definitions fs.FS) (*Definitions, error) {
@@ -30,7 +33,11 @@ func Define(definitions fs.FS) (*Definitions, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Definitions{rules: map[string]*crd.Rules{}}
+	scheme, err := NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	d := &Definitions{rules: map[string]*crd.Rules{}, scheme: scheme}
 	for _, rules := range all {
 		d.rules[rules.Kind()] = rules
 	}
@@ -85,16 +92,14 @@ type Server struct {
 
 // New returns a Server without any object.
 func New(o Options) (*Server, error) {
-	scheme, err := NewScheme()
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{options: o, scheme: scheme, version: 1, byType: map[reflect.Type]*kind{}}
+	s := &Server{options: o, scheme: o.Definitions.scheme, version: 1, byType: map[reflect.Type]*kind{}}
 	for _, k := range table() {
 		k.objects = map[types.NamespacedName]client.Object{}
-		if k.gvk, err = apiutil.GVKForObject(k.object, scheme); err != nil {
+		gvk, err := apiutil.GVKForObject(k.object, s.scheme)
+		if err != nil {
 			return nil, err
 		}
+		k.gvk = gvk
 		if k.gvk.Group == v1alpha1.GroupVersion.Group {
 			if k.rules = o.Definitions.rules[k.gvk.Kind]; k.rules == nil {
 				return nil, fmt.Errorf("no CustomResourceDefinition of kind %s", k.gvk.Kind)

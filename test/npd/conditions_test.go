@@ -65,7 +65,7 @@ func TestARestartDuringAProblemIsNoNewProblem(t *testing.T) {
 	expectOfUpstreamOnly(t, func(s *scene) []finding {
 		const counter = `problem_counter{reason="HardwareFailureFound"}`
 		s.createNode()
-		s.customPlugins(plugins("500ms", "500ms", s.rule("HardwareFailure", `echo DIMM A1; exit 1`)))
+		s.customPlugins(plugins("500ms", "20s", s.rule("HardwareFailure", `echo DIMM A1; exit 1`)))
 		first := s.start()
 		before := s.confirmed("HardwareFailure", corev1.ConditionTrue, first.started)
 		s.Eventually(s.events).WithArguments(before.Reason).Should(Equal(1))
@@ -96,7 +96,7 @@ func TestAProblemThatOneOfTwoRulesFindsHolds(t *testing.T) {
 		s.createNode()
 		history := s.watch()
 		// Each verdict is the latest for one and a half seconds in three.
-		s.customPlugins(plugins("3s", "2s",
+		s.customPlugins(plugins("3s", "20s",
 			s.rule("HardwareFailure", `echo DIMM A1; exit 1`),
 			s.rule("HardwareFailure", `sleep 1.5; exit 0`)))
 		s.start()

@@ -17,8 +17,8 @@ func TestProblemMetricsAreThoseOfNodeProblemDetector(t *testing.T) {
 			s := newScene(t, p)
 			s.createNode()
 			s.tick()
-			s.customPlugins(plugins("500ms", "400ms", s.rule("HardwareFailure", `[ -e hot ] || exit 0; echo DIMM A1; exit 1`)))
-			quiet := plugins("500ms", "400ms", s.rule("FilesystemProblem", `exit 1`))
+			s.customPlugins(plugins("500ms", "20s", s.rule("HardwareFailure", `[ -e hot ] || exit 0; echo DIMM A1; exit 1`)))
+			quiet := plugins("500ms", "20s", s.rule("FilesystemProblem", `exit 1`))
 			declined := false
 			quiet.EnableMetricsReporting = &declined
 			s.customPlugins(quiet)

@@ -21,7 +21,7 @@ const ticking = "Ticking"
 
 func (s *scene) tick() {
 	s.t.Helper()
-	s.customPlugins(plugins("500ms", "400ms", s.rule(ticking, `exit 0`)))
+	s.customPlugins(plugins("500ms", "20s", s.rule(ticking, `exit 0`)))
 }
 
 // ticks waits for so many more runs of the ticking plugin.

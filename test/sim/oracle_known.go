@@ -86,8 +86,19 @@ func (o *oracles) knownUnwell(node *corev1.Node) bool {
 		}
 	}
 	return slices.ContainsFunc(stored[*v1alpha1.Remediation](o), func(r *v1alpha1.Remediation) bool {
-		return r.Spec.NodeUID == node.UID && !r.Ended() && o.everybodyKnows(r.CreationTimestamp.Add(time.Second))
+		return r.Spec.NodeUID == node.UID && !r.Ended() && o.everybodyKnows(r.CreationTimestamp.Add(time.Second)) && o.knownEnforced(r)
 	})
+}
+
+// knownEnforced reports whether everybody knows that the policy of a remediation is not on trial.
+func (o *oracles) knownEnforced(r *v1alpha1.Remediation) bool {
+	return !o.onTrial(r) && o.everybodyKnows(o.edited[r.Spec.Policy.Name])
+}
+
+// onTrial reports whether the policy of a remediation only shows what it would do.
+func (o *oracles) onTrial(r *v1alpha1.Remediation) bool {
+	p := find[*v1alpha1.RemedyPolicy](o, r.Spec.Policy.Name)
+	return p != nil && p.UID == r.Spec.Policy.UID && p.Spec.Mode == v1alpha1.ModeDryRun
 }
 
 // leaving reports whether an autoscaler is about to remove a node.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/budget"
@@ -151,6 +152,32 @@ func (o *oracles) countedAll(b *v1alpha1.RemediationBudget) {
 	}
 	if counted := b.Status.Nodes; counted != nil && b.Status.ObservedGeneration == b.Generation && int(*counted) != nodes {
 		o.world.broken("I1: the limits of a budget are those for the nodes that there are", "budget %s has counted %d of %d nodes", b.Name, *counted, nodes)
+	}
+}
+
+// No surprise: a node that is available counts as healthy if only policies on trial call it sick.
+// That too many count as healthy is for the rules of storms.
+func (o *oracles) wellCounted() {
+	const soon = 5 * time.Second
+	if since, known := o.knownSince(o.touched); !known || time.Since(since) < soon || !o.settled() {
+		return
+	}
+	sick := map[types.UID]bool{}
+	for _, r := range stored[*v1alpha1.Remediation](o) {
+		sick[r.Spec.NodeUID] = sick[r.Spec.NodeUID] || !r.Ended() && !o.onTrial(r)
+	}
+	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
+		for _, group := range sortedKeys(b.Status.Groups) {
+			g, well := b.Status.Groups[group], 0
+			for _, n := range o.members(b, group) {
+				if available(n) && !sick[n.UID] && !g.Permits[n.Name].Disruptive {
+					well++
+				}
+			}
+			if b.Status.ObservedGeneration == b.Generation && int(g.Healthy) < well {
+				o.world.broken("No surprise: a node is healthy that only policies on trial call sick", "budget %s, group %s: %d nodes are healthy, %d count as such", b.Name, group, well, g.Healthy)
+			}
+		}
 	}
 }
 

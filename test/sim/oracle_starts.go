@@ -32,6 +32,7 @@ func (o *oracles) announced(old, updated *v1alpha1.Remediation) {
 	}
 	o.approvedBefore(old, after.Step, step)
 	o.notHeld(updated, step, node)
+	o.nobodyElseActs(updated, node)
 	o.heldAgain(updated, node)
 	o.provedBefore(old, updated, node)
 	o.reallyAway(updated, node)
@@ -63,6 +64,17 @@ func (o *oracles) majorityStays(r *v1alpha1.Remediation, node *corev1.Node) {
 	}
 	if others < nodes/2+1 {
 		o.world.broken("I1: a majority of the control plane stays available", "%s takes node %s out, and %d of %d others are available", r.Name, node.Name, others, nodes)
+	}
+}
+
+// I1: nothing is started on a node on which another remediation is known to act.
+func (o *oracles) nobodyElseActs(r *v1alpha1.Remediation, node *corev1.Node) {
+	for _, other := range stored[*v1alpha1.Remediation](o) {
+		since, acts := o.acting[other.Name]
+		if acts && other.Name != r.Name && other.Spec.NodeUID == node.UID && o.everybodyKnows(since) {
+			o.world.broken("I1: nothing is started on a node on which another remediation acts", "%s on node %s, on which %s acts since %s",
+				r.Name, node.Name, other.Name, since.UTC().Format(time.TimeOnly))
+		}
 	}
 }
 

@@ -76,6 +76,8 @@ type oracles struct {
 	former map[string]*corev1.Node
 	// regrouped is when a node last came, went, or was labelled.
 	regrouped time.Time
+	// touched is when a node, remediation, policy or budget was last written, or went.
+	touched time.Time
 	// unwell is since when a node is not available, by the reason; acting since when the
 	// action of a remediation is under way.
 	unwell map[string]map[string]time.Time
@@ -104,6 +106,7 @@ func (o *oracles) rested() {
 		o.permitsUsed()
 		o.waitWithoutPermits()
 		o.nodesCounted()
+		o.wellCounted()
 		o.noticed()
 		o.onlyOne()
 		o.staysDrained()
@@ -157,8 +160,13 @@ func (o *oracles) changed(c apiserver.Change) {
 		return
 	}
 	if c.New == nil {
+		o.touched = time.Now()
 		o.gone(c.By, c.Old)
 		return
+	}
+	switch c.New.(type) {
+	case *corev1.Node, *v1alpha1.Remediation, *v1alpha1.RemedyPolicy, *v1alpha1.RemediationBudget:
+		o.touched = time.Now()
 	}
 	switch updated := c.New.(type) {
 	case *v1alpha1.RemediationBudget:

@@ -52,8 +52,8 @@ func (n *node) startRunner() {
 		return
 	}
 	remedies := map[string]remedy.Remedy{}
-	for _, name := range []string{v1alpha1.RemedyCommand, v1alpha1.RemedyRestartUnit, v1alpha1.RemedyReboot} {
-		remedies[name] = played{p, name}
+	for _, kind := range runner.Kinds() {
+		remedies[kind.Name] = played{p, kind.Name}
 	}
 	if n.runs == old {
 		n.older = time.Now()

@@ -1,4 +1,4 @@
-package remediation
+package gauges
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -29,6 +28,7 @@ type stored struct {
 	maintenances []v1alpha1.NodeMaintenance
 	policies     []v1alpha1.RemedyPolicy
 	nodes        []*corev1.Node
+	expected     []string // of policies, the names that were told
 }
 
 func (s *stored) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
@@ -46,18 +46,14 @@ func (s *stored) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 }
 
 // gauges of the cache, told by a leader or not.
-func (s *stored) gauges(t testing.TB, elected bool) *Gauges {
-	t.Helper()
+func (s *stored) gauges(t testing.TB, elected bool) *Collector {
 	leads := make(chan struct{})
 	if elected {
 		close(leads)
 	}
-	counters, err := NewMetrics(prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return NewGauges(t.Context(), GaugesOptions{
-		Reader: s, Nodes: func() ([]*corev1.Node, string) { return s.nodes, "" }, Clock: clocktesting.NewFakePassiveClock(now), Elected: leads, Counters: counters,
+	return New(t.Context(), Options{
+		Reader: s, Nodes: func() ([]*corev1.Node, string) { return s.nodes, "" }, Clock: clocktesting.NewFakePassiveClock(now), Elected: leads,
+		Expect: func(p *v1alpha1.RemedyPolicy) { s.expected = append(s.expected, p.Name) },
 	})
 }
 
@@ -88,14 +84,65 @@ func (s *stored) expect(t *testing.T, want string, names ...string) {
 	}
 }
 
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
+
+// remediation is one of policy p.
+func remediation(change ...func(*v1alpha1.Remediation)) v1alpha1.Remediation {
+	var r v1alpha1.Remediation
+	r.Spec.Policy.Name = "p"
+	for _, c := range change {
+		c(&r)
+	}
+	return r
+}
+
+func state(reason string) func(*v1alpha1.Remediation) {
+	return func(r *v1alpha1.Remediation) {
+		r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{Type: v1alpha1.RemediationProgressing, Status: metav1.ConditionTrue, Reason: reason})
+	}
+}
+
+// blocked makes the remediation blocked for that long.
+func blocked(reason string, since time.Duration) func(*v1alpha1.Remediation) {
+	return func(r *v1alpha1.Remediation) {
+		r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{
+			Type: v1alpha1.RemediationBlocked, Status: metav1.ConditionTrue, Reason: reason, LastTransitionTime: ago(since)})
+	}
+}
+
+// did adds an action that finished this long ago.
+func did(remedy, outcome string, finished time.Duration) func(*v1alpha1.Remediation) {
+	return func(r *v1alpha1.Remediation) {
+		r.Status.History = append(r.Status.History, v1alpha1.ActionRecord{
+			Remedy: remedy, Outcome: outcome, Executed: v1alpha1.Executed(outcome), FinishedAt: ago(finished)})
+	}
+}
+
+// over makes the remediation one that has ended.
+func over(r *v1alpha1.Remediation) { r.Status.EndTime = ptr.To(ago(0)) }
+
+// on says which node the remediation is of.
+func on(node types.UID) func(*v1alpha1.Remediation) {
+	return func(r *v1alpha1.Remediation) { r.Spec.NodeUID = node }
+}
+
+// drain is the maintenance of a remediation whose drain is so far.
+func drain(reason string) v1alpha1.NodeMaintenance {
+	var m v1alpha1.NodeMaintenance
+	m.Spec.Remediation = &v1alpha1.RemediationReference{Name: "r"}
+	m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.MaintenanceDrained, Status: metav1.ConditionFalse, Reason: reason}}
+	return m
+}
+
 func TestOnlyTheLeaderTellsHowThingsAre(t *testing.T) {
-	held := incident(budgetHeldBy("a", "n1"), budgetHeldBy("b", "n2"))
-	blocked := incident(excluded)
-	blocked.remediation.Status = decide(blocked).status
+	held := v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: "all"}}
+	held.Status.Groups = map[string]v1alpha1.BudgetGroup{v1alpha1.UngroupedNodes: {Permits: map[string]v1alpha1.Permit{"n1": {}}}}
 	cache := &stored{
-		budgets:      held.budgets,
-		remediations: []v1alpha1.Remediation{*blocked.remediation, *incident(progress("Acting")).remediation, record("over", "", 0)},
-		maintenances: []v1alpha1.NodeMaintenance{*disruptive(at(3, 1), out("Draining")).maintenance, {}},
+		budgets:      []v1alpha1.RemediationBudget{held},
+		remediations: []v1alpha1.Remediation{remediation(state("Waiting"), blocked("Excluded", 0)), remediation(state("Acting")), remediation(over)},
+		maintenances: []v1alpha1.NodeMaintenance{drain("Draining"), {}},
 	}
 	if n := testutil.CollectAndCount(cache.gauges(t, false)); n != 0 {
 		t.Errorf("a replica that does not lead tells %d metrics", n)
@@ -128,75 +175,55 @@ nodemend_budget_storms{budget="racks"} 1
 }
 
 func TestADrainIsOverdueUntilItHasEnded(t *testing.T) {
-	proceeded := disruptive(at(3, 1), out("TimedOut")).maintenance.DeepCopy()
+	proceeded, givenBack, ofAPerson := drain("TimedOut"), drain("Aborted"), drain("Aborted")
 	proceeded.Status.Conditions[0].Status = metav1.ConditionTrue // onTimeout: Proceed
-	givenBack := disruptive(at(3, 1), out("Aborted")).maintenance.DeepCopy()
 	givenBack.DeletionTimestamp = ptr.To(ago(0))
-	ofAPerson := disruptive(at(3, 1), out("Aborted")).maintenance.DeepCopy()
 	ofAPerson.Spec.Remediation = nil
-	cache := &stored{maintenances: []v1alpha1.NodeMaintenance{
-		*disruptive(at(3, 1), out("Draining")).maintenance, *disruptive(at(3, 1), out("Vetoed")).maintenance, *proceeded, *givenBack,
-	}}
+	cache := &stored{maintenances: []v1alpha1.NodeMaintenance{drain("Draining"), drain("Vetoed"), proceeded, givenBack}}
 	cache.expect(t, `
 nodemend_drains_overdue{by="person"} 0
 nodemend_drains_overdue{by="policy"} 0
 `, "nodemend_drains_overdue")
-	cache.maintenances = append(cache.maintenances, *disruptive(at(3, 1), out("TimedOut")).maintenance, *ofAPerson)
+	cache.maintenances = append(cache.maintenances, drain("TimedOut"), ofAPerson)
 	cache.expect(t, `
 nodemend_drains_overdue{by="person"} 1
 nodemend_drains_overdue{by="policy"} 1
 `, "nodemend_drains_overdue")
 }
 
-// blockedSince makes the remediation blocked for that long.
-func blockedSince(reason string, since time.Duration) func(*situation) {
-	return func(s *situation) {
-		meta.SetStatusCondition(&s.remediation.Status.Conditions, metav1.Condition{
-			Type: v1alpha1.RemediationBlocked, Status: metav1.ConditionTrue, Reason: reason, LastTransitionTime: ago(since)})
-	}
-}
-
 func TestTheLongestWaitIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
-		remediations []situation
+		remediations []v1alpha1.Remediation
 		want         string
 	}{
-		"nobody waits": {[]situation{incident(progress("Acting"))}, ""},
+		"nobody waits": {[]v1alpha1.Remediation{remediation(state("Acting"))}, ""},
 		"of three, the longest": {
-			[]situation{incident(blockedSince("NoEvidence", time.Minute)), incident(blockedSince("NoEvidence", time.Hour)), incident(blockedSince("NoEvidence", time.Second))},
+			[]v1alpha1.Remediation{remediation(blocked("NoEvidence", time.Minute)), remediation(blocked("NoEvidence", time.Hour)), remediation(blocked("NoEvidence", time.Second))},
 			`nodemend_remediations_blocked_longest_seconds{policy="p",reason="NoEvidence"} 3600` + "\n",
 		},
 		"tries that were not executed do not start it anew": {
-			[]situation{incident(history("Failed", 5*time.Hour), history("Expired", 2*time.Hour), history("Expired", time.Minute), blockedSince("RunnerAway", time.Minute))},
+			[]v1alpha1.Remediation{remediation(did("command", "Failed", 5*time.Hour), did("command", "Expired", 2*time.Hour), did("command", "Expired", time.Minute), blocked("RunnerAway", time.Minute))},
 			`nodemend_remediations_blocked_longest_seconds{policy="p",reason="RunnerAway"} 7200` + "\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cache := &stored{}
-			for _, s := range c.remediations {
-				cache.remediations = append(cache.remediations, *s.remediation)
-			}
+			cache := &stored{remediations: c.remediations}
 			cache.expect(t, c.want, "nodemend_remediations_blocked_longest_seconds")
 		})
 	}
 }
 
-// on says which node the remediation is of.
-func on(node types.UID) func(*v1alpha1.Remediation) {
-	return func(r *v1alpha1.Remediation) { r.Spec.NodeUID = node }
-}
-
-func ended(outcome string) func(*v1alpha1.Remediation) {
-	return func(r *v1alpha1.Remediation) { r.Status.History[0].Outcome = outcome }
-}
-
 func TestRepeatedRemediationsOfOneNodeAreTold(t *testing.T) {
-	const restart = "restartUnit"
+	restarted := func(node types.UID, outcome string, finished time.Duration) v1alpha1.Remediation {
+		return remediation(on(node), over, did("restartUnit", outcome, finished))
+	}
+	open := restarted("a", "Succeeded", time.Hour)
+	open.Status.EndTime = nil
 	cache := &stored{remediations: []v1alpha1.Remediation{
-		record("1", restart, 20*time.Hour, on("a")), record("2", restart, time.Hour, on("a"), open), record("3", restart, time.Hour, on("b")),
-		record("too old", restart, 25*time.Hour, on("a")),
-		record("not executed", restart, time.Hour, on("a"), ended("Expired")),
-		record("nothing done", "", time.Hour, on("a")),
+		restarted("a", "Succeeded", 20*time.Hour), open, restarted("b", "Succeeded", time.Hour),
+		restarted("a", "Succeeded", 25*time.Hour), // too old
+		restarted("a", "Expired", time.Hour),      // not executed
+		remediation(on("a"), over),                // nothing done
 	}}
 	cache.expect(t, `nodemend_node_remediations_max{policy="p"} 2`+"\n", "nodemend_node_remediations_max")
 }
@@ -204,10 +231,10 @@ func TestRepeatedRemediationsOfOneNodeAreTold(t *testing.T) {
 func TestNodesAreCountedByTheirLastAction(t *testing.T) {
 	const restart = "restartUnit"
 	cache := &stored{remediations: []v1alpha1.Remediation{
-		record("1", restart, 2*time.Hour, on("a"), ended("Failed")), record("2", restart, time.Hour, on("a")), // it works now
-		record("3", restart, time.Hour, on("b"), ended("Failed")), record("4", restart, 2*time.Hour, on("b")),
-		record("5", restart, time.Hour, on("c"), ended("Failed")), record("6", "reboot", time.Hour, on("c"), ended("NotBack")),
-		record("too old", restart, 7*time.Hour, on("d"), ended("Failed")),
+		remediation(on("a"), did(restart, "Failed", 2*time.Hour)), remediation(on("a"), did(restart, "Succeeded", time.Hour)), // it works now
+		remediation(on("b"), did(restart, "Failed", time.Hour)), remediation(on("b"), did(restart, "Succeeded", 2*time.Hour)),
+		remediation(on("c"), did(restart, "Failed", time.Hour)), remediation(on("c"), did("reboot", "NotBack", time.Hour)),
+		remediation(on("d"), did(restart, "Failed", 7*time.Hour)), // too old
 	}}
 	cache.expect(t, `
 nodemend_nodes_acted_on{outcome="Failed",policy="p",remedy="restartUnit"} 2
@@ -273,4 +300,13 @@ nodemend_node_conditions{condition="Ready",status="True"} 3
 nodemend_node_conditions{condition="Sick",status="Missing"} 1
 nodemend_node_conditions{condition="Sick",status="True"} 1
 `, "nodemend_node_conditions")
+}
+
+func TestEveryPolicyIsExpectedToBeCounted(t *testing.T) {
+	cache := &stored{policies: make([]v1alpha1.RemedyPolicy, 2)}
+	cache.policies[0].Name, cache.policies[1].Name = "p", "q"
+	testutil.CollectAndCount(cache.gauges(t, true))
+	if !slices.Equal(cache.expected, []string{"p", "q"}) {
+		t.Errorf("told of %v", cache.expected)
+	}
 }

@@ -1,4 +1,6 @@
-package remediation
+// Package gc deletes remediations that have ended once nothing needs their record any more:
+// neither a gate, nor evidence, nor an incident that lasts.
+package gc
 
 import (
 	"context"
@@ -20,11 +22,12 @@ import (
 	"github.com/nodemend/nodemend/controller/evidence"
 	"github.com/nodemend/nodemend/controller/index"
 	"github.com/nodemend/nodemend/controller/worker"
+	"github.com/nodemend/nodemend/internal/deadline"
 )
 
-// GarbageCollector deletes ended remediations, and with them their actions, once
+// Reconciler deletes ended remediations, and with them their actions, once
 // there are too many of a node or they are too old. One request is one node.
-type GarbageCollector struct {
+type Reconciler struct {
 	// Client reads from the cache and writes to the API server.
 	Client client.Client
 	// Clock tells how old a remediation is.
@@ -35,8 +38,8 @@ type GarbageCollector struct {
 	Age time.Duration
 }
 
-// Loop returns the garbage collector with what wakes it.
-func (g *GarbageCollector) Loop() worker.Loop {
+// Loop returns the reconciler with what wakes it.
+func (r *Reconciler) Loop() worker.Loop {
 	ended := predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return e.Object.(*v1alpha1.Remediation).Ended() },
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -45,7 +48,7 @@ func (g *GarbageCollector) Loop() worker.Loop {
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}
 	return worker.Loop{
-		Name: "history", Key: "node", Workers: 1, Reconciler: g,
+		Name: "history", Key: "node", Workers: 1, Reconciler: r,
 		Watches: []worker.Watch{{
 			Kind: &v1alpha1.Remediation{}, Handler: handler.EnqueueRequestsFromMapFunc(nodeOf), Predicates: []predicate.Predicate{ended},
 		}},
@@ -53,19 +56,19 @@ func (g *GarbageCollector) Loop() worker.Loop {
 }
 
 func nodeOf(_ context.Context, obj client.Object) []reconcile.Request {
-	return requests(obj.(*v1alpha1.Remediation).Spec.NodeName)
+	return worker.Requests(obj.(*v1alpha1.Remediation).Spec.NodeName)
 }
 
 // Reconcile deletes what is no longer kept of one node, and comes back when more
 // may go.
-func (g *GarbageCollector) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	var all v1alpha1.RemediationList
-	if err := g.Client.List(ctx, &all, client.MatchingFields{index.ByNode: request.Name}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Client.List(ctx, &all, client.MatchingFields{index.ByNode: request.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing the remediations of node %s: %w", request.Name, err)
 	}
-	k := keeping{limit: g.Limit, age: g.Age, now: g.Clock.Now()}
+	k := keeping{limit: r.Limit, age: r.Age, now: r.Clock.Now()}
 	var node corev1.Node
-	switch err := g.Client.Get(ctx, request.NamespacedName, &node, client.UnsafeDisableDeepCopy); {
+	switch err := r.Client.Get(ctx, request.NamespacedName, &node, client.UnsafeDisableDeepCopy); {
 	case err == nil:
 		k.node = &node
 	case client.IgnoreNotFound(err) != nil:
@@ -73,19 +76,19 @@ func (g *GarbageCollector) Reconcile(ctx context.Context, request reconcile.Requ
 	}
 	var policies v1alpha1.RemedyPolicyList
 	var budgets v1alpha1.RemediationBudgetList
-	if err := errors.Join(g.Client.List(ctx, &policies, client.UnsafeDisableDeepCopy), g.Client.List(ctx, &budgets, client.UnsafeDisableDeepCopy)); err != nil {
+	if err := errors.Join(r.Client.List(ctx, &policies, client.UnsafeDisableDeepCopy), r.Client.List(ctx, &budgets, client.UnsafeDisableDeepCopy)); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing policies and budgets: %w", err)
 	}
 	k.policies, k.budgets = policies.Items, budgets.Items
 
 	expendable, next := k.sort(all.Items)
 	var errs []error
-	for _, r := range expendable {
-		preconditions := client.Preconditions{UID: ptr.To(r.UID), ResourceVersion: ptr.To(r.ResourceVersion)}
+	for _, e := range expendable {
+		preconditions := client.Preconditions{UID: ptr.To(e.UID), ResourceVersion: ptr.To(e.ResourceVersion)}
 		obj := &v1alpha1.Remediation{}
-		obj.Name = r.Name
-		if err := client.IgnoreNotFound(g.Client.Delete(ctx, obj, preconditions)); err != nil {
-			errs = append(errs, fmt.Errorf("deleting remediation %s: %w", r.Name, err))
+		obj.Name = e.Name
+		if err := client.IgnoreNotFound(r.Client.Delete(ctx, obj, preconditions)); err != nil {
+			errs = append(errs, fmt.Errorf("deleting remediation %s: %w", e.Name, err))
 		}
 	}
 	return reconcile.Result{RequeueAfter: next}, errors.Join(errs...)
@@ -153,11 +156,11 @@ func (k *keeping) lasts(r *v1alpha1.Remediation) bool {
 // neededUntil returns until when the gates count the remediation, or evidence must be later
 // than its last action: also that of a node which is registered anew.
 func (k *keeping) neededUntil(r *v1alpha1.Remediation) time.Time {
-	last := lastActed(&r.Status)
+	last := r.Status.LastActed()
 	if last == nil {
 		return time.Time{}
 	}
-	until := endedAtLatest(r, last).Add(evidence.MaxHealthyAge)
+	until := deadline.Ended(r, last).Add(evidence.MaxHealthyAge)
 	if !k.sameNode(r) {
 		return until
 	}
@@ -178,7 +181,7 @@ func (k *keeping) neededUntil(r *v1alpha1.Remediation) time.Time {
 			need(last.FinishedAt.Time, p.Spec.MaxRemediations.Per.Duration)
 		}
 	}
-	rebooted := slices.ContainsFunc(r.Status.History, func(a v1alpha1.ActionRecord) bool { return a.Remedy == v1alpha1.RemedyReboot })
+	rebooted := slices.ContainsFunc(r.Status.History, func(a v1alpha1.ActionRecord) bool { return v1alpha1.RemedyNamed(a.Remedy).Reboots })
 	for i := range k.budgets {
 		if rate := k.budgets[i].Spec.MaxReboots; rebooted && rate != nil {
 			need(last.FinishedAt.Time, rate.Per.Duration)

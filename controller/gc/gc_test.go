@@ -1,10 +1,12 @@
-package remediation
+package gc
 
 import (
 	"slices"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -14,10 +16,16 @@ import (
 
 const day = 24 * time.Hour
 
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
+
 // record is a remediation that ended this long ago, with one action of this remedy.
 func record(name, remedy string, ended time.Duration, change ...func(*v1alpha1.Remediation)) v1alpha1.Remediation {
-	r := *incident().remediation
-	r.Name = name
+	r := v1alpha1.Remediation{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	r.Spec.NodeUID, r.Spec.Policy.UID = "node-uid", "policy-uid"
+	r.Spec.Match = []v1alpha1.ConditionMatch{{Type: "Sick", Status: "True"}}
+	r.Spec.Steps = []v1alpha1.Step{{Timeout: v1alpha1.Duration{Duration: 10 * time.Second}}}
 	r.Spec.Trigger = v1alpha1.Trigger{Type: "Sick", Status: "True", LastTransitionTime: ago(ended + 2*time.Hour)}
 	r.Status.EndTime = ptr.To(ago(ended))
 	if remedy != "" {
@@ -32,7 +40,7 @@ func record(name, remedy string, ended time.Duration, change ...func(*v1alpha1.R
 func open(r *v1alpha1.Remediation)     { r.Status.EndTime = nil }
 func deleting(r *v1alpha1.Remediation) { r.DeletionTimestamp = ptr.To(ago(0)) }
 func ofTheLastingIncident(r *v1alpha1.Remediation) {
-	r.Spec.Trigger.LastTransitionTime = ago(time.Hour) // the node's, see incident
+	r.Spec.Trigger.LastTransitionTime = ago(time.Hour) // the node's
 }
 func ofAnotherNode(r *v1alpha1.Remediation)   { r.Spec.NodeUID = "former" }
 func ofAnotherPolicy(r *v1alpha1.Remediation) { r.Spec.Policy.UID = "another" }
@@ -41,9 +49,7 @@ func interrupted(r *v1alpha1.Remediation) {
 	r.Status.History[0].Step = 1
 }
 func endedAsDeleted(r *v1alpha1.Remediation) {
-	d := decision{status: r.Status}
-	d.progressing(now, v1alpha1.ReasonDeleted, "")
-	r.Status = d.status
+	r.Status.Conditions = []metav1.Condition{{Type: v1alpha1.RemediationProgressing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDeleted}}
 }
 
 func TestWhichRemediationsAreDeleted(t *testing.T) {
@@ -77,9 +83,10 @@ func TestWhichRemediationsAreDeleted(t *testing.T) {
 		}, []string{"b"}, 2*time.Hour - time.Minute},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := incident()
-			s.policy.Spec.Cooldown = &v1alpha1.Duration{Duration: 2 * time.Hour}
-			k := keeping{limit: 2, age: 10 * day, node: s.node, policies: []v1alpha1.RemedyPolicy{*s.policy}, budgets: s.budgets, now: now}
+			k := keeping{limit: 2, age: 10 * day, node: &corev1.Node{}, policies: make([]v1alpha1.RemedyPolicy, 1), budgets: make([]v1alpha1.RemediationBudget, 1), now: now}
+			k.node.UID, k.policies[0].UID = "node-uid", "policy-uid"
+			k.node.Status.Conditions = []corev1.NodeCondition{{Type: "Sick", Status: "True", LastTransitionTime: ago(time.Hour)}}
+			k.policies[0].Spec.Cooldown = &v1alpha1.Duration{Duration: 2 * time.Hour}
 			if tt.change != nil {
 				tt.change(&k)
 			}

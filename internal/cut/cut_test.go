@@ -1,11 +1,31 @@
-package exporter
+package cut
 
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
-func TestTextIsBoundedAndValid(t *testing.T) {
+func TestHead(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want string
+	}{
+		{"", ""},
+		{"12345678", "12345678"},
+		{"123456789", "12345…"},
+		{"1234ä6789", "1234…"}, // whole characters
+		{strings.Repeat("ä", 4), "ääää"},
+		{strings.Repeat("ä", 5), "ää…"},
+	} {
+		got := Head(tt.text, 8)
+		if got != tt.want || len(got) > 8 || !utf8.ValidString(got) {
+			t.Errorf("%q becomes %q, want %q", tt.text, got, tt.want)
+		}
+	}
+}
+
+func TestValid(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
 		"short":              {"all well", "all well"},
 		"exactly the limit":  {strings.Repeat("x", 16), strings.Repeat("x", 16)},
@@ -14,7 +34,7 @@ func TestTextIsBoundedAndValid(t *testing.T) {
 		"invalid":            {"bad \xff\xfe bytes", "bad � bytes"},
 		"invalid at the cut": {strings.Repeat("x", 12) + "\xc3" + strings.Repeat("y", 9), strings.Repeat("x", 12) + "…"},
 	} {
-		if got := bound(tc.text, 16); got != tc.want {
+		if got := Valid(tc.text, 16); got != tc.want {
 			t.Errorf("%s: got %q, want %q", name, got, tc.want)
 		}
 	}

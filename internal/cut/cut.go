@@ -1,7 +1,10 @@
-// Package cut bounds texts to what the API server takes.
+// Package cut bounds texts to what the API server takes, and what people read.
 package cut
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 const ellipsis = "…"
 
@@ -12,4 +15,9 @@ func Head(text string, most int) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:most-len(ellipsis)], "") + ellipsis
+}
+
+// Valid returns the Head of a text that may not be UTF-8: what is not becomes U+FFFD.
+func Valid(text string, most int) string {
+	return Head(strings.ToValidUTF8(text, string(utf8.RuneError)), most)
 }

@@ -1,4 +1,4 @@
-package remediation
+package gauges
 
 import (
 	"context"
@@ -32,19 +32,19 @@ const (
 // have reported.
 const settleTime = 10 * time.Minute
 
-// collectPolicies counts nodes by each condition that a policy for them matches, and has
+// collectConditions counts nodes by each condition that a policy for them matches, and has
 // counters show every policy.
-func (g *Gauges) collectPolicies(ctx context.Context, out chan<- prometheus.Metric) {
+func (c *Collector) collectConditions(ctx context.Context, out chan<- prometheus.Metric) {
 	var list v1alpha1.RemedyPolicyList
-	if g.Reader.List(ctx, &list, client.UnsafeDisableDeepCopy) != nil {
+	if c.Reader.List(ctx, &list, client.UnsafeDisableDeepCopy) != nil {
 		return
 	}
 	for i := range list.Items {
-		g.Counters.expect(&list.Items[i])
+		c.Expect(&list.Items[i])
 	}
 	type key struct{ condition, status string }
-	now, conditions, count := g.Clock.Now(), matched(list.Items), map[key]int{}
-	nodes, _ := g.Nodes()
+	now, conditions, count := c.Clock.Now(), matched(list.Items), map[key]int{}
+	nodes, _ := c.Nodes()
 	for _, node := range nodes {
 		for condition, selectors := range conditions {
 			if slices.ContainsFunc(selectors, func(s labels.Selector) bool { return s.Matches(labels.Set(node.Labels)) }) {
@@ -53,7 +53,7 @@ func (g *Gauges) collectPolicies(ctx context.Context, out chan<- prometheus.Metr
 		}
 	}
 	for k, n := range count {
-		tell(out, g.conditions, n, k.condition, k.status)
+		tell(out, c.conditions, n, k.condition, k.status)
 	}
 }
 

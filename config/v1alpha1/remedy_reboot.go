@@ -1,0 +1,45 @@
+package v1alpha1
+
+import "fmt"
+
+// RemedyReboot is the name of the remedy reboot.
+const RemedyReboot = "reboot"
+
+// RebootRemedy reboots the node.
+type RebootRemedy struct {
+	// SysRq: the kernel syncs the disks, remounts them read-only and resets the
+	// machine. No program can hang it, and running programs are not asked to stop.
+	// Systemd: as by systemctl reboot, which stops everything first.
+	// +optional
+	// +kubebuilder:default=SysRq
+	// +kubebuilder:validation:Enum=SysRq;Systemd
+	Method RebootMethod `json:"method,omitempty"`
+
+	// How the node is drained before the reboot. If it is left out, the node is only
+	// cordoned, and its pods end with the reboot.
+	// +optional
+	Drain *Drain `json:"drain,omitempty"`
+}
+
+// RebootMethod is a way to reboot.
+type RebootMethod string
+
+const (
+	// RebootSysRq goes through the kernel's magic SysRq.
+	RebootSysRq RebootMethod = "SysRq"
+	// RebootSystemd goes through systemd.
+	RebootSystemd RebootMethod = "Systemd"
+)
+
+// rebootRemedy is the remedy reboot.
+var rebootRemedy = Remedy{
+	Name:       RemedyReboot,
+	Executor:   ExecutorRunner,
+	Disruptive: true,
+	Reboots:    true,
+	asked:      func(s *Step) bool { return s.Reboot != nil },
+	drain:      func(s *Step) *Drain { return s.Reboot.Drain },
+	describe: func(s *Step) string {
+		return fmt.Sprintf("%s and reboot the node (%s)", takeOut(s.Reboot.Drain), s.Reboot.Method)
+	},
+}
