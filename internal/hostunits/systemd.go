@@ -14,9 +14,13 @@ import (
 const (
 	// jobTime is how long systemd may take to stop or start a unit. It is longer
 	// than the TimeoutStopSec of the units.
-	jobTime = time.Minute
+	jobTime = 2 * time.Minute
 	// callTime is how long it may take for anything else.
-	callTime = 20 * time.Second
+	callTime = 2 * time.Minute
+	// patience is how long it may take to answer at one of its sockets. It answers
+	// nobody while it reads all units anew, which takes a slow host that boots many
+	// seconds; and both roles are installed then.
+	patience = 30 * time.Second
 	// noSuchUnit is the D-Bus error of a unit that is not loaded.
 	noSuchUnit = "org.freedesktop.systemd1.NoSuchUnit"
 )
@@ -140,6 +144,7 @@ func (d DBus) Forget(ctx context.Context, unit string) error {
 func (d DBus) do(ctx context.Context, limit time.Duration, what string, f func(context.Context, *systemd.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	d.Dialer.Patience = patience
 	conn, err := d.Dialer.Dial(ctx)
 	if err == nil {
 		defer conn.Close()

@@ -22,7 +22,7 @@ import (
 	"github.com/nodemend/nodemend/test/systemd/systemdtest"
 )
 
-const patience = 5 * time.Minute
+const longest = 5 * time.Minute
 
 func TestMain(m *testing.M) { os.Exit(systemdtest.Run(m)) }
 
@@ -44,7 +44,7 @@ func newRealHost(t *testing.T, role Role) (*host, *systemd.Host) {
 	h.options.Systemd = DBus{Dialer: client.Dialer{Bus: booted.Bus()}}
 	h.program(standIn)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), longest)
 		defer cancel()
 		if _, err := Remove(ctx, h.options); err != nil {
 			t.Error(err)
@@ -65,7 +65,7 @@ func (h *host) state() State {
 // eventually waits until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) { return holds(), nil })
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, longest, true, func(context.Context) (bool, error) { return holds(), nil })
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}

@@ -2,6 +2,7 @@
 package systemd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,9 @@ const answerTime = 5 * time.Second
 type Dialer struct {
 	Bus     string
 	Private string
+	// Patience is how long systemd may take to answer at each socket. 0 is 5 s, for who
+	// has another way; who has none gives a slow host that boots more.
+	Patience time.Duration
 }
 
 // Conn is a connection to systemd. Close it. It may be used by several goroutines.
@@ -64,8 +68,8 @@ func (c *Conn) call(ctx context.Context, method string, arg any) error {
 	return manager.CallWithContext(ctx, "org.freedesktop.systemd1.Manager."+method, 0, arg).Err
 }
 
-// Dial returns a connection on which systemd has just answered. It takes a few
-// seconds for each socket at most; the error says for each what is wrong. The
+// Dial returns a connection on which systemd has just answered. It takes Patience
+// for each socket at most; the error says for each what is wrong. The
 // connection outlives ctx.
 func (d Dialer) Dial(ctx context.Context) (*Conn, error) {
 	var errs []error
@@ -76,7 +80,7 @@ func (d Dialer) Dial(ctx context.Context) (*Conn, error) {
 		if way.socket == "" {
 			continue
 		}
-		conn, err := dial(ctx, way.socket, way.greet)
+		conn, err := dial(ctx, way.socket, way.greet, cmp.Or(d.Patience, answerTime))
 		if err == nil {
 			return conn, nil
 		}
@@ -88,8 +92,8 @@ func (d Dialer) Dial(ctx context.Context) (*Conn, error) {
 	return nil, fmt.Errorf("systemd does not answer: %w", errors.Join(errs...))
 }
 
-func dial(ctx context.Context, socket string, greet bool) (*Conn, error) {
-	patience, enough := context.WithTimeout(ctx, answerTime)
+func dial(ctx context.Context, socket string, greet bool, limit time.Duration) (*Conn, error) {
+	patience, enough := context.WithTimeout(ctx, limit)
 	defer enough()
 	// The end of its context closes a connection, which is the only way to give a
 	// deadline to the authentication.
@@ -110,7 +114,7 @@ func dial(ctx context.Context, socket string, greet bool) (*Conn, error) {
 		}
 	}
 	if !stop() && patience.Err() != nil {
-		err = fmt.Errorf("no answer within %s", answerTime)
+		err = fmt.Errorf("no answer within %s", limit)
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}

@@ -49,6 +49,19 @@ func TestWithoutAMessageBusSystemdItselfIsAskedAndNotGreeted(t *testing.T) {
 	g.Expect(private.greeted.Load()).To(BeZero())
 }
 
+func TestAfterThePatienceWithOneSocketTheNextIsTried(t *testing.T) {
+	g := NewWithT(t)
+	busy, private := newFake(t), newFake(t)
+	busy.busy.Store(true)
+	conn, err := Dialer{Bus: busy.socket, Private: private.socket, Patience: 50 * time.Millisecond}.Dial(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	conn.Close()
+
+	private.busy.Store(true)
+	_, err = Dialer{Bus: busy.socket, Private: private.socket, Patience: 50 * time.Millisecond}.Dial(t.Context())
+	g.Expect(err).To(MatchError("systemd does not answer: " + busy.socket + ": no answer within 50ms\n" + private.socket + ": no answer within 50ms"))
+}
+
 func TestAConnectionOutlivesTheContextOfItsDial(t *testing.T) {
 	g := NewWithT(t)
 	bus := newFake(t)

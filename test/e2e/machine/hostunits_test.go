@@ -15,12 +15,15 @@ import (
 )
 
 // podUnit plays the pod of a DaemonSet that installs a role: it starts only where the
-// container runtime does.
+// container runtime does, and what ends in it is started anew as by a kubelet.
 const podUnit = `[Unit]
 Requires=containerd.service
 After=containerd.service
+StartLimitIntervalSec=0
 [Service]
 ExecStart=@ExecStart@
+Restart=always
+RestartSec=10s
 `
 
 // pod has a role installed as a unit of the host.
