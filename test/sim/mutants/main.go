@@ -19,6 +19,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -44,15 +45,11 @@ const directory = "test/sim/mutants"
 type program struct {
 	seeds int
 	first uint64
-	// dir is for what is built, base the simulation of the product as it is.
-	dir, base string
-}
-
-// built is a mutant that is ready to be searched.
-type built struct {
-	mutant
-	binary string
-	err    error
+	// dir is for what is built.
+	dir string
+	// together is the simulation with all mutants that can be switched on in it; without
+	// one it is that of the product as it is.
+	together string
 }
 
 func (p *program) main(ctx context.Context, pattern string) error {
@@ -67,44 +64,28 @@ func (p *program) main(ctx context.Context, pattern string) error {
 	if len(mutants) == 0 {
 		return fmt.Errorf("no patches in %s: run it in the module's root", directory)
 	}
+	mutants = slices.DeleteFunc(mutants, func(m mutant) bool { return !chosen.MatchString(m.name) })
 	if p.dir, err = os.MkdirTemp("", "mutants-*"); err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(p.dir) }()
-	p.base = filepath.Join(p.dir, "sim.test")
-	if err := build(ctx, p.base); err != nil {
+	alone, err := p.buildTogether(ctx, mutants)
+	if err != nil {
 		return err
 	}
-	// The next one is built while one is searched.
-	ready := make(chan built)
-	go func() {
-		defer close(ready)
-		for _, m := range mutants {
-			if !chosen.MatchString(m.name) {
-				continue
-			}
-			b := p.build(ctx, m)
-			select {
-			case ready <- b:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
 	var survivors []string
-	for b := range ready {
-		caught, line, err := p.search(ctx, b)
+	for i, m := range mutants {
+		caught, line, err := p.search(ctx, m, alone[m.name])
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil {
 			line = err.Error()
 		}
-		fmt.Printf("%-34s %s\n%34s %s\n", b.name, line, "", b.why)
+		fmt.Printf("%3d of %d %-34s %s\n%45s %s\n", i+1, len(mutants), m.name, line, "", m.why)
 		if !caught {
-			survivors = append(survivors, b.name)
+			survivors = append(survivors, m.name)
 		}
-		_ = os.Remove(b.binary)
 	}
 	if survivors != nil {
 		return fmt.Errorf("%d survive %d seeds or do not build, so nothing would notice these mistakes: %s", len(survivors), p.seeds, strings.Join(survivors, ", "))
@@ -112,42 +93,62 @@ func (p *program) main(ctx context.Context, pattern string) error {
 	return nil
 }
 
-// build builds the simulation of a broken product.
-func (p *program) build(ctx context.Context, m mutant) built {
-	b := built{mutant: m, binary: filepath.Join(p.dir, m.name+".test")}
-	b.err = func() error {
-		replace := map[string]string{}
-		for i, c := range m.changes {
-			changed, err := c.mutate(".")
-			if err != nil {
-				return err
-			}
-			original, err := filepath.Abs(c.file)
-			if err != nil {
-				return err
-			}
-			replace[original] = filepath.Join(p.dir, fmt.Sprintf("%s-%d.go", m.name, i))
-			if err := os.WriteFile(replace[original], []byte(changed), 0o600); err != nil {
-				return err
-			}
+// buildTogether builds all mutants into one simulation, but for those that have to be
+// built alone, which it returns.
+func (p *program) buildTogether(ctx context.Context, mutants []mutant) (alone map[string]bool, err error) {
+	s := switched{read: func(file string) (string, error) { data, err := os.ReadFile(file); return string(data), err }, files: map[string]*switchedFile{}}
+	alone = map[string]bool{}
+	for _, m := range mutants {
+		with, err := s.add(m)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", m.name, err)
 		}
-		data, err := json.Marshal(map[string]any{"Replace": replace})
+		alone[m.name] = !with
+	}
+	replace, err := s.overlay()
+	if err != nil {
+		return nil, err
+	}
+	p.together = filepath.Join(p.dir, "sim.test")
+	return alone, p.build(ctx, p.together, replace)
+}
+
+// buildAlone builds the simulation with one mutant.
+func (p *program) buildAlone(ctx context.Context, binary string, m mutant) error {
+	replace := map[string]string{}
+	for _, c := range m.changes {
+		changed, err := c.mutate(".")
 		if err != nil {
 			return err
 		}
-		overlay := filepath.Join(p.dir, m.name+".json")
-		if err := os.WriteFile(overlay, data, 0o600); err != nil {
-			return err
-		}
-		return build(ctx, b.binary, "-overlay", overlay)
-	}()
-	return b
+		replace[c.file] = changed
+	}
+	return p.build(ctx, binary, replace)
 }
 
-func build(ctx context.Context, binary string, more ...string) error {
-	arguments := append([]string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", binary}, more...)
-	output, err := exec.CommandContext(ctx, "go", append(arguments, "./test/sim")...).CombinedOutput()
+// build builds the simulation with these files instead of the module's.
+func (p *program) build(ctx context.Context, binary string, files map[string]string) error {
+	replace := map[string]string{}
+	for file, content := range files {
+		path, err := filepath.Abs(file)
+		if err != nil {
+			return err
+		}
+		replace[path] = filepath.Join(p.dir, fmt.Sprintf("%d.go", len(replace)))
+		if err := os.WriteFile(replace[path], []byte(content), 0o600); err != nil {
+			return err
+		}
+	}
+	data, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
+		return err
+	}
+	overlay := filepath.Join(p.dir, "overlay.json")
+	if err := os.WriteFile(overlay, data, 0o600); err != nil {
+		return err
+	}
+	command := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, "./test/sim")
+	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("building the simulation: %w\n%s", err, output)
 	}
 	return nil
@@ -163,13 +164,18 @@ type report struct {
 }
 
 // search looks for a seed that catches the mutant and no mistake of the product as it is.
-func (p *program) search(ctx context.Context, b built) (caught bool, line string, err error) {
-	if b.err != nil {
-		return false, "", b.err
+func (p *program) search(ctx context.Context, m mutant, alone bool) (caught bool, line string, err error) {
+	binary := p.together
+	if alone {
+		binary = filepath.Join(p.dir, m.name+".test")
+		if err := p.buildAlone(ctx, binary, m); err != nil {
+			return false, "", err
+		}
+		defer func() { _ = os.Remove(binary) }()
 	}
 	began := time.Now()
 	for next := p.first; next < p.first+uint64(p.seeds); {
-		r, err := p.play(ctx, b, next)
+		r, err := p.play(ctx, binary, m.name, next)
 		if err != nil {
 			return false, "", err
 		}
@@ -177,7 +183,7 @@ func (p *program) search(ctx context.Context, b built) (caught bool, line string
 			break
 		}
 		found := r.Found[0]
-		if exec.CommandContext(ctx, p.base, "-test.run=^TestSearch$", fmt.Sprintf("-sim.seed=%d", found.First.Seed)).Run() != nil {
+		if p.simulation(ctx, p.together, "", fmt.Sprintf("-sim.seed=%d", found.First.Seed)).Run() != nil {
 			next = found.First.Seed + 1 // this is so without the mutant, too
 			continue
 		}
@@ -186,9 +192,17 @@ func (p *program) search(ctx context.Context, b built) (caught bool, line string
 	return false, fmt.Sprintf("SURVIVES %d seeds, %.0f s", p.seeds, time.Since(began).Seconds()), ctx.Err()
 }
 
-func (p *program) play(ctx context.Context, b built, first uint64) (r report, err error) {
-	file := filepath.Join(p.dir, b.name+".report")
-	command := exec.CommandContext(ctx, b.binary, "-test.run=^TestSearch$", "-sim.stop", "-sim.report="+file,
+// simulation is a command that plays as a mutant; "" is none of those that can be
+// switched on.
+func (p *program) simulation(ctx context.Context, binary, mutant string, arguments ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, binary, append([]string{"-test.run=^TestSearch$"}, arguments...)...)
+	command.Env = append(os.Environ(), variable+"="+mutant)
+	return command
+}
+
+func (p *program) play(ctx context.Context, binary, mutant string, first uint64) (r report, err error) {
+	file := filepath.Join(p.dir, "report.json")
+	command := p.simulation(ctx, binary, mutant, "-sim.stop", "-sim.report="+file,
 		fmt.Sprintf("-sim.first=%d", first), fmt.Sprintf("-sim.seeds=%d", p.first+uint64(p.seeds)-first))
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, os.Stderr
