@@ -148,7 +148,12 @@ func learn(b *v1alpha1.RemediationBudget, nodes []NodeState, open []v1alpha1.Rem
 
 // underWay reports whether an action of the remediation is, or may be.
 func underWay(r *v1alpha1.Remediation) bool {
-	return !r.Ended() && (r.Status.Action != "" || r.State() == v1alpha1.ReasonTakingOut || r.BlockedBy() == v1alpha1.ReasonStillRunning)
+	switch r.Status.Phase() {
+	case v1alpha1.PhaseActionAnnounced, v1alpha1.PhaseActing, v1alpha1.PhaseTakingOut:
+		return true
+	default:
+		return !r.Ended() && r.BlockedBy() == v1alpha1.ReasonStillRunning
+	}
 }
 
 // look reads the state of the nodes that the budget selects, and the open

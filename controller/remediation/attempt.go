@@ -54,7 +54,7 @@ func formerActs(d decision, s situation) (decision, bool) {
 
 // stillExhausted releases again, for a controller that stopped right after it wrote the status.
 func stillExhausted(d decision, _ situation) (decision, bool) {
-	if d.progress() != v1alpha1.ReasonExhausted {
+	if d.status.Phase() != v1alpha1.PhaseExhausted {
 		return d, false
 	}
 	d.effect = release

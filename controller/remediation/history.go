@@ -83,8 +83,9 @@ func (d *decision) append(s situation, record v1alpha1.ActionRecord) {
 	if surplus := len(d.status.History) - maxRecords; surplus > 0 {
 		d.status.History = d.status.History[surplus:]
 	}
+	phase := d.status.Phase()
 	d.status.Action = ""
-	if d.progress() == v1alpha1.ReasonStarting { // without an action, this says that a maintenance is announced and not there yet
+	if phase == v1alpha1.PhaseActionAnnounced { // which it is no longer: without an action, a maintenance would be
 		d.progressing(s.now, v1alpha1.ReasonWaiting, head(fmt.Sprintf("%s: %s", record.Outcome, record.Message)))
 	}
 }

@@ -79,10 +79,7 @@ func (s *situation) sick(status *v1alpha1.RemediationStatus) bool {
 // yet, or that may not cordon its node: it is announced again, under the permits for that,
 // if it is still wanted. One that is there, or comes late, is a stray.
 func (d *decision) forgetAnnounced(s situation) {
-	if d.status.Maintenance == "" {
-		return
-	}
-	if s.maintenance == nil && d.progress() == v1alpha1.ReasonStarting || s.cameBack() {
+	if s.maintenance == nil && d.status.Phase() == v1alpha1.PhaseMaintenanceAnnounced || s.cameBack() {
 		d.status.Maintenance = ""
 	}
 }

@@ -72,7 +72,7 @@ func noSuchStep(d decision, s situation) (decision, bool) {
 func (d decision) over(s situation, reason, message string) decision {
 	switch {
 	case d.status.Action == "":
-	case s.action == nil && d.progress() == v1alpha1.ReasonStarting && s.step(d.status.Step) != nil:
+	case s.action == nil && d.status.Phase() == v1alpha1.PhaseActionAnnounced && s.step(d.status.Step) != nil:
 		d.effect = void
 		return d
 	case s.action == nil:

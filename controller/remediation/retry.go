@@ -53,6 +53,6 @@ func WaitsForRetry(r *v1alpha1.Remediation) bool {
 // whether the last action was executed.
 func (d *decision) waitsForAPerson() bool {
 	last := lastRecord(&d.status)
-	return d.progress() == v1alpha1.ReasonExhausted ||
+	return d.status.Phase() == v1alpha1.PhaseExhausted ||
 		last != nil && !last.Former && !last.Executed && v1alpha1.MayHaveExecuted(last.Outcome)
 }

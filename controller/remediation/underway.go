@@ -31,7 +31,7 @@ func underWay() []rule {
 }
 
 func lostAction(d decision, s situation) (decision, bool) {
-	if s.action != nil || d.progress() == v1alpha1.ReasonStarting {
+	if s.action != nil || d.status.Phase() == v1alpha1.PhaseActionAnnounced {
 		return d, false
 	}
 	return d.lost(s), true
