@@ -55,10 +55,11 @@ func behindAStop(t *testing.T, name string, timeout time.Duration) (s, dependent
 }
 
 // cancelling returns a context under which the unit's job is cancelled once the restart was
-// asked for and the unit is in this state.
+// asked for and the unit is in this state. Meanwhile somebody has systemd read all units anew.
 func (s *scene) cancelling(activeState string) context.Context {
 	return remedy.WithPoints(s.Context(), func(point string) {
 		if point == "after-restart" {
+			s.systemctl("daemon-reload")
 			s.Eventually(s.show).WithArguments("ActiveState").WithTimeout(time.Minute).Should(Equal(activeState))
 			s.systemctl("cancel", s.show("Job"))
 		}

@@ -15,8 +15,9 @@ type state struct {
 	loadError string
 	active    string // active, reloading, inactive, failed, activating, deactivating …
 	sub       string
-	// changed is when systemd has last seen the unit change its state, by the monotonic
-	// clock in µs; 0: not since it was loaded.
+	// changed is when systemd has last seen the unit begin or end being active or inactive,
+	// by the monotonic clock in µs; 0: not since it was loaded. A reload of systemd's
+	// configuration is no change, which StateChangeTimestamp takes it for.
 	changed uint64
 	// job is 0 if none is queued for the unit.
 	job uint32
@@ -39,10 +40,13 @@ type state struct {
 // a unit of its type does not have stay zero.
 func parse(properties map[string]any) state {
 	s := state{
-		load:            get[string](properties, "LoadState"),
-		active:          get[string](properties, "ActiveState"),
-		sub:             get[string](properties, "SubState"),
-		changed:         get[uint64](properties, "StateChangeTimestampMonotonic"),
+		load:   get[string](properties, "LoadState"),
+		active: get[string](properties, "ActiveState"),
+		sub:    get[string](properties, "SubState"),
+		changed: max(
+			get[uint64](properties, "InactiveExitTimestampMonotonic"), get[uint64](properties, "ActiveEnterTimestampMonotonic"),
+			get[uint64](properties, "ActiveExitTimestampMonotonic"), get[uint64](properties, "InactiveEnterTimestampMonotonic"),
+		),
 		invocation:      hex.EncodeToString(get[[]byte](properties, "InvocationID")),
 		result:          get[string](properties, "Result"),
 		conditionFailed: get[uint64](properties, "ConditionTimestamp") != 0 && !get[bool](properties, "ConditionResult"),

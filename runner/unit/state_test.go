@@ -13,7 +13,7 @@ func TestPropertiesOfAServiceAreRead(t *testing.T) {
 	g.Expect(parse(map[string]any{
 		"Id": "b.service", "Names": []string{"a.service", "b.service"},
 		"LoadState": "loaded", "LoadError": []any{"org.freedesktop.x", "a text"},
-		"ActiveState": "active", "SubState": "exited", "StateChangeTimestampMonotonic": uint64(9), "Job": []any{uint32(7), "/job/7"},
+		"ActiveState": "active", "SubState": "exited", "InactiveExitTimestampMonotonic": uint64(9), "Job": []any{uint32(7), "/job/7"},
 		"InvocationID": []byte{0xab, 1}, "Result": "success",
 		"ConditionTimestamp": uint64(5), "ConditionResult": false,
 		"Type": "oneshot", "RemainAfterExit": true, "MainPID": uint32(42),
