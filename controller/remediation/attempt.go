@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/evidence"
@@ -53,15 +54,12 @@ func formerActs(d decision, s situation) (decision, bool) {
 }
 
 // stillExhausted releases again, for a controller that stopped right after it wrote the status.
-func stillExhausted(d decision, _ situation) (decision, bool) {
-	if d.status.Phase() != v1alpha1.PhaseExhausted {
+// A remediation that has given up a node that did not answer goes on once it is Ready.
+func stillExhausted(d decision, s situation) (decision, bool) {
+	if d.status.Phase() != v1alpha1.PhaseExhausted || s.answersAgain(&d.status) {
 		return d, false
 	}
-	d.effect = release
-	if d.status.Maintenance != "" {
-		d.wait = parkedRecheck
-	}
-	return d, true
+	return d.rests(), true
 }
 
 func inMaintenance(d decision, s situation) (decision, bool) {
@@ -73,7 +71,7 @@ func inMaintenance(d decision, s situation) (decision, bool) {
 
 func verifying(d decision, s situation) (decision, bool) {
 	last := attempted(&d.status)
-	if last == nil || last.Outcome == v1alpha1.ReasonNotBack {
+	if last == nil || s.staysAway(last) {
 		return d, false
 	}
 	until := last.FinishedAt.Add(s.step(d.status.Step).VerifyTimeout.Duration)
@@ -90,7 +88,7 @@ func verifying(d decision, s situation) (decision, bool) {
 // notProved is for an attempt of which nothing proves that it was in vain.
 func notProved(d decision, s situation) (decision, bool) {
 	last := attempted(&d.status)
-	if last == nil || last.Outcome == v1alpha1.ReasonNotBack || evidence.AnyFaulty(d.proof.all()) {
+	if last == nil || s.staysAway(last) || evidence.AnyFaulty(d.proof.all()) {
 		return d, false
 	}
 	if d.progress() == v1alpha1.ReasonHealing {
@@ -208,6 +206,9 @@ func startAction(d decision, s situation) decision {
 func (d *decision) moveOn(s situation) {
 	at, _ := s.next(&d.status, d.proof)
 	d.status.Step, d.status.Attempt = at.step, at.attempt
+	if d.status.Phase() == v1alpha1.PhaseExhausted { // no longer: the node answers again
+		d.set(s.now, v1alpha1.RemediationRecovered, metav1.ConditionUnknown, v1alpha1.ReasonWaiting, "")
+	}
 }
 
 // ask asks the gates whether the attempt may start.

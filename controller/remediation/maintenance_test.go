@@ -192,6 +192,13 @@ func TestWhatComesNextForAStepThatTakesTheNodeOut(t *testing.T) {
 		{"a kubelet that restarts is no boot", disruptive(at(2, 1), booted, sameBoot, kubelet("False")), takeOut, "Starting", "", 2, 1, 0},
 		{"is asked twice", disruptive(at(1, 1), kubelet("False"), history("Expired", time.Hour)), start, "Starting", "", 1, 1, 0},
 		{"and as long as the node is Ready", disruptive(at(1, 1), history("Expired", 2*time.Hour), history("Expired", time.Hour)), start, "Starting", "", 1, 1, 0},
+		{"left out steps come first once the node is Ready", disruptive(at(3, 1), silence, condition("True", time.Second, time.Hour)), start, "Starting", "", 1, 1, 0},
+		{"unless the node is taken out already", disruptive(at(3, 1), silence, out("Draining"), condition("True", time.Second, time.Hour)), nothing, "TakingOut", "", 3, 1, 0},
+		{"who was given up as silent is acted on once it is Ready", incident(at(1, 1), progress("Exhausted"), history("Expired", 2*time.Hour), history("Expired", time.Hour)), start, "Starting", "", 1, 1, 0},
+		{"and not before", incident(at(1, 1), kubelet("Unknown"), progress("Exhausted"), history("Expired", 2*time.Hour), history("Expired", time.Hour)), release, "Exhausted", "", 1, 1, 0},
+		{"a node that is back late gets the next attempt", disruptive(at(2, 1), out("Drained"), history("NotBack", time.Hour), condition("True", time.Second, time.Hour)), takeOut, "TakingOut", "", 3, 1, 0},
+		{"on evidence since then", disruptive(at(2, 1), out("Drained"), history("NotBack", time.Hour), condition("True", 2*time.Hour, 3*time.Hour)), release, "TakingOut", "NoEvidence", 2, 1, 30 * time.Second},
+		{"and time to recover by itself", disruptive(at(2, 1), out("Drained"), history("NotBack", time.Second), condition("True", 0, time.Hour)), nothing, "Verifying", "", 2, 1, 59 * time.Second},
 		{"without such a step it is exhausted", incident(at(1, 1), kubelet("False"), history("Expired", 2*time.Hour), history("Expired", time.Hour)), release, "Exhausted", "", 1, 1, 0},
 
 		{"deleted by a person while the node is drained: nothing more is evicted", disruptive(at(3, 1), out("Draining"), byAPerson), calm, "TakingOut", "", 3, 1, time.Second},

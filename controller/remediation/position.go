@@ -16,7 +16,10 @@ type position struct{ step, attempt int32 }
 func (s *situation) next(status *v1alpha1.RemediationStatus, proof proof) (at position, why string) {
 	var left bool
 	at = position{status.Step, status.Attempt}
-	if last := attempted(status); last != nil && last.Outcome == v1alpha1.ReasonNotBack {
+	if silent(status) && status.Maintenance == "" && s.answersAgain(status) { // gentler steps were left out
+		at = position{lastRecord(status).Step, lastRecord(status).Attempt}
+	}
+	if last := attempted(status); last != nil && s.staysAway(last) {
 		if at, left = s.withoutRunner(at); !left {
 			return at, last.Message + "; no step is left that can be done without it"
 		}
@@ -69,6 +72,18 @@ func attempted(status *v1alpha1.RemediationStatus) *v1alpha1.ActionRecord {
 		return nil
 	}
 	return last
+}
+
+// answersAgain reports whether the node did not answer, when an action was given to its runner
+// or after a reboot, and is Ready by now.
+func (s *situation) answersAgain(status *v1alpha1.RemediationStatus) bool {
+	last := lastRecord(status)
+	return last != nil && !last.Former && (last.Outcome == v1alpha1.ReasonExpired || last.Outcome == v1alpha1.ReasonNotBack) && !s.notReady()
+}
+
+// staysAway reports whether the node was told to reboot and is still not back.
+func (s *situation) staysAway(last *v1alpha1.ActionRecord) bool {
+	return last.Outcome == v1alpha1.ReasonNotBack && s.notReady()
 }
 
 // maxUnanswered is how often an attempt is given to the runner of a node that is not

@@ -63,7 +63,15 @@ func (d decision) exhausted(now time.Time, why string) decision {
 	d.set(now, v1alpha1.RemediationProgressing, metav1.ConditionFalse, v1alpha1.ReasonExhausted, why)
 	d.set(now, v1alpha1.RemediationRecovered, metav1.ConditionFalse, v1alpha1.ReasonExhausted, "")
 	d.unblocked(now)
+	return d.rests()
+}
+
+// rests holds no permit, and waits for the node to recover, or for a person.
+func (d decision) rests() decision {
 	d.effect = release
+	if d.status.Maintenance != "" {
+		d.wait = parkedRecheck
+	}
 	return d
 }
 

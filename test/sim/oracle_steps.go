@@ -42,6 +42,25 @@ func (o *oracles) advancedOnEvidence(old, updated *v1alpha1.Remediation) {
 	o.world.broken("The next step is taken only after a check has confirmed the fault", "%s: %d/%d", updated.Name, after.Step, after.Attempt)
 }
 
+// No step is left out on a node that answers: steps that need its runner are while it is not
+// Ready, and only then.
+func (o *oracles) gentlestFirst(old, updated *v1alpha1.Remediation) {
+	before, after := &old.Status, &updated.Status
+	began := after.Action != "" && after.Action != before.Action || after.Maintenance != "" && before.Maintenance == ""
+	if !began || len(after.History) == 0 {
+		return
+	}
+	last := &after.History[len(after.History)-1]
+	if last.Former || last.Outcome != v1alpha1.ReasonExpired || last.Step >= after.Step {
+		return
+	}
+	node := find[*corev1.Node](o, updated.Spec.NodeName)
+	if node != nil && !notReady(node) && o.everybodyKnows(o.world.node(node.Name).turned) {
+		o.world.broken("No step is left out on a node that answers", "%s: step %d is begun, and %d was not executed, although node %s is Ready",
+			updated.Name, after.Step, last.Step, node.Name)
+	}
+}
+
 // executionOf returns the last execution of an action on the host, nil if there was none.
 func (n *node) executionOf(action string) *execution {
 	for i := len(n.executions) - 1; i >= 0; i-- {

@@ -231,6 +231,7 @@ func (o *oracles) changed(c apiserver.Change) {
 		}
 		if c.By == "controller" {
 			o.announced(old, updated)
+			o.gentlestFirst(old, updated)
 			o.writtenInVain(updated)
 		}
 		o.lostOnlyIfGone(old, updated)

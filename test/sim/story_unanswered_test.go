@@ -80,6 +80,36 @@ func TestANodeThatDoesNotAnswerIsTakenOutOrGivenUp(t *testing.T) {
 	}
 }
 
+// Who was away gets what is gentlest once it answers again: nothing of it was tried yet.
+func TestANodeThatAnswersAgainIsMendedByTheGentlestStep(t *testing.T) {
+	for name, steps := range map[string][]v1alpha1.Step{"given up": wholePolicy()[:3], "to be taken out": wholePolicy()} {
+		tellAll(t, 12, story{name, func(s *stage) {
+			n := s.scene("n1")
+			s.policy(nil, steps...)
+			s.healthy()
+			s.world.end(n.runner)
+			s.begin()
+			n.fail(sick, v1alpha1.RemedyRestartUnit)
+			s.until("an action waits", func() bool { return len(s.actions(n)) == 1 })
+			n.powerOff()
+			s.until("another one waits", func() bool { return len(s.actions(n)) == 2 })
+			s.excluded(n, true)
+			if len(steps) == 3 {
+				s.comesTo(n, v1alpha1.ReasonExhausted)
+			} else {
+				s.comesTo(n, "Waiting/"+gates.ReasonExcluded)
+				expect(s, "step", s.only(n).Status.Step, 4)
+			}
+			n.powerOn()
+			s.until("it is up", func() bool { return n.ready() == corev1.ConditionTrue })
+			s.excluded(n, false)
+			s.back(n)
+			s.expectHealed(n, "runtime.service")
+			expect(s, "history", s.records(n), []string{"1/1 Expired", "1/1 Expired", "1/1 Succeeded"})
+		}})
+	}
+}
+
 func TestANodeThatDoesNotComeBackStaysOut(t *testing.T) {
 	for name, match := range map[string]v1alpha1.ConditionMatch{
 		"sick": {Type: sick, Status: corev1.ConditionTrue}, "unready": {Type: string(corev1.NodeReady), Status: corev1.ConditionFalse},
