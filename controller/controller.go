@@ -109,7 +109,9 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		},
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: fleet.Strip}},
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Node{}: {Transform: fleet.Strip}, &v1alpha1.Remediation{}: {Transform: remediation.Strip},
+			},
 		},
 	})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller"
 	"github.com/nodemend/nodemend/controller/drain"
 	"github.com/nodemend/nodemend/controller/fleet"
@@ -46,8 +47,11 @@ func (w *world) wireController(p *process) error {
 		&corev1.Node{}, &v1alpha1Policy, &v1alpha1Budget, &v1alpha1Remediation, &v1alpha1Action, &v1alpha1Maintenance,
 	} {
 		var transform toolscache.TransformFunc
-		if _, isNode := kind.(*corev1.Node); isNode {
+		switch kind.(type) {
+		case *corev1.Node:
 			transform = fleet.Strip
+		case *v1alpha1.Remediation:
+			transform = remediation.Strip
 		}
 		if err := p.view.Watch(kind, transform); err != nil {
 			return err

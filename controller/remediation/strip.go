@@ -1,0 +1,64 @@
+package remediation
+
+import (
+	"slices"
+	"unique"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+// Strip is a cache transform that keeps of a remediation that has ended only what decisions
+// about others are made from: whose it was, its trigger, when it acted, and how it ended. The
+// texts and outputs are for people, who ask the API server, and there may be tens of
+// thousands of them. One that is open, or is being deleted and leaves a tombstone, stays
+// whole, but for its managed fields.
+//
+// It fits cache.ByObject, whose caches strip a listed object twice: the second time it comes
+// out as it went in.
+func Strip(obj any) (any, error) {
+	whole, ok := obj.(*v1alpha1.Remediation)
+	// What comes from an API server has managed fields.
+	if !ok || whole.ManagedFields == nil {
+		return obj, nil
+	}
+	r := *whole
+	r.ManagedFields = nil
+	if !r.Ended() || r.DeletionTimestamp != nil {
+		return &r, nil
+	}
+	spec, status := &r.Spec, &r.Status
+	spec.NodeName, spec.NodeUID = shared(spec.NodeName), shared(spec.NodeUID)
+	spec.Policy = v1alpha1.PolicyReference{Name: shared(spec.Policy.Name), UID: shared(spec.Policy.UID)}
+	spec.Trigger.Type, spec.Trigger.Reason, spec.Trigger.Message = shared(spec.Trigger.Type), "", ""
+	if !slices.ContainsFunc(status.History, needsStep) {
+		spec.Steps = nil
+	}
+	if r.State() != v1alpha1.ReasonDeleted { // whose match tells which incidents start no other
+		spec.Match = nil
+	}
+	status.BootID, status.BootedAt = "", nil
+	status.History = make([]v1alpha1.ActionRecord, len(whole.Status.History))
+	for i, record := range whole.Status.History {
+		record.Message, record.Output = "", ""
+		record.Remedy, record.Outcome = shared(record.Remedy), shared(record.Outcome)
+		status.History[i] = record
+	}
+	status.Conditions = nil
+	if c := meta.FindStatusCondition(whole.Status.Conditions, v1alpha1.RemediationProgressing); c != nil {
+		status.Conditions = []metav1.Condition{{Type: v1alpha1.RemediationProgressing, Status: c.Status, Reason: shared(c.Reason), LastTransitionTime: c.LastTransitionTime}}
+	}
+	return &r, nil
+}
+
+// needsStep reports whether a record says something only together with its step: until when
+// an action may have run of which nobody knows the end, and, of one that a former version
+// has written, what its remedy was.
+func needsStep(record v1alpha1.ActionRecord) bool {
+	return record.Remedy == "" || !record.Executed && record.Acted()
+}
+
+// shared returns the one copy of a text, which lives as long as it is used.
+func shared[T ~string](text T) T { return unique.Make(text).Value() }
