@@ -36,6 +36,15 @@ func (o *oracles) endedOnlyIfGone(old, updated *v1alpha1.Remediation) {
 	}
 }
 
+// A remediation ends as given back by a person only if a person has deleted its maintenance:
+// that it has deleted an earlier one of the name itself says nothing.
+func (o *oracles) releasedOnlyByPeople(old, updated *v1alpha1.Remediation) {
+	if old.Ended() || !updated.Ended() || updated.State() != v1alpha1.ReasonReleased || o.released[old.Status.Maintenance] {
+		return
+	}
+	o.world.broken("A remediation ends as given back by a person only if a person has done so", "%s: nobody has deleted maintenance %q", updated.Name, old.Status.Maintenance)
+}
+
 // An action that nobody has claimed is given up for that only once it has expired.
 func (o *oracles) expiredOnlyWhenDue(old, updated *v1alpha1.NodeAction) {
 	finished := updated.Finished()

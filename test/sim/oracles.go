@@ -236,6 +236,7 @@ func (o *oracles) changed(c apiserver.Change) {
 		}
 		o.lostOnlyIfGone(old, updated)
 		o.endedOnlyIfGone(old, updated)
+		o.releasedOnlyByPeople(old, updated)
 		o.advancedOnEvidence(old, updated)
 		o.recoveredOnEvidence(old, updated)
 		o.recoveredForLong(old, updated)
