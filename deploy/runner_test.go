@@ -31,6 +31,7 @@ func TestARunnerReportsOnTheActionsOfItsNode(t *testing.T) {
 	action := &actions.Items[0]
 	s.must(runner.Get(s.ctx, key(s.policy), &v1alpha1.RemedyPolicy{}))
 	s.must(runner.Get(s.ctx, key(s.a), &corev1.Node{}))
+	s.must(client.IgnoreNotFound(runner.Get(s.ctx, types.NamespacedName{Name: v1alpha1.ClusterPauseBudget}, &v1alpha1.RemediationBudget{})))
 	s.must(claim(s.ctx, runner, action))
 	s.must(finish(s.ctx, runner, action))
 
@@ -89,6 +90,13 @@ func TestARunnerHasNoOtherRights(t *testing.T) {
 		}},
 		{"patch a policy", `cannot patch resource "remedypolicies"`, merge(s.policy.DeepCopy(), `{"spec":{"steps":[]}}`)},
 		{"list policies", `cannot list resource "remedypolicies"`, func() error { return runner.List(s.ctx, &v1alpha1.RemedyPolicyList{}) }},
+		{"read another budget", `cannot get resource "remediationbudgets"`, func() error {
+			return runner.Get(s.ctx, types.NamespacedName{Name: "all-nodes"}, &v1alpha1.RemediationBudget{})
+		}},
+		{"list budgets", `cannot list resource "remediationbudgets"`, func() error { return runner.List(s.ctx, &v1alpha1.RemediationBudgetList{}) }},
+		{"end the pause", `cannot delete resource "remediationbudgets"`, func() error {
+			return runner.Delete(s.ctx, &v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPauseBudget}})
+		}},
 		{"create a remediation", `cannot create resource "remediations"`, func() error {
 			return runner.Create(s.ctx, &v1alpha1.Remediation{ObjectMeta: metav1.ObjectMeta{Name: "mine"}})
 		}},

@@ -92,6 +92,11 @@ func (a api) Node(ctx context.Context, name string) (*corev1.Node, error) {
 	return get(ctx, a.core.RESTClient(), "nodes", "Node", name, &corev1.Node{})
 }
 
+// Budget implements API.
+func (a api) Budget(ctx context.Context, name string) (*v1alpha1.RemediationBudget, error) {
+	return get(ctx, a.own, "remediationbudgets", "RemediationBudget", name, &v1alpha1.RemediationBudget{})
+}
+
 // get returns nil if the API server says that there is no such object. A kind that
 // it does not serve, which is a 404 as well, is an error.
 func get[T runtime.Object](ctx context.Context, from rest.Interface, resource, kind, name string, into T) (T, error) {

@@ -15,11 +15,13 @@ import (
 // input is all that a decision depends on, read live from the API server.
 type input struct {
 	action *v1alpha1.NodeAction
-	// remediation, policy and node are nil when the API server answered that there is
-	// no such object, never because they could not be read.
+	// remediation, policy, node and pause are nil when the API server answered that there
+	// is no such object, never because they could not be read.
 	remediation *v1alpha1.Remediation
 	policy      *v1alpha1.RemedyPolicy
 	node        *corev1.Node
+	// pause is the budget that pauses the whole cluster.
+	pause *v1alpha1.RemediationBudget
 
 	// claiming: this process has sent a claim, and nothing else.
 	claiming bool
@@ -76,6 +78,7 @@ func decide(in input) decision {
 		expired,
 		notThisNode,
 		excluded,
+		clusterPaused,
 		notAnnounced,
 		notApproved,
 		policyGone,
@@ -177,6 +180,19 @@ func excluded(in input) *decision {
 		return finishWith(v1alpha1.ReasonRefused, "Node %s has the label %s=true", in.nodeName, v1alpha1.ExcludeLabel)
 	}
 	return nil
+}
+
+// clusterPaused refuses what was created before somebody paused the cluster, or by a
+// controller that does not know of it.
+func clusterPaused(in input) *decision {
+	if in.pause == nil || !in.pause.Pauses(in.node) {
+		return nil
+	}
+	why := ""
+	if in.pause.Spec.PauseReason != "" {
+		why = fmt.Sprintf(" (%s)", in.pause.Spec.PauseReason)
+	}
+	return finishWith(v1alpha1.ReasonRefused, "the cluster is paused by RemediationBudget %s%s", in.pause.Name, why)
 }
 
 // notAnnounced refuses an action that its remediation does not wait for: a controller

@@ -71,6 +71,18 @@ func hashOf(t *testing.T, step *v1alpha1.Step) string {
 	return hash
 }
 
+// clusterPause pauses the nodes with these labels, or all.
+func clusterPause(labels map[string]string) *v1alpha1.RemediationBudget {
+	b := &v1alpha1.RemediationBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPauseBudget},
+		Spec:       v1alpha1.RemediationBudgetSpec{Paused: true, PauseReason: "rack move"},
+	}
+	if labels != nil {
+		b.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: labels}
+	}
+	return b
+}
+
 func claimBy(runnerID, bootID string) *v1alpha1.Claim {
 	return &v1alpha1.Claim{RunnerID: runnerID, BootID: bootID, Time: metav1.NewTime(testNow.Add(-time.Hour))}
 }
@@ -221,6 +233,35 @@ func TestDecide(t *testing.T) {
 		{
 			name:     "a label that excludes nothing is no reason",
 			change:   func(in *input) { in.node.Labels[v1alpha1.ExcludeLabel] = "false" },
+			wantVerb: execute,
+		},
+		{
+			name:       "in a pause of the cluster it is refused",
+			change:     func(in *input) { in.pause = clusterPause(nil) },
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonRefused, wantMessage: "the cluster is paused by RemediationBudget nodemend-pause (rack move)",
+		},
+		{
+			name: "in a pause it is refused although this process has claimed it",
+			change: func(in *input) {
+				in.action.Status.Claim = claimBy("me", "boot-1")
+				in.claiming = true
+				in.pause = clusterPause(nil)
+			},
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonRefused,
+		},
+		{
+			name:     "a pause of other nodes is no reason",
+			change:   func(in *input) { in.pause = clusterPause(map[string]string{"pool": "storage"}) },
+			wantVerb: execute,
+		},
+		{
+			name: "nor is one that is over",
+			change: func(in *input) {
+				in.pause = clusterPause(nil)
+				in.pause.Spec.Paused = false
+			},
 			wantVerb: execute,
 		},
 		{

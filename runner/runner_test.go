@@ -3,16 +3,22 @@
 package runner_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/transport"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/internal/boot"
@@ -106,6 +112,64 @@ func TestARefusedActionIsFinishedAndNotExecuted(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestNothingIsExecutedInAPauseOfTheCluster(t *testing.T) {
+	paused, err := json.Marshal(&v1alpha1.RemediationBudget{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RemediationBudget"},
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPauseBudget},
+		Spec:       v1alpha1.RemediationBudgetSpec{Paused: true},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Others use the same API server, so what is paused is this runner's view of it.
+	pauseRead := func(play func(read int32) *http.Response) transport.WrapperFunc {
+		var reads atomic.Int32
+		return func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(req *http.Request) (*http.Response, error) {
+				if strings.HasSuffix(req.URL.Path, "/remediationbudgets/"+v1alpha1.ClusterPauseBudget) {
+					if played := play(reads.Add(1)); played != nil {
+						played.Request = req
+						return played, nil
+					}
+				}
+				return next.RoundTrip(req)
+			})
+		}
+	}
+	answer := func(status int, body []byte) *http.Response {
+		return &http.Response{
+			StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)),
+		}
+	}
+	t.Run("the pause is there", func(t *testing.T) {
+		f := newFixture(t)
+		f.start(pauseRead(func(int32) *http.Response { return answer(http.StatusOK, paused) }))
+		if got := f.expect(f.newAction(0), v1alpha1.ReasonRefused, 0); got.Status.Claim != nil {
+			t.Errorf("it was claimed: %+v", got.Status.Claim)
+		}
+	})
+	t.Run("nobody knows at first, and then it is there", func(t *testing.T) {
+		f := newFixture(t)
+		f.start(pauseRead(func(read int32) *http.Response {
+			if read < 3 {
+				return answer(http.StatusForbidden, []byte("{}"))
+			}
+			return answer(http.StatusOK, paused)
+		}))
+		f.expect(f.newAction(0), v1alpha1.ReasonRefused, 0)
+	})
+	t.Run("nobody knows at first, and then there is none", func(t *testing.T) {
+		f := newFixture(t)
+		f.start(pauseRead(func(read int32) *http.Response {
+			if read < 3 {
+				return answer(http.StatusForbidden, []byte("{}"))
+			}
+			return nil
+		}))
+		f.expect(f.newAction(0), v1alpha1.ReasonSucceeded, 1)
+	})
 }
 
 func TestTheActionsOfOtherNodesAreLeftAlone(t *testing.T) {

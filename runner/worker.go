@@ -62,12 +62,13 @@ type WorkerOptions struct {
 // API is what a Worker asks and tells the API server. What it returns was read live,
 // never from a cache.
 type API interface {
-	// Action, Remediation, Policy and Node return nil if the API server answers that
-	// there is no such object.
+	// Action, Remediation, Policy, Node and Budget return nil if the API server answers
+	// that there is no such object.
 	Action(ctx context.Context, name string) (*v1alpha1.NodeAction, error)
 	Remediation(ctx context.Context, name string) (*v1alpha1.Remediation, error)
 	Policy(ctx context.Context, name string) (*v1alpha1.RemedyPolicy, error)
 	Node(ctx context.Context, name string) (*corev1.Node, error)
+	Budget(ctx context.Context, name string) (*v1alpha1.RemediationBudget, error)
 	// UpdateStatus writes the action's status if nobody has written the action since
 	// it was read; otherwise the error is a conflict. After any other error the status
 	// may have been written or not: only a read can tell.
@@ -226,11 +227,16 @@ func (w *Worker) read(ctx context.Context, action *v1alpha1.NodeAction) (input, 
 	if err != nil {
 		return input{}, err
 	}
+	pause, err := w.API.Budget(ctx, v1alpha1.ClusterPauseBudget)
+	if err != nil {
+		return input{}, err
+	}
 	in := input{
 		action:      action,
 		remediation: remediation,
 		policy:      policy,
 		node:        node,
+		pause:       pause,
 		claiming:    w.claiming[action.UID],
 		remedies:    slices.Sorted(maps.Keys(w.Remedies)),
 		nodeName:    w.NodeName,

@@ -6,7 +6,8 @@ const ExcludeLabel = "nodemend.dev/exclude"
 
 // ClusterPauseBudget is the name of the RemediationBudget that pauses the whole cluster:
 // it selects all nodes and is paused. The controller asks the API server itself for it
-// before every action, so that a pause holds from the moment at which it is written.
+// before every action, and the runner before it claims one, so that a pause holds from the
+// moment at which it is written.
 const ClusterPauseBudget = "nodemend-pause"
 
 // RemediationFinalizer keeps a remediation that a person deletes until the

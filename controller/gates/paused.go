@@ -16,7 +16,7 @@ func Paused(in Input) Verdict {
 		paused = append(paused, "RemedyPolicy "+in.Policy.Name+because(in.Policy.Spec.PauseReason))
 	}
 	for i := range in.Budgets {
-		if b := &in.Budgets[i]; b.Spec.Paused {
+		if b := &in.Budgets[i]; b.Pauses(in.Node) {
 			paused = append(paused, "RemediationBudget "+b.Name+", which selects node "+in.Node.Name+because(b.Spec.PauseReason))
 		}
 	}

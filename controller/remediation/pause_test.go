@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -15,6 +16,8 @@ import (
 type server struct {
 	client.Reader
 	pause, policy bool
+	// of are the labels of the nodes that the pause is of; nil: of all.
+	of map[string]string
 }
 
 func (s server) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
@@ -22,6 +25,9 @@ func (s server) Get(_ context.Context, key client.ObjectKey, obj client.Object, 
 	case *v1alpha1.RemediationBudget:
 		if key.Name == v1alpha1.ClusterPauseBudget && s.pause {
 			o.Name, o.Spec.Paused = key.Name, true
+			if s.of != nil {
+				o.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: s.of}
+			}
 			return nil
 		}
 	case *v1alpha1.RemedyPolicy:
@@ -40,6 +46,7 @@ func TestAPauseHoldsBeforeAnyCacheKnowsOfIt(t *testing.T) {
 	}{
 		{"nobody has paused", server{}, start, ""},
 		{"the cluster is paused", server{pause: true}, start, "RemediationBudget nodemend-pause"},
+		{"other nodes are paused", server{pause: true, of: map[string]string{"pool": "storage"}}, start, ""},
 		{"the cluster is paused before a node is taken out", server{pause: true}, takeOut, "RemediationBudget nodemend-pause"},
 		{"the policy is paused before a node is taken out", server{policy: true}, takeOut, "RemedyPolicy"},
 		{"of an action the runner asks that", server{policy: true}, start, ""},

@@ -86,7 +86,7 @@ func (w *world) deleteUnseen() bool {
 // undoAction lets a person undo the next action, or what it is for, before its runner has
 // claimed it or while it runs.
 func (w *world) undoAction() bool {
-	undo := of(w.choices, w.giveBackOf, w.deleteOf, w.forceOf, w.policyOf, w.pauseOf, w.stopOf, w.nodeOf)
+	undo := of(w.choices, w.giveBackOf, w.deleteOf, w.forceOf, w.policyOf, w.pauseOf, w.stopOf, w.stopAllOf, w.nodeOf)
 	delay := of(w.choices, (*node).runnerAway, (*node).lateClaim, (*node).inTime)
 	undone := of(w.choices, 0, time.Second, 10*time.Second)
 	leaderless := !w.profile.steady && w.chance(300)
@@ -184,6 +184,13 @@ func (w *world) stopOf(r *v1alpha1.Remediation) {
 	for _, b := range w.budgetsOf(r) {
 		w.setBudgetPaused(b, true)
 		w.later(func() { w.setBudgetPaused(b, false) })
+	}
+}
+
+// stopAllOf pauses the cluster, unless it is.
+func (w *world) stopAllOf(*v1alpha1.Remediation) {
+	if apiserver.Peek[*v1alpha1.RemediationBudget](w.server, client.ObjectKey{Name: v1alpha1.ClusterPauseBudget}) == nil {
+		w.pauseCluster()
 	}
 }
 

@@ -61,9 +61,11 @@ func (o *oracles) ordered(e *execution) {
 	if v1alpha1.Excluded(node) && now.Sub(o.labelled[node.Name]) > late {
 		o.world.broken("Nothing is executed on a node that is excluded", "%s on node %s", a.Name, node.Name)
 	}
+	if at, paused := o.paused[v1alpha1.ClusterPauseBudget]; paused && now.Sub(at) > late { // each runner asks itself
+		o.world.broken("Nothing is executed once the cluster is paused", "%s on node %s, paused %s ago", a.Name, node.Name, now.Sub(at))
+	}
 	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
-		stopped := b.Name == v1alpha1.ClusterPauseBudget || selects(b, node)
-		if at, paused := o.paused[b.Name]; paused && stopped && o.everybodyKnows(later(at, o.world.people.limited).Add(late)) && o.settled() {
+		if at, paused := o.paused[b.Name]; paused && selects(b, node) && o.everybodyKnows(later(at, o.world.people.limited).Add(late)) && o.settled() {
 			o.world.broken("No surprise: nothing begins in a pause", "%s on node %s, budget %s is paused since %s", a.Name, node.Name, b.Name, now.Sub(at))
 		}
 	}

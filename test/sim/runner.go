@@ -120,6 +120,11 @@ func (a runnerAPI) Node(ctx context.Context, name string) (*corev1.Node, error) 
 	return get(ctx, a.client, name, &corev1.Node{})
 }
 
+// Budget implements runner.API.
+func (a runnerAPI) Budget(ctx context.Context, name string) (*v1alpha1.RemediationBudget, error) {
+	return get(ctx, a.client, name, &v1alpha1.RemediationBudget{})
+}
+
 // UpdateStatus implements runner.API.
 func (a runnerAPI) UpdateStatus(ctx context.Context, action *v1alpha1.NodeAction) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/gates"
 )
@@ -74,6 +76,31 @@ func TestAnActionWhosePolicyIsEditedBeforeItsClaimIsNotExecutedUntilTheStepIsBac
 		s.pass(time.Hour)
 		expect(s, "executions", n.ran(), []string{})
 		s.edit(func(p *v1alpha1.RemedyPolicySpec) { p.Steps = []v1alpha1.Step{command("cure")} })
+		s.ends(n)
+		s.expectHealed(n, "cure")
+	}})
+}
+
+func TestAnActionBeforeWhoseClaimTheClusterIsPausedIsExecutedAfterIt(t *testing.T) {
+	tellAll(t, 8, story{"unclaimed", func(s *stage) {
+		n := s.scene("n1")
+		n.deaf = true
+		s.policy(nil, command("cure"))
+		s.begin()
+		n.fail(sick, v1alpha1.RemedyCommand)
+		s.until("an action waits", func() bool { return len(s.actions(n)) == 1 })
+		s.endLeaders() // no controller cancels it
+		pause := &v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPauseBudget}}
+		pause.Spec.Paused = true
+		s.create(pause)
+		n.deaf = false
+		n.startRunner()
+		s.until("it has finished", func() bool { return s.actions(n)[0].Finished() != nil })
+		s.oneLeader()
+		s.until("it is held", func() bool { return s.state(n) == "Waiting/"+gates.ReasonPaused && len(s.permits()) == 0 })
+		s.pass(time.Hour)
+		expect(s, "executions", n.ran(), []string{})
+		s.remove(pause)
 		s.ends(n)
 		s.expectHealed(n, "cure")
 	}})

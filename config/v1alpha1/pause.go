@@ -1,0 +1,16 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Pauses reports whether the budget keeps every new action away from the node: it is paused
+// and selects it. One whose selector can't be read pauses every node.
+func (b *RemediationBudget) Pauses(node *corev1.Node) bool {
+	if !b.Spec.Paused {
+		return false
+	}
+	selector, err := SelectorOf(b.Spec.NodeSelector)
+	return err != nil || selector.Matches(labels.Set(node.Labels))
+}
