@@ -84,6 +84,7 @@ func decide(in input) decision {
 		policyGone,
 		notEnforced,
 		stepGone,
+		anotherStep,
 		notSelected,
 		notSupported,
 		notNeeded,
@@ -253,6 +254,18 @@ func stepGone(in input) *decision {
 			in.policy.Name, in.action.Spec.StepHash)
 	}
 	return nil
+}
+
+// anotherStep refuses a step under the number of another one, whose approval it would have.
+func anotherStep(in input) *decision {
+	number := in.action.Spec.Step
+	if step := in.remediation.Step(number); step != nil {
+		if hash, err := step.Hash(); err == nil && hash == in.action.Spec.StepHash {
+			return nil
+		}
+	}
+	return finishWith(v1alpha1.ReasonRefused, "it asks for a step with hash %s, which step %d of Remediation %s is not",
+		in.action.Spec.StepHash, number, in.remediation.Name)
 }
 
 // notSelected refuses a step on a node that its policy was not written for,

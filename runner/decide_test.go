@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -138,8 +137,8 @@ func TestDecide(t *testing.T) {
 		{
 			name: "and executed with it",
 			change: func(in *input) {
-				in.remediation.Spec.Steps = slices.Clone(in.remediation.Spec.Steps)
-				in.remediation.Spec.Steps[1].RequireApproval = true
+				in.policy.Spec.Steps[1].RequireApproval = true // and so of the remediation
+				in.action.Spec.StepHash = hashOf(t, &in.policy.Spec.Steps[1])
 				in.remediation.Annotations = map[string]string{v1alpha1.ApprovedStepAnnotation: "2"}
 			},
 			wantVerb: execute,
@@ -352,6 +351,28 @@ func TestDecide(t *testing.T) {
 			wantReason: v1alpha1.ReasonSuperseded, wantMessage: "has no step with hash",
 		},
 		{
+			name:       "under the number of another step it is refused",
+			change:     func(in *input) { in.action.Spec.Step = 1 },
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonRefused, wantMessage: "which step 1 of Remediation incident is not",
+		},
+		{
+			name: "the approval of another step is none",
+			change: func(in *input) {
+				in.policy.Spec.Steps[1].RequireApproval = true
+				in.action.Spec.StepHash = hashOf(t, &in.policy.Spec.Steps[1])
+				in.action.Spec.Step = 1
+			},
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonRefused, wantMessage: "which step 1 of Remediation incident is not",
+		},
+		{
+			name:       "under a number that no step has it is refused",
+			change:     func(in *input) { in.action.Spec.Step = 3 },
+			wantVerb:   finish,
+			wantReason: v1alpha1.ReasonRefused, wantMessage: "which step 3 of Remediation incident is not",
+		},
+		{
 			name:       "on a node that the policy does not select it is refused",
 			change:     func(in *input) { in.node.Labels = nil },
 			wantVerb:   finish,
@@ -456,7 +477,6 @@ func TestDecide(t *testing.T) {
 
 func TestDecideTakesTheStepFromThePolicyByItsHash(t *testing.T) {
 	in := goodInput(t)
-	in.action.Spec.Step = 1 // a number that does not go with the hash
 	if got := decide(in).step; got == nil || got.Command.Argv[0] != "/bin/false" {
 		t.Errorf("got step %+v, want the one with the hash, which runs /bin/false", got)
 	}

@@ -13,7 +13,8 @@ import (
 
 func TestAnOrderHasAllThatARemedyMayKnow(t *testing.T) {
 	in := goodInput(t)
-	in.action.Spec.Remediation, in.action.Spec.Step, in.action.Spec.Attempt = "worker-1-abc", 77, 3 // the hash counts, not the number
+	in.action.Spec.Remediation, in.action.Spec.Step, in.action.Spec.Attempt = "worker-1-abc", 1, 3
+	in.remediation.Spec.Steps = in.policy.Spec.Steps[1:] // the policy has got another first step since
 	in.policy.Spec.Output = &v1alpha1.OutputPolicy{Keep: v1alpha1.OutputNone}
 	in.node.Status.Conditions = []corev1.NodeCondition{
 		{Type: "RuntimeUnhealthy", Status: corev1.ConditionFalse, Reason: "Fine"},
