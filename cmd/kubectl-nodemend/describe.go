@@ -110,7 +110,7 @@ func events(r *v1alpha1.Remediation) []event {
 	trigger := r.Spec.Trigger
 	told := []event{
 		{at: trigger.LastTransitionTime.Time, text: fmt.Sprintf("%s became %s%s", trigger.Type, trigger.Status, detail(trigger.Reason, trigger.Message))},
-		{at: r.CreationTimestamp.Time, text: "remediation started"},
+		{at: r.StartedAt().Time, text: "remediation started"},
 	}
 	for _, record := range r.Status.History {
 		what := fmt.Sprintf("step %d (%s), attempt %d", record.Step, record.Remedy, record.Attempt)

@@ -38,7 +38,7 @@ func remediationsOf(ctx context.Context, c client.Client, nodeName string) ([]v1
 		return nil, err
 	}
 	slices.SortFunc(list.Items, func(a, b v1alpha1.Remediation) int {
-		if c := b.CreationTimestamp.Compare(a.CreationTimestamp.Time); c != 0 {
+		if c := b.StartedAt().Compare(a.StartedAt().Time); c != 0 {
 			return c
 		}
 		return strings.Compare(a.Name, b.Name)

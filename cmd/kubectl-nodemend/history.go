@@ -49,7 +49,7 @@ ACTIONS is what was executed, in order, with its outcome where it did not succee
 		}
 		var found []v1alpha1.Remediation
 		for _, r := range all {
-			if (policy == "" || r.Spec.Policy.Name == policy) && (since == 0 || t.clock.Since(r.CreationTimestamp.Time) <= since) {
+			if (policy == "" || r.Spec.Policy.Name == policy) && (since == 0 || t.clock.Since(r.StartedAt().Time) <= since) {
 				r.ManagedFields = nil
 				r.APIVersion, r.Kind = v1alpha1.GroupVersion.String(), "Remediation"
 				found = append(found, r)
@@ -78,11 +78,11 @@ func (t *tool) remediationTable(all []v1alpha1.Remediation, wide bool) string {
 		r := &all[i]
 		took := "-"
 		if r.Ended() {
-			took = duration.HumanDuration(r.Status.EndTime.Sub(r.CreationTimestamp.Time))
+			took = duration.HumanDuration(r.Status.EndTime.Sub(r.StartedAt().Time))
 		}
 		rows[i] = []string{
 			r.Spec.NodeName, r.Spec.Policy.Name, r.Spec.Trigger.Type, dash(r.State()), dash(r.BlockedBy()),
-			dash(actions(r)), t.ago(r.CreationTimestamp.Time), took, r.Name,
+			dash(actions(r)), t.ago(r.StartedAt().Time), took, r.Name,
 		}
 		if wide {
 			rows[i] = append(rows[i], dash(message(r)))

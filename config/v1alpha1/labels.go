@@ -42,4 +42,7 @@ const (
 	// TombstoneUIDAnnotation is the UID of the remediation in whose place a tombstone
 	// is. The name of the next one follows from it, whether the tombstone is seen or not.
 	TombstoneUIDAnnotation = "nodemend.dev/tombstone-of-uid"
+	// TombstoneStartedAnnotation is when the remediation in whose place a tombstone is was
+	// created, in RFC 3339.
+	TombstoneStartedAnnotation = "nodemend.dev/tombstone-of-started"
 )

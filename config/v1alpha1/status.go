@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"slices"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -100,6 +101,16 @@ func (r *Remediation) Covers(t *Trigger) bool {
 	}
 	own := &r.Spec.Trigger
 	return own.Type == t.Type && own.Status == t.Status && own.LastTransitionTime.Equal(&t.LastTransitionTime)
+}
+
+// StartedAt returns when the remediation was created, or, of a tombstone, the one in whose
+// place it is. What cannot be read, or is later than the object itself, is not believed.
+func (r *Remediation) StartedAt() metav1.Time {
+	started, err := time.Parse(time.RFC3339, r.Annotations[TombstoneStartedAnnotation])
+	if _, isTombstone := r.Annotations[TombstoneAnnotation]; err != nil || !isTombstone || started.After(r.CreationTimestamp.Time) {
+		return r.CreationTimestamp
+	}
+	return metav1.NewTime(started)
 }
 
 // Ended reports whether the remediation is over.

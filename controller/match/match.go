@@ -102,7 +102,7 @@ func Latest(remediations []v1alpha1.Remediation, node *corev1.Node, policy *v1al
 	var newest *v1alpha1.Remediation
 	for i := range remediations {
 		r := &remediations[i]
-		if of(r, node, policy) && (newest == nil || newest.CreationTimestamp.Before(&r.CreationTimestamp)) {
+		if of(r, node, policy) && (newest == nil || newest.StartedAt().Time.Before(r.StartedAt().Time)) {
 			newest = r
 		}
 	}

@@ -137,6 +137,11 @@ func TestTheLatestIsTheNewestOfTheNodeAndThePolicy(t *testing.T) {
 	if got := Latest(append(known, tombstone), node(nil), policy); got != "deleted" {
 		t.Errorf("got %q of a tombstone", got)
 	}
+	tombstone.Annotations[v1alpha1.TombstoneAnnotation] = "former"
+	tombstone.Annotations[v1alpha1.TombstoneStartedAnnotation] = now.Add(-time.Hour).Format(time.RFC3339)
+	if got := Latest(append(known, tombstone), node(nil), policy); got != "new" {
+		t.Errorf("got %q, which started before the newest did", got)
+	}
 }
 
 func TestTheNameOfALongNodeNameIsValid(t *testing.T) {

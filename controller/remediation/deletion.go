@@ -41,6 +41,13 @@ func tombstoneName(r *v1alpha1.Remediation) string {
 	return r.Name[:min(len(r.Name), maxName-len(tombstoneSuffix))] + tombstoneSuffix
 }
 
+// stillThere reports whether the remediation is the tombstone of one that is not gone yet: both
+// remember the same actions, which count once.
+func stillThere(all []v1alpha1.Remediation, r *v1alpha1.Remediation) bool {
+	of := r.Annotations[v1alpha1.TombstoneUIDAnnotation]
+	return of != "" && slices.ContainsFunc(all, func(other v1alpha1.Remediation) bool { return string(other.UID) == of })
+}
+
 func deletedMessage(r *v1alpha1.Remediation) string {
 	return fmt.Sprintf("deleted by a person, this incident starts no other remediation; to start over with the policy as it is now: kubectl delete remediation %s",
 		tombstoneName(r))
@@ -78,8 +85,12 @@ func (r *Reconciler) finalize(ctx context.Context, remediation *v1alpha1.Remedia
 func (r *Reconciler) bury(ctx context.Context, remediation *v1alpha1.Remediation) error {
 	tombstone := &v1alpha1.Remediation{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:        tombstoneName(remediation),
-			Annotations: map[string]string{v1alpha1.TombstoneAnnotation: remediation.Name, v1alpha1.TombstoneUIDAnnotation: string(remediation.UID)},
+			Name: tombstoneName(remediation),
+			Annotations: map[string]string{
+				v1alpha1.TombstoneAnnotation:        remediation.Name,
+				v1alpha1.TombstoneUIDAnnotation:     string(remediation.UID),
+				v1alpha1.TombstoneStartedAnnotation: remediation.CreationTimestamp.UTC().Format(time.RFC3339),
+			},
 		},
 		Spec: remediation.Spec,
 	}

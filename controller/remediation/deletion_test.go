@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +101,47 @@ func TestNothingOfANewRemediationOfTheNameIsTakenAway(t *testing.T) {
 				t.Errorf("its permit is %+v, want %+v", got, permit)
 			}
 		})
+	}
+}
+
+func TestATombstoneAndItsRemediationCountOnce(t *testing.T) {
+	remediation, next := v1alpha1.Remediation{}, v1alpha1.Remediation{}
+	remediation.UID, next.UID = "a", "b"
+	tombstone := v1alpha1.Remediation{}
+	tombstone.UID, tombstone.Annotations = "c", map[string]string{v1alpha1.TombstoneUIDAnnotation: "a"}
+	counted := func(all ...v1alpha1.Remediation) (uids []string) {
+		for i := range all {
+			if !stillThere(all, &all[i]) {
+				uids = append(uids, string(all[i].UID))
+			}
+		}
+		return uids
+	}
+	if got := counted(tombstone, remediation, next); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("beside its remediation: %v", got)
+	}
+	if got := counted(tombstone, next); !slices.Equal(got, []string{"c", "b"}) {
+		t.Errorf("without it: %v", got)
+	}
+}
+
+func TestATombstoneSaysWhenItsRemediationStarted(t *testing.T) {
+	remediation := incident(at(1, 1), history("Succeeded", time.Minute)).remediation
+	remediation.UID, remediation.CreationTimestamp = "deleted", ago(time.Hour)
+	c := fake.NewClientBuilder().WithScheme(schemeOf(t)).WithStatusSubresource(remediation).Build()
+	r := &Reconciler{Client: c, Live: c, Clock: clocktesting.NewFakePassiveClock(now)}
+	for range 2 { // done again, it changes nothing
+		if err := r.bury(t.Context(), remediation); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var tombstone v1alpha1.Remediation
+	if err := c.Get(t.Context(), client.ObjectKey{Name: tombstoneName(remediation)}, &tombstone); err != nil {
+		t.Fatal(err)
+	}
+	tombstone.CreationTimestamp = ago(0)
+	if got := tombstone.StartedAt(); !got.Time.Equal(remediation.CreationTimestamp.Time) {
+		t.Errorf("it says %s, want %s", got, remediation.CreationTimestamp)
 	}
 }
 

@@ -75,7 +75,7 @@ func (o observer) observe(ctx context.Context, remediation *v1alpha1.Remediation
 	}
 	for i := range past.Items {
 		switch other := &past.Items[i]; {
-		case other.Name == remediation.Name:
+		case other.Name == remediation.Name || stillThere(past.Items, other):
 		case other.Spec.NodeUID == spec.NodeUID:
 			s.past = append(s.past, *other)
 		default:

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
@@ -129,6 +130,15 @@ func (o *oracles) buried(gone *v1alpha1.Remediation) {
 	}
 	if !hasTombstone(o.onRecord(), gone.Name) {
 		o.world.broken("A deleted remediation leaves a tombstone", "%s", gone.Name)
+	}
+}
+
+// A tombstone says when its remediation started.
+func (o *oracles) startedAsBuried(created *v1alpha1.Remediation) {
+	of := o.remediations[types.UID(created.Annotations[v1alpha1.TombstoneUIDAnnotation])]
+	if of != nil && !created.StartedAt().Time.Equal(of.CreationTimestamp.Time) {
+		o.world.broken("A tombstone says when its remediation started", "%s at %s, %s at %s", created.Name,
+			created.StartedAt().UTC().Format(time.TimeOnly), of.Name, of.CreationTimestamp.UTC().Format(time.TimeOnly))
 	}
 }
 

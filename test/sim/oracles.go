@@ -218,6 +218,7 @@ func (o *oracles) changed(c apiserver.Change) {
 			o.startedOnce(updated)
 			if c.By == "controller" {
 				o.startedUnderPolicy(updated)
+				o.startedAsBuried(updated)
 			}
 			o.heldForLong(updated)
 			return

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func before(d time.Duration) metav1.Time { return metav1.NewTime(noon.Add(-d)) }
+
+// deleted is the tombstone of a remediation that started an hour ago, executed one action, and
+// was deleted a second ago.
+func deleted() *v1alpha1.Remediation {
+	r := &v1alpha1.Remediation{}
+	r.Name, r.CreationTimestamp = "n1-0123-deleted", before(0)
+	r.Annotations = map[string]string{
+		v1alpha1.TombstoneAnnotation:        "n1-0123",
+		v1alpha1.TombstoneStartedAnnotation: before(time.Hour).Format(time.RFC3339),
+	}
+	r.Spec.Trigger = v1alpha1.Trigger{Type: "Sick", Status: "True", LastTransitionTime: before(2 * time.Hour)}
+	r.Status.EndTime = ptr.To(before(time.Second))
+	r.Status.History = []v1alpha1.ActionRecord{{
+		Step: 1, Attempt: 1, Remedy: "command", Outcome: "Failed",
+		StartedAt: ptr.To(before(50 * time.Minute)), FinishedAt: before(49 * time.Minute),
+	}}
+	return r
+}
+
+// inOrder reports whether the words come one after the other.
+func inOrder(text string, words ...string) bool {
+	for _, word := range words {
+		_, rest, found := strings.Cut(text, word)
+		if !found {
+			return false
+		}
+		text = rest
+	}
+	return true
+}
+
+func TestTheTimelineOfATombstoneBeginsWhenItsRemediationDid(t *testing.T) {
+	text := (&tool{clock: clocktesting.NewFakePassiveClock(noon)}).timeline(deleted())
+	if !inOrder(text, "Sick became True", "11:00:00Z  remediation started", "attempt 1 started", "attempt 1 Failed", "ended:") {
+		t.Error(text)
+	}
+}
+
+func TestTheHistorySaysHowLongATombstonesRemediationTook(t *testing.T) {
+	text := (&tool{clock: clocktesting.NewFakePassiveClock(noon)}).remediationTable([]v1alpha1.Remediation{*deleted()}, false)
+	if !inOrder(text, "STARTED", "60m", "59m", "n1-0123-deleted") {
+		t.Error(text)
+	}
+}
