@@ -5,8 +5,8 @@
 // One concern is one package: fleet (the view of the nodes), match (what starts
 // a remediation), evidence (what a condition proves), gates (what holds an
 // action back), budget (permits), remediation (from trigger to outcome), gc (what
-// is kept of it), maintenance and drain (out of service and back), gauges (how
-// things are, for Prometheus).
+// is kept of it), maintenance and drain (out of service and back), policy (whether
+// policies can act), gauges (how things are, for Prometheus).
 package controller
 
 import (

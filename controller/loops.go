@@ -12,6 +12,7 @@ import (
 	"github.com/nodemend/nodemend/controller/gc"
 	"github.com/nodemend/nodemend/controller/maintenance"
 	"github.com/nodemend/nodemend/controller/match"
+	"github.com/nodemend/nodemend/controller/policy"
 	"github.com/nodemend/nodemend/controller/remediation"
 	"github.com/nodemend/nodemend/controller/worker"
 )
@@ -51,5 +52,8 @@ func Loops(p Parts) []worker.Loop {
 	}
 	budgets := &budget.Reconciler{Client: p.Client, Live: p.Live, Permits: permits, Clock: p.Clock, Nodes: p.Nodes}
 	history := &gc.Reconciler{Client: p.Client, Clock: p.Clock, Limit: p.HistoryLimit, Age: p.HistoryAge}
-	return []worker.Loop{matcher.Loop(), remediations.Loop(), maintenances.Loop(), budgets.Loop(), history.Loop()}
+	policies := &policy.Reconciler{Client: p.Client, Nodes: p.Nodes, Clock: p.Clock}
+	return []worker.Loop{
+		matcher.Loop(), remediations.Loop(), maintenances.Loop(), budgets.Loop(), history.Loop(), policies.Loop(),
+	}
 }

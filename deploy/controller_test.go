@@ -11,10 +11,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -46,6 +48,14 @@ func TestTheRolesTakeAnIncidentWithTheRightsTheyHave(t *testing.T) {
 		err := s.admin.Get(ctx, types.NamespacedName{Name: action.Spec.Remediation}, remediation)
 		history := remediation.Status.History
 		return len(history) == 1 && history[0].Outcome == v1alpha1.ReasonDryRun, err
+	})
+
+	s.eventually("the policy says that it can act", func(ctx context.Context) (bool, error) {
+		p := &v1alpha1.RemedyPolicy{}
+		err := s.admin.Get(ctx, key(s.policy), p)
+		last := p.Status.LastRemediation
+		return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.RemedyPolicyReady) && p.Status.ObservedGeneration == p.Generation &&
+			ptr.Deref(p.Status.OpenRemediations, 0) == 1 && last != nil && last.Name == remediation.Name, err
 	})
 
 	// A deleted remediation leads to deleted actions and to a returned permit.
@@ -134,6 +144,7 @@ func TestTheControllerNeitherActsNorWritesPolicies(t *testing.T) {
 			return leader.Create(s.ctx, policy)
 		}},
 		{"patch a policy", `cannot patch resource "remedypolicies"`, patch(s.policy.DeepCopy(), `{"spec":{"steps":[]}}`)},
+		{"update the status of a policy", `cannot update resource "remedypolicies/status"`, func() error { return leader.Status().Update(s.ctx, s.policy.DeepCopy()) }},
 		{"update a policy", `cannot update resource "remedypolicies"`, func() error { return leader.Update(s.ctx, s.policy.DeepCopy()) }},
 		{"delete a policy", `cannot delete resource "remedypolicies"`, func() error { return leader.Delete(s.ctx, s.policy.DeepCopy()) }},
 		{"widen a budget", `cannot patch resource "remediationbudgets"`, patch(&v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: "any"}}, `{}`)},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -48,6 +49,7 @@ type fleetStatus struct {
 	Paused       []string       `json:"paused,omitempty"`
 	Policies     int            `json:"policies"`
 	Enforced     int            `json:"policiesEnforced"`
+	NotReady     []string       `json:"policiesNotReady,omitempty"`
 	Remediations []openOne      `json:"remediations"`
 	Agents       []agentStatus  `json:"agents"`
 }
@@ -122,6 +124,9 @@ func (t *tool) status(ctx context.Context, c client.Client) (*fleetStatus, []v1a
 			s.Paused = append(s.Paused, "policy "+p.Name+detail("", p.Spec.PauseReason))
 		} else if p.Spec.Mode == v1alpha1.ModeEnforce {
 			s.Enforced++
+		}
+		if ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.RemedyPolicyReady); ready != nil && ready.Status == metav1.ConditionFalse {
+			s.NotReady = append(s.NotReady, "policy "+p.Name+detail(ready.Reason, ready.Message))
 		}
 	}
 	for i := range budgets.Items {
@@ -250,6 +255,9 @@ func (t *tool) statusText(s *fleetStatus, openOnes []v1alpha1.Remediation, wide 
 		fmt.Fprintf(&text, "PAUSED: %s\n", paused)
 	}
 	fmt.Fprintf(&text, "\nPolicies: %d, of which %d act (mode Enforce, not paused).\n", s.Policies, s.Enforced)
+	for _, policy := range s.NotReady {
+		fmt.Fprintf(&text, "CANNOT ACT: %s\n", policy)
+	}
 
 	if len(openOnes) == 0 {
 		text.WriteString("\nNothing is under way.\n")

@@ -34,9 +34,10 @@ The account of the controller needs: get, list and watch nodes, remedypolicies,
 remediationbudgets, remediations, nodeactions and nodemaintenances; patch nodes;
 list pods and create evictions; create, patch and delete remediations and
 nodemaintenances; create and delete nodeactions; patch the status of
-remediations, remediationbudgets, nodeactions and nodemaintenances; get leases
-in kube-node-lease; create and patch events in default; and for the leader
-election get, create and update leases and create events in its own namespace.
+remedypolicies, remediations, remediationbudgets, nodeactions and
+nodemaintenances; get leases in kube-node-lease; create and patch events in
+default; and for the leader election get, create and update leases and create
+events in its own namespace.
 All of it is in deploy/chart/templates/rbac-controller.yaml.`
 
 const controllerExample = `  # In a pod.

@@ -9,12 +9,17 @@ import (
 // gentlest first.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=rpol,categories=nodemend
 // +kubebuilder:printcolumn:name="First Match",type=string,JSONPath=`.spec.match[0].type`
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mode`
 // +kubebuilder:printcolumn:name="Paused",type=boolean,JSONPath=`.spec.paused`
+// +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes`
+// +kubebuilder:printcolumn:name="Open",type=integer,JSONPath=`.status.openRemediations`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Healthy For",type=string,JSONPath=`.spec.recovery.healthyFor`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 type RemedyPolicy struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -22,6 +27,11 @@ type RemedyPolicy struct {
 	// Which conditions start a remediation, and what it does.
 	// +required
 	Spec RemedyPolicySpec `json:"spec"`
+
+	// Whether it can act, and what it did, written by the controller. Nothing is
+	// decided by it.
+	// +optional
+	Status RemedyPolicyStatus `json:"status,omitempty,omitzero"`
 }
 
 // RemedyPolicySpec says which condition, held for how long, on which nodes,
@@ -273,6 +283,104 @@ const (
 	// ReleaseManual leaves that to a person.
 	ReleaseManual ReleaseMode = "Manual"
 )
+
+// RemedyPolicyReady is the type of the condition of a RemedyPolicy that is True if the
+// cluster lets the policy do what its spec says. A policy that is paused or in mode DryRun
+// does so.
+const RemedyPolicyReady = "Ready"
+
+// Reasons of the Ready condition, False unless it says otherwise. One more is
+// ReasonDryRun: True, the policy shows what it would do, as its mode says.
+const (
+	// ReasonEnforced: True, the policy acts.
+	ReasonEnforced = "Enforced"
+	// ReasonPaused: True, the policy starts no action, as its paused says.
+	ReasonPaused = "Paused"
+	// ReasonSelectorInvalid: the nodeSelector cannot be read.
+	ReasonSelectorInvalid = "SelectorInvalid"
+	// ReasonNoNode: the nodeSelector selects no node.
+	ReasonNoNode = "NoNode"
+	// ReasonNotReported: no selected node has one of the conditions of match.
+	ReasonNotReported = "NotReported"
+	// ReasonNoRemediationAllowed: the policy's own maxRemediations allows none.
+	ReasonNoRemediationAllowed = "NoRemediationAllowed"
+	// ReasonNoBudget: no RemediationBudget selects any of the selected nodes.
+	ReasonNoBudget = "NoBudget"
+	// ReasonNoNodeAllowed: each of the selected nodes is without a budget, in one that
+	// allows no action, or excluded.
+	ReasonNoNodeAllowed = "NoNodeAllowed"
+)
+
+// RemedyPolicyStatus is what there is for the policy to do, and what it did.
+type RemedyPolicyStatus struct {
+	// Generation of the spec that the rest of the status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Number of nodes that spec.nodeSelector selects.
+	// +optional
+	Nodes *int32 `json:"nodes,omitempty"`
+
+	// Number of these that no RemediationBudget selects. They are left alone.
+	// +optional
+	NodesWithoutBudget *int32 `json:"nodesWithoutBudget,omitempty"`
+
+	// How many of the selected nodes report the conditions of spec.match.
+	// +optional
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=map
+	// +listMapKey=type
+	Reports []ConditionReports `json:"reports,omitempty"`
+
+	// Number of remediations of this policy that have not ended.
+	// +optional
+	OpenRemediations *int32 `json:"openRemediations,omitempty"`
+
+	// The remediation of this policy that started last.
+	// +optional
+	LastRemediation *LastRemediation `json:"lastRemediation,omitempty"`
+
+	// Observations: Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ConditionReports is how many nodes report a condition.
+type ConditionReports struct {
+	// Type of the condition.
+	// +required
+	Type string `json:"type"`
+
+	// Number of selected nodes that have it, whatever its status, and however long ago
+	// it was reported.
+	// +required
+	Nodes int32 `json:"nodes"`
+}
+
+// LastRemediation is the remediation that started last.
+type LastRemediation struct {
+	// Name of the Remediation. It may be gone.
+	// +required
+	Name string `json:"name"`
+
+	// Name of the node.
+	// +required
+	NodeName string `json:"nodeName"`
+
+	// When it started.
+	// +required
+	StartedAt metav1.Time `json:"startedAt"`
+
+	// When it ended. Absent while it is open.
+	// +optional
+	EndedAt *metav1.Time `json:"endedAt,omitempty"`
+
+	// How it ended: the reason of its Progressing condition. Absent while it is open.
+	// +optional
+	Outcome string `json:"outcome,omitempty"`
+}
 
 // RemedyPolicyList is a list of policies.
 //

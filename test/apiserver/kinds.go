@@ -78,7 +78,10 @@ func table() []kind {
 			},
 		},
 		{
-			object: &v1alpha1.RemedyPolicy{}, resource: "remedypolicies", byPeople: true,
+			object: &v1alpha1.RemedyPolicy{}, resource: "remedypolicies", status: true, byPeople: true,
+			copyStatus: func(into, from client.Object) {
+				into.(*v1alpha1.RemedyPolicy).Status = from.(*v1alpha1.RemedyPolicy).Status
+			},
 			sameSpec: func(a, b client.Object) bool {
 				return equal(a.(*v1alpha1.RemedyPolicy).Spec, b.(*v1alpha1.RemedyPolicy).Spec)
 			},

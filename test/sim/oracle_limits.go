@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/budget"
@@ -177,6 +178,32 @@ func (o *oracles) wellCounted() {
 			if b.Status.ObservedGeneration == b.Generation && int(g.Healthy) < well {
 				o.world.broken("No surprise: a node is healthy that only policies on trial call sick", "budget %s, group %s: %d nodes are healthy, %d count as such", b.Name, group, well, g.Healthy)
 			}
+		}
+	}
+}
+
+// The status of a policy says what there is for it.
+func (o *oracles) policiesTold() {
+	const soon = 15 * time.Second
+	if since, known := o.knownSince(later(o.tallied, o.regrouped)); !known || time.Since(since) < soon || !o.settled() {
+		return
+	}
+	for _, p := range stored[*v1alpha1.RemedyPolicy](o) {
+		nodes, opened := 0, 0
+		for _, n := range stored[*corev1.Node](o) {
+			if chosen(p.Spec.NodeSelector, n) {
+				nodes++
+			}
+		}
+		for _, r := range stored[*v1alpha1.Remediation](o) {
+			if r.Spec.Policy.UID == p.UID && !r.Ended() {
+				opened++
+			}
+		}
+		s := &p.Status
+		if s.ObservedGeneration != p.Generation || int(ptr.Deref(s.Nodes, -1)) != nodes || int(ptr.Deref(s.OpenRemediations, -1)) != opened {
+			o.world.broken("The status of a policy says what there is for it", "policy %s of generation %d selects %d nodes and has %d open remediations, it says %d, %d and %d",
+				p.Name, p.Generation, nodes, opened, s.ObservedGeneration, ptr.Deref(s.Nodes, -1), ptr.Deref(s.OpenRemediations, -1))
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/worker"
 	"github.com/nodemend/nodemend/test/apiserver"
 )
 
@@ -37,6 +38,8 @@ type oracles struct {
 	actions   map[types.UID]*v1alpha1.NodeAction
 	deleted   map[string]bool
 	forgotten map[string]time.Time
+	// tallied is when a policy was last changed, or a remediation began, ended or went.
+	tallied time.Time
 	// edited is when a policy last changed, labelled when the labels of a node did, rebooted
 	// when the kubelet last said that it has booted.
 	edited, labelled, rebooted map[string]time.Time
@@ -107,6 +110,7 @@ func (o *oracles) rested() {
 		o.waitWithoutPermits()
 		o.nodesCounted()
 		o.wellCounted()
+		o.policiesTold()
 		o.noticed()
 		o.onlyOne()
 		o.staysDrained()
@@ -161,11 +165,12 @@ func (o *oracles) changed(c apiserver.Change) {
 	}
 	if c.New == nil {
 		o.touched = time.Now()
+		o.tallied = o.touched
 		o.gone(c.By, c.Old)
 		return
 	}
 	switch c.New.(type) {
-	case *corev1.Node, *v1alpha1.Remediation, *v1alpha1.RemedyPolicy, *v1alpha1.RemediationBudget:
+	case *corev1.Node, *v1alpha1.Remediation, *v1alpha1.RemediationBudget:
 		o.touched = time.Now()
 	}
 	switch updated := c.New.(type) {
@@ -208,6 +213,9 @@ func (o *oracles) changed(c apiserver.Change) {
 		}
 	case *v1alpha1.Remediation:
 		old, _ := c.Old.(*v1alpha1.Remediation)
+		if old == nil || old.Ended() != updated.Ended() {
+			o.tallied = time.Now()
+		}
 		o.remediations[updated.UID] = updated
 		o.acted(updated)
 		o.counted(old, updated)
@@ -252,7 +260,9 @@ func (o *oracles) changed(c apiserver.Change) {
 			o.evicted(old)
 		}
 	case *v1alpha1.RemedyPolicy:
-		o.edited[updated.Name] = time.Now()
+		if c.Old == nil || worker.SpecChanged(c.Old, updated) { // else it is our status
+			o.touched, o.tallied, o.edited[updated.Name] = time.Now(), time.Now(), time.Now()
+		}
 	case *v1alpha1.NodeMaintenance:
 		old, _ := c.Old.(*v1alpha1.NodeMaintenance)
 		o.maintained(c.By, old, updated)
