@@ -139,8 +139,12 @@ func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	stored, err := index.Cached(ctx, mgr.GetCache())
+	if err != nil {
+		return err
+	}
 	for _, loop := range Loops(Parts{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Nodes: nodes, Drainer: drainer,
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Nodes: nodes, Store: stored, Drainer: drainer,
 		Clock: o.Clock, Metrics: metrics, Events: mgr.GetEventRecorder(leaseName),
 		HistoryLimit: cmp.Or(o.HistoryLimit, DefaultHistoryLimit), HistoryAge: cmp.Or(o.HistoryAge, DefaultHistoryAge),
 	}) {

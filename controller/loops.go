@@ -10,6 +10,7 @@ import (
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/gc"
+	"github.com/nodemend/nodemend/controller/index"
 	"github.com/nodemend/nodemend/controller/maintenance"
 	"github.com/nodemend/nodemend/controller/match"
 	"github.com/nodemend/nodemend/controller/policy"
@@ -26,6 +27,8 @@ type Parts struct {
 	Live client.Reader
 	// Nodes are those of the cache.
 	Nodes fleet.Nodes
+	// Store is that of the cache.
+	Store index.Store
 	// Drainer evicts pods.
 	Drainer maintenance.Drainer
 	// Clock tells the time of decisions.
@@ -45,12 +48,12 @@ func Loops(p Parts) []worker.Loop {
 	permits := budget.New(p.Client, p.Live)
 	matcher := &match.Reconciler{Client: p.Client, Live: p.Live, Clock: p.Clock, Nodes: p.Nodes}
 	remediations := &remediation.Reconciler{
-		Client: p.Client, Live: p.Live, Permits: permits, Nodes: p.Nodes, Clock: p.Clock, Metrics: p.Metrics, Events: p.Events,
+		Client: p.Client, Live: p.Live, Permits: permits, Nodes: p.Nodes, Store: p.Store, Clock: p.Clock, Metrics: p.Metrics, Events: p.Events,
 	}
 	maintenances := &maintenance.Reconciler{
 		Client: p.Client, Live: p.Live, Drainer: p.Drainer, Clock: p.Clock, Events: p.Events,
 	}
-	budgets := &budget.Reconciler{Client: p.Client, Live: p.Live, Permits: permits, Clock: p.Clock, Nodes: p.Nodes}
+	budgets := &budget.Reconciler{Client: p.Client, Live: p.Live, Permits: permits, Clock: p.Clock, Nodes: p.Nodes, Store: p.Store}
 	history := &gc.Reconciler{Client: p.Client, Clock: p.Clock, Limit: p.HistoryLimit, Age: p.HistoryAge}
 	policies := &policy.Reconciler{Client: p.Client, Nodes: p.Nodes, Clock: p.Clock}
 	return []worker.Loop{

@@ -32,6 +32,8 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Nodes are those of the cache.
 	Nodes fleet.Nodes
+	// Store is that of the cache.
+	Store index.Store
 }
 
 // Loop returns the reconciler with what wakes it.
@@ -94,7 +96,7 @@ type view struct {
 	// nodes that the budget selects, and the version up to which nodes are known.
 	nodes   []NodeState
 	version string
-	open    []v1alpha1.Remediation
+	open    []*v1alpha1.Remediation
 	// live: the API server was asked for open. It is if the budget has to learn from them.
 	live bool
 	at   time.Time
@@ -124,24 +126,22 @@ func (v *view) status(b *v1alpha1.RemediationBudget) (v1alpha1.RemediationBudget
 }
 
 // learn gives permits to those whose action is under way, as many as fit.
-func learn(b *v1alpha1.RemediationBudget, nodes []NodeState, open []v1alpha1.Remediation) {
+func learn(b *v1alpha1.RemediationBudget, nodes []NodeState, open []*v1alpha1.Remediation) {
 	groupOf := make(map[string]string, len(nodes))
 	for _, node := range nodes {
 		groupOf[node.Name] = node.Group
 	}
-	acting := slices.DeleteFunc(slices.Clone(open), func(r v1alpha1.Remediation) bool {
-		return !underWay(&r)
-	})
-	slices.SortFunc(acting, func(x, y v1alpha1.Remediation) int { return compare(&x, &y) })
-	for i := range acting {
-		node, step := acting[i].Spec.NodeName, next(&acting[i])
+	acting := slices.DeleteFunc(slices.Clone(open), func(r *v1alpha1.Remediation) bool { return !underWay(r) })
+	slices.SortFunc(acting, compare)
+	for _, r := range acting {
+		node, step := r.Spec.NodeName, next(r)
 		group, selected := groupOf[node]
 		g, counted := b.Status.Groups[group]
 		if _, taken := g.Permits[node]; !selected || !counted || taken || Free(b, group) <= 0 {
 			continue
 		}
 		disruptive := step != nil && step.Disruptive()
-		permit := v1alpha1.Permit{Remediation: acting[i].Name, Disruptive: disruptive && FreeDisruptions(b, group) > 0}
+		permit := v1alpha1.Permit{Remediation: r.Name, Disruptive: disruptive && FreeDisruptions(b, group) > 0}
 		replace(b, group, func(permits map[string]v1alpha1.Permit) { permits[node] = permit })
 	}
 }
@@ -179,13 +179,11 @@ func (r *Reconciler) look(ctx context.Context, b *v1alpha1.RemediationBudget) (*
 
 // open returns the open remediations, as the cache or as the API server has them. They must
 // not be changed.
-func (r *Reconciler) open(ctx context.Context, live bool) ([]v1alpha1.Remediation, error) {
+func (r *Reconciler) open(ctx context.Context, live bool) ([]*v1alpha1.Remediation, error) {
 	if !live {
-		var list v1alpha1.RemediationList
-		err := r.Client.List(ctx, &list, client.MatchingFields{index.Open: index.IsOpen}, client.UnsafeDisableDeepCopy)
-		return list.Items, err
+		return r.Store.Open(ctx), nil
 	}
-	var open []v1alpha1.Remediation
+	var open []*v1alpha1.Remediation
 	for next := ""; ; {
 		var page v1alpha1.RemediationList
 		if err := r.Live.List(ctx, &page, client.Limit(pageSize), client.Continue(next)); err != nil {
@@ -193,7 +191,7 @@ func (r *Reconciler) open(ctx context.Context, live bool) ([]v1alpha1.Remediatio
 		}
 		for i := range page.Items {
 			if !page.Items[i].Ended() {
-				open = append(open, page.Items[i])
+				open = append(open, &page.Items[i])
 			}
 		}
 		if next = page.Continue; next == "" {

@@ -63,7 +63,9 @@ func (s *scene) start() {
 	permits.client = counting{mgr.GetClient(), &s.writes}
 	nodes, err := fleet.Cached(ctx, mgr.GetCache())
 	must(s.t, err)
-	r := &Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Permits: permits, Clock: clock.RealClock{}, Nodes: nodes}
+	stored, err := index.Cached(ctx, mgr.GetCache())
+	must(s.t, err)
+	r := &Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Permits: permits, Clock: clock.RealClock{}, Nodes: nodes, Store: stored}
 	must(s.t, r.Loop().Register(mgr))
 	done := make(chan error, 1)
 	go func() { done <- mgr.Start(ctx) }()

@@ -33,22 +33,26 @@ type NodeState struct {
 func states(b *v1alpha1.RemediationBudget, selected []*corev1.Node, sick map[types.UID]bool) []NodeState {
 	nodes := make([]NodeState, len(selected))
 	for i, node := range selected {
-		nodes[i] = NodeState{Name: node.Name, Group: GroupOf(b, node), Available: fleet.Available(node), Sick: sick[node.UID]}
+		nodes[i] = stateOf(b, node, sick)
 	}
 	return nodes
+}
+
+func stateOf(b *v1alpha1.RemediationBudget, node *corev1.Node, sick map[types.UID]bool) NodeState {
+	return NodeState{Name: node.Name, Group: GroupOf(b, node), Available: fleet.Available(node), Sick: sick[node.UID]}
 }
 
 // Sick returns the UIDs of the nodes with an open remediation. Those of policies in mode DryRun do
 // not count: such a policy is on trial, what it matches may be no fault, and must not keep others
 // from acting.
-func Sick(open []v1alpha1.Remediation, policies []v1alpha1.RemedyPolicy) map[types.UID]bool {
+func Sick(open []*v1alpha1.Remediation, policies []v1alpha1.RemedyPolicy) map[types.UID]bool {
 	trial := map[types.UID]bool{}
 	for i := range policies {
 		trial[policies[i].UID] = policies[i].Spec.Mode == v1alpha1.ModeDryRun
 	}
 	sick := make(map[types.UID]bool, len(open))
-	for i := range open {
-		if spec := &open[i].Spec; !trial[spec.Policy.UID] {
+	for _, r := range open {
+		if spec := &r.Spec; !trial[spec.Policy.UID] {
 			sick[spec.NodeUID] = true
 		}
 	}

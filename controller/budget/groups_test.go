@@ -21,10 +21,10 @@ func TestARemediationOfAPolicyOnTrialMakesNoNodeSick(t *testing.T) {
 	policy := func(uid types.UID, mode v1alpha1.PolicyMode) v1alpha1.RemedyPolicy {
 		return v1alpha1.RemedyPolicy{ObjectMeta: metav1.ObjectMeta{UID: uid}, Spec: v1alpha1.RemedyPolicySpec{Mode: mode}}
 	}
-	of := func(uid types.UID) v1alpha1.Remediation {
-		return v1alpha1.Remediation{Spec: v1alpha1.RemediationSpec{NodeUID: "node of " + uid, Policy: v1alpha1.PolicyReference{UID: uid}}}
+	of := func(uid types.UID) *v1alpha1.Remediation {
+		return &v1alpha1.Remediation{Spec: v1alpha1.RemediationSpec{NodeUID: "node of " + uid, Policy: v1alpha1.PolicyReference{UID: uid}}}
 	}
-	open := []v1alpha1.Remediation{of("enforced"), of("trial"), of("default"), of("gone")}
+	open := []*v1alpha1.Remediation{of("enforced"), of("trial"), of("default"), of("gone")}
 	policies := []v1alpha1.RemedyPolicy{policy("enforced", v1alpha1.ModeEnforce), policy("trial", v1alpha1.ModeDryRun), policy("default", "")}
 	want := map[types.UID]bool{"node of enforced": true, "node of default": true, "node of gone": true}
 	if diff := cmp.Diff(want, Sick(open, policies)); diff != "" {

@@ -5,11 +5,12 @@ package budget
 
 import (
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/fleet"
@@ -105,17 +106,18 @@ func TooFewHealthy(selecting []v1alpha1.RemediationBudget, node *corev1.Node, no
 		if b.Spec.MinHealthy == nil {
 			continue
 		}
-		selected, err := fleet.Selected(slices.Clone(nodes), b.Spec.NodeSelector)
+		selector, err := fleet.Selector(b.Spec.NodeSelector)
 		if err != nil {
-			return nil, err
+			return nil, reconcile.TerminalError(err)
 		}
 		group, members, healthy := GroupOf(b, node), 0, int32(0)
-		for _, other := range states(b, selected, sick) {
-			if other.Group != group {
+		permits := b.Status.Groups[group].Permits
+		for _, other := range nodes {
+			if GroupOf(b, other) != group || !selector.Matches(labels.Set(other.Labels)) {
 				continue
 			}
 			members++
-			if other.healthy(b.Status.Groups[group].Permits) {
+			if state := stateOf(b, other, sick); state.healthy(permits) {
 				healthy++
 			}
 		}

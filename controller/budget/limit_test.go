@@ -107,9 +107,9 @@ func TestNodesThatTheBudgetHasNotCountedAsSickAreNotHealthy(t *testing.T) {
 	}
 	a, b, c := member("a", "1", false), member("b", "1", false), member("c", "1", false)
 	others := []*corev1.Node{b, c, member("d", "2", true), member("e", "2", true)}
-	open := func(nodes ...string) (all []v1alpha1.Remediation) {
+	open := func(nodes ...string) (all []*v1alpha1.Remediation) {
 		for _, node := range nodes {
-			all = append(all, v1alpha1.Remediation{Spec: v1alpha1.RemediationSpec{NodeName: node, NodeUID: types.UID(node)}})
+			all = append(all, &v1alpha1.Remediation{Spec: v1alpha1.RemediationSpec{NodeName: node, NodeUID: types.UID(node)}})
 		}
 		return all
 	}
@@ -129,7 +129,7 @@ func TestNodesThatTheBudgetHasNotCountedAsSickAreNotHealthy(t *testing.T) {
 	for name, tt := range map[string]struct {
 		budget v1alpha1.RemediationBudget
 		nodes  []*corev1.Node
-		open   []v1alpha1.Remediation
+		open   []*v1alpha1.Remediation
 		want   bool
 	}{
 		"its own remediation alone":           {counted, append(others, a), open("a"), false},

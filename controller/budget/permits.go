@@ -262,6 +262,10 @@ func (p *Permits) otherInControlPlane(ctx context.Context, node string) (string,
 	if err := p.client.List(ctx, &remediations, client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("listing remediations: %w", err)
 	}
+	open := make([]*v1alpha1.Remediation, len(remediations.Items))
+	for i := range remediations.Items {
+		open[i] = &remediations.Items[i]
+	}
 	var nodes corev1.NodeList
 	if err := p.client.List(ctx, &nodes, client.HasLabels{fleet.ControlPlaneLabel}, client.UnsafeDisableDeepCopy); err != nil {
 		return "", fmt.Errorf("listing the nodes of the control plane: %w", err)
@@ -275,9 +279,11 @@ func (p *Permits) otherInControlPlane(ctx context.Context, node string) (string,
 		if err := p.live.List(ctx, &latest, client.MatchingFields{index.ByNode: name}); err != nil {
 			return "", fmt.Errorf("listing the remediations of node %s: %w", name, err)
 		}
-		remediations.Items = append(remediations.Items, latest.Items...)
+		for i := range latest.Items {
+			open = append(open, &latest.Items[i])
+		}
 	}
-	return OtherInControlPlane(budgets.Items, remediations.Items, node, func(name string) *corev1.Node {
+	return OtherInControlPlane(budgets.Items, open, node, func(name string) *corev1.Node {
 		var other corev1.Node
 		if p.client.Get(ctx, types.NamespacedName{Name: name}, &other, client.UnsafeDisableDeepCopy) != nil {
 			return nil
@@ -290,7 +296,7 @@ func (p *Permits) otherInControlPlane(ctx context.Context, node string) (string,
 // holds a permit, or has one of the remediations whose action is under way, since somebody may
 // have deleted the budget; "" if there is none. One that is gone, for which nodeOf returns nil,
 // may have been of the control plane, and what was begun on it may still run.
-func OtherInControlPlane(budgets []v1alpha1.RemediationBudget, remediations []v1alpha1.Remediation, node string, nodeOf func(name string) *corev1.Node) string {
+func OtherInControlPlane(budgets []v1alpha1.RemediationBudget, remediations []*v1alpha1.Remediation, node string, nodeOf func(name string) *corev1.Node) string {
 	first := ""
 	look := func(name string) {
 		if name == node || first != "" && first < name {
@@ -307,9 +313,9 @@ func OtherInControlPlane(budgets []v1alpha1.RemediationBudget, remediations []v1
 			}
 		}
 	}
-	for i := range remediations {
-		if underWay(&remediations[i]) {
-			look(remediations[i].Spec.NodeName)
+	for _, r := range remediations {
+		if underWay(r) {
+			look(r.Spec.NodeName)
 		}
 	}
 	return first

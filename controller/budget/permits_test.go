@@ -256,7 +256,7 @@ func TestWhatWasCountedForAnEarlierSpecIsNotWritten(t *testing.T) {
 }
 
 func TestABudgetThatIsCreatedAgainLearnsWhoActs(t *testing.T) {
-	acting := func(name string, reboot bool) v1alpha1.Remediation {
+	acting := func(name string, reboot bool) *v1alpha1.Remediation {
 		r := waiting(name, 0, reboot)
 		r.Status.Action = name + "-1"
 		return r
@@ -267,7 +267,7 @@ func TestABudgetThatIsCreatedAgainLearnsWhoActs(t *testing.T) {
 	fleet := []NodeState{{Name: "a", Group: "r7", Available: true}, {Name: "b", Group: "r7"}, {Name: "c", Group: "r7"}, {Name: "d", Group: "r7"}, {Name: "w", Group: "r7"}}
 	lost := waiting("a", 0, false)
 	lost.Status.Conditions = []metav1.Condition{{Type: v1alpha1.RemediationBlocked, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonStillRunning}}
-	open := []v1alpha1.Remediation{lost, waiting("w", 0, false), acting("c", false), acting("b", true), acting("not-selected", false)}
+	open := []*v1alpha1.Remediation{lost, waiting("w", 0, false), acting("c", false), acting("b", true), acting("not-selected", false)}
 	seen := view{of: &b, live: true, nodes: fleet, open: open, at: noon}
 	got, err := seen.status(&b)
 	if err != nil {

@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"container/heap"
 	"slices"
 	"strings"
 
@@ -13,6 +14,10 @@ import (
 // spare is how many remediations are woken beyond the free permits, for those
 // that turn out to be held by something else.
 const spare = 2
+
+// MostAhead is how many are counted that are ahead and for whom no permit is left. Whoever
+// is farther behind does not need to know how far.
+const MostAhead = 60
 
 // Before reports whether a is served before b when both wait for a permit: the one
 // whose next step is final, which the node cannot do without; then the older one,
@@ -48,53 +53,88 @@ func isFinal(r *v1alpha1.Remediation) bool {
 func next(r *v1alpha1.Remediation) *v1alpha1.Step { return r.Step(r.Status.Step) }
 
 // Ahead returns, by the name of a budget that has a free permit for the group of
-// the node, how many of the waiting come before mine and could take one now. Who
-// waits for a permit of another budget is not ahead: that would stop a budget for
-// the sake of one that is exhausted. The waiting are asked for only if there is a
+// the node, how many of the waiting come before mine and could take one now, at most
+// MostAhead more than there are permits: if the first budget has as many, the others are not
+// counted any more. Budgets whose permit mine has already are left out. Who waits for a permit of another budget is not ahead: that would stop a budget
+// for the sake of one that is exhausted. Selecting are those of all budgets that select the node,
+// in name order. The waiting are asked for only if there is a
 // free permit. nodeOf returns nil for a node that is gone.
-func Ahead(mine *v1alpha1.Remediation, node *corev1.Node, budgets []v1alpha1.RemediationBudget,
-	waiting func() []v1alpha1.Remediation, nodeOf func(name string) *corev1.Node,
+func Ahead(mine *v1alpha1.Remediation, node *corev1.Node, selecting, all []v1alpha1.RemediationBudget,
+	waiting func() []*v1alpha1.Remediation, nodeOf func(name string) *corev1.Node,
 ) map[string]int {
+	var wanted []*line
+	for i := range selecting {
+		b := &selecting[i]
+		group := GroupOf(b, node)
+		permit, filed, held := Permit(b, node.Name)
+		if has := held && permit.Remediation == mine.Name && filed == group; !has && Free(b, group) > 0 {
+			wanted = append(wanted, &line{ruleOf(b), group, Free(b, group) + MostAhead, 0})
+		}
+	}
 	ahead := map[string]int{}
-	free := Selecting(budgets, node)
-	free = slices.DeleteFunc(free, func(b v1alpha1.RemediationBudget) bool { return Free(&b, GroupOf(&b, node)) <= 0 })
-	if len(free) == 0 {
+	if len(wanted) == 0 {
 		return ahead
 	}
 	queue := waiting()
-	for i := range queue {
-		other := &queue[i]
+	if len(queue) == 0 {
+		return ahead
+	}
+	rules := rulesOf(all)
+	for _, other := range queue {
 		if other.Name == mine.Name || !Before(other, mine) {
 			continue
 		}
 		theirs := nodeOf(other.Spec.NodeName)
-		if theirs == nil || !couldTake(other, theirs, budgets) {
+		if theirs == nil || !joinAny(wanted, theirs) || !couldTake(other, theirs, rules) {
 			continue
 		}
-		for j := range free {
-			b := &free[j]
-			if selects(b, theirs) && GroupOf(b, theirs) == GroupOf(b, node) {
-				ahead[b.Name]++
+		for _, l := range wanted {
+			if l.has(theirs) {
+				l.ahead++
 			}
+		}
+		if first := wanted[0]; first.ahead == first.most {
+			wanted = wanted[:1]
+			break
+		}
+	}
+	for _, l := range wanted {
+		if l.ahead > 0 {
+			ahead[l.Name] = min(l.ahead, l.most)
 		}
 	}
 	return ahead
 }
 
+// line is who waits for the permits of one group of a budget.
+type line struct {
+	*rule
+	group string
+	// most is how many are counted of those who are ahead.
+	most, ahead int
+}
+
+// has reports whether remediations of the node wait in the line.
+func (l *line) has(node *corev1.Node) bool {
+	return GroupOf(l.RemediationBudget, node) == l.group && l.selects(node)
+}
+
+func joinAny(lines []*line, node *corev1.Node) bool {
+	return slices.ContainsFunc(lines, func(l *line) bool { return l.has(node) })
+}
+
 // couldTake reports whether every one of the budgets that selects the node has a permit
 // for the remediation's next step.
-func couldTake(r *v1alpha1.Remediation, node *corev1.Node, budgets []v1alpha1.RemediationBudget) bool {
-	for i := range budgets {
-		b := &budgets[i]
-		if !selects(b, node) {
-			continue
-		}
-		group := GroupOf(b, node)
-		if heldByAnother(b, r) || Free(b, group) <= 0 || disrupts(r, node) && FreeDisruptions(b, group) <= 0 {
-			return false
-		}
+func couldTake(r *v1alpha1.Remediation, node *corev1.Node, rules []*rule) bool {
+	disruptive := disrupts(r, node)
+	refuses := func(b *rule) bool {
+		return b.selects(node) && b.refuses(r, GroupOf(b.RemediationBudget, node), disruptive)
 	}
-	return true
+	i := slices.IndexFunc(rules, refuses)
+	if i > 0 { // it may well refuse the next one, too
+		rules[0], rules[i] = rules[i], rules[0]
+	}
+	return i < 0
 }
 
 // Wake returns the names of those that wait which are to look again now: in each
@@ -103,48 +143,42 @@ func couldTake(r *v1alpha1.Remediation, node *corev1.Node, budgets []v1alpha1.Re
 // one another. Who waits for a permit of one of the other budgets is woken by that one. The
 // waiting are asked for only if there is a free permit.
 func Wake(b *v1alpha1.RemediationBudget, all []v1alpha1.RemediationBudget,
-	waiting func() []v1alpha1.Remediation, nodeOf func(name string) *corev1.Node,
+	waiting func() []*v1alpha1.Remediation, nodeOf func(name string) *corev1.Node,
 ) []string {
-	free := false
-	for group := range b.Status.Groups {
-		free = free || Free(b, group) > 0
-	}
-	if !free {
-		return nil
-	}
-	others := slices.DeleteFunc(slices.Clone(all), func(other v1alpha1.RemediationBudget) bool { return other.Name == b.Name })
-	queue := waiting()
-	inOrder := make([]*v1alpha1.Remediation, len(queue))
-	for i := range queue {
-		inOrder[i] = &queue[i]
-	}
-	slices.SortFunc(inOrder, compare)
 	type left struct{ permits, disruptions int }
 	groups := map[string]*left{}
+	for group := range b.Status.Groups {
+		if free := Free(b, group); free > 0 {
+			groups[group] = &left{wakeable(free), wakeable(FreeDisruptions(b, group))}
+		}
+	}
+	if len(groups) == 0 {
+		return nil
+	}
+	own := ruleOf(b)
+	var inOrder queued
+	for _, r := range waiting() {
+		if node := nodeOf(r.Spec.NodeName); node != nil && groups[GroupOf(b, node)] != nil && own.selects(node) && !own.heldByAnother(r) {
+			inOrder = append(inOrder, entry{r, node, isFinal(r)})
+		}
+	}
+	heap.Init(&inOrder)
+	others := slices.DeleteFunc(rulesOf(all), func(other *rule) bool { return other.Name == b.Name })
 	var names []string
-	for _, r := range inOrder {
-		node := nodeOf(r.Spec.NodeName)
-		if node == nil || !selects(b, node) || heldByAnother(b, r) {
-			continue
-		}
-		group := GroupOf(b, node)
-		if _, counted := b.Status.Groups[group]; !counted {
-			continue
-		}
-		l := groups[group]
-		if l == nil {
-			l = &left{wakeable(Free(b, group)), wakeable(FreeDisruptions(b, group))}
-			groups[group] = l
-		}
-		disruptive := disrupts(r, node)
-		if l.permits == 0 || disruptive && l.disruptions == 0 || !couldTake(r, node, others) {
+	for len(inOrder) > 0 && len(groups) > 0 {
+		first, _ := heap.Pop(&inOrder).(entry)
+		r, node, group := first.Remediation, first.node, GroupOf(b, first.node)
+		l, disruptive := groups[group], disrupts(first.Remediation, first.node)
+		if l == nil || disruptive && l.disruptions == 0 || !couldTake(r, node, others) {
 			continue
 		}
 		names = append(names, r.Name)
 		if fleet.ControlPlane(node) {
 			continue
 		}
-		l.permits--
+		if l.permits--; l.permits == 0 {
+			delete(groups, group)
+		}
 		if disruptive {
 			l.disruptions--
 		}
@@ -152,11 +186,35 @@ func Wake(b *v1alpha1.RemediationBudget, all []v1alpha1.RemediationBudget,
 	return names
 }
 
-// heldByAnother reports whether another remediation has the permit for the node: this one
-// waits for that, whatever is free.
-func heldByAnother(b *v1alpha1.RemediationBudget, r *v1alpha1.Remediation) bool {
-	permit, _, held := Permit(b, r.Spec.NodeName)
-	return held && permit.Remediation != r.Name
+// entry is a remediation in the order in which those who wait are served.
+type entry struct {
+	*v1alpha1.Remediation
+	node  *corev1.Node
+	final bool
+}
+
+// queued is a heap, the first one at its top: only a few are taken, and the others never sorted.
+type queued []entry
+
+func (q queued) Len() int { return len(q) }
+
+func (q queued) Less(i, j int) bool {
+	if q[i].final != q[j].final {
+		return q[i].final
+	}
+	return Older(q[i].Remediation, q[j].Remediation)
+}
+
+func (q queued) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+
+// Push is never used.
+func (q *queued) Push(any) {}
+
+func (q *queued) Pop() any {
+	last := len(*q) - 1
+	popped := (*q)[last]
+	*q = (*q)[:last]
+	return popped
 }
 
 func wakeable(free int) int {
@@ -170,9 +228,4 @@ func wakeable(free int) int {
 func disrupts(r *v1alpha1.Remediation, node *corev1.Node) bool {
 	step := next(r)
 	return step != nil && Disrupts(step, node)
-}
-
-// selects is true also for a selector that cannot be read, as in Selecting.
-func selects(b *v1alpha1.RemediationBudget, node *corev1.Node) bool {
-	return len(Selecting([]v1alpha1.RemediationBudget{*b}, node)) == 1
 }

@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -17,12 +18,12 @@ import (
 
 // waiting is a remediation of the node of the same name that wants to reboot it or
 // only to run a command.
-func waiting(name string, age time.Duration, reboot bool) v1alpha1.Remediation {
+func waiting(name string, age time.Duration, reboot bool) *v1alpha1.Remediation {
 	step := v1alpha1.Step{Command: &v1alpha1.CommandRemedy{}}
 	if reboot {
 		step = v1alpha1.Step{Reboot: &v1alpha1.RebootRemedy{}}
 	}
-	return v1alpha1.Remediation{
+	return &v1alpha1.Remediation{
 		ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(noon.Add(-age))},
 		Spec:       v1alpha1.RemediationSpec{NodeName: name, Steps: []v1alpha1.Step{step}},
 		Status:     v1alpha1.RemediationStatus{Step: 1},
@@ -59,7 +60,7 @@ func nodes(all ...*corev1.Node) func(string) *corev1.Node {
 
 func TestTheOldestIsServedFirst(t *testing.T) {
 	a, b, c := waiting("a", time.Minute, false), waiting("b", time.Hour, false), waiting("c", time.Hour, false)
-	if !Before(&b, &a) || Before(&a, &b) || !Before(&b, &c) || Before(&c, &b) || Before(&a, &a) {
+	if !Before(b, a) || Before(a, b) || !Before(b, c) || Before(c, b) || Before(a, a) {
 		t.Error("want b, c, a")
 	}
 }
@@ -71,7 +72,7 @@ func TestAheadAreThoseWhoCouldTakeThePermit(t *testing.T) {
 		readyNode("reboot", "rack", "r7"),
 	)
 	mine := waiting("mine", time.Hour, false)
-	everybody := []v1alpha1.Remediation{
+	everybody := []*v1alpha1.Remediation{
 		mine, waiting("older", 2*time.Hour, false), waiting("oldest", 3*time.Hour, false), waiting("younger", time.Minute, false),
 		waiting("elsewhere", 4*time.Hour, false), waiting("gpu", 4*time.Hour, false), waiting("reboot", 4*time.Hour, true),
 		waiting("gone", 5*time.Hour, false),
@@ -93,7 +94,33 @@ func TestAheadAreThoseWhoCouldTakeThePermit(t *testing.T) {
 		"who waits for its own node":           {[]v1alpha1.RemediationBudget{itsNodeIsTaken}, map[string]int{"workers": 3}},
 		"budgets of others":                    {[]v1alpha1.RemediationBudget{budgetOf("gpus", "gpu", 9)}, map[string]int{}},
 	} {
-		if got := Ahead(&mine, nodeOf("mine"), tt.budgets, func() []v1alpha1.Remediation { return everybody }, nodeOf); !maps.Equal(got, tt.want) {
+		if got := Ahead(mine, nodeOf("mine"), Selecting(tt.budgets, nodeOf("mine")), tt.budgets, func() []*v1alpha1.Remediation { return everybody }, nodeOf); !maps.Equal(got, tt.want) {
+			t.Errorf("%s: got %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
+func TestThoseAheadAreCountedAsFarAsItMatters(t *testing.T) {
+	mine := waiting("mine", 0, false)
+	all, queue := []*corev1.Node{readyNode("mine", "rack", "r7")}, []*v1alpha1.Remediation{mine}
+	for i := range 100 {
+		name := fmt.Sprint("older-", i)
+		all, queue = append(all, readyNode(name, "rack", "r7")), append(queue, waiting(name, time.Hour, false))
+	}
+	in, nodeOf := func() []*v1alpha1.Remediation { return queue }, nodes(all...)
+	its := budgetOf("a", "", 30)
+	its.Status.Groups["r7"].Permits["mine"] = v1alpha1.Permit{Remediation: "mine"}
+	for name, tt := range map[string]struct {
+		budgets []v1alpha1.RemediationBudget
+		want    map[string]int
+	}{
+		"all, where a permit is left for many": {[]v1alpha1.RemediationBudget{budgetOf("a", "", 50)}, map[string]int{"a": 100}},
+		"no farther than it matters":           {[]v1alpha1.RemediationBudget{budgetOf("a", "", 3)}, map[string]int{"a": 63}},
+		"the first decides":                    {[]v1alpha1.RemediationBudget{budgetOf("a", "", 3), budgetOf("b", "", 99)}, map[string]int{"a": 63}},
+		"all, where the second has less":       {[]v1alpha1.RemediationBudget{budgetOf("a", "", 50), budgetOf("b", "", 3)}, map[string]int{"a": 100, "b": 63}},
+		"not where it has the permit":          {[]v1alpha1.RemediationBudget{its, budgetOf("b", "", 50)}, map[string]int{"b": 100}},
+	} {
+		if got := Ahead(mine, all[0], tt.budgets, tt.budgets, in, nodeOf); !maps.Equal(got, tt.want) {
 			t.Errorf("%s: got %v, want %v", name, got, tt.want)
 		}
 	}
@@ -101,7 +128,7 @@ func TestAheadAreThoseWhoCouldTakeThePermit(t *testing.T) {
 
 func TestAsManyAreWokenAsThereArePermitsAndAFewMore(t *testing.T) {
 	var all []*corev1.Node
-	var queue []v1alpha1.Remediation
+	var queue []*v1alpha1.Remediation
 	for i, name := range []string{"f", "e", "d", "c", "b", "a"} { // the later the older
 		all = append(all, readyNode(name, "rack", "r7"))
 		queue = append(queue, waiting(name, time.Duration(i)*time.Hour, name != "a" && name != "f"))
@@ -109,7 +136,7 @@ func TestAsManyAreWokenAsThereArePermitsAndAFewMore(t *testing.T) {
 	all = append(all, readyNode("other", "rack", "r6"), readyNode("no"))
 	queue = append(queue, waiting("other", 0, false), waiting("no", 0, false), waiting("gone", 0, false))
 
-	in := func() []v1alpha1.Remediation { return queue }
+	in := func() []*v1alpha1.Remediation { return queue }
 	r7 := func(limit, disruptions int32, held ...string) v1alpha1.RemediationBudget {
 		b := budgetOf("workers", "rack", limit, held...)
 		b.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"rack": "r7"}}
@@ -182,7 +209,7 @@ func TestTheControlPlaneIsActedOnOneNodeAtATime(t *testing.T) {
 	} {
 		acting := waiting(tt.acting, 0, false)
 		acting.Status.Action = "action"
-		open := []v1alpha1.Remediation{waiting("c", 0, false)}
+		open := []*v1alpha1.Remediation{waiting("c", 0, false)}
 		if tt.acting != "" {
 			open = append(open, acting)
 		}

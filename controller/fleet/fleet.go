@@ -20,7 +20,7 @@ import (
 
 // Selects reports whether a node selector selects the node.
 func Selects(nodeSelector *metav1.LabelSelector, node *corev1.Node) (bool, error) {
-	s, err := selector(nodeSelector)
+	s, err := Selector(nodeSelector)
 	if err != nil {
 		return false, err
 	}
@@ -69,15 +69,15 @@ func Later(a, b string) string {
 
 // Selected leaves those of the nodes that a node selector selects.
 func Selected(nodes []*corev1.Node, nodeSelector *metav1.LabelSelector) ([]*corev1.Node, error) {
-	s, err := selector(nodeSelector)
+	s, err := Selector(nodeSelector)
 	if err != nil {
 		return nil, reconcile.TerminalError(err)
 	}
 	return slices.DeleteFunc(nodes, func(node *corev1.Node) bool { return !s.Matches(labels.Set(node.Labels)) }), nil
 }
 
-// selector is that of nodeSelector.
-func selector(nodeSelector *metav1.LabelSelector) (labels.Selector, error) {
+// Selector returns what a nodeSelector of a policy or budget selects.
+func Selector(nodeSelector *metav1.LabelSelector) (labels.Selector, error) {
 	s, err := v1alpha1.SelectorOf(nodeSelector)
 	if err != nil {
 		return nil, fmt.Errorf("nodeSelector: %w", err)

@@ -94,8 +94,12 @@ func concurrent(in Input, b *v1alpha1.RemediationBudget, group string) Verdict {
 	}
 	// They may turn out to wait for something else.
 	soon := min(BudgetRecheck, time.Duration(1+ahead-free)*time.Second)
+	who := plural(ahead, "remediation is", "remediations are")
+	if ahead >= free+budget.MostAhead {
+		who = "at least " + who
+	}
 	return exhausted(soon, "budget %s: %s before this one for the %d free of %d permits%s",
-		b.Name, plural(ahead, "remediation is", "remediations are"), free, budget.Allowed(b, group), of(group))
+		b.Name, who, free, budget.Allowed(b, group), of(group))
 }
 
 func exhausted(recheck time.Duration, format string, args ...any) Verdict {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/budget"
 )
 
 // rack makes the first budget one by racks, with limit permits in each; that of the
@@ -82,7 +83,9 @@ func TestBudget(t *testing.T) {
 		{name: "others first", in: input(rack(3, v1alpha1.BudgetGroup{Permits: held("a", "b")}), ahead(2)), reason: "BudgetExhausted", recheck: 2 * time.Second,
 			messages: []string{"budget workers: 2 remediations are before this one for the 1 free of 3 permits of group r7"}},
 		{name: "one before", in: input(ahead(1)), reason: "BudgetExhausted", recheck: time.Second, messages: []string{"1 remediation is before this one for the 1 free of 1 permits"}},
-		{name: "many before", in: input(ahead(500)), reason: "BudgetExhausted", recheck: time.Minute},
+		{name: "many before", in: input(ahead(60)), reason: "BudgetExhausted", recheck: time.Minute, messages: []string{"workers: 60 remediations are before"}},
+		{name: "as many as are counted", in: input(ahead(1 + budget.MostAhead)), reason: "BudgetExhausted", recheck: time.Minute,
+			messages: []string{"at least 61 remediations are before this one"}},
 		{name: "enough for those before", in: input(rack(3, v1alpha1.BudgetGroup{}), ahead(2))},
 		{name: "the second of two", in: input(second), reason: "BudgetExhausted", recheck: time.Minute, messages: []string{"budget z: 0 of 0 allowed nodes are being acted on"}},
 

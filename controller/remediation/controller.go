@@ -29,6 +29,7 @@ import (
 	"github.com/nodemend/nodemend/controller/fieldmanager"
 	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/gates"
+	"github.com/nodemend/nodemend/controller/index"
 	"github.com/nodemend/nodemend/controller/optimistic"
 	"github.com/nodemend/nodemend/controller/worker"
 )
@@ -43,6 +44,8 @@ type Reconciler struct {
 	Permits *budget.Permits
 	// Nodes are those of the cache.
 	Nodes fleet.Nodes
+	// Store is that of the cache.
+	Store index.Store
 	// Clock tells the time of decisions.
 	Clock clock.PassiveClock
 	// Metrics counts outcomes.
@@ -55,7 +58,7 @@ type Reconciler struct {
 
 // observer reads what the next decision is made from.
 func (r *Reconciler) observer() observer {
-	return observer{cache: r.Client, live: r.Live, clock: r.Clock}
+	return observer{cache: r.Client, live: r.Live, store: r.Store, clock: r.Clock}
 }
 
 // Reconcile takes the next decision about one remediation and carries it out.

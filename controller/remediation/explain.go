@@ -69,7 +69,7 @@ func Explain(ctx context.Context, c client.Client, clk clock.PassiveClock, remed
 		remediation = remediation.DeepCopy()
 		remediation.CreationTimestamp = metav1.NewTime(clk.Now())
 	}
-	s, err := observer{cache: live, live: live, clock: clk}.observe(ctx, remediation)
+	s, err := observer{cache: live, live: live, store: index.Read(live), clock: clk}.observe(ctx, remediation)
 	if err != nil {
 		return Explanation{}, err
 	}

@@ -28,6 +28,8 @@ type observer struct {
 	cache client.Reader
 	// live reads from the API server.
 	live client.Reader
+	// store finds what there are thousands of.
+	store index.Store
 	// clock tells the time of decisions.
 	clock clock.PassiveClock
 }
@@ -87,7 +89,7 @@ func (o observer) observe(ctx context.Context, remediation *v1alpha1.Remediation
 		return s, fmt.Errorf("listing budgets: %w", err)
 	}
 	s.budgets = budget.Selecting(budgets.Items, s.node)
-	s.ahead = o.ahead(ctx, s, budgets.Items)
+	s.ahead = budget.Ahead(s.remediation, s.node, s.budgets, budgets.Items, func() []*v1alpha1.Remediation { return o.ahead(ctx) }, o.nodeOf(ctx))
 	var err error
 	if s.controlPlane, err = o.controlPlane(ctx, s.node, budgets.Items); err != nil {
 		return s, err
@@ -98,34 +100,17 @@ func (o observer) observe(ctx context.Context, remediation *v1alpha1.Remediation
 	return s, err
 }
 
-// ahead counts who waits for the same permits and comes first.
-func (o observer) ahead(ctx context.Context, s situation, budgets []v1alpha1.RemediationBudget) map[string]int {
-	waiting := func() []v1alpha1.Remediation {
-		return slices.Concat(
-			o.cached(ctx, client.MatchingFields{index.BlockedBy: gates.ReasonBudgetExhausted}),
-			o.cached(ctx, client.MatchingFields{index.BlockedBy: gates.ReasonDisruptionLimit}),
-		)
-	}
-	return budget.Ahead(s.remediation, s.node, budgets, waiting, o.nodeOf(ctx))
+// ahead are those who wait for permits, and may come first.
+func (o observer) ahead(ctx context.Context) []*v1alpha1.Remediation {
+	return o.blocked(ctx, gates.ReasonBudgetExhausted, gates.ReasonDisruptionLimit)
 }
 
-// cachedNode returns the node as the cache has it, nil if it does not. It must not
-// be changed.
-func (o observer) cachedNode(ctx context.Context, name string) *corev1.Node {
-	var node corev1.Node
-	if o.cache.Get(ctx, types.NamespacedName{Name: name}, &node, client.UnsafeDisableDeepCopy) != nil {
-		return nil
+// blocked are those whom one of the reasons blocks. They must not be changed.
+func (o observer) blocked(ctx context.Context, reasons ...string) (all []*v1alpha1.Remediation) {
+	for _, reason := range reasons {
+		all = append(all, o.store.BlockedBy(ctx, reason)...)
 	}
-	return &node
-}
-
-// cached are the cache's own: they must not be changed.
-func (o observer) cached(ctx context.Context, match client.MatchingFields) []v1alpha1.Remediation {
-	var list v1alpha1.RemediationList
-	if err := o.cache.List(ctx, &list, match, client.UnsafeDisableDeepCopy); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "listing open remediations")
-	}
-	return list.Items
+	return all
 }
 
 // sick are the nodes that are, as budgets count them. If the policies can't be read, all count.
@@ -134,7 +119,7 @@ func (o observer) sick(ctx context.Context) map[types.UID]bool {
 	if err := o.cache.List(ctx, &policies, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing policies")
 	}
-	return budget.Sick(o.cached(ctx, client.MatchingFields{index.Open: index.IsOpen}), policies.Items)
+	return budget.Sick(o.store.Open(ctx), policies.Items)
 }
 
 // budgets are the cache's own: they must not be changed.
@@ -147,7 +132,7 @@ func (o observer) budgets(ctx context.Context) []v1alpha1.RemediationBudget {
 }
 
 func (o observer) nodeOf(ctx context.Context) func(name string) *corev1.Node {
-	return func(name string) *corev1.Node { return o.cachedNode(ctx, name) }
+	return func(name string) *corev1.Node { return o.store.Node(ctx, name) }
 }
 
 // controlPlane returns the state of the control plane if the node is part of it.
@@ -160,7 +145,7 @@ func (o observer) controlPlane(ctx context.Context, node *corev1.Node, budgets [
 		return nil, fmt.Errorf("listing the nodes of the control plane: %w", err)
 	}
 	state := &gates.ControlPlane{
-		Nodes: len(nodes.Items), ActingOn: budget.OtherInControlPlane(budgets, o.cached(ctx, client.MatchingFields{index.Open: index.IsOpen}), node.Name, o.nodeOf(ctx)),
+		Nodes: len(nodes.Items), ActingOn: budget.OtherInControlPlane(budgets, o.store.Open(ctx), node.Name, o.nodeOf(ctx)),
 	}
 	for i := range nodes.Items {
 		if other := &nodes.Items[i]; other.Name != node.Name && fleet.Available(other) {

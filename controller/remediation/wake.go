@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -13,7 +12,6 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/gates"
-	"github.com/nodemend/nodemend/controller/index"
 	"github.com/nodemend/nodemend/controller/worker"
 )
 
@@ -46,7 +44,7 @@ func (r *Reconciler) onBudget() handler.EventHandler {
 // that node.
 func (r *Reconciler) onRemediation() handler.EventHandler {
 	after := func(ctx context.Context, q queue, remediation *v1alpha1.Remediation) {
-		node := r.observer().cachedNode(ctx, remediation.Spec.NodeName)
+		node := r.Store.Node(ctx, remediation.Spec.NodeName)
 		if node == nil {
 			return // it counted nowhere
 		}
@@ -95,8 +93,8 @@ func add(q queue, requests []reconcile.Request) {
 // clock that of its cooldown.
 func (r *Reconciler) next(ctx context.Context, b *v1alpha1.RemediationBudget, all []v1alpha1.RemediationBudget) []string {
 	nodeOf := r.observer().nodeOf(ctx)
-	return budget.Wake(b, all, func() []v1alpha1.Remediation {
-		return slices.DeleteFunc(r.waiting(ctx), func(waits v1alpha1.Remediation) bool {
+	return budget.Wake(b, all, func() []*v1alpha1.Remediation {
+		return slices.DeleteFunc(r.waiting(ctx), func(waits *v1alpha1.Remediation) bool {
 			node := nodeOf(waits.Spec.NodeName)
 			return waits.BlockedBy() == gates.ReasonStorm && node != nil && b.Status.Groups[budget.GroupOf(b, node)].Storm != nil
 		})
@@ -127,12 +125,8 @@ func waits(remediation *v1alpha1.Remediation) bool {
 }
 
 // waiting are those whom a change of permits may let go on.
-func (r *Reconciler) waiting(ctx context.Context) []v1alpha1.Remediation {
-	var waiting []v1alpha1.Remediation
-	for _, reason := range reasonsToWait() {
-		waiting = append(waiting, r.observer().cached(ctx, client.MatchingFields{index.BlockedBy: reason})...)
-	}
-	return waiting
+func (r *Reconciler) waiting(ctx context.Context) []*v1alpha1.Remediation {
+	return r.observer().blocked(ctx, reasonsToWait()...)
 }
 
 // blockedOnNodes returns the remediations that are blocked, for whatever reason, or have
@@ -140,7 +134,7 @@ func (r *Reconciler) waiting(ctx context.Context) []v1alpha1.Remediation {
 // that blocks them, or be it from now.
 func (r *Reconciler) blockedOnNodes(ctx context.Context, budgets ...v1alpha1.RemediationBudget) (names []string) {
 	nodeOf := r.observer().nodeOf(ctx)
-	for _, remediation := range r.observer().cached(ctx, client.MatchingFields{index.Open: index.IsOpen}) {
+	for _, remediation := range r.Store.Open(ctx) {
 		status := &remediation.Status // the off switch stops a drain, and an action that nobody has claimed
 		if remediation.BlockedBy() == "" && status.Maintenance == "" && status.Action == "" {
 			continue

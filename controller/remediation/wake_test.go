@@ -54,7 +54,7 @@ func TestWhoIsHeldBySomethingElseLetsOthersHaveItsPermit(t *testing.T) {
 		WithIndex(&v1alpha1.Remediation{}, index.BlockedBy, func(obj client.Object) []string {
 			return []string{obj.(*v1alpha1.Remediation).BlockedBy()} //nolint:forcetypeassert // the type is asked for
 		}).Build()
-	r := &Reconciler{Client: cache}
+	r := &Reconciler{Client: cache, Store: index.Read(cache)}
 
 	over := blocked("mine", "")
 	over.Status.EndTime = &metav1.Time{Time: now.Add(-time.Second)}

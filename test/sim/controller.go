@@ -66,6 +66,7 @@ func (w *world) wireController(p *process) error {
 		Nodes: func() ([]*corev1.Node, string) {
 			return sorted(apiserver.All[*corev1.Node](p.view)), p.view.Version(&corev1.Node{})
 		},
+		Store:        index.Read(p.view),
 		Drainer:      drain.NewFor(pods{p.client}, p.corrected()),
 		HistoryLimit: w.profile.historyLimit, HistoryAge: controller.DefaultHistoryAge,
 	})
