@@ -28,7 +28,7 @@ func (r *Reconciler) Loop() worker.Loop {
 			{Kind: &v1alpha1.Remediation{}, Handler: r.onRemediation()},
 			{Kind: &v1alpha1.NodeAction{}, Handler: handler.EnqueueRequestsFromMapFunc(ofAction)},
 			{Kind: &v1alpha1.NodeMaintenance{}, Handler: handler.EnqueueRequestsFromMapFunc(r.ofMaintenance)},
-			{Kind: &corev1.Node{}, Handler: handler.EnqueueRequestsFromMapFunc(r.ofNode)},
+			{Kind: &corev1.Node{}, Handler: r.onNode()},
 			{
 				Kind: &v1alpha1.RemedyPolicy{}, Handler: handler.EnqueueRequestsFromMapFunc(r.openOfPolicy),
 				Predicates: []predicate.Predicate{worker.OnSpec()},
@@ -53,10 +53,6 @@ func (r *Reconciler) ofMaintenance(ctx context.Context, obj client.Object) []rec
 	return concerned
 }
 
-func (r *Reconciler) ofNode(ctx context.Context, obj client.Object) []reconcile.Request {
-	return r.openOnNode(ctx, obj.GetName())
-}
-
 // openOnNode returns the open remediations of a node.
 func (r *Reconciler) openOnNode(ctx context.Context, node string) []reconcile.Request {
 	return r.open(ctx, index.OpenByNode, node)
@@ -68,14 +64,21 @@ func (r *Reconciler) openOfPolicy(ctx context.Context, obj client.Object) []reco
 
 // open returns the open remediations whose indexed field has the value.
 func (r *Reconciler) open(ctx context.Context, field, value string) []reconcile.Request {
+	return worker.Requests(r.openWhere(ctx, field, value, func(*v1alpha1.Remediation) bool { return true })...)
+}
+
+// openWhere returns those of the open remediations whose indexed field has the value that are
+// wanted.
+func (r *Reconciler) openWhere(ctx context.Context, field, value string, wanted func(*v1alpha1.Remediation) bool) (names []string) {
 	var list v1alpha1.RemediationList
 	if err := r.Client.List(ctx, &list, client.MatchingFields{field: value}, client.UnsafeDisableDeepCopy); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "listing open remediations")
 		return nil
 	}
-	names := make([]string, len(list.Items))
 	for i := range list.Items {
-		names[i] = list.Items[i].Name
+		if wanted(&list.Items[i]) {
+			names = append(names, list.Items[i].Name)
+		}
 	}
-	return worker.Requests(names...)
+	return names
 }

@@ -1,0 +1,69 @@
+package remediation
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/fleet"
+	"github.com/nodemend/nodemend/controller/gates"
+	"github.com/nodemend/nodemend/controller/index"
+)
+
+// onNode wakes the open remediations of a node that has come, changed or gone; of one that
+// only says the same again those whose decision may be another one for that.
+func (r *Reconciler) onNode() handler.EventHandler {
+	all := func(ctx context.Context, node client.Object, q queue) { add(q, r.openOnNode(ctx, node.GetName())) }
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { all(ctx, e.Object, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { all(ctx, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			old, updated := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
+			if !saysTheSame(old, updated) {
+				all(ctx, updated, q)
+				return
+			}
+			wake(q, r.openWhere(ctx, index.OpenByNode, updated.Name, func(remediation *v1alpha1.Remediation) bool {
+				return awaitsReport(remediation, updated)
+			}))
+		},
+	}
+}
+
+// saysTheSame reports whether an update of a node is a heartbeat: of what decisions are made
+// from nothing has changed but when it was reported.
+func saysTheSame(old, updated *corev1.Node) bool {
+	return !fleet.Changed(old, updated) && old.Status.NodeInfo.BootID == updated.Status.NodeInfo.BootID &&
+		maps.Equal(old.Annotations, updated.Annotations)
+}
+
+// awaitsReport reports whether a newer report of the same may lead to another decision. It
+// does not while the fault is reported, so that the node is not proved to be clear, and
+//   - every step is done, or the node is out of service: only recovery ends that, or a person; or
+//   - a gate holds that no report opens. What opens it wakes, or has a time; the decision of
+//     then reads the latest reports.
+//
+// A remediation that the cache has as it was is decided on again when it is shown as it is.
+func awaitsReport(r *v1alpha1.Remediation, node *corev1.Node) bool {
+	faulty := slices.ContainsFunc(r.Spec.Match, func(m v1alpha1.ConditionMatch) bool {
+		return m.Matches(v1alpha1.FindNodeCondition(node, m.Type))
+	})
+	switch {
+	case !faulty:
+		return true
+	case r.State() == v1alpha1.ReasonExhausted, r.State() == v1alpha1.ReasonInMaintenance:
+		return false
+	}
+	switch r.BlockedBy() {
+	case "", gates.ReasonNoEvidence, ReasonReleaseRequired:
+		return true
+	default:
+		return false
+	}
+}
