@@ -41,11 +41,17 @@ type scene struct {
 
 func newScene(t *testing.T, objects ...client.Object) *scene {
 	t.Helper()
+	return newRefusedScene(t, nil, objects...)
+}
+
+// newRefusedScene is a scene whose first write is answered with this error.
+func newRefusedScene(t *testing.T, refused error, objects ...client.Object) *scene {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	s := &scene{t: t, nodes: fleetOfFive(), queue: workqueue.NewTypedRateLimitingQueue(worker.NewRateLimiter())}
+	s := &scene{t: t, refused: refused, nodes: fleetOfFive(), queue: workqueue.NewTypedRateLimitingQueue(worker.NewRateLimiter())}
 	s.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.RemedyPolicy{}, &v1alpha1.Remediation{}).WithObjects(objects...).
 		WithInterceptorFuncs(interceptor.Funcs{SubResourcePatch: func(
 			ctx context.Context, c client.Client, sub string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
@@ -229,8 +235,7 @@ func TestAStatusThatSomebodyElseWroteIsNotOverwrittenUnseen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newScene(t, enforcedPolicy(), budgetForAll())
-				s.refused = refusal
+				s := newRefusedScene(t, refusal, enforcedPolicy(), budgetForAll())
 				defer s.stop()
 				s.pass(soon + behind)
 				if s.looks != 2 || s.writes != 1 {
