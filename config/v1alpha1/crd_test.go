@@ -209,18 +209,20 @@ func TestKubectlGetSaysWhatIsGoingOn(t *testing.T) {
 	b := createBudget(t, c, "printed", intstr.FromString("10%"))
 	accept(t, patchStatus(t, c, b, map[string]any{"nodes": 31, "groups": map[string]any{"-": map[string]any{"limit": 3}}}))
 	accept(t, patchStatus(t, c, b, permits("node-a", "r1")))
-	accept(t, c.Create(t.Context(), &v1alpha1.RemedyPolicy{
+	policy := &v1alpha1.RemedyPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "printed"},
 		Spec: v1alpha1.RemedyPolicySpec{
 			Match: []v1alpha1.ConditionMatch{{Type: "PLEGUnhealthy", Status: corev1.ConditionTrue}, {Type: "Ready", Status: corev1.ConditionUnknown}},
 			Steps: []v1alpha1.Step{{Command: &v1alpha1.CommandRemedy{Argv: []string{"/bin/true"}}}},
 		},
-	}))
+	}
+	accept(t, c.Create(t.Context(), policy))
+	accept(t, patchStatus(t, c, policy, map[string]any{"nodes": 31, "openRemediations": 0, "conditions": []any{condition("Ready", "Enforced")}}))
 	for resource, want := range map[string][2]string{
 		"rmd":  {"NAME NODE CONDITION STEP ATTEMPT STATE BLOCKED BY AGE", "printed node-a PLEGUnhealthy 2 1 Waiting Budget"},
 		"nact": {"NAME NODE POLICY STEP ATTEMPT CLAIMED FINISHED EXIT CODE AGE", "printed node-p pleg 1 1"},
 		"rbud": {"NAME MAX CONCURRENT NODES PAUSED AGE", "printed 10% 31"},
-		"rpol": {"NAME FIRST MATCH MODE PAUSED HEALTHY FOR AGE", "printed PLEGUnhealthy Enforce 1m"},
+		"rpol": {"NAME FIRST MATCH MODE PAUSED NODES OPEN READY HEALTHY FOR AGE", "printed PLEGUnhealthy Enforce 31 0 True 1m"},
 	} {
 		lines := strings.Split(kubectl(t, "get", resource, "printed"), "\n")
 		header, row := strings.Join(strings.Fields(lines[0]), " "), strings.Join(strings.Fields(lines[1]), " ")
