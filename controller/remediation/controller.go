@@ -351,7 +351,7 @@ func (r *Reconciler) release(ctx context.Context, remediation *v1alpha1.Remediat
 		return err
 	}
 	var budgets v1alpha1.RemediationBudgetList
-	if err := r.Client.List(ctx, &budgets); err != nil {
+	if err := r.Client.List(ctx, &budgets, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing budgets: %w", err)
 	}
 	held := slices.DeleteFunc(budgets.Items, func(b v1alpha1.RemediationBudget) bool {

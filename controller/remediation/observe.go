@@ -64,7 +64,7 @@ func (o observer) observe(ctx context.Context, remediation *v1alpha1.Remediation
 		}
 	}
 	var actions v1alpha1.NodeActionList
-	if err := o.cache.List(ctx, &actions, client.MatchingFields{index.ActionsByNode: spec.NodeName}); err != nil {
+	if err := o.cache.List(ctx, &actions, client.MatchingFields{index.ActionsByNode: spec.NodeName}, client.UnsafeDisableDeepCopy); err != nil {
 		return s, fmt.Errorf("listing the actions on node %s: %w", spec.NodeName, err)
 	}
 	s.others = slices.DeleteFunc(actions.Items, func(a v1alpha1.NodeAction) bool { return a.Name == remediation.Status.Action })
@@ -85,7 +85,7 @@ func (o observer) observe(ctx context.Context, remediation *v1alpha1.Remediation
 		}
 	}
 	var budgets v1alpha1.RemediationBudgetList
-	if err := o.cache.List(ctx, &budgets); err != nil {
+	if err := o.cache.List(ctx, &budgets, client.UnsafeDisableDeepCopy); err != nil {
 		return s, fmt.Errorf("listing budgets: %w", err)
 	}
 	s.budgets = budget.Selecting(budgets.Items, s.node)

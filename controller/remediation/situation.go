@@ -13,7 +13,8 @@ import (
 	"github.com/nodemend/nodemend/internal/deadline"
 )
 
-// situation is all that a decision about one remediation is made from.
+// situation is all that a decision about one remediation is made from. Others, budgets, past and
+// predecessors are the cache's own: they must not be changed.
 type situation struct {
 	// remediation, open.
 	remediation *v1alpha1.Remediation
