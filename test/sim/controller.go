@@ -173,7 +173,18 @@ func tell(ctx context.Context, source worker.Watch, step apiserver.Step, q *queu
 type events struct{ world *world }
 
 // Eventf implements events.EventRecorder.
-func (events) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {}
+func (e events) Eventf(runtime.Object, runtime.Object, string, string, string, string, ...any) {
+	e.world.mu.Lock()
+	defer e.world.mu.Unlock()
+	e.world.events++
+}
+
+// told returns how many events there were so far.
+func (w *world) told() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.events
+}
 
 // pods are reached as drains do.
 type pods struct{ client *apiserver.Client }

@@ -146,7 +146,7 @@ func (w *world) carry(c *call) {
 		} else {
 			w.count("requests of " + c.process.role())
 			if w.counted != nil {
-				w.counted(c.request)
+				w.counted(c.process, c.request)
 			}
 			w.executing(c)
 			w.serving = c

@@ -86,7 +86,7 @@ func Fleet(t *testing.T, definitions *apiserver.Definitions, nodes int, lives ti
 			t.Fatal(err)
 		}
 		w.server, w.admin = server, server.Client("admin", nil)
-		w.counted = func(r apiserver.Request) { f.result.Requests[r.Verb+" "+r.Kind]++ }
+		w.counted = func(_ *process, r apiserver.Request) { f.result.Requests[r.Verb+" "+r.Kind]++ }
 		f.live(nodes, lives)
 		if w.oracles.violation != nil {
 			t.Fatal(w.oracles.violation)

@@ -48,7 +48,7 @@ type world struct {
 	heartbeats int
 	turns      uint64
 	// counted is told of every request; nil: nobody is.
-	counted func(apiserver.Request)
+	counted func(by *process, r apiserver.Request)
 	// traps that are set, by what springs them.
 	traps map[trap]func(by *process, obj client.Object)
 	// slow tells how long a write of a controller takes, by what it does and its kind, until
@@ -67,6 +67,7 @@ type world struct {
 	fresh    []*call
 	finished []finished
 	demanded []*node
+	events   int
 	wake     chan struct{}
 }
 
