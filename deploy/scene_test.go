@@ -205,8 +205,42 @@ func (s *scene) waitUntilInForce() {
 		"nodemend-events":     func() error { return detector.Create(s.ctx, eventAbout("Node", s.a.Name)) },
 		"nodemend-actions":    func() error { return person.Create(s.ctx, s.actionFor(s.a)) },
 		"nodemend-controller": func() error { return patchAction(s.ctx, controller, s.actionA, `{"claim":null}`) },
+		"nodemend-controller-remediations": func() error {
+			approved := s.remediationOf(s.a)
+			approved.Annotations = map[string]string{v1alpha1.ApprovedStepAnnotation: "1"}
+			return controller.Create(s.ctx, approved)
+		},
 	} {
 		s.untilRefused(policy, try)
+	}
+}
+
+// awaitPolicy waits until admission knows the policy of the scene.
+func (s *scene) awaitPolicy(person client.Client) {
+	s.Helper()
+	forged := s.remediationOf(s.a)
+	forged.Spec.Steps[0].Attempts = 7
+	var last error
+	err := wait.PollUntilContextTimeout(s.ctx, poll, patience, true, func(context.Context) (bool, error) {
+		last = client.NewDryRunClient(person).Create(s.ctx, forged.DeepCopy())
+		return last != nil && strings.Contains(last.Error(), "does not say what"), nil
+	})
+	if err != nil {
+		s.Fatalf("ValidatingAdmissionPolicy nodemend-remediations does not know policy %s: %v; last answer: %v", s.policy.Name, err, last)
+	}
+}
+
+// remediationOf is one of the scene's policy that has not been created.
+func (s *scene) remediationOf(node *corev1.Node) *v1alpha1.Remediation {
+	snapshot := s.policy.Spec.DeepCopy()
+	return &v1alpha1.Remediation{
+		ObjectMeta: metav1.ObjectMeta{Name: "remediation-" + utilrand.String(8)},
+		Spec: v1alpha1.RemediationSpec{
+			NodeName: node.Name, NodeUID: node.UID,
+			Policy:  v1alpha1.PolicyReference{Name: s.policy.Name, UID: s.policy.UID},
+			Trigger: v1alpha1.Trigger{Type: fault, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()},
+			Match:   snapshot.Match, Steps: snapshot.Steps, Recovery: snapshot.Recovery,
+		},
 	}
 }
 

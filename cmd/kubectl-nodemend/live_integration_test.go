@@ -15,7 +15,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
@@ -92,6 +94,17 @@ func TestARemediationThatIsStartedByHandIsTheControllersOwn(t *testing.T) {
 	})
 	if by := list.Items[0].Annotations[v1alpha1.StartedByAnnotation]; by == "" {
 		t.Error("nobody is named who has started it")
+	}
+	var policy, remediation unstructured.Unstructured
+	policy.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RemedyPolicy"))
+	remediation.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Remediation"))
+	s.get(&policy, "container-runtime")
+	s.get(&remediation, list.Items[0].Name)
+	for _, field := range []string{"match", "steps", "recovery"} {
+		want, _, _ := unstructured.NestedFieldNoCopy(policy.Object, "spec", field)
+		if got, _, _ := unstructured.NestedFieldNoCopy(remediation.Object, "spec", field); !equality.Semantic.DeepEqual(got, want) {
+			t.Errorf("its %s is %v, to the letter of its policy it is %v", field, got, want)
+		}
 	}
 }
 

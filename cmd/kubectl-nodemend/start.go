@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -46,7 +48,11 @@ All gates are asked as always. With --dry-run they are asked, and nothing is sta
 			return t.rehearse(ctx, c, n, r)
 		}
 		r.Annotations = map[string]string{v1alpha1.StartedByAnnotation: person(ctx, c)}
-		if err := c.Create(ctx, r, fieldOwner); apierrors.IsAlreadyExists(err) {
+		snapshot, err := asPolicySays(ctx, c, r)
+		if err != nil {
+			return err
+		}
+		if err := c.Create(ctx, snapshot, fieldOwner); apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("the controller has started remediation %s just now; see kubectl nodemend why %s", r.Name, args[1])
 		} else if err != nil {
 			return err
@@ -95,6 +101,32 @@ func (t *tool) byHand(ctx context.Context, c client.Client, policyName, nodeName
 		return nil, fmt.Errorf("node %s has none of the conditions that policy %s matches: %s", nodeName, policyName, strings.Join(now, "; "))
 	}
 	return match.NewRemediation(&policy, n, *trigger, match.Latest(known, n, &policy)), nil
+}
+
+// asPolicySays returns the remediation with match, steps and recovery to the letter of its
+// policy: admission compares them as text, for which 90s is not 1m30s.
+func asPolicySays(ctx context.Context, c client.Client, r *v1alpha1.Remediation) (*unstructured.Unstructured, error) {
+	var policy unstructured.Unstructured
+	policy.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RemedyPolicy"))
+	if err := c.Get(ctx, types.NamespacedName{Name: r.Spec.Policy.Name}, &policy); err != nil {
+		return nil, fmt.Errorf("reading policy %s: %w", r.Spec.Policy.Name, err)
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(r)
+	if err != nil {
+		return nil, fmt.Errorf("writing remediation %s: %w", r.Name, err)
+	}
+	snapshot := &unstructured.Unstructured{Object: fields}
+	snapshot.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Remediation"))
+	for _, field := range []string{"match", "steps", "recovery"} {
+		said, _, err := unstructured.NestedFieldCopy(policy.Object, "spec", field)
+		if err == nil {
+			err = unstructured.SetNestedField(snapshot.Object, said, "spec", field)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading policy %s: %w", r.Spec.Policy.Name, err)
+		}
+	}
+	return snapshot, nil
 }
 
 // rehearse shows what the controller would do about the remediation first.

@@ -28,7 +28,8 @@ import (
 )
 
 // Policies are ValidatingAdmissionPolicies with their bindings, compiled. They can be
-// shared by any number of servers. Parameters and audit annotations are not served.
+// shared by any number of servers. Those with parameters are left out, and so are audit
+// annotations.
 type Policies struct{ hooks []validating.PolicyHook }
 
 // DefinePolicies compiles the ValidatingAdmissionPolicies among the YAML documents of
@@ -52,7 +53,9 @@ func DefinePolicies(manifests []byte) (*Policies, error) {
 		switch kind.Kind {
 		case "ValidatingAdmissionPolicy":
 			err = yaml.UnmarshalStrict(document, policy)
-			policies = append(policies, policy)
+			if policy.Spec.ParamKind == nil {
+				policies = append(policies, policy)
+			}
 		case "ValidatingAdmissionPolicyBinding":
 			err = yaml.UnmarshalStrict(document, binding)
 			bindings[binding.Spec.PolicyName] = append(bindings[binding.Spec.PolicyName], binding)
