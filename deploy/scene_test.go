@@ -221,8 +221,8 @@ func (s *scene) awaitPolicy(person client.Client) {
 	forged := s.remediationOf(s.a)
 	forged.Spec.Steps[0].Attempts = 7
 	var last error
-	err := wait.PollUntilContextTimeout(s.ctx, poll, patience, true, func(context.Context) (bool, error) {
-		last = client.NewDryRunClient(person).Create(s.ctx, forged.DeepCopy())
+	err := wait.PollUntilContextTimeout(s.ctx, poll, patience, true, func(ctx context.Context) (bool, error) {
+		last = client.NewDryRunClient(person).Create(ctx, forged.DeepCopy())
 		return last != nil && strings.Contains(last.Error(), "does not say what"), nil
 	})
 	if err != nil {

@@ -6,23 +6,23 @@ import "k8s.io/apimachinery/pkg/api/meta"
 type Phase string
 
 const (
-	// PhaseNext: the attempt is next, or it has ended as the history says.
+	// PhaseNext says that the attempt is next, or has ended as the history says.
 	PhaseNext Phase = "Next"
-	// PhaseMaintenanceAnnounced: status.maintenance names a maintenance that may not have
+	// PhaseMaintenanceAnnounced says that status.maintenance names a maintenance that may not have
 	// been created yet. A create of it may be on its way.
 	PhaseMaintenanceAnnounced Phase = "MaintenanceAnnounced"
-	// PhaseTakingOut: the maintenance is there, and the node is not yet as the step needs it.
+	// PhaseTakingOut says that the maintenance is there, and the node is not yet as the step needs it.
 	PhaseTakingOut Phase = "TakingOut"
-	// PhaseOut: the maintenance is there, and nothing else is under way.
+	// PhaseOut says that the maintenance is there, and nothing else is under way.
 	PhaseOut Phase = "Out"
-	// PhaseActionAnnounced: status.action names an action that may not have been created
+	// PhaseActionAnnounced says that status.action names an action that may not have been created
 	// yet. A create of it may be on its way.
 	PhaseActionAnnounced Phase = "ActionAnnounced"
-	// PhaseActing: the action that status.action names was seen.
+	// PhaseActing says that the action that status.action names was seen.
 	PhaseActing Phase = "Acting"
-	// PhaseExhausted: no step is left, and a person may ask to start over.
+	// PhaseExhausted says that no step is left, and a person may ask to start over.
 	PhaseExhausted Phase = "Exhausted"
-	// PhaseEnded: the remediation is over.
+	// PhaseEnded says that the remediation is over.
 	PhaseEnded Phase = "Ended"
 )
 

@@ -176,7 +176,8 @@ func Wake(b *v1alpha1.RemediationBudget, all []v1alpha1.RemediationBudget,
 		if fleet.ControlPlane(node) {
 			continue
 		}
-		if l.permits--; l.permits == 0 {
+		l.permits--
+		if l.permits == 0 {
 			delete(groups, group)
 		}
 		if disruptive {

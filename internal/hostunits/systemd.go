@@ -12,10 +12,8 @@ import (
 )
 
 const (
-	// jobTime is how long systemd may take to stop or start a unit. It is longer
-	// than the TimeoutStopSec of the units.
-	jobTime = 2 * time.Minute
-	// callTime is how long it may take for anything else.
+	// callTime is how long systemd may take for what it is asked for. It is longer than
+	// the TimeoutStopSec of the units.
 	callTime = 2 * time.Minute
 	// patience is how long it may take to answer at one of its sockets. It answers
 	// nobody while it reads all units anew, which takes a slow host that boots many
@@ -70,7 +68,7 @@ type DBus struct{ Dialer systemd.Dialer }
 
 // State implements Systemd.
 func (d DBus) State(ctx context.Context, unit string) (s State, err error) {
-	err = d.do(ctx, callTime, "asking for the state of "+unit, func(ctx context.Context, conn *systemd.Conn) error {
+	err = d.do(ctx, "asking for the state of "+unit, func(ctx context.Context, conn *systemd.Conn) error {
 		properties, err := conn.GetAllPropertiesContext(ctx, unit)
 		if err != nil {
 			return err
@@ -96,7 +94,7 @@ func stateOf(properties map[string]any) (s State) {
 
 // Enable implements Systemd.
 func (d DBus) Enable(ctx context.Context, unit string) error {
-	return d.do(ctx, callTime, "enabling "+unit, func(ctx context.Context, conn *systemd.Conn) error {
+	return d.do(ctx, "enabling "+unit, func(ctx context.Context, conn *systemd.Conn) error {
 		if _, _, err := conn.EnableUnitFilesContext(ctx, []string{unit}, false, true); err != nil {
 			return err
 		}
@@ -106,7 +104,7 @@ func (d DBus) Enable(ctx context.Context, unit string) error {
 
 // Restart implements Systemd.
 func (d DBus) Restart(ctx context.Context, unit string) error {
-	return d.do(ctx, jobTime, "starting "+unit, func(ctx context.Context, conn *systemd.Conn) error {
+	return d.do(ctx, "starting "+unit, func(ctx context.Context, conn *systemd.Conn) error {
 		return finish(ctx, func(result chan<- string) error {
 			_, err := conn.RestartUnitContext(ctx, unit, "replace", result)
 			return err
@@ -116,7 +114,7 @@ func (d DBus) Restart(ctx context.Context, unit string) error {
 
 // Stop implements Systemd.
 func (d DBus) Stop(ctx context.Context, unit string) error {
-	return d.do(ctx, jobTime, "stopping "+unit, func(ctx context.Context, conn *systemd.Conn) error {
+	return d.do(ctx, "stopping "+unit, func(ctx context.Context, conn *systemd.Conn) error {
 		return finish(ctx, func(result chan<- string) error {
 			_, err := conn.StopUnitContext(ctx, unit, "replace", result)
 			return err
@@ -126,7 +124,7 @@ func (d DBus) Stop(ctx context.Context, unit string) error {
 
 // Forget implements Systemd.
 func (d DBus) Forget(ctx context.Context, unit string) error {
-	return d.do(ctx, callTime, "forgetting "+unit, func(ctx context.Context, conn *systemd.Conn) error {
+	return d.do(ctx, "forgetting "+unit, func(ctx context.Context, conn *systemd.Conn) error {
 		if err := conn.ReloadContext(ctx); err != nil {
 			return err
 		}
@@ -141,8 +139,8 @@ func (d DBus) Forget(ctx context.Context, unit string) error {
 
 // do has a connection of its own, since systemd or its bus may have been restarted
 // since the last time.
-func (d DBus) do(ctx context.Context, limit time.Duration, what string, f func(context.Context, *systemd.Conn) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+func (d DBus) do(ctx context.Context, what string, f func(context.Context, *systemd.Conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	d.Dialer.Patience = patience
 	conn, err := d.Dialer.Dial(ctx)

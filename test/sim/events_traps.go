@@ -87,7 +87,7 @@ func (w *world) deleteUnseen() bool {
 // claimed it or while it runs.
 func (w *world) undoAction() bool {
 	undo := of(w.choices, w.giveBackOf, w.deleteOf, w.forceOf, w.policyOf, w.pauseOf, w.stopOf, w.stopAllOf, w.nodeOf)
-	delay := of(w.choices, (*node).runnerAway, (*node).lateClaim, (*node).inTime)
+	delay := of(w.choices, (*node).runnerAway, (*node).agentsAway, (*node).lateClaim, (*node).inTime)
 	undone := of(w.choices, 0, time.Second, 10*time.Second)
 	leaderless := !w.profile.steady && w.chance(300)
 	return w.set(actionCreated, func(_ *process, created client.Object) {
@@ -125,6 +125,16 @@ func (w *world) undo(remediation string, undo func(*v1alpha1.Remediation)) {
 func (n *node) runnerAway() {
 	n.world.end(n.runner)
 	n.again(of(n.world.choices, 25*time.Second, 55*time.Second), n.startRunner)
+}
+
+// agentsAway lets the detector be away as well, and for longer: no report has anybody look
+// again.
+func (n *node) agentsAway() {
+	n.runnerAway()
+	if d := n.detector; d != nil {
+		n.world.end(d.process)
+		n.again(time.Minute, n.startDetector)
+	}
 }
 
 // lateClaim lets the next claim of the runner be on its way for long.
