@@ -253,3 +253,28 @@ func TestANodeOrAPolicyThatFailsForEverHoldsUpNoOther(t *testing.T) {
 		}})
 	}
 }
+
+// Nobody claims in a pause of a budget what was created right before it: the runner, which comes
+// back meanwhile, asks for the pause of the cluster alone.
+func TestWhatNobodyHasClaimedIsCancelledAtOnceInAPauseOfItsBudget(t *testing.T) {
+	tellAll(t, 12, story{"paused", func(s *stage) {
+		n := s.scene("n1")
+		s.policy(nil, restart("runtime.service"))
+		s.healthy()
+		s.begin()
+		n.fail(sick, v1alpha1.RemedyRestartUnit)
+		s.until("it is seen", func() bool { return n.status(sick) == corev1.ConditionTrue })
+		s.world.end(n.runner)
+		s.until("an action waits", func() bool { return len(s.actions(n)) == 1 })
+		s.world.end(n.detector.process) // so that no report has anybody look again
+		s.limit(func(b *v1alpha1.RemediationBudgetSpec) { b.Paused = true })
+		s.pass(15 * time.Second)
+		n.startRunner()
+		s.pass(15 * time.Minute)
+		expect(s, "executions", n.ran(), []string{})
+		n.startDetector()
+		s.limit(func(b *v1alpha1.RemediationBudgetSpec) { b.Paused = false })
+		s.back(n)
+		s.expectHealed(n, "runtime.service")
+	}})
+}
