@@ -267,6 +267,7 @@ func TestWhatNobodyHasClaimedIsCancelledAtOnceInAPauseOfItsBudget(t *testing.T) 
 		s.world.end(n.runner)
 		s.until("an action waits", func() bool { return len(s.actions(n)) == 1 })
 		s.world.end(n.detector.process) // so that no report has anybody look again
+		s.pass(5 * time.Second)         // and nothing else does
 		s.limit(func(b *v1alpha1.RemediationBudgetSpec) { b.Paused = true })
 		s.pass(15 * time.Second)
 		n.startRunner()
