@@ -27,17 +27,8 @@ func TestLoggingNeverWaitsForAReader(t *testing.T) {
 	r, w := newPipe(t)
 	log := newTestLog(t, w)
 	logger := newLogger(log, 0)
-	logged := make(chan struct{})
-	go func() {
-		defer close(logged)
-		for i := range count {
-			logger.Info("old", "line", i)
-		}
-	}()
-	select {
-	case <-logged:
-	case <-time.After(time.Minute):
-		t.Fatal("logging waits for somebody to read the log")
+	for i := range count { // if that waits for a reader, there is none, and go test tells where it hangs
+		logger.Info("old", "line", i)
 	}
 
 	read := make(chan []byte)
