@@ -1,7 +1,5 @@
 package v1alpha1
 
-import "k8s.io/apimachinery/pkg/api/meta"
-
 // Phase is how far a remediation is with the attempt at which its status is.
 type Phase string
 
@@ -32,10 +30,7 @@ const (
 // has no field of its own: a controller of a version that does not know such a field, which
 // leads for a while during an upgrade, would change the reason and leave the field as it was.
 func (s *RemediationStatus) Phase() Phase {
-	reason := ""
-	if c := meta.FindStatusCondition(s.Conditions, RemediationProgressing); c != nil {
-		reason = c.Reason
-	}
+	reason := s.state()
 	switch starting := reason == ReasonStarting; {
 	case s.EndTime != nil:
 		return PhaseEnded

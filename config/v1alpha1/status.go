@@ -68,8 +68,10 @@ func (s *RemediationStatus) LastActed() *ActionRecord {
 
 // State returns where the remediation stands: the reason of its Progressing
 // condition, "" before the controller has seen it.
-func (r *Remediation) State() string {
-	if c := meta.FindStatusCondition(r.Status.Conditions, RemediationProgressing); c != nil {
+func (r *Remediation) State() string { return r.Status.state() }
+
+func (s *RemediationStatus) state() string {
+	if c := meta.FindStatusCondition(s.Conditions, RemediationProgressing); c != nil {
 		return c.Reason
 	}
 	return ""

@@ -49,8 +49,8 @@ func mark(annotations map[string]string) map[string]string {
 	return nil
 }
 
-// shared returns the one copy of a text, which lives as long as it is used.
-func shared[T ~string](text T) T { return unique.Make(text).Value() }
+// Shared returns the one copy of a text, which lives as long as it is used.
+func Shared[T ~string](text T) T { return unique.Make(text).Value() }
 
 func sharedLabels(labels map[string]string) map[string]string {
 	if labels == nil {
@@ -59,9 +59,9 @@ func sharedLabels(labels map[string]string) map[string]string {
 	kept := make(map[string]string, len(labels))
 	for key, value := range labels {
 		if key != corev1.LabelHostname { // its values are not shared
-			value = shared(value)
+			value = Shared(value)
 		}
-		kept[shared(key)] = value
+		kept[Shared(key)] = value
 	}
 	return kept
 }
@@ -72,7 +72,7 @@ func sharedTaints(taints []corev1.Taint) []corev1.Taint {
 	}
 	kept := make([]corev1.Taint, len(taints))
 	for i := range taints {
-		kept[i] = corev1.Taint{Key: shared(taints[i].Key), Effect: shared(taints[i].Effect)}
+		kept[i] = corev1.Taint{Key: Shared(taints[i].Key), Effect: Shared(taints[i].Effect)}
 	}
 	return kept
 }
@@ -83,8 +83,8 @@ func sharedConditions(conditions []corev1.NodeCondition) []corev1.NodeCondition 
 	}
 	kept := make([]corev1.NodeCondition, len(conditions))
 	for i, c := range conditions {
-		c.Type, c.Status = shared(c.Type), shared(c.Status)
-		c.Reason, c.Message = shared(c.Reason), shared(c.Message)
+		c.Type, c.Status = Shared(c.Type), Shared(c.Status)
+		c.Reason, c.Message = Shared(c.Reason), Shared(c.Message)
 		kept[i] = c
 	}
 	return kept

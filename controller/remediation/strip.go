@@ -2,12 +2,12 @@ package remediation
 
 import (
 	"slices"
-	"unique"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/fleet"
 )
 
 // Strip is a cache transform that keeps of a remediation that has ended only what decisions
@@ -30,9 +30,9 @@ func Strip(obj any) (any, error) {
 		return &r, nil
 	}
 	spec, status := &r.Spec, &r.Status
-	spec.NodeName, spec.NodeUID = shared(spec.NodeName), shared(spec.NodeUID)
-	spec.Policy = v1alpha1.PolicyReference{Name: shared(spec.Policy.Name), UID: shared(spec.Policy.UID)}
-	spec.Trigger.Type, spec.Trigger.Reason, spec.Trigger.Message = shared(spec.Trigger.Type), "", ""
+	spec.NodeName, spec.NodeUID = fleet.Shared(spec.NodeName), fleet.Shared(spec.NodeUID)
+	spec.Policy = v1alpha1.PolicyReference{Name: fleet.Shared(spec.Policy.Name), UID: fleet.Shared(spec.Policy.UID)}
+	spec.Trigger.Type, spec.Trigger.Reason, spec.Trigger.Message = fleet.Shared(spec.Trigger.Type), "", ""
 	if !slices.ContainsFunc(status.History, needsStep) {
 		spec.Steps = nil
 	}
@@ -43,12 +43,12 @@ func Strip(obj any) (any, error) {
 	status.History = make([]v1alpha1.ActionRecord, len(whole.Status.History))
 	for i, record := range whole.Status.History {
 		record.Message, record.Output = "", ""
-		record.Remedy, record.Outcome = shared(record.Remedy), shared(record.Outcome)
+		record.Remedy, record.Outcome = fleet.Shared(record.Remedy), fleet.Shared(record.Outcome)
 		status.History[i] = record
 	}
 	status.Conditions = nil
 	if c := meta.FindStatusCondition(whole.Status.Conditions, v1alpha1.RemediationProgressing); c != nil {
-		status.Conditions = []metav1.Condition{{Type: v1alpha1.RemediationProgressing, Status: c.Status, Reason: shared(c.Reason), LastTransitionTime: c.LastTransitionTime}}
+		status.Conditions = []metav1.Condition{{Type: v1alpha1.RemediationProgressing, Status: c.Status, Reason: fleet.Shared(c.Reason), LastTransitionTime: c.LastTransitionTime}}
 	}
 	return &r, nil
 }
@@ -59,6 +59,3 @@ func Strip(obj any) (any, error) {
 func needsStep(record v1alpha1.ActionRecord) bool {
 	return record.Remedy == "" || !record.Executed && record.Acted()
 }
-
-// shared returns the one copy of a text, which lives as long as it is used.
-func shared[T ~string](text T) T { return unique.Make(text).Value() }
