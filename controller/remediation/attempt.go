@@ -131,6 +131,9 @@ func takeOutOfService(d decision, s situation) (decision, bool) {
 	}
 	d.unblocked(s.now)
 	d.status.Maintenance = maintenanceName(s.remediation)
+	if m := s.maintenance; m != nil && m.DeletionTimestamp == nil { // it came back
+		d.status.Maintenance = m.Name
+	}
 	d.progressing(s.now, v1alpha1.ReasonStarting, "starting maintenance "+d.status.Maintenance)
 	d.effect, d.maintenance = takeOut, s.wanted(step)
 	return d, true

@@ -29,11 +29,13 @@ const maxSaid = 256
 // parkedRecheck is for evidence that wakes nobody: the kubelet's Lease.
 const parkedRecheck = 30 * time.Second
 
-// maintenanceName is the name of a remediation's maintenance. The UID is part of it: a
-// remediation that was deleted may have left one behind.
+// maintenanceName is the name of the maintenance that the remediation announces now. Its
+// version is part of it, so that no two announcements have the same one: what is there under
+// this name is what this announcement has created, and what an earlier one creates late is a
+// stray. The UID is part of it, too: a remediation that was deleted may have left one behind.
 func maintenanceName(r *v1alpha1.Remediation) string {
-	sum := sha256.Sum256([]byte(r.UID))
-	return r.Name + "-" + hex.EncodeToString(sum[:3])
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s", r.UID, r.ResourceVersion))
+	return r.Name + "-" + hex.EncodeToString(sum[:4])
 }
 
 // ownMaintenance reports whether the maintenance is a step of the remediation.

@@ -60,6 +60,29 @@ func out(reason string) func(*situation) {
 	}
 }
 
+func TestAMaintenanceThatIsThereKeepsItsNameWhenItIsAnnouncedUnderAnotherPermit(t *testing.T) {
+	s := disruptive(at(3, 1), out("Draining"), back)
+	s.remediation.ResourceVersion = "2" // it was announced by an earlier one
+	if d := decide(s); d.effect != takeOut || d.status.Maintenance != s.maintenance.Name {
+		t.Errorf("got effect %d and maintenance %s, want %d and %s", d.effect, d.status.Maintenance, takeOut, s.maintenance.Name)
+	}
+}
+
+func TestEachAnnouncementOfAMaintenanceHasANameOfItsOwn(t *testing.T) {
+	r := &v1alpha1.Remediation{ObjectMeta: metav1.ObjectMeta{Name: "r", UID: "a", ResourceVersion: "1"}}
+	first := maintenanceName(r)
+	if again := maintenanceName(r); again != first {
+		t.Errorf("the same announcement has the names %s and %s", first, again)
+	}
+	later, recreated := r.DeepCopy(), r.DeepCopy()
+	later.ResourceVersion, recreated.UID = "2", "b"
+	for _, other := range []*v1alpha1.Remediation{later, recreated} {
+		if name := maintenanceName(other); name == first {
+			t.Errorf("another announcement has the name %s, too", name)
+		}
+	}
+}
+
 // announced makes the maintenance one that the status names, and nobody has created.
 func announced(s *situation) {
 	s.remediation.Status.Maintenance = maintenanceName(s.remediation)
