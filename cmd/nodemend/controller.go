@@ -78,7 +78,7 @@ func newControllerCommand() *cobra.Command {
 	flags.StringVar(&opts.LeaderElectionNamespace, "leader-election-namespace", "",
 		"`namespace` of the leader election's Lease (default: the pod's own)")
 	flags.IntVar(&opts.HistoryLimit, "history-limit", controller.DefaultHistoryLimit,
-		"how `many` ended remediations of a node are kept, those not counted that a gate or a lasting incident still needs")
+		"how `many` ended remediations of a node are kept, and more if a gate or a lasting incident needs them; the latest one of each policy always is")
 	flags.DurationVar(&opts.HistoryAge, "history-age", controller.DefaultHistoryAge,
 		"how long an ended remediation is kept")
 	addressFlags(flags, &opts.MetricsAddress, &opts.HealthAddress)

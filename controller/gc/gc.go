@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +22,7 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/evidence"
 	"github.com/nodemend/nodemend/controller/index"
+	"github.com/nodemend/nodemend/controller/match"
 	"github.com/nodemend/nodemend/controller/worker"
 	"github.com/nodemend/nodemend/internal/deadline"
 )
@@ -32,7 +34,8 @@ type Reconciler struct {
 	Client client.Client
 	// Clock tells how old a remediation is.
 	Clock clock.PassiveClock
-	// Limit is how many ended remediations of a node are kept.
+	// Limit is how many ended remediations of a node are kept. The latest one of each policy is
+	// kept whatever their number.
 	Limit int
 	// Age is how long after its end a remediation is kept.
 	Age time.Duration
@@ -117,9 +120,11 @@ func (k *keeping) sort(remediations []v1alpha1.Remediation) (expendable []*v1alp
 		}
 	}
 	slices.SortFunc(ended, func(a, b *v1alpha1.Remediation) int { return b.Status.EndTime.Compare(a.Status.EndTime.Time) })
+	latest := k.latest(remediations)
 	for i, r := range ended {
 		until := k.neededUntil(r)
-		if expiry := r.Status.EndTime.Add(k.age); i < k.limit && expiry.After(until) {
+		kept := i < k.limit || latest[r.UID] || latest[types.UID(r.Annotations[v1alpha1.TombstoneUIDAnnotation])]
+		if expiry := r.Status.EndTime.Add(k.age); kept && expiry.After(until) {
 			until = expiry
 		}
 		left := until.Sub(k.now)
@@ -135,6 +140,22 @@ func (k *keeping) sort(remediations []v1alpha1.Remediation) (expendable []*v1alp
 		}
 	}
 	return expendable, next
+}
+
+// latest returns the UIDs of those after which a policy's next remediation on the node is
+// named. If one were deleted just when the next starts, who sees the deletion and not yet the
+// next one would start it again, under another name.
+func (k *keeping) latest(remediations []v1alpha1.Remediation) map[types.UID]bool {
+	latest := map[types.UID]bool{}
+	if k.node == nil {
+		return latest
+	}
+	for i := range k.policies {
+		if uid := match.Latest(remediations, k.node, &k.policies[i]); uid != "" {
+			latest[uid] = true
+		}
+	}
+	return latest
 }
 
 // lasts reports whether the incident of the remediation lasts, so that without it

@@ -2,11 +2,13 @@ package gc
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -22,7 +24,7 @@ func ago(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 
 // record is a remediation that ended this long ago, with one action of this remedy.
 func record(name, remedy string, ended time.Duration, change ...func(*v1alpha1.Remediation)) v1alpha1.Remediation {
-	r := v1alpha1.Remediation{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	r := v1alpha1.Remediation{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name + "-uid")}}
 	r.Spec.NodeUID, r.Spec.Policy.UID = "node-uid", "policy-uid"
 	r.Spec.Match = []v1alpha1.ConditionMatch{{Type: "Sick", Status: "True"}}
 	r.Spec.Steps = []v1alpha1.Step{{Timeout: v1alpha1.Duration{Duration: 10 * time.Second}}}
@@ -47,6 +49,12 @@ func ofAnotherPolicy(r *v1alpha1.Remediation) { r.Spec.Policy.UID = "another" }
 func interrupted(r *v1alpha1.Remediation) {
 	r.Status.History[0].Outcome, r.Status.History[0].Executed = v1alpha1.ReasonInterrupted, false
 	r.Status.History[0].Step = 1
+}
+func tombstone(r *v1alpha1.Remediation) {
+	r.Annotations = map[string]string{v1alpha1.TombstoneAnnotation: "deleted", v1alpha1.TombstoneUIDAnnotation: "deleted-uid"}
+}
+func started(since time.Duration) func(*v1alpha1.Remediation) {
+	return func(r *v1alpha1.Remediation) { r.CreationTimestamp = ago(since) }
 }
 func endedAsDeleted(r *v1alpha1.Remediation) {
 	r.Status.Conditions = []metav1.Condition{{Type: v1alpha1.RemediationProgressing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDeleted}}
@@ -81,6 +89,13 @@ func TestWhichRemediationsAreDeleted(t *testing.T) {
 		{"not while maxReboots counts it", []v1alpha1.Remediation{record("a", "reboot", 2*time.Hour), record("b", "command", 2*time.Hour)}, func(k *keeping) {
 			k.limit, k.budgets[0].Spec.MaxReboots = 0, rate(4*time.Hour)
 		}, []string{"b"}, 2*time.Hour - time.Minute},
+		{"not the latest of its policy", []v1alpha1.Remediation{record("a", "", 2*day, started(3*day)), record("b", "", 3*day, started(4*day))}, func(k *keeping) {
+			k.limit = 0
+		}, []string{"b"}, 8 * day},
+		{"nor the tombstone of the latest", []v1alpha1.Remediation{record("a", "", 2*day, started(3*day), tombstone), record("b", "", day, started(4*day))}, func(k *keeping) {
+			k.limit = 0
+		}, []string{"b"}, 8 * day},
+		{"but if the latest is too old", []v1alpha1.Remediation{record("a", "", 11*day)}, nil, []string{"a"}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			k := keeping{limit: 2, age: 10 * day, node: &corev1.Node{}, policies: make([]v1alpha1.RemedyPolicy, 1), budgets: make([]v1alpha1.RemediationBudget, 1), now: now}
@@ -89,6 +104,9 @@ func TestWhichRemediationsAreDeleted(t *testing.T) {
 			k.policies[0].Spec.Cooldown = &v1alpha1.Duration{Duration: 2 * time.Hour}
 			if tt.change != nil {
 				tt.change(&k)
+			}
+			if !strings.Contains(tt.name, "latest") {
+				tt.all = append(tt.all, record("latest", "", 0, open, started(0)))
 			}
 			expendable, next := k.sort(tt.all)
 			var names []string
