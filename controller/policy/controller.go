@@ -47,7 +47,7 @@ const (
 	burst = 5 * time.Second
 	// behind is for what somebody else has changed meanwhile.
 	behind = time.Second
-	// anyway is without an event: somebody else may have written a status.
+	// anyway is without an event.
 	anyway = 10 * time.Minute
 )
 
@@ -57,6 +57,7 @@ func (r *Reconciler) Loop() worker.Loop {
 		Name: "policy", Key: "policies", Workers: 1, Reconciler: r,
 		Watches: []worker.Watch{
 			{Kind: &v1alpha1.RemedyPolicy{}, Handler: onChange(soon, specChanged)},
+			{Kind: &v1alpha1.RemedyPolicy{}, Handler: onChange(burst, statusChanged)},
 			{Kind: &v1alpha1.RemediationBudget{}, Handler: onChange(soon, specChanged)},
 			{Kind: &corev1.Node{}, Handler: onChange(burst, countsOtherwise)},
 			{Kind: &v1alpha1.Remediation{}, Handler: onChange(burst, ended)},

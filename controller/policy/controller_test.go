@@ -189,7 +189,7 @@ func TestWhatChangesNothingIsNotWritten(t *testing.T) {
 		sick := s.nodes[0].DeepCopy()
 		sick.Status.Conditions[1].Status = "True"
 		s.updated(s.nodes[0], sick)
-		s.updated(enforcedPolicy(), enforcedPolicy()) // its status, which we write
+		s.updated(enforcedPolicy(), enforcedPolicy())
 		s.pass(time.Minute)
 		if s.looks != 0 {
 			t.Errorf("the status of a condition had all counted %d times", s.looks)
@@ -223,6 +223,24 @@ func TestTheStatusFollowsNodesAndRemediations(t *testing.T) {
 		s.pass(burst)
 		if got := s.status(); *got.OpenRemediations != 0 || got.LastRemediation.Outcome != "Recovered" {
 			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+func TestAStatusFromSomebodyWhoHadSeenLessIsMended(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t, enforcedPolicy(), budgetForAll())
+		defer s.stop()
+		s.pass(time.Minute)
+		var p v1alpha1.RemedyPolicy
+		s.must(s.client.Get(t.Context(), client.ObjectKey{Name: "p"}, &p))
+		before := p.DeepCopy()
+		p.Status.OpenRemediations = ptr.To[int32](7)
+		s.must(s.client.Status().Update(t.Context(), &p))
+		s.updated(before, &p)
+		s.pass(burst)
+		if got := s.status(); *got.OpenRemediations != 0 {
+			t.Errorf("it says %d open remediations, want 0", *got.OpenRemediations)
 		}
 	})
 }

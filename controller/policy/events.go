@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -34,6 +35,12 @@ func onChange(after time.Duration, changed func(old, updated client.Object) bool
 }
 
 func specChanged(old, updated client.Object) bool { return worker.SpecChanged(old, updated) }
+
+// statusChanged reports whether somebody has written a status: this controller, or one that led
+// before and had seen less.
+func statusChanged(old, updated client.Object) bool {
+	return !equality.Semantic.DeepEqual(old.(*v1alpha1.RemedyPolicy).Status, updated.(*v1alpha1.RemedyPolicy).Status)
+}
 
 // countsOtherwise reports whether a node may be selected by others, or has another set of
 // conditions. Heartbeats and the statuses of conditions are no change, and cost no allocation.
