@@ -136,6 +136,9 @@ func (o *oracles) heldAgain(r *v1alpha1.Remediation, node *corev1.Node) {
 		if !since.After(r.CreationTimestamp.Time) || time.Since(since.Time) >= m.For.Duration-clockSlack {
 			return
 		}
+		if time.Since(since.Time) < -clockSlack {
+			return // the node's clock was ahead: nobody knows since when
+		}
 		short = m.Type
 	}
 	if short != "" {
