@@ -45,7 +45,7 @@ type crashRunner struct {
 	Node       string
 	Dir        string // for its files
 	Proc       string
-	Bus        string
+	Systemd    systemd.Dialer
 	Execution  command.Mode
 	// Point is where it kills itself; empty: nowhere.
 	Point string
@@ -59,7 +59,7 @@ func (r crashRunner) options() runner.Options {
 		RunDir:         filepath.Join(r.Dir, "run"),
 		VetoPath:       filepath.Join(r.Dir, "veto.yaml"),
 		SysRqPath:      filepath.Join(r.Dir, "sysrq"),
-		Systemd:        &systemd.Dialer{Bus: r.Bus},
+		Systemd:        &r.Systemd,
 		DetectorSocket: filepath.Join(r.Dir, "detector.sock"),
 	}
 }
@@ -73,7 +73,7 @@ func newCrashRunner(f *fixture) (crashRunner, *systemdfixture.Host) {
 	f.must(os.Mkdir(dir, 0o700))
 	return crashRunner{
 		Kubeconfig: f.cluster.Kubeconfig, Node: f.node.Name, Dir: dir, Proc: fmt.Sprintf("/proc/%d/root/proc", host.PID()),
-		Bus: host.Bus(), Execution: command.TransientUnit,
+		Systemd: systemd.Dialer{Bus: host.Bus(), Private: systemdtest.Private(f.TB, host)}, Execution: command.TransientUnit,
 	}, host
 }
 

@@ -105,9 +105,8 @@ func (d DBus) Enable(ctx context.Context, unit string) error {
 // Restart implements Systemd.
 func (d DBus) Restart(ctx context.Context, unit string) error {
 	return d.do(ctx, "starting "+unit, func(ctx context.Context, conn *systemd.Conn) error {
-		return finish(ctx, func(result chan<- string) error {
-			_, err := conn.RestartUnitContext(ctx, unit, "replace", result)
-			return err
+		return finish(ctx, conn, func(result chan<- string) (int, error) {
+			return conn.RestartUnitContext(ctx, unit, "replace", result)
 		})
 	})
 }
@@ -115,9 +114,8 @@ func (d DBus) Restart(ctx context.Context, unit string) error {
 // Stop implements Systemd.
 func (d DBus) Stop(ctx context.Context, unit string) error {
 	return d.do(ctx, "stopping "+unit, func(ctx context.Context, conn *systemd.Conn) error {
-		return finish(ctx, func(result chan<- string) error {
-			_, err := conn.StopUnitContext(ctx, unit, "replace", result)
-			return err
+		return finish(ctx, conn, func(result chan<- string) (int, error) {
+			return conn.StopUnitContext(ctx, unit, "replace", result)
 		})
 	})
 }
@@ -154,19 +152,11 @@ func (d DBus) do(ctx context.Context, what string, f func(context.Context, *syst
 	return nil
 }
 
-// finish waits until the job is done that start has queued.
-func finish(ctx context.Context, start func(chan<- string) error) error {
-	result := make(chan string, 1)
-	if err := start(result); err != nil {
-		return err
+// finish waits until the job is done that queue queues.
+func finish(ctx context.Context, conn *systemd.Conn, queue func(chan<- string) (int, error)) error {
+	result, err := conn.Await(ctx, queue)
+	if err == nil && result != "done" {
+		err = errors.New("systemd says: " + result)
 	}
-	select {
-	case <-ctx.Done():
-		return fmt.Errorf("systemd has not said that it is done: %w", ctx.Err())
-	case r := <-result:
-		if r != "done" {
-			return errors.New("systemd says: " + r)
-		}
-		return nil
-	}
+	return err
 }

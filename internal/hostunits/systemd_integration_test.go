@@ -41,7 +41,7 @@ func newRealHost(t *testing.T, role Role) (*host, *systemd.Host) {
 	h := newHost(t)
 	h.root = fmt.Sprintf("/proc/%d/root", booted.PID())
 	h.options.Role, h.options.HostRoot = role, h.root
-	h.options.Systemd = DBus{Dialer: client.Dialer{Bus: booted.Bus()}}
+	h.options.Systemd = DBus{Dialer: client.Dialer{Bus: booted.Bus(), Private: systemdtest.Private(t, booted)}}
 	h.program(standIn)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), longest)

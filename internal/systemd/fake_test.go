@@ -18,9 +18,11 @@ import (
 // need it.
 type fake struct {
 	socket string
-	// greeted is how often the method Hello was called, hungUp gets a value for each
-	// connection that the client has closed.
+	// greeted is how often the method Hello was called, and asked what else was, by the
+	// names of interfaces. hungUp gets a value for each connection that the client has
+	// closed.
 	greeted atomic.Int32
+	asked   sync.Map
 	hungUp  chan struct{}
 	// mute is whether calls get no answer, and busy whether only systemd's do not.
 	mute, busy atomic.Bool
@@ -88,13 +90,14 @@ func (f *fake) serve(conn net.Conn) {
 	}
 }
 
-// answer answers every call with a text.
+// answer answers every call, most with a text.
 func (f *fake) answer(in io.Reader, out io.Writer) {
 	for {
 		call, err := godbus.DecodeMessage(in)
 		if err != nil {
 			return
 		}
+		f.asked.Store(call.Headers[godbus.FieldInterface].Value(), true)
 		var body any = ":1.1"
 		switch call.Headers[godbus.FieldMember].Value() {
 		case "Hello":
@@ -115,6 +118,10 @@ func (f *fake) answer(in io.Reader, out io.Writer) {
 				godbus.FieldSignature:   godbus.MakeVariant(godbus.SignatureOf(body)),
 			},
 			Body: []any{body},
+		}
+		if call.Headers[godbus.FieldMember].Value() == "AddMatch" {
+			delete(reply.Headers, godbus.FieldSignature)
+			reply.Body = nil
 		}
 		if err := reply.EncodeTo(out, binary.LittleEndian); err != nil {
 			return

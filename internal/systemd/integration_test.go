@@ -35,7 +35,7 @@ func TestASocketThatNeverAnswersIsGivenUpForTheSecond(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	defer func() { _ = listener.Close() }()
 	start := time.Now()
-	_, err = systemd.Dialer{Bus: silent, Private: "/nowhere"}.Dial(t.Context())
+	_, err = systemd.Dialer{Bus: silent, Private: "/nowhere"}.DialBus(t.Context())
 	g.Expect(err).To(MatchError(MatchRegexp(`^systemd does not answer: ` + silent + `: no answer within 5s\n/nowhere: .*no such file or directory$`)))
 	g.Expect(time.Since(start)).To(BeNumerically(">=", 5*time.Second))
 }

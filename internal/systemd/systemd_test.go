@@ -19,7 +19,7 @@ func TestTheErrorSaysForEachSocketWhatIsWrong(t *testing.T) {
 	bus, private := filepath.Join(dir, "bus"), filepath.Join(dir, "private")
 	_, err := Dialer{Bus: bus, Private: private}.Dial(t.Context())
 	g.Expect(err).To(MatchError(MatchRegexp(
-		`^systemd does not answer: ` + bus + `: .*no such file or directory\n` + private + `: .*no such file or directory$`)))
+		`^systemd does not answer: ` + private + `: .*no such file or directory\n` + bus + `: .*no such file or directory$`)))
 
 	_, err = Dialer{Private: private}.Dial(t.Context())
 	g.Expect(err).To(MatchError(Not(ContainSubstring(bus))))
@@ -28,37 +28,49 @@ func TestTheErrorSaysForEachSocketWhatIsWrong(t *testing.T) {
 	g.Expect(err).To(MatchError("systemd does not answer: no socket of it is configured"))
 }
 
-func TestTheMessageBusComesFirst(t *testing.T) {
+func TestSystemdsOwnSocketComesFirstUnlessTheMessageBusIsAskedFor(t *testing.T) {
 	g := NewWithT(t)
 	bus, private := newFake(t), newFake(t)
-	conn, err := Dialer{Bus: bus.socket, Private: private.socket}.Dial(t.Context())
-	g.Expect(err).NotTo(HaveOccurred())
-	conn.Close()
-	g.Expect(bus.greeted.Load()).To(Equal(int32(2)), "once for each of the two connections")
-	g.Eventually(bus.hungUp).WithTimeout(soon).Should(Receive())
-	g.Eventually(bus.hungUp).WithTimeout(soon).Should(Receive())
-	g.Consistently(private.hungUp).WithTimeout(50 * time.Millisecond).ShouldNot(Receive())
+	dialer := Dialer{Bus: bus.socket, Private: private.socket}
+	for _, c := range []struct {
+		dial          func(context.Context) (*Conn, error)
+		first, second *fake
+		takesFiles    bool
+	}{{dialer.Dial, private, bus, true}, {dialer.DialBus, bus, private, false}} {
+		conn, err := c.dial(t.Context())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(conn.TakesFiles()).To(Equal(c.takesFiles))
+		conn.Close()
+		g.Eventually(c.first.hungUp).WithTimeout(soon).Should(Receive())
+		g.Consistently(c.second.hungUp).WithTimeout(50 * time.Millisecond).ShouldNot(Receive())
+	}
+	g.Expect(bus.greeted.Load()).To(Equal(int32(1)))
 }
 
-func TestWithoutAMessageBusSystemdItselfIsAskedAndNotGreeted(t *testing.T) {
+func TestSystemdItselfIsAskedForNothingThatOnlyAMessageBusKnows(t *testing.T) {
 	g := NewWithT(t)
 	private := newFake(t)
-	conn, err := Dialer{Bus: filepath.Join(t.TempDir(), "missing"), Private: private.socket}.Dial(t.Context())
+	conn, err := Dialer{Private: private.socket}.DialBus(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
-	conn.Close()
-	g.Expect(private.greeted.Load()).To(BeZero())
+	defer conn.Close()
+	_, err = conn.Watch(t.Context(), "x.service")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(conn.CancelJob(t.Context(), 1)).To(Succeed())
+	var asked []any
+	private.asked.Range(func(name, _ any) bool { asked = append(asked, name); return true })
+	g.Expect(asked).To(ConsistOf("org.freedesktop.DBus.Properties", "org.freedesktop.systemd1.Manager"))
 }
 
 func TestAfterThePatienceWithOneSocketTheNextIsTried(t *testing.T) {
 	g := NewWithT(t)
 	busy, private := newFake(t), newFake(t)
 	busy.busy.Store(true)
-	conn, err := Dialer{Bus: busy.socket, Private: private.socket, Patience: 50 * time.Millisecond}.Dial(t.Context())
+	conn, err := Dialer{Bus: busy.socket, Private: private.socket, Patience: 50 * time.Millisecond}.DialBus(t.Context())
 	g.Expect(err).NotTo(HaveOccurred())
 	conn.Close()
 
 	private.busy.Store(true)
-	_, err = Dialer{Bus: busy.socket, Private: private.socket, Patience: 50 * time.Millisecond}.Dial(t.Context())
+	_, err = Dialer{Bus: busy.socket, Private: private.socket, Patience: 50 * time.Millisecond}.DialBus(t.Context())
 	g.Expect(err).To(MatchError("systemd does not answer: " + busy.socket + ": no answer within 50ms\n" + private.socket + ": no answer within 50ms"))
 }
 

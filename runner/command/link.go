@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	godbus "github.com/godbus/dbus/v5"
-
 	"github.com/nodemend/nodemend/internal/systemd"
 )
 
@@ -23,9 +21,9 @@ type link struct {
 	dialer systemd.Dialer
 	unit   string
 	conn   *systemd.Conn
-	// signals gets systemd's about the unit, and perhaps others; nil as long as it was
-	// not asked for them. It may miss some.
-	signals <-chan *godbus.Signal
+	// ended gets a value when the unit's processes have ended, and is closed when the
+	// connection has; nil as long as systemd was not asked. It may miss some.
+	ended <-chan struct{}
 	// deadline is when the command must have ended; zero if there is none.
 	deadline time.Time
 }
@@ -54,7 +52,7 @@ func (l *link) connected() bool { return l.conn != nil && l.conn.Connected() }
 func (l *link) close() {
 	if l.conn != nil {
 		go l.conn.Close()
-		l.conn, l.signals = nil, nil
+		l.conn, l.ended = nil, nil
 	}
 }
 
@@ -104,26 +102,16 @@ func tell(ctx context.Context, l *link, call func(context.Context, *systemd.Conn
 
 // watch lets the unit's changes be told from now on.
 func (l *link) watch(ctx context.Context) error {
-	if l.signals != nil {
+	if l.ended != nil {
 		return nil
 	}
-	signals, err := ask(ctx, l, func(ctx context.Context, conn *systemd.Conn) (<-chan *godbus.Signal, error) {
+	ended, err := ask(ctx, l, func(ctx context.Context, conn *systemd.Conn) (<-chan struct{}, error) {
 		return conn.Watch(ctx, l.unit)
 	})
 	if err == nil {
-		l.signals = signals
+		l.ended = ended
 	}
 	return err
-}
-
-// isEnd reports whether a signal says that the unit's main process has ended. One that
-// is not there says that the connection has.
-func (l *link) isEnd(signal *godbus.Signal) bool {
-	if signal == nil {
-		return true
-	}
-	sub := systemd.SubState(signal, l.unit)
-	return sub == "exited" || sub == "failed"
 }
 
 // look returns the present state of the unit.

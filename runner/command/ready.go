@@ -2,15 +2,21 @@ package command
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/nodemend/nodemend/internal/systemd"
 	"github.com/nodemend/nodemend/runner/remedy"
 )
 
 // freshFor is how long systemd is trusted to be there still after it has answered.
 const freshFor = time.Second
+
+// errNoFiles is why a command is not started over the message bus: what it prints to has
+// to be handed to systemd.
+var errNoFiles = errors.New("systemd answers over the message bus alone, where no open files are handed over, and not by " + systemd.DefaultPrivate)
 
 // ready is all that can be asked of systemd before an order is claimed, so that the
 // command starts soon after.
@@ -28,6 +34,10 @@ func (r *Remedy) makeReady(ctx context.Context, order remedy.Order, deadline tim
 	if err := l.watch(ctx); err != nil {
 		l.close()
 		return nil, err
+	}
+	if !l.conn.TakesFiles() {
+		l.close()
+		return nil, errNoFiles
 	}
 	inherited, err := ask(ctx, l, managerEnvironment)
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/nodemend/nodemend/runner/remedy"
 )
 
-// perDial is how many connections to the bus a dial makes.
-const perDial = 2
+// perDial is how many connections to systemd a dial makes.
+const perDial = 1
 
-func newRelayedScene(t *testing.T, r *relay) (*scene, *relay) {
+func newRelayedScene(t *testing.T, r *slowRelay) (*scene, *slowRelay) {
 	t.Helper()
 	s := newScene(t, TransientUnit)
 	s.relayed(r)
@@ -24,27 +24,27 @@ func newRelayedScene(t *testing.T, r *relay) (*scene, *relay) {
 	return s, r
 }
 
-func (s *scene) expectAccepted(r *relay, want int) {
+func (s *scene) expectAccepted(r *slowRelay, want int) {
 	s.Helper()
 	if got, _ := r.connections(); got != want {
-		s.Errorf("there have been %d connections to the bus, want %d", got, want)
+		s.Errorf("there have been %d connections to systemd, want %d", got, want)
 	}
 }
 
 // expectOpen waits until there are so many connections.
-func (s *scene) expectOpen(r *relay, want int) {
+func (s *scene) expectOpen(r *slowRelay, want int) {
 	s.Helper()
 	open := 0
 	if err := wait.PollUntilContextTimeout(s.Context(), 10*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
 		_, open = r.connections()
 		return open == want, nil
 	}); err != nil {
-		s.Errorf("%d connections to the bus are open, want %d", open, want)
+		s.Errorf("%d connections to systemd are open, want %d", open, want)
 	}
 }
 
 func TestExecuteTakesTheConnectionOfPrepareAndClosesIt(t *testing.T) {
-	s, r := newRelayedScene(t, &relay{})
+	s, r := newRelayedScene(t, &slowRelay{})
 	order := s.order("exit 3")
 	s.expectAccepted(r, perDial)
 	s.expectOpen(r, perDial)
@@ -54,14 +54,14 @@ func TestExecuteTakesTheConnectionOfPrepareAndClosesIt(t *testing.T) {
 }
 
 func TestAConnectionThatCanNotBeReliedOnIsMadeAgain(t *testing.T) {
-	for name, spoil := range map[string]func(*scene, *relay, *remedy.Order){
-		"it is broken":            func(s *scene, r *relay, _ *remedy.Order) { r.cut(); s.expectOpen(r, 0) },
-		"it is old":               func(s *scene, _ *relay, _ *remedy.Order) { s.ready.Load().at = time.Now().Add(-2 * freshFor) },
-		"it is for another order": func(_ *scene, _ *relay, o *remedy.Order) { o.UID = "another" },
-		"there is none":           func(s *scene, _ *relay, _ *remedy.Order) { s.forget() },
+	for name, spoil := range map[string]func(*scene, *slowRelay, *remedy.Order){
+		"it is broken":            func(s *scene, r *slowRelay, _ *remedy.Order) { r.cut(); s.expectOpen(r, 0) },
+		"it is old":               func(s *scene, _ *slowRelay, _ *remedy.Order) { s.ready.Load().at = time.Now().Add(-2 * freshFor) },
+		"it is for another order": func(_ *scene, _ *slowRelay, o *remedy.Order) { o.UID = "another" },
+		"there is none":           func(s *scene, _ *slowRelay, _ *remedy.Order) { s.forget() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, r := newRelayedScene(t, &relay{})
+			s, r := newRelayedScene(t, &slowRelay{})
 			path, count := s.counter()
 			order := s.order("echo x >>" + path)
 			spoil(s, r, &order)
@@ -77,13 +77,13 @@ func TestAConnectionThatCanNotBeReliedOnIsMadeAgain(t *testing.T) {
 
 func TestAStartIsNotRepeatedOnAnotherConnection(t *testing.T) {
 	for name, test := range map[string]struct {
-		relay *relay
+		relay *slowRelay
 		point string // where the connections are cut
 		want  map[string]int
 	}{
-		"before it is sent": {&relay{}, "before-start", map[string]int{v1alpha1.ReasonInterrupted: 0}},
+		"before it is sent": {&slowRelay{}, "before-start", map[string]int{v1alpha1.ReasonInterrupted: 0}},
 		// systemd may read it before or after it is asked for the unit.
-		"after it was sent": {&relay{cutAt: "StartTransientUnit"}, "", map[string]int{v1alpha1.ReasonInterrupted: 0, v1alpha1.ReasonSucceeded: 1}},
+		"after it was sent": {&slowRelay{cutAt: "StartTransientUnit"}, "", map[string]int{v1alpha1.ReasonInterrupted: 0, v1alpha1.ReasonSucceeded: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, r := newRelayedScene(t, test.relay)
@@ -106,7 +106,7 @@ func TestAStartIsNotRepeatedOnAnotherConnection(t *testing.T) {
 }
 
 func TestWhatPrepareKeepsIsClosedWithItsContextOrByTheNext(t *testing.T) {
-	s, r := newRelayedScene(t, &relay{})
+	s, r := newRelayedScene(t, &slowRelay{})
 	ctx, cancel := context.WithCancel(t.Context())
 	good := remedy.Order{Action: "good", UID: "1", Step: v1alpha1.Step{Command: &v1alpha1.CommandRemedy{Script: "true"}}}
 	refused := good

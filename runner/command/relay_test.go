@@ -10,14 +10,15 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/nodemend/nodemend/internal/systemd"
+	"github.com/nodemend/nodemend/test/relay"
 )
 
-// relay is a socket behind which is the message bus.
-type relay struct {
-	bus  string        // the socket of the message bus
-	late time.Duration // by which its answers come later
-	// cutAt is the text in what is sent to the bus after which all connections are ended.
+// slowRelay is a socket behind which is that of systemd.
+type slowRelay struct {
+	server string        // the socket of systemd
+	late   time.Duration // by which its answers come later
+	// cutAt is the text in what is sent to systemd after which all connections are ended.
 	cutAt string
 
 	all      sync.WaitGroup
@@ -27,30 +28,30 @@ type relay struct {
 }
 
 // relayed lets new remedies reach systemd through a relay, until the test ends.
-func (s *scene) relayed(r *relay) {
+func (s *scene) relayed(r *slowRelay) {
 	s.Helper()
-	path := filepath.Join(s.TempDir(), "bus")
+	path := filepath.Join(s.TempDir(), "private")
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		s.Fatal(err)
 	}
-	r.bus, r.open = s.opts.Dialer.Bus, map[*net.UnixConn]struct{}{}
+	r.server, r.open = s.opts.Dialer.Private, map[*net.UnixConn]struct{}{}
 	r.all.Go(func() { r.accept(listener) })
 	s.Cleanup(func() {
 		_ = listener.Close()
 		r.cut()
 		r.all.Wait()
 	})
-	s.opts.Dialer.Bus = path
+	s.opts.Dialer = systemd.Dialer{Private: path}
 }
 
-func (r *relay) accept(listener *net.UnixListener) {
+func (r *slowRelay) accept(listener *net.UnixListener) {
 	for {
 		client, err := listener.AcceptUnix()
 		if err != nil {
 			return
 		}
-		server, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: r.bus, Net: "unix"})
+		server, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: r.server, Net: "unix"})
 		if err != nil {
 			_ = client.Close()
 			continue
@@ -65,7 +66,7 @@ func (r *relay) accept(listener *net.UnixListener) {
 }
 
 // cut ends all connections.
-func (r *relay) cut() {
+func (r *slowRelay) cut() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for conn := range r.open {
@@ -74,39 +75,28 @@ func (r *relay) cut() {
 }
 
 // connections returns how many there have been, and how many there are.
-func (r *relay) connections() (accepted, open int) {
+func (r *slowRelay) connections() (accepted, open int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.accepted, (len(r.open) + 1) / 2
 }
 
 // pass passes on what comes from one end, with the files.
-func (r *relay) pass(from, to *net.UnixConn, late time.Duration, cutAt string) {
+func (r *slowRelay) pass(from, to *net.UnixConn, late time.Duration, cutAt string) {
 	defer func() {
 		_ = errors.Join(from.Close(), to.Close())
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.open, from)
 	}()
-	buf, files := make([]byte, 1<<20), make([]byte, 1024)
+	buf := make([]byte, 1<<20)
 	for {
-		n, filesN, _, _, err := from.ReadMsgUnix(buf, files)
-		if err != nil {
-			return
-		}
-		text := string(buf[:n])
-		if late > 0 && (strings.Contains(text, "systemd1") || n > 200) {
-			<-time.After(late)
-		}
-		_, _, err = to.WriteMsgUnix(buf[:n], files[:filesN], nil)
-		messages, _ := unix.ParseSocketControlMessage(files[:filesN])
-		for _, message := range messages {
-			sent, _ := unix.ParseUnixRights(&message)
-			for _, fd := range sent {
-				_ = unix.Close(fd)
+		read, err := relay.Pass(to, from, buf, func(read []byte) {
+			if late > 0 && !strings.HasSuffix(string(read), "\r\n") { // after the authentication
+				<-time.After(late)
 			}
-		}
-		if cutAt != "" && strings.Contains(text, cutAt) {
+		})
+		if cutAt != "" && strings.Contains(string(read), cutAt) {
 			r.cut()
 		}
 		if err != nil {

@@ -55,7 +55,7 @@ func sceneOn(t testing.TB, h *host.Host, mode Mode) *scene {
 	if err := os.Symlink(fmt.Sprintf("/proc/%d", h.PID()), filepath.Join(proc, "1")); err != nil {
 		t.Fatal(err)
 	}
-	opts := Options{Dialer: systemd.Dialer{Bus: h.Bus()}, Execution: mode, Dir: dir, HostProc: proc, Cgroup: h.Cgroup()}
+	opts := Options{Dialer: systemd.Dialer{Bus: h.Bus(), Private: systemdtest.Private(t, h)}, Execution: mode, Dir: dir, HostProc: proc, Cgroup: h.Cgroup()}
 	return &scene{TB: t, host: h, opts: opts, Remedy: New(opts)}
 }
 

@@ -23,7 +23,7 @@ func TestASystemdThatIsSlowTakesFromTheCommandsTime(t *testing.T) {
 	up, gate := s.fifo("up"), s.fifo("gate")
 	const timeout, late = 10 * time.Minute, time.Second
 	order := s.order("echo up >"+up.inside+"; read x <"+gate.inside, func(o *remedy.Order) { o.Step.Timeout.Duration = timeout })
-	s.relayed(&relay{late: late})
+	s.relayed(&slowRelay{late: late})
 	slow := New(s.opts)
 	outcomes := make(chan *remedy.Outcome, 1)
 	go func() { outcomes <- slow.Execute(t.Context(), order) }()

@@ -140,17 +140,10 @@ func (r *Remedy) followToEnd(ctx context.Context, order remedy.Order, l *link, o
 func (r *Remedy) pause(ctx context.Context, l *link, while time.Duration) {
 	timer := r.opts.Clock.NewTimer(while)
 	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case signal := <-l.signals:
-			if l.isEnd(signal) {
-				return
-			}
-		case <-timer.C():
-			return
-		}
+	select {
+	case <-ctx.Done():
+	case <-l.ended:
+	case <-timer.C():
 	}
 }
 
@@ -158,18 +151,11 @@ func (r *Remedy) pause(ctx context.Context, l *link, while time.Duration) {
 func (r *Remedy) cleanUnit(ctx context.Context, name string) error {
 	l := newLink(r.opts.Dialer, name)
 	defer l.close()
-	stopped := make(chan string, 1)
 	err := tell(ctx, l, func(ctx context.Context, conn *systemd.Conn) error {
-		_, err := conn.StopUnitContext(ctx, name, "replace", stopped)
-		if err != nil {
-			return err
-		}
-		select {
-		case <-stopped:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+		_, err := conn.Await(ctx, func(stopped chan<- string) (int, error) {
+			return conn.StopUnitContext(ctx, name, "replace", stopped)
+		})
+		return err
 	})
 	if err == nil || systemd.Refused(err) {
 		err = tell(ctx, l, func(ctx context.Context, conn *systemd.Conn) error {

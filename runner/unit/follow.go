@@ -186,7 +186,7 @@ func (f *follower) connect(ctx context.Context) (err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.patience())
 	defer cancel()
-	if f.conn, err = f.Dialer.Dial(ctx); err != nil {
+	if f.conn, err = f.Dialer.DialBus(ctx); err != nil {
 		return err
 	}
 	ctx, cancel = context.WithTimeout(ctx, answerTime)

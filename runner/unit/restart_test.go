@@ -42,7 +42,7 @@ type scene struct {
 func newScene(t *testing.T, host *systemd.Host, name, content string) *scene {
 	t.Helper()
 	s := &scene{T: t, WithT: NewWithT(t), host: host, name: name}
-	s.remedy = unit.New(unit.Options{Dialer: client.Dialer{Bus: host.Bus()}, Clock: clock.RealClock{}})
+	s.remedy = unit.New(unit.Options{Dialer: client.Dialer{Bus: host.Bus(), Private: systemdtest.Private(t, host)}, Clock: clock.RealClock{}})
 	if content != "" {
 		s.Expect(host.Unit(t.Context(), name, content)).To(Succeed())
 	}

@@ -28,6 +28,13 @@ func To(address string) Dial {
 	}
 }
 
+// ToSocket returns a Dial that connects to a unix socket.
+func ToSocket(path string) Dial {
+	return func(ctx context.Context, _ net.Conn) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", path)
+	}
+}
+
 // Start joins each connection that the listener takes with one that dial makes. A client
 // whose connection can't be made sees its own closed. It goes on when ctx ends.
 func Start(ctx context.Context, listener net.Listener, dial Dial) *Relay {
@@ -74,10 +81,26 @@ func join(ctx context.Context, a, b net.Conn) {
 	for _, c := range [][2]net.Conn{{a, b}, {b, a}} {
 		copying.Go(func() {
 			defer cancel()
-			_, _ = io.Copy(c[0], c[1]) // its end is all that matters
+			handOn(c[0], c[1])
 		})
 	}
 	<-ctx.Done()
 	_, _ = a.Close(), b.Close() // ends what is still being copied
 	copying.Wait()
+}
+
+// handOn hands on what one connection says to another until one of them ends.
+func handOn(to, from net.Conn) {
+	a, aIsUnix := to.(*net.UnixConn)
+	b, bIsUnix := from.(*net.UnixConn)
+	if !aIsUnix || !bIsUnix {
+		_, _ = io.Copy(to, from) // its end is all that matters
+		return
+	}
+	buf := make([]byte, 64<<10)
+	for {
+		if _, err := Pass(a, b, buf, func([]byte) {}); err != nil {
+			return
+		}
+	}
 }
