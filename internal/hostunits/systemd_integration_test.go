@@ -81,6 +81,15 @@ func (h *host) leftovers(booted *systemd.Host) []string {
 	return strings.Fields(string(output))
 }
 
+func TestOnARealHostTheRunnerHasLimits(t *testing.T) {
+	h, booted := newRealHost(t, Runner)
+	h.install()
+	got, err := booted.Run(t.Context(), "systemctl", "show", "--property=MemoryMax,TasksMax", h.options.Role.Unit())
+	if want := "MemoryMax=268435456\nTasksMax=1024\n"; err != nil || string(got) != want {
+		t.Errorf("got %q, %v; want %q", got, err, want)
+	}
+}
+
 func TestOnARealHostARoleIsInstalledUpgradedRepairedAndRemoved(t *testing.T) {
 	h, booted := newRealHost(t, Runner)
 	h.options.Args = []string{"two words", "100%", "$HOME", "${HOME}", `"`, `\n`, "", "a\nb", ";", "grün", "'", "%n", "#x", "\x7f", "\x01"}
