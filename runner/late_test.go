@@ -183,7 +183,7 @@ func TestWhatACrashHasLeftOnTheNodeIsRemoved(t *testing.T) {
 			r.start(f)
 			f.finished(action)
 			f.must(waitFor(f, func() bool {
-				units, err := host.Run(f.ctx, "systemctl", "list-units", "--all", "--no-legend", "nodemend-"+action.Name+"*")
+				units, err := host.Run(f.ctx, "systemctl", "list-units", "--all", "--no-legend", "nodemend-action-"+action.Name+"*")
 				f.must(err)
 				left, err := filepath.Glob(filepath.Join(r.Dir, "run", "*"+action.Name+"*"))
 				f.must(err)

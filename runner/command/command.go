@@ -70,7 +70,8 @@ func New(opts Options) *Remedy {
 // Prepare implements remedy.Remedy. It chooses the execution, and asks systemd all that
 // Execute needs to know.
 func (r *Remedy) Prepare(ctx context.Context, order remedy.Order) (remedy.Prepared, *remedy.Outcome) {
-	direct := remedy.Prepared{Execution: v1alpha1.ExecutionDirect}
+	order.Prepared.Unit = unitName(order.Action)
+	direct := remedy.Prepared{Execution: v1alpha1.ExecutionDirect, Unit: order.Prepared.Unit}
 	if err := check(order); err != nil {
 		return remedy.Prepared{}, notExecuted(err.Error())
 	}
@@ -84,7 +85,7 @@ func (r *Remedy) Prepare(ctx context.Context, order remedy.Order) (remedy.Prepar
 		if err := checkText(order); err != nil {
 			return remedy.Prepared{}, notExecuted(err.Error())
 		}
-		return remedy.Prepared{Execution: v1alpha1.ExecutionTransientUnit}, nil
+		return remedy.Prepared{Execution: v1alpha1.ExecutionTransientUnit, Unit: order.Prepared.Unit}, nil
 	}
 	if r.opts.Execution == TransientUnit {
 		return remedy.Prepared{}, unreachable(err)
@@ -117,13 +118,13 @@ func (r *Remedy) Adopt(ctx context.Context, order remedy.Order) *remedy.Outcome 
 
 // Clean implements remedy.Remedy.
 func (r *Remedy) Clean(ctx context.Context, order remedy.Order) error {
-	name := unitName(order.Action)
+	name := unitOf(order)
 	// First of all, since systemd then starts nothing any more.
 	if err := removePipe(r.pipePath(name)); err != nil {
 		return err
 	}
 	if order.Prepared.Execution != v1alpha1.ExecutionDirect {
-		return errors.Join(r.removePrinted(name), r.cleanUnit(ctx, name))
+		return errors.Join(r.removePrinted(name), r.cleanUnit(ctx, order))
 	}
 	return r.directGroup(name).remove(ctx)
 }

@@ -14,13 +14,13 @@ import (
 )
 
 func TestUnitNamesAreValidAndDiffer(t *testing.T) {
-	if got := unitName("node-1.policy-2-1"); got != "nodemend-node-1.policy-2-1.service" {
+	if got := unitName("node-1.policy-2-1"); got != "nodemend-action-node-1.policy-2-1.service" {
 		t.Errorf("got %q", got)
 	}
 	long := strings.Repeat("a", 253)
 	seen := map[string]string{}
 	for _, action := range []string{
-		long, long[1:] + "b", strings.Repeat("a", 238), strings.Repeat("a", 239), "a/b", "a_b", "a b", "a%b", "ä",
+		long, long[1:] + "b", strings.Repeat("a", 231), strings.Repeat("a", 232), "a/b", "a_b", "a b", "a%b", "ä",
 	} {
 		name := unitName(action)
 		if len(name) > maxUnitName || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-") != "" {

@@ -83,20 +83,20 @@ func (r *Remedy) startFailure(order remedy.Order, s state) *remedy.Outcome {
 	case s.endlessStart():
 		return startFailed(program, errNoStart)
 	default:
-		return startFailed(program, fmt.Errorf("systemd reports the result %q and exit status %d, see systemctl status %s", s.result, s.status, unitName(order.Action)))
+		return startFailed(program, fmt.Errorf("systemd reports the result %q and exit status %d, see systemctl status %s", s.result, s.status, unitOf(order)))
 	}
 }
 
 // giveUp ends an order whose systemd has not answered for so long that the command
 // should have ended.
 func (r *Remedy) giveUp(ctx context.Context, order remedy.Order, out *pipe, err error) *remedy.Outcome {
-	name := unitName(order.Action)
+	name := unitOf(order)
 	now := r.opts.Clock.Now()
 	why := oneLine(err)
 	if err := removePipe(r.pipePath(name)); err != nil {
 		why += "; " + oneLine(err)
 	}
-	if left := r.unitGroup(name, ""); left.populated() {
+	if left := r.unitGroup(name, ""); !isOurselves(name) && left.populated() {
 		e := ending{cause: timedOut, started: order.StartedAt, took: now.Sub(order.StartedAt), signal: syscall.SIGKILL, stuck: !left.clear(ctx)}
 		outcome := with(e.outcome(v1alpha1.ExecutionTransientUnit), out, false)
 		outcome.Message += "; the runner killed it, since " + why

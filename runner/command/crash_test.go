@@ -227,7 +227,7 @@ func TestWhatAStoppedRunnerHasLeftIsRemovedWithTheRest(t *testing.T) {
 	up.await()
 	stop()
 	<-left
-	path := s.printedPath(unitName(order.Action))
+	path := s.printedPath(unitOf(order))
 	if _, err := os.Stat(path); err != nil {
 		t.Fatal(err)
 	}

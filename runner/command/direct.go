@@ -15,7 +15,7 @@ import (
 
 // executeDirect runs the command as a child, and leaves no process of it behind.
 func (r *Remedy) executeDirect(ctx context.Context, order remedy.Order) *remedy.Outcome {
-	name := unitName(order.Action)
+	name := unitOf(order)
 	path := r.pipePath(name)
 	err := makePipe(path)
 	if errors.Is(err, fs.ErrExist) {
@@ -76,7 +76,7 @@ func (r *Remedy) executeDirect(ctx context.Context, order remedy.Order) *remedy.
 // adoptDirect ends what is left of a command whose runner has gone. Its first
 // process has gone with it.
 func (r *Remedy) adoptDirect(ctx context.Context, order remedy.Order) *remedy.Outcome {
-	r.directGroup(unitName(order.Action)).clear(ctx)
+	r.directGroup(unitOf(order)).clear(ctx)
 	return unknown(order, r.opts.Clock.Now(),
 		"the runner that had begun to execute it directly was stopped, and what was left of it was killed")
 }

@@ -110,7 +110,7 @@ func TestASystemdsOwnExitStatusIsNotTakenForACertainFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := s.run("", words(path))
-	if got.Reason != v1alpha1.ReasonFailed || !strings.Contains(got.Message, "what systemd says of a command that it could not execute: see journalctl -u nodemend-test.") {
+	if got.Reason != v1alpha1.ReasonFailed || !strings.Contains(got.Message, "what systemd says of a command that it could not execute: see journalctl -u nodemend-action-test.") {
 		t.Errorf("got %+v, want a failure that says that the command may not have been executed", got)
 	}
 }

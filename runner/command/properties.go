@@ -53,7 +53,7 @@ func properties(order remedy.Order, timeout time.Duration, inherited []string, w
 	}
 	words := argv(order)
 
-	set("Description", "nodemend: action "+order.Action)
+	set("Description", description(order))
 	set("Type", "exec")
 	set("ExecStartEx", []execStartEx{{words[0], words, []string{"no-env-expand"}}})
 	set("Environment", append([]string{}, order.Env...))

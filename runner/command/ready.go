@@ -29,7 +29,7 @@ type ready struct {
 
 // makeReady connects to systemd and asks it. Nothing is done on the node.
 func (r *Remedy) makeReady(ctx context.Context, order remedy.Order, deadline time.Time) (*ready, error) {
-	l := newLink(r.opts.Dialer, unitName(order.Action))
+	l := newLink(r.opts.Dialer, unitOf(order))
 	l.deadline = deadline
 	if err := l.watch(ctx); err != nil {
 		l.close()

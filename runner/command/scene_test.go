@@ -138,9 +138,9 @@ func (s *scene) expect(got *remedy.Outcome, reason, message string) *v1alpha1.Ac
 // group is the control group of an order, as seen from outside.
 func (s *scene) group(order remedy.Order) group {
 	if order.Prepared.Execution == v1alpha1.ExecutionDirect {
-		return s.directGroup(unitName(order.Action))
+		return s.directGroup(unitOf(order))
 	}
-	return s.unitGroup(unitName(order.Action), "")
+	return s.unitGroup(unitOf(order), "")
 }
 
 // pids returns the processes of an order. There are some.

@@ -44,7 +44,7 @@ func TestASystemdThatIsSlowTakesFromTheCommandsTime(t *testing.T) {
 // mayRun returns after how long systemd kills the order's command.
 func (s *scene) mayRun(order remedy.Order) time.Duration {
 	s.Helper()
-	value, err := s.host.Run(s.Context(), "systemctl", "show", "--value", "--property=RuntimeMaxUSec", unitName(order.Action))
+	value, err := s.host.Run(s.Context(), "systemctl", "show", "--value", "--property=RuntimeMaxUSec", unitOf(order))
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestACommandThatSystemdDoesNotEndIsEndedByTheRunner(t *testing.T) {
 	s := ownScene(t)
 	up := s.fifo("up")
 	order := s.order("echo up >"+up.inside+"; trap '' TERM; sleep 1000 & sleep 1000", shortTimeout)
-	if _, err := s.host.Run(t.Context(), "systemd-run", "--unit="+unitName(order.Action), "--service-type=exec", "--remain-after-exit",
+	if _, err := s.host.Run(t.Context(), "systemd-run", "--unit="+unitOf(order), "--description="+description(order), "--service-type=exec", "--remain-after-exit",
 		"/bin/sh", "-c", order.Step.Command.Script); err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nodemend/nodemend/runner/remedy"
 )
 
 // uptime returns the monotonic clock that systemd uses as well.
@@ -17,6 +19,8 @@ func uptime() time.Duration {
 // state is what systemd says about a transient unit.
 type state struct {
 	active, sub, result string
+	load, description   string
+	transient           bool
 	waiting             bool // a job for it has not been done yet
 	// code and status are those of waitid(2) for the main process.
 	code, status int32
@@ -48,17 +52,20 @@ func stateOf(properties map[string]any) state {
 		return time.Duration(get[uint64](properties, name)) * time.Microsecond
 	}
 	s := state{
-		active:    get[string](properties, "ActiveState"),
-		sub:       get[string](properties, "SubState"),
-		result:    get[string](properties, "Result"),
-		code:      get[int32](properties, "ExecMainCode"),
-		status:    get[int32](properties, "ExecMainStatus"),
-		started:   time.UnixMicro(int64(get[uint64](properties, "ExecMainStartTimestamp"))),
-		startedAt: micros("ExecMainStartTimestampMonotonic"),
-		exitedAt:  micros("ExecMainExitTimestampMonotonic"),
-		activeAt:  micros("ActiveEnterTimestampMonotonic"),
-		handoffAt: micros("ExecMainHandoffTimestampMonotonic"),
-		group:     get[string](properties, "ControlGroup"),
+		active:      get[string](properties, "ActiveState"),
+		sub:         get[string](properties, "SubState"),
+		result:      get[string](properties, "Result"),
+		load:        get[string](properties, "LoadState"),
+		description: get[string](properties, "Description"),
+		transient:   get[bool](properties, "Transient"),
+		code:        get[int32](properties, "ExecMainCode"),
+		status:      get[int32](properties, "ExecMainStatus"),
+		started:     time.UnixMicro(int64(get[uint64](properties, "ExecMainStartTimestamp"))),
+		startedAt:   micros("ExecMainStartTimestampMonotonic"),
+		exitedAt:    micros("ExecMainExitTimestampMonotonic"),
+		activeAt:    micros("ActiveEnterTimestampMonotonic"),
+		handoffAt:   micros("ExecMainHandoffTimestampMonotonic"),
+		group:       get[string](properties, "ControlGroup"),
 	}
 	_, s.tellsHandoff = properties["ExecMainHandoffTimestampMonotonic"]
 	if job := get[[]any](properties, "Job"); len(job) > 0 {
@@ -79,6 +86,11 @@ func get[T any](properties map[string]any, name string) T {
 // version 252, writes ExecStartEx to the unit's file and can't read that.)
 func (s state) absent() bool {
 	return s.active == "inactive" && !s.waiting && s.exitedAt == 0
+}
+
+// strange: there is a unit of this name that is not the order's.
+func (s state) strange(order remedy.Order) bool {
+	return s.load != "not-found" && (!s.transient || s.description != description(order))
 }
 
 // ended: nothing will change any more, except that what the main process has left

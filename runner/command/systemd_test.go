@@ -20,7 +20,7 @@ import (
 // awaitEnd waits until systemd says that the unit has ended.
 func (s *scene) awaitEnd(order remedy.Order) {
 	s.Helper()
-	l := newLink(s.opts.Dialer, unitName(order.Action))
+	l := newLink(s.opts.Dialer, unitOf(order))
 	defer l.close()
 	err := wait.PollUntilContextTimeout(s.Context(), 20*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		st, err := l.look(ctx)
@@ -59,11 +59,11 @@ func TestNothingIsLeftAfterClean(t *testing.T) {
 					s.Error(err)
 				}
 			}
-			out, err := s.host.Run(s.Context(), "systemctl", "list-units", "--all", "--plain", "--no-legend", unitName(order.Action))
+			out, err := s.host.Run(s.Context(), "systemctl", "list-units", "--all", "--plain", "--no-legend", unitOf(order))
 			if err != nil || len(out) > 0 {
 				s.Errorf("%s: systemd still knows %q, error %v", script, out, err)
 			}
-			for _, path := range []string{s.pipePath(unitName(order.Action)), string(s.group(order))} {
+			for _, path := range []string{s.pipePath(unitOf(order)), string(s.group(order))} {
 				if _, err := os.Lstat(path); !os.IsNotExist(err) {
 					s.Errorf("%s: %s is left (%v)", script, path, err)
 				}

@@ -28,7 +28,7 @@ const (
 
 // executeUnit asks systemd once to start the command, and waits for its end.
 func (r *Remedy) executeUnit(ctx context.Context, order remedy.Order) *remedy.Outcome {
-	name, timeout, began := unitName(order.Action), order.Step.Timeout.Duration, r.opts.Clock.Now()
+	name, timeout, began := unitOf(order), order.Step.Timeout.Duration, r.opts.Clock.Now()
 	path := r.pipePath(name)
 	ready, err := r.getReady(ctx, order, began.Add(timeout+endGrace))
 	if err != nil {
@@ -65,6 +65,12 @@ func (r *Remedy) executeUnit(ctx context.Context, order remedy.Order) *remedy.Ou
 	if systemd.Refused(err) && !named(err, unitExists) {
 		return notExecuted(fmt.Sprintf("systemd refuses to start %s: %s: is it older than version 244? Then let the runner execute commands directly", name, oneLine(err)))
 	}
+	if named(err, unitExists) {
+		if s, err := l.look(ctx); err == nil && s.strange(order) {
+			_ = removePipe(path) // or Clean does
+			return notExecuted(fmt.Sprintf("systemd has a unit %s that is not of this action: remove it", name))
+		}
+	}
 	if err == nil {
 		r.pause(ctx, l, lookEvery) // a look now would only delay the start
 	}
@@ -74,7 +80,7 @@ func (r *Remedy) executeUnit(ctx context.Context, order remedy.Order) *remedy.Ou
 
 // adoptUnit waits for the end of a unit that another process may have started.
 func (r *Remedy) adoptUnit(ctx context.Context, order remedy.Order) *remedy.Outcome {
-	name := unitName(order.Action)
+	name := unitOf(order)
 	l := newLink(r.opts.Dialer, name)
 	defer l.close()
 	// Without its pipe there is no output.
@@ -115,6 +121,8 @@ func (r *Remedy) followToEnd(ctx context.Context, order remedy.Order, l *link, o
 			return r.giveUp(ctx, order, out, err)
 		case err != nil:
 			pause = retryEvery
+		case !s.absent() && s.strange(order):
+			return with(unknown(order, r.opts.Clock.Now(), "systemd's unit "+l.unit+" is not of this action"), out, false)
 		case s.absent() && revoked:
 			return with(unknown(order, r.opts.Clock.Now(), "systemd knows no unit "+l.unit+" (any more), and will not start it later"), out, false)
 		case s.absent():
@@ -148,10 +156,18 @@ func (r *Remedy) pause(ctx context.Context, l *link, while time.Duration) {
 }
 
 // cleanUnit makes systemd forget the unit.
-func (r *Remedy) cleanUnit(ctx context.Context, name string) error {
+func (r *Remedy) cleanUnit(ctx context.Context, order remedy.Order) error {
+	name := unitOf(order)
 	l := newLink(r.opts.Dialer, name)
 	defer l.close()
-	err := tell(ctx, l, func(ctx context.Context, conn *systemd.Conn) error {
+	s, err := l.look(ctx)
+	if err != nil {
+		return fmt.Errorf("looking for the command's unit %s: %w", name, err)
+	}
+	if s.strange(order) {
+		return nil
+	}
+	err = tell(ctx, l, func(ctx context.Context, conn *systemd.Conn) error {
 		_, err := conn.Await(ctx, func(stopped chan<- string) (int, error) {
 			return conn.StopUnitContext(ctx, name, "replace", stopped)
 		})
