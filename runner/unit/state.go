@@ -11,6 +11,7 @@ import (
 // state is what systemd says of a unit at one moment.
 type state struct {
 	names     []string // the primary one first
+	ends      string   // why a restart would end the system, "" if it would not
 	load      string   // loaded, not-found, masked, bad-setting, error
 	loadError string
 	active    string // active, reloading, inactive, failed, activating, deactivating …
@@ -60,6 +61,7 @@ func parse(properties map[string]any) state {
 		others := slices.DeleteFunc(slices.Clone(get[[]string](properties, "Names")), func(name string) bool { return name == id })
 		s.names = append([]string{id}, others...)
 	}
+	s.ends = endsSystem(s.names, properties)
 	if job := get[[]any](properties, "Job"); len(job) > 0 {
 		s.job, _ = job[0].(uint32)
 	}
