@@ -133,6 +133,9 @@ func (w *world) carry(c *call) {
 		w.drop(c)
 		return
 	}
+	if c.abandoned && c.process.node == nil {
+		w.trouble(time.Now()) // whoever asked had no time to end its look
+	}
 	if !c.served && c.abandoned && c.process.role() == "detector" {
 		// A detector's patch names no version: one that arrived after a later one would
 		// undo it until the next heartbeat. It is taken as ended with its connection.
