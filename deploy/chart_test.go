@@ -12,8 +12,10 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	runnerconfig "github.com/nodemend/nodemend/config/runner"
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/deploy"
 	"github.com/nodemend/nodemend/internal/hostunits"
@@ -96,6 +98,27 @@ func rendered(t *testing.T, values ...string) manifests {
 		args = append(args, "--set", value)
 	}
 	return parse(t, helm.Template(t, namespace, args...))
+}
+
+// What is mounted into a pod stays the directory that it was, whatever the host has there by now.
+func TestTheRunnerReadsTheNodesVetoOnTheHostItself(t *testing.T) {
+	for name, values := range map[string][]string{"as it comes": nil, "configured": choices["configured"]} {
+		pod, found := pods(t, rendered(t, values...))["runner"]
+		if !found {
+			t.Fatal("there is no runner")
+		}
+		if !pod.HostPID || pod.Containers[0].SecurityContext == nil || !ptr.Deref(pod.Containers[0].SecurityContext.Privileged, false) {
+			t.Errorf("%s: the runner may not look at the root directory of the host's process 1", name)
+		}
+		for _, mount := range pod.Containers[0].VolumeMounts {
+			if strings.HasPrefix(runnerconfig.Path, mount.MountPath+"/") {
+				t.Errorf("%s: %s is mounted", name, mount.MountPath)
+			}
+		}
+		if got := slices.Contains(pod.Containers[0].Args, "--config=/config/runner.yaml"); got != (values != nil) {
+			t.Errorf("%s: it has the arguments %q", name, pod.Containers[0].Args)
+		}
+	}
 }
 
 func TestAMistakeInTheValuesIsNamed(t *testing.T) {

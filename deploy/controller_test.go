@@ -243,7 +243,7 @@ func (s *scene) execute(account *rest.Config, node *corev1.Node) {
 	go func() {
 		done <- runner.Run(ctx, account, runner.Options{
 			NodeName: node.Name, DryRun: true, Systemd: &systemd.Dialer{},
-			RunDir: filepath.Join(dir, "run"), VetoPath: filepath.Join(dir, "veto.yaml"),
+			RunDir: filepath.Join(dir, "run"), HostRoot: "/",
 			SysRqPath: filepath.Join(dir, "sysrq"), DetectorSocket: filepath.Join(dir, "detector.sock"),
 		})
 	}()

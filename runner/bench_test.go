@@ -90,7 +90,7 @@ func BenchmarkMemory(b *testing.B) {
 	log, err := os.Create(filepath.Join(f.dir, "runner.log"))
 	f.must(err)
 	p, err := process.Start(exec.CommandContext(f.ctx, agent, "runner", "--node-name="+f.node.Name, "--kubeconfig="+f.cluster.Kubeconfig,
-		"--execution=Direct", "--host-proc="+proc, "--run-dir="+filepath.Join(f.dir, "run"), "--veto="+filepath.Join(f.dir, "veto.yaml")), log)
+		"--execution=Direct", "--host-proc="+proc, "--run-dir="+filepath.Join(f.dir, "run")), log)
 	f.must(err)
 	defer p.Kill()
 	f.finished(f.newAction(0))

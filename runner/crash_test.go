@@ -57,7 +57,6 @@ func (r crashRunner) options() runner.Options {
 		Execution:      r.Execution,
 		Proc:           r.Proc,
 		RunDir:         filepath.Join(r.Dir, "run"),
-		VetoPath:       filepath.Join(r.Dir, "veto.yaml"),
 		SysRqPath:      filepath.Join(r.Dir, "sysrq"),
 		Systemd:        &r.Systemd,
 		DetectorSocket: filepath.Join(r.Dir, "detector.sock"),

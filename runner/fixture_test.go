@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	runnerconfig "github.com/nodemend/nodemend/config/runner"
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/internal/systemd"
 	"github.com/nodemend/nodemend/runner"
@@ -274,7 +275,6 @@ func (f *fixture) startWithin(ctx context.Context, wrapper transport.WrapperFunc
 		Proc:           proc,
 		Execution:      command.Direct,
 		RunDir:         filepath.Join(f.dir, "run"),
-		VetoPath:       filepath.Join(f.dir, "veto.yaml"),
 		SysRqPath:      filepath.Join(f.dir, "sysrq"),
 		Systemd:        &systemd.Dialer{},
 		DetectorSocket: filepath.Join(f.dir, "detector.sock"),
@@ -294,6 +294,18 @@ func (f *fixture) startWithin(ctx context.Context, wrapper transport.WrapperFunc
 		}
 	})
 	return p
+}
+
+// owned returns an option by which the node has a root directory of its own, and what
+// writes its owner's file there.
+func (f *fixture) owned() (option func(*runner.Options), write func(content string) error) {
+	f.Helper()
+	host := filepath.Join(f.dir, "host")
+	file := filepath.Join(host, runnerconfig.Path)
+	for _, dir := range []string{host, filepath.Dir(filepath.Dir(file)), filepath.Dir(file)} {
+		f.must(os.Mkdir(dir, 0o755))
+	}
+	return func(o *runner.Options) { o.HostRoot = host }, func(content string) error { return os.WriteFile(file, []byte(content), 0o600) }
 }
 
 // stopAll stops all runners and waits for their ends.

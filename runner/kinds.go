@@ -1,9 +1,6 @@
 package runner
 
 import (
-	"fmt"
-
-	runnerconfig "github.com/nodemend/nodemend/config/runner"
 	"github.com/nodemend/nodemend/runner/command"
 	"github.com/nodemend/nodemend/runner/reboot"
 	"github.com/nodemend/nodemend/runner/remedy"
@@ -28,7 +25,7 @@ func kindNamed(name string) remedy.Kind {
 // host is where remedies are executed.
 func (o *Options) host() remedy.Host {
 	return remedy.Host{
-		Systemd: *o.Systemd, Execution: string(o.Execution), RunDir: o.RunDir, Proc: o.Proc,
+		Systemd: *o.Systemd, Execution: string(o.Execution), RunDir: o.RunDir, Proc: o.Proc, Root: o.HostRoot,
 		SysRqPath: o.SysRqPath, BootIDPath: o.BootIDPath, Clock: o.Clock,
 	}
 }
@@ -40,20 +37,6 @@ func remedies(opts Options) map[string]remedy.Remedy {
 		all[kind.Name] = kind.New(opts.host())
 	}
 	return all
-}
-
-// vetoed returns why the node's own configuration forbids an order, or "". It is
-// read each time, so that an edit acts at once.
-func vetoed(opts Options, order remedy.Order) (string, error) {
-	veto, err := runnerconfig.Load(opts.VetoPath)
-	if err != nil {
-		return "", err
-	}
-	kind := kindNamed(order.Step.Remedy())
-	if kind.Vetoed == nil {
-		return "", fmt.Errorf("there is no veto for %s", order.Step.Remedy())
-	}
-	return kind.Vetoed(veto, opts.host(), order), nil
 }
 
 // describe says what an order does, for people: "restart containerd.service".

@@ -4,6 +4,7 @@ package runner_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -60,18 +61,18 @@ func commit(f *fixture, send func() (*http.Response, error)) {
 
 func TestARefusalThatArrivesLateNeverContradictsAnExecution(t *testing.T) {
 	f := newFixture(t)
-	veto := filepath.Join(f.dir, "veto.yaml")
+	own, veto := f.owned()
 	var refusal func() (*http.Response, error)
 	f.start(onWrite(f, func(write int32, send func() (*http.Response, error)) (*http.Response, error) {
 		switch write {
 		case 1: // The claim is committed, its answer is lost, and meanwhile the owner denies it.
 			commit(f, send)
-			if err := os.WriteFile(veto, []byte("commands: {deny: [/bin/sh]}\n"), 0o600); err != nil {
+			if err := veto("commands: {deny: [/bin/sh]}\n"); err != nil {
 				f.Error(err)
 			}
 			return nil, errors.New("lost")
 		case 2: // The refusal is on its way for long, and the owner allows it again.
-			if err := os.Remove(veto); err != nil {
+			if err := veto("{}\n"); err != nil {
 				f.Error(err)
 			}
 			refusal = send
@@ -80,7 +81,7 @@ func TestARefusalThatArrivesLateNeverContradictsAnExecution(t *testing.T) {
 			commit(f, refusal)
 		}
 		return send()
-	}))
+	}), own)
 	got := f.finished(f.newAction(0)).Finished()
 	if executions := len(f.executions()); executions > 0 && !v1alpha1.Executed(got.Reason) {
 		t.Errorf("executed %d times and reported as %s (%s)", executions, got.Reason, got.Message)
@@ -138,20 +139,44 @@ func TestAnActionThatCanNotBeEnteredIsNotExecutedAndNotLeft(t *testing.T) {
 func TestADeadFileSystemHoldsUpNothingElse(t *testing.T) {
 	f := newFixture(t)
 	f.policy = f.newPolicy(f.appends("first"), f.appends("second"))
-	dead := deadFileSystem(t, f.dir)
-	veto := filepath.Join(f.dir, "veto.yaml")
-	f.must(os.WriteFile(veto, []byte("commands: {deny: ["+dead+"/program]}\n"), 0o600))
-	f.start(nil)
+	own, veto := f.owned()
+	deadFileSystem(t, filepath.Join(f.dir, "host", "dead"))
+	f.must(veto("commands: {deny: [/dead/program]}\n"))
+	f.start(nil, own)
 	f.expect(f.newAction(0), v1alpha1.ReasonRefused, 0)
-	f.must(os.WriteFile(veto, []byte("{}\n"), 0o600))
+	f.must(veto("{}\n"))
 	f.expect(f.newAction(1), v1alpha1.ReasonSucceeded, 1)
 }
 
+func TestADeadDiskStopsCommandsAndNoReboot(t *testing.T) {
+	f := newFixture(t)
+	f.policy.Spec.Steps = append(f.policy.Spec.Steps, v1alpha1.Step{Reboot: &v1alpha1.RebootRemedy{}})
+	f.must(f.client.Update(f.ctx, f.policy))
+	own, veto := f.owned()
+	f.must(veto("{}\n"))
+	sysrq, err := os.OpenFile(f.fifo("sysrq"), os.O_RDWR|unix.O_NONBLOCK, 0) // so that a read does not end with a writer
+	f.must(err)
+	defer func() { _ = sysrq.Close() }()
+	defer context.AfterFunc(f.ctx, func() { _ = sysrq.Close() })()
+	f.start(nil, own)
+	f.expect(f.newAction(0), v1alpha1.ReasonSucceeded, 1) // so it has read the file
+
+	deadFileSystem(t, filepath.Join(f.dir, "host", "etc", "nodemend"))
+	got := f.expect(f.newAction(0), v1alpha1.ReasonRefused, 1)
+	if message := got.Finished().Message; !strings.Contains(message, "no answer from the file system of /etc/nodemend/runner.yaml") {
+		t.Errorf("it says %q", message)
+	}
+	f.newAction(1)
+	told := make([]byte, len("sub"))
+	if _, err := io.ReadFull(sysrq, told); err != nil || string(told) != "sub" {
+		t.Errorf("the kernel was told %q, want sub: %v", told, err)
+	}
+}
+
 // deadFileSystem mounts one that never answers, as NFS without its server.
-func deadFileSystem(t *testing.T, in string) string {
+func deadFileSystem(t *testing.T, dir string) {
 	t.Helper()
-	dir := filepath.Join(in, "dead")
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
@@ -166,7 +191,6 @@ func deadFileSystem(t *testing.T, in string) string {
 			t.Error(err)
 		}
 	})
-	return dir
 }
 
 func TestWhatACrashHasLeftOnTheNodeIsRemoved(t *testing.T) {

@@ -2,12 +2,12 @@ package runner
 
 import (
 	"errors"
+	"path/filepath"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
-	runnerconfig "github.com/nodemend/nodemend/config/runner"
 	"github.com/nodemend/nodemend/internal/boot"
 	"github.com/nodemend/nodemend/internal/demand"
 	"github.com/nodemend/nodemend/internal/systemd"
@@ -42,9 +42,9 @@ type Options struct {
 	// RunDir is the directory of the ledger. Default: DefaultRunDir.
 	RunDir string
 
-	// VetoPath is the node's own veto, see package config/runner. A file that does not
-	// exist denies nothing. Default: runnerconfig.DefaultPath.
-	VetoPath string
+	// Config is a file that says what may not be done, besides that of the node's owner
+	// (see package config/runner). Default: none.
+	Config string
 
 	// BootIDPath is the file that holds the boot ID. Default: boot.IDPath.
 	BootIDPath string
@@ -55,6 +55,10 @@ type Options struct {
 	// Proc is the proc file system in which process 1 is the node's. Default:
 	// DefaultProc.
 	Proc string
+
+	// HostRoot is the node's root directory, beneath which its owner's veto is and the
+	// links of commands are followed. Default: that of process 1.
+	HostRoot string
 
 	// Systemd are the sockets of the node's systemd. Default: those that systemd
 	// itself uses.
@@ -92,7 +96,6 @@ func (o Options) withDefaults() (Options, error) {
 		preset string
 	}{
 		{&o.RunDir, DefaultRunDir},
-		{&o.VetoPath, runnerconfig.DefaultPath},
 		{&o.BootIDPath, boot.IDPath},
 		{&o.SysRqPath, DefaultSysRqPath},
 		{&o.Proc, DefaultProc},
@@ -101,6 +104,9 @@ func (o Options) withDefaults() (Options, error) {
 		if *d.value == "" {
 			*d.value = d.preset
 		}
+	}
+	if o.HostRoot == "" {
+		o.HostRoot = filepath.Join(o.Proc, "1", "root")
 	}
 	if o.Execution == "" {
 		o.Execution = command.Auto

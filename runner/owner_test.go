@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	runnerconfig "github.com/nodemend/nodemend/config/runner"
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/runner"
 )
@@ -22,8 +23,9 @@ import (
 func TestTheOwnersFileIsReadBeforeEachActionAndWins(t *testing.T) {
 	f := newFixture(t)
 	f.policy = f.newPolicy(f.appends("first"), f.appends("second"))
-	f.start(nil)
-	veto := filepath.Join(f.dir, "veto.yaml")
+	own, write := f.owned()
+	f.start(nil, own)
+	const veto = runnerconfig.Path
 	for _, test := range []struct {
 		content, reason, message string
 		executions               int
@@ -33,7 +35,7 @@ func TestTheOwnersFileIsReadBeforeEachActionAndWins(t *testing.T) {
 		{"commands: {denny: []}\n", v1alpha1.ReasonRefused, "line 1: commands.denny: is not known", 0},
 		{"{}\n", v1alpha1.ReasonSucceeded, "exit status 0", 1},
 	} {
-		f.must(os.WriteFile(veto, []byte(test.content), 0o600))
+		f.must(write(test.content))
 		got := f.expect(f.newAction(0), test.reason, test.executions)
 		if message := got.Finished().Message; !strings.Contains(message, test.message) {
 			t.Errorf("with %q the message is %q, want %q in it", test.content, message, test.message)
@@ -50,8 +52,9 @@ func TestARebootThatTheOwnerDeniesIsRefused(t *testing.T) {
 	f.must(f.client.Update(f.ctx, f.policy))
 	sysrq := filepath.Join(f.dir, "sysrq")
 	f.must(os.WriteFile(sysrq, nil, 0o600))
-	f.must(os.WriteFile(filepath.Join(f.dir, "veto.yaml"), []byte("reboots: {deny: true}\n"), 0o600))
-	f.start(nil)
+	own, write := f.owned()
+	f.must(write("reboots: {deny: true}\n"))
+	f.start(nil, own)
 	f.expect(f.newAction(0), v1alpha1.ReasonRefused, 0)
 	if written := f.read(sysrq); written != "" {
 		t.Errorf("%q was written to the kernel's SysRq", written)

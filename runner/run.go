@@ -18,7 +18,6 @@ import (
 	"github.com/nodemend/nodemend/internal/serve"
 	"github.com/nodemend/nodemend/internal/serverclock"
 	"github.com/nodemend/nodemend/runner/ledger"
-	"github.com/nodemend/nodemend/runner/remedy"
 )
 
 // Run runs a runner until ctx ends, and then for a few seconds more: what is under
@@ -42,10 +41,11 @@ func Run(ctx context.Context, cfg *rest.Config, opts Options) error {
 	}
 	events, stopEvents := newRecorder(api.core, opts.NodeName)
 	defer stopEvents()
-	r := &runner{opts: opts, api: api, worker: WorkerOptions{
+	owner := newVetoes(opts)
+	r := &runner{opts: opts, api: api, owner: owner, worker: WorkerOptions{
 		NodeName: opts.NodeName, BootID: bootID, API: api, Remedies: remedies(opts),
 		Clock: opts.Clock, ServerClock: clock, Uptime: uptime,
-		Vetoed:  func(order remedy.Order) (string, error) { return vetoed(opts, order) },
+		Vetoed:  owner.vetoed,
 		Recheck: func(ctx context.Context) error { return demand.Send(ctx, opts.DetectorSocket) },
 		Events:  events, Registry: opts.Registry, DryRun: opts.DryRun,
 	}}
@@ -56,6 +56,7 @@ func Run(ctx context.Context, cfg *rest.Config, opts Options) error {
 type runner struct {
 	opts   Options
 	api    api
+	owner  *vetoes
 	worker WorkerOptions
 	listed atomic.Pointer[cache.Controller] // nil until this is the only runner
 }
@@ -128,8 +129,14 @@ func (r *runner) work(ctx context.Context) error {
 		defer close(watched)
 		informer.RunWithContext(ctx)
 	}()
+	followed := make(chan struct{})
+	go func() {
+		defer close(followed)
+		r.owner.follow(ctx)
+	}()
 	worker.run(ctx, q)
 	<-watched
+	<-followed
 	return nil
 }
 

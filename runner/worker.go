@@ -27,9 +27,6 @@ import (
 // claimed.
 const freshness = time.Second
 
-// vetoTimeout is how long the node's own configuration may take to answer.
-const vetoTimeout = 5 * time.Second
-
 // WorkerOptions are what a Worker has to do with the world. All are required but
 // DryRun.
 type WorkerOptions struct {
@@ -47,8 +44,9 @@ type WorkerOptions struct {
 	Clock       clock.WithTicker
 	ServerClock *serverclock.Clock
 	Uptime      func() time.Duration
-	// Vetoed returns why the node's own configuration forbids an order, or "".
-	Vetoed func(remedy.Order) (string, error)
+	// Vetoed returns why the node's own configuration forbids an order, or "". It returns
+	// within seconds.
+	Vetoed func(context.Context, remedy.Order) string
 	// Recheck asks the detector for fresh conditions.
 	Recheck func(context.Context) error
 	// Events are told of every claim and every result.
@@ -265,7 +263,9 @@ func (w *Worker) prepare(ctx context.Context, in input, d decision) error {
 	prepared, refused := kind.Prepare(ctx, order)
 	order.Prepared = prepared
 	if refused == nil {
-		refused = w.veto(ctx, order)
+		if reason := w.Vetoed(ctx, order); reason != "" {
+			refused = &remedy.Outcome{Reason: v1alpha1.ReasonRefused, Message: reason}
+		}
 	}
 	if refused == nil && w.DryRun {
 		refused = &remedy.Outcome{Reason: v1alpha1.ReasonDryRun, Message: "dry run, nothing was executed; this runner would " + describe(order)}
@@ -305,38 +305,6 @@ func (w *Worker) prepare(ctx context.Context, in input, d decision) error {
 		return err
 	}
 	return w.execute(ctx, in, order, kind)
-}
-
-// veto asks the node's own configuration. Looking at files on a file system that has
-// died never ends: then nobody knows, and a goroutine is given up.
-func (w *Worker) veto(ctx context.Context, order remedy.Order) *remedy.Outcome {
-	type answer struct {
-		reason string
-		err    error
-	}
-	answers := make(chan answer, 1)
-	go func() {
-		reason, err := w.Vetoed(order)
-		answers <- answer{reason, err}
-	}()
-	timer := w.Clock.NewTimer(vetoTimeout)
-	defer timer.Stop()
-	var got answer
-	select {
-	case got = <-answers:
-	case <-ctx.Done():
-		got.err = ctx.Err()
-	case <-timer.C():
-		got.err = fmt.Errorf("no answer from the file system within %s: is a mount dead that the command, or an entry of the file, is on?", vetoTimeout)
-	}
-	reason := got.reason
-	switch {
-	case got.err != nil:
-		reason = fmt.Sprintf("the node's own configuration can't be asked, so it may forbid this: %v", got.err)
-	case reason == "":
-		return nil
-	}
-	return &remedy.Outcome{Reason: v1alpha1.ReasonRefused, Message: reason}
 }
 
 // claim returns nil only if the API server has confirmed the claim. After an

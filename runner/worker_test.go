@@ -81,7 +81,7 @@ func TestWhatPrepareKeepsOpenIsClosedWhateverBecomesOfTheOrder(t *testing.T) {
 				NodeName: "worker-1", BootID: "boot-1", API: api, Ledger: book,
 				Clock: clock.RealClock{}, ServerClock: serverClock, Uptime: uptime,
 				Remedies: map[string]remedy.Remedy{v1alpha1.RemedyCommand: kind},
-				Vetoed:   func(remedy.Order) (string, error) { return test.veto, nil },
+				Vetoed:   func(context.Context, remedy.Order) string { return test.veto },
 				Recheck:  func(context.Context) error { return nil },
 				Events:   record.NewFakeRecorder(8), Registry: prometheus.NewRegistry(),
 			})

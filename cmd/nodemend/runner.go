@@ -31,7 +31,7 @@ reports its true end. Where systemd does not answer, the command runs as a
 child of the runner in the node's namespaces, and ends with it.
 
 What the node's owner wants nobody to do here, such as a command, the restart
-of a unit or a reboot, can be denied in ` + runnerconfig.DefaultPath + `.
+of a unit or a reboot, can be denied in ` + runnerconfig.Path + `.
 
 Commands run in the directory /, with empty input, and with no environment but
 PATH, HOME, LANG and what they may want to know:
@@ -41,6 +41,8 @@ PATH, HOME, LANG and what they may want to know:
   NODEMEND_ACTION, NODEMEND_STEP, NODEMEND_ATTEMPT
 
 In a pod, the runner needs hostPID, a privileged container, and the host's /run.
+Where it may not look at the root directory of process 1, or at --host-root, it
+refuses everything, since it can't know what the node's owner denies.
 Its account needs: get, list and watch nodeactions, update nodeactions/status,
 get remediations and remedypolicies (all nodemend.dev), get nodes, and create and
 patch events in the namespace default.`
@@ -49,13 +51,13 @@ const runnerExample = `  # In a pod: the node's name comes from the downward API
   nodemend runner --health-address=:9103 --metrics-address=:9102
 
   # On a host, as a systemd unit.
-  nodemend runner --kubeconfig=/etc/nodemend/runner.kubeconfig
+  nodemend runner --kubeconfig=/etc/nodemend/runner.kubeconfig --host-root=/
 
   # Answer every action with what would be done, and do nothing.
   nodemend runner --dry-run
 
   # On the desk, for the node of a test cluster, as any user.
-  nodemend runner --node-name=worker-17 --kubeconfig=$HOME/.kube/config --run-dir=/tmp/nodemend-runner`
+  nodemend runner --node-name=worker-17 --kubeconfig=$HOME/.kube/config --run-dir=/tmp/nodemend-runner --host-root=/`
 
 // newRunnerCommand returns `nodemend runner`. It runs until the command's
 // context ends, and then until what it was executing is ended or left to be
@@ -99,9 +101,11 @@ func newRunnerCommand() *cobra.Command {
 	flags.BoolVar(&opts.DryRun, "dry-run", false, "answer every action with what would be done, and do nothing")
 	flags.StringVar(&execution, "execution", string(command.Auto),
 		"how commands are executed: "+strings.Join(executionModes(), ", ")+"; Auto is TransientUnit unless systemd does not answer")
-	flags.StringVar(&opts.VetoPath, "veto", runnerconfig.DefaultPath, "`file` of what may not be done on this node; read before each action")
+	flags.StringVar(&opts.Config, "config", "", "`file` of what may not be done, besides the node's own "+runnerconfig.Path+"; both are read before each action")
 	flags.StringVar(&opts.Proc, "host-proc", runner.DefaultProc,
 		"`directory` of a proc file system in which process 1 is the node's, not the container's")
+	flags.StringVar(&opts.HostRoot, "host-root", "",
+		"the node's root `directory`, in which its own "+runnerconfig.Path+" is read (default that of process 1)")
 	flags.StringVar(&opts.RunDir, "run-dir", runner.DefaultRunDir,
 		"`directory` that remembers what was executed; the same for all runners of the node, and empty after a boot")
 	return cmd

@@ -4,73 +4,64 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
-// Load reads the file at path. If there is none, nothing is denied: the result is
-// nil. A file that others than root may write or replace is an error, as is every
-// mistake in it; then nothing should be executed.
-func Load(path string) (*Veto, error) {
-	const root = 0
-	return load(path, root)
+const (
+	// root owns the files, and all directories on the way to them.
+	root = 0
+
+	// maxChanges is how often the directory of the file may be exchanged while it is read.
+	maxChanges = 10
+)
+
+// LoadNode reads the file of the node's owner at Path below hostRoot, the host's root
+// directory as the runner sees it ("/proc/1/root" or "/"). It takes the host's own way
+// there, whatever was mounted or replaced since the last time. If there is none, nothing is
+// denied: the result is nil. All else is an error: a link that leads nowhere, a file or a
+// directory on the way that others than root may write, every mistake in the file. Then
+// nothing should be executed.
+func LoadNode(hostRoot string) (*Veto, error) {
+	return load(hostRoot, Path, root)
 }
 
-// load is Load for files of a user.
-func load(path string, owner uint32) (*Veto, error) {
-	dir, err := os.Stat(filepath.Dir(path))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+// LoadConfig is LoadNode for a file at a path here that says the same of many nodes. It has
+// to be there.
+func LoadConfig(path string) (*Veto, error) {
+	veto, err := load("/", path, root)
+	if err == nil && veto == nil {
+		err = fmt.Errorf("reading --config=%s: there is no such file", path)
 	}
-	if err == nil {
-		err = ownedBy(owner, filepath.Dir(path), dir)
+	return veto, err
+}
+
+// load is LoadNode for files of a user.
+func load(hostRoot, path string, owner uint32) (*Veto, error) {
+	var before absentError
+	for range maxChanges {
+		file, err := open(hostRoot, path, owner)
+		if err == nil {
+			return parseFile(path, file)
+		}
+		var absent absentError
+		if !errors.As(err, &absent) || absent.in == nil {
+			return nil, fmt.Errorf("reading the node's veto: %w", err)
+		}
+		// The directory may have been replaced while it was looked at, and emptied since.
+		// There was no file only if the way still leads to the same one.
+		if before.in != nil && os.SameFile(before.in, absent.in) {
+			return nil, nil
+		}
+		before = absent
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the node's veto: %w", err)
-	}
-	data, err := read(path, owner)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
+	return nil, fmt.Errorf("reading the node's veto: the directories of %s are being replaced all the time", path)
+}
+
+// parseFile reads and closes the file.
+func parseFile(path string, file *os.File) (*Veto, error) {
+	data, err := io.ReadAll(file)
+	if err := errors.Join(err, file.Close()); err != nil {
 		return nil, fmt.Errorf("reading the node's veto: %w", err)
 	}
 	return Parse(path, data)
-}
-
-func read(path string, owner uint32) ([]byte, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a named pipe must not block
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a file: remove it, or write one", path)
-	}
-	if err := ownedBy(owner, path, info); err != nil {
-		return nil, err
-	}
-	return io.ReadAll(file)
-}
-
-// ownedBy makes sure that nobody else may write a file or directory.
-func ownedBy(owner uint32, path string, info fs.FileInfo) error {
-	const othersWrite = 0o022
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return fmt.Errorf("the owner of %s is not known", path)
-	}
-	if stat.Uid != owner || info.Mode().Perm()&othersWrite != 0 {
-		return fmt.Errorf("%s belongs to user %d and has mode %04o, so somebody else could lift the veto: chown root %s && chmod go-w %s",
-			path, stat.Uid, info.Mode().Perm(), path, path)
-	}
-	return nil
 }

@@ -22,8 +22,8 @@ import (
 	"strings"
 )
 
-// DefaultPath is where the file is on a node.
-const DefaultPath = "/etc/nodemend/runner.yaml"
+// Path is where the file is on a node.
+const Path = "/etc/nodemend/runner.yaml"
 
 // Veto is what the node's file says. A nil Veto denies nothing. Its methods
 // return "" or the reason, for people, why something is denied. It never changes;

@@ -55,6 +55,9 @@ func newInstaller(o Options) (*installer, error) {
 		return nil, fmt.Errorf("making the kubeconfig: %w", err)
 	}
 	argv := []string{i.host.binary, string(o.Role), "--kubeconfig=" + i.host.kubeconfig, "--node-name=" + o.NodeName}
+	if o.Role == Runner {
+		argv = append(argv, "--host-root=/") // it is on the host, so it needs no way there
+	}
 	i.unit, err = unitFile(o.Role, append(argv, o.Args...))
 	return i, err
 }

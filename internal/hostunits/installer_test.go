@@ -45,7 +45,7 @@ func TestEverythingIsInstalledWithItsModeAndTheUnitStarted(t *testing.T) {
 		if got := h.read("/opt/nodemend/bin/nodemend-runner"); got != "version one" {
 			t.Errorf("the program is %q", got)
 		}
-		command := "\nExecStart=/opt/nodemend/bin/nodemend-runner runner --kubeconfig=/etc/nodemend/runner.kubeconfig --node-name=node-a --metrics-address=:9102\n"
+		command := "\nExecStart=/opt/nodemend/bin/nodemend-runner runner --kubeconfig=/etc/nodemend/runner.kubeconfig --node-name=node-a --host-root=/ --metrics-address=:9102\n"
 		if unit := h.read("/etc/systemd/system/nodemend-runner.service"); !strings.Contains(unit, command) {
 			t.Errorf("the unit lacks %q:\n%s", command, unit)
 		}

@@ -98,7 +98,7 @@ func TestOnARealHostARoleIsInstalledUpgradedRepairedAndRemoved(t *testing.T) {
 	if first.ActiveState != "active" || first.UnitFileState != "enabled" || first.NeedDaemonReload {
 		t.Fatalf("installed: %+v", first)
 	}
-	want := "<runner><--kubeconfig=/etc/nodemend/runner.kubeconfig><--node-name=node-a><" + strings.Join(h.options.Args, "><") + ">"
+	want := "<runner><--kubeconfig=/etc/nodemend/runner.kubeconfig><--node-name=node-a><--host-root=/><" + strings.Join(h.options.Args, "><") + ">"
 	eventually(t, "the arguments", func() bool {
 		data, err := os.ReadFile(filepath.Join(booted.RunDir(), "arguments"))
 		return err == nil && string(data) == want

@@ -3,7 +3,6 @@ package command
 import (
 	"crypto/sha256"
 	"fmt"
-	"path/filepath"
 
 	runnerconfig "github.com/nodemend/nodemend/config/runner"
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -24,8 +23,9 @@ func Kind() remedy.Kind {
 			return fmt.Sprintf("run %q", s.Command.Argv)
 		},
 		Vetoed: func(v *runnerconfig.Veto, h remedy.Host, o remedy.Order) string {
-			return v.Command(filepath.Join(h.Proc, "1", "root"), started(&o.Step))
+			return v.Command(h.Root, started(&o.Step))
 		},
+		OnDisk: true,
 	}
 }
 

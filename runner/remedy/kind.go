@@ -11,7 +11,8 @@ import (
 )
 
 // Kind is a remedy that the runner executes: all that the runner needs to know of it. What
-// the controller does is in the v1alpha1.Remedy of the same name. All but Booted is required.
+// the controller does is in the v1alpha1.Remedy of the same name. All but OnDisk and
+// Booted is required.
 type Kind struct {
 	// Name is the word that a policy uses.
 	Name string
@@ -21,6 +22,10 @@ type Kind struct {
 	Describe func(*v1alpha1.Step) string
 	// Vetoed returns why the node's own configuration forbids an order that was prepared, or "".
 	Vetoed func(*runnerconfig.Veto, Host, Order) string
+	// OnDisk says that what is executed lies on a file system of the host. If one has died
+	// so that the host's veto can't be read, it is not executed, while other remedies go by
+	// the veto as it was read last. Vetoed may look at files, and hang.
+	OnDisk bool
 	// Booted returns the outcome of a claimed execution on a node that runs with another boot
 	// ID now, which proves it. The ledger has gone with the boot; step is nil if nobody knows
 	// it any more. If Booted is nil, a boot proves nothing.
@@ -37,6 +42,8 @@ type Host struct {
 	RunDir string
 	// Proc is the proc file system in which process 1 is the node's.
 	Proc string
+	// Root is the host's root directory.
+	Root string
 	// SysRqPath is the file that reboots the machine, BootIDPath that which holds the boot ID.
 	SysRqPath, BootIDPath string
 	// Clock measures timeouts.

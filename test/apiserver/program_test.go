@@ -160,7 +160,7 @@ func TestAnIncidentIsCarriedFromConditionToRecovery(t *testing.T) {
 		stopRunner := s.start("runner", func(ctx context.Context) error {
 			return runner.Run(ctx, s.config("runner@node-a"), runner.Options{
 				NodeName: "node-a", DryRun: true, RunDir: filepath.Join(dir, "run"), BootIDPath: bootID,
-				VetoPath: filepath.Join(dir, "none"), DetectorSocket: filepath.Join(dir, "none.sock"),
+				HostRoot: "/", DetectorSocket: filepath.Join(dir, "none.sock"),
 			})
 		})
 		time.Sleep(time.Minute) // virtual

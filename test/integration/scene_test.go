@@ -217,7 +217,7 @@ func (s *scene) startRunners() {
 		dir := s.t.TempDir()
 		s.spawn("runner of "+node, func(ctx context.Context) error {
 			return runner.Run(ctx, s.cfg, runner.Options{
-				NodeName: node, Execution: command.Direct, Proc: proc, RunDir: dir, VetoPath: filepath.Join(dir, "veto.yaml"),
+				NodeName: node, Execution: command.Direct, Proc: proc, RunDir: dir,
 				Systemd: &systemd.Dialer{Bus: s.bus}, DetectorSocket: filepath.Join(dir, "detector.sock"),
 			})
 		})

@@ -81,7 +81,7 @@ func newScene(t *testing.T) *scene {
 		"detector": {"detector", "--node-name=node-0", "--port=0", "--prometheus-port=" + detectorPort, "--config=" + s.file("detector.yaml"),
 			"--config.custom-plugin-monitor=" + s.file("incurable.json")},
 		"runner": {"runner", "--node-name=node-0", "--execution=Direct", "--host-proc=" + proc, "--run-dir=" + s.path("runner"),
-			"--veto=" + s.path("veto.yaml"), "--metrics-address=" + address["RUNNER"]},
+			"--metrics-address=" + address["RUNNER"]},
 	} {
 		s.start(name, nodemend, append(args, "--kubeconfig="+s.kubeconfig)...)
 	}

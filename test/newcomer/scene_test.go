@@ -179,7 +179,7 @@ func (s *scene) startRoles() {
 	s.start(agent, "detector", "--node-name="+s.node, "--port=0", "--prometheus-port=0",
 		"--config="+s.file(fmt.Sprintf(detectorConfig, filepath.Join(s.dir, "cri.sock"))))
 	s.start(agent, "runner", "--node-name="+s.node, "--execution=Direct", "--host-proc="+proc,
-		"--run-dir="+filepath.Join(s.dir, "runner"), "--veto="+filepath.Join(s.dir, "none", "runner.yaml"))
+		"--run-dir="+filepath.Join(s.dir, "runner"))
 }
 
 // build builds a program of cmd, and returns its path.

@@ -62,7 +62,7 @@ func (n *node) startRunner() {
 	work, err := runner.NewWorker(runner.WorkerOptions{
 		NodeName: n.name, BootID: n.bootID(), API: runnerAPI{p.client}, Ledger: book, Remedies: remedies,
 		Clock: p.clock, ServerClock: p.corrected(), Uptime: func() time.Duration { return time.Since(n.booted) },
-		Vetoed:  func(remedy.Order) (string, error) { return "", nil },
+		Vetoed:  func(context.Context, remedy.Order) string { return "" },
 		Recheck: func(context.Context) error { n.demand(); return nil },
 		Events:  notes{}, Registry: prometheus.NewRegistry(), DryRun: n.runs == dry,
 	})
