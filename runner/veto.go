@@ -87,15 +87,22 @@ func (v *vetoes) vetoed(ctx context.Context, order remedy.Order) string {
 	if got.err != nil {
 		return notAsked(got.err)
 	}
-	if kind.Vetoed == nil {
+	hash, err := order.Step.Hash()
+	switch {
+	case err != nil:
+		return notAsked(err)
+	case kind.Vetoed == nil:
 		return notAsked(fmt.Errorf("there is no veto for %s", order.Step.Remedy()))
 	}
 	for _, veto := range got.vetoes {
+		if reason := veto.Step(hash); reason != "" {
+			return reason
+		}
 		if !kind.OnDisk {
 			if reason := kind.Vetoed(veto, v.host, order); reason != "" {
 				return reason
 			}
-		} else if reason := v.judge(ctx, veto, kind, order); reason != "" {
+		} else if reason := v.judge(ctx, veto, kind, order, hash); reason != "" {
 			return reason
 		}
 	}
@@ -108,13 +115,13 @@ func notAsked(err error) string {
 
 // judge looks at files of the host, which may be on a file system that has died: then
 // nobody knows, and a goroutine is given up for each question that is not answered.
-func (v *vetoes) judge(ctx context.Context, veto *runnerconfig.Veto, kind remedy.Kind, order remedy.Order) string {
+func (v *vetoes) judge(ctx context.Context, veto *runnerconfig.Veto, kind remedy.Kind, order remedy.Order, hash string) string {
 	if veto == nil {
 		return ""
 	}
 	timer := v.clock.NewTimer(vetoTimeout)
 	defer timer.Stop()
-	answer := v.judging.DoChan(fmt.Sprintf("%+v %+v", order.Step.Command, *veto), func() (any, error) {
+	answer := v.judging.DoChan(fmt.Sprintf("%s %+v", hash, *veto), func() (any, error) {
 		return kind.Vetoed(veto, v.host, order), nil
 	})
 	select {

@@ -105,7 +105,7 @@ func TestOnADiskThatHasDiedTheVetoCountsAsItWasReadLast(t *testing.T) {
 
 func TestWhatTheOwnerDeniedBeforeTheDiskHasDiedStaysDenied(t *testing.T) {
 	for name, content := range map[string]string{
-		"denied": "units: {deny: [containerd.service]}\nreboots: {deny: true}", "broken": "untis: {}",
+		"denied": "units: {deny: [containerd.service]}\nreboots: {deny: true}", "not pinned": "steps: {allow: []}", "broken": "untis: {}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, v := newDisk(state{content: content})
@@ -168,6 +168,8 @@ func TestTheConfigurationAndTheOwnersFileAddUp(t *testing.T) {
 	options, err := Options{NodeName: "worker-1", HostRoot: host, Config: filepath.Join(config, "runner.yaml")}.withDefaults()
 	must(t, err)
 	v := newVetoes(options)
+	hash, err := aReboot.Step.Hash()
+	must(t, err)
 
 	for name, test := range map[string]struct {
 		own, config string
@@ -182,6 +184,9 @@ func TestTheConfigurationAndTheOwnersFileAddUp(t *testing.T) {
 		"both allow":                 {"units: {allow: [containerd.service]}", `units: {allow: ["*"]}`, aRestart, ""},
 		"one of them denies":         {"units: {deny: [containerd.service]}", `units: {allow: ["*"]}`, aRestart, "units.deny of /etc"},
 		"commands, too":              {"{}", "commands: {deny: [/bin/true]}", aCommand, "commands.deny of " + config},
+		"not pinned by the owner":    {"steps: {allow: []}", "{}", aReboot, "steps.allow of /etc"},
+		"pinned by the owner":        {"steps: {allow: [" + hash + "]}", "{}", aReboot, ""},
+		"pinned and denied":          {"steps: {allow: [" + hash + "]}", "reboots: {deny: true}", aReboot, "reboots.deny"},
 		"the configuration is wrong": {"{}", "reboot: {deny: true}", aReboot, "reboot: is not known"},
 	} {
 		t.Run(name, func(t *testing.T) {

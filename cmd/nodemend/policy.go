@@ -52,14 +52,14 @@ func newPolicyCommand() *cobra.Command {
 		Short: "Work with policies and budgets in files",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError{fmt.Errorf("unknown command %q; accepted is: nodemend policy check FILE", args[0])}
+				return usageError{fmt.Errorf("unknown command %q; accepted are: nodemend policy check FILE, nodemend policy hash FILE", args[0])}
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	cmd.AddCommand(newPolicyCheckCommand())
+	cmd.AddCommand(newPolicyCheckCommand(), newPolicyHashCommand())
 	return cmd
 }
 
@@ -70,35 +70,52 @@ func newPolicyCheckCommand() *cobra.Command {
 		Short:   "Check policies and budgets by the API server's rules, offline",
 		Long:    policyCheckHelp,
 		Example: policyCheckExample,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usageError{errors.New("no file to check; give at least one FILE, or - for standard input")}
-			}
-			return nil
-		},
+		Args:    someFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			write, ok := reportWriters()[output]
 			if !ok {
 				return usageError{fmt.Errorf("unknown output %q; accepted are text and json", output)}
 			}
-			validator, err := offline.Load(deploy.CRDs)
+			report, err := checkFiles(cmd, args)
 			if err != nil {
 				return err
 			}
-			files, unreadable := readFiles(cmd.InOrStdin(), args)
-			report := validator.Check(cmd.Context(), files...)
-			report.Problems = append(unreadable, report.Problems...)
 			if err := write(cmd.OutOrStdout(), report, len(args)); err != nil {
 				return fmt.Errorf("writing the report: %w", err)
 			}
-			if count := len(report.Problems); count > 0 {
-				return fmt.Errorf("%s in %s", plural(count, "problem"), plural(len(args), "file"))
-			}
-			return nil
+			return problemsIn(report, args)
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", output, "`form` of the report: text or json")
 	return cmd
+}
+
+// someFile accepts at least one argument.
+func someFile(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usageError{errors.New("no file to check; give at least one FILE, or - for standard input")}
+	}
+	return nil
+}
+
+// checkFiles checks what the arguments name.
+func checkFiles(cmd *cobra.Command, args []string) (offline.Report, error) {
+	validator, err := offline.Load(deploy.CRDs)
+	if err != nil {
+		return offline.Report{}, err
+	}
+	files, unreadable := readFiles(cmd.InOrStdin(), args)
+	report := validator.Check(cmd.Context(), files...)
+	report.Problems = append(unreadable, report.Problems...)
+	return report, nil
+}
+
+// problemsIn returns an error if the report has a problem.
+func problemsIn(report offline.Report, args []string) error {
+	if count := len(report.Problems); count > 0 {
+		return fmt.Errorf("%s in %s", plural(count, "problem"), plural(len(args), "file"))
+	}
+	return nil
 }
 
 // readFiles reads what the arguments name. A file that cannot be read is a

@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,7 +92,7 @@ func TestPolicyCheckAcceptsThePoliciesAndSamples(t *testing.T) {
 
 func TestAnUnknownPolicyCommandIsWrongUsage(t *testing.T) {
 	_, err := runPolicy(t, "", "chekc", "x.yaml")
-	checkError(t, err, `unknown command "chekc"; accepted is: nodemend policy check FILE`, true)
+	checkError(t, err, `unknown command "chekc"; accepted are: nodemend policy check FILE, nodemend policy hash FILE`, true)
 }
 
 func runPolicy(t *testing.T, stdin string, args ...string) (output string, err error) {
@@ -102,6 +103,7 @@ func runPolicy(t *testing.T, stdin string, args ...string) (output string, err e
 	cmd.SetArgs(args)
 	cmd.SetIn(strings.NewReader(stdin))
 	cmd.SetOut(&out)
+	cmd.SetErr(io.Discard)
 	err = cmd.ExecuteContext(t.Context())
 	return out.String(), err
 }

@@ -68,6 +68,41 @@ func TestTheAPIServerAcceptsWhatIsRefusedByUsOnly(t *testing.T) {
 	}
 }
 
+// A node's owner pins steps by what a file says, and the runner goes by what the API server has.
+func TestTheHashesOfAFileAreThoseThatTheAPIServerHas(t *testing.T) {
+	client, validator := newRESTClient(t), load(t)
+	compared := 0
+	for _, file := range testdata(t, "good") {
+		for _, doc := range split(file.Data) {
+			for _, offline := range validator.Check(t.Context(), File{Name: file.Name, Data: doc.data}).Policies {
+				if value, _ := decode(doc.data); isList(value) || offline.Name == "" {
+					continue
+				}
+				data, err := client.Post().Resource("remedypolicies").SetHeader("Content-Type", "application/yaml").
+					Param("dryRun", metav1.DryRunAll).Body(doc.data).Do(t.Context()).Raw()
+				if err != nil {
+					t.Fatal(err)
+				}
+				var stored v1alpha1.RemedyPolicy
+				if err := json.Unmarshal(data, &stored); err != nil {
+					t.Fatal(err)
+				}
+				for i := range stored.Spec.Steps {
+					compared++
+					want, err := stored.Spec.Steps[i].Hash()
+					got, err2 := offline.Spec.Steps[i].Hash()
+					if got != want || err != nil || err2 != nil {
+						t.Errorf("%s: %s: step %d has the hash %s (%v), want %s (%v)", file.Name, offline.Name, i+1, got, err2, want, err)
+					}
+				}
+			}
+		}
+	}
+	if compared < 5 {
+		t.Errorf("compared %d steps: are there policies in testdata/good?", compared)
+	}
+}
+
 func newRESTClient(t *testing.T) *rest.RESTClient {
 	t.Helper()
 	config := rest.CopyConfig(clustertest.Shared(t).Config)

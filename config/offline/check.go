@@ -3,6 +3,8 @@ package offline
 import (
 	"context"
 	"strings"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
 // File is a named text with any number of YAML or JSON documents.
@@ -21,6 +23,8 @@ type Report struct {
 	Problems []Problem `json:"problems,omitempty"`
 	// Warnings are no errors, but worth a second look. Ordered alike.
 	Warnings []Problem `json:"warnings,omitempty"`
+	// Policies are those without an error, as the API server has them: with all defaults.
+	Policies []v1alpha1.RemedyPolicy `json:"-"`
 }
 
 // Check validates all objects of the files together, so that two objects of
@@ -34,6 +38,7 @@ func (v *Validator) Check(ctx context.Context, files ...File) Report {
 		report.Objects += c.found.Objects
 		report.Problems = append(report.Problems, c.found.Problems...)
 		report.Warnings = append(report.Warnings, c.found.Warnings...)
+		report.Policies = append(report.Policies, c.found.Policies...)
 	}
 	return report
 }

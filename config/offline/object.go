@@ -8,7 +8,10 @@ import (
 	"regexp"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
 // object checks one object by the rules of its kind.
@@ -17,6 +20,7 @@ func (d *documentCheck) object(ctx context.Context, object map[string]any, text 
 	if rules == nil {
 		return
 	}
+	before := len(d.found.Problems)
 	decoded := rules.decode(object)
 	id := rules.Kind()
 	if name := decoded.meta.Name; name != "" {
@@ -43,6 +47,19 @@ func (d *documentCheck) object(ctx context.Context, object map[string]any, text 
 		}
 	}
 	d.warn(object, id, text)
+	if rules.Kind() == "RemedyPolicy" && len(d.found.Problems) == before {
+		d.policy(object, id, text)
+	}
+}
+
+// policy keeps a policy without an error.
+func (d *documentCheck) policy(object map[string]any, id string, text tree) {
+	var policy v1alpha1.RemedyPolicy
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &policy); err != nil {
+		d.problem(text.field(""), id, "", err.Error())
+		return
+	}
+	d.found.Policies = append(d.found.Policies, policy)
 }
 
 // kindOf returns the rules for an object, or nil after it has reported that

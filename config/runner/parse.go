@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -31,11 +32,12 @@ func Parse(name string, data []byte) (*Veto, error) {
 		commands: list{allow: r.paths(sections, "allow"), deny: r.paths(sections, "deny")},
 		units:    list{allow: r.units(sections, "allow"), deny: r.units(sections, "deny")},
 		reboots:  r.flag(sections, "reboots", "deny"),
+		steps:    r.list(sections, "steps", "allow", "hashes of steps, as nodemend policy hash FILE prints them", isHash),
 	}
-	known := map[string][]string{"commands": {"allow", "deny"}, "units": {"allow", "deny"}, "reboots": {"deny"}}
+	known := map[string][]string{"commands": {"allow", "deny"}, "units": {"allow", "deny"}, "reboots": {"deny"}, "steps": {"allow"}}
 	for _, section := range slices.Sorted(maps.Keys(sections)) {
 		if known[section] == nil {
-			r.mistake(strictyaml.Line(root, section), section, "is not known: accepted are commands, units and reboots")
+			r.mistake(strictyaml.Line(root, section), section, "is not known: accepted are commands, units, reboots and steps")
 			continue
 		}
 		for _, field := range slices.Sorted(maps.Keys(sections[section])) {
@@ -86,6 +88,11 @@ func isUnit(pattern string) bool {
 	return slices.ContainsFunc([]string{".service", ".socket", ".mount", ".timer", ".path", "*"}, func(end string) bool {
 		return strings.HasSuffix(pattern, end)
 	})
+}
+
+// isHash reports whether a text is the hash of a step.
+func isHash(text string) bool {
+	return len(text) == 2*sha256.Size && strings.Trim(text, "0123456789abcdef") == ""
 }
 
 // list reads a list of texts; nil if there is none.

@@ -15,6 +15,8 @@ units:
   deny: ["etcd*.service"]
 reboots:
   deny: true
+steps:
+  allow: [0123456789012345678901234567890123456789012345678901234567890123, 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08]
 `
 
 func TestAFileIsReadAsPeopleWriteIt(t *testing.T) {
@@ -26,9 +28,13 @@ func TestAFileIsReadAsPeopleWriteIt(t *testing.T) {
 			commands: list{allow: []string{"/usr/local/bin/clean-shims", "/usr/sbin/ipmitool"}, deny: []string{"/usr/sbin/ipmitool"}},
 			units:    list{allow: []string{"containerd.service", "etcd*"}, deny: []string{"etcd*.service"}},
 			reboots:  true,
+			steps: []string{
+				"0123456789012345678901234567890123456789012345678901234567890123", "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+			},
 		}},
 		"nothing":       {"{}\n", Veto{}},
 		"allow nothing": {"commands: {allow: []}", Veto{commands: list{allow: []string{}}}},
+		"allow no step": {"steps: {allow: []}", Veto{steps: []string{}}},
 		"section alone": {"commands:\nreboots: {deny: false}", Veto{}},
 		"with an alias": {"commands: {allow: &a [/bin/x], deny: *a}", Veto{commands: list{allow: []string{"/bin/x"}, deny: []string{"/bin/x"}}}},
 	} {
@@ -47,8 +53,9 @@ func TestAFileIsReadAsPeopleWriteIt(t *testing.T) {
 
 func TestEveryMistakeIsNamedWithLineAndField(t *testing.T) {
 	const (
-		paths = "accepted are absolute paths of programs, such as /usr/sbin/ipmitool, no patterns"
-		units = "accepted are names or patterns of units with their suffix, such as containerd.service, etcd*.service or getty@*.service"
+		paths  = "accepted are absolute paths of programs, such as /usr/sbin/ipmitool, no patterns"
+		units  = "accepted are names or patterns of units with their suffix, such as containerd.service, etcd*.service or getty@*.service"
+		hashes = "accepted are hashes of steps, as nodemend policy hash FILE prints them"
 	)
 	for name, tc := range map[string]struct {
 		file string
@@ -89,8 +96,16 @@ reboot: {}
 				`r.yaml: line 12: units.deny.7: "" is not accepted: ` + units,
 				`r.yaml: line 14: reboots.deny: "yes" is not accepted: accepted are true and false, without quotes`,
 				"r.yaml: line 9: commands.denied: is not known: accepted is allow or deny",
-				"r.yaml: line 16: reboot: is not known: accepted are commands, units and reboots",
+				"r.yaml: line 16: reboot: is not known: accepted are commands, units, reboots and steps",
 				"r.yaml: line 15: reboots.allow: is not known: accepted is deny",
+			},
+		},
+		"steps": {
+			"steps:\n  deny: []\n  allow: [9F86D081884C7D659A2FEAA0C55AD015A3BF4F1B2B0B822CD15D6C15B0F00A08, reboot]",
+			[]string{
+				`r.yaml: line 3: steps.allow.0: "9F86D081884C7D659A2FEAA0C55AD015A3BF4F1B2B0B822CD15D6C15B0F00A08" is not accepted: ` + hashes,
+				`r.yaml: line 3: steps.allow.1: "reboot" is not accepted: ` + hashes,
+				"r.yaml: line 2: steps.deny: is not known: accepted is allow",
 			},
 		},
 		"a quoted flag":     {"reboots: {deny: \"true\"}", []string{`r.yaml: line 1: reboots.deny: "true" is not accepted: accepted are true and false, without quotes`}},

@@ -9,16 +9,19 @@
 //	  deny: ["etcd*.service"]
 //	reboots:
 //	  deny: true
+//	steps:               # as nodemend policy hash prints them
+//	  allow: [9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08]
 //
 // It compares names. A command that may be executed can do all that root can: a
 // shell, /usr/bin/env or a copy gets around a denied command, systemctl around a
 // denied unit or reboot. So whoever does not trust the policies allows the few
-// commands that he knows, instead of denying those that he fears.
+// commands or steps that he knows, instead of denying those that he fears.
 package runner
 
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -33,6 +36,7 @@ type Veto struct {
 	commands list
 	units    list
 	reboots  bool
+	steps    []string // that alone are allowed; nil: all
 }
 
 // list is what may be used: allow is nil if the file leaves it out.
@@ -110,6 +114,15 @@ func (v *Veto) Reboot() string {
 		return ""
 	}
 	return fmt.Sprintf("reboots.deny of %s is true", v.file)
+}
+
+// Step judges a step by its hash, whatever its remedy is. Another word in the policy makes
+// another hash.
+func (v *Veto) Step(hash string) string {
+	if v == nil || v.steps == nil || slices.Contains(v.steps, hash) {
+		return ""
+	}
+	return fmt.Sprintf("steps.allow of %s does not have the step with hash %s (nodemend policy hash FILE prints those of a policy)", v.file, hash)
 }
 
 // matching returns the first pattern that matches the name.

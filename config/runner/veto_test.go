@@ -133,6 +133,16 @@ func TestRebootsAreDeniedOnlyIfTheFileSaysSo(t *testing.T) {
 	check(t, parse(t, "{}").Reboot(), "")
 }
 
+func TestOnlyTheStepsOfTheListAreAllowed(t *testing.T) {
+	known, unknown := strings.Repeat("a", 64), strings.Repeat("b", 64)
+	pinned := parse(t, "steps: {allow: ["+known+"]}")
+	check(t, pinned.Step(known), "")
+	check(t, pinned.Step(unknown), "steps.allow of r.yaml does not have the step with hash "+unknown)
+	check(t, parse(t, "steps: {allow: []}").Step(known), "steps.allow")
+	check(t, parse(t, "steps: {}").Step(known), "")
+	check(t, (*Veto)(nil).Step(known), "")
+}
+
 func parse(t *testing.T, file string) *Veto {
 	t.Helper()
 	v, err := Parse("r.yaml", []byte(file))
