@@ -189,6 +189,29 @@ func TestTheChartBelongsIntoAnyNamespace(t *testing.T) {
 	}
 }
 
+func TestMetricsOfNodesAreForTheNodeAloneUnlessTheyAreScraped(t *testing.T) {
+	for values, want := range map[string]string{"podMonitor.enabled=false": "127.0.0.1", "podMonitor.enabled=true": "0.0.0.0"} {
+		for _, form := range []string{"hostUnits.enabled=false", "hostUnits.enabled=true"} {
+			served := 0
+			for name, pod := range pods(t, rendered(t, values, form)) {
+				for _, arg := range pod.Containers[0].Args {
+					flag, address, _ := strings.Cut(arg, "=")
+					if name == "controller" || flag != "--metrics-address" && flag != "--prometheus-address" {
+						continue
+					}
+					served++
+					if host, _, _ := strings.Cut(address, ":"); host != want {
+						t.Errorf("with %s,%s %s has %s, want %s", values, form, name, arg, want)
+					}
+				}
+			}
+			if served != 2 {
+				t.Errorf("with %s,%s %d pods serve metrics, want 2", values, form, served)
+			}
+		}
+	}
+}
+
 func TestTheDefaultBudgetIsTheSample(t *testing.T) {
 	data, err := deploy.Samples.ReadFile("samples/budget.yaml")
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"sync/atomic"
 
@@ -62,24 +61,11 @@ type runner struct {
 }
 
 func (r *runner) run(ctx context.Context) error {
-	health, err := listen(ctx, "--health-address", r.opts.HealthAddress)
-	if err != nil {
-		return err
-	}
-	metrics, err := listen(ctx, "--metrics-address", r.opts.MetricsAddress)
-	if err != nil {
-		if health != nil {
-			err = errors.Join(err, health.Close())
-		}
-		return err
-	}
 	group, ctx := errgroup.WithContext(ctx)
-	if health != nil {
-		group.Go(func() error { return serve.HTTP(ctx, health, r.healthHandler()) })
-	}
-	if metrics != nil {
-		group.Go(func() error { return serve.HTTP(ctx, metrics, serve.Metrics(r.opts.Registry)) })
-	}
+	group.Go(func() error { return serve.At(ctx, "--health-address", r.opts.HealthAddress, r.healthHandler()) })
+	group.Go(func() error {
+		return serve.At(ctx, "--metrics-address", r.opts.MetricsAddress, serve.Metrics(r.opts.Registry))
+	})
 	group.Go(func() error {
 		err := r.work(ctx)
 		if ctx.Err() != nil {
@@ -88,18 +74,6 @@ func (r *runner) run(ctx context.Context) error {
 		return err
 	})
 	return group.Wait()
-}
-
-// listen returns nil if there is no address.
-func listen(ctx context.Context, flag, address string) (net.Listener, error) {
-	if address == "" {
-		return nil, nil
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("serving HTTP on %s=%s: %w; does another runner run on this node?", flag, address, err)
-	}
-	return listener, nil
 }
 
 // work waits for its turn, and then works.

@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
-	"net"
-	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -54,9 +52,9 @@ type Options struct {
 	WithoutAPIServer, WithoutStatus, WithoutEvents bool
 	// EventNamespace is where events are written; empty: default.
 	EventNamespace string
-	// HealthListener is served /healthz and /conditions, MetricsListener /metrics;
-	// both are closed at the end. nil: not served.
-	HealthListener, MetricsListener net.Listener
+	// HealthAddress is the TCP address on which /healthz and /conditions are served,
+	// MetricsAddress that of /metrics. Empty: not served.
+	HealthAddress, MetricsAddress string
 	// Registry takes the metrics. nil: a new one.
 	Registry *prometheus.Registry
 }
@@ -87,10 +85,10 @@ type detector struct {
 
 // Run runs the detector until ctx ends; it returns nil then. All its goroutines
 // have ended when it returns, but for those of checks that ignore their
-// deadline. An API server that can't be reached is no error: it is waited for.
-// ctx carries the logger.
-func Run(ctx context.Context, options Options) error {
-	defer closeListeners(options.HealthListener, options.MetricsListener)
+// deadline. It returns an error, and leaves behind what hangs, if it makes no
+// progress for two minutes or so: the process has to be started anew then. An API
+// server that can't be reached is no error: it is waited for. ctx carries the logger.
+func Run(ctx context.Context, options Options) (err error) {
 	d := &detector{
 		options:     options,
 		registry:    cmp.Or(options.Registry, prometheus.NewRegistry()),
@@ -100,7 +98,11 @@ func Run(ctx context.Context, options Options) error {
 		absences:    map[corev1.NodeConditionType][]string{},
 		uncounted:   map[string]bool{},
 	}
-	defer d.release()
+	defer func() {
+		if !errors.Is(err, errStuck) { // what hangs may be in use
+			d.release()
+		}
+	}()
 	for _, prepare := range []func(context.Context) error{
 		d.readBoot, d.registerMetrics, d.connect, d.newMonitors, d.newExporter,
 	} {
@@ -122,22 +124,22 @@ func (d *detector) run(ctx context.Context) error {
 	}
 	klog.FromContext(ctx).Info("Detector starts", "node", d.options.NodeName, "monitors", fmt.Sprint(d.monitors))
 
+	progress := progress(d.parts())
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.conditions.Run(ctx) })
 	group.Go(func() error { return npd.Run(ctx, monitors, takers...) })
-	for _, server := range []struct {
-		listener net.Listener
-		handler  http.Handler
-	}{
-		{d.options.HealthListener, newHealthHandler(d.conditions, d.parts())},
-		{d.options.MetricsListener, serve.Metrics(d.registry)},
-		{openSocket(ctx, d.options.Config.Socket), newDemandHandler(d.demand)},
-	} {
-		if server.listener != nil {
-			group.Go(func() error { return serve.HTTP(ctx, server.listener, server.handler) })
-		}
+	group.Go(func() error {
+		return serve.At(ctx, "--port", d.options.HealthAddress, newHealthHandler(d.conditions, progress))
+	})
+	group.Go(func() error {
+		return serve.At(ctx, "--prometheus-port", d.options.MetricsAddress, serve.Metrics(d.registry))
+	})
+	if socket := openSocket(ctx, d.options.Config.Socket); socket != nil {
+		group.Go(func() error { return serve.HTTP(ctx, socket, newDemandHandler(d.demand)) })
 	}
-	return group.Wait()
+	ended := make(chan error, 1)
+	go func() { ended <- group.Wait() }()
+	return watched(ctx, ended, progress)
 }
 
 func (d *detector) readBoot(context.Context) (err error) {
@@ -249,13 +251,5 @@ func (d *detector) release() {
 	}
 	if d.recorder != nil {
 		d.recorder.Stop()
-	}
-}
-
-func closeListeners(listeners ...net.Listener) {
-	for _, l := range listeners {
-		if l != nil {
-			_ = l.Close() // fails if serve has closed it
-		}
 	}
 }

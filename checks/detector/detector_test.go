@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -23,6 +24,7 @@ import (
 	config "github.com/nodemend/nodemend/config/detector"
 	"github.com/nodemend/nodemend/internal/demand"
 	"github.com/nodemend/nodemend/test/criserver"
+	"github.com/nodemend/nodemend/test/loopback"
 )
 
 // newAPIServer serves one Node and hands over the conditions of every patch.
@@ -67,7 +69,7 @@ func TestWhatTheRuntimeDoesReachesTheNodeUntilTheDetectorIsStopped(t *testing.T)
 	}
 	t.Cleanup(runtime.Stop)
 	client, written := newAPIServer(t, &corev1.Node{})
-	health, metricsListener := listen(t), listen(t)
+	health, metricsAddress := loopback.Address(t), loopback.Address(t)
 	settings := config.Default()
 	settings.StateFile = filepath.Join(t.TempDir(), "state.json")
 	settings.Socket = filepath.Join(t.TempDir(), "run", "detector.sock")
@@ -79,7 +81,7 @@ func TestWhatTheRuntimeDoesReachesTheNodeUntilTheDetectorIsStopped(t *testing.T)
 	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
 	ended := make(chan error, 1)
 	go func() {
-		ended <- detector.Run(ctx, detector.Options{NodeName: "worker-1", Config: settings, Client: client, HealthListener: health, MetricsListener: metricsListener})
+		ended <- detector.Run(ctx, detector.Options{NodeName: "worker-1", Config: settings, Client: client, HealthAddress: health, MetricsAddress: metricsAddress})
 	}()
 	expect := func(status corev1.ConditionStatus, reason string) {
 		t.Helper()
@@ -100,7 +102,9 @@ func TestWhatTheRuntimeDoesReachesTheNodeUntilTheDetectorIsStopped(t *testing.T)
 	runtime.Resume()
 	expect(corev1.ConditionFalse, containerruntime.ReasonHealthy)
 
-	base := "http://" + health.Addr().String()
+	base := "http://" + health
+	awaitServed(t, health)
+	awaitServed(t, metricsAddress)
 	if code, body := fetch(t, base+"/healthz"); code != http.StatusOK || body != "ok\n" {
 		t.Errorf("/healthz answers %d %q", code, body)
 	}
@@ -110,7 +114,7 @@ func TestWhatTheRuntimeDoesReachesTheNodeUntilTheDetectorIsStopped(t *testing.T)
 	if err := demand.Send(t.Context(), settings.Socket); err != nil {
 		t.Error(err)
 	}
-	_, metrics := fetch(t, "http://"+metricsListener.Addr().String()+"/metrics")
+	_, metrics := fetch(t, "http://"+metricsAddress+"/metrics")
 	for _, name := range []string{
 		`nodemend_check_duration_seconds_count{check="runtime"}`,
 		`nodemend_check_last_run_timestamp_seconds{check="runtime"}`,
@@ -131,7 +135,7 @@ func TestWhatTheRuntimeDoesReachesTheNodeUntilTheDetectorIsStopped(t *testing.T)
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if _, err := net.Dial("tcp", health.Addr().String()); err == nil {
+	if _, err := net.Dial("tcp", health); err == nil {
 		t.Error("the address is still served after the end")
 	}
 	if _, err := os.Stat(settings.Socket); err == nil {
@@ -142,13 +146,16 @@ func TestWhatTheRuntimeDoesReachesTheNodeUntilTheDetectorIsStopped(t *testing.T)
 	}
 }
 
-func listen(t *testing.T) net.Listener {
+// awaitServed waits until somebody listens at the address.
+func awaitServed(t *testing.T, address string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return listener
+	NewWithT(t).Eventually(func() error {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			err = conn.Close()
+		}
+		return err
+	}).WithTimeout(time.Minute).Should(Succeed())
 }
 
 func fetch(t *testing.T, url string) (code int, body string) {

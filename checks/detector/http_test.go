@@ -23,7 +23,7 @@ func TestHealthzNamesEveryPartThatIsStuck(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorder := httptest.NewRecorder()
-			newHealthHandler(nil, tc.parts).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/healthz", nil))
+			newHealthHandler(nil, progress(tc.parts)).ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/healthz", nil))
 			if recorder.Code != tc.code || recorder.Body.String() != tc.body {
 				t.Errorf("got %d %q, want %d %q", recorder.Code, recorder.Body, tc.code, tc.body)
 			}

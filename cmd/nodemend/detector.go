@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -155,14 +154,9 @@ func (f *detectorFlags) options(ctx context.Context) (o detector.Options, err er
 	if o.Client, err = f.client(); err != nil {
 		return o, err
 	}
-	if o.HealthListener, err = listen(ctx, "/healthz and /conditions", f.npd.ServerAddress, f.npd.ServerPort, "port"); err != nil {
-		return o, err
-	}
-	o.MetricsListener, err = listen(ctx, "/metrics", f.npd.PrometheusServerAddress, f.npd.PrometheusServerPort, "prometheus-port")
-	if err != nil && o.HealthListener != nil {
-		err = errors.Join(err, o.HealthListener.Close())
-	}
-	return o, err
+	o.HealthAddress = address(f.npd.ServerAddress, f.npd.ServerPort)
+	o.MetricsAddress = address(f.npd.PrometheusServerAddress, f.npd.PrometheusServerPort)
+	return o, nil
 }
 
 // client says how to reach the API server; nil without one.
@@ -195,14 +189,10 @@ func (f *detectorFlags) heartbeat(ctx context.Context, c *config.Config) {
 	c.Heartbeat.Interval.Duration = max(period, time.Second)
 }
 
-// listen opens an address; nil if port is zero, which means not to serve.
-func listen(ctx context.Context, what, address string, port int, flag string) (net.Listener, error) {
+// address is empty if port is zero, which means not to serve.
+func address(host string, port int) string {
 	if port <= 0 {
-		return nil, nil
+		return ""
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(address, strconv.Itoa(port)))
-	if err != nil {
-		return nil, fmt.Errorf("opening the address of %s: %w; choose another port with --%s, or none with --%s=0", what, err, flag, flag)
-	}
-	return listener, nil
+	return net.JoinHostPort(host, strconv.Itoa(port))
 }

@@ -95,7 +95,7 @@ func TestACommandLineOfNodeProblemDetectorIsUnderstood(t *testing.T) {
 	if !o.WithoutAPIServer || !o.WithoutEvents || !o.WithoutStatus {
 		t.Errorf("without an API server %t, events %t, status %t; want all to be left out", o.WithoutAPIServer, o.WithoutEvents, o.WithoutStatus)
 	}
-	if o.HealthListener != nil || o.MetricsListener != nil {
+	if o.HealthAddress != "" || o.MetricsAddress != "" {
 		t.Error("it listens although both ports are zero")
 	}
 }

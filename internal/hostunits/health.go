@@ -1,10 +1,7 @@
 package hostunits
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -38,18 +35,6 @@ func (h *health) ready() error {
 		return h.err
 	}
 	return h.credentials.expired(time.Now())
-}
-
-// serve serves until ctx ends; at no address it does nothing.
-func (h *health) serve(ctx context.Context, address string) error {
-	if address == "" {
-		return nil
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return fmt.Errorf("opening the address of /healthz and /readyz: %w; choose another one with --health-address", err)
-	}
-	return serve.HTTP(ctx, listener, h.handler())
 }
 
 func (h *health) handler() http.Handler {

@@ -9,6 +9,8 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/nodemend/nodemend/internal/serve"
 )
 
 // interval is how often everything is looked at again: a token that is renewed is on
@@ -31,7 +33,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	var h health
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return h.serve(ctx, o.HealthAddress) })
+	group.Go(func() error { return serve.At(ctx, "--health-address", o.HealthAddress, h.handler()) })
 	group.Go(func() error { return i.keep(ctx, claim{path: i.here.claim, id: uuid.NewUUID()}, &h) })
 	return group.Wait()
 }

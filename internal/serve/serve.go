@@ -14,6 +14,7 @@ import (
 
 const (
 	headerTimeout   = 5 * time.Second
+	requestTimeout  = 10 * time.Second // to read it, and again to answer it
 	idleTimeout     = time.Minute
 	maxHeader       = 16 << 10
 	shutdownTimeout = 2 * time.Second
@@ -42,9 +43,14 @@ func Health(check func() error) http.HandlerFunc {
 func Alive() error { return nil }
 
 // HTTP serves handler on listener until ctx ends, and then for a moment those
-// requests that are under way. It returns nil then.
+// requests that are under way. It returns nil then. It has 32 connections at most: for
+// a new one the one is closed that has been without a request for longest. Nobody
+// keeps a connection with a request for more than seconds.
 func HTTP(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader}
+	server := &http.Server{
+		Handler: handler, ConnState: newCrowd().changed, MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: idleTimeout,
+	}
 	stopped := make(chan struct{})
 	serving, cancel := context.WithCancel(ctx)
 	go func() {

@@ -31,6 +31,12 @@ imagePullSecrets: {{ toJson . }}
 {{- end }}
 {{- end -}}
 
+{{- /* Where detector and runner serve metrics, which have no login: to the node itself,
+unless somebody is known to ask from outside. */ -}}
+{{- define "nodemend.metricsHost" -}}
+{{- if .Values.podMonitor.enabled }}0.0.0.0{{ else }}127.0.0.1{{ end -}}
+{{- end -}}
+
 {{- define "nodemend.agentEnv" -}}
 env:
 - name: NODE_NAME
