@@ -44,11 +44,12 @@ func Alive() error { return nil }
 
 // HTTP serves handler on listener until ctx ends, and then for a moment those
 // requests that are under way. It returns nil then. It has 32 connections at most: for
-// a new one the one is closed that has been without a request for longest. Nobody
-// keeps a connection with a request for more than seconds.
+// a new one the one is closed that has been without a request for longest, or has waited
+// for its answer for longest if all do. Nobody keeps a connection with a request for more
+// than seconds.
 func HTTP(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{
-		Handler: handler, ConnState: newCrowd().changed, MaxHeaderBytes: maxHeader,
+		Handler: handler, ConnState: new(crowd).changed, MaxHeaderBytes: maxHeader,
 		ReadHeaderTimeout: headerTimeout, ReadTimeout: requestTimeout, WriteTimeout: requestTimeout, IdleTimeout: idleTimeout,
 	}
 	stopped := make(chan struct{})

@@ -86,7 +86,7 @@ func TestIdleConnectionsGiveWayToNewOnes(t *testing.T) {
 	}
 }
 
-func TestWhatIsAnsweredIsNotCutOffForNewConnections(t *testing.T) {
+func TestWhatIsAnsweredIsNotCutOffWhileOthersWait(t *testing.T) {
 	arrived, answer := make(chan struct{}), make(chan struct{})
 	dial := served(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		arrived <- struct{}{}
@@ -94,34 +94,48 @@ func TestWhatIsAnsweredIsNotCutOffForNewConnections(t *testing.T) {
 		w.WriteHeader(http.StatusOK)
 	}))
 	var asking sync.WaitGroup
-	for range maxConnections {
-		conn := dial()
-		asking.Go(func() {
-			if status, err := ask(conn); status != "HTTP/1.1 200 OK" {
-				t.Errorf("answered %q, %v", status, err)
-			}
-		})
-		<-arrived
-	}
-	refused := make(chan error, 1)
-	more := dial()
-	go func() {
-		_, err := ask(more)
-		refused <- err
-	}()
-	select {
-	case err := <-refused:
-		if err == nil {
-			t.Error("one connection more is answered")
+	conn := dial()
+	asking.Go(func() {
+		if status, err := ask(conn); status != "HTTP/1.1 200 OK" {
+			t.Errorf("answered %q, %v", status, err)
 		}
-	case <-arrived:
-		t.Error("a request more is under way")
+	})
+	<-arrived
+	var idle []net.Conn
+	for range 2 * maxConnections {
+		idle = append(idle, dial())
+	}
+	if !closed(idle[0]) {
+		t.Error("the first of those that wait is still open")
 	}
 	close(answer)
 	asking.Wait()
-	go func() { <-arrived }()
+}
+
+func TestWhoKeepsAllConnectionsBusyKeepsNobodyOut(t *testing.T) {
+	arrived, answer := make(chan struct{}), make(chan struct{})
+	dial := served(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/busy" {
+			arrived <- struct{}{}
+			<-answer
+		}
+		w.WriteHeader(http.StatusOK)
+	}))
+	defer close(answer)
+	var busy []net.Conn
+	for range maxConnections {
+		conn := dial()
+		busy = append(busy, conn)
+		if _, err := io.WriteString(conn, "GET /busy HTTP/1.1\r\nHost: node\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		<-arrived
+	}
 	if status, err := ask(dial()); status != "HTTP/1.1 200 OK" {
-		t.Errorf("once the others are answered: %q, %v", status, err)
+		t.Errorf("one connection more is answered %q, %v", status, err)
+	}
+	if !closed(busy[0]) {
+		t.Error("the one that has waited for its answer for longest is still open")
 	}
 }
 
