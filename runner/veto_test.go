@@ -160,7 +160,7 @@ func TestTheConfigurationAndTheOwnersFileAddUp(t *testing.T) {
 	}
 	host := t.TempDir()
 	must(t, os.Chmod(host, 0o755))
-	must(t, os.MkdirAll(filepath.Join(host, "etc/nodemend"), 0o755))
+	must(t, os.MkdirAll(filepath.Join(host, "etc", "nodemend"), 0o755))
 	own := filepath.Join(host, runnerconfig.Path)
 	config, err := os.MkdirTemp("/run", "nodemend-test-") //nolint:usetesting // /tmp, where all may write, is no place for it
 	must(t, err)

@@ -37,7 +37,7 @@ func TestAVetoInADirectoryThatWasReplacedCounts(t *testing.T) {
 	if v, err := load(host, Path, me()); v != nil || err != nil {
 		t.Fatalf("got %v and error %v", v, err)
 	}
-	must(t, os.RemoveAll(filepath.Join(host, "etc/nodemend")))
+	must(t, os.RemoveAll(filepath.Join(host, "etc", "nodemend")))
 	write(t, host, "etc/nodemend/runner.yaml")
 	check(t, denied(t, host).Reboot(), "is true")
 }
@@ -115,8 +115,8 @@ func TestAFileThatOthersMayWriteIsRefused(t *testing.T) {
 	})
 	t.Run("by who may create it", func(t *testing.T) {
 		host := newHost(t)
-		must(t, os.Mkdir(filepath.Join(host, "etc/nodemend"), 0o700))
-		must(t, os.Chmod(filepath.Join(host, "etc/nodemend"), 0o777))
+		must(t, os.Mkdir(filepath.Join(host, "etc", "nodemend"), 0o700))
+		must(t, os.Chmod(filepath.Join(host, "etc", "nodemend"), 0o777))
 		refused(t, host, me(), "chown root /etc/nodemend")
 	})
 }
@@ -141,15 +141,15 @@ func TestAConfigurationOfManyNodesHasToBeThere(t *testing.T) {
 }
 
 func TestWhatIsNoFileIsRefused(t *testing.T) {
-	for name, make := range map[string]func(path string) error{
+	for name, put := range map[string]func(path string) error{
 		"a directory": func(path string) error { return os.Mkdir(path, 0o700) },
 		"a pipe":      func(path string) error { return unix.Mkfifo(path, 0o600) },
 		"the root":    func(path string) error { return os.Symlink("/", path) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			host := newHost(t)
-			must(t, os.Mkdir(filepath.Join(host, "etc/nodemend"), 0o700))
-			must(t, make(filepath.Join(host, Path)))
+			must(t, os.Mkdir(filepath.Join(host, "etc", "nodemend"), 0o700))
+			must(t, put(filepath.Join(host, Path)))
 			refused(t, host, me(), "is not a file")
 		})
 	}
@@ -181,11 +181,11 @@ func TestAVetoIsNotMissedWhileItsDirectoryIsReplaced(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if err := os.Symlink("/opt/"+fmt.Sprint(i), filepath.Join(host, "etc/next")); err != nil {
+			if err := os.Symlink("/opt/"+fmt.Sprint(i), filepath.Join(host, "etc", "next")); err != nil {
 				t.Error(err)
 				return
 			}
-			if err := os.Rename(filepath.Join(host, "etc/next"), filepath.Join(host, "etc/nodemend")); err != nil {
+			if err := os.Rename(filepath.Join(host, "etc", "next"), filepath.Join(host, "etc", "nodemend")); err != nil {
 				t.Error(err)
 				return
 			}

@@ -66,7 +66,8 @@ func open(root, name string, owner uint32) (*os.File, error) {
 		switch {
 		case info.Mode()&fs.ModeSymlink != 0:
 			target, err := readLink(found)
-			if links++; err == nil && links > maxLinks {
+			links++
+			if err == nil && links > maxLinks {
 				err = fmt.Errorf("following the links of %s: %s: %w", name, found.Name(), unix.ELOOP)
 			}
 			if err != nil {
