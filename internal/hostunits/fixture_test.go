@@ -188,6 +188,13 @@ func (h *host) install() {
 	}
 }
 
+func (h *host) must(err error) {
+	h.t.Helper()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
 func (h *host) path(file string) string { return filepath.Join(h.root, file) }
 
 func (h *host) read(file string) string {

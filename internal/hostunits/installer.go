@@ -30,6 +30,8 @@ type installer struct {
 	unit, kubeconfig []byte
 	// host are the files as the host sees them, here as they are seen from here.
 	host, here layout
+	// root is where the host's root directory is seen from here.
+	root hostRoot
 }
 
 // record is kept on the host.
@@ -45,10 +47,10 @@ type record struct {
 
 func newInstaller(o Options) (*installer, error) {
 	i := &installer{
-		role: o.Role, systemd: o.Systemd, program: &program{source: o.Executable}, credentials: o.Credentials, host: o.layout(),
+		role: o.Role, systemd: o.Systemd, program: &program{source: o.Executable}, credentials: o.Credentials, host: o.layout(), root: hostRoot(o.HostRoot),
 	}
 	var err error
-	if i.here, err = i.host.from(hostRoot(o.HostRoot)); err != nil {
+	if i.here, err = i.host.from(i.root); err != nil {
 		return nil, err
 	}
 	if i.kubeconfig, err = kubeconfig(o.Server, i.host.token, i.host.ca); err != nil {
@@ -85,6 +87,9 @@ func (i *installer) converge(ctx context.Context) (credentials, error) {
 // refresh copies token and CA.
 func (i *installer) refresh(ctx context.Context) (credentials, error) {
 	c, err := readCredentials(i.credentials)
+	if err == nil {
+		err = i.root.trust(i.host.token, i.host.ca)
+	}
 	if err != nil {
 		return c, err
 	}
@@ -95,6 +100,9 @@ func (i *installer) refresh(ctx context.Context) (credentials, error) {
 
 // install copies everything else and has the unit run.
 func (i *installer) install(ctx context.Context) error {
+	if err := i.root.trust(i.host.binary, i.host.unit, i.host.link, i.host.kubeconfig, i.host.record); err != nil {
+		return err
+	}
 	if target, err := os.Readlink(i.here.unit); err == nil && target == os.DevNull {
 		return fmt.Errorf("%s is masked on this host, so nothing is installed; to have it installed: systemctl unmask %[1]s", i.role.Unit())
 	}

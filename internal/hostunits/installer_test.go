@@ -293,6 +293,45 @@ func TestATokenIsCopiedEvenIfTheRestFails(t *testing.T) {
 	})
 }
 
+func TestNothingIsInstalledWhereOthersThanRootMayWrite(t *testing.T) {
+	for dir, mode := range map[string]os.FileMode{
+		"/opt": 0o775, "/opt/nodemend/bin": 0o757, "/etc/systemd/system": 0o777 | os.ModeSticky, "/etc/nodemend": 0o775, "/srv": 0o777, "/srv/opt": 0o775, "/": 0o777,
+	} {
+		t.Run(dir, func(t *testing.T) {
+			virtually(t, func(t *testing.T, h *host) {
+				if strings.HasPrefix(dir, "/srv") {
+					h.must(os.Symlink("/srv/opt", h.path("opt")))
+				}
+				place := filepath.Join(h.root, dir)
+				h.must(os.MkdirAll(place, 0o755))
+				h.must(os.Chmod(place, mode))
+				_, err := h.installer().converge(t.Context())
+				if err == nil || !strings.Contains(err.Error(), "chown root "+dir+" && chmod go-w "+dir) {
+					t.Errorf("got %v", err)
+				}
+				if called := h.systemd.took(); called != "" {
+					t.Errorf("systemd was asked to %s", called)
+				}
+				h.must(os.Chmod(place, 0o755))
+				h.install()
+			})
+		})
+	}
+}
+
+func TestNoTokenIsCopiedToWhereOthersThanRootMayWrite(t *testing.T) {
+	virtually(t, func(t *testing.T, h *host) {
+		h.must(os.MkdirAll(h.path("var/lib/nodemend"), 0o755))
+		h.must(os.Chmod(h.path("var/lib"), 0o775))
+		if _, err := h.installer().converge(t.Context()); err == nil || !strings.Contains(err.Error(), "could replace /var/lib/nodemend/runner.token") {
+			t.Errorf("got %v", err)
+		}
+		if names := h.names(); len(names) > 0 {
+			t.Errorf("written are %q", names)
+		}
+	})
+}
+
 func TestAnEmptyOrMissingTokenLeavesTheHostsAlone(t *testing.T) {
 	for name, spoil := range map[string]func(h *host){
 		"empty":    func(h *host) { h.renew(" \n", "ca-1") },
