@@ -65,25 +65,34 @@ func closed(conn net.Conn) bool {
 var ok = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 
 func TestIdleConnectionsGiveWayToNewOnes(t *testing.T) {
-	dial := served(t, ok)
-	const extra = 100
-	var idle []net.Conn
-	for range maxConnections + extra {
-		idle = append(idle, dial())
-	}
-	for i, conn := range idle[:extra] {
-		if !closed(conn) {
-			t.Fatalf("connection %d of %d is still open", i, len(idle))
+	synctest.Test(t, func(t *testing.T) { // in which no time passes meanwhile
+		listener := make(pipes)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- HTTP(ctx, listener, ok) }()
+		var idle []net.Conn
+		for range maxConnections + 100 {
+			here, there := net.Pipe()
+			idle = append(idle, here)
+			listener <- there
 		}
-	}
-	for range 3 {
-		if status, err := ask(dial()); status != "HTTP/1.1 200 OK" {
-			t.Errorf("a new connection is answered %q, %v", status, err)
+		synctest.Wait()
+		for i, conn := range idle {
+			_, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: node\r\n\r\n")
+			if closed := errors.Is(err, io.ErrClosedPipe); closed != (i < 100) {
+				t.Fatalf("connection %d of %d, the first of which is the oldest: %v", i, len(idle), err)
+			}
+			if err == nil {
+				if line, err := bufio.NewReader(conn).ReadString('\n'); line != "HTTP/1.1 200 OK\r\n" {
+					t.Errorf("answered %q, %v", line, err)
+				}
+			}
 		}
-	}
-	if status, err := ask(idle[len(idle)-1]); status != "HTTP/1.1 200 OK" {
-		t.Errorf("the last of those that waited is answered %q, %v", status, err)
-	}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestWhatIsAnsweredIsNotCutOffWhileOthersWait(t *testing.T) {
