@@ -46,6 +46,37 @@ func TestTheOwnersFileIsReadBeforeEachActionAndWins(t *testing.T) {
 	}
 }
 
+// Others use the same host, so only a program of this test is denied, and at once.
+func TestTheOwnersFileIsThatOfTheHostHoweverItCameThere(t *testing.T) {
+	f := newFixture(t)
+	r, host := newCrashRunner(f)
+	f.must(os.WriteFile(filepath.Join(r.Dir, "program"), []byte("#!/bin/sh\n"), 0o755))
+	program := "/run/" + filepath.Base(r.Dir) + "/program"
+	f.policy.Spec.Steps[0].Command.Argv = []string{program}
+	f.must(f.client.Update(f.ctx, f.policy))
+	f.start(nil, func(o *runner.Options) { *o = r.options() })
+	inHost := func(script string) {
+		f.Helper()
+		output, err := host.Run(f.ctx, "/bin/sh", "-ec", script)
+		if err != nil {
+			f.Fatalf("%v: %s", err, output)
+		}
+	}
+	f.Cleanup(func() { _, _ = host.Run(context.WithoutCancel(f.ctx), "rm", "-rf", "/etc/nodemend") })
+
+	f.expect(f.newAction(0), v1alpha1.ReasonSucceeded, 0)
+	write := "mkdir -p /etc/nodemend; echo 'commands: {deny: [" + program + "]}' >/etc/nodemend.next; mv /etc/nodemend.next /etc/nodemend/runner.yaml"
+	inHost(write)
+	denied := "commands.deny of /etc/nodemend/runner.yaml has " + program
+	if got := f.expect(f.newAction(0), v1alpha1.ReasonRefused, 0); !strings.Contains(got.Finished().Message, denied) {
+		t.Errorf("it says %q", got.Finished().Message)
+	}
+	inHost("rm -r /etc/nodemend")
+	f.expect(f.newAction(0), v1alpha1.ReasonSucceeded, 0)
+	inHost(write) // in another directory of this name
+	f.expect(f.newAction(0), v1alpha1.ReasonRefused, 0)
+}
+
 func TestARebootThatTheOwnerDeniesIsRefused(t *testing.T) {
 	f := newFixture(t)
 	f.policy.Spec.Steps[0] = v1alpha1.Step{Reboot: &v1alpha1.RebootRemedy{}}
