@@ -39,9 +39,12 @@ func TestLoggingNeverWaitsForAReader(t *testing.T) {
 		}
 		read <- text
 	}()
-	log.Flush()
+	flushed := make(chan struct{}) // Flush and Close have no patience with a reader that is slow
+	log.change(func(q *lineQueue) { q.flushing = append(q.flushing, flushed) })
+	<-flushed
 	logger.Info("new")
 	log.Close()
+	<-log.ended
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
