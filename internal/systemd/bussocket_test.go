@@ -3,6 +3,7 @@ package systemd
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"strings"
@@ -55,7 +56,7 @@ func TestCallsAndLongSignalsAreSkipped(t *testing.T) {
 	var got []any
 	for {
 		message, err := godbus.DecodeMessage(s)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		g.Expect(err).NotTo(HaveOccurred())

@@ -111,7 +111,8 @@ func (s *signals) job(result chan<- string, queue func() (int, error)) (int, err
 		}
 		s.jobs[uint32(id)] = result
 	}
-	if s.asking--; s.asking == 0 {
+	s.asking--
+	if s.asking == 0 {
 		s.early = nil
 	}
 	return id, err

@@ -82,3 +82,19 @@ func TestACommandThatRanIsReportedAsSuchThoughSystemdStandsStillNowAndThen(t *te
 	close(enough)
 	<-stopped
 }
+
+func TestASystemdThatIsExecutedAnewIsAskedAgain(t *testing.T) {
+	s := ownScene(t)
+	up, gate := s.fifo("up"), s.fifo("gate")
+	order := s.order("echo up >" + up.inside + "; read x <" + gate.inside + "; echo end; exit 5")
+	outcomes := make(chan *remedy.Outcome, 1)
+	go func() { outcomes <- s.Execute(t.Context(), order) }()
+	up.await()
+	if _, err := s.host.Run(t.Context(), "systemctl", "daemon-reexec"); err != nil {
+		t.Fatal(err)
+	}
+	gate.release()
+	if got := s.expect(<-outcomes, v1alpha1.ReasonFailed, "exit status 5 after "); got.Output != "end\n" {
+		t.Errorf("got output %q", got.Output)
+	}
+}
