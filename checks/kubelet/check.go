@@ -11,6 +11,7 @@ import (
 
 	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/kubeletapi"
+	client "github.com/nodemend/nodemend/internal/systemd"
 )
 
 // ConditionType is the node condition that the check owns.
@@ -58,7 +59,7 @@ func New(options Options) (*Check, error) {
 	}
 	return &Check{
 		options: options,
-		systemd: systemd{},
+		systemd: systemd{client.Dialer{Bus: client.DefaultBus, Private: client.DefaultPrivate}},
 		names:   names,
 		memory: memory{
 			maxRestarts: options.MaxRestarts,

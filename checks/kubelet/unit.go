@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/coreos/go-systemd/v22/dbus"
+	client "github.com/nodemend/nodemend/internal/systemd"
 )
 
 // unit is a systemd unit.
@@ -30,11 +30,11 @@ func kubeletUnits() []string {
 }
 
 // systemd asks over D-Bus, on connections that end with the call: the bus may
-// be restarted at any time, and go-systemd's connections end with their context.
-type systemd struct{}
+// be restarted at any time.
+type systemd struct{ dialer client.Dialer }
 
-func (systemd) first(ctx context.Context, names []string) (unit, error) {
-	connection, err := dbus.NewWithContext(ctx)
+func (s systemd) first(ctx context.Context, names []string) (unit, error) {
+	connection, err := s.dialer.Dial(ctx)
 	if err != nil {
 		return unit{}, fmt.Errorf("connecting to systemd over D-Bus: %w", err)
 	}

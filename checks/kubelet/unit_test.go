@@ -17,10 +17,12 @@ import (
 	systemdbus "github.com/coreos/go-systemd/v22/dbus"
 	"github.com/godbus/dbus/v5"
 	"github.com/godbus/dbus/v5/prop"
+
+	client "github.com/nodemend/nodemend/internal/systemd"
 )
 
 // bus starts a D-Bus of its own, in place of the system's.
-func bus(t *testing.T) {
+func bus(t *testing.T) systemd {
 	t.Helper()
 	program, err := exec.LookPath("dbus-daemon")
 	if err != nil {
@@ -45,7 +47,7 @@ func bus(t *testing.T) {
 	if _, err := bufio.NewReader(output).ReadString('\n'); err != nil { // its address: it listens
 		t.Fatal("dbus-daemon has not started: ", err)
 	}
-	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path="+socket)
+	return systemd{client.Dialer{Bus: socket}}
 }
 
 // manager is systemd on a bus.
@@ -67,23 +69,29 @@ func (m manager) ListUnitsByNames(names []string) (statuses []systemdbus.UnitSta
 }
 
 // export puts a systemd with two units of k3s on the bus.
-func export(t *testing.T) {
+func export(t *testing.T, s systemd) {
 	t.Helper()
-	connection, err := dbus.ConnectSystemBus(dbus.WithContext(t.Context()))
+	connection, err := dbus.Connect("unix:path="+s.dialer.Bus, dbus.WithContext(t.Context()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = connection.Close() })
-	systemd := manager{units: map[string]systemdbus.UnitStatus{
+	exported := manager{units: map[string]systemdbus.UnitStatus{
 		"kubelet.service":   {LoadState: "masked", ActiveState: "inactive", SubState: "dead"},
 		"k3s.service":       {LoadState: "loaded", ActiveState: "activating", SubState: "auto-restart"},
 		"k3s-agent.service": {LoadState: "loaded", ActiveState: "inactive", SubState: "dead"},
 	}}
-	if err := connection.Export(systemd, "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"); err != nil {
+	if err := connection.Export(exported, "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"); err != nil {
 		t.Fatal(err)
 	}
 	_, err = prop.Export(connection, dbus.ObjectPath("/org/freedesktop/systemd1/unit/"+systemdbus.PathBusEscape("k3s.service")), prop.Map{
 		"org.freedesktop.systemd1.Service": {"NRestarts": {Value: uint32(3)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = prop.Export(connection, dbus.ObjectPath("/org/freedesktop/systemd1/unit/"+systemdbus.PathBusEscape("-.slice")), prop.Map{
+		"org.freedesktop.systemd1.Unit": {"ActiveState": {Value: "active"}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -94,9 +102,9 @@ func export(t *testing.T) {
 }
 
 func TestTheFirstUnitThatIsLoadedIsRead(t *testing.T) {
-	bus(t)
-	export(t)
-	got, err := systemd{}.first(t.Context(), kubeletUnits())
+	s := bus(t)
+	export(t, s)
+	got, err := s.first(t.Context(), kubeletUnits())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,25 +114,24 @@ func TestTheFirstUnitThatIsLoadedIsRead(t *testing.T) {
 }
 
 func TestAUnitThatIsNotLoadedIsNamed(t *testing.T) {
-	bus(t)
-	export(t)
-	if _, err := (systemd{}).first(t.Context(), []string{"my-kubelet.service"}); err == nil || !strings.Contains(err.Error(), "my-kubelet.service") {
+	s := bus(t)
+	export(t, s)
+	if _, err := s.first(t.Context(), []string{"my-kubelet.service"}); err == nil || !strings.Contains(err.Error(), "my-kubelet.service") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestABusWithoutSystemdIsAnError(t *testing.T) {
-	bus(t)
-	if _, err := (systemd{}).first(t.Context(), kubeletUnits()); err == nil || !strings.Contains(err.Error(), "asking systemd") {
+	if _, err := bus(t).first(t.Context(), kubeletUnits()); err == nil || !strings.Contains(err.Error(), "connecting to systemd") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestConnectionsToTheBusDoNotOutliveTheCall(t *testing.T) {
-	bus(t)
-	export(t)
+	s := bus(t)
+	export(t, s)
 	call := func() {
-		if _, err := (systemd{}).first(t.Context(), kubeletUnits()); err != nil {
+		if _, err := s.first(t.Context(), kubeletUnits()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -148,10 +155,9 @@ func TestABusThatHangsEndsWithTheDeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
-	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path="+socket)
 	ctx, cancel := context.WithTimeout(t.Context(), hasty/5)
 	defer cancel()
-	if _, err := (systemd{}).first(ctx, kubeletUnits()); err == nil {
+	if _, err := (systemd{client.Dialer{Bus: socket}}).first(ctx, kubeletUnits()); err == nil {
 		t.Error("got a unit")
 	}
 }
@@ -160,7 +166,7 @@ func TestTheSystemOfThisMachine(t *testing.T) {
 	if _, err := os.Stat("/run/systemd/private"); errors.Is(err, os.ErrNotExist) {
 		t.Skip("systemd does not run on this machine: there is no /run/systemd/private")
 	}
-	got, err := systemd{}.first(t.Context(), []string{"systemd-journald.service"})
+	got, err := systemd{client.Dialer{Bus: client.DefaultBus, Private: client.DefaultPrivate}}.first(t.Context(), []string{"systemd-journald.service"})
 	if err != nil {
 		t.Fatal(err)
 	}
