@@ -60,12 +60,15 @@ func (f *forger) all() (names []string) {
 	return names
 }
 
-// victim returns the one client that is new.
+// victim returns the one client that is new and stays.
 func (f *forger) victim() string {
-	names := slices.DeleteFunc(f.all(), func(name string) bool {
-		return !strings.HasPrefix(name, ":") || slices.Contains(f.names, name)
-	})
-	f.Expect(names).To(HaveLen(1))
+	var names []string
+	f.Eventually(func() []string {
+		names = slices.DeleteFunc(f.all(), func(name string) bool {
+			return !strings.HasPrefix(name, ":") || slices.Contains(f.names, name)
+		})
+		return names
+	}).WithTimeout(patience).Should(HaveLen(1))
 	return names[0]
 }
 

@@ -64,7 +64,7 @@ func TestSystemdIsHeardOverTheMessageBusWhenItWasExecutedAnew(t *testing.T) {
 	before := owner(g, host.Bus())
 	_, err := host.Run(ctx, "systemctl", "daemon-reexec")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(owner(g, host.Bus())).NotTo(Equal(before))
+	g.Eventually(func(g Gomega) { g.Expect(owner(g, host.Bus())).NotTo(Equal(before)) }).WithTimeout(patience).Should(Succeed())
 	g.Expect(conn.Await(ctx, func(result chan<- string) (int, error) {
 		return conn.StartUnitContext(ctx, "ends.service", "replace", result)
 	})).To(Equal("done"))

@@ -15,7 +15,9 @@ import (
 // tell of its end.
 const lookEvery = time.Second
 
-// Conn is a connection to systemd. Close it. It may be used by several goroutines.
+// Conn is a connection to systemd. Close it. It may be used by several goroutines. Of
+// go-systemd's methods that queue a job only those below send a result, and nothing can be
+// subscribed to but by Watch.
 type Conn struct {
 	*dbus.Conn
 	calls *godbus.Conn // that of Conn

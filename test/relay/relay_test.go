@@ -5,9 +5,12 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"golang.org/x/sys/unix"
 
 	"github.com/nodemend/nodemend/test/relay"
 )
@@ -26,6 +29,41 @@ func TestARelayHandsOnBothWaysAndEndsWithEitherSide(t *testing.T) {
 	_, err = client.Read(make([]byte, 1))
 	g.Expect(err).To(MatchError(io.EOF))
 	r.Stop()
+}
+
+func TestBetweenUnixSocketsOpenFilesAreHandedOn(t *testing.T) {
+	g := NewWithT(t)
+	unixListener := func() *net.UnixListener {
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "socket"), Net: "unix"})
+		g.Expect(err).NotTo(HaveOccurred())
+		t.Cleanup(func() { _ = l.Close() })
+		return l
+	}
+	front, back := unixListener(), unixListener()
+	r := relay.Start(t.Context(), front, relay.ToSocket(back.Addr().String()))
+	t.Cleanup(r.Stop)
+	client, err := net.DialUnix("unix", nil, front.Addr().(*net.UnixAddr))
+	g.Expect(err).NotTo(HaveOccurred())
+	server, err := back.AcceptUnix()
+	g.Expect(err).NotTo(HaveOccurred())
+
+	file, err := os.Open(os.DevNull)
+	g.Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = file.Close() }()
+	_, _, err = client.WriteMsgUnix([]byte("file"), unix.UnixRights(int(file.Fd())), nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	buf, files := make([]byte, 16), make([]byte, 64)
+	n, filesN, _, _, err := server.ReadMsgUnix(buf, files)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(buf[:n])).To(Equal("file"))
+	messages, err := unix.ParseSocketControlMessage(files[:filesN])
+	g.Expect(err).NotTo(HaveOccurred())
+	got, err := unix.ParseUnixRights(&messages[0])
+	g.Expect(err).NotTo(HaveOccurred())
+	var stat unix.Stat_t
+	g.Expect(unix.Fstat(got[0], &stat)).To(Succeed())
+	g.Expect(unix.Close(got[0])).To(Succeed())
+	g.Expect(stat.Rdev).To(Equal(unix.Mkdev(1, 3)))
 }
 
 func TestAStoppedRelayEndsItsConnections(t *testing.T) {
