@@ -54,28 +54,26 @@ func TestLoggingNeverWaitsForAReader(t *testing.T) {
 	if most := 2*logBuffer + pipe + 4<<10; len(text) > most {
 		t.Errorf("%d bytes were kept, want %d at most", len(text), most)
 	}
-	var got []logLine
+	// A writer that is slow may leave gaps before the pipe is full. Each is told of.
+	next, gaps, last := 0, 0, ""
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
 		var line logLine
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
 			t.Fatalf("%v: %q", err, lines.Text())
 		}
-		got = append(got, line)
-	}
-	old := len(got) - 2
-	if old < 1 {
-		t.Fatalf("only %d lines were written", len(got))
-	}
-	for i, line := range got[:old] {
-		if line.Msg != "old" || line.Line != i {
-			t.Fatalf("line %d is %+v", i, line)
+		last = line.Msg
+		switch {
+		case line.Msg == "old" && line.Line == next:
+			next++
+		case strings.Contains(line.Msg, "dropped") && line.Level == "INFO":
+			next += line.Lines
+			gaps++
+		case line.Msg != "new" || next != count:
+			t.Fatalf("after %d lines and %d notices comes %+v", next, gaps, line)
 		}
 	}
-	if notice := got[old]; !strings.Contains(notice.Msg, "dropped") || notice.Lines != count-old || notice.Level != "INFO" {
-		t.Errorf("after %d lines comes %+v, want a notice of %d that were dropped", old, notice, count-old)
-	}
-	if last := got[old+1]; last.Msg != "new" {
-		t.Errorf("the last line is %+v, want the newest", last)
+	if next != count || gaps == 0 || last != "new" {
+		t.Errorf("%d lines were written or told of, want %d; %d notices; the last line is %q, want the newest", next, count, gaps, last)
 	}
 }
 
