@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -202,6 +203,93 @@ func TestAfterAnUninstallNothingIsCordonedHeldOrLeft(t *testing.T) {
 				t.Errorf("it cannot be repeated:\n%s", got)
 			}
 		})
+	}
+}
+
+func TestAnUninstallThatIsRefusedUndoesItsOwnPauseAndNobodyElses(t *testing.T) {
+	for name, tt := range map[string]struct {
+		before string // who has paused the cluster
+		stays  bool
+	}{
+		"nobody has paused":   {"", false},
+		"somebody has paused": {"network maintenance", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			config := "--kubeconfig=" + kubeconfig(t)
+			if tt.before != "" {
+				command(t, s.now, "pause", "--reason", tt.before, config)
+			}
+			s.bindEditor()
+			got := commandNow(t, "uninstall", "--yes", config, "--as=edith")
+			if !strings.Contains(got, "no ClusterRole of Nodemend allows to delete remedypolicies") {
+				t.Errorf("it is not refused as expected:\n%s", got)
+			}
+			var pause v1alpha1.RemediationBudget
+			err := s.c.Get(t.Context(), client.ObjectKey{Name: v1alpha1.ClusterPauseBudget}, &pause)
+			if client.IgnoreNotFound(err) != nil || (err == nil) != tt.stays {
+				t.Errorf("whether the cluster is paused: %v", err)
+			}
+			if tt.stays && !strings.HasPrefix(pause.Spec.PauseReason, tt.before) {
+				t.Errorf("the reason of the pause is now %q", pause.Spec.PauseReason)
+			}
+		})
+	}
+}
+
+// bindEditor gives edith what the ClusterRoles for people allow, to read and to write.
+func (s *scene) bindEditor() {
+	s.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "edith-"}}
+	for _, g := range grants() {
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{g.group}, Resources: g.resources, Verbs: g.verbs})
+	}
+	s.must(s.c.Create(s.Context(), role))
+	s.must(s.c.Create(s.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "edith-"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "edith"}},
+	}))
+	s.until("edith has her rights", func(context.Context) (bool, error) {
+		return !strings.Contains(command(s.T, s.now, "status", "--kubeconfig="+kubeconfig(s.T), "--as=edith"), "error: "), nil
+	})
+}
+
+func TestWhereAMaintenanceIsNotTheOnlyOneItIsNamedToBeEnded(t *testing.T) {
+	s := newScene(t)
+	config := "--kubeconfig=" + kubeconfig(t)
+	for _, reason := range []string{"disk", "fan"} {
+		command(t, s.now, "maintenance", "start", "worker-20", "--no-wait", "--reason", reason, config)
+	}
+	left := func() (names []string) {
+		found, err := maintenancesOf(t.Context(), s.c, "worker-20")
+		s.must(err)
+		for i := range found {
+			names = append(names, found[i].Name)
+		}
+		return names
+	}
+	both := left()
+	got := command(t, s.now, "maintenance", "end", "worker-20", config)
+	for _, want := range append([]string{"has 2 maintenances", "--maintenance NAME", "--all", "disk", "fan"}, both...) {
+		if !strings.Contains(got, want) {
+			t.Errorf("it does not say %q:\n%s", want, got)
+		}
+	}
+	if got := command(t, s.now, "maintenance", "end", "worker-20", "--maintenance=other", config); !strings.Contains(got, `no maintenance "other"`) {
+		t.Error(got)
+	}
+	if now := left(); len(both) != 2 || len(now) != 2 {
+		t.Fatalf("of %v are left %v", both, now)
+	}
+	command(t, s.now, "maintenance", "end", "worker-20", "--maintenance", both[0], config)
+	if now := left(); len(now) != 1 || now[0] != both[1] {
+		t.Errorf("of %v are left %v", both, now)
+	}
+	command(t, s.now, "maintenance", "start", "worker-20", "--no-wait", "--reason", "more", config)
+	command(t, s.now, "maintenance", "end", "worker-20", "--all", config)
+	if now := left(); len(now) > 0 {
+		t.Errorf("with --all are left %v", now)
 	}
 }
 

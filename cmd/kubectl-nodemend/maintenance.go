@@ -176,20 +176,27 @@ func (t *tool) maintenanceStatus() *cobra.Command {
 }
 
 func (t *tool) maintenanceEnd() *cobra.Command {
-	var policies bool
+	var policies, all bool
+	var chosen []string
 	cmd := &cobra.Command{
 		Use:   "end NODE",
 		Short: "Give a node back",
-		Long: `Delete the maintenances that people have asked for on a node; with the last one it is
-uncordoned, unless somebody else has cordoned it. So it is with what a policy has taken
-out and leaves to people: where it asks for a release, or its remediation is over. Else
-it is given back by itself once it has recovered; --policies gives it back now, and ends
-the remediation.`,
-		Example:           `  kubectl nodemend maintenance end worker-17`,
+		Long: `Delete the maintenance that somebody has asked for on a node; with the last one it is
+uncordoned, unless somebody else has cordoned it. Where there are several, say which:
+others may rely on theirs.
+
+So it is with what a policy has taken out and leaves to people: where it asks for a
+release, or its remediation is over. Else it is given back by itself once it has
+recovered; --policies gives it back now, and ends the remediation.`,
+		Example: `  kubectl nodemend maintenance end worker-17
+  kubectl nodemend maintenance end worker-17 --maintenance worker-17-x7k2p`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: t.completeNode,
 	}
+	cmd.Flags().StringSliceVar(&chosen, "maintenance", nil, "`NAME` of the one to end, where there are several; can be repeated")
+	cmd.Flags().BoolVar(&all, "all", false, "end all of them, those of others, too")
 	cmd.Flags().BoolVar(&policies, "policies", false, "end the maintenances of policies, too")
+	cmd.MarkFlagsMutuallyExclusive("maintenance", "all")
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
 		found, err := maintenancesOf(ctx, c, args[0])
 		if err != nil {
@@ -202,6 +209,11 @@ the remediation.`,
 		ending := slices.DeleteFunc(slices.Clone(found), func(m v1alpha1.NodeMaintenance) bool { return !policies && comesBack(&m, known) })
 		if len(ending) == 0 {
 			return nothingToEnd(ctx, c, args[0], found)
+		}
+		if !all {
+			if ending, err = t.choose(args[0], ending, chosen); err != nil {
+				return err
+			}
 		}
 		for i := range ending {
 			m := &ending[i]
@@ -216,6 +228,43 @@ the remediation.`,
 		return nil
 	})
 	return cmd
+}
+
+// choose returns those of these names, or the only one.
+func (t *tool) choose(nodeName string, ending []v1alpha1.NodeMaintenance, names []string) ([]v1alpha1.NodeMaintenance, error) {
+	if len(names) == 0 && len(ending) == 1 {
+		return ending, nil
+	}
+	var chosen []v1alpha1.NodeMaintenance
+	for _, name := range names {
+		i := slices.IndexFunc(ending, func(m v1alpha1.NodeMaintenance) bool { return m.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("node %s has no maintenance %q that could be ended; it has:\n%s", nodeName, name, t.endingTable(ending))
+		}
+		chosen = append(chosen, ending[i])
+	}
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("node %s has %d maintenances, and others may rely on theirs: choose by --maintenance NAME, or --all:\n%s",
+			nodeName, len(ending), t.endingTable(ending))
+	}
+	return chosen, nil
+}
+
+func (t *tool) endingTable(ending []v1alpha1.NodeMaintenance) string {
+	rows := make([][]string, len(ending))
+	for i := range ending {
+		m := &ending[i]
+		rows[i] = []string{m.Name, wantedBy(m), t.ago(m.CreationTimestamp.Time), m.Spec.Reason}
+	}
+	return strings.TrimSuffix(table([]string{"NAME", "BY", "AGE", "REASON"}, rows), "\n")
+}
+
+// wantedBy says for whom a node is out of service.
+func wantedBy(m *v1alpha1.NodeMaintenance) string {
+	if m.Spec.Remediation != nil {
+		return "remediation " + m.Spec.Remediation.Name
+	}
+	return dash(m.Spec.RequestedBy)
 }
 
 // comesBack reports whether a remediation gives the node back by itself. One that is
@@ -277,15 +326,11 @@ func (t *tool) maintenanceText(found []v1alpha1.NodeMaintenance, pods bool) stri
 	rows := make([][]string, len(found))
 	for i := range found {
 		m := &found[i]
-		by := m.Spec.RequestedBy
-		if m.Spec.Remediation != nil {
-			by = "remediation " + m.Spec.Remediation.Name
-		}
 		cordoned := "-"
 		if c := m.Condition(v1alpha1.MaintenanceCordoned); c != nil {
 			cordoned = c.Reason
 		}
-		rows[i] = []string{m.Spec.NodeName, cordoned, drainState(m), dash(by), t.ago(m.CreationTimestamp.Time), m.Spec.Reason, m.Name}
+		rows[i] = []string{m.Spec.NodeName, cordoned, drainState(m), wantedBy(m), t.ago(m.CreationTimestamp.Time), m.Spec.Reason, m.Name}
 	}
 	text.WriteString(table([]string{"NODE", "CORDONED", "DRAINED", "BY", "AGE", "REASON", "NAME"}, rows))
 	for i := range found {

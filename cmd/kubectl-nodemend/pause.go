@@ -136,11 +136,7 @@ func pauseOne(ctx context.Context, c client.Client, o target, paused bool, reaso
 
 // pauseCluster creates or deletes the budget that pauses all nodes.
 func pauseCluster(ctx context.Context, c client.Client, paused bool, reason string) error {
-	b := &v1alpha1.RemediationBudget{
-		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPauseBudget},
-		// No permits, should somebody take the pause alone away from it.
-		Spec: v1alpha1.RemediationBudgetSpec{Paused: true, PauseReason: clip(reason), MaxConcurrent: ptr.To(intstr.FromInt32(0))},
-	}
+	b := clusterPause(reason)
 	if !paused {
 		err := c.Delete(ctx, b)
 		if apierrors.IsNotFound(err) {
@@ -153,6 +149,15 @@ func pauseCluster(ctx context.Context, c client.Client, paused bool, reason stri
 		return pauseOne(ctx, c, target{"budget", v1alpha1.ClusterPauseBudget}, true, reason)
 	}
 	return err
+}
+
+// clusterPause is the budget that pauses all nodes.
+func clusterPause(reason string) *v1alpha1.RemediationBudget {
+	return &v1alpha1.RemediationBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPauseBudget},
+		// No permits, should somebody take the pause alone away from it.
+		Spec: v1alpha1.RemediationBudgetSpec{Paused: true, PauseReason: clip(reason), MaxConcurrent: ptr.To(intstr.FromInt32(0))},
+	}
 }
 
 // clip bounds a text for people to what the API takes.

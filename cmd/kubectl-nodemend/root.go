@@ -140,7 +140,7 @@ func explained(err error) error {
 	case meta.IsNoMatchError(err):
 		return fmt.Errorf("the cluster does not know the kinds of Nodemend: is it installed? (%w)", err)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w; viewing needs the ClusterRole nodemend-view, actions also need nodemend-edit (docs/cli.md)", err)
+		return lacksRight(err)
 	case errors.As(err, &unreachable):
 		return fmt.Errorf("cannot reach the API server: %w; check --kubeconfig and --context", err)
 	default:

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -30,6 +31,10 @@ const (
 	// settled is after how long with nothing left nothing is believed to be on its way
 	// that was begun before its policy was deleted.
 	settled = 2 * time.Second
+	// undoTimeout bounds how long the end of a pause may take.
+	undoTimeout = 15 * time.Second
+	// uninstallReason is why the cluster is paused.
+	uninstallReason = "being uninstalled"
 	// leaderLease is the name of the Lease of the controller that leads.
 	leaderLease = "nodemend-controller"
 )
@@ -45,7 +50,8 @@ finalizer, or running on a node. In this order:
   4. all RemediationBudgets are deleted, and NodeActions that nobody has deleted: where
      you may not do that, they go with their CustomResourceDefinition.
 
-It can be repeated. Afterwards remove the rest the way it was installed:
+It can be repeated. If it fails, the cluster is no longer paused, unless somebody else has
+paused it. Afterwards remove the rest the way it was installed:
 
   helm uninstall nodemend -n nodemend-system
   kubectl delete -f install.yaml
@@ -103,11 +109,63 @@ func (u *uninstall) show(ctx context.Context) error {
 	return nil
 }
 
+// do pauses the cluster and gives it back. If that fails, its own pause does not stay.
 func (u *uninstall) do(ctx context.Context, patience time.Duration) error {
-	err := pauseCluster(ctx, u.c, true, "being uninstalled")
-	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+	mine, err := u.pause(ctx)
+	if err != nil {
 		return err
 	}
+	err = u.giveBack(ctx, patience)
+	if err == nil || mine == nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout) // it may have been interrupted
+	defer cancel()
+	if undoErr := u.undo(ctx, mine); undoErr != nil {
+		return fmt.Errorf("%w; the cluster stays paused (%w): kubectl nodemend resume", err, undoErr)
+	}
+	u.printf("the pause of this uninstall is undone\n")
+	return err
+}
+
+// pause pauses the cluster and returns the pause; nil if there is one of somebody else, or
+// the cluster does not know the kind any more.
+func (u *uninstall) pause(ctx context.Context) (*v1alpha1.RemediationBudget, error) {
+	var theirs v1alpha1.RemediationBudget
+	switch err := u.c.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPauseBudget}, &theirs); {
+	case meta.IsNoMatchError(err):
+		return nil, nil
+	case err == nil && theirs.Spec.Paused:
+		return nil, nil
+	case err == nil:
+		return nil, pauseCluster(ctx, u.c, true, uninstallReason)
+	case !apierrors.IsNotFound(err):
+		return nil, err
+	}
+	mine := clusterPause(uninstallReason)
+	switch err := u.c.Create(ctx, mine, fieldOwner); {
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return mine, nil
+}
+
+// undo deletes the pause unless somebody has made it his own meanwhile.
+func (u *uninstall) undo(ctx context.Context, mine *v1alpha1.RemediationBudget) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		var now v1alpha1.RemediationBudget
+		err := u.c.Get(ctx, client.ObjectKeyFromObject(mine), &now)
+		if err != nil || now.UID != mine.UID || now.Spec.PauseReason != mine.Spec.PauseReason {
+			return client.IgnoreNotFound(err)
+		}
+		return client.IgnoreNotFound(u.c.Delete(ctx, &now, client.Preconditions{UID: &now.UID, ResourceVersion: &now.ResourceVersion}))
+	})
+}
+
+// giveBack does all that comes after the pause.
+func (u *uninstall) giveBack(ctx context.Context, patience time.Duration) error {
 	if err := u.idle(ctx, patience); err != nil {
 		return err
 	}
