@@ -132,6 +132,7 @@ func checkAgent(t *testing.T, role string, pod corev1.PodSpec) {
 }
 
 func TestTheControllerNeedsNoPrivilegeAndLetsItsNodeDrain(t *testing.T) {
+	const controlPlane = "node-role.kubernetes.io/control-plane"
 	pod := pods(t, installed(t))["controller"]
 	security := pod.Containers[0].SecurityContext
 	if pod.HostNetwork || pod.HostPID || security.Privileged != nil || *security.AllowPrivilegeEscalation || !*security.ReadOnlyRootFilesystem || !*pod.SecurityContext.RunAsNonRoot {
@@ -139,6 +140,16 @@ func TestTheControllerNeedsNoPrivilegeAndLetsItsNodeDrain(t *testing.T) {
 	}
 	if pod.Affinity.PodAntiAffinity == nil || pod.Affinity.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
 		t.Error("the replicas should prefer different nodes, and run on one if there is no other")
+	}
+	node := pod.Affinity.NodeAffinity
+	if node == nil || node.RequiredDuringSchedulingIgnoredDuringExecution != nil || len(node.PreferredDuringSchedulingIgnoredDuringExecution) != 1 ||
+		node.PreferredDuringSchedulingIgnoredDuringExecution[0].Preference.MatchExpressions[0].Key != controlPlane {
+		t.Error("the controller should prefer nodes of the control plane, and run on others if there are none")
+	}
+	if !slices.ContainsFunc(pod.Tolerations, func(t corev1.Toleration) bool {
+		return t.Key == controlPlane && t.Operator == corev1.TolerationOpExists && t.Effect == corev1.TaintEffectNoSchedule
+	}) {
+		t.Error("the controller does not tolerate the taint of the nodes that it prefers")
 	}
 	budget := as[policyv1.PodDisruptionBudget](t, installed(t).ofKind("PodDisruptionBudget")[0])
 	if budget.Spec.MinAvailable != nil || budget.Spec.MaxUnavailable.IntValue() != 1 {
