@@ -172,10 +172,12 @@ type NodeActionStatus struct {
 type Claim struct {
 	// ID of the runner process. A restarted runner has another ID.
 	// +required
+	// +kubebuilder:validation:MaxLength=253
 	RunnerID string `json:"runnerID"`
 
 	// Boot ID of the node (/proc/sys/kernel/random/boot_id).
 	// +required
+	// +kubebuilder:validation:MaxLength=64
 	BootID string `json:"bootID"`
 
 	// When it was claimed.
@@ -185,11 +187,13 @@ type Claim struct {
 	// The remedy: command, restartUnit or reboot. A claimed reboot has succeeded
 	// when the node runs with another boot ID.
 	// +required
+	// +kubebuilder:validation:MaxLength=64
 	Remedy string `json:"remedy"`
 
 	// For restartUnit: the unit's invocation ID before the restart. Every start of
 	// the unit changes it.
 	// +optional
+	// +kubebuilder:validation:MaxLength=64
 	InvocationID string `json:"invocationID,omitempty"`
 }
 
@@ -208,6 +212,7 @@ type ActionResult struct {
 
 	// Boot ID of the node after a reboot. The one before is in the claim.
 	// +optional
+	// +kubebuilder:validation:MaxLength=64
 	BootIDAfter string `json:"bootIDAfter,omitempty"`
 
 	// Exit status of the command. Absent if a signal ended it or it did not start.
@@ -216,6 +221,7 @@ type ActionResult struct {
 
 	// Signal that ended the command, for example "killed".
 	// +optional
+	// +kubebuilder:validation:MaxLength=64
 	Signal string `json:"signal,omitempty"`
 
 	// When the execution began, by the node's clock.
@@ -256,10 +262,12 @@ const (
 type UnitResult struct {
 	// Name of the unit.
 	// +required
+	// +kubebuilder:validation:MaxLength=316
 	Name string `json:"name"`
 
 	// State after the restart, as `systemctl status` shows it: active (running).
 	// +optional
+	// +kubebuilder:validation:MaxLength=256
 	State string `json:"state,omitempty"`
 
 	// Main process before the restart. Absent if there was none.
@@ -272,6 +280,7 @@ type UnitResult struct {
 
 	// Invocation ID after the restart. The one before is in the claim.
 	// +optional
+	// +kubebuilder:validation:MaxLength=64
 	InvocationIDAfter string `json:"invocationIDAfter,omitempty"`
 }
 
