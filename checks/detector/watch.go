@@ -37,7 +37,8 @@ func watched(ctx context.Context, ended <-chan error, look func() error) error {
 			failed = 0
 			continue
 		}
-		if failed++; failed == stuckLooks {
+		failed++
+		if failed == stuckLooks {
 			return fmt.Errorf("%w: %w", errStuck, err)
 		}
 		klog.FromContext(ctx).Error(err, "The detector makes no progress", "looks", failed, "endsAt", stuckLooks)

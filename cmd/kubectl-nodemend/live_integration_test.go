@@ -250,8 +250,9 @@ func (s *scene) bindEditor() {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "edith"}},
 	}))
+	config := "--kubeconfig=" + kubeconfig(s.T)
 	s.until("edith has her rights", func(context.Context) (bool, error) {
-		return !strings.Contains(command(s.T, s.now, "status", "--kubeconfig="+kubeconfig(s.T), "--as=edith"), "error: "), nil
+		return !strings.Contains(command(s.T, s.now, "status", config, "--as=edith"), "error: "), nil
 	})
 }
 
