@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -250,9 +251,13 @@ func (s *scene) bindEditor() {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "edith"}},
 	}))
-	config := "--kubeconfig=" + kubeconfig(s.T)
-	s.until("edith has her rights", func(context.Context) (bool, error) {
-		return !strings.Contains(command(s.T, s.now, "status", config, "--as=edith"), "error: "), nil
+	s.until("edith has her rights", func(ctx context.Context) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               "edith",
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Group: v1alpha1.GroupVersion.Group, Resource: "remediationbudgets", Verb: "create"},
+		}}
+		err := s.c.Create(ctx, review)
+		return review.Status.Allowed, err
 	})
 }
 
