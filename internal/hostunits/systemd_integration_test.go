@@ -227,7 +227,7 @@ func fillTheDisk(t *testing.T, h *host) {
 	if err := os.Mkdir(full, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mount("tmpfs", full, "tmpfs", 0, "size=64k"); err != nil {
+	if err := syscall.Mount("tmpfs", full, "tmpfs", 0, "size=64k,mode=755"); err != nil {
 		t.Skip("no file system can be mounted here: ", err)
 	}
 	t.Cleanup(func() {
