@@ -104,6 +104,25 @@ func TestNothingOfANewRemediationOfTheNameIsTakenAway(t *testing.T) {
 	}
 }
 
+// A remediation was deleted by force while nobody had claimed its action, and there is another
+// one of its name: nobody else ends that action.
+func TestWhatAFormerRemediationOfTheNameLeftUnclaimedIsCancelled(t *testing.T) {
+	former := incident(at(1, 1), underway(0)).action
+	former.Spec.RemediationUID, former.Spec.NodeName = "former-uid", "n1"
+	fresh := incident().remediation
+	c := cacheOf(t, fresh, former)
+	r := &Reconciler{Client: c, Live: c, Store: index.Read(c), Permits: budget.New(c, c), Clock: clocktesting.NewFakePassiveClock(now)}
+	if _, err := r.reconcile(t.Context(), fresh.Name); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(former), former); err != nil {
+		t.Fatal(err)
+	}
+	if f := former.Finished(); f == nil || f.Reason != v1alpha1.ReasonCancelled {
+		t.Errorf("its end is %+v, want %s", f, v1alpha1.ReasonCancelled)
+	}
+}
+
 func TestATombstoneAndItsRemediationCountOnce(t *testing.T) {
 	remediation, next := v1alpha1.Remediation{}, v1alpha1.Remediation{}
 	remediation.UID, next.UID = "a", "b"

@@ -1,8 +1,10 @@
 package remediation
 
 import (
+	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -44,16 +46,31 @@ func schemeOf(t *testing.T) *runtime.Scheme {
 	return scheme
 }
 
+// indexer registers indexes in a client that is yet to be built.
+type indexer struct{ *fake.ClientBuilder }
+
+func (i indexer) IndexField(_ context.Context, obj client.Object, field string, of client.IndexerFunc) error {
+	i.WithIndex(obj, field, of)
+	return nil
+}
+
+// cacheOf has the indexes of the controller's.
+func cacheOf(t *testing.T, objects ...client.Object) client.WithWatch {
+	t.Helper()
+	b := fake.NewClientBuilder().WithScheme(schemeOf(t)).WithObjects(objects...).WithStatusSubresource(objects...)
+	if err := index.Register(t.Context(), indexer{b}); err != nil {
+		t.Fatal(err)
+	}
+	return b.Build()
+}
+
 func TestWhoIsHeldBySomethingElseLetsOthersHaveItsPermit(t *testing.T) {
 	budget := incident().budgets[0]
 	waiting := []client.Object{&budget, blocked("a", gates.ReasonBudgetExhausted), blocked("b", gates.ReasonStorm), blocked("c", gates.ReasonNoEvidence)}
 	for _, name := range []string{"a", "b", "c", "mine"} {
 		waiting = append(waiting, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	cache := fake.NewClientBuilder().WithScheme(schemeOf(t)).WithObjects(waiting...).
-		WithIndex(&v1alpha1.Remediation{}, index.BlockedBy, func(obj client.Object) []string {
-			return []string{obj.(*v1alpha1.Remediation).BlockedBy()} //nolint:forcetypeassert // the type is asked for
-		}).Build()
+	cache := cacheOf(t, waiting...)
 	r := &Reconciler{Client: cache, Store: index.Read(cache)}
 
 	over := blocked("mine", "")
@@ -106,5 +123,32 @@ func TestWhoHoldsAPermitOfAnotherVersionIsWoken(t *testing.T) {
 		if got := newHolders(old, with(tt.updated)); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", name, got, tt.want)
 		}
+	}
+}
+
+// A pause stops more than who waits for a permit: a drain, and an action that nobody has claimed.
+func TestABudgetWakesWhomItsPauseStops(t *testing.T) {
+	goesOn := func(name string, change func(*v1alpha1.RemediationStatus)) *v1alpha1.Remediation {
+		r := blocked(name, "")
+		change(&r.Status)
+		return r
+	}
+	objects := []client.Object{
+		blocked("blocked", gates.ReasonNoEvidence), blocked("elsewhere", gates.ReasonNoEvidence),
+		goesOn("acts", func(s *v1alpha1.RemediationStatus) { s.Action = "acts-1" }),
+		goesOn("drains", func(s *v1alpha1.RemediationStatus) { s.Maintenance = "drains-1" }),
+		goesOn("verifies", func(*v1alpha1.RemediationStatus) {}),
+	}
+	for _, r := range slices.Clone(objects) {
+		objects = append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: r.GetName(), Labels: map[string]string{"here": strconv.FormatBool(r.GetName() != "elsewhere")}}})
+	}
+	cache := cacheOf(t, objects...)
+	r := &Reconciler{Client: cache, Store: index.Read(cache)}
+	pause := v1alpha1.RemediationBudget{Spec: v1alpha1.RemediationBudgetSpec{Paused: true, NodeSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"here": "true"}}}}
+
+	got := r.blockedOnNodes(t.Context(), pause)
+	slices.Sort(got)
+	if want := []string{"acts", "blocked", "drains"}; !slices.Equal(got, want) {
+		t.Errorf("woke %v, want %v", got, want)
 	}
 }
