@@ -74,8 +74,8 @@ func report(b *testing.B, name string, durations []time.Duration) {
 }
 
 // BenchmarkMemory prints what an idle runner needs, 40 s after its first action: the
-// program that is built for nodes, which gives its garbage back after 15 s and then
-// every minute.
+// program that is built for nodes, which locks what it has used of itself, and gives its
+// garbage back after 15 s and then every minute.
 func BenchmarkMemory(b *testing.B) {
 	const settled = 40 * time.Second
 	f := newFixtureOn(b, clustertest.Shared(b), crashPatience)

@@ -26,7 +26,7 @@ func kindNamed(name string) remedy.Kind {
 func (o *Options) host() remedy.Host {
 	return remedy.Host{
 		Systemd: *o.Systemd, Execution: string(o.Execution), RunDir: o.RunDir, Proc: o.Proc, Root: o.HostRoot,
-		SysRqPath: o.SysRqPath, BootIDPath: o.BootIDPath, Clock: o.Clock,
+		SysRqPath: o.SysRqPath, Sync: o.sync, BootIDPath: o.BootIDPath, Clock: o.Clock,
 	}
 }
 

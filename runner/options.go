@@ -84,6 +84,12 @@ type Options struct {
 
 	// Logger is used by Run. Default: nothing is logged.
 	Logger logr.Logger
+
+	// Rehearsed is called by Run once, when all that a reboot takes has been executed,
+	// but for its effect. Default: nothing.
+	Rehearsed func()
+
+	sync func() // sync(2) if nil
 }
 
 // withDefaults returns the options with every default filled in.

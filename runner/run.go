@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
@@ -28,27 +29,38 @@ func Run(ctx context.Context, cfg *rest.Config, opts Options) error {
 	if err != nil {
 		return err
 	}
-	ctx = logr.NewContext(ctx, opts.Logger)
-	bootID, err := boot.ID(opts.BootIDPath)
+	r, stop, err := newRunner(cfg, opts)
 	if err != nil {
 		return err
+	}
+	defer stop()
+	if !opts.DryRun {
+		r.rehearse = func(ctx context.Context) error { return rehearse(ctx, opts) }
+	}
+	return r.run(ctx)
+}
+
+// newRunner returns a runner, and what stops it after it has run.
+func newRunner(cfg *rest.Config, opts Options) (r *runner, stop func(), err error) {
+	bootID, err := boot.ID(opts.BootIDPath)
+	if err != nil {
+		return nil, nil, err
 	}
 	clock := serverclock.New(opts.Clock)
 	api, err := newAPI(cfg, clock)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	events, stopEvents := newRecorder(api.core, opts.NodeName)
-	defer stopEvents()
+	events, stop := newRecorder(api.core, opts.NodeName)
 	owner := newVetoes(opts)
-	r := &runner{opts: opts, api: api, owner: owner, worker: WorkerOptions{
+	r = &runner{opts: opts, api: api, owner: owner, worker: WorkerOptions{
 		NodeName: opts.NodeName, BootID: bootID, API: api, Remedies: remedies(opts),
 		Clock: opts.Clock, ServerClock: clock, Uptime: uptime,
 		Vetoed:  owner.vetoed,
 		Recheck: func(ctx context.Context) error { return demand.Send(ctx, opts.DetectorSocket) },
 		Events:  events, Registry: opts.Registry, DryRun: opts.DryRun,
 	}}
-	return r.run(ctx)
+	return r, stop, nil
 }
 
 // runner is a worker and what is around it.
@@ -58,9 +70,13 @@ type runner struct {
 	owner  *vetoes
 	worker WorkerOptions
 	listed atomic.Pointer[cache.Controller] // nil until this is the only runner
+
+	rehearse  func(context.Context) error // nil: nothing is rehearsed
+	rehearsed atomic.Bool
 }
 
 func (r *runner) run(ctx context.Context) error {
+	ctx = logr.NewContext(ctx, r.opts.Logger)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return serve.At(ctx, "--health-address", r.opts.HealthAddress, r.healthHandler()) })
 	group.Go(func() error {
@@ -98,20 +114,26 @@ func (r *runner) work(ctx context.Context) error {
 	q := newQueue()
 	informer := watch(r.api.actions(r.opts.NodeName), q)
 	r.listed.Store(&informer)
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		informer.RunWithContext(ctx)
-	}()
-	followed := make(chan struct{})
-	go func() {
-		defer close(followed)
-		r.owner.follow(ctx)
-	}()
+	var beside sync.WaitGroup
+	beside.Go(func() { informer.RunWithContext(ctx) })
+	beside.Go(func() { r.owner.follow(ctx) })
+	beside.Go(func() { r.prepare(ctx) })
 	worker.run(ctx, q)
-	<-watched
-	<-followed
+	beside.Wait()
 	return nil
+}
+
+// prepare rehearses what the runner is there for, beside the first actions.
+func (r *runner) prepare(ctx context.Context) {
+	if r.rehearse != nil {
+		if err := r.rehearse(ctx); err != nil && ctx.Err() == nil {
+			logr.FromContextOrDiscard(ctx).Error(err, "If the disk with this program dies, a reboot may not come to its end")
+		}
+	}
+	if r.opts.Rehearsed != nil {
+		r.opts.Rehearsed()
+	}
+	r.rehearsed.Store(true)
 }
 
 // healthHandler serves /healthz, which is always well, since a restart would mend
@@ -130,6 +152,8 @@ func (r *runner) ready() error {
 		return fmt.Errorf("another runner is active on this node, which has the lock in %s", r.opts.RunDir)
 	case !(*informer).HasSynced():
 		return errors.New("the node's NodeActions have not been listed yet: is the API server reachable, are the CRDs installed, may this account list nodeactions.nodemend.dev?")
+	case !r.rehearsed.Load():
+		return errors.New("a reboot is rehearsed, which takes a moment")
 	default:
 		return nil
 	}

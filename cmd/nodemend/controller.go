@@ -68,7 +68,7 @@ func newControllerCommand() *cobra.Command {
 			if err := registerBuildInfo(opts.Registry); err != nil {
 				return err
 			}
-			return lean(cmd.Context(), func(ctx context.Context) error { return controller.Run(ctx, cfg, opts) })
+			return frugal(cmd.Context(), func(ctx context.Context) error { return controller.Run(ctx, cfg, opts) })
 		},
 	}
 	flags := cmd.Flags()

@@ -107,7 +107,11 @@ func newDetectorCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return trimmed(cmd.Context(), func(ctx context.Context) error { return detector.Run(ctx, options) })
+			return lasting(cmd.Context(), func(ctx context.Context, fetch func()) error {
+				fetching := time.AfterFunc(settled, fetch) // when all checks have run
+				defer fetching.Stop()
+				return detector.Run(ctx, options)
+			})
 		},
 	}
 	f.set = cmd.Flags()

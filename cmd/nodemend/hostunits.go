@@ -111,7 +111,7 @@ func newHostUnitsInstallCommand() *cobra.Command {
 					return err
 				}
 			}
-			return trimmed(cmd.Context(), func(ctx context.Context) error { return hostunits.Run(ctx, options) })
+			return lean(cmd.Context(), func(ctx context.Context) error { return hostunits.Run(ctx, options) })
 		},
 	}
 	hostUnitsFlags(cmd, &options, &role)

@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
+	"go.opencensus.io/stats/view"
 
 	runnerconfig "github.com/nodemend/nodemend/config/runner"
 	"github.com/nodemend/nodemend/runner"
@@ -91,7 +92,11 @@ func newRunnerCommand() *cobra.Command {
 			if err := registerBuildInfo(opts.Registry); err != nil {
 				return err
 			}
-			return trimmed(cmd.Context(), func(ctx context.Context) error { return runner.Run(ctx, cfg, opts) })
+			view.Stop() // what the detector counts by looks up every ten seconds
+			return lasting(cmd.Context(), func(ctx context.Context, fetch func()) error {
+				opts.Rehearsed = fetch
+				return runner.Run(ctx, cfg, opts)
+			})
 		},
 	}
 	flags := cmd.Flags()

@@ -65,7 +65,7 @@ func newScene(t *testing.T, method v1alpha1.RebootMethod) *scene {
 		t.Fatal(err)
 	}
 	s.reboot = New(Options{Trigger: pipe, BootIDPath: bootID, Clock: s.clock})
-	s.reboot.sync = func() {}
+	s.reboot.opts.Sync = func() {}
 	s.order = remedy.Order{
 		Action: "node-a-1", BootID: "boot-1", StartedAt: begun,
 		Step:     v1alpha1.Step{Reboot: &v1alpha1.RebootRemedy{Method: method}, Timeout: v1alpha1.Duration{Duration: timeout}},

@@ -41,6 +41,8 @@ type Options struct {
 	Dialer systemd.Dialer
 	// Trigger is the file of the kernel's magic SysRq. Default: DefaultTrigger.
 	Trigger string
+	// Sync has the disks written. Default: sync(2).
+	Sync func()
 	// BootIDPath is the file that holds the boot ID. Default: boot.IDPath.
 	BootIDPath string
 	// Clock measures the timeout. Default: the real one.
@@ -48,10 +50,7 @@ type Options struct {
 }
 
 // Reboot is the remedy reboot.
-type Reboot struct {
-	opts Options
-	sync func() // sync(2)
-}
+type Reboot struct{ opts Options }
 
 var _ remedy.Remedy = (*Reboot)(nil)
 
@@ -66,7 +65,10 @@ func New(opts Options) *Reboot {
 	if opts.Clock == nil {
 		opts.Clock = clock.RealClock{}
 	}
-	return &Reboot{opts: opts, sync: unix.Sync}
+	if opts.Sync == nil {
+		opts.Sync = unix.Sync
+	}
+	return &Reboot{opts}
 }
 
 // Prepare sees that the kernel's trigger can be written to, or that systemd

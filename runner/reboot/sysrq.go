@@ -27,7 +27,7 @@ var errHangs = fmt.Errorf("it did not return within %s", patience)
 func (r *Reboot) bySysRq(ctx context.Context, order remedy.Order) *remedy.Outcome {
 	remedy.Reached(ctx, "before-reboot")
 	var trouble []string
-	if err := r.bounded(func() error { r.sync(); return nil }); err != nil {
+	if err := r.bounded(func() error { r.opts.Sync(); return nil }); err != nil {
 		trouble = append(trouble, fmt.Sprintf("syncing the disks: %v", err))
 	}
 	var readOnly bool

@@ -23,7 +23,7 @@ func TestTheKernelIsAskedToSyncThenToUnmountThenToReset(t *testing.T) {
 	var points []string
 	ctx := remedy.WithPoints(t.Context(), func(point string) { points = append(points, point) })
 	synced := make(chan struct{})
-	s.reboot.sync = func() { close(synced) }
+	s.reboot.opts.Sync = func() { close(synced) }
 	outcome := s.start(ctx, s.reboot.Execute)
 
 	s.waits(patience, patience, pause)
@@ -102,7 +102,7 @@ func TestADiskThatHangsDoesNotHoldTheResetBack(t *testing.T) {
 	s := newScene(t, v1alpha1.RebootSysRq)
 	hangs, thaw := make(chan struct{}), make(chan struct{})
 	t.Cleanup(func() { close(thaw) })
-	s.reboot.sync = func() { close(hangs); <-thaw }
+	s.reboot.opts.Sync = func() { close(hangs); <-thaw }
 	outcome := s.start(t.Context(), s.reboot.Execute)
 	<-hangs
 	s.waits(patience)

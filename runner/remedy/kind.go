@@ -46,6 +46,8 @@ type Host struct {
 	Root string
 	// SysRqPath is the file that reboots the machine, BootIDPath that which holds the boot ID.
 	SysRqPath, BootIDPath string
+	// Sync has the disks written; nil: sync(2).
+	Sync func()
 	// Clock measures timeouts.
 	Clock clock.Clock
 }

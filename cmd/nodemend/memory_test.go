@@ -2,31 +2,88 @@ package main
 
 import (
 	"debug/elf"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"strconv"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestTheProgramGoesOnWithFewerPagesInMemory(t *testing.T) {
-	program, err := elf.Open("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = program.Close() }() // was only read
-	if program.Type != elf.ET_EXEC {
-		t.Skip("this program is position independent")
-	}
+	program := fixedProgram(t)
 	before := fileBacked(t)
-	if err := releaseProgram(); err != nil {
+	if err := releaseProgram(program); err != nil {
 		t.Fatal(err)
 	}
 	if after := fileBacked(t); after >= before {
 		t.Errorf("file-backed memory was %d kB and is %d kB", before, after)
 	}
 }
+
+func TestWhatALockedProgramHasUsedCanNotBeTakenFromIt(t *testing.T) {
+	program := fixedProgram(t)
+	if err := unlimited(); err != nil {
+		t.Skip(err)
+	}
+	if err := lockMemory(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Munlockall(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := layoutOf(program).fetch(); err != nil {
+		t.Fatal(err)
+	}
+	before := fileBacked(t)
+	if err := releaseProgram(program); !errors.Is(err, unix.EINVAL) {
+		t.Errorf("got the error %v of what is locked, want %v", err, unix.EINVAL)
+	}
+	debug.FreeOSMemory() // which Go can still do
+	if after := fileBacked(t); after < before {
+		t.Errorf("file-backed memory was %d kB and is %d kB", before, after)
+	}
+}
+
+// fixedProgram is this program, if it lies in memory as in its file.
+func fixedProgram(t *testing.T) *elf.File {
+	t.Helper()
+	program, err := elf.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = program.Close() }) // was only read
+	if program.Type != elf.ET_EXEC {
+		t.Skip("this program is position independent")
+	}
+	return program
+}
+
+func TestALimitOfLockedMemoryIsAReasonNotToLock(t *testing.T) {
+	if os.Getenv(limitedEnv) != "" {
+		if err := unlimited(); err == nil {
+			t.Error("without the right to lock memory nothing limits it")
+		}
+		return
+	}
+	if os.Getuid() != 0 {
+		t.Skip("it takes root to give up a right")
+	}
+	limited := exec.CommandContext(t.Context(), "setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock", os.Args[0], "-test.run=^"+t.Name()+"$")
+	limited.Env = append(os.Environ(), limitedEnv+"=1")
+	if output, err := limited.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, output)
+	}
+}
+
+// limitedEnv is set for a process without the right to lock memory.
+const limitedEnv = "NODEMEND_TEST_LIMITED"
 
 // fileBacked is the resident memory of this process that is pages of files.
 func fileBacked(t *testing.T) int {

@@ -1,0 +1,114 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sys/unix"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/runner/remedy"
+)
+
+const (
+	// rehearsalTime bounds a rehearsal, in which file systems and systemd are asked.
+	rehearsalTime = time.Minute
+	// rehearsedUnit is one that nearly every node has.
+	rehearsedUnit = "dbus.service"
+)
+
+// rehearse lets runners like this one execute a reboot by SysRq, and begin a command and
+// the restart of a unit, all of it by the code that really does so. A program that locks
+// its memory then has in it what a reboot takes, which must not have to be read from the
+// disk of a node that is to be rebooted because its disk has died.
+//
+// Nothing of it is real: the API server is played, the kernel's SysRq is /dev/null, the
+// ledger is thrown away, and the rest ends before it begins.
+func rehearse(ctx context.Context, opts Options) error {
+	ctx, enough := context.WithTimeout(ctx, rehearsalTime)
+	defer enough()
+	ctx = remedy.WithPoints(ctx, func(string) { runtime.GC() })
+	opts.RunDir = filepath.Join(opts.RunDir, "rehearsal")
+	opts.SysRqPath = os.DevNull
+	opts.sync = syncNothing
+	opts.Clock = hurried{}
+	opts.DetectorSocket = filepath.Join(opts.RunDir, "detector.sock") // where nobody listens
+	opts.MetricsAddress, opts.HealthAddress = "", ""
+	opts.Logger = logr.FromSlogHandler(slog.NewJSONHandler(io.Discard, nil))
+
+	steps := []v1alpha1.Step{
+		{Reboot: &v1alpha1.RebootRemedy{Method: v1alpha1.RebootSysRq}},
+		{RestartUnit: &v1alpha1.RestartUnitRemedy{Name: rehearsedUnit}},
+		{Command: &v1alpha1.CommandRemedy{Argv: []string{"/bin/true"}}},
+	}
+	for i := range steps {
+		opts.DryRun = steps[i].Reboot == nil
+		if err := rehearseStep(ctx, opts, steps[i]); err != nil {
+			return fmt.Errorf("rehearsing %s: %w", steps[i].Remedy(), err)
+		}
+	}
+	return nil
+}
+
+func rehearseStep(ctx context.Context, opts Options, step v1alpha1.Step) (err error) {
+	if err := os.RemoveAll(opts.RunDir); err != nil { // of one that was killed
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(opts.RunDir)) }()
+	opts.Registry = prometheus.NewRegistry()
+	ctx, ended := context.WithCancel(ctx)
+	defer ended()
+	stage, err := newStage(opts.NodeName, step, ended)
+	if err != nil {
+		return err
+	}
+	r, stop, err := newRunner(&rest.Config{Host: "http://rehearsal", Transport: stage, QPS: -1}, opts)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if err := r.run(ctx); err != nil {
+		return err
+	}
+	if !stage.reported() {
+		return fmt.Errorf("the action did not come to its end: %w", context.Cause(ctx))
+	}
+	return nil
+}
+
+// hurried is a clock by which nothing pauses. All that waits for time collects garbage
+// instead, which reads what the program says about each function that has been called.
+type hurried struct{ clock.RealClock }
+
+// After returns at once.
+func (c hurried) After(time.Duration) <-chan time.Time {
+	runtime.GC()
+	return c.RealClock.After(0)
+}
+
+// NewTimer returns a usual one.
+func (c hurried) NewTimer(d time.Duration) clock.Timer {
+	runtime.GC()
+	return c.RealClock.NewTimer(d)
+}
+
+// syncNothing is a sync(2) of a file system that has nothing to be written.
+func syncNothing() {
+	file, err := os.Open(os.DevNull)
+	if err != nil {
+		return
+	}
+	_ = unix.Syncfs(int(file.Fd())) // nobody needs it
+	_ = file.Close()
+}

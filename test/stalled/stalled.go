@@ -1,0 +1,112 @@
+// Package stalled mounts a file system whose disk can die: from one moment to the next
+// it answers nothing any more, and who asks waits in the kernel (state D).
+package stalled
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// ErrUnavailable is wrapped by Mount's error where no such file system can be mounted.
+var ErrUnavailable = errors.New("no file system can be mounted that stops to answer")
+
+// Disk is a mounted file system. This process serves it, so a program on it is to be
+// executed by another one (sh -c 'exec "$0"'): as long as an execution waits for the disk,
+// the Go program that has asked for it can't collect garbage, or serve anything.
+type Disk struct {
+	server *fuse.Server
+
+	lock sync.Mutex
+	up   chan struct{} // closed as long as it answers
+}
+
+// Mount shows what is in dir at mountpoint, read-only. Unmount it.
+func Mount(dir, mountpoint string) (*Disk, error) {
+	if file, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	} else if err := file.Close(); err != nil {
+		return nil, err
+	}
+	root, err := fs.NewLoopbackRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	d := &Disk{up: make(chan struct{})}
+	close(d.up)
+	served := served{RawFileSystem: fs.NewNodeFS(root, &fs.Options{}), disk: d}
+	d.server, err = fuse.NewServer(served, mountpoint, &fuse.MountOptions{
+		FsName: "stalled", DirectMountStrict: true, DirectMountFlags: unix.MS_RDONLY | unix.MS_NODEV,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	go d.server.Serve()
+	return d, d.server.WaitMount()
+}
+
+// Stall lets the disk die. What the kernel has in memory it still gives out.
+func (d *Disk) Stall() {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	d.up = make(chan struct{})
+}
+
+// Resume brings it back; to call it again does nothing.
+func (d *Disk) Resume() {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	select {
+	case <-d.up:
+	default:
+		close(d.up)
+	}
+}
+
+// Unmount resumes and unmounts it. Nobody may use it any more.
+func (d *Disk) Unmount() error {
+	d.Resume()
+	return d.server.Unmount()
+}
+
+// answers waits until it does.
+func (d *Disk) answers() {
+	d.lock.Lock()
+	up := d.up
+	d.lock.Unlock()
+	<-up
+}
+
+// served is all that is asked of a disk by who looks for a file and reads it.
+type served struct {
+	fuse.RawFileSystem
+	disk *Disk
+}
+
+func (s served) Lookup(cancel <-chan struct{}, header *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+	s.disk.answers()
+	return s.RawFileSystem.Lookup(cancel, header, name, out)
+}
+
+func (s served) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
+	s.disk.answers()
+	return s.RawFileSystem.GetAttr(cancel, in, out)
+}
+
+func (s served) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	s.disk.answers()
+	status := s.RawFileSystem.Open(cancel, in, out)
+	out.OpenFlags &^= fuse.FOPEN_PASSTHROUGH // else the kernel reads without asking
+	out.OpenFlags |= fuse.FOPEN_KEEP_CACHE   // else it forgets what it has read
+	return status
+}
+
+func (s served) Read(cancel <-chan struct{}, in *fuse.ReadIn, buffer []byte) (fuse.ReadResult, fuse.Status) {
+	s.disk.answers()
+	return s.RawFileSystem.Read(cancel, in, buffer)
+}
