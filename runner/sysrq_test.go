@@ -4,11 +4,38 @@ package runner_test
 
 import (
 	"os"
+	"path/filepath"
+	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/runner/command"
+	"github.com/nodemend/nodemend/test/process"
 )
+
+func TestARebootWhoseRunnerIsKilledHalfwayIsBroughtToItsEndByTheNext(t *testing.T) {
+	f := newFixture(t)
+	proc, err := process.OwnProc(f.dir)
+	f.must(err)
+	r := crashRunner{
+		Kubeconfig: f.cluster.Kubeconfig, Node: f.node.Name, Dir: f.dir, Proc: proc,
+		Execution: command.Direct, Point: "before-reset",
+	}
+	kernel := newSysRq(f, r.options().SysRqPath)
+	f.rebootBySysRq()
+	p := r.start(f)
+	f.newAction(0)
+	kernel.expect("s", "u")
+	select {
+	case <-p.Exited:
+	case <-f.ctx.Done():
+		f.Fatalf("the runner did not come to %s; its log: %s", r.Point, f.read(filepath.Join(r.Dir, "runner.log")))
+	}
+	r.Point = ""
+	r.start(f)
+	kernel.expect("s", "u", "b")
+}
 
 // rebootBySysRq makes the policy's step one.
 func (f *fixture) rebootBySysRq() {
@@ -42,4 +69,14 @@ func (s sysRq) next() string {
 		return err.Error()
 	}
 	return string(command[:])
+}
+
+// expect checks what is written next.
+func (s sysRq) expect(commands ...string) {
+	s.Helper()
+	for _, want := range commands {
+		if got := s.next(); got != want {
+			s.Fatalf("%q was written to the kernel's SysRq, want %q", got, want)
+		}
+	}
 }

@@ -9,7 +9,7 @@
 // shutdown would end the pods one by one. systemd stops all units in their order,
 // the kubelet's and the pods' scopes too.
 //
-// A reboot is asked for once and can't be taken back. One that does not happen
+// A reboot happens once and can't be taken back. One that does not happen
 // within the step's timeout is reported as such.
 package reboot
 
@@ -116,12 +116,19 @@ func (r *Reboot) Execute(ctx context.Context, order remedy.Order) *remedy.Outcom
 	return r.bySysRq(ctx, order)
 }
 
-// Adopt waits for the reboot that another process has asked for, or was about to,
-// and never asks for it.
+// Adopt waits for the reboot that another process has asked for, or was about to. One
+// by SysRq it brings to its end, from the first command on: a node whose runner was
+// killed halfway would have file systems that are read-only for ever. That is no second
+// reboot, since the node runs with the boot ID that it had when the order was made. Where
+// nobody can tell, or after the timeout, when something else may be under way, it asks
+// for nothing.
 func (r *Reboot) Adopt(ctx context.Context, order remedy.Order) *remedy.Outcome {
 	id, err := boot.ID(r.opts.BootIDPath)
 	if err == nil && id != order.BootID {
 		return new(booted(order.Prepared.Execution, order.BootID, id, order.StartedAt, r.opts.Clock.Now()))
+	}
+	if err == nil && order.Prepared.Execution == v1alpha1.ExecutionSysRq && r.left(order) > 0 && ctx.Err() == nil {
+		return r.bySysRq(ctx, order)
 	}
 	asked := "a runner that has stopped had asked for the reboot or was about to"
 	if err != nil {

@@ -14,22 +14,49 @@ import (
 	"github.com/nodemend/nodemend/runner/remedy"
 )
 
-func TestAnAdoptedRebootIsAwaitedAndNotAskedForAgain(t *testing.T) {
-	for _, method := range []v1alpha1.RebootMethod{v1alpha1.RebootSysRq, v1alpha1.RebootSystemd} {
-		s := newScene(t, method)
-		s.clock.SetTime(begun.Add(time.Minute))
-		outcome := s.start(t.Context(), s.reboot.Adopt)
-		s.waits(timeout - time.Minute)
-		s.clock.Step(timeout - time.Minute - 1)
-		s.pending(outcome)
-		s.clock.Step(1)
-		got := s.outcome(outcome)
-		if got.Reason != v1alpha1.ReasonRebootNotObserved || !strings.Contains(got.Message, "had asked for the reboot or was about to") ||
-			got.Result.Execution != v1alpha1.Execution(method) {
-			t.Errorf("outcome %+v", got)
-		}
-		s.untouched()
+func TestAnAdoptedRebootBySystemdIsAwaitedAndNotAskedForAgain(t *testing.T) {
+	s := newScene(t, v1alpha1.RebootSystemd)
+	s.clock.SetTime(begun.Add(time.Minute))
+	outcome := s.start(t.Context(), s.reboot.Adopt)
+	s.waits(timeout - time.Minute)
+	s.clock.Step(timeout - time.Minute - 1)
+	s.pending(outcome)
+	s.clock.Step(1)
+	got := s.outcome(outcome)
+	if got.Reason != v1alpha1.ReasonRebootNotObserved || !strings.Contains(got.Message, "had asked for the reboot or was about to") ||
+		got.Result.Execution != v1alpha1.ExecutionSystemd {
+		t.Errorf("outcome %+v", got)
 	}
+	s.untouched()
+}
+
+func TestAnAdoptedRebootBySysRqIsBroughtToItsEnd(t *testing.T) {
+	s := newScene(t, v1alpha1.RebootSysRq)
+	s.clock.SetTime(begun.Add(time.Minute))
+	outcome := s.start(t.Context(), s.reboot.Adopt)
+	s.waits(patience)
+	for range 2 {
+		s.waits(patience, pause)
+		s.clock.Step(pause)
+	}
+	s.waits(patience, timeout-time.Minute-2*pause)
+	if got := s.read() + s.read() + s.read(); got != "sub" {
+		t.Errorf("%q was written", got)
+	}
+	s.clock.Step(timeout)
+	if got := s.outcome(outcome); got.Reason != v1alpha1.ReasonRebootNotObserved || !strings.Contains(got.Message, "the kernel was asked to reset the machine") {
+		t.Errorf("outcome %+v", got)
+	}
+}
+
+func TestARunnerThatIsStoppedBeforeItAdoptsARebootDoesNotAskForIt(t *testing.T) {
+	s := newScene(t, v1alpha1.RebootSysRq)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := s.outcome(s.start(ctx, s.reboot.Adopt)); got != nil {
+		t.Errorf("outcome %+v", got)
+	}
+	s.untouched()
 }
 
 func TestAnAdoptedRebootThatHasHappenedHasSucceeded(t *testing.T) {
@@ -54,10 +81,11 @@ func TestABootIDThatCanNotBeReadProvesNothing(t *testing.T) {
 	if got := s.outcome(outcome); got.Reason != v1alpha1.ReasonRebootNotObserved || !strings.Contains(got.Message, "boot_id: no such file") {
 		t.Errorf("outcome %+v", got)
 	}
+	s.untouched()
 }
 
 func TestAnAdoptedRebootStaysAdoptableWhenTheRunnerIsStopped(t *testing.T) {
-	s := newScene(t, v1alpha1.RebootSysRq)
+	s := newScene(t, v1alpha1.RebootSystemd)
 	ctx, cancel := context.WithCancel(t.Context())
 	outcome := s.start(ctx, s.reboot.Adopt)
 	s.waits(timeout)
@@ -68,7 +96,7 @@ func TestAnAdoptedRebootStaysAdoptableWhenTheRunnerIsStopped(t *testing.T) {
 }
 
 func TestAClockThatWasSetBackDoesNotProlongTheWait(t *testing.T) {
-	s := newScene(t, v1alpha1.RebootSysRq)
+	s := newScene(t, v1alpha1.RebootSystemd)
 	s.clock.SetTime(begun.Add(-24 * time.Hour))
 	s.start(t.Context(), s.reboot.Adopt)
 	s.waits(timeout)
@@ -80,6 +108,7 @@ func TestAnOverdueRebootIsReportedAtOnce(t *testing.T) {
 	if got := s.outcome(s.start(t.Context(), s.reboot.Adopt)); got.Reason != v1alpha1.ReasonRebootNotObserved {
 		t.Errorf("outcome %+v", got)
 	}
+	s.untouched()
 }
 
 func TestTheNextBootsRunnerReportsTheReboot(t *testing.T) {

@@ -39,6 +39,7 @@ func (r *Reboot) bySysRq(ctx context.Context, order remedy.Order) *remedy.Outcom
 		readOnly = err == nil || errors.Is(err, errHangs)
 		<-r.opts.Clock.After(pause)
 	}
+	remedy.Reached(ctx, "before-reset")
 	err := r.bounded(func() error { return r.write('b') })
 	remedy.Reached(ctx, "after-reboot")
 

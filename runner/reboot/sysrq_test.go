@@ -62,7 +62,7 @@ func TestTheKernelIsAskedToSyncThenToUnmountThenToReset(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if !slices.Equal(points, []string{"before-reboot", "after-reboot"}) {
+	if !slices.Equal(points, []string{"before-reboot", "before-reset", "after-reboot"}) {
 		t.Errorf("points %v", points)
 	}
 	s.untouched()

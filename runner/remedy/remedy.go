@@ -84,7 +84,8 @@ type Remedy interface {
 
 	// Adopt finds out what became of an order that another process has perhaps
 	// begun, and waits for its end as Execute does. It never has the side
-	// effect.
+	// effect, unless something proves that it has not been had: then it may bring
+	// to an end what can't be left halfway.
 	Adopt(ctx context.Context, order Order) *Outcome
 
 	// Clean removes what the execution has left on the node, after the outcome
