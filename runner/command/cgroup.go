@@ -22,6 +22,8 @@ const (
 	// goneWithin is how long killed processes may take to go.
 	goneWithin = 3 * time.Second
 	goneEvery  = 5 * time.Millisecond
+	// maxTasks is how many processes and threads a command may have at a time.
+	maxTasks = 4096
 )
 
 // group is a directory of the host's cgroup2; "" where there is none, which is then
@@ -100,7 +102,27 @@ func (g group) make() (*os.File, error) {
 	if err := os.MkdirAll(string(g), 0o755); err != nil {
 		return nil, fmt.Errorf("making a control group: %w", err)
 	}
+	g.limit()
 	return os.Open(string(g))
+}
+
+// limit keeps its processes from taking all IDs that the node has. Where the kernel counts
+// processes in no cgroup2, as with version 1 of control groups, nothing does.
+func (g group) limit() {
+	all := filepath.Dir(string(g))
+	_ = setting(filepath.Dir(all), "cgroup.subtree_control", "+pids")
+	_ = setting(all, "cgroup.subtree_control", "+pids")
+	_ = setting(string(g), "pids.max", strconv.Itoa(maxTasks))
+}
+
+// setting writes to a file of a control group that is there.
+func setting(dir, name, value string) error {
+	file, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(value)
+	return errors.Join(err, file.Close())
 }
 
 // populated reports whether it has processes, also in groups below it.
@@ -117,12 +139,7 @@ func (g group) kill() {
 	if g == "" {
 		return
 	}
-	file, err := os.OpenFile(filepath.Join(string(g), "cgroup.kill"), os.O_WRONLY, 0)
-	if err == nil {
-		_, err = file.WriteString("1")
-		err = errors.Join(err, file.Close())
-	}
-	if err == nil || !g.populated() {
+	if setting(string(g), "cgroup.kill", "1") == nil || !g.populated() {
 		return
 	}
 	// Before Linux 5.14.

@@ -65,6 +65,7 @@ func start(cmd *exec.Cmd, hostProc string, in group, files ...*os.File) process 
 	}
 	run := func() {
 		defer close(reaped)
+		score := openOOMScore()
 		err := enterHost(hostProc)
 		if err == nil {
 			readAhead(hostProc, cmd.Path)
@@ -74,8 +75,10 @@ func start(cmd *exec.Cmd, hostProc string, in group, files ...*os.File) process 
 			}
 		}
 		if err == nil {
+			score.usual()
 			err = cmd.Start()
 		}
+		score.restore()
 		for _, file := range files {
 			_ = file.Close()
 		}

@@ -76,6 +76,8 @@ func properties(order remedy.Order, timeout time.Duration, inherited []string, w
 	set("KillSignal", int32(syscall.SIGTERM))
 	set("SendSIGKILL", true)
 
+	set("TasksMax", uint64(maxTasks))
+
 	// It waits for nothing that may be what is broken, and ends when the node does.
 	set("DefaultDependencies", false)
 	set("Conflicts", []string{"shutdown.target"})

@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -173,4 +174,19 @@ func TestHowFastACommandStartsAndIsReported(t *testing.T) {
 			s.Error("that is too slow")
 		}
 	})
+}
+
+func TestSystemdLimitsTheProcessesOfACommand(t *testing.T) {
+	s := newScene(t, TransientUnit)
+	up, gate := s.fifo("up"), s.fifo("gate")
+	order := s.order("echo up >" + up.inside + "; read x <" + gate.inside)
+	outcomes := make(chan *remedy.Outcome, 1)
+	go func() { outcomes <- s.Execute(t.Context(), order) }()
+	up.await()
+	most, err := s.host.Run(t.Context(), "systemctl", "show", "--value", "--property=TasksMax", unitName(order.Action))
+	if err != nil || strings.TrimSpace(string(most)) != strconv.Itoa(maxTasks) {
+		t.Errorf("systemd lets it have %q processes, error %v, want %d", most, err, maxTasks)
+	}
+	gate.release()
+	s.expect(<-outcomes, v1alpha1.ReasonSucceeded, "")
 }
