@@ -158,6 +158,11 @@ func (f *detectorFlags) options(ctx context.Context) (o detector.Options, err er
 	if o.Client, err = f.client(); err != nil {
 		return o, err
 	}
+	if o.Client != nil {
+		if o.Client, err = mirrored(ctx, o.Client); err != nil {
+			return o, err
+		}
+	}
 	o.HealthAddress = address(f.npd.ServerAddress, f.npd.ServerPort)
 	o.MetricsAddress = address(f.npd.PrometheusServerAddress, f.npd.PrometheusServerPort)
 	return o, nil

@@ -87,6 +87,9 @@ func newRunnerCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if cfg, err = mirrored(cmd.Context(), cfg); err != nil {
+				return err
+			}
 			opts.Logger = logr.FromContextOrDiscard(cmd.Context())
 			opts.Registry = prometheus.NewRegistry()
 			if err := registerBuildInfo(opts.Registry); err != nil {
