@@ -78,6 +78,9 @@ func rehearseStep(ctx context.Context, opts Options, step v1alpha1.Step) (err er
 		return err
 	}
 	defer stop()
+	if err := readFilled(ctx, r.api); err != nil {
+		return err
+	}
 	if err := r.run(ctx); err != nil {
 		return err
 	}
@@ -85,6 +88,16 @@ func rehearseStep(ctx context.Context, opts Options, step v1alpha1.Step) (err er
 		return fmt.Errorf("the action did not come to its end: %w", context.Cause(ctx))
 	}
 	return nil
+}
+
+// readFilled reads an object of each kind that has all fields.
+func readFilled(ctx context.Context, from API) error {
+	_, action := from.Action(ctx, filledName)
+	_, remediation := from.Remediation(ctx, filledName)
+	_, policy := from.Policy(ctx, filledName)
+	_, node := from.Node(ctx, filledName)
+	_, budget := from.Budget(ctx, filledName)
+	return errors.Join(action, remediation, policy, node, budget)
 }
 
 // hurried is a clock by which nothing pauses. All that waits for time collects garbage

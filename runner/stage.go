@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,14 +21,16 @@ import (
 )
 
 // stage plays the API server of a rehearsal: it has one action, and the policy, the
-// remediation and the Node that the action takes to be executed.
+// remediation and the Node that the action takes to be executed. Each kind of request about
+// the action fails once, so that it is repeated.
 type stage struct {
 	ended func() // called when the action has been reported, with an event
 
 	lock    sync.Mutex
 	action  v1alpha1.NodeAction
 	told    bool
-	objects map[string]any // by the ends of their paths
+	failed  map[string]bool // by the methods that have failed once
+	objects map[string]any  // by the ends of their paths
 }
 
 func newStage(node string, step v1alpha1.Step, ended func()) (*stage, error) {
@@ -40,12 +43,9 @@ func newStage(node string, step v1alpha1.Step, ended func()) (*stage, error) {
 	meta := func(of string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: of, UID: name, ResourceVersion: "1", Generation: 1, CreationTimestamp: now}
 	}
-	own := func(kind string) metav1.TypeMeta {
-		return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind}
-	}
 	match := []v1alpha1.ConditionMatch{{Type: fault, Status: corev1.ConditionTrue}}
 	policy := v1alpha1.PolicyReference{Name: name, UID: name}
-	s := &stage{ended: ended}
+	s := &stage{ended: ended, failed: map[string]bool{}}
 	s.action = v1alpha1.NodeAction{TypeMeta: own("NodeAction"), ObjectMeta: meta(name), Spec: v1alpha1.NodeActionSpec{
 		NodeName: node, NodeUID: name, Policy: policy, Remediation: name, RemediationUID: name,
 		StepHash: hash, Step: 1, Attempt: 1, ExpiresAt: metav1.NewTime(now.Add(rehearsalTime)),
@@ -70,7 +70,15 @@ func newStage(node string, step v1alpha1.Step, ended func()) (*stage, error) {
 			}},
 		},
 	}
+	for resource, object := range filled() {
+		s.objects[resource+"/"+filledName] = object
+	}
 	return s, nil
+}
+
+// own is the type of an object of ours.
+func own(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind}
 }
 
 // reported says whether the action has come to its end.
@@ -99,6 +107,14 @@ func (s *stage) RoundTrip(request *http.Request) (*http.Response, error) {
 	dir, name := path.Split(strings.TrimSuffix(request.URL.Path, "/status"))
 	resource := path.Base(dir)
 	switch {
+	case name == s.action.Name && !s.failed[request.Method]:
+		s.failed[request.Method] = true
+		if request.Method == http.MethodPut {
+			return nil, errors.New("lost")
+		}
+		return answer(request, http.StatusServiceUnavailable, failure(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable))
+	case s.objects[resource+"/"+name] != nil:
+		return answer(request, http.StatusOK, s.objects[resource+"/"+name])
 	case resource == actionResource && request.Method == http.MethodPut:
 		if err := json.Unmarshal(body, &s.action); err != nil {
 			return nil, fmt.Errorf("reading what a rehearsal has written: %w", err)
@@ -112,12 +128,14 @@ func (s *stage) RoundTrip(request *http.Request) (*http.Response, error) {
 	case name == "events":
 		s.told = true
 		return answer(request, http.StatusCreated, json.RawMessage(body))
-	case s.objects[resource+"/"+name] != nil:
-		return answer(request, http.StatusOK, s.objects[resource+"/"+name])
 	default:
-		return answer(request, http.StatusNotFound, metav1.Status{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
-		})
+		return answer(request, http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound))
+	}
+}
+
+func failure(code int32, reason metav1.StatusReason) metav1.Status {
+	return metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: code, Reason: reason,
 	}
 }
 
@@ -132,7 +150,7 @@ func (s *stage) look() {
 func (s *stage) list(request *http.Request) (*http.Response, error) {
 	if query := request.URL.Query(); query.Get("watch") == "" {
 		return answer(request, http.StatusOK, v1alpha1.NodeActionList{
-			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeActionList"},
+			TypeMeta: own("NodeActionList"),
 			ListMeta: metav1.ListMeta{ResourceVersion: "1"}, Items: []v1alpha1.NodeAction{s.action},
 		})
 	} else if query.Get("sendInitialEvents") == "" {

@@ -64,11 +64,11 @@ func (s sysRq) next() string {
 	s.Helper()
 	deadline, _ := s.ctx.Deadline()
 	s.must(s.SetReadDeadline(deadline))
-	var command [1]byte
-	if _, err := s.Read(command[:]); err != nil {
+	var got [1]byte
+	if _, err := s.Read(got[:]); err != nil {
 		return err.Error()
 	}
-	return string(command[:])
+	return string(got[:])
 }
 
 // expect checks what is written next.

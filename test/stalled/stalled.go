@@ -103,6 +103,7 @@ func (s served) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut)
 	status := s.RawFileSystem.Open(cancel, in, out)
 	out.OpenFlags &^= fuse.FOPEN_PASSTHROUGH // else the kernel reads without asking
 	out.OpenFlags |= fuse.FOPEN_KEEP_CACHE   // else it forgets what it has read
+	out.OpenFlags |= fuse.FOPEN_NOFLUSH      // else this process asks itself at its end
 	return status
 }
 
