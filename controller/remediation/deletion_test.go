@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -120,6 +121,38 @@ func TestWhatAFormerRemediationOfTheNameLeftUnclaimedIsCancelled(t *testing.T) {
 	}
 	if f := former.Finished(); f == nil || f.Reason != v1alpha1.ReasonCancelled {
 		t.Errorf("its end is %+v, want %s", f, v1alpha1.ReasonCancelled)
+	}
+}
+
+// Another controller gives back the maintenance of a node that was deleted, which the cache of
+// this one does not know yet: no person has released the node.
+func TestAMaintenanceThatIsDeletedMayBeThatOfANodeThatIsGone(t *testing.T) {
+	s := incident(at(1, 1))
+	s.remediation.Status.Maintenance = "m"
+	m := &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "m", DeletionTimestamp: ptr.To(ago(0)), Finalizers: []string{v1alpha1.MaintenanceFinalizer}}}
+	m.Spec.NodeName = s.node.Name
+	for name, tt := range map[string]struct {
+		maintenance []client.Object
+		live        []client.Object
+		gone        bool
+	}{
+		"deleted by a person":              {[]client.Object{m}, []client.Object{s.node}, false},
+		"gone by a person":                 {nil, []client.Object{s.node}, false},
+		"deleted, and the node is gone":    {[]client.Object{m}, nil, true},
+		"gone, and so is the node":         {nil, nil, true},
+		"deleted, and the node is another": {[]client.Object{m}, []client.Object{&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.node.Name, UID: "next"}}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cached := cacheOf(t, append(tt.maintenance, s.node)...)
+			o := observer{cache: cached, live: cacheOf(t, tt.live...), store: index.Read(cached), clock: clocktesting.NewFakePassiveClock(now)}
+			got, err := o.observe(t.Context(), s.remediation)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if gone := got.node == nil; gone != tt.gone {
+				t.Errorf("the node is gone: %t, want %t", gone, tt.gone)
+			}
+		})
 	}
 }
 

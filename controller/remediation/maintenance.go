@@ -110,6 +110,16 @@ func (d *decision) releasedByAPerson(s situation) bool {
 	return d.status.Maintenance != "" && (s.maintenance == nil || s.maintenance.DeletionTimestamp != nil)
 }
 
+// givenBack reports whether the maintenance that the status names was there, and is gone or
+// being deleted.
+func (s *situation) givenBack() bool {
+	status := &s.remediation.Status
+	if s.maintenance == nil {
+		return status.Maintenance != "" && status.Phase() != v1alpha1.PhaseMaintenanceAnnounced
+	}
+	return s.maintenance.DeletionTimestamp != nil
+}
+
 // draining reports whether the node is being taken out for the step, and is not out yet.
 func (d *decision) draining(s situation) bool {
 	step := s.step(d.status.Step)

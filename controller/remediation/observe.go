@@ -39,18 +39,9 @@ func (o observer) observe(ctx context.Context, remediation *v1alpha1.Remediation
 	s := situation{remediation: remediation, now: o.clock.Now()}
 	spec := &remediation.Spec
 
-	var node corev1.Node
-	if found, err := o.get(ctx, spec.NodeName, &node); err != nil {
+	var err error
+	if s.node, err = o.node(ctx, spec); err != nil {
 		return s, err
-	} else if found && node.UID != spec.NodeUID {
-		// The cache may still have a node from before, or this one may be gone.
-		err := o.live.Get(ctx, types.NamespacedName{Name: spec.NodeName}, &node)
-		if client.IgnoreNotFound(err) != nil {
-			return s, fmt.Errorf("reading node %s: %w", spec.NodeName, err)
-		}
-	}
-	if node.UID == spec.NodeUID {
-		s.node = &node
 	}
 	var policy v1alpha1.RemedyPolicy
 	if found, err := o.get(ctx, spec.Policy.Name, &policy); err != nil {
@@ -60,6 +51,11 @@ func (o observer) observe(ctx context.Context, remediation *v1alpha1.Remediation
 	}
 	for _, by := range executors() {
 		if err := by.observe(ctx, o, &s); err != nil {
+			return s, err
+		}
+	}
+	if s.node != nil && s.givenBack() { // by a person, or by who knows already that the node is gone
+		if s.node, err = o.liveNode(ctx, spec); err != nil {
 			return s, err
 		}
 	}
@@ -90,7 +86,6 @@ func (o observer) observe(ctx context.Context, remediation *v1alpha1.Remediation
 	}
 	s.budgets = budget.Selecting(budgets.Items, s.node)
 	s.ahead = budget.Ahead(s.remediation, s.node, s.budgets, budgets.Items, func() []*v1alpha1.Remediation { return o.ahead(ctx) }, o.nodeOf(ctx))
-	var err error
 	if s.controlPlane, err = o.controlPlane(ctx, s.node, budgets.Items); err != nil {
 		return s, err
 	}
@@ -98,6 +93,35 @@ func (o observer) observe(ctx context.Context, remediation *v1alpha1.Remediation
 		s.leaseRenewed, err = o.leaseRenewed(ctx, spec.NodeName)
 	}
 	return s, err
+}
+
+// node returns the node that a remediation is of, nil if it is gone.
+func (o observer) node(ctx context.Context, spec *v1alpha1.RemediationSpec) (*corev1.Node, error) {
+	var node corev1.Node
+	switch found, err := o.get(ctx, spec.NodeName, &node); {
+	case err != nil || !found:
+		return nil, err
+	case node.UID != spec.NodeUID: // the cache may still have a node from before, or this one may be gone
+		return o.liveNode(ctx, spec)
+	default:
+		return &node, nil
+	}
+}
+
+// liveNode is node as the API server has it now.
+func (o observer) liveNode(ctx context.Context, spec *v1alpha1.RemediationSpec) (*corev1.Node, error) {
+	var node corev1.Node
+	err := o.live.Get(ctx, types.NamespacedName{Name: spec.NodeName}, &node)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading node %s: %w", spec.NodeName, err)
+	case node.UID != spec.NodeUID:
+		return nil, nil
+	default:
+		return &node, nil
+	}
 }
 
 // ahead are those who wait for permits, and may come first.

@@ -213,6 +213,9 @@ func (o *oracles) stillSick(node *corev1.Node, m *v1alpha1.NodeMaintenance) {
 	if r == nil || r.State() != v1alpha1.ReasonDeleted || !hasTombstone(stored[*v1alpha1.Remediation](o), r.Name) {
 		return
 	}
+	if find[*v1alpha1.Remediation](o, r.Name+"-deleted").Annotations[v1alpha1.TombstoneUIDAnnotation] != string(r.UID) {
+		return // its tombstone was deleted, which gives the node back; this is that of the next one
+	}
 	if !r.DeletionTimestamp.Before(m.DeletionTimestamp) || !o.cordoned[m.UID].Before(r.DeletionTimestamp.Time) {
 		return // it was being given back before, or in the same second; or it was not out
 	}
