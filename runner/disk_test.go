@@ -38,7 +38,7 @@ exec "$@"
 func TestARunnerWhoseDiskHasDiedRebootsTheNode(t *testing.T) {
 	f := newFixture(t)
 	content, mountpoint := filepath.Join(f.dir, "content"), filepath.Join(f.dir, "disk")
-	f.must(errors.Join(os.Mkdir(content, 0o700), os.Mkdir(mountpoint, 0o700)))
+	f.must(errors.Join(os.Mkdir(content, 0o700), os.Mkdir(mountpoint, 0o700), os.Mkdir(filepath.Join(content, "root"), 0o755)))
 	buildAgent(f, filepath.Join(content, "nodemend-agent"))
 	disk, err := stalled.Mount(content, mountpoint)
 	if errors.Is(err, stalled.ErrUnavailable) {
@@ -98,7 +98,7 @@ func startAgent(f *fixture, program string, kernel sysRq) *process.Process {
 	f.must(listener.Close())
 	cmd := exec.Command("unshare", "--mount", "--propagation=private", "sh", "-c", onOwnSysRq, kernel.Name(),
 		program, "runner", "--node-name="+f.node.Name, "--kubeconfig="+f.cluster.Kubeconfig, "--health-address="+health, "--execution=Direct",
-		"--host-proc="+proc, "--run-dir="+filepath.Join(f.dir, "run"), "--host-root="+filepath.Join(f.dir, "root"))
+		"--host-proc="+proc, "--run-dir="+filepath.Join(f.dir, "run"), "--host-root="+filepath.Join(filepath.Dir(program), "root"))
 	cmd.Stdout, cmd.Stderr = log, log
 	p, err := process.Start(cmd, log)
 	f.must(err)

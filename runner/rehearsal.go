@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	runnerconfig "github.com/nodemend/nodemend/config/runner"
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/runner/remedy"
 )
@@ -81,6 +82,8 @@ func rehearseStep(ctx context.Context, opts Options, step v1alpha1.Step) (err er
 	if err := readFilled(ctx, r.api); err != nil {
 		return err
 	}
+	r.owner.read(ctx)
+	r.owner.load = func() ([]*runnerconfig.Veto, error) { return nil, unix.EIO } // on a disk that has died
 	if err := r.run(ctx); err != nil {
 		return err
 	}
