@@ -39,7 +39,7 @@ func fill(v reflect.Value, now time.Time) {
 		*value = now
 		return
 	case *metav1.FieldsV1:
-		value.Raw = []byte(`{"f:metadata":{}}`)
+		value.SetRawString(`{"f:metadata":{}}`)
 		return
 	}
 	switch v.Kind() {
