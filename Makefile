@@ -54,6 +54,14 @@ unit: ## run the tests that need nothing but Go
 bench: controlplane ## run the benchmarks; BENCH=<regexp> and PKG=<packages> choose
 	go test -tags integration -run "^$$" -bench "$(BENCH)" -benchtime 100x -benchmem $(PKG) | grep -v "no test files"
 
+# How many runners are killed, and which moments: make kills KILLS=500 KILLSEED=1
+KILLS ?= 500
+KILLSEED ?= 0
+
+.PHONY: kills
+kills: controlplane ## kill the runner at random moments on a real systemd: each action is executed at most once, and ends
+	go test -tags integration -race -v -count 1 -timeout 2h -run '^TestARunnerThatIsKilledAtRandom' ./runner -args -kills $(KILLS) -kill-seed $(KILLSEED)
+
 # How long each fuzz target runs.
 FUZZTIME ?= 20s
 

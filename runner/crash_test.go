@@ -126,13 +126,41 @@ var (
 // crashUnit is the file of crash@DIR.service, which tells a file in /run/DIR of its starts.
 const crashUnit = "[Unit]\nStartLimitIntervalSec=0\n[Service]\nExecStart=/bin/sh -c 'echo start >>/run/%i/executions; exec sleep 1000'\n"
 
+var crashUnitInstalled sync.Once
+
+// installCrashUnit is called before anything is executed: systemd loses a command that waits
+// to be started while it reloads its units (see command.state.absent).
+func installCrashUnit(t *testing.T) {
+	t.Helper()
+	crashUnitInstalled.Do(func() {
+		if err := systemdtest.Shared(t).Unit(t.Context(), "crash@.service", crashUnit); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// crashing returns a runner for a policy whose first step, a command or the restart of a
+// unit, notes in a file that it was executed.
+func crashing(f *fixture, mode command.Mode, unit bool) (r crashRunner, executions string) {
+	f.Helper()
+	r, host := newCrashRunner(f)
+	r.Execution = mode
+	name := filepath.Base(r.Dir)
+	f.policy = f.newPolicy(`echo "$NODEMEND_ACTION" >>/run/` + name + `/executions; sleep 0.1`)
+	if unit {
+		unit := "crash@" + name + ".service"
+		_, err := host.Run(f.ctx, "systemctl", "start", unit)
+		f.must(err)
+		f.policy.Spec.Steps[0].Command = nil
+		f.policy.Spec.Steps[0].RestartUnit = &v1alpha1.RestartUnitRemedy{Name: unit}
+		f.must(f.client.Update(f.ctx, f.policy))
+	}
+	return r, filepath.Join(r.Dir, "executions")
+}
+
 func TestARunnerThatIsKilledAtAnyStepExecutesAtMostOnce(t *testing.T) {
 	t.Parallel()
-	// Before the rounds, since systemd loses a command that waits to be started while it
-	// reloads its units (see command.state.absent).
-	if err := systemdtest.Shared(t).Unit(t.Context(), "crash@.service", crashUnit); err != nil {
-		t.Fatal(err)
-	}
+	installCrashUnit(t)
 	for _, test := range []struct {
 		name   string
 		mode   command.Mode
@@ -167,19 +195,7 @@ func TestARunnerThatIsKilledAtAnyStepExecutesAtMostOnce(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, round %d", test.name, round+1), func(t *testing.T) {
 				t.Parallel()
 				f := newFixtureOn(t, clustertest.Shared(t), crashPatience)
-				r, host := newCrashRunner(f)
-				r.Execution = test.mode
-				name := filepath.Base(r.Dir)
-				outside, inside := r.Dir, "/run/"+name
-				f.policy = f.newPolicy(`echo "$NODEMEND_ACTION" >>` + inside + `/executions; sleep 0.1`)
-				if test.unit {
-					unit := "crash@" + name + ".service"
-					_, err := host.Run(f.ctx, "systemctl", "start", unit)
-					f.must(err)
-					f.policy.Spec.Steps[0].Command = nil
-					f.policy.Spec.Steps[0].RestartUnit = &v1alpha1.RestartUnitRemedy{Name: unit}
-					f.must(f.client.Update(f.ctx, f.policy))
-				}
+				r, executions := crashing(f, test.mode, test.unit)
 				for _, point := range test.points {
 					r.Point = point
 					p := r.start(f)
@@ -187,7 +203,7 @@ func TestARunnerThatIsKilledAtAnyStepExecutesAtMostOnce(t *testing.T) {
 					select {
 					case <-p.Exited:
 					case <-f.ctx.Done():
-						f.Fatalf("the runner did not come to %s; its log: %s", point, f.read(filepath.Join(outside, "runner.log")))
+						f.Fatalf("the runner did not come to %s; its log: %s", point, f.read(filepath.Join(r.Dir, "runner.log")))
 					}
 					// The next one, which does not die, brings it to its end.
 					r.Point = ""
@@ -202,7 +218,7 @@ func TestARunnerThatIsKilledAtAnyStepExecutesAtMostOnce(t *testing.T) {
 						t.Errorf("killed at %s, the action ended as %s (%s), want %s", point, got.Reason, got.Message, want)
 					}
 				}
-				f.checkExecutions(filepath.Join(outside, "executions"), test.unit)
+				f.checkExecutions(executions, test.unit)
 			})
 		}
 	}
