@@ -47,6 +47,7 @@ type crashRunner struct {
 	Proc       string
 	Systemd    systemd.Dialer
 	Execution  command.Mode
+	Metrics    string // the address; empty: none
 	// Point is where it kills itself; empty: nowhere.
 	Point string
 }
@@ -60,6 +61,7 @@ func (r crashRunner) options() runner.Options {
 		SysRqPath:      filepath.Join(r.Dir, "sysrq"),
 		Systemd:        &r.Systemd,
 		DetectorSocket: filepath.Join(r.Dir, "detector.sock"),
+		MetricsAddress: r.Metrics,
 	}
 }
 
