@@ -90,6 +90,53 @@ func TestOnARealHostTheRunnerHasLimits(t *testing.T) {
 	}
 }
 
+// tries says which of a few things it may do.
+const tries = `#!/bin/sh
+tries() { name=$1; shift; if "$@" >/dev/null 2>&1; then echo "$name: yes"; else echo "$name: no"; fi; }
+{
+tries "read a file of another user" cat /run/of-nobody
+tries "become another user" setpriv --reuid=65534 --regid=65534 --clear-groups true
+tries "keep memory from being swapped" test "$(ulimit -l)" -gt 0
+tries "make a device" mknod /run/device c 1 3
+tries "mount" unshare --mount true
+tries "let others become root" chmod u+s /run/of-nobody
+} >/run/tried.new
+mv /run/tried.new /run/tried
+exec sleep 1000
+`
+
+func TestOnARealHostTheDetectorMayDoOnlyWhatItsChecksNeed(t *testing.T) {
+	h, booted := newRealHost(t, Detector)
+	h.put(filepath.Join(booted.RunDir(), "of-nobody"), "secret")
+	h.must(os.Chown(filepath.Join(booted.RunDir(), "of-nobody"), 65534, 65534))
+	tried := func() (got string) {
+		eventually(t, "all is tried", func() bool {
+			data, err := os.ReadFile(filepath.Join(booted.RunDir(), "tried"))
+			got = string(data)
+			return err == nil
+		})
+		return got
+	}
+	h.program(tries)
+	h.install()
+	const needed = "read a file of another user: yes\nbecome another user: yes\nkeep memory from being swapped: yes\n"
+	if got, want := tried(), needed+"make a device: no\nmount: no\nlet others become root: no\n"; got != want {
+		t.Errorf("as the detector:\n%swant:\n%s", got, want)
+	}
+
+	// Whoever is not held back may do all of it.
+	h.must(os.Remove(filepath.Join(booted.RunDir(), "tried")))
+	h.put(filepath.Join(booted.RunDir(), "tries"), tries)
+	h.must(booted.Unit(t.Context(), "free.service", "[Service]\nExecStart=/bin/sh /run/tries\n"))
+	if _, err := booted.Run(t.Context(), "systemctl", "start", "free.service"); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = booted.Run(t.Context(), "systemctl", "stop", "free.service") }() // with the host at the latest
+	if got, want := tried(), needed+"make a device: yes\nmount: yes\nlet others become root: yes\n"; got != want {
+		t.Errorf("as root:\n%swant:\n%s", got, want)
+	}
+}
+
 func TestOnARealHostARoleIsInstalledUpgradedRepairedAndRemoved(t *testing.T) {
 	h, booted := newRealHost(t, Runner)
 	h.options.Args = []string{"two words", "100%", "$HOME", "${HOME}", `"`, `\n`, "", "a\nb", ";", "grün", "'", "%n", "#x", "\x7f", "\x01"}
