@@ -157,6 +157,39 @@ func TestTheControllerNeedsNoPrivilegeAndLetsItsNodeDrain(t *testing.T) {
 	}
 }
 
+// The API server lets a token of the default lifetime, 3607 s, live for a year
+// (--service-account-extend-token-expiration), and a root on a writable root file system keep
+// what it has found.
+func TestTokensEndAndRootsAreReadOnly(t *testing.T) {
+	for name, pod := range pods(t, installed(t)) {
+		if pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken {
+			t.Errorf("%s gets the default token", name)
+		}
+		tokens := 0
+		for _, volume := range pod.Volumes {
+			if volume.Projected == nil {
+				continue
+			}
+			for _, source := range volume.Projected.Sources {
+				if token := source.ServiceAccountToken; token != nil {
+					tokens++
+					if s := token.ExpirationSeconds; s == nil || *s == 3607 || *s > 86400 {
+						t.Errorf("%s: its token ends after %v s", name, s)
+					}
+				}
+			}
+		}
+		if tokens != 1 {
+			t.Errorf("%s has %d tokens", name, tokens)
+		}
+		for _, c := range pod.Containers {
+			if c.SecurityContext == nil || c.SecurityContext.ReadOnlyRootFilesystem == nil || !*c.SecurityContext.ReadOnlyRootFilesystem {
+				t.Errorf("%s: the root of container %s can be written", name, c.Name)
+			}
+		}
+	}
+}
+
 func TestInstallingDoesNothingToANode(t *testing.T) {
 	for _, obj := range installed(t) {
 		if obj.GroupVersionKind().Group == "nodemend.dev" {

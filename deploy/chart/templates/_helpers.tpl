@@ -49,6 +49,25 @@ env:
 {{- end }}
 {{- end -}}
 
+{{- /* The token, which the API server lets a usual one outlive by a year. The kubelet renews
+this one when 80 % have passed: if it has ended, an agent has five hours at least. The
+API server may allow less. */ -}}
+{{- define "nodemend.credentials" -}}
+- name: credentials
+  projected:
+    sources:
+    - serviceAccountToken: {path: token, expirationSeconds: {{ . }}}
+    - configMap:
+        name: kube-root-ca.crt
+        items: [{key: ca.crt, path: ca.crt}]
+    - downwardAPI:
+        items: [{path: namespace, fieldRef: {fieldPath: metadata.namespace}}]
+{{- end -}}
+
+{{- define "nodemend.credentialsMount" -}}
+- {name: credentials, mountPath: /var/run/secrets/kubernetes.io/serviceaccount, readOnly: true}
+{{- end -}}
+
 {{- /* Removes the unit that hostUnits.enabled has installed, before the role starts as a
 pod. It fails, and is tried again, while the installer of the unit still runs. */ -}}
 {{- define "nodemend.removeHostUnit" -}}
