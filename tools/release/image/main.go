@@ -8,26 +8,23 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/nodemend/nodemend/tools/release/oci"
 )
 
 func main() {
@@ -88,7 +85,7 @@ func (b builder) index(roots []string) (v1.ImageIndex, error) {
 }
 
 func (b builder) image(arch, dir string) (v1.Image, error) {
-	content, err := b.tar(dir)
+	content, err := oci.Tar(dir, b.time)
 	if err != nil {
 		return nil, err
 	}
@@ -113,66 +110,9 @@ func (b builder) image(arch, dir string) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// tar returns an archive of a directory, in which everything belongs to root and was
-// made at the same time.
-func (b builder) tar(dir string) ([]byte, error) {
-	var out bytes.Buffer
-	archive := tar.NewWriter(&out)
-	err := filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error { // in lexical order
-		if err != nil || file == dir {
-			return err
-		}
-		name, err := filepath.Rel(dir, file)
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() {
-			return archive.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: filepath.ToSlash(name) + "/", Mode: 0o755, ModTime: b.time})
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		content, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: filepath.ToSlash(name), Size: int64(len(content)), Mode: 0o644, ModTime: b.time}
-		if info.Mode()&0o100 != 0 {
-			header.Mode = 0o755
-		}
-		if err := archive.WriteHeader(header); err != nil {
-			return err
-		}
-		_, err = archive.Write(content)
-		return err
-	})
-	if err := errors.Join(err, archive.Close()); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
-}
-
-// write writes the image layout of an index, as a tar archive.
-func (b builder) write(index v1.ImageIndex, output string) (err error) {
-	dir, err := os.MkdirTemp("", "nodemend-image-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	files, err := layout.Write(dir, empty.Index)
-	if err != nil {
-		return err
-	}
-	_, tag, _ := strings.Cut(path.Base(b.name), ":")
-	names := layout.WithAnnotations(map[string]string{
-		"io.containerd.image.name":          b.name, // ctr and nerdctl
-		"org.opencontainers.image.ref.name": tag,    // skopeo and podman
-	})
-	if err := files.AppendIndex(index, names); err != nil {
-		return err
-	}
-	archive, err := b.tar(dir)
+// write writes the index as an OCI archive.
+func (b builder) write(index v1.ImageIndex, output string) error {
+	archive, err := oci.Archive(b.name, index, b.time)
 	if err != nil {
 		return err
 	}
