@@ -7,6 +7,7 @@ tool helm.sh/helm/v4/cmd/helm
 require (
 	github.com/CycloneDX/cyclonedx-go v0.12.0
 	github.com/google/go-containerregistry v0.22.1
+	github.com/secure-systems-lab/go-securesystemslib v0.11.1
 )
 
 require (
