@@ -206,6 +206,33 @@ func TestTheSameReleaseIsSignedWithTheSameBytes(t *testing.T) {
 	}
 }
 
+// Skopeo and podman read an index into the types of the OCI image specification and write
+// it anew when they copy it, and older ones know fewer fields.
+func TestTheDigestOfTheImageStaysTheSameWhenItIsCopied(t *testing.T) {
+	files := untar(t, filepath.Join(newSigner(t).release(t), imageFile))
+	var names, index descriptor
+	if err := json.Unmarshal(files["index.json"], &names); err != nil {
+		t.Fatal(err)
+	}
+	before, err := blob(files, names.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(before, &index); err != nil {
+		t.Fatal(err)
+	}
+	if len(index.Manifests) != 2 {
+		t.Errorf("it has the images %v", index.Manifests)
+	}
+	after, err := json.Marshal(index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(before, after) {
+		t.Errorf("the index\n%s\nis copied as\n%s", before, after)
+	}
+}
+
 func TestAWrongKeyIsRefusedAndNothingIsWritten(t *testing.T) {
 	s := newSigner(t)
 	dist := s.release(t)
@@ -329,13 +356,22 @@ func verifySignature(public *ecdsa.PublicKey, content []byte, signature string) 
 	return nil
 }
 
-// descriptor is what the OCI image specification calls so, and the manifest it names.
+// descriptor is what the OCI image specification calls so, and the manifest it names, in
+// the order of that.
 type descriptor struct {
-	MediaType   string            `json:"mediaType"`
-	Digest      string            `json:"digest"`
-	Annotations map[string]string `json:"annotations"`
-	Manifests   []descriptor      `json:"manifests"`
-	Layers      []descriptor      `json:"layers"`
+	SchemaVersion int               `json:"schemaVersion,omitempty"`
+	MediaType     string            `json:"mediaType"`
+	Digest        string            `json:"digest,omitempty"`
+	Size          int64             `json:"size,omitempty"`
+	Platform      *platform         `json:"platform,omitempty"`
+	Manifests     []descriptor      `json:"manifests,omitempty"`
+	Layers        []descriptor      `json:"layers,omitempty"`
+	Annotations   map[string]string `json:"annotations,omitempty"`
+}
+
+type platform struct {
+	Architecture string `json:"architecture"`
+	OS           string `json:"os"`
 }
 
 // verifyImage returns the digest of the image, whose signature has to be in the place

@@ -9,6 +9,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -21,8 +22,10 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+	specs "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/nodemend/nodemend/tools/release/oci"
 )
@@ -81,7 +84,42 @@ func (b builder) index(roots []string) (v1.ImageIndex, error) {
 			Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}},
 		})
 	}
-	return mutate.Annotations(index, b.labels).(v1.ImageIndex), nil
+	return asSpecified(mutate.Annotations(index, b.labels).(v1.ImageIndex))
+}
+
+// asSpecified returns an index whose fields are in the order of the OCI image
+// specification's own types. Skopeo and podman write an index anew when they copy it, in
+// that order, and then its digest, which is signed, is still the same.
+func asSpecified(index v1.ImageIndex) (v1.ImageIndex, error) {
+	raw, err := index.RawManifest()
+	if err != nil {
+		return nil, err
+	}
+	var manifest specs.Index
+	if err := json.Unmarshal(raw, &manifest); err != nil {
+		return nil, err
+	}
+	for i := range manifest.Manifests {
+		manifest.Manifests[i].ArtifactType = "" // older ones drop it
+	}
+	raw, err = json.Marshal(manifest)
+	return rawIndex{imageIndex: index, raw: raw}, err
+}
+
+// rawIndex is an index that is written in its own way.
+type rawIndex struct {
+	imageIndex
+	raw []byte
+}
+
+type imageIndex = v1.ImageIndex // embedded, it must not be called as its method ImageIndex
+
+func (i rawIndex) RawManifest() ([]byte, error) { return i.raw, nil }
+func (i rawIndex) Size() (int64, error)         { return int64(len(i.raw)), nil }
+func (i rawIndex) Digest() (v1.Hash, error)     { return partial.Digest(i) }
+
+func (i rawIndex) IndexManifest() (*v1.IndexManifest, error) {
+	return v1.ParseIndexManifest(bytes.NewReader(i.raw))
 }
 
 func (b builder) image(arch, dir string) (v1.Image, error) {
