@@ -34,18 +34,18 @@ const (
 	imageName          = "registry.example.com:5000/nodemend"
 	commit             = "0123456789abcdef0123456789abcdef01234567"
 
-	// cosignKey is for this test only. "cosign generate-key-pair" writes such a key, here
+	// cosignKey is for this test only. "cosign generate-key-pair" of cosign 3.1.3 has made it,
 	// with the password "throw-away".
 	cosignKey = `-----BEGIN ENCRYPTED SIGSTORE PRIVATE KEY-----
 eyJrZGYiOnsibmFtZSI6InNjcnlwdCIsInBhcmFtcyI6eyJOIjo2NTUzNiwiciI6
-OCwicCI6MX0sInNhbHQiOiIxcW02ZHpKNyt3ZnVPU0oxbmVsaDZrY21pTnZsMHFy
-bHF4bEZDalBZang4PSJ9LCJjaXBoZXIiOnsibmFtZSI6Im5hY2wvc2VjcmV0Ym94
-Iiwibm9uY2UiOiJvTHN1NTREMzFDVzVkTHR4MDhwZElybGNYeStaekxQaCJ9LCJj
-aXBoZXJ0ZXh0IjoiNHdyT3NnTHdRNE5La29IdURsSTRmYzhUQURtcHBXejRQVmRC
-QUh1TVVGekgyM01mYUtGaDRmTDJheVBXcDQrTmRmRVB0dXZLZlJsUTFkUkZ6bGdS
-aS90VnpmRW02YXpqME5EWEVFa3NWdk5kaE1qTnl5UUEyekJQU2lzT0duSW1CVHBB
-cFhaeldNdmRIRG9HcVRmRHEzL1hPRnFOY0hvaXdwQmdTNUFnVThsVVlnYXFtMkFC
-L2tsbjJLTWMwQ3BFQ1c0N1Y1TmlvNXdqSmc9PSJ9
+OCwicCI6MX0sInNhbHQiOiIxWXNMR0dybVZ1Vjk2ZFVZd1FxZWdVY0hYbkNHWGIx
+WU5jS3o5TWFKQ2VRPSJ9LCJjaXBoZXIiOnsibmFtZSI6Im5hY2wvc2VjcmV0Ym94
+Iiwibm9uY2UiOiJJZHRSTENnYUNycDFjRjFlS1d2TWJOU2thT0tkUEhiUSJ9LCJj
+aXBoZXJ0ZXh0IjoiRS8xM0RUc2JrazFFU0w1VHZFZ0plMWluaTZheEd0a0huMmZR
+SXQwNklBZnFGS3hmejM3SG9qbkVuVytGeVZ2UUo1VUVobjJTalRzWjBzeXNSUXdm
+TjNXbWNmZUdrS1dBL1JVQU5ieFJ2QnFlTXBvS3hYTnBmVHBXUFFocEtSYUg0WjlE
+bFBCL2IwY2dyNGR2YmZ3b1gxUHorczRnNS9SQkpYNjM1TEFsYXA4c3NVcDE1Mm50
+WUlBa29WVXVFaXpzcnBHME5ZblJRTTdxMVE9PSJ9
 -----END ENCRYPTED SIGSTORE PRIVATE KEY-----
 `
 )
