@@ -274,17 +274,45 @@ func TestAWrongKeyIsRefusedAndNothingIsWritten(t *testing.T) {
 			}
 		})
 	}
-	t.Run("of a build", func(t *testing.T) {
-		build := exec.CommandContext(t.Context(), helm.Root(t)+"/tools/release/build", "release")
-		build.Env = append(os.Environ(), "VERSION=v0.1.0", "DIST="+dist, "SOURCE_DATE_EPOCH=1700000000", "COSIGN_PRIVATE_KEY=/root/cosign.key")
-		output, err := build.CombinedOutput()
-		if err == nil || !strings.Contains(string(output), "COSIGN_PRIVATE_KEY is not PEM") {
-			t.Errorf("%v: %s", err, output)
-		}
-		if !maps.Equal(content(t, dist), unsigned) {
-			t.Error("it has changed the release")
-		}
-	})
+}
+
+func TestABuildThatCannotBeSignedEndsBeforeItBegins(t *testing.T) {
+	private := newKey(t, elliptic.P256())
+	dist := t.TempDir()
+	put(t, filepath.Join(dist, "before"), nil)
+	for name, test := range map[string]struct {
+		key, file, content string
+		committed          bool
+		says               string
+	}{
+		"no key":          {"/root/cosign.key", "a", "", true, "COSIGN_PRIVATE_KEY is not PEM"},
+		"another key":     {pkcs8(t, private), "cosign.pub", "of another", true, "COSIGN_PRIVATE_KEY does not belong to cosign.pub"},
+		"not a commit":    {pkcs8(t, private), "a", "", false, "the work tree has changes"},
+		"all can be done": {pkcs8(t, private), "a", "", true, "cannot find main module"}, // what it builds is not in this tree
+	} {
+		t.Run(name, func(t *testing.T) {
+			tree := t.TempDir()
+			if err := os.CopyFS(filepath.Join(tree, "tools", "release"), os.DirFS(helm.Root(t)+"/tools/release")); err != nil {
+				t.Fatal(err)
+			}
+			put(t, filepath.Join(tree, test.file), []byte(test.content))
+			script := "git init -q && git add tools && "
+			if test.committed {
+				script += "git add . && "
+			}
+			script += "git -c user.name=a -c user.email=a@example.com commit -q -m a && tools/release/build release"
+			build := exec.CommandContext(t.Context(), "bash", "-c", script)
+			build.Dir = tree
+			build.Env = append(os.Environ(), "VERSION=v0.1.0", "DIST="+dist, "COSIGN_PRIVATE_KEY="+test.key)
+			output, err := build.CombinedOutput()
+			if err == nil || !strings.Contains(string(output), test.says) {
+				t.Errorf("%v: %s", err, output)
+			}
+			if len(content(t, dist)) != 1 {
+				t.Error("it has changed the release")
+			}
+		})
+	}
 }
 
 func TestAReleaseThatIsNotWholeIsNotSigned(t *testing.T) {
