@@ -104,7 +104,7 @@ image: ## write the container image for amd64 and arm64 as an OCI archive into d
 	@VERSION=$(VERSION) IMAGE=$(IMAGE) tools/release/build image
 
 .PHONY: release
-release: ## write all of a release into dist/: programs, image, chart, install.yaml, SBOM and checksums
+release: ## write all of a release into dist/: programs, image, chart, install.yaml, SBOM and checksums, signed if there is a COSIGN_PRIVATE_KEY
 	@VERSION=$(VERSION) IMAGE=$(IMAGE) tools/release/build release
 
 .PHONY: verify

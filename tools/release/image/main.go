@@ -8,26 +8,26 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+	specs "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/nodemend/nodemend/tools/release/oci"
 )
 
 func main() {
@@ -84,11 +84,46 @@ func (b builder) index(roots []string) (v1.ImageIndex, error) {
 			Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}},
 		})
 	}
-	return mutate.Annotations(index, b.labels).(v1.ImageIndex), nil
+	return asSpecified(mutate.Annotations(index, b.labels).(v1.ImageIndex))
+}
+
+// asSpecified returns an index whose fields are in the order of the OCI image
+// specification's own types. Skopeo and podman write an index anew when they copy it, in
+// that order, and then its digest, which is signed, is still the same.
+func asSpecified(index v1.ImageIndex) (v1.ImageIndex, error) {
+	raw, err := index.RawManifest()
+	if err != nil {
+		return nil, err
+	}
+	var manifest specs.Index
+	if err := json.Unmarshal(raw, &manifest); err != nil {
+		return nil, err
+	}
+	for i := range manifest.Manifests {
+		manifest.Manifests[i].ArtifactType = "" // older ones drop it
+	}
+	raw, err = json.Marshal(manifest)
+	return rawIndex{imageIndex: index, raw: raw}, err
+}
+
+// rawIndex is an index that is written in its own way.
+type rawIndex struct {
+	imageIndex
+	raw []byte
+}
+
+type imageIndex = v1.ImageIndex // embedded, it must not be called as its method ImageIndex
+
+func (i rawIndex) RawManifest() ([]byte, error) { return i.raw, nil }
+func (i rawIndex) Size() (int64, error)         { return int64(len(i.raw)), nil }
+func (i rawIndex) Digest() (v1.Hash, error)     { return partial.Digest(i) }
+
+func (i rawIndex) IndexManifest() (*v1.IndexManifest, error) {
+	return v1.ParseIndexManifest(bytes.NewReader(i.raw))
 }
 
 func (b builder) image(arch, dir string) (v1.Image, error) {
-	content, err := b.tar(dir)
+	content, err := oci.Tar(dir, b.time)
 	if err != nil {
 		return nil, err
 	}
@@ -113,66 +148,9 @@ func (b builder) image(arch, dir string) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// tar returns an archive of a directory, in which everything belongs to root and was
-// made at the same time.
-func (b builder) tar(dir string) ([]byte, error) {
-	var out bytes.Buffer
-	archive := tar.NewWriter(&out)
-	err := filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error { // in lexical order
-		if err != nil || file == dir {
-			return err
-		}
-		name, err := filepath.Rel(dir, file)
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() {
-			return archive.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: filepath.ToSlash(name) + "/", Mode: 0o755, ModTime: b.time})
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		content, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		header := &tar.Header{Typeflag: tar.TypeReg, Name: filepath.ToSlash(name), Size: int64(len(content)), Mode: 0o644, ModTime: b.time}
-		if info.Mode()&0o100 != 0 {
-			header.Mode = 0o755
-		}
-		if err := archive.WriteHeader(header); err != nil {
-			return err
-		}
-		_, err = archive.Write(content)
-		return err
-	})
-	if err := errors.Join(err, archive.Close()); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
-}
-
-// write writes the image layout of an index, as a tar archive.
-func (b builder) write(index v1.ImageIndex, output string) (err error) {
-	dir, err := os.MkdirTemp("", "nodemend-image-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	files, err := layout.Write(dir, empty.Index)
-	if err != nil {
-		return err
-	}
-	_, tag, _ := strings.Cut(path.Base(b.name), ":")
-	names := layout.WithAnnotations(map[string]string{
-		"io.containerd.image.name":          b.name, // ctr and nerdctl
-		"org.opencontainers.image.ref.name": tag,    // skopeo and podman
-	})
-	if err := files.AppendIndex(index, names); err != nil {
-		return err
-	}
-	archive, err := b.tar(dir)
+// write writes the index as an OCI archive.
+func (b builder) write(index v1.ImageIndex, output string) error {
+	archive, err := oci.Archive(b.name, index, b.time)
 	if err != nil {
 		return err
 	}
