@@ -83,6 +83,7 @@ func (r *row) resource() (name, path string) {
 	if !namespaced {
 		namespace, rest = "", r.on
 	}
+	rest, query, asks := strings.Cut(rest, "?")
 	parts := strings.SplitN(rest, "/", 3)
 	path = "/api/v1"
 	if group := groups[parts[0]]; group != "" {
@@ -97,7 +98,11 @@ func (r *row) resource() (name, path string) {
 		sub, _, _ := strings.Cut(parts[2], "/")
 		name += "/" + sub
 	}
-	return name, path + "/" + strings.Join(parts, "/")
+	path += "/" + strings.Join(parts, "/")
+	if asks {
+		path += "?" + query
+	}
+	return name, path
 }
 
 // request makes the request of a row, and returns the status and the beginning of the answer.
