@@ -79,12 +79,12 @@ func (r *row) resource() (name, path string) {
 	if strings.HasPrefix(r.on, "/") {
 		return "", r.on
 	}
-	namespace, rest, namespaced := strings.Cut(r.on, ":")
+	namespace, object, namespaced := strings.Cut(r.on, ":")
 	if !namespaced {
-		namespace, rest = "", r.on
+		namespace, object = "", r.on
 	}
-	rest, query, asks := strings.Cut(rest, "?")
-	parts := strings.SplitN(rest, "/", 3)
+	object, query, asks := strings.Cut(object, "?")
+	parts := strings.SplitN(object, "/", 3)
 	path = "/api/v1"
 	if group := groups[parts[0]]; group != "" {
 		path = "/apis/" + group
