@@ -277,3 +277,21 @@ func (s *scene) refused(attempts []attempt) {
 		})
 	}
 }
+
+// person is somebody who has one of the roles for people, and no other right.
+func (s *scene) person(role string) *rest.Config {
+	s.Helper()
+	name := "person-who-may-" + role
+	err := s.admin.Create(s.ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "nodemend-" + role},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}},
+	})
+	s.must(client.IgnoreAlreadyExists(err))
+	return clustertest.Shared(s).UserConfig(name)
+}
+
+// kubelet has the credentials of a node, which root there has.
+func (s *scene) kubelet(node *corev1.Node) *rest.Config {
+	return clustertest.Shared(s).UserConfig("system:node:"+node.Name, "system:nodes")
+}

@@ -26,6 +26,13 @@ func (w *Worker) report(ctx context.Context, action *v1alpha1.NodeAction, entry 
 		return w.reportAgain(ctx, action)
 	}
 	name, outcome := entry.Order.Step.Remedy(), *entry.Outcome
+	if action.Status.Claim == nil && action.Finished() == nil {
+		// The API server has been restored from a backup. It refuses a result without a claim.
+		outcome = remedy.Outcome{
+			Reason:  v1alpha1.ReasonInterrupted,
+			Message: fmt.Sprintf("this node executed it, and its claim has been removed since; it ended as %s: %s", outcome.Reason, outcome.Message),
+		}
+	}
 	if c := action.Finished(); c == nil {
 		if err := w.conclude(ctx, action, outcome, name); err != nil {
 			return err
@@ -41,7 +48,7 @@ func (w *Worker) report(ctx context.Context, action *v1alpha1.NodeAction, entry 
 	if err := w.Ledger.Reported(entry.Order.Action); err != nil {
 		logr.FromContextOrDiscard(ctx).Error(err, "A restart will look at the action once more")
 	}
-	if outcome.Result != nil {
+	if entry.Outcome.Result != nil {
 		if err := w.Recheck(ctx); err != nil {
 			logr.FromContextOrDiscard(ctx).Info("The detector was not asked to check at once", "err", err.Error())
 		}

@@ -14,7 +14,12 @@ import (
 
 	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/exporter"
+	"github.com/nodemend/nodemend/internal/cut"
 )
+
+// maxMessage bounds the message of an event, in bytes: the admission policy of events
+// accepts no more.
+const maxMessage = 16 << 10
 
 // Recorder writes events. It never waits for the API server: events
 // that come too fast, or while it can't be reached for long, are dropped.
@@ -69,7 +74,7 @@ func (r *Recorder) write(source, eventType, reason, message string) {
 		r.recorders[source] = recorder
 	}
 	r.mu.Unlock()
-	recorder.Event(r.node, eventType, reason, message)
+	recorder.Event(r.node, eventType, reason, cut.Valid(message, maxMessage))
 }
 
 // Stop ends the recorder. What has not been written yet is lost.
