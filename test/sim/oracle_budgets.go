@@ -217,9 +217,10 @@ func stormOf(b *v1alpha1.RemediationBudget, group string) storm {
 	return storm{b.UID, b.Generation, group}
 }
 
-// storms remembers when there last was one, which every controller has had to notice.
+// storms remembers when there last was one, which every controller has had to notice, and
+// could write down: a budget knows nothing of one that has passed while all were cut off.
 func (o *oracles) storms() {
-	if !o.everybodyKnows(o.regrouped) || time.Since(o.world.skewed) < quietFor {
+	if !o.everybodyKnows(later(o.regrouped, o.world.troubled)) || time.Since(o.world.skewed) < quietFor {
 		return
 	}
 	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
