@@ -178,15 +178,14 @@ func TestTheTypesOfConditionCanBeNarrowed(t *testing.T) {
 
 	// The policy of this test is a second one, for node A only.
 	name := "narrowed-" + s.a.Name
-	for _, obj := range installed(t).ofKind("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding") {
+	for _, obj := range rendered(t, "detector.conditions[0]="+fault, "detector.conditions[1]=Ready").ofKind("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding") {
 		if obj.GetName() != "nodemend-detector" {
 			continue
 		}
 		obj.SetName(name)
 		spec := obj.Object["spec"].(map[string]any)
-		if variables, ok := spec["variables"].([]any); ok {
-			variables[0].(map[string]any)["expression"] = "['" + fault + "', 'Ready']"
-			spec["matchConditions"] = append(spec["matchConditions"].([]any), map[string]any{"name": "this-test", "expression": "request.name == '" + s.a.Name + "'"})
+		if conditions, ok := spec["matchConditions"].([]any); ok {
+			spec["matchConditions"] = append(conditions, map[string]any{"name": "this-test", "expression": "request.name == '" + s.a.Name + "'"})
 		} else {
 			spec["policyName"] = name
 		}
