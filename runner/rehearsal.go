@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -82,8 +83,16 @@ func rehearseStep(ctx context.Context, opts Options, step v1alpha1.Step) (err er
 	if err := readFilled(ctx, r.api); err != nil {
 		return err
 	}
+	var dead atomic.Bool // the disk with the owner's veto is
+	load := r.owner.load
+	r.owner.load = func() ([]*runnerconfig.Veto, error) {
+		if dead.Load() {
+			return nil, unix.EIO
+		}
+		return load()
+	}
 	r.owner.read(ctx)
-	r.owner.load = func() ([]*runnerconfig.Veto, error) { return nil, unix.EIO } // on a disk that has died
+	dead.Store(true)
 	if err := r.run(ctx); err != nil {
 		return err
 	}
