@@ -128,6 +128,8 @@ func TestACancelledStartLeavesNothing(t *testing.T) {
 func TestAProgramThatDiedIsReportedByStop(t *testing.T) {
 	g := NewWithT(t)
 	c := start(t, cluster.Options{Kwok: true})
+	// A program that has just begun has no arguments yet (execve(2)).
+	g.Eventually(func() []string { return programsIn(t, c.Dir) }, patience).Should(ContainElement("kwok"))
 	g.Expect(killPrograms(t, c.Dir, "kwok")).To(Succeed())
 	_, err := c.AddNodes(t.Context(), 1, "worker", nil)
 	g.Expect(err).To(MatchError(ContainSubstring("kwok exited by itself: signal: killed")))
