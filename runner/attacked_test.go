@@ -20,6 +20,7 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/runner/command"
 	"github.com/nodemend/nodemend/test/cluster/clustertest"
+	"github.com/nodemend/nodemend/test/systemd/systemdtest"
 )
 
 // BenchmarkAttacked prints what a runner needs that a local user floods: with 2,000 forged
@@ -61,13 +62,7 @@ func BenchmarkAttacked(b *testing.B) {
 // usage reports the memory, processor time and file descriptors of a process.
 func (f *fixture) usage(b *testing.B, pid int) {
 	f.Helper()
-	for line := range strings.Lines(f.read(fmt.Sprintf("/proc/%d/status", pid))) {
-		if name, value, _ := strings.Cut(line, ":"); name == "VmRSS" || name == "VmHWM" {
-			kB, err := strconv.ParseFloat(strings.Fields(value)[0], 64)
-			f.must(err)
-			b.ReportMetric(kB/1000, name+"-MB")
-		}
-	}
+	f.reportMemory(b, pid, "VmRSS", "VmHWM")
 	_, after, _ := strings.Cut(f.read(fmt.Sprintf("/proc/%d/stat", pid)), ") ")
 	ticks := 0.0
 	for _, field := range strings.Fields(after)[11:13] { // utime and stime, in hundredths of a second
@@ -128,13 +123,7 @@ func forgeSignals(_ context.Context, r crashRunner) error {
 	body := []any{uint32(1), godbus.ObjectPath("/j"), strings.Repeat("x", 20<<10), "done"}
 	for range 2000 {
 		for _, victim := range victims {
-			message := &godbus.Message{Type: godbus.TypeSignal, Headers: map[godbus.HeaderField]godbus.Variant{
-				godbus.FieldDestination: godbus.MakeVariant(victim),
-				godbus.FieldPath:        godbus.MakeVariant(godbus.ObjectPath("/org/freedesktop/systemd1")),
-				godbus.FieldInterface:   godbus.MakeVariant("org.freedesktop.systemd1.Manager"),
-				godbus.FieldMember:      godbus.MakeVariant("JobRemoved"),
-				godbus.FieldSignature:   godbus.MakeVariant(godbus.SignatureOf(body...)),
-			}, Body: body}
+			message := systemdtest.Signal(victim, "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager.JobRemoved", body...)
 			if err := conn.Send(message, nil).Err; err != nil {
 				return err
 			}

@@ -80,11 +80,7 @@ func BenchmarkMemory(b *testing.B) {
 	const settled = 40 * time.Second
 	f := newFixtureOn(b, clustertest.Shared(b), crashPatience)
 	agent := filepath.Join(f.dir, "nodemend-agent")
-	build := exec.CommandContext(f.ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-tags=agent", "-o", agent, "../cmd/nodemend")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if output, err := build.CombinedOutput(); err != nil {
-		b.Fatalf("building the program: %v: %s", err, output)
-	}
+	buildAgent(f, agent)
 	proc, err := process.OwnProc(f.dir)
 	f.must(err)
 	log, err := os.Create(filepath.Join(f.dir, "runner.log"))
@@ -97,12 +93,18 @@ func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		wait := time.NewTimer(settled)
 		<-wait.C
-		for line := range strings.Lines(f.read(fmt.Sprintf("/proc/%d/status", p.Pid))) {
-			if name, value, _ := strings.Cut(line, ":"); name == "VmRSS" || name == "RssAnon" {
-				kB, err := strconv.ParseFloat(strings.Fields(value)[0], 64)
-				f.must(err)
-				b.ReportMetric(kB/1000, name+"-MB")
-			}
+		f.reportMemory(b, p.Pid, "VmRSS", "RssAnon")
+	}
+}
+
+// reportMemory reports fields of a process's status (proc_pid_status(5)) that are in kB.
+func (f *fixture) reportMemory(b *testing.B, pid int, fields ...string) {
+	f.Helper()
+	for line := range strings.Lines(f.read(fmt.Sprintf("/proc/%d/status", pid))) {
+		if name, value, _ := strings.Cut(line, ":"); slices.Contains(fields, name) {
+			kB, err := strconv.ParseFloat(strings.Fields(value)[0], 64)
+			f.must(err)
+			b.ReportMetric(kB/1000, name+"-MB")
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -92,10 +91,7 @@ func startAgent(f *fixture, program string, kernel sysRq) *process.Process {
 	f.must(err)
 	log, err := os.Create(filepath.Join(f.dir, "runner.log"))
 	f.must(err)
-	listener, err := (&net.ListenConfig{}).Listen(f.ctx, "tcp", "127.0.0.1:0")
-	f.must(err)
-	health := listener.Addr().String()
-	f.must(listener.Close())
+	health := freeAddress(f)
 	cmd := exec.Command("unshare", "--mount", "--propagation=private", "sh", "-c", onOwnSysRq, kernel.Name(),
 		program, "runner", "--node-name="+f.node.Name, "--kubeconfig="+f.cluster.Kubeconfig, "--health-address="+health, "--execution=Direct",
 		"--host-proc="+proc, "--run-dir="+filepath.Join(f.dir, "run"), "--host-root="+filepath.Join(filepath.Dir(program), "root"))

@@ -98,7 +98,7 @@ tries "read a file of another user" cat /run/of-nobody
 tries "become another user" setpriv --reuid=65534 --regid=65534 --clear-groups true
 tries "keep memory from being swapped" test "$(ulimit -l)" -gt 0
 tries "make a device" mknod /run/device c 1 3
-tries "mount" unshare --mount true
+tries "have a namespace of its own" unshare --mount true
 tries "let others become root" chmod u+s /run/of-nobody
 } >/run/tried.new
 mv /run/tried.new /run/tried
@@ -120,7 +120,7 @@ func TestOnARealHostTheDetectorMayDoOnlyWhatItsChecksNeed(t *testing.T) {
 	h.program(tries)
 	h.install()
 	const needed = "read a file of another user: yes\nbecome another user: yes\nkeep memory from being swapped: yes\n"
-	if got, want := tried(), needed+"make a device: no\nmount: no\nlet others become root: no\n"; got != want {
+	if got, want := tried(), needed+"make a device: no\nhave a namespace of its own: no\nlet others become root: no\n"; got != want {
 		t.Errorf("as the detector:\n%swant:\n%s", got, want)
 	}
 
@@ -132,7 +132,7 @@ func TestOnARealHostTheDetectorMayDoOnlyWhatItsChecksNeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _, _ = booted.Run(t.Context(), "systemctl", "stop", "free.service") }() // with the host at the latest
-	if got, want := tried(), needed+"make a device: yes\nmount: yes\nlet others become root: yes\n"; got != want {
+	if got, want := tried(), needed+"make a device: yes\nhave a namespace of its own: yes\nlet others become root: yes\n"; got != want {
 		t.Errorf("as root:\n%swant:\n%s", got, want)
 	}
 }

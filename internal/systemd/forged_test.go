@@ -74,18 +74,7 @@ func (f *forger) victim() string {
 
 // send sends a signal to a client.
 func (f *forger) send(to string, path godbus.ObjectPath, name string, body ...any) error {
-	dot := strings.LastIndex(name, ".")
-	return f.conn.Send(&godbus.Message{
-		Type: godbus.TypeSignal,
-		Headers: map[godbus.HeaderField]godbus.Variant{
-			godbus.FieldDestination: godbus.MakeVariant(to),
-			godbus.FieldPath:        godbus.MakeVariant(path),
-			godbus.FieldInterface:   godbus.MakeVariant(name[:dot]),
-			godbus.FieldMember:      godbus.MakeVariant(name[dot+1:]),
-			godbus.FieldSignature:   godbus.MakeVariant(godbus.SignatureOf(body...)),
-		},
-		Body: body,
-	}, nil).Err
+	return f.conn.Send(systemdtest.Signal(to, path, name, body...), nil).Err
 }
 
 // sent waits until the message bus has taken all that was sent.
