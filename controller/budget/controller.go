@@ -55,7 +55,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Client.Get(ctx, request.NamespacedName, &b); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	current := r.Permits.newer(&b)
+	current := r.Permits.Newest(&b)
 	seen, err := r.look(ctx, current)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("budget %s: %w", b.Name, err)

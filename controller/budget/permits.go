@@ -94,7 +94,7 @@ func (p *Permits) foresee(budgets []v1alpha1.RemediationBudget, node *corev1.Nod
 	}
 	refused := &Refused{}
 	for i := range budgets {
-		known := p.newer(&budgets[i])
+		known := p.Newest(&budgets[i])
 		if held, _, taken := Permit(known, node.Name); taken && held.Remediation == permit.Remediation && held.Version == permit.Version {
 			refused.Taken = append(refused.Taken, budgets[i])
 		}

@@ -170,9 +170,9 @@ func (p *Permits) known(ctx context.Context, w *writer, name string) (*v1alpha1.
 	return w.newer(&b), nil
 }
 
-// newer returns the last answer about the budget if that is newer, be it of another one
-// of the name.
-func (p *Permits) newer(b *v1alpha1.RemediationBudget) *v1alpha1.RemediationBudget {
+// Newest returns the last answer about the budget if that is newer, be it of another one
+// of the name. It must not be changed.
+func (p *Permits) Newest(b *v1alpha1.RemediationBudget) *v1alpha1.RemediationBudget {
 	return p.writer(b.Name).newer(b)
 }
 

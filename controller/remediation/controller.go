@@ -54,6 +54,7 @@ type Reconciler struct {
 	Events events.EventRecorder
 
 	backoff worker.Backoff
+	written written
 }
 
 // observer reads what the next decision is made from.
@@ -69,19 +70,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // reconcile returns after how long to look again; 0: when something changes.
 func (r *Reconciler) reconcile(ctx context.Context, name string) (wait time.Duration, err error) {
-	var remediation v1alpha1.Remediation
-	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &remediation); apierrors.IsNotFound(err) {
+	var cached v1alpha1.Remediation
+	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &cached); apierrors.IsNotFound(err) {
+		r.written.drop(name)
 		return r.cleanUp(ctx, name)
 	} else if err != nil {
 		return 0, fmt.Errorf("reading remediation %s: %w", name, err)
 	}
+	remediation := r.written.latest(&cached)
 	if remediation.Ended() {
-		if err := r.release(ctx, &remediation); err != nil || remediation.DeletionTimestamp == nil {
+		if err := r.release(ctx, remediation); err != nil || remediation.DeletionTimestamp == nil {
 			return 0, err
 		}
-		return r.finalize(ctx, &remediation)
+		return r.finalize(ctx, remediation)
 	}
-	s, err := r.observer().observe(ctx, &remediation)
+	s, err := r.observer().observe(ctx, remediation)
 	if err != nil {
 		return 0, err
 	}
@@ -146,6 +149,7 @@ func (r *Reconciler) takePermits(ctx context.Context, s situation, d decision) (
 		wait, err := r.heldBack(ctx, s, verdict, permit, taken)
 		return false, wait, err
 	}
+	began := r.Clock.Now()
 	verdict, err := r.pausedMeanwhile(ctx, s, d)
 	if err != nil {
 		return false, 0, err
@@ -175,7 +179,9 @@ func (r *Reconciler) takePermits(ctx context.Context, s situation, d decision) (
 	if err != nil {
 		return false, 0, err
 	}
-	// That may have taken a while.
+	if took := r.Clock.Since(began); s.asksRunner(d) && took >= 0 && took < pauseFresh {
+		return true, 0, nil
+	}
 	if verdict, err = r.pausedMeanwhile(ctx, s, d); err != nil {
 		return false, 0, err
 	}
@@ -183,6 +189,15 @@ func (r *Reconciler) takePermits(ctx context.Context, s situation, d decision) (
 		return held(verdict, permit, s.budgets)
 	}
 	return true, 0, nil
+}
+
+// pauseFresh is for how long it is known that nobody has paused the cluster, if the node's
+// runner asks once more before it claims the action.
+const pauseFresh = time.Second
+
+// asksRunner reports whether the node's runner is asked to do what was decided.
+func (s *situation) asksRunner(d decision) bool {
+	return d.effect != takeOut && s.step(d.status.Step).NeedsRunner()
 }
 
 // stormMeanwhile holds a step that is about to be announced and that a storm holds, if too few
@@ -294,7 +309,7 @@ func (r *Reconciler) heldBack(ctx context.Context, s situation, verdict gates.Ve
 func (r *Reconciler) pausedMeanwhile(ctx context.Context, s situation, d decision) (gates.Verdict, error) {
 	in := gates.Input{Node: s.node, Budgets: make([]v1alpha1.RemediationBudget, 1)}
 	err := r.Live.Get(ctx, types.NamespacedName{Name: v1alpha1.ClusterPauseBudget}, &in.Budgets[0])
-	if noRunner := d.effect == takeOut || !s.step(d.status.Step).NeedsRunner(); noRunner && client.IgnoreNotFound(err) == nil {
+	if !s.asksRunner(d) && client.IgnoreNotFound(err) == nil {
 		in.Policy = &v1alpha1.RemedyPolicy{}
 		err = r.Live.Get(ctx, types.NamespacedName{Name: s.remediation.Spec.Policy.Name}, in.Policy)
 	}
@@ -321,6 +336,7 @@ func (r *Reconciler) write(ctx context.Context, remediation *v1alpha1.Remediatio
 	if err := r.Client.Status().Patch(ctx, updated, patch, fieldmanager.Controller); err != nil {
 		return nil, fmt.Errorf("writing the status of remediation %s: %w", remediation.Name, err)
 	}
+	r.written.keep(updated)
 	if !isTombstone(remediation) { // what it tells was told before
 		r.report(ctx, remediation, updated)
 	}
@@ -354,9 +370,12 @@ func (r *Reconciler) release(ctx context.Context, remediation *v1alpha1.Remediat
 	if err := r.Client.List(ctx, &budgets, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing budgets: %w", err)
 	}
-	held := slices.DeleteFunc(budgets.Items, func(b v1alpha1.RemediationBudget) bool {
-		return !budget.Holds(&b, node, name)
-	})
+	var held []v1alpha1.RemediationBudget
+	for i := range budgets.Items {
+		if b := r.Permits.Newest(&budgets.Items[i]); budget.Holds(b, node, name) {
+			held = append(held, *b)
+		}
+	}
 	if len(held) == 0 && len(late) == 0 {
 		return nil
 	}
@@ -397,5 +416,6 @@ func (r *Reconciler) bumpVersion(ctx context.Context, remediation *v1alpha1.Reme
 	if err := r.Client.Status().Patch(ctx, changed, patch, fieldmanager.Controller); err != nil {
 		return fmt.Errorf("writing the status of remediation %s: %w", remediation.Name, err)
 	}
+	r.written.keep(changed)
 	return nil
 }

@@ -140,15 +140,16 @@ func notClaimed(d decision, s situation) (decision, bool) {
 }
 
 func awaitClaim(d decision, s situation) decision {
-	d.progressing(s.now, v1alpha1.ReasonActing, fmt.Sprintf("action %s waits for the runner on the node", d.status.Action))
+	d.executes(s)
 	d.unblocked(s.now)
 	d.wait = deadline.Claimable(s.action).Sub(s.now)
 	return d
 }
 
-// executes says that a runner does.
+// executes says that it is for the runner now, whether or not it has claimed the action: that
+// stands in the action, and is not worth a write here.
 func (d *decision) executes(s situation) {
-	d.progressing(s.now, v1alpha1.ReasonActing, fmt.Sprintf("runner executes %s", d.status.Action))
+	d.progressing(s.now, v1alpha1.ReasonActing, fmt.Sprintf("the node's runner is to execute %s", d.status.Action))
 }
 
 // cancels is the decision to cancel the action, unless a runner has claimed it.

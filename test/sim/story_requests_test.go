@@ -30,8 +30,8 @@ func TestTheRequestsOfTheControllerForAFaultAndItsRecovery(t *testing.T) {
 		}
 		asked["create Event"] = s.told() - before
 		expect(s, "requests", asked, map[string]int{
-			"get RemedyPolicy": 1, "create Remediation": 1, "get RemediationBudget": 2, "patch RemediationBudget/status": 4,
-			"patch Remediation/status": 8, "create NodeAction": 1, "get NodeAction": 1, "get Remediation": 2, "create Event": 6,
+			"get RemedyPolicy": 1, "create Remediation": 1, "get RemediationBudget": 1, "patch RemediationBudget/status": 4,
+			"patch Remediation/status": 5, "create NodeAction": 1, "get NodeAction": 1, "get Remediation": 1, "create Event": 6,
 			"patch RemedyPolicy/status": 2,
 		})
 	}})
