@@ -13,6 +13,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -90,6 +91,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS, cfg.Burst = qps, 2*qps
 	cfg.DisableCompression = true // it takes both sides more time than the network does
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return served{next} })
 	if o.Clock == nil {
 		corrected := serverclock.New(clock.RealClock{})
 		cfg.Wrap(corrected.Wrap)
