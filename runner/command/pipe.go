@@ -13,9 +13,13 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
-// pipeSize is how much a command can print while no runner reads, if the kernel
-// allows as much.
-const pipeSize = 1 << 20
+// pipeSize is how much a command can print while no runner reads, and unprivilegedPipeSize
+// where the runner may not have as much: root may exceed fs.pipe-max-size, others may not. The
+// kernel takes memory only for what is in the pipe, and counts it as the command's.
+const (
+	pipeSize             = 16 << 20
+	unprivilegedPipeSize = 1 << 20
+)
 
 // pipe reads what a command prints into a named pipe. It has the pipe open for
 // writing as well, so it never sees its end; neither does the command get SIGPIPE.
@@ -79,7 +83,9 @@ func readPipe(path string, out *output) (*pipe, error) {
 	}
 	if raw, err := file.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) {
-			_, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeSize) // the usual size does for nearly all
+			if _, err := unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeSize); err != nil {
+				_, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, unprivilegedPipeSize) // the usual size does for nearly all
+			}
 		})
 	}
 	p := &pipe{file: file, out: out, idle: make(chan struct{})}
