@@ -123,7 +123,7 @@ func (s *scene) faults(b *testing.B, p program, beating float64, bare []time.Dur
 	ended, stopEnded := s.watchRemediations(true)
 	defer stopEnded()
 	s.pause(s.ctx, time.Second)
-	cpu, logged, started := s.cpu(p), s.logged(p), time.Now()
+	cpu, logged, asked, started := s.cpu(p), s.logged(p), s.requests(), time.Now()
 	var times []time.Duration
 	for i := 0; b.Loop(); i++ {
 		name, began := s.nodes[i], time.Now()
@@ -137,6 +137,7 @@ func (s *scene) faults(b *testing.B, p program, beating float64, bare []time.Dur
 	s.pause(s.ctx, time.Second)
 	spent := s.cpu(p) - cpu - time.Duration(beating*float64(time.Since(started)))
 	count := float64(len(times))
+	s.tellRequests(b, asked, s.requests(), len(times))
 	b.ReportMetric(float64(spent.Microseconds())/1000/count, "cpu-ms/fault")
 	b.ReportMetric((s.logged(p)-logged)/count, "log-KiB/fault")
 	for _, percent := range []int{50, 99} {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -26,6 +27,7 @@ type scene struct {
 	b          *testing.B
 	ctx        context.Context
 	client     client.WithWatch
+	config     *rest.Config
 	kubeconfig string
 	path       string // of the program
 	nodes      []string
@@ -35,7 +37,7 @@ type scene struct {
 func newScene(b *testing.B) *scene {
 	b.Helper()
 	c := clustertest.Shared(b)
-	s := &scene{b: b, ctx: b.Context(), kubeconfig: c.Kubeconfig}
+	s := &scene{b: b, ctx: b.Context(), config: c.Config, kubeconfig: c.Kubeconfig}
 	scheme := runtime.NewScheme()
 	err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
 	if err == nil {
