@@ -46,10 +46,10 @@ type Parts struct {
 // Loops returns all that the controller does.
 func Loops(p Parts) []worker.Loop {
 	permits := budget.New(p.Client, p.Live)
-	matcher := &match.Reconciler{Client: p.Client, Live: p.Live, Clock: p.Clock, Nodes: p.Nodes}
 	remediations := &remediation.Reconciler{
 		Client: p.Client, Live: p.Live, Permits: permits, Nodes: p.Nodes, Store: p.Store, Clock: p.Clock, Metrics: p.Metrics, Events: p.Events,
 	}
+	matcher := &match.Reconciler{Client: p.Client, Live: p.Live, Clock: p.Clock, Nodes: p.Nodes, Created: remediations.Created}
 	maintenances := &maintenance.Reconciler{
 		Client: p.Client, Live: p.Live, Drainer: p.Drainer, Clock: p.Clock, Events: p.Events,
 	}

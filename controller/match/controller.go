@@ -30,6 +30,8 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Nodes are those of the cache.
 	Nodes fleet.Nodes
+	// Created is told of each remediation that was created, which it must not change.
+	Created func(*v1alpha1.Remediation)
 }
 
 // Reconcile starts the remediations that are due on one node, and comes back
@@ -98,6 +100,7 @@ func (r *Reconciler) start(ctx context.Context, policy *v1alpha1.RemedyPolicy, n
 	if err != nil {
 		return fmt.Errorf("creating remediation %s: %w", remediation.Name, err)
 	}
+	r.Created(remediation)
 	ctrl.LoggerFrom(ctx).Info("Remediation started", "remediation", remediation.Name, "policy", policy.Name,
 		"condition", trigger.Type, "status", trigger.Status, "reason", trigger.Reason)
 	return nil

@@ -43,7 +43,7 @@ func TestACacheThatIsBehindStartsNoSecondRemediation(t *testing.T) {
 			c := newClient(t)
 			policy, node := newPolicy(t, c), node(nil, since("A", "True", time.Second))
 			node.UID = policy.UID // its own in each case
-			r := &Reconciler{Client: c, Live: c}
+			r := &Reconciler{Client: c, Live: c, Created: func(*v1alpha1.Remediation) {}}
 			trigger := func(age time.Duration) *v1alpha1.Trigger {
 				return &v1alpha1.Trigger{Type: "A", Status: "True", LastTransitionTime: metav1.NewTime(now.Add(-age))}
 			}
@@ -75,7 +75,7 @@ func TestACacheThatIsBehindStartsNoSecondRemediation(t *testing.T) {
 // A cache that is behind shows policies that are no more.
 func TestAPolicyThatIsNoMoreStartsNothing(t *testing.T) {
 	c := newClient(t)
-	r := &Reconciler{Client: c, Live: c}
+	r := &Reconciler{Client: c, Live: c, Created: func(*v1alpha1.Remediation) {}}
 	changes := map[string]func(*v1alpha1.RemedyPolicy){
 		"deleted": func(p *v1alpha1.RemedyPolicy) { must(t, c.Delete(t.Context(), p)) },
 		"created again": func(p *v1alpha1.RemedyPolicy) {

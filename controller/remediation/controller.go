@@ -55,6 +55,15 @@ type Reconciler struct {
 
 	backoff worker.Backoff
 	written written
+	// doorbell is rung for remediations that the cache does not have yet.
+	doorbell worker.Doorbell
+}
+
+// Created has the first decision made at once about a remediation that this controller has
+// just created, and which must not be changed any more: the watch takes longer to show it.
+func (r *Reconciler) Created(remediation *v1alpha1.Remediation) {
+	r.written.created(remediation, r.Clock.Now())
+	r.doorbell.Ring(remediation.Name)
 }
 
 // observer reads what the next decision is made from.
@@ -65,19 +74,20 @@ func (r *Reconciler) observer() observer {
 // Reconcile takes the next decision about one remediation and carries it out.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	wait, err := r.reconcile(ctx, request.Name)
+	if apierrors.IsNotFound(err) {
+		r.written.drop(request.Name)
+	}
 	return r.backoff.Result(request.Name, wait, err)
 }
 
 // reconcile returns after how long to look again; 0: when something changes.
 func (r *Reconciler) reconcile(ctx context.Context, name string) (wait time.Duration, err error) {
-	var cached v1alpha1.Remediation
-	if err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &cached); apierrors.IsNotFound(err) {
-		r.written.drop(name)
+	remediation, err := r.read(ctx, name)
+	if apierrors.IsNotFound(err) {
 		return r.cleanUp(ctx, name)
 	} else if err != nil {
-		return 0, fmt.Errorf("reading remediation %s: %w", name, err)
+		return 0, err
 	}
-	remediation := r.written.latest(&cached)
 	if remediation.Ended() {
 		if err := r.release(ctx, remediation); err != nil || remediation.DeletionTimestamp == nil {
 			return 0, err
@@ -94,6 +104,21 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (wait time.Dura
 	d := decide(s)
 	ctrl.LoggerFrom(ctx).V(1).Info("Decided", "rule", d.rule)
 	return r.carryOut(ctx, s, d)
+}
+
+// read returns the remediation as it is in the cache, or as this controller has written it since.
+func (r *Reconciler) read(ctx context.Context, name string) (*v1alpha1.Remediation, error) {
+	var cached v1alpha1.Remediation
+	err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &cached)
+	if apierrors.IsNotFound(err) {
+		if created := r.written.unseen(name, r.Clock.Now()); created != nil {
+			return created, nil
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading remediation %s: %w", name, err)
+	}
+	return r.written.latest(&cached), nil
 }
 
 // carryOut does what was decided, and returns after how long to look again. The
@@ -210,7 +235,9 @@ func (r *Reconciler) stormMeanwhile(ctx context.Context, s situation, step int32
 		return gates.Verdict{}, nil
 	}
 	nodes, _ := r.Nodes()
-	b, err := budget.TooFewHealthy(s.budgets, s.node, nodes, r.observer().sick(ctx))
+	sick := r.observer().sick(ctx)
+	sick[s.node.UID] = true // though the cache may not have its remediation yet
+	b, err := budget.TooFewHealthy(s.budgets, s.node, nodes, sick)
 	if b == nil || err != nil {
 		return gates.Verdict{}, err
 	}

@@ -55,8 +55,9 @@ func TestAStepIsHeldByTheNodesThatAreHealthyNow(t *testing.T) {
 		option  func(*situation)
 		held    bool
 	}{
-		"enough are healthy":                        {open: sick("n1"), step: reboots, budgets: budgets("3")},
-		"too few are":                               {open: sick("n1", "n2"), step: reboots, budgets: budgets("3"), held: true},
+		"enough are healthy":                        {open: sick(), step: reboots, budgets: budgets("3")},
+		"too few are":                               {open: sick("n2", "n3"), step: reboots, budgets: budgets("3"), held: true},
+		"too few are, one by this remediation":      {open: sick("n2"), step: reboots, budgets: budgets("3"), held: true},
 		"too few are, by percent":                   {open: sick("n1", "n2"), step: reboots, budgets: budgets("51%"), held: true},
 		"too few are for a gentle step":             {open: sick("n1", "n2"), step: v1alpha1.Step{Command: &v1alpha1.CommandRemedy{}}, budgets: budgets("3")},
 		"too few are, but the step is announced":    {open: sick("n1", "n2"), step: reboots, budgets: budgets("3"), option: announced},

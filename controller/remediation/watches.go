@@ -23,7 +23,7 @@ const workers = 8
 func (r *Reconciler) Loop() worker.Loop {
 	r.backoff = worker.NewBackoff()
 	return worker.Loop{
-		Name: "remediation", Key: "remediation", Workers: workers, Reconciler: r,
+		Name: "remediation", Key: "remediation", Workers: workers, Reconciler: r, Doorbell: &r.doorbell,
 		Watches: []worker.Watch{
 			{Kind: &v1alpha1.Remediation{}, Handler: r.onRemediation()},
 			{Kind: &v1alpha1.NodeAction{}, Handler: handler.EnqueueRequestsFromMapFunc(ofAction)},

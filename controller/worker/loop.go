@@ -22,6 +22,8 @@ type Loop struct {
 	Workers int
 	// Watches wake it.
 	Watches []Watch
+	// Doorbell wakes it, too, if there is one.
+	Doorbell *Doorbell
 	// Reconciler does the work.
 	Reconciler reconcile.Reconciler
 }
@@ -39,6 +41,9 @@ func (l Loop) Register(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr).Named(l.Name)
 	for _, w := range l.Watches {
 		b = b.Watches(w.Kind, w.Handler, builder.WithPredicates(w.Predicates...))
+	}
+	if l.Doorbell != nil {
+		b = b.WatchesRawSource(l.Doorbell)
 	}
 	return b.WithOptions(l.options(mgr)).Complete(l.Reconciler)
 }

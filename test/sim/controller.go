@@ -115,6 +115,9 @@ func (p *process) add(l worker.Loop) {
 		return l.Reconciler.Reconcile(ctx, request)
 	}
 	p.loops = append(p.loops, mine)
+	if l.Doorbell != nil {
+		_ = l.Doorbell.Start(p.ctx, mine.queue) // never fails
+	}
 	for _, source := range l.Watches {
 		for _, watch := range p.watches {
 			if sameType(watch.kind, source.Kind) {
