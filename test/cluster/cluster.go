@@ -65,6 +65,10 @@ type Cluster struct {
 	// Dir is the directory described at Options.Dir.
 	Dir string
 
+	// Etcd is the URL at which the API server's etcd answers, to whoever asks: for what
+	// would take too long to write through the API server. Empty if others have started it.
+	Etcd string
+
 	options     Options
 	client      kubernetes.Interface
 	credentials credentials

@@ -28,6 +28,7 @@ func (c *Cluster) startServers(ctx context.Context) error {
 		return err
 	}
 	etcdURL := loopbackURL("http", etcdPort)
+	c.Etcd = etcdURL
 	etcd, err := c.start("etcd",
 		"--data-dir="+filepath.Join(c.Dir, "etcd"),
 		"--unsafe-no-fsync=true",

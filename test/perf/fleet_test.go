@@ -23,6 +23,8 @@ const (
 	burst = 500
 	// pace is the time from one fault to the next.
 	pace = 250 * time.Millisecond
+	// history is how many ended remediations of each node are kept by default.
+	history = 10
 	// idle is how long a controller with nothing to do is watched.
 	idle = 10 * time.Second
 )
@@ -35,15 +37,21 @@ func BenchmarkFleet(b *testing.B) {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			s.b = b
 			s.grow(size)
-			s.measure(b)
+			s.measure(b, 0)
 			s.heal(s.nodes[max(0, size-burst):])
 		})
 	}
+	b.Run(fmt.Sprintf("%d/history", len(s.nodes)), func(b *testing.B) {
+		s.b = b
+		s.measure(b, history)
+	})
 }
 
-func (s *scene) measure(b *testing.B) {
+// measure measures all, with so many ended remediations of each node.
+func (s *scene) measure(b *testing.B, history int) {
 	stopHeartbeats := s.heartbeats()
 	bare := s.bareRoundTrips()
+	s.remember(history)
 	p, start := s.firstDecision()
 	defer s.stop(p)
 	s.pause(s.ctx, idle) // the start is over
@@ -134,6 +142,7 @@ func (s *scene) faults(b *testing.B, p program, beating float64, bare []time.Dur
 		s.pause(s.ctx, pace)
 	}
 	s.await(ended, len(times), s.nodes[:len(times)]...)
+	s.keepOne()
 	s.pause(s.ctx, time.Second)
 	spent := s.cpu(p) - cpu - time.Duration(beating*float64(time.Since(started)))
 	count := float64(len(times))

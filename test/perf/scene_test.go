@@ -24,20 +24,24 @@ import (
 
 // scene is a fleet that grows from one benchmark to the next.
 type scene struct {
-	b          *testing.B
-	ctx        context.Context
-	client     client.WithWatch
-	config     *rest.Config
-	kubeconfig string
-	path       string // of the program
-	nodes      []string
+	b      *testing.B
+	ctx    context.Context
+	client client.WithWatch
+	config *rest.Config
+	etcd   string
+	// remediation and action are ones that have ended, as the API server has them.
+	remediation *v1alpha1.Remediation
+	action      *v1alpha1.NodeAction
+	kubeconfig  string
+	path        string // of the program
+	nodes       []string
 }
 
 // newScene creates a policy for the condition sick and a budget.
 func newScene(b *testing.B) *scene {
 	b.Helper()
 	c := clustertest.Shared(b)
-	s := &scene{b: b, ctx: b.Context(), config: c.Config, kubeconfig: c.Kubeconfig}
+	s := &scene{b: b, ctx: b.Context(), config: c.Config, etcd: c.Etcd, kubeconfig: c.Kubeconfig}
 	scheme := runtime.NewScheme()
 	err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
 	if err == nil {
