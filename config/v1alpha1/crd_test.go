@@ -81,6 +81,23 @@ func TestARemediationsSpecNeverChanges(t *testing.T) {
 	}
 }
 
+func TestWhatPeopleDecideIsBounded(t *testing.T) {
+	c := newClient(t)
+	r := createRemediation(t, c, "decided")
+	decided := func(what, by string, times int) error {
+		var all []any
+		for range times {
+			all = append(all, map[string]any{"what": what, "step": 2, "by": by, "at": "2026-01-02T03:04:05Z"})
+		}
+		return patchStatus(t, c, r, map[string]any{"decisions": all})
+	}
+	accept(t, decided(v1alpha1.DecisionApproved, strings.Repeat("ö", 256), 20))
+	accept(t, decided(v1alpha1.DecisionRetried, "", 1))
+	refuse(t, decided(v1alpha1.DecisionApproved, "jane", 21), "must have at most 20 items")
+	refuse(t, decided(v1alpha1.DecisionApproved, strings.Repeat("j", 257), 1), "may not be more than 256")
+	refuse(t, decided("Denied", "jane", 1), `supported values: "Approved", "Retried"`)
+}
+
 func TestAStepIsExactlyOneRemedy(t *testing.T) {
 	c := newClient(t)
 	const one = "exactly one remedy is required: command, restartUnit, reboot or maintenance"

@@ -32,8 +32,13 @@ const (
 	// person since nobody knows whether an action was executed, start over with
 	// its first step. Each new value does so once.
 	RetryAnnotation = "nodemend.dev/retry"
+	// ApprovedByAnnotation names who has approved: see Signed.
+	ApprovedByAnnotation = "nodemend.dev/approved-by"
+	// RetriedByAnnotation names who has asked to start over: see Signed.
+	RetriedByAnnotation = "nodemend.dev/retried-by"
 	// StartedByAnnotation names the person who has started a remediation by hand,
-	// before its condition had held for its time.
+	// before its condition had held for its time. Admission lets only that person
+	// write it.
 	StartedByAnnotation = "nodemend.dev/started-by"
 	// TombstoneAnnotation marks the remediation that the controller leaves in the
 	// place of one that was deleted, with the name of that one: it does nothing but
@@ -46,3 +51,6 @@ const (
 	// created, in RFC 3339.
 	TombstoneStartedAnnotation = "nodemend.dev/tombstone-of-started"
 )
+
+// PausedByAnnotation names who has paused a policy or a budget: see Signed.
+const PausedByAnnotation = "nodemend.dev/paused-by"

@@ -206,6 +206,13 @@ type RemediationStatus struct {
 	// +optional
 	Retried string `json:"retried,omitempty"`
 
+	// What people have decided about it, as the controller has seen it, the oldest first.
+	// Only the newest are kept.
+	// +optional
+	// +kubebuilder:validation:MaxItems=20
+	// +listType=atomic
+	Decisions []PersonsDecision `json:"decisions,omitempty"`
+
 	// resourceVersion of the remediation for which a permit was taken and returned
 	// unused. Writing it keeps every other controller from using that permit.
 	// +optional
@@ -228,6 +235,37 @@ type RemediationStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// What people decide about a remediation.
+const (
+	// DecisionApproved: the steps up to a number are approved; up to 0: no longer.
+	DecisionApproved = "Approved"
+	// DecisionRetried: the remediation starts over with its first step.
+	DecisionRetried = "Retried"
+)
+
+// PersonsDecision is the record of what a person has decided about a remediation.
+type PersonsDecision struct {
+	// What was decided: Approved or Retried.
+	// +required
+	// +kubebuilder:validation:Enum=Approved;Retried
+	What string `json:"what"`
+
+	// The step, counted from 1, up to which steps are approved. Absent: none is any
+	// more.
+	// +optional
+	Step int32 `json:"step,omitempty"`
+
+	// The user, whose name the API server has compared with that of the request. Absent:
+	// no name was recorded, as with kubectl annotate.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	By string `json:"by,omitempty"`
+
+	// When the controller saw it. A retry is seen when it is heeded.
+	// +required
+	At metav1.Time `json:"at"`
 }
 
 // ActionRecord is the record of one finished action.

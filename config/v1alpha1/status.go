@@ -88,9 +88,29 @@ func (r *Remediation) BlockedBy() string {
 // Approved reports whether a person has approved the step of this number, counted from 1,
 // or a later one.
 func (r *Remediation) Approved(step int32) bool {
+	approved := r.ApprovedStep()
+	return approved > 0 && approved >= step
+}
+
+// ApprovedStep returns the number of the step, counted from 1, up to which a person has
+// approved the steps; 0: none is approved.
+func (r *Remediation) ApprovedStep() int32 {
 	// As many bits as the number of a step has.
 	approved, err := strconv.ParseUint(r.Annotations[ApprovedStepAnnotation], 10, 31)
-	return err == nil && approved >= uint64(step)
+	if err != nil {
+		return 0
+	}
+	return int32(approved)
+}
+
+// LastDecision returns the record of the latest decision of this kind, nil if there is none.
+func (s *RemediationStatus) LastDecision(what string) *PersonsDecision {
+	for i := len(s.Decisions) - 1; i >= 0; i-- {
+		if s.Decisions[i].What == what {
+			return &s.Decisions[i]
+		}
+	}
+	return nil
 }
 
 // Covers reports whether the trigger, a condition of the same node matched by the

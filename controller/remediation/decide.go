@@ -146,6 +146,7 @@ func begin(s situation) decision {
 		d.set(s.now, v1alpha1.RemediationRecovered, metav1.ConditionUnknown, v1alpha1.ReasonWaiting, "")
 	}
 	d.boot(s)
+	d.noteApproval(s)
 	return d
 }
 

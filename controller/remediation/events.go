@@ -48,7 +48,7 @@ func notes(before, after *v1alpha1.Remediation) []note {
 			after.Spec.Policy.Name, trigger.Type, trigger.Status, clockTime(trigger.LastTransitionTime.Time), trigger.Message))
 	}
 	if status.Retried != old.Retried {
-		add(corev1.EventTypeNormal, eventRetried, "Retry", fmt.Sprintf("a person starts over with step 1 (%s=%s)", v1alpha1.RetryAnnotation, status.Retried))
+		add(corev1.EventTypeNormal, eventRetried, "Retry", fmt.Sprintf("%s starts over with step 1 (%s=%s)", retriedBy(status), v1alpha1.RetryAnnotation, status.Retried))
 	}
 	if record := newRecord(before, after); record != nil && repeats(status) == "" {
 		all = append(all, resultNote(record))
@@ -73,6 +73,14 @@ func notes(before, after *v1alpha1.Remediation) []note {
 		}
 	}
 	return all
+}
+
+// retriedBy names who has started over last.
+func retriedBy(status *v1alpha1.RemediationStatus) string {
+	if last := status.LastDecision(v1alpha1.DecisionRetried); last != nil && last.By != "" {
+		return last.By
+	}
+	return "a person"
 }
 
 // resultNote tells how an action ended.

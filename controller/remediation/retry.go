@@ -13,9 +13,14 @@ const maxRetry = 63
 
 // retryAsked reports whether a person has asked to start over and was not heeded
 // yet.
-func (d *decision) retryAsked(s situation) bool {
-	asked := retryValue(s.remediation)
-	return asked != "" && asked != d.status.Retried
+func (d *decision) retryAsked(s situation) bool { return asksForRetry(s.remediation, &d.status) }
+
+// AsksForRetry reports whether a person has asked to start over and was not heeded yet.
+func AsksForRetry(r *v1alpha1.Remediation) bool { return asksForRetry(r, &r.Status) }
+
+func asksForRetry(r *v1alpha1.Remediation, status *v1alpha1.RemediationStatus) bool {
+	asked := retryValue(r)
+	return asked != "" && asked != status.Retried
 }
 
 func retryValue(r *v1alpha1.Remediation) string {
@@ -40,6 +45,7 @@ func (d *decision) startOver(s situation) {
 	d.status.Step, d.status.Attempt = 1, 1
 	d.progressing(s.now, v1alpha1.ReasonWaiting, fmt.Sprintf("started over by %s=%s", v1alpha1.RetryAnnotation, d.status.Retried))
 	d.set(s.now, v1alpha1.RemediationRecovered, metav1.ConditionUnknown, v1alpha1.ReasonWaiting, "")
+	d.noteRetry(s)
 }
 
 // WaitsForRetry reports whether an open remediation waits for a person, and starts over

@@ -39,7 +39,7 @@ func Strip(obj any) (any, error) {
 	if r.State() != v1alpha1.ReasonDeleted { // whose match tells which incidents start no other
 		spec.Match = nil
 	}
-	status.BootID, status.BootedAt = "", nil
+	status.BootID, status.BootedAt, status.Decisions = "", nil, nil
 	status.History = make([]v1alpha1.ActionRecord, len(whole.Status.History))
 	for i, record := range whole.Status.History {
 		record.Message, record.Output = "", ""
