@@ -49,6 +49,8 @@ func TestAbuseOfTheTokenOfTheController(t *testing.T) {
 		{"controller", "create", "remediations", p.body(forged), allowed, "a forged snapshot: the runner executes no step that the policy does not have"},
 		{"controller", "create", "remediations", p.body(approved), by("controller-remediations"), "only people approve"},
 		{"controller", "merge patch", remediation, `{"metadata":{"annotations":{"nodemend.dev/approved-step":"1"}}}`, by("controller-remediations"), "only people approve"},
+		{"controller", "merge patch", remediation, `{"metadata":{"annotations":{"nodemend.dev/approved-by":"1 jane"}}}`, by("controller-remediations"), "it names nobody"},
+		{"controller", "merge patch", remediation, `{"metadata":{"annotations":{"nodemend.dev/retried-by":" system:serviceaccount:nodemend-system:nodemend-controller"}}}`, by("controller-remediations"), "not even itself"},
 		{"controller", "json patch", remediation, `[{"op":"add","path":"/metadata/annotations","value":{"nodemend.dev/retry":"1"}}]`, by("controller-remediations"), "only people start over"},
 		{"controller", "apply", remediation, `{"apiVersion":"nodemend.dev/v1alpha1","kind":"Remediation","metadata":{"name":"` + p.remediation.Name + `","annotations":{"nodemend.dev/started-by":"jane"}}}`, by("controller-remediations"), "it does not speak for people"},
 		{"controller", "merge patch", remediation, `{"spec":{"nodeName":"` + p.b + `"}}`, invalid + "never changes", "the rule of the CRD binds everybody"},

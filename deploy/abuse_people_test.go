@@ -23,6 +23,11 @@ func TestAbuseOfTheRolesOfPeople(t *testing.T) {
 	reboot.Spec.Steps = append(reboot.Spec.Steps, v1alpha1.Step{Reboot: &v1alpha1.RebootRemedy{}})
 	ofNone := forged.DeepCopy()
 	ofNone.Spec.Policy.Name = "none"
+	startedBy := func(name string) *v1alpha1.Remediation {
+		r := ofNone.DeepCopy()
+		r.Annotations = map[string]string{v1alpha1.StartedByAnnotation: name}
+		return r
+	}
 	rows := []row{
 		{"edit", "create", "remediations", p.body(forged), by("remediations"), "steps are those of the policy"},
 		{"edit", "create", "remediations", p.body(reboot), by("remediations"), "steps are those of the policy"},
@@ -30,7 +35,16 @@ func TestAbuseOfTheRolesOfPeople(t *testing.T) {
 		{"edit", "create", "remediations", p.body(ofNone), allowed, "a remediation of no policy: no runner executes anything of it"},
 		{"edit", "merge patch", remediation, `{"spec":{"steps":[{"command":{"argv":["/bin/sh"]}}]}}`, invalid + "never changes", "the rule of the CRD binds everybody"},
 		{"edit", "merge patch", remediation, `{"metadata":{"annotations":{"nodemend.dev/approved-step":"9"}}}`, allowed, "people approve"},
-		{"edit", "merge patch", remediation, `{"metadata":{"annotations":{"nodemend.dev/started-by":"somebody else"}}}`, allowed, "a note: only the audit log says who it was"},
+		{"edit", "merge patch", remediation, `{"metadata":{"annotations":{"nodemend.dev/started-by":"somebody else"}}}`, by("names"), "nobody speaks in another's name"},
+		{"edit", "create", "remediations", p.body(startedBy("jane")), by("names"), "nobody speaks in another's name"},
+		{"edit", "create", "remediations", p.body(startedBy("person-who-may-edit")), allowed, "who starts it says so"},
+		{"edit", "merge patch", remediation, `{"metadata":{"annotations":{"nodemend.dev/started-by":"person-who-may-edit"}}}`, by("names"), "who has not started it claims nothing"},
+		{"edit", "merge patch", remediation, `{"metadata":{"annotations":{"nodemend.dev/approved-step":"2","nodemend.dev/approved-by":"2 person-who-may-edit"}}}`, allowed, "people approve, and say who they are"},
+		{"edit", "merge patch", remediation, `{"metadata":{"annotations":{"nodemend.dev/approved-step":"2","nodemend.dev/approved-by":"2 jane"}}}`, by("names"), "nobody approves in another's name"},
+		{"edit", "merge patch", remediation, `{"metadata":{"annotations":{"nodemend.dev/approved-step":"2","nodemend.dev/approved-by":"3 person-who-may-edit"}}}`, by("names"), "a name is of what is approved, not of what may yet be"},
+		{"edit", "apply", remediation, `{"apiVersion":"nodemend.dev/v1alpha1","kind":"Remediation","metadata":{"annotations":{"nodemend.dev/retry":"1","nodemend.dev/retried-by":"1 jane"}}}`, by("names"), "however it is written"},
+		{"edit", "merge patch", remediation + "/status", `{"metadata":{"annotations":{"nodemend.dev/approved-by":"2 jane"}}}`, rbac, "nor past admission"},
+		{"edit", "merge patch", budget, `{"metadata":{"annotations":{"nodemend.dev/paused-by":"` + v1alpha1.Signed(v1alpha1.Paused(p.budget), "jane") + `"}}}`, by("names"), "nobody pauses in another's name"},
 		{"edit", "merge patch", remediation, `{}`, allowed, "the answer is the object: to patch without get is to read one by its name. There is nothing secret in it"},
 		{"edit", "merge patch", remediation + "/status", `{"status":{"endTime":"2026-01-01T00:00:00Z"}}`, rbac, "history is the controller's to write"},
 		{"edit", "merge patch", remediation, `{"status":{"endTime":"2026-01-01T00:00:00Z"}}`, allowed, "the API server passes over the status here"},

@@ -210,6 +210,10 @@ func (s *scene) waitUntilInForce() {
 			approved.Annotations = map[string]string{v1alpha1.ApprovedStepAnnotation: "1"}
 			return controller.Create(s.ctx, approved)
 		},
+		"nodemend-names": func() error {
+			budget := &v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: "named", Annotations: map[string]string{v1alpha1.StartedByAnnotation: "jane"}}}
+			return person.Create(s.ctx, budget)
+		},
 	} {
 		s.untilRefused(policy, try)
 	}
