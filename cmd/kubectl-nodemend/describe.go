@@ -21,7 +21,11 @@ func (t *tool) describeCommand() *cobra.Command {
 		Use:   "describe REMEDIATION|NODE",
 		Short: "The timeline of one remediation, with the output of its commands",
 		Long: `Show one remediation from its trigger to its outcome: every action with its time, its
-result and the end of what it printed.
+result and the end of what it printed; what people have decided about it, and what they
+can do next.
+
+A name is that of a user whom the API server knew. None is recorded of who writes by hand,
+as with kubectl annotate: only the audit log knows. See docs/remediations.md.
 
 NODE stands for the newest remediation of a node.`,
 		Example: `  kubectl nodemend describe worker-17
@@ -42,7 +46,7 @@ NODE stands for the newest remediation of a node.`,
 		}
 		r.ManagedFields = nil
 		r.APIVersion, r.Kind = v1alpha1.GroupVersion.String(), "Remediation"
-		return t.print(form, r, func() string { return t.timeline(r) })
+		return t.print(form, r, func() string { return t.timeline(r, t.pauses(ctx, c, r)) })
 	})
 	return cmd
 }
@@ -54,8 +58,8 @@ func conditionOf(r *v1alpha1.Remediation, kind string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// timeline tells a remediation as a person reads it.
-func (t *tool) timeline(r *v1alpha1.Remediation) string {
+// timeline tells a remediation as a person reads it, with what pauses it now.
+func (t *tool) timeline(r *v1alpha1.Remediation, pauses []string) string {
 	var text strings.Builder
 	state := r.State()
 	if r.BlockedBy() != "" {
@@ -73,7 +77,7 @@ func (t *tool) timeline(r *v1alpha1.Remediation) string {
 	if text := message(r); text != "" {
 		facts = append(facts, []string{"", text})
 	}
-	text.WriteString(table(nil, facts))
+	text.WriteString(table(nil, append(facts, decisions(r, pauses)...)))
 	text.WriteString("\nSteps:\n")
 	for i := range r.Spec.Steps {
 		step := &r.Spec.Steps[i]
@@ -118,6 +122,16 @@ func events(r *v1alpha1.Remediation) []event {
 			told = append(told, event{at: record.StartedAt.Time, text: what + " started"})
 		}
 		told = append(told, event{at: record.FinishedAt.Time, text: what + " " + record.Outcome + detail("", record.Message), output: record.Output})
+	}
+	for _, decided := range r.Status.Decisions {
+		what := "started over with step 1"
+		if decided.What == v1alpha1.DecisionApproved {
+			what = fmt.Sprintf("approved up to step %d", decided.Step)
+			if decided.Step == 0 {
+				what = "approval taken back"
+			}
+		}
+		told = append(told, event{at: decided.At.Time, text: what + " " + by(decided.By)})
 	}
 	if r.Ended() {
 		told = append(told, event{at: r.Status.EndTime.Time, text: "ended: " + r.State() + detail("", conditionOf(r, v1alpha1.RemediationProgressing).Message)})

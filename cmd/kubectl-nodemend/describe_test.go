@@ -47,7 +47,7 @@ func inOrder(text string, words ...string) bool {
 }
 
 func TestTheTimelineOfATombstoneBeginsWhenItsRemediationDid(t *testing.T) {
-	text := (&tool{clock: clocktesting.NewFakePassiveClock(noon)}).timeline(deleted())
+	text := (&tool{clock: clocktesting.NewFakePassiveClock(noon)}).timeline(deleted(), nil)
 	if !inOrder(text, "Sick became True", "11:00:00Z  remediation started", "attempt 1 started", "attempt 1 Failed", "ended:") {
 		t.Error(text)
 	}

@@ -77,18 +77,31 @@ func findRemediation(ctx context.Context, c client.Client, name, words string, w
 
 func open(r *v1alpha1.Remediation) bool { return !r.Ended() }
 
-// person returns the name by which the API server knows who runs this.
+// person returns the name by which the API server knows who runs this, "" if it does not
+// tell: a name for people is not worth an error.
 func person(ctx context.Context, c client.Client) string {
 	var review authenticationv1.SelfSubjectReview
-	if err := c.Create(ctx, &review); err != nil || review.Status.UserInfo.Username == "" {
-		return "somebody" // a name for people: not worth an error
+	if err := c.Create(ctx, &review); err != nil {
+		return ""
 	}
 	return review.Status.UserInfo.Username
+}
+
+// signature is the value of an annotation that names who does this, and nil, which removes
+// it, where the name is not known.
+func signature(what, by string) any {
+	if by == "" {
+		return nil
+	}
+	return v1alpha1.Signed(what, by)
 }
 
 // signed returns a reason with who gives it; where that is too long for the API, it is
 // the reason that is cut off.
 func signed(reason, by string) string {
+	if by == "" {
+		by = "somebody"
+	}
 	by = clip(", says " + by)
 	text, runes := reason+by, []rune(reason)
 	excess := utf8.RuneCountInString(text) - utf8.RuneCountInString(clip(text))

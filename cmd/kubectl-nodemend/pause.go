@@ -71,7 +71,8 @@ and is paused; resume deletes it.`,
 		if reason == "" {
 			return errors.New(`--reason is required: whoever asks why nothing happens reads it, for example --reason "rack move"`)
 		}
-		return t.setPaused(ctx, c, args, true, signed(reason, person(ctx, c)))
+		by := person(ctx, c)
+		return t.setPaused(ctx, c, args, true, signed(reason, by), by)
 	})
 	return cmd
 }
@@ -85,70 +86,88 @@ func (t *tool) resumeCommand() *cobra.Command {
 		ValidArgsFunction: t.completeTargets,
 	}
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
-		return t.setPaused(ctx, c, args, false, "")
+		return t.setPaused(ctx, c, args, false, "", "")
 	})
 	return cmd
 }
 
-func (t *tool) setPaused(ctx context.Context, c client.Client, args []string, paused bool, reason string) error {
+func (t *tool) setPaused(ctx context.Context, c client.Client, args []string, paused bool, reason, by string) error {
 	chosen, err := targets(args)
 	if err != nil {
 		return err
 	}
 	for _, o := range chosen {
+		var obj client.Object
 		if o.kind == "" {
-			err = pauseCluster(ctx, c, paused, reason)
+			obj, err = pauseCluster(ctx, c, paused, reason)
 		} else {
-			err = pauseOne(ctx, c, o, paused, reason)
+			obj, err = pauseOne(ctx, c, o, paused, reason)
 		}
 		if err != nil {
 			return err
 		}
-		if paused {
-			t.printf("%s is paused: %s\n", o, reason)
-		} else {
+		if !paused {
 			t.printf("%s is resumed\n", o)
+			continue
+		}
+		t.printf("%s is paused: %s\n", o, reason)
+		if err := sign(ctx, c, obj, by); err != nil { // it is paused, which matters more
+			t.printf("your name was not written down: %v\n", err)
 		}
 	}
 	return nil
 }
 
-// pauseOne switches one budget or policy.
-func pauseOne(ctx context.Context, c client.Client, o target, paused bool, reason string) error {
+// sign names who has paused a budget or a policy as it is now.
+func sign(ctx context.Context, c client.Client, obj client.Object, by string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": obj.GetUID(), "annotations": map[string]any{v1alpha1.PausedByAnnotation: signature(v1alpha1.Paused(obj), by)},
+	}})
+	if err != nil {
+		return err
+	}
+	return c.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), fieldOwner)
+}
+
+// pauseOne switches one budget or policy, and returns it.
+func pauseOne(ctx context.Context, c client.Client, o target, paused bool, reason string) (client.Object, error) {
 	var obj client.Object = &v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: o.name}}
 	if o.kind == "policy" {
 		obj = &v1alpha1.RemedyPolicy{ObjectMeta: metav1.ObjectMeta{Name: o.name}}
 	}
-	spec := map[string]any{"paused": nil, "pauseReason": nil}
-	if paused {
-		spec = map[string]any{"paused": true, "pauseReason": clip(reason)}
+	change := map[string]any{
+		"spec":     map[string]any{"paused": nil, "pauseReason": nil},
+		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.PausedByAnnotation: nil}},
 	}
-	patch, err := json.Marshal(map[string]any{"spec": spec})
+	if paused {
+		change = map[string]any{"spec": map[string]any{"paused": true, "pauseReason": clip(reason)}}
+	}
+	patch, err := json.Marshal(change)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	err = c.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), fieldOwner)
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("there is no %s; see kubectl get remediationbudgets,remedypolicies", o)
+		return nil, fmt.Errorf("there is no %s; see kubectl get remediationbudgets,remedypolicies", o)
 	}
-	return err
+	return obj, err
 }
 
-// pauseCluster creates or deletes the budget that pauses all nodes.
-func pauseCluster(ctx context.Context, c client.Client, paused bool, reason string) error {
+// pauseCluster creates or deletes the budget that pauses all nodes, and returns it.
+func pauseCluster(ctx context.Context, c client.Client, paused bool, reason string) (client.Object, error) {
 	b := clusterPause(reason)
 	if !paused {
 		err := c.Delete(ctx, b)
 		if apierrors.IsNotFound(err) {
-			return errors.New("the cluster is not paused; budgets and policies that are: kubectl nodemend status")
+			return nil, errors.New("the cluster is not paused; budgets and policies that are: kubectl nodemend status")
 		}
-		return err
+		return b, err
 	}
 	err := c.Create(ctx, b, fieldOwner)
 	if apierrors.IsAlreadyExists(err) {
 		return pauseOne(ctx, c, target{"budget", v1alpha1.ClusterPauseBudget}, true, reason)
 	}
-	return err
+	return b, err
 }
 
 // clusterPause is the budget that pauses all nodes.

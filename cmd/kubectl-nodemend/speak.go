@@ -20,10 +20,10 @@ import (
 const fieldOwner = client.FieldOwner("kubectl-nodemend")
 
 // annotate sets an annotation of the remediation that was read, and no later one of
-// its name.
-func annotate(ctx context.Context, c client.Client, r *v1alpha1.Remediation, key, value string) error {
+// its name, and another one that names who does so.
+func annotate(ctx context.Context, c client.Client, r *v1alpha1.Remediation, key, value, byKey string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": r.UID, "annotations": map[string]string{key: value},
+		"uid": r.UID, "annotations": map[string]any{key: value, byKey: signature(value, person(ctx, c))},
 	}})
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ later is asked for again. NODE stands for its only remediation that waits for ap
 			return fmt.Errorf("remediation %s does not wait for approval: it is %s", r.Name, standing(r))
 		}
 		number := r.Status.Step
-		if err := annotate(ctx, c, r, v1alpha1.ApprovedStepAnnotation, strconv.Itoa(int(number))); err != nil {
+		if err := annotate(ctx, c, r, v1alpha1.ApprovedStepAnnotation, strconv.Itoa(int(number)), v1alpha1.ApprovedByAnnotation); err != nil {
 			return err
 		}
 		t.printf("approved: step %d (%s) of remediation %s on node %s\n", number, r.Step(number).Describe(), r.Name, r.Spec.NodeName)
@@ -100,7 +100,7 @@ asked again. NODE stands for its only open remediation.`,
 		if !remediation.WaitsForRetry(r) {
 			return fmt.Errorf("remediation %s goes on by itself: it is %s", r.Name, standing(r))
 		}
-		if err := annotate(ctx, c, r, v1alpha1.RetryAnnotation, strconv.FormatInt(t.clock.Now().Unix(), 10)); err != nil {
+		if err := annotate(ctx, c, r, v1alpha1.RetryAnnotation, strconv.FormatInt(t.clock.Now().Unix(), 10), v1alpha1.RetriedByAnnotation); err != nil {
 			return err
 		}
 		t.printf("remediation %s on node %s starts over with step 1 (%s)\n", r.Name, r.Spec.NodeName, r.Step(1).Describe())

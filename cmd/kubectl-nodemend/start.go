@@ -47,7 +47,9 @@ All gates are asked as always. With --dry-run they are asked, and nothing is sta
 			}
 			return t.rehearse(ctx, c, n, r)
 		}
-		r.Annotations = map[string]string{v1alpha1.StartedByAnnotation: person(ctx, c)}
+		if by := person(ctx, c); by != "" {
+			r.Annotations = map[string]string{v1alpha1.StartedByAnnotation: by}
+		}
 		snapshot, err := asPolicySays(ctx, c, r)
 		if err != nil {
 			return err

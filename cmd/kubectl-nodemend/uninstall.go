@@ -138,7 +138,8 @@ func (u *uninstall) pause(ctx context.Context) (*v1alpha1.RemediationBudget, err
 	case err == nil && theirs.Spec.Paused:
 		return nil, nil
 	case err == nil:
-		return nil, pauseCluster(ctx, u.c, true, uninstallReason)
+		_, err := pauseCluster(ctx, u.c, true, uninstallReason)
+		return nil, err
 	case !apierrors.IsNotFound(err):
 		return nil, err
 	}

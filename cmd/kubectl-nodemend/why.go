@@ -340,6 +340,9 @@ func (t *tool) whyPolicyText(text *strings.Builder, p *whyPolicy, wide bool) {
 			fmt.Fprintf(text, "  %s: %s\n", line.label, oneLine(line.value))
 		}
 	}
+	if p.State == v1alpha1.ReasonExhausted {
+		fmt.Fprintf(text, "  To start over with step 1: kubectl nodemend retry %s\n", p.Remediation)
+	}
 	if p.NextLook != nil {
 		fmt.Fprintf(text, "  Next look: in %s\n", duration.HumanDuration(p.NextLook.Sub(t.clock.Now())))
 	}
