@@ -105,6 +105,43 @@ func TestNothingOfANewRemediationOfTheNameIsTakenAway(t *testing.T) {
 	}
 }
 
+// A remediation was deleted by force while its action runs.
+func TestThePermitOfARemediationThatIsGoneIsKeptWhileItsActionMayRun(t *testing.T) {
+	for name, tt := range map[string]struct {
+		action  func(*situation)
+		kept    bool
+		unended bool
+	}{
+		"it runs":                   {underway(time.Second, claimed(time.Second)), true, true},
+		"nobody has claimed it":     {underway(time.Second), true, false}, // the next look finds it cancelled
+		"it has ended":              {underway(time.Second, claimed(time.Second), finished("Succeeded", 0)), false, false},
+		"its runner must have done": {underway(time.Hour, claimed(time.Hour)), false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := incident(at(1, 1), tt.action)
+			permit := v1alpha1.Permit{Remediation: s.remediation.Name, Version: "7"}
+			b := &s.budgets[0]
+			b.Status.Groups = map[string]v1alpha1.BudgetGroup{"": {Permits: map[string]v1alpha1.Permit{s.node.Name: permit}}}
+			c := cacheOf(t, b, s.node, s.action)
+			r := &Reconciler{Client: c, Live: c, Permits: budget.New(c, c), Clock: clocktesting.NewFakePassiveClock(now)}
+
+			wait, err := r.cleanUp(t.Context(), s.remediation.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(b), b); err != nil {
+				t.Fatal(err)
+			}
+			if _, kept := b.Status.Groups[""].Permits[s.node.Name]; kept != tt.kept {
+				t.Errorf("the permit is kept: %t, want %t", kept, tt.kept)
+			}
+			if (wait > 0) != tt.unended {
+				t.Errorf("looks again after %s", wait)
+			}
+		})
+	}
+}
+
 // A remediation was deleted by force while nobody had claimed its action, and there is another
 // one of its name: nobody else ends that action.
 func TestWhatAFormerRemediationOfTheNameLeftUnclaimedIsCancelled(t *testing.T) {

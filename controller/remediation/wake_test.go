@@ -57,7 +57,10 @@ func (i indexer) IndexField(_ context.Context, obj client.Object, field string, 
 // cacheOf has the indexes of the controller's.
 func cacheOf(t *testing.T, objects ...client.Object) client.WithWatch {
 	t.Helper()
-	b := fake.NewClientBuilder().WithScheme(schemeOf(t)).WithObjects(objects...).WithStatusSubresource(objects...)
+	b := fake.NewClientBuilder().WithScheme(schemeOf(t)).WithObjects(objects...).WithStatusSubresource(objects...).
+		WithIndex(&v1alpha1.NodeAction{}, index.ActionsByRemediation, func(obj client.Object) []string { // a selectable field
+			return []string{obj.(*v1alpha1.NodeAction).Spec.Remediation} //nolint:forcetypeassert // the type is asked for
+		})
 	if err := index.Register(t.Context(), indexer{b}); err != nil {
 		t.Fatal(err)
 	}
