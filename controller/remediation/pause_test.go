@@ -83,7 +83,8 @@ type pausing struct {
 
 func (p *pausing) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	if b, ok := obj.(*v1alpha1.RemediationBudget); ok && key.Name == v1alpha1.ClusterPauseBudget {
-		if p.looks++; p.looks > p.after {
+		p.looks++
+		if p.looks > p.after {
 			b.Name, b.Spec.Paused = key.Name, true
 			return nil
 		}
