@@ -87,6 +87,7 @@ type Exporter struct {
 
 	mu        sync.Mutex
 	state     *state
+	steps     serverclock.Steps
 	running   bool
 	busySince time.Time // zero while Run waits for something to do
 }
@@ -117,6 +118,7 @@ func NewFor(node Node, options Options) (*Exporter, error) {
 func (e *Exporter) Take(report *checks.Report) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.lookAtClocks(false)
 	for _, c := range report.Observations {
 		e.state.observe(observation{
 			source:        report.Source,
@@ -124,7 +126,7 @@ func (e *Exporter) Take(report *checks.Report) {
 			status:        corev1.ConditionStatus(c.Status),
 			reason:        cut.Valid(c.Reason, maxReason),
 			message:       cut.Valid(c.Message, maxMessage),
-			at:            c.At,
+			at:            e.options.steady(c.At),
 		})
 	}
 	e.tell()
@@ -136,7 +138,7 @@ func (e *Exporter) Take(report *checks.Report) {
 func (e *Exporter) Demand() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.state.demand(e.options.Clock.Now())
+	e.state.demand(e.options.steady(e.options.Clock.Now()))
 	wake(e.observed)
 }
 
@@ -198,7 +200,8 @@ func (e *Exporter) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		e.mu.Lock()
 		e.busySince = e.options.Clock.Now()
-		next := e.state.plan(e.busySince)
+		e.lookAtClocks(false)
+		next := e.state.plan(e.options.steady(e.busySince))
 		e.mu.Unlock()
 		switch {
 		case next.read:
@@ -278,15 +281,37 @@ func (e *Exporter) settle(ctx context.Context, verb string, err error, succeeded
 	defer e.mu.Unlock()
 	now := e.options.Clock.Now()
 	e.metrics.record(verb, outcome(err), now)
-	if e.options.ServerClock != nil {
-		e.state.correct(e.options.ServerClock.Offset())
-	}
+	e.lookAtClocks(err == nil && verb == "get" && e.state.asked)
+	now = e.options.steady(now)
 	if err != nil {
 		e.state.fail(gone(err), now)
 		return err
 	}
 	succeeded(now)
 	return nil
+}
+
+// lookAtClocks tells the state what time it is; learned is whether the server was
+// asked since the last step. The mutex is held.
+func (e *Exporter) lookAtClocks(learned bool) {
+	server := e.options.ServerClock
+	if server == nil {
+		return
+	}
+	if e.steps.Stepped(server) {
+		e.state.step()
+		learned = false
+	}
+	e.state.correct(server.Correction(), learned, server.Steady())
+	e.state.answered = server.Answered()
+}
+
+// steady is a time of Clock by a clock that nobody sets.
+func (o *Options) steady(t time.Time) time.Time {
+	if o.ServerClock == nil {
+		return t
+	}
+	return o.ServerClock.Steady().Add(-o.Clock.Since(t))
 }
 
 // gone reports whether err means that the Node that was read may exist no more:

@@ -113,7 +113,7 @@ func (s *state) restored(conditionType corev1.NodeConditionType) past {
 	case onNode && !c.LastTransitionTime.IsZero():
 		known := past{
 			status: c.Status, reason: c.Reason, message: c.Message, since: c.LastTransitionTime.Time,
-			thisBoot: !c.LastHeartbeatTime.Time.Before(s.boot.Add(s.offset).Truncate(time.Second)),
+			thisBoot: !c.LastHeartbeatTime.Time.Before(s.boot.Truncate(time.Second)),
 		}
 		if inFile && f.Status == c.Status {
 			known.thisBoot = f.BootID == s.bootID // whatever the clocks say
@@ -133,7 +133,7 @@ func (s *state) latched(e *entry, known past) bool {
 	if !latches || e.seenProblem || e.latest.status != corev1.ConditionFalse || known.status != corev1.ConditionTrue {
 		return false
 	}
-	if clearAfter > 0 && e.latest.at.Sub(s.started.Add(s.offset)) >= clearAfter {
+	if clearAfter > 0 && e.latest.at.Sub(s.started) >= clearAfter {
 		return false
 	}
 	return known.thisBoot

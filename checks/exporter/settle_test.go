@@ -163,7 +163,7 @@ func TestAProblemOfALogLastsUntilTheNodeReboots(t *testing.T) {
 				Boot: boot, BootID: "boot-1", Restored: tc.file,
 				Latches: map[corev1.NodeConditionType]time.Duration{runtime: tc.clearAfter},
 			})
-			w.correct(tc.offset)
+			w.correct(tc.offset, false, w.now)
 			w.node(a(runtime, yes, tc.reported, lastWeek))
 			w.pass(tc.after)
 			want := a(runtime, no, w.now.Add(tc.offset), w.now.Add(tc.offset))

@@ -71,7 +71,8 @@ type entry struct {
 }
 
 // state decides what is to be written when. Times are passed in; those of
-// observations and of the plan come from the same clock.
+// observations and of the plan come from the same clock, which is never set. What
+// is observed is kept by the API server's clock, as far as that is known.
 type state struct {
 	heartbeat        time.Duration
 	problemHeartbeat time.Duration
@@ -79,8 +80,8 @@ type state struct {
 	thresholds       map[corev1.NodeConditionType]Thresholds
 	latches          map[corev1.NodeConditionType]time.Duration
 	absences         map[corev1.NodeConditionType][]string
-	// boot is when the node has booted and started when this process has, by the
-	// clock of observations.
+	// boot is when the node has booted and started when this process has, by the API
+	// server's clock.
 	boot, started time.Time
 	bootID        string
 	// offline is whether there is no Node to read and write.
@@ -99,8 +100,17 @@ type state struct {
 	entries map[corev1.NodeConditionType]*entry
 	// dirty is whether the state file is to be written.
 	dirty bool
-	// offset is added to times of observations to get the API server's time.
+	// offset is added to times of observations to get the API server's time. looked is
+	// when it was last set, by that time.
 	offset time.Duration
+	looked time.Time
+	// answered is whether the API server had answered when it was last set.
+	answered bool
+	// doubtful is whether the node's clock was set, or the machine slept, since the API
+	// server's time was learned; doubtfulFrom is the last time before that, and asked
+	// whether the server is being asked.
+	doubtful, asked bool
+	doubtfulFrom    time.Time
 
 	// writtenAt is when conditions were last written.
 	writtenAt   time.Time
@@ -120,8 +130,8 @@ func newState(options Options) *state {
 		thresholds:       options.Thresholds,
 		latches:          options.Latches,
 		absences:         options.Absences,
-		boot:             options.Boot,
-		started:          options.Clock.Now(),
+		boot:             options.steady(options.Boot),
+		started:          options.steady(options.Clock.Now()),
 		bootID:           options.BootID,
 		offline:          options.Offline,
 		entries:          map[corev1.NodeConditionType]*entry{},
@@ -201,29 +211,51 @@ func (s *state) findStored(e *entry, conditionType corev1.NodeConditionType) {
 	}
 }
 
-// correct sets the difference between the API server's time and the clock of
-// observations. What has been observed before the Node was read is corrected,
-// too; what has been written is not touched.
-func (s *state) correct(offset time.Duration) {
-	difference := offset - s.offset
-	s.offset = offset
-	if s.onNode != nil || difference == 0 {
-		return
+// step takes in that the node's clock was set since the last call of look, or that
+// the machine slept: only the API server can tell which of the two.
+func (s *state) step() {
+	if !s.doubtful {
+		s.doubtful, s.doubtfulFrom = true, s.looked
 	}
-	for _, e := range s.entries {
-		shift(&e.latest.at, difference)
-		shift(&e.shown.at, difference)
-		shift(&e.streakAt, difference)
-		shift(&e.enoughAt, difference)
-		if e.seenSince {
-			shift(&e.since, difference)
-		}
-	}
+	s.asked = false
 }
 
-func shift(t *time.Time, d time.Duration) {
-	if !t.IsZero() {
-		*t = t.Add(d)
+// correct sets the difference between the API server's time and the clock of
+// observations. Until the server has answered, what was observed is corrected, too.
+// After a step the difference stays until learned is true: the server was asked
+// since. Then what has been observed since the step is corrected. Nothing else is,
+// even if the server's own clock was set.
+func (s *state) correct(offset time.Duration, learned bool, now time.Time) {
+	if s.doubtful && !learned && s.answered {
+		return
+	}
+	difference := offset - s.offset
+	if difference.Abs() < time.Second { // what passes between two looks at a clock
+		difference = 0
+	}
+	all, since := !s.answered, s.doubtful
+	s.offset += difference
+	s.looked = now.Add(s.offset)
+	s.doubtful = s.doubtful && !learned
+	if difference == 0 || !all && !since {
+		return
+	}
+	shift := func(t *time.Time) {
+		if !t.IsZero() && (all || t.After(s.doubtfulFrom)) {
+			*t = t.Add(difference)
+		}
+	}
+	shift(&s.boot)
+	shift(&s.started)
+	for _, e := range s.entries {
+		shift(&e.latest.at)
+		shift(&e.shown.at)
+		shift(&e.streakAt)
+		shift(&e.enoughAt)
+		if e.seenSince {
+			shift(&e.since)
+		}
+		s.dirty = true
 	}
 }
 
@@ -247,6 +279,7 @@ func (s *state) plan(now time.Time) plan {
 		return plan{wait: wait}
 	}
 	if !s.seeded {
+		s.asked = true
 		return plan{read: true}
 	}
 	var pause time.Duration // before what is urgent may be written
@@ -282,7 +315,11 @@ func (s *state) plan(now time.Time) plan {
 	case urgent && min(pause, wait) > 0:
 		return plan{wait: min(pause, wait)}
 	case !urgent && now.Sub(s.readAt) >= s.heartbeat*4/5:
+		s.asked = true
 		return plan{read: true} // has anybody else written in between?
+	case s.doubtful:
+		s.asked = true
+		return plan{read: true} // what time is it?
 	}
 	slices.SortFunc(p.conditions, byType)
 	for _, c := range p.conditions {

@@ -387,12 +387,13 @@ func TestTimesAreRoundedDown(t *testing.T) {
 func TestTimesAreThoseOfTheServersClock(t *testing.T) {
 	w := newWorld(t)
 	w.see(runtime, yes) // before the difference is known
-	w.correct(-time.Hour)
+	w.correct(-time.Hour, false, w.now)
+	w.answered = true
 	w.node()
 	w.expect(a(runtime, yes, epoch.Add(-time.Hour), epoch.Add(-time.Hour)))
 
 	w.pass(time.Minute)
-	w.correct(-2 * time.Hour) // what has been written stays
+	w.correct(-2*time.Hour, false, w.now) // what has been written stays
 	w.see(runtime, yes)
 	w.expect(a(runtime, yes, w.now.Add(-2*time.Hour), epoch.Add(-time.Hour)))
 	w.pass(time.Minute)

@@ -20,13 +20,16 @@ const tolerance = 3 * time.Second
 type Clock struct {
 	local clock.PassiveClock
 	known atomic.Pointer[known]
+	start known
 }
 
 // known is what time it was at a moment, which has a reading of the monotonic clock.
 type known struct{ moment, time time.Time }
 
 // New returns a clock that is the local one until the server has answered.
-func New(local clock.PassiveClock) *Clock { return &Clock{local: local} }
+func New(local clock.PassiveClock) *Clock {
+	return &Clock{local: local, start: known{moment: time.Now(), time: local.Now().Round(0)}}
+}
 
 // Now returns the time. It errs towards the past, by up to a second and the duration of
 // a request, if the local clock was off when the server answered first, else by a few seconds.
@@ -49,13 +52,60 @@ func (c *Clock) Offset() time.Duration {
 	return 0
 }
 
+// Answered reports whether the server has answered, so that its time is known.
+func (c *Clock) Answered() bool { return c.known.Load() != nil }
+
+// Steady is the local time at New and what has passed since then: no step of the local
+// clock moves it, and no answer.
+func (c *Clock) Steady() time.Time { return c.start.time.Add(time.Since(c.start.moment)) }
+
+// Correction is what has to be added to Steady; zero if it is less than a few seconds. It
+// changes when an answer shows that Now is wrong and, before the first answer, with the
+// local clock.
+func (c *Clock) Correction() time.Duration {
+	correction := c.local.Now().Sub(c.Steady())
+	if k := c.known.Load(); k != nil {
+		correction = k.time.Sub(c.start.time) - k.moment.Sub(c.start.moment)
+	}
+	if correction.Abs() < tolerance {
+		return 0
+	}
+	return correction
+}
+
+// apart is the local time less Steady: it changes when the local clock is set, and when
+// the machine was suspended, which the monotonic clock does not see.
+func (c *Clock) apart() time.Duration { return c.local.Now().Sub(c.Steady()) }
+
+// Steps tells steps of the local clock, and suspensions of the machine. Its zero value is
+// that of a clock that was not looked at yet.
+type Steps struct {
+	apart time.Duration
+	known bool
+}
+
+// Stepped reports whether there was one since the last call, of a few seconds at least.
+func (s *Steps) Stepped(c *Clock) bool {
+	apart := c.apart()
+	stepped := s.known && (apart-s.apart).Abs() >= tolerance
+	if stepped || !s.known {
+		s.apart, s.known = apart, true
+	}
+	return stepped
+}
+
 // Wrap returns a transport that learns from every answer; made for
 // rest.Config.Wrap.
 func (c *Clock) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		var steps Steps
+		steps.Stepped(c)
 		response, err := next.RoundTrip(request)
 		if err != nil {
 			return nil, err
+		}
+		if steps.Stepped(c) && c.Answered() {
+			return response, nil // the machine may have slept since the server wrote its date
 		}
 		if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
 			c.learn(date)

@@ -69,3 +69,67 @@ func TestTheClockDoesNotJumpWithTheLocalOne(t *testing.T) {
 		}
 	})
 }
+
+func TestTheSteadyClockIsMovedByNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		local := &stepped{by: -time.Hour}
+		c := New(local)
+		for _, tc := range []struct {
+			what             string
+			set              time.Duration // by which the local clock is off now
+			answered         bool
+			stepped          bool
+			corrected        time.Duration
+			serverAheadOfAll time.Duration
+		}{
+			{what: "nothing", set: -time.Hour},
+			{what: "a second is no step", set: -time.Hour + time.Second},
+			{what: "set before any answer", set: 0, stepped: true, corrected: time.Hour},
+			{what: "answered", set: 0, answered: true, corrected: time.Hour},
+			{what: "set after that", set: 2 * time.Hour, stepped: true, corrected: time.Hour},
+			{what: "the server was set", set: 2 * time.Hour, answered: true, serverAheadOfAll: time.Minute, corrected: time.Hour + time.Minute},
+		} {
+			var steps Steps
+			steps.Stepped(c)
+			before := c.Steady()
+			local.by = tc.set
+			time.Sleep(time.Minute)
+			if tc.answered {
+				c.learn(time.Now().Add(tc.serverAheadOfAll))
+			}
+			if got := c.Steady().Sub(before); got != time.Minute {
+				t.Errorf("%s: the steady clock moved by %s in a minute", tc.what, got)
+			}
+			if got := steps.Stepped(c); got != tc.stepped {
+				t.Errorf("%s: stepped: %t", tc.what, got)
+			}
+			if steps.Stepped(c) {
+				t.Errorf("%s: stepped twice", tc.what)
+			}
+			if got := c.Correction(); got != tc.corrected {
+				t.Errorf("%s: correction %s, want %s", tc.what, got, tc.corrected)
+			}
+		}
+	})
+}
+
+func TestAnAnswerThatTheMachineHasSleptOverTellsNoTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		local := &stepped{}
+		c := New(local)
+		c.learn(time.Now())
+		want := c.Now()
+		response, err := c.Wrap(roundTripper(func(*http.Request) (*http.Response, error) {
+			date := time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat)
+			local.by = time.Hour
+			return &http.Response{Header: http.Header{"Date": {date}}, Body: http.NoBody}, nil
+		})).RoundTrip(&http.Request{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if got := c.Now(); !got.Equal(want) {
+			t.Errorf("now %s, want %s", got, want)
+		}
+	})
+}
