@@ -75,7 +75,7 @@ type detector struct {
 	// thresholds, latches and absences are what the exporter has to know of
 	// conditions.
 	thresholds map[corev1.NodeConditionType]exporter.Thresholds
-	latches    map[corev1.NodeConditionType]time.Duration
+	latches    map[corev1.NodeConditionType]exporter.Latch
 	absences   map[corev1.NodeConditionType][]string
 	// uncounted are conditions whose files decline node-problem-detector's metrics.
 	uncounted map[string]bool
@@ -94,7 +94,7 @@ func Run(ctx context.Context, options Options) (err error) {
 		registry:    cmp.Or(options.Registry, prometheus.NewRegistry()),
 		serverClock: serverclock.New(clock.RealClock{}),
 		thresholds:  map[corev1.NodeConditionType]exporter.Thresholds{},
-		latches:     map[corev1.NodeConditionType]time.Duration{},
+		latches:     map[corev1.NodeConditionType]exporter.Latch{},
 		absences:    map[corev1.NodeConditionType][]string{},
 		uncounted:   map[string]bool{},
 	}

@@ -64,6 +64,18 @@ func loadFiles(ctx context.Context, options Options) (f files, err error) {
 	return f, errors.Join(errs...)
 }
 
+// othersReasons are those with which plugins set a condition, and no log does.
+func (f files) othersReasons(condition string) (others []string) {
+	for _, file := range f.customPlugins {
+		for _, reason := range file.Reasons()[condition] {
+			if !slices.ContainsFunc(f.systemLogs, func(log systemlog.Config) bool { return slices.Contains(log.Reasons()[condition], reason) }) {
+				others = append(others, reason)
+			}
+		}
+	}
+	return others
+}
+
 // newMonitors makes all monitors, and finds out what the exporter has to know of
 // their conditions.
 func (d *detector) newMonitors(ctx context.Context) error {
@@ -92,7 +104,7 @@ func (d *detector) newMonitors(ctx context.Context) error {
 	for _, file := range f.systemLogs {
 		m := systemlog.New(file, systemlog.Options{Clock: clock.RealClock{}, ClearAfter: clearAfter})
 		for _, t := range m.ConditionTypes() {
-			d.latches[corev1.NodeConditionType(t)] = clearAfter[t]
+			d.latches[corev1.NodeConditionType(t)] = exporter.Latch{ClearAfter: clearAfter[t], Others: f.othersReasons(t)}
 		}
 		d.monitors = append(d.monitors, m)
 	}

@@ -166,7 +166,7 @@ func TestATransitionIsDatedRightWhateverHappensToTheClock(t *testing.T) {
 
 func TestAProblemOfALogLastsWhateverTimeItIsFoundToBe(t *testing.T) {
 	w := newWorldWith(t, Options{
-		Boot: epoch.Add(-time.Hour), Latches: map[corev1.NodeConditionType]time.Duration{runtime: 0},
+		Boot: epoch.Add(-time.Hour), Latches: map[corev1.NodeConditionType]Latch{runtime: {}},
 	})
 	w.node(a(runtime, yes, epoch.Add(-time.Minute), lastWeek))
 	w.answered = true

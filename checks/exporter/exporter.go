@@ -46,10 +46,8 @@ type Options struct {
 	ProblemHeartbeat time.Duration
 	// Thresholds by the type of condition; one run is enough for others.
 	Thresholds map[corev1.NodeConditionType]Thresholds
-	// Latches are the types of condition that, once True, stay so until the node
-	// has rebooted, or for the time given if it is not zero, although their check
-	// sees no problem after a restart of the detector.
-	Latches map[corev1.NodeConditionType]time.Duration
+	// Latches are the types of condition that a log sets.
+	Latches map[corev1.NodeConditionType]Latch
 	// Absences are the reasons with which a problem is that something is not
 	// there, by the type of condition. As long as it is not known to have ever
 	// been there, such a problem is reported as Unknown.

@@ -39,7 +39,7 @@ func (s *state) settle(e *entry) {
 	}
 	before := s.before(e)
 	if known := s.restored(o.conditionType); s.latched(e, known) {
-		o.status, o.reason, o.message = known.status, known.reason, known.message
+		o = s.latches[o.conditionType].keep(known, o)
 	}
 	if s.absent(e, before) {
 		o.status = corev1.ConditionUnknown
@@ -121,20 +121,4 @@ func (s *state) restored(conditionType corev1.NodeConditionType) past {
 		return known
 	}
 	return past{}
-}
-
-// latched reports whether the latest observation of e, which saw no problem,
-// leaves a problem standing that a former process has reported since the node has
-// booted: those of a log last until the next boot, or for a time that is
-// configured. That time is counted from the start of this process, as it is not
-// known when the former one has last seen the problem.
-func (s *state) latched(e *entry, known past) bool {
-	clearAfter, latches := s.latches[e.latest.conditionType]
-	if !latches || e.seenProblem || e.latest.status != corev1.ConditionFalse || known.status != corev1.ConditionTrue {
-		return false
-	}
-	if clearAfter > 0 && e.latest.at.Sub(s.started) >= clearAfter {
-		return false
-	}
-	return known.thisBoot
 }

@@ -161,7 +161,7 @@ func TestAProblemOfALogLastsUntilTheNodeReboots(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorldWith(t, Options{
 				Boot: boot, BootID: "boot-1", Restored: tc.file,
-				Latches: map[corev1.NodeConditionType]time.Duration{runtime: tc.clearAfter},
+				Latches: map[corev1.NodeConditionType]Latch{runtime: {ClearAfter: tc.clearAfter}},
 			})
 			w.correct(tc.offset, false, w.now)
 			w.node(a(runtime, yes, tc.reported, lastWeek))
@@ -182,7 +182,7 @@ func TestAProblemOfALogLastsUntilTheNodeReboots(t *testing.T) {
 
 func TestAProblemOfAnEarlierBootThatIsOnlyKeptInTheFileStaysOfThatBoot(t *testing.T) {
 	options := Options{
-		Boot: epoch.Add(-time.Minute), BootID: "boot-1", Latches: map[corev1.NodeConditionType]time.Duration{runtime: 0},
+		Boot: epoch.Add(-time.Minute), BootID: "boot-1", Latches: map[corev1.NodeConditionType]Latch{runtime: {}},
 		Restored: statefile.State{NodeUID: "node-1", Conditions: []statefile.Condition{
 			{BootID: "boot-0", Type: string(runtime), Status: yes, LastTransitionTime: lastWeek},
 		}},
@@ -198,7 +198,7 @@ func TestAProblemOfAnEarlierBootThatIsOnlyKeptInTheFileStaysOfThatBoot(t *testin
 }
 
 func TestAProblemSeenByThisProcessIsNotLatchedByTheFormerOne(t *testing.T) {
-	w := newWorldWith(t, Options{Boot: epoch.Add(-24 * time.Hour), Latches: map[corev1.NodeConditionType]time.Duration{runtime: 0}})
+	w := newWorldWith(t, Options{Boot: epoch.Add(-24 * time.Hour), Latches: map[corev1.NodeConditionType]Latch{runtime: {}}})
 	w.node(a(runtime, yes, epoch.Add(-time.Minute), lastWeek))
 	w.see(runtime, yes)
 	w.expect(a(runtime, yes, epoch, lastWeek))

@@ -58,8 +58,9 @@ type entry struct {
 	// it saw; if not, since gives way to what the Node has. provisional is whether
 	// what is shown would have needed more, had it been known what was before.
 	changed, provisional bool
-	// seenProblem and seenHealth are whether any run of this process has seen that.
-	seenProblem, seenHealth bool
+	// seenLogged and seenHealth are whether any run of this process has seen a
+	// problem of a log, and health.
+	seenLogged, seenHealth bool
 	// told is what was last told to whom changes concern.
 	told told
 
@@ -78,7 +79,7 @@ type state struct {
 	problemHeartbeat time.Duration
 	rand             func() float64
 	thresholds       map[corev1.NodeConditionType]Thresholds
-	latches          map[corev1.NodeConditionType]time.Duration
+	latches          map[corev1.NodeConditionType]Latch
 	absences         map[corev1.NodeConditionType][]string
 	// boot is when the node has booted and started when this process has, by the API
 	// server's clock.
@@ -156,7 +157,7 @@ func (s *state) observe(o observation) {
 	if e.latest.status != o.status {
 		e.streak, e.streakAt, e.enoughAt = 0, o.at, time.Time{}
 	}
-	e.seenProblem = e.seenProblem || o.status == corev1.ConditionTrue
+	e.seenLogged = e.seenLogged || s.logged(o)
 	e.seenHealth = e.seenHealth || o.status == corev1.ConditionFalse
 	e.latest = o
 	e.streak++

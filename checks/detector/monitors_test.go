@@ -1,0 +1,36 @@
+package detector
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/nodemend/nodemend/checks/customplugin"
+	"github.com/nodemend/nodemend/checks/systemlog"
+)
+
+func TestTheReasonsOfPluginsThatNoLogHasAreOthers(t *testing.T) {
+	plugins, err := customplugin.Parse("plugins.json", []byte(`{
+		"plugin": "custom", "source": "plugins",
+		"conditions": [{"type": "DiskBroken", "reason": "DiskIsFine", "message": "fine"}, {"type": "Other", "reason": "Fine", "message": "fine"}],
+		"rules": [
+			{"type": "permanent", "condition": "DiskBroken", "reason": "SelfTestFailed", "path": "/bin/true"},
+			{"type": "permanent", "condition": "DiskBroken", "reason": "InputError", "path": "/bin/true"},
+			{"type": "permanent", "condition": "Other", "reason": "Elsewhere", "path": "/bin/true"},
+			{"type": "temporary", "reason": "Passing", "path": "/bin/true"}
+		]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := systemlog.Parse("log.json", []byte(`{
+		"plugin": "kmsg", "logPath": "/dev/kmsg", "lookback": "5m", "bufferSize": 10, "source": "log",
+		"conditions": [{"type": "DiskBroken", "reason": "DiskIsFine", "message": "fine"}],
+		"rules": [{"type": "permanent", "condition": "DiskBroken", "reason": "InputError", "pattern": "I/O error"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := files{customPlugins: []customplugin.Config{plugins}, systemLogs: []systemlog.Config{log}}
+	if diff := cmp.Diff([]string{"SelfTestFailed"}, f.othersReasons("DiskBroken")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
