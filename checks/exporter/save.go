@@ -69,7 +69,7 @@ func (e *Exporter) save(ctx context.Context) {
 		uid = e.state.fileUID
 	}
 	state := statefile.State{
-		NodeName: e.options.NodeName, NodeUID: uid, Conditions: e.state.snapshot(),
+		NodeName: e.options.NodeName, NodeUID: uid, Conditions: e.state.snapshot(), SeenThere: e.state.seenThere(),
 	}
 	e.state.dirty = false
 	e.mu.Unlock()

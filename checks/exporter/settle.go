@@ -70,12 +70,19 @@ func (s *state) settle(e *entry) {
 
 // absent reports whether the latest observation of e says no more than that
 // nothing is there, of which nobody knows that it ever was: where the detector
-// can't see the host, or looks in the wrong place, that proves nothing.
+// can't see the host, or looks in the wrong place, that proves nothing. It was there
+// if it was healthy, or was reported as a problem, which this rule lets pass only then.
 func (s *state) absent(e *entry, before past) bool {
-	if e.latest.status != corev1.ConditionTrue || e.seenHealth || !slices.Contains(s.absences[e.latest.conditionType], e.latest.reason) {
+	t := e.latest.conditionType
+	absences := s.absences[t]
+	if len(absences) == 0 {
 		return false
 	}
-	return before.status == "" || before.status == corev1.ConditionUnknown
+	known := before.status == corev1.ConditionFalse || before.status == corev1.ConditionTrue
+	if !s.there[t] && (known || e.latest.status == corev1.ConditionFalse) {
+		s.there[t], s.dirty = true, true
+	}
+	return !s.there[t] && e.latest.status == corev1.ConditionTrue && slices.Contains(absences, e.latest.reason)
 }
 
 // past is a status of a condition; an empty one: none is known.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodemend/nodemend/checks/statefile"
 )
@@ -237,6 +238,48 @@ func TestWhatWasNeverThereIsNoProblem(t *testing.T) {
 				w.see(runtime, statuses(string(run))[0])
 			}
 			if got := w.entries[runtime].shown.status; got != tc.want {
+				t.Errorf("it is %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestWhatWasThereIsRememberedAcrossRestarts(t *testing.T) {
+	for name, tc := range map[string]struct {
+		// runs of one process after the other; the Node is created anew at "N".
+		processes []string
+		want      corev1.ConditionStatus
+	}{
+		"healthy, then not told":            {[]string{"FU", "U", "T"}, yes},
+		"healthy, then not told for long":   {[]string{"F", "U", "U", "U", "T"}, yes},
+		"another problem, then not told":    {[]string{"P", "U", "T"}, yes},
+		"never there":                       {[]string{"U", "T", "T"}, unknown},
+		"healthy, of a former Node":         {[]string{"FU", "N", "T"}, yes},
+		"never there, not of a former Node": {[]string{"U", "N", "T"}, unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options := Options{Absences: map[corev1.NodeConditionType][]string{runtime: {"ReasonTrue"}}}
+			uid := types.UID("node-1")
+			var has []corev1.NodeCondition
+			for _, runs := range tc.processes {
+				if runs == "N" {
+					uid, has = "node-2", nil
+					continue
+				}
+				w := newWorldWith(t, options)
+				w.seed(uid, has, w.now)
+				for _, run := range runs {
+					w.pass(time.Second)
+					if run == 'P' {
+						w.observe(observation{conditionType: runtime, status: yes, reason: "Timeout", at: w.now})
+						continue
+					}
+					w.see(runtime, statuses(string(run))[0])
+				}
+				has = []corev1.NodeCondition{w.entries[runtime].condition()}
+				options.Restored = statefile.State{NodeUID: uid, Conditions: w.snapshot(), SeenThere: w.seenThere()}
+			}
+			if got := has[0].Status; got != tc.want {
 				t.Errorf("it is %s, want %s", got, tc.want)
 			}
 		})

@@ -58,9 +58,8 @@ type entry struct {
 	// it saw; if not, since gives way to what the Node has. provisional is whether
 	// what is shown would have needed more, had it been known what was before.
 	changed, provisional bool
-	// seenLogged and seenHealth are whether any run of this process has seen a
-	// problem of a log, and health.
-	seenLogged, seenHealth bool
+	// seenLogged is whether any run of this process has seen a problem of a log.
+	seenLogged bool
 	// told is what was last told to whom changes concern.
 	told told
 
@@ -97,6 +96,8 @@ type state struct {
 	onNode  map[corev1.NodeConditionType]corev1.NodeCondition
 	inFile  map[corev1.NodeConditionType]statefile.Condition
 	fileUID types.UID
+	// there are the conditions, of those that know absences, whose subject was seen.
+	there map[corev1.NodeConditionType]bool
 
 	entries map[corev1.NodeConditionType]*entry
 	// dirty is whether the state file is to be written.
@@ -137,6 +138,10 @@ func newState(options Options) *state {
 		offline:          options.Offline,
 		entries:          map[corev1.NodeConditionType]*entry{},
 		inFile:           map[corev1.NodeConditionType]statefile.Condition{},
+		there:            map[corev1.NodeConditionType]bool{},
+	}
+	for _, t := range options.Restored.SeenThere {
+		s.there[corev1.NodeConditionType(t)] = true
 	}
 	for _, c := range options.Restored.Conditions {
 		s.inFile[corev1.NodeConditionType(c.Type)] = c
@@ -158,7 +163,6 @@ func (s *state) observe(o observation) {
 		e.streak, e.streakAt, e.enoughAt = 0, o.at, time.Time{}
 	}
 	e.seenLogged = e.seenLogged || s.logged(o)
-	e.seenHealth = e.seenHealth || o.status == corev1.ConditionFalse
 	e.latest = o
 	e.streak++
 	if e.streak == s.threshold(o) {
@@ -414,6 +418,15 @@ func (s *state) snapshot() (conditions []statefile.Condition) {
 	}
 	slices.SortFunc(conditions, statefile.ByType)
 	return conditions
+}
+
+// seenThere is what the state file is to hold of that.
+func (s *state) seenThere() (seen []string) {
+	for t := range s.there {
+		seen = append(seen, string(t))
+	}
+	slices.Sort(seen)
+	return seen
 }
 
 func (e *entry) condition() corev1.NodeCondition {

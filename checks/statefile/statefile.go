@@ -37,6 +37,9 @@ type State struct {
 	NodeUID  types.UID `json:"nodeUID,omitempty"`
 	// Conditions are the detector's own, of which each type occurs once.
 	Conditions []Condition `json:"conditions"`
+	// SeenThere are the types of the conditions whose subject was seen on this host,
+	// whatever Node was of it then.
+	SeenThere []string `json:"seenThere,omitempty"`
 }
 
 // Condition is a node condition without its heartbeat.

@@ -15,7 +15,7 @@ import (
 
 func example() State {
 	return State{
-		NodeName: "worker-1", NodeUID: "uid-1",
+		NodeName: "worker-1", NodeUID: "uid-1", SeenThere: []string{"PLEGUnhealthy"},
 		Conditions: []Condition{{
 			BootID: "boot-1", Type: "PLEGUnhealthy", Status: corev1.ConditionTrue, Reason: "RelistOutdated", Message: "3m",
 			LastTransitionTime: time.Date(2030, 5, 1, 12, 0, 0, 0, time.UTC),
