@@ -104,12 +104,15 @@ func (s *state) before(e *entry) past {
 	return s.restored(e.latest.conditionType)
 }
 
+// former reports whether the state file is of another Node of this name.
+func (s *state) former() bool { return s.uid != "" && s.fileUID != s.uid }
+
 // restored is what was known of a condition before this process has seen it.
 func (s *state) restored(conditionType corev1.NodeConditionType) past {
 	c, onNode := s.onNode[conditionType]
 	f, inFile := s.inFile[conditionType]
-	if s.uid != "" && s.fileUID != s.uid {
-		inFile = false // it is of another Node of this name
+	if s.former() {
+		inFile = false
 	}
 	switch {
 	case inFile && (!onNode || f.Status != c.Status && f.LastTransitionTime.After(c.LastTransitionTime.Time)):

@@ -98,6 +98,8 @@ func TestTheStateFileStandsInForTheNode(t *testing.T) {
 		"the Node has a later change":                 {inFile(yes, lastWeek), []corev1.NodeCondition{a(runtime, no, yesterday, yesterday)}, no, a(runtime, no, epoch, yesterday)},
 		"the Node has another time for the same":      {inFile(yes, yesterday), []corev1.NodeCondition{a(runtime, yes, lastWeek, lastWeek)}, yes, a(runtime, yes, epoch, lastWeek)},
 		"the file is of a Node that is gone":          {statefile.State{NodeUID: "node-0", Conditions: inFile(yes, yesterday).Conditions}, nil, yes, a(runtime, yes, epoch, epoch)},
+		"the file is from before there was a Node":    {statefile.State{Conditions: inFile(yes, yesterday).Conditions}, nil, yes, a(runtime, yes, epoch, yesterday)},
+		"it is older than what the Node has":          {statefile.State{Conditions: inFile(yes, lastWeek).Conditions}, []corev1.NodeCondition{a(runtime, no, yesterday, yesterday)}, no, a(runtime, no, epoch, yesterday)},
 		"what is seen differs from what the file has": {inFile(yes, yesterday), nil, no, a(runtime, no, epoch, epoch)},
 	} {
 		for _, readFirst := range []bool{true, false} {
@@ -116,6 +118,13 @@ func TestTheStateFileStandsInForTheNode(t *testing.T) {
 		w := newWorldWith(t, Options{Restored: inFile(yes, yesterday)})
 		w.node()
 		w.expect()
+	})
+	t.Run("from before there was a Node, it is of the first and not of the next", func(t *testing.T) {
+		w := newWorldWith(t, Options{Restored: statefile.State{Conditions: inFile(yes, yesterday).Conditions}})
+		w.node()
+		w.seed("node-2", nil, w.now)
+		w.see(runtime, yes)
+		w.expect(a(runtime, yes, epoch, epoch))
 	})
 	t.Run("what this process has not seen stays in it", func(t *testing.T) {
 		w := newWorldWith(t, Options{Restored: inFile(yes, yesterday)})

@@ -181,6 +181,9 @@ func (s *state) seed(uid types.UID, conditions []corev1.NodeCondition, now time.
 		read[c.Type] = c
 	}
 	s.seeded, s.uid, s.readAt = true, uid, now
+	if first && s.fileUID == "" {
+		s.fileUID = uid // it was written before there was a Node to be read
+	}
 	if first || !same {
 		s.onNode, s.dirty = read, true
 	}
@@ -409,8 +412,8 @@ func (s *state) snapshot() (conditions []statefile.Condition) {
 		}
 	}
 	for conditionType, c := range s.inFile { // what this process has not seen yet
-		if s.uid != "" && s.uid != s.fileUID {
-			break // of another Node of this name
+		if s.former() {
+			break
 		}
 		if e := s.entries[conditionType]; e == nil || e.shown.status == "" {
 			conditions = append(conditions, c)
