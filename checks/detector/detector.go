@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"time"
 
@@ -107,6 +106,9 @@ func Run(ctx context.Context, options Options) (err error) {
 		d.readBoot, d.registerMetrics, d.connect, d.newMonitors, d.newExporter,
 	} {
 		if err := prepare(ctx); err != nil {
+			if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+				return nil
+			}
 			return err
 		}
 	}
@@ -182,6 +184,10 @@ func (d *detector) connect(context.Context) error {
 
 func (d *detector) newExporter(ctx context.Context) (err error) {
 	c := d.options.Config
+	restored, err := restore(ctx, c.StateFile, func() (statefile.State, error) { return statefile.Load(c.StateFile, d.options.NodeName) })
+	if err != nil {
+		return fmt.Errorf("waiting for the state file %s: %w", c.StateFile, err)
+	}
 	options := exporter.Options{
 		NodeName:         d.options.NodeName,
 		Heartbeat:        c.Heartbeat.Interval.Duration,
@@ -191,7 +197,7 @@ func (d *detector) newExporter(ctx context.Context) (err error) {
 		Absences:         d.absences,
 		Offline:          d.core == nil || d.options.WithoutStatus,
 		StateFile:        c.StateFile,
-		Restored:         restore(ctx, c.StateFile, d.options.NodeName),
+		Restored:         restored,
 		Boot:             d.booted,
 		BootID:           d.bootID,
 		OnChange: func(c exporter.Change) {
@@ -213,19 +219,6 @@ func (d *detector) newExporter(ctx context.Context) (err error) {
 	}
 	d.conditions, err = exporter.New(client, options)
 	return err
-}
-
-// restore reads the state file. Without a good one the detector works as well,
-// as long as the API server answers.
-func restore(ctx context.Context, path, nodeName string) statefile.State {
-	if path == "" {
-		return statefile.State{}
-	}
-	state, err := statefile.Load(path, nodeName)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		klog.FromContext(ctx).Error(err, "The state of an earlier run is left aside")
-	}
-	return state
 }
 
 // demand runs all checks at once and has what they see written at once.

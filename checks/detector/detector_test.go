@@ -14,6 +14,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -183,4 +184,22 @@ func TestRunFailsAtOnceIfItCannotWork(t *testing.T) {
 	if err := detector.Run(t.Context(), detector.Options{NodeName: "n", Config: settings, Client: &rest.Config{Host: "::"}}); err == nil {
 		t.Error("a wrong address of the API server is accepted")
 	}
+}
+
+func TestADetectorWhoseStateFileHangsCanBeStopped(t *testing.T) {
+	settings := config.Default()
+	settings.StateFile = filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(settings.StateFile, 0o600); err != nil { // opening it waits for a writer
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
+	stop()
+	if err := detector.Run(ctx, detector.Options{NodeName: "worker-1", Config: settings, WithoutAPIServer: true}); err != nil {
+		t.Error(err)
+	}
+	writer, err := os.OpenFile(settings.StateFile, os.O_RDWR, 0) // ends what waits
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = writer.Close()
 }
