@@ -27,6 +27,16 @@ const (
 	reasonGap = 5 * time.Second
 )
 
+// freshFor is how old a heartbeat on the Node may become if there is a later one. It
+// is three quarters of what the controller believes: a write for each check that is
+// out of step with the others would be a load.
+func freshFor(status corev1.ConditionStatus) time.Duration {
+	if status == corev1.ConditionFalse {
+		return 315 * time.Second
+	}
+	return 90 * time.Second
+}
+
 // observation is what one run of a check has seen.
 type observation struct {
 	source        string
@@ -293,7 +303,6 @@ func (s *state) plan(now time.Time) plan {
 	var pause time.Duration // before what is urgent may be written
 	urgent := false
 	wait := s.heartbeatAt.Sub(now)
-	oldest := now.Add(s.offset - s.interval(now)*11/10) // heartbeat that the Node may have
 	p := &patch{uid: s.uid}
 	for _, e := range s.entries {
 		if e.shown.status == "" {
@@ -310,8 +319,8 @@ func (s *state) plan(now time.Time) plan {
 		case c.LastHeartbeatTime.Equal(&e.stored.LastHeartbeatTime):
 			continue // its check has not run again
 		}
-		if e.stored != nil { // a check that runs rarely must not miss one heartbeat by a hair
-			wait = min(wait, e.stored.LastHeartbeatTime.Sub(oldest))
+		if e.stored != nil { // a check that runs rarely may have missed one by a hair
+			wait = min(wait, e.stored.LastHeartbeatTime.Add(freshFor(e.stored.Status)).Sub(now.Add(s.offset)))
 		}
 		p.conditions = append(p.conditions, c)
 	}

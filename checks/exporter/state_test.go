@@ -400,3 +400,52 @@ func TestTimesAreThoseOfTheServersClock(t *testing.T) {
 	w.see(runtime, no)
 	w.expect(a(runtime, no, w.now.Add(-2*time.Hour), w.now.Add(-2*time.Hour)))
 }
+
+func TestOnePatchAnIntervalWheneverChecksRun(t *testing.T) {
+	const plugin = corev1.NodeConditionType("PluginProblem")
+	type check struct{ every, offset int } // in seconds
+	for name, tc := range map[string]struct {
+		status corev1.ConditionStatus // of the plugin
+		checks map[corev1.NodeConditionType]check
+		most   int // patches in an hour
+		age    time.Duration
+	}{
+		"a problem, one phase":      {yes, map[corev1.NodeConditionType]check{runtime: {30, 0}, plugin: {30, 0}}, 121, time.Minute},
+		"a problem, three phases":   {yes, map[corev1.NodeConditionType]check{runtime: {30, 0}, hardware: {30, 10}, plugin: {30, 20}}, 121, time.Minute},
+		"a problem, checks differ":  {yes, map[corev1.NodeConditionType]check{runtime: {10, 0}, hardware: {57, 10}, plugin: {54, 20}}, 121, 90 * time.Second},
+		"a problem that is slow":    {yes, map[corev1.NodeConditionType]check{runtime: {10, 0}, hardware: {290, 10}, plugin: {85, 20}}, 165, 90 * time.Second},
+		"healthy, checks differ":    {no, map[corev1.NodeConditionType]check{runtime: {10, 0}, plugin: {30, 20}}, 13, 6 * time.Minute},
+		"healthy, checks are slow":  {no, map[corev1.NodeConditionType]check{runtime: {10, 0}, plugin: {290, 10}}, 13, 6 * time.Minute},
+		"healthy, slow, two phases": {no, map[corev1.NodeConditionType]check{plugin: {290, 140}, hardware: {290, 10}}, 26, 6 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			for conditionType := range tc.checks {
+				w.put(a(conditionType, map[bool]corev1.ConditionStatus{true: tc.status, false: no}[conditionType == plugin], epoch, lastWeek))
+			}
+			w.read()
+			patches := 0
+			for second := range 3600 + 300 {
+				w.now = epoch.Add(time.Duration(second) * time.Second)
+				for conditionType, c := range tc.checks {
+					if second%c.every == c.offset%c.every {
+						w.see(conditionType, w.has[conditionType].Status)
+					}
+				}
+				written := w.written()
+				if second < 300 { // until all have run
+					continue
+				}
+				if written != nil {
+					patches++
+				}
+				if age := w.now.Sub(w.has[plugin].LastHeartbeatTime.Time); age > tc.age {
+					t.Fatalf("after %d s the Node has a heartbeat of %s ago", second, age)
+				}
+			}
+			if patches > tc.most {
+				t.Errorf("%d patches in an hour, want %d at most", patches, tc.most)
+			}
+		})
+	}
+}
