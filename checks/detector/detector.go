@@ -195,6 +195,7 @@ func (d *detector) newExporter(ctx context.Context) (err error) {
 		Thresholds:       d.thresholds,
 		Latches:          d.latches,
 		Absences:         d.absences,
+		Named:            d.named(),
 		Offline:          d.core == nil || d.options.WithoutStatus,
 		StateFile:        c.StateFile,
 		Restored:         restored,

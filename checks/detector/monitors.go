@@ -176,3 +176,20 @@ func (d *detector) addChecks(ctx context.Context, metrics *checks.Metrics) error
 	}
 	return nil
 }
+
+// named are the types of condition that the configuration names: also those of
+// checks that have nothing to check on this node for now.
+func (d *detector) named() []corev1.NodeConditionType {
+	all := []corev1.NodeConditionType{}
+	for _, m := range d.monitors {
+		for _, t := range m.ConditionTypes() {
+			all = append(all, corev1.NodeConditionType(t))
+		}
+	}
+	for _, kind := range Kinds() {
+		if kind.Settings(&d.options.Config.Checks).Enabled {
+			all = append(all, corev1.NodeConditionType(kind.ConditionType))
+		}
+	}
+	return all
+}

@@ -4,9 +4,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
+	"github.com/nodemend/nodemend/checks/containerruntime"
 	"github.com/nodemend/nodemend/checks/customplugin"
 	"github.com/nodemend/nodemend/checks/systemlog"
+	config "github.com/nodemend/nodemend/config/detector"
 )
 
 func TestTheReasonsOfPluginsThatNoLogHasAreOthers(t *testing.T) {
@@ -31,6 +34,16 @@ func TestTheReasonsOfPluginsThatNoLogHasAreOthers(t *testing.T) {
 	}
 	f := files{customPlugins: []customplugin.Config{plugins}, systemLogs: []systemlog.Config{log}}
 	if diff := cmp.Diff([]string{"SelfTestFailed"}, f.othersReasons("DiskBroken")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAConditionIsNamedAlsoWhileItsCheckHasNothingToCheck(t *testing.T) {
+	c := config.Default()
+	c.Checks.Kubelet.Enabled = false
+	got := (&detector{options: Options{Config: c}}).named()
+	want := []corev1.NodeConditionType{containerruntime.ConditionType, "PLEGUnhealthy", "HardwareFailure"}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -14,6 +14,8 @@
 //     heartbeat: one PATCH with everything new.
 //   - Only the detector's own conditions are written, by a strategic merge patch
 //     of the status subresource.
+//   - Of others, those are removed that the configuration names no more and that
+//     the detector alone has written: leftover.go.
 //   - While the API server can't be reached nothing is lost but intermediate
 //     states: the latest state is written when it is back, with the time at
 //     which it was first observed.

@@ -52,6 +52,9 @@ type Options struct {
 	// there, by the type of condition. As long as it is not known to have ever
 	// been there, such a problem is reported as Unknown.
 	Absences map[corev1.NodeConditionType][]string
+	// Named are the types of all conditions that the configuration names. Others that
+	// the detector alone has written are removed from the Node; nil: none is.
+	Named []corev1.NodeConditionType
 	// Offline is whether nothing is to be read from or written to the API server.
 	Offline bool
 	// StateFile keeps what was reported; empty: nowhere.
@@ -236,18 +239,22 @@ func (e *Exporter) pause(ctx context.Context, wait time.Duration) {
 
 func (e *Exporter) read(ctx context.Context) error {
 	var node *corev1.Node
+	var left []corev1.NodeCondition
 	err := e.request(ctx, func(ctx context.Context) (err error) {
 		node, err = e.node.Get(ctx)
 		return err
 	})
-	return e.settle(ctx, "get", err, func(now time.Time) {
+	err = e.settle(ctx, "get", err, func(now time.Time) {
 		for _, write := range e.state.seed(node.UID, node.Status.Conditions, now) {
 			e.metrics.foreign.WithLabelValues(string(write.conditionType)).Inc()
 			klog.FromContext(ctx).Error(nil, "Somebody else writes a condition of the detector; is another node-problem-detector running?",
 				"node", e.options.NodeName, "what", write.String(), "writers", otherWriters(node, write.conditionType))
 		}
+		left = e.state.findLeft(node, now)
 		e.tell()
 	})
+	e.remove(ctx, node, left)
+	return err
 }
 
 func (e *Exporter) write(ctx context.Context, p *patch) error {

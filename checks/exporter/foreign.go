@@ -54,12 +54,17 @@ func (w foreignWrite) String() string {
 		w.ours.Status, w.ours.Reason, w.ours.LastHeartbeatTime.UTC().Format("15:04:05"))
 }
 
-// otherWriters returns the field managers other than the detector that own any
-// field of the condition: who may have written it.
-func otherWriters(node *corev1.Node, conditionType corev1.NodeConditionType) (managers []string) {
+// otherWriters returns the writers of the condition other than the detector.
+func otherWriters(node *corev1.Node, conditionType corev1.NodeConditionType) []string {
+	return slices.DeleteFunc(writers(node, conditionType), func(manager string) bool { return manager == fieldManager })
+}
+
+// writers returns the field managers that own any field of the condition: who has
+// written it, as far as nobody else has since.
+func writers(node *corev1.Node, conditionType corev1.NodeConditionType) (managers []string) {
 	key := fmt.Sprintf(`k:{"type":%q}`, conditionType)
 	for _, m := range node.ManagedFields {
-		if m.Manager == fieldManager || m.FieldsV1 == nil || !owns(m.FieldsV1, key) || slices.Contains(managers, m.Manager) {
+		if m.FieldsV1 == nil || !owns(m.FieldsV1, key) || slices.Contains(managers, m.Manager) {
 			continue
 		}
 		managers = append(managers, m.Manager)

@@ -94,6 +94,11 @@ type state struct {
 	// server's clock.
 	boot, started time.Time
 	bootID        string
+	// named are the conditions that the configuration names; nil: that is not known.
+	// leftAt is when the Node is to be read since one may have to be removed from it,
+	// leftRetryAt when that may be tried again after a failure.
+	named               map[corev1.NodeConditionType]bool
+	leftAt, leftRetryAt time.Time
 	// offline is whether there is no Node to read and write.
 	offline bool
 
@@ -149,6 +154,12 @@ func newState(options Options) *state {
 		entries:          map[corev1.NodeConditionType]*entry{},
 		inFile:           map[corev1.NodeConditionType]statefile.Condition{},
 		there:            map[corev1.NodeConditionType]bool{},
+	}
+	if options.Named != nil {
+		s.named = map[corev1.NodeConditionType]bool{}
+	}
+	for _, t := range options.Named {
+		s.named[t] = true
 	}
 	for _, t := range options.Restored.SeenThere {
 		s.there[corev1.NodeConditionType(t)] = true
@@ -293,6 +304,22 @@ func (s *state) plan(now time.Time) plan {
 	if s.offline {
 		return plan{}
 	}
+	next := s.planWrites(now)
+	if wait := s.leftAt.Sub(now); !next.read && next.patch == nil && !s.leftAt.IsZero() {
+		switch {
+		case s.retryAt.After(now):
+		case wait <= 0:
+			s.asked = true
+			return plan{read: true}
+		case next.wait == 0 || wait < next.wait:
+			next.wait = wait
+		}
+	}
+	return next
+}
+
+// planWrites is the plan for what is reported.
+func (s *state) planWrites(now time.Time) plan {
 	if wait := s.retryAt.Sub(now); wait > 0 {
 		return plan{wait: wait}
 	}
