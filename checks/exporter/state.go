@@ -374,7 +374,7 @@ func (s *state) planWrites(now time.Time) plan {
 
 // gap is the least time between two writes if c is why there is to be one.
 func (s *state) gap(e *entry, c corev1.NodeCondition) time.Duration {
-	if e.confirmed && e.stored != nil && e.stored.LastTransitionTime.Equal(&c.LastTransitionTime) && !s.demanded(e) {
+	if e.confirmed && e.stored != nil && e.stored.Status == c.Status && e.stored.LastTransitionTime.Equal(&c.LastTransitionTime) && !s.demanded(e) {
 		return reasonGap
 	}
 	return statusGap
