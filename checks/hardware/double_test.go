@@ -90,12 +90,16 @@ func (d *double) loseData(lost bool)     { d.t.Helper(); d.must(d.Assert(dimm, 1
 func (d *double) clearSEL()              { d.ClearSEL() }
 func (d *double) setClock(now time.Time) { d.SetClock(uint32(now.Unix())) }
 
-func (d *double) start(poweredOff bool) {
+func (d *double) start(switchedOff bool) {
 	cause := ipmi.RestartSoftReset
-	if poweredOff {
+	if switchedOff {
 		cause = ipmi.RestartPowerButton
 	}
 	d.SetRestartCause(uint8(cause))
+}
+
+func (d *double) log(sensorType, offset uint8) {
+	d.Log(bmc.Event{Type: sensorType, Data: [3]uint8{offset, 0xff, 0xff}})
 }
 
 func (d *double) must(err error) {

@@ -42,13 +42,18 @@ func (s simulated) setClock(now time.Time) { s.SetSELClock(now) }
 
 // start has the BIOS log what kind of start it was, as the simulator has no restart
 // cause.
-func (s simulated) start(poweredOff bool) {
-	const bios, systemBoot, specific, byPowerUp, byWarmReset = 0x31, 0x1d, 0x6f, 0, 2
+func (s simulated) start(switchedOff bool) {
+	const systemBoot, byPowerUp, byWarmReset = 0x1d, 0, 2
 	offset := byte(byWarmReset)
-	if poweredOff {
+	if switchedOff {
 		offset = byPowerUp
 	}
-	s.AddEvent(bios, systemBoot, 0, specific, [3]byte{offset, 0xff, 0xff})
+	s.log(systemBoot, offset)
+}
+
+func (s simulated) log(sensorType, offset uint8) {
+	const bios, specific = 0x31, 0x6f
+	s.AddEvent(bios, sensorType, 0, specific, [3]byte{offset, 0xff, 0xff})
 }
 
 // systemInterface is the simulator's as the device source wants it.

@@ -26,8 +26,10 @@ type server interface {
 	loseData(bool)
 	clearSEL()
 	setClock(time.Time)
-	// start starts the server anew, with the power off in between or not.
-	start(poweredOff bool)
+	// start starts the server anew, switched off in between or not.
+	start(switchedOff bool)
+	// log adds a record of a sensor type without a sensor to the SEL.
+	log(sensorType, offset uint8)
 }
 
 // step is an event, and what the check has to say after it.
@@ -82,13 +84,14 @@ func script() []step {
 		failed("and more, after that", func(s *scene) { s.loseData(true); s.loseData(false) }, memory, dataLost),
 		healthy("the SEL is cleared, and has other records before it is read", func(s *scene) { s.clearSEL(); s.heat(true); s.heat(false) }),
 		failed("and more", func(s *scene) { s.loseData(true); s.loseData(false) }, memory, dataLost),
-		healthy("the power was off", func(s *scene) { s.boot(true) }),
+		failed("it was switched off and on", func(s *scene) { s.boot(true) }, memory, dataLost),
+		healthy("its cords were drawn", (*scene).unplug),
 		healthy("nothing happens after that", func(*scene) {}),
 		failed("data is lost in the same boot", func(s *scene) { s.loseData(true); s.loseData(false) }, memory, dataLost),
-		healthy("the power was off again", func(s *scene) { s.boot(true) }),
+		healthy("its cords were drawn again", (*scene).unplug),
 
 		failed("a power supply vanishes", func(s *scene) { s.pullSupply(true) }, "PowerSupplyFailure", "PSU1: absent"),
-		failed("it is still away, after a power-off", func(s *scene) { s.boot(true) }, "PowerSupplyFailure", "PSU1: absent"),
+		failed("it is still away, after an outage", (*scene).unplug, "PowerSupplyFailure", "PSU1: absent"),
 		failed("and after the SEL was cleared", func(s *scene) { s.clearSEL() }, "PowerSupplyFailure", "PSU1: absent"),
 		healthy("it is not meant to come back", (*scene).acknowledge, acknowledged+"PSU1: absent"),
 		healthy("it comes back", func(s *scene) { s.pullSupply(false) }, "10 of 10 sensors"),
@@ -149,10 +152,21 @@ func (s *scene) restart() {
 }
 
 // boot starts the server, and with it the detector.
-func (s *scene) boot(poweredOff bool) {
+func (s *scene) boot(switchedOff bool) {
 	s.restart()
-	s.start(poweredOff)
+	s.start(switchedOff)
 	s.boots++
+}
+
+// unplug takes all power from the server for three quarters of an hour, of which its SEL
+// tells (IPMI 2.0, table 42-3).
+func (s *scene) unplug() {
+	const powerUnit, acLost, systemBoot, byPowerUp = 0x09, 4, 0x1d, 0
+	s.setClock(s.clock.Now().Add(-45 * time.Minute))
+	s.log(powerUnit, acLost)
+	s.setClock(s.clock.Now())
+	s.log(systemBoot, byPowerUp)
+	s.boot(true)
 }
 
 func (s *scene) acknowledge() {

@@ -26,30 +26,24 @@
 //     what it has proved about the module is not. Many BMCs drop the bit in the sensor at
 //     the next reset, or have no sensor for it. So neither the sensor nor a
 //     deassertion ends it, but only one of these: the SEL was cleared, the
-//     failure was acknowledged, the chassis was really powered off since.
+//     failure was acknowledged, the server was without any power for long since.
 //   - Manual: only an acknowledgement. Neither a cleared SEL (scripts and firmware
-//     updates do that, too) nor a power-off releases it.
+//     updates do that, too) nor an outage releases it.
 //
-// "Really powered off" is what separates a repair from a crash: no memory module,
-// processor or card of a server is exchanged while it has power, and the tests of a
-// power-up begin with cold parts. A crash, a watchdog's reset and every other warm
-// reboot keep the power and prove nothing. It takes evidence, and another boot ID than
-// that of the failure, as the power can't have gone while the kernel went on running:
+// "Without any power for long" is what separates a repair from a crash, a reset, a power
+// cycle and a night of soft-off: modules, processors and cards are exchanged with
+// the cords drawn. It takes two records of the SEL with a time, at least 30 minutes
+// apart, and another boot ID than that of the failure: Power Unit "AC lost" or System
+// ACPI Power State G3, and the next record after it, except those of the first minute,
+// which a BMC logs while its power fails (IPMI 2.0, table 42-3). What came before is
+// released, what came in between or in the self-test after it is not. Records that came
+// while one and the same kernel was running are of something else.
 //
-//   - The BMC's restart cause is a power-up: power button, return of AC power, RTC, or
-//     a power cycle by PEF. "Chassis control" is not: it stands for power on, cycle and
-//     reset alike. A cause that was a reset according to the SEL (System Boot
-//     Initiated by a reset, Watchdog2 hard reset) is not believed, as some BMCs
-//     keep an old cause. A failure that was first seen in the present boot is never
-//     released by its cause: it may have come up in the power-on self-test.
-//   - The SEL has, after the failure's record, Power Unit "Power off/down", "Power
-//     cycle" or "AC lost", System ACPI Power State S4, S5, G2, G3 or Legacy OFF, or System
-//     Boot Initiated "by power up". Records that came while one and the same
-//     kernel was running are of something else. A power cycle by the watchdog
-//     timer does not count: it follows a hang within minutes, and nobody was there.
-//
-// A BMC that neither tells causes nor logs power states can't be told to have been
-// off: acknowledge the failure after the repair.
+// No proof of an outage are System Boot Initiated "by power up", as AMI's boards log it on
+// a reset, the restart cause (section 28.11), which has no time and which BMCs keep
+// over warm reboots, "Power off/down", "Power cycle", S4 and S5, which leave the standby
+// power on. A server whose BMC logs nothing of an outage stays failed: acknowledge
+// the failure after the repair.
 //
 // A SEL that has wrapped has lost the record, too, and must not release it. It was
 // cleared if the record of the cursor and those just before it are gone, and it

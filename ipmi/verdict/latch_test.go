@@ -38,32 +38,17 @@ func TestWhatReleasesAMomentaryFailure(t *testing.T) {
 		"an OEM's cause":                   {func(b *bmc) { b.boot(ipmi.RestartOEM) }, lostData},
 		"chassis control, whatever it was": {func(b *bmc) { b.boot(ipmi.RestartChassisControl) }, lostData},
 
-		"the power button":             {func(b *bmc) { b.boot(ipmi.RestartPowerButton) }, healthy},
-		"AC power restored, always":    {func(b *bmc) { b.boot(ipmi.RestartAlwaysRestore) }, healthy},
-		"AC power restored, as before": {func(b *bmc) { b.boot(ipmi.RestartRestorePrevious) }, healthy},
-		"a power cycle by PEF":         {func(b *bmc) { b.boot(ipmi.RestartPEFPowerCycle) }, healthy},
-		"the clock":                    {func(b *bmc) { b.boot(ipmi.RestartRTC) }, healthy},
-		"a power-up that the BMC can't tell yet": {
+		"the power button":        {func(b *bmc) { b.boot(ipmi.RestartPowerButton) }, lostData},
+		"the clock":               {func(b *bmc) { b.boot(ipmi.RestartRTC) }, lostData},
+		"half an hour without AC": {unplugged(30 * time.Minute), healthy},
+		"half an hour without AC, with a chassis that can't be asked": {
 			func(b *bmc) {
-				b.boot(ipmi.RestartPowerButton)
+				unplugged(30 * time.Minute)(b)
 				b.in.ChassisError = errBMC
 				b.judge()
 				b.in.ChassisError = nil
 			}, healthy,
 		},
-		"chassis control with Power off": {
-			func(b *bmc) { b.log(event(powerUnit, 0x71, 0)); b.boot(ipmi.RestartChassisControl) }, healthy,
-		},
-		"Power cycle":        {func(b *bmc) { b.log(event(powerUnit, 0x71, 1)); b.boot(ipmi.RestartUnknown) }, healthy},
-		"AC lost":            {func(b *bmc) { b.log(event(powerUnit, 0x71, 4)); b.boot(ipmi.RestartUnknown) }, healthy},
-		"S4":                 {func(b *bmc) { b.log(event(acpi, 0x72, 4)); b.boot(ipmi.RestartUnknown) }, healthy},
-		"S5":                 {func(b *bmc) { b.log(event(acpi, 0x72, 5)); b.boot(ipmi.RestartUnknown) }, healthy},
-		"S4/S5":              {func(b *bmc) { b.log(event(acpi, 0x72, 6)); b.boot(ipmi.RestartUnknown) }, healthy},
-		"G3":                 {func(b *bmc) { b.log(event(acpi, 0x72, 7)); b.boot(ipmi.RestartUnknown) }, healthy},
-		"S3":                 {func(b *bmc) { b.log(event(acpi, 0x72, 3)); b.boot(ipmi.RestartUnknown) }, lostData},
-		"S5 is over":         {func(b *bmc) { b.log(ended(event(acpi, 0x72, 5))); b.boot(ipmi.RestartUnknown) }, lostData},
-		"boot by power up":   {func(b *bmc) { b.boot(ipmi.RestartChassisControl).log(event(systemBoot, 0, 0)) }, healthy},
-		"boot by hard reset": {func(b *bmc) { b.boot(ipmi.RestartChassisControl).log(event(systemBoot, 0, 1)) }, lostData},
 		"a failed input of one power supply": {
 			func(b *bmc) { b.log(event(supply, 7, 3)); b.boot(ipmi.RestartUnknown) }, lostData,
 		},
@@ -80,15 +65,8 @@ func TestWhatReleasesAMomentaryFailure(t *testing.T) {
 		"the same, and then a warm reset": {
 			func(b *bmc) { b.log(event(powerUnit, 0x71, 0)); b.judge(); b.boot(ipmi.RestartSoftReset) }, lostData,
 		},
-		"the power button according to a stale cause, a reset according to the SEL": {
-			func(b *bmc) { b.boot(ipmi.RestartPowerButton).log(event(systemBoot, 0, 2)) }, lostData,
-		},
-		"the same, judged again": {
-			func(b *bmc) { b.boot(ipmi.RestartPowerButton).log(event(systemBoot, 0, 2)); b.judge() }, lostData,
-		},
-		"the power button, with an unreadable SEL": {
-			func(b *bmc) { b.boot(ipmi.RestartPowerButton); b.in.LogError = errBMC },
-			lostData,
+		"half an hour without AC, with an unreadable SEL": {
+			func(b *bmc) { unplugged(30 * time.Minute)(b); b.in.LogError = errBMC }, lostData,
 		},
 		"a power cycle by the watchdog timer": {
 			func(b *bmc) {
@@ -96,27 +74,9 @@ func TestWhatReleasesAMomentaryFailure(t *testing.T) {
 				b.boot(ipmi.RestartWatchdog).log(event(systemBoot, 0, 0))
 			}, lostData,
 		},
-		"a power-down by the watchdog timer, and the power button": {
-			func(b *bmc) { b.log(event(watchdog, 0x70, 2)); b.boot(ipmi.RestartPowerButton) }, healthy,
+		"half an hour without AC, and no boot ID": {
+			func(b *bmc) { unplugged(30 * time.Minute)(b); b.in.BootID = "" }, lostData,
 		},
-		"a power cycle by people, long after one by the watchdog timer": {
-			func(b *bmc) {
-				b.log(event(watchdog, 0x70, 3))
-				b.after(time.Hour).log(event(powerUnit, 0x71, 1))
-				b.boot(ipmi.RestartUnknown)
-			}, healthy,
-		},
-		"the power button, and no boot ID": {
-			func(b *bmc) { b.boot(ipmi.RestartPowerButton).in.BootID = "" }, lostData,
-		},
-		"another one in the self-test after the power-up": {
-			func(b *bmc) {
-				b.log(event(powerUnit, 0x71, 0))
-				b.log(uncorrectable())
-				b.boot(ipmi.RestartPowerButton)
-			}, lostData,
-		},
-
 		"the SEL cleared":    {func(b *bmc) { b.clear() }, healthy},
 		"an acknowledgement": {func(b *bmc) { b.acknowledge(verdict.All) }, "healthy | HardwareHealthy | (DIMM_A1 uncorrectable ECC)"},
 		"an acknowledgement and another one": {
@@ -135,15 +95,17 @@ func TestWhatReleasesAMomentaryFailure(t *testing.T) {
 	}
 }
 
-func TestAFailureThatTheSensorStillShowsIsNotReleasedByAPowerOff(t *testing.T) {
+func TestAFailureThatTheSensorStillShowsIsNotReleasedByAnOutage(t *testing.T) {
 	b := failed(t)
 	b.sensor("DIMM_A1").States = 1 << 1
 	b.expect(lostData)
-	b.boot(ipmi.RestartPowerButton).expect(lostData)
+	unplugged(time.Hour)(b)
+	b.expect(lostData)
 	b.sensor("DIMM_A1").States = 0 // which proves nothing: it was there in this boot
 	b.expect(lostData)
 	b.boot(ipmi.RestartSoftReset).expect(lostData)
-	b.boot(ipmi.RestartPowerButton).expect(healthy)
+	unplugged(time.Hour)(b)
+	b.expect(healthy)
 }
 
 func TestWhatASensorHasShownForAMomentLatches(t *testing.T) {
@@ -152,14 +114,15 @@ func TestWhatASensorHasShownForAMomentLatches(t *testing.T) {
 	b.expect("failed | ProcessorFailure | CPU0 IERR")
 	b.sensor("CPU0 Status").States = 1 << 7
 	b.boot(ipmi.RestartWatchdog).expect("failed | ProcessorFailure | CPU0 IERR")
-	b.boot(ipmi.RestartPowerButton).expect(healthy)
+	unplugged(time.Hour)(b)
+	b.expect(healthy)
 }
 
 func TestALogThatIsReadLateDoesNotReleaseWhatASensorHasShownInThisBoot(t *testing.T) {
 	b := newBMC(t)
 	b.expect(healthy)
-	b.log(event(powerUnit, 0x71, 0))
-	b.boot(ipmi.RestartPowerButton).in.LogError = errBMC
+	unplugged(time.Hour)(b)
+	b.in.LogError = errBMC
 	b.sensor("CPU0 Status").States = 1<<7 | 1<<0
 	b.expect("failed | ProcessorFailure | CPU0 IERR")
 	b.sensor("CPU0 Status").States = 1 << 7
@@ -167,9 +130,11 @@ func TestALogThatIsReadLateDoesNotReleaseWhatASensorHasShownInThisBoot(t *testin
 	b.expect("failed | ProcessorFailure | CPU0 IERR")
 }
 
-func TestAPowerOffInTheFirstReadOfTheLogReleasesWhatCameBefore(t *testing.T) {
+func TestAnOutageInTheFirstReadOfTheLogReleasesWhatCameBefore(t *testing.T) {
 	b := newBMC(t)
-	b.log(uncorrectable(), event(powerUnit, 0x71, 0), named("DIMM_B1", event(memory, 0x14, 1)))
+	b.log(uncorrectable())
+	unplugged(time.Hour)(b)
+	b.log(named("DIMM_B1", event(memory, 0x14, 1)))
 	b.expect("failed | MemoryFailure | DIMM_B1 uncorrectable ECC")
 }
 
@@ -200,7 +165,7 @@ func TestALatchCanBeChosen(t *testing.T) {
 	steps := map[string]func(*bmc){
 		"present":     func(*bmc) {},
 		"ended":       func(b *bmc) { b.log(ended(uncorrectable())) },
-		"powered off": func(b *bmc) { b.boot(ipmi.RestartPowerButton) },
+		"powered off": unplugged(time.Hour),
 		"cleared":     func(b *bmc) { b.clear() },
 		"known":       func(b *bmc) { b.acknowledge(verdict.All) },
 	}

@@ -194,21 +194,23 @@ func TestWithoutAClockAFailureIsSinceItWasFirstSeen(t *testing.T) {
 	}
 }
 
-func TestASensorThatTheBMCDoesNotHaveAnyMoreReleasesOnlyByAPowerOff(t *testing.T) {
+func TestASensorThatTheBMCDoesNotHaveAnyMoreReleasesOnlyByAnOutage(t *testing.T) {
 	const hot = "failed | TemperatureFailure | CPU0 Temp at or above upper critical"
 	b := newBMC(t)
 	b.sensor("CPU0 Temp").States = ipmi.UpperCritical
 	b.judge()
 	b.in.Sensors = b.in.Sensors[1:]
 	b.expect(hot)
-	b.boot(ipmi.RestartSoftReset).expect(hot)
-	b.boot(ipmi.RestartPowerButton).expect(healthy)
+	b.boot(ipmi.RestartPowerButton).expect(hot)
+	unplugged(time.Hour)(b)
+	b.expect(healthy)
 
 	b = newBMC(t)
 	b.sensor("CPU0 Temp").States = ipmi.UpperCritical
 	b.judge()
 	b.in.Sensors = b.in.Sensors[1:] // with the part that it was on
-	b.boot(ipmi.RestartPowerButton).expect(healthy)
+	unplugged(time.Hour)(b)
+	b.expect(healthy)
 }
 
 func TestFlagsOfTheChassisAreFailuresWhileTheyAreSet(t *testing.T) {

@@ -94,7 +94,8 @@ func TestARateLatchesAsItsRuleSays(t *testing.T) {
 			b.expect(want[0])
 			b.log(correctable(), correctable())
 			b.expect(want[0]) // counted anew
-			b.boot(ipmi.RestartPowerButton).expect(want[1])
+			unplugged(time.Hour)(b)
+			b.expect(want[1])
 			b.log(correctable(), correctable())
 			b.expect(want[1])
 		})

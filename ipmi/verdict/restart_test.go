@@ -52,7 +52,7 @@ func (h *history) noise() ipmi.Event {
 // step does one random thing.
 func (h *history) step() {
 	h.after(time.Duration(1+h.next(250)) * time.Second)
-	switch h.next(18) {
+	switch h.next(19) {
 	case 0, 1:
 		module := uint8(0x40 + h.next(4))
 		h.log(event(memory, module, 1))
@@ -72,8 +72,9 @@ func (h *history) step() {
 		causes := []ipmi.RestartCause{ipmi.RestartUnknown, ipmi.RestartChassisControl, ipmi.RestartSoftReset, ipmi.RestartWatchdog}
 		h.boot(causes[h.next(len(causes))])
 	case 10:
-		h.log(event(powerUnit, 0x71, 0))
-		h.boot(ipmi.RestartPowerButton)
+		switchedOff(time.Duration(h.next(120)) * time.Minute)(h.bmc)
+	case 18:
+		unplugged(time.Hour)(h.bmc)
 		h.lost = map[uint8]bool{}
 	case 11:
 		h.clear()

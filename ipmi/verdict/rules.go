@@ -22,7 +22,7 @@ type Latch string
 const (
 	// LatchPresent: the end of the state.
 	LatchPresent Latch = "present"
-	// LatchMomentary: a cleared SEL, an acknowledgement, or a power-off.
+	// LatchMomentary: a cleared SEL, an acknowledgement, or a long outage.
 	LatchMomentary Latch = "momentary"
 	// LatchManual: an acknowledgement only.
 	LatchManual Latch = "manual"

@@ -51,11 +51,10 @@ func (j *judgement) readLog() {
 		if t, ok := traceOf(e); ok {
 			j.memory.Tail = append(j.memory.Tail, t)
 		}
-		if e.RecordType != systemEvent {
-			continue
-		}
 		j.watchPower(e, fresh)
-		j.pair(e, fresh)
+		if e.RecordType == systemEvent {
+			j.pair(e, fresh)
+		}
 	}
 	if excess := len(j.memory.Tail) - maxTail; excess > 0 {
 		j.memory.Tail = append([]trace(nil), j.memory.Tail[excess:]...)
@@ -142,6 +141,9 @@ func stateOf(e ipmi.Event) (k key, begins, ok bool) {
 
 // assert notes that a record says that the state k was asserted.
 func (j *judgement) assert(k key, e ipmi.Event) {
+	if j.outage != nil {
+		delete(j.outage.before, k)
+	}
 	p := j.points[k]
 	if p == nil {
 		p = &point{key: k}

@@ -79,7 +79,8 @@ func TestARecordThatIsReadAgainIsNotANewOne(t *testing.T) {
 	b.expect("healthy | HardwareHealthy | (DIMM_A1 uncorrectable ECC)")
 
 	b = failed(t)
-	b.boot(ipmi.RestartPowerButton).log(harmless(), harmless())
+	unplugged(time.Hour)(b)
+	b.log(harmless(), harmless())
 	b.expect(healthy)
 	b.sel = b.sel[:len(b.sel)-1]
 	b.expect(healthy)
@@ -106,7 +107,8 @@ func TestALogWithoutAnyTimesIsRead(t *testing.T) {
 func TestThousandsOfRecordsAreJudgedAtOnce(t *testing.T) {
 	b := newBMC(t)
 	for i := range 20000 {
-		b.log(event(drive, uint8(i/7), uint8(i%3)), event(powerUnit, 0x71, 0), harmless())
+		b.log(event(drive, uint8(i/7), uint8(i%3)), acLost())
+		b.after(time.Hour).log(bootByPower())
 	}
 	b.log(uncorrectable())
 	b.expect(lostData)

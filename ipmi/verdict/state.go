@@ -67,10 +67,6 @@ type memory struct {
 	Total   int         `json:"total"`
 	LogBoot string      `json:"logBoot,omitempty"`
 	Tail    []trace     `json:"tail,omitempty"`
-	// Expired is the time stamp of the last power-off by the watchdog timer.
-	Expired uint32 `json:"expired,omitempty"`
-	// ResetBoot is the boot that was a reset according to the SEL.
-	ResetBoot string `json:"resetBoot,omitempty"`
 	// Redundant is whether the power supplies were so when last seen.
 	Redundant bool    `json:"redundant,omitempty"`
 	Points    []point `json:"points,omitempty"`
@@ -167,6 +163,8 @@ type judgement struct {
 	// sensors are those that were read; nil if they tell nothing, see usable.
 	sensors map[sensorKey]ipmi.Sensor
 	memory  memory
+	// outage is the one that the SEL was in when it was read up to here; nil: none.
+	outage *outage
 }
 
 func newJudgement(rules Rules, prev State, in Input) *judgement {

@@ -81,7 +81,6 @@ func Judge(rules Rules, prev State, in Input) (Verdict, State) {
 	j := newJudgement(rules, prev, in)
 	j.findSensors()
 	j.readLog()
-	j.readRestartCause()
 	j.readSensors()
 	j.readChassis()
 	j.readParts()
