@@ -154,6 +154,8 @@ type Cursor struct {
 	Erased uint32 `json:"erased,omitempty"`
 	// Read is whether there was any record; false in the zero cursor.
 	Read bool `json:"read,omitempty"`
+	// Records is how many there were up to this one, as far as the source knows.
+	Records int `json:"records,omitempty"`
 }
 
 // EventLog is what was read from the SEL.

@@ -32,7 +32,7 @@ func TestTheDocumentationHasEveryReasonAndMetric(t *testing.T) {
 	text, metrics := page(t, "checks.md"), page(t, "metrics.md")
 	for _, reason := range []string{
 		hardware.ReasonNoBMC, hardware.ReasonInterrupted, verdict.ReasonMultiple, verdict.ReasonUnreachable, verdict.ReasonPoweredOff,
-		verdict.ReasonSensorsUnreadable, verdict.ReasonSensorsUnavailable, verdict.ReasonLogUnreadable, verdict.ReasonChassisUnreadable,
+		verdict.ReasonSensorsUnreadable, verdict.ReasonSensorsUnavailable, verdict.ReasonLogUnreadable, verdict.ReasonLogDoubtful, verdict.ReasonChassisUnreadable,
 		verdict.ReasonComponentMissing, verdict.ReasonUnconfirmed,
 	} {
 		if !strings.Contains(text, "`"+reason+"`") {

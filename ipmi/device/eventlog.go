@@ -12,8 +12,13 @@ import (
 // selReads is how often the SEL is read anew after it was changed in the middle.
 const selReads = 3
 
-// errGone is that of a record that was there a moment ago.
-var errGone = errors.New("the SEL was changed while it was read")
+// Errors of one reading of the SEL.
+var (
+	// errGone is that of a record that was there a moment ago.
+	errGone = errors.New("the SEL was changed while it was read")
+	// errShort is that of an end that came too early.
+	errShort = errors.New("the SEL ends too early")
+)
 
 // selInfo is the state of the SEL (IPMI 2.0, section 31.2).
 type selInfo struct {
@@ -63,44 +68,59 @@ func (d *Device) Events(ctx context.Context, after ipmi.Cursor) (ipmi.EventLog, 
 	if d.sel != nil && d.sel.next == after && d.sel.info == info && !info.wrapping() {
 		return ipmi.EventLog{Next: after, Total: int(info.entries), Full: info.overflow}, nil
 	}
-	for range selReads {
+	short := -1 // so many records were read, which are too few
+	for attempt := range selReads {
 		var log ipmi.EventLog
-		if log, err = d.readSEL(ctx, info, after); err != nil && !errors.Is(err, errGone) {
+		if log, err = d.readSEL(ctx, info, after, attempt > 0); err != nil && !errors.Is(err, errGone) {
 			return ipmi.EventLog{}, err
 		}
 		now, infoErr := d.selInfo(ctx)
 		if infoErr != nil {
 			return ipmi.EventLog{}, infoErr
 		}
-		if err == nil && now.erased == info.erased {
+		switch {
+		case err != nil || now.erased != info.erased:
+			err = errGone
+		case log.Next.Records < int(info.entries) && !info.wrapping() && len(log.Events) != short:
+			err = fmt.Errorf("%w: %d of %d records could be read", errShort, log.Next.Records, info.entries)
+			short = len(log.Events)
+		default:
+			// Twice the same: the BMC counts in a way of its own.
+			log.Next.Records = max(log.Next.Records, int(info.entries))
 			d.sel = nil
 			if now == info {
 				d.sel = &selState{info: info, next: log.Next}
 			}
 			return log, nil
 		}
-		info, err = now, errGone
+		info = now
 	}
 	return ipmi.EventLog{}, fmt.Errorf("%w, %d times", err, selReads)
 }
 
 // readSEL reads the records after the cursor, or all of them if it has no place in the
-// SEL any more.
-func (d *Device) readSEL(ctx context.Context, info selInfo, after ipmi.Cursor) (ipmi.EventLog, error) {
+// SEL any more. again is whether that was done just now, in vain.
+func (d *Device) readSEL(ctx context.Context, info selInfo, after ipmi.Cursor, again bool) (ipmi.EventLog, error) {
 	log := ipmi.EventLog{Next: after, Total: int(info.entries), Full: info.overflow}
 	first, ok, err := d.findCursor(ctx, info, after)
 	if err != nil {
 		return ipmi.EventLog{}, err
 	}
+	before := after.Records
 	if ok {
 		if log.Events, err = d.readFrom(ctx, first, after.ID); err != nil {
 			return ipmi.EventLog{}, err
 		}
-		if len(log.Events) == 0 && d.unexpectedlyNone(info, after) {
+		isShort := before != 0 && before+len(log.Events) < int(info.entries)
+		if len(log.Events) == 0 && (again || !isShort) && d.unexpectedlyNone(info, after) {
 			ok = false
+		}
+		if before == 0 { // nobody has counted them
+			before = max(0, int(info.entries)-len(log.Events))
 		}
 	}
 	if !ok {
+		before = 0
 		log.Restarted = after.Read
 		log.Next = ipmi.Cursor{}
 		if log.Events, err = d.readAll(ctx, info); err != nil {
@@ -110,7 +130,7 @@ func (d *Device) readSEL(ctx context.Context, info selInfo, after ipmi.Cursor) (
 	if last := len(log.Events) - 1; last >= 0 {
 		log.Next = ipmi.Cursor{ID: log.Events[last].ID, Timestamp: log.Events[last].Timestamp, Read: true}
 	}
-	log.Next.Erased = info.erased
+	log.Next.Erased, log.Next.Records = info.erased, before+len(log.Events)
 	return log, nil
 }
 

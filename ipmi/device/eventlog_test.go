@@ -2,6 +2,7 @@ package device_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -327,5 +328,65 @@ func TestEventsFailRatherThanLoseTheirNames(t *testing.T) {
 	b.Fail(bmc.GetSDR, uint8(ipmi.NoResponse), -1)
 	if log, err := open(t, b).Events(t.Context(), ipmi.Cursor{}); !errors.Is(err, ipmi.NoResponse) {
 		t.Errorf("Events = %+v, %v", log, err)
+	}
+}
+
+// A BMC that once says a wrong next record must not hide those after it (IPMI 2.0, section
+// 31.5).
+func TestAWrongNextRecordOnceDoesNotEndTheReading(t *testing.T) {
+	for _, lie := range []struct {
+		name     string
+		of, next uint16 // what it says once
+		first    bool   // in the first reading, else in that of new records
+		always   bool
+		want     []uint16
+	}{
+		{name: "the end too early", of: 2, next: 0xffff, first: true, want: []uint16{1, 2, 3, 4, 5}},
+		{name: "the end at once", of: 1, next: 0xffff, first: true, want: []uint16{1, 2, 3, 4, 5}},
+		{name: "back to the first one", of: 3, next: 1, first: true, want: []uint16{1, 2, 3, 4, 5}},
+		{name: "itself", of: 3, next: 3, first: true, want: []uint16{1, 2, 3, 4, 5}},
+		{name: "too far ahead", of: 2, next: 5, first: true, want: []uint16{1, 2, 3, 4, 5}},
+		{name: "one that is not there", of: 2, next: 77, first: true, want: []uint16{1, 2, 3, 4, 5}},
+		{name: "nothing new", of: 5, next: 0xffff, want: []uint16{6, 7, 8}},
+		{name: "too few new ones", of: 6, next: 0xffff, want: []uint16{6, 7, 8}},
+		{name: "one of the new ones left out", of: 6, next: 8, want: []uint16{6, 7, 8}},
+		{name: "always the end, so the BMC counts in a way of its own", of: 2, next: 0xffff, first: true, always: true, want: []uint16{1, 2}},
+	} {
+		for _, restart := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, restarted %t", lie.name, restart), func(t *testing.T) {
+				b := bmc.New(bmc.Config{})
+				logN(b, 5)
+				d := open(t, b)
+				told := false
+				var hook bmc.Hook
+				hook = func(command bmc.Command, data []byte) []byte {
+					if command != bmc.GetSELEntry || told && !lie.always {
+						return nil
+					}
+					b.SetHook(nil)
+					defer b.SetHook(hook)
+					answer := b.Handle(0x0a, 0, 0x43, data)
+					if len(answer) > 4 && answer[3] == byte(lie.of) {
+						told = true
+						answer[1], answer[2] = byte(lie.next), byte(lie.next>>8)
+					}
+					return answer
+				}
+				if lie.first {
+					b.SetHook(hook)
+					cursor := check(t, d, ipmi.Cursor{}, false, lie.want...)
+					check(t, d, cursor, false)
+					return
+				}
+				cursor := check(t, d, ipmi.Cursor{}, false, 1, 2, 3, 4, 5)
+				if restart {
+					d = open(t, b)
+				}
+				b.SetHook(hook)
+				logN(b, 3)
+				cursor = check(t, d, cursor, false, lie.want...)
+				check(t, d, cursor, false)
+			})
+		}
 	}
 }

@@ -55,7 +55,7 @@ func parseSEL(before, list, verboseList, afterwards string) (sel, error) {
 // up to there helps, but may be nil.
 func (s sel) since(after ipmi.Cursor, then *selInfo) ipmi.EventLog {
 	log := ipmi.EventLog{Events: s.events, Total: s.info.entries, Full: s.info.overflow}
-	log.Next.Erased = s.info.erased
+	log.Next.Erased, log.Next.Records = s.info.erased, len(s.events)
 	if last := len(s.events) - 1; last >= 0 {
 		log.Next.ID, log.Next.Timestamp, log.Next.Read = s.events[last].ID, s.events[last].Timestamp, true
 	}

@@ -118,7 +118,7 @@ func TestARecordThatComesWhileTheSELIsReadIsLeftForTheNextTime(t *testing.T) {
 
 func TestEventsAreThoseAfterTheCursor(t *testing.T) {
 	whole := faultsSEL(t)
-	last := ipmi.Cursor{ID: 0x19, Read: true}
+	last := ipmi.Cursor{ID: 0x19, Read: true, Records: 25}
 	at := func(id uint16, stamp uint32) ipmi.Cursor { return ipmi.Cursor{ID: id, Timestamp: stamp, Read: true} }
 	erased := faultsSEL(t)
 	erased.info.erased = 1700000000
@@ -136,9 +136,9 @@ func TestEventsAreThoseAfterTheCursor(t *testing.T) {
 		"none":                           {sel: whole, after: last, then: &whole.info, next: last},
 		"another record with the ID":     {sel: whole, after: at(0x16, 1795240112), events: 25, restarted: true, next: last},
 		"the cursor's record is gone":    {sel: whole, after: at(0x1a, 1795240113), events: 25, restarted: true, next: last},
-		"no longer erased as it was":     {sel: erased, after: ipmi.Cursor{ID: 0x16, Timestamp: 1795240113, Read: true, Erased: 1600000000}, events: 25, restarted: true, next: ipmi.Cursor{ID: 0x19, Read: true, Erased: 1700000000}},
-		"erased for the first time":      {sel: erased, after: at(0x16, 1795240113), then: &selInfo{}, events: 25, restarted: true, next: ipmi.Cursor{ID: 0x19, Read: true, Erased: 1700000000}},
-		"erased as the cursor says":      {sel: erased, after: ipmi.Cursor{ID: 0x18, Read: true, Erased: 1700000000}, events: 1, next: ipmi.Cursor{ID: 0x19, Read: true, Erased: 1700000000}},
+		"no longer erased as it was":     {sel: erased, after: ipmi.Cursor{ID: 0x16, Timestamp: 1795240113, Read: true, Erased: 1600000000}, events: 25, restarted: true, next: ipmi.Cursor{ID: 0x19, Read: true, Erased: 1700000000, Records: 25}},
+		"erased for the first time":      {sel: erased, after: at(0x16, 1795240113), then: &selInfo{}, events: 25, restarted: true, next: ipmi.Cursor{ID: 0x19, Read: true, Erased: 1700000000, Records: 25}},
+		"erased as the cursor says":      {sel: erased, after: ipmi.Cursor{ID: 0x18, Read: true, Erased: 1700000000}, events: 1, next: ipmi.Cursor{ID: 0x19, Read: true, Erased: 1700000000, Records: 25}},
 		"empty":                          {sel: empty, next: ipmi.Cursor{Erased: 1700000000}},
 		"empty, and was not":             {sel: empty, after: last, restarted: true, next: ipmi.Cursor{Erased: 1700000000}},
 		"grown before the last record":   {sel: whole, after: last, then: &selInfo{entries: 24}, events: 25, restarted: true, next: last},

@@ -111,7 +111,7 @@ func (b *bmc) log(events ...ipmi.Event) {
 // clear empties the SEL.
 func (b *bmc) clear() {
 	b.sel, b.full, b.nextID = nil, false, 1
-	b.erased = uint32(b.in.Now.Unix())
+	b.erased = max(uint32(b.in.Now.Unix()), b.erased+1)
 }
 
 // state returns what is remembered.

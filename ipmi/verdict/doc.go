@@ -47,9 +47,11 @@
 //
 // A SEL that has wrapped has lost the record, too, and must not release it. It was
 // cleared if the record of the cursor and those just before it are gone, and it
-// is empty, or says "Log area reset/cleared", or is not full and has another erase time
-// or fewer records than before. All else is taken for a wrap. The deletion of a single
-// record releases nothing.
+// has a newer record "Log area reset/cleared", or another erase time and is not full. A
+// SEL that has fewer records, and lacks the newest ones, without saying that anything
+// was erased, is doubted, and not looked at: a BMC that restarts shows such. After
+// ten minutes it is taken for all that there is, and has released nothing. All else is
+// taken for a wrap. The deletion of a single record releases nothing.
 //
 // # Absent components
 //

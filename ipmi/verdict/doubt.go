@@ -16,6 +16,7 @@ const (
 	ReasonSensorsUnreadable  = "SensorsUnreadable"
 	ReasonSensorsUnavailable = "SensorsUnavailable"
 	ReasonLogUnreadable      = "EventLogUnreadable"
+	ReasonLogDoubtful        = "EventLogDoubtful"
 	ReasonChassisUnreadable  = "ChassisUnreadable"
 	ReasonComponentMissing   = "ComponentMissing"
 	ReasonUnconfirmed        = "FailureUnconfirmed"
@@ -47,6 +48,9 @@ func (j *judgement) doubts() (doubts []doubt) {
 	}
 	if j.in.LogError != nil {
 		add(ReasonLogUnreadable, "the SEL can't be read: %s", explain(j.in.LogError))
+	}
+	if j.logDoubted {
+		add(ReasonLogDoubtful, "the SEL has %d records, not %d or more as before, and does not say that it was cleared", j.in.Log.Total, j.memory.Total)
 	}
 	if j.in.ChassisError != nil {
 		add(ReasonChassisUnreadable, "the state of the chassis can't be read: %s", explain(j.in.ChassisError))

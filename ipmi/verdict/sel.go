@@ -3,6 +3,7 @@ package verdict
 import (
 	"cmp"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/nodemend/nodemend/ipmi"
@@ -18,6 +19,10 @@ const (
 	logCleared   uint8           = 2 // "Log area reset/cleared"
 	logFull      uint8           = 4 // "Log full"
 )
+
+// shrunkFor is how long a SEL has to lack its newest records for the rest to be taken for
+// all that there is.
+const shrunkFor = 10 * time.Minute
 
 // trace recognises a record that was read before.
 type trace struct {
@@ -43,9 +48,14 @@ func (j *judgement) readLog() {
 	}
 	log := j.in.Log
 	events, overlap := j.unread(log.Events)
-	if !overlap && cleared(j.memory, log) {
+	switch {
+	case !overlap && cleared(j.memory, log):
 		j.releaseUnless(func(*point) bool { return false })
+		j.memory.Tail = nil // what comes back after all is read again
+	case j.doubtLog(log):
+		return
 	}
+	j.memory.Shrunk = time.Time{}
 	fresh := make(map[key]bool)
 	for _, e := range events {
 		if t, ok := traceOf(e); ok {
@@ -81,22 +91,38 @@ func (j *judgement) unread(events []ipmi.Event) (rest []ipmi.Event, overlap bool
 // cleared reports whether the SEL was cleared since it was read last. It is not if
 // it has wrapped; the package's comment has the evidence.
 func cleared(last memory, log ipmi.EventLog) bool {
-	if !last.Cursor.Read {
+	if !last.Cursor.Read || !log.Restarted && log.Total > 0 {
 		return false
 	}
-	if log.Total == 0 && len(log.Events) == 0 {
-		return true
-	}
-	if !log.Restarted {
+	return tellsOfClear(last, log) || erased(last, log) && !log.Full
+}
+
+// tellsOfClear reports whether there is a record of a clear that is not older than what
+// was read last: the first record may tell of one long ago.
+func tellsOfClear(last memory, log ipmi.EventLog) bool {
+	return slices.ContainsFunc(log.Events, func(e ipmi.Event) bool {
+		return e.RecordType == systemEvent && e.SensorType == eventLogging && e.EventType == ipmi.SensorSpecific &&
+			e.Offset == logCleared && e.Asserted && e.Timestamp >= last.Cursor.Timestamp
+	})
+}
+
+// erased reports whether anything was erased since the SEL was read last, as it says.
+func erased(last memory, log ipmi.EventLog) bool {
+	return log.Next.Erased != 0 && log.Next.Erased != last.Cursor.Erased
+}
+
+// doubtLog reports whether the SEL has lost its newest records, although nobody says
+// that any was erased. Then it is not looked at, until it has been so for long.
+func (j *judgement) doubtLog(log ipmi.EventLog) bool {
+	last := &j.memory
+	if !last.Cursor.Read || !log.Restarted || log.Full || log.Total >= last.Total || erased(*last, log) {
 		return false
 	}
-	for _, e := range log.Events {
-		if e.RecordType == systemEvent && e.SensorType == eventLogging && e.EventType == ipmi.SensorSpecific && e.Offset == logCleared && e.Asserted {
-			return true
-		}
+	if last.Shrunk.IsZero() || j.in.Now.Before(last.Shrunk) {
+		last.Shrunk = j.in.Now
 	}
-	erased := log.Next.Erased != 0 && log.Next.Erased != last.Cursor.Erased
-	return !log.Full && (erased || log.Total < last.Total)
+	j.logDoubted = j.in.Now.Sub(last.Shrunk) < shrunkFor
+	return j.logDoubted
 }
 
 // pair notes what e says of a state: that it is asserted, or over.

@@ -67,6 +67,8 @@ type memory struct {
 	Total   int         `json:"total"`
 	LogBoot string      `json:"logBoot,omitempty"`
 	Tail    []trace     `json:"tail,omitempty"`
+	// Shrunk is since when the SEL lacks its newest records; zero if it does not.
+	Shrunk time.Time `json:"shrunk,omitzero"`
 	// Redundant is whether the power supplies were so when last seen.
 	Redundant bool    `json:"redundant,omitempty"`
 	Points    []point `json:"points,omitempty"`
@@ -163,6 +165,8 @@ type judgement struct {
 	// sensors are those that were read; nil if they tell nothing, see usable.
 	sensors map[sensorKey]ipmi.Sensor
 	memory  memory
+	// logDoubted is whether the SEL can be read, but not be believed.
+	logDoubted bool
 	// outage is the one that the SEL was in when it was read up to here; nil: none.
 	outage *outage
 }
