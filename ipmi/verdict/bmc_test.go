@@ -61,13 +61,13 @@ func newBMC(t testing.TB) *bmc {
 		Now: start, BootID: "boot 1",
 		Chassis: ipmi.Chassis{PowerOn: true, RestartCause: ipmi.RestartChassisControl},
 		Sensors: []ipmi.Sensor{
-			{Name: "CPU0 Temp", Number: 1, Type: temperature, EventType: ipmi.Threshold, Available: true, Reading: new(45.0), Unit: "degrees C"},
-			{Name: "FAN1", Number: 2, Type: fan, EventType: ipmi.Threshold, Available: true, Reading: new(5400.0), Unit: "RPM"},
-			{Name: "PSU1 Status", Number: 3, Type: supply, EventType: ipmi.SensorSpecific, Available: true, States: 1},
-			{Name: "DIMM_A1", Number: 4, Type: memory, EventType: ipmi.SensorSpecific, Available: true},
-			{Name: "Disk0", Number: 5, Type: drive, EventType: ipmi.SensorSpecific, Available: true, States: 1},
-			{Name: "CPU0 Status", Number: 6, Type: processor, EventType: ipmi.SensorSpecific, Available: true, States: 1 << 7},
-			{Name: "PSU2 Status", Number: 7, Type: supply, EventType: ipmi.SensorSpecific, Available: true, States: 1},
+			{Name: "CPU0 Temp", Number: 1, Type: temperature, EventType: ipmi.Threshold, Entity: ipmi.Entity{ID: 3, Instance: 1}, Available: true, Reading: new(45.0), Unit: "degrees C"},
+			{Name: "FAN1", Number: 2, Type: fan, EventType: ipmi.Threshold, Entity: ipmi.Entity{ID: 29, Instance: 1}, Available: true, Reading: new(5400.0), Unit: "RPM"},
+			{Name: "PSU1 Status", Number: 3, Type: supply, EventType: ipmi.SensorSpecific, Entity: ipmi.Entity{ID: 10, Instance: 1}, Available: true, States: 1},
+			{Name: "DIMM_A1", Number: 4, Type: memory, EventType: ipmi.SensorSpecific, Entity: ipmi.Entity{ID: 32, Instance: 1}, Available: true},
+			{Name: "Disk0", Number: 5, Type: drive, EventType: ipmi.SensorSpecific, Entity: ipmi.Entity{ID: 26, Instance: 1}, Available: true, States: 1},
+			{Name: "CPU0 Status", Number: 6, Type: processor, EventType: ipmi.SensorSpecific, Entity: ipmi.Entity{ID: 3, Instance: 1}, Available: true, States: 1 << 7},
+			{Name: "PSU2 Status", Number: 7, Type: supply, EventType: ipmi.SensorSpecific, Entity: ipmi.Entity{ID: 10, Instance: 2}, Available: true, States: 1},
 		},
 	}
 	return b

@@ -35,12 +35,6 @@ func often(count int, per time.Duration, rule Rule) Rule {
 	return rule
 }
 
-// whileRedundant weakens a rule while the other power supplies are redundant.
-func whileRedundant(severity Severity, rule Rule) Rule {
-	rule.WhileRedundant = severity
-	return rule
-}
-
 func processorRules() Rules {
 	const (
 		processor = "Processor"
@@ -111,22 +105,24 @@ func powerRules() Rules {
 	const (
 		supply = "Power Supply"
 		unit   = "Power Unit"
-		input  = "a cord, breaker or feed. With redundant power it must not empty a rack; without, the next fault turns the server off"
+		input  = "a cord, breaker or feed: work on it must not empty a rack, and the server runs on another supply"
 	)
 	return Rules{
 		failure("chassis-main-power", Match{Chassis: flagMainPowerFault}, LatchPresent, "the main power subsystem has a fault"),
 		failure("chassis-power-control", Match{Chassis: flagPowerControlFault}, LatchPresent, "a command to turn power on or off had no effect: a reset would have none"),
 		failure("chassis-power-overload", Match{Chassis: flagPowerOverload}, LatchPresent, "an overload shut the system down, and may again"),
 		failure("power-supply-failed", on(supply, "Failure detected"), LatchPresent, "broken: replace it before the next one fails. Where that may wait, use whileRedundant"),
-		whileRedundant(SeverityWarning, failure("power-supply-input-lost", on(supply, "Power Supply AC lost"), LatchPresent, input)),
-		whileRedundant(SeverityWarning, failure("power-supply-input-lost-or-range", on(supply, "AC lost or out-of-range"), LatchPresent, input)),
 		failure("power-unit-failed", on(unit, "Failure detected"), LatchPresent, "broken"),
 		failure("power-unit-control", on(unit, "Soft-power control failure"), LatchPresent, "did not obey a command to turn on or off"),
 		failure("power-unit-240va", on(unit, "240VA power down"), LatchMomentary, "overcurrent on a rail: something is shorted"),
 		failure("redundancy-insufficient", Match{Event: "Non-Redundant: Insufficient Resources"}, LatchPresent, "too few power supplies or fans are left for the load"),
+		warning(inputVoltage, Match{SensorType: "Voltage", SensorName: "*Input*"}, LatchPresent, "what the feed gives to a supply"),
+		warning(inputVoltageVIN, Match{SensorType: "Voltage", SensorName: "PS*VIN*"}, LatchPresent, "what the feed gives to a supply"),
 		failure("voltage-non-recoverable", limit("Voltage", "non-recoverable"), LatchPresent, "beyond what the board stands"),
 		failure("voltage-critical", limit("Voltage", "critical"), LatchPresent, "outside its specification: the battery, a regulator or a power supply fails"),
 		failure("voltage-limit", on("Voltage", "Limit Exceeded"), LatchPresent, "the same, from sensors without a reading"),
+		warning("power-supply-input-lost", on(supply, "Power Supply AC lost"), LatchPresent, input),
+		warning("power-supply-input-lost-or-range", on(supply, "AC lost or out-of-range"), LatchPresent, input),
 		warning("power-supply-predictive", on(supply, "Predictive failure"), LatchPresent, "works; most servers allow replacing it under power. Its end has its own rule"),
 		warning("power-supply-range", on(supply, "AC out-of-range, but present"), LatchPresent, "works"),
 		warning("power-supply-configuration", on(supply, "Config Error"), LatchPresent, "works; differs from the others, as after a wrong replacement"),

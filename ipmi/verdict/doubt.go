@@ -57,6 +57,9 @@ func (j *judgement) doubts() (doubts []doubt) {
 	}
 	for _, c := range j.memory.Parts {
 		s := subject{key: c.state(0), name: sensorName(c.Name, c.Type, c.Number), absent: true}
+		if j.explains(j.feeds, c.sensorKey) != "" {
+			continue
+		}
 		if rule, ok := j.rules.find(s); !c.Missing.IsZero() && !c.Gone && c.Ack == nil && ok && rule.Severity == SeverityFailure {
 			add(ReasonComponentMissing, "%s: had a reading before and has none now", component(s))
 		}
@@ -157,6 +160,11 @@ func fit(items []string) string {
 // String returns "DIMM_A1: uncorrectable ECC (SEL 0x07, 2026-11-21T05:48Z)".
 func (f Failure) String() string {
 	text := f.Component + ": " + f.What
+	if f.NoInput != "" && f.NoInput != f.Component {
+		text += ", as " + f.NoInput + " has no input"
+	} else if f.NoInput != "" {
+		text += ", as it has no input"
+	}
 	switch {
 	case f.Record == 0:
 		return text

@@ -110,6 +110,7 @@ func TestAPowerOffThatIsSeenWithUnreadableSensorsReleasesNothingThatTheyShowed(t
 
 func TestTheRedundancyThatWasLastSeenCountsWhileTheSensorsAreUnreadable(t *testing.T) {
 	b := newBMC(t)
+	b.rules = inputRules()
 	b.in.Sensors = append(b.in.Sensors, ipmi.Sensor{Name: "PS Redundancy", Number: 9, Type: powerUnit, EventType: redundancy, Available: true, States: 1})
 	b.sensor("PSU1 Status").States = 1 | 1<<3
 	b.expect("healthy | HardwareHealthy | warning PSU1 power supply AC lost")

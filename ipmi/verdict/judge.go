@@ -21,7 +21,9 @@ func (p *point) active(rule compiledRule, now time.Time) bool {
 
 // verdict judges what is known now.
 func (j *judgement) verdict() Verdict {
+	j.feeds = j.findFeeds()
 	failures := append(j.failures(), j.absences()...)
+	j.weaken(failures)
 	failures = mostExtreme(failures)
 	doubts := j.doubts()
 	blind := j.blind()
@@ -52,6 +54,19 @@ func (j *judgement) verdict() Verdict {
 type found struct {
 	Failure
 	subject subject
+}
+
+// weaken makes warnings of failures that the lost input of a supply explains.
+func (j *judgement) weaken(failures []found) {
+	for i := range failures {
+		f := &failures[i]
+		if f.subject.Chassis != "" || f.Severity != SeverityFailure || losesInput(f.subject.key) {
+			continue
+		}
+		if f.NoInput = j.explains(j.feeds, f.subject.sensor()); f.NoInput != "" {
+			f.Severity = SeverityWarning
+		}
+	}
 }
 
 // failures returns what the points are by the rules.

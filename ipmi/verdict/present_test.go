@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/nodemend/nodemend/ipmi"
+	"github.com/nodemend/nodemend/ipmi/verdict"
 )
 
 func TestAHealthyServerIsHealthy(t *testing.T) {
@@ -223,7 +224,15 @@ func TestFlagsOfTheChassisAreFailuresWhileTheyAreSet(t *testing.T) {
 	b.expect(healthy)
 }
 
-func TestALostInputIsWeighedByTheRedundancyThatIsLeft(t *testing.T) {
+// inputRules weigh a lost input as it is weighed by those who ask for it.
+func inputRules() verdict.Rules {
+	return verdict.Rules{{
+		Name: "ours", Match: verdict.Match{SensorType: "Power Supply", Event: "Power Supply AC lost"},
+		Severity: verdict.SeverityFailure, WhileRedundant: verdict.SeverityWarning,
+	}}
+}
+
+func TestALostInputCanBeWeighedByTheRedundancyThatIsLeft(t *testing.T) {
 	const (
 		lost   = "failed | PowerSupplyFailure | PSU1 power supply AC lost"
 		backed = "healthy | HardwareHealthy | warning PSU1 power supply AC lost"
@@ -244,6 +253,7 @@ func TestALostInputIsWeighedByTheRedundancyThatIsLeft(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBMC(t)
+			b.rules = inputRules()
 			b.in.Sensors = append(b.in.Sensors, tc.more...)
 			b.sensor("PSU1 Status").States = 1 | 1<<3
 			b.expect(tc.want)

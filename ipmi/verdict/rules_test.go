@@ -309,7 +309,7 @@ func TestTheTableShowsEveryRule(t *testing.T) {
 		"| `memory-uncorrectable-ecc` | Memory: Uncorrectable ECC | failure | momentary | ",
 		"| `memory-correctable-ecc` | Memory: Correctable ECC, 10 times within 24h | failure | momentary | ",
 		"| `power-supply-input-lost`<br>`power-supply-input-lost-or-range` | Power Supply: Power Supply AC lost<br>Power Supply: AC lost or out-of-range | " +
-			"failure; warning while redundant | present | ",
+			"warning | present | ",
 		"| `limit-critical` | any sensor: at or beyond critical | warning | present | ",
 		"| `chassis-drive` | chassis: Drive Fault | failure | present | ",
 		"| `component-absent` | any sensor: absent | failure | present | ",

@@ -165,6 +165,7 @@ type judgement struct {
 	// sensors are those that were read; nil if they tell nothing, see usable.
 	sensors map[sensorKey]ipmi.Sensor
 	memory  memory
+	feeds   feeds
 	// logDoubted is whether the SEL can be read, but not be believed.
 	logDoubted bool
 	// outage is the one that the SEL was in when it was read up to here; nil: none.

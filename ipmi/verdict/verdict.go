@@ -46,6 +46,9 @@ type Failure struct {
 	// Unconfirmed is whether it was known before, and can't be seen to be
 	// still there.
 	Unconfirmed bool `json:"unconfirmed,omitempty"`
+	// NoInput is the power supply whose lost input explains it, which makes it a
+	// warning; empty: none.
+	NoInput string `json:"noInput,omitempty"`
 	// Acknowledged tells who has acknowledged it; nil: nobody.
 	Acknowledged *Acknowledgement `json:"acknowledged,omitempty"`
 
