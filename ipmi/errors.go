@@ -11,6 +11,10 @@ var ErrNoAnswer = errors.New("the BMC does not answer")
 // ErrMalformed is wrapped by errors of an answer that is shorter than IPMI 2.0 says.
 var ErrMalformed = errors.New("malformed answer")
 
+// ErrPartial is wrapped by errors of a Source that returns what it has read all the same,
+// and reads on from there the next time.
+var ErrPartial = errors.New("not all could be read")
+
 // CompletionCode is the error that a BMC answers a command with (IPMI 2.0, table
 // 5-2). Errors of a Source wrap it: errors.Is(err, ipmi.NodeBusy).
 type CompletionCode uint8

@@ -13,10 +13,12 @@ type Source interface {
 	// Chassis returns the state of the chassis (section 28.2).
 	Chassis(ctx context.Context) (Chassis, error)
 	// Sensors returns all sensors with their present state, in the order of the
-	// SDR repository.
+	// SDR repository. One that can't be read has a Problem, and costs no other. With
+	// ErrPartial those that were not reached have none, and are not available.
 	Sensors(ctx context.Context) ([]Sensor, error)
 	// Events returns the records of the System Event Log (SEL) that came after
-	// the cursor, oldest first; all of them for the zero cursor.
+	// the cursor, oldest first; all of them for the zero cursor. With ErrPartial
+	// these are the first ones only.
 	Events(ctx context.Context, after Cursor) (EventLog, error)
 	// String names the source for people, "/dev/ipmi0" or "ipmitool".
 	String() string
@@ -108,6 +110,9 @@ type Sensor struct {
 	// discrete sensor those of its table; of a threshold sensor the thresholds
 	// that the reading is at or beyond, by the Limit bits.
 	States uint16 `json:"states"`
+	// Problem is why the sensor, or its record, can't be read; empty if it can, or has
+	// no reading as it says itself.
+	Problem string `json:"problem,omitempty"`
 }
 
 // Limits are the bits of States of a threshold sensor (section 35.14).

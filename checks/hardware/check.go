@@ -131,14 +131,23 @@ func (c *Check) judge(ctx context.Context, last verdict.State, in verdict.Input)
 }
 
 // Read reads a BMC, after the cursor of state: first the SEL, so that what happens
-// meanwhile is seen by the sensors.
+// meanwhile is seen by the sensors. A slow one must leave them half of the time.
 func Read(ctx context.Context, source ipmi.Source, state verdict.State, bootID string, now clock.PassiveClock) verdict.Input {
 	in := verdict.Input{BootID: bootID}
-	in.Log, in.LogError = source.Events(ctx, state.Cursor())
+	in.Log, in.LogError = readLog(ctx, source, state)
 	in.Chassis, in.ChassisError = source.Chassis(ctx)
 	in.Sensors, in.SensorsError = source.Sensors(ctx)
 	in.Now = now.Now()
 	return in
+}
+
+func readLog(ctx context.Context, source ipmi.Source, state verdict.State) (ipmi.EventLog, error) {
+	if deadline, ok := ctx.Deadline(); ok {
+		half, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
+		defer cancel()
+		ctx = half
+	}
+	return source.Events(ctx, state.Cursor())
 }
 
 func result(v verdict.Verdict) checks.Result {

@@ -19,6 +19,7 @@ import (
 	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/hardware"
 	"github.com/nodemend/nodemend/ipmi"
+	"github.com/nodemend/nodemend/ipmi/device"
 	"github.com/nodemend/nodemend/ipmi/verdict"
 	"github.com/nodemend/nodemend/test/bmc"
 )
@@ -87,6 +88,46 @@ func TestABMCThatHangsIsUnknownAtTheDeadline(t *testing.T) {
 		}
 		check.Close()
 		synctest.Wait()
+	})
+}
+
+// slow is a transport that takes two seconds for a command.
+type slow struct{ device.Transport }
+
+func (s slow) SendRecv(netfn, cmd uint8, data []byte) ([]byte, error) {
+	time.Sleep(2 * time.Second) // in a bubble
+	return s.Transport.SendRecv(netfn, cmd, data)
+}
+
+func TestASlowBMCIsJudgedAfterAFewRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDouble(t)
+		for range 60 { // of somebody else
+			d.Log(bmc.Event{Generator: 0x41, Type: 0x12, Data: [3]uint8{1, 0xff, 0xff}})
+		}
+		d.loseData(true)
+		d.loseData(false)
+		path := filepath.Join(t.TempDir(), "state")
+		check := newCheck(t, d, path, func(o *hardware.Options) {
+			o.Open = func() (ipmi.Source, error) {
+				return device.New("double", slow{d.Transport()}, clock.RealClock{}), nil
+			}
+			o.Timeout = 2 * time.Minute
+		})
+		runs := 0
+		for got := (checks.Result{}); got.Status != checks.True; runs++ {
+			if runs == 10 {
+				t.Fatalf("after %d runs: %+v", runs, got)
+			}
+			got = check.Run(t.Context())
+			time.Sleep(time.Minute)
+		}
+		expect(t, check.Run(t.Context()), checks.True, "MemoryFailure", dataLost)
+		d.must(hardware.Store{Path: path}.Update(func(s verdict.State) verdict.State {
+			return s.Acknowledge(verdict.All, "known", "alice", start)
+		}))
+		expect(t, check.Run(t.Context()), checks.False, verdict.ReasonHealthy)
+		check.Close()
 	})
 }
 

@@ -16,11 +16,15 @@ var _ ipmi.Source = (*Device)(nil)
 // returns since its context has ended, the next one waits until the BMC has answered
 // the command that was given up.
 type Device struct {
-	name      string
-	conn      *conn
-	sdrs      *repository // nil before it was read
-	sel       *selState   // nil if the next call can't rely on it
-	selReader *reader
+	name string
+	conn *conn
+	sdrs *repository // nil before it was read
+	// unfinished is the part that was read when there was no more time; nil: none.
+	unfinished *repository
+	// nextSensor is where to begin to read sensors, as there was no time for it.
+	nextSensor int
+	sel        *selState // nil if the next call can't rely on it
+	selReader  *reader
 }
 
 // Open opens a device of the kernel's IPMI driver, such as /dev/ipmi0. If there is

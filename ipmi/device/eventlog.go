@@ -70,12 +70,21 @@ func (d *Device) Events(ctx context.Context, after ipmi.Cursor) (ipmi.EventLog, 
 	}
 	short := -1 // so many records were read, which are too few
 	for attempt := range selReads {
-		var log ipmi.EventLog
-		if log, err = d.readSEL(ctx, info, after, attempt > 0); err != nil && !errors.Is(err, errGone) {
+		var log selRead
+		log, err = d.readSEL(ctx, info, after, attempt > 0)
+		switch {
+		case errors.Is(err, ipmi.ErrPartial):
+			d.sel = nil
+			return d.named(ctx, log), err
+		case err != nil && !errors.Is(err, errGone):
 			return ipmi.EventLog{}, err
 		}
 		now, infoErr := d.selInfo(ctx)
-		if infoErr != nil {
+		switch {
+		case infoErr != nil && err == nil && ctx.Err() != nil && len(log.Events) > 0:
+			d.sel = nil
+			return d.named(ctx, log), fmt.Errorf("%w: %w", ipmi.ErrPartial, infoErr)
+		case infoErr != nil:
 			return ipmi.EventLog{}, infoErr
 		}
 		switch {
@@ -91,31 +100,38 @@ func (d *Device) Events(ctx context.Context, after ipmi.Cursor) (ipmi.EventLog, 
 			if now == info {
 				d.sel = &selState{info: info, next: log.Next}
 			}
-			return log, nil
+			return d.named(ctx, log), nil
 		}
 		info = now
 	}
 	return ipmi.EventLog{}, fmt.Errorf("%w, %d times", err, selReads)
 }
 
+// selRead is what was read, and the records behind its events.
+type selRead struct {
+	ipmi.EventLog
+
+	records []ipmi.SELRecord
+}
+
 // readSEL reads the records after the cursor, or all of them if it has no place in the
 // SEL any more. again is whether that was done just now, in vain.
-func (d *Device) readSEL(ctx context.Context, info selInfo, after ipmi.Cursor, again bool) (ipmi.EventLog, error) {
-	log := ipmi.EventLog{Next: after, Total: int(info.entries), Full: info.overflow}
+func (d *Device) readSEL(ctx context.Context, info selInfo, after ipmi.Cursor, again bool) (selRead, error) {
+	log := selRead{EventLog: ipmi.EventLog{Next: after, Total: int(info.entries), Full: info.overflow}}
 	first, ok, err := d.findCursor(ctx, info, after)
 	if err != nil {
-		return ipmi.EventLog{}, err
+		return selRead{}, err
 	}
 	before := after.Records
 	if ok {
-		if log.Events, err = d.readFrom(ctx, first, after.ID); err != nil {
-			return ipmi.EventLog{}, err
+		if log.records, log.Events, err = d.readFrom(ctx, first, after.ID); err != nil && !errors.Is(err, ipmi.ErrPartial) {
+			return selRead{}, err
 		}
 		isShort := before != 0 && before+len(log.Events) < int(info.entries)
-		if len(log.Events) == 0 && (again || !isShort) && d.unexpectedlyNone(info, after) {
+		if err == nil && len(log.Events) == 0 && (again || !isShort) && d.unexpectedlyNone(info, after) {
 			ok = false
 		}
-		if before == 0 { // nobody has counted them
+		if before == 0 && err == nil { // nobody has counted them
 			before = max(0, int(info.entries)-len(log.Events))
 		}
 	}
@@ -123,15 +139,20 @@ func (d *Device) readSEL(ctx context.Context, info selInfo, after ipmi.Cursor, a
 		before = 0
 		log.Restarted = after.Read
 		log.Next = ipmi.Cursor{}
-		if log.Events, err = d.readAll(ctx, info); err != nil {
-			return ipmi.EventLog{}, err
+		if log.records, log.Events, err = d.readAll(ctx, info); err != nil && !errors.Is(err, ipmi.ErrPartial) {
+			return selRead{}, err
 		}
 	}
 	if last := len(log.Events) - 1; last >= 0 {
 		log.Next = ipmi.Cursor{ID: log.Events[last].ID, Timestamp: log.Events[last].Timestamp, Read: true}
 	}
-	log.Next.Erased, log.Next.Records = info.erased, before+len(log.Events)
-	return log, nil
+	log.Next.Erased = info.erased
+	if ok && before == 0 && err != nil {
+		log.Next.Records = 0 // not known
+	} else {
+		log.Next.Records = before + len(log.Events)
+	}
+	return log, err
 }
 
 // unexpectedlyNone reports whether the SEL has grown since it was read up to the cursor,
@@ -158,51 +179,52 @@ func (d *Device) findCursor(ctx context.Context, info selInfo, after ipmi.Cursor
 }
 
 // readAll reads the whole SEL.
-func (d *Device) readAll(ctx context.Context, info selInfo) ([]ipmi.Event, error) {
+func (d *Device) readAll(ctx context.Context, info selInfo) ([]ipmi.SELRecord, []ipmi.Event, error) {
 	if info.entries == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	return d.readFrom(ctx, firstRecord, lastRecord)
 }
 
 // readFrom reads the records from that ID on, up to the last one, or to one that was
-// read before.
-func (d *Device) readFrom(ctx context.Context, id, before uint16) ([]ipmi.Event, error) {
-	var events []ipmi.Event
+// read before. When there is no more time, it returns those that it has, with ErrPartial.
+func (d *Device) readFrom(ctx context.Context, id, before uint16) (records []ipmi.SELRecord, events []ipmi.Event, err error) {
 	read := map[uint16]bool{before: true}
 	for id != lastRecord && !read[id] {
 		record, next, err := d.selReader.sel(ctx, id)
-		if errors.Is(err, ipmi.NotPresent) {
-			return nil, errGone
+		switch {
+		case errors.Is(err, ipmi.NotPresent):
+			return nil, nil, errGone
+		case err != nil && ctx.Err() != nil && len(events) > 0:
+			return records, events, fmt.Errorf("%w: %d records: %w", ipmi.ErrPartial, len(events), err)
+		case err != nil:
+			return nil, nil, err
 		}
-		if err != nil {
-			return nil, err
-		}
-		event, err := d.event(ctx, record)
-		if err != nil {
-			return nil, err
-		}
+		event := record.Event()
 		if id != firstRecord {
 			event.ID = id // some BMCs put another one into the record
 		}
 		read[event.ID] = true
-		events = append(events, event)
+		records, events = append(records, record), append(events, event)
 		id = next
 	}
-	return events, nil
+	return records, events, nil
 }
 
-// event decodes a record and adds the name of its sensor.
-func (d *Device) event(ctx context.Context, record ipmi.SELRecord) (ipmi.Event, error) {
-	event := record.Event()
-	if event.RecordType != ipmi.SystemEvent {
-		return event, nil
-	}
-	if d.sdrs == nil {
-		if _, err := d.repository(ctx); err != nil {
-			return ipmi.Event{}, err
+// named adds the names of their sensors to the events, as far as they can be read: the
+// records count without them.
+func (d *Device) named(ctx context.Context, log selRead) ipmi.EventLog {
+	for i, record := range log.records {
+		if record.Type() != ipmi.SystemEvent {
+			continue
 		}
+		if d.sdrs == nil {
+			if _, err := d.repository(ctx); err != nil {
+				break
+			}
+		}
+		event := &log.Events[i]
+		event.SensorName = d.sdrs.names[sensorKey{record.Generator(), event.SensorNumber, event.SensorType}]
 	}
-	event.SensorName = d.sdrs.names[sensorKey{record.Generator(), event.SensorNumber, event.SensorType}]
-	return event, nil
+	return log.EventLog
 }

@@ -39,20 +39,24 @@ func newReader(c *conn, reserve, get command) *reader {
 	return &reader{conn: c, reserve: reserve, get: get, chunk: chunkSize}
 }
 
-// sdr reads an SDR, and says which is next (IPMI 2.0, section 33.12).
+// sdr reads an SDR, and says which is next (IPMI 2.0, section 33.12). If only its header
+// can be read, that is returned with the error.
 func (r *reader) sdr(ctx context.Context, id uint16) (record []byte, next uint16, err error) {
 	err = r.reserved(ctx, func() error {
-		if record, next, err = r.read(ctx, id, 0, headerLength); err != nil {
+		record = nil
+		header, following, err := r.read(ctx, id, 0, headerLength)
+		if err != nil {
 			return err
 		}
-		rest, _, err := r.read(ctx, id, headerLength, int(record[headerRest]))
+		record, next = header, following
+		rest, _, err := r.read(ctx, id, headerLength, int(header[headerRest]))
 		record = append(record, rest...)
 		return err
 	})
 	if err != nil {
-		return nil, 0, fmt.Errorf("reading SDR 0x%04x: %w", id, err)
+		err = fmt.Errorf("reading SDR 0x%04x: %w", id, err)
 	}
-	return record, next, nil
+	return record, next, err
 }
 
 // sel reads a record of the SEL, and says which is next (section 31.5).
@@ -139,7 +143,8 @@ func tooLong(err error) bool {
 	code, _ := errors.AsType[ipmi.CompletionCode](err)
 	switch code {
 	case ipmi.CannotReturnBytes, ipmi.InvalidLength, ipmi.LengthLimitExceeded, ipmi.OutOfRange, ipmi.InvalidField,
-		ipmi.UnspecifiedError:
+		ipmi.UnspecifiedError,
+		ipmi.ProcessingTimeout: // to 16 bytes of an SDR: FreeIPMI's issue 29
 		return true
 	default:
 		return false

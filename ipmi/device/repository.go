@@ -16,6 +16,14 @@ type repository struct {
 	bmc     string // name
 	sensors []sensorRecord
 	names   map[sensorKey]string
+
+	// next is the ID of the record to be read next, read are those that were.
+	next uint16
+	read map[uint16]bool
+}
+
+func newRepository(version string) *repository {
+	return &repository{version: version, names: map[sensorKey]string{}, next: firstRecord, read: map[uint16]bool{}}
 }
 
 // sensorKey is how events name a sensor.
@@ -60,39 +68,57 @@ func (d *Device) repository(ctx context.Context) (*repository, error) {
 		return nil, err
 	}
 	version := commands.version(info)
-	if d.sdrs == nil || d.sdrs.version != version {
-		// Under the version that it had before it was read: what changes
-		// meanwhile is seen the next time.
-		read, err := readRepository(ctx, newReader(d.conn, commands.reserve, commands.get))
-		if err != nil {
-			return nil, err
-		}
-		read.version = version
-		d.sdrs = read
+	if d.sdrs != nil && d.sdrs.version == version {
+		return d.sdrs, nil
 	}
+	// Under the version that it had before it was read: what changes meanwhile is seen
+	// the next time.
+	if d.unfinished == nil || d.unfinished.version != version {
+		d.unfinished = newRepository(version)
+	}
+	err = d.unfinished.readOn(ctx, newReader(d.conn, commands.reserve, commands.get))
+	if err != nil {
+		if ctx.Err() == nil {
+			d.unfinished = nil // begin anew, the fault may have been in what was read
+		}
+		return nil, err
+	}
+	d.sdrs, d.unfinished = d.unfinished, nil
 	return d.sdrs, nil
 }
 
-// readRepository reads all records. It ends with the last one, or with one that it
-// has read before.
-func readRepository(ctx context.Context, r *reader) (*repository, error) {
-	repo := &repository{names: map[sensorKey]string{}}
-	read := map[uint16]bool{}
-	for id := uint16(firstRecord); id != lastRecord && !read[id]; {
-		read[id] = true
-		record, next, err := r.sdr(ctx, id)
-		if errors.Is(err, ipmi.NotPresent) && id == firstRecord {
-			break // empty
+// readOn reads the records from r.next on. It ends with the last one, or with one that
+// it has read before. A record that can't be read costs that one only.
+func (r *repository) readOn(ctx context.Context, from *reader) error {
+	for r.next != lastRecord && !r.read[r.next] {
+		id := r.next
+		record, next, err := from.sdr(ctx, id)
+		if errors.Is(err, ipmi.NotPresent) && id == firstRecord && len(record) == 0 {
+			return nil // empty
 		}
-		if err != nil {
-			return nil, err
+		if err == nil {
+			if err = r.add(record); err != nil {
+				err = fmt.Errorf("SDR 0x%04x: %w", id, err)
+			}
 		}
-		if err := repo.add(record); err != nil {
-			return nil, fmt.Errorf("SDR 0x%04x: %w", id, err)
+		switch {
+		case err == nil:
+		case len(record) < headerLength || !ofOne(err):
+			return err
+		default:
+			r.sensors = append(r.sensors, unreadable(id, record, err))
 		}
-		id = next
+		r.read[id] = true
+		r.next = next
 	}
-	return repo, nil
+	return nil
+}
+
+// ofOne reports whether an error is of one record or sensor, and tells nothing of others:
+// the BMC has answered.
+func ofOne(err error) bool {
+	_, ok := errors.AsType[ipmi.CompletionCode](err)
+	return ok || errors.Is(err, ipmi.ErrMalformed)
 }
 
 func (r *repository) add(record []byte) error {

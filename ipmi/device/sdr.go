@@ -35,6 +35,22 @@ type sensorRecord struct {
 	conversion *conversion
 	// thresholds is whether they can be read from the sensor.
 	thresholds bool
+	// unreadable is whether its record is, which the sensor's Problem says.
+	unreadable bool
+}
+
+// unreadable returns what stands for the sensor of a record that can't be read.
+func unreadable(id uint16, record []byte, err error) sensorRecord {
+	var s sensorRecord
+	if t := record[headerType]; (t == recordFull || t == recordCompact) && len(record) > 13 {
+		s = decodeCommon(record)
+	}
+	s.unreadable = true
+	if s.sensor.Type == 0 {
+		s.sensor.Name = fmt.Sprintf("SDR 0x%04x", id)
+	}
+	s.sensor.Problem = err.Error()
+	return s
 }
 
 // decodeSensors returns the sensors that a record describes: several if it is shared,

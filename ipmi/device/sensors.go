@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/nodemend/nodemend/ipmi"
@@ -13,38 +14,69 @@ const (
 	readingUnavailable = 1 << 5
 )
 
+// silences is how many sensors in a row may be without an answer before the BMC is taken
+// not to answer at all.
+const silences = 3
+
 // Sensors returns all sensors with their present state. A sensor that the BMC refuses
-// to read, as that of an absent component, is not available; if it refuses all of
-// them, that is an error.
+// to read, as that of an absent component, is not available; one whose record or answer
+// is wrong, or does not come, has a Problem, too. If all are so, that is an error. When
+// there is no time for all, the rest comes first the next time.
 func (d *Device) Sensors(ctx context.Context) ([]ipmi.Sensor, error) {
 	repo, err := d.repository(ctx)
 	if err != nil {
 		return nil, err
 	}
-	sensors := make([]ipmi.Sensor, 0, len(repo.sensors))
-	read := 0
+	sensors := make([]ipmi.Sensor, len(repo.sensors))
+	for i, record := range repo.sensors {
+		sensors[i] = record.sensor
+	}
+	first := 0
+	if d.nextSensor < len(sensors) {
+		first = d.nextSensor
+	}
+	d.nextSensor = 0
+	read, silent := 0, 0
 	var none error
-	for i := range repo.sensors {
+	for n := range sensors {
+		i := (first + n) % len(sensors)
 		record := &repo.sensors[i]
-		sensor := record.sensor
-		if record.owner == bmcAddress && record.lun == 0 {
-			err := d.readSensor(ctx, record, &sensor)
-			switch {
-			case err == nil:
-				read++
-			case refused(err):
-				none = fmt.Errorf("sensor %q (0x%02x): %w", sensor.Name, sensor.Number, err)
-				sensor = record.sensor
-			default:
-				return nil, fmt.Errorf("sensor %q (0x%02x): %w", sensor.Name, sensor.Number, err)
-			}
+		if record.unreadable || record.owner != bmcAddress || record.lun != 0 {
+			continue
 		}
-		sensors = append(sensors, sensor)
+		sensor := record.sensor
+		err := d.readSensor(ctx, record, &sensor)
+		if err == nil {
+			sensors[i], silent = sensor, 0
+			read++
+			continue
+		}
+		err = fmt.Errorf("sensor %q (0x%02x): %w", sensor.Name, sensor.Number, err)
+		switch {
+		case ofOne(err):
+			silent = 0
+		case errors.Is(err, ipmi.ErrNoAnswer) && ctx.Err() == nil && silent+1 < silences:
+			silent++
+		case read == 0:
+			return nil, err
+		default:
+			d.nextSensor = i
+			return sensors, fmt.Errorf("%w: %d of %d sensors: %w", ipmi.ErrPartial, len(sensors)-n, len(sensors), err)
+		}
+		none = err
+		if !absent(err) {
+			sensors[i].Problem = err.Error()
+		}
 	}
 	if read == 0 && none != nil {
 		return nil, fmt.Errorf("no sensor can be read: %w", none)
 	}
 	return sensors, nil
+}
+
+// absent reports whether the BMC has answered that there is no such sensor now.
+func absent(err error) bool {
+	return errors.Is(err, ipmi.NotPresent) || errors.Is(err, ipmi.IllegalForRecord) || errors.Is(err, ipmi.WrongState)
 }
 
 // readSensor adds the present state to a sensor.

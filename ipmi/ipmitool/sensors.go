@@ -1,6 +1,7 @@
 package ipmitool
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -12,17 +13,24 @@ import (
 )
 
 // parseSensors reads the output of "sdr list" while verbose: a block of lines for each
-// sensor. Each has all that a Sensor needs, or it is an error: a sensor that is missing
-// would look like one that was removed.
+// sensor. One that lacks what a Sensor needs has a Problem; if all do, that is an error.
 func parseSensors(text string) ([]ipmi.Sensor, error) {
+	bad := 0
+	var last error
 	var sensors []ipmi.Sensor
 	for _, block := range blocks(text, "Sensor ID  ") {
 		b := parseSensorBlock(block)
 		sensor, err := b.sensor()
 		if err != nil {
-			return nil, fmt.Errorf("sensor %q: %w", cleanName(b.id), err)
+			last = fmt.Errorf("sensor %q: %w", cleanName(b.id), err)
+			sensor.Available, sensor.Reading, sensor.States, sensor.Problem = false, nil, 0, last.Error()
+			sensor.Name = cmp.Or(sensor.Name, cleanName(b.id))
+			bad++
 		}
 		sensors = append(sensors, sensor)
+	}
+	if bad > 0 && bad == len(sensors) {
+		return nil, last
 	}
 	return sensors, nil
 }
@@ -102,7 +110,7 @@ func (b sensorBlock) sensor() (ipmi.Sensor, error) {
 
 	var err error
 	if s.Entity, err = parseEntity(b.fields["Entity ID"]); err != nil {
-		return ipmi.Sensor{}, err
+		return s, err
 	}
 	kind, threshold := b.fields["Sensor Type (Threshold)"]
 	if !threshold {
@@ -110,7 +118,7 @@ func (b sensorBlock) sensor() (ipmi.Sensor, error) {
 	}
 	words := wordAndNumber.FindStringSubmatch(kind)
 	if words == nil {
-		return ipmi.Sensor{}, fmt.Errorf("its type is missing: %q", kind)
+		return s, fmt.Errorf("its type is missing: %q", kind)
 	}
 	number, _ = strconv.ParseUint(words[2], 16, 8)
 	s.Type = ipmi.SensorType(number)
@@ -121,7 +129,7 @@ func (b sensorBlock) sensor() (ipmi.Sensor, error) {
 	}
 
 	if err := parseReading(b.fields["Sensor Reading"], &s); err != nil {
-		return ipmi.Sensor{}, err
+		return s, err
 	}
 	if !s.Available {
 		return s, nil

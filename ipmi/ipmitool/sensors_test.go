@@ -202,6 +202,10 @@ func TestASensorThatIsNotUnderstoodIsNotLeftOut(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), broken.want) {
 			t.Errorf("%q instead of %q: error %v, want one with %q", broken.new, broken.old, err, broken.want)
 		}
+		sensors, err := parseSensors(good + strings.Replace(good, broken.old, broken.new, 1))
+		if err != nil || len(sensors) != 2 || !sensors[0].Available || sensors[0].Problem != "" || sensors[1].Available || !strings.Contains(sensors[1].Problem, broken.want) {
+			t.Errorf("%q instead of %q, behind a good one: %+v, %v", broken.new, broken.old, sensors, err)
+		}
 	}
 }
 

@@ -152,7 +152,7 @@ func (b *bmc) judge() verdict.Verdict {
 	state := b.state()
 	in := b.in
 	in.Sensors = slices.Clone(b.in.Sensors)
-	if in.LogError == nil {
+	if in.LogError == nil || errors.Is(in.LogError, ipmi.ErrPartial) {
 		in.Log = b.read(state.Cursor())
 	}
 	v, next := verdict.Judge(b.rules, state, in)

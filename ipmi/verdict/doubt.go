@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -27,7 +28,7 @@ type doubt struct{ reason, text string }
 
 // blind reports whether so little could be read that nothing is certain.
 func (j *judgement) blind() bool {
-	return j.poweredOff() || j.in.ChassisError != nil && j.in.SensorsError != nil && j.in.LogError != nil
+	return j.poweredOff() || j.in.ChassisError != nil && unread(j.in.SensorsError) && unread(j.in.LogError)
 }
 
 // doubts returns the reasons for doubt, the gravest first.
@@ -56,6 +57,9 @@ func (j *judgement) doubts() (doubts []doubt) {
 		add(ReasonChassisUnreadable, "the state of the chassis can't be read: %s", explain(j.in.ChassisError))
 	}
 	for _, c := range j.memory.Parts {
+		if !j.reached(c.sensorKey) {
+			continue
+		}
 		s := subject{key: c.state(0), name: sensorName(c.Name, c.Type, c.Number), absent: true}
 		if j.explains(j.feeds, c.sensorKey) != "" {
 			continue
@@ -65,6 +69,31 @@ func (j *judgement) doubts() (doubts []doubt) {
 		}
 	}
 	return doubts
+}
+
+// reached reports whether there was time to read a sensor.
+func (j *judgement) reached(k sensorKey) bool {
+	s, ok := j.sensors[k]
+	return j.in.SensorsError == nil || ok && (s.Available || s.Problem != "")
+}
+
+// unreadable tells of the sensors that can't be read, which costs these only.
+func (j *judgement) unreadable() []string {
+	const most = 3
+	var all []string
+	for _, s := range j.in.Sensors {
+		if s.Problem != "" {
+			all = append(all, clip(printable(s.Problem), maxProblem))
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	text := strings.Join(all[:min(most, len(all))], ", ")
+	if len(all) > most {
+		text += ", ..."
+	}
+	return []string{fmt.Sprintf("warning: %d of %d sensors can't be read: %s", len(all), len(j.in.Sensors), text)}
 }
 
 // explain returns an error as a part of a line.
@@ -106,12 +135,16 @@ func reason(status Status, failures []Failure, doubts []doubt) string {
 	}
 }
 
+// maxProblem is how many bytes of it are for the problem of a sensor.
+const maxProblem = 120
+
 // MaxMessage is how many bytes a message has at most.
 const MaxMessage = 900
 
 // message writes a verdict for people.
-func message(status Status, failures []Failure, doubts []doubt, seen string) string {
-	var known, rest, unsure []string
+func message(status Status, failures []Failure, doubts []doubt, unreadable []string, seen string) string {
+	var known, unsure []string
+	rest := slices.Clone(unreadable)
 	for _, f := range failures {
 		switch {
 		case f.Acknowledged != nil:
@@ -130,9 +163,9 @@ func message(status Status, failures []Failure, doubts []doubt, seen string) str
 	var items []string
 	switch status {
 	case Failed:
-		items = append(append(known, unsure...), rest...)
+		items = slices.Concat(known, unsure, rest)
 	case CannotTell:
-		items = append(append(unsure, known...), rest...)
+		items = slices.Concat(unsure, known, rest)
 	default:
 		items = append([]string{seen}, rest...)
 	}

@@ -46,7 +46,7 @@ func (j *judgement) verdict() Verdict {
 	}
 	v := Verdict{Status: status, Failures: ordered(failures)}
 	v.Reason = reason(status, v.Failures, doubts)
-	v.Message = message(status, v.Failures, doubts, j.seen())
+	v.Message = message(status, v.Failures, doubts, j.unreadable(), j.seen())
 	return v
 }
 
@@ -116,10 +116,14 @@ func (j *judgement) confirms(p *point, rule compiledRule) bool {
 	switch {
 	case p.Chassis != "":
 		return j.in.ChassisError == nil
+	case j.in.LogError != nil && !unread(j.in.LogError) && p.Record.ID != 0 && !p.Shown:
+		return false // a later record may end it
+	case p.Name == "" && j.in.SensorsError != nil && j.rules.nameSensors():
+		return false // one of the rules may be for it
 	case rule.Latch != LatchPresent || rule.Rate != nil:
 		return true
 	case p.Type == eventLogging && p.State == logFull:
-		return j.in.LogError == nil
+		return !unread(j.in.LogError)
 	case j.sensors == nil:
 		return false
 	}

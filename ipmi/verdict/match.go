@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/nodemend/nodemend/ipmi"
@@ -54,6 +55,11 @@ func compile(rules Rules) ruleSet {
 		add(rule, true)
 	}
 	return set
+}
+
+// nameSensors reports whether a rule of people is for sensors of a name.
+func (set ruleSet) nameSensors() bool {
+	return slices.ContainsFunc(set, func(c compiledRule) bool { return !c.isDefault && c.name != nil })
 }
 
 // find returns the first rule that matches s, with its latch settled.

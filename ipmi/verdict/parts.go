@@ -119,7 +119,7 @@ func (j *judgement) look(c *part) {
 	case s.Available && isPresent(s):
 		*c = part{sensorKey: c.sensorKey, Name: cmp.Or(clean(s.Name), c.Name)}
 		return
-	case j.in.ChassisError != nil:
+	case j.in.ChassisError != nil || !j.reached(c.sensorKey):
 		return
 	case c.Missing.IsZero() || j.in.Now.Before(c.Missing) && !c.Gone:
 		c.Missing = j.in.Now

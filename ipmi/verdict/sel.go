@@ -43,7 +43,7 @@ func traceOf(e ipmi.Event) (t trace, ok bool) {
 
 // readLog takes note of the new records of the SEL, in their order.
 func (j *judgement) readLog() {
-	if j.in.LogError != nil {
+	if unread(j.in.LogError) {
 		return
 	}
 	log := j.in.Log

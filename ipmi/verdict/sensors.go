@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/nodemend/nodemend/ipmi"
@@ -9,9 +10,12 @@ import (
 // usable reports whether the sensors tell anything: while the chassis is off their
 // readings mean nothing, and while the BMC restarts none is available.
 func (j *judgement) usable() bool {
-	return j.in.SensorsError == nil && !j.poweredOff() &&
+	return !unread(j.in.SensorsError) && !j.poweredOff() &&
 		slices.ContainsFunc(j.in.Sensors, func(s ipmi.Sensor) bool { return s.Available })
 }
+
+// unread reports whether a part could not be read at all.
+func unread(err error) bool { return err != nil && !errors.Is(err, ipmi.ErrPartial) }
 
 func (j *judgement) poweredOff() bool { return j.in.ChassisError == nil && !j.in.Chassis.PowerOn }
 

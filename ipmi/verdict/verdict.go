@@ -67,8 +67,8 @@ type Input struct {
 	// empty no power-off releases a failure.
 	BootID string
 
-	// Each part with the error of reading it; the part is not looked at then. Read
-	// the SEL before the sensors: what happens in between is seen at once.
+	// Each part with the error of reading it; the part is not looked at then, unless
+	// that is ipmi.ErrPartial. Read the SEL before the sensors: what happens in between is seen at once.
 	Chassis      ipmi.Chassis
 	ChassisError error
 	Sensors      []ipmi.Sensor
