@@ -91,6 +91,13 @@ func (b *bmc) unavailable(name string) {
 	s.Available, s.Reading, s.States = false, nil, 0
 }
 
+// pull takes a power supply or a drive away, of which the SEL tells.
+func (b *bmc) pull(name string) {
+	s := b.sensor(name)
+	b.log(ended(named(name, event(s.Type, s.Number, 0))))
+	s.States = 0
+}
+
 // log adds records to the SEL, which is what makes them have an ID and a time.
 func (b *bmc) log(events ...ipmi.Event) {
 	for _, e := range events {

@@ -57,9 +57,11 @@
 //
 // What was present once is expected: a power supply, module, processor, drive,
 // fan, card or battery that has reported its presence, or a fan or power supply with a
-// reading. It is absent when the sensor says so, or has had no reading for three
-// minutes while others have. It returns, or an acknowledgement makes its
-// absence the norm. Nothing is absent on first sight.
+// reading. It is absent when the sensor says so. A sensor without any state, as many are
+// after a reset of the BMC, says so if the SEL does, too, or after three minutes: unless
+// those of all components are like that, or those of all supplies, processors or modules.
+// A component without a reading is in doubt for as long as it has none. It returns, or an
+// acknowledgement makes its absence the norm. Nothing is absent on first sight.
 //
 // # Cannot tell
 //

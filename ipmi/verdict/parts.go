@@ -8,9 +8,9 @@ import (
 	"github.com/nodemend/nodemend/ipmi"
 )
 
-// absentAfter is how long a component's sensor has to be without a reading, while
-// others have one, for the component to be absent. A BMC takes a minute or two to find
-// all sensors after it or the server has started.
+// absentAfter is how long a component's sensor has to have no state at all, while others
+// have one, for the component to be absent. A BMC takes a minute or two to find
+// all components after it or the server has started.
 const absentAfter = 3 * time.Minute
 
 // part is a component that was present once.
@@ -19,10 +19,12 @@ type part struct {
 	Name string `json:"name,omitempty"`
 	// Missing is since when it is not there; zero while it is.
 	Missing time.Time `json:"missing,omitzero"`
-	// Gone is whether that is certain: its sensor says so, or has had no reading
-	// for long.
-	Gone bool             `json:"gone,omitempty"`
-	Ack  *Acknowledgement `json:"ack,omitempty"`
+	// Gone is whether that is certain: its sensor says so, or has had no state for
+	// long.
+	Gone bool `json:"gone,omitempty"`
+	// Removed is whether the SEL says that it was, after it was there last.
+	Removed bool             `json:"removed,omitempty"`
+	Ack     *Acknowledgement `json:"ack,omitempty"`
 }
 
 // presence returns the states by which a discrete sensor says that its component is
@@ -112,9 +114,11 @@ func (j *judgement) rename(c *part, strangers []sensorKey) []sensorKey {
 }
 
 // look notes whether c is there. While nobody knows whether the chassis is on,
-// nothing is found missing.
+// nothing is found missing. Without a reading nothing is certain: the sensor may be
+// what is broken, or not be there any more after an update of the BMC.
 func (j *judgement) look(c *part) {
 	s := j.sensors[c.sensorKey]
+	isBlank := j.blank[c.sensorKey]
 	switch {
 	case s.Available && isPresent(s):
 		*c = part{sensorKey: c.sensorKey, Name: cmp.Or(clean(s.Name), c.Name)}
@@ -124,5 +128,61 @@ func (j *judgement) look(c *part) {
 	case c.Missing.IsZero() || j.in.Now.Before(c.Missing) && !c.Gone:
 		c.Missing = j.in.Now
 	}
-	c.Gone = c.Gone || s.Available || j.in.Now.Sub(c.Missing) >= absentAfter
+	switch {
+	case c.Gone || !s.Available:
+	case isBlank && (!j.plausible(*c) || !c.Removed && j.in.Now.Sub(c.Missing) < absentAfter):
+	default:
+		c.Gone = true
+		for state := range uint8(15) { // what was removed has no other state
+			if p := j.points[c.state(state)]; p != nil {
+				p.Asserted, p.Shown = false, false
+			}
+		}
+	}
+}
+
+// isBlank reports whether the discrete sensor of a component that was there has no state at
+// all, neither present nor absent. After a reset of the BMC many have none.
+func isBlank(s ipmi.Sensor) bool {
+	present, _ := presence(s.Type, s.EventType)
+	return s.Available && present != 0 && s.States == 0
+}
+
+// findBlanks takes note of the blank sensors of components that are not known to be gone.
+func (j *judgement) findBlanks() {
+	j.blank = make(map[sensorKey]bool)
+	for _, c := range j.memory.Parts {
+		if !c.Gone && isBlank(j.sensors[c.sensorKey]) {
+			j.blank[c.sensorKey] = true
+		}
+	}
+}
+
+// plausible reports whether c may be gone although its sensor is blank: not if those of all
+// components are, or of all that a running server needs one of.
+func (j *judgement) plausible(c part) bool {
+	isNeeded := c.Type == 0x07 || c.Type == 0x08 || c.Type == 0x0c // Processor, Power Supply, Memory
+	all, others, alike := 0, 0, 0
+	for _, other := range j.memory.Parts {
+		if present, _ := presence(other.Type, other.EventType); present == 0 {
+			continue
+		}
+		all++
+		if s := j.sensors[other.sensorKey]; s.Available && isPresent(s) {
+			others++
+			if other.Type == c.Type {
+				alike++
+			}
+		}
+	}
+	return (others > 0 || all < 2) && (alike > 0 || !isNeeded)
+}
+
+// remove notes that a record says that the component of a sensor was removed, or is there.
+func (j *judgement) remove(sensor sensorKey, removed bool) {
+	for i := range j.memory.Parts {
+		if c := &j.memory.Parts[i]; c.sensorKey == sensor {
+			c.Removed = removed
+		}
+	}
 }

@@ -92,9 +92,9 @@ func TestAnAbsenceHasItsOwnRule(t *testing.T) {
 	b := newBMC(t)
 	b.rules = parse(t, `[{name: pulled drives, match: {sensorType: Drive Slot / Bay, absent: true}, severity: warning}]`)
 	b.expect(healthy)
-	b.sensor("Disk0").States = 0
+	b.pull("Disk0")
 	b.expect("healthy | HardwareHealthy | warning Disk0 absent")
-	b.sensor("PSU1 Status").States = 0
+	b.pull("PSU1 Status")
 	b.expect("failed | PowerSupplyFailure | PSU1 absent | warning Disk0 absent")
 }
 
@@ -249,7 +249,7 @@ func decides(t *testing.T, name string) bool {
 	switch m := rule.Match; {
 	case m.Absent:
 		b.judge()
-		b.sensor("Disk0").States = 0
+		b.pull("Disk0")
 	case m.Chassis != "":
 		b.in.Chassis = ipmi.Chassis{
 			PowerOn: true, PowerOverload: true, MainPowerFault: true, PowerControlFault: true,

@@ -142,8 +142,11 @@ func (j *judgement) pair(e ipmi.Event, fresh map[key]bool) {
 	case p != nil:
 		p.Asserted = false
 	}
-	if present, _ := presence(e.SensorType, e.EventType); !begins && present&(1<<k.State) != 0 {
-		j.end(k.sensor(), k) // what was removed has no other state
+	if present, _ := presence(e.SensorType, e.EventType); present&(1<<k.State) != 0 {
+		j.remove(k.sensor(), !begins)
+		if !begins {
+			j.end(k.sensor(), k) // what was removed has no other state
+		}
 	}
 }
 

@@ -61,8 +61,9 @@ func (j *judgement) readSensors() {
 	if j.sensors == nil {
 		return
 	}
+	j.findBlanks()
 	for k, s := range j.sensors {
-		if !s.Available {
+		if !s.Available || j.blank[k] {
 			continue
 		}
 		count := uint8(15)

@@ -165,7 +165,9 @@ type judgement struct {
 	// sensors are those that were read; nil if they tell nothing, see usable.
 	sensors map[sensorKey]ipmi.Sensor
 	memory  memory
-	feeds   feeds
+	// blank are those of components that may be gone, see isBlank.
+	blank map[sensorKey]bool
+	feeds feeds
 	// logDoubted is whether the SEL can be read, but not be believed.
 	logDoubted bool
 	// outage is the one that the SEL was in when it was read up to here; nil: none.
