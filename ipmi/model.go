@@ -110,8 +110,8 @@ type Sensor struct {
 	// discrete sensor those of its table; of a threshold sensor the thresholds
 	// that the reading is at or beyond, by the Limit bits.
 	States uint16 `json:"states"`
-	// Problem is why the sensor, or its record, can't be read; empty if it can, or has
-	// no reading as it says itself.
+	// Problem is why the sensor, or its record, can't be read or not be believed; empty
+	// if it can, or has no reading as it says itself.
 	Problem string `json:"problem,omitempty"`
 }
 

@@ -136,6 +136,28 @@ func TestABadSensorCostsNoOther(t *testing.T) {
 	}
 }
 
+func TestLimitsThatMakeNoSenseAreFoundOverTheDevice(t *testing.T) {
+	const both = ipmi.LowerCritical | ipmi.UpperCritical
+	for name, test := range map[string]struct {
+		limits [6]uint8
+		want   uint16
+	}{
+		"good":    {[6]uint8{0, 50, 0, 0, 40, 0}, both}, // as they are not readable
+		"swapped": {[6]uint8{0, 95, 0, 0, 5, 0}, 0},
+		"zero":    {[6]uint8{}, 0},
+	} {
+		s := bmc.Sensor{
+			Type: 2, EventType: 1, Full: true, Factors: bmc.Factors{M: 1}, Reading: 45, States: both, Thresholds: test.limits, ThresholdMask: 0x12,
+		}
+		if name == "good" {
+			s.ThresholdMask = 0
+		}
+		if got := only(t, s); got.States != test.want || (got.Problem == "") != (test.want == both) || !got.Available {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 func TestABMCThatStopsToAnswerIsNotAskedForEverySensor(t *testing.T) {
 	b := bmc.New(bmc.Config{})
 	for i := range uint8(40) {

@@ -103,11 +103,25 @@ func (d *Device) readSensor(ctx context.Context, record *sensorRecord, sensor *i
 		}
 	}
 
-	if len(states) == 0 && record.thresholds && convert != nil {
-		sensor.States, err = d.compareThresholds(ctx, sensor.Number, raw, convert)
-		return err
+	if len(states) == 0 && record.thresholds && sensor.Reading != nil {
+		limits, err := d.limits(ctx, sensor.Number, convert)
+		if err != nil {
+			return err
+		}
+		sensor.States = compare(*sensor.Reading, limits)
+		sensor.Believe(limits)
+		return nil
 	}
 	sensor.States = decodeStates(sensor.EventType, states)
+	if sensor.States == 0 || !record.thresholds || convert == nil {
+		return nil
+	}
+	// Only for the few that are beyond one.
+	limits, err := d.limits(ctx, sensor.Number, convert)
+	if err != nil {
+		return err
+	}
+	sensor.Believe(limits)
 	return nil
 }
 
@@ -138,31 +152,32 @@ func (d *Device) readFactors(ctx context.Context, number, raw uint8, convert *co
 	return &atReading, nil
 }
 
-// compareThresholds does what a BMC has left out that returns a reading alone
-// (section 35.9).
-func (d *Device) compareThresholds(ctx context.Context, number, raw uint8, convert *conversion) (uint16, error) {
+// limits returns the thresholds of a sensor; none if the BMC refuses to tell (section
+// 35.9).
+func (d *Device) limits(ctx context.Context, number uint8, convert *conversion) (limits ipmi.Limits, err error) {
 	answer, err := d.conn.send(ctx, getSensorThresholds, number)
 	if refused(err) {
-		return 0, nil
+		return limits, nil
 	}
 	if err != nil {
-		return 0, err
+		return limits, err
 	}
-	reading, ok := convert.value(raw)
-	if !ok {
-		return 0, nil
-	}
-	var states uint16
-	for i, threshold := range answer[1:7] {
-		bit := uint16(1) << i // in the same order as in the states
-		limit, ok := convert.value(threshold)
-		if !ok || uint16(answer[0])&bit == 0 {
-			continue
+	for i, raw := range answer[1:7] { // in the same order as in the states
+		if value, ok := convert.value(raw); ok && answer[0]&(1<<i) != 0 {
+			limits[i] = &value
 		}
+	}
+	return limits, nil
+}
+
+// compare does what a BMC has left out that returns a reading alone.
+func compare(reading float64, limits ipmi.Limits) (states uint16) {
+	for i, limit := range limits {
+		bit := uint16(1) << i
 		upper := bit >= ipmi.UpperNonCritical
-		if upper && reading >= limit || !upper && reading <= limit {
+		if limit != nil && (upper && reading >= *limit || !upper && reading <= *limit) {
 			states |= bit
 		}
 	}
-	return states, nil
+	return states
 }

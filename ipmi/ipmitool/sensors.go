@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -136,6 +137,9 @@ func (b sensorBlock) sensor() (ipmi.Sensor, error) {
 	}
 	if threshold {
 		s.States, err = limitStates(b.fields["Status"], b.fields["Threshold Read Mask"])
+		if s.States != 0 {
+			s.Believe(b.limits())
+		}
 		return s, err
 	}
 	for _, word := range b.lists["States Asserted"] {
@@ -144,6 +148,18 @@ func (b sensorBlock) sensor() (ipmi.Sensor, error) {
 		}
 	}
 	return s, nil
+}
+
+// limits returns the limits that the BMC lets be read: "Upper critical        : 95.000".
+func (b sensorBlock) limits() (all ipmi.Limits) {
+	lower, upper := limits()
+	for i, limit := range slices.Concat(lower, upper) {
+		name := limit.word[:1] + strings.ToLower(limit.word[1:])
+		if value, err := strconv.ParseFloat(b.fields[name], 64); err == nil && !math.IsNaN(value) && strings.Contains(b.fields["Readable Thresholds"], limit.short) {
+			all[i] = &value
+		}
+	}
+	return all
 }
 
 func parseEntity(text string) (ipmi.Entity, error) {

@@ -92,6 +92,7 @@ func TestAMomentaryFailureThatASensorShowsAnewNeedsAnotherAcknowledgement(t *tes
 
 func TestAFlagOfTheChassisIsAcknowledgedUntilItIsSetAnew(t *testing.T) {
 	b := newBMC(t)
+	b.rules = flagRules("Cooling/Fan Fault")
 	b.in.Chassis.CoolingFault = true
 	b.expect("failed | FanFailure | Chassis cooling/fan fault")
 	b.acknowledge(verdict.All)

@@ -98,9 +98,10 @@ func (b *bmc) pull(name string) {
 	s.States = 0
 }
 
-// log adds records to the SEL, which is what makes them have an ID and a time.
+// log adds records to the SEL, one each second, which is what makes them have an ID and a
+// time.
 func (b *bmc) log(events ...ipmi.Event) {
-	for _, e := range events {
+	for i, e := range events {
 		if e.ID == 0 {
 			e.ID = b.nextID
 			b.nextID++
@@ -109,7 +110,8 @@ func (b *bmc) log(events ...ipmi.Event) {
 			e.RecordType = 2
 		}
 		if e.Timestamp == 0 {
-			e.Time, e.Timestamp = b.in.Now, uint32(b.in.Now.Unix())
+			e.Time = b.in.Now.Add(time.Duration(i) * time.Second)
+			e.Timestamp = uint32(e.Time.Unix())
 		}
 		b.sel = append(b.sel, e)
 	}
@@ -219,6 +221,14 @@ func (b *bmc) expect(want string) {
 	if got := outline(b.judge()); got != want {
 		b.t.Errorf("got  %.400s\nwant %s", got, want)
 	}
+}
+
+// flagRules make failures of the flags of the chassis, for those who want that.
+func flagRules(flags ...string) (rules verdict.Rules) {
+	for _, flag := range flags {
+		rules = append(rules, verdict.Rule{Name: flag, Match: verdict.Match{Chassis: flag}, Severity: verdict.SeverityFailure})
+	}
+	return rules
 }
 
 const healthy = "healthy | HardwareHealthy"

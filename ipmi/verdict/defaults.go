@@ -91,7 +91,7 @@ func busRules() Rules {
 		failure("bus-io-check", on(interrupt, "I/O Channel check NMI"), LatchMomentary, lost),
 		failure("chipset-thermal-trip", on("Chip Set", "Thermal Trip"), LatchMomentary, "turned the system off: its cooling has failed"),
 		failure("chipset-power-control", on("Chip Set", "Soft Power Control Failure"), LatchMomentary, "did not obey a command to turn power on or off"),
-		failure("system-failure", on("System Event", "Undetermined system hardware failure"), LatchMomentary, "hardware failed; the board does not say which part"),
+		warning("system-failure", on("System Event", "Undetermined system hardware failure"), LatchMomentary, "the board does not say which part: there is none to exchange. A grave one has another record, too"),
 		warning("bus-timeout", on(interrupt, "Bus Timeout"), LatchMomentary, "drivers cause it, too; nothing is lost if the device is asked again"),
 		warning("bus-nmi", on(interrupt, "NMI/Diag Interrupt"), LatchMomentary, "people press this button to get a crash dump"),
 		warning("bus-software-nmi", on(interrupt, "Software NMI"), LatchMomentary, "programs send it"),
@@ -105,12 +105,11 @@ func powerRules() Rules {
 	const (
 		supply = "Power Supply"
 		unit   = "Power Unit"
-		input  = "a cord, breaker or feed: work on it must not empty a rack, and the server runs on another supply"
+
+		battery = "the battery of the clock: the server works without"
+		input   = "a cord, breaker or feed: work on it must not empty a rack, and the server runs on another supply"
 	)
 	return Rules{
-		failure("chassis-main-power", Match{Chassis: flagMainPowerFault}, LatchPresent, "the main power subsystem has a fault"),
-		failure("chassis-power-control", Match{Chassis: flagPowerControlFault}, LatchPresent, "a command to turn power on or off had no effect: a reset would have none"),
-		failure("chassis-power-overload", Match{Chassis: flagPowerOverload}, LatchPresent, "an overload shut the system down, and may again"),
 		failure("power-supply-failed", on(supply, "Failure detected"), LatchPresent, "broken: replace it before the next one fails. Where that may wait, use whileRedundant"),
 		failure("power-unit-failed", on(unit, "Failure detected"), LatchPresent, "broken"),
 		failure("power-unit-control", on(unit, "Soft-power control failure"), LatchPresent, "did not obey a command to turn on or off"),
@@ -118,8 +117,11 @@ func powerRules() Rules {
 		failure("redundancy-insufficient", Match{Event: "Non-Redundant: Insufficient Resources"}, LatchPresent, "too few power supplies or fans are left for the load"),
 		warning(inputVoltage, Match{SensorType: "Voltage", SensorName: "*Input*"}, LatchPresent, "what the feed gives to a supply"),
 		warning(inputVoltageVIN, Match{SensorType: "Voltage", SensorName: "PS*VIN*"}, LatchPresent, "what the feed gives to a supply"),
+		warning("voltage-battery", Match{SensorType: "Voltage", SensorName: "*BAT*"}, LatchPresent, battery),
+		warning("voltage-battery-cmos", Match{SensorType: "Voltage", SensorName: "*CMOS*"}, LatchPresent, battery),
+		warning("voltage-battery-rtc", Match{SensorType: "Voltage", SensorName: "*RTC*"}, LatchPresent, battery),
 		failure("voltage-non-recoverable", limit("Voltage", "non-recoverable"), LatchPresent, "beyond what the board stands"),
-		failure("voltage-critical", limit("Voltage", "critical"), LatchPresent, "outside its specification: the battery, a regulator or a power supply fails"),
+		failure("voltage-critical", limit("Voltage", "critical"), LatchPresent, "outside its specification: a regulator or a power supply fails"),
 		failure("voltage-limit", on("Voltage", "Limit Exceeded"), LatchPresent, "the same, from sensors without a reading"),
 		warning("power-supply-input-lost", on(supply, "Power Supply AC lost"), LatchPresent, input),
 		warning("power-supply-input-lost-or-range", on(supply, "AC lost or out-of-range"), LatchPresent, input),
@@ -144,7 +146,6 @@ func climateRules() Rules {
 			failure("temperature-non-recoverable", limit(temperature, "upper non-recoverable"), LatchPresent, hot),
 			failure("temperature-critical", limit(temperature, "upper critical"), LatchPresent, hot),
 			failure("temperature-limit", on(temperature, "Limit Exceeded"), LatchPresent, "the same, from sensors without a reading"),
-			failure("chassis-cooling", Match{Chassis: flagCoolingFault}, LatchPresent, "the cooling has a fault"),
 		},
 		coolerRules("fan", "Fan"),
 		coolerRules("cooling", "Cooling Device"),
@@ -167,7 +168,6 @@ func driveRules() Rules {
 		failure("drive-array-failed", on(drive, "In Failed Array"), LatchPresent, "data on the array is lost"),
 		failure("drive-fault", on(drive, "Drive Fault"), LatchPresent, "broken"),
 		failure("drive-predictive", on(drive, "Predictive Failure"), LatchPresent, "data of pods is lost unless it is moved before"),
-		failure("chassis-drive", Match{Chassis: flagDriveFault}, LatchPresent, "a drive is broken"),
 		warning("drive-array-critical", on(drive, "In Critical Array"), LatchPresent, "works without redundancy; the lost drive has its own rule"),
 		warning("drive-rebuild-aborted", on(drive, "Rebuild Aborted"), LatchPresent, "works without redundancy"),
 	}
@@ -179,6 +179,7 @@ func otherRules() Rules {
 		management = "Management Subsys Health"
 		hung       = "a server that hangs again and again can't be trusted; once may be anything"
 		unseen     = "the server works, but less of it is seen"
+		alone      = "a flag does not tell the part, some BMCs never clear it, and a failed part has a sensor or a record"
 	)
 	return Rules{
 		failure("slot-fault", on("Slot / Connector", "Fault Status"), LatchPresent, "its card can't be used"),
@@ -209,6 +210,11 @@ func otherRules() Rules {
 		warning("management-sensor-failure", on(management, "Sensor failure"), LatchPresent, unseen),
 		warning("management-fru-failure", on(management, "FRU failure"), LatchPresent, unseen),
 		warning("log-full", on("Event Logging Disabled", "Log full"), LatchPresent, "the next error may not be recorded: clear the SEL"),
+		warning("chassis-main-power", Match{Chassis: flagMainPowerFault}, LatchPresent, alone),
+		warning("chassis-power-control", Match{Chassis: flagPowerControlFault}, LatchPresent, alone),
+		warning("chassis-power-overload", Match{Chassis: flagPowerOverload}, LatchPresent, alone),
+		warning("chassis-cooling", Match{Chassis: flagCoolingFault}, LatchPresent, alone),
+		warning("chassis-drive", Match{Chassis: flagDriveFault}, LatchPresent, alone),
 		warning("chassis-intrusion", Match{Chassis: flagIntrusion}, LatchPresent, "the lid was opened, which is no fault"),
 	}
 }

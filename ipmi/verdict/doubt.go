@@ -77,7 +77,7 @@ func (j *judgement) reached(k sensorKey) bool {
 	return j.in.SensorsError == nil || ok && (s.Available || s.Problem != "")
 }
 
-// unreadable tells of the sensors that can't be read, which costs these only.
+// unreadable tells of the sensors that can't be read or believed, which costs these only.
 func (j *judgement) unreadable() []string {
 	const most = 3
 	var all []string
@@ -93,7 +93,7 @@ func (j *judgement) unreadable() []string {
 	if len(all) > most {
 		text += ", ..."
 	}
-	return []string{fmt.Sprintf("warning: %d of %d sensors can't be read: %s", len(all), len(j.in.Sensors), text)}
+	return []string{fmt.Sprintf("warning: %d of %d sensors have a problem: %s", len(all), len(j.in.Sensors), text)}
 }
 
 // explain returns an error as a part of a line.

@@ -13,7 +13,7 @@ func TestWhatCannotBeReadIsNeitherHealthyNorReleased(t *testing.T) {
 		"well":    func(*bmc) {},
 		"latched": func(b *bmc) { b.log(uncorrectable()) },
 		"present": func(b *bmc) { b.sensor("PSU1 Status").States = 1 | 1<<1 },
-		"flagged": func(b *bmc) { b.in.Chassis.MainPowerFault = true },
+		"flagged": func(b *bmc) { b.rules = flagRules("Main Power Fault"); b.in.Chassis.MainPowerFault = true },
 	}
 	for name, tc := range map[string]struct {
 		then func(*bmc)

@@ -124,7 +124,7 @@ func TestTheReasonIsOneWord(t *testing.T) {
 		"two kinds":             {[]ipmi.Event{uncorrectable(), event(interrupt, 0, 8)}, "MultipleFailures"},
 		"a warning is no kind":  {[]ipmi.Event{uncorrectable(), event(interrupt, 0, 3)}, "MemoryFailure"},
 		"a warning alone":       {[]ipmi.Event{event(interrupt, 0, 3)}, "HardwareHealthy"},
-		"a kind without a name": {[]ipmi.Event{event(0x12, 0, 2)}, "HardwareFailure"},
+		"a kind without a name": {[]ipmi.Event{of(0x07, event(0x12, 0, 6))}, "HardwareFailure"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBMC(t)

@@ -214,8 +214,9 @@ func TestASensorThatTheBMCDoesNotHaveAnyMoreReleasesOnlyByAnOutage(t *testing.T)
 	b.expect(healthy)
 }
 
-func TestFlagsOfTheChassisAreFailuresWhileTheyAreSet(t *testing.T) {
+func TestFlagsOfTheChassisAreReportedWhileTheyAreSet(t *testing.T) {
 	b := newBMC(t)
+	b.rules = flagRules("Drive Fault")
 	b.in.Chassis.DriveFault = true
 	b.expect("failed | DriveFailure | Chassis drive fault")
 	b.in.Chassis.DriveFault, b.in.Chassis.Intrusion = false, true

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -34,10 +35,17 @@ type reached struct {
 	LastSeen time.Time `json:"lastSeen"`
 }
 
+// sameTime reports whether two events came in the same second of one clock: firmware logs
+// one error in several records.
+func (o occurrence) sameTime(other occurrence) bool {
+	hasTime := !o.NoClock || o.Uptime != 0 && o.Uptime != math.MaxUint32
+	return hasTime && o.At == other.At && o.NoClock == other.NoClock && o.Uptime == other.Uptime
+}
+
 // occur counts one more event, that of p.Record. One that is counted already is not
-// counted again.
+// counted again, nor are several of the same second.
 func (p *point) occur(o occurrence, rate Rate, now time.Time) {
-	p.Occurrences = slices.DeleteFunc(p.Occurrences, func(have occurrence) bool { return have.ID == o.ID })
+	p.Occurrences = slices.DeleteFunc(p.Occurrences, func(have occurrence) bool { return have.ID == o.ID || have.sameTime(o) })
 	p.Occurrences = append(p.Occurrences, o)
 	p.settle(rate, now)
 	if p.Reached != nil && rate.reachedBy(p.Occurrences) {

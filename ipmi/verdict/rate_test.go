@@ -110,9 +110,9 @@ func TestAnAcknowledgedRateHasToBeReachedAnew(t *testing.T) {
 	b.expect(tooMany)
 	b.acknowledge(3)
 	b.expect(acknowledged)
-	b.log(correctable(), correctable())
+	b.after(time.Minute).log(correctable(), correctable())
 	b.expect(acknowledged)
-	b.log(correctable())
+	b.after(time.Minute).log(correctable())
 	b.expect(tooMany)
 }
 

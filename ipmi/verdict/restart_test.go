@@ -222,7 +222,7 @@ func TestAStateIsBoundedWhateverABMCTells(t *testing.T) {
 		"many rates": func(b *bmc, sensor uint8) {
 			for i := range 110 {
 				e := named(long, event(memory, sensor, 0))
-				e.ID, e.Timestamp = uint16(60000+i), 500_000_000
+				e.ID, e.Timestamp = uint16(60000+i), uint32(550_000_000+i)
 				b.log(e)
 			}
 		},

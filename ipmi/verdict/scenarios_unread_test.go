@@ -57,7 +57,7 @@ func TestTheMessageNamesTheSensorsThatCanNotBeRead(t *testing.T) {
 		b.sensor(name).Problem = name + ": " + strings.Repeat("x", 200)
 	}
 	got := b.judge().Message
-	if !strings.Contains(got, "warning: 4 of 7 sensors can't be read: CPU0 Temp: xxx") || !strings.HasSuffix(got, ", ...") || len(got) > verdict.MaxMessage {
+	if !strings.Contains(got, "warning: 4 of 7 sensors have a problem: CPU0 Temp: xxx") || !strings.HasSuffix(got, ", ...") || len(got) > verdict.MaxMessage {
 		t.Errorf("got %s", got)
 	}
 }
