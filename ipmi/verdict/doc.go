@@ -16,6 +16,10 @@
 // generic table exclude each other, so that an assertion of one ends the
 // others; a component that is reported to be removed has no other state.
 //
+// A sensor without a reading confirms nothing, and ends nothing. If it has had none for ten
+// minutes while others have, the SEL is believed without it: some never read. Records that
+// were there when the SEL was first read are history, and not believed that way.
+//
 // # Latches
 //
 // A [Latch] says what ends a failure.

@@ -128,7 +128,7 @@ func (j *judgement) confirms(p *point, rule compiledRule) bool {
 		return false
 	}
 	s, ok := j.sensors[p.sensor()]
-	return !ok || s.Available && !j.blank[p.sensor()]
+	return !ok || s.Available && !j.blank[p.sensor()] || j.provedByLog(p)
 }
 
 // absences returns the components that are not there any more.

@@ -185,6 +185,7 @@ func (j *judgement) assert(k key, e ipmi.Event) {
 		p.Since = j.timeOf(e)
 	}
 	p.Asserted, p.Latched, p.Boot, p.Record = true, true, j.in.BootID, recordOf(e)
+	p.Live = j.memory.Cursor.Read || j.memory.LogBoot != ""
 	if rule, ok := j.rules.find(p.subject()); ok && rule.Rate != nil {
 		p.occur(occurrenceOf(e, j.in.Now), *rule.Rate, j.in.Now)
 	}

@@ -3,6 +3,7 @@ package verdict
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/nodemend/nodemend/ipmi"
 )
@@ -59,9 +60,15 @@ func (j *judgement) findSensors() {
 // readSensors takes note of the present states.
 func (j *judgement) readSensors() {
 	if j.sensors == nil {
+		for _, p := range j.points {
+			p.Unread = time.Time{}
+		}
 		return
 	}
 	j.findBlanks()
+	for _, p := range j.points {
+		j.watch(p)
+	}
 	for k, s := range j.sensors {
 		if !s.Available || j.blank[k] {
 			continue
@@ -75,6 +82,26 @@ func (j *judgement) readSensors() {
 		}
 	}
 	j.memory.Redundant = redundant(j.sensors)
+}
+
+// unreadFor is how long a sensor has to be without a reading, while others have one, for
+// the SEL to be believed without it.
+const unreadFor = 10 * time.Minute
+
+// watch takes note of whether the sensor of p has a reading.
+func (j *judgement) watch(p *point) {
+	s, ok := j.sensors[p.sensor()]
+	switch {
+	case p.Chassis != "" || !ok || s.Available && !j.blank[p.sensor()]:
+		p.Unread = time.Time{}
+	case j.reached(p.sensor()) && (p.Unread.IsZero() || j.in.Now.Before(p.Unread)):
+		p.Unread = j.in.Now
+	}
+}
+
+// provedByLog reports whether the SEL proves p although its sensor has no reading.
+func (j *judgement) provedByLog(p *point) bool {
+	return p.Live && p.Record.ID != 0 && !p.Unread.IsZero() && j.in.Now.Sub(p.Unread) >= unreadFor
 }
 
 // readChassis takes note of the flags.

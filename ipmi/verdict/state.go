@@ -120,8 +120,13 @@ type point struct {
 	Since time.Time `json:"since"`
 	// Boot is the one in which it was last seen to be asserted.
 	Boot string `json:"boot,omitempty"`
-	// Record is the last one that asserts it; zero if none does.
+	// Record is the last one that asserts it; zero if none does. Live is whether it was
+	// not in the SEL when that was first read.
 	Record record `json:"record,omitzero"`
+	Live   bool   `json:"live,omitempty"`
+	// Unread is since when its sensor has no reading while others have one; zero if it
+	// has one.
+	Unread time.Time `json:"unread,omitzero"`
 	// Occurrences are the last ones, and Reached is when there were too many of
 	// them; of points whose rule has a rate.
 	Occurrences []occurrence `json:"occurrences,omitempty"`
@@ -134,7 +139,7 @@ type point struct {
 func (p *point) release() {
 	p.Ack = p.Ack.withoutRecord(p.Record)
 	p.Asserted, p.Latched = p.Shown, false
-	p.Record, p.Occurrences, p.Reached = record{}, nil, nil
+	p.Record, p.Live, p.Occurrences, p.Reached = record{}, false, nil, nil
 }
 
 // record identifies a record of the SEL.
