@@ -10,7 +10,7 @@ const day = 24 * time.Hour
 // DefaultRules returns the rules that are tried after those of people, the gravest
 // first: failures are listed in this order.
 func DefaultRules() Rules {
-	return slices.Concat(processorRules(), memoryRules(), busRules(), powerRules(), climateRules(), driveRules(), otherRules())
+	return slices.Concat(processorRules(), criticalRules("processor", "Processor"), memoryRules(), criticalRules("memory", "Memory"), busRules(), powerRules(), climateRules(), driveRules(), otherRules())
 }
 
 // on matches a state of a type of sensors.
@@ -33,6 +33,18 @@ func warning(name string, match Match, latch Latch, why string) Rule {
 func often(count int, per time.Duration, rule Rule) Rule {
 	rule.Rate = &Rate{Count: count, Per: per}
 	return rule
+}
+
+// criticalRules are those for a sensor of a type that calls its own state critical, which
+// for such a part is over as soon as the sensor has said it, and has proved something.
+func criticalRules(prefix, sensorType string) Rules {
+	const worn = "so says the sensor's maker; such a part does not mend itself"
+	return Rules{
+		failure(prefix+"-non-recoverable", on(sensorType, "Transition to Non-recoverable"), LatchMomentary, worn),
+		failure(prefix+"-non-recoverable-rising", on(sensorType, "Transition to Non-recoverable from less severe"), LatchMomentary, worn),
+		failure(prefix+"-critical", on(sensorType, "Transition to Critical from less severe"), LatchMomentary, worn),
+		failure(prefix+"-critical-falling", on(sensorType, "Transition to Critical from Non-recoverable"), LatchMomentary, worn),
+	}
 }
 
 func processorRules() Rules {
