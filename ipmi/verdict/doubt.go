@@ -60,7 +60,7 @@ func (j *judgement) doubts() (doubts []doubt) {
 		if !j.reached(c.sensorKey) {
 			continue
 		}
-		s := subject{key: c.state(0), name: sensorName(c.Name, c.Type, c.Number), absent: true}
+		s := c.subject()
 		if j.explains(j.feeds, c.sensorKey) != "" {
 			continue
 		}

@@ -135,7 +135,7 @@ func (j *judgement) confirms(p *point, rule compiledRule) bool {
 func (j *judgement) absences() []found {
 	var all []found
 	for _, c := range j.memory.Parts {
-		s := subject{key: c.state(0), name: sensorName(c.Name, c.Type, c.Number), absent: true}
+		s := c.subject()
 		rule, ok := j.rules.find(s)
 		severity := rule.severity(j.memory.Redundant)
 		if !c.Gone || !ok || severity == SeverityIgnore {

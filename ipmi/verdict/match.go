@@ -13,11 +13,16 @@ import (
 type subject struct {
 	key
 	name   string // of the sensor
+	part   string // what people call it, if the name does not tell
 	absent bool
 }
 
 func (p point) subject() subject {
-	return subject{key: p.key, name: sensorName(p.Name, p.Type, p.Number)}
+	return subject{key: p.key, name: sensorName(p.Name, p.Type, p.Number), part: p.Part}
+}
+
+func (c part) subject() subject {
+	return subject{key: c.state(0), name: sensorName(c.Name, c.Type, c.Number), part: c.Part, absent: true}
 }
 
 // ruleSet are rules that are ready to be matched, the default ones included.

@@ -60,10 +60,16 @@ func kinds() map[ipmi.SensorType]Kind {
 }
 
 // component returns what people call the part that s is about: the sensor's name
-// without a "Status" behind it.
+// without a "Status" behind it, or its entity if the name does not tell.
 func component(s subject) string {
 	if s.Chassis != "" {
 		return "Chassis"
+	}
+	switch {
+	case s.part != "":
+		return s.part
+	case isGeneric(s.name):
+		return sensorName("", s.Type, s.Number)
 	}
 	short := s.name
 	if s.EventType.Discrete() {

@@ -17,6 +17,9 @@ const absentAfter = 3 * time.Minute
 type part struct {
 	sensorKey
 	Name string `json:"name,omitempty"`
+	// Part is what people call it, if the name does not tell.
+	Part   string      `json:"part,omitempty"`
+	Entity ipmi.Entity `json:"entity,omitzero"`
 	// Missing is since when it is not there; zero while it is.
 	Missing time.Time `json:"missing,omitzero"`
 	// Gone is whether that is certain: its sensor says so, or has had no state for
@@ -92,7 +95,7 @@ func (j *judgement) readParts() {
 	}
 	for _, k := range strangers {
 		if len(j.memory.Parts) < maxParts {
-			j.memory.Parts = append(j.memory.Parts, part{sensorKey: k, Name: clean(j.sensors[k].Name)})
+			j.memory.Parts = append(j.memory.Parts, j.partFor(k))
 		}
 	}
 	slices.SortFunc(j.memory.Parts, func(a, b part) int {
@@ -100,11 +103,18 @@ func (j *judgement) readParts() {
 	})
 }
 
+// partFor returns the component of a sensor that is there.
+func (j *judgement) partFor(k sensorKey) part {
+	s := j.sensors[k]
+	return part{sensorKey: k, Name: clean(s.Name), Part: j.partOf(s), Entity: s.Entity}
+}
+
 // rename finds a component again whose sensor has got another number, as by an update
 // of the BMC. It returns the strangers that are left.
 func (j *judgement) rename(c *part, strangers []sensorKey) []sensorKey {
 	i := slices.IndexFunc(strangers, func(k sensorKey) bool {
-		return k.Type == c.Type && k.EventType == c.EventType && c.Name != "" && clean(j.sensors[k].Name) == c.Name
+		return k.Type == c.Type && k.EventType == c.EventType && c.Name != "" && clean(j.sensors[k].Name) == c.Name &&
+			(c.Entity == ipmi.Entity{} || c.Entity == j.sensors[k].Entity)
 	})
 	if i < 0 {
 		return strangers
@@ -121,7 +131,9 @@ func (j *judgement) look(c *part) {
 	isBlank := j.blank[c.sensorKey]
 	switch {
 	case s.Available && isPresent(s):
-		*c = part{sensorKey: c.sensorKey, Name: cmp.Or(clean(s.Name), c.Name)}
+		name := c.Name
+		*c = j.partFor(c.sensorKey)
+		c.Name = cmp.Or(c.Name, name)
 		return
 	case j.in.ChassisError != nil || !j.reached(c.sensorKey):
 		return

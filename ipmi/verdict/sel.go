@@ -181,6 +181,9 @@ func (j *judgement) assert(k key, e ipmi.Event) {
 	if name := cmp.Or(clean(e.SensorName), clean(j.sensors[k.sensor()].Name)); name != "" {
 		p.Name = name
 	}
+	if s, ok := j.sensors[k.sensor()]; ok {
+		p.Part = j.partOf(s)
+	}
 	if !p.Asserted && !p.Latched {
 		p.Since = j.timeOf(e)
 	}

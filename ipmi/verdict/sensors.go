@@ -53,6 +53,9 @@ func (j *judgement) findSensors() {
 			p.Shown = false
 		case p.Name == "":
 			p.Name = clean(s.Name)
+			fallthrough
+		default:
+			p.Part = j.partOf(s)
 		}
 	}
 }
@@ -79,6 +82,9 @@ func (j *judgement) readSensors() {
 		}
 		for state := range count {
 			j.show(k.state(state), s.States&(1<<state) != 0, s.Name)
+			if p := j.points[k.state(state)]; p != nil {
+				p.Part = j.partOf(s)
+			}
 		}
 	}
 	j.memory.Redundant = redundant(j.sensors)

@@ -110,6 +110,8 @@ func (s sensorKey) state(state uint8) key {
 type point struct {
 	key
 	Name string `json:"name,omitempty"`
+	// Part is what people call it, if the name does not tell.
+	Part string `json:"part,omitempty"`
 	// Asserted is the latest that SEL or sensor have told.
 	Asserted bool `json:"asserted"`
 	// Latched is whether it was asserted after its last release.
@@ -170,6 +172,8 @@ type judgement struct {
 	// sensors are those that were read; nil if they tell nothing, see usable.
 	sensors map[sensorKey]ipmi.Sensor
 	memory  memory
+	// namesakes are names that sensors of several entities have.
+	namesakes map[string]bool
 	// blank are those of components that may be gone, see isBlank.
 	blank map[sensorKey]bool
 	feeds feeds
@@ -195,6 +199,7 @@ func newJudgement(rules Rules, prev State, in Input) *judgement {
 	j.memory.Parts = slices.Clone(j.memory.Parts)
 	if j.usable() {
 		j.sensors = index(in.Sensors)
+		j.findNamesakes()
 	}
 	return j
 }
