@@ -46,6 +46,8 @@ func (j *judgement) doubts() (doubts []doubt) {
 		add(ReasonSensorsUnreadable, "the sensors can't be read: %s", explain(j.in.SensorsError))
 	case j.sensors == nil:
 		add(ReasonSensorsUnavailable, "none of %d sensors is available", len(j.in.Sensors))
+	case j.mostFail():
+		add(ReasonSensorsUnreadable, "most sensors can't be read")
 	}
 	if j.in.LogError != nil {
 		add(ReasonLogUnreadable, "the SEL can't be read: %s", explain(j.in.LogError))
@@ -69,6 +71,18 @@ func (j *judgement) doubts() (doubts []doubt) {
 		}
 	}
 	return doubts
+}
+
+// mostFail reports whether so many sensors can't be read that it is no fault of theirs, as
+// while the BMC restarts.
+func (j *judgement) mostFail() bool {
+	failed := 0
+	for _, s := range j.in.Sensors {
+		if !s.Available && s.Problem != "" {
+			failed++
+		}
+	}
+	return 2*failed > len(j.in.Sensors)
 }
 
 // reached reports whether there was time to read a sensor.

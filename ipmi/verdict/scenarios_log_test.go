@@ -29,6 +29,9 @@ func TestALogThatShrinksWithoutAClearIsDoubted(t *testing.T) {
 		{"empty for one poll of a healthy server", "what it may hold is not known", []moment{
 			{many, healthy}, {empty, doubtful}, {back, healthy},
 		}},
+		{"empty and full for one poll", "that can't be", []moment{
+			{many, healthy}, {together(empty, func(b *bmc) { b.full = true }), doubtful}, {together(back, func(b *bmc) { b.full = false }), healthy},
+		}},
 		{"cut for one poll", "its newest records are missing", []moment{
 			lost, {cut, lostData}, {back, lostData},
 		}},

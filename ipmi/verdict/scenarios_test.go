@@ -46,8 +46,6 @@ func play(t *testing.T, scenarios []scenario) {
 
 // What a BMC does.
 
-func nothing(*bmc) {}
-
 // together does one thing after the other.
 func together(all ...func(*bmc)) func(*bmc) {
 	return func(b *bmc) {
@@ -99,7 +97,6 @@ func powerOff() ipmi.Event    { return event(powerUnit, 0x71, 0) }
 func softOff() ipmi.Event     { return event(acpi, 0x72, 5) }
 func working() ipmi.Event     { return event(acpi, 0x72, 0) }
 func bootByPower() ipmi.Event { return event(systemBoot, 0, 0) }
-func bootByReset() ipmi.Event { return event(systemBoot, 0, 2) }
 
 // unplugged is a server whose cords are drawn for so long.
 func unplugged(d time.Duration) func(*bmc) {

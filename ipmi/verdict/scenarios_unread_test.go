@@ -28,6 +28,14 @@ func TestABadSensorBlindsForNoOther(t *testing.T) {
 			{shows("CPU0 Temp", ipmi.UpperCritical), "failed | TemperatureFailure | CPU0 Temp 45 degrees C, at or above upper critical"},
 			{troubles("CPU0 Temp"), "cannotTell | FailureUnconfirmed | CPU0 Temp at or above upper critical?"},
 		}},
+		{"most sensors are stuck", "that is no fault of a sensor", []moment{
+			{together(troubles("CPU0 Temp"), troubles("DIMM_A1")), healthy},
+			{together(troubles("FAN1"), troubles("Disk0")), "cannotTell | SensorsUnreadable"},
+		}},
+		{"the stuck sensor of a fan", "nobody knows whether it turns", []moment{
+			{troubles("FAN1"), "cannotTell | ComponentMissing"},
+			{acknowledges, healthy},
+		}},
 		{"no SDR can be read, but the SEL", "an uncorrectable error needs no sensor", []moment{
 			{func(b *bmc) { b.in.SensorsError = errBMC; b.log(event(memory, 4, 1)) }, "failed | MemoryFailure | Memory #0x04 uncorrectable ECC"},
 			{func(b *bmc) { b.in.SensorsError = nil }, lostData},

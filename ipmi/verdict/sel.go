@@ -115,7 +115,7 @@ func erased(last memory, log ipmi.EventLog) bool {
 // that any was erased. Then it is not looked at, until it has been so for long.
 func (j *judgement) doubtLog(log ipmi.EventLog) bool {
 	last := &j.memory
-	if !last.Cursor.Read || !log.Restarted || log.Full || log.Total >= last.Total || erased(*last, log) {
+	if !last.Cursor.Read || !log.Restarted || log.Full && log.Total > 0 || log.Total >= last.Total || erased(*last, log) {
 		return false
 	}
 	if last.Shrunk.IsZero() || j.in.Now.Before(last.Shrunk) {
