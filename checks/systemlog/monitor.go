@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/node-problem-detector/pkg/problemmetrics"
-	"k8s.io/node-problem-detector/pkg/systemlogmonitor"
 	"k8s.io/node-problem-detector/pkg/util"
 	"k8s.io/utils/clock"
 
@@ -59,7 +58,8 @@ type Monitor struct {
 	progress atomic.Pointer[time.Time]
 
 	// What follows belongs to Run.
-	buffer     systemlogmonitor.LogBuffer
+	buffer     *buffer
+	patterns   []*pattern // of the rules
 	conditions *conditions
 	position   position
 	backlog    bool      // the log has not been read up to its end since it was opened
@@ -77,6 +77,10 @@ func New(config Config, options Options) *Monitor {
 	if options.Journalctl == "" {
 		options.Journalctl = "journalctl"
 	}
+	patterns := make([]*pattern, len(config.Rules))
+	for i, rule := range config.Rules {
+		patterns[i] = newPattern(rule.Pattern)
+	}
 	return &Monitor{
 		config:     config,
 		options:    options,
@@ -84,7 +88,8 @@ func New(config Config, options Options) *Monitor {
 		uptime:     util.GetUptimeDuration,
 		count:      problemmetrics.GlobalProblemMetricsManager.IncrementProblemCounter,
 		triggered:  make(chan struct{}, 1),
-		buffer:     systemlogmonitor.NewLogBuffer(config.BufferSize),
+		buffer:     newBuffer(config.BufferSize),
+		patterns:   patterns,
 		conditions: newConditions(npd.Declared(config.DefaultConditions), options.ClearAfter),
 	}
 }

@@ -2,7 +2,6 @@ package systemlog
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -139,13 +138,15 @@ func (m *Monitor) take(ctx context.Context, log *logtypes.Log, send checks.Send)
 	if !m.position.isNew(log.Timestamp) {
 		return
 	}
-	m.buffer.Push(log)
-	for _, rule := range m.config.Rules {
-		lines := m.buffer.Match(rule.Pattern)
-		if len(lines) == 0 {
+	m.buffer.push(log)
+	for i, rule := range m.config.Rules {
+		message, first, found := m.buffer.match(m.patterns[i])
+		if !found {
 			continue
 		}
-		message := text(lines, rule.PatternGeneratedMessageSuffix)
+		if rule.PatternGeneratedMessageSuffix != "" {
+			message += "; " + rule.PatternGeneratedMessageSuffix
+		}
 		klog.FromContext(ctx).V(2).Info("Log matches a rule", "reason", rule.Reason, "condition", rule.Condition, "message", message)
 		report := &checks.Report{Source: m.config.Source}
 		if rule.Type == types.Perm {
@@ -156,7 +157,7 @@ func (m *Monitor) take(ctx context.Context, log *logtypes.Log, send checks.Send)
 			}
 			report.Observations = []checks.Observation{condition}
 		} else {
-			report.Events = []checks.Event{{At: lines[0].Timestamp, Reason: rule.Reason, Message: message}}
+			report.Events = []checks.Event{{At: first, Reason: rule.Reason, Message: message}}
 			m.countProblem(ctx, rule.Reason, 1)
 		}
 		send(report)
@@ -171,18 +172,6 @@ func (m *Monitor) happened(log *logtypes.Log, now time.Time) time.Time {
 		return log.Timestamp
 	}
 	return now
-}
-
-func text(lines []*logtypes.Log, suffix string) string {
-	messages := make([]string, len(lines))
-	for i, line := range lines {
-		messages[i] = line.Message
-	}
-	message := strings.Join(messages, "\n")
-	if suffix != "" {
-		message += "; " + suffix
-	}
-	return message
 }
 
 func (m *Monitor) countProblem(ctx context.Context, reason string, n int64) {
