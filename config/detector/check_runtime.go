@@ -3,6 +3,7 @@ package detector
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Runtime is the check that owns the condition ContainerRuntimeUnhealthy.
@@ -16,7 +17,14 @@ type Runtime struct {
 	NetworkNotReady bool `yaml:"networkNotReady"`
 }
 
-func (r *Runtime) setDefaults() { *r = Runtime{Run: defaultRun()} }
+// runtimeTimeout is more than the 8 to 15 s that a runtime on a sick disk takes at times: a
+// restart does not help such a one.
+const runtimeTimeout = 20 * time.Second
+
+func (r *Runtime) setDefaults() {
+	*r = Runtime{Run: defaultRun()}
+	r.Timeout = Duration{runtimeTimeout}
+}
 
 func (r *Runtime) problems(found *problems, at func(field ...string) []string) {
 	r.problemsWithin(maxCheckInterval, found, at)

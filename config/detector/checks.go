@@ -33,7 +33,8 @@ func (c *Checks) all() []namedSettings {
 // find the same before that is reported.
 type Run struct {
 	Enabled bool `yaml:"enabled"`
-	// Interval between the starts of two runs; jittered.
+	// Interval between the starts of two runs; jittered. A run that takes longer is
+	// followed by the next one at once.
 	Interval Duration `yaml:"interval"`
 	// Timeout of one run. Of the check of the runtime it is that of each call.
 	Timeout Duration `yaml:"timeout"`
@@ -61,7 +62,7 @@ func (r *Run) enabled() bool { return r.Enabled }
 // problemsWithin adds what is wrong if the longest interval is this.
 func (r *Run) problemsWithin(longest time.Duration, found *problems, at func(field ...string) []string) {
 	found.within(r.Interval, minCheckInterval, longest, outdated, at("interval")...)
-	found.within(r.Timeout, minTimeout, max(minTimeout, r.Interval.Duration), " (the interval)", at("timeout")...)
+	found.within(r.Timeout, minTimeout, max(maxTimeout, min(r.Interval.Duration, longest)), "", at("timeout")...)
 	found.count(r.FailureThreshold, 1, at("failureThreshold")...)
 	found.count(r.SuccessThreshold, 1, at("successThreshold")...)
 	found.within(r.StartupGrace, 0, maxGrace, "", at("startupGrace")...)

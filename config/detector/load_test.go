@@ -15,17 +15,19 @@ import (
 )
 
 func TestWhatAFileLeavesOutHasItsDefault(t *testing.T) {
-	slower := detector.Default()
+	slower, oftener := detector.Default(), detector.Default()
 	slower.Checks.Runtime.Timeout.Duration = 7 * time.Second
+	oftener.Checks.Runtime.Interval.Duration = 2 * time.Second
 	for name, tc := range map[string]struct {
 		file string
 		want detector.Config
 	}{
-		"empty":           {"", detector.Default()},
-		"only a comment":  {"# nothing\n", detector.Default()},
-		"an empty object": {"{}", detector.Default()},
-		"empty sections":  {"heartbeat:\nchecks:\n  runtime:\n", detector.Default()},
-		"one field":       {"checks: {runtime: {timeout: 7s}}", slower},
+		"empty":                         {"", detector.Default()},
+		"only a comment":                {"# nothing\n", detector.Default()},
+		"an empty object":               {"{}", detector.Default()},
+		"empty sections":                {"heartbeat:\nchecks:\n  runtime:\n", detector.Default()},
+		"one field":                     {"checks: {runtime: {timeout: 7s}}", slower},
+		"a timeout beyond the interval": {"checks: {runtime: {interval: 2s}}", oftener},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := detector.Parse("f.yaml", []byte(tc.file))
@@ -122,7 +124,7 @@ checks:
     enabled: perhaps
     endpoint: /run/containerd/containerd.sock
     interval: 10s
-    timeout: 11s
+    timeout: 31s
     failureThreshold: 0
   pleg:
     maxLastSeen: 4m
@@ -150,7 +152,7 @@ conditions:
 				`f.yaml: line 18: stateFile: "state.json" is not an absolute path`,
 				`f.yaml: line 20: kubelet.endpoint: "http://127.0.0.1:10255" is not an address such as https://127.0.0.1:10250`,
 				`f.yaml: line 21: kubelet.certificateFiles: "kubelet.crt" is not an absolute path`,
-				`f.yaml: line 10: checks.runtime.timeout: 11s is not between 100ms and 10s (the interval)`,
+				`f.yaml: line 10: checks.runtime.timeout: 31s is not between 100ms and 30s`,
 				`f.yaml: line 11: checks.runtime.failureThreshold: 0 is not between 1 and 100`,
 				`f.yaml: line 8: checks.runtime.endpoint: "/run/containerd/containerd.sock" is not a unix socket with an absolute path, such as unix:///run/containerd/containerd.sock`,
 				`f.yaml: line 13: checks.pleg.maxLastSeen: 4m0s is not between 10s and 3m0s, when the kubelet itself reports it`,
@@ -224,9 +226,14 @@ conditions:
 				`f.yaml: line 36: checks.hardware.rules.5.match: is empty: name at least one of sensorType, sensorName, event, threshold, chassis, absent`,
 			},
 		},
-		"a default that does not fit": {
-			"heartbeat: {}\nchecks:\n  runtime:\n    interval: 2s\n",
-			[]string{`f.yaml: line 3: checks.runtime.timeout: 8s is not between 100ms and 2s (the interval)`},
+		"an interval and a timeout of nothing": {
+			"checks:\n  runtime:\n    interval: 0s\n    timeout: 0s\n  hardware: {interval: 1h, timeout: 5m1s}\n",
+			[]string{
+				`f.yaml: line 3: checks.runtime.interval: 0s is not between 1s and 30s: the controller would take reports for outdated`,
+				`f.yaml: line 4: checks.runtime.timeout: 0s is not between 100ms and 30s`,
+				`f.yaml: line 5: checks.hardware.interval: 1h0m0s is not between 1s and 5m0s: the controller would take reports for outdated`,
+				`f.yaml: line 5: checks.hardware.timeout: 5m1s is not between 100ms and 5m0s`,
+			},
 		},
 		"a field twice": {
 			"heartbeat: {}\nheartbeat: {}\n",

@@ -21,6 +21,7 @@ const (
 	minCheckInterval    = time.Second
 	maxCheckInterval    = 30 * time.Second
 	minTimeout          = 100 * time.Millisecond
+	maxTimeout          = 30 * time.Second // or the interval, if that is longer
 	maxThreshold        = 100
 	maxGrace            = time.Hour
 	maxWindow           = 24 * time.Hour

@@ -26,7 +26,7 @@ type symptom struct {
 // What the faults of real nodes show, as docs/checks.md tells.
 var (
 	runtimeHangs = []symptom{
-		{condition: "ContainerRuntimeUnhealthy", reason: "Timeout", after: 30 * time.Second},
+		{condition: "ContainerRuntimeUnhealthy", reason: "Timeout", after: 50 * time.Second},
 		{condition: "PLEGUnhealthy", reason: "RuntimeStalled", after: 30 * time.Second},
 		{condition: "Ready", after: 3 * time.Minute},
 		{condition: "KubeletUnhealthy", reason: "SyncLoopFailed", after: 8 * time.Minute},
@@ -40,7 +40,7 @@ var (
 		{condition: "KubeletUnhealthy", reason: "HealthzTimeout", after: 30 * time.Second},
 	}
 	kernelHangs = []symptom{
-		{condition: "ContainerRuntimeUnhealthy", reason: "Timeout", after: 30 * time.Second},
+		{condition: "ContainerRuntimeUnhealthy", reason: "Timeout", after: 50 * time.Second},
 		{condition: "KernelDeadlock", reason: "DockerHung", after: 2 * time.Minute},
 	}
 	fanFails      = []symptom{{condition: "HardwareFailure", reason: "FanFailure"}}
