@@ -61,7 +61,7 @@ func TestEveryMistakeIsNamed(t *testing.T) {
 	_, err := Parse("bad.json", []byte(`{
   "plugin": "kmsg",
   "pluginConfig": {"invoke_interval": "0s", "timeout": "-1s", "max_output_length": -1, "concurrency": 0},
-  "conditions": [{"type": "A"}, {"type": "A"}, {"reason": "NoType"}],
+  "conditions": [{"type": "A"}, {"type": "A"}, {"reason": "NoType"}, {"type": "has space/"}],
   "rules": [
     {"type": "permanent", "condition": "B", "path": "/bin/sh", "timeout": "10s"},
     {"type": "sometimes", "path": "/no/such/plugin", "timeout": "5 s"},
@@ -77,6 +77,7 @@ bad.json: pluginConfig.concurrency: 0 plugins at once would never run: at least 
 bad.json: pluginConfig.max_output_length: -1 is negative
 bad.json: conditions[1].type: A is there twice: keep one
 bad.json: conditions[2].type: is missing
+bad.json: conditions[3].type: "has space/" is no type of a condition: accepted are letters, digits, -, _ and ., beginning and ending with one of the first two, such as KernelDeadlock, and before that a domain and /
 bad.json: rules[0].condition: "B" has no entry in conditions, which says what to report when there is no problem: add one
 bad.json: rules[0].timeout: 10s is above pluginConfig.timeout, which is 5s: lower the one or raise the other
 bad.json: rules[1].type: "sometimes" is not known: accepted are "permanent" and "temporary"

@@ -10,6 +10,8 @@ import (
 
 	cpmtypes "k8s.io/node-problem-detector/pkg/custompluginmonitor/types"
 	"k8s.io/node-problem-detector/pkg/types"
+
+	config "github.com/nodemend/nodemend/config/detector"
 )
 
 const (
@@ -85,6 +87,8 @@ func (m *mistakes) conditions(conditions []types.Condition) map[string]bool {
 		switch {
 		case c.Type == "":
 			m.add(field, "is missing")
+		case config.CheckConditionType(c.Type) != nil:
+			m.add(field, "%v", config.CheckConditionType(c.Type))
 		case defaults[c.Type]:
 			m.add(field, "%s is there twice: keep one", c.Type)
 		}

@@ -36,8 +36,17 @@ type enabledChecks struct {
 	list []enabledCheck
 	node *checks.Node
 	// off says which checks have nothing to check, and why.
-	off []string
+	off []offCheck
 }
+
+// offCheck is one of them, and why.
+type offCheck struct {
+	kind checks.Kind
+	why  string
+}
+
+// String is for people.
+func (o offCheck) String() string { return o.kind.Name + ": " + o.why }
 
 // newChecks makes the checks that are enabled. core is the client of the API
 // server, nil without one.
@@ -53,7 +62,7 @@ func newChecks(options Options, core *corev1client.CoreV1Client, registerer prom
 		}
 		check, err := kind.New(node)
 		if off := (checks.Off{}); errors.As(err, &off) {
-			enabled.off = append(enabled.off, kind.Name+": "+off.Why)
+			enabled.off = append(enabled.off, offCheck{kind, off.Why})
 			continue
 		}
 		if err != nil {

@@ -169,8 +169,8 @@ func (d *detector) addChecks(ctx context.Context, metrics *checks.Metrics) error
 	if err != nil {
 		return err
 	}
-	for _, why := range enabled.off {
-		klog.FromContext(ctx).Info("Check is off", "why", why)
+	for _, off := range enabled.off {
+		klog.FromContext(ctx).Info("Check is off", "why", off.String())
 	}
 	d.close = append(d.close, enabled.close)
 	for _, c := range enabled.list {

@@ -9,9 +9,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/nodemend/nodemend/checks"
 )
+
+// ReasonNothingToCheck is that of a check that was named and is off on this node.
+const ReasonNothingToCheck = "NothingToCheck"
 
 // Outcome is what a check has found in one run.
 type Outcome struct {
@@ -28,7 +32,8 @@ type Outcome struct {
 // CheckOnce runs the checks of these names once, beside each other, or all that
 // are enabled if no name is given. It reports nothing to the API server, and
 // neither waits for a grace period nor for a second run. Without a Client what
-// needs credentials can't be looked at.
+// needs credentials can't be looked at. A check that has nothing to check on this node
+// is left out, or cannot tell if it was named.
 func CheckOnce(ctx context.Context, options Options, names ...string) ([]Outcome, error) {
 	for _, kind := range Kinds() {
 		settings := kind.Settings(&options.Config.Checks)
@@ -52,6 +57,15 @@ func CheckOnce(ctx context.Context, options Options, names ...string) ([]Outcome
 		running.Go(func() { outcomes[i] = runOnce(ctx, e) })
 	}
 	running.Wait()
+	for _, off := range enabled.off {
+		klog.FromContext(ctx).Info("Check is off", "why", off.String())
+		if slices.Contains(names, off.kind.Name) {
+			outcomes = append(outcomes, Outcome{
+				Check: off.kind.Name, Condition: off.kind.ConditionType,
+				Status: checks.Unknown, Reason: ReasonNothingToCheck, Message: off.why,
+			})
+		}
+	}
 	return outcomes, nil
 }
 

@@ -65,7 +65,7 @@ func TestTheConfigurationFilesOfNPDAreAccepted(t *testing.T) {
 func TestAllMistakesAreNamedAtOnce(t *testing.T) {
 	_, err := Parse("node.json", []byte(`{
 		"plugin": "syslog", "bufferSize": -1, "lookback": "5 minutes", "delay": "-1s", "source": "s",
-		"conditions": [{"type": "A"}, {"type": "A"}, {}],
+		"conditions": [{"type": "A"}, {"type": "A"}, {}, {"type": "has space/"}],
 		"rules": [
 			{"type": "temporary", "reason": "R", "pattern": "("},
 			{"type": "permanent", "condition": "B", "reason": "R", "pattern": "x"},
@@ -82,6 +82,7 @@ func TestAllMistakesAreNamedAtOnce(t *testing.T) {
 		"node.json: delay: \"-1s\"",
 		"node.json: conditions[1].type: \"A\" is declared twice",
 		"node.json: conditions[2].type: is empty",
+		"node.json: conditions[3].type: \"has space/\" is no type of a condition",
 		"node.json: rules[0].pattern: error parsing regexp: missing closing ): `(`",
 		"node.json: rules[1].condition: \"B\" is not declared under conditions",
 		"node.json: rules[2].type: \"forever\" is not accepted, temporary and permanent are",

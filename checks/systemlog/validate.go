@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/node-problem-detector/pkg/systemlogmonitor"
 	"k8s.io/node-problem-detector/pkg/types"
+
+	config "github.com/nodemend/nodemend/config/detector"
 )
 
 // maxBuffer bounds the lines that one pattern can span.
@@ -68,6 +70,8 @@ func (m *mistakes) conditions(conditions []types.Condition) map[string]bool {
 		switch {
 		case c.Type == "":
 			m.add(field, "is empty; a condition needs a type, such as KernelDeadlock")
+		case config.CheckConditionType(c.Type) != nil:
+			m.add(field, "%w", config.CheckConditionType(c.Type))
 		case declared[c.Type]:
 			m.add(field, "%q is declared twice; remove one of them", c.Type)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/detector"
 	config "github.com/nodemend/nodemend/config/detector"
+	"github.com/nodemend/nodemend/internal/cut"
 )
 
 // checkHelp has a place for the names of all checks.
@@ -23,7 +24,8 @@ periods of the configuration do not apply. Without a NAME all checks that the
 configuration enables run; the names are %s.
 
 Exit status: 0 if nothing is wrong, 1 if a check found a problem, 2 if none did
-but one could not tell, or if the checks could not be run or printed. So it can
+but one could not tell or, if you have named it, has nothing to check here, or if
+the checks could not be run or printed. So it can
 serve as a plugin of node-problem-detector or as the probe of a monitoring system.`
 
 const checkExample = `  # All checks.
@@ -132,7 +134,7 @@ func writeOutcomes(w io.Writer, outcomes []detector.Outcome) error {
 	var text strings.Builder
 	fmt.Fprintln(&text, "CHECK\tRESULT\tREASON\tTOOK\tMESSAGE")
 	for _, o := range outcomes {
-		fmt.Fprintf(&text, "%s\t%s\t%s\t%.2fs\t%s\n", o.Check, words[o.Status], o.Reason, o.Seconds, o.Message)
+		fmt.Fprintf(&text, "%s\t%s\t%s\t%.2fs\t%s\n", o.Check, words[o.Status], o.Reason, o.Seconds, cell(o.Message))
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if _, err := io.WriteString(table, text.String()); err != nil {
@@ -140,6 +142,9 @@ func writeOutcomes(w io.Writer, outcomes []detector.Outcome) error {
 	}
 	return table.Flush()
 }
+
+// cell is a text of others in a line of a table.
+func cell(text string) string { return strings.Join(strings.Fields(cut.Plain(text)), " ") }
 
 func writeOutcomesJSON(w io.Writer, outcomes []detector.Outcome) error {
 	encoder := json.NewEncoder(w)

@@ -33,6 +33,7 @@ func TestTheExitStatusOfCheckIsOneForAProblemAlone(t *testing.T) {
 	var (
 		healthy  = "--config=" + file("healthy", "checks: {runtime: {endpoint: 'unix://"+socket+"', timeout: 10s}}\n")
 		problem  = "--config=" + file("problem", "checks: {runtime: {endpoint: 'unix://"+file("nobody-listens", "")+"'}}\n")
+		noBMC    = "--config=" + file("no-bmc", "checks: {runtime: {endpoint: 'unix://"+socket+"'}, pleg: {enabled: false}, kubelet: {enabled: false}, hardware: {device: /no/such/device}}\n")
 		mistaken = "--config=" + file("mistaken", "checks: {runtime: {endpoints: a}}\n")
 	)
 	for name, tc := range map[string]struct {
@@ -43,6 +44,9 @@ func TestTheExitStatusOfCheckIsOneForAProblemAlone(t *testing.T) {
 		"healthy as JSON":                    {[]string{"runtime", healthy, "-o", "json"}, 0},
 		"a problem":                          {[]string{"runtime", problem}, 1},
 		"a problem as JSON":                  {[]string{"runtime", problem, "-o", "json"}, 1},
+		"a check of what is not there":       {[]string{"hardware", noBMC}, 2},
+		"and others besides":                 {[]string{"runtime", "hardware", noBMC}, 2},
+		"all of what is there":               {[]string{noBMC}, 0},
 		"an unknown check":                   {[]string{"disk", problem}, 2},
 		"an unknown flag":                    {[]string{"runtime", problem, "--fast"}, 2},
 		"a flag without its value":           {[]string{"runtime", "--config"}, 2},

@@ -6,25 +6,31 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
 // nodeName returns the flag's value, or else the environment variable
 // NODE_NAME, or else the host name in lower case, which is the name that the
-// kubelet registers unless it is told another one.
-func nodeName(flag string) (string, error) {
-	if flag != "" {
-		return flag, nil
+// kubelet registers unless it is told another one. It refuses what no Node can be named.
+func nodeName(flag string) (name string, err error) {
+	from := "--node-name"
+	if name = flag; name == "" {
+		name, from = os.Getenv("NODE_NAME"), "NODE_NAME"
 	}
-	if name := os.Getenv("NODE_NAME"); name != "" {
-		return name, nil
+	if name == "" {
+		from = "the host name"
+		if name, err = os.Hostname(); err != nil {
+			return "", fmt.Errorf("finding the node's name: %w; give it with --node-name or NODE_NAME", err)
+		}
+		name = strings.ToLower(name)
 	}
-	hostname, err := os.Hostname()
-	if err != nil {
-		return "", fmt.Errorf("finding the node's name: %w; give it with --node-name or NODE_NAME", err)
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return "", usageError{fmt.Errorf("no Node can have the name %q (%s): accepted are lower-case letters, digits, - and ., "+
+			"beginning and ending with one of the first two, 253 at the most; give it with --node-name or NODE_NAME", name, from)}
 	}
-	return strings.ToLower(hostname), nil
+	return name, nil
 }
 
 // restConfig says how to reach the API server: by the given kubeconfig file,

@@ -154,13 +154,13 @@ func writeHardware(w io.Writer, report hardwareReport) error {
 	if report.BMC.Firmware != "" {
 		bmc = strings.TrimSpace(fmt.Sprintf("%s firmware %s, %s", report.BMC.Name, report.BMC.Firmware, bmc))
 	}
-	fmt.Fprintf(&text, "BMC\t%s\n", bmc)
+	fmt.Fprintf(&text, "BMC\t%s\n", cell(bmc))
 	if report.Chassis != nil {
 		fmt.Fprintf(&text, "POWER\t%s\n", map[bool]string{true: "on", false: "off"}[report.Chassis.PowerOn])
 	}
-	fmt.Fprintf(&text, "VERDICT\t%s\t%s\n", report.Verdict.Status, report.Verdict.Message)
+	fmt.Fprintf(&text, "VERDICT\t%s\t%s\n", report.Verdict.Status, cell(report.Verdict.Message))
 	for _, problem := range report.Errors {
-		fmt.Fprintf(&text, "ERROR\t%s\n", problem)
+		fmt.Fprintf(&text, "ERROR\t%s\n", cell(problem))
 	}
 	if len(report.Verdict.Failures) > 0 {
 		text.WriteString("\nSEVERITY\tCOMPONENT\tWHAT\tSINCE\tSOURCE\tACKNOWLEDGED\n")
@@ -170,7 +170,7 @@ func writeHardware(w io.Writer, report hardwareReport) error {
 		if f.Acknowledged != nil {
 			acknowledged = fmt.Sprintf("by %s: %s", f.Acknowledged.By, f.Acknowledged.Reason)
 		}
-		fmt.Fprintf(&text, "%s\t%s\t%s\t%s\t%s\t%s\n", f.Severity, f.Component, f.What, f.Since.UTC().Format(time.RFC3339), f.Source, acknowledged)
+		fmt.Fprintf(&text, "%s\t%s\t%s\t%s\t%s\t%s\n", f.Severity, cell(f.Component), cell(f.What), f.Since.UTC().Format(time.RFC3339), f.Source, cell(acknowledged))
 	}
 	text.WriteString("\nSENSOR\tTYPE\tREADING\tSTATES\n")
 	for _, s := range report.Sensors {
@@ -181,7 +181,7 @@ func writeHardware(w io.Writer, report hardwareReport) error {
 		case s.Reading != nil:
 			reading = strings.TrimSpace(strconv.FormatFloat(*s.Reading, 'f', -1, 64) + " " + s.Unit)
 		}
-		fmt.Fprintf(&text, "%s\t%s\t%s\t%s\n", s.Name, s.TypeName, reading, strings.Join(s.StateNames, ", "))
+		fmt.Fprintf(&text, "%s\t%s\t%s\t%s\n", cell(s.Name), s.TypeName, reading, strings.Join(s.StateNames, ", "))
 	}
 	text.WriteString("\nSEL\tTIME\tSENSOR\tEVENT\tDIRECTION\n")
 	for _, e := range report.Events {
@@ -199,7 +199,7 @@ func writeHardware(w io.Writer, report hardwareReport) error {
 				direction = "Asserted"
 			}
 		}
-		fmt.Fprintf(&text, "0x%02x\t%s\t%s\t%s\t%s\n", e.ID, at, sensor, event, direction)
+		fmt.Fprintf(&text, "0x%02x\t%s\t%s\t%s\t%s\n", e.ID, at, cell(sensor), event, direction)
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if _, err := io.WriteString(table, text.String()); err != nil {

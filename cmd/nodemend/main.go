@@ -8,12 +8,15 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
+
+	"github.com/nodemend/nodemend/internal/cut"
 )
 
 // version is set by the linker to the release that was built.
@@ -46,7 +49,7 @@ func run(log *lineWriter) int {
 	root.SetArgs(commandLine(os.Args))
 	err := root.ExecuteContext(ctx)
 	if err != nil {
-		_, _ = fmt.Fprintln(log, "nodemend:", err) // never fails
+		_, _ = fmt.Fprintln(log, "nodemend:", cut.Plain(err.Error())) // never fails
 	}
 	return exitStatus(err)
 }
@@ -60,6 +63,10 @@ func newRootCommand(log *lineWriter) *cobra.Command {
 		Long:          rootHelp,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+
+		SuggestionsMinimumDistance: 2,
+		Args:                       unknownCommand,
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
 			logger := newLogger(log, verbosity)
 			klog.SetLoggerWithOptions(logger, klog.FlushLogger(log.Flush))
@@ -85,5 +92,33 @@ func newRootCommand(log *lineWriter) *cobra.Command {
 		newHostUnitsCommand(),
 		newVersionCommand(),
 	)
+	wrongUsage(root)
 	return root
+}
+
+// unknownCommand refuses arguments of a command that is only there for its subcommands.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := ""
+	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+		hint = fmt.Sprintf("did you mean %s? ", strings.Join(similar, " or "))
+	}
+	return fmt.Errorf("unknown command %q; %s%s --help lists all", args[0], hint, cmd.CommandPath())
+}
+
+// wrongUsage makes errors about the arguments of a command and its subcommands usage errors.
+func wrongUsage(cmd *cobra.Command) {
+	if accepts := cmd.Args; accepts != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := accepts(cmd, args); err != nil {
+				return usageError{err}
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		wrongUsage(sub)
+	}
 }

@@ -241,7 +241,7 @@ conditions:
 		},
 		"two documents": {
 			"heartbeat: {}\n---\nheartbeat: {}\n",
-			[]string{`f.yaml: only one YAML document is accepted in this file`},
+			[]string{`f.yaml: line 2: only one YAML document is accepted in this file`},
 		},
 		"no object": {
 			"- heartbeat\n",
@@ -249,7 +249,23 @@ conditions:
 		},
 		"no YAML": {
 			"heartbeat: [\n",
-			[]string{"f.yaml: yaml: line 1: did not find expected node content"},
+			[]string{"f.yaml: line 1: did not find expected node content"},
+		},
+		"a colon too many in the first line": {"a: b: c", []string{"f.yaml: line 1: mapping values are not allowed in this context"}},
+		"and in the second":                  {"a:\n  b: c: d", []string{"f.yaml: line 2: mapping values are not allowed in this context"}},
+		"an alias of nothing":                {"\n\nchecks: *all\n", []string{"f.yaml: line 3: unknown anchor 'all' referenced"}},
+		"a control character":                {"socket: a\nstateFile: \"\x01\"\n", []string{"f.yaml: line 2: control characters are not allowed"}},
+		"no UTF-8":                           {"\nstateFile: \xff\n", []string{"f.yaml: line 2: invalid leading UTF-8 octet"}},
+		"a brace that stays open":            {"checks:\n  runtime: {\n    timeout: 1s\n", []string{"f.yaml: line 2: did not find expected ',' or '}'"}},
+		"a quote that stays open":            {"socket: \"b\n", []string{"f.yaml: line 1: found unexpected end of stream"}},
+		"a list that ends":                   {"- a\nb: c\n", []string{"f.yaml: line 2: did not find expected '-' indicator"}},
+		"a merge of nothing":                 {"socket: /a\n<<: 1\n", []string{"f.yaml: line 2: map merge requires map or sequence of maps as the value"}},
+		"conditions that there can't be": {
+			"conditions:\n  Good: {}\n  has space/: {}\n  -x: {}\n  example.com/Good: {}\n",
+			[]string{
+				`f.yaml: line 4: conditions.-x: "-x" is no type of a condition: accepted are letters, digits, -, _ and ., beginning and ending with one of the first two, such as KernelDeadlock, and before that a domain and /`,
+				`f.yaml: line 3: conditions.has space/: "has space/" is no type of a condition: accepted are letters, digits, -, _ and ., beginning and ending with one of the first two, such as KernelDeadlock, and before that a domain and /`,
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -79,6 +79,9 @@ func (c Config) problems() (found problems) {
 	found.within(c.CustomPlugins.ProblemInterval, minCheckInterval, maxProblemHeartbeat, outdated, "customPlugins", "problemInterval")
 	for _, name := range slices.Sorted(maps.Keys(c.Conditions)) {
 		condition := c.Conditions[name]
+		if err := CheckConditionType(name); err != nil {
+			found.add(err.Error(), "conditions", name)
+		}
 		found.count(condition.FailureThreshold, 0, "conditions", name, "failureThreshold")
 		found.count(condition.SuccessThreshold, 0, "conditions", name, "successThreshold")
 		found.within(condition.ClearAfter, 0, 30*maxWindow, "", "conditions", name, "clearAfter")

@@ -113,11 +113,11 @@ reboot: {}
 		"a list":            {"- commands", []string{"r.yaml: line 1: fields with values are expected here, as name: value"}},
 		"a section of text": {"units: {}\ncommands: none", []string{"r.yaml: line 2: fields with values are expected here, as name: value"}},
 		"a field twice":     {"units:\n  deny: []\n  deny: []", []string{`r.yaml: line 3: mapping key "deny" already defined at line 2`}},
-		"two documents":     {"{}\n---\n{}\n", []string{"r.yaml: only one YAML document is accepted in this file"}},
-		"no YAML":           {"units: [\n", []string{"r.yaml: yaml: line 1: did not find expected node content"}},
+		"two documents":     {"{}\n---\n{}\n", []string{"r.yaml: line 2: only one YAML document is accepted in this file"}},
+		"no YAML":           {"units: [\n", []string{"r.yaml: line 1: did not find expected node content"}},
 		"empty":             {"", []string{"r.yaml: is empty: write {} to deny nothing"}},
 		"only a comment":    {"# reboots: {deny: true}\n", []string{"r.yaml: is empty: write {} to deny nothing"}},
-		"merge of nothing":  {"a:\n<<:", []string{"r.yaml: yaml: map merge requires map or sequence of maps as the value"}},
+		"merge of nothing":  {"a:\n<<:", []string{"r.yaml: line 2: map merge requires map or sequence of maps as the value"}},
 		"null":              {"---\n~\n", []string{"r.yaml: is empty: write {} to deny nothing"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package cut
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -17,7 +18,18 @@ func Head(text string, most int) string {
 	return strings.ToValidUTF8(text[:most-len(ellipsis)], "") + ellipsis
 }
 
-// Valid returns the Head of a text that may not be UTF-8: what is not becomes U+FFFD.
-func Valid(text string, most int) string {
-	return Head(strings.ToValidUTF8(text, string(utf8.RuneError)), most)
+// Valid returns the Head of a text of others: see Plain.
+func Valid(text string, most int) string { return Head(Plain(text), most) }
+
+// Plain returns a text of others as a terminal may show it: what is not UTF-8 becomes U+FFFD,
+// and so do control characters, but for tabs and ends of lines, since those that follow an
+// escape could rewrite the screen.
+func Plain(text string) string {
+	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\r\n", "\n"), string(utf8.RuneError))
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return utf8.RuneError
+		}
+		return r
+	}, text)
 }

@@ -32,6 +32,8 @@ func TestValid(t *testing.T) {
 		"too long":           {strings.Repeat("x", 17), strings.Repeat("x", 13) + "…"},
 		"cut inside a rune":  {strings.Repeat("x", 12) + "äöüß", strings.Repeat("x", 12) + "…"},
 		"invalid":            {"bad \xff\xfe bytes", "bad � bytes"},
+		"escapes":            {"a\x1b[2Jb\x00\u009bc", "a�[2Jb��c"},
+		"lines":              {"a\r\nb\rc\td\n", "a\nb�c\td\n"},
 		"invalid at the cut": {strings.Repeat("x", 12) + "\xc3" + strings.Repeat("y", 9), strings.Repeat("x", 12) + "…"},
 	} {
 		if got := Valid(tc.text, 16); got != tc.want {

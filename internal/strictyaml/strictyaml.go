@@ -15,7 +15,7 @@ import (
 
 // Decode reads data into out, which keeps what the file leaves out. A field that
 // out does not have is a mistake, as is a second document. Each mistake begins
-// with name and, where it is known, the line. The root of what was read is for
+// with name and the line. The root of what was read is for
 // Line; it is nil if the file is empty or is no YAML.
 func Decode(name string, data []byte, out any) (root *yaml.Node, mistakes []error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
@@ -30,15 +30,20 @@ func Decode(name string, data []byte, out any) (root *yaml.Node, mistakes []erro
 	case errors.Is(err, io.EOF):
 		return nil, nil
 	case err != nil:
-		return nil, []error{fmt.Errorf("%s: %w", name, err)}
+		return nil, []error{syntaxMistake(name, data, err)}
 	}
-	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		mistakes = append(mistakes, fmt.Errorf("%s: only one YAML document is accepted in this file", name))
+	second := &yaml.Node{}
+	if err := decoder.Decode(second); !errors.Is(err, io.EOF) {
+		line := second.Line
+		if err != nil {
+			line, _ = lineOf(data, err)
+		}
+		mistakes = append(mistakes, fmt.Errorf("%s: line %d: only one YAML document is accepted in this file", name, line))
 	}
 
 	root = &yaml.Node{}
 	if err := yaml.Unmarshal(data, root); err != nil {
-		return nil, []error{fmt.Errorf("%s: %w", name, err)}
+		return nil, []error{syntaxMistake(name, data, err)}
 	}
 	return root, mistakes
 }
