@@ -375,6 +375,29 @@ func TestATemporaryRuleMakesAnEventAndIsCounted(t *testing.T) {
 	})
 }
 
+// docs/checks.md says so: no former process tells how far it has read.
+func TestALineWithinTheLookbackIsAnEventAgainAfterARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		for restarts := range 3 {
+			m, log := newTestMonitor(t, Options{})
+			counted := map[string]int64{}
+			m.count = func(reason string, n int64) error {
+				counted[reason] += n
+				return nil
+			}
+			reports := startRecorded(t, m)
+			o := <-log.opened
+			o.line("Killed process 17", time.Since(began))
+			o.idle(time.Second)
+			if _, events := reports.take(); len(events) != 1 || !events[0].At.Equal(began) || counted["OOMKilling"] != 1 {
+				t.Errorf("after %d restarts: events %+v, counted %v; want the line once", restarts, events, counted)
+			}
+			m.Stop()
+		}
+	})
+}
+
 func TestALogThatEndsIsOpenedAgainAndReportsNothingMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, log := newTestMonitor(t, Options{})
