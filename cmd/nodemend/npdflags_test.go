@@ -249,3 +249,21 @@ func parse(t *testing.T, args ...string) *detectorFlags {
 	}
 	return f
 }
+
+func TestTheDocumentationHasEveryFlagAndFieldWithoutEffect(t *testing.T) {
+	data, err := os.ReadFile("../../docs/checks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(data)
+	for _, field := range []string{"skip_initial_status", "enable_message_change_based_condition_update"} {
+		if !strings.Contains(text, "`"+field+"`") {
+			t.Errorf("docs/checks.md does not say that %s has no effect", field)
+		}
+	}
+	newDetectorCommand().Flags().VisitAll(func(flag *pflag.Flag) {
+		if flag.Hidden && flag.Deprecated == "" && flag.Name != "hostname-override" && !strings.Contains(text, "`--"+flag.Name+"`") {
+			t.Errorf("docs/checks.md does not say what becomes of --%s", flag.Name)
+		}
+	})
+}
