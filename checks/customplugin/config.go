@@ -37,6 +37,7 @@ type rule struct {
 	condition string // of a permanent rule
 	reason    string
 	path      string
+	own       bool // this program has the plugin; there is none at path
 	args      []string
 	timeout   time.Duration
 }
@@ -69,7 +70,8 @@ func Load(path string) (Config, error) {
 
 // Parse is Load for a file's content; name is its name in errors. It accepts
 // what NPD accepts, except for values with which NPD hangs, panics or never
-// reports. Like NPD it refuses rules whose path does not exist on this machine.
+// reports. Like NPD it refuses rules whose path does not exist on this machine, but for
+// NPD's own plugins, which this program has.
 func Parse(name string, data []byte) (Config, error) {
 	var file cpmtypes.CustomPluginConfig
 	if err := json.Unmarshal(data, &file); err != nil {
@@ -80,7 +82,7 @@ func Parse(name string, data []byte) (Config, error) {
 	if err := errors.Join(found.errs...); err != nil {
 		return Config{}, err
 	}
-	if err := file.Validate(); err != nil {
+	if err := validateAsNPD(file); err != nil {
 		return Config{}, fmt.Errorf("%s: %w", name, err)
 	}
 
@@ -105,9 +107,25 @@ func Parse(name string, data []byte) (Config, error) {
 			condition: r.Condition,
 			reason:    r.Reason,
 			path:      r.Path,
+			own:       isOwn(r.Path) && !exists(r.Path),
 			args:      r.Args,
 			timeout:   timeout,
 		})
 	}
 	return config, nil
+}
+
+// validateAsNPD is NPD's own validation, for which plugins of this program are where they are
+// looked for.
+func validateAsNPD(file cpmtypes.CustomPluginConfig) error {
+	rules := make([]*cpmtypes.CustomRule, len(file.Rules))
+	for i, r := range file.Rules {
+		there := *r
+		if isOwn(r.Path) {
+			there.Path = self
+		}
+		rules[i] = &there
+	}
+	file.Rules = rules
+	return file.Validate()
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	cpmtypes "k8s.io/node-problem-detector/pkg/custompluginmonitor/types"
@@ -112,7 +111,7 @@ func (m *mistakes) rule(field string, r *cpmtypes.CustomRule, timeout time.Durat
 	}
 	if r.Path == "" {
 		m.add(field+".path", "is missing")
-	} else if _, err := os.Stat(r.Path); os.IsNotExist(err) {
+	} else if !exists(r.Path) && !isOwn(r.Path) {
 		m.add(field+".path", "%s does not exist: correct it, or install the plugin on this machine", r.Path)
 	}
 }

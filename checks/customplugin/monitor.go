@@ -103,6 +103,9 @@ func (m *Monitor) prepare(ctx context.Context) {
 			klog.FromContext(ctx).Info("health-checker is run with --enable-repair=false: repairs are the controller's; "+
 				"customPlugins.allowRepair in the detector's configuration lets it repair", "rule", i, "args", r.args)
 		}
+		if r.own {
+			klog.FromContext(ctx).Info("Plugin of node-problem-detector is run by this program: there is none at its path", "rule", i, "path", r.path)
+		}
 		m.countProblem(ctx, r.reason, 0)
 	}
 }

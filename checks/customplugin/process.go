@@ -25,7 +25,7 @@ const outputGrace = 500 * time.Millisecond
 func execute(ctx context.Context, r rule, maxOutput int, orphans *Orphans) result {
 	var stdout, stderr head
 	cmd := &exec.Cmd{
-		Path:        r.path,
+		Path:        r.program(),
 		Args:        append([]string{r.path}, r.args...),
 		Stdout:      &stdout,
 		Stderr:      &stderr,

@@ -137,10 +137,15 @@ func (j journal) common() []string {
 
 // arguments are those of the journalctl that follows the journal.
 func (j journal) arguments(from time.Time) []string {
+	return append(j.since(from), "--follow", "--no-tail")
+}
+
+// since are the arguments for the messages since a time.
+func (j journal) since(from time.Time) []string {
 	if now := j.clock.Now(); from.After(now) { // its entries are passed over until then
 		from = now
 	}
-	return append(j.common(), "--follow", "--no-tail", "--all", "--output-fields=MESSAGE",
+	return append(j.common(), "--all", "--output-fields=MESSAGE",
 		"--since=@"+strconv.FormatFloat(float64(from.UnixMicro())/1e6, 'f', 6, 64), j.match())
 }
 

@@ -6,12 +6,16 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	npd "k8s.io/node-problem-detector/cmd/healthchecker/options"
 	"k8s.io/node-problem-detector/pkg/healthchecker"
 	npdtypes "k8s.io/node-problem-detector/pkg/healthchecker/types"
 )
 
-const healthCheckerName = "health-checker"
+const (
+	healthCheckerName = "health-checker"
+	logCounterName    = "log-counter"
+)
 
 const healthCheckerHelp = `Check one component of this node once, as the plugin of that name which
 node-problem-detector's health-checker-*.json files run.
@@ -36,14 +40,16 @@ KubeletUnhealthy tell more, without crictl.`
 const healthCheckerExample = `  nodemend health-checker --component=kubelet --health-check-timeout=10s
   nodemend health-checker --component=cri --cri-socket-path=unix:///run/crio/crio.sock
 
-  # Under the name that the files of node-problem-detector use.
+  # Under the name that the files of node-problem-detector use; the detector itself
+  # needs no such link.
   ln -s /usr/local/bin/nodemend /home/kubernetes/bin/health-checker`
 
 // commandLine returns the arguments for the root command from those of the
-// program. A program that is named health-checker is that command.
+// program. A program that is named as one of node-problem-detector's plugins is that
+// command.
 func commandLine(program []string) []string {
-	if filepath.Base(program[0]) == healthCheckerName {
-		return append([]string{healthCheckerName}, program[1:]...)
+	if name := filepath.Base(program[0]); name == healthCheckerName || name == logCounterName {
+		return append([]string{name}, program[1:]...)
 	}
 	return program[1:]
 }
@@ -86,12 +92,17 @@ func newHealthCheckerCommand() *cobra.Command {
 	}
 	options.EnableRepair = false
 	flags.Lookup("enable-repair").DefValue = "false"
+	ignoredFlags(flags)
+	return cmd
+}
+
+// ignoredFlags are those of klog that node-problem-detector's plugins take.
+func ignoredFlags(flags *pflag.FlagSet) {
 	flags.String("vmodule", "", "without effect")
 	flags.Bool("logtostderr", true, "without effect: all is logged to standard error")
 	for _, name := range []string{"vmodule", "logtostderr"} {
 		flags.Lookup(name).Hidden = true
 	}
-	return cmd
 }
 
 func checkHealth(options *npd.HealthCheckerOptions) (healthy bool, err error) {

@@ -88,6 +88,7 @@ func newRootCommand(log *lineWriter) *cobra.Command {
 		newCheckCommand(),
 		newHardwareCommand(),
 		newHealthCheckerCommand(),
+		newLogCounterCommand(),
 		newRunnerCommand(),
 		newHostUnitsCommand(),
 		newVersionCommand(),

@@ -61,7 +61,6 @@ func (s *scene) ship() (configs []shippedConfig) {
 		return os.WriteFile(target, []byte(text), 0o700)
 	})).To(Succeed())
 	s.command("health-checker", `exit 0`)
-	s.command("log-counter", `exit 0`)
 
 	files, err := filepath.Glob(s.path("config/*.json"))
 	s.Expect(err).NotTo(HaveOccurred())
