@@ -95,7 +95,7 @@ func TestABMCThatHangsIsUnknownAtTheDeadline(t *testing.T) {
 type slow struct{ device.Transport }
 
 func (s slow) SendRecv(netfn, cmd uint8, data []byte) ([]byte, error) {
-	time.Sleep(2 * time.Second) // in a bubble
+	<-clock.RealClock{}.After(2 * time.Second) // in a bubble
 	return s.Transport.SendRecv(netfn, cmd, data)
 }
 
@@ -120,7 +120,7 @@ func TestASlowBMCIsJudgedAfterAFewRuns(t *testing.T) {
 				t.Fatalf("after %d runs: %+v", runs, got)
 			}
 			got = check.Run(t.Context())
-			time.Sleep(time.Minute)
+			<-clock.RealClock{}.After(time.Minute)
 		}
 		expect(t, check.Run(t.Context()), checks.True, "MemoryFailure", dataLost)
 		d.must(hardware.Store{Path: path}.Update(func(s verdict.State) verdict.State {

@@ -85,6 +85,7 @@ func (d *double) heat(hot bool) {
 }
 
 func (d *double) failSupply(failed bool) { d.t.Helper(); d.must(d.Assert(supply, 1, failed)) }
+func (d *double) loseFeed(lost bool)     { d.t.Helper(); d.must(d.Assert(supply, 3, lost)) }
 func (d *double) pullSupply(pulled bool) { d.t.Helper(); d.must(d.Assert(supply, 0, !pulled)) }
 func (d *double) loseData(lost bool)     { d.t.Helper(); d.must(d.Assert(dimm, 1, lost)) }
 func (d *double) clearSEL()              { d.ClearSEL() }

@@ -35,6 +35,7 @@ func (s simulated) heat(hot bool) {
 }
 
 func (s simulated) failSupply(failed bool) { s.SetSensorBit(ipmisim.PSU1Status, 1, failed) }
+func (s simulated) loseFeed(lost bool)     { s.SetSensorBit(ipmisim.PSU1Status, 3, lost) }
 func (s simulated) pullSupply(pulled bool) { s.SetSensorBit(ipmisim.PSU1Status, 0, !pulled) }
 func (s simulated) loseData(lost bool)     { s.SetSensorBit(ipmisim.DIMMA1, 1, lost) }
 func (s simulated) clearSEL()              { s.ClearSEL() }

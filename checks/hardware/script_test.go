@@ -22,6 +22,8 @@ type server interface {
 	heat(bool)
 	failSupply(bool)
 	pullSupply(bool)
+	// loseFeed takes the input from the supply.
+	loseFeed(bool)
 	// loseData is an uncorrectable memory error in the module.
 	loseData(bool)
 	clearSEL()
@@ -65,6 +67,10 @@ func script() []step {
 		healthy("it turns again", func(s *scene) { s.stopFan(false) }),
 		failed("a power supply fails", func(s *scene) { s.failSupply(true) }, "PowerSupplyFailure", "PSU1: failure detected (SEL 0x"),
 		healthy("it is repaired", func(s *scene) { s.failSupply(false) }),
+		healthy("its feed is off", func(s *scene) { s.loseFeed(true) }, "warning: PSU1: power supply AC lost (SEL 0x"),
+		healthy("it fails without its feed", func(s *scene) { s.failSupply(true) }, "warning: PSU1: failure detected, as it has no input (SEL 0x"),
+		failed("its feed is back, and it has still failed", func(s *scene) { s.loseFeed(false) }, "PowerSupplyFailure", "PSU1: failure detected (SEL 0x"),
+		healthy("it is repaired again", func(s *scene) { s.failSupply(false) }),
 		failed("a processor gets hot", func(s *scene) { s.heat(true) }, "TemperatureFailure", "CPU0 Temp: 98 degrees C, at or above upper critical (SEL 0x"),
 		healthy("it cools down", func(s *scene) { s.heat(false) }),
 

@@ -40,7 +40,8 @@
 // apart, and another boot ID than that of the failure: Power Unit "AC lost" or System
 // ACPI Power State G3, and the next record after it, except those of the first minute,
 // which a BMC logs while its power fails (IPMI 2.0, table 42-3). What came before is
-// released, what came in between or in the self-test after it is not. Records that came
+// released, what came in between or in the self-test after it is not. A clock that is set
+// or lost meanwhile (Timestamp Clock Sync) leaves its length unknown. Records that came
 // while one and the same kernel was running are of something else.
 //
 // No proof of an outage are System Boot Initiated "by power up", as AMI's boards log it on

@@ -25,7 +25,7 @@ type outage struct {
 // (IPMI 2.0, table 42-3): Power Unit "AC lost", System ACPI Power State "G3:
 // mechanical off".
 func losesPower(e ipmi.Event) bool {
-	if e.EventType != ipmi.SensorSpecific || !e.Asserted {
+	if e.RecordType != systemEvent || e.EventType != ipmi.SensorSpecific || !e.Asserted {
 		return false
 	}
 	return e.SensorType == 0x09 && e.Offset == 4 || e.SensorType == 0x22 && e.Offset == 7
@@ -34,7 +34,7 @@ func losesPower(e ipmi.Event) bool {
 // hasPower reports whether e says that the chassis is running, or has power again
 // (table 42-3): "AC lost" is over, S0, a boot, the watchdog timer.
 func hasPower(e ipmi.Event) bool {
-	if e.EventType != ipmi.SensorSpecific {
+	if e.RecordType != systemEvent || e.EventType != ipmi.SensorSpecific {
 		return false
 	}
 	switch e.SensorType {
@@ -49,6 +49,11 @@ func hasPower(e ipmi.Event) bool {
 	}
 }
 
+// setsClock reports whether e is a System Event "Timestamp Clock Sync" (table 42-3).
+func setsClock(e ipmi.Event) bool {
+	return e.RecordType == systemEvent && e.EventType == ipmi.SensorSpecific && e.SensorType == 0x12 && e.Offset == 5
+}
+
 // watchPower releases what was asserted before a long outage that e ends. Its length is
 // that between two records, both with a time: a BMC without power logs nothing. fresh
 // has the states whose assertion was read just now, before e.
@@ -57,7 +62,7 @@ func (j *judgement) watchPower(e ipmi.Event, fresh map[key]bool) {
 	if boot == "" || boot == j.memory.LogBoot {
 		return // one kernel was running all the time
 	}
-	if e.RecordType == systemEvent && losesPower(e) {
+	if losesPower(e) {
 		j.outage = j.begin(e, fresh)
 		return
 	}
@@ -65,10 +70,10 @@ func (j *judgement) watchPower(e ipmi.Event, fresh map[key]bool) {
 	switch {
 	case o == nil:
 		return
-	case plain(e.Time).IsZero() || e.Timestamp < o.since: // the clock was lost, too
+	case plain(e.Time).IsZero() || e.Timestamp < o.since || setsClock(e): // its length is not known
 		j.outage = nil
 		return
-	case e.Timestamp-o.since <= lastGasp && !(e.RecordType == systemEvent && hasPower(e)):
+	case e.Timestamp-o.since <= lastGasp && !hasPower(e):
 		return
 	}
 	if e.Timestamp-o.since >= unpluggedFor {

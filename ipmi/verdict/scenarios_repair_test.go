@@ -60,6 +60,10 @@ func TestAFailureIsNotReleasedWithoutARepair(t *testing.T) {
 			lost,
 			{together(func(b *bmc) { e := acLost(); e.Timestamp = 77; b.log(e) }, passes(time.Hour), logs(bootByPower()), boots(ipmi.RestartAlwaysRestore)), lostData},
 		}},
+		{"AC lost, and the clock is set", "nobody knows for how long", []moment{
+			lost,
+			{together(logs(acLost()), passes(20*time.Second), logs(event(0x12, 0x41, 5)), passes(time.Hour), logs(bootByPower()), boots(ipmi.RestartAlwaysRestore)), lostData},
+		}},
 		{"AC lost, and no record after it", "nobody knows for how long", []moment{
 			lost,
 			{together(logs(acLost()), passes(time.Hour), boots(ipmi.RestartAlwaysRestore)), lostData},
