@@ -68,6 +68,14 @@
 // A component without a reading is in doubt for as long as it has none. It returns, or an
 // acknowledgement makes its absence the norm. Nothing is absent on first sight.
 //
+// # Power feeds
+//
+// A power supply without an input is a warning, whatever else is so: the server runs, and
+// work on a feed takes that of many servers. While another supply is present and works, it
+// explains, as warnings, that supply's own failure, the voltages, currents and fans of its
+// entity, and the sensors of the supplies' redundancy. It explains no heat. An entity that
+// several supplies share tells nothing.
+//
 // # Cannot tell
 //
 // What can't be read proves nothing, neither health nor failure. Nothing is released
