@@ -22,10 +22,10 @@ type part struct {
 
 // The BMC's own generator of events, and a sensor that no SDR describes.
 const (
-	fromBMC, unnamed = 0x20, 0x7f
-	powerUnit        = 0x09
-	sensorSpecific   = 0x6f
-	poweredOff       = 0x00
+	fromBMC, unnamed      = 0x20, 0x7f
+	powerUnit, acLost     = 0x09, 0x04
+	systemBoot, byPowerUp = 0x1d, 0x00
+	sensorSpecific        = 0x6f
 )
 
 func parts() []part {
@@ -46,9 +46,12 @@ func parts() []part {
 			func(bmc *ipmisim.Simulator) { bmc.SetSensorBit(ipmisim.DIMMA1, uncorrectable, true) },
 			func(bmc *ipmisim.Simulator) {
 				bmc.SetSensorBit(ipmisim.DIMMA1, uncorrectable, false)
-				// A BMC logs that the power was off, which is what proves that the module
-				// may have been exchanged. The simulator does not.
-				bmc.AddEvent(fromBMC, powerUnit, unnamed, sensorSpecific, [3]byte{poweredOff, 0xff, 0xff})
+				// A BMC logs that it was without any power for long, which is what proves that
+				// the module may have been exchanged. The simulator does not.
+				bmc.SetSELClock(time.Now().Add(-45 * time.Minute))
+				bmc.AddEvent(fromBMC, powerUnit, unnamed, sensorSpecific, [3]byte{acLost, 0xff, 0xff})
+				bmc.SetSELClock(time.Now())
+				bmc.AddEvent(fromBMC, systemBoot, unnamed, sensorSpecific, [3]byte{byPowerUp, 0xff, 0xff})
 			},
 		},
 	}
