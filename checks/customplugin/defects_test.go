@@ -15,13 +15,13 @@ import (
 // What NPD gets wrong, with real plugins.
 
 // newRealMonitor returns a monitor of the permanent rules "Condition=path", run
-// every 50 ms with a time-out of a second.
-func newRealMonitor(t *testing.T, rules ...string) *played {
+// every 50 ms with this time-out.
+func newRealMonitor(t *testing.T, timeout time.Duration, rules ...string) *played {
 	t.Helper()
 	config := sample(3, rules...)
 	config.interval = 50 * time.Millisecond
 	for i := range config.rules {
-		config.rules[i].timeout = time.Second
+		config.rules[i].timeout = timeout
 	}
 	return newMonitorOf(t, config, false)
 }
@@ -52,7 +52,7 @@ func next(t *testing.T, statuses <-chan *checks.Report) checks.Observation {
 
 func TestAFailingConditionNeverTurnsFalseSinceAnotherRuleFinishedFirst(t *testing.T) {
 	quick, slow := script(t, "quick", "exit 0"), script(t, "slow", "sleep 0.2; exit 1")
-	statuses := start(t, newRealMonitor(t, "Quick="+quick, "HardwareFailure="+slow))
+	statuses := start(t, newRealMonitor(t, time.Minute, "Quick="+quick, "HardwareFailure="+slow))
 	for seen := 0; seen < 3; {
 		got := next(t, statuses)
 		if got.Type != "HardwareFailure" {
@@ -67,7 +67,7 @@ func TestAFailingConditionNeverTurnsFalseSinceAnotherRuleFinishedFirst(t *testin
 
 func TestATimeOutOfAFailingRuleIsUnknownWithAReasonOfItsOwn(t *testing.T) {
 	flag := filepath.Join(t.TempDir(), "hang")
-	statuses := start(t, newRealMonitor(t, "Disk="+script(t, "plugin", fmt.Sprintf("[ -e %s ] && sleep 1000; echo bad; exit 1", flag))))
+	statuses := start(t, newRealMonitor(t, time.Second, "Disk="+script(t, "plugin", fmt.Sprintf("[ -e %s ] && sleep 1000; echo bad; exit 1", flag))))
 	if got := next(t, statuses); got.Status != checks.True || got.Message != "bad" {
 		t.Fatalf("before the time-out: %+v", got)
 	}
@@ -85,7 +85,7 @@ func TestATimeOutOfAFailingRuleIsUnknownWithAReasonOfItsOwn(t *testing.T) {
 
 func TestRulesOfOneConditionDoNotFlipIt(t *testing.T) {
 	bad, good := script(t, "bad", "exit 1"), script(t, "good", "exit 0")
-	statuses := start(t, newRealMonitor(t, "Disk="+good, "Disk="+bad, "Disk="+good))
+	statuses := start(t, newRealMonitor(t, time.Minute, "Disk="+good, "Disk="+bad, "Disk="+good))
 	for range 5 {
 		if got := next(t, statuses); got.Status != checks.True {
 			t.Errorf("got %+v", got)
