@@ -19,9 +19,9 @@
 //     of a message alone, with its heartbeat, whatever
 //     enable_message_change_based_condition_update says.
 //
-// A plugin runs in a session of its own. When it has ended, and at its time-out,
-// SIGKILL ends what is left of its process group; a descendant that has left the
-// group delays nothing, and [Orphans] kills it. A process that SIGKILL does not
-// end, since it hangs in the kernel, survives: its rule is not run again before it
-// is gone.
+// A plugin runs in a process group of its own. When it has ended, and at its
+// time-out, SIGKILL ends what is left of that group. A descendant that has left
+// the group survives, but delays nothing. So does a process that SIGKILL does
+// not end since it hangs in the kernel: its rule is not run again before it is
+// gone.
 package customplugin

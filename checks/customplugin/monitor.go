@@ -13,7 +13,7 @@ import (
 	"github.com/nodemend/nodemend/checks"
 )
 
-// Options of a monitor. All but ProblemInterval, AllowRepair and Orphans are required.
+// Options of a monitor. All but ProblemInterval and AllowRepair are required.
 type Options struct {
 	// Clock says when rounds are due and when runs have started.
 	Clock clock.Clock
@@ -29,9 +29,6 @@ type Options struct {
 	// Metrics records every run of every rule, as "<source>/<reason>" or
 	// "<source>/<condition>/<reason>".
 	Metrics *checks.Metrics
-	// Orphans ends what plugins leave behind outside their process groups; nil:
-	// nobody does.
-	Orphans *Orphans
 }
 
 // Monitor runs the rules of one configuration file.
@@ -59,7 +56,7 @@ func New(config Config, options Options) *Monitor {
 			if !options.AllowRepair && repairs(r) {
 				r.args = withoutRepair(r.args)
 			}
-			return execute(ctx, r, config.maxOutput, options.Orphans)
+			return execute(ctx, r, config.maxOutput)
 		},
 		count:  problemmetrics.GlobalProblemMetricsManager.IncrementProblemCounter,
 		groups: newGroups(config, options),

@@ -15,30 +15,24 @@ import (
 // descendant that has left the plugin's process group holds it open.
 const outputGrace = 500 * time.Millisecond
 
-// execute runs the plugin of r once, in a session of its own, with the environment
-// and the directory of this process and with empty input. When the plugin has
-// ended, and when ctx ends, which counts as its time-out, SIGKILL ends what is left
-// of its process group; what has left that is for orphans.
+// execute runs the plugin of r once, in a process group of its own, with the
+// environment and the directory of this process and with empty input. When the
+// plugin has ended, and when ctx ends, which counts as its time-out, SIGKILL ends
+// what is left of the group.
 //
 // It returns when no process of the group is left, which is never if one of them
 // hangs in the kernel.
-func execute(ctx context.Context, r rule, maxOutput int, orphans *Orphans) result {
+func execute(ctx context.Context, r rule, maxOutput int) result {
 	var stdout, stderr head
 	cmd := &exec.Cmd{
 		Path:        r.program(),
 		Args:        append([]string{r.path}, r.args...),
 		Stdout:      &stdout,
 		Stderr:      &stderr,
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 		WaitDelay:   outputGrace,
 	}
-	run, err := orphans.start(func() (int, error) {
-		if err := cmd.Start(); err != nil {
-			return 0, err
-		}
-		return cmd.Process.Pid, nil
-	})
-	if err != nil {
+	if err := cmd.Start(); err != nil {
 		return notStartedResult(r, err)
 	}
 	exited := make(chan struct{})
@@ -55,13 +49,11 @@ func execute(ctx context.Context, r rule, maxOutput int, orphans *Orphans) resul
 	// The leader is not reaped yet, so its ID, which is that of the group, belongs
 	// to nobody else. The only possible error is that nobody is left.
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	run.over()
 	<-exited
 	// How it ended is in cmd.ProcessState, unless it was reaped by somebody else.
 	// The only other error is exec.ErrWaitDelay.
-	err = cmd.Wait()
-	reapGroup(cmd.Process.Pid)
-	run.reaped()
+	err := cmd.Wait()
+	reapOrphans(cmd.Process.Pid)
 
 	var verdict result
 	switch output := stdout.text(maxOutput); {
@@ -86,9 +78,9 @@ func awaitExit(pid int) {
 	}
 }
 
-// reapGroup reaps the killed processes of a group that have become children of this
-// process.
-func reapGroup(group int) {
+// reapOrphans reaps the killed processes of a group that have become children of
+// this process, as they do if it is the first one of a container.
+func reapOrphans(group int) {
 	for {
 		_, err := syscall.Wait4(-group, nil, 0, nil)
 		if err != nil && !errors.Is(err, syscall.EINTR) {

@@ -70,7 +70,7 @@ func executedAtOnce(t *testing.T, path, _ string) result {
 
 func executedUntil(ctx context.Context, t *testing.T, path string) result {
 	t.Helper()
-	got := execute(ctx, rule{path: path, timeout: patient}, 80, nil)
+	got := execute(ctx, rule{path: path, timeout: patient}, 80)
 	noChildren(t)
 	return got
 }

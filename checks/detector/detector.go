@@ -22,7 +22,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks"
-	"github.com/nodemend/nodemend/checks/customplugin"
 	"github.com/nodemend/nodemend/checks/events"
 	"github.com/nodemend/nodemend/checks/exporter"
 	"github.com/nodemend/nodemend/checks/npd"
@@ -72,7 +71,6 @@ type detector struct {
 	recorder    *events.Recorder // nil: no events
 	conditions  *exporter.Exporter
 	monitors    []monitor
-	orphans     *customplugin.Orphans // nil: there are no plugins
 	// thresholds, latches and absences are what the exporter has to know of
 	// conditions.
 	thresholds map[corev1.NodeConditionType]exporter.Thresholds
@@ -138,9 +136,6 @@ func (d *detector) run(ctx context.Context) error {
 	group.Go(func() error {
 		return serve.At(ctx, "--prometheus-port", d.options.MetricsAddress, serve.Metrics(d.registry))
 	})
-	if d.orphans != nil {
-		group.Go(func() error { d.orphans.Run(ctx); return nil })
-	}
 	if socket := openSocket(ctx, d.options.Config.Socket); socket != nil {
 		group.Go(func() error { return serve.HTTP(ctx, socket, newDemandHandler(d.demand)) })
 	}

@@ -91,14 +91,10 @@ func (d *detector) newMonitors(ctx context.Context) error {
 	if err := d.declareProblems(f); err != nil {
 		return err
 	}
-	if len(f.customPlugins) > 0 {
-		d.adoptOrphans(ctx)
-	}
 	for _, file := range f.customPlugins {
 		d.monitors = append(d.monitors, customplugin.New(file, customplugin.Options{
 			Clock: clock.RealClock{}, Rand: rand.Float64, Metrics: metrics,
 			ProblemInterval: c.CustomPlugins.ProblemInterval.Duration, AllowRepair: c.CustomPlugins.AllowRepair,
-			Orphans: d.orphans,
 		}))
 	}
 	clearAfter := map[string]time.Duration{}
@@ -133,18 +129,6 @@ func (d *detector) newMonitors(ctx context.Context) error {
 		return errors.New("there is nothing to do: no check is enabled and no configuration of a monitor is given")
 	}
 	return nil
-}
-
-// adoptOrphans makes the detector end what plugins leave behind. Where it can't, plugins
-// run all the same.
-func (d *detector) adoptOrphans(ctx context.Context) {
-	orphans, err := customplugin.AdoptOrphans(d.registry)
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "What plugins leave behind outside their process groups goes on")
-		return
-	}
-	d.orphans = orphans
-	d.close = append(d.close, func() { orphans.Close(ctx) })
 }
 
 // refuseKubelets returns an error for monitors that would write a condition of

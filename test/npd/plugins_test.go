@@ -4,8 +4,6 @@ package npd
 
 import (
 	"fmt"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -62,27 +60,6 @@ func TestAPluginsChildThatEscapesHoldsNothingUp(t *testing.T) {
 			{"an escaped child keeps its plugin from running again", runs == 1, fmt.Sprintf("runs at an interval of 1s in 8s: %d", runs)},
 			{"an escaped child keeps the program from ending", !ended, fmt.Sprintf("ended %t, %s after SIGTERM", ended, took.Round(time.Millisecond))},
 		}
-	})
-}
-
-func TestWhatEscapesFromPluginsDoesNotPileUp(t *testing.T) {
-	t.Parallel()
-	expectOfUpstreamOnly(t, func(s *scene) []finding {
-		s.createNode()
-		s.tick()
-		escaped := s.path("escaped")
-		s.customPlugins(plugins("1s", "5s", s.rule("HardwareFailure",
-			fmt.Sprintf(`setsid sh -c 'echo $$ >>%s; exec sleep 60' >/dev/null 2>&1 </dev/null & exit 0`, escaped))))
-		s.start()
-		s.Eventually(func() int { return len(s.runs("HardwareFailure")) }).Should(BeNumerically(">=", 6))
-		s.ticks(2)
-		alive := 0
-		for _, pid := range s.lines("escaped") {
-			if state, err := os.ReadFile("/proc/" + pid + "/stat"); err == nil && !strings.Contains(string(state), ") Z ") {
-				alive++
-			}
-		}
-		return []finding{{"what escapes from plugins piles up", alive > 2, fmt.Sprintf("alive after 6 rounds: %d", alive)}}
 	})
 }
 
