@@ -36,7 +36,7 @@ func TestAnOrderHasAllThatARemedyMayKnow(t *testing.T) {
 			"NODEMEND_ATTEMPT=3",
 			"NODEMEND_CONDITION=Ready",
 			"NODEMEND_CONDITION_STATUS=Unknown",
-			"NODEMEND_CONDITION_REASON=Node?Status�Unknown?PATH=/tmp",
+			"NODEMEND_CONDITION_REASON=Node\uFFFDStatus\uFFFDUnknown?PATH=/tmp",
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
