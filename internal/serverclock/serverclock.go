@@ -63,7 +63,7 @@ func (c *Clock) Steady() time.Time { return c.start.time.Add(time.Since(c.start.
 // changes when an answer shows that Now is wrong and, before the first answer, with the
 // local clock.
 func (c *Clock) Correction() time.Duration {
-	correction := c.local.Now().Sub(c.Steady())
+	correction := c.apart()
 	if k := c.known.Load(); k != nil {
 		correction = k.time.Sub(c.start.time) - k.moment.Sub(c.start.moment)
 	}
