@@ -13,8 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/controller/index"
-	"github.com/nodemend/nodemend/internal/deadline"
+	"github.com/nodemend/nodemend/controller/attempt"
 )
 
 // sweepEvery is how often the permits of a budget are looked through at least.
@@ -56,13 +55,13 @@ func (r *Reconciler) over(ctx context.Context, name string) (bool, error) {
 	if !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("reading remediation %s: %w", name, err)
 	}
-	var actions v1alpha1.NodeActionList
-	if err := r.Live.List(ctx, &actions, client.MatchingFields{index.ActionsByRemediation: name}); err != nil {
-		return false, fmt.Errorf("listing the actions of remediation %s: %w", name, err)
+	attempts, err := attempt.OfRemediation(ctx, r.Live, name)
+	if err != nil {
+		return false, err
 	}
-	for i := range actions.Items {
-		a := &actions.Items[i]
-		if (a.Finished() == nil || a.MayRun()) && r.Clock.Now().Before(deadline.Over(a)) {
+	for i := range attempts {
+		a := &attempts[i]
+		if (a.End == nil || a.MayRun()) && r.Clock.Now().Before(a.Over) {
 			return false, nil
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/attempt"
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/fieldmanager"
 	"github.com/nodemend/nodemend/controller/fleet"
@@ -144,26 +145,46 @@ func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wai
 			return 0, err
 		}
 	}
-	act := acting(s.step(d.status.Step))
 	switch d.effect {
 	case start, create:
-		return d.wait, act.start(ctx, r, s, d)
+		return d.wait, r.start(ctx, s, d)
 	case void:
 		if err := r.unchanged(ctx, written); err != nil {
 			return 0, err // somebody may have seen it claimed
 		}
-		return d.wait, act.start(ctx, r, s, d)
+		return d.wait, r.start(ctx, s, d)
 	case cancel:
-		return d.wait, act.cancel(ctx, r, s, d)
+		return d.wait, s.attempt.Cancel(ctx, r.Client, attempt.End{Reason: d.cancelled.reason, Message: d.cancelled.message, At: r.Clock.Now()})
 	case takeOut:
-		return d.wait, byMaintenance{}.start(ctx, r, s, d)
+		return d.wait, r.takeOut(ctx, s, d)
 	case calm:
-		return d.wait, byMaintenance{}.cancel(ctx, r, s, d)
+		return d.wait, r.changeMaintenance(ctx, s.maintenance, d.maintenance)
 	case release:
 		return d.wait, r.release(ctx, written)
 	default:
 		return d.wait, nil
 	}
+}
+
+// start starts the attempt that the decision's status names.
+func (r *Reconciler) start(ctx context.Context, s situation, d decision) error {
+	return attempt.By(s.step(d.status.Step)).Start(ctx, r.Client, attempt.Order{
+		Name: d.status.Action, Remediation: s.remediation, Step: d.status.Step, Number: d.status.Attempt,
+		At: s.now, Void: d.effect == void,
+	})
+}
+
+// forget deletes the objects of attempts that have dropped out of the history: those that were
+// not executed and are not among the newest.
+func (r *Reconciler) forget(ctx context.Context, before, after *v1alpha1.Remediation) error {
+	var errs []error
+	for i := range before.Status.History {
+		record := &before.Status.History[i]
+		if !slices.ContainsFunc(after.Status.History, func(kept v1alpha1.ActionRecord) bool { return kept.Action == record.Action }) {
+			errs = append(errs, attempt.Delete(ctx, r.Client, attempt.By(before.Step(record.Step)), record.Action))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // takePermits takes the permits for what was decided, unless something holds it back that the

@@ -67,9 +67,6 @@ type outcome struct{ reason, message string }
 // voided is why an action is cancelled that was created only to take its name.
 const voided = "something held it back before it was created"
 
-// voidExpiry is when an action expires that no runner may claim.
-var voidExpiry = time.Unix(1, 0)
-
 // Reasons of the Blocked condition beside those of the gates.
 const (
 	reasonNotBlocked = "None"
@@ -167,7 +164,7 @@ func (d *decision) boot(s situation) {
 
 // recordFinished moves the action that the status names into the history, once it has finished.
 func (d *decision) recordFinished(s situation) {
-	if !isTombstone(s.remediation) && d.status.Action != "" && s.action != nil && s.action.Finished() != nil {
+	if !isTombstone(s.remediation) && d.status.Action != "" && s.attempt != nil && s.attempt.End != nil {
 		d.record(s)
 	}
 }
@@ -186,9 +183,6 @@ func (d decision) input(s situation, findings []evidence.Finding) gates.Input {
 		Past: s.past, Maintenance: s.maintenance, Maintenances: s.held, Ahead: s.ahead, ControlPlane: s.controlPlane, Now: s.now,
 	}
 }
-
-// isVoid reports whether the action was created only to take its name.
-func isVoid(action *v1alpha1.NodeAction) bool { return !action.Spec.ExpiresAt.After(voidExpiry) }
 
 // actionName is the name of the n-th action of a remediation. The UID is part
 // of it: a remediation that was deleted and re-created starts over.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/attempt"
 	"github.com/nodemend/nodemend/controller/gates"
 	"github.com/nodemend/nodemend/internal/deadline"
 )
@@ -104,7 +105,7 @@ func underway(age time.Duration, change ...func(*v1alpha1.NodeAction)) func(*sit
 		status := &s.remediation.Status
 		status.Actions++
 		status.Action = actionName(s.remediation, status.Actions)
-		s.action = &v1alpha1.NodeAction{
+		action := &v1alpha1.NodeAction{
 			ObjectMeta: metav1.ObjectMeta{Name: status.Action},
 			Spec: v1alpha1.NodeActionSpec{
 				Remediation: s.remediation.Name, RemediationUID: s.remediation.UID,
@@ -113,9 +114,27 @@ func underway(age time.Duration, change ...func(*v1alpha1.NodeAction)) func(*sit
 			},
 		}
 		for _, c := range change {
-			c(s.action)
+			c(action)
 		}
+		s.attempt = actionTells(action)
 	}
+}
+
+// actionTells returns what an action tells.
+func actionTells(action *v1alpha1.NodeAction) *attempt.Attempt {
+	a := attempt.By(nil).Tell(action)
+	return &a
+}
+
+// acted returns the action that is under way.
+func acted(s *situation) *v1alpha1.NodeAction {
+	return s.attempt.Object.(*v1alpha1.NodeAction) //nolint:forcetypeassert // a panic is a failed test
+}
+
+// acts changes the action that is under way.
+func acts(s *situation, change func(*v1alpha1.NodeAction)) {
+	change(acted(s))
+	s.attempt = actionTells(acted(s))
 }
 
 func claimed(age time.Duration) func(*v1alpha1.NodeAction) {
@@ -132,11 +151,11 @@ func finished(reason string, age time.Duration) func(*v1alpha1.NodeAction) {
 // killed adds the action of a record, claimed so long ago that it is over.
 func killed(name string) func(*situation) {
 	return func(s *situation) {
-		s.others = append(s.others, v1alpha1.NodeAction{
+		s.others = append(s.others, *actionTells(&v1alpha1.NodeAction{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec:       v1alpha1.NodeActionSpec{Timeout: seconds(10), ExpiresAt: ago(time.Hour)},
 			Status:     v1alpha1.NodeActionStatus{Claim: &v1alpha1.Claim{Time: ago(time.Hour)}},
-		})
+		}))
 	}
 }
 
@@ -161,7 +180,7 @@ func former(change ...func(*v1alpha1.NodeAction)) func(*situation) {
 		for _, c := range change {
 			c(&a)
 		}
-		s.others = append(s.others, a)
+		s.others = append(s.others, *actionTells(&a))
 	}
 }
 
@@ -169,7 +188,7 @@ func former(change ...func(*v1alpha1.NodeAction)) func(*situation) {
 func other(change ...func(*v1alpha1.NodeAction)) func(*situation) {
 	return func(s *situation) {
 		former(change...)(s)
-		s.others[len(s.others)-1].Spec.Remediation = "other"
+		s.others[len(s.others)-1].Remediation = "other"
 	}
 }
 
@@ -188,13 +207,13 @@ func readyFor(age time.Duration) func(*situation) {
 	}
 }
 
-func isVoided(a *v1alpha1.NodeAction) { a.Spec.ExpiresAt = metav1.NewTime(voidExpiry) }
+func isVoided(a *v1alpha1.NodeAction) { a.Spec.ExpiresAt = metav1.NewTime(time.Unix(1, 0)) }
 func expired(a *v1alpha1.NodeAction)  { a.Spec.ExpiresAt = ago(time.Hour) }
 func stepOutOfRange(s *situation)     { s.remediation.Status.Step = 99 }
 func deselected(s *situation) {
 	s.policy.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "others"}}
 }
-func deleted(s *situation)        { s.action = nil }
+func deleted(s *situation)        { s.attempt = nil }
 func excluded(s *situation)       { s.node.Labels[v1alpha1.ExcludeLabel] = "true" }
 func nodeGone(s *situation)       { s.node = nil }
 func policyDeleted(s *situation)  { s.policy = nil }
@@ -441,7 +460,7 @@ func TestAFinishedActionIsRemembered(t *testing.T) {
 		if d.status.Action != "" || len(d.status.History) != 1 {
 			t.Fatalf("got action %q and history %v", d.status.Action, d.status.History)
 		}
-		if r := d.status.History[0]; r.Action != s.action.Name || r.Outcome != "Failed" || !r.Executed || !r.FinishedAt.Equal(ptr.To(ago(want))) {
+		if r := d.status.History[0]; r.Action != s.attempt.Name || r.Outcome != "Failed" || !r.Executed || !r.FinishedAt.Equal(ptr.To(ago(want))) {
 			t.Errorf("reported to have ended %s ago: got %+v", reported, r)
 		}
 	}

@@ -16,10 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/attempt"
 	"github.com/nodemend/nodemend/controller/fieldmanager"
-	"github.com/nodemend/nodemend/controller/index"
 	"github.com/nodemend/nodemend/controller/optimistic"
-	"github.com/nodemend/nodemend/internal/deadline"
 )
 
 const (
@@ -66,11 +65,11 @@ func (r *Reconciler) finalize(ctx context.Context, remediation *v1alpha1.Remedia
 			return 0, err
 		}
 	}
-	actions, err := r.actionsOf(ctx, remediation.Name)
+	attempts, err := attempt.OfRemediation(ctx, r.Live, remediation.Name)
 	if err != nil {
 		return 0, err
 	}
-	if running, wait, err := r.endActions(ctx, actions); running || err != nil {
+	if running, wait, err := r.endAttempts(ctx, attempts); running || err != nil {
 		return wait, err
 	}
 	patch := optimistic.Since(remediation)
@@ -121,14 +120,14 @@ func (r *Reconciler) cleanUp(ctx context.Context, name string) (wait time.Durati
 	if free, err := r.isFree(ctx, name); !free || err != nil {
 		return 0, err // the cache is behind; its event comes
 	}
-	actions, err := r.actionsOf(ctx, name)
+	attempts, err := attempt.OfRemediation(ctx, r.Live, name)
 	if err != nil {
 		return 0, err
 	}
 	if free, err := r.isFree(ctx, name); !free || err != nil {
 		return 0, err
 	}
-	if running, wait, err := r.endActions(ctx, actions); running || err != nil {
+	if running, wait, err := r.endAttempts(ctx, attempts); running || err != nil {
 		return wait, err
 	}
 	left, err := r.orphans(ctx, name)
@@ -162,32 +161,39 @@ func (r *Reconciler) isFree(ctx context.Context, name string) (bool, error) {
 	return false, nil
 }
 
-// actionsOf returns the actions of the remediation of this name, as the API server has them.
-func (r *Reconciler) actionsOf(ctx context.Context, remediation string) ([]v1alpha1.NodeAction, error) {
-	var list v1alpha1.NodeActionList
-	if err := r.Live.List(ctx, &list, client.MatchingFields{index.ActionsByRemediation: remediation}); err != nil {
-		return nil, fmt.Errorf("listing the actions of remediation %s: %w", remediation, err)
-	}
-	return list.Items, nil
-}
-
-// endActions ends the actions of a remediation that is over: those that nobody has
-// claimed are cancelled, those that have ended deleted. It reports whether any may
-// still run, and after how long to look again: 0 if its end is an event.
-func (r *Reconciler) endActions(ctx context.Context, actions []v1alpha1.NodeAction) (running bool, wait time.Duration, err error) {
+// endAttempts ends the attempts of a remediation that is over: those that nobody has begun are
+// cancelled, those that have ended deleted. It reports whether any may still run, and after how
+// long to look again: 0 if its end is an event.
+func (r *Reconciler) endAttempts(ctx context.Context, attempts []attempt.Attempt) (running bool, wait time.Duration, err error) {
 	var errs []error
-	for i := range actions {
-		action := &actions[i]
-		left := deadline.RunsUntil(action).Sub(r.Clock.Now())
+	for i := range attempts {
+		a := &attempts[i]
+		left := a.RunsUntil().Sub(r.Clock.Now())
 		switch {
-		case action.Finished() == nil && action.Status.Claim == nil:
+		case a.Cancellable():
 			running = true // unless this cancels it, which leads here again
-			errs = append(errs, r.cancelAction(ctx, action, outcome{v1alpha1.ReasonCancelled, "the remediation was deleted"}))
+			errs = append(errs, a.Cancel(ctx, r.Client, r.wasDeleted()))
 		case left > 0:
 			running, wait = true, max(wait, left)
 		default:
-			errs = append(errs, client.IgnoreNotFound(r.Client.Delete(ctx, action)))
+			errs = append(errs, a.Delete(ctx, r.Client))
 		}
 	}
 	return running, wait, errors.Join(errs...)
+}
+
+// cancelFormer cancels what a former remediation of the same name has left that nobody has
+// begun, and reports whether there was anything.
+func (r *Reconciler) cancelFormer(ctx context.Context, s situation) (cancelled bool, err error) {
+	for i := range s.others {
+		if a := &s.others[i]; s.former(a) && a.Cancellable() {
+			return true, a.Cancel(ctx, r.Client, r.wasDeleted())
+		}
+	}
+	return false, nil
+}
+
+// wasDeleted is how an attempt ends whose remediation a person has deleted.
+func (r *Reconciler) wasDeleted() attempt.End {
+	return attempt.End{Reason: v1alpha1.ReasonCancelled, Message: "the remediation was deleted", At: r.Clock.Now()}
 }

@@ -55,7 +55,7 @@ func TestNothingOfANewRemediationOfTheNameIsTakenAway(t *testing.T) {
 		t.Run(fmt.Sprint(question), func(t *testing.T) {
 			asked := 0
 			s := incident(at(1, 1), underway(0))
-			fresh, action, b := s.remediation, s.action, &s.budgets[0]
+			fresh, action, b := s.remediation, acted(&s), &s.budgets[0]
 			permit := v1alpha1.Permit{Remediation: fresh.Name, Version: "7"}
 			var c client.WithWatch
 			comes := func() {
@@ -122,7 +122,7 @@ func TestThePermitOfARemediationThatIsGoneIsKeptWhileItsActionMayRun(t *testing.
 			permit := v1alpha1.Permit{Remediation: s.remediation.Name, Version: "7"}
 			b := &s.budgets[0]
 			b.Status.Groups = map[string]v1alpha1.BudgetGroup{"": {Permits: map[string]v1alpha1.Permit{s.node.Name: permit}}}
-			c := cacheOf(t, b, s.node, s.action)
+			c := cacheOf(t, b, s.node, acted(&s))
 			r := &Reconciler{Client: c, Live: c, Permits: budget.New(c, c), Clock: clocktesting.NewFakePassiveClock(now)}
 
 			wait, err := r.cleanUp(t.Context(), s.remediation.Name)
@@ -145,7 +145,8 @@ func TestThePermitOfARemediationThatIsGoneIsKeptWhileItsActionMayRun(t *testing.
 // A remediation was deleted by force while nobody had claimed its action, and there is another
 // one of its name: nobody else ends that action.
 func TestWhatAFormerRemediationOfTheNameLeftUnclaimedIsCancelled(t *testing.T) {
-	former := incident(at(1, 1), underway(0)).action
+	s := incident(at(1, 1), underway(0))
+	former := acted(&s)
 	former.Spec.RemediationUID, former.Spec.NodeName = "former-uid", "n1"
 	fresh := incident().remediation
 	c := cacheOf(t, fresh, former)

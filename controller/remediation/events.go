@@ -4,10 +4,12 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/attempt"
 	"github.com/nodemend/nodemend/controller/gates"
 )
 
@@ -30,9 +32,10 @@ type note struct {
 	kind, reason, message string
 	// about tells events of one reason apart, which would be counted as one.
 	about string
-	// action that it is about, "" if it is about the remediation: then it is told
-	// on the Node as well.
+	// action that it is about, and its kind; "" if it is about the remediation: then it
+	// is told on the Node as well.
 	action string
+	object schema.GroupVersionKind
 }
 
 // notes returns the events that a change of the status is worth. An attempt that is
@@ -51,11 +54,11 @@ func notes(before, after *v1alpha1.Remediation) []note {
 		add(corev1.EventTypeNormal, eventRetried, "Retry", fmt.Sprintf("%s starts over with step 1 (%s=%s)", retriedBy(status), v1alpha1.RetryAnnotation, status.Retried))
 	}
 	if record := newRecord(before, after); record != nil && repeats(status) == "" {
-		all = append(all, resultNote(record))
+		all = append(all, resultNote(record, after.Step(record.Step)))
 	}
 	if name := status.Action; name != "" && name != old.Action && !tried(status) {
 		all = append(all, note{
-			kind: corev1.EventTypeNormal, reason: eventAction, about: "Act", action: name,
+			kind: corev1.EventTypeNormal, reason: eventAction, about: "Act", action: name, object: objectOf(after.Step(status.Step)),
 			message: fmt.Sprintf("step %d, attempt %d", status.Step, status.Attempt),
 		})
 	}
@@ -84,15 +87,23 @@ func retriedBy(status *v1alpha1.RemediationStatus) string {
 }
 
 // resultNote tells how an action ended.
-func resultNote(record *v1alpha1.ActionRecord) note {
+func resultNote(record *v1alpha1.ActionRecord, step *v1alpha1.Step) note {
 	kind := corev1.EventTypeWarning
 	if record.Outcome == v1alpha1.ReasonSucceeded {
 		kind = corev1.EventTypeNormal
 	}
 	return note{
-		kind: kind, reason: eventResult, about: record.Outcome, action: record.Action,
+		kind: kind, reason: eventResult, about: record.Outcome, action: record.Action, object: objectOf(step),
 		message: fmt.Sprintf("step %d, attempt %d (%s): %s: %s", record.Step, record.Attempt, record.Remedy, record.Outcome, record.Message),
 	}
+}
+
+// objectOf returns the kind of what carries out the attempts of a step.
+func objectOf(step *v1alpha1.Step) schema.GroupVersionKind {
+	if step != nil && step.Kind().Executor == v1alpha1.ExecutorMaintenance {
+		return v1alpha1.GroupVersion.WithKind("NodeMaintenance")
+	}
+	return attempt.By(step).Kind()
 }
 
 // tried reports whether the attempt that is next was tried before and not executed.
@@ -126,7 +137,8 @@ func (n note) send(recorder events.EventRecorder, r *v1alpha1.Remediation) {
 	node := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: r.Spec.NodeName, UID: types.UID(r.Spec.NodeName)}
 	related := node
 	if n.action != "" {
-		related = &corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "NodeAction", Name: n.action}
+		apiVersion, kind := n.object.ToAPIVersionAndKind()
+		related = &corev1.ObjectReference{APIVersion: apiVersion, Kind: kind, Name: n.action}
 	}
 	text := head(n.message)
 	recorder.Eventf(about, related, n.kind, n.reason, n.about, "%s", text)

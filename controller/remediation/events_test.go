@@ -35,14 +35,15 @@ func told(situations ...func(*situation)) []string {
 // ends makes the action that is under way end so.
 func ends(reason string) func(*situation) {
 	return func(s *situation) {
-		s.action = &v1alpha1.NodeAction{
+		action := &v1alpha1.NodeAction{
 			ObjectMeta: metav1.ObjectMeta{Name: s.remediation.Status.Action},
 			Spec: v1alpha1.NodeActionSpec{
 				Remediation: s.remediation.Name, RemediationUID: s.remediation.UID, ExpiresAt: ago(0),
 				Step: s.remediation.Status.Step, Attempt: s.remediation.Status.Attempt,
 			},
 		}
-		finished(reason, 0)(s.action)
+		finished(reason, 0)(action)
+		s.attempt = actionTells(action)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/attempt"
 	"github.com/nodemend/nodemend/internal/cut"
 )
 
@@ -26,19 +27,15 @@ const (
 // of the node may be wrong, and later than the truth is the safe side: of the two, where they
 // differ by seconds only, it is the later one.
 func (d *decision) record(s situation) {
-	finished := s.action.Finished()
-	if isVoid(s.action) {
-		finished = &metav1.Condition{Reason: v1alpha1.ReasonCancelled, Message: voided}
+	end := *s.attempt.End
+	if s.attempt.Void {
+		end = attempt.End{Reason: v1alpha1.ReasonCancelled, Message: voided}
 	}
-	record := v1alpha1.ActionRecord{
-		Action: s.action.Name, Step: s.action.Spec.Step, Attempt: s.action.Spec.Attempt,
-		Outcome: finished.Reason, Message: head(finished.Message),
-		Executed: v1alpha1.Executed(finished.Reason),
-	}
-	if s.action.Status.Result != nil {
-		record.Output = tail(s.action.Status.Result.Output)
-	}
-	d.append(s, record)
+	d.append(s, v1alpha1.ActionRecord{
+		Action: s.attempt.Name, Step: s.attempt.Step, Attempt: s.attempt.Number,
+		Outcome: end.Reason, Message: head(end.Message), Output: tail(s.attempt.Output),
+		Executed: v1alpha1.Executed(end.Reason),
+	})
 }
 
 // recordUnreported moves the action that is under way into the history, although
@@ -54,16 +51,16 @@ func (d *decision) append(s situation, record v1alpha1.ActionRecord) {
 	if step := s.step(record.Step); step != nil {
 		record.Remedy = step.Remedy()
 	}
-	if s.action != nil && !s.action.CreationTimestamp.IsZero() {
-		record.StartedAt = s.action.CreationTimestamp.DeepCopy()
+	if s.attempt != nil && !s.attempt.Created.IsZero() {
+		record.StartedAt = &metav1.Time{Time: s.attempt.Created}
 	}
 	if v1alpha1.RemedyNamed(record.Remedy).Executor == v1alpha1.ExecutorMaintenance && s.maintenance != nil {
 		record.StartedAt = s.maintenance.CreationTimestamp.DeepCopy()
 	}
 	record.FinishedAt = metav1.NewTime(s.now)
-	if s.action != nil {
-		if f := s.action.Finished(); f != nil && f.LastTransitionTime.After(s.now) && s.believed(f.LastTransitionTime.Time) {
-			record.FinishedAt = f.LastTransitionTime
+	if s.attempt != nil {
+		if end := s.attempt.End; end != nil && end.At.After(s.now) && s.believed(end.At) {
+			record.FinishedAt = metav1.NewTime(end.At)
 		}
 	}
 	d.status.History = append(d.status.History, record)

@@ -14,11 +14,13 @@ import (
 func TestWhatIsRememberedOfAnAction(t *testing.T) {
 	long := strings.Repeat("é", 3000) // two bytes each
 	s := incident(at(1, 1), underway(time.Minute, claimed(time.Minute), finished("Failed", time.Second)))
-	s.action.CreationTimestamp = ago(time.Minute)
-	s.action.Status.Result = &v1alpha1.ActionResult{Output: "x" + long}
-	s.action.Status.Conditions[0].Message = "x" + long
+	acts(&s, func(a *v1alpha1.NodeAction) {
+		a.CreationTimestamp = ago(time.Minute)
+		a.Status.Result = &v1alpha1.ActionResult{Output: "x" + long}
+		a.Status.Conditions[0].Message = "x" + long
+	})
 	r := decide(s).status.History[0]
-	if r.Remedy != "command" || r.StartedAt == nil || !r.StartedAt.Equal(&s.action.CreationTimestamp) {
+	if r.Remedy != "command" || r.StartedAt == nil || !r.StartedAt.Time.Equal(s.attempt.Created) {
 		t.Errorf("got remedy %q, started %v", r.Remedy, r.StartedAt)
 	}
 	if len(r.Output) != maxText || !utf8.ValidString(r.Output) || !strings.HasSuffix(r.Output, "é") {
@@ -27,7 +29,7 @@ func TestWhatIsRememberedOfAnAction(t *testing.T) {
 	if len(r.Message) > maxText || len(r.Message) < maxText-4 || !utf8.ValidString(r.Message) || !strings.HasPrefix(r.Message, "xé") {
 		t.Errorf("got a message of %d bytes", len(r.Message))
 	}
-	s.action.Status.Result.Output = "é" + strings.Repeat("x", maxText-1)
+	s.attempt.Output = "é" + strings.Repeat("x", maxText-1)
 	if out := decide(s).status.History[0].Output; out != strings.Repeat("x", maxText-1) {
 		t.Errorf("half a character is kept: %q", out[:4])
 	}

@@ -129,7 +129,7 @@ func heldByAnother(s *situation) {
 }
 func bootID(node string) func(*situation) {
 	return func(s *situation) {
-		s.action.Status.Claim.BootID, s.node.Status.NodeInfo.BootID = "a", node
+		s.attempt.Begun.BootID, s.node.Status.NodeInfo.BootID = "a", node
 	}
 }
 
@@ -152,7 +152,7 @@ func bootSeen(age time.Duration) func(*situation) {
 
 func TestWhatComesNextForAStepThatTakesTheNodeOut(t *testing.T) {
 	const long = -time.Hour // left of what a runner may take
-	overdue := func(s *situation) { s.action.Spec.ExpiresAt = ago(-long) }
+	overdue := func(s *situation) { acts(s, func(a *v1alpha1.NodeAction) { a.Spec.ExpiresAt = ago(-long) }) }
 	recovered := condition("False", time.Second, time.Minute)
 	decideAll(t, []next{
 		{"a reboot takes the node out first", disruptive(at(2, 1)), takeOut, "Starting", "", 2, 1, 0},
@@ -315,7 +315,7 @@ func TestADrainThatIsStuckIsShownOnce(t *testing.T) {
 }
 
 func TestWhatBecameOfARebootIsRemembered(t *testing.T) {
-	overdue := func(s *situation) { s.action.Spec.ExpiresAt = ago(time.Hour) }
+	overdue := func(s *situation) { acts(s, func(a *v1alpha1.NodeAction) { a.Spec.ExpiresAt = ago(time.Hour) }) }
 	for outcome, s := range map[string]situation{
 		v1alpha1.ReasonSucceeded: disruptive(at(2, 1), out("Drained"), underway(time.Hour, claimed(time.Hour)), overdue, bootID("b")),
 		v1alpha1.ReasonNotBack:   disruptive(at(2, 1), out("Drained"), underway(time.Hour, claimed(time.Hour)), overdue, bootID("a"), kubelet("Unknown")),

@@ -68,9 +68,9 @@ func TestAStoryIsMeasured(t *testing.T) {
 	}
 	step()
 	ends("Succeeded")(&s)
-	s.action.CreationTimestamp = ago(0)
+	s.attempt.Created = now
 	step()
-	s.action = nil
+	s.attempt = nil
 	s.now = now.Add(40 * time.Second)
 	step(condition("False", -40*time.Second, -10*time.Second))
 	ending := incident(at(1, 1), history("Succeeded", time.Minute), nodeGone)

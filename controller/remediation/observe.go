@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/attempt"
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/evidence"
 	"github.com/nodemend/nodemend/controller/fleet"
@@ -49,21 +50,17 @@ func (o observer) observe(ctx context.Context, remediation *v1alpha1.Remediation
 	} else if found {
 		s.policy = &policy
 	}
-	for _, by := range executors() {
-		if err := by.observe(ctx, o, &s); err != nil {
-			return s, err
-		}
+	if err := o.maintenances(ctx, &s); err != nil {
+		return s, err
 	}
 	if s.node != nil && s.givenBack() { // by a person, or by who knows already that the node is gone
 		if s.node, err = o.liveNode(ctx, spec); err != nil {
 			return s, err
 		}
 	}
-	var actions v1alpha1.NodeActionList
-	if err := o.cache.List(ctx, &actions, client.MatchingFields{index.ActionsByNode: spec.NodeName}, client.UnsafeDisableDeepCopy); err != nil {
-		return s, fmt.Errorf("listing the actions on node %s: %w", spec.NodeName, err)
+	if s.attempt, s.others, err = o.attempts(ctx, remediation); err != nil {
+		return s, err
 	}
-	s.others = slices.DeleteFunc(actions.Items, func(a v1alpha1.NodeAction) bool { return a.Name == remediation.Status.Action })
 	if s.node == nil {
 		return s, nil
 	}
@@ -93,6 +90,21 @@ func (o observer) observe(ctx context.Context, remediation *v1alpha1.Remediation
 		s.leaseRenewed, err = o.leaseRenewed(ctx, spec.NodeName)
 	}
 	return s, err
+}
+
+// attempts returns the attempt that the status names, nil if there is none, and the others on
+// the node.
+func (o observer) attempts(ctx context.Context, r *v1alpha1.Remediation) (underWay *attempt.Attempt, others []attempt.Attempt, err error) {
+	if name := r.Status.Action; name != "" {
+		get := func(name string, object client.Object) (bool, error) { return o.get(ctx, name, object) }
+		if underWay, err = attempt.Get(attempt.By(r.Step(r.Status.Step)), name, get); err != nil {
+			return nil, nil, err
+		}
+	}
+	if others, err = attempt.OnNode(ctx, o.cache, r.Spec.NodeName); err != nil {
+		return nil, nil, err
+	}
+	return underWay, slices.DeleteFunc(others, func(a attempt.Attempt) bool { return a.Name == r.Status.Action }), nil
 }
 
 // node returns the node that a remediation is of, nil if it is gone.

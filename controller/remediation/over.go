@@ -6,7 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/internal/deadline"
 )
 
 // whateverTheNode are the rules that ask nothing of the node's conditions.
@@ -72,18 +71,18 @@ func noSuchStep(d decision, s situation) (decision, bool) {
 func (d decision) over(s situation, reason, message string) decision {
 	switch {
 	case d.status.Action == "":
-	case s.action == nil && d.status.Phase() == v1alpha1.PhaseActionAnnounced && s.step(d.status.Step) != nil:
+	case s.attempt == nil && d.status.Phase() == v1alpha1.PhaseActionAnnounced && s.step(d.status.Step) != nil:
 		d.effect = void
 		return d
-	case s.action == nil:
+	case s.attempt == nil:
 		return d.lost(s)
-	case s.action.Status.Claim == nil:
+	case s.attempt.Begun == nil:
 		return d.cancels(v1alpha1.ReasonCancelled, message)
 	default:
-		if until := deadline.Over(s.action); until.After(s.now) {
+		if until := s.attempt.Over; until.After(s.now) {
 			return d.stillRunning(s.now, until)
 		}
-		d.recordUnreported(s, outcome{v1alpha1.ReasonInterrupted, "the runner that claimed it never reported"})
+		d.recordUnreported(s, outcome{v1alpha1.ReasonInterrupted, d.who(s) + " began it and never reported"})
 	}
 	if reason == v1alpha1.ReasonDeleted && s.maintenance != nil && s.maintenance.DeletionTimestamp == nil && !s.cameBack() && s.sick(&d.status) {
 		return d.leftBehind(s, reason, message)

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/attempt"
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/evidence"
 	"github.com/nodemend/nodemend/controller/gates"
@@ -20,8 +21,8 @@ type situation struct {
 	remediation *v1alpha1.Remediation
 	// node with the remediation's UID; nil when it is gone.
 	node *corev1.Node
-	// action that status.action names; nil when there is none.
-	action *v1alpha1.NodeAction
+	// attempt that status.action names; nil when there is none.
+	attempt *attempt.Attempt
 	// maintenance that status.maintenance names; nil when there is none.
 	maintenance *v1alpha1.NodeMaintenance
 	// strays are maintenances of the remediation that its status does not name: they
@@ -29,8 +30,8 @@ type situation struct {
 	strays []v1alpha1.NodeMaintenance
 	// held are the maintenances that hold the node and are not the remediation's.
 	held []v1alpha1.NodeMaintenance
-	// others are the other actions on the node, whatever their remediation.
-	others []v1alpha1.NodeAction
+	// others are the other attempts on the node, whatever their remediation.
+	others []attempt.Attempt
 	// policy that the remediation came from, as it is now; nil when gone.
 	policy *v1alpha1.RemedyPolicy
 	// budgets that select the node, in name order.
@@ -63,7 +64,7 @@ func (s *situation) mayRunUntil(status *v1alpha1.RemediationStatus) time.Time {
 	}
 	for i := range s.others {
 		a := &s.others[i]
-		if runs := deadline.RunsUntil(a); s.former(a) && runs.After(until) {
+		if runs := a.RunsUntil(); s.former(a) && runs.After(until) {
 			until = runs
 		}
 	}
@@ -75,8 +76,8 @@ func (s *situation) mayRunUntil(status *v1alpha1.RemediationStatus) time.Time {
 func (s *situation) endedBy(r *v1alpha1.Remediation, record *v1alpha1.ActionRecord) time.Time {
 	ended := deadline.Ended(r, record)
 	for i := range s.others {
-		if a := &s.others[i]; a.Name == record.Action && a.Status.Claim != nil && deadline.Over(a).Before(ended) {
-			ended = deadline.Over(a)
+		if a := &s.others[i]; a.Name == record.Action && a.Begun != nil && a.Over.Before(ended) {
+			ended = a.Over
 		}
 	}
 	if ended.Before(record.FinishedAt.Time) {
@@ -112,9 +113,9 @@ func hasBegun(r *v1alpha1.Remediation) bool {
 	return r.Status.Action != "" || r.Status.Maintenance != "" || len(r.Status.History) > 0
 }
 
-// former reports whether the action is of a former remediation of this name.
-func (s *situation) former(a *v1alpha1.NodeAction) bool {
-	return a.Spec.Remediation == s.remediation.Name && a.Spec.RemediationUID != s.remediation.UID
+// former reports whether the attempt is of a former remediation of this name.
+func (s *situation) former(a *attempt.Attempt) bool {
+	return a.Remediation == s.remediation.Name && a.RemediationUID != s.remediation.UID
 }
 
 // judged is what must be clear for the node to be recovered: the match, and once the
@@ -188,12 +189,11 @@ func (s *situation) proof(status *v1alpha1.RemediationStatus) proof {
 	}
 	for i := range s.others {
 		a := &s.others[i]
-		f := a.Finished()
-		if f == nil || !v1alpha1.MayHaveExecuted(f.Reason) || !s.believed(f.LastTransitionTime.Time) {
+		if a.End == nil || !v1alpha1.MayHaveExecuted(a.End.Reason) || !s.believed(a.End.At) {
 			continue
 		}
-		ended := f.LastTransitionTime.Time
-		if runs := deadline.RunsUntil(a); runs.After(ended) {
+		ended := a.End.At
+		if runs := a.RunsUntil(); runs.After(ended) {
 			ended = runs
 		}
 		if ended.After(after) {

@@ -14,12 +14,9 @@ import (
 	"github.com/nodemend/nodemend/controller/optimistic"
 )
 
-// byMaintenance executes by a NodeMaintenance, which takes the node out of service: for a
-// maintenance that is all, for other disruptive remedies what comes first.
-type byMaintenance struct{}
-
-// observe implements executor. It reads whatever holds the node.
-func (byMaintenance) observe(ctx context.Context, o observer, s *situation) error {
+// maintenances reads whatever holds the node into the situation. That the one which the status
+// names does not exist is never concluded from a cache that is behind.
+func (o observer) maintenances(ctx context.Context, s *situation) error {
 	var list v1alpha1.NodeMaintenanceList
 	err := o.cache.List(ctx, &list, client.MatchingFields{index.MaintenancesByNode: s.remediation.Spec.NodeName})
 	if err != nil {
@@ -47,10 +44,12 @@ func (byMaintenance) observe(ctx context.Context, o observer, s *situation) erro
 	return nil
 }
 
-// start implements executor. It creates the maintenance, or makes it what it should be.
-func (by byMaintenance) start(ctx context.Context, r *Reconciler, s situation, d decision) error {
+// takeOut takes the node out of service: for the remedy maintenance that is all, for other
+// disruptive ones what comes first. It creates the maintenance that the decision's status names,
+// or makes it what the decision wants.
+func (r *Reconciler) takeOut(ctx context.Context, s situation, d decision) error {
 	if s.maintenance != nil {
-		return by.change(ctx, r, s.maintenance, d.maintenance)
+		return r.changeMaintenance(ctx, s.maintenance, d.maintenance)
 	}
 	name, spec := d.status.Maintenance, d.maintenance
 	m := &v1alpha1.NodeMaintenance{
@@ -63,15 +62,9 @@ func (by byMaintenance) start(ctx context.Context, r *Reconciler, s situation, d
 	return nil
 }
 
-// cancel implements executor. Nothing more is evicted; the node stays as it is until it is given
-// back.
-func (by byMaintenance) cancel(ctx context.Context, r *Reconciler, s situation, d decision) error {
-	return by.change(ctx, r, s.maintenance, d.maintenance)
-}
-
-// change makes the maintenance what it should be. It fails with a conflict if anybody has changed
-// it since it was observed.
-func (byMaintenance) change(ctx context.Context, r *Reconciler, m *v1alpha1.NodeMaintenance, spec v1alpha1.NodeMaintenanceSpec) error {
+// changeMaintenance makes the maintenance what it should be. It fails with a conflict if anybody
+// has changed it since it was observed.
+func (r *Reconciler) changeMaintenance(ctx context.Context, m *v1alpha1.NodeMaintenance, spec v1alpha1.NodeMaintenanceSpec) error {
 	changed := m.DeepCopy()
 	changed.Spec = spec
 	patch := optimistic.Since(m)

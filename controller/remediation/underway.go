@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/attempt"
 	"github.com/nodemend/nodemend/controller/gates"
 	"github.com/nodemend/nodemend/internal/deadline"
 )
@@ -31,14 +32,14 @@ func underWay() []rule {
 }
 
 func lostAction(d decision, s situation) (decision, bool) {
-	if s.action != nil || d.status.Phase() == v1alpha1.PhaseActionAnnounced {
+	if s.attempt != nil || d.status.Phase() == v1alpha1.PhaseActionAnnounced {
 		return d, false
 	}
 	return d.lost(s), true
 }
 
 func unwantedAction(d decision, s situation) (decision, bool) {
-	if s.action != nil || !d.clear && !d.backInService(s) && !gates.First(d.input(s, d.proof.all()), gates.Chain()).Held() {
+	if s.attempt != nil || !d.clear && !d.backInService(s) && !gates.First(d.input(s, d.proof.all()), gates.Chain()).Held() {
 		return d, false
 	}
 	d.effect = void
@@ -46,7 +47,7 @@ func unwantedAction(d decision, s situation) (decision, bool) {
 }
 
 func announcedAction(d decision, s situation) (decision, bool) {
-	if s.action != nil {
+	if s.attempt != nil {
 		return d, false
 	}
 	d.effect = create
@@ -54,18 +55,18 @@ func announcedAction(d decision, s situation) (decision, bool) {
 }
 
 func executing(d decision, s situation) (decision, bool) {
-	if s.action.Status.Claim == nil || !deadline.Over(s.action).After(s.now) {
+	if s.attempt.Begun == nil || !s.attempt.Over.After(s.now) {
 		return d, false
 	}
 	d.executes(s)
 	d.unblocked(s.now)
-	d.wait = deadline.Over(s.action).Sub(s.now)
+	d.wait = s.attempt.Over.Sub(s.now)
 	return d, true
 }
 
 // rebooted is for a reboot that nobody has reported on: the node itself tells what became of it.
 func rebooted(d decision, s situation) (decision, bool) {
-	if s.action.Status.Claim == nil {
+	if s.attempt.Begun == nil {
 		return d, false
 	}
 	how, known := d.reboot(s)
@@ -81,7 +82,7 @@ func rebooted(d decision, s situation) (decision, bool) {
 // clearUnreported gives up the report of a runner, unless the node was away until just now: its
 // detector may have been faster.
 func clearUnreported(d decision, s situation) (decision, bool) {
-	if s.action.Status.Claim == nil || !d.clear && !d.retryAsked(s) {
+	if s.attempt.Begun == nil || !d.clear && !d.retryAsked(s) {
 		return d, false
 	}
 	d.executes(s)
@@ -92,37 +93,37 @@ func clearUnreported(d decision, s situation) (decision, bool) {
 		left = max(left, c.LastTransitionTime.Add(deadline.ReportGrace).Sub(s.now))
 	}
 	if left > 0 && !d.retryAsked(s) {
-		d.progressing(s.now, v1alpha1.ReasonActing, fmt.Sprintf("the node is clear; the runner may still report on %s", d.status.Action))
+		d.progressing(s.now, v1alpha1.ReasonActing, fmt.Sprintf("the node is clear; %s may still report on %s", d.who(s), d.status.Action))
 		d.unblocked(s.now)
 		d.effect, d.wait = release, left
 		return d, true
 	}
-	d.recordUnreported(s, outcome{v1alpha1.ReasonInterrupted, "the runner that claimed it never reported"})
+	d.recordUnreported(s, outcome{v1alpha1.ReasonInterrupted, d.who(s) + " began it and never reported"})
 	d.wait = time.Second
 	return d, true
 }
 
 func noReport(d decision, s situation) (decision, bool) {
-	if s.action.Status.Claim == nil {
+	if s.attempt.Begun == nil {
 		return d, false
 	}
 	d.executes(s)
 	return d.blocked(s.now, gates.Verdict{
 		Reason:  reasonNoReport,
-		Message: fmt.Sprintf("the runner claimed %s at %s and has not reported since", d.status.Action, clockTime(s.action.Status.Claim.Time.Time)),
+		Message: fmt.Sprintf("%s began %s at %s and has not reported since", d.who(s), d.status.Action, clockTime(s.attempt.Begun.At)),
 	}), true
 }
 
 func voidAction(d decision, s situation) (decision, bool) {
-	return d.cancels(v1alpha1.ReasonCancelled, voided), isVoid(s.action)
+	return d.cancels(v1alpha1.ReasonCancelled, voided), s.attempt.Void
 }
 
 func clearUnclaimed(d decision, _ situation) (decision, bool) {
-	return d.cancels(v1alpha1.ReasonCancelled, "the condition cleared before a runner claimed the action"), d.clear
+	return d.cancels(v1alpha1.ReasonCancelled, "the condition cleared before the action began"), d.clear
 }
 
 func inServiceUnclaimed(d decision, s situation) (decision, bool) {
-	return d.cancels(v1alpha1.ReasonCancelled, "the node was given back, or pods came to it, before a runner claimed the action"), d.backInService(s)
+	return d.cancels(v1alpha1.ReasonCancelled, "the node was given back, or pods came to it, before the action began"), d.backInService(s)
 }
 
 func pausedUnclaimed(d decision, s situation) (decision, bool) {
@@ -131,26 +132,29 @@ func pausedUnclaimed(d decision, s situation) (decision, bool) {
 }
 
 func notClaimed(d decision, s situation) (decision, bool) {
-	if deadline.Claimable(s.action).After(s.now) {
+	if s.attempt.BeginBy.After(s.now) {
 		return d, false
 	}
 	d = awaitClaim(d, s)
 	d.wait = 0
-	return d.cancels(v1alpha1.ReasonExpired, fmt.Sprintf("no runner on the node claimed the action within %s", deadline.ClaimTime)), true
+	return d.cancels(v1alpha1.ReasonExpired, fmt.Sprintf("%s did not begin the action within %s", d.who(s), deadline.ClaimTime)), true
 }
 
 func awaitClaim(d decision, s situation) decision {
 	d.executes(s)
 	d.unblocked(s.now)
-	d.wait = deadline.Claimable(s.action).Sub(s.now)
+	d.wait = s.attempt.BeginBy.Sub(s.now)
 	return d
 }
 
 // executes says that it is for the runner now, whether or not it has claimed the action: that
 // stands in the action, and is not worth a write here.
 func (d *decision) executes(s situation) {
-	d.progressing(s.now, v1alpha1.ReasonActing, fmt.Sprintf("the node's runner is to execute %s", d.status.Action))
+	d.progressing(s.now, v1alpha1.ReasonActing, fmt.Sprintf("%s is to execute %s", d.who(s), d.status.Action))
 }
+
+// who carries out the attempt, for people.
+func (d *decision) who(s situation) string { return attempt.By(s.step(d.status.Step)).Who() }
 
 // cancels is the decision to cancel the action, unless a runner has claimed it.
 func (d decision) cancels(reason, message string) decision {
@@ -160,7 +164,7 @@ func (d decision) cancels(reason, message string) decision {
 
 // lost remembers that somebody has deleted the action that is under way.
 func (d decision) lost(s situation) decision {
-	d.recordUnreported(s, outcome{v1alpha1.ReasonLost, "the NodeAction was deleted while it was under way"})
+	d.recordUnreported(s, outcome{v1alpha1.ReasonLost, fmt.Sprintf("the %s was deleted while it was under way", attempt.By(s.step(d.status.Step)).Kind().Kind)})
 	d.wait = time.Second
 	return d
 }
@@ -171,7 +175,7 @@ func (d *decision) reboot(s situation) (outcome, bool) {
 	if !s.step(d.status.Step).Reboots() {
 		return outcome{}, false
 	}
-	claimed := s.action.Status.Claim.BootID
+	claimed := s.attempt.Begun.BootID
 	switch bootID := s.node.Status.NodeInfo.BootID; {
 	case claimed != "" && bootID != "" && bootID != claimed:
 		return outcome{v1alpha1.ReasonSucceeded, "the node has booted again, and its runner has not reported"}, true

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/attempt"
 	"github.com/nodemend/nodemend/controller/index"
 	"github.com/nodemend/nodemend/controller/worker"
 )
@@ -22,24 +23,30 @@ const workers = 8
 // Loop returns the reconciler with what wakes it.
 func (r *Reconciler) Loop() worker.Loop {
 	r.backoff = worker.NewBackoff()
+	watches := []worker.Watch{
+		{Kind: &v1alpha1.Remediation{}, Handler: r.onRemediation()},
+		{Kind: &v1alpha1.NodeMaintenance{}, Handler: handler.EnqueueRequestsFromMapFunc(r.ofMaintenance)},
+		{Kind: &corev1.Node{}, Handler: r.onNode()},
+		{
+			Kind: &v1alpha1.RemedyPolicy{}, Handler: handler.EnqueueRequestsFromMapFunc(r.openOfPolicy),
+			Predicates: []predicate.Predicate{worker.OnSpec()},
+		},
+		{Kind: &v1alpha1.RemediationBudget{}, Handler: r.onBudget()},
+	}
+	for _, by := range attempt.Executors() {
+		watches = append(watches, worker.Watch{Kind: by.Object(), Handler: handler.EnqueueRequestsFromMapFunc(ofAttempt(by))})
+	}
 	return worker.Loop{
 		Name: "remediation", Key: "remediation", Workers: workers, Reconciler: r, Doorbell: &r.doorbell,
-		Watches: []worker.Watch{
-			{Kind: &v1alpha1.Remediation{}, Handler: r.onRemediation()},
-			{Kind: &v1alpha1.NodeAction{}, Handler: handler.EnqueueRequestsFromMapFunc(ofAction)},
-			{Kind: &v1alpha1.NodeMaintenance{}, Handler: handler.EnqueueRequestsFromMapFunc(r.ofMaintenance)},
-			{Kind: &corev1.Node{}, Handler: r.onNode()},
-			{
-				Kind: &v1alpha1.RemedyPolicy{}, Handler: handler.EnqueueRequestsFromMapFunc(r.openOfPolicy),
-				Predicates: []predicate.Predicate{worker.OnSpec()},
-			},
-			{Kind: &v1alpha1.RemediationBudget{}, Handler: r.onBudget()},
-		},
+		Watches: watches,
 	}
 }
 
-func ofAction(_ context.Context, obj client.Object) []reconcile.Request {
-	return worker.Requests(obj.(*v1alpha1.NodeAction).Spec.Remediation)
+// ofAttempt returns the remediation whose attempt an object of the executor is about.
+func ofAttempt(by attempt.Executor) handler.MapFunc {
+	return func(_ context.Context, obj client.Object) []reconcile.Request {
+		return worker.Requests(by.Tell(obj).Remediation)
+	}
 }
 
 // ofMaintenance returns the remediation that it is a step of, ended as it may be, and

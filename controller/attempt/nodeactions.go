@@ -1,0 +1,129 @@
+package attempt
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/fieldmanager"
+	"github.com/nodemend/nodemend/controller/index"
+	"github.com/nodemend/nodemend/controller/optimistic"
+	"github.com/nodemend/nodemend/internal/deadline"
+)
+
+// nodeActions has a runner carry out attempts, which claims a NodeAction before it begins.
+type nodeActions struct{}
+
+// voidExpiry is when an action expires that no runner may claim.
+var voidExpiry = time.Unix(1, 0)
+
+// Who implements Executor.
+func (nodeActions) Who() string { return "the node's runner" }
+
+// Kind implements Executor.
+func (nodeActions) Kind() schema.GroupVersionKind {
+	return v1alpha1.GroupVersion.WithKind("NodeAction")
+}
+
+// Object implements Executor.
+func (nodeActions) Object() client.Object { return &v1alpha1.NodeAction{} }
+
+// Tell implements Executor.
+func (nodeActions) Tell(object client.Object) Attempt {
+	action := object.(*v1alpha1.NodeAction)
+	a := Attempt{
+		Name:        action.Name,
+		Remediation: action.Spec.Remediation, RemediationUID: action.Spec.RemediationUID,
+		Step: action.Spec.Step, Number: action.Spec.Attempt,
+		Created: action.CreationTimestamp.Time,
+		Void:    !action.Spec.ExpiresAt.After(voidExpiry),
+		BeginBy: deadline.Claimable(action), Over: deadline.Over(action),
+		Object: action, by: nodeActions{},
+	}
+	if claim := action.Status.Claim; claim != nil {
+		a.Begun = &Begun{At: claim.Time.Time, BootID: claim.BootID}
+	}
+	if f := action.Finished(); f != nil {
+		a.End = &End{Reason: f.Reason, Message: f.Message, At: f.LastTransitionTime.Time}
+	}
+	if result := action.Status.Result; result != nil {
+		a.Output = result.Output
+	}
+	return a
+}
+
+// OnNode implements Executor.
+func (by nodeActions) OnNode(ctx context.Context, cache client.Reader, node string) ([]Attempt, error) {
+	return by.list(ctx, cache, client.MatchingFields{index.ActionsByNode: node}, client.UnsafeDisableDeepCopy)
+}
+
+// OfRemediation implements Executor.
+func (by nodeActions) OfRemediation(ctx context.Context, live client.Reader, name string) ([]Attempt, error) {
+	return by.list(ctx, live, client.MatchingFields{index.ActionsByRemediation: name})
+}
+
+func (by nodeActions) list(ctx context.Context, from client.Reader, opts ...client.ListOption) (all []Attempt, err error) {
+	var actions v1alpha1.NodeActionList
+	if err := from.List(ctx, &actions, opts...); err != nil {
+		return nil, fmt.Errorf("listing actions: %w", err)
+	}
+	for i := range actions.Items {
+		all = append(all, by.Tell(&actions.Items[i]))
+	}
+	return all, nil
+}
+
+// Start implements Executor. The action can be claimed until it expires: never, if it is void.
+func (nodeActions) Start(ctx context.Context, c client.Client, o Order) error {
+	step := o.Remediation.Step(o.Step)
+	hash, err := step.Hash()
+	if err != nil {
+		return err
+	}
+	expiresAt := o.At.Add(deadline.ClaimTime)
+	if o.Void {
+		expiresAt = voidExpiry
+	}
+	spec := &o.Remediation.Spec
+	err = c.Create(ctx, &v1alpha1.NodeAction{
+		ObjectMeta: metav1.ObjectMeta{Name: o.Name},
+		Spec: v1alpha1.NodeActionSpec{
+			NodeName:       spec.NodeName,
+			NodeUID:        spec.NodeUID,
+			Remediation:    o.Remediation.Name,
+			RemediationUID: o.Remediation.UID,
+			Policy:         spec.Policy,
+			StepHash:       hash,
+			Step:           o.Step,
+			Attempt:        o.Number,
+			Timeout:        step.Timeout,
+			ExpiresAt:      metav1.NewTime(expiresAt),
+		},
+	}, fieldmanager.Controller)
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating action %s: %w", o.Name, err)
+	}
+	return nil
+}
+
+// Cancel implements Executor. It says that the action has finished, unless a runner has claimed
+// it: then it runs.
+func (nodeActions) Cancel(ctx context.Context, c client.Client, object client.Object, end End) error {
+	action := object.(*v1alpha1.NodeAction)
+	cancelled := action.DeepCopy()
+	meta.SetStatusCondition(&cancelled.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ActionFinished, Status: metav1.ConditionTrue, Reason: end.Reason, Message: end.Message,
+		LastTransitionTime: metav1.NewTime(end.At),
+	})
+	if err := c.Status().Patch(ctx, cancelled, optimistic.Since(action), fieldmanager.Controller); err != nil {
+		return fmt.Errorf("cancelling action %s: %w", action.Name, err)
+	}
+	return nil
+}
