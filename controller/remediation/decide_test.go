@@ -372,10 +372,13 @@ func TestWhatComesNext(t *testing.T) {
 
 func decideAll(t *testing.T, tests []next) {
 	t.Helper()
+	versions := earlier(t)
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			before := tt.s.remediation.DeepCopy()
 			d := decide(tt.s)
+			recordStatus(t, d)
+			continues(t, tt.s, d, versions)
 			changeNothing(t, tt.s)
 			got := v1alpha1.Remediation{Status: d.status}
 			if d.effect != tt.effect || d.wait != tt.wait {
