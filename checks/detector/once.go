@@ -10,8 +10,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks"
+	"github.com/nodemend/nodemend/internal/bounded"
 )
 
 // ReasonNothingToCheck is that of a check that was named and is off on this node.
@@ -74,16 +76,13 @@ func runOnce(ctx context.Context, e enabledCheck) Outcome {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	began := time.Now()
-	result := make(chan checks.Result, 1)
-	go func() { result <- e.check.Run(ctx) }()
 	o := Outcome{Check: e.Name, Condition: e.ConditionType}
-	select {
-	case r := <-result:
-		o.Status, o.Reason, o.Message = r.Status, r.Reason, r.Message
-	case <-time.After(timeout + checks.Late):
-		o.Status, o.Reason = checks.Unknown, checks.ReasonCheckTimeout
-		o.Message = fmt.Sprintf("check %s has not returned at its deadline of %s", e.Name, timeout)
+	r, late := bounded.Call(context.WithoutCancel(ctx), clock.RealClock{}, timeout+checks.Late, func() checks.Result { return e.check.Run(ctx) })
+	if late != nil {
+		r.Status, r.Reason = checks.Unknown, checks.ReasonCheckTimeout
+		r.Message = fmt.Sprintf("check %s has not returned at its deadline of %s", e.Name, timeout)
 	}
+	o.Status, o.Reason, o.Message = r.Status, r.Reason, r.Message
 	o.Seconds = time.Since(began).Seconds()
 	return o
 }

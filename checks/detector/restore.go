@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks/statefile"
+	"github.com/nodemend/nodemend/internal/bounded"
 )
 
 // restoreTimeout is for how long the state file is waited for: its disk may hang.
@@ -25,24 +27,18 @@ func restore(ctx context.Context, path string, load func() (statefile.State, err
 		state statefile.State
 		err   error
 	}
-	loaded := make(chan result, 1)
-	go func() {
+	r, err := bounded.Call(ctx, clock.RealClock{}, restoreTimeout, func() result {
 		state, err := load()
-		loaded <- result{state, err}
-	}()
-	limit := time.NewTimer(restoreTimeout)
-	defer limit.Stop()
-	select {
-	case r := <-loaded:
-		if r.err != nil && !errors.Is(r.err, fs.ErrNotExist) {
-			klog.FromContext(ctx).Error(r.err, "The state of an earlier run is left aside")
-		}
-		return r.state, nil
-	case <-limit.C:
+		return result{state, err}
+	})
+	switch {
+	case errors.Is(err, bounded.ErrLate):
 		klog.FromContext(ctx).Error(nil, "The state of an earlier run is left aside: reading its file hangs; see whether its disk answers",
 			"file", path, "waited", restoreTimeout.String())
-		return statefile.State{}, nil
-	case <-ctx.Done():
-		return statefile.State{}, ctx.Err()
+	case err != nil:
+		return statefile.State{}, err
+	case r.err != nil && !errors.Is(r.err, fs.ErrNotExist):
+		klog.FromContext(ctx).Error(r.err, "The state of an earlier run is left aside")
 	}
+	return r.state, nil
 }

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/internal/bounded"
 )
 
 const (
@@ -32,7 +35,7 @@ func watched(ctx context.Context, ended <-chan error, look func() error) error {
 			return err
 		case <-ticker.C:
 		}
-		err := answer(look)
+		err := answer(ctx, look)
 		if err == nil {
 			failed = 0
 			continue
@@ -46,13 +49,10 @@ func watched(ctx context.Context, ended <-chan error, look func() error) error {
 }
 
 // answer is what look returns, or an error if that itself hangs.
-func answer(look func() error) error {
-	result := make(chan error, 1)
-	go func() { result <- look() }()
-	select {
-	case err := <-result:
-		return err
-	case <-time.After(lookTimeout):
+func answer(ctx context.Context, look func() error) error {
+	err, late := bounded.Call(context.WithoutCancel(ctx), clock.RealClock{}, lookTimeout, look)
+	if late != nil {
 		return fmt.Errorf("whether it does could not be told within %s", lookTimeout)
 	}
+	return err
 }

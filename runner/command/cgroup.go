@@ -36,8 +36,7 @@ func (r *Remedy) cgroupRoot() string {
 	if r.opts.Cgroup != "" {
 		return r.opts.Cgroup
 	}
-	root, _ := within(hostTime, r.findCgroup)
-	return root
+	return within(r.findCgroup)
 }
 
 func (r *Remedy) findCgroup() string {

@@ -30,8 +30,7 @@ var machines = map[string][]elf.Machine{
 // whyNotExecutable looks for the reason that the host's kernel has for refusing to
 // execute a file. It returns nil if there is none to be seen.
 func whyNotExecutable(hostProc, path string) error {
-	why, _ := within(hostTime, func() error { return whyRefused(hostProc, path) })
-	return why
+	return within(func() error { return whyRefused(hostProc, path) })
 }
 
 func whyRefused(hostProc, path string) error {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/internal/bounded"
 )
 
 // hostTime is how long the host's file systems may take to answer.
@@ -31,26 +35,16 @@ func openInHost(hostProc, path string, flags uint64) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// within returns what f returns, or false if f takes longer: then nobody waits for it
-// any more. That is for what touches the host's file systems, one of which may be what
-// is broken.
-func within[T any](patience time.Duration, f func() T) (value T, ok bool) {
-	done := make(chan T, 1)
-	go func() { done <- f() }()
-	enough := time.NewTimer(patience)
-	defer enough.Stop()
-	select {
-	case value = <-done:
-		return value, true
-	case <-enough.C:
-		return value, false
-	}
+// within returns what f returns, or nothing if the host's file systems, of which one may be what
+// is broken, take longer than hostTime to answer.
+func within[T any](f func() T) T {
+	value, _ := bounded.Call(context.Background(), clock.RealClock{}, hostTime, f)
+	return value
 }
 
 // sameOnHost reports whether a pipe of ours has this path on the host, too.
 func sameOnHost(hostProc, path string) bool {
-	same, _ := within(hostTime, func() bool { return hasSame(hostProc, path) })
-	return same
+	return within(func() bool { return hasSame(hostProc, path) })
 }
 
 func hasSame(hostProc, path string) bool {

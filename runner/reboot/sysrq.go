@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nodemend/nodemend/internal/bounded"
 	"github.com/nodemend/nodemend/runner/remedy"
 )
 
@@ -68,17 +69,11 @@ func (r *Reboot) write(command byte) error {
 }
 
 // bounded calls f and does not wait for it for longer than its patience: on a
-// node that is to be reset disks and consoles hang. Nobody waits for its goroutine
-// then, which is stuck in the kernel and ends with the machine.
+// node that is to be reset disks and consoles hang.
 func (r *Reboot) bounded(f func() error) error {
-	done := make(chan error, 1)
-	timer := r.opts.Clock.NewTimer(patience)
-	defer timer.Stop()
-	go func() { done <- f() }()
-	select {
-	case err := <-done:
-		return err
-	case <-timer.C():
+	err, late := bounded.Call(context.Background(), r.opts.Clock, patience, f)
+	if late != nil {
 		return errHangs
 	}
+	return err
 }
