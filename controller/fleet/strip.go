@@ -31,7 +31,7 @@ func Strip(obj any) (any, error) {
 			CreationTimestamp: node.CreationTimestamp,
 			DeletionTimestamp: node.DeletionTimestamp,
 			Labels:            sharedLabels(node.Labels),
-			Annotations:       mark(node.Annotations),
+			Annotations:       read(node.Annotations),
 		},
 		Spec: corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, Taints: sharedTaints(node.Spec.Taints)},
 		Status: corev1.NodeStatus{
@@ -41,12 +41,21 @@ func Strip(obj any) (any, error) {
 	}, nil
 }
 
-// mark keeps the mark of our cordon alone.
-func mark(annotations map[string]string) map[string]string {
-	if value, marked := annotations[v1alpha1.CordonedAnnotation]; marked {
-		return map[string]string{v1alpha1.CordonedAnnotation: value}
+// readAnnotations are the annotations of nodes that the controller reads. Whoever reads another
+// one, such as a gate, has to add it: it is not in the cache otherwise.
+var readAnnotations = []string{v1alpha1.CordonedAnnotation}
+
+// read returns the annotations that the controller reads.
+func read(annotations map[string]string) (kept map[string]string) {
+	for _, key := range readAnnotations {
+		if value, set := annotations[key]; set {
+			if kept == nil {
+				kept = make(map[string]string, 1)
+			}
+			kept[key] = value
+		}
 	}
-	return nil
+	return kept
 }
 
 // Shared returns the one copy of a text, which lives as long as it is used.

@@ -17,7 +17,8 @@ import (
 type Input struct {
 	// Remediation that wants to act, with the step and attempt that is next.
 	Remediation *v1alpha1.Remediation
-	// Node that it wants to act on.
+	// Node that it wants to act on. It has what [fleet.Strip] keeps: of the annotations
+	// few, so that a gate that reads another one adds it there.
 	Node *corev1.Node
 	// Policy that it came from, as it is now; nil when it is gone.
 	Policy *v1alpha1.RemedyPolicy

@@ -2,6 +2,7 @@ package gates
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,11 +24,14 @@ func TestNothingHoldsBackWhatIsSafe(t *testing.T) {
 	}
 }
 
-// hindrances has what makes each gate hold a reboot, in the order of the chain.
-var hindrances = []struct {
+// hindrance makes a gate hold for the reason.
+type hindrance struct {
 	reason string
 	hinder func(*Input)
-}{
+}
+
+// hindrances has what makes each gate hold a reboot, in the order of the chain.
+var hindrances = []hindrance{
 	{ReasonPaused, func(in *Input) { in.Budgets[0].Spec.Paused = true }},
 	{ReasonExcluded, func(in *Input) { in.Node.Labels[v1alpha1.ExcludeLabel] = "true" }},
 	{v1alpha1.ReasonSuperseded, func(in *Input) { in.Policy.UID = "other-uid" }},
@@ -85,6 +89,14 @@ var hindrances = []struct {
 		in.Budgets[0].Status.Groups = groups
 	}},
 	{ReasonDryRun, func(in *Input) { in.Policy.Spec.Mode = v1alpha1.ModeDryRun }},
+}
+
+func TestSomethingHindersEachGate(t *testing.T) {
+	for _, gate := range Chain() {
+		if !slices.ContainsFunc(hindrances, func(h hindrance) bool { return gate.Ask(input(atStep(3), h.hinder)).Held() }) {
+			t.Errorf("nothing of hindrances makes gate %s hold", gate.Name)
+		}
+	}
 }
 
 func TestTheFirstGateThatHoldsIsShown(t *testing.T) {
