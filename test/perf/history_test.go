@@ -67,8 +67,9 @@ func (s *scene) remember(each int) {
 			r.Name, r.UID, r.ResourceVersion = fmt.Sprintf("%s-%016x", nodes.Items[i].Name, nth), types.UID(fmt.Sprintf("%08x-0000-0000-0000-%012x", i, nth)), ""
 			r.Spec.NodeName, r.Spec.NodeUID = nodes.Items[i].Name, nodes.Items[i].UID
 			r.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Remediation"))
-			ended := metav1.NewTime(time.Now().Add(-time.Duration(nth+1) * time.Hour).Truncate(time.Second))
-			r.Status.EndTime = &ended
+			// One a day, so that no limit of the policy holds the next one.
+			ended := metav1.NewTime(time.Now().Add(-time.Duration(nth+2) * 24 * time.Hour).Truncate(time.Second))
+			r.CreationTimestamp, r.Status.EndTime, r.Status.History[0].FinishedAt = ended, &ended, ended
 			a.Name, a.UID, a.ResourceVersion = fmt.Sprintf("%s-000000-1", r.Name), types.UID("a"+string(r.UID[1:])), ""
 			a.Spec.NodeName, a.Spec.NodeUID, a.Spec.Remediation, a.Spec.RemediationUID = r.Spec.NodeName, r.Spec.NodeUID, r.Name, r.UID
 			a.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("NodeAction"))
