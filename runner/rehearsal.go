@@ -30,13 +30,13 @@ const (
 	rehearsedUnit = "dbus.service"
 )
 
-// rehearse lets runners like this one execute a reboot by SysRq, and begin a command and
-// the restart of a unit, all of it by the code that really does so. A program that locks
-// its memory then has in it what a reboot takes, which must not have to be read from the
-// disk of a node that is to be rebooted because its disk has died.
+// rehearse executes a reboot by SysRq, and begins a command and the restart of a unit, with the
+// code that really does so. A program that locks its memory then has in memory what a reboot
+// needs. Without that, the node may have to read it from the disk whose death is the reason for
+// the reboot.
 //
-// Nothing of it is real: the API server is played, the kernel's SysRq is /dev/null, the
-// ledger is thrown away, and the rest ends before it begins.
+// Nothing of it has an effect: the API server is played, the kernel's SysRq is /dev/null, the
+// ledger is thrown away, and command and restart end before they begin.
 func rehearse(ctx context.Context, opts Options) error {
 	ctx, enough := context.WithTimeout(ctx, rehearsalTime)
 	defer enough()

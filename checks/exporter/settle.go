@@ -68,10 +68,10 @@ func (s *state) settle(e *entry) {
 	e.shown, e.provisional = o, provisional
 }
 
-// absent reports whether the latest observation of e says no more than that
-// nothing is there, of which nobody knows that it ever was: where the detector
-// can't see the host, or looks in the wrong place, that proves nothing. It was there
-// if it was healthy, or was reported as a problem, which this rule lets pass only then.
+// absent reports whether the latest observation of e says only that nothing is there, and
+// nobody knows that it ever was. That proves nothing: the detector may not see the host, or look
+// in the wrong place. It is known to have been there if it was healthy once, or was reported as
+// a problem.
 func (s *state) absent(e *entry, before past) bool {
 	t := e.latest.conditionType
 	absences := s.absences[t]

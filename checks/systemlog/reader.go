@@ -8,9 +8,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// entry is the next line of a log or, if log is nil, the news that all lines
-// written before readUpTo have been handed over, or, if that is zero too, that
-// reading has got on.
+// entry is the next line of a log. If log is nil, it says that all lines written before readUpTo
+// have been handed over; if readUpTo is zero, too, only that reading has got on.
 type entry struct {
 	log      *logtypes.Log
 	readUpTo time.Time

@@ -97,9 +97,10 @@ func Disruptions(b *v1alpha1.RemediationBudget, group string) int32 {
 	}
 }
 
-// TooFewHealthy returns a budget of those that select the node of whose minHealthy its group
-// falls short, by the nodes that are known now, and those of them that are Sick; nil if there is none.
-// The status tells as well, but may have been counted before the latest remediation was opened.
+// TooFewHealthy returns a budget that selects the node and has fewer healthy nodes in its group
+// than minHealthy says; nil if there is none. It counts these nodes; sick are those of them that
+// are Sick. The status of a budget has such a count, too, but perhaps one from before the latest
+// remediation was opened.
 func TooFewHealthy(selecting []v1alpha1.RemediationBudget, node *corev1.Node, nodes []*corev1.Node, sick map[types.UID]bool) (*v1alpha1.RemediationBudget, error) {
 	for i := range selecting {
 		b := &selecting[i]

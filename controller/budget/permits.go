@@ -108,11 +108,12 @@ func (p *Permits) foresee(budgets []v1alpha1.RemediationBudget, node *corev1.Nod
 	return refused
 }
 
-// Release gives back the permits for the node in these budgets that are of the
-// permit's remediation and version. It leaves all others alone: one of another version
-// was taken meanwhile. Where a step was disruptive, nobody counts the nodes again who
-// does not know of the node what the API server has now; and while the node may yet be
-// cordoned for the remediation, the permit is kept, and the error is a conflict.
+// Release gives back the permits for the node in these budgets, if they are of the permit's
+// remediation and version. A permit of another version was taken later, and is left alone.
+//
+// A disruptive permit is kept while the node may still be cordoned for the remediation; then
+// the error is a conflict. After one is released, the nodes are counted again only by who has
+// seen what the API server has of the node now.
 func (p *Permits) Release(ctx context.Context, budgets []v1alpha1.RemediationBudget, node string, permit v1alpha1.Permit) error {
 	var errs []error
 	var left *corev1.Node
@@ -292,10 +293,11 @@ func (p *Permits) otherInControlPlane(ctx context.Context, node string) (string,
 	}), nil
 }
 
-// OtherInControlPlane returns another node than this one that is of the control plane and
-// holds a permit, or has one of the remediations whose action is under way, since somebody may
-// have deleted the budget; "" if there is none. One that is gone, for which nodeOf returns nil,
-// may have been of the control plane, and what was begun on it may still run.
+// OtherInControlPlane returns a node of the control plane, other than this one, on which
+// something may be done; "" if there is none. Such a node holds a permit, or, as somebody may
+// have deleted the budget, one of the remediations has an action under way on it. A node that is
+// gone, for which nodeOf returns nil, counts as one of the control plane: what was begun on it
+// may still run.
 func OtherInControlPlane(budgets []v1alpha1.RemediationBudget, remediations []*v1alpha1.Remediation, node string, nodeOf func(name string) *corev1.Node) string {
 	first := ""
 	look := func(name string) {

@@ -38,8 +38,8 @@ func nextAttempt() []rule {
 	}
 }
 
-// formerActs is for an action that was begun for a former node of the name and is not known to
-// be over: it may run on on the same host, and nothing counts as evidence before it ends.
+// formerActs waits for an action that was begun for a former node of this name and is not known
+// to be over. It may still run on the same host, and until it ends nothing counts as evidence.
 func formerActs(d decision, s situation) (decision, bool) {
 	i := slices.IndexFunc(s.predecessors, func(r v1alpha1.Remediation) bool { return !r.Ended() && r.Status.Action != "" })
 	if i < 0 {
@@ -53,8 +53,8 @@ func formerActs(d decision, s situation) (decision, bool) {
 	}).calmed(s), true
 }
 
-// stillExhausted releases again, for a controller that stopped right after it wrote the status.
-// A remediation that has given up a node that did not answer goes on once it is Ready.
+// stillExhausted releases the permits again, since a controller may have stopped right after it
+// wrote the status. If the node had not answered, the remediation goes on once the node is Ready.
 func stillExhausted(d decision, s situation) (decision, bool) {
 	if d.status.Phase() != v1alpha1.PhaseExhausted || s.answersAgain(&d.status) {
 		return d, false

@@ -43,13 +43,14 @@ func saysTheSame(old, updated *corev1.Node) bool {
 		maps.Equal(old.Annotations, updated.Annotations)
 }
 
-// awaitsReport reports whether a newer report of the same may lead to another decision. It
-// does not while the fault is reported, so that the node is not proved to be clear, and
-//   - every step is done, or the node is out of service: only recovery ends that, or a person; or
-//   - a gate holds that no report opens. What opens it wakes, or has a time; the decision of
-//     then reads the latest reports.
+// awaitsReport reports whether a newer report that says the same may lead to another decision.
+// While the fault is reported it does not, if
+//   - every step is done, or the node is out of service: only recovery or a person ends that; or
+//   - a gate holds that no report opens. The change that opens it wakes the remediation, or it
+//     opens at a known time; that decision reads the latest reports.
 //
-// A remediation that the cache has as it was is decided on again when it is shown as it is.
+// If the cache has an old version of the remediation, the event of the new one leads to another
+// decision.
 func awaitsReport(r *v1alpha1.Remediation, node *corev1.Node) bool {
 	faulty := slices.ContainsFunc(r.Spec.Match, func(m v1alpha1.ConditionMatch) bool {
 		return m.Matches(v1alpha1.FindNodeCondition(node, m.Type))

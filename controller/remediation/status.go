@@ -32,8 +32,8 @@ func (d decision) blocked(now time.Time, v gates.Verdict) decision {
 	return d
 }
 
-// heldBack is the decision in place of one to act that the API server did not let pass. What
-// a person has asked for is heeded, or it would be decided anew at once.
+// heldBack is the decision instead of one to act for which the API server gave no permit. It
+// keeps what a person has asked for: otherwise that would be decided again at once.
 func heldBack(s situation, v gates.Verdict) decision {
 	d := begin(s)
 	if d.status.Action == "" {

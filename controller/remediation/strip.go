@@ -53,9 +53,9 @@ func Strip(obj any) (any, error) {
 	return &r, nil
 }
 
-// needsStep reports whether a record says something only together with its step: until when
-// an action may have run of which nobody knows the end, and, of one that a former version
-// has written, what its remedy was.
+// needsStep reports whether a record is understood only together with its step. The step tells
+// until when an action may have run whose end nobody knows; and what the remedy was, in a record
+// that an earlier version has written.
 func needsStep(record v1alpha1.ActionRecord) bool {
 	return record.Remedy == "" || !record.Executed && record.Acted()
 }

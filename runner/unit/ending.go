@@ -25,17 +25,17 @@ type ending struct {
 	held  bool
 	// job is the result of systemd's job, empty if it is not known.
 	job string
-	// overdue is whether the timeout passed before the restart was over, and wedged
-	// whether the unit was then still stopping. killed and cancelled are what was done
-	// about its processes and about systemd's job, empty if nothing was.
+	// overdue: the timeout passed before the restart was over. wedged: the unit was still
+	// stopping then. killed and cancelled say what was done about its processes and about
+	// systemd's job; they are empty if nothing was done.
 	timeout   time.Duration
 	overdue   bool
 	wedged    bool
 	killed    string
 	cancelled string
-	// seen is whether systemd has answered at the end; only then are there states:
-	// first is that when nothing more was under way, and last for a unit that was then
-	// active that of a settling time later.
+	// seen: systemd has answered at the end. Only then are there states. first is the state
+	// when nothing was under way any more. If the unit was active then, last is its state a
+	// settling time later.
 	seen        bool
 	first, last state
 	// took is the time until first.
