@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -31,6 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/attempt"
 	"github.com/nodemend/nodemend/controller/drain"
 	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/gauges"
@@ -111,9 +113,7 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		},
 		Cache: cache.Options{
 			DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Node{}: {Transform: fleet.Strip}, &v1alpha1.Remediation{}: {Transform: remediation.Strip},
-			},
+			ByObject:         stripped(),
 		},
 	})
 	if err != nil {
@@ -123,6 +123,30 @@ func Run(ctx context.Context, cfg *rest.Config, o Options) error {
 		return fmt.Errorf("setting up the controller: %w", err)
 	}
 	return mgr.Start(ctx)
+}
+
+// stripped has the kinds of which the cache keeps only what the controller reads.
+func stripped() map[client.Object]cache.ByObject {
+	kinds := map[client.Object]cache.ByObject{}
+	for _, kind := range []client.Object{&corev1.Node{}, &v1alpha1.Remediation{}, &v1alpha1.NodeAction{}} {
+		kinds[kind] = cache.ByObject{Transform: Transform(kind)}
+	}
+	return kinds
+}
+
+// Transform returns what makes of an object of a kind what the cache keeps of it; nil: it keeps
+// all but the managed fields.
+func Transform(kind client.Object) toolscache.TransformFunc {
+	switch kind.(type) {
+	case *corev1.Node:
+		return fleet.Strip
+	case *v1alpha1.Remediation:
+		return remediation.Strip
+	case *v1alpha1.NodeAction:
+		return attempt.Strip
+	default:
+		return nil
+	}
 }
 
 func register(ctx context.Context, mgr ctrl.Manager, o Options) error {

@@ -3,7 +3,6 @@ package remediation
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -20,7 +19,7 @@ const (
 	// the steps gives. Only who starts over often loses the oldest.
 	maxRecords = 180
 	// maxText is how many bytes of a message and of the output a record keeps.
-	maxText = 1024
+	maxText = attempt.MaxText
 )
 
 // record moves a finished action into the history, under our own time: the clock
@@ -33,7 +32,7 @@ func (d *decision) record(s situation) {
 	}
 	d.append(s, v1alpha1.ActionRecord{
 		Action: s.attempt.Name, Step: s.attempt.Step, Attempt: s.attempt.Number,
-		Outcome: end.Reason, Message: head(end.Message), Output: tail(s.attempt.Output),
+		Outcome: end.Reason, Message: head(end.Message), Output: cut.Tail(s.attempt.Output, maxText),
 		Executed: v1alpha1.Executed(end.Reason),
 	})
 }
@@ -106,11 +105,3 @@ func newRecord(before, after *v1alpha1.Remediation) *v1alpha1.ActionRecord {
 
 // head returns the beginning of a message that is too long to be kept.
 func head(message string) string { return cut.Head(message, maxText) }
-
-// tail returns the end of what a command printed, in whole characters.
-func tail(output string) string {
-	if len(output) > maxText {
-		output = output[len(output)-maxText:]
-	}
-	return strings.ToValidUTF8(output, "")
-}

@@ -2,6 +2,7 @@ package remediation
 
 import (
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -26,7 +27,7 @@ func asksForRetry(r *v1alpha1.Remediation, status *v1alpha1.RemediationStatus) b
 func retryValue(r *v1alpha1.Remediation) string {
 	value := r.Annotations[v1alpha1.RetryAnnotation]
 	if len(value) > maxRetry {
-		return tail(value[:maxRetry])
+		return strings.ToValidUTF8(value[:maxRetry], "")
 	}
 	return value
 }

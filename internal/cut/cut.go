@@ -18,6 +18,15 @@ func Head(text string, most int) string {
 	return strings.ToValidUTF8(text[:most-len(ellipsis)], "") + ellipsis
 }
 
+// Tail returns a text of at most so many bytes as it is, and of a longer one the end, in whole
+// characters.
+func Tail(text string, most int) string {
+	if len(text) > most {
+		text = text[len(text)-most:]
+	}
+	return strings.ToValidUTF8(text, "")
+}
+
 // Valid returns the Head of a text of others: see Plain.
 func Valid(text string, most int) string { return Head(Plain(text), most) }
 

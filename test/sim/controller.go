@@ -11,15 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller"
 	"github.com/nodemend/nodemend/controller/drain"
-	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/index"
 	"github.com/nodemend/nodemend/controller/remediation"
 	"github.com/nodemend/nodemend/controller/worker"
@@ -46,14 +43,7 @@ func (w *world) wireController(p *process) error {
 	for _, kind := range []client.Object{
 		&corev1.Node{}, &v1alpha1Policy, &v1alpha1Budget, &v1alpha1Remediation, &v1alpha1Action, &v1alpha1Maintenance,
 	} {
-		var transform toolscache.TransformFunc
-		switch kind.(type) {
-		case *corev1.Node:
-			transform = fleet.Strip
-		case *v1alpha1.Remediation:
-			transform = remediation.Strip
-		}
-		if err := p.view.Watch(kind, transform); err != nil {
+		if err := p.view.Watch(kind, controller.Transform(kind)); err != nil {
 			return err
 		}
 		p.watches = append(p.watches, &watch{kind: kind})
