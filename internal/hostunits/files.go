@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/nodemend/nodemend/internal/atomicfile"
 )
 
 // ensure gives the file this content and mode unless it has them.
@@ -29,67 +31,33 @@ func has(path string, mode fs.FileMode, content []byte) bool {
 	return err == nil && bytes.Equal(present, content)
 }
 
-// replace gives the file this content and mode so that at any time, also after a
-// loss of power or on a full disk, it is either the old or the new one. Directories
-// are made, and what an earlier call has left that was killed is removed.
-func replace(path string, mode fs.FileMode, content io.Reader) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("writing %s: %w", path, err)
-		}
-	}()
-	dir, base := filepath.Split(path)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+// replace writes the file as a whole, with this content and mode. Directories are made, and what
+// an earlier call has left that was killed is removed.
+func replace(path string, mode fs.FileMode, content io.Reader) error {
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err == nil {
+		err = removeLeftovers(path)
 	}
-	if err := removeLeftovers(path); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, leftover(base)+"*")
 	if err != nil {
-		return err
+		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	defer func() {
-		if removeErr := os.Remove(f.Name()); removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) {
-			err = errors.Join(err, removeErr)
-		}
-	}()
-	_, err = io.Copy(f, content)
-	if err := errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(dir)
+	return atomicfile.Write(path, mode, content)
 }
 
-// leftover is what the name of a file begins with that is not complete yet.
-func leftover(base string) string { return "." + base + "." }
-
 func removeLeftovers(path string) error {
-	dir, base := filepath.Split(path)
+	dir := filepath.Dir(path)
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), leftover(base)) {
+		if strings.HasPrefix(entry.Name(), atomicfile.Leftover(path)) {
 			if err := os.Remove(filepath.Join(dir, entry.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}
 	}
 	return nil
-}
-
-// syncDir makes a rename last.
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // equal reports whether two files have the same content.

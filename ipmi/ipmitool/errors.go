@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/nodemend/nodemend/internal/cut"
 )
 
 // Reasons why ipmitool can't read a BMC, to be found with errors.Is.
@@ -49,11 +51,7 @@ func complaints(stderr string) string {
 		}
 		lines = append(lines, line)
 	}
-	text := strings.ToValidUTF8(strings.Join(lines, "; "), "?")
-	if len(text) > maxComplaint {
-		text = strings.ToValidUTF8(text[:maxComplaint], "") + " …"
-	}
-	return text
+	return cut.Head(strings.ToValidUTF8(strings.Join(lines, "; "), "?"), maxComplaint)
 }
 
 // truncated returns the complaint that a list of the SEL or of the SDR repository is not

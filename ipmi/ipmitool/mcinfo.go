@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nodemend/nodemend/internal/cut"
 	"github.com/nodemend/nodemend/ipmi"
 )
 
@@ -42,11 +43,4 @@ func parseBMCName(text string) string {
 }
 
 // head returns the beginning of a text, for messages.
-func head(text string) string {
-	const most = 80
-	text = strings.TrimSpace(text)
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
-}
+func head(text string) string { return cut.Head(strings.TrimSpace(text), 80) }

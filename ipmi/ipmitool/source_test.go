@@ -221,7 +221,7 @@ func TestFailuresTellWhatToDo(t *testing.T) {
 			ErrNoSession, "invalid authentication algorithm; Error: Unable to establish",
 		},
 		"another":        {"Encrypt test failed\n", nil, "exit status 1: Encrypt test failed"},
-		"long complaint": {strings.Repeat("ä", 1000), nil, "ä …"},
+		"long complaint": {strings.Repeat("ä", 1000), nil, "ä…"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t, "#!/bin/sh\ncat \"${0%/*}/stderr\" >&2\nexit 1\n")
