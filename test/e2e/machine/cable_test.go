@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/test/e2e/story"
 )
 
 // cut is what was known of a node when its machine lost the cable.
@@ -33,7 +34,7 @@ func (n *node) cutOff() {
 	n.kubelet.cutOff.Store(true)
 	n.Must(n.machine.SetLink(n.Ctx, false))
 	n.Log("the machine is cut off from the API server")
-	n.cut = cut{at: time.Now(), conditions: n.transitions(), incident: n.incident(), actions: n.actions(), cordoned: n.get().Spec.Unschedulable}
+	n.cut = cut{at: time.Now(), conditions: n.transitions(), incident: n.incident(), actions: n.actions(), cordoned: n.Object().Spec.Unschedulable}
 }
 
 // reconnect puts the cable back, once the machine was without for as long as an outage
@@ -42,7 +43,7 @@ func (n *node) cutOff() {
 // reported before.
 func (n *node) reconnect(unreported ...*v1alpha1.NodeAction) {
 	n.Helper()
-	n.Until(moment, "the node is given up", n.is(corev1.NodeReady, corev1.ConditionUnknown))
+	n.Until(moment, "the node is given up", n.Is(corev1.NodeReady, corev1.ConditionUnknown))
 	left := time.Until(n.cut.at.Add(outage))
 	n.Until(max(0, left)+moment, "the machine was cut off for "+outage.String(), func() (bool, string) {
 		return time.Since(n.cut.at) >= outage, ""
@@ -50,7 +51,7 @@ func (n *node) reconnect(unreported ...*v1alpha1.NodeAction) {
 	n.unheard(unreported)
 	n.Must(n.machine.SetLink(n.Ctx, true))
 	n.kubelet.cutOff.Store(false)
-	n.Until(moment, "the node is Ready again", n.is(corev1.NodeReady, corev1.ConditionTrue))
+	n.Until(moment, "the node is Ready again", n.Is(corev1.NodeReady, corev1.ConditionTrue))
 }
 
 // unheard ends the test with an error if anything has come from the machine, or was
@@ -60,15 +61,15 @@ func (n *node) unheard(unreported []*v1alpha1.NodeAction) {
 	if now := n.transitions(); !slices.Equal(now, n.cut.conditions) {
 		n.Fatalf("nobody has heard of the node, and its conditions have changed from %q to %q", n.cut.conditions, now)
 	}
-	for _, c := range n.get().Status.Conditions {
+	for _, c := range n.Object().Status.Conditions {
 		if ours(c) && c.LastHeartbeatTime.After(n.cut.at.Add(late)) {
-			n.Fatalf("although the machine was cut off at %s: %s", n.cut.at.UTC().Format(time.TimeOnly), describe(c))
+			n.Fatalf("although the machine was cut off at %s: %s", n.cut.at.UTC().Format(time.TimeOnly), story.Describe(c))
 		}
 	}
 	if now := n.incident(); now != n.cut.incident {
 		n.Fatalf("although nobody has heard of the node, remediation %q was started after %q", now, n.cut.incident)
 	}
-	if now := n.get().Spec.Unschedulable; now != n.cut.cordoned {
+	if now := n.Object().Spec.Unschedulable; now != n.cut.cordoned {
 		n.Fatalf("although nobody has heard of the node, it was cordoned: %t, and now: %t", n.cut.cordoned, now)
 	}
 	now := n.actions()
@@ -87,7 +88,7 @@ func (n *node) unheard(unreported []*v1alpha1.NodeAction) {
 func (n *node) transitions() []string {
 	n.Helper()
 	var all []string
-	for _, c := range n.get().Status.Conditions {
+	for _, c := range n.Object().Status.Conditions {
 		if ours(c) {
 			all = append(all, fmt.Sprintf("%s=%s since %s", c.Type, c.Status, c.LastTransitionTime.UTC().Format(time.TimeOnly)))
 		}
@@ -101,7 +102,7 @@ func ours(c corev1.NodeCondition) bool { return !v1alpha1.KubeletOwned(string(c.
 // incident returns the name of the node's newest remediation, "" if there is none.
 func (n *node) incident() string {
 	n.Helper()
-	if r := n.remediation(); r != nil {
+	if r := n.Remediation(); r != nil {
 		return r.Name
 	}
 	return ""

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/test/e2e/story"
 	"github.com/nodemend/nodemend/test/ipmisim"
 )
 
@@ -83,8 +84,10 @@ func hardwareFails(t *testing.T, source string, said verdicts, cutOffAtFailure b
 	bmc := ipmisim.Start(t)
 	bmc.SetSELClock(time.Now())
 	n := s.start("bmc-"+source, options{bmc: bmc, checks: noRuntimeCheck + "  hardware: {interval: 8s, timeout: 8s, source: " + source + "}\n"})
-	n.Until(moment, "the BMC is read", n.is(hardware, corev1.ConditionFalse))
-	n.shipped("hardware-failure", func(spec *v1alpha1.RemedyPolicySpec) { spec.MaxRemediations.Count = 10 })
+	n.Until(moment, "the BMC is read", n.Is(hardware, corev1.ConditionFalse))
+	policy := n.Shipped("hardware-failure")
+	policy.MaxRemediations.Count = 10
+	n.Apply(n.name+"-hardware-failure", policy)
 	for i, part := range parts() {
 		n.Log(part.name)
 		first := i == 0
@@ -107,9 +110,9 @@ func (n *node) fails(bmc *ipmisim.Simulator, part part, cutOff bool) (verdict st
 	if cutOff {
 		n.reconnect()
 	}
-	n.Until(round, "the failure is reported", n.is(hardware, corev1.ConditionTrue))
-	c := n.condition(hardware)
-	n.Until(round, "the node is in maintenance", n.reaches(v1alpha1.ReasonInMaintenance))
+	n.Until(round, "the failure is reported", n.Is(hardware, corev1.ConditionTrue))
+	c := n.Condition(hardware)
+	n.Until(round, "the node is in maintenance", n.Reaches(v1alpha1.ReasonInMaintenance))
 	n.cordoned()
 	return selTime.ReplaceAllString(c.Reason+": "+c.Message, "then")
 }
@@ -118,7 +121,7 @@ func (n *node) fails(bmc *ipmisim.Simulator, part part, cutOff bool) (verdict st
 // node come back.
 func (n *node) isRepaired(bmc *ipmisim.Simulator, part part, cutOff bool) {
 	n.Helper()
-	failed, boots := n.condition(hardware), len(n.machine.Boots())
+	failed, boots := n.Condition(hardware), len(n.machine.Boots())
 	n.chassis(bmc, "off")
 	part.mended(bmc)
 	if cutOff {
@@ -130,11 +133,11 @@ func (n *node) isRepaired(bmc *ipmisim.Simulator, part part, cutOff bool) {
 		n.cordoned() // that it is silent proves nothing
 		n.reconnect()
 	}
-	n.Until(round, "the node has recovered", n.reaches(v1alpha1.ReasonRecovered))
+	n.Until(round, "the node has recovered", n.Reaches(v1alpha1.ReasonRecovered))
 	n.executed("maintenance Succeeded")
 	n.inService()
-	if got := n.condition(hardware); got.Status != corev1.ConditionFalse {
-		n.Fatalf("the node is back although %s", describe(got))
+	if got := n.Condition(hardware); got.Status != corev1.ConditionFalse {
+		n.Fatalf("the node is back although %s", story.Describe(got))
 	}
 	n.Proved("%s: %s; out of service, switched off, repaired, switched on, back by itself", part.name, failed.Reason)
 	if cutOff {

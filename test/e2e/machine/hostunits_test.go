@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/test/e2e/story"
 	"github.com/nodemend/nodemend/test/vm"
 )
 
@@ -43,17 +44,17 @@ func (n *node) pod(role string, files map[string]vm.File, units map[string]strin
 func TestHostUnitsReportFixAndProveOnANodeThatBootsWithABrokenRuntime(t *testing.T) {
 	s := begin(t)
 	n := s.start("host-units", withContainerd(t, options{hostUnits: true}))
-	n.Until(round, "the installed detector reports a healthy runtime", n.is(runtimeCondition, corev1.ConditionFalse))
+	n.Until(round, "the installed detector reports a healthy runtime", n.Is(runtimeCondition, corev1.ConditionFalse))
 	const agents = "nodemend-detector.service nodemend-runner.service"
 	n.installed()
 	n.Proved("installed by their pods: %s", agents)
 	const good = "/var/lib/good.toml"
-	n.apply("broken-configuration", v1alpha1.RemedyPolicySpec{
+	n.Apply(n.name+"-"+"broken-configuration", v1alpha1.RemedyPolicySpec{
 		Match: []v1alpha1.ConditionMatch{{Type: runtimeCondition, Status: corev1.ConditionTrue}},
 		Steps: []v1alpha1.Step{{
 			Command: &v1alpha1.CommandRemedy{Script: "cp " + good + " " + containerdConfig + " && systemctl restart containerd.service && echo mended"},
 		}},
-		Recovery: v1alpha1.Recovery{HealthyFor: *duration(3 * time.Second)},
+		Recovery: v1alpha1.Recovery{HealthyFor: *story.Duration(3 * time.Second)},
 	})
 
 	n.run("cp " + containerdConfig + " " + good + "; echo broken >" + containerdConfig + "; sync")
@@ -67,13 +68,13 @@ func TestHostUnitsReportFixAndProveOnANodeThatBootsWithABrokenRuntime(t *testing
 	n.Until(round, "the units run", n.tries("systemctl is-active nodemend-detector.service && systemctl is-active nodemend-runner.service"))
 	n.reconnect()
 	back := time.Now()
-	n.Until(round, "the detector's unit reports the runtime of this boot", n.confirms(runtimeCondition, corev1.ConditionTrue, broken))
-	n.Proved("after a boot without a runtime, cut off for %s, the unit reports: %s", outage, n.condition(runtimeCondition).Reason)
+	n.Until(round, "the detector's unit reports the runtime of this boot", n.Confirms(runtimeCondition, corev1.ConditionTrue, broken))
+	n.Proved("after a boot without a runtime, cut off for %s, the unit reports: %s", outage, n.Condition(runtimeCondition).Reason)
 	action := n.claimed(v1alpha1.RemedyCommand)
 	n.Proved("acted on %.0f s after it was back", time.Since(back).Seconds())
-	n.Until(round, "the node has recovered", n.reaches(v1alpha1.ReasonRecovered))
+	n.Until(round, "the node has recovered", n.Reaches(v1alpha1.ReasonRecovered))
 	n.executed("command Succeeded")
-	result := n.result(action.Name)
+	result := n.Result(action.Name)
 	if strings.TrimSpace(result.Output) != "mended" { // in whatever way it was executed
 		t.Errorf("the result is %+v", result)
 	}

@@ -10,19 +10,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/test/e2e/story"
 )
 
 func TestACommandAndARebootWorkWhileSystemdAndItsBusHang(t *testing.T) {
 	s := begin(t)
 	n := s.start("hung", options{checks: noRuntimeCheck})
-	n.Until(moment, "the detector reports no deadlock", n.is(deadlock, corev1.ConditionFalse))
+	n.Until(moment, "the detector reports no deadlock", n.Is(deadlock, corev1.ConditionFalse))
 	policy := rebooting()
 	policy.Steps = append([]v1alpha1.Step{{
 		// Its effect does not survive the boot, and its output is seen only if it has ended.
 		Command:       &v1alpha1.CommandRemedy{Script: "echo ran >>/var/lib/ran; " + held + "; cat /proc/1/comm"},
-		VerifyTimeout: *duration(5 * time.Second),
+		VerifyTimeout: *story.Duration(5 * time.Second),
 	}}, policy.Steps...)
-	n.apply("reboot", policy)
+	n.Apply(n.name+"-"+"reboot", policy)
 
 	n.Must(n.machine.SetSystemdHangs(n.Ctx, true))
 	if n.run("timeout 5 systemctl is-active dbus.service || echo hangs") != "hangs" {
@@ -36,9 +37,9 @@ func TestACommandAndARebootWorkWhileSystemdAndItsBusHang(t *testing.T) {
 	n.reconnect(command)
 	reboot := n.claimed(v1alpha1.RemedyReboot)
 	n.boots(2)
-	n.Until(round, "the node has recovered", n.reaches(v1alpha1.ReasonRecovered))
+	n.Until(round, "the node has recovered", n.Reaches(v1alpha1.ReasonRecovered))
 	n.executed("command Succeeded", "reboot Succeeded")
-	result := n.result(command.Name)
+	result := n.Result(command.Name)
 	if result.Execution != v1alpha1.ExecutionDirect || strings.TrimSpace(result.Output) != "systemd" {
 		t.Errorf("the result is %+v, want a direct execution", result)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/test/cluster"
+	"github.com/nodemend/nodemend/test/e2e/story"
 	"github.com/nodemend/nodemend/test/ipmisim"
 	"github.com/nodemend/nodemend/test/vm"
 	"github.com/nodemend/nodemend/test/vm/vmtest"
@@ -41,7 +42,8 @@ type options struct {
 
 // node is a machine with its Node object.
 type node struct {
-	*scenario
+	*story.Node
+	plane   *plane
 	name    string
 	machine *vm.Machine
 	kubelet *kubelet
@@ -51,7 +53,7 @@ type node struct {
 // start starts a machine and waits until its Node is Ready.
 func (s *scenario) start(name string, o options) *node {
 	s.Helper()
-	n := &node{scenario: s, name: name}
+	n := &node{Node: &story.Node{Story: s.Story, API: s.plane, NodeName: name}, plane: s.plane, name: name}
 	n.create()
 	program, err := program("nodemend-agent")
 	s.Must(err)
@@ -76,7 +78,7 @@ func (s *scenario) start(name string, o options) *node {
 	n.machine = vmtest.Start(s, vm.Options{Dir: dir, Files: files, Units: units, BMC: o.bmc})
 	n.kubelet = startKubelet(context.WithoutCancel(s.Ctx), s.plane, n.machine, name)
 	s.Cleanup(n.end)
-	n.Until(moment, "the node is Ready", n.is(corev1.NodeReady, corev1.ConditionTrue))
+	n.Until(moment, "the node is Ready", n.Is(corev1.NodeReady, corev1.ConditionTrue))
 	return n
 }
 
@@ -196,49 +198,11 @@ func (n *node) tries(script string) func() (bool, string) {
 	}
 }
 
-// get returns the Node.
-func (n *node) get() *corev1.Node {
-	n.Helper()
-	object := &corev1.Node{}
-	n.Must(n.plane.Get(n.Ctx, client.ObjectKey{Name: n.name}, object))
-	return object
-}
-
-// condition returns one of the Node's; an empty one if it has none of that type.
-func (n *node) condition(conditionType corev1.NodeConditionType) corev1.NodeCondition {
-	n.Helper()
-	if c := v1alpha1.FindNodeCondition(n.get(), string(conditionType)); c != nil {
-		return *c
-	}
-	return corev1.NodeCondition{Type: conditionType}
-}
-
-// is tells whether the Node has a condition with this status.
-func (n *node) is(conditionType corev1.NodeConditionType, status corev1.ConditionStatus) func() (bool, string) {
-	return func() (bool, string) {
-		c := n.condition(conditionType)
-		return c.Status == status, describe(c)
-	}
-}
-
-// confirms tells whether the Node has a condition with this status that a check has seen
-// after a time.
-func (n *node) confirms(conditionType corev1.NodeConditionType, status corev1.ConditionStatus, after time.Time) func() (bool, string) {
-	return func() (bool, string) {
-		c := n.condition(conditionType)
-		return c.Status == status && c.LastHeartbeatTime.After(after), describe(c)
-	}
-}
-
-func describe(c corev1.NodeCondition) string {
-	return fmt.Sprintf("%s=%s %s: %s (%s)", c.Type, c.Status, c.Reason, c.Message, c.LastHeartbeatTime.UTC().Format(time.TimeOnly))
-}
-
 // inService waits until the Node is neither cordoned nor marked.
 func (n *node) inService() {
 	n.Helper()
 	n.Until(moment, "the node is back in service", func() (bool, string) {
-		object := n.get()
+		object := n.Object()
 		mark, marked := object.Annotations[v1alpha1.CordonedAnnotation]
 		return !object.Spec.Unschedulable && !marked, fmt.Sprintf("unschedulable %t, mark %q", object.Spec.Unschedulable, mark)
 	})
@@ -247,7 +211,7 @@ func (n *node) inService() {
 // cordoned ends the test with an error unless the Node is cordoned by Nodemend.
 func (n *node) cordoned() {
 	n.Helper()
-	object := n.get()
+	object := n.Object()
 	if object.Annotations[v1alpha1.CordonedAnnotation] == "" || !object.Spec.Unschedulable {
 		n.Fatalf("the node is not out of service: unschedulable %t, annotations %q", object.Spec.Unschedulable, object.Annotations)
 	}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/test/e2e/story"
 )
 
 // rebooting is a policy for a deadlock whose first step is a reboot.
@@ -20,10 +21,10 @@ func rebooting(more ...v1alpha1.Step) v1alpha1.RemedyPolicySpec {
 		Match: []v1alpha1.ConditionMatch{{Type: deadlock, Status: corev1.ConditionTrue}},
 		Steps: append([]v1alpha1.Step{{
 			Reboot:        &v1alpha1.RebootRemedy{Method: v1alpha1.RebootSysRq, Drain: &v1alpha1.Drain{}},
-			Timeout:       *duration(boot),
-			VerifyTimeout: *duration(10 * time.Second),
+			Timeout:       *story.Duration(boot),
+			VerifyTimeout: *story.Duration(10 * time.Second),
 		}}, more...),
-		Recovery: v1alpha1.Recovery{HealthyFor: *duration(3 * time.Second)},
+		Recovery: v1alpha1.Recovery{HealthyFor: *story.Duration(3 * time.Second)},
 	}
 }
 
@@ -35,7 +36,7 @@ func (n *node) rebootedOnce(action string) {
 	if resets := n.machine.Resets(); resets != 1 || len(boots) != 2 || boots[0] == boots[1] {
 		n.Fatalf("%d resets, boot IDs %q, want 1 and 2; QEMU tells of %v", resets, boots, n.machine.Events())
 	}
-	if result := n.result(action); result.BootIDAfter != boots[1] {
+	if result := n.Result(action); result.BootIDAfter != boots[1] {
 		n.Fatalf("the result is %+v, want a reboot to %s", result, boots[1])
 	}
 	console, err := os.ReadFile(n.machine.Console())
@@ -48,14 +49,14 @@ func (n *node) rebootedOnce(action string) {
 func TestANodeThatARebootHealsIsBackInServiceAfterExactlyOneReset(t *testing.T) {
 	s := begin(t)
 	n := s.start("reboot", options{checks: noRuntimeCheck})
-	n.Until(moment, "the detector reports no deadlock", n.is(deadlock, corev1.ConditionFalse))
-	n.apply("reboot", rebooting())
+	n.Until(moment, "the detector reports no deadlock", n.Is(deadlock, corev1.ConditionFalse))
+	n.Apply(n.name+"-"+"reboot", rebooting())
 
 	n.run("touch " + untilBoot)
 	action := n.claimed(v1alpha1.RemedyReboot)
 	n.rebootsCutOff()
 	n.reconnect(action)
-	n.Until(round, "the node has recovered", n.reaches(v1alpha1.ReasonRecovered))
+	n.Until(round, "the node has recovered", n.Reaches(v1alpha1.ReasonRecovered))
 	n.executed("reboot Succeeded")
 	n.rebootedOnce(action.Name)
 	n.inService()
@@ -75,11 +76,11 @@ func (n *node) rebootsCutOff() {
 func TestANodeThatComesBackUnhealthyIsNotRebootedAgainAndEndsInMaintenance(t *testing.T) {
 	s := begin(t)
 	n := s.start("maintenance", options{checks: noRuntimeCheck})
-	n.apply("reboot", rebooting(v1alpha1.Step{Maintenance: &v1alpha1.MaintenanceRemedy{Reason: "a reboot has not helped"}}))
+	n.Apply(n.name+"-"+"reboot", rebooting(v1alpha1.Step{Maintenance: &v1alpha1.MaintenanceRemedy{Reason: "a reboot has not helped"}}))
 	n.comesBackUnhealthy(v1alpha1.ReasonInMaintenance)
 
 	n.run("rm " + beyondBoot)
-	n.Until(round, "the node has recovered", n.reaches(v1alpha1.ReasonRecovered))
+	n.Until(round, "the node has recovered", n.Reaches(v1alpha1.ReasonRecovered))
 	n.inService()
 	n.Proved("back in service by itself once the fault was removed")
 }
@@ -87,7 +88,7 @@ func TestANodeThatComesBackUnhealthyIsNotRebootedAgainAndEndsInMaintenance(t *te
 func TestANodeThatComesBackUnhealthyIsExhaustedWithoutAFurtherStep(t *testing.T) {
 	s := begin(t)
 	n := s.start("exhausted", options{checks: noRuntimeCheck})
-	n.apply("reboot", rebooting())
+	n.Apply(n.name+"-"+"reboot", rebooting())
 	n.comesBackUnhealthy(v1alpha1.ReasonExhausted)
 }
 
@@ -95,25 +96,25 @@ func TestANodeThatComesBackUnhealthyIsExhaustedWithoutAFurtherStep(t *testing.T)
 // in a state, after one reboot, out of service.
 func (n *node) comesBackUnhealthy(end string) {
 	n.Helper()
-	n.Until(moment, "the detector reports no deadlock", n.is(deadlock, corev1.ConditionFalse))
+	n.Until(moment, "the detector reports no deadlock", n.Is(deadlock, corev1.ConditionFalse))
 	n.run("touch " + beyondBoot + "; sync")
 	action := n.claimed(v1alpha1.RemedyReboot)
-	broken := n.condition(deadlock).LastTransitionTime
+	broken := n.Condition(deadlock).LastTransitionTime
 	n.rebootsCutOff()
 	booted := time.Now()
 	n.reconnect(action)
-	n.Until(round, "the detector reports the deadlock in this boot", n.confirms(deadlock, corev1.ConditionTrue, booted))
-	n.Until(round, "the remediation is "+end, n.reaches(end))
+	n.Until(round, "the detector reports the deadlock in this boot", n.Confirms(deadlock, corev1.ConditionTrue, booted))
+	n.Until(round, "the remediation is "+end, n.Reaches(end))
 	// Long enough for another reboot to begin.
-	ended := n.condition(deadlock).LastHeartbeatTime.Time
-	n.Until(moment, "the deadlock has been reported for 10 s more", n.confirms(deadlock, corev1.ConditionTrue, ended.Add(10*time.Second)))
-	if got, blocked := state(n.remediation()); got != end {
+	ended := n.Condition(deadlock).LastHeartbeatTime.Time
+	n.Until(moment, "the deadlock has been reported for 10 s more", n.Confirms(deadlock, corev1.ConditionTrue, ended.Add(10*time.Second)))
+	if got, blocked := story.State(n.Remediation()); got != end {
 		n.Fatalf("the remediation is %s, blocked by %q, want %s", got, blocked, end)
 	}
 	n.rebootedOnce(action.Name)
 	n.cordoned()
-	if since := n.condition(deadlock).LastTransitionTime; !since.Equal(&broken) {
+	if since := n.Condition(deadlock).LastTransitionTime; !since.Equal(&broken) {
 		n.Fatalf("the deadlock is there since %s, and now seems to be since %s", broken, since)
 	}
-	n.Proved("%s, cordoned, after one reset while cut off for %s, with the fault confirmed after it: %s", end, outage, n.condition(deadlock).Message)
+	n.Proved("%s, cordoned, after one reset while cut off for %s, with the fault confirmed after it: %s", end, outage, n.Condition(deadlock).Message)
 }

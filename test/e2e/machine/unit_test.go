@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/test/e2e/story"
 	"github.com/nodemend/nodemend/test/vm"
 )
 
@@ -42,14 +43,16 @@ const overdue = 2 * restartTime
 func TestAContainerRuntimeThatHangsIsRestartedOnceAlthoughTheAPIServerIsCutOff(t *testing.T) {
 	s := begin(t)
 	n := s.start("runtime", withContainerd(t, options{}))
-	n.Until(moment, "the runtime is healthy", n.is(runtimeCondition, corev1.ConditionFalse))
-	n.shipped("container-runtime", func(spec *v1alpha1.RemedyPolicySpec) { spec.Steps[0].Timeout = *duration(restartTime) })
+	n.Until(moment, "the runtime is healthy", n.Is(runtimeCondition, corev1.ConditionFalse))
+	policy := n.Shipped("container-runtime")
+	policy.Steps[0].Timeout = *story.Duration(restartTime)
+	n.Apply(n.name+"-container-runtime", policy)
 	show := "systemctl show --value --property=MainPID,NRestarts containerd.service"
 	before := strings.Fields(n.run(show))
 
 	n.run("touch " + hold + "; kill -STOP " + before[0])
-	n.Until(round, "the runtime is seen to hang", n.is(runtimeCondition, corev1.ConditionTrue))
-	n.Proved("a stopped containerd is seen: %s", n.condition(runtimeCondition).Reason)
+	n.Until(round, "the runtime is seen to hang", n.Is(runtimeCondition, corev1.ConditionTrue))
+	n.Proved("a stopped containerd is seen: %s", n.Condition(runtimeCondition).Reason)
 	action := n.claimed(v1alpha1.RemedyRestartUnit)
 	n.Until(round, "containerd is being started", n.tries("systemctl show --property=ActiveState containerd.service | grep =activating"))
 	n.cutOff()
@@ -57,14 +60,14 @@ func TestAContainerRuntimeThatHangsIsRestartedOnceAlthoughTheAPIServerIsCutOff(t
 	n.Until(round, "containerd has another process", n.tries("test $(systemctl show --value --property=MainPID containerd.service) != "+before[0]+
 		" && systemctl is-active containerd.service"))
 	n.Until(overdue, "people are told that nobody reports", func() (bool, string) {
-		got, blocked := state(n.remediation())
+		got, blocked := story.State(n.Remediation())
 		return strings.HasPrefix(blocked, "NoReport:"), fmt.Sprintf("remediation %s, blocked by %q", got, blocked)
 	})
 	n.reconnect(action)
-	n.Until(round, "the node has recovered", n.reaches(v1alpha1.ReasonRecovered))
+	n.Until(round, "the node has recovered", n.Reaches(v1alpha1.ReasonRecovered))
 	n.executed("restartUnit Succeeded")
 	after := strings.Fields(n.run(show))
-	result := n.result(action.Name)
+	result := n.Result(action.Name)
 	if result.Unit == nil || result.Unit.State != "active (running)" {
 		t.Errorf("the result is %+v", result)
 	}

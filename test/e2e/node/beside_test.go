@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodemend/nodemend/controller/evidence"
+	"github.com/nodemend/nodemend/test/e2e/story"
 )
 
 const (
@@ -34,11 +35,11 @@ func TestADetectorThatLogsALotGoesOnWhileTheRuntimeIsStalledForTenMinutes(t *tes
 
 	s.Must(s.node.Signal(s.Ctx, containerd, syscall.SIGSTOP))
 	stalled := time.Now()
-	s.Until(moment, "the detector sees the stall", s.is(runtimeCondition, corev1.ConditionTrue))
+	s.Until(moment, "the detector sees the stall", s.Is(runtimeCondition, corev1.ConditionTrue))
 	for _, conditionType := range ours() {
 		s.Until(moment, "all conditions are confirmed as often as with a problem", func() (bool, string) {
-			c := s.condition(conditionType)
-			return c.LastHeartbeatTime.After(stalled), describe(c) + " at " + c.LastHeartbeatTime.String()
+			c := s.Condition(conditionType)
+			return c.LastHeartbeatTime.After(stalled), story.Describe(c) + " at " + c.LastHeartbeatTime.String()
 		})
 	}
 	w := s.storm(stalled.Add(stall))

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/test/e2e/story"
 	"github.com/nodemend/nodemend/test/node"
 )
 
@@ -57,7 +58,7 @@ func TestANodeIsDrainedAsItsDisruptionBudgetsAllowAndGivenBackOnceItHasRecovered
 		t.Fatalf("%d of its pods are on node %s, want 2", on, s.node.Name)
 	}
 	s.onFault("out-of-service", v1alpha1.Step{
-		Maintenance: &v1alpha1.MaintenanceRemedy{Reason: "a test", Drain: &v1alpha1.Drain{Timeout: *duration(time.Hour)}},
+		Maintenance: &v1alpha1.MaintenanceRemedy{Reason: "a test", Drain: &v1alpha1.Drain{Timeout: *story.Duration(time.Hour)}},
 	})
 
 	s.run("touch " + faultFile)
@@ -79,7 +80,7 @@ func TestANodeIsDrainedAsItsDisruptionBudgetsAllowAndGivenBackOnceItHasRecovered
 	least := int32(2)
 	s.Until(round, "the node is in maintenance", func() (bool, string) {
 		least = min(least, s.available("guarded"))
-		return s.reaches(v1alpha1.ReasonInMaintenance)()
+		return s.Reaches(v1alpha1.ReasonInMaintenance)()
 	})
 	if on := s.guardedPods(); on != 0 || least < 1 {
 		t.Fatalf("%d pods are left, %d were available meanwhile", on, least)

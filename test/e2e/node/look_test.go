@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodemend/nodemend/test/e2e/story"
 	"github.com/nodemend/nodemend/test/node"
 )
 
@@ -48,43 +48,6 @@ func (s *scenario) object(n *node.Node) *corev1.Node {
 	return object
 }
 
-// condition returns one of the node with the fault; the zero value if it has none of
-// this type.
-func (s *scenario) condition(conditionType corev1.NodeConditionType) corev1.NodeCondition {
-	s.Helper()
-	return find(s.object(s.node), conditionType)
-}
-
-func find(n *corev1.Node, conditionType corev1.NodeConditionType) corev1.NodeCondition {
-	for _, c := range n.Status.Conditions {
-		if c.Type == conditionType {
-			return c
-		}
-	}
-	return corev1.NodeCondition{Type: conditionType}
-}
-
-func describe(c corev1.NodeCondition) string {
-	return fmt.Sprintf("%s=%s (%s: %s)", c.Type, c.Status, c.Reason, c.Message)
-}
-
-// is tells whether a condition has a status.
-func (s *scenario) is(conditionType corev1.NodeConditionType, status corev1.ConditionStatus) func() (bool, string) {
-	return func() (bool, string) {
-		c := s.condition(conditionType)
-		return c.Status == status, describe(c)
-	}
-}
-
-// confirms tells whether a condition was confirmed with this status by a run of its
-// check that has started after a time.
-func (s *scenario) confirms(conditionType corev1.NodeConditionType, status corev1.ConditionStatus, after time.Time) func() (bool, string) {
-	return func() (bool, string) {
-		c := s.condition(conditionType)
-		return c.Status == status && c.LastHeartbeatTime.After(after), describe(c) + " at " + c.LastHeartbeatTime.String()
-	}
-}
-
 // untilHealthy waits until all real nodes are well and in service.
 func (s *scenario) untilHealthy() {
 	s.Helper()
@@ -97,12 +60,12 @@ func (s *scenario) healthy() (bool, string) {
 	var ill []string
 	for _, n := range s.nodes {
 		object := s.object(n)
-		if c := find(object, corev1.NodeReady); c.Status != corev1.ConditionTrue {
-			ill = append(ill, n.Name+" "+describe(c))
+		if c := story.Condition(object, corev1.NodeReady); c.Status != corev1.ConditionTrue {
+			ill = append(ill, n.Name+" "+story.Describe(c))
 		}
 		for _, conditionType := range ours() {
-			if c := find(object, conditionType); c.Status != corev1.ConditionFalse {
-				ill = append(ill, n.Name+" "+describe(c))
+			if c := story.Condition(object, conditionType); c.Status != corev1.ConditionFalse {
+				ill = append(ill, n.Name+" "+story.Describe(c))
 			}
 		}
 		if object.Spec.Unschedulable {

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/nodemend/nodemend/test/e2e/story"
 	"github.com/nodemend/nodemend/test/node"
 )
 
@@ -29,20 +30,20 @@ func TestAStalledRelistOfTheKubeletIsSeenWhileTheRuntimeIsHealthyAndARestartEnds
 	s := begin(t)
 	w := s.between()
 	containers, pid := s.containers(), s.mainPID(containerd)
-	s.shipped("pleg")
+	s.Apply("pleg", s.Shipped("pleg"))
 
 	w.stalled.Store(true)
 	pod := s.file("changed.yaml", fmt.Sprintf(changedPod, s.node.Name))
 	t.Cleanup(func() { s.kubectlMust("delete", "-f", pod, "--force", "--grace-period=0", "--timeout=300s") })
 	s.kubectlMust("apply", "-f", pod)
-	took := s.Until(round, "the detector sees it", s.is(plegCondition, corev1.ConditionTrue))
-	if c := s.condition(runtimeCondition); c.Status != corev1.ConditionFalse {
-		t.Errorf("the runtime is said to be ill: %s", describe(c))
+	took := s.Until(round, "the detector sees it", s.Is(plegCondition, corev1.ConditionTrue))
+	if c := s.Condition(runtimeCondition); c.Status != corev1.ConditionFalse {
+		t.Errorf("the runtime is said to be ill: %s", story.Describe(c))
 	}
-	if c := s.condition(corev1.NodeReady); c.Status != corev1.ConditionTrue {
-		t.Errorf("the kubelet has been faster: %s", describe(c))
+	if c := s.Condition(corev1.NodeReady); c.Status != corev1.ConditionTrue {
+		t.Errorf("the kubelet has been faster: %s", story.Describe(c))
 	}
-	s.Proved("%s after %.0f s, before the kubelet itself is NotReady, the runtime healthy", describe(s.condition(plegCondition)), took.Seconds())
+	s.Proved("%s after %.0f s, before the kubelet itself is NotReady, the runtime healthy", story.Describe(s.Condition(plegCondition)), took.Seconds())
 	s.recovered("restartUnit Succeeded")
 	if s.mainPID(containerd) == pid {
 		t.Error("containerd's main process is still the same")

@@ -10,12 +10,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/test/e2e/story"
 )
 
 // long is a script that mends the fault when it is told to go on, or ends with it.
 func long() v1alpha1.Step {
 	step := script("while [ -e " + faultFile + " ] && [ ! -e " + goOnFile + " ]; do sleep 1; done\nrm " + faultFile + "\necho mended")
-	step.Timeout = *duration(2 * round)
+	step.Timeout = *story.Duration(2 * round)
 	return step
 }
 
@@ -24,19 +25,19 @@ func (s *scenario) goOn() { s.run("touch " + goOnFile) }
 func TestAConditionStaysWhenThePodOfTheDetectorIsDeleted(t *testing.T) {
 	s := begin(t)
 	s.run("touch " + faultFile)
-	s.Until(moment, "the fault is reported", s.is(faultCondition, corev1.ConditionTrue))
-	before := s.object(s.node)
+	s.Until(moment, "the fault is reported", s.Is(faultCondition, corev1.ConditionTrue))
+	before := s.Object()
 	old := s.pod("detector")
 
 	deleted := time.Now()
 	s.Must(s.Delete(s.Ctx, old))
 	s.keeping(before, func() { s.replaced(old) })
-	s.Until(moment, "a check of the new detector confirms it", s.confirms(faultCondition, corev1.ConditionTrue, deleted.Add(time.Second)))
+	s.Until(moment, "a check of the new detector confirms it", s.Confirms(faultCondition, corev1.ConditionTrue, deleted.Add(time.Second)))
 	s.keeps(before)
 	s.Proved("status and transition times of %d conditions stayed; the new pod has confirmed the fault by itself", len(ours()))
 
 	s.run("rm " + faultFile)
-	s.Until(moment, "the end of the fault is reported", s.is(faultCondition, corev1.ConditionFalse))
+	s.Until(moment, "the end of the fault is reported", s.Is(faultCondition, corev1.ConditionFalse))
 }
 
 // keeping looks at the node's conditions as fast as it can while do is under way.
@@ -74,7 +75,7 @@ func (s *scenario) keeping(before *corev1.Node, do func()) {
 // keeps expects that none of our conditions has changed.
 func (s *scenario) keeps(before *corev1.Node) {
 	s.Helper()
-	if changed := changed(before, s.object(s.node)); changed != "" {
+	if changed := changed(before, s.Object()); changed != "" {
 		s.Fatal(changed)
 	}
 }
@@ -82,9 +83,9 @@ func (s *scenario) keeps(before *corev1.Node) {
 // changed says which of our conditions has another status or transition time.
 func changed(before, now *corev1.Node) string {
 	for _, conditionType := range ours() {
-		a, b := find(before, conditionType), find(now, conditionType)
+		a, b := story.Condition(before, conditionType), story.Condition(now, conditionType)
 		if a.Status != b.Status || !a.LastTransitionTime.Equal(&b.LastTransitionTime) {
-			return describe(a) + " of " + a.LastTransitionTime.String() + " has become " + describe(b) + " of " + b.LastTransitionTime.String()
+			return story.Describe(a) + " of " + a.LastTransitionTime.String() + " has become " + story.Describe(b) + " of " + b.LastTransitionTime.String()
 		}
 	}
 	return ""
@@ -105,7 +106,7 @@ func TestACommandIsAdoptedAndRunOnceWhenThePodOfTheRunnerGoes(t *testing.T) {
 			old := s.pod("runner")
 			remove(s, old)
 			s.replaced(old)
-			if state := s.remediation().State(); state != v1alpha1.ReasonActing {
+			if state := s.Remediation().State(); state != v1alpha1.ReasonActing {
 				t.Fatalf("the command runs, and the remediation is %s", state)
 			}
 			s.goOn()
@@ -137,7 +138,7 @@ func TestAnUpgradeInTheMiddleOfARemediationChangesNoConditionAndLosesNoCommand(t
 	s.onFault("upgraded", long())
 	s.run("touch " + faultFile)
 	action := s.claimed()
-	before, detector, runner := s.object(s.node), s.pod("detector"), s.pod("runner")
+	before, detector, runner := s.Object(), s.pod("detector"), s.pod("runner")
 
 	// As docs/install.md has it.
 	s.keeping(before, func() {
@@ -149,7 +150,7 @@ func TestAnUpgradeInTheMiddleOfARemediationChangesNoConditionAndLosesNoCommand(t
 	if s.pod("detector").UID == detector.UID || s.pod("runner").UID == runner.UID {
 		t.Fatal("the pods are still the old ones")
 	}
-	if state := s.remediation().State(); state != v1alpha1.ReasonActing {
+	if state := s.Remediation().State(); state != v1alpha1.ReasonActing {
 		t.Fatalf("the command runs, and the remediation is %s", state)
 	}
 	s.goOn()

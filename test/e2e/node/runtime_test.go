@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/test/e2e/story"
 )
 
 const containerd = "containerd.service"
@@ -23,11 +24,11 @@ func (s *scenario) mainPID(unit string) int {
 func TestAStalledContainerRuntimeIsRestartedAndNoWorkloadNotices(t *testing.T) {
 	s := begin(t)
 	containers, pid := s.containers(), s.mainPID(containerd)
-	s.shipped("container-runtime")
+	s.Apply("container-runtime", s.Shipped("container-runtime"))
 
 	s.Must(s.node.Signal(s.Ctx, containerd, syscall.SIGSTOP))
-	took := s.Until(moment, "the detector sees the stall", s.is(runtimeCondition, corev1.ConditionTrue))
-	s.Proved("%s after %.0f s", describe(s.condition(runtimeCondition)), took.Seconds())
+	took := s.Until(moment, "the detector sees the stall", s.Is(runtimeCondition, corev1.ConditionTrue))
+	s.Proved("%s after %.0f s", story.Describe(s.Condition(runtimeCondition)), took.Seconds())
 	s.recovered("restartUnit Succeeded")
 	if s.mainPID(containerd) == pid {
 		t.Error("containerd's main process is still the same")
@@ -57,7 +58,7 @@ func (s *scenario) ranOnce(action *v1alpha1.NodeAction, lastLine string) {
 	if ran := s.run("cat " + ranFile); ran != "ran" {
 		s.Fatalf("the script has run more or less than once: %q", ran)
 	}
-	result := s.result(action.Name)
+	result := s.Result(action.Name)
 	if result.ExitCode == nil || *result.ExitCode != 0 || result.Execution != v1alpha1.ExecutionTransientUnit || !endsWith(result.Output, lastLine) {
 		s.Fatalf("the result is %+v, want exit status 0 as a %s and %q at the end", result, v1alpha1.ExecutionTransientUnit, lastLine)
 	}

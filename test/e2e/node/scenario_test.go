@@ -25,7 +25,7 @@ const (
 
 // scenario is a test that says what it has proved. Its fault is on one node.
 type scenario struct {
-	*story.Story
+	*story.Node
 	*place
 	node *node.Node
 }
@@ -39,7 +39,8 @@ func begin(t *testing.T) *scenario {
 // beginAt begins one whose fault is on the first node of a place.
 func beginAt(t *testing.T, p *place) *scenario {
 	t.Helper()
-	s := &scenario{Story: &story.Story{T: t, Ctx: longer(t), Poll: poll}, place: p, node: p.nodes[0]}
+	s := &scenario{place: p, node: p.nodes[0]}
+	s.Node = &story.Node{Story: &story.Story{T: t, Ctx: longer(t), Poll: poll}, API: p, NodeName: s.node.Name}
 	t.Cleanup(func() {
 		if t.Failed() {
 			s.keepLogs()

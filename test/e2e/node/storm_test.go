@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodemend/nodemend/test/e2e/story"
 	"github.com/nodemend/nodemend/test/node"
 )
 
@@ -136,17 +137,17 @@ func (w *weather) turn(now time.Time) string {
 func (w *weather) see(n *corev1.Node, now time.Time) {
 	w.gap, w.looked = max(w.gap, now.Sub(w.looked)), now
 	for _, conditionType := range ours() {
-		age := now.Sub(find(n, conditionType).LastHeartbeatTime.Time)
+		age := now.Sub(story.Condition(n, conditionType).LastHeartbeatTime.Time)
 		w.ages[conditionType] = max(w.ages[conditionType], age)
 	}
 	if w.unnoticed {
 		w.slowest = max(w.slowest, now.Sub(w.turned))
-		w.unnoticed = (find(n, faultCondition).Status == corev1.ConditionTrue) != w.fault
+		w.unnoticed = (story.Condition(n, faultCondition).Status == corev1.ConditionTrue) != w.fault
 	}
-	if w.notReady == 0 && find(n, corev1.NodeReady).Status != corev1.ConditionTrue {
+	if w.notReady == 0 && story.Condition(n, corev1.NodeReady).Status != corev1.ConditionTrue {
 		w.notReady = now.Sub(w.began)
 	}
-	w.healed = w.healed || find(n, runtimeCondition).Status != corev1.ConditionTrue
+	w.healed = w.healed || story.Condition(n, runtimeCondition).Status != corev1.ConditionTrue
 }
 
 // stormsSeen returns how many lines the detector's metrics say that it has seen.

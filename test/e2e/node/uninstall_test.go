@@ -14,7 +14,7 @@ func TestAnUninstallLeavesNothingRunningCordonedOrInstalled(t *testing.T) {
 	s := begin(t)
 	s.onFault("cordoned", v1alpha1.Step{Maintenance: &v1alpha1.MaintenanceRemedy{Reason: "a test"}})
 	s.run("touch " + faultFile)
-	s.Until(round, "the node is in maintenance", s.reaches(v1alpha1.ReasonInMaintenance))
+	s.Until(round, "the node is in maintenance", s.Reaches(v1alpha1.ReasonInMaintenance))
 
 	out, err := s.kubectlNodemend(s.Ctx, "uninstall")
 	s.Must(err)
@@ -23,7 +23,7 @@ func TestAnUninstallLeavesNothingRunningCordonedOrInstalled(t *testing.T) {
 	}
 	_, err = s.kubectlNodemend(s.Ctx, "uninstall", "--yes", "--timeout=300s")
 	s.Must(err)
-	if n := s.object(s.node); n.Spec.Unschedulable || strings.Contains(fmt.Sprint(n.Annotations, n.Labels), "nodemend") {
+	if n := s.Object(); n.Spec.Unschedulable || strings.Contains(fmt.Sprint(n.Annotations, n.Labels), "nodemend") {
 		t.Errorf("the node is %v, annotations %v, labels %v", n.Spec, n.Annotations, n.Labels)
 	}
 	s.Proved("kubectl nodemend uninstall has given the node back and deleted all objects")
@@ -49,7 +49,7 @@ func TestAnUninstallLeavesNothingRunningCordonedOrInstalled(t *testing.T) {
 	s.Proved("no object of the cluster bears its name any more")
 
 	for _, n := range s.nodes {
-		s.node = n
+		s.node, s.NodeName = n, n.Name
 		s.nothingLeft()
 	}
 	s.Proved("no process, unit, mount or control group is left on the nodes; files only where docs/install.md says")
