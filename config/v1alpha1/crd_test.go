@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/test/cluster"
 	"github.com/nodemend/nodemend/test/cluster/clustertest"
 )
 
@@ -437,14 +435,9 @@ func createRemediation(t *testing.T, c client.Client, name string) *v1alpha1.Rem
 // kubectl runs kubectl against the shared cluster and returns what it printed.
 func kubectl(t *testing.T, args ...string) string {
 	t.Helper()
-	program, err := cluster.Program("kubectl")
+	out, err := clustertest.Shared(t).Kubectl(t.Context(), args...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	args = append([]string{"--kubeconfig", clustertest.Shared(t).Kubeconfig}, args...)
-	out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("kubectl %v: %v\n%s", args, err, out)
-	}
-	return string(out)
+	return out
 }

@@ -85,11 +85,9 @@ func TestAnAPIServerAloneServesUsersAndKeepsTheCallersDirectory(t *testing.T) {
 	_, err = kubernetes.NewForConfigOrDie(c.Config).CoreV1().Pods("default").Create(t.Context(), pod(), metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred(), "no service account should be asked for without a controller manager")
 
-	kubectl, err := cluster.Program("kubectl")
+	out, err := c.Kubectl(t.Context(), "get", "pods", "-o", "name")
 	g.Expect(err).NotTo(HaveOccurred())
-	out, err := exec.CommandContext(t.Context(), kubectl, "--kubeconfig", c.Kubeconfig, "get", "pods", "-o", "name").CombinedOutput()
-	g.Expect(err).NotTo(HaveOccurred(), string(out))
-	g.Expect(string(out)).To(Equal("pod/web\n"))
+	g.Expect(out).To(Equal("pod/web\n"))
 
 	_, err = c.AddNodes(t.Context(), 1, "worker", nil)
 	g.Expect(err).To(MatchError(ContainSubstring("Options.Kwok")))

@@ -284,15 +284,7 @@ func (d *demo) applyObjects(ctx context.Context) error {
 }
 
 func (d *demo) kubectl(ctx context.Context, args ...string) (string, error) {
-	program, err := cluster.Program("kubectl")
-	if err != nil {
-		return "", err
-	}
-	out, err := exec.CommandContext(ctx, program, append(args, "--kubeconfig="+d.cluster.Kubeconfig)...).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(out))
-	}
-	return string(out), nil
+	return d.cluster.Kubectl(ctx, args...)
 }
 
 // show prints what a kubectl command prints.

@@ -104,13 +104,9 @@ func (s *scene) must(err error) {
 
 func (s *scene) kubectl(args ...string) string {
 	s.Helper()
-	program, err := cluster.Program("kubectl")
+	out, err := s.cluster.Kubectl(s.ctx, args...)
 	s.must(err)
-	out, err := exec.CommandContext(s.ctx, program, append(args, "--kubeconfig="+s.cluster.Kubeconfig)...).CombinedOutput()
-	if err != nil {
-		s.Fatalf("kubectl %s: %v: %s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
+	return out
 }
 
 // delete deletes what a file describes, and waits until it is gone.

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -17,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/nodemend/nodemend/test/cluster"
 	"github.com/nodemend/nodemend/test/cluster/clustertest"
 	"github.com/nodemend/nodemend/test/node"
 )
@@ -120,12 +118,7 @@ func (s *scene) said(app string) (string, error) {
 }
 
 func (s *scene) kubectl(arguments ...string) (string, error) {
-	program, err := cluster.Program("kubectl")
-	if err != nil {
-		return "", err
-	}
-	out, err := exec.CommandContext(s.ctx, program, append([]string{"--kubeconfig=" + clustertest.Shared(s.t).Kubeconfig}, arguments...)...).CombinedOutput()
-	return string(out), err
+	return clustertest.Shared(s.t).Kubectl(s.ctx, arguments...)
 }
 
 // ready returns the status of the node's condition Ready.

@@ -171,15 +171,7 @@ func (p *plane) server() string {
 }
 
 func (p *plane) kubectl(ctx context.Context, arguments ...string) (string, error) {
-	program, err := cluster.Program("kubectl")
-	if err != nil {
-		return "", err
-	}
-	out, err := exec.CommandContext(ctx, program, append(arguments, "--kubeconfig="+p.cluster.Kubeconfig)...).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("kubectl %s: %w: %s", strings.Join(arguments, " "), err, out)
-	}
-	return string(out), nil
+	return p.cluster.Kubectl(ctx, arguments...)
 }
 
 // dump writes what the API server knows of Nodemend.

@@ -117,11 +117,7 @@ func (p *place) file(name, content string) string {
 }
 
 func (p *place) kubectl(ctx context.Context, arguments ...string) (string, error) {
-	program, err := cluster.Program("kubectl")
-	if err != nil {
-		return "", err
-	}
-	return command(ctx, program, append(arguments, "--kubeconfig="+p.cluster.Kubeconfig)...)
+	return p.cluster.Kubectl(ctx, arguments...)
 }
 
 // kubectlNodemend runs the plugin.
