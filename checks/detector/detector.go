@@ -56,6 +56,12 @@ type Options struct {
 	HealthAddress, MetricsAddress string
 	// Registry takes the metrics. nil: a new one.
 	Registry *prometheus.Registry
+	// Rehearse has what it takes to report a problem executed once at the start, without an
+	// effect, for at most RehearsalTime: for a program that locks its memory.
+	Rehearse bool
+
+	// rehearsing says that all of this is a rehearsal.
+	rehearsing bool
 }
 
 // detector is what Run runs.
@@ -139,6 +145,14 @@ func (d *detector) run(ctx context.Context) error {
 	if socket := openSocket(ctx, d.options.Config.Socket); socket != nil {
 		group.Go(func() error { return serve.HTTP(ctx, socket, newDemandHandler(d.demand)) })
 	}
+	if d.options.Rehearse {
+		group.Go(func() error {
+			if err := rehearse(ctx, d.options); err != nil && ctx.Err() == nil {
+				klog.FromContext(ctx).Info("Parts of the program may have to be read from its disk: the rehearsal of a problem has failed", "err", err.Error())
+			}
+			return nil
+		})
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- group.Wait() }()
 	return watched(ctx, ended, progress)
@@ -159,6 +173,9 @@ func (d *detector) registerMetrics(ctx context.Context) error {
 		if err := d.registry.Register(c); err != nil {
 			return fmt.Errorf("registering the metrics of the process: %w", err)
 		}
+	}
+	if d.options.rehearsing {
+		return nil // those are of the process
 	}
 	return serveNPDMetrics(ctx, d.registry)
 }
@@ -202,7 +219,10 @@ func (d *detector) newExporter(ctx context.Context) (err error) {
 		Boot:             d.booted,
 		BootID:           d.bootID,
 		OnChange: func(c exporter.Change) {
-			if !d.uncounted[c.Type] {
+			switch {
+			case d.options.rehearsing:
+				countProblems(ctx, c, 0)
+			case !d.uncounted[c.Type]:
 				countProblem(ctx, c)
 			}
 			if d.recorder != nil {

@@ -76,8 +76,13 @@ func countProblem(ctx context.Context, c exporter.Change) {
 	if !problem || c.Confirmed {
 		return
 	}
+	countProblems(ctx, c, 1)
+}
+
+// countProblems adds to problem_counter, which shows a problem from then on.
+func countProblems(ctx context.Context, c exporter.Change, count int64) {
 	for reason := range strings.SplitSeq(c.Reason, ",") { // several rules may have found a problem
-		if err := problemmetrics.GlobalProblemMetricsManager.IncrementProblemCounter(reason, 1); err != nil {
+		if err := problemmetrics.GlobalProblemMetricsManager.IncrementProblemCounter(reason, count); err != nil {
 			klog.FromContext(ctx).Error(err, "Counting in problem_counter", "reason", reason)
 		}
 	}

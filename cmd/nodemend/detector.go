@@ -108,8 +108,9 @@ func newDetectorCommand() *cobra.Command {
 				return err
 			}
 			return lasting(cmd.Context(), func(ctx context.Context, fetch func()) error {
-				fetching := time.AfterFunc(settled, fetch) // when all checks have run
+				fetching := time.AfterFunc(max(settled, detector.RehearsalTime), fetch) // when all checks have run
 				defer fetching.Stop()
+				options.Rehearse = true
 				return detector.Run(ctx, options)
 			})
 		},

@@ -32,7 +32,9 @@ func lasting(ctx context.Context, run func(ctx context.Context, fetch func()) er
 	fetch := func() {
 		if err := program.fetch(); err != nil {
 			log.Info("Parts of the program may have to be read from its disk", "err", err.Error())
+			return
 		}
+		log.V(1).Info("The program needs its disk no more")
 	}
 	if err := lockMemory(); err != nil {
 		log.Info("The program may stop if the disk that it is on dies, since its memory can't be locked", "err", err.Error())

@@ -1,0 +1,218 @@
+package detector
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/nodemend/nodemend/checks/containerruntime"
+	"github.com/nodemend/nodemend/checks/kubelet"
+	"github.com/nodemend/nodemend/checks/pleg"
+	config "github.com/nodemend/nodemend/config/detector"
+)
+
+// RehearsalTime bounds a rehearsal.
+const RehearsalTime = 10 * time.Second
+
+// rehearse runs a detector like this one whose container runtime and kubelet do not answer, until
+// it has reported that, all of it by the code that really does so. A program that locks its memory
+// then has in memory what it takes to report a problem. Without that it would have to read it from
+// its disk, whose death may be the problem.
+//
+// Nothing of it has an effect: the API server, the runtime and the kubelet are played, and no
+// file is written.
+func rehearse(ctx context.Context, options Options) error {
+	ctx, enough := context.WithTimeout(ctx, RehearsalTime)
+	defer enough()
+	dir, err := os.MkdirTemp("", "nodemend-rehearsal-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // it is empty but for a socket
+	socket := filepath.Join(dir, "cri.sock")
+	cri, err := listenSilently("unix", socket)
+	if err != nil {
+		return err
+	}
+	defer cri.stop()
+	api, err := listenSilently("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer api.stop()
+
+	c := options.Config
+	c.StateFile, c.Socket, c.Conditions = "", "", nil
+	c.Heartbeat.Interval.Duration, c.Heartbeat.ProblemInterval.Duration = time.Second, time.Second
+	c.Kubelet = config.Kubelet{Endpoint: "https://" + api.Addr().String(), HealthzEndpoint: "http://" + api.Addr().String(), InsecureSkipTLSVerify: true}
+	c.Checks.Runtime.Endpoint = "unix://" + socket
+	stage := &stage{node: options.NodeName, ended: enough, awaited: map[string]bool{}}
+	for _, kind := range Kinds() {
+		run := kind.Settings(&c.Checks)
+		switch kind.ConditionType {
+		case containerruntime.ConditionType, pleg.ConditionType, kubelet.ConditionType: // which ask the one or the other
+			stage.awaited[kind.ConditionType] = run.Enabled
+		default:
+			run.Enabled = false
+		}
+		run.Interval.Duration, run.Timeout.Duration, run.StartupGrace.Duration = time.Second, 500*time.Millisecond, 0
+		run.FailureThreshold, run.SuccessThreshold = 1, 1
+	}
+	if stage.complete() {
+		return nil // there is nothing to rehearse
+	}
+	err = Run(klog.NewContext(ctx, logr.Discard()), Options{
+		NodeName: options.NodeName, Config: c, EventNamespace: options.EventNamespace,
+		Client:     &rest.Config{Host: "http://rehearsal", Transport: stage, QPS: -1},
+		rehearsing: true,
+	})
+	if err == nil && !stage.complete() {
+		err = fmt.Errorf("not all problems were reported: %w", context.Cause(ctx))
+	}
+	return err
+}
+
+// silence accepts connections and answers nothing.
+type silence struct {
+	net.Listener
+	held []net.Conn
+	done chan struct{}
+}
+
+func listenSilently(network, address string) (*silence, error) {
+	listener, err := net.Listen(network, address)
+	if err != nil {
+		return nil, err
+	}
+	s := &silence{Listener: listener, done: make(chan struct{})}
+	go func() {
+		defer close(s.done)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			s.held = append(s.held, conn)
+		}
+	}()
+	return s, nil
+}
+
+// stop closes the listener and all connections.
+func (s *silence) stop() {
+	_ = s.Close() // which can't fail
+	<-s.done
+	for _, conn := range s.held {
+		_ = conn.Close() // nothing was written
+	}
+}
+
+// stage plays the API server of a rehearsal. It has a Node without problems.
+type stage struct {
+	node  string
+	ended func() // called when all problems have been reported
+
+	lock    sync.Mutex
+	awaited map[string]bool // by the type of the condition: whether a problem is to be reported yet
+}
+
+// complete reports whether all problems have been reported.
+func (s *stage) complete() bool {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	for _, awaited := range s.awaited {
+		if awaited {
+			return false
+		}
+	}
+	return true
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s *stage) RoundTrip(r *http.Request) (*http.Response, error) {
+	var body []byte
+	if r.Body != nil {
+		defer func() { _ = r.Body.Close() }() // was only read
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case r.Method == http.MethodGet:
+		return s.answer(r, http.StatusOK, s.healthyNode())
+	case strings.HasSuffix(r.URL.Path, "/status"):
+		if err := s.take(body); err != nil {
+			return nil, err
+		}
+		return s.answer(r, http.StatusOK, s.healthyNode())
+	default: // an event
+		return s.answer(r, http.StatusCreated, &corev1.Event{})
+	}
+}
+
+// take notes which problems a patch reports.
+func (s *stage) take(patch []byte) error {
+	var node corev1.Node
+	if err := json.Unmarshal(patch, &node); err != nil {
+		return err
+	}
+	s.lock.Lock()
+	for _, c := range node.Status.Conditions {
+		if c.Status != corev1.ConditionFalse {
+			s.awaited[string(c.Type)] = false
+		}
+	}
+	s.lock.Unlock()
+	if s.complete() {
+		s.ended()
+	}
+	return nil
+}
+
+func (s *stage) healthyNode() *corev1.Node {
+	now := metav1.Now()
+	healthy := func(conditionType string, status corev1.ConditionStatus) corev1.NodeCondition {
+		return corev1.NodeCondition{
+			Type: corev1.NodeConditionType(conditionType), Status: status, Reason: "Rehearsal", LastHeartbeatTime: now, LastTransitionTime: now,
+		}
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.node, UID: "rehearsal", ResourceVersion: "1"}}
+	node.Status.Conditions = append(node.Status.Conditions, healthy(string(corev1.NodeReady), corev1.ConditionTrue))
+	for _, kind := range Kinds() {
+		node.Status.Conditions = append(node.Status.Conditions, healthy(kind.ConditionType, corev1.ConditionFalse))
+	}
+	return node
+}
+
+// answer answers as an API server does to this client.
+func (s *stage) answer(r *http.Request, status int, object runtime.Object) (*http.Response, error) {
+	var data bytes.Buffer
+	serializer := protobuf.NewSerializer(clientgoscheme.Scheme, clientgoscheme.Scheme)
+	if err := serializer.Encode(object, &data); err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		StatusCode: status, Status: http.StatusText(status), Proto: "HTTP/2.0", ProtoMajor: 2, Request: r,
+		Header: http.Header{"Content-Type": {"application/vnd.kubernetes.protobuf"}, "Date": {metav1.Now().UTC().Format(http.TimeFormat)}},
+		Body:   io.NopCloser(&data), ContentLength: int64(data.Len()),
+	}, nil
+}
