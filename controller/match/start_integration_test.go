@@ -72,39 +72,6 @@ func TestACacheThatIsBehindStartsNoSecondRemediation(t *testing.T) {
 	}
 }
 
-// A cache that is behind shows policies that are no more.
-func TestAPolicyThatIsNoMoreStartsNothing(t *testing.T) {
-	c := newClient(t)
-	r := &Reconciler{Client: c, Live: c, Created: func(*v1alpha1.Remediation) {}}
-	changes := map[string]func(*v1alpha1.RemedyPolicy){
-		"deleted": func(p *v1alpha1.RemedyPolicy) { must(t, c.Delete(t.Context(), p)) },
-		"created again": func(p *v1alpha1.RemedyPolicy) {
-			must(t, c.Delete(t.Context(), p))
-			p.ResourceVersion, p.UID = "", ""
-			must(t, c.Create(t.Context(), p))
-		},
-		"edited": func(p *v1alpha1.RemedyPolicy) {
-			p.Spec.Match[0].Type = "B"
-			must(t, c.Update(t.Context(), p))
-		},
-	}
-	for name, change := range changes {
-		t.Run(name, func(t *testing.T) {
-			policy, node := newPolicy(t, c), node(nil, since("A", "True", time.Second))
-			node.UID = policy.UID // its own in each case
-			change(policy.DeepCopy())
-			must(t, r.start(t.Context(), policy, node, &v1alpha1.Trigger{Type: "A", Status: "True", LastTransitionTime: metav1.NewTime(now)}, nil))
-			var all v1alpha1.RemediationList
-			must(t, c.List(t.Context(), &all))
-			for i := range all.Items {
-				if of(&all.Items[i], node, policy) {
-					t.Errorf("it started %s", all.Items[i].Name)
-				}
-			}
-		})
-	}
-}
-
 func newClient(t *testing.T) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()

@@ -53,6 +53,7 @@ func happeningsOfNodes() []happening {
 		{"a node is registered anew while its action runs on", 2, (*world).registerActing},
 		{"a node of the control plane is forgotten while its action runs on", 4, (*world).forgetControlPlane},
 		{"a budget groups its nodes no more while they are out", 2, (*world).regroup},
+		{"a node is given back while its reboot waits", 2, (*world).wantBackRebooting},
 		{"a node reboots by itself right before its next attempt", 2, (*world).rebootVerifying},
 		{"many wait for few permits", 2, (*world).queueUp},
 	}
@@ -79,6 +80,7 @@ func happeningsOfControllers() []happening {
 		{"a node is back and no controller sees that", 2, (*world).backUnseen},
 		{"a remediation is created twice", 2, (*world).startTwice},
 		{"a maintenance is created when nobody wants it any more", 3, (*world).lateOut},
+		{"a node that was taken out is lost, and one controller does not see that", 3, (*world).loseNodeOut},
 		{"a drain is called off unseen", 4, (*world).callOffDrain},
 		{"a clock is off", 2, (*world).skewClock},
 		{"old events are forgotten", 1, (*world).compact},

@@ -181,19 +181,62 @@ func (w *world) budgetsOf(r *v1alpha1.Remediation) (names []string) {
 	return names
 }
 
-// replacePolicy lets a person replace a policy. No controller sees that the one before is
-// gone: each finds the other one in its place when it lists anew.
+// replacePolicy lets a person replace a policy, when nodes may just fall sick of what it is
+// for. No controller sees that the one before is gone: each finds the other one in its place
+// when it lists anew.
 func (w *world) replacePolicy() bool {
 	p, ok := w.aPolicy()
 	if !ok {
 		return false
 	}
-	w.hide(p, 20*time.Second)
+	w.hide(p, of(w.choices, 20*time.Second, 2*time.Minute))
+	for _, n := range w.nodes {
+		if condition := p.Spec.Match[0].Type; w.chance(300) && n.up && n.faults[condition] == nil {
+			n.fail(condition, "")
+		}
+	}
 	fresh := w.newPolicy(p.Name)
 	w.people.edited = time.Now()
 	w.remove(p)
 	w.must(w.admin.Create(w.ctx, fresh))
 	return true
+}
+
+// wantBackRebooting lets a person give back a node whose next reboot waits for its runner.
+func (w *world) wantBackRebooting() bool {
+	delay := of(w.choices, (*node).runnerAway, (*node).agentsAway, (*node).lateClaim)
+	undone := of(w.choices, time.Second, 10*time.Second)
+	var when func(*process, client.Object)
+	when = func(_ *process, created client.Object) {
+		a := created.(*v1alpha1.NodeAction) //nolint:forcetypeassert // nothing else springs it
+		r := apiserver.Peek[*v1alpha1.Remediation](w.server, client.ObjectKey{Name: a.Spec.Remediation})
+		if r == nil || r.Status.Maintenance == "" {
+			w.set(actionCreated, when)
+			return
+		}
+		delay(w.node(a.Spec.NodeName))
+		w.after(undone, func() { w.undo(r.Name, w.giveBackOf) })
+	}
+	return w.set(actionCreated, when)
+}
+
+// loseNodeOut lets a node be registered anew that was just taken out. One of two controllers
+// gives back the node that is gone, and the other one does not see yet that it is.
+func (w *world) loseNodeOut() bool {
+	if !w.twoLeaders() {
+		return false
+	}
+	after := of(w.choices, 5*time.Second, 30*time.Second)
+	return w.set(maintenanceCreated, func(_ *process, created client.Object) {
+		m := created.(*v1alpha1.NodeMaintenance) //nolint:forcetypeassert // nothing else springs it
+		leaders := w.leaders()
+		w.stall(leaders[len(leaders)-1], &corev1.Node{}, 2*time.Minute)
+		w.after(after, func() {
+			if node := apiserver.Peek[*corev1.Node](w.server, client.ObjectKey{Name: m.Spec.NodeName}); node != nil && w.chaos {
+				w.registerAnew(node.DeepCopy())
+			}
+		})
+	})
 }
 
 // queueUp lets people try a policy out, in mode DryRun, and leave few permits, when all nodes

@@ -1,5 +1,6 @@
 // Program mutants breaks the product on purpose, in one place after the other, and shows
-// how many seeds the simulation takes to notice it. It fails if it does not notice one.
+// how many seeds the simulation takes to notice it. Of one that it does not notice it shows
+// the unit test beside the code that does; it fails if there is none.
 //
 //	go run ./test/sim/mutants [-seeds 20000] [-first 1] [-run REGEXP]
 //
@@ -76,6 +77,9 @@ func (p *program) main(ctx context.Context, pattern string) error {
 	var survivors []string
 	for i, m := range mutants {
 		caught, line, err := p.search(ctx, m, alone[m.name])
+		if err == nil && !caught {
+			caught, line, err = p.unitTest(ctx, m, line)
+		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -88,7 +92,7 @@ func (p *program) main(ctx context.Context, pattern string) error {
 		}
 	}
 	if survivors != nil {
-		return fmt.Errorf("%d survive %d seeds or do not build, so nothing would notice these mistakes: %s", len(survivors), p.seeds, strings.Join(survivors, ", "))
+		return fmt.Errorf("%d survive %d seeds and the unit tests, or do not build, so nothing would notice these mistakes: %s", len(survivors), p.seeds, strings.Join(survivors, ", "))
 	}
 	return nil
 }
@@ -128,23 +132,8 @@ func (p *program) buildAlone(ctx context.Context, binary string, m mutant) error
 
 // build builds the simulation with these files instead of the module's.
 func (p *program) build(ctx context.Context, binary string, files map[string]string) error {
-	replace := map[string]string{}
-	for file, content := range files {
-		path, err := filepath.Abs(file)
-		if err != nil {
-			return err
-		}
-		replace[path] = filepath.Join(p.dir, fmt.Sprintf("%d.go", len(replace)))
-		if err := os.WriteFile(replace[path], []byte(content), 0o600); err != nil {
-			return err
-		}
-	}
-	data, err := json.Marshal(map[string]any{"Replace": replace})
+	overlay, err := p.overlay(files)
 	if err != nil {
-		return err
-	}
-	overlay := filepath.Join(p.dir, "overlay.json")
-	if err := os.WriteFile(overlay, data, 0o600); err != nil {
 		return err
 	}
 	command := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, "./test/sim")
@@ -152,6 +141,55 @@ func (p *program) build(ctx context.Context, binary string, files map[string]str
 		return fmt.Errorf("building the simulation: %w\n%s", err, output)
 	}
 	return nil
+}
+
+// overlay writes what has the go command take these files instead of the module's, and returns
+// its path.
+func (p *program) overlay(files map[string]string) (string, error) {
+	replace := map[string]string{}
+	for file, content := range files {
+		path, err := filepath.Abs(file)
+		if err != nil {
+			return "", err
+		}
+		replace[path] = filepath.Join(p.dir, fmt.Sprintf("%d.go", len(replace)))
+		if err := os.WriteFile(replace[path], []byte(content), 0o600); err != nil {
+			return "", err
+		}
+	}
+	data, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	overlay := filepath.Join(p.dir, "overlay.json")
+	if err := os.WriteFile(overlay, data, 0o600); err != nil {
+		return "", err
+	}
+	return overlay, nil
+}
+
+// failed is what go test prints of a test that has failed.
+var failed = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
+
+// unitTest runs the unit tests beside the code of a mutant that survives the search.
+func (p *program) unitTest(ctx context.Context, m mutant, survives string) (caught bool, line string, err error) {
+	files, packages := map[string]string{}, []string{}
+	for _, c := range m.changes {
+		if files[c.file], err = c.mutate("."); err != nil {
+			return false, "", err
+		}
+		packages = append(packages, "./"+filepath.Dir(c.file))
+	}
+	overlay, err := p.overlay(files)
+	if err != nil {
+		return false, "", err
+	}
+	slices.Sort(packages)
+	output, _ := exec.CommandContext(ctx, "go", append([]string{"test", "-vet=off", "-overlay", overlay}, slices.Compact(packages)...)...).CombinedOutput()
+	if test := failed.FindSubmatch(output); test != nil {
+		return true, fmt.Sprintf("%s; noticed by %s", survives, test[1]), nil
+	}
+	return false, survives, nil
 }
 
 // report is what a search writes.
