@@ -34,16 +34,6 @@ func Run(ctx context.Context, monitors []Monitor, takers ...func(*checks.Report)
 	return problemdetector.NewProblemDetector(adapted, exporters).Run(ctx)
 }
 
-// Declared returns the conditions that a file of NPD's declares, as they are without a
-// problem. Nobody has seen them yet: they have neither a status nor a time.
-func Declared(conditions []types.Condition) []checks.Observation {
-	declared := make([]checks.Observation, len(conditions))
-	for i, c := range conditions {
-		declared[i] = checks.Observation{Type: c.Type, Reason: c.Reason, Message: c.Message}
-	}
-	return declared
-}
-
 // monitor is one as NPD knows it.
 type monitor struct {
 	Monitor

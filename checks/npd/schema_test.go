@@ -14,29 +14,53 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	cpmtypes "k8s.io/node-problem-detector/pkg/custompluginmonitor/types"
+	"k8s.io/node-problem-detector/pkg/systemlogmonitor"
 	"k8s.io/node-problem-detector/pkg/types"
 
 	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/customplugin"
+	"github.com/nodemend/nodemend/checks/systemlog"
 )
 
 // schema is what a kind of configuration file is decoded into.
 type schema struct {
+	name         string
 	plugins      []string // that a file names
 	ours, theirs reflect.Type
+	parse        func(data []byte) error // of ours
 	// setDefaults is called for what ours and theirs have become.
 	setDefaults func(ours, theirs any) error
+	// validate is called for theirs, with its defaults.
+	validate func(theirs any) error
 }
 
 // schemas are the kinds of configuration files that this module decodes itself.
-func schemas() map[string]schema {
-	return map[string]schema{
-		"custom plugins": {
-			[]string{"custom"}, reflect.TypeFor[customplugin.Schema](), reflect.TypeFor[cpmtypes.CustomPluginConfig](),
-			func(ours, theirs any) error {
+func schemas() []schema {
+	return []schema{
+		{
+			name:    "custom plugins",
+			plugins: []string{"custom"},
+			ours:    reflect.TypeFor[customplugin.Schema](),
+			theirs:  reflect.TypeFor[cpmtypes.CustomPluginConfig](),
+			parse:   func(data []byte) error { _, err := customplugin.Parse("a.json", data); return err },
+			setDefaults: func(ours, theirs any) error {
 				ours.(*customplugin.Schema).SetDefaults()
 				return theirs.(*cpmtypes.CustomPluginConfig).ApplyConfiguration()
 			},
+			validate: func(theirs any) error { return theirs.(*cpmtypes.CustomPluginConfig).Validate() },
+		},
+		{
+			name:    "system logs",
+			plugins: []string{"kmsg", "filelog", "journald"},
+			ours:    reflect.TypeFor[systemlog.Schema](),
+			theirs:  reflect.TypeFor[systemlogmonitor.MonitorConfig](),
+			parse:   func(data []byte) error { _, err := systemlog.Parse("a.json", data); return err },
+			setDefaults: func(ours, theirs any) error {
+				ours.(*systemlog.Schema).SetDefaults()
+				theirs.(*systemlogmonitor.MonitorConfig).ApplyDefaultConfiguration()
+				return nil
+			},
+			validate: func(theirs any) error { return theirs.(*systemlogmonitor.MonitorConfig).ValidateRules() },
 		},
 	}
 }
@@ -87,12 +111,12 @@ func written(t *testing.T, value any) string {
 }
 
 func TestTheFieldsOfAFileAreThoseOfNPD(t *testing.T) {
-	for name, s := range schemas() {
-		t.Run(name, func(t *testing.T) {
+	for _, s := range schemas() {
+		t.Run(s.name, func(t *testing.T) {
 			ours, theirs := map[string]string{}, map[string]string{}
 			listFields(s.ours, "", ours)
 			listFields(s.theirs, "", theirs)
-			if diff := cmp.Diff(theirs, ours); diff != "" || len(theirs) < 15 {
+			if diff := cmp.Diff(theirs, ours); diff != "" || len(theirs) < 20 {
 				t.Errorf("%d fields (-theirs +ours):\n%s", len(theirs), diff)
 			}
 		})
@@ -129,8 +153,8 @@ func listFields(t reflect.Type, path string, found map[string]string) {
 }
 
 func TestEveryFieldOfAFileIsDecodedAsByNPD(t *testing.T) {
-	for name, s := range schemas() {
-		t.Run(name, func(t *testing.T) {
+	for _, s := range schemas() {
+		t.Run(s.name, func(t *testing.T) {
 			full, n := reflect.New(s.theirs).Elem(), 0
 			fill(t, full, &n)
 			data := written(t, full.Interface())
@@ -179,13 +203,13 @@ func fill(t *testing.T, v reflect.Value, n *int) {
 }
 
 func TestWhatAFileLeavesOutIsWhatNPDFillsIn(t *testing.T) {
-	for name, s := range schemas() {
+	for _, s := range schemas() {
 		for _, data := range []string{
 			`{}`,
 			`{"pluginConfig": {}, "conditions": [{}], "rules": [{}]}`,
 			`{"pluginConfig": {"timeout": "7s"}, "bufferSize": 0, "lookback": "", "metricsReporting": false}`,
 		} {
-			t.Run(name+" "+data, func(t *testing.T) {
+			t.Run(s.name+" "+data, func(t *testing.T) {
 				ours, theirs := s.bothOf(t, []byte(data))
 				if err := s.setDefaults(ours, theirs); err != nil {
 					t.Fatal(err)
@@ -199,11 +223,11 @@ func TestWhatAFileLeavesOutIsWhatNPDFillsIn(t *testing.T) {
 func TestTheFilesThatNPDShipsMeanWhatTheyMeanToNPD(t *testing.T) {
 	compared := map[string]int{}
 	for _, file := range shipped(t) {
-		for name, s := range schemas() {
+		for _, s := range schemas() {
 			if !slices.Contains(s.plugins, file.plugin) {
 				continue
 			}
-			compared[name]++
+			compared[s.name]++
 			t.Run(file.name, func(t *testing.T) {
 				ours, theirs := s.bothOf(t, file.data)
 				expectAlike(t, ours, theirs)
@@ -214,9 +238,9 @@ func TestTheFilesThatNPDShipsMeanWhatTheyMeanToNPD(t *testing.T) {
 			})
 		}
 	}
-	for name := range schemas() {
-		if compared[name] < 8 {
-			t.Errorf("only %d files of %s were compared", compared[name], name)
+	for _, s := range schemas() {
+		if compared[s.name] < 8 {
+			t.Errorf("only %d files of %s were compared", compared[s.name], s.name)
 		}
 	}
 }
@@ -252,60 +276,76 @@ func shipped(t testing.TB) (files []shippedFile) {
 
 // Each file has one mistake.
 func TestWhatNPDRefusesIsRefused(t *testing.T) {
-	const rule = `{"type": "temporary", "reason": "A", "path": "/bin/sh"}`
-	for name, data := range map[string]string{
-		"no plugin":                `{"rules": [` + rule + `]}`,
-		"another plugin":           `{"plugin": "kmsg", "rules": [` + rule + `]}`,
-		"no duration":              `{"plugin": "custom", "pluginConfig": {"timeout": "5"}, "rules": [` + rule + `]}`,
-		"no interval":              `{"plugin": "custom", "pluginConfig": {"invoke_interval": ""}, "rules": [` + rule + `]}`,
-		"a rule without duration":  `{"plugin": "custom", "rules": [{"type": "temporary", "path": "/bin/sh", "timeout": ""}]}`,
-		"a rule that is too long":  `{"plugin": "custom", "rules": [{"type": "temporary", "path": "/bin/sh", "timeout": "6s"}]}`,
-		"a plugin that is missing": `{"plugin": "custom", "rules": [{"type": "temporary", "path": "/no/such/plugin"}]}`,
-		"no condition":             `{"plugin": "custom", "rules": [{"type": "permanent", "condition": "A", "path": "/bin/sh"}]}`,
-		"a number for a text":      `{"plugin": "custom", "source": 1}`,
-		"a wrong time":             `{"plugin": "custom", "conditions": [{"type": "A", "transition": "now"}]}`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			if npdAccepts([]byte(data)) {
-				t.Fatal("NPD accepts it")
-			}
-			if _, err := customplugin.Parse("a.json", []byte(data)); err == nil {
-				t.Error("it is accepted")
-			}
-		})
+	files := map[string]map[string]string{
+		"custom plugins": {
+			"no plugin":                `{"rules": [{"type": "temporary", "path": "/bin/sh"}]}`,
+			"another plugin":           `{"plugin": "kmsg", "rules": [{"type": "temporary", "path": "/bin/sh"}]}`,
+			"no duration":              `{"plugin": "custom", "pluginConfig": {"timeout": "5"}}`,
+			"no interval":              `{"plugin": "custom", "pluginConfig": {"invoke_interval": ""}}`,
+			"a rule without duration":  `{"plugin": "custom", "rules": [{"type": "temporary", "path": "/bin/sh", "timeout": ""}]}`,
+			"a rule that is too long":  `{"plugin": "custom", "rules": [{"type": "temporary", "path": "/bin/sh", "timeout": "6s"}]}`,
+			"a plugin that is missing": `{"plugin": "custom", "rules": [{"type": "temporary", "path": "/no/such/plugin"}]}`,
+			"no condition":             `{"plugin": "custom", "rules": [{"type": "permanent", "condition": "A", "path": "/bin/sh"}]}`,
+			"a number for a text":      `{"plugin": "custom", "source": 1}`,
+			"a wrong time":             `{"plugin": "custom", "conditions": [{"type": "A", "transition": "now"}]}`,
+		},
+		"system logs": {
+			"a wrong pattern":     `{"plugin": "kmsg", "source": "s", "rules": [{"type": "temporary", "reason": "A", "pattern": "("}]}`,
+			"a text for a number": `{"plugin": "kmsg", "source": "s", "bufferSize": "10"}`,
+			"a wrong time":        `{"plugin": "kmsg", "source": "s", "conditions": [{"type": "A", "transition": "now"}]}`,
+			"a number in a map":   `{"plugin": "journald", "source": "s", "pluginConfig": {"source": 1}}`,
+		},
+	}
+	for _, s := range schemas() {
+		for name, data := range files[s.name] {
+			t.Run(s.name+" "+name, func(t *testing.T) {
+				if s.npdRefuses([]byte(data)) == nil {
+					t.Fatal("NPD accepts it")
+				}
+				if s.parse([]byte(data)) == nil {
+					t.Error("it is accepted")
+				}
+			})
+		}
 	}
 }
 
-// npdAccepts is what NPD does with a file of custom plugins when it starts.
-func npdAccepts(data []byte) bool {
-	var config cpmtypes.CustomPluginConfig
-	return json.Unmarshal(data, &config) == nil && config.ApplyConfiguration() == nil && config.Validate() == nil
+// npdRefuses is what NPD does with a file when it starts.
+func (s schema) npdRefuses(data []byte) error {
+	ours, theirs := reflect.New(s.ours).Interface(), reflect.New(s.theirs).Interface()
+	if err := json.Unmarshal(data, theirs); err != nil {
+		return err
+	}
+	if err := s.setDefaults(ours, theirs); err != nil {
+		return err
+	}
+	return s.validate(theirs)
 }
 
+// What NPD refuses and this module accepts on purpose is left out: plugins that this
+// program has, and commas after the last element.
 func FuzzWhatIsAcceptedNPDAcceptsToo(f *testing.F) {
 	for _, file := range shipped(f) {
 		f.Add(file.data)
 	}
 	f.Add([]byte(`{"plugin": "custom", "pluginConfig": {"timeout": "4s"}, "rules": [{"type": "temporary", "path": "/bin/sh", "timeout": "3s"}]}`))
-	own := []string{"health-checker", "log-counter"} // that are not there are this program
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if _, err := customplugin.Parse("fuzz.json", data); err != nil {
+		var file struct{ Rules []struct{ Path string } }
+		if json.Unmarshal(data, &file) != nil {
 			return
 		}
-		var config cpmtypes.CustomPluginConfig
-		if err := json.Unmarshal(data, &config); err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range config.Rules {
-			if slices.Contains(own, filepath.Base(r.Path)) {
-				r.Path = "/bin/sh"
+		for _, r := range file.Rules {
+			if base := filepath.Base(r.Path); base == "health-checker" || base == "log-counter" {
+				return
 			}
 		}
-		if err := config.ApplyConfiguration(); err != nil {
-			t.Error(err)
-		}
-		if err := config.Validate(); err != nil {
-			t.Error(err)
+		for _, s := range schemas() {
+			if s.parse(data) != nil {
+				continue
+			}
+			if err := s.npdRefuses(data); err != nil {
+				t.Errorf("%s: %v", s.name, err)
+			}
 		}
 	})
 }

@@ -123,7 +123,7 @@ func (c *counter) take(e *journalEntry) {
 	if e.Timestamp.Before(c.from) || e.Timestamp.After(c.until) {
 		return
 	}
-	c.buffer.push(&e.Log)
+	c.buffer.push(&e.logLine)
 	if _, _, found := c.buffer.match(c.add); found {
 		c.count++
 	}

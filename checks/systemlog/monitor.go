@@ -10,7 +10,7 @@ import (
 	"k8s.io/node-problem-detector/pkg/util"
 	"k8s.io/utils/clock"
 
-	"github.com/nodemend/nodemend/checks/npd"
+	"github.com/nodemend/nodemend/checks"
 )
 
 const (
@@ -90,7 +90,7 @@ func New(config Config, options Options) *Monitor {
 		triggered:  make(chan struct{}, 1),
 		buffer:     newBuffer(config.BufferSize),
 		patterns:   patterns,
-		conditions: newConditions(npd.Declared(config.DefaultConditions), options.ClearAfter),
+		conditions: newConditions(checks.WithoutProblem(config.Conditions), options.ClearAfter),
 	}
 }
 
@@ -99,8 +99,8 @@ func (m *Monitor) String() string { return m.config.Source }
 
 // ConditionTypes are the types of the conditions that the monitor reports.
 func (m *Monitor) ConditionTypes() []string {
-	all := make([]string, len(m.config.DefaultConditions))
-	for i, c := range m.config.DefaultConditions {
+	all := make([]string, len(m.config.Conditions))
+	for i, c := range m.config.Conditions {
 		all[i] = c.Type
 	}
 	return all

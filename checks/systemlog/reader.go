@@ -4,15 +4,20 @@ import (
 	"context"
 	"time"
 
-	logtypes "k8s.io/node-problem-detector/pkg/systemlogmonitor/types"
 	"k8s.io/utils/clock"
 )
+
+// logLine is one line of a log.
+type logLine struct {
+	Timestamp time.Time
+	Message   string
+}
 
 // entry is the next line of a log or, if log is nil, the news that all lines
 // written before readUpTo have been handed over, or, if that is zero too, that
 // reading has got on.
 type entry struct {
-	log      *logtypes.Log
+	log      *logLine
 	readUpTo time.Time
 }
 
