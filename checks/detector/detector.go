@@ -160,7 +160,7 @@ func (d *detector) registerMetrics(ctx context.Context) error {
 			return fmt.Errorf("registering the metrics of the process: %w", err)
 		}
 	}
-	return serveNPDMetrics(ctx, d.registry)
+	return npd.ServeMetrics(ctx, d.registry)
 }
 
 func (d *detector) connect(context.Context) error {

@@ -6,11 +6,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/node-problem-detector/pkg/problemmetrics"
-	"k8s.io/node-problem-detector/pkg/util"
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks"
+	"github.com/nodemend/nodemend/checks/npd"
 )
 
 const (
@@ -85,8 +84,8 @@ func New(config Config, options Options) *Monitor {
 		config:     config,
 		options:    options,
 		read:       newReader(config, options),
-		uptime:     util.GetUptimeDuration,
-		count:      problemmetrics.GlobalProblemMetricsManager.IncrementProblemCounter,
+		uptime:     npd.Uptime,
+		count:      npd.CountProblem,
 		triggered:  make(chan struct{}, 1),
 		buffer:     newBuffer(config.BufferSize),
 		patterns:   patterns,
@@ -142,7 +141,7 @@ func (m *Monitor) prepare(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("log monitor %s: %w", m.config.Source, err)
 	}
-	if m.position.start, err = util.GetStartTime(now, uptime, m.config.Lookback, m.config.Delay); err != nil {
+	if m.position.start, err = npd.StartTime(now, uptime, m.config.Lookback, m.config.Delay); err != nil {
 		return fmt.Errorf("log monitor %s: %w", m.config.Source, err)
 	}
 	m.advance()
