@@ -7,11 +7,7 @@ import (
 	"os"
 	"time"
 
-	cpmtypes "k8s.io/node-problem-detector/pkg/custompluginmonitor/types"
-	"k8s.io/node-problem-detector/pkg/types"
-
 	"github.com/nodemend/nodemend/checks"
-	"github.com/nodemend/nodemend/checks/npd"
 )
 
 // Config is one configuration file of custom plugins that has been found valid.
@@ -40,6 +36,18 @@ type rule struct {
 	own       bool // this program has the plugin; there is none at path
 	args      []string
 	timeout   time.Duration
+}
+
+func newRule(r *Rule, timeout time.Duration) rule {
+	return rule{
+		temporary: r.Type == checks.Temporary,
+		condition: r.Condition,
+		reason:    r.Reason,
+		path:      r.Path,
+		own:       isOwn(r.Path) && !exists(r.Path),
+		args:      r.Args,
+		timeout:   timeout,
+	}
 }
 
 // MetricsReporting says whether the file asks for NPD's problem metrics, which
@@ -73,59 +81,15 @@ func Load(path string) (Config, error) {
 // reports. Like NPD it refuses rules whose path does not exist on this machine, but for
 // NPD's own plugins, which this program has.
 func Parse(name string, data []byte) (Config, error) {
-	var file cpmtypes.CustomPluginConfig
+	var file Schema
 	if err := json.Unmarshal(data, &file); err != nil {
 		return Config{}, fmt.Errorf("%s: line %d: %w", name, errorLine(data, err), err)
 	}
 	found := mistakes{file: name}
-	found.check(&file)
+	config := found.check(&file)
 	if err := errors.Join(found.errs...); err != nil {
 		return Config{}, err
 	}
-	if err := validateAsNPD(file); err != nil {
-		return Config{}, fmt.Errorf("%s: %w", name, err)
-	}
-
-	global := file.PluginGlobalConfig
-	config := Config{
-		Warnings:         warnings(name, data, &file),
-		name:             name,
-		source:           file.Source,
-		interval:         *global.InvokeInterval,
-		concurrency:      *global.Concurrency,
-		maxOutput:        *global.MaxOutputLength,
-		metricsReporting: *file.EnableMetricsReporting,
-		conditions:       npd.Declared(file.DefaultConditions),
-	}
-	for _, r := range file.Rules {
-		timeout := *global.Timeout
-		if r.Timeout != nil {
-			timeout = *r.Timeout
-		}
-		config.rules = append(config.rules, rule{
-			temporary: r.Type == types.Temp,
-			condition: r.Condition,
-			reason:    r.Reason,
-			path:      r.Path,
-			own:       isOwn(r.Path) && !exists(r.Path),
-			args:      r.Args,
-			timeout:   timeout,
-		})
-	}
+	config.Warnings = warnings(name, data, &file)
 	return config, nil
-}
-
-// validateAsNPD is NPD's own validation, for which plugins of this program are where they are
-// looked for.
-func validateAsNPD(file cpmtypes.CustomPluginConfig) error {
-	rules := make([]*cpmtypes.CustomRule, len(file.Rules))
-	for i, r := range file.Rules {
-		there := *r
-		if isOwn(r.Path) {
-			there.Path = self
-		}
-		rules[i] = &there
-	}
-	file.Rules = rules
-	return file.Validate()
 }

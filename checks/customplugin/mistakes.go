@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	cpmtypes "k8s.io/node-problem-detector/pkg/custompluginmonitor/types"
-	"k8s.io/node-problem-detector/pkg/types"
-
+	"github.com/nodemend/nodemend/checks"
 	config "github.com/nodemend/nodemend/config/detector"
 )
 
@@ -29,58 +27,65 @@ func (m *mistakes) add(field, format string, args ...any) {
 	m.errs = append(m.errs, fmt.Errorf("%s: %s: %s", m.file, field, fmt.Sprintf(format, args...)))
 }
 
-// check finds all mistakes in file. It fills in the defaults, which stand in for
-// durations that are none as well.
-func (m *mistakes) check(file *cpmtypes.CustomPluginConfig) {
+// check returns what a file means, and finds all mistakes in it. It fills in the
+// defaults, which stand in for durations that are none as well.
+func (m *mistakes) check(file *Schema) Config {
 	if file.Plugin != pluginName {
 		m.add("plugin", "%q is not known: only %q is", file.Plugin, pluginName)
 	}
-	global := &file.PluginGlobalConfig
-	m.duration("pluginConfig.invoke_interval", &global.InvokeIntervalString, maxInterval)
-	m.duration("pluginConfig.timeout", &global.TimeoutString, maxTimeout)
+	file.SetDefaults()
+	global := file.PluginConfig
+	c := Config{
+		name:             m.file,
+		source:           file.Source,
+		interval:         m.duration("pluginConfig.invoke_interval", *global.InvokeInterval, defaultInterval, maxInterval),
+		concurrency:      *global.Concurrency,
+		maxOutput:        *global.MaxOutputLength,
+		metricsReporting: *file.MetricsReporting,
+		conditions:       checks.WithoutProblem(file.Conditions),
+	}
+	timeout := m.duration("pluginConfig.timeout", *global.Timeout, defaultTimeout, maxTimeout)
 	for i, r := range file.Rules {
 		if r == nil {
 			m.add(fmt.Sprintf("rules[%d]", i), "is null: remove it")
-			return // nothing below expects it
+			return c // nothing below expects it
 		}
-		m.duration(fmt.Sprintf("rules[%d].timeout", i), &r.TimeoutString, maxTimeout)
+		own := timeout
+		if r.Timeout != nil {
+			own = m.duration(fmt.Sprintf("rules[%d].timeout", i), *r.Timeout, timeout, maxTimeout)
+		}
+		c.rules = append(c.rules, newRule(r, own))
 	}
-	if err := file.ApplyConfiguration(); err != nil {
-		m.errs = append(m.errs, fmt.Errorf("%s: %w", m.file, err))
-		return
-	}
-	if n := *global.Concurrency; n < 1 {
+	if n := c.concurrency; n < 1 {
 		m.add("pluginConfig.concurrency", "%d plugins at once would never run: at least 1 is needed", n)
 	}
-	if n := *global.MaxOutputLength; n < 0 {
+	if n := c.maxOutput; n < 0 {
 		m.add("pluginConfig.max_output_length", "%d is negative", n)
 	}
-	defaults := m.conditions(file.DefaultConditions)
-	for i, r := range file.Rules {
-		m.rule(fmt.Sprintf("rules[%d]", i), r, *global.Timeout, defaults)
+	declared := m.conditions(c.conditions)
+	for i, r := range c.rules {
+		m.rule(fmt.Sprintf("rules[%d]", i), file.Rules[i].Type, r, timeout, declared)
 	}
+	return c
 }
 
-// duration judges a duration that may be absent, and removes a wrong one.
-func (m *mistakes) duration(field string, text **string, most time.Duration) {
-	if *text == nil {
-		return
-	}
-	d, err := time.ParseDuration(**text)
+// duration returns what text says, or fallback if that is wrong.
+func (m *mistakes) duration(field, text string, fallback, most time.Duration) time.Duration {
+	d, err := time.ParseDuration(text)
 	switch {
 	case err != nil:
-		m.add(field, "%q is not a duration: accepted are numbers with units, such as 90s or 1h30m", **text)
+		m.add(field, "%q is not a duration: accepted are numbers with units, such as 90s or 1h30m", text)
 	case d <= 0 || d > most:
 		m.add(field, "%s is not above zero and at most %s", d, most)
 	default:
-		return
+		return d
 	}
-	*text = nil
+	return fallback
 }
 
-// conditions returns the types that have a default condition.
-func (m *mistakes) conditions(conditions []types.Condition) map[string]bool {
-	defaults := map[string]bool{}
+// conditions returns the set of declared types.
+func (m *mistakes) conditions(conditions []checks.Observation) map[string]bool {
+	declared := map[string]bool{}
 	for i, c := range conditions {
 		field := fmt.Sprintf("conditions[%d].type", i)
 		switch {
@@ -88,31 +93,31 @@ func (m *mistakes) conditions(conditions []types.Condition) map[string]bool {
 			m.add(field, "is missing")
 		case config.CheckConditionType(c.Type) != nil:
 			m.add(field, "%v", config.CheckConditionType(c.Type))
-		case defaults[c.Type]:
+		case declared[c.Type]:
 			m.add(field, "%s is there twice: keep one", c.Type)
 		}
-		defaults[c.Type] = true
+		declared[c.Type] = true
 	}
-	return defaults
+	return declared
 }
 
-func (m *mistakes) rule(field string, r *cpmtypes.CustomRule, timeout time.Duration, defaults map[string]bool) {
-	switch r.Type {
-	case types.Temp:
-	case types.Perm:
-		if !defaults[r.Condition] {
-			m.add(field+".condition", "%q has no entry in conditions, which says what to report when there is no problem: add one", r.Condition)
+func (m *mistakes) rule(field string, kind checks.RuleType, r rule, timeout time.Duration, declared map[string]bool) {
+	switch kind {
+	case checks.Temporary:
+	case checks.Permanent:
+		if !declared[r.condition] {
+			m.add(field+".condition", "%q has no entry in conditions, which says what to report when there is no problem: add one", r.condition)
 		}
 	default:
-		m.add(field+".type", "%q is not known: accepted are %q and %q", r.Type, types.Perm, types.Temp)
+		m.add(field+".type", "%q is not known: accepted are %q and %q", kind, checks.Permanent, checks.Temporary)
 	}
-	if r.Timeout != nil && *r.Timeout > timeout {
-		m.add(field+".timeout", "%s is above pluginConfig.timeout, which is %s: lower the one or raise the other", r.Timeout, timeout)
+	if r.timeout > timeout {
+		m.add(field+".timeout", "%s is above pluginConfig.timeout, which is %s: lower the one or raise the other", r.timeout, timeout)
 	}
-	if r.Path == "" {
+	if r.path == "" {
 		m.add(field+".path", "is missing")
-	} else if !exists(r.Path) && !isOwn(r.Path) {
-		m.add(field+".path", "%s does not exist: correct it, or install the plugin on this machine", r.Path)
+	} else if !exists(r.path) && !isOwn(r.path) {
+		m.add(field+".path", "%s does not exist: correct it, or install the plugin on this machine", r.path)
 	}
 }
 

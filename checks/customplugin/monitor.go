@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
-	"k8s.io/node-problem-detector/pkg/problemmetrics"
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks"
+	"github.com/nodemend/nodemend/checks/npd"
 )
 
 // Options of a monitor. All but ProblemInterval and AllowRepair are required.
@@ -58,7 +58,7 @@ func New(config Config, options Options) *Monitor {
 			}
 			return execute(ctx, r, config.maxOutput)
 		},
-		count:  problemmetrics.GlobalProblemMetricsManager.IncrementProblemCounter,
+		count:  npd.CountProblem,
 		groups: newGroups(config, options),
 		slots:  make(chan struct{}, max(1, min(config.concurrency, len(config.rules)))),
 	}

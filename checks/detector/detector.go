@@ -177,7 +177,7 @@ func (d *detector) registerMetrics(ctx context.Context) error {
 	if d.options.rehearsing {
 		return nil // those are of the process
 	}
-	return serveNPDMetrics(ctx, d.registry)
+	return npd.ServeMetrics(ctx, d.registry)
 }
 
 func (d *detector) connect(context.Context) error {

@@ -1,5 +1,5 @@
 // Package exporter writes what checks have seen into the conditions of the Node
-// they run on. It is an exporter of node-problem-detector (NPD).
+// they run on: in words of node-problem-detector (NPD), it is an exporter.
 //
 // What it promises:
 //

@@ -1,5 +1,11 @@
-// Package npd is the edge to node-problem-detector (NPD): monitors of this module run in
-// NPD's core, and what they report passes through it, without knowing its types.
+// Package npd is the edge to node-problem-detector (NPD). All that this module uses of NPD
+// comes through it, in the module's own types: NPD's core, in which monitors run and
+// through which their reports pass; its metrics; the flags of its programs; and its
+// plugin health-checker. The exception is package systemstats, which guards a monitor of
+// NPD's.
+//
+// Two packages decode NPD's configuration files into types of their own, customplugin and
+// systemlog. Tests here compare these with NPD's.
 package npd
 
 import (
@@ -32,16 +38,6 @@ func Run(ctx context.Context, monitors []Monitor, takers ...func(*checks.Report)
 		exporters[i] = exporter(take)
 	}
 	return problemdetector.NewProblemDetector(adapted, exporters).Run(ctx)
-}
-
-// Declared returns the conditions that a file of NPD's declares, as they are without a
-// problem. Nobody has seen them yet: they have neither a status nor a time.
-func Declared(conditions []types.Condition) []checks.Observation {
-	declared := make([]checks.Observation, len(conditions))
-	for i, c := range conditions {
-		declared[i] = checks.Observation{Type: c.Type, Reason: c.Reason, Message: c.Message}
-	}
-	return declared
 }
 
 // monitor is one as NPD knows it.

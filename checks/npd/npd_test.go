@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/node-problem-detector/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks"
@@ -104,11 +103,4 @@ func TestAReportReachesAllWhoTakeReportsAsItIs(t *testing.T) {
 			t.Error("a report is taken after the end")
 		}
 	})
-}
-
-func TestWhatAFileDeclaresHasNeitherAStatusNorATime(t *testing.T) {
-	got := npd.Declared([]types.Condition{{Type: "A", Status: types.True, Transition: time.Now(), Reason: "Fine", Message: "all well"}})
-	if diff := cmp.Diff([]checks.Observation{{Type: "A", Reason: "Fine", Message: "all well"}}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
 }

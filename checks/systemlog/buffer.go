@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"slices"
 	"time"
-
-	logtypes "k8s.io/node-problem-detector/pkg/systemlogmonitor/types"
 )
 
 // maxBuffered bounds what a buffer holds, in bytes. The oldest lines go before their time.
@@ -41,7 +39,7 @@ func newBuffer(lines int) *buffer {
 }
 
 // push takes in the next line.
-func (b *buffer) push(log *logtypes.Log) {
+func (b *buffer) push(log *logLine) {
 	size := len(log.Message) + 1
 	for len(b.lines) == b.max || len(b.lines) > 0 && len(b.text)-b.begin+size > maxBuffered {
 		b.begin += b.lines[0].bytes + 1

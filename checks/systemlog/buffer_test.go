@@ -21,9 +21,9 @@ func compare(t *testing.T, size int, patterns, lines []string) {
 		ready[i] = newPattern(p)
 	}
 	for n, line := range lines {
-		log := &logtypes.Log{Timestamp: time.Unix(int64(n), 0), Message: line}
-		ours.push(log)
-		theirs.Push(log)
+		at := time.Unix(int64(n), 0)
+		ours.push(&logLine{Timestamp: at, Message: line})
+		theirs.Push(&logtypes.Log{Timestamp: at, Message: line})
 		for i, p := range patterns {
 			var want []string
 			matched := theirs.Match(p)
@@ -64,7 +64,7 @@ func TestABufferIsBounded(t *testing.T) {
 	b, p := newBuffer(maxBuffer), newPattern(`(?s)begin.*end`)
 	long := strings.Repeat("x", maxLine)
 	for i := range 100 {
-		b.push(&logtypes.Log{Timestamp: time.Unix(int64(i), 0), Message: long})
+		b.push(&logLine{Timestamp: time.Unix(int64(i), 0), Message: long})
 		if _, _, found := b.match(p); found {
 			t.Fatal("found what is not there")
 		}
@@ -72,9 +72,9 @@ func TestABufferIsBounded(t *testing.T) {
 	if live := len(b.text) - b.begin; live > maxBuffered || cap(b.text) > 4*maxBuffered {
 		t.Errorf("%d bytes are kept in %d, want %d at the most", live, cap(b.text), maxBuffered)
 	}
-	b.push(&logtypes.Log{Timestamp: time.Unix(1000, 0), Message: "begin"})
+	b.push(&logLine{Timestamp: time.Unix(1000, 0), Message: "begin"})
 	b.match(p)
-	b.push(&logtypes.Log{Timestamp: time.Unix(1001, 0), Message: "the end"})
+	b.push(&logLine{Timestamp: time.Unix(1001, 0), Message: "the end"})
 	if message, first, found := b.match(p); !found || message != "begin\nthe end" || first.Unix() != 1000 {
 		t.Errorf("found %v: %q of %s", found, message, first)
 	}

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"os"
 
-	"k8s.io/node-problem-detector/pkg/systemlogmonitor"
-	"k8s.io/node-problem-detector/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/nodemend/nodemend/checks"
 )
 
 // The plugins: ways to read a log.
@@ -16,6 +17,9 @@ const (
 	pluginFilelog  = "filelog"
 	pluginJournald = "journald"
 )
+
+// defaultSource is that of a file without one.
+const defaultSource = "system-log-monitor"
 
 // Keys of a plugin's pluginConfig.
 const (
@@ -28,14 +32,14 @@ const (
 // Config is a valid configuration file of a system-log monitor, defaults
 // applied.
 type Config struct {
-	systemlogmonitor.MonitorConfig
+	Schema
 	// Warnings say what in the file has no effect.
 	Warnings []string
 }
 
 // MetricsReporting reports whether problems are counted in NPD's metrics.
 func (c Config) MetricsReporting() bool {
-	return c.EnableMetricsReporting == nil || *c.EnableMetricsReporting
+	return ptr.Deref(c.Schema.MetricsReporting, true)
 }
 
 // Reasons are those of the problems that permanent rules find, by the condition
@@ -43,7 +47,7 @@ func (c Config) MetricsReporting() bool {
 func (c Config) Reasons() map[string][]string {
 	reasons := map[string][]string{}
 	for _, r := range c.Rules {
-		if r.Type == types.Perm {
+		if r.Type == checks.Permanent {
 			reasons[r.Condition] = append(reasons[r.Condition], r.Reason)
 		}
 	}
@@ -69,7 +73,7 @@ func Load(path string) (Config, error) {
 func Parse(name string, data []byte) (Config, error) {
 	strict, commas := withoutTrailingCommas(data)
 	var config Config
-	if err := json.Unmarshal(strict, &config.MonitorConfig); err != nil {
+	if err := json.Unmarshal(strict, &config.Schema); err != nil {
 		return Config{}, fmt.Errorf("%s%s: %w", name, errorPosition(strict, err), err)
 	}
 	for _, offset := range commas {
@@ -78,15 +82,15 @@ func Parse(name string, data []byte) (Config, error) {
 	for _, field := range unknownFields(strict) {
 		config.warn("%s: %s: no such field, it is ignored", name, field)
 	}
-	config.ApplyDefaultConfiguration()
+	config.SetDefaults()
 	if config.Plugin != pluginFilelog && len(config.SkipList) > 0 {
 		config.warn("%s: skipList: only the plugin %s uses it, it is ignored", name, pluginFilelog)
 	}
 	if config.Source == "" {
-		config.Source = systemlogmonitor.SystemLogMonitorName
+		config.Source = defaultSource
 		config.warn("%s: source: is empty, %s is used", name, config.Source)
 	}
-	if err := validate(name, config.MonitorConfig); err != nil {
+	if err := validate(name, config.Schema); err != nil {
 		return Config{}, err
 	}
 	config.leaveOutUnjudged(name)
@@ -95,15 +99,15 @@ func Parse(name string, data []byte) (Config, error) {
 
 func (c *Config) leaveOutUnjudged(name string) {
 	judged := c.Reasons()
-	var kept []types.Condition
-	for i, condition := range c.DefaultConditions {
+	var kept []checks.Declared
+	for i, condition := range c.Conditions {
 		if judged[condition.Type] != nil {
 			kept = append(kept, condition)
 			continue
 		}
 		c.warn("%s: conditions[%d]: no permanent rule is for %s: it is never reported", name, i, condition.Type)
 	}
-	c.DefaultConditions = kept
+	c.Conditions = kept
 }
 
 func (c *Config) warn(format string, args ...any) {

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/node-problem-detector/pkg/systemlogmonitor"
 	"k8s.io/utils/clock"
 )
 
@@ -154,7 +153,7 @@ func TestWhatHasNoEffectIsWarnedAbout(t *testing.T) {
 		t.Errorf("got warnings\n%s\nwant\n%s", strings.Join(config.Warnings, "\n"), strings.Join(want, "\n"))
 	}
 	if config.BufferSize != 3 || config.Rules[0].Pattern != "a,]" || config.Lookback != "0" || !config.MetricsReporting() {
-		t.Errorf("got %+v", config.MonitorConfig)
+		t.Errorf("got %+v", config.Schema)
 	}
 }
 
@@ -190,14 +189,14 @@ func TestAConditionWithoutPermanentRuleIsLeftOut(t *testing.T) {
 	}
 }
 
-// Whatever is accepted must not make NPD's code end the process.
+// Whatever is accepted can be run.
 func FuzzParse(f *testing.F) {
 	for _, path := range npdConfigs(f) {
 		config, err := Load(path)
 		if err != nil {
 			continue
 		}
-		data, err := json.Marshal(config.MonitorConfig)
+		data, err := json.Marshal(config.Schema)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -213,12 +212,6 @@ func FuzzParse(f *testing.F) {
 		m.count = func(string, int64) error { return nil }
 		if err := m.prepare(t.Context()); err != nil {
 			t.Error(err)
-		}
-		if err := config.ValidateRules(); err != nil {
-			t.Error(err)
-		}
-		for _, rule := range config.Rules {
-			systemlogmonitor.NewLogBuffer(config.BufferSize).Match(rule.Pattern)
 		}
 	})
 }

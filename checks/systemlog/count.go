@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
-	"k8s.io/node-problem-detector/pkg/util"
 	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/checks/npd"
 )
 
 // counterBuffer is how many lines a pattern of node-problem-detector's log-counter can span.
@@ -52,14 +53,14 @@ func Count(ctx context.Context, o CountOptions) (int, error) {
 		return 0, err
 	}
 	if o.uptime == nil {
-		o.uptime = util.GetUptimeDuration
+		o.uptime = npd.Uptime
 	}
 	uptime, err := o.uptime()
 	if err != nil {
 		return 0, err
 	}
 	now := o.Clock.Now()
-	from, err := util.GetStartTime(now, uptime, o.Lookback, o.Delay)
+	from, err := npd.StartTime(now, uptime, o.Lookback, o.Delay)
 	if err != nil {
 		return 0, err
 	}
@@ -123,7 +124,7 @@ func (c *counter) take(e *journalEntry) {
 	if e.Timestamp.Before(c.from) || e.Timestamp.After(c.until) {
 		return
 	}
-	c.buffer.push(&e.Log)
+	c.buffer.push(&e.logLine)
 	if _, _, found := c.buffer.match(c.add); found {
 		c.count++
 	}

@@ -97,5 +97,5 @@ func (d delivery) hand(ctx context.Context, e *journalEntry) error {
 	if e.Message == "" || e.Timestamp.Before(d.from) {
 		return ctx.Err()
 	}
-	return put(ctx, d.out, entry{log: &e.Log})
+	return put(ctx, d.out, entry{log: &e.logLine})
 }

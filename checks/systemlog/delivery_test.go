@@ -8,13 +8,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	logtypes "k8s.io/node-problem-detector/pkg/systemlogmonitor/types"
 	"k8s.io/utils/clock"
 )
 
 // written is an entry of the journal.
 func written(cursor string, stamp time.Time) *journalEntry {
-	return &journalEntry{Log: logtypes.Log{Timestamp: stamp, Message: cursor}, cursor: cursor}
+	return &journalEntry{logLine: logLine{Timestamp: stamp, Message: cursor}, cursor: cursor}
 }
 
 func TestAProofNeedsTheNewestEntryOrLaterOnes(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
-	logtypes "k8s.io/node-problem-detector/pkg/systemlogmonitor/types"
 	"k8s.io/utils/clock"
 )
 
@@ -102,7 +101,7 @@ func (f file) newLines(ctx context.Context, from time.Time, out chan<- entry) *f
 }
 
 // parse returns nil for a line that is to be passed over.
-func (f file) parse(ctx context.Context, lines *fileLines, line string) *logtypes.Log {
+func (f file) parse(ctx context.Context, lines *fileLines, line string) *logLine {
 	for _, skipped := range f.skip {
 		if strings.Contains(line, skipped) {
 			return nil

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
-	"k8s.io/node-problem-detector/pkg/systemlogmonitor"
 	"k8s.io/node-problem-detector/pkg/systemlogmonitor/logwatchers"
 	watchertypes "k8s.io/node-problem-detector/pkg/systemlogmonitor/logwatchers/types"
 	"k8s.io/utils/clock"
@@ -319,7 +318,9 @@ func TestLinesAreTranslatedLikeNPDDoes(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error)
 			out := make(chan entry)
-			f := newReader(Config{MonitorConfig: monitorConfig(watcherConfig)}, Options{Clock: clock.RealClock{}})
+			f := newReader(Config{Schema: Schema{
+				Plugin: watcherConfig.Plugin, LogPath: watcherConfig.LogPath, PluginConfig: watcherConfig.PluginConfig, SkipList: watcherConfig.SkipList,
+			}}, Options{Clock: clock.RealClock{}})
 			go func() { ended <- f(ctx, time.Now().Add(-10*time.Minute), out, nil) }()
 			defer func() {
 				cancel()
@@ -339,8 +340,4 @@ func TestLinesAreTranslatedLikeNPDDoes(t *testing.T) {
 			}
 		})
 	}
-}
-
-func monitorConfig(c watchertypes.WatcherConfig) systemlogmonitor.MonitorConfig {
-	return systemlogmonitor.MonitorConfig{WatcherConfig: c}
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
-	logtypes "k8s.io/node-problem-detector/pkg/systemlogmonitor/types"
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks"
@@ -57,7 +56,7 @@ func floodMonitor(tb testing.TB) *Monitor {
 
 func TestALineCompilesNoPattern(t *testing.T) {
 	m, ctx := floodMonitor(t), klog.NewContext(t.Context(), klog.Logger{})
-	log := &logtypes.Log{Timestamp: time.Unix(1, 0), Message: fmt.Sprintf(floodLine, 0)}
+	log := &logLine{Timestamp: time.Unix(1, 0), Message: fmt.Sprintf(floodLine, 0)}
 	send := func(*checks.Report) bool { return true }
 	if allocated := testing.AllocsPerRun(1000, func() { m.take(ctx, log, send) }); allocated > 1 {
 		t.Errorf("a line makes %.0f allocations, want 1 at the most", allocated)
@@ -78,7 +77,7 @@ func BenchmarkAFloodOf20000Lines(b *testing.B) {
 			for b.Loop() {
 				m := floodMonitor(b)
 				for i := range 20_000 {
-					m.take(ctx, &logtypes.Log{Timestamp: time.Unix(int64(i), 0), Message: fmt.Sprintf(line, i)}, send)
+					m.take(ctx, &logLine{Timestamp: time.Unix(int64(i), 0), Message: fmt.Sprintf(line, i)}, send)
 				}
 			}
 		})

@@ -6,13 +6,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	logtypes "k8s.io/node-problem-detector/pkg/systemlogmonitor/types"
 )
 
 // journalEntry is an entry of the journal. Its message is empty if it has none.
 type journalEntry struct {
-	logtypes.Log
+	logLine
 	cursor string // names the entry
 }
 
@@ -36,8 +34,8 @@ func parseJournalEntry(line []byte) (*journalEntry, error) {
 		return nil, fmt.Errorf("entry of the journal: MESSAGE: %w", err)
 	}
 	return &journalEntry{
-		Log:    logtypes.Log{Timestamp: time.UnixMicro(microseconds), Message: strings.TrimSpace(message)},
-		cursor: fields.Cursor,
+		logLine: logLine{Timestamp: time.UnixMicro(microseconds), Message: strings.TrimSpace(message)},
+		cursor:  fields.Cursor,
 	}, nil
 }
 

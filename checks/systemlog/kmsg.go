@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
-	logtypes "k8s.io/node-problem-detector/pkg/systemlogmonitor/types"
 	"k8s.io/utils/clock"
 )
 
@@ -96,7 +95,7 @@ func (k *kmsg) follow(ctx context.Context, device *os.File, from time.Time, out 
 		if tooOld := stamp.Before(from) && (!caughtUp || from.After(opened)); tooOld || r.message == "" {
 			continue
 		}
-		if err := put(ctx, out, entry{log: &logtypes.Log{Timestamp: stamp, Message: r.message}}); err != nil {
+		if err := put(ctx, out, entry{log: &logLine{Timestamp: stamp, Message: r.message}}); err != nil {
 			return err
 		}
 	}

@@ -9,8 +9,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-
-	"k8s.io/node-problem-detector/pkg/systemlogmonitor"
 )
 
 // withoutTrailingCommas replaces each comma before a closing bracket by a space
@@ -58,7 +56,7 @@ func unknownFields(data []byte) []string {
 	if json.Unmarshal(data, &value) != nil {
 		return nil
 	}
-	return unknownIn(value, reflect.TypeFor[systemlogmonitor.MonitorConfig](), "")
+	return unknownIn(value, reflect.TypeFor[Schema](), "")
 }
 
 func unknownIn(value any, t reflect.Type, path string) []string {

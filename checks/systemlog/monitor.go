@@ -6,10 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/node-problem-detector/pkg/problemmetrics"
-	"k8s.io/node-problem-detector/pkg/util"
 	"k8s.io/utils/clock"
 
+	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/npd"
 )
 
@@ -85,12 +84,12 @@ func New(config Config, options Options) *Monitor {
 		config:     config,
 		options:    options,
 		read:       newReader(config, options),
-		uptime:     util.GetUptimeDuration,
-		count:      problemmetrics.GlobalProblemMetricsManager.IncrementProblemCounter,
+		uptime:     npd.Uptime,
+		count:      npd.CountProblem,
 		triggered:  make(chan struct{}, 1),
 		buffer:     newBuffer(config.BufferSize),
 		patterns:   patterns,
-		conditions: newConditions(npd.Declared(config.DefaultConditions), options.ClearAfter),
+		conditions: newConditions(checks.WithoutProblem(config.Conditions), options.ClearAfter),
 	}
 }
 
@@ -99,8 +98,8 @@ func (m *Monitor) String() string { return m.config.Source }
 
 // ConditionTypes are the types of the conditions that the monitor reports.
 func (m *Monitor) ConditionTypes() []string {
-	all := make([]string, len(m.config.DefaultConditions))
-	for i, c := range m.config.DefaultConditions {
+	all := make([]string, len(m.config.Conditions))
+	for i, c := range m.config.Conditions {
 		all[i] = c.Type
 	}
 	return all
@@ -142,7 +141,7 @@ func (m *Monitor) prepare(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("log monitor %s: %w", m.config.Source, err)
 	}
-	if m.position.start, err = util.GetStartTime(now, uptime, m.config.Lookback, m.config.Delay); err != nil {
+	if m.position.start, err = npd.StartTime(now, uptime, m.config.Lookback, m.config.Delay); err != nil {
 		return fmt.Errorf("log monitor %s: %w", m.config.Source, err)
 	}
 	m.advance()

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"k8s.io/klog/v2/ktesting"
-	logtypes "k8s.io/node-problem-detector/pkg/systemlogmonitor/types"
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks"
@@ -70,7 +69,7 @@ func (f fakeLog) read(t *testing.T) readFunc {
 // line writes a line stamped age ago.
 func (o opening) line(message string, age time.Duration) {
 	o.t.Helper()
-	if err := put(o.ctx, o.out, entry{log: &logtypes.Log{Timestamp: time.Now().Add(-age), Message: message}}); err != nil {
+	if err := put(o.ctx, o.out, entry{log: &logLine{Timestamp: time.Now().Add(-age), Message: message}}); err != nil {
 		o.t.Error(err)
 	}
 }
@@ -511,7 +510,7 @@ func TestOnlyAMonitorThatMakesNoProgressIsUnhealthy(t *testing.T) {
 			return errors.New("journalctl hangs")
 		}, false, true},
 		"lines keep coming": {func(ctx context.Context, _ time.Time, out chan<- entry, _ <-chan struct{}) error {
-			for put(ctx, out, entry{log: &logtypes.Log{Timestamp: time.Now(), Message: "x"}}) == nil {
+			for put(ctx, out, entry{log: &logLine{Timestamp: time.Now(), Message: "x"}}) == nil {
 				_ = pause(ctx, clock.RealClock{}, time.Minute)
 			}
 			return ctx.Err()
@@ -598,7 +597,7 @@ func TestItEndsSoonAfterItsContextInAnyState(t *testing.T) {
 	}
 	flood := func(ctx context.Context, _ time.Time, out chan<- entry, _ <-chan struct{}) error {
 		for {
-			if err := put(ctx, out, entry{log: &logtypes.Log{Timestamp: time.Now(), Message: "Killed process 1"}}); err != nil {
+			if err := put(ctx, out, entry{log: &logLine{Timestamp: time.Now(), Message: "Killed process 1"}}); err != nil {
 				return err
 			}
 		}

@@ -4,14 +4,19 @@ import (
 	"context"
 	"time"
 
-	logtypes "k8s.io/node-problem-detector/pkg/systemlogmonitor/types"
 	"k8s.io/utils/clock"
 )
+
+// logLine is one line of a log.
+type logLine struct {
+	Timestamp time.Time
+	Message   string
+}
 
 // entry is the next line of a log. If log is nil, it says that all lines written before readUpTo
 // have been handed over; if readUpTo is zero, too, only that reading has got on.
 type entry struct {
-	log      *logtypes.Log
+	log      *logLine
 	readUpTo time.Time
 }
 

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
-	logtypes "k8s.io/node-problem-detector/pkg/systemlogmonitor/types"
-	"k8s.io/node-problem-detector/pkg/types"
 
 	"github.com/nodemend/nodemend/checks"
 )
@@ -134,7 +132,7 @@ func (m *Monitor) caughtUp(ctx context.Context, readUpTo time.Time, send checks.
 }
 
 // take matches the log's next line against all rules.
-func (m *Monitor) take(ctx context.Context, log *logtypes.Log, send checks.Send) {
+func (m *Monitor) take(ctx context.Context, log *logLine, send checks.Send) {
 	if !m.position.isNew(log.Timestamp) {
 		return
 	}
@@ -149,7 +147,7 @@ func (m *Monitor) take(ctx context.Context, log *logtypes.Log, send checks.Send)
 		}
 		klog.FromContext(ctx).V(2).Info("Log matches a rule", "reason", rule.Reason, "condition", rule.Condition, "message", message)
 		report := &checks.Report{Source: m.config.Source}
-		if rule.Type == types.Perm {
+		if rule.Type == checks.Permanent {
 			now := m.options.Clock.Now()
 			condition, changed := m.conditions.matched(rule.Condition, match{rule.Reason, message, m.happened(log, now)}, now)
 			if !changed {
@@ -167,7 +165,7 @@ func (m *Monitor) take(ctx context.Context, log *logtypes.Log, send checks.Send)
 // happened is when a line counts as written. A line that is there when the log is
 // opened goes by its own time stamp, but one that comes later is new: stamps may
 // be of another time zone, or of a clock that is wrong.
-func (m *Monitor) happened(log *logtypes.Log, now time.Time) time.Time {
+func (m *Monitor) happened(log *logLine, now time.Time) time.Time {
 	if m.backlog && log.Timestamp.Before(now) {
 		return log.Timestamp
 	}

@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"time"
 
-	logtypes "k8s.io/node-problem-detector/pkg/systemlogmonitor/types"
 	"k8s.io/utils/clock"
 )
 
@@ -36,7 +35,7 @@ func newTranslator(pluginConfig map[string]string, c clock.PassiveClock) transla
 
 // translate returns an error that wraps errUndated or errNoMessage if line has no
 // time stamp or no message.
-func (t translator) translate(line string) (*logtypes.Log, error) {
+func (t translator) translate(line string) (*logLine, error) {
 	stamps := t.timestamp.FindStringSubmatch(line)
 	if stamps == nil {
 		return nil, errUndated
@@ -49,7 +48,7 @@ func (t translator) translate(line string) (*logtypes.Log, error) {
 	if messages == nil {
 		return nil, errNoMessage
 	}
-	return &logtypes.Log{Timestamp: withYear(stamp, t.clock.Now()), Message: messages[len(messages)-1]}, nil
+	return &logLine{Timestamp: withYear(stamp, t.clock.Now()), Message: messages[len(messages)-1]}, nil
 }
 
 // withYear gives a stamp without a year the one that brings it next to now, but

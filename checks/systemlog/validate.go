@@ -6,9 +6,7 @@ import (
 	"regexp"
 	"time"
 
-	"k8s.io/node-problem-detector/pkg/systemlogmonitor"
-	"k8s.io/node-problem-detector/pkg/types"
-
+	"github.com/nodemend/nodemend/checks"
 	config "github.com/nodemend/nodemend/config/detector"
 )
 
@@ -25,45 +23,45 @@ func (m *mistakes) add(field, format string, args ...any) {
 	m.found = append(m.found, fmt.Errorf("%s: %s: %w", m.file, field, fmt.Errorf(format, args...)))
 }
 
-func validate(file string, c systemlogmonitor.MonitorConfig) error {
+func validate(file string, s Schema) error {
 	m := &mistakes{file: file}
-	if c.BufferSize < 1 || c.BufferSize > maxBuffer {
-		m.add("bufferSize", "%d lines are not accepted, 1 to %d are", c.BufferSize, maxBuffer)
+	if s.BufferSize < 1 || s.BufferSize > maxBuffer {
+		m.add("bufferSize", "%d lines are not accepted, 1 to %d are", s.BufferSize, maxBuffer)
 	}
-	m.duration("lookback", c.Lookback)
-	if c.Delay != "" {
-		m.duration("delay", c.Delay)
+	m.duration("lookback", s.Lookback)
+	if s.Delay != "" {
+		m.duration("delay", s.Delay)
 	}
-	m.plugin(c)
-	declared := m.conditions(c.DefaultConditions)
-	for i, rule := range c.Rules {
+	m.plugin(s)
+	declared := m.conditions(s.Conditions)
+	for i, rule := range s.Rules {
 		m.rule(fmt.Sprintf("rules[%d]", i), rule.Type, rule.Reason, rule.Condition, declared)
 		m.pattern(fmt.Sprintf("rules[%d].pattern", i), rule.Pattern, `\z`)
 	}
 	return errors.Join(m.found...)
 }
 
-func (m *mistakes) plugin(c systemlogmonitor.MonitorConfig) {
-	switch c.Plugin {
+func (m *mistakes) plugin(s Schema) {
+	switch s.Plugin {
 	case pluginKmsg:
 	case pluginFilelog:
-		if c.LogPath == "" {
-			m.add("logPath", "is empty; the plugin %s needs the path of the file", c.Plugin)
+		if s.LogPath == "" {
+			m.add("logPath", "is empty; the plugin %s needs the path of the file", s.Plugin)
 		}
-		m.pattern("pluginConfig."+keyTimestamp, c.PluginConfig[keyTimestamp], "")
-		m.pattern("pluginConfig."+keyMessage, c.PluginConfig[keyMessage], "")
-		m.layout("pluginConfig."+keyTimestampFormat, c.PluginConfig[keyTimestampFormat])
+		m.pattern("pluginConfig."+keyTimestamp, s.PluginConfig[keyTimestamp], "")
+		m.pattern("pluginConfig."+keyMessage, s.PluginConfig[keyMessage], "")
+		m.layout("pluginConfig."+keyTimestampFormat, s.PluginConfig[keyTimestampFormat])
 	case pluginJournald:
-		if c.PluginConfig[keySource] == "" {
-			m.add("pluginConfig."+keySource, "is empty; the plugin %s needs the SYSLOG_IDENTIFIER of the entries to read, such as kernel", c.Plugin)
+		if s.PluginConfig[keySource] == "" {
+			m.add("pluginConfig."+keySource, "is empty; the plugin %s needs the SYSLOG_IDENTIFIER of the entries to read, such as kernel", s.Plugin)
 		}
 	default:
-		m.add("plugin", "%q is not accepted, %s, %s and %s are", c.Plugin, pluginKmsg, pluginFilelog, pluginJournald)
+		m.add("plugin", "%q is not accepted, %s, %s and %s are", s.Plugin, pluginKmsg, pluginFilelog, pluginJournald)
 	}
 }
 
 // conditions returns the set of declared types.
-func (m *mistakes) conditions(conditions []types.Condition) map[string]bool {
+func (m *mistakes) conditions(conditions []checks.Declared) map[string]bool {
 	declared := map[string]bool{}
 	for i, c := range conditions {
 		field := fmt.Sprintf("conditions[%d].type", i)
@@ -80,18 +78,18 @@ func (m *mistakes) conditions(conditions []types.Condition) map[string]bool {
 	return declared
 }
 
-func (m *mistakes) rule(field string, kind types.Type, reason, condition string, declared map[string]bool) {
+func (m *mistakes) rule(field string, kind checks.RuleType, reason, condition string, declared map[string]bool) {
 	if reason == "" {
 		m.add(field+".reason", "is empty; a rule needs a reason, such as OOMKilling")
 	}
 	switch kind {
-	case types.Temp:
-	case types.Perm:
+	case checks.Temporary:
+	case checks.Permanent:
 		if !declared[condition] {
 			m.add(field+".condition", "%q is not declared under conditions; a permanent rule needs one that is", condition)
 		}
 	default:
-		m.add(field+".type", "%q is not accepted, %s and %s are", kind, types.Temp, types.Perm)
+		m.add(field+".type", "%q is not accepted, %s and %s are", kind, checks.Temporary, checks.Permanent)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,9 +14,9 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
-	npd "k8s.io/node-problem-detector/cmd/options"
 
 	"github.com/nodemend/nodemend/checks/detector"
+	"github.com/nodemend/nodemend/checks/npd"
 	config "github.com/nodemend/nodemend/config/detector"
 )
 
@@ -84,7 +85,7 @@ func listChecks() string {
 // detectorFlags is the command line of the detector.
 type detectorFlags struct {
 	configFile, node, kubeconfig string
-	npd                          *npd.NodeProblemDetectorOptions
+	npd                          func() npd.Options // once parsed
 	stackdriver                  string
 	set                          *pflag.FlagSet
 }
@@ -92,7 +93,7 @@ type detectorFlags struct {
 // newDetectorCommand returns `nodemend detector`. It runs until the command's
 // context ends.
 func newDetectorCommand() *cobra.Command {
-	f := &detectorFlags{npd: newNPDOptions()}
+	f := &detectorFlags{}
 	cmd := &cobra.Command{
 		Use:     "detector",
 		Short:   "Run the checks of this node and set its conditions",
@@ -100,7 +101,7 @@ func newDetectorCommand() *cobra.Command {
 		Example: detectorExample,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.npd.PrintVersion {
+			if f.npd().PrintVersion {
 				return printVersion(cmd.OutOrStdout())
 			}
 			options, err := f.options(cmd.Context())
@@ -129,15 +130,16 @@ func (f *detectorFlags) options(ctx context.Context) (o detector.Options, err er
 	if err := f.validate(); err != nil {
 		return o, err
 	}
+	theirs := f.npd()
 	o = detector.Options{
 		Config:           config.Default(),
-		CustomPlugins:    f.monitors(customPluginMonitor, f.npd.CustomPluginMonitorConfigPaths),
-		SystemLogs:       f.monitors(systemLogMonitor, f.npd.SystemLogMonitorConfigPaths),
-		SystemStats:      f.monitors(systemStatsMonitor, nil),
-		EventNamespace:   f.npd.EventNamespace,
-		WithoutAPIServer: !f.npd.EnableK8sExporter,
-		WithoutStatus:    !f.npd.K8sExporterUpdateNodeConditions,
-		WithoutEvents:    !f.npd.K8sExporterWriteEvents,
+		CustomPlugins:    slices.Concat(theirs.CustomPlugins, theirs.OldCustomPlugins),
+		SystemLogs:       slices.Concat(theirs.SystemLogs, theirs.OldSystemLogs),
+		SystemStats:      theirs.SystemStats,
+		EventNamespace:   theirs.EventNamespace,
+		WithoutAPIServer: !theirs.KubernetesExporter,
+		WithoutStatus:    !theirs.WriteStatus,
+		WithoutEvents:    !theirs.WriteEvents,
 		Registry:         prometheus.NewRegistry(),
 	}
 	if err := registerBuildInfo(o.Registry); err != nil {
@@ -150,8 +152,8 @@ func (f *detectorFlags) options(ctx context.Context) (o detector.Options, err er
 	}
 	f.heartbeat(ctx, &o.Config)
 	name := f.node
-	if f.npd.HostnameOverride != "" {
-		name = f.npd.HostnameOverride
+	if theirs.NodeName != "" {
+		name = theirs.NodeName
 	}
 	if o.NodeName, err = nodeName(name); err != nil {
 		return o, err
@@ -164,23 +166,24 @@ func (f *detectorFlags) options(ctx context.Context) (o detector.Options, err er
 			return o, err
 		}
 	}
-	o.HealthAddress = address(f.npd.ServerAddress, f.npd.ServerPort)
-	o.MetricsAddress = address(f.npd.PrometheusServerAddress, f.npd.PrometheusServerPort)
+	o.HealthAddress = address(theirs.HealthHost, theirs.HealthPort)
+	o.MetricsAddress = address(theirs.MetricsHost, theirs.MetricsPort)
 	return o, nil
 }
 
 // client says how to reach the API server; nil without one.
 func (f *detectorFlags) client() (cfg *rest.Config, err error) {
+	theirs := f.npd()
 	switch {
-	case !f.npd.EnableK8sExporter && f.kubeconfig == "":
+	case !theirs.KubernetesExporter && f.kubeconfig == "":
 		return nil, nil
-	case f.npd.ApiServerOverride != "":
-		cfg, err = overriddenConfig(f.npd.ApiServerOverride)
+	case theirs.APIServerOverride != "":
+		cfg, err = overriddenConfig(theirs.APIServerOverride)
 	default:
 		cfg, err = restConfig(f.kubeconfig, "detector")
 	}
 	if err == nil {
-		cfg.QPS, cfg.Burst = f.npd.QPS, f.npd.Burst
+		cfg.QPS, cfg.Burst = theirs.QPS, theirs.Burst
 	}
 	return cfg, err
 }
@@ -191,10 +194,11 @@ func (f *detectorFlags) heartbeat(ctx context.Context, c *config.Config) {
 	if !f.set.Changed(flag) {
 		return
 	}
-	period := min(f.npd.K8sExporterHeartbeatPeriod, most)
-	if period != f.npd.K8sExporterHeartbeatPeriod {
+	asked := f.npd().Heartbeat
+	period := min(asked, most)
+	if period != asked {
 		klog.FromContext(ctx).Info("Heartbeat is more often than asked for: conditions would count as outdated",
-			"flag", flag, "asked", f.npd.K8sExporterHeartbeatPeriod.String(), "used", period.String())
+			"flag", flag, "asked", asked.String(), "used", period.String())
 	}
 	c.Heartbeat.Interval.Duration = max(period, time.Second)
 }

@@ -1,15 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	npd "k8s.io/node-problem-detector/cmd/healthchecker/options"
-	"k8s.io/node-problem-detector/pkg/healthchecker"
-	npdtypes "k8s.io/node-problem-detector/pkg/healthchecker/types"
+
+	"github.com/nodemend/nodemend/checks/npd"
 )
 
 const (
@@ -57,7 +56,6 @@ func commandLine(program []string) []string {
 // newHealthCheckerCommand returns `nodemend health-checker`, which has the flags
 // and the output of node-problem-detector's program of that name.
 func newHealthCheckerCommand() *cobra.Command {
-	options := npd.NewHealthCheckerOptions()
 	cmd := &cobra.Command{
 		Use:     healthCheckerName,
 		Short:   "Check one component of this node once, as a plugin of node-problem-detector",
@@ -70,29 +68,27 @@ func newHealthCheckerCommand() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			healthy, err := checkHealth(options)
-			switch {
-			case err != nil:
-				err = unknownError{err}
-			case !healthy:
-				err = fmt.Errorf("%v:%v was found unhealthy; repair flag : %v", options.Component, options.Service, options.EnableRepair)
-			default:
-				return nil
-			}
-			// If nobody reads it, the exit status is the answer all the same.
-			_, _ = fmt.Fprintln(cmd.OutOrStdout(), err)
-			return err
-		},
 	}
-	flags := cmd.Flags()
-	if err := options.AddFlags(flags); err != nil {
+	checker, err := npd.NewHealthChecker(cmd.Flags())
+	if err != nil {
 		cmd.RunE = func(*cobra.Command, []string) error { return unknownError{err} }
 		return cmd
 	}
-	options.EnableRepair = false
-	flags.Lookup("enable-repair").DefValue = "false"
-	ignoredFlags(flags)
+	ignoredFlags(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		problem, err := checker.Check()
+		switch {
+		case err != nil:
+			err = unknownError{err}
+		case problem != "":
+			err = errors.New(problem)
+		default:
+			return nil
+		}
+		// If nobody reads it, the exit status is the answer all the same.
+		_, _ = fmt.Fprintln(cmd.OutOrStdout(), err)
+		return err
+	}
 	return cmd
 }
 
@@ -103,41 +99,4 @@ func ignoredFlags(flags *pflag.FlagSet) {
 	for _, name := range []string{"vmodule", "logtostderr"} {
 		flags.Lookup(name).Hidden = true
 	}
-}
-
-func checkHealth(options *npd.HealthCheckerOptions) (healthy bool, err error) {
-	options.SetDefaults()
-	if err := options.IsValid(); err != nil {
-		return false, err
-	}
-	for _, program := range neededPrograms(options) {
-		// Without it, a healthy component would be found unhealthy, or a log full
-		// of failures empty.
-		if _, err := exec.LookPath(program); err != nil {
-			return false, fmt.Errorf("error checking %v health: %w; install it where this runs", options.Component, err)
-		}
-	}
-	checker, err := healthchecker.NewHealthChecker(options)
-	if err != nil {
-		return false, err
-	}
-	healthy, err = checker.CheckHealth()
-	if err != nil {
-		return false, fmt.Errorf("error checking %v health: %w", options.Component, err)
-	}
-	return healthy, nil
-}
-
-// neededPrograms are those without which nothing can be said.
-func neededPrograms(options *npd.HealthCheckerOptions) (needed []string) {
-	switch options.Component {
-	case npdtypes.CRIComponent:
-		needed = append(needed, options.CriCtlPath)
-	case npdtypes.DockerComponent:
-		needed = append(needed, "docker")
-	}
-	if len(options.LogPatterns.GetLogPatternCountMap()) > 0 {
-		needed = append(needed, "systemctl", "journalctl")
-	}
-	return needed
 }

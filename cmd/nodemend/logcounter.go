@@ -4,9 +4,9 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	npd "k8s.io/node-problem-detector/cmd/logcounter/options"
 	"k8s.io/utils/clock"
 
+	"github.com/nodemend/nodemend/checks/npd"
 	"github.com/nodemend/nodemend/checks/systemlog"
 )
 
@@ -24,7 +24,7 @@ const logCounterExample = `  nodemend log-counter --journald-source=systemd --lo
 // newLogCounterCommand returns `nodemend log-counter`, which has the flags and the output of
 // node-problem-detector's program of that name.
 func newLogCounterCommand() *cobra.Command {
-	options := npd.NewLogCounterOptions()
+	var parsed func() npd.LogCounterOptions
 	cmd := &cobra.Command{
 		Use:     "log-counter",
 		Short:   "Count entries of the journal, as a plugin of node-problem-detector",
@@ -33,6 +33,7 @@ func newLogCounterCommand() *cobra.Command {
 		Hidden:  true,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			options := parsed()
 			count, err := systemlog.Count(cmd.Context(), systemlog.CountOptions{
 				Source: options.JournaldSource, Directory: options.LogPath,
 				Lookback: options.Lookback, Delay: options.Delay,
@@ -52,7 +53,7 @@ func newLogCounterCommand() *cobra.Command {
 			return err
 		},
 	}
-	options.AddFlags(cmd.Flags())
+	parsed = npd.AddLogCounterFlags(cmd.Flags())
 	ignoredFlags(cmd.Flags())
 	return cmd
 }

@@ -14,13 +14,15 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
+
+	"github.com/nodemend/nodemend/checks/npd"
 )
 
 // npdCommandLine is that of node-problem-detector: its options, and three of klog's.
 func npdCommandLine(t *testing.T) (options, logging *pflag.FlagSet) {
 	t.Helper()
 	options = pflag.NewFlagSet("options", pflag.ContinueOnError)
-	if err := newNPDOptions().AddFlags(options); err != nil {
+	if _, err := npd.AddFlags(options); err != nil {
 		t.Fatal(err)
 	}
 	options.String("exporter.stackdriver", "", "")
@@ -239,7 +241,7 @@ func TestAnOverrideUsesTheTokenOfTheServiceAccountIfThereIsOne(t *testing.T) {
 // parse parses flags as the detector does.
 func parse(t *testing.T, args ...string) *detectorFlags {
 	t.Helper()
-	f := &detectorFlags{npd: newNPDOptions(), set: pflag.NewFlagSet("detector", pflag.ContinueOnError)}
+	f := &detectorFlags{set: pflag.NewFlagSet("detector", pflag.ContinueOnError)}
 	f.set.SetOutput(t.Output()) // where flags are called deprecated
 	nodeNameFlag(f.set, &f.node)
 	kubeconfigFlag(f.set, &f.kubeconfig)
