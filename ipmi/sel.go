@@ -38,9 +38,13 @@ func (r SELRecord) Timestamp() uint32 {
 	return binary.LittleEndian.Uint32(r[3:])
 }
 
-// Generator is who has logged a system event: the slave address of a controller,
-// 0x20 of the BMC, or an odd software ID, 0x41 of a BIOS for instance.
-func (r SELRecord) Generator() uint8 { return r[7] }
+// Generator is who has logged a system event, and on which LUN, as Event has them.
+func (r SELRecord) Generator() (owner, lun uint8) {
+	if owner = r[7]; owner&1 != 0 {
+		return owner, 0
+	}
+	return owner, r[8] & 3
+}
 
 // Event decodes the record. Whatever its bytes, that succeeds; the name of the
 // sensor is not in it.
@@ -54,6 +58,8 @@ func (r SELRecord) Event() Event {
 	e.EventType = EventType(r[12] & 0x7f)
 	e.Asserted = r[12]&0x80 == 0
 	e.Offset = r[13] & 0x0f
+	e.Owner, e.LUN = r.Generator()
+	e.Data = EventData(r[13:])
 	return e
 }
 

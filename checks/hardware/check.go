@@ -131,9 +131,15 @@ func (c *Check) judge(ctx context.Context, last verdict.State, in verdict.Input)
 }
 
 // Read reads a BMC, after the cursor of state: first the SEL, so that what happens
-// meanwhile is seen by the sensors. A slow one must leave them half of the time.
+// meanwhile is seen by the sensors. A slow one must leave them half of the time. Who has
+// made the BMC is asked until it is known; without it parts are named less well.
 func Read(ctx context.Context, source ipmi.Source, state verdict.State, bootID string, now clock.PassiveClock) verdict.Input {
 	in := verdict.Input{BootID: bootID}
+	if !state.KnowsBMC() {
+		if id, err := identify(ctx, source); err == nil {
+			in.BMC = &id
+		}
+	}
 	in.Log, in.LogError = readLog(ctx, source, state)
 	in.Chassis, in.ChassisError = source.Chassis(ctx)
 	in.Sensors, in.SensorsError = source.Sensors(ctx)
@@ -141,13 +147,24 @@ func Read(ctx context.Context, source ipmi.Source, state verdict.State, bootID s
 	return in
 }
 
+func identify(ctx context.Context, source ipmi.Source) (ipmi.DeviceID, error) {
+	ctx, cancel := partOf(ctx, 10)
+	defer cancel()
+	return source.DeviceID(ctx)
+}
+
 func readLog(ctx context.Context, source ipmi.Source, state verdict.State) (ipmi.EventLog, error) {
-	if deadline, ok := ctx.Deadline(); ok {
-		half, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
-		defer cancel()
-		ctx = half
-	}
+	ctx, cancel := partOf(ctx, 2)
+	defer cancel()
 	return source.Events(ctx, state.Cursor())
+}
+
+// partOf returns a context that ends after that part of the time that ctx has left.
+func partOf(ctx context.Context, part time.Duration) (context.Context, context.CancelFunc) {
+	if deadline, ok := ctx.Deadline(); ok {
+		return context.WithTimeout(ctx, time.Until(deadline)/part)
+	}
+	return context.WithCancel(ctx)
 }
 
 func result(v verdict.Verdict) checks.Result {

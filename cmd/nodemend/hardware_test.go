@@ -133,7 +133,7 @@ FAN1         Fan           6000 RPM
 PSU1 Status  Power Supply  -         Presence detected
 DIMM_A1      Memory        -         Presence Detected
 
-SEL  TIME  SENSOR  EVENT  DIRECTION
+SEL  TIME  SENSOR  EVENT  DIRECTION  DATA
 `
 	if got := m.expect(0, nil, "hardware", "status"); got != healthy {
 		t.Errorf("printed\n%s\nwant\n%s", got, healthy)
@@ -142,8 +142,8 @@ SEL  TIME  SENSOR  EVENT  DIRECTION
 	m.expect(1, []string{
 		"VERDICT  failed  DIMM_A1: uncorrectable ECC (SEL 0x01, 2026-11-21T05:48Z)\n",
 		"failure   DIMM_A1    uncorrectable ECC  2026-11-21T05:48:33Z  SEL 0x01  \n",
-		"0x01  2026-11-21T05:48:33Z  Memory DIMM_A1  Uncorrectable ECC  Asserted\n",
-		"0x02  2026-11-21T05:48:33Z  Memory DIMM_A1  Uncorrectable ECC  Deasserted\n",
+		"0x01  2026-11-21T05:48:33Z  Memory DIMM_A1  Uncorrectable ECC  Asserted    01ffff\n",
+		"0x02  2026-11-21T05:48:33Z  Memory DIMM_A1  Uncorrectable ECC  Deasserted  01ffff\n",
 		"the hardware has failed: DIMM_A1: uncorrectable ECC",
 	}, "hardware", "status")
 	if text := m.state(); text != "" {

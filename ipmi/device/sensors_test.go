@@ -35,6 +35,9 @@ func TestSensorsAreReadWithTheirState(t *testing.T) {
 		{Name: "PSU1 Status", Number: 3, Type: 8, EventType: ipmi.SensorSpecific, Entity: ipmi.Entity{ID: 10, Instance: 1}, Available: true, States: 3},
 		{Name: "DIMM_A1", Number: 4, Type: 12, EventType: ipmi.SensorSpecific, Entity: ipmi.Entity{ID: 32, Instance: 1}, Available: true, States: 1 << 10},
 	}
+	for i := range want {
+		want[i].Owner = ipmi.BMCAddress
+	}
 	checkSensors(t, open(t, b), want)
 }
 

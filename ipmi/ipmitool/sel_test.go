@@ -66,6 +66,18 @@ func TestTheSELIsReadFromIPMItoolsWords(t *testing.T) {
 		{ID: 0x18, RecordType: 0xe0},
 		{ID: 0x19, RecordType: 0xf0},
 	}
+	// The event data of the system events, and those that a BIOS has logged.
+	for i, data := range []string{
+		"576255", "59625f", "50000c", "520008", "540004", "50b0b4", "01ffff", "05ffff", "01ffff", "01ffff", "00ffff",
+		"00ffff", "01ffff", "01ffff", "01ffff", "0bffff", "a1ff12", "08ffff", "08ffff", "a002ff", "c202ff", "01ffff",
+	} {
+		if err := want[i].Data.UnmarshalText([]byte(data)); err != nil {
+			t.Fatal(err)
+		}
+		if i >= 0x0f {
+			want[i].Owner = 0x31
+		}
+	}
 	if diff := cmp.Diff(want, faultsSEL(t).events); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -55,6 +55,15 @@ func parseRecord(f fields) (record, error) {
 		return record{}, fmt.Errorf("its Event Data is no number: %w", err)
 	}
 	e.Offset = uint8(data>>16) & 0x0f
+	e.Data = ipmi.EventData{uint8(data >> 16), uint8(data >> 8), uint8(data)}
+	generator, err := strconv.ParseUint(f["Generator ID"], 16, 16)
+	if err != nil {
+		return record{}, fmt.Errorf("its Generator ID is no number: %w", err)
+	}
+	e.Owner, e.LUN = uint8(generator), uint8(generator>>8)&3
+	if e.Owner&1 != 0 {
+		e.LUN = 0
+	}
 	if e.Asserted, err = f.flag("Event Direction", "Assertion Event", "Deassertion Event"); err != nil {
 		return record{}, err
 	}

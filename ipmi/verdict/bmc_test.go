@@ -161,6 +161,9 @@ func (b *bmc) judge() verdict.Verdict {
 	state := b.state()
 	in := b.in
 	in.Sensors = slices.Clone(b.in.Sensors)
+	if state.KnowsBMC() {
+		in.BMC = nil // is not asked again
+	}
 	if in.LogError == nil || errors.Is(in.LogError, ipmi.ErrPartial) {
 		in.Log = b.read(state.Cursor())
 	}
@@ -244,6 +247,19 @@ func named(name string, e ipmi.Event) ipmi.Event {
 
 func ended(e ipmi.Event) ipmi.Event {
 	e.Asserted = false
+	return e
+}
+
+// from is what somebody else than the BMC has logged: another controller, or with an odd
+// software ID a BIOS.
+func from(owner uint8, e ipmi.Event) ipmi.Event {
+	e.Owner = owner
+	return e
+}
+
+// with has event data, the first byte of which holds the offset.
+func with(data ipmi.EventData, e ipmi.Event) ipmi.Event {
+	e.Data, e.Offset = data, data[0]&0xf
 	return e
 }
 

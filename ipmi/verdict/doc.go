@@ -11,8 +11,10 @@
 // the sensor does not have is over, also if no deassertion was logged; a state that
 // the sensor has is asserted, also if the SEL has nothing. Where there is no such
 // sensor, as for the events of a BIOS, assertions and deassertions are paired by
-// sensor (type, number, event type) and state, in the order of the records. Their
-// times are not used for that: the clock of a SEL may be unset or jump. The states of a
+// sensor (owner, LUN, type, number, event type), part and state, in the order of the
+// records. Their times are not used for that: the clock of a SEL may be unset or jump. A
+// BIOS has sensors of its own, whatever numbers the BMC's have. Event data name one of
+// several parts of a sensor, as ipmi.Part reads them. The states of a
 // generic table exclude each other, so that an assertion of one ends the
 // others; a component that is reported to be removed has no other state.
 //

@@ -99,7 +99,7 @@ func (j *judgement) failures() []found {
 		}
 		switch {
 		case last.ID != 0:
-			f.Record, f.recorded, f.Source = last.ID, last.Time, fmt.Sprintf("SEL 0x%02x", last.ID)
+			f.Record, f.recorded, f.Source, f.Data = last.ID, last.Time, fmt.Sprintf("SEL 0x%02x", last.ID), p.Data
 		case s.Chassis != "":
 			f.Source = "chassis status"
 		case s.Type == eventLogging && s.State == logFull:

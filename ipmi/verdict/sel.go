@@ -131,11 +131,12 @@ func (j *judgement) pair(e ipmi.Event, fresh map[key]bool) {
 	if !ok {
 		return
 	}
+	k.Located = j.partIn(e)
 	p := j.points[k]
 	switch {
 	case begins:
 		if e.EventType != ipmi.SensorSpecific && e.EventType.Discrete() {
-			j.end(k.sensor(), k) // the states of a generic table exclude each other
+			j.end(k) // the states of a generic table exclude each other
 		}
 		j.assert(k, e)
 		fresh[k] = true
@@ -143,17 +144,28 @@ func (j *judgement) pair(e ipmi.Event, fresh map[key]bool) {
 		p.Asserted = false
 	}
 	if present, _ := presence(e.SensorType, e.EventType); present&(1<<k.State) != 0 {
-		j.remove(k.sensor(), !begins)
+		if k.Located == "" {
+			j.remove(k.sensor(), !begins)
+		}
 		if !begins {
-			j.end(k.sensor(), k) // what was removed has no other state
+			j.end(k) // what was removed has no other state
 		}
 	}
+}
+
+// partIn names which of the sensor's parts e is about.
+func (j *judgement) partIn(e ipmi.Event) string {
+	var bmc ipmi.DeviceID
+	if known := j.memory.BMC; known != nil {
+		bmc.Manufacturer, bmc.Product = known.Manufacturer, known.Product
+	}
+	return clip(ipmi.Part(bmc, e), maxName)
 }
 
 // stateOf returns the state that e is about and whether it begins. ok is false if e
 // tells nothing of a state.
 func stateOf(e ipmi.Event) (k key, begins, ok bool) {
-	k = key{Type: e.SensorType, Number: e.SensorNumber, EventType: e.EventType, State: e.Offset}
+	k = sensorKey{e.SensorType, e.SensorNumber, e.EventType, owner(e.Owner), e.LUN}.state(e.Offset)
 	if e.EventType.Discrete() {
 		return k, e.Asserted, e.EventType != 0 && e.Offset < 15
 	}
@@ -187,7 +199,7 @@ func (j *judgement) assert(k key, e ipmi.Event) {
 	if !p.Asserted && !p.Latched {
 		p.Since = j.timeOf(e)
 	}
-	p.Asserted, p.Latched, p.Boot, p.Record = true, true, j.in.BootID, recordOf(e)
+	p.Asserted, p.Latched, p.Boot, p.Record, p.Data = true, true, j.in.BootID, recordOf(e), dataOf(e)
 	p.Live = j.memory.Cursor.Read || j.memory.LogBoot != ""
 	if rule, ok := j.rules.find(p.subject()); ok && rule.Rate != nil {
 		p.occur(occurrenceOf(e, j.in.Now), *rule.Rate, j.in.Now)
@@ -202,10 +214,18 @@ func (j *judgement) timeOf(e ipmi.Event) (at time.Time) {
 	return at
 }
 
-// end notes that the states of a sensor are over, except one.
-func (j *judgement) end(sensor sensorKey, except key) {
-	for state := range uint8(15) {
-		k := sensor.state(state)
+// dataOf returns the event data of e; "" if the source does not tell.
+func dataOf(e ipmi.Event) string {
+	if e.Data == (ipmi.EventData{}) {
+		return ""
+	}
+	return e.Data.String()
+}
+
+// end notes that the states of a sensor, or of one of its parts, are over, except one.
+func (j *judgement) end(except key) {
+	k := except
+	for k.State = range uint8(15) {
 		if p := j.points[k]; p != nil && k != except {
 			p.Asserted = false
 		}

@@ -42,7 +42,9 @@ type Failure struct {
 	Source string `json:"source"`
 	// Record is the ID of that SEL record; 0 if there is none.
 	Record uint16 `json:"record,omitempty"`
-	Rule   string `json:"rule"` // its name
+	// Data are the event data of that record, in hexadecimal.
+	Data string `json:"data,omitempty"`
+	Rule string `json:"rule"` // its name
 	// Unconfirmed is whether it was known before, and can't be seen to be
 	// still there.
 	Unconfirmed bool `json:"unconfirmed,omitempty"`
@@ -66,6 +68,9 @@ type Input struct {
 	// BootID of the running kernel (/proc/sys/kernel/random/boot_id). While it is
 	// empty no power-off releases a failure.
 	BootID string
+
+	// BMC identifies it. It may be nil, at best if State.KnowsBMC: then nothing is lost.
+	BMC *ipmi.DeviceID
 
 	// Each part with the error of reading it; the part is not looked at then, unless
 	// that is ipmi.ErrPartial. Read the SEL before the sensors: what happens in between is seen at once.
