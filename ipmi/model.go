@@ -134,8 +134,8 @@ const (
 type Event struct {
 	// ID of the record. IDs need not be contiguous nor start at 1.
 	ID uint16 `json:"id"`
-	// RecordType is 0x02 for a system event. Of others (OEM, section 32.2 and
-	// 32.3) only ID, Time and Timestamp are known, if at all.
+	// RecordType is 0x02 for a system event, or another one for which IsEvent is true. Of
+	// others (OEM, section 32.2 and 32.3) only ID, Time and Timestamp are known, if at all.
 	RecordType uint8 `json:"recordType"`
 	// Owner is who has logged it: the even slave address of a controller, as BMCAddress,
 	// or an odd software ID, as of a BIOS (table 5-4). Owner, LUN and number together tell
@@ -190,6 +190,11 @@ func (d *EventData) UnmarshalText(text []byte) error {
 	}
 	copy(d[:], data)
 	return nil
+}
+
+// OfSensor reports whether e tells of a sensor.
+func (e Event) OfSensor() bool {
+	return e.RecordType == SystemEvent || e.RecordType < oemFirst && e.EventType != 0
 }
 
 // Cursor is the last record that was read, as it was then. Of two records with

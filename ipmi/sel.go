@@ -13,6 +13,8 @@ type SELRecord [16]byte
 const (
 	// SystemEvent is the type of the standard's own records.
 	SystemEvent uint8 = 0x02
+	// The maker's own types begin here.
+	oemFirst uint8 = 0xc0
 	// Types above this have no time stamp.
 	oemTimestampedLast uint8 = 0xdf
 )
@@ -50,7 +52,7 @@ func (r SELRecord) Generator() (owner, lun uint8) {
 // sensor is not in it.
 func (r SELRecord) Event() Event {
 	e := Event{ID: r.ID(), RecordType: r.Type(), Timestamp: r.Timestamp(), Time: selTime(r.Timestamp())}
-	if r.Type() != SystemEvent {
+	if !IsEvent(r.Type(), r[9]) {
 		return e
 	}
 	e.SensorType = SensorType(r[10])
@@ -61,6 +63,14 @@ func (r SELRecord) Event() Event {
 	e.Owner, e.LUN = r.Generator()
 	e.Data = EventData(r[13:])
 	return e
+}
+
+// IsEvent reports whether a record of that type is a system event. Some boards log them
+// with a type that the standard reserves, such as 0x00: ipmitool takes all below 0xc0 for
+// them, FreeIPMI those that it is told to (ipmi-sel --assume-system-event-records). Here they
+// need the revision that events have (section 32.1).
+func IsEvent(recordType, revision uint8) bool {
+	return recordType == SystemEvent || recordType < oemFirst && (revision == 3 || revision == 4)
 }
 
 // selTime returns the time of a stamp; zero if there is none.

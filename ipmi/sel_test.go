@@ -46,6 +46,16 @@ func TestSELRecordsAreDecoded(t *testing.T) {
 			Event{ID: 1, RecordType: 2, Timestamp: 0xffffffff, SensorType: 4, SensorNumber: 2, EventType: Threshold, Offset: 2, Asserted: true, Owner: BMCAddress, Data: EventData{2}},
 		},
 		{
+			"an event with a reserved type",
+			SELRecord{1, 0, 0x00, 0, 0, 0, 0, 0x20, 0, 4, 0x0c, 2, 0x6f, 1},
+			Event{ID: 1, SensorType: 12, SensorNumber: 2, EventType: SensorSpecific, Offset: 1, Asserted: true, Owner: BMCAddress, Data: EventData{1}},
+		},
+		{
+			"a reserved type, and nothing of an event",
+			SELRecord{1, 0, 0x00, 0, 0, 0, 0, 0x20, 0, 0, 0x0c, 2, 0x6f, 1},
+			Event{ID: 1},
+		},
+		{
 			"an OEM record with a time",
 			SELRecord{9, 0, 0xdf, 0x01, 0x20, 0x12, 0x69, 1, 2, 3, 4, 5, 6, 7, 8, 9},
 			Event{ID: 9, RecordType: 0xdf, Timestamp: 0x69122001, Time: time.Unix(0x69122001, 0).UTC()},

@@ -126,7 +126,7 @@ func inspect(ctx context.Context, c config.Hardware) (report hardwareReport, err
 	}
 	for _, e := range log.Events {
 		shown := shownEvent{Event: e}
-		if e.RecordType == ipmi.SystemEvent {
+		if e.OfSensor() {
 			shown.TypeName, shown.StateName = e.SensorType.String(), e.StateName()
 		}
 		report.Events = append(report.Events, shown)

@@ -209,7 +209,7 @@ func (d *Device) readFrom(ctx context.Context, id, before uint16) (events []ipmi
 func (d *Device) named(ctx context.Context, log ipmi.EventLog) ipmi.EventLog {
 	for i := range log.Events {
 		event := &log.Events[i]
-		if event.RecordType != ipmi.SystemEvent {
+		if !event.OfSensor() {
 			continue
 		}
 		if d.sdrs == nil {

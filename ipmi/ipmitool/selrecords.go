@@ -16,8 +16,6 @@ type record struct {
 	sensorType string
 }
 
-const systemEvent = 0x02
-
 // parseSELRecords reads the output of "sel list" while verbose: a block of lines for
 // each record, in the order of the SEL.
 func parseSELRecords(text string) ([]record, error) {
@@ -43,7 +41,8 @@ func parseRecord(f fields) (record, error) {
 		return record{}, err
 	}
 	r := record{event: ipmi.Event{ID: uint16(id), RecordType: recordType}, sensorType: f["Sensor Type"]}
-	if recordType != systemEvent {
+	revision, _ := hexByte(f, "EvM Revision") // OEM records have none
+	if !ipmi.IsEvent(recordType, revision) {
 		return r, nil
 	}
 	e := &r.event

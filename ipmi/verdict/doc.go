@@ -18,6 +18,10 @@
 // generic table exclude each other, so that an assertion of one ends the
 // others; a component that is reported to be removed has no other state.
 //
+// A state that recurs, as that of a fan which stops ten times a day, counts by the SEL although
+// the sensor shows nothing: that it is over each time is what is wrong. In the entity of a
+// supply it is a warning, as a feed that comes and goes does the same.
+//
 // A sensor without a reading confirms nothing, and ends nothing. If it has had none for ten
 // minutes while others have, the SEL is believed without it: some never read. Records that
 // were there when the SEL was first read are history, and not believed that way.

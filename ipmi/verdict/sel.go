@@ -9,10 +9,6 @@ import (
 	"github.com/nodemend/nodemend/ipmi"
 )
 
-// systemEvent is the type of the records that tell of sensors (IPMI 2.0, section
-// 32.1).
-const systemEvent = 0x02
-
 // States of the sensor type Event Logging Disabled (table 42-3).
 const (
 	eventLogging ipmi.SensorType = 0x10
@@ -62,8 +58,8 @@ func (j *judgement) readLog() {
 			j.memory.Tail = append(j.memory.Tail, t)
 		}
 		j.watchPower(e, fresh)
-		if e.RecordType == systemEvent {
-			j.pair(e, fresh)
+		if e.OfSensor() {
+			j.pair(ipmi.Standard(j.bmc(), e), fresh)
 		}
 	}
 	if excess := len(j.memory.Tail) - maxTail; excess > 0 {
@@ -101,7 +97,7 @@ func cleared(last memory, log ipmi.EventLog) bool {
 // was read last: the first record may tell of one long ago.
 func tellsOfClear(last memory, log ipmi.EventLog) bool {
 	return slices.ContainsFunc(log.Events, func(e ipmi.Event) bool {
-		return e.RecordType == systemEvent && e.SensorType == eventLogging && e.EventType == ipmi.SensorSpecific &&
+		return e.OfSensor() && e.SensorType == eventLogging && e.EventType == ipmi.SensorSpecific &&
 			e.Offset == logCleared && e.Asserted && e.Timestamp >= last.Cursor.Timestamp
 	})
 }
@@ -131,7 +127,7 @@ func (j *judgement) pair(e ipmi.Event, fresh map[key]bool) {
 	if !ok {
 		return
 	}
-	k.Located = j.partIn(e)
+	k.Located = clip(ipmi.Part(j.bmc(), e), maxName)
 	p := j.points[k]
 	switch {
 	case begins:
@@ -153,13 +149,12 @@ func (j *judgement) pair(e ipmi.Event, fresh map[key]bool) {
 	}
 }
 
-// partIn names which of the sensor's parts e is about.
-func (j *judgement) partIn(e ipmi.Event) string {
-	var bmc ipmi.DeviceID
+// bmc returns what is known of who has made it.
+func (j *judgement) bmc() (id ipmi.DeviceID) {
 	if known := j.memory.BMC; known != nil {
-		bmc.Manufacturer, bmc.Product = known.Manufacturer, known.Product
+		id.Manufacturer, id.Product = known.Manufacturer, known.Product
 	}
-	return clip(ipmi.Part(bmc, e), maxName)
+	return id
 }
 
 // stateOf returns the state that e is about and whether it begins. ok is false if e
@@ -201,8 +196,8 @@ func (j *judgement) assert(k key, e ipmi.Event) {
 	}
 	p.Asserted, p.Latched, p.Boot, p.Record, p.Data = true, true, j.in.BootID, recordOf(e), dataOf(e)
 	p.Live = j.memory.Cursor.Read || j.memory.LogBoot != ""
-	if rule, ok := j.rules.find(p.subject()); ok && rule.Rate != nil {
-		p.occur(occurrenceOf(e, j.in.Now), *rule.Rate, j.in.Now)
+	if rule, ok := j.rules.find(p.subject()); ok && rule.counted() != nil {
+		p.occur(occurrenceOf(e, j.in.Now), *rule.counted(), j.in.Now)
 	}
 }
 
