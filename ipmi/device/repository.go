@@ -115,10 +115,10 @@ func (r *repository) readOn(ctx context.Context, from *reader) error {
 }
 
 // ofOne reports whether an error is of one record or sensor, and tells nothing of others:
-// the BMC has answered.
+// the BMC has answered. A reservation is lost to somebody else, whichever record is read.
 func ofOne(err error) bool {
-	_, ok := errors.AsType[ipmi.CompletionCode](err)
-	return ok || errors.Is(err, ipmi.ErrMalformed)
+	code, ok := errors.AsType[ipmi.CompletionCode](err)
+	return ok && code != ipmi.ReservationLost || errors.Is(err, ipmi.ErrMalformed)
 }
 
 func (r *repository) add(record []byte) error {

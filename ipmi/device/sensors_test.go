@@ -72,6 +72,7 @@ func TestASensorWithoutAReadingIsNotAvailable(t *testing.T) {
 		"scanning disabled":         {Type: 8, States: 2, Disabled: true},
 		"reading unavailable":       {Type: 8, States: 2, Unavailable: true},
 		"of another controller":     {Type: 8, States: 2, Owner: 0x2c},
+		"of another LUN":            {Type: 8, States: 2, LUN: 1},
 		"of the system's software":  {Type: 8, States: 2, Owner: 0x41},
 		"unavailable with a factor": {Type: 1, EventType: 1, Full: true, Factors: bmc.Factors{M: 1}, Unavailable: true},
 	} {

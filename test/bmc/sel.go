@@ -115,5 +115,6 @@ func (b *BMC) selInfo() (uint8, []byte) {
 }
 
 func (b *BMC) getSELEntry(data []byte) (uint8, []byte) {
-	return getRecord(b.sel.records, b.sel.reservation, b.config.MaxSELRead, data)
+	isPartial := len(data) == 6 && (data[4] > 0 || data[5] != 0xff) // section 31.5
+	return getRecord(b.sel.records, b.sel.reservation, isPartial, b.config.MaxSELRead, data)
 }
