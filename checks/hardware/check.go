@@ -47,8 +47,8 @@ type Options struct {
 // fails, in memory.
 type Check struct {
 	options Options
-	source  ipmi.Source // nil: to be opened
-	state   verdict.State
+	source  ipmi.Source    // nil: to be opened
+	state   *verdict.State // nil before the first run
 	// unsaved is whether state is newer than what the store has.
 	unsaved bool
 }
@@ -97,12 +97,15 @@ func (c *Check) Run(ctx context.Context) checks.Result {
 // remembered returns what is remembered of former runs.
 func (c *Check) remembered(ctx context.Context) verdict.State {
 	if c.unsaved {
-		return c.state
+		return *c.state
 	}
 	state, err := c.options.Store.Load()
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "What is remembered of the hardware can't be used: the System Event Log is read anew, acknowledgements are lost")
-		return c.state
+		if c.state == nil {
+			return verdict.Forgotten()
+		}
+		return *c.state
 	}
 	return state
 }
@@ -111,8 +114,10 @@ func (c *Check) remembered(ctx context.Context) verdict.State {
 // now counts, as somebody may have acknowledged a failure; without it, last does.
 func (c *Check) judge(ctx context.Context, last verdict.State, in verdict.Input) (found verdict.Verdict) {
 	judge := func(state verdict.State) verdict.State {
-		found, c.state = verdict.Judge(c.options.Rules, state, in)
-		return c.state
+		var next verdict.State
+		found, next = verdict.Judge(c.options.Rules, state, in)
+		c.state = &next
+		return next
 	}
 	err := c.options.Store.replace(func(stored verdict.State, usable bool) verdict.State {
 		if c.unsaved || !usable {

@@ -169,6 +169,8 @@ func writeHardware(w io.Writer, report hardwareReport) error {
 		acknowledged := ""
 		if f.Acknowledged != nil {
 			acknowledged = fmt.Sprintf("by %s: %s", f.Acknowledged.By, f.Acknowledged.Reason)
+		} else if f.History {
+			acknowledged = "(from before the first look)"
 		}
 		fmt.Fprintf(&text, "%s\t%s\t%s\t%s\t%s\t%s\n", f.Severity, cell(f.Component), cell(f.What), f.Since.UTC().Format(time.RFC3339), f.Source, cell(acknowledged))
 	}

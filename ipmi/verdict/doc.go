@@ -26,6 +26,14 @@
 // minutes while others have, the SEL is believed without it: some never read. Records that
 // were there when the SEL was first read are history, and not believed that way.
 //
+// # The first look
+//
+// What is failing counts from the first look on: what a sensor or a flag shows, and what was
+// logged within a day before. Older records, and those without a time, are history: listed,
+// not counted, until a later record says the same or the sensor shows it. So a fleet is not
+// drained on the first day for errors of years ago. Without a memory each look is the
+// first, which is why State has to be kept; Forgotten is for one that is known to be lost.
+//
 // # Latches
 //
 // A [Latch] says what ends a failure.

@@ -103,6 +103,7 @@ func (j *judgement) failures() []found {
 			Source:       "sensor " + s.name,
 			Rule:         rule.Name,
 			Unconfirmed:  !j.confirms(p, rule),
+			History:      p.History,
 			Acknowledged: p.acknowledged(rule),
 			rank:         rule.rank,
 		}
@@ -203,7 +204,7 @@ func mostExtreme(all []found) []found {
 // weight is what f counts.
 func (f Failure) weight() int {
 	switch {
-	case f.Acknowledged != nil:
+	case f.Acknowledged != nil || f.History:
 		return 0
 	case f.Severity == SeverityFailure:
 		return 2

@@ -66,7 +66,12 @@ func (j *judgement) readLog() {
 		j.memory.Tail = append([]trace(nil), j.memory.Tail[excess:]...)
 	}
 	j.show(key{Type: eventLogging, EventType: ipmi.SensorSpecific, State: logFull}, log.Full, "SEL")
+	j.memory.Unfinished = j.firstLook() && j.in.LogError != nil
+	if j.memory.Began.IsZero() {
+		j.memory.Began = j.in.Now
+	}
 	j.memory.Cursor, j.memory.Total, j.memory.LogBoot = log.Next, log.Total, j.in.BootID
+	j.memory.Forgotten = j.memory.Forgotten && j.memory.Unfinished
 }
 
 // unread returns the events after the last one that was read before. overlap is
@@ -181,7 +186,8 @@ func (j *judgement) assert(k key, e ipmi.Event) {
 		delete(j.outage.before, k)
 	}
 	p := j.points[k]
-	if p == nil {
+	isNew := p == nil
+	if isNew {
 		p = &point{key: k}
 		j.points[k] = p
 	}
@@ -195,10 +201,34 @@ func (j *judgement) assert(k key, e ipmi.Event) {
 		p.Since = j.timeOf(e)
 	}
 	p.Asserted, p.Latched, p.Boot, p.Record, p.Data = true, true, j.in.BootID, recordOf(e), dataOf(e)
-	p.Live = j.memory.Cursor.Read || j.memory.LogBoot != ""
+	if isHistory := j.isHistory(e); p.History && !isHistory {
+		p.History, p.Since, p.Occurrences, p.Reached = false, j.timeOf(e), nil, nil
+	} else if isHistory && isNew {
+		p.History = true
+	}
+	p.Live = !j.firstLook()
 	if rule, ok := j.rules.find(p.subject()); ok && rule.counted() != nil {
 		p.occur(occurrenceOf(e, j.in.Now), *rule.counted(), j.in.Now)
 	}
+}
+
+// newFor is how old a record may be at the first look to be news all the same. The clock of
+// a SEL may be hours off, as in local time.
+const newFor = 24 * time.Hour
+
+// firstLook reports whether the SEL was not read to its end before.
+func (j *judgement) firstLook() bool {
+	m := &j.memory
+	return m.Unfinished || m.Began.IsZero() && !m.Cursor.Read && m.LogBoot == ""
+}
+
+// isHistory reports whether e is of the time before the first look.
+func (j *judgement) isHistory(e ipmi.Event) bool {
+	if !j.firstLook() || j.memory.Forgotten {
+		return false
+	}
+	at := plain(e.Time)
+	return at.IsZero() || j.in.Now.Sub(at).Abs() > newFor
 }
 
 // timeOf returns when e came: when it was first seen, if the SEL had no clock.

@@ -38,6 +38,10 @@ func (s State) Cursor() ipmi.Cursor { return s.memory.Cursor }
 // needed.
 func (s State) KnowsBMC() bool { return s.memory.BMC != nil }
 
+// Forgotten returns the state of a server that was looked at before, of which what was
+// remembered is lost: what its SEL holds counts, however old it is.
+func Forgotten() State { return State{memory{Forgotten: true}} }
+
 // MarshalJSON writes the state with its version.
 func (s State) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
@@ -73,6 +77,11 @@ type memory struct {
 	Tail    []trace     `json:"tail,omitempty"`
 	// BMC says how event data are to be read; nil if it is not known.
 	BMC *maker `json:"bmc,omitempty"`
+	// Began is when the SEL was first read; Unfinished is whether not to its end yet.
+	Began      time.Time `json:"began,omitzero"`
+	Unfinished bool      `json:"unfinished,omitempty"`
+	// Forgotten is whether it was read before, of which nothing is known.
+	Forgotten bool `json:"forgotten,omitempty"`
 	// Shrunk is since when the SEL lacks its newest records; zero if it does not.
 	Shrunk time.Time `json:"shrunk,omitzero"`
 	// Redundant is whether the power supplies were so when last seen.
@@ -162,6 +171,8 @@ type point struct {
 	// not in the SEL when that was first read.
 	Record record `json:"record,omitzero"`
 	Live   bool   `json:"live,omitempty"`
+	// History is whether only that record tells of it, which is from before the first look.
+	History bool `json:"history,omitempty"`
 	// Data are the event data of that record.
 	Data string `json:"data,omitempty"`
 	// Unread is since when its sensor has no reading while others have one; zero if it
@@ -179,7 +190,7 @@ type point struct {
 func (p *point) release() {
 	p.Ack = p.Ack.withoutRecord(p.Record)
 	p.Asserted, p.Latched = p.Shown, false
-	p.Record, p.Live, p.Data, p.Occurrences, p.Reached = record{}, false, "", nil, nil
+	p.Record, p.Live, p.History, p.Data, p.Occurrences, p.Reached = record{}, false, false, "", nil, nil
 }
 
 // record identifies a record of the SEL.

@@ -51,6 +51,9 @@ type Failure struct {
 	// NoInput is the power supply whose lost input explains it, which makes it a
 	// warning; empty: none.
 	NoInput string `json:"noInput,omitempty"`
+	// History is whether it is only in the SEL, from before the first look at this server, so
+	// that it is listed, but does not count.
+	History bool `json:"history,omitempty"`
 	// Acknowledged tells who has acknowledged it; nil: nobody.
 	Acknowledged *Acknowledgement `json:"acknowledged,omitempty"`
 
@@ -59,7 +62,9 @@ type Failure struct {
 }
 
 // counts reports whether f takes the server out of service.
-func (f Failure) counts() bool { return f.Severity == SeverityFailure && f.Acknowledged == nil }
+func (f Failure) counts() bool {
+	return f.Severity == SeverityFailure && f.Acknowledged == nil && !f.History
+}
 
 // Input is what was read from a BMC, and when.
 type Input struct {
