@@ -84,7 +84,7 @@ func TestWhatOnlyTheLogTellsFromBeforeTheFirstLookIsListed(t *testing.T) {
 		{"a feed that was lost three years ago, without its end", "that explains nothing of today", []moment{
 			{
 				together(logs(event(supply, 0x70, 3)), adds(ipmi.Sensor{Name: "PSU Redundancy", Number: 0x71, Type: powerUnit, EventType: redundancy, Available: true, States: 1 << 5})),
-				"failed | PowerSupplyFailure | PSU Redundancy non-Redundant: Insufficient Resources | [Power Supply #0x70 power supply AC lost]",
+				"failed | PowerSupplyFailure | PSU Redundancy non-redundant: insufficient resources | [Power Supply #0x70 power supply AC lost]",
 			},
 		}},
 		{"a SEL that takes several looks to be read", "all of it is from before", []moment{
