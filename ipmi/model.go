@@ -2,6 +2,8 @@ package ipmi
 
 import (
 	"context"
+	"encoding/hex"
+	"fmt"
 	"time"
 )
 
@@ -98,7 +100,10 @@ type Sensor struct {
 	Type   SensorType `json:"type"`
 	// EventType says how States is to be read.
 	EventType EventType `json:"eventType"`
-	Entity    Entity    `json:"entity"`
+	// Owner and LUN of the sensor are those that its Event has.
+	Owner  uint8  `json:"owner,omitempty"`
+	LUN    uint8  `json:"lun,omitempty"`
+	Entity Entity `json:"entity"`
 	// Available is false while the sensor is not scanned or has no reading, be it
 	// that what it belongs to is absent; then there is neither a Reading nor a
 	// state.
@@ -129,9 +134,14 @@ const (
 type Event struct {
 	// ID of the record. IDs need not be contiguous nor start at 1.
 	ID uint16 `json:"id"`
-	// RecordType is 0x02 for a system event. Of others (OEM, section 32.2 and
-	// 32.3) only ID, Time and Timestamp are known, if at all.
+	// RecordType is 0x02 for a system event, or another one for which IsEvent is true. Of
+	// others (OEM, section 32.2 and 32.3) only ID, Time and Timestamp are known, if at all.
 	RecordType uint8 `json:"recordType"`
+	// Owner is who has logged it: the even slave address of a controller, as BMCAddress,
+	// or an odd software ID, as of a BIOS (table 5-4). Owner, LUN and number together tell
+	// sensors apart. Owner is 0 for a sensor of which the source can't tell the controller.
+	Owner uint8 `json:"owner,omitempty"`
+	LUN   uint8 `json:"lun,omitempty"`
 	// Time is zero while the clock of the SEL was not set ("Pre-Init"); then
 	// Timestamp counts seconds from the BMC's start.
 	Time         time.Time  `json:"time,omitzero"`
@@ -146,6 +156,45 @@ type Event struct {
 	// going high.
 	Offset   uint8 `json:"offset"`
 	Asserted bool  `json:"asserted"`
+	// Data are the three bytes of the event.
+	Data EventData `json:"data,omitzero"`
+}
+
+// BMCAddress is the slave address of a BMC.
+const BMCAddress uint8 = 0x20
+
+// EventData are the three bytes of event data (section 29.7).
+type EventData [3]uint8
+
+// What a byte of event data holds (table 29-6).
+const (
+	dataOEM       = 2 // a code of the maker's
+	dataExtension = 3 // what table 42-3 says of the type of the sensor
+)
+
+// second and third return what the byte of that number holds, and the byte itself.
+func (d EventData) second() (holds, value uint8) { return d[0] >> 6, d[1] }
+func (d EventData) third() (holds, value uint8)  { return d[0] >> 4 & 3, d[2] }
+
+// String returns the bytes as ipmitool writes them: "a0ff18".
+func (d EventData) String() string { return hex.EncodeToString(d[:]) }
+
+// MarshalText returns the same.
+func (d EventData) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads what MarshalText has written.
+func (d *EventData) UnmarshalText(text []byte) error {
+	data, err := hex.DecodeString(string(text))
+	if err != nil || len(data) != len(d) {
+		return fmt.Errorf("%q is not three bytes in hexadecimal", text)
+	}
+	copy(d[:], data)
+	return nil
+}
+
+// OfSensor reports whether e tells of a sensor.
+func (e Event) OfSensor() bool {
+	return e.RecordType == SystemEvent || e.RecordType < oemFirst && e.EventType != 0
 }
 
 // Cursor is the last record that was read, as it was then. Of two records with

@@ -13,6 +13,8 @@ type SELRecord [16]byte
 const (
 	// SystemEvent is the type of the standard's own records.
 	SystemEvent uint8 = 0x02
+	// The maker's own types begin here.
+	oemFirst uint8 = 0xc0
 	// Types above this have no time stamp.
 	oemTimestampedLast uint8 = 0xdf
 )
@@ -38,15 +40,19 @@ func (r SELRecord) Timestamp() uint32 {
 	return binary.LittleEndian.Uint32(r[3:])
 }
 
-// Generator is who has logged a system event: the slave address of a controller,
-// 0x20 of the BMC, or an odd software ID, 0x41 of a BIOS for instance.
-func (r SELRecord) Generator() uint8 { return r[7] }
+// Generator is who has logged a system event, and on which LUN, as Event has them.
+func (r SELRecord) Generator() (owner, lun uint8) {
+	if owner = r[7]; owner&1 != 0 {
+		return owner, 0
+	}
+	return owner, r[8] & 3
+}
 
 // Event decodes the record. Whatever its bytes, that succeeds; the name of the
 // sensor is not in it.
 func (r SELRecord) Event() Event {
 	e := Event{ID: r.ID(), RecordType: r.Type(), Timestamp: r.Timestamp(), Time: selTime(r.Timestamp())}
-	if r.Type() != SystemEvent {
+	if !IsEvent(r.Type(), r[9]) {
 		return e
 	}
 	e.SensorType = SensorType(r[10])
@@ -54,7 +60,17 @@ func (r SELRecord) Event() Event {
 	e.EventType = EventType(r[12] & 0x7f)
 	e.Asserted = r[12]&0x80 == 0
 	e.Offset = r[13] & 0x0f
+	e.Owner, e.LUN = r.Generator()
+	e.Data = EventData(r[13:])
 	return e
+}
+
+// IsEvent reports whether a record of that type is a system event. Some boards log them
+// with a type that the standard reserves, such as 0x00: ipmitool takes all below 0xc0 for
+// them, FreeIPMI those that it is told to (ipmi-sel --assume-system-event-records). Here they
+// need the revision that events have (section 32.1).
+func IsEvent(recordType, revision uint8) bool {
+	return recordType == SystemEvent || recordType < oemFirst && (revision == 3 || revision == 4)
 }
 
 // selTime returns the time of a stamp; zero if there is none.

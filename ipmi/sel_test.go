@@ -19,17 +19,41 @@ func TestSELRecordsAreDecoded(t *testing.T) {
 			Event{
 				ID: 0x107, RecordType: 2, Timestamp: 0x69122001, Time: time.Unix(0x69122001, 0).UTC(),
 				SensorType: 0x0c, SensorNumber: 0x31, EventType: SensorSpecific, Offset: 1, Asserted: true,
+				Owner: BMCAddress, Data: EventData{0xa1, 0xff, 0xff},
 			},
 		},
 		{
 			"a deassertion of a threshold, before the clock was set",
 			SELRecord{1, 0, 0x02, 0, 0, 0, 0x20, 0x20, 0, 4, 0x04, 2, 0x81, 0x54, 0, 200},
-			Event{ID: 1, RecordType: 2, Timestamp: 0x20000000, SensorType: 4, SensorNumber: 2, EventType: Threshold, Offset: 4},
+			Event{
+				ID: 1, RecordType: 2, Timestamp: 0x20000000, SensorType: 4, SensorNumber: 2, EventType: Threshold, Offset: 4,
+				Owner: BMCAddress, Data: EventData{0x54, 0, 200},
+			},
+		},
+		{
+			"an event of another controller's LUN 2, over channel 7",
+			SELRecord{1, 0, 0x02, 0, 0, 0, 0, 0x2c, 0x72, 4, 0x04, 2, 0x6f},
+			Event{ID: 1, RecordType: 2, SensorType: 4, SensorNumber: 2, EventType: SensorSpecific, Asserted: true, Owner: 0x2c, LUN: 2},
+		},
+		{
+			"an event of a BIOS, which has no LUN",
+			SELRecord{1, 0, 0x02, 0, 0, 0, 0, 0x33, 0x01, 4, 0x0c, 2, 0x6f},
+			Event{ID: 1, RecordType: 2, SensorType: 12, SensorNumber: 2, EventType: SensorSpecific, Asserted: true, Owner: 0x33},
 		},
 		{
 			"an event without a time",
 			SELRecord{1, 0, 0x02, 0xff, 0xff, 0xff, 0xff, 0x20, 0, 4, 0x04, 2, 0x01, 2},
-			Event{ID: 1, RecordType: 2, Timestamp: 0xffffffff, SensorType: 4, SensorNumber: 2, EventType: Threshold, Offset: 2, Asserted: true},
+			Event{ID: 1, RecordType: 2, Timestamp: 0xffffffff, SensorType: 4, SensorNumber: 2, EventType: Threshold, Offset: 2, Asserted: true, Owner: BMCAddress, Data: EventData{2}},
+		},
+		{
+			"an event with a reserved type",
+			SELRecord{1, 0, 0x00, 0, 0, 0, 0, 0x20, 0, 4, 0x0c, 2, 0x6f, 1},
+			Event{ID: 1, SensorType: 12, SensorNumber: 2, EventType: SensorSpecific, Offset: 1, Asserted: true, Owner: BMCAddress, Data: EventData{1}},
+		},
+		{
+			"a reserved type, and nothing of an event",
+			SELRecord{1, 0, 0x00, 0, 0, 0, 0, 0x20, 0, 0, 0x0c, 2, 0x6f, 1},
+			Event{ID: 1},
 		},
 		{
 			"an OEM record with a time",

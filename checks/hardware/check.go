@@ -47,8 +47,8 @@ type Options struct {
 // fails, in memory.
 type Check struct {
 	options Options
-	source  ipmi.Source // nil: to be opened
-	state   verdict.State
+	source  ipmi.Source    // nil: to be opened
+	state   *verdict.State // nil before the first run
 	// unsaved is whether state is newer than what the store has.
 	unsaved bool
 }
@@ -97,12 +97,15 @@ func (c *Check) Run(ctx context.Context) checks.Result {
 // remembered returns what is remembered of former runs.
 func (c *Check) remembered(ctx context.Context) verdict.State {
 	if c.unsaved {
-		return c.state
+		return *c.state
 	}
 	state, err := c.options.Store.Load()
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "What is remembered of the hardware can't be used: the System Event Log is read anew, acknowledgements are lost")
-		return c.state
+		if c.state == nil {
+			return verdict.Forgotten()
+		}
+		return *c.state
 	}
 	return state
 }
@@ -111,8 +114,10 @@ func (c *Check) remembered(ctx context.Context) verdict.State {
 // now counts, as somebody may have acknowledged a failure; without it, last does.
 func (c *Check) judge(ctx context.Context, last verdict.State, in verdict.Input) (found verdict.Verdict) {
 	judge := func(state verdict.State) verdict.State {
-		found, c.state = verdict.Judge(c.options.Rules, state, in)
-		return c.state
+		var next verdict.State
+		found, next = verdict.Judge(c.options.Rules, state, in)
+		c.state = &next
+		return next
 	}
 	err := c.options.Store.replace(func(stored verdict.State, usable bool) verdict.State {
 		if c.unsaved || !usable {
@@ -131,9 +136,15 @@ func (c *Check) judge(ctx context.Context, last verdict.State, in verdict.Input)
 }
 
 // Read reads a BMC, after the cursor of state: first the SEL, so that what happens
-// meanwhile is seen by the sensors. A slow one must leave them half of the time.
+// meanwhile is seen by the sensors. A slow one must leave them half of the time. Who has
+// made the BMC is asked until it is known; without it parts are named less well.
 func Read(ctx context.Context, source ipmi.Source, state verdict.State, bootID string, now clock.PassiveClock) verdict.Input {
 	in := verdict.Input{BootID: bootID}
+	if !state.KnowsBMC() {
+		if id, err := identify(ctx, source); err == nil {
+			in.BMC = &id
+		}
+	}
 	in.Log, in.LogError = readLog(ctx, source, state)
 	in.Chassis, in.ChassisError = source.Chassis(ctx)
 	in.Sensors, in.SensorsError = source.Sensors(ctx)
@@ -141,13 +152,24 @@ func Read(ctx context.Context, source ipmi.Source, state verdict.State, bootID s
 	return in
 }
 
+func identify(ctx context.Context, source ipmi.Source) (ipmi.DeviceID, error) {
+	ctx, cancel := partOf(ctx, 10)
+	defer cancel()
+	return source.DeviceID(ctx)
+}
+
 func readLog(ctx context.Context, source ipmi.Source, state verdict.State) (ipmi.EventLog, error) {
-	if deadline, ok := ctx.Deadline(); ok {
-		half, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
-		defer cancel()
-		ctx = half
-	}
+	ctx, cancel := partOf(ctx, 2)
+	defer cancel()
 	return source.Events(ctx, state.Cursor())
+}
+
+// partOf returns a context that ends after that part of the time that ctx has left.
+func partOf(ctx context.Context, part time.Duration) (context.Context, context.CancelFunc) {
+	if deadline, ok := ctx.Deadline(); ok {
+		return context.WithTimeout(ctx, time.Until(deadline)/part)
+	}
+	return context.WithCancel(ctx)
 }
 
 func result(v verdict.Verdict) checks.Result {

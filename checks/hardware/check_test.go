@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/hardware"
@@ -28,7 +29,8 @@ import (
 func newCheck(t *testing.T, d *double, path string, change ...func(*hardware.Options)) *hardware.Check {
 	t.Helper()
 	options := hardware.Options{
-		Open: d.open, Store: hardware.Store{Path: path}, BootID: "boot", Timeout: time.Minute, Clock: clock.RealClock{},
+		Open: d.open, Store: hardware.Store{Path: path}, BootID: "boot", Timeout: time.Minute,
+		Clock: clocktesting.NewFakePassiveClock(start),
 	}
 	for _, c := range change {
 		c(&options)
@@ -254,7 +256,7 @@ func TestTheMetricsSayWhatWasFound(t *testing.T) {
 # HELP nodemend_hardware_bmc_errors_total Reads of the BMC that have failed, by what was read: sel, chassis or sensors.
 # TYPE nodemend_hardware_bmc_errors_total counter
 nodemend_hardware_bmc_errors_total{part="sel"} 1
-# HELP nodemend_hardware_failures What is wrong with the hardware by the kind of component and by severity: failure, warning, or acknowledged.
+# HELP nodemend_hardware_failures What is wrong with the hardware by the kind of component and by severity: failure, warning, acknowledged, or history.
 # TYPE nodemend_hardware_failures gauge
 nodemend_hardware_failures{kind="Chassis",severity="warning"} 1
 nodemend_hardware_failures{kind="Fan",severity="failure"} 1

@@ -32,6 +32,7 @@ type double struct {
 func newDouble(t *testing.T) *double {
 	b := bmc.New(bmc.Config{Name: "node-bmc", MaxSDRRead: 32})
 	b.SetRestartCause(uint8(ipmi.RestartPowerButton))
+	b.SetClock(uint32(start.Unix()))
 	celsius, rpm, volts := [3]uint8{0, 1, 0}, [3]uint8{0, 18, 0}, [3]uint8{0, 4, 0}
 	for _, s := range []bmc.Sensor{
 		{Number: temp, Name: "CPU0 Temp", Type: 0x01, EventType: 1, Full: true, Units: celsius, Factors: bmc.Factors{M: 1}, Reading: 45},

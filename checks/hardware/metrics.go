@@ -21,7 +21,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		failures: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "nodemend_hardware_failures",
-			Help: "What is wrong with the hardware by the kind of component and by severity: failure, warning, or acknowledged.",
+			Help: "What is wrong with the hardware by the kind of component and by severity: failure, warning, acknowledged, or history.",
 		}, []string{"kind", "severity"}),
 		records: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "nodemend_hardware_sel_records_read_total",
@@ -51,8 +51,11 @@ func (m *Metrics) record(v verdict.Verdict, in verdict.Input) {
 	m.failures.Reset()
 	for _, f := range v.Failures {
 		severity := string(f.Severity)
-		if f.Acknowledged != nil {
+		switch {
+		case f.Acknowledged != nil:
 			severity = "acknowledged"
+		case f.History:
+			severity = "history"
 		}
 		m.failures.WithLabelValues(string(f.Kind), severity).Inc()
 	}

@@ -126,7 +126,7 @@ func inspect(ctx context.Context, c config.Hardware) (report hardwareReport, err
 	}
 	for _, e := range log.Events {
 		shown := shownEvent{Event: e}
-		if e.RecordType == ipmi.SystemEvent {
+		if e.OfSensor() {
 			shown.TypeName, shown.StateName = e.SensorType.String(), e.StateName()
 		}
 		report.Events = append(report.Events, shown)
@@ -169,6 +169,8 @@ func writeHardware(w io.Writer, report hardwareReport) error {
 		acknowledged := ""
 		if f.Acknowledged != nil {
 			acknowledged = fmt.Sprintf("by %s: %s", f.Acknowledged.By, f.Acknowledged.Reason)
+		} else if f.History {
+			acknowledged = "(from before the first look)"
 		}
 		fmt.Fprintf(&text, "%s\t%s\t%s\t%s\t%s\t%s\n", f.Severity, cell(f.Component), cell(f.What), f.Since.UTC().Format(time.RFC3339), f.Source, cell(acknowledged))
 	}
@@ -183,23 +185,26 @@ func writeHardware(w io.Writer, report hardwareReport) error {
 		}
 		fmt.Fprintf(&text, "%s\t%s\t%s\t%s\n", cell(s.Name), s.TypeName, reading, strings.Join(s.StateNames, ", "))
 	}
-	text.WriteString("\nSEL\tTIME\tSENSOR\tEVENT\tDIRECTION\n")
+	text.WriteString("\nSEL\tTIME\tSENSOR\tEVENT\tDIRECTION\tDATA\n")
 	for _, e := range report.Events {
 		at := "Pre-Init"
 		if !e.Time.IsZero() {
 			at = e.Time.UTC().Format(time.RFC3339)
 		}
-		sensor, event, direction := fmt.Sprintf("record of type 0x%02x", e.RecordType), "", ""
+		sensor, event, direction, data := fmt.Sprintf("record of type 0x%02x", e.RecordType), "", "", ""
 		if e.TypeName != "" {
-			sensor, event, direction = fmt.Sprintf("%s %s", e.TypeName, e.SensorName), e.StateName, "Deasserted"
+			sensor, event, direction, data = fmt.Sprintf("%s %s", e.TypeName, e.SensorName), e.StateName, "Deasserted", e.Data.String()
 			if e.SensorName == "" {
 				sensor = fmt.Sprintf("%s #0x%02x", e.TypeName, e.SensorNumber)
+			}
+			if e.SensorName == "" && e.Owner&1 != 0 {
+				sensor += fmt.Sprintf(" of software 0x%02x", e.Owner)
 			}
 			if e.Asserted {
 				direction = "Asserted"
 			}
 		}
-		fmt.Fprintf(&text, "0x%02x\t%s\t%s\t%s\t%s\n", e.ID, at, cell(sensor), event, direction)
+		fmt.Fprintf(&text, "0x%02x\t%s\t%s\t%s\t%s\t%s\n", e.ID, at, cell(sensor), event, direction, data)
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if _, err := io.WriteString(table, text.String()); err != nil {

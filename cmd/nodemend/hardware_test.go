@@ -133,20 +133,22 @@ FAN1         Fan           6000 RPM
 PSU1 Status  Power Supply  -         Presence detected
 DIMM_A1      Memory        -         Presence Detected
 
-SEL  TIME  SENSOR  EVENT  DIRECTION
+SEL  TIME  SENSOR  EVENT  DIRECTION  DATA
 `
 	if got := m.expect(0, nil, "hardware", "status"); got != healthy {
 		t.Errorf("printed\n%s\nwant\n%s", got, healthy)
 	}
+	m.see(0)
+	before := m.state()
 	m.loseData()
 	m.expect(1, []string{
 		"VERDICT  failed  DIMM_A1: uncorrectable ECC (SEL 0x01, 2026-11-21T05:48Z)\n",
 		"failure   DIMM_A1    uncorrectable ECC  2026-11-21T05:48:33Z  SEL 0x01  \n",
-		"0x01  2026-11-21T05:48:33Z  Memory DIMM_A1  Uncorrectable ECC  Asserted\n",
-		"0x02  2026-11-21T05:48:33Z  Memory DIMM_A1  Uncorrectable ECC  Deasserted\n",
+		"0x01  2026-11-21T05:48:33Z  Memory DIMM_A1  Uncorrectable ECC  Asserted    01ffff\n",
+		"0x02  2026-11-21T05:48:33Z  Memory DIMM_A1  Uncorrectable ECC  Deasserted  01ffff\n",
 		"the hardware has failed: DIMM_A1: uncorrectable ECC",
 	}, "hardware", "status")
-	if text := m.state(); text != "" {
+	if text := m.state(); text != before {
 		t.Errorf("it has written to the state: %s", text)
 	}
 }
@@ -175,6 +177,7 @@ func TestHardwareStatusWritesJSON(t *testing.T) {
 	if report.Verdict.Status != verdict.Healthy || report.BMC.Name != "node-bmc" || len(report.Sensors) != 3 {
 		t.Errorf("%+v", report)
 	}
+	m.see(0)
 	m.loseData()
 	m.see(1)
 	read(1)
@@ -214,6 +217,7 @@ func TestAcknowledgingTakesEffectAndIsShown(t *testing.T) {
 		m.expect(status, []string{says}, append([]string{"hardware", "ack", "--reason", "exchanged", "--by", "alice"}, args...)...)
 	}
 	ack(1, "nothing was acknowledged")
+	m.see(0)
 	m.loseData()
 	m.expect(1, nil, "hardware", "status")
 	ack(1, "have it seen first with \"nodemend check hardware\"") // the detector has not looked
@@ -240,6 +244,7 @@ func TestAcknowledgingTakesEffectAndIsShown(t *testing.T) {
 
 func TestAcknowledgingWithMistakesChangesNothing(t *testing.T) {
 	m := newMachine(t)
+	m.see(0)
 	m.loseData()
 	m.see(1)
 	before := m.state()

@@ -70,7 +70,7 @@ func (d *Device) Events(ctx context.Context, after ipmi.Cursor) (ipmi.EventLog, 
 	}
 	short := -1 // so many records were read, which are too few
 	for attempt := range selReads {
-		var log selRead
+		var log ipmi.EventLog
 		log, err = d.readSEL(ctx, info, after, attempt > 0)
 		switch {
 		case errors.Is(err, ipmi.ErrPartial):
@@ -107,25 +107,18 @@ func (d *Device) Events(ctx context.Context, after ipmi.Cursor) (ipmi.EventLog, 
 	return ipmi.EventLog{}, fmt.Errorf("%w, %d times", err, selReads)
 }
 
-// selRead is what was read, and the records behind its events.
-type selRead struct {
-	ipmi.EventLog
-
-	records []ipmi.SELRecord
-}
-
 // readSEL reads the records after the cursor, or all of them if it has no place in the
 // SEL any more. again is whether that was done just now, in vain.
-func (d *Device) readSEL(ctx context.Context, info selInfo, after ipmi.Cursor, again bool) (selRead, error) {
-	log := selRead{EventLog: ipmi.EventLog{Next: after, Total: int(info.entries), Full: info.overflow}}
+func (d *Device) readSEL(ctx context.Context, info selInfo, after ipmi.Cursor, again bool) (ipmi.EventLog, error) {
+	log := ipmi.EventLog{Next: after, Total: int(info.entries), Full: info.overflow}
 	first, ok, err := d.findCursor(ctx, info, after)
 	if err != nil {
-		return selRead{}, err
+		return ipmi.EventLog{}, err
 	}
 	before := after.Records
 	if ok {
-		if log.records, log.Events, err = d.readFrom(ctx, first, after.ID); err != nil && !errors.Is(err, ipmi.ErrPartial) {
-			return selRead{}, err
+		if log.Events, err = d.readFrom(ctx, first, after.ID); err != nil && !errors.Is(err, ipmi.ErrPartial) {
+			return ipmi.EventLog{}, err
 		}
 		isShort := before != 0 && before+len(log.Events) < int(info.entries)
 		if err == nil && len(log.Events) == 0 && (again || !isShort) && d.unexpectedlyNone(info, after) {
@@ -139,8 +132,8 @@ func (d *Device) readSEL(ctx context.Context, info selInfo, after ipmi.Cursor, a
 		before = 0
 		log.Restarted = after.Read
 		log.Next = ipmi.Cursor{}
-		if log.records, log.Events, err = d.readAll(ctx, info); err != nil && !errors.Is(err, ipmi.ErrPartial) {
-			return selRead{}, err
+		if log.Events, err = d.readAll(ctx, info); err != nil && !errors.Is(err, ipmi.ErrPartial) {
+			return ipmi.EventLog{}, err
 		}
 	}
 	if last := len(log.Events) - 1; last >= 0 {
@@ -179,43 +172,44 @@ func (d *Device) findCursor(ctx context.Context, info selInfo, after ipmi.Cursor
 }
 
 // readAll reads the whole SEL.
-func (d *Device) readAll(ctx context.Context, info selInfo) ([]ipmi.SELRecord, []ipmi.Event, error) {
+func (d *Device) readAll(ctx context.Context, info selInfo) ([]ipmi.Event, error) {
 	if info.entries == 0 {
-		return nil, nil, nil
+		return nil, nil
 	}
 	return d.readFrom(ctx, firstRecord, lastRecord)
 }
 
 // readFrom reads the records from that ID on, up to the last one, or to one that was
 // read before. When there is no more time, it returns those that it has, with ErrPartial.
-func (d *Device) readFrom(ctx context.Context, id, before uint16) (records []ipmi.SELRecord, events []ipmi.Event, err error) {
+func (d *Device) readFrom(ctx context.Context, id, before uint16) (events []ipmi.Event, err error) {
 	read := map[uint16]bool{before: true}
 	for id != lastRecord && !read[id] {
 		record, next, err := d.selReader.sel(ctx, id)
 		switch {
 		case errors.Is(err, ipmi.NotPresent):
-			return nil, nil, errGone
+			return nil, errGone
 		case err != nil && ctx.Err() != nil && len(events) > 0:
-			return records, events, fmt.Errorf("%w: %d records: %w", ipmi.ErrPartial, len(events), err)
+			return events, fmt.Errorf("%w: %d records: %w", ipmi.ErrPartial, len(events), err)
 		case err != nil:
-			return nil, nil, err
+			return nil, err
 		}
 		event := record.Event()
 		if id != firstRecord {
 			event.ID = id // some BMCs put another one into the record
 		}
 		read[event.ID] = true
-		records, events = append(records, record), append(events, event)
+		events = append(events, event)
 		id = next
 	}
-	return records, events, nil
+	return events, nil
 }
 
 // named adds the names of their sensors to the events, as far as they can be read: the
 // records count without them.
-func (d *Device) named(ctx context.Context, log selRead) ipmi.EventLog {
-	for i, record := range log.records {
-		if record.Type() != ipmi.SystemEvent {
+func (d *Device) named(ctx context.Context, log ipmi.EventLog) ipmi.EventLog {
+	for i := range log.Events {
+		event := &log.Events[i]
+		if !event.OfSensor() {
 			continue
 		}
 		if d.sdrs == nil {
@@ -223,8 +217,7 @@ func (d *Device) named(ctx context.Context, log selRead) ipmi.EventLog {
 				break
 			}
 		}
-		event := &log.Events[i]
-		event.SensorName = d.sdrs.names[sensorKey{record.Generator(), event.SensorNumber, event.SensorType}]
+		event.SensorName = d.sdrs.names[sensorKey{event.Owner, event.LUN, event.SensorNumber, event.SensorType}]
 	}
-	return log.EventLog
+	return log
 }

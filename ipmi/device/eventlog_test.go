@@ -46,8 +46,10 @@ func logN(b *bmc.BMC, n int) {
 
 func TestEventsAreDecodedAndNamed(t *testing.T) {
 	b := smallServer()
+	b.AddSensor(bmc.Sensor{Number: 0x04, LUN: 1, Name: "DIMM_B1", Type: 0x0c})
 	b.Log(bmc.Event{Type: 0x0c, Number: 0x04, Data: [3]uint8{1, 0xff, 0xff}, Deasserted: true})
 	b.Log(bmc.Event{Generator: 0x41, Type: 0x0c, Number: 0x04, Data: [3]uint8{0, 0xff, 0xff}}) // a BIOS
+	b.Log(bmc.Event{Generator: 0x20, LUN: 1, Type: 0x0c, Number: 0x04, Data: [3]uint8{0, 0xff, 0xff}})
 	b.LogRecord([16]byte{2: 0xc0})
 	var got []string
 	for _, e := range readEvents(t, open(t, b), ipmi.Cursor{}).Events {
@@ -61,7 +63,7 @@ func TestEventsAreDecodedAndNamed(t *testing.T) {
 		}
 		got = append(got, e.SensorName+": "+e.StateName()+direction)
 	}
-	want := []string{"DIMM_A1: Uncorrectable ECC asserted", "DIMM_A1: Uncorrectable ECC deasserted", ": Correctable ECC asserted", "OEM"}
+	want := []string{"DIMM_A1: Uncorrectable ECC asserted", "DIMM_A1: Uncorrectable ECC deasserted", ": Correctable ECC asserted", "DIMM_B1: Correctable ECC asserted", "OEM"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}

@@ -187,3 +187,25 @@ func TestTheRestIsWhatIPMItoolShows(t *testing.T) {
 		t.Errorf("event: %q, by ipmitool %q", line, got)
 	}
 }
+
+func TestTheDoubleHasLUNsAndEventMasks(t *testing.T) {
+	b := bmc.New(bmc.Config{})
+	b.AddSensor(bmc.Sensor{Number: 3, Name: "PSU1 Status", Type: 8, States: 1, Assertions: 1 << 1})
+	b.AddSensor(bmc.Sensor{Number: 3, LUN: 1, Name: "PSU9 Status", Type: 8, States: 1 << 1})
+	run := bmctest.IPMItool(t, b)
+	list := run("sdr", "elist")
+	for _, want := range []string{"PSU1 Status      | 03h | ok  |  0.0 | Presence detected\n", "PSU9 Status      | 03h | ok  |  0.0 | Failure detected\n"} {
+		if !strings.Contains(list, want) {
+			t.Errorf("ipmitool does not write %q:\n%s", want, list)
+		}
+	}
+	for offset, logged := range map[uint8]int{1: 1, 3: 0} {
+		b.ClearSEL()
+		if err := b.Assert(3, offset, true); err != nil {
+			t.Fatal(err)
+		}
+		if events := readEvents(t, open(t, b), ipmi.Cursor{}).Events; len(events) != logged {
+			t.Errorf("state %d: %d events, want %d", offset, len(events), logged)
+		}
+	}
+}

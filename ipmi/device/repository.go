@@ -28,8 +28,8 @@ func newRepository(version string) *repository {
 
 // sensorKey is how events name a sensor.
 type sensorKey struct {
-	owner, number uint8
-	sensorType    ipmi.SensorType
+	owner, lun, number uint8
+	sensorType         ipmi.SensorType
 }
 
 // repositoryCommands are those for the place where a BMC has its SDRs.
@@ -115,10 +115,10 @@ func (r *repository) readOn(ctx context.Context, from *reader) error {
 }
 
 // ofOne reports whether an error is of one record or sensor, and tells nothing of others:
-// the BMC has answered.
+// the BMC has answered. A reservation is lost to somebody else, whichever record is read.
 func ofOne(err error) bool {
-	_, ok := errors.AsType[ipmi.CompletionCode](err)
-	return ok || errors.Is(err, ipmi.ErrMalformed)
+	code, ok := errors.AsType[ipmi.CompletionCode](err)
+	return ok && code != ipmi.ReservationLost || errors.Is(err, ipmi.ErrMalformed)
 }
 
 func (r *repository) add(record []byte) error {
@@ -130,7 +130,7 @@ func (r *repository) add(record []byte) error {
 		return err
 	}
 	for _, s := range sensors {
-		key := sensorKey{s.owner, s.sensor.Number, s.sensor.Type}
+		key := sensorKey{s.sensor.Owner, s.sensor.LUN, s.sensor.Number, s.sensor.Type}
 		if _, taken := r.names[key]; !taken {
 			r.names[key] = s.sensor.Name
 		}

@@ -22,13 +22,9 @@ const (
 	headerRest   = 4
 )
 
-// bmcAddress is the slave address of a BMC on the IPMB.
-const bmcAddress = 0x20
-
 // sensorRecord is what the SDRs say of one sensor.
 type sensorRecord struct {
-	sensor     ipmi.Sensor // without its present state
-	owner, lun uint8
+	sensor ipmi.Sensor // without its present state
 	// eventOnly is whether the sensor has events, but no state.
 	eventOnly bool
 	// conversion is nil for a sensor without analog readings.
@@ -88,9 +84,9 @@ func decodeKey(record []byte) sensorRecord {
 		sensor: ipmi.Sensor{
 			Number: record[7],
 			Entity: ipmi.Entity{ID: record[8], Instance: record[9] & 0x7f},
+			Owner:  record[5],
+			LUN:    record[6] & 3,
 		},
-		owner: record[5],
-		lun:   record[6] & 3,
 	}
 }
 
@@ -153,7 +149,7 @@ func letters(n int) string {
 
 // decodeBMC returns the name in a record of the BMC itself.
 func decodeBMC(record []byte) (string, bool) {
-	if len(record) < 16 || record[headerType] != recordBMC || record[5] != bmcAddress {
+	if len(record) < 16 || record[headerType] != recordBMC || record[5] != ipmi.BMCAddress {
 		return "", false
 	}
 	return decodeName(record[15:]), true

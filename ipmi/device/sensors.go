@@ -41,7 +41,7 @@ func (d *Device) Sensors(ctx context.Context) ([]ipmi.Sensor, error) {
 	for n := range sensors {
 		i := (first + n) % len(sensors)
 		record := &repo.sensors[i]
-		if record.unreadable || record.owner != bmcAddress || record.lun != 0 {
+		if record.unreadable || record.sensor.Owner != ipmi.BMCAddress || record.sensor.LUN != 0 {
 			continue
 		}
 		sensor := record.sensor

@@ -35,6 +35,9 @@ func TestSensorsAreReadWithTheirState(t *testing.T) {
 		{Name: "PSU1 Status", Number: 3, Type: 8, EventType: ipmi.SensorSpecific, Entity: ipmi.Entity{ID: 10, Instance: 1}, Available: true, States: 3},
 		{Name: "DIMM_A1", Number: 4, Type: 12, EventType: ipmi.SensorSpecific, Entity: ipmi.Entity{ID: 32, Instance: 1}, Available: true, States: 1 << 10},
 	}
+	for i := range want {
+		want[i].Owner = ipmi.BMCAddress
+	}
 	checkSensors(t, open(t, b), want)
 }
 
@@ -69,6 +72,7 @@ func TestASensorWithoutAReadingIsNotAvailable(t *testing.T) {
 		"scanning disabled":         {Type: 8, States: 2, Disabled: true},
 		"reading unavailable":       {Type: 8, States: 2, Unavailable: true},
 		"of another controller":     {Type: 8, States: 2, Owner: 0x2c},
+		"of another LUN":            {Type: 8, States: 2, LUN: 1},
 		"of the system's software":  {Type: 8, States: 2, Owner: 0x41},
 		"unavailable with a factor": {Type: 1, EventType: 1, Full: true, Factors: bmc.Factors{M: 1}, Unavailable: true},
 	} {

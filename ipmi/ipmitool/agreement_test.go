@@ -104,12 +104,18 @@ func everything(t *testing.T, s ipmi.Source, cursors map[ipmi.Source]ipmi.Cursor
 		if sensors[i].Reading == nil {
 			sensors[i].Unit = "" // ipmitool does not tell
 		}
+		sensors[i].Owner = 0 // nor this
 	}
 	log, err := s.Events(t.Context(), cursors[s])
 	if err != nil {
 		t.Fatal(err)
 	}
 	cursors[s] = log.Next
+	for i := range log.Events {
+		if log.Events[i].Owner == ipmi.BMCAddress {
+			log.Events[i].Owner = 0 // as its sensors
+		}
+	}
 	if len(log.Events) == 0 {
 		log.Events = nil
 	}

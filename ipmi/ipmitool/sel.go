@@ -36,8 +36,11 @@ func parseSEL(before, list, verboseList, afterwards string) (sel, error) {
 		if entry, ok := entries[record.event.ID]; ok {
 			event := record.event
 			event.Timestamp, event.Time = entry.timestamp, selTime(entry.timestamp)
-			if event.RecordType == systemEvent {
+			if event.OfSensor() {
 				event.SensorName = entry.sensorName(record.sensorType)
+				if event.Owner&1 == 0 && (event.SensorName != "" || event.Owner == ipmi.BMCAddress) {
+					event.Owner, event.LUN = 0, 0 // as its sensor, of which ipmitool does not tell them
+				}
 			}
 			s.events = append(s.events, event)
 		}

@@ -28,7 +28,7 @@ func TestTheSELIsReadFromIPMItoolsWords(t *testing.T) {
 	stamp := uint32(set.Unix())
 	preInit := func(id uint16, name string, number uint8, kind ipmi.SensorType, e ipmi.EventType, offset uint8, asserted bool) ipmi.Event {
 		return ipmi.Event{
-			ID: id, RecordType: systemEvent, Timestamp: start, SensorName: name, SensorNumber: number,
+			ID: id, RecordType: ipmi.SystemEvent, Timestamp: start, SensorName: name, SensorNumber: number,
 			SensorType: kind, EventType: e, Offset: offset, Asserted: asserted,
 		}
 	}
@@ -66,8 +66,36 @@ func TestTheSELIsReadFromIPMItoolsWords(t *testing.T) {
 		{ID: 0x18, RecordType: 0xe0},
 		{ID: 0x19, RecordType: 0xf0},
 	}
+	// The event data of the system events, and those that a BIOS has logged.
+	for i, data := range []string{
+		"576255", "59625f", "50000c", "520008", "540004", "50b0b4", "01ffff", "05ffff", "01ffff", "01ffff", "00ffff",
+		"00ffff", "01ffff", "01ffff", "01ffff", "0bffff", "a1ff12", "08ffff", "08ffff", "a002ff", "c202ff", "01ffff",
+	} {
+		if err := want[i].Data.UnmarshalText([]byte(data)); err != nil {
+			t.Fatal(err)
+		}
+		if i >= 0x0f {
+			want[i].Owner = 0x31
+		}
+	}
 	if diff := cmp.Diff(want, faultsSEL(t).events); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestARecordOfAReservedTypeIsAnEventByItsRevision(t *testing.T) {
+	info := fixture(t, "faults-sel-info.txt")
+	before, after, _ := strings.Cut(fixture(t, "faults-sel-list-verbose.txt"), "SEL Record ID          : 0009\n Record Type           : 02")
+	for revision, want := range map[string]ipmi.EventType{"04": ipmi.SensorSpecific, "00": 0} {
+		records := before + "SEL Record ID          : 0009\n Record Type           : 00" +
+			strings.Replace(after, "EvM Revision          : 04", "EvM Revision          : "+revision, 1)
+		s, err := parseSEL(info, fixture(t, "faults-sel-elist.txt"), records, info)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := s.events[8]; e.ID != 9 || e.RecordType != 0 || e.EventType != want || (e.SensorName == "DIMM_A1") != (want != 0) {
+			t.Errorf("revision %s: got %+v", revision, e)
+		}
 	}
 }
 

@@ -16,8 +16,6 @@ type record struct {
 	sensorType string
 }
 
-const systemEvent = 0x02
-
 // parseSELRecords reads the output of "sel list" while verbose: a block of lines for
 // each record, in the order of the SEL.
 func parseSELRecords(text string) ([]record, error) {
@@ -43,7 +41,8 @@ func parseRecord(f fields) (record, error) {
 		return record{}, err
 	}
 	r := record{event: ipmi.Event{ID: uint16(id), RecordType: recordType}, sensorType: f["Sensor Type"]}
-	if recordType != systemEvent {
+	revision, _ := hexByte(f, "EvM Revision") // OEM records have none
+	if !ipmi.IsEvent(recordType, revision) {
 		return r, nil
 	}
 	e := &r.event
@@ -55,6 +54,15 @@ func parseRecord(f fields) (record, error) {
 		return record{}, fmt.Errorf("its Event Data is no number: %w", err)
 	}
 	e.Offset = uint8(data>>16) & 0x0f
+	e.Data = ipmi.EventData{uint8(data >> 16), uint8(data >> 8), uint8(data)}
+	generator, err := strconv.ParseUint(f["Generator ID"], 16, 16)
+	if err != nil {
+		return record{}, fmt.Errorf("its Generator ID is no number: %w", err)
+	}
+	e.Owner, e.LUN = uint8(generator), uint8(generator>>8)&3
+	if e.Owner&1 != 0 {
+		e.LUN = 0
+	}
 	if e.Asserted, err = f.flag("Event Direction", "Assertion Event", "Deassertion Event"); err != nil {
 		return record{}, err
 	}

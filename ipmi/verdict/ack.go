@@ -34,8 +34,8 @@ func (a *ack) withoutRecord(r record) *ack {
 func (p *point) acknowledged(rule compiledRule) *Acknowledgement {
 	switch {
 	case p.Ack == nil,
-		rule.Rate == nil && p.Ack.Record != p.Record,
-		rule.Rate != nil && (p.Reached == nil || p.Ack.Reached != p.Reached.Record):
+		!p.byCount(rule) && p.Ack.Record != p.Record,
+		p.byCount(rule) && (p.Reached == nil || p.Ack.Reached != p.Reached.Record):
 		return nil
 	default:
 		given := p.Ack.Acknowledgement

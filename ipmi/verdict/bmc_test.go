@@ -49,6 +49,8 @@ type bmc struct {
 	nextID uint16
 	erased uint32
 	full   bool
+	// readsAtMost is up to which record there is time to read; 0: all.
+	readsAtMost int
 	// anew makes the source read the whole SEL after anything was erased from it.
 	anew bool
 }
@@ -139,7 +141,12 @@ func (b *bmc) state() (s verdict.State) {
 func (b *bmc) read(after ipmi.Cursor) ipmi.EventLog {
 	log := ipmi.EventLog{Events: slices.Clone(b.sel), Total: len(b.sel), Full: b.full}
 	log.Next.Erased = b.erased
-	if n := len(b.sel); n > 0 {
+	n := len(b.sel)
+	if b.readsAtMost > 0 {
+		n = b.readsAtMost
+		log.Events = log.Events[:n]
+	}
+	if n > 0 {
 		last := b.sel[n-1]
 		log.Next = ipmi.Cursor{ID: last.ID, Timestamp: last.Timestamp, Erased: b.erased, Read: true}
 	}
@@ -161,8 +168,14 @@ func (b *bmc) judge() verdict.Verdict {
 	state := b.state()
 	in := b.in
 	in.Sensors = slices.Clone(b.in.Sensors)
+	if state.KnowsBMC() {
+		in.BMC = nil // is not asked again
+	}
 	if in.LogError == nil || errors.Is(in.LogError, ipmi.ErrPartial) {
 		in.Log = b.read(state.Cursor())
+		if b.readsAtMost > 0 {
+			in.LogError = ipmi.ErrPartial
+		}
 	}
 	v, next := verdict.Judge(b.rules, state, in)
 	b.save(next)
@@ -205,6 +218,8 @@ func outline(v verdict.Verdict) string {
 		switch {
 		case f.Acknowledged != nil:
 			text = "(" + text + ")"
+		case f.History:
+			text = "[" + text + "]"
 		case f.Severity == verdict.SeverityWarning:
 			text = "warning " + text
 		case f.Unconfirmed:
@@ -244,6 +259,19 @@ func named(name string, e ipmi.Event) ipmi.Event {
 
 func ended(e ipmi.Event) ipmi.Event {
 	e.Asserted = false
+	return e
+}
+
+// from is what somebody else than the BMC has logged: another controller, or with an odd
+// software ID a BIOS.
+func from(owner uint8, e ipmi.Event) ipmi.Event {
+	e.Owner = owner
+	return e
+}
+
+// with has event data, the first byte of which holds the offset.
+func with(data ipmi.EventData, e ipmi.Event) ipmi.Event {
+	e.Data, e.Offset = data, data[0]&0xf
 	return e
 }
 

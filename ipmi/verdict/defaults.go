@@ -81,6 +81,7 @@ func memoryRules() Rules {
 		failure("memory-scrub-failed", on(memory, "Memory Scrub Failed"), LatchMomentary, "the patrol scrubber found an uncorrectable error before a program did"),
 		failure("memory-device-disabled", on(memory, "Memory Device Disabled"), LatchPresent, "the BIOS does not use it after errors; its capacity is gone"),
 		failure("memory-ecc-limit", on(memory, "Correctable ECC logging limit reached"), LatchMomentary, "too many errors for the BIOS to log: an uncorrectable one will come without warning"),
+		failure("memory-predictive", on(memory, "Predictive Failure Asserted"), LatchMomentary, "too many errors, by the board's own count: an uncorrectable one comes next"),
 		often(10, day, failure("memory-correctable-ecc", on(memory, "Correctable ECC"), LatchMomentary, "single errors are cosmic rays, a series is a defect; the rate is mcelog's")),
 		failure("memory-overtemperature", on(memory, "Critical Overtemperature"), LatchPresent, "outside its specification"),
 		warning("memory-configuration", on(memory, "Configuration Error"), LatchPresent, "the rest works: an unusable module is reported as disabled or absent"),
@@ -166,12 +167,22 @@ func climateRules() Rules {
 
 func coolerRules(prefix, sensorType string) Rules {
 	const still = "stands still or turns too slowly; the others make up for it only for a while"
-	return Rules{
-		failure(prefix+"-non-recoverable", limit(sensorType, "lower non-recoverable"), LatchPresent, still),
-		failure(prefix+"-critical", limit(sensorType, "lower critical"), LatchPresent, still),
-		failure(prefix+"-limit", on(sensorType, "Limit Exceeded"), LatchPresent, "the same, from sensors without a reading"),
-		failure(prefix+"-lags", on(sensorType, "Performance Lags"), LatchPresent, "the same, from sensors without a reading"),
+	// One that stops again and again between two looks is worn out.
+	again := func(match Match, why string) Rule {
+		rule := failure("", match, LatchPresent, why)
+		rule.Recurs = &Rate{Count: 10, Per: day}
+		return rule
 	}
+	rules := Rules{
+		again(limit(sensorType, "lower non-recoverable"), still),
+		again(limit(sensorType, "lower critical"), still),
+		again(on(sensorType, "Limit Exceeded"), "the same, from sensors without a reading"),
+		again(on(sensorType, "Performance Lags"), "the same, from sensors without a reading"),
+	}
+	for i, name := range []string{"non-recoverable", "critical", "limit", "lags"} {
+		rules[i].Name = prefix + "-" + name
+	}
+	return rules
 }
 
 func driveRules() Rules {
@@ -180,6 +191,7 @@ func driveRules() Rules {
 		failure("drive-array-failed", on(drive, "In Failed Array"), LatchPresent, "data on the array is lost"),
 		failure("drive-fault", on(drive, "Drive Fault"), LatchPresent, "broken"),
 		failure("drive-predictive", on(drive, "Predictive Failure"), LatchPresent, "data of pods is lost unless it is moved before"),
+		failure("drive-predictive-state", on(drive, "Predictive Failure Asserted"), LatchPresent, "data of pods is lost unless it is moved before"),
 		warning("drive-array-critical", on(drive, "In Critical Array"), LatchPresent, "works without redundancy; the lost drive has its own rule"),
 		warning("drive-rebuild-aborted", on(drive, "Rebuild Aborted"), LatchPresent, "works without redundancy"),
 	}

@@ -11,14 +11,28 @@
 // the sensor does not have is over, also if no deassertion was logged; a state that
 // the sensor has is asserted, also if the SEL has nothing. Where there is no such
 // sensor, as for the events of a BIOS, assertions and deassertions are paired by
-// sensor (type, number, event type) and state, in the order of the records. Their
-// times are not used for that: the clock of a SEL may be unset or jump. The states of a
+// sensor (owner, LUN, type, number, event type), part and state, in the order of the
+// records. Their times are not used for that: the clock of a SEL may be unset or jump. A
+// BIOS has sensors of its own, whatever numbers the BMC's have. Event data name one of
+// several parts of a sensor, as ipmi.Part reads them. The states of a
 // generic table exclude each other, so that an assertion of one ends the
 // others; a component that is reported to be removed has no other state.
+//
+// A state that recurs, as that of a fan which stops ten times a day, counts by the SEL although
+// the sensor shows nothing: that it is over each time is what is wrong. In the entity of a
+// supply it is a warning, as a feed that comes and goes does the same.
 //
 // A sensor without a reading confirms nothing, and ends nothing. If it has had none for ten
 // minutes while others have, the SEL is believed without it: some never read. Records that
 // were there when the SEL was first read are history, and not believed that way.
+//
+// # The first look
+//
+// What is failing counts from the first look on: what a sensor or a flag shows, and what was
+// logged within a day before. Older records, and those without a time, are history: listed,
+// not counted, until a later record says the same or the sensor shows it. So a fleet is not
+// drained on the first day for errors of years ago. Without a memory each look is the
+// first, which is why State has to be kept; Forgotten is for one that is known to be lost.
 //
 // # Latches
 //

@@ -163,6 +163,8 @@ func message(status Status, failures []Failure, doubts []doubt, unreadable []str
 		switch {
 		case f.Acknowledged != nil:
 			rest = append(rest, fmt.Sprintf("acknowledged by %s: %s", f.Acknowledged.By, f))
+		case f.History:
+			rest = append(rest, "in the log from before the first look: "+f.String())
 		case f.Severity == SeverityWarning:
 			rest = append(rest, "warning: "+f.String())
 		case f.Unconfirmed:

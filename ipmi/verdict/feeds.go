@@ -40,7 +40,7 @@ func (j *judgement) findFeeds() feeds {
 	for k, p := range j.points {
 		s := p.subject()
 		switch rule, ok := j.rules.find(s); {
-		case !p.Asserted:
+		case !p.Asserted || p.History:
 		case losesInput(k):
 			f.sensors[k.sensor()] = component(s)
 			if e, ok := j.supplyEntity(k.sensor()); ok {

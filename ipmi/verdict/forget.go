@@ -17,10 +17,10 @@ func (j *judgement) latch(p *point) Latch {
 func (j *judgement) forget() {
 	for k, p := range j.points {
 		rule, ok := j.rules.find(p.subject())
-		if !ok || rule.Rate == nil {
+		if !ok || rule.counted() == nil {
 			p.Occurrences, p.Reached = nil, nil
 		} else {
-			p.settle(*rule.Rate, j.in.Now)
+			p.settle(*rule.counted(), j.in.Now)
 			if rule.Latch == LatchPresent && p.Reached != nil && !p.active(rule, j.in.Now) {
 				p.Occurrences, p.Reached = nil, nil
 			}

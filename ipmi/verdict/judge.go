@@ -13,10 +13,19 @@ import (
 // active reports whether p is a failure, or warning, by the rule.
 func (p *point) active(rule compiledRule, now time.Time) bool {
 	isPresent := rule.Latch == LatchPresent
-	if rule.Rate == nil {
-		return p.Asserted || p.Latched && !isPresent
+	switch {
+	case rule.Rate == nil && (p.Asserted || p.Latched && !isPresent):
+		return true
+	case rule.counted() == nil || p.Reached == nil:
+		return false
+	default:
+		return !isPresent || now.Sub(p.Reached.LastSeen) <= rule.counted().Per
 	}
-	return p.Reached != nil && (!isPresent || now.Sub(p.Reached.LastSeen) <= rule.Rate.Per)
+}
+
+// byCount reports whether p, which is active, is so as it came that often.
+func (p *point) byCount(rule compiledRule) bool {
+	return rule.Rate != nil || rule.Recurs != nil && !p.Asserted && (!p.Latched || rule.Latch == LatchPresent)
 }
 
 // verdict judges what is known now.
@@ -54,6 +63,8 @@ func (j *judgement) verdict() Verdict {
 type found struct {
 	Failure
 	subject subject
+	// over is whether the state is over, and counts as it came that often.
+	over bool
 }
 
 // weaken makes warnings of failures that the lost input of a supply explains.
@@ -65,6 +76,9 @@ func (j *judgement) weaken(failures []found) {
 		}
 		if f.NoInput = j.explains(j.feeds, f.subject.sensor()); f.NoInput != "" {
 			f.Severity = SeverityWarning
+		}
+		if _, ok := j.supplyEntity(f.subject.sensor()); ok && f.over {
+			f.Severity = SeverityWarning // its feed may have come and gone
 		}
 	}
 }
@@ -89,23 +103,25 @@ func (j *judgement) failures() []found {
 			Source:       "sensor " + s.name,
 			Rule:         rule.Name,
 			Unconfirmed:  !j.confirms(p, rule),
+			History:      p.History,
 			Acknowledged: p.acknowledged(rule),
 			rank:         rule.rank,
 		}
 		last := p.Record
-		if rule.Rate != nil {
+		if p.byCount(rule) {
+			rate := rule.counted()
 			last, f.Since = p.Reached.Record, p.Reached.Since
-			f.What += fmt.Sprintf(", %d times within %s", rule.Rate.Count, duration(rule.Rate.Per))
+			f.What = fmt.Sprintf("%s, %d times within %s", what(s, ipmi.Sensor{}), rate.Count, duration(rate.Per))
 		}
 		switch {
 		case last.ID != 0:
-			f.Record, f.recorded, f.Source = last.ID, last.Time, fmt.Sprintf("SEL 0x%02x", last.ID)
+			f.Record, f.recorded, f.Source, f.Data = last.ID, last.Time, fmt.Sprintf("SEL 0x%02x", last.ID), p.Data
 		case s.Chassis != "":
 			f.Source = "chassis status"
 		case s.Type == eventLogging && s.State == logFull:
 			f.Source = "SEL info"
 		}
-		all = append(all, found{f, s})
+		all = append(all, found{f, s, rule.Rate == nil && p.byCount(rule)})
 	}
 	return all
 }
@@ -122,6 +138,8 @@ func (j *judgement) confirms(p *point, rule compiledRule) bool {
 		return false // one of the rules may be for it
 	case rule.Latch != LatchPresent || rule.Rate != nil:
 		return true
+	case p.byCount(rule):
+		return j.sensors != nil // else it is not known whether it is a part of a supply
 	case p.Type == eventLogging && p.State == logFull:
 		return !unread(j.in.LogError)
 	case j.sensors == nil:
@@ -152,7 +170,7 @@ func (j *judgement) absences() []found {
 			Unconfirmed:  j.sensors == nil,
 			Acknowledged: c.Ack,
 			rank:         rule.rank,
-		}, s})
+		}, s, false})
 	}
 	return all
 }
@@ -186,7 +204,7 @@ func mostExtreme(all []found) []found {
 // weight is what f counts.
 func (f Failure) weight() int {
 	switch {
-	case f.Acknowledged != nil:
+	case f.Acknowledged != nil || f.History:
 		return 0
 	case f.Severity == SeverityFailure:
 		return 2

@@ -28,6 +28,7 @@ func TestTheMessageIsForPeopleInTheDatacentre(t *testing.T) {
 			func(b *bmc) {
 				e := uncorrectable()
 				e.Timestamp = 1396
+				b.judge() // else it is from before the first look
 				b.log(e)
 			},
 			"DIMM_A1: uncorrectable ECC (SEL 0x01)",

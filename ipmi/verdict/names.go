@@ -66,6 +66,10 @@ func component(s subject) string {
 		return "Chassis"
 	}
 	switch {
+	case strings.HasPrefix(s.Located, "module ") || strings.HasPrefix(s.Located, "data "):
+		return clip(s.name+" "+s.Located, maxName)
+	case s.Located != "":
+		return s.Located
 	case s.part != "":
 		return s.part
 	case isGeneric(s.name):

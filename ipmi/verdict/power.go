@@ -25,7 +25,7 @@ type outage struct {
 // (IPMI 2.0, table 42-3): Power Unit "AC lost", System ACPI Power State "G3:
 // mechanical off".
 func losesPower(e ipmi.Event) bool {
-	if e.RecordType != systemEvent || e.EventType != ipmi.SensorSpecific || !e.Asserted {
+	if !e.OfSensor() || e.EventType != ipmi.SensorSpecific || !e.Asserted {
 		return false
 	}
 	return e.SensorType == 0x09 && e.Offset == 4 || e.SensorType == 0x22 && e.Offset == 7
@@ -34,7 +34,7 @@ func losesPower(e ipmi.Event) bool {
 // hasPower reports whether e says that the chassis is running, or has power again
 // (table 42-3): "AC lost" is over, S0, a boot, the watchdog timer.
 func hasPower(e ipmi.Event) bool {
-	if e.RecordType != systemEvent || e.EventType != ipmi.SensorSpecific {
+	if !e.OfSensor() || e.EventType != ipmi.SensorSpecific {
 		return false
 	}
 	switch e.SensorType {
@@ -51,7 +51,7 @@ func hasPower(e ipmi.Event) bool {
 
 // setsClock reports whether e is a System Event "Timestamp Clock Sync" (table 42-3).
 func setsClock(e ipmi.Event) bool {
-	return e.RecordType == systemEvent && e.EventType == ipmi.SensorSpecific && e.SensorType == 0x12 && e.Offset == 5
+	return e.OfSensor() && e.EventType == ipmi.SensorSpecific && e.SensorType == 0x12 && e.Offset == 5
 }
 
 // watchPower releases what was asserted before a long outage that e ends. Its length is

@@ -54,6 +54,7 @@ func TestARateIsReachedWithinASlidingWindow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBMC(t)
 			b.rules = ratedRules("")
+			b.expect(healthy)
 			b.log(tc.events...)
 			b.expect(tc.want)
 			b.expect(tc.want)
@@ -66,6 +67,7 @@ func TestWithoutAClockARateIsMeasuredByWhenEventsAreSeen(t *testing.T) {
 		t.Run(fmt.Sprint(hours), func(t *testing.T) {
 			b := newBMC(t)
 			b.rules = ratedRules("")
+			b.expect(healthy)
 			for i := range uint32(3) {
 				e := correctable()
 				e.Timestamp = 100 + i // the BMC was restarted, or not

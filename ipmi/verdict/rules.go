@@ -44,6 +44,9 @@ type Rule struct {
 	WhileRedundant Severity `yaml:"whileRedundant,omitempty"`
 	// Rate, if set, is how often an event has to come before it counts.
 	Rate *Rate `yaml:"rate,omitempty"`
+	// Recurs, if set, has a state count that is over, too, once it has begun that often,
+	// until it has not for that long.
+	Recurs *Rate `yaml:"recurs,omitempty"`
 	// Latch is one of present, momentary and manual; by default that of the
 	// default rule for the same state, or else present.
 	Latch Latch `yaml:"latch,omitempty"`
@@ -69,6 +72,14 @@ type Match struct {
 	Chassis string `yaml:"chassis,omitempty"`
 	// Absent matches a component that was present before and is not any more.
 	Absent bool `yaml:"absent,omitempty"`
+}
+
+// counted returns the rate by which events are counted; nil: they are not.
+func (r Rule) counted() *Rate {
+	if r.Rate != nil {
+		return r.Rate
+	}
+	return r.Recurs
 }
 
 // Rate is Count events of one sensor and state within Per, or more.

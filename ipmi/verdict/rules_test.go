@@ -161,6 +161,15 @@ func TestMistakesInRulesNameTheFieldAndWhatIsAccepted(t *testing.T) {
 				`0.rate: is for events: a flag of the chassis and an absence have none`,
 			},
 		},
+		"a state that recurs": {
+			`{name: a, match: {absent: true}, severity: failure, recurs: {count: 101, per: 24h}, rate: {count: 2, per: 1h}}`,
+			[]string{
+				`0.rate: is for events: a flag of the chassis and an absence have none`,
+				`0.recurs.count: 101 is not between 2 and 100`,
+				`0.recurs: is for events: a flag of the chassis and an absence have none`,
+				`0.recurs: is not for a rule with a rate: that does not count single events`,
+			},
+		},
 		"an event that its type does not have": {
 			`{name: a, match: {sensorType: Battery, event: Uncorrectable ECC}, severity: failure}`,
 			[]string{`0.match.event: "Uncorrectable ECC" is not a state of Battery: accepted are Low, Failed, Presence Detected, and those that all types may have, such as State Asserted`},

@@ -27,20 +27,26 @@ func play(t *testing.T, scenarios []scenario) {
 	t.Helper()
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
-			if s.why == "" {
-				t.Error("it has no reason")
-			}
 			b := newBMC(t)
 			b.expect(healthy)
-			for i, m := range s.moments {
-				m.does(b)
-				for range 2 {
-					if got := outline(b.judge()); got != m.want {
-						t.Errorf("moment %d, as %s:\ngot  %.400s\nwant %s", i+1, s.why, got, m.want)
-					}
-				}
-			}
+			s.look(t, b)
 		})
+	}
+}
+
+// look plays the moments of a scenario on b.
+func (s scenario) look(t *testing.T, b *bmc) {
+	t.Helper()
+	if s.why == "" {
+		t.Error("it has no reason")
+	}
+	for i, m := range s.moments {
+		m.does(b)
+		for range 2 {
+			if got := outline(b.judge()); got != m.want {
+				t.Errorf("moment %d, as %s:\ngot  %.400s\nwant %s", i+1, s.why, got, m.want)
+			}
+		}
 	}
 }
 

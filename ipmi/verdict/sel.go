@@ -9,10 +9,6 @@ import (
 	"github.com/nodemend/nodemend/ipmi"
 )
 
-// systemEvent is the type of the records that tell of sensors (IPMI 2.0, section
-// 32.1).
-const systemEvent = 0x02
-
 // States of the sensor type Event Logging Disabled (table 42-3).
 const (
 	eventLogging ipmi.SensorType = 0x10
@@ -62,15 +58,20 @@ func (j *judgement) readLog() {
 			j.memory.Tail = append(j.memory.Tail, t)
 		}
 		j.watchPower(e, fresh)
-		if e.RecordType == systemEvent {
-			j.pair(e, fresh)
+		if e.OfSensor() {
+			j.pair(ipmi.Standard(j.bmc(), e), fresh)
 		}
 	}
 	if excess := len(j.memory.Tail) - maxTail; excess > 0 {
 		j.memory.Tail = append([]trace(nil), j.memory.Tail[excess:]...)
 	}
 	j.show(key{Type: eventLogging, EventType: ipmi.SensorSpecific, State: logFull}, log.Full, "SEL")
+	j.memory.Unfinished = j.firstLook() && j.in.LogError != nil
+	if j.memory.Began.IsZero() {
+		j.memory.Began = j.in.Now
+	}
 	j.memory.Cursor, j.memory.Total, j.memory.LogBoot = log.Next, log.Total, j.in.BootID
+	j.memory.Forgotten = j.memory.Forgotten && j.memory.Unfinished
 }
 
 // unread returns the events after the last one that was read before. overlap is
@@ -101,7 +102,7 @@ func cleared(last memory, log ipmi.EventLog) bool {
 // was read last: the first record may tell of one long ago.
 func tellsOfClear(last memory, log ipmi.EventLog) bool {
 	return slices.ContainsFunc(log.Events, func(e ipmi.Event) bool {
-		return e.RecordType == systemEvent && e.SensorType == eventLogging && e.EventType == ipmi.SensorSpecific &&
+		return e.OfSensor() && e.SensorType == eventLogging && e.EventType == ipmi.SensorSpecific &&
 			e.Offset == logCleared && e.Asserted && e.Timestamp >= last.Cursor.Timestamp
 	})
 }
@@ -131,11 +132,12 @@ func (j *judgement) pair(e ipmi.Event, fresh map[key]bool) {
 	if !ok {
 		return
 	}
+	k.Located = clip(ipmi.Part(j.bmc(), e), maxName)
 	p := j.points[k]
 	switch {
 	case begins:
 		if e.EventType != ipmi.SensorSpecific && e.EventType.Discrete() {
-			j.end(k.sensor(), k) // the states of a generic table exclude each other
+			j.end(k) // the states of a generic table exclude each other
 		}
 		j.assert(k, e)
 		fresh[k] = true
@@ -143,17 +145,27 @@ func (j *judgement) pair(e ipmi.Event, fresh map[key]bool) {
 		p.Asserted = false
 	}
 	if present, _ := presence(e.SensorType, e.EventType); present&(1<<k.State) != 0 {
-		j.remove(k.sensor(), !begins)
+		if k.Located == "" {
+			j.remove(k.sensor(), !begins)
+		}
 		if !begins {
-			j.end(k.sensor(), k) // what was removed has no other state
+			j.end(k) // what was removed has no other state
 		}
 	}
+}
+
+// bmc returns what is known of who has made it.
+func (j *judgement) bmc() (id ipmi.DeviceID) {
+	if known := j.memory.BMC; known != nil {
+		id.Manufacturer, id.Product = known.Manufacturer, known.Product
+	}
+	return id
 }
 
 // stateOf returns the state that e is about and whether it begins. ok is false if e
 // tells nothing of a state.
 func stateOf(e ipmi.Event) (k key, begins, ok bool) {
-	k = key{Type: e.SensorType, Number: e.SensorNumber, EventType: e.EventType, State: e.Offset}
+	k = sensorKey{e.SensorType, e.SensorNumber, e.EventType, owner(e.Owner), e.LUN}.state(e.Offset)
 	if e.EventType.Discrete() {
 		return k, e.Asserted, e.EventType != 0 && e.Offset < 15
 	}
@@ -174,7 +186,8 @@ func (j *judgement) assert(k key, e ipmi.Event) {
 		delete(j.outage.before, k)
 	}
 	p := j.points[k]
-	if p == nil {
+	isNew := p == nil
+	if isNew {
 		p = &point{key: k}
 		j.points[k] = p
 	}
@@ -187,11 +200,35 @@ func (j *judgement) assert(k key, e ipmi.Event) {
 	if !p.Asserted && !p.Latched {
 		p.Since = j.timeOf(e)
 	}
-	p.Asserted, p.Latched, p.Boot, p.Record = true, true, j.in.BootID, recordOf(e)
-	p.Live = j.memory.Cursor.Read || j.memory.LogBoot != ""
-	if rule, ok := j.rules.find(p.subject()); ok && rule.Rate != nil {
-		p.occur(occurrenceOf(e, j.in.Now), *rule.Rate, j.in.Now)
+	p.Asserted, p.Latched, p.Boot, p.Record, p.Data = true, true, j.in.BootID, recordOf(e), dataOf(e)
+	if isHistory := j.isHistory(e); p.History && !isHistory {
+		p.History, p.Since, p.Occurrences, p.Reached = false, j.timeOf(e), nil, nil
+	} else if isHistory && isNew {
+		p.History = true
 	}
+	p.Live = !j.firstLook()
+	if rule, ok := j.rules.find(p.subject()); ok && rule.counted() != nil {
+		p.occur(occurrenceOf(e, j.in.Now), *rule.counted(), j.in.Now)
+	}
+}
+
+// newFor is how old a record may be at the first look to be news all the same. The clock of
+// a SEL may be hours off, as in local time.
+const newFor = 24 * time.Hour
+
+// firstLook reports whether the SEL was not read to its end before.
+func (j *judgement) firstLook() bool {
+	m := &j.memory
+	return m.Unfinished || m.Began.IsZero() && !m.Cursor.Read && m.LogBoot == ""
+}
+
+// isHistory reports whether e is of the time before the first look.
+func (j *judgement) isHistory(e ipmi.Event) bool {
+	if !j.firstLook() || j.memory.Forgotten {
+		return false
+	}
+	at := plain(e.Time)
+	return at.IsZero() || j.in.Now.Sub(at).Abs() > newFor
 }
 
 // timeOf returns when e came: when it was first seen, if the SEL had no clock.
@@ -202,10 +239,18 @@ func (j *judgement) timeOf(e ipmi.Event) (at time.Time) {
 	return at
 }
 
-// end notes that the states of a sensor are over, except one.
-func (j *judgement) end(sensor sensorKey, except key) {
-	for state := range uint8(15) {
-		k := sensor.state(state)
+// dataOf returns the event data of e; "" if the source does not tell.
+func dataOf(e ipmi.Event) string {
+	if e.Data == (ipmi.EventData{}) {
+		return ""
+	}
+	return e.Data.String()
+}
+
+// end notes that the states of a sensor, or of one of its parts, are over, except one.
+func (j *judgement) end(except key) {
+	k := except
+	for k.State = range uint8(15) {
 		if p := j.points[k]; p != nil && k != except {
 			p.Asserted = false
 		}

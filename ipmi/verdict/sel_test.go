@@ -90,6 +90,7 @@ func TestALogWithoutAnyTimesIsRead(t *testing.T) {
 	b := newBMC(t)
 	e := uncorrectable()
 	e.Timestamp = 0xffffffff
+	b.expect(healthy)
 	b.log(e, e)
 	b.expect(lostData)
 	b.acknowledge(verdict.All)

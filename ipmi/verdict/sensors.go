@@ -20,12 +20,12 @@ func unread(err error) bool { return err != nil && !errors.Is(err, ipmi.ErrParti
 
 func (j *judgement) poweredOff() bool { return j.in.ChassisError == nil && !j.in.Chassis.PowerOn }
 
-// index returns the sensors by their keys. Sensors of different controllers
-// with one key are taken together: what any of them shows counts.
+// index returns the sensors by their keys. Sensors with one key, as of controllers that
+// the source can't tell apart, are taken together: what any of them shows counts.
 func index(sensors []ipmi.Sensor) map[sensorKey]ipmi.Sensor {
 	byKey := make(map[sensorKey]ipmi.Sensor, len(sensors))
 	for _, s := range sensors {
-		k := sensorKey{s.Type, s.Number, s.EventType}
+		k := keyOf(s)
 		if !s.Available {
 			s.States, s.Reading = 0, nil
 		}
@@ -72,6 +72,7 @@ func (j *judgement) readSensors() {
 	for _, p := range j.points {
 		j.watch(p)
 	}
+	located := j.located()
 	for k, s := range j.sensors {
 		if !s.Available || j.blank[k] {
 			continue
@@ -81,13 +82,41 @@ func (j *judgement) readSensors() {
 			count = uint8(len(limitNames))
 		}
 		for state := range count {
-			j.show(k.state(state), s.States&(1<<state) != 0, s.Name)
+			shown := s.States&(1<<state) != 0
+			if isOf(located[k.state(state)], shown) && j.points[k.state(state)] == nil {
+				continue
+			}
+			j.show(k.state(state), shown, s.Name)
 			if p := j.points[k.state(state)]; p != nil {
 				p.Part = j.partOf(s)
 			}
 		}
 	}
 	j.memory.Redundant = redundant(j.sensors)
+}
+
+// located returns the points of sensors that are about one of several parts, by what the
+// sensor itself shows of them.
+func (j *judgement) located() map[key][]*point {
+	all := make(map[key][]*point)
+	for k, p := range j.points {
+		if k.Located != "" {
+			all[k.anywhere()] = append(all[k.anywhere()], p)
+		}
+	}
+	return all
+}
+
+// isOf notes in the points of a sensor's parts whether the sensor shows their state, and
+// reports whether it does so of one of them.
+func isOf(points []*point, shown bool) (ok bool) {
+	for _, p := range points {
+		p.Asserted = p.Asserted && shown
+		p.Shown = p.Asserted
+		p.History = p.History && !p.Shown
+		ok = ok || p.Asserted
+	}
+	return ok
 }
 
 // unreadFor is how long a sensor has to be without a reading, while others have one, for
@@ -146,7 +175,7 @@ func (j *judgement) show(k key, shown bool, name string) {
 			p.Since = j.in.Now
 		}
 	}
-	p.Asserted, p.Latched, p.Shown, p.Boot = true, true, true, j.in.BootID
+	p.Asserted, p.Latched, p.Shown, p.Boot, p.History = true, true, true, j.in.BootID, false
 }
 
 // redundant reports whether the power supplies that are left back each other up.

@@ -34,6 +34,14 @@ type State struct{ memory memory }
 // Cursor is where to read the SEL on from.
 func (s State) Cursor() ipmi.Cursor { return s.memory.Cursor }
 
+// KnowsBMC reports whether it is known who has made the BMC, so that Input.BMC is not
+// needed.
+func (s State) KnowsBMC() bool { return s.memory.BMC != nil }
+
+// Forgotten returns the state of a server that was looked at before, of which what was
+// remembered is lost: what its SEL holds counts, however old it is.
+func Forgotten() State { return State{memory{Forgotten: true}} }
+
 // MarshalJSON writes the state with its version.
 func (s State) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
@@ -67,6 +75,13 @@ type memory struct {
 	Total   int         `json:"total"`
 	LogBoot string      `json:"logBoot,omitempty"`
 	Tail    []trace     `json:"tail,omitempty"`
+	// BMC says how event data are to be read; nil if it is not known.
+	BMC *maker `json:"bmc,omitempty"`
+	// Began is when the SEL was first read; Unfinished is whether not to its end yet.
+	Began      time.Time `json:"began,omitzero"`
+	Unfinished bool      `json:"unfinished,omitempty"`
+	// Forgotten is whether it was read before, of which nothing is known.
+	Forgotten bool `json:"forgotten,omitempty"`
 	// Shrunk is since when the SEL lacks its newest records; zero if it does not.
 	Shrunk time.Time `json:"shrunk,omitzero"`
 	// Redundant is whether the power supplies were so when last seen.
@@ -75,35 +90,65 @@ type memory struct {
 	Parts     []part  `json:"parts,omitempty"`
 }
 
+// maker is who has made a BMC, and what.
+type maker struct {
+	Manufacturer uint32 `json:"manufacturer"`
+	Product      uint16 `json:"product"`
+}
+
 // key is a state of a sensor, or a flag of the chassis.
 type key struct {
 	Chassis   string          `json:"chassis,omitempty"`
 	Type      ipmi.SensorType `json:"type"`
 	Number    uint8           `json:"number"`
 	EventType ipmi.EventType  `json:"eventType"`
+	// Owner and LUN are 0 for the BMC's own, see owner.
+	Owner uint8 `json:"owner,omitempty"`
+	LUN   uint8 `json:"lun,omitempty"`
+	// Located is which of the sensor's parts it is about, as ipmi.Part names it; empty if the
+	// sensor has but one.
+	Located string `json:"located,omitempty"`
 	// State is the offset of a discrete state, or the bit of a limit.
 	State uint8 `json:"state"`
 }
 
 // sensor returns the key of the sensor itself.
-func (k key) sensor() sensorKey { return sensorKey{k.Type, k.Number, k.EventType} }
+func (k key) sensor() sensorKey { return sensorKey{k.Type, k.Number, k.EventType, k.Owner, k.LUN} }
+
+// anywhere returns the same state of the sensor, of whichever of its parts.
+func (k key) anywhere() key { k.Located = ""; return k }
 
 func compareKeys(a, b key) int {
 	return cmp.Or(cmp.Compare(a.Chassis, b.Chassis), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Number, b.Number),
-		cmp.Compare(a.EventType, b.EventType), cmp.Compare(a.State, b.State))
+		cmp.Compare(a.EventType, b.EventType), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.LUN, b.LUN),
+		cmp.Compare(a.Located, b.Located), cmp.Compare(a.State, b.State))
 }
 
-// sensorKey identifies a sensor. The generator is not part of it, as not every
-// source tells it.
+// sensorKey identifies a sensor.
 type sensorKey struct {
 	Type      ipmi.SensorType `json:"type"`
 	Number    uint8           `json:"number"`
 	EventType ipmi.EventType  `json:"eventType"`
+	Owner     uint8           `json:"owner,omitempty"`
+	LUN       uint8           `json:"lun,omitempty"`
 }
 
 // state returns the key of one of the sensor's states.
 func (s sensorKey) state(state uint8) key {
-	return key{Type: s.Type, Number: s.Number, EventType: s.EventType, State: state}
+	return key{Type: s.Type, Number: s.Number, EventType: s.EventType, Owner: s.Owner, LUN: s.LUN, State: state}
+}
+
+// keyOf returns the key of a sensor.
+func keyOf(s ipmi.Sensor) sensorKey {
+	return sensorKey{s.Type, s.Number, s.EventType, owner(s.Owner), s.LUN}
+}
+
+// owner takes a sensor for the BMC's of which the source does not tell the controller.
+func owner(address uint8) uint8 {
+	if address == ipmi.BMCAddress {
+		return 0
+	}
+	return address
 }
 
 // point is what is known of a state that was asserted.
@@ -126,6 +171,10 @@ type point struct {
 	// not in the SEL when that was first read.
 	Record record `json:"record,omitzero"`
 	Live   bool   `json:"live,omitempty"`
+	// History is whether only that record tells of it, which is from before the first look.
+	History bool `json:"history,omitempty"`
+	// Data are the event data of that record.
+	Data string `json:"data,omitempty"`
 	// Unread is since when its sensor has no reading while others have one; zero if it
 	// has one.
 	Unread time.Time `json:"unread,omitzero"`
@@ -141,7 +190,7 @@ type point struct {
 func (p *point) release() {
 	p.Ack = p.Ack.withoutRecord(p.Record)
 	p.Asserted, p.Latched = p.Shown, false
-	p.Record, p.Live, p.Occurrences, p.Reached = record{}, false, nil, nil
+	p.Record, p.Live, p.History, p.Data, p.Occurrences, p.Reached = record{}, false, false, "", nil, nil
 }
 
 // record identifies a record of the SEL.
@@ -194,6 +243,9 @@ func newJudgement(rules Rules, prev State, in Input) *judgement {
 	for _, p := range prev.memory.Points {
 		p.Occurrences = slices.Clone(p.Occurrences)
 		j.points[p.key] = &p
+	}
+	if in.BMC != nil {
+		j.memory.BMC = &maker{in.BMC.Manufacturer, in.BMC.Product}
 	}
 	j.memory.Tail = slices.Clone(j.memory.Tail)
 	j.memory.Parts = slices.Clone(j.memory.Parts)

@@ -36,6 +36,9 @@ func (r Rule) what() string {
 // verdict returns the cells with what a rule makes of a match.
 func (r Rule) verdict() string {
 	severity := string(r.Severity)
+	if r.Recurs != nil {
+		severity += fmt.Sprintf("; also when over, %d times within %s", r.Recurs.Count, duration(r.Recurs.Per))
+	}
 	if r.WhileRedundant != "" {
 		severity += fmt.Sprintf("; %s while redundant", r.WhileRedundant)
 	}

@@ -86,16 +86,25 @@ func (v validation) rule(rule Rule) {
 			v.add("is for the sensorType Power Supply only", "whileRedundant")
 		}
 	}
-	if rate := rule.Rate; rate != nil {
-		if rate.Count < 2 || rate.Count > maxRateCount {
-			v.add(fmt.Sprintf("%d is not between 2 and %d", rate.Count, maxRateCount), "rate", "count")
-		}
-		if rate.Per < minRatePer || rate.Per > maxRatePer {
-			v.add(fmt.Sprintf("%s is not between %s and %s", duration(rate.Per), duration(minRatePer), duration(maxRatePer)), "rate", "per")
-		}
-		if rule.Match.Chassis != "" || rule.Match.Absent {
-			v.add("is for events: a flag of the chassis and an absence have none", "rate")
-		}
+	v.rate(rule, rule.Rate, "rate")
+	v.rate(rule, rule.Recurs, "recurs")
+	if rule.Rate != nil && rule.Recurs != nil {
+		v.add("is not for a rule with a rate: that does not count single events", "recurs")
+	}
+}
+
+func (v validation) rate(rule Rule, rate *Rate, field string) {
+	if rate == nil {
+		return
+	}
+	if rate.Count < 2 || rate.Count > maxRateCount {
+		v.add(fmt.Sprintf("%d is not between 2 and %d", rate.Count, maxRateCount), field, "count")
+	}
+	if rate.Per < minRatePer || rate.Per > maxRatePer {
+		v.add(fmt.Sprintf("%s is not between %s and %s", duration(rate.Per), duration(minRatePer), duration(maxRatePer)), field, "per")
+	}
+	if rule.Match.Chassis != "" || rule.Match.Absent {
+		v.add("is for events: a flag of the chassis and an absence have none", field)
 	}
 }
 

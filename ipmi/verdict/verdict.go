@@ -42,13 +42,18 @@ type Failure struct {
 	Source string `json:"source"`
 	// Record is the ID of that SEL record; 0 if there is none.
 	Record uint16 `json:"record,omitempty"`
-	Rule   string `json:"rule"` // its name
+	// Data are the event data of that record, in hexadecimal.
+	Data string `json:"data,omitempty"`
+	Rule string `json:"rule"` // its name
 	// Unconfirmed is whether it was known before, and can't be seen to be
 	// still there.
 	Unconfirmed bool `json:"unconfirmed,omitempty"`
 	// NoInput is the power supply whose lost input explains it, which makes it a
 	// warning; empty: none.
 	NoInput string `json:"noInput,omitempty"`
+	// History is whether it is only in the SEL, from before the first look at this server, so
+	// that it is listed, but does not count.
+	History bool `json:"history,omitempty"`
 	// Acknowledged tells who has acknowledged it; nil: nobody.
 	Acknowledged *Acknowledgement `json:"acknowledged,omitempty"`
 
@@ -57,7 +62,9 @@ type Failure struct {
 }
 
 // counts reports whether f takes the server out of service.
-func (f Failure) counts() bool { return f.Severity == SeverityFailure && f.Acknowledged == nil }
+func (f Failure) counts() bool {
+	return f.Severity == SeverityFailure && f.Acknowledged == nil && !f.History
+}
 
 // Input is what was read from a BMC, and when.
 type Input struct {
@@ -66,6 +73,9 @@ type Input struct {
 	// BootID of the running kernel (/proc/sys/kernel/random/boot_id). While it is
 	// empty no power-off releases a failure.
 	BootID string
+
+	// BMC identifies it. It may be nil, at best if State.KnowsBMC: then nothing is lost.
+	BMC *ipmi.DeviceID
 
 	// Each part with the error of reading it; the part is not looked at then, unless
 	// that is ipmi.ErrPartial. Read the SEL before the sensors: what happens in between is seen at once.

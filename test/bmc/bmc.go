@@ -10,6 +10,7 @@ import (
 const (
 	ok                 = 0x00
 	invalidCommand     = 0xc1
+	invalidForLUN      = 0xc2
 	lostReservation    = 0xc5
 	invalidLength      = 0xc7
 	parameterRange     = 0xc9
@@ -107,17 +108,20 @@ func (b *BMC) Handle(netfn, lun, number uint8, data []byte) []byte {
 			return answer
 		}
 	}
-	if lun != 0 {
-		return []byte{invalidCommand}
-	}
-
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	code, answer := b.execute(command, data)
+	code, answer := b.execute(command, lun, data)
 	return slices.Concat([]byte{code}, answer)
 }
 
-func (b *BMC) execute(command Command, data []byte) (code uint8, answer []byte) {
+func (b *BMC) execute(command Command, lun uint8, data []byte) (code uint8, answer []byte) {
+	switch command {
+	case GetSensorReading, GetSensorThresholds, GetReadingFactors:
+		return b.sensorCommand(command, lun, data)
+	}
+	if lun != 0 {
+		return invalidForLUN, nil
+	}
 	if b.config.DeviceSDRs {
 		switch command {
 		case GetSDRInfo, ReserveSDR, GetSDR:
@@ -149,8 +153,6 @@ func (b *BMC) execute(command Command, data []byte) (code uint8, answer []byte) 
 		return b.reserve(&b.sel.reservation)
 	case GetSELEntry:
 		return b.getSELEntry(data)
-	case GetSensorReading, GetSensorThresholds, GetReadingFactors:
-		return b.sensorCommand(command, data)
 	default:
 		return invalidCommand, nil
 	}

@@ -50,12 +50,13 @@ func (b *BMC) deviceSDRInfo() (uint8, []byte) {
 }
 
 func (b *BMC) getSDR(data []byte) (uint8, []byte) {
-	return getRecord(b.sdrs.records, b.sdrs.reservation, b.config.MaxSDRRead, data)
+	isPartial := len(data) == 6 && data[4] > 0 // section 33.12: only with an offset
+	return getRecord(b.sdrs.records, b.sdrs.reservation, isPartial, b.config.MaxSDRRead, data)
 }
 
-// getRecord executes Get SDR and Get SEL Entry, which are alike. Records begin with
-// their ID.
-func getRecord(records [][]byte, reservation uint16, maxRead int, request []byte) (uint8, []byte) {
+// getRecord executes Get SDR and Get SEL Entry, which are alike but for when they need
+// the reservation. Records begin with their ID.
+func getRecord(records [][]byte, reservation uint16, isPartial bool, maxRead int, request []byte) (uint8, []byte) {
 	if len(request) != 6 {
 		return invalidLength, nil
 	}
@@ -73,7 +74,7 @@ func getRecord(records [][]byte, reservation uint16, maxRead int, request []byte
 		return parameterRange, nil
 	case maxRead > 0 && length > maxRead:
 		return cannotReturnLength, nil
-	case (offset > 0 || !whole) && binary.LittleEndian.Uint16(request) != reservation:
+	case isPartial && binary.LittleEndian.Uint16(request) != reservation:
 		return lostReservation, nil
 	}
 	next := []byte{0xff, 0xff}

@@ -17,6 +17,7 @@ type eventLog struct {
 // Event is a system event, as table 32-1 of IPMI 2.0 has it.
 type Event struct {
 	Generator  uint8 // 0: the BMC
+	LUN        uint8
 	Type       uint8
 	Number     uint8
 	EventType  uint8 // 0: 0x6f, sensor-specific
@@ -45,7 +46,7 @@ func (b *BMC) log(e Event) {
 	record := make([]byte, 2, 16) // the ID
 	record = append(record, 0x02)
 	record = binary.LittleEndian.AppendUint32(record, b.clock)
-	record = append(record, e.Generator, 0, 0x04, e.Type, e.Number, direction)
+	record = append(record, e.Generator, e.LUN, 0x04, e.Type, e.Number, direction)
 	b.addRecord([16]byte(append(record, e.Data[:]...)))
 }
 
@@ -114,5 +115,6 @@ func (b *BMC) selInfo() (uint8, []byte) {
 }
 
 func (b *BMC) getSELEntry(data []byte) (uint8, []byte) {
-	return getRecord(b.sel.records, b.sel.reservation, b.config.MaxSELRead, data)
+	isPartial := len(data) == 6 && (data[4] > 0 || data[5] != 0xff) // section 31.5
+	return getRecord(b.sel.records, b.sel.reservation, isPartial, b.config.MaxSELRead, data)
 }

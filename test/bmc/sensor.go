@@ -1,6 +1,7 @@
 package bmc
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 )
@@ -16,8 +17,12 @@ type Sensor struct {
 	Type      uint8
 	EventType uint8 // 0: 0x6f, sensor-specific
 	Entity    [2]uint8
-	// Owner is the address of the controller that has the sensor; 0: the BMC.
-	Owner uint8
+	// Owner is the address of the controller that has the sensor; 0: the BMC. LUN is where
+	// it is reached.
+	Owner, LUN uint8
+	// Assertions and Deassertions have a bit for each state, or each event of a threshold,
+	// of which the BMC logs events (tables 43-1 and 43-2, bytes 15 to 18); 0: for all.
+	Assertions, Deassertions uint16
 
 	// Full has the sensor described by a full record, which an analog one needs.
 	Full bool
@@ -80,7 +85,8 @@ func (b *BMC) SetSensor(number uint8, change func(*Sensor)) error {
 	return nil
 }
 
-// Assert makes a state true or false, and logs the event of a discrete sensor.
+// Assert makes a state true or false, and logs the event of a discrete sensor if that is
+// enabled.
 func (b *BMC) Assert(number, offset uint8, asserted bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -89,16 +95,23 @@ func (b *BMC) Assert(number, offset uint8, asserted bool) error {
 		return fmt.Errorf("the BMC has no sensor 0x%02x", number)
 	}
 	s.States &^= 1 << offset
+	mask := s.Deassertions
 	if asserted {
 		s.States |= 1 << offset
+		mask = s.Assertions
 	}
-	b.log(Event{Type: s.Type, Number: number, EventType: s.EventType, Data: [3]uint8{offset, 0xff, 0xff}, Deasserted: !asserted})
+	if mask == 0 || mask&(1<<offset) != 0 {
+		b.log(Event{Type: s.Type, Number: number, EventType: s.EventType, Data: [3]uint8{offset, 0xff, 0xff}, Deasserted: !asserted})
+	}
 	return nil
 }
 
-func (b *BMC) sensor(number uint8) *Sensor {
+// sensor returns that of the BMC's LUN 0.
+func (b *BMC) sensor(number uint8) *Sensor { return b.sensorOf(0, number) }
+
+func (b *BMC) sensorOf(lun, number uint8) *Sensor {
 	for _, s := range b.sensors {
-		if s.Number == number && s.Owner == 0x20 {
+		if s.Number == number && s.Owner == 0x20 && s.LUN == lun {
 			return s
 		}
 	}
@@ -109,9 +122,11 @@ func (b *BMC) sensor(number uint8) *Sensor {
 func (s *Sensor) record() (recordType uint8, body []byte) {
 	const readableThresholds = 1 << 2
 	masks := make([]byte, 6)
+	binary.LittleEndian.PutUint16(masks[0:], s.Assertions)
+	binary.LittleEndian.PutUint16(masks[2:], s.Deassertions)
 	masks[4] = s.ThresholdMask
 	body = slices.Concat(
-		[]byte{s.Owner, 0, s.Number, s.Entity[0], s.Entity[1], 0x7f, 0x40 | readableThresholds, s.Type, s.EventType},
+		[]byte{s.Owner, s.LUN, s.Number, s.Entity[0], s.Entity[1], 0x7f, 0x40 | readableThresholds, s.Type, s.EventType},
 		masks, s.Units[:])
 	if !s.Full {
 		return 0x02, slices.Concat(body, s.Shared[:], make([]byte, 6), s.NameField)
@@ -131,11 +146,11 @@ func (f Factors) encode() []byte {
 	}
 }
 
-func (b *BMC) sensorCommand(command Command, data []byte) (uint8, []byte) {
+func (b *BMC) sensorCommand(command Command, lun uint8, data []byte) (uint8, []byte) {
 	if len(data) == 0 {
 		return invalidLength, nil
 	}
-	s := b.sensor(data[0])
+	s := b.sensorOf(lun, data[0])
 	if s == nil || s.Absent {
 		return notPresent, nil
 	}
