@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -218,7 +217,7 @@ func (t *tool) whyPolicy(ctx context.Context, c client.Client, policy *v1alpha1.
 	}
 	at := now.Add(wait)
 	p.NextLook = &at
-	p.Verdict = fmt.Sprintf("waits until the condition has held for its time, in %s", duration.HumanDuration(wait))
+	p.Verdict = fmt.Sprintf("waits until the condition has held for its time, in %s", span(wait))
 	return p, err
 }
 
@@ -344,13 +343,13 @@ func (t *tool) whyPolicyText(text *strings.Builder, p *whyPolicy, wide bool) {
 		fmt.Fprintf(text, "  To start over with step 1: kubectl nodemend retry %s\n", p.Remediation)
 	}
 	if p.NextLook != nil {
-		fmt.Fprintf(text, "  Next look: in %s\n", duration.HumanDuration(p.NextLook.Sub(t.clock.Now())))
+		fmt.Fprintf(text, "  Next look: in %s\n", span(p.NextLook.Sub(t.clock.Now())))
 	}
 	var rows [][]string
 	for _, g := range p.Gates {
 		look := "-"
 		if g.Recheck != nil {
-			look = "in " + duration.HumanDuration(g.Recheck.Sub(t.clock.Now()))
+			look = "in " + span(g.Recheck.Sub(t.clock.Now()))
 		}
 		switch {
 		case g.Held:
