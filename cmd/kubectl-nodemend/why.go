@@ -136,7 +136,27 @@ func (t *tool) why(ctx context.Context, c client.Client, name string) (*why, err
 		}
 		w.Policies = append(w.Policies, *p)
 	}
+	for i := range known {
+		r := &known[i]
+		told := slices.ContainsFunc(w.Policies, func(p whyPolicy) bool { return p.Remediation == r.Name })
+		if told || r.Ended() || r.Spec.NodeUID != n.UID {
+			continue
+		}
+		p := &whyPolicy{Policy: r.Spec.Policy.Name, Mode: policyGone(r, policies.Items)}
+		if err := t.explain(ctx, c, p, n, r); err != nil {
+			p.Verdict = "cannot be told: " + err.Error()
+		}
+		w.Policies = append(w.Policies, *p)
+	}
 	return w, nil
+}
+
+// policyGone says why no policy that selects the node has this open remediation.
+func policyGone(r *v1alpha1.Remediation, policies []v1alpha1.RemedyPolicy) string {
+	if slices.ContainsFunc(policies, func(p v1alpha1.RemedyPolicy) bool { return p.UID == r.Spec.Policy.UID }) {
+		return "does not select the node any more"
+	}
+	return "deleted"
 }
 
 // nodeState says in words what matters about a node.
@@ -153,7 +173,7 @@ func nodeState(n *corev1.Node) []string {
 		state = append(state, "cordoned by somebody else")
 	}
 	if v1alpha1.Excluded(n) {
-		state = append(state, "excluded")
+		state = append(state, "excluded"+detail("", n.Annotations[v1alpha1.ExcludeReasonAnnotation]))
 	}
 	if n.DeletionTimestamp != nil {
 		state = append(state, "being deleted")
