@@ -36,15 +36,15 @@ const (
 )
 
 // agents looks for the workloads of the three roles. Who may not see them, or runs
-// them in another way, is told so.
-func agents(ctx context.Context, c client.Client, nodes []corev1.Node) []agentStatus {
+// them in another way, is told so. It returns the Deployments that it has found, too.
+func agents(ctx context.Context, c client.Client, nodes []corev1.Node) ([]agentStatus, []appsv1.Deployment) {
 	ours := client.MatchingLabels{nameLabel: "nodemend"}
 	var daemons appsv1.DaemonSetList
 	var deployments appsv1.DeploymentList
 	var pods corev1.PodList
 	for _, list := range []client.ObjectList{&daemons, &deployments, &pods} {
 		if err := c.List(ctx, list, ours); err != nil {
-			return []agentStatus{{Role: "all", Problem: problem(err)}}
+			return []agentStatus{{Role: "roles", Problem: problem(err)}}, nil
 		}
 	}
 	var found []agentStatus
@@ -68,10 +68,10 @@ func agents(ctx context.Context, c client.Client, nodes []corev1.Node) []agentSt
 		found = append(found, a)
 	}
 	if len(found) == 0 {
-		return []agentStatus{{Role: "all", Problem: fmt.Sprintf("no workload is labelled %s=nodemend", nameLabel)}}
+		return []agentStatus{{Role: "roles", Problem: fmt.Sprintf("no workload is labelled %s=nodemend", nameLabel)}}, nil
 	}
 	slices.SortFunc(found, func(a, b agentStatus) int { return cmp.Compare(a.Role, b.Role) })
-	return append(found, differ(found)...)
+	return append(found, differ(found)...), deployments.Items
 }
 
 // differ says so if the roles are not of one version.
@@ -85,7 +85,7 @@ func differ(roles []agentStatus) []agentStatus {
 	if !mixed {
 		return nil
 	}
-	return []agentStatus{{Role: "all", Problem: "they are of different versions: " + strings.Join(versions, ", ")}}
+	return []agentStatus{{Role: "roles", Problem: "they are of different versions: " + strings.Join(versions, ", ")}}
 }
 
 // versionOf returns the tag, or else the digest, of a workload's image.

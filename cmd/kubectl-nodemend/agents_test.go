@@ -28,7 +28,7 @@ func TestRolesOfDifferentVersionsAreTold(t *testing.T) {
 		var runner appsv1.DaemonSet
 		controller.ObjectMeta, controller.Spec.Template = spec("controller", tt.controller)
 		runner.ObjectMeta, runner.Spec.Template = spec("runner", tt.runner)
-		all := agents(t.Context(), fake.NewClientBuilder().WithObjects(&controller, &runner).Build(), nil)
+		all, _ := agents(t.Context(), fake.NewClientBuilder().WithObjects(&controller, &runner).Build(), nil)
 		var got []string
 		for _, a := range slices.DeleteFunc(all, func(a agentStatus) bool { return a.Problem == "" }) {
 			got = append(got, a.Problem)

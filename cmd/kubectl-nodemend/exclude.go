@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -12,65 +13,83 @@ import (
 )
 
 func (t *tool) excludeCommand() *cobra.Command {
+	var reason string
+	var of nodeSet
 	cmd := &cobra.Command{
 		Use:   "exclude NODE...",
-		Short: "Keep every new action away from a node",
+		Short: "Keep every new action away from nodes",
 		Long: `Label nodes ` + v1alpha1.ExcludeLabel + `=true: no new action starts on them. What is under way
-is finished, and a node that heals is given back.`,
-		Example:           `  kubectl nodemend exclude worker-17 worker-18`,
-		Args:              cobra.MinimumNArgs(1),
+is finished, and a node that heals is given back.
+
+The reason is shown wherever somebody asks why nothing happens.`,
+		Example: `  kubectl nodemend exclude worker-17 worker-18 --reason "firmware test"
+  kubectl nodemend exclude -l rack=r7 --reason "rack move"`,
+		Args:              of.args,
 		ValidArgsFunction: t.completeNodes,
 	}
+	of.addTo(cmd)
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for people")
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
-		return t.setExcluded(ctx, c, args, true)
+		nodes, err := of.nodes(ctx, c, args...)
+		if err != nil {
+			return err
+		}
+		if reason != "" {
+			reason = signed(reason, person(ctx, c))
+		}
+		return t.setExcluded(ctx, c, nodes, true, reason)
 	})
 	return cmd
 }
 
 func (t *tool) includeCommand() *cobra.Command {
+	var of nodeSet
 	cmd := &cobra.Command{
-		Use:               "include NODE...",
-		Short:             "Undo exclude",
-		Long:              `Remove the label ` + v1alpha1.ExcludeLabel + ` from nodes.`,
-		Example:           `  kubectl nodemend include worker-17 worker-18`,
-		Args:              cobra.MinimumNArgs(1),
+		Use:   "include NODE...",
+		Short: "Undo exclude",
+		Long:  `Remove the label ` + v1alpha1.ExcludeLabel + ` from nodes.`,
+		Example: `  kubectl nodemend include worker-17 worker-18
+  kubectl nodemend include -l rack=r7`,
+		Args:              of.args,
 		ValidArgsFunction: t.completeNodes,
 	}
+	of.addTo(cmd)
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
-		return t.setExcluded(ctx, c, args, false)
+		nodes, err := of.nodes(ctx, c, args...)
+		if err != nil {
+			return err
+		}
+		return t.setExcluded(ctx, c, nodes, false, "")
 	})
 	return cmd
 }
 
-// setExcluded labels the nodes, all of which must exist.
-func (t *tool) setExcluded(ctx context.Context, c client.Client, names []string, excluded bool) error {
-	var value any // nil removes the label
+// setExcluded labels the nodes, and writes the reason down, "" for none.
+func (t *tool) setExcluded(ctx context.Context, c client.Client, nodes []corev1.Node, excluded bool, reason string) error {
+	var label, why any // nil removes them
 	done, already := "included", "was not excluded"
 	if excluded {
-		value, done, already = "true", "excluded", "was excluded already"
+		label, done, already = "true", "excluded", "was excluded already"
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{v1alpha1.ExcludeLabel: value}}})
+	if reason != "" {
+		why = reason
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"labels": map[string]any{v1alpha1.ExcludeLabel: label}, "annotations": map[string]any{v1alpha1.ExcludeReasonAnnotation: why},
+	}})
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		if _, err := node(ctx, c, name); err != nil {
-			return err
-		}
-	}
-	for _, name := range names {
-		n, err := node(ctx, c, name)
-		if err != nil {
-			return err
-		}
-		if v1alpha1.Excluded(n) == excluded {
-			t.printf("node %s %s\n", name, already)
+	for i := range nodes {
+		n := &nodes[i]
+		if v1alpha1.Excluded(n) == excluded && reason == "" {
+			t.printf("node %s %s\n", n.Name, already)
 			continue
 		}
 		if err := c.Patch(ctx, n, client.RawPatch(types.MergePatchType, patch), fieldOwner); err != nil {
 			return err
 		}
-		t.printf("node %s is %s\n", name, done)
+		t.printf("node %s is %s%s\n", n.Name, done, detail("", reason))
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -78,7 +77,7 @@ func (t *tool) remediationTable(all []v1alpha1.Remediation, wide bool) string {
 		r := &all[i]
 		took := "-"
 		if r.Ended() {
-			took = duration.HumanDuration(r.Status.EndTime.Sub(r.StartedAt().Time))
+			took = span(r.Status.EndTime.Sub(r.StartedAt().Time))
 		}
 		rows[i] = []string{
 			r.Spec.NodeName, r.Spec.Policy.Name, r.Spec.Trigger.Type, dash(r.State()), dash(r.BlockedBy()),

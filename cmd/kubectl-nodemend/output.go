@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -35,7 +36,16 @@ func (o output) wide() bool { return o == "wide" }
 
 // print prints the answer: as data, or else as the text that people returns.
 func (t *tool) print(o output, answer any, people func() string) error {
-	var text string
+	text, err := o.text(answer, people)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(t.streams.Out, text)
+	return err
+}
+
+// text returns the answer in this form.
+func (o output) text(answer any, people func() string) (string, error) {
 	switch o {
 	case "json", "yaml":
 		data, err := json.MarshalIndent(answer, "", "  ")
@@ -43,14 +53,45 @@ func (t *tool) print(o output, answer any, people func() string) error {
 			data, err = yaml.JSONToYAML(data)
 		}
 		if err != nil {
-			return fmt.Errorf("writing the answer: %w", err)
+			return "", fmt.Errorf("writing the answer: %w", err)
 		}
-		text = strings.TrimRight(string(data), "\n") + "\n"
+		return strings.TrimRight(string(data), "\n") + "\n", nil
 	default:
-		text = visible(people())
+		return visible(people()), nil
 	}
-	_, err := fmt.Fprint(t.streams.Out, text)
-	return err
+}
+
+// againEvery is how often what is watched with -w is looked at.
+const againEvery = 2 * time.Second
+
+// again shows a text until the context ends: on a terminal in the place of the last one,
+// elsewhere below it, whenever it has changed. What goes wrong later than the first time is
+// shown, too, and it goes on.
+func (t *tool) again(ctx context.Context, show func(context.Context) (string, error)) error {
+	var last string
+	for first := true; ; first = false {
+		text, err := show(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && first:
+			return err
+		case err != nil:
+			text = "error: " + visible(explained(err).Error()) + "\n"
+		}
+		switch now := t.clock.Now().Format(time.TimeOnly); {
+		case isTerminal(t.streams):
+			_, _ = fmt.Fprintf(t.streams.Out, "\x1b[H\x1b[2J%s  every %s, until Ctrl-C\n\n%s", now, againEvery, text) // nobody is left to tell
+		case text != last:
+			_, _ = fmt.Fprintf(t.streams.Out, "--- %s\n%s", now, text)
+		}
+		last = text
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(againEvery):
+		}
+	}
 }
 
 // visible returns a text without what a terminal obeys: a node writes its conditions and
@@ -106,7 +147,36 @@ func (t *tool) ago(at time.Time) string {
 	if at.IsZero() {
 		return "-"
 	}
-	return duration.HumanDuration(t.clock.Since(at))
+	return span(t.clock.Since(at))
+}
+
+// span is a length of time, as kubectl prints it.
+func span(d time.Duration) string { return duration.HumanDuration(d) }
+
+// lineWidth is how many columns the lines of a table have without -o wide.
+const lineWidth = 80
+
+// fit cuts the lines of a text to the width of a terminal, if it is not to be wide.
+func fit(text string, wide bool) string {
+	if wide {
+		return text
+	}
+	var fitting strings.Builder
+	for line := range strings.Lines(text) {
+		if runes := []rune(strings.TrimSuffix(line, "\n")); len(runes) > lineWidth {
+			line = string(runes[:lineWidth-1]) + "…\n"
+		}
+		fitting.WriteString(line)
+	}
+	return fitting.String()
+}
+
+// count is a number of things: "1 node", "2 nodes".
+func count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
 }
 
 // dash is the text, or - for none.

@@ -19,31 +19,54 @@ import (
 
 func (t *tool) statusCommand() *cobra.Command {
 	var form output
+	var watch bool
+	var of nodeSet
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "The fleet at a glance",
-		Long: `Show how many nodes are in which state, the budgets with their permits and storms, what
-is paused, what is under way, and whether detector, runner and controller are there.
+		Long: `Show what needs you, with the commands for it; drains and what else is under way; what
+waits for its turn; what policies in mode DryRun would do; then how many nodes are in
+which state, the budgets with their permits and storms, and whether detector, runner and
+controller are there. If no controller works, that is said first.
 
-A node counts once, in the first of the states that is true of it.`,
+A node counts once, in the first of the states that is true of it. Lines are cut to 80
+columns; -o wide shows them whole.`,
 		Example: `  kubectl nodemend status
-  kubectl nodemend status -o wide    # all nodes that are not healthy, by name
-  kubectl nodemend status -o json | jq '.nodes'`,
+  kubectl nodemend status -w                 # again every 2 seconds
+  kubectl nodemend status -l pool=workers    # of these nodes alone
+  kubectl nodemend status -o wide            # all nodes that are not healthy, by name
+  kubectl nodemend status -o json | jq '.needsYou'`,
 		Args: cobra.NoArgs,
 	}
 	form.addTo(cmd)
+	of.addTo(cmd)
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again and again, until you stop it")
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, _ []string) error {
-		s, open, err := t.status(ctx, c)
+		show := func(ctx context.Context) (string, error) {
+			s, err := t.status(ctx, c, &of)
+			if err != nil {
+				return "", err
+			}
+			return form.text(s, func() string { return t.statusText(s, form.wide()) })
+		}
+		if watch {
+			return t.again(ctx, show)
+		}
+		text, err := show(ctx)
 		if err != nil {
 			return err
 		}
-		return t.print(form, s, func() string { return t.statusText(s, open, form.wide()) })
+		_, err = fmt.Fprint(t.streams.Out, text)
+		return err
 	})
 	return cmd
 }
 
 // fleetStatus is the answer of the command.
 type fleetStatus struct {
+	Controller   *leaderStatus  `json:"controller,omitempty"`
+	NeedsYou     []need         `json:"needsYou"`
+	Drains       []drainStatus  `json:"drains"`
 	Nodes        []nodesInState `json:"nodes"`
 	Budgets      []budgetStatus `json:"budgets"`
 	Paused       []string       `json:"paused,omitempty"`
@@ -71,12 +94,35 @@ type budgetStatus struct {
 }
 
 type openOne struct {
-	Name      string `json:"name"`
-	Node      string `json:"node"`
-	Policy    string `json:"policy"`
-	State     string `json:"state"`
-	BlockedBy string `json:"blockedBy,omitempty"`
-	Message   string `json:"message,omitempty"`
+	Name   string `json:"name"`
+	Node   string `json:"node"`
+	Policy string `json:"policy"`
+	Part   part   `json:"part"`
+	// Step is the number of the step and of all steps.
+	Step  string `json:"step"`
+	State string `json:"state"`
+	// Since is when it got into that state, or what blocks it began to.
+	Since     metav1.Time `json:"since"`
+	BlockedBy string      `json:"blockedBy,omitempty"`
+	Message   string      `json:"message,omitempty"`
+	// Would is what a policy in mode DryRun would do.
+	Would string `json:"would,omitempty"`
+}
+
+// openOneOf tells of a remediation.
+func openOneOf(r *v1alpha1.Remediation) openOne {
+	o := openOne{
+		Name: r.Name, Node: r.Spec.NodeName, Policy: r.Spec.Policy.Name, Part: partOf(r),
+		Step:  fmt.Sprintf("%d/%d", max(r.Status.Step, 1), len(r.Spec.Steps)),
+		State: r.State(), BlockedBy: r.BlockedBy(), Message: message(r), Since: conditionOf(r, v1alpha1.RemediationProgressing).LastTransitionTime,
+	}
+	if o.BlockedBy != "" {
+		o.Since = conditionOf(r, v1alpha1.RemediationBlocked).LastTransitionTime
+	}
+	if step := r.Step(r.Status.Step); o.Part == partDryRun && step != nil {
+		o.Would = step.Describe()
+	}
+	return o
 }
 
 // States of nodes, in the order in which they are asked.
@@ -95,28 +141,44 @@ func nodeStates() []string {
 	return []string{stateHealthy, stateRepaired, stateBlocked, stateExhausted, stateMaintenance, stateNotReady, stateCordoned, stateExcluded}
 }
 
-// status reads and counts.
-func (t *tool) status(ctx context.Context, c client.Client) (*fleetStatus, []v1alpha1.Remediation, error) {
-	var nodes corev1.NodeList
+// status reads and counts, of the nodes that are selected.
+func (t *tool) status(ctx context.Context, c client.Client, of *nodeSet) (*fleetStatus, error) {
 	var budgets v1alpha1.RemediationBudgetList
 	var policies v1alpha1.RemedyPolicyList
-	var maintenances v1alpha1.NodeMaintenanceList
-	for _, list := range []client.ObjectList{&nodes, &budgets, &policies, &maintenances} {
+	nodes, err := of.nodes(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	for _, list := range []client.ObjectList{&budgets, &policies} {
 		if err := c.List(ctx, list); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
+	}
+	maintenances, err := maintenancesOf(ctx, c, "")
+	if err != nil {
+		return nil, err
 	}
 	all, err := remediationsOf(ctx, c, "")
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	openOnes := slices.DeleteFunc(all, func(r v1alpha1.Remediation) bool { return r.Ended() })
+	selected := map[string]bool{}
+	for i := range nodes {
+		selected[nodes[i].Name] = true
+	}
+	other := func(name string) bool { return of.labels != "" && !selected[name] }
+	maintenances = slices.DeleteFunc(maintenances, func(m v1alpha1.NodeMaintenance) bool { return other(m.Spec.NodeName) })
+	openOnes := slices.DeleteFunc(all, func(r v1alpha1.Remediation) bool { return r.Ended() || other(r.Spec.NodeName) })
 	slices.SortFunc(openOnes, func(a, b v1alpha1.Remediation) int {
 		return cmp.Or(strings.Compare(a.Spec.NodeName, b.Spec.NodeName), strings.Compare(a.Name, b.Name))
 	})
+	roles, deployments := agents(ctx, c, nodes)
 	s := &fleetStatus{
-		Nodes: countNodes(nodes.Items, openOnes, maintenances.Items), Budgets: []budgetStatus{},
-		Policies: len(policies.Items), Remediations: []openOne{}, Agents: agents(ctx, c, nodes.Items),
+		Nodes: countNodes(nodes, openOnes, maintenances), Budgets: []budgetStatus{}, NeedsYou: []need{}, Drains: drains(maintenances),
+		Policies: len(policies.Items), Remediations: []openOne{}, Agents: roles,
+	}
+	if s.Controller, err = t.leader(ctx, c, deployments); err != nil {
+		return nil, err
 	}
 	for i := range policies.Items {
 		p := &policies.Items[i]
@@ -141,10 +203,22 @@ func (t *tool) status(ctx context.Context, c client.Client) (*fleetStatus, []v1a
 		s.Budgets = append(s.Budgets, groupsOf(b)...)
 	}
 	for i := range openOnes {
-		r := &openOnes[i]
-		s.Remediations = append(s.Remediations, openOne{r.Name, r.Spec.NodeName, r.Spec.Policy.Name, r.State(), r.BlockedBy(), message(r)})
+		r := openOneOf(&openOnes[i])
+		s.Remediations = append(s.Remediations, r)
+		if r.Part == partNeedsYou {
+			s.NeedsYou = append(s.NeedsYou, t.needOf(&openOnes[i]))
+		}
 	}
-	return s, openOnes, nil
+	for i := range s.Drains {
+		if d := &s.Drains[i]; d.overdue() {
+			s.NeedsYou = append(s.NeedsYou, need{
+				Node: d.Node, What: "its drain has taken too long", Why: fmt.Sprintf("%s left: %s", count(int(d.Left), "pod"), dash(d.WaitsFor)),
+				Do: []string{"kubectl nodemend maintenance status " + d.Node},
+			})
+		}
+	}
+	slices.SortStableFunc(s.NeedsYou, func(a, b need) int { return strings.Compare(a.Node, b.Node) })
+	return s, nil
 }
 
 // groupsOf has one row for each group of a budget.
@@ -230,13 +304,102 @@ func some(names []string, all bool) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:namesShown], ", "), len(names)-namesShown)
 }
 
-func (t *tool) statusText(s *fleetStatus, openOnes []v1alpha1.Remediation, wide bool) string {
+// statusText tells the answer to a person: what matters most comes first.
+func (t *tool) statusText(s *fleetStatus, wide bool) string {
+	var text strings.Builder
+	text.WriteString(t.leaderText(s.Controller))
+	for _, paused := range s.Paused {
+		fmt.Fprintf(&text, "PAUSED: %s\n", paused)
+	}
+	for _, policy := range s.NotReady {
+		fmt.Fprintf(&text, "CANNOT ACT: %s\n", policy)
+	}
+	if len(s.Paused)+len(s.NotReady) > 0 {
+		text.WriteString("\n")
+	}
+	return text.String() + needsText(s.NeedsYou, wide) + t.openText(s, wide) + t.fleetText(s, wide)
+}
+
+// needsText is what waits for a person, with the commands for it.
+func needsText(needs []need, wide bool) string {
+	if len(needs) == 0 {
+		return "Nothing needs you.\n\n"
+	}
+	text := "NEEDS YOU\n"
+	for _, n := range needs {
+		text += n.Node + "  " + oneLine(n.What) + "\n"
+		if n.Why != "" {
+			text += fit("  "+oneLine(n.Why)+"\n", wide)
+		}
+		for _, command := range n.Do {
+			text += "  " + command + "\n"
+		}
+	}
+	return text + "\n"
+}
+
+// openText is what is under way, and what is not.
+func (t *tool) openText(s *fleetStatus, wide bool) string {
+	of := func(p part, columns func(*openOne) []string) (rows [][]string) {
+		for i := range s.Remediations {
+			r := &s.Remediations[i]
+			if r.Part != p {
+				continue
+			}
+			row := append([]string{r.Node, r.Policy}, columns(r)...)
+			if wide {
+				row = append(row, r.Name)
+			}
+			rows = append(rows, row)
+		}
+		return rows
+	}
+	var draining [][]string
+	for i := range s.Drains {
+		d := &s.Drains[i]
+		draining = append(draining, []string{
+			d.Node, d.State, fmt.Sprintf("%d%%", d.Percent), fmt.Sprintf("%d of %d", d.Left, d.Total), t.timeLeft(d), dash(d.OnTimeout), dash(d.WaitsFor),
+		})
+	}
+	var text strings.Builder
+	for _, section := range []struct {
+		header []string
+		rows   [][]string
+		named  bool
+	}{
+		{[]string{"DRAINS", "STATE", "DONE", "LEFT", "TIMEOUT", "THEN", "WAITS FOR"}, draining, false},
+		{[]string{"UNDER WAY", "POLICY", "STEP", "STATE", "FOR", "MESSAGE"}, of(partUnderWay, func(r *openOne) []string {
+			return []string{r.Step, dash(r.State), t.ago(r.Since.Time), dash(r.Message)}
+		}), true},
+		{[]string{"WAITS", "POLICY", "BLOCKED BY", "FOR", "MESSAGE"}, of(partWaits, func(r *openOne) []string {
+			return []string{r.BlockedBy, t.ago(r.Since.Time), dash(r.Message)}
+		}), true},
+		{[]string{"DRY RUN", "POLICY", "FOR", "WOULD"}, of(partDryRun, func(r *openOne) []string {
+			return []string{t.ago(r.Since.Time), dash(r.Would)}
+		}), true},
+	} {
+		if len(section.rows) == 0 {
+			continue
+		}
+		if wide && section.named {
+			section.header = append(section.header, "NAME")
+		}
+		text.WriteString(fit(table(section.header, section.rows), wide) + "\n")
+	}
+	if text.Len() == 0 {
+		return "Nothing is under way.\n\n"
+	}
+	return text.String()
+}
+
+// fleetText is how the nodes, the budgets and our own programs are.
+func (t *tool) fleetText(s *fleetStatus, wide bool) string {
 	var text strings.Builder
 	var rows [][]string
 	for _, n := range s.Nodes {
 		rows = append(rows, []string{n.State, fmt.Sprint(n.Count), some(n.Names, wide)})
 	}
-	text.WriteString(table([]string{"NODES", "COUNT", "NAMES"}, rows))
+	text.WriteString(fit(table([]string{"NODES", "COUNT", "NAMES"}, rows), wide))
 
 	rows = nil
 	for _, b := range s.Budgets {
@@ -249,30 +412,23 @@ func (t *tool) statusText(s *fleetStatus, openOnes []v1alpha1.Remediation, wide 
 	if len(rows) == 0 {
 		text.WriteString("\nNo budget: nothing is done on any node until a RemediationBudget selects it.\n")
 	} else {
-		text.WriteString("\n" + table([]string{"BUDGET", "GROUP", "NODES", "HEALTHY", "PERMITS", "STORM"}, rows))
-	}
-	for _, paused := range s.Paused {
-		fmt.Fprintf(&text, "PAUSED: %s\n", paused)
+		text.WriteString("\n" + fit(table([]string{"BUDGET", "GROUP", "NODES", "HEALTHY", "PERMITS", "STORM"}, rows), wide))
 	}
 	fmt.Fprintf(&text, "\nPolicies: %d, of which %d act (mode Enforce, not paused).\n", s.Policies, s.Enforced)
-	for _, policy := range s.NotReady {
-		fmt.Fprintf(&text, "CANNOT ACT: %s\n", policy)
-	}
-
-	if len(openOnes) == 0 {
-		text.WriteString("\nNothing is under way.\n")
-	} else {
-		text.WriteString("\n" + t.remediationTable(openOnes, wide))
-	}
 
 	rows = nil
+	var problems string
 	for _, a := range s.Agents {
 		if a.Problem != "" {
-			rows = append(rows, []string{a.Role, "?", "?", "?", a.Problem})
+			problems += fmt.Sprintf("%s: %s\n", a.Role, oneLine(a.Problem))
 			continue
 		}
 		rows = append(rows, []string{a.Role, fmt.Sprint(a.Wanted), fmt.Sprint(a.Ready), fmt.Sprint(a.Old), some(a.Missing, wide)})
 	}
-	text.WriteString("\n" + table([]string{"ROLE", "WANTED", "READY", "OLD", "NOT READY ON"}, rows))
+	text.WriteString("\n")
+	if len(rows) > 0 {
+		text.WriteString(fit(table([]string{"ROLE", "WANTED", "READY", "OLD", "NOT READY ON"}, rows), wide))
+	}
+	text.WriteString(problems)
 	return text.String()
 }

@@ -35,8 +35,6 @@ const (
 	undoTimeout = 15 * time.Second
 	// uninstallReason is why the cluster is paused.
 	uninstallReason = "being uninstalled"
-	// leaderLease is the name of the Lease of the controller that leads.
-	leaderLease = "nodemend-controller"
 )
 
 const uninstallHelp = `Prepare a cluster for the removal of Nodemend: nothing is left cordoned, held by a
@@ -270,8 +268,7 @@ func (u *uninstall) led(ctx context.Context) (bool, error) {
 		if ptr.Deref(spec.HolderIdentity, "") == "" || spec.RenewTime == nil {
 			continue // nobody leads
 		}
-		held := time.Duration(ptr.Deref(spec.LeaseDurationSeconds, 0)) * time.Second
-		if spec.RenewTime.Add(held).After(u.clock.Now()) {
+		if spec.RenewTime.Add(valid(&leases.Items[i])).After(u.clock.Now()) {
 			return true, nil
 		}
 	}

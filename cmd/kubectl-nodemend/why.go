@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -137,7 +136,27 @@ func (t *tool) why(ctx context.Context, c client.Client, name string) (*why, err
 		}
 		w.Policies = append(w.Policies, *p)
 	}
+	for i := range known {
+		r := &known[i]
+		told := slices.ContainsFunc(w.Policies, func(p whyPolicy) bool { return p.Remediation == r.Name })
+		if told || r.Ended() || r.Spec.NodeUID != n.UID {
+			continue
+		}
+		p := &whyPolicy{Policy: r.Spec.Policy.Name, Mode: policyGone(r, policies.Items)}
+		if err := t.explain(ctx, c, p, n, r); err != nil {
+			p.Verdict = "cannot be told: " + err.Error()
+		}
+		w.Policies = append(w.Policies, *p)
+	}
 	return w, nil
+}
+
+// policyGone says why no policy that selects the node has this open remediation.
+func policyGone(r *v1alpha1.Remediation, policies []v1alpha1.RemedyPolicy) string {
+	if slices.ContainsFunc(policies, func(p v1alpha1.RemedyPolicy) bool { return p.UID == r.Spec.Policy.UID }) {
+		return "does not select the node any more"
+	}
+	return "deleted"
 }
 
 // nodeState says in words what matters about a node.
@@ -154,7 +173,7 @@ func nodeState(n *corev1.Node) []string {
 		state = append(state, "cordoned by somebody else")
 	}
 	if v1alpha1.Excluded(n) {
-		state = append(state, "excluded")
+		state = append(state, "excluded"+detail("", n.Annotations[v1alpha1.ExcludeReasonAnnotation]))
 	}
 	if n.DeletionTimestamp != nil {
 		state = append(state, "being deleted")
@@ -218,7 +237,7 @@ func (t *tool) whyPolicy(ctx context.Context, c client.Client, policy *v1alpha1.
 	}
 	at := now.Add(wait)
 	p.NextLook = &at
-	p.Verdict = fmt.Sprintf("waits until the condition has held for its time, in %s", duration.HumanDuration(wait))
+	p.Verdict = fmt.Sprintf("waits until the condition has held for its time, in %s", span(wait))
 	return p, err
 }
 
@@ -344,13 +363,13 @@ func (t *tool) whyPolicyText(text *strings.Builder, p *whyPolicy, wide bool) {
 		fmt.Fprintf(text, "  To start over with step 1: kubectl nodemend retry %s\n", p.Remediation)
 	}
 	if p.NextLook != nil {
-		fmt.Fprintf(text, "  Next look: in %s\n", duration.HumanDuration(p.NextLook.Sub(t.clock.Now())))
+		fmt.Fprintf(text, "  Next look: in %s\n", span(p.NextLook.Sub(t.clock.Now())))
 	}
 	var rows [][]string
 	for _, g := range p.Gates {
 		look := "-"
 		if g.Recheck != nil {
-			look = "in " + duration.HumanDuration(g.Recheck.Sub(t.clock.Now()))
+			look = "in " + span(g.Recheck.Sub(t.clock.Now()))
 		}
 		switch {
 		case g.Held:

@@ -66,6 +66,12 @@ func TestWhySaysWhatTheControllerWouldDecide(t *testing.T) {
 			})
 		}, 0},
 		{"why-exhausted", "why worker-15", func(*scene) {}, 0},
+		{"why-policy-deleted", "why worker-15", func(s *scene) {
+			s.must(s.c.Delete(s.Context(), &v1alpha1.RemedyPolicy{ObjectMeta: metav1.ObjectMeta{Name: "hardware"}}))
+		}, 0},
+		{"why-policy-elsewhere", "why worker-19", func(s *scene) {
+			s.patched("container-runtime", `{"spec":{"nodeSelector":{"matchLabels":{"pool":"other"}}}}`)
+		}, 0},
 		{"why-queued", "run container-runtime worker-18 --dry-run", func(s *scene) { // an older one waits for the only permit
 			s.rewritten("worker-17", func(r *v1alpha1.RemediationStatus) {
 				r.Step, r.Attempt = 1, 1

@@ -4,6 +4,9 @@ package v1alpha1
 // from it. What is under way is finished or given back.
 const ExcludeLabel = "nodemend.dev/exclude"
 
+// ExcludeReasonAnnotation on a node says why it is excluded. For people.
+const ExcludeReasonAnnotation = "nodemend.dev/exclude-reason"
+
 // ClusterPauseBudget is the name of the RemediationBudget that pauses the whole cluster:
 // it selects all nodes and is paused. The controller asks the API server itself for it
 // before every action, and the runner before it claims one, so that a pause holds from the

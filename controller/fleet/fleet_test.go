@@ -12,6 +12,8 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
 func readyNode() *corev1.Node {
@@ -55,6 +57,7 @@ func TestOnlyWhatMattersIsAChange(t *testing.T) {
 		{"the value of a taint", func(n *corev1.Node) { n.Spec.Taints[0].Value = "c" }, false},
 		{"a deletion", func(n *corev1.Node) { n.DeletionTimestamp = &n.CreationTimestamp }, true},
 		{"an annotation", func(n *corev1.Node) { n.Annotations = map[string]string{"a": "b"} }, false},
+		{"why it is excluded", func(n *corev1.Node) { n.Annotations[v1alpha1.ExcludeReasonAnnotation] = "move" }, false},
 		{"a label", func(n *corev1.Node) { n.Labels = map[string]string{"pool": "b"} }, true},
 		{"another node of the same name", func(n *corev1.Node) { n.UID = "u2" }, true},
 	}
@@ -152,5 +155,17 @@ func TestNodesAreKnownUpToTheLastThatHappenedToOne(t *testing.T) {
 		if !slices.Equal(names, step.names) || version != step.version {
 			t.Errorf("got %v at %q, want %v at %q", names, version, step.names, step.version)
 		}
+	}
+}
+
+func TestTheCacheKeepsWhatGatesTellOfANode(t *testing.T) {
+	n := readyNode()
+	n.Annotations[v1alpha1.ExcludeReasonAnnotation] = "move"
+	kept, err := Strip(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := kept.(*corev1.Node).Annotations; len(got) != 1 || got[v1alpha1.ExcludeReasonAnnotation] != "move" {
+		t.Errorf("it keeps %v", got)
 	}
 }

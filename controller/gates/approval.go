@@ -31,7 +31,7 @@ func Approval(in Input) Verdict {
 	}
 	return Verdict{
 		Reason: ReasonApprovalRequired,
-		Message: fmt.Sprintf("step %d (%s) %s; to approve: kubectl annotate --overwrite remediation %s %s=%d",
-			number, step.Remedy(), held, in.Remediation.Name, v1alpha1.ApprovedStepAnnotation, number),
+		Message: fmt.Sprintf("step %d (%s) %s; to approve: kubectl nodemend approve %s",
+			number, step.Remedy(), held, in.Remediation.Name),
 	}
 }

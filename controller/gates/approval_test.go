@@ -19,7 +19,7 @@ func TestApproval(t *testing.T) {
 	runGate(t, Approval, []gateTest{
 		{name: "not required", in: input(atStep(3))},
 		{name: "not given", in: approved(""), reason: required,
-			messages: []string{"step 3 (reboot) waits for approval; to approve: kubectl annotate --overwrite remediation w17-0123 nodemend.dev/approved-step=3"}},
+			messages: []string{"step 3 (reboot) waits for approval; to approve: kubectl nodemend approve w17-0123"}},
 		{name: "given", in: approved("3")},
 		{name: "given further on", in: approved("12")},
 		{name: "given up to the step before", in: approved("2"), reason: required, messages: []string{"which was given up to step 2;"}},

@@ -37,8 +37,8 @@ func Attempt(in Input) Verdict {
 	case v1alpha1.ReasonInterrupted, v1alpha1.ReasonRebootNotObserved, v1alpha1.ReasonLost:
 		return Verdict{
 			Reason: last.Outcome,
-			Message: fmt.Sprintf("action %s may or may not have been executed (%s); look at node %s, then to start over: kubectl annotate --overwrite remediation %s %s=$(date +%%s)",
-				last.Action, last.Message, in.Node.Name, in.Remediation.Name, v1alpha1.RetryAnnotation),
+			Message: fmt.Sprintf("action %s may or may not have been executed (%s); look at node %s, then to start over: kubectl nodemend retry %s",
+				last.Action, last.Message, in.Node.Name, in.Remediation.Name),
 		}
 	}
 	again := last.FinishedAt.Add(backoff(failures))

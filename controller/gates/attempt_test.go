@@ -34,7 +34,7 @@ func TestAttempt(t *testing.T) {
 	for _, outcome := range []string{"Interrupted", "RebootNotObserved", "Lost"} {
 		tests = append(tests, gateTest{name: outcome, in: after(record(1, outcome, 24*time.Hour)), reason: outcome,
 			messages: []string{"may or may not have been executed (because); look at node w17",
-				"kubectl annotate --overwrite remediation w17-0123 nodemend.dev/retry=$(date +%s)"}})
+				"kubectl nodemend retry w17-0123"}})
 	}
 	runGate(t, Attempt, tests)
 }

@@ -14,8 +14,12 @@ func Excluded(in Input) Verdict {
 	if !v1alpha1.Excluded(in.Node) {
 		return Verdict{}
 	}
+	var why string
+	if reason := in.Node.Annotations[v1alpha1.ExcludeReasonAnnotation]; reason != "" {
+		why = fmt.Sprintf(" (%.200q)", reason)
+	}
 	return Verdict{
 		Reason:  ReasonExcluded,
-		Message: fmt.Sprintf("node %s is labelled %s=true", in.Node.Name, v1alpha1.ExcludeLabel),
+		Message: fmt.Sprintf("node %s is labelled %s=true%s; to undo: kubectl nodemend include %[1]s", in.Node.Name, v1alpha1.ExcludeLabel, why),
 	}
 }
