@@ -105,14 +105,6 @@ func TestAPolicyForAllNodesIsAWarning(t *testing.T) {
 	}
 }
 
-func TestRulesLeftUncheckedAreAWarning(t *testing.T) {
-	file := File{Name: "b.yaml", Data: []byte("apiVersion: nodemend.dev/v1alpha1\nkind: RemediationBudget\nmetadata: {name: b}\n")}
-	report := load(t).Check(t.Context(), file)
-	if len(report.Warnings) != 1 || !strings.Contains(report.Warnings[0].Message, "some validation rules were not checked") {
-		t.Errorf("warnings %v, want that some rules were not checked", report.Warnings)
-	}
-}
-
 func TestTextAfterTheSeparatorIsRefused(t *testing.T) {
 	file := File{Name: "s.yaml", Data: []byte("--- {kind: RemedyPolicy}\n")}
 	report := load(t).Check(t.Context(), file)

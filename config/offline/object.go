@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 
@@ -27,22 +28,22 @@ func (d *documentCheck) object(ctx context.Context, object map[string]any, text 
 		id += "/" + name
 		d.unique(id, text.field("metadata.name"))
 	}
+	metaPath := "" // of what is wrong with the types in metadata
 	if err := decoded.metaErr; err != nil {
-		path := metadataField(err)
-		d.problem(text.field(path), id, path, err.Error())
+		metaPath = metadataField(err)
+		d.problem(text.field(metaPath), id, metaPath, metadataMessage(err))
 	}
 	for _, path := range decoded.unknownFields {
 		d.problem(text.key(path), id, path, rules.unknownField(path))
 	}
-	errs, complete := rules.validate(ctx, decoded)
-	for _, err := range errs {
-		d.fieldError(text, id, err)
-	}
-	if !complete {
-		d.warning(text.field(""), id, "", "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")
-	}
-	for _, err := range append(validateSelectors(object), validateBudget(object)...) {
-		if !slices.ContainsFunc(errs, func(known *field.Error) bool { return known.Field == err.Field }) {
+	ours := append(validateSelectors(object), validateBudget(object)...)
+	errs := rules.validate(ctx, decoded)
+	for _, err := range mistakes(append(errs, ours...), decoded.unknownFields) {
+		switch {
+		case metaPath != "" && within(err.Field, metaPath):
+		case err.Type == field.ErrorTypeRequired && slices.ContainsFunc(d.twice, func(path string) bool { return within(err.Field, path) }):
+		case slices.ContainsFunc(ours, func(exact *field.Error) bool { return err.Field != exact.Field && within(exact.Field, err.Field) }):
+		default:
 			d.fieldError(text, id, err)
 		}
 	}
@@ -99,17 +100,9 @@ func (d *documentCheck) unique(id string, at place) {
 	d.seen[id] = here
 }
 
-// fieldError records an error of the API server's, with its own words.
+// fieldError records an error of the API server's.
 func (d *documentCheck) fieldError(text tree, id string, err *field.Error) {
-	path := err.Field
-	if path == "<nil>" {
-		path = ""
-	}
-	at := path
-	if at == "" {
-		at = fieldNamedIn(err.Detail)
-	}
-	d.problem(text.field(at), id, path, message(err)+quotesHint(text, path, err.Detail))
+	d.problem(text.field(err.Field), id, err.Field, message(err)+quotesHint(text, err.Field, err.Detail))
 }
 
 var fieldInDetail = regexp.MustCompile(`\b(spec|metadata)[.][\w.\[\]]*\w`)
@@ -118,16 +111,20 @@ var fieldInDetail = regexp.MustCompile(`\b(spec|metadata)[.][\w.\[\]]*\w`)
 // that have none.
 func fieldNamedIn(detail string) string { return fieldInDetail.FindString(detail) }
 
-// message is what the API server says about the field, but without the value
-// if that is a mapping or a list: it is in the file.
+// message is what the API server says about the field, in plain words, and without the
+// value if that is a mapping or a list: it is in the file.
 func message(err *field.Error) string {
+	detail, withoutValue := plain(err.Detail)
 	switch err.BadValue.(type) {
 	case map[string]any, []any, nil:
-		if err.Detail != "" {
-			return fmt.Sprintf("%s: %s", err.Type, err.Detail)
-		}
+		withoutValue = true
 	}
-	return err.ErrorBody()
+	if withoutValue && detail != "" {
+		return fmt.Sprintf("%s: %s", err.Type, detail)
+	}
+	plain := *err
+	plain.Detail = detail
+	return plain.ErrorBody()
 }
 
 var notText = regexp.MustCompile(`of type string: "(integer|number|boolean)"$`)
@@ -153,6 +150,21 @@ func metadataField(err error) string {
 		return "metadata." + wrongType.Field
 	}
 	return "metadata"
+}
+
+// metadataMessage says which type the value has, and which it must have.
+func metadataMessage(err error) string {
+	var wrongType *json.UnmarshalTypeError
+	if !errors.As(err, &wrongType) {
+		return err.Error()
+	}
+	accepted := map[reflect.Kind]string{
+		reflect.String: "text", reflect.Slice: "a list", reflect.Map: "a mapping", reflect.Struct: "a mapping", reflect.Bool: "true or false",
+	}[wrongType.Type.Kind()]
+	if accepted == "" {
+		return err.Error()
+	}
+	return fmt.Sprintf("Invalid value: must be %s, not a %s", accepted, wrongType.Value)
 }
 
 // warn records what is accepted but may not be meant.
