@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -22,6 +23,7 @@ func (d *documentCheck) object(ctx context.Context, object map[string]any, text 
 		return
 	}
 	before := len(d.found.Problems)
+	original := runtime.DeepCopyJSON(object)
 	decoded := rules.decode(object)
 	id := rules.Kind()
 	if name := decoded.meta.Name; name != "" {
@@ -47,20 +49,37 @@ func (d *documentCheck) object(ctx context.Context, object map[string]any, text 
 			d.fieldError(text, id, err)
 		}
 	}
-	d.warn(object, id, text)
-	if rules.Kind() == "RemedyPolicy" && len(d.found.Problems) == before {
-		d.policy(object, id, text)
+	if len(d.found.Problems) == before {
+		d.valid(object, original, id, text)
 	}
 }
 
-// policy keeps a policy without an error.
-func (d *documentCheck) policy(object map[string]any, id string, text tree) {
-	var policy v1alpha1.RemedyPolicy
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &policy); err != nil {
+// valid keeps an object without an error, and says what in it may not be meant.
+func (d *documentCheck) valid(object, original map[string]any, id string, text tree) {
+	at := func(field string) Problem { return d.at(text.field(field), id, field, "") }
+	var suspicions []suspicion
+	var err error
+	switch object["kind"] {
+	case "RemedyPolicy":
+		var policy v1alpha1.RemedyPolicy
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(object, &policy)
+		suspicions = d.validator.known.suspicions(&policy.Spec)
+		d.found.Policies = append(d.found.Policies, policy)
+		d.placed = append(d.placed, placedPolicy{&policy, at})
+	case "RemediationBudget":
+		var budget v1alpha1.RemediationBudget
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(object, &budget)
+		suspicions = budgetSuspicions(&budget.Spec)
+		d.found.Budgets = append(d.found.Budgets, budget)
+	}
+	if err != nil {
 		d.problem(text.field(""), id, "", err.Error())
 		return
 	}
-	d.found.Policies = append(d.found.Policies, policy)
+	for _, s := range suspicions {
+		d.warning(text.field(s.field), id, s.field, s.message)
+	}
+	d.found.Valid = append(d.found.Valid, Valid{At: at("metadata.name"), Object: original})
 }
 
 // kindOf returns the rules for an object, or nil after it has reported that
@@ -68,8 +87,12 @@ func (d *documentCheck) policy(object map[string]any, id string, text tree) {
 func (d *documentCheck) kindOf(object map[string]any, text tree) *kindRules {
 	kind, _ := object["kind"].(string)
 	rules := d.validator.kinds[kind]
+	apiVersion, _ := object["apiVersion"].(string)
 	switch {
 	case rules != nil:
+	case d.mixed && kind != "" && apiVersion != "" && !strings.HasPrefix(apiVersion, v1alpha1.GroupVersion.Group+"/"):
+		d.found.Objects--
+		return nil
 	case kind == "":
 		d.problem(text.field("kind"), "", "kind", "Required value: accepted are "+acceptedKinds())
 		return nil
@@ -80,7 +103,7 @@ func (d *documentCheck) kindOf(object map[string]any, text tree) *kindRules {
 		d.problem(text.field("kind"), kind, "kind", fmt.Sprintf("Unsupported value: %q: accepted are %s", kind, acceptedKinds()))
 		return nil
 	}
-	switch apiVersion, _ := object["apiVersion"].(string); apiVersion {
+	switch apiVersion {
 	case rules.APIVersion():
 	case "":
 		d.problem(text.field("apiVersion"), kind, "apiVersion", fmt.Sprintf("Required value: a %s has %s", kind, rules.APIVersion()))
@@ -165,15 +188,4 @@ func metadataMessage(err error) string {
 		return err.Error()
 	}
 	return fmt.Sprintf("Invalid value: must be %s, not a %s", accepted, wrongType.Value)
-}
-
-// warn records what is accepted but may not be meant.
-func (d *documentCheck) warn(object map[string]any, id string, text tree) {
-	spec, ok := object["spec"].(map[string]any)
-	if !ok || object["kind"] != "RemedyPolicy" {
-		return
-	}
-	if _, ok := spec["nodeSelector"]; !ok {
-		d.warning(text.key("spec"), id, "spec.nodeSelector", "left out: the policy applies to all nodes, control-plane nodes too")
-	}
 }
