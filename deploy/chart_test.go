@@ -4,6 +4,8 @@ package deploy_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +13,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -122,6 +127,84 @@ func TestTheRunnerReadsTheNodesVetoOnTheHostItself(t *testing.T) {
 	}
 }
 
+// placedAgents are values for detector and runner on some nodes.
+var placedAgents = []string{
+	"detector.nodeSelector.canary=yes", "detector.tolerations[0].key=gpu", "detector.tolerations[0].operator=Exists",
+	"detector.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].key=a",
+	"detector.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator=Exists",
+	"detector.podAnnotations.team=infra", "runner.nodeSelector.canary=yes", "runner.podAnnotations.team=infra",
+}
+
+func TestDetectorAndRunnerGoWhereTheValuesSay(t *testing.T) {
+	for _, form := range []string{"hostUnits.enabled=false", "hostUnits.enabled=true"} {
+		objects := rendered(t, append(slices.Clone(placedAgents), form)...)
+		for _, obj := range objects.ofKind("DaemonSet") {
+			set := as[appsv1.DaemonSet](t, obj)
+			pod := set.Spec.Template
+			if !maps.Equal(pod.Spec.NodeSelector, map[string]string{corev1.LabelOSStable: "linux", "canary": "yes"}) || pod.Annotations["team"] != "infra" {
+				t.Errorf("with %s %s is for %v, with the annotations %v", form, set.Name, pod.Spec.NodeSelector, pod.Annotations)
+			}
+			if detector := strings.Contains(set.Name, "detector"); detector != (pod.Spec.Affinity != nil) || detector != (pod.Spec.Tolerations[0].Key == "gpu") {
+				t.Errorf("with %s %s has %v and tolerates %v", form, set.Name, pod.Spec.Affinity, pod.Spec.Tolerations)
+			}
+		}
+		if count := len(objects.ofKind("DaemonSet")); count != 2 {
+			t.Errorf("with %s there are %d DaemonSets, want 2", form, count)
+		}
+	}
+	for _, obj := range rendered(t, "detector.updateStrategy.type=OnDelete", "detector.podAnnotations.team=infra", "detector.config.socket=").ofKind("DaemonSet") {
+		set := as[appsv1.DaemonSet](t, obj)
+		if detector := set.Name == "nodemend-detector"; detector != (set.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType) ||
+			detector != (len(set.Spec.Template.Annotations) == 2) {
+			t.Errorf("%s is replaced by %v, with the annotations %v", set.Name, set.Spec.UpdateStrategy, set.Spec.Template.Annotations)
+		}
+	}
+}
+
+func TestAlertsAreAsTheValuesSay(t *testing.T) {
+	type alert struct {
+		Alert, Expr, For string
+		Labels           map[string]string
+	}
+	read := func(values ...string) map[string]alert {
+		var rule struct {
+			Spec struct {
+				Groups []struct{ Rules []alert }
+			}
+		}
+		text, err := rendered(t, append(values, "prometheusRule.enabled=true")...).ofKind("PrometheusRule")[0].MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(text, &rule); err != nil {
+			t.Fatal(err)
+		}
+		alerts := map[string]alert{}
+		for _, group := range rule.Spec.Groups {
+			for _, a := range group.Rules {
+				alerts[a.Alert] = a
+			}
+		}
+		return alerts
+	}
+	want := read()
+	got := read("prometheusRule.alerts.NodemendWaitsForPerson.threshold=7200", "prometheusRule.alerts.NodemendWaitsForPerson.for=30m",
+		"prometheusRule.alerts.NodemendActionFails.threshold=5", "prometheusRule.alerts.NodemendStorm.enabled=false", "prometheusRule.alerts.NodemendNoLeader.severity=page")
+	change := func(name string, by func(*alert)) {
+		a := want[name]
+		a.Labels = maps.Clone(a.Labels)
+		by(&a)
+		want[name] = a
+	}
+	change("NodemendWaitsForPerson", func(a *alert) { a.Expr, a.For = strings.TrimSuffix(a.Expr, "> 900")+"> 7200", "30m" })
+	change("NodemendActionFails", func(a *alert) { a.Expr = strings.Replace(a.Expr, ">= 3\n", ">= 5\n", 1) })
+	change("NodemendNoLeader", func(a *alert) { a.Labels["severity"] = "page" })
+	delete(want, "NodemendStorm")
+	if diff := cmp.Diff(want, got); diff != "" || len(got) < 10 {
+		t.Errorf("alerts (-want +got):\n%s", diff)
+	}
+}
+
 func TestAMistakeInTheValuesIsNamed(t *testing.T) {
 	for values, want := range map[string]string{
 		"imgae.tag=v1":                       "additional properties 'imgae' not allowed",
@@ -139,6 +222,16 @@ func TestAMistakeInTheValuesIsNamed(t *testing.T) {
 		"apiServer.host=https://10.0.0.1":    "'/apiServer/host': 'https://10.0.0.1' does not match pattern",
 		"apiServer.port=0":                   "'/apiServer/port': minimum",
 		"defaultBudget.paused=true":          "'/defaultBudget': additional properties 'paused' not allowed",
+		"runner.config.reboot.deny=true":     "'/runner/config': additional properties 'reboot' not allowed",
+		"runner.config.reboots.deny=si":      "'/runner/config/reboots/deny': got string, want boolean",
+		"detector.config.cheks.pleg.x=1":     "'/detector/config': additional properties 'cheks' not allowed",
+		"detector.config.checks.pleg.x=1":    "'/detector/config/checks/pleg': additional properties 'x' not allowed",
+		"detector.updateStrategy.type=Never": "'/detector/updateStrategy/type': value must be one of 'RollingUpdate', 'OnDelete'",
+
+		"detector.config.checks.pleg.interval=1d":                    "'/detector/config/checks/pleg/interval': '1d' does not match pattern",
+		"prometheusRule.alerts.NodemendStrom.for=1m":                 "'/prometheusRule/alerts': additional properties 'NodemendStrom' not allowed",
+		"prometheusRule.alerts.NodemendTwoWriters.threshold=1":       "'/prometheusRule/alerts/NodemendTwoWriters': additional properties 'threshold' not allowed",
+		"hostUnits.enabled=true,runner.updateStrategy.type=OnDelete": "runner.updateStrategy is for pods",
 
 		"hostUnits.enabled=true,hostUnits.remove=true":           "set one of the two",
 		"hostUnits.enabled=true,detector.config.socket=":         "detector.config is for pods: with hostUnits.enabled write the file on the hosts",

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
-	os.Exit(m.Run())
+	os.Exit(runAll(m))
 }
 
 func newTestLog(t *testing.T, out io.Writer) *lineWriter {

@@ -9,10 +9,15 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/nodemend/nodemend/checks/detector"
+	config "github.com/nodemend/nodemend/config/detector"
 	"github.com/nodemend/nodemend/config/offline"
 	"github.com/nodemend/nodemend/deploy"
 )
@@ -25,19 +30,34 @@ of the CustomResourceDefinitions in this binary, and unknown and repeated
 fields are errors. What passes here is accepted by "kubectl apply". Labels and
 time windows are checked more strictly, as the controller reads them.
 
-A FILE is YAML or JSON with any number of documents; "-" is standard input.
-Every problem is printed with its place:
+A warning is about what is accepted but probably not meant: a condition that
+nothing known reports, policies that start on the same condition of the same
+nodes, limits that never let anything through, a verifyTimeout shorter than two
+runs of the check, times beyond a day, a policy for all nodes.
+
+A FILE is YAML or JSON with any number of documents; "-" is standard input. Of a
+directory all .yaml, .yml and .json files are read, with -R those below it, too;
+objects of other API groups in them are passed over. Every problem is printed
+with its place:
 
   policy.yaml:12:14: RemedyPolicy/pleg: spec.steps[0].timeout: Invalid value: "0s": must be at least 1s
 
-Exit status: 0 if all is valid (there may be warnings), 1 if there is a
-problem, 2 if the command line is wrong.`
+With --server the cluster is asked as well: would its API server take each object
+(nothing is kept), which conditions its nodes report, could the policies act on
+them, and do they overlap with others that are there?
+
+Exit status: 0 if all is valid, 1 if there is an error, or with --strict a
+warning, 2 if the command line is wrong.`
 
 const policyCheckExample = `  # Before applying.
   nodemend policy check policy.yaml budget.yaml && kubectl apply -f policy.yaml -f budget.yaml
 
   # In a pipeline.
+  nodemend policy check --strict -R clusters/
   kustomize build overlays/production | nodemend policy check -
+
+  # By what the cluster says, too, before it gets them.
+  nodemend policy check --server policies/
 
   # What the cluster has now, against the rules of this version.
   kubectl get remedypolicies,remediationbudgets -o yaml | nodemend policy check -
@@ -63,31 +83,72 @@ func newPolicyCommand() *cobra.Command {
 	return cmd
 }
 
+// policyCheck is what the command line asks for.
+type policyCheck struct {
+	output, kubeconfig        string
+	recursive, strict, server bool
+}
+
 func newPolicyCheckCommand() *cobra.Command {
-	output := "text"
+	check := policyCheck{output: "text"}
 	cmd := &cobra.Command{
 		Use:     "check FILE...",
 		Short:   "Check policies and budgets by the API server's rules, offline",
 		Long:    policyCheckHelp,
 		Example: policyCheckExample,
 		Args:    someFile,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			write, ok := reportWriters()[output]
-			if !ok {
-				return usageError{fmt.Errorf("unknown output %q; accepted are text and json", output)}
-			}
-			report, err := checkFiles(cmd, args)
-			if err != nil {
-				return err
-			}
-			if err := write(cmd.OutOrStdout(), report, len(args)); err != nil {
-				return fmt.Errorf("writing the report: %w", err)
-			}
-			return problemsIn(report, args)
-		},
+		RunE:    check.run,
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", output, "`form` of the report: text or json")
+	flags := cmd.Flags()
+	flags.StringVarP(&check.output, "output", "o", check.output, "`form` of the report: text or json")
+	flags.BoolVarP(&check.recursive, "recursive", "R", false, "read directories with all that is below them")
+	flags.BoolVar(&check.strict, "strict", false, "exit with 1 if there is a warning")
+	flags.BoolVar(&check.server, "server", false, "ask the cluster as well; changes nothing there")
+	kubeconfigFlag(flags, &check.kubeconfig)
 	return cmd
+}
+
+func (p *policyCheck) run(cmd *cobra.Command, args []string) error {
+	write, ok := reportWriters()[p.output]
+	if !ok {
+		return usageError{fmt.Errorf("unknown output %q; accepted are text and json", p.output)}
+	}
+	known := offline.Known{Conditions: conditionsOfChecks()}
+	var asked *cluster
+	if p.server {
+		var err error
+		if asked, err = askCluster(cmd.Context(), p.kubeconfig); err != nil {
+			return err
+		}
+		asked.addTo(&known)
+	}
+	report, files, err := checkFiles(cmd, args, p.recursive, known)
+	if err != nil {
+		return err
+	}
+	if asked != nil {
+		if err := asked.check(cmd.Context(), &report); err != nil {
+			return err
+		}
+	}
+	if err := write(cmd.OutOrStdout(), report, files); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	if warnings := len(report.Warnings); p.strict && warnings > 0 && len(report.Problems) == 0 {
+		return fmt.Errorf("%s in %s", plural(warnings, "warning"), plural(files, "file"))
+	}
+	return problemsIn(report, files)
+}
+
+// conditionsOfChecks returns the conditions of the detector's checks, with the intervals
+// that they have unless somebody says otherwise.
+func conditionsOfChecks() map[string]time.Duration {
+	defaults := config.Default()
+	conditions := map[string]time.Duration{}
+	for _, kind := range detector.Kinds() {
+		conditions[kind.ConditionType] = kind.Settings(&defaults.Checks).Interval.Duration
+	}
+	return conditions
 }
 
 // someFile accepts at least one argument.
@@ -98,42 +159,70 @@ func someFile(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// checkFiles checks what the arguments name.
-func checkFiles(cmd *cobra.Command, args []string) (offline.Report, error) {
-	validator, err := offline.Load(deploy.CRDs)
+// checkFiles checks what the arguments name, and returns the number of files.
+func checkFiles(cmd *cobra.Command, args []string, recursive bool, known offline.Known) (report offline.Report, count int, err error) {
+	validator, err := offline.Load(deploy.CRDs, known)
 	if err != nil {
-		return offline.Report{}, err
+		return offline.Report{}, 0, err
 	}
-	files, unreadable := readFiles(cmd.InOrStdin(), args)
-	report := validator.Check(cmd.Context(), files...)
+	files, unreadable := readFiles(cmd.InOrStdin(), args, recursive)
+	report = validator.Check(cmd.Context(), files...)
+	if report.Objects == 0 && len(unreadable) == 0 && len(report.Problems) == 0 {
+		unreadable = []offline.Problem{{File: args[0], Message: "no policy, budget or maintenance in it"}}
+	}
 	report.Problems = append(unreadable, report.Problems...)
-	return report, nil
+	return report, len(files) + len(unreadable), nil
 }
 
 // problemsIn returns an error if the report has a problem.
-func problemsIn(report offline.Report, args []string) error {
+func problemsIn(report offline.Report, files int) error {
 	if count := len(report.Problems); count > 0 {
-		return fmt.Errorf("%s in %s", plural(count, "problem"), plural(len(args), "file"))
+		return fmt.Errorf("%s in %s", plural(count, "problem"), plural(files, "file"))
 	}
 	return nil
 }
 
 // readFiles reads what the arguments name. A file that cannot be read is a
 // problem of its own and does not keep the others from being checked.
-func readFiles(stdin io.Reader, args []string) (files []offline.File, unreadable []offline.Problem) {
+func readFiles(stdin io.Reader, args []string, recursive bool) (files []offline.File, unreadable []offline.Problem) {
 	for _, arg := range args {
-		name, read := arg, func() ([]byte, error) { return os.ReadFile(arg) }
-		if arg == "-" {
-			name, read = "stdin", func() ([]byte, error) { return io.ReadAll(stdin) }
-		}
-		data, err := read()
-		if err != nil {
-			unreadable = append(unreadable, offline.Problem{File: name, Message: "cannot be read: " + cause(err)})
+		if info, err := os.Stat(arg); err != nil || !info.IsDir() || arg == "-" {
+			files, unreadable = readFile(stdin, arg, false, files, unreadable)
 			continue
 		}
-		files = append(files, offline.File{Name: name, Data: data})
+		found := false
+		err := filepath.WalkDir(arg, func(path string, entry fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case entry.IsDir() && path != arg && !recursive:
+				return filepath.SkipDir
+			case !entry.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
+				found = true
+				files, unreadable = readFile(stdin, path, true, files, unreadable)
+			}
+			return nil
+		})
+		switch {
+		case err != nil:
+			unreadable = append(unreadable, offline.Problem{File: arg, Message: "cannot be read: " + cause(err)})
+		case !found:
+			unreadable = append(unreadable, offline.Problem{File: arg, Message: "no .yaml, .yml or .json file in it; -R also looks below it"})
+		}
 	}
 	return files, unreadable
+}
+
+func readFile(stdin io.Reader, name string, mixed bool, files []offline.File, unreadable []offline.Problem) ([]offline.File, []offline.Problem) {
+	read := func() ([]byte, error) { return os.ReadFile(name) }
+	if name == "-" {
+		name, read = "stdin", func() ([]byte, error) { return io.ReadAll(stdin) }
+	}
+	data, err := read()
+	if err != nil {
+		return files, append(unreadable, offline.Problem{File: name, Message: "cannot be read: " + cause(err)})
+	}
+	return append(files, offline.File{Name: name, Data: data, Mixed: mixed}), unreadable
 }
 
 // cause is the error without the name of the file.

@@ -14,15 +14,25 @@ import (
 )
 
 const (
-	goodBudget = "apiVersion: nodemend.dev/v1alpha1\nkind: RemediationBudget\nmetadata: {name: workers}\nspec: {maxConcurrent: 2}\n"
-	badBudget  = "apiVersion: nodemend.dev/v1alpha1\nkind: RemediationBudget\nmetadata: {name: racks}\nspec: {maxConcurrent: -2}\n"
-	badLine    = `:4:23: RemediationBudget/racks: spec.maxConcurrent: Invalid value: -2: must be a number from 0 to 100000 or a percentage from "0%" to "100%"` + "\n"
+	goodBudget   = "apiVersion: nodemend.dev/v1alpha1\nkind: RemediationBudget\nmetadata: {name: workers}\nspec: {maxConcurrent: 2}\n"
+	badBudget    = "apiVersion: nodemend.dev/v1alpha1\nkind: RemediationBudget\nmetadata: {name: racks}\nspec: {maxConcurrent: -2}\n"
+	closedBudget = "apiVersion: nodemend.dev/v1alpha1\nkind: RemediationBudget\nmetadata: {name: racks}\nspec: {maxConcurrent: 0%}\n"
+	closedLine   = "stdin:4:23: warning: RemediationBudget/racks: spec.maxConcurrent: 0 lets no action through, ever; the off switch is spec.paused\n"
+	badLine      = `:4:23: RemediationBudget/racks: spec.maxConcurrent: Invalid value: -2: must be a number from 0 to 100000 or a percentage from "0%" to "100%"` + "\n"
 )
 
 func TestPolicyCheck(t *testing.T) {
 	dir := t.TempDir()
 	good, bad, missing := filepath.Join(dir, "good.yaml"), filepath.Join(dir, "bad.yaml"), filepath.Join(dir, "missing.yaml")
-	for path, text := range map[string]string{good: goodBudget, bad: badBudget} {
+	below := t.TempDir()
+	other := filepath.Join(below, "others", "kustomization.yaml")
+	for path, text := range map[string]string{
+		good: goodBudget, bad: badBudget, filepath.Join(dir, "README.md"): "text",
+		other: "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n", filepath.Join(below, "ours", "b.yml"): goodBudget,
+	} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -39,10 +49,15 @@ func TestPolicyCheck(t *testing.T) {
 		"a bad standard input":               {args: []string{"-"}, stdin: badBudget, wantOutput: "stdin" + badLine, wantError: "1 problem in 1 file"},
 		"a bad file among good ones":         {args: []string{good, bad}, wantOutput: bad + badLine, wantError: "1 problem in 2 files"},
 		"a missing file does not stop it":    {args: []string{missing, bad}, wantOutput: missing + ": cannot be read: no such file or directory\n" + bad + badLine, wantError: "2 problems in 2 files"},
-		"a directory":                        {args: []string{dir}, wantOutput: dir + ": cannot be read: is a directory\n", wantError: "1 problem in 1 file"},
+		"a directory":                        {args: []string{dir}, wantOutput: bad + badLine, wantError: "1 problem in 2 files"},
+		"a directory with those below":       {args: []string{"-R", below}, wantOutput: "1 object in 2 files is valid\n"},
+		"nothing in a directory":             {args: []string{below}, wantOutput: below + ": no .yaml, .yml or .json file in it; -R also looks below it\n", wantError: "1 problem in 1 file"},
+		"nothing of ours in a directory":     {args: []string{filepath.Join(below, "others")}, wantOutput: filepath.Join(below, "others") + ": no policy, budget or maintenance in it\n", wantError: "1 problem in 2 files"},
+		"a warning":                          {args: []string{"-"}, stdin: closedBudget, wantOutput: closedLine + "1 object in 1 file is valid\n"},
+		"a warning, strictly":                {args: []string{"--strict", "-"}, stdin: closedBudget, wantOutput: closedLine + "1 object in 1 file is valid\n", wantError: "1 warning in 1 file"},
 		"no file is wrong usage":             {wantError: "no file to check", wantUsage: true},
 		"an unknown output is wrong usage":   {args: []string{"-o", "xml", good}, wantError: `unknown output "xml"; accepted are text and json`, wantUsage: true},
-		"an unknown flag is wrong usage":     {args: []string{"--strict", good}, wantError: "unknown flag: --strict", wantUsage: true},
+		"an unknown flag is wrong usage":     {args: []string{"--strikt", good}, wantError: "unknown flag: --strikt", wantUsage: true},
 		"an object in two files, both times": {args: []string{good, "-"}, stdin: goodBudget, wantOutput: "stdin:3:18: RemediationBudget/workers: metadata.name: Duplicate value: also in " + good + ":3:18\n", wantError: "1 problem in 2 files"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +100,7 @@ func TestPolicyCheckAcceptsThePoliciesAndSamples(t *testing.T) {
 	if len(samples) == 0 {
 		t.Fatalf("no object of nodemend.dev/v1alpha1 in %v", files)
 	}
-	if output, err := runPolicy(t, "", append([]string{"check"}, samples...)...); err != nil {
+	if output, err := runPolicy(t, "", append([]string{"check", "--strict"}, samples...)...); err != nil {
 		t.Errorf("%v:\n%s", err, output)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nodemend/nodemend/config/offline"
 	runnerconfig "github.com/nodemend/nodemend/config/runner"
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
@@ -39,13 +40,13 @@ func newPolicyHashCommand() *cobra.Command {
 		Example: policyHashExample,
 		Args:    someFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			report, err := checkFiles(cmd, args)
+			report, files, err := checkFiles(cmd, args, false, offline.Known{})
 			if err != nil {
 				return err
 			}
 			report.Warnings = nil
-			if err := problemsIn(report, args); err != nil {
-				return errors.Join(writeText(cmd.ErrOrStderr(), report, len(args)), err)
+			if err := problemsIn(report, files); err != nil {
+				return errors.Join(writeText(cmd.ErrOrStderr(), report, files), err)
 			}
 			text, err := allowed(report.Policies)
 			if err != nil {

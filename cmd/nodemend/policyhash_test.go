@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nodemend/nodemend/config/offline"
 	runnerconfig "github.com/nodemend/nodemend/config/runner"
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
@@ -107,7 +108,7 @@ func policyOf(t *testing.T, content string) *v1alpha1.RemedyPolicy {
 	cmd := newPolicyCommand()
 	cmd.SetContext(t.Context())
 	cmd.SetIn(strings.NewReader(content))
-	report, err := checkFiles(cmd, []string{"-"})
+	report, _, err := checkFiles(cmd, []string{"-"}, false, offline.Known{})
 	if err != nil || len(report.Policies) != 1 {
 		t.Fatalf("got %+v and error %v", report, err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
@@ -196,20 +197,25 @@ func reasons(t *testing.T, refusal error) (reasons []Problem) {
 	return reasons
 }
 
-// reported tells whether one of the problems has the field of the reason and
-// its words, except for the value, which may be left out.
+// reported tells whether one of the problems is about the reason: it has its field, or is about
+// one above, below or, if the schema does not know it, beside it. One mistake is reported
+// once, in plain words, though the API server may have several errors for it.
 func reported(problems []Problem, reason Problem) bool {
+	at := pathOf(&field.Error{Field: reason.Field, Detail: reason.Message})
 	for _, p := range problems {
 		if p.Field == "kind" || p.Field == "apiVersion" {
 			// Then the API server complains about the path of the request, or
 			// applies a schema that is not the object's.
 			return true
 		}
-		if p.Field != reason.Field {
-			continue
-		}
-		kind, detail, _ := strings.Cut(p.Message, ": ")
-		if strings.HasPrefix(p.Message, reason.Message) || strings.HasPrefix(reason.Message, kind) && strings.HasSuffix(reason.Message, detail) {
+		beside, _ := parentOf(at)
+		parent, _ := parentOf(p.Field)
+		switch {
+		case p.Field == "":
+			if strings.Contains(p.Message, "already set in map") {
+				return true
+			}
+		case within(p.Field, at), within(at, p.Field), parent == beside && strings.HasPrefix(p.Message, "unknown field"):
 			return true
 		}
 	}

@@ -3,9 +3,11 @@ package offline
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	yamlv3 "go.yaml.in/yaml/v3"
 	kjson "sigs.k8s.io/json"
@@ -21,6 +23,9 @@ type syntaxError struct {
 // decode reads a document the way the API server does: YAML 1.1, integers
 // kept. An empty document gives nil.
 func decode(data []byte) (any, *syntaxError) {
+	if line, bad := notUTF8(data); line > 0 {
+		return nil, &syntaxError{line, fmt.Sprintf("invalid YAML: the byte 0x%X is not UTF-8; save the file as UTF-8", bad)}
+	}
 	converted, err := toJSON(data)
 	if err != nil {
 		return nil, newSyntaxError(data, err)
@@ -57,6 +62,26 @@ func parseTree(data []byte) *yamlv3.Node {
 
 var lineInError = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
+// notUTF8 returns the first line, from 1, with a byte that is not UTF-8, and that byte; 0
+// if there is none, or if the text says by its first bytes that it is UTF-16.
+func notUTF8(data []byte) (line int, bad byte) {
+	if bytes.HasPrefix(data, []byte("\xFF\xFE")) || bytes.HasPrefix(data, []byte("\xFE\xFF")) {
+		return 0, 0
+	}
+	line = 1
+	for at := 0; at < len(data); {
+		r, size := utf8.DecodeRune(data[at:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			return line, data[at]
+		case r == '\n':
+			line++
+		}
+		at += size
+	}
+	return 0, 0
+}
+
 // newSyntaxError finds the line of a conversion error and explains tabs, the
 // most frequent one.
 func newSyntaxError(data []byte, err error) *syntaxError {
@@ -71,6 +96,7 @@ func newSyntaxError(data []byte, err error) *syntaxError {
 		result.line, _ = strconv.Atoi(match[1])
 		if strings.Contains(text, "did not find expected") {
 			result.line++ // the parser, unlike the scanner, counts from 0
+			result.line = lineThatEnds(data, result.line, text)
 		}
 	}
 	if line := firstTabIndent(data); line > 0 && strings.Contains(text, "cannot start any token") {
@@ -78,6 +104,24 @@ func newSyntaxError(data []byte, err error) *syntaxError {
 		result.message = "invalid YAML: the line is indented with a tab; only spaces are accepted"
 	}
 	return result
+}
+
+// lineThatEnds returns the line with which an error comes up, no earlier than from: of a
+// mapping or a list that is not right, the parser gives the line where that begins.
+func lineThatEnds(data []byte, from int, text string) int {
+	number, end := 0, 0
+	for line := range bytes.Lines(data) {
+		number++
+		end += len(line)
+		if number < from {
+			continue
+		}
+		var root yamlv3.Node
+		if err := yamlv3.Unmarshal(data[:end], &root); err != nil && err.Error() == text {
+			return number
+		}
+	}
+	return from
 }
 
 // firstTabIndent returns the first line, from 1, that has a tab in its

@@ -12,6 +12,8 @@ import (
 type documentCheck struct {
 	*fileCheck
 	document
+	// twice are the paths of keys that are there more than once.
+	twice []string
 }
 
 func (d *documentCheck) run(ctx context.Context) {
@@ -39,8 +41,9 @@ func (d *documentCheck) duplicates(root *yamlv3.Node) {
 		return
 	}
 	located := false
-	duplicateKeys(root, func(key, first *yamlv3.Node) {
+	duplicateKeys("", root, func(key, first *yamlv3.Node, path string) {
 		located = true
+		d.twice = append(d.twice, path)
 		d.problem(placeOf(key), "", "", fmt.Sprintf("key %q already set in map in line %d", key.Value, d.lineInFile(first.Line)))
 	})
 	if located {

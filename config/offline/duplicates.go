@@ -3,9 +3,11 @@ package offline
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"regexp"
 	"strconv"
+	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
 	kjson "sigs.k8s.io/json"
@@ -25,27 +27,30 @@ func strictError(data []byte) error {
 }
 
 // duplicateKeys reports every key that a mapping of the tree has more than
-// once, and where it has it first.
-func duplicateKeys(node *yamlv3.Node, report func(key, first *yamlv3.Node)) {
+// once, where it has it first, and its path.
+func duplicateKeys(path string, node *yamlv3.Node, report func(key, first *yamlv3.Node, path string)) {
 	if node == nil {
 		return
 	}
-	if node.Kind == yamlv3.MappingNode {
-		first := map[string]*yamlv3.Node{}
-		for i := 0; i+1 < len(node.Content); i += 2 {
-			key := node.Content[i]
-			if key.Kind != yamlv3.ScalarNode || key.Tag == "!!merge" {
-				continue
-			}
-			if earlier, ok := first[key.Value]; ok {
-				report(key, earlier)
-			} else {
-				first[key.Value] = key
-			}
+	if node.Kind != yamlv3.MappingNode {
+		for i, item := range node.Content {
+			duplicateKeys(fmt.Sprintf("%s[%d]", path, i), item, report)
 		}
+		return
 	}
-	for _, child := range node.Content {
-		duplicateKeys(child, report)
+	first := map[string]*yamlv3.Node{}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key := node.Content[i]
+		below := strings.TrimPrefix(path+"."+key.Value, ".")
+		duplicateKeys(below, node.Content[i+1], report)
+		if key.Kind != yamlv3.ScalarNode || key.Tag == "!!merge" {
+			continue
+		}
+		if earlier, ok := first[key.Value]; ok {
+			report(key, earlier, below)
+		} else {
+			first[key.Value] = key
+		}
 	}
 }
 

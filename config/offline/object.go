@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -21,45 +23,63 @@ func (d *documentCheck) object(ctx context.Context, object map[string]any, text 
 		return
 	}
 	before := len(d.found.Problems)
+	original := runtime.DeepCopyJSON(object)
 	decoded := rules.decode(object)
 	id := rules.Kind()
 	if name := decoded.meta.Name; name != "" {
 		id += "/" + name
 		d.unique(id, text.field("metadata.name"))
 	}
+	metaPath := "" // of what is wrong with the types in metadata
 	if err := decoded.metaErr; err != nil {
-		path := metadataField(err)
-		d.problem(text.field(path), id, path, err.Error())
+		metaPath = metadataField(err)
+		d.problem(text.field(metaPath), id, metaPath, metadataMessage(err))
 	}
 	for _, path := range decoded.unknownFields {
 		d.problem(text.key(path), id, path, rules.unknownField(path))
 	}
-	errs, complete := rules.validate(ctx, decoded)
-	for _, err := range errs {
-		d.fieldError(text, id, err)
-	}
-	if !complete {
-		d.warning(text.field(""), id, "", "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation")
-	}
-	for _, err := range append(validateSelectors(object), validateBudget(object)...) {
-		if !slices.ContainsFunc(errs, func(known *field.Error) bool { return known.Field == err.Field }) {
+	ours := append(validateSelectors(object), validateBudget(object)...)
+	errs := rules.validate(ctx, decoded)
+	for _, err := range mistakes(append(errs, ours...), decoded.unknownFields) {
+		switch {
+		case metaPath != "" && within(err.Field, metaPath):
+		case err.Type == field.ErrorTypeRequired && slices.ContainsFunc(d.twice, func(path string) bool { return within(err.Field, path) }):
+		case slices.ContainsFunc(ours, func(exact *field.Error) bool { return err.Field != exact.Field && within(exact.Field, err.Field) }):
+		default:
 			d.fieldError(text, id, err)
 		}
 	}
-	d.warn(object, id, text)
-	if rules.Kind() == "RemedyPolicy" && len(d.found.Problems) == before {
-		d.policy(object, id, text)
+	if len(d.found.Problems) == before {
+		d.valid(object, original, id, text)
 	}
 }
 
-// policy keeps a policy without an error.
-func (d *documentCheck) policy(object map[string]any, id string, text tree) {
-	var policy v1alpha1.RemedyPolicy
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &policy); err != nil {
+// valid keeps an object without an error, and says what in it may not be meant.
+func (d *documentCheck) valid(object, original map[string]any, id string, text tree) {
+	at := func(field string) Problem { return d.at(text.field(field), id, field, "") }
+	var suspicions []suspicion
+	var err error
+	switch object["kind"] {
+	case "RemedyPolicy":
+		var policy v1alpha1.RemedyPolicy
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(object, &policy)
+		suspicions = d.validator.known.suspicions(&policy.Spec)
+		d.found.Policies = append(d.found.Policies, policy)
+		d.placed = append(d.placed, placedPolicy{&policy, at})
+	case "RemediationBudget":
+		var budget v1alpha1.RemediationBudget
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(object, &budget)
+		suspicions = budgetSuspicions(&budget.Spec)
+		d.found.Budgets = append(d.found.Budgets, budget)
+	}
+	if err != nil {
 		d.problem(text.field(""), id, "", err.Error())
 		return
 	}
-	d.found.Policies = append(d.found.Policies, policy)
+	for _, s := range suspicions {
+		d.warning(text.field(s.field), id, s.field, s.message)
+	}
+	d.found.Valid = append(d.found.Valid, Valid{At: at("metadata.name"), Object: original})
 }
 
 // kindOf returns the rules for an object, or nil after it has reported that
@@ -67,8 +87,12 @@ func (d *documentCheck) policy(object map[string]any, id string, text tree) {
 func (d *documentCheck) kindOf(object map[string]any, text tree) *kindRules {
 	kind, _ := object["kind"].(string)
 	rules := d.validator.kinds[kind]
+	apiVersion, _ := object["apiVersion"].(string)
 	switch {
 	case rules != nil:
+	case d.mixed && kind != "" && apiVersion != "" && !strings.HasPrefix(apiVersion, v1alpha1.GroupVersion.Group+"/"):
+		d.found.Objects--
+		return nil
 	case kind == "":
 		d.problem(text.field("kind"), "", "kind", "Required value: accepted are "+acceptedKinds())
 		return nil
@@ -79,7 +103,7 @@ func (d *documentCheck) kindOf(object map[string]any, text tree) *kindRules {
 		d.problem(text.field("kind"), kind, "kind", fmt.Sprintf("Unsupported value: %q: accepted are %s", kind, acceptedKinds()))
 		return nil
 	}
-	switch apiVersion, _ := object["apiVersion"].(string); apiVersion {
+	switch apiVersion {
 	case rules.APIVersion():
 	case "":
 		d.problem(text.field("apiVersion"), kind, "apiVersion", fmt.Sprintf("Required value: a %s has %s", kind, rules.APIVersion()))
@@ -99,17 +123,9 @@ func (d *documentCheck) unique(id string, at place) {
 	d.seen[id] = here
 }
 
-// fieldError records an error of the API server's, with its own words.
+// fieldError records an error of the API server's.
 func (d *documentCheck) fieldError(text tree, id string, err *field.Error) {
-	path := err.Field
-	if path == "<nil>" {
-		path = ""
-	}
-	at := path
-	if at == "" {
-		at = fieldNamedIn(err.Detail)
-	}
-	d.problem(text.field(at), id, path, message(err)+quotesHint(text, path, err.Detail))
+	d.problem(text.field(err.Field), id, err.Field, message(err)+quotesHint(text, err.Field, err.Detail))
 }
 
 var fieldInDetail = regexp.MustCompile(`\b(spec|metadata)[.][\w.\[\]]*\w`)
@@ -118,16 +134,20 @@ var fieldInDetail = regexp.MustCompile(`\b(spec|metadata)[.][\w.\[\]]*\w`)
 // that have none.
 func fieldNamedIn(detail string) string { return fieldInDetail.FindString(detail) }
 
-// message is what the API server says about the field, but without the value
-// if that is a mapping or a list: it is in the file.
+// message is what the API server says about the field, in plain words, and without the
+// value if that is a mapping or a list: it is in the file.
 func message(err *field.Error) string {
+	detail, withoutValue := plain(err.Detail)
 	switch err.BadValue.(type) {
 	case map[string]any, []any, nil:
-		if err.Detail != "" {
-			return fmt.Sprintf("%s: %s", err.Type, err.Detail)
-		}
+		withoutValue = true
 	}
-	return err.ErrorBody()
+	if withoutValue && detail != "" {
+		return fmt.Sprintf("%s: %s", err.Type, detail)
+	}
+	plain := *err
+	plain.Detail = detail
+	return plain.ErrorBody()
 }
 
 var notText = regexp.MustCompile(`of type string: "(integer|number|boolean)"$`)
@@ -155,13 +175,17 @@ func metadataField(err error) string {
 	return "metadata"
 }
 
-// warn records what is accepted but may not be meant.
-func (d *documentCheck) warn(object map[string]any, id string, text tree) {
-	spec, ok := object["spec"].(map[string]any)
-	if !ok || object["kind"] != "RemedyPolicy" {
-		return
+// metadataMessage says which type the value has, and which it must have.
+func metadataMessage(err error) string {
+	var wrongType *json.UnmarshalTypeError
+	if !errors.As(err, &wrongType) {
+		return err.Error()
 	}
-	if _, ok := spec["nodeSelector"]; !ok {
-		d.warning(text.key("spec"), id, "spec.nodeSelector", "left out: the policy applies to all nodes, control-plane nodes too")
+	accepted := map[reflect.Kind]string{
+		reflect.String: "text", reflect.Slice: "a list", reflect.Map: "a mapping", reflect.Struct: "a mapping", reflect.Bool: "true or false",
+	}[wrongType.Type.Kind()]
+	if accepted == "" {
+		return err.Error()
 	}
+	return fmt.Sprintf("Invalid value: must be %s, not a %s", accepted, wrongType.Value)
 }

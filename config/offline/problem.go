@@ -50,10 +50,7 @@ func printable(name string) string {
 	return name
 }
 
-// sortByPlace orders the problems of one file by line and column. Problems of
-// the same place keep their order.
-func sortByPlace(problems []Problem) {
-	slices.SortStableFunc(problems, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-	})
+// byPlace orders the problems of one file by line and column.
+func byPlace(a, b Problem) int {
+	return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 }

@@ -56,14 +56,18 @@ func (k *kindRules) decode(object map[string]any) decodedObject {
 
 // validate applies the rules as the API server does on create
 // (customResourceStrategy.Validate in apiextensions-apiserver; our kinds embed
-// no other objects, which it would check as well). It is not complete if
-// errors keep the CEL rules from being evaluated.
-func (k *kindRules) validate(ctx context.Context, d decodedObject) (errs field.ErrorList, complete bool) {
+// no other objects, which it would check as well). Where the schema holds something against
+// the object, the API server leaves the CEL rules out; here those about the rest are applied.
+func (k *kindRules) validate(ctx context.Context, d decodedObject) field.ErrorList {
 	const clusterScoped, betaRules = false, true // betaRules: as by default since Kubernetes 1.36
-	errs = metavalidation.ValidateObjectMetaDeclaratively(ctx, operation.Create, named(d.meta), nil, clusterScoped,
+	errs := metavalidation.ValidateObjectMetaDeclaratively(ctx, operation.Create, named(d.meta), nil, clusterScoped,
 		metavalidation.NameIsDNSSubdomain, field.NewPath("metadata"), betaRules)
 	broken, complete := k.Validate(ctx, d.object, nil)
-	return append(errs, broken...), complete
+	errs = append(errs, broken...)
+	if !complete {
+		errs = append(errs, notAbout(broken, k.ValidateCEL(ctx, d.object, nil))...)
+	}
+	return errs
 }
 
 // named returns metadata that has a name: where one is to be generated, one

@@ -14,6 +14,7 @@ type Validator struct {
 	kinds map[string]*kindRules
 	// others are the kinds of the same CRDs that people do not write.
 	others map[string]bool
+	known  Known
 }
 
 // writtenByPeople lists the accepted kinds, in the order in which messages
@@ -28,8 +29,8 @@ type kindRules struct{ *crd.Rules }
 // Load reads the CustomResourceDefinitions chart/crds/*.yaml of a file system and
 // compiles the rules of the kinds that people write. It fails if a definition
 // cannot be read or one of these kinds is missing.
-func Load(crds fs.FS) (*Validator, error) {
-	v := &Validator{kinds: map[string]*kindRules{}, others: map[string]bool{}}
+func Load(crds fs.FS, known Known) (*Validator, error) {
+	v := &Validator{kinds: map[string]*kindRules{}, others: map[string]bool{}, known: known}
 	all, err := crd.Load(crds, func(kind string) bool {
 		wanted := slices.Contains(writtenByPeople(), kind)
 		if !wanted {

@@ -14,6 +14,11 @@ import (
 	"github.com/nodemend/nodemend/internal/strictyaml"
 )
 
+// Fields returns the fields that a file may have, by section.
+func Fields() map[string][]string {
+	return map[string][]string{"commands": {"allow", "deny"}, "units": {"allow", "deny"}, "reboots": {"deny"}, "steps": {"allow"}}
+}
+
 // Parse is Load for a file's content; name is its name in errors and reasons. The
 // error names every mistake, one a line, each with its line in the file. An empty
 // file is one: it may be about to be written.
@@ -34,7 +39,7 @@ func Parse(name string, data []byte) (*Veto, error) {
 		reboots:  r.flag(sections, "reboots", "deny"),
 		steps:    r.list(sections, "steps", "allow", "hashes of steps, as nodemend policy hash FILE prints them", isHash),
 	}
-	known := map[string][]string{"commands": {"allow", "deny"}, "units": {"allow", "deny"}, "reboots": {"deny"}, "steps": {"allow"}}
+	known := Fields()
 	for _, section := range slices.Sorted(maps.Keys(sections)) {
 		if known[section] == nil {
 			r.mistake(strictyaml.Line(root, section), section, "is not known: accepted are commands, units, reboots and steps")

@@ -61,7 +61,7 @@ func TestEveryCommandOfThePagesIsKnown(t *testing.T) {
 }
 
 func TestEveryObjectOfThePagesIsValid(t *testing.T) {
-	validator, err := offline.Load(deploy.CRDs)
+	validator, err := offline.Load(deploy.CRDs, offline.Known{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func TestThePageHasEveryExampleAndItsResult(t *testing.T) {
 }
 
 func TestEveryResultIsValidOffline(t *testing.T) {
-	validator, err := offline.Load(deploy.CRDs)
+	validator, err := offline.Load(deploy.CRDs, offline.Known{})
 	if err != nil {
 		t.Fatal(err)
 	}

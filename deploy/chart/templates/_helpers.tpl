@@ -18,16 +18,46 @@ imagePullPolicy: {{ .Values.image.pullPolicy }}
 {app.kubernetes.io/name: nodemend, app.kubernetes.io/component: {{ . }}}
 {{- end -}}
 
-{{- /* What all pods on nodes have in common: they run on every node, whatever is
-wrong with it. */ -}}
+{{- /* What all pods of a role on nodes have in common: they run on every node, whatever is
+wrong with it, unless the values say otherwise. */ -}}
 {{- define "nodemend.onEveryNode" -}}
+{{- $placed := index .root.Values .role -}}
 priorityClassName: system-node-critical
-nodeSelector: {kubernetes.io/os: linux}
+nodeSelector: {{ toJson (merge (dict "kubernetes.io/os" "linux") ($placed.nodeSelector | default dict)) }}
+{{- with $placed.tolerations }}
+tolerations: {{ toJson . }}
+{{- else }}
 tolerations: [{operator: Exists}]
+{{- end }}
+{{- with $placed.affinity }}
+affinity: {{ toJson . }}
+{{- end }}
 hostNetwork: true # it needs none of the cluster's, and the host's loopback
 dnsPolicy: Default
-{{- with .Values.image.pullSecrets }}
+{{- with .root.Values.image.pullSecrets }}
 imagePullSecrets: {{ toJson . }}
+{{- end }}
+{{- end -}}
+
+{{- /* The annotations of a role's pods. Its configuration is read at the start only. */ -}}
+{{- define "nodemend.podAnnotations" -}}
+{{- $annotations := deepCopy (.values.podAnnotations | default dict) -}}
+{{- with .config }}
+{{- $_ := set $annotations "nodemend.dev/config-hash" (toJson . | sha256sum) -}}
+{{- end }}
+{{- with $annotations }}
+annotations: {{ toJson . }}
+{{- end }}
+{{- end -}}
+
+{{- /* How the pods of a role are replaced. */ -}}
+{{- define "nodemend.updateStrategy" -}}
+updateStrategy:
+{{- with .updateStrategy }}
+  {{- toYaml . | nindent 2 }}
+{{- else }}
+  type: RollingUpdate
+  rollingUpdate: {maxUnavailable: 10%}
 {{- end }}
 {{- end -}}
 

@@ -1,0 +1,103 @@
+package offline
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+// suspicion is something of a valid object that may not be meant.
+type suspicion struct{ field, message string }
+
+// day is how long a time may be that nobody doubts.
+const day = 24 * time.Hour
+
+// runs of its check are what a condition may need to become clear.
+const runs = 2
+
+// suspicions returns what may not be meant in a policy, beside how it goes with others.
+func (k *Known) suspicions(p *v1alpha1.RemedyPolicySpec) (found []suspicion) {
+	add := func(field, format string, args ...any) {
+		found = append(found, suspicion{field, fmt.Sprintf(format, args...)})
+	}
+	long := func(field string, d *v1alpha1.Duration) { found = append(found, tooLong(field, d)...) }
+	if p.NodeSelector == nil {
+		add("spec.nodeSelector", "left out: the policy applies to all nodes, control-plane nodes too")
+	}
+	var slowest time.Duration // interval of a check
+	var slow string
+	for i := range p.Match {
+		m := &p.Match[i]
+		if doubt := k.doubt(m.Type); doubt != "" {
+			add(fmt.Sprintf("spec.match[%d].type", i), "%s", doubt)
+		}
+		if interval := k.Conditions[m.Type]; interval > slowest {
+			slowest, slow = interval, m.Type
+		}
+		long(fmt.Sprintf("spec.match[%d].for", i), &m.For)
+	}
+	for i := range p.Steps {
+		s, at := &p.Steps[i], fmt.Sprintf("spec.steps[%d]", i)
+		long(at+".timeout", &s.Timeout)
+		long(at+".verifyTimeout", &s.VerifyTimeout)
+		if drain := s.Drain(); drain != nil {
+			long(at+"."+s.Remedy()+".drain.timeout", &drain.Timeout)
+		}
+		if !s.Final() && s.VerifyTimeout.Duration < runs*slowest {
+			add(at+".verifyTimeout", "%s is shorter than two runs of the check of %s, %s apart: the next step may start although this one has helped",
+				short(s.VerifyTimeout.Duration), slow, short(slowest))
+		}
+	}
+	long("spec.recovery.healthyFor", &p.Recovery.HealthyFor)
+	long("spec.cooldown", p.Cooldown)
+	long("spec.delayAfterJoin", p.DelayAfterJoin)
+	if p.MaxRemediations != nil && p.MaxRemediations.Count == 0 {
+		add("spec.maxRemediations.count", "0 allows no remediation to act, ever")
+	}
+	return found
+}
+
+// budgetSuspicions returns what may not be meant in a budget.
+func budgetSuspicions(b *v1alpha1.RemediationBudgetSpec) (found []suspicion) {
+	add := func(field, message string) { found = append(found, suspicion{field, message}) }
+	if concurrent := b.Concurrent(); isZero(&concurrent) {
+		add("spec.maxConcurrent", "0 lets no action through, ever; the off switch is spec.paused")
+	}
+	if isZero(b.MaxUnavailable) {
+		add("spec.maxUnavailable", "0 lets no reboot and no maintenance through, ever")
+	}
+	if b.MinHealthy != nil && b.MinHealthy.Type == intstr.String && b.MinHealthy.StrVal == "100%" {
+		add("spec.minHealthy", "100% lets no reboot and no maintenance through, ever: the node that needs it is not healthy")
+	}
+	if b.MaxReboots != nil && b.MaxReboots.Count == 0 {
+		add("spec.maxReboots.count", "0 lets no reboot through, ever")
+	}
+	return append(found, tooLong("spec.stormCooldown", b.StormCooldown)...)
+}
+
+func isZero(limit *intstr.IntOrString) bool {
+	return limit != nil && (limit.Type == intstr.Int && limit.IntVal == 0 || limit.Type == intstr.String && limit.StrVal == "0%")
+}
+
+// tooLong doubts a time that is longer than a day.
+func tooLong(field string, d *v1alpha1.Duration) []suspicion {
+	if d == nil || d.Duration <= day {
+		return nil
+	}
+	return []suspicion{{field, short(d.Duration) + " is longer than a day: is that meant?"}}
+}
+
+// short is a duration without its zeros, 5m for 5m0s.
+func short(d time.Duration) string {
+	switch {
+	case d >= time.Hour && d%time.Hour == 0:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	case d >= time.Minute && d%time.Minute == 0:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	default:
+		return d.String()
+	}
+}
