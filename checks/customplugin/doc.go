@@ -19,9 +19,9 @@
 //     of a message alone, with its heartbeat, whatever
 //     enable_message_change_based_condition_update says.
 //
-// A plugin runs in a process group of its own. When it has ended, and at its
-// time-out, SIGKILL ends what is left of that group. A descendant that has left
-// the group survives, but delays nothing. So does a process that SIGKILL does
-// not end since it hangs in the kernel: its rule is not run again before it is
-// gone.
+// A plugin runs in a process group of its own and, where they can be made, in a control
+// group of its own. When it has ended, and at its time-out, SIGKILL ends what is left of
+// both. Without control groups a descendant that has left the process group survives, but
+// delays nothing. So does a process that SIGKILL does not end since it hangs in the kernel:
+// its rule is not run again before it is gone.
 package customplugin

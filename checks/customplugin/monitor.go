@@ -11,9 +11,10 @@ import (
 
 	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/npd"
+	"github.com/nodemend/nodemend/internal/child"
 )
 
-// Options of a monitor. All but ProblemInterval and AllowRepair are required.
+// Options of a monitor. All but ProblemInterval, AllowRepair and Groups are required.
 type Options struct {
 	// Clock says when rounds are due and when runs have started.
 	Clock clock.Clock
@@ -29,6 +30,9 @@ type Options struct {
 	// Metrics records every run of every rule, as "<source>/<reason>" or
 	// "<source>/<condition>/<reason>".
 	Metrics *checks.Metrics
+	// Groups end what plugins leave behind outside their process groups; nil: nobody
+	// does.
+	Groups *child.Groups
 }
 
 // Monitor runs the rules of one configuration file.
@@ -56,7 +60,7 @@ func New(config Config, options Options) *Monitor {
 			if !options.AllowRepair && repairs(r) {
 				r.args = withoutRepair(r.args)
 			}
-			return execute(ctx, r, config.maxOutput)
+			return execute(ctx, r, config.maxOutput, options.Groups)
 		},
 		count:  npd.CountProblem,
 		groups: newGroups(config, options),

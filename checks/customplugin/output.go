@@ -9,20 +9,10 @@ import (
 // keeps.
 const maxCaptured = 4 << 10
 
-// head is a writer that keeps the first maxCaptured bytes written to it and
-// never fails. Its zero value is ready to use.
-type head struct{ kept []byte }
-
-// Write implements io.Writer.
-func (h *head) Write(p []byte) (int, error) {
-	h.kept = append(h.kept, p[:min(len(p), maxCaptured-len(h.kept))]...)
-	return len(p), nil
-}
-
-// text returns what was kept without space around it, as valid UTF-8 of at most
+// text returns output without space around it, as valid UTF-8 of at most
 // limit bytes. Runs of invalid bytes become one U+FFFD.
-func (h *head) text(limit int) string {
-	text := strings.TrimSpace(strings.ToValidUTF8(string(h.kept), string(utf8.RuneError)))
+func text(output string, limit int) string {
+	text := strings.TrimSpace(strings.ToValidUTF8(output, string(utf8.RuneError)))
 	if len(text) <= limit {
 		return text
 	}

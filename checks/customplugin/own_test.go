@@ -40,7 +40,7 @@ func TestACounterThatNPDShipsIsThisProgramIfThereIsNone(t *testing.T) {
 				t.Skip(r.path, "is there")
 			}
 			r.args = r.args[:1]
-			got := execute(t.Context(), r, 80)
+			got := execute(t.Context(), r, 80, nil)
 			if want := fmt.Sprint(r.args); got.status != checks.True || got.message != want {
 				t.Errorf("%s: got %+v, want the message %s", r.path, got, want)
 			}
@@ -54,7 +54,7 @@ func TestAPluginOfThatNameThatIsThereIsExecuted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := execute(t.Context(), config.rules[0], 80); got.message != "mine" {
+	if got := execute(t.Context(), config.rules[0], 80, nil); got.message != "mine" {
 		t.Errorf("got %+v", got)
 	}
 }

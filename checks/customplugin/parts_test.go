@@ -2,7 +2,6 @@ package customplugin
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -10,17 +9,7 @@ import (
 	"github.com/nodemend/nodemend/checks"
 )
 
-func TestOutputIsBounded(t *testing.T) {
-	var h head
-	chunk := []byte(strings.Repeat("x", 32<<10))
-	for range 10_000 {
-		if n, err := h.Write(chunk); n != len(chunk) || err != nil {
-			t.Fatalf("Write returned %d, %v", n, err)
-		}
-	}
-	if cap(h.kept) > 2*maxCaptured {
-		t.Errorf("320 MB of output hold %d bytes of memory, want about %d", cap(h.kept), maxCaptured)
-	}
+func TestTheMessageIsBoundedValidText(t *testing.T) {
 	for name, tc := range map[string]struct {
 		output string
 		limit  int
@@ -34,9 +23,7 @@ func TestOutputIsBounded(t *testing.T) {
 		"no output is wanted":                     {"disk is bad", 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var h head
-			_, _ = h.Write([]byte(tc.output))
-			if got := h.text(tc.limit); got != tc.want || !utf8.ValidString(got) || len(got) > tc.limit {
+			if got := text(tc.output, tc.limit); got != tc.want || !utf8.ValidString(got) || len(got) > tc.limit {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})

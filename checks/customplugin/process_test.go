@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/nodemend/nodemend/checks"
+	"github.com/nodemend/nodemend/internal/child"
 )
 
 // patient is for plugins that must end by themselves, also on a busy machine.
@@ -70,7 +71,7 @@ func executedAtOnce(t *testing.T, path, _ string) result {
 
 func executedUntil(ctx context.Context, t *testing.T, path string) result {
 	t.Helper()
-	got := execute(ctx, rule{path: path, timeout: patient}, 80)
+	got := execute(ctx, rule{path: path, timeout: patient}, 80, nil)
 	noChildren(t)
 	return got
 }
@@ -206,6 +207,24 @@ func TestAnEscapedChildThatHoldsTheOutputDelaysNothing(t *testing.T) {
 // its output has left its process group and noted its own ID.
 func escape(pidFile string) string {
 	return fmt.Sprintf("setsid sh -c 'echo $$ >%[1]s; exec sleep 1000' & until [ -s %[1]s ]; do sleep 0.01; done; ", pidFile)
+}
+
+func TestAnEscapedChildIsKilledWhereThereAreControlGroups(t *testing.T) {
+	killed := 0
+	groups, err := child.NewGroups(func(count int) { killed += count })
+	if err != nil {
+		t.Skip("no control groups can be made here: ", err)
+	}
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	config := Config{maxOutput: 80, rules: []rule{{path: script(t, "plugin", escape(pidFile)+"echo bad disk; exit 1"), timeout: patient}}}
+	got := New(config, Options{Groups: groups}).execute(t.Context(), config.rules[0])
+	if got.status != checks.True || got.message != "bad disk" {
+		t.Errorf("got %+v", got)
+	}
+	eventually(t, "it is gone", func() bool { return !alive(t, pidFile) })
+	if killed != 1 {
+		t.Errorf("%d were counted", killed)
+	}
 }
 
 // The first process of a container inherits the children of every plugin that it

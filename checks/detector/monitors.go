@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -18,6 +19,7 @@ import (
 	"github.com/nodemend/nodemend/checks/npd"
 	"github.com/nodemend/nodemend/checks/systemlog"
 	"github.com/nodemend/nodemend/checks/systemstats"
+	"github.com/nodemend/nodemend/internal/child"
 )
 
 // problemInterval is how often checks run, at least, that do not find health: the
@@ -91,10 +93,15 @@ func (d *detector) newMonitors(ctx context.Context) error {
 	if err := d.declareProblems(f); err != nil {
 		return err
 	}
+	groups, err := d.pluginGroups(ctx, f)
+	if err != nil {
+		return err
+	}
 	for _, file := range f.customPlugins {
 		d.monitors = append(d.monitors, customplugin.New(file, customplugin.Options{
 			Clock: clock.RealClock{}, Rand: rand.Float64, Metrics: metrics,
 			ProblemInterval: c.CustomPlugins.ProblemInterval.Duration, AllowRepair: c.CustomPlugins.AllowRepair,
+			Groups: groups,
 		}))
 	}
 	clearAfter := map[string]time.Duration{}
@@ -129,6 +136,27 @@ func (d *detector) newMonitors(ctx context.Context) error {
 		return errors.New("there is nothing to do: no check is enabled and no configuration of a monitor is given")
 	}
 	return nil
+}
+
+// pluginGroups returns what ends processes that plugins leave behind. Where control groups
+// can't be made plugins run all the same.
+func (d *detector) pluginGroups(ctx context.Context, f files) (*child.Groups, error) {
+	if len(f.customPlugins) == 0 {
+		return nil, nil
+	}
+	killed := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "nodemend_plugin_orphans_killed_total",
+		Help: "Processes that custom plugins have left behind outside their process groups, and that were killed.",
+	})
+	groups, err := child.NewGroups(func(count int) { killed.Add(float64(count)) })
+	if err != nil {
+		klog.FromContext(ctx).Info("Processes that plugins leave behind outside their process groups go on", "why", err.Error())
+		return nil, nil
+	}
+	if err := d.registry.Register(killed); err != nil {
+		return nil, fmt.Errorf("registering the metric of what plugins leave behind: %w", err)
+	}
+	return groups, nil
 }
 
 // refuseKubelets returns an error for monitors that would write a condition of

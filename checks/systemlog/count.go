@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -95,7 +96,7 @@ func (o CountOptions) validate() error {
 
 // tell hands all entries since a time to a counter.
 func (j journal) tell(ctx context.Context, c *counter) error {
-	cmd, stderr := j.journalctl(ctx, j.since(c.from), func(line []byte) error {
+	cmd, stderr := j.journalctl(j.since(c.from), func(line []byte) error {
 		e, err := parseJournalEntry(line)
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "Entry of the journal is passed over", "bytes", len(line))
@@ -105,12 +106,13 @@ func (j journal) tell(ctx context.Context, c *counter) error {
 		return ctx.Err()
 	})
 	// In the group of this process, so that who kills that kills journalctl.
-	cmd.SysProcAttr, cmd.Cancel = nil, func() error { return cmd.Process.Kill() }
-	if err := cmd.Start(); err != nil {
+	inGroup := exec.CommandContext(ctx, j.command, cmd.Args[1:]...)
+	inGroup.Stdout, inGroup.Stderr, inGroup.WaitDelay = cmd.Stdout, cmd.Stderr, cmd.WaitDelay
+	if err := inGroup.Start(); err != nil {
 		return startError(err)
 	}
-	if err := cmd.Wait(); err != nil {
-		return fmt.Errorf("%s could not read the journal: %w; it said %q", j.command, err, stderr.text())
+	if err := inGroup.Wait(); err != nil {
+		return fmt.Errorf("%s could not read the journal: %w; it said %q", j.command, err, said(stderr))
 	}
 	if c.entries > 0 {
 		return nil

@@ -8,17 +8,17 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"time"
 
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/internal/child"
 )
 
 const (
-	// killDelay is how long after journalctl has been killed its output is waited for.
-	killDelay = 500 * time.Millisecond
+	// outputGrace is how long after journalctl has ended its output is waited for.
+	outputGrace = 500 * time.Millisecond
 	// newestLimit is how long journalctl may take to name the newest entry.
 	newestLimit = 5 * time.Second
 )
@@ -43,21 +43,22 @@ func (j journal) read(ctx context.Context, from time.Time, out chan<- entry, ask
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	entries := make(chan *journalEntry, 100)
-	cmd, stderr := j.journalctl(ctx, j.arguments(from), emit(ctx, entries))
-	if err := cmd.Start(); err != nil {
+	cmd, stderr := j.journalctl(j.arguments(from), emit(ctx, entries))
+	journalctl, err := child.Start(cmd)
+	if err != nil {
 		return startError(err)
 	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = await(cmd) // ProcessState tells the same
+		_ = journalctl.Wait(ctx) // State tells the same
 	}()
 	d := delivery{from: from, interval: j.interval, newest: j.newest, clock: j.clock, out: out}
-	err := d.run(ctx, entries, ended, asked)
+	err = d.run(ctx, entries, ended, asked)
 	cancel()
 	<-ended
 	if errors.Is(err, errStreamEnded) {
-		return fmt.Errorf("%s has ended (%s) after it said %q", j.command, cmd.ProcessState, stderr.text())
+		return fmt.Errorf("%s has ended (%s) after it said %q", j.command, journalctl.State(), said(stderr))
 	}
 	return err
 }
@@ -80,49 +81,43 @@ func (j journal) last(ctx context.Context, matches ...string) (last *journalEntr
 	limited, cancel := context.WithTimeout(ctx, newestLimit)
 	defer cancel()
 	arguments := append(j.common(), "--lines=1", "--output-fields=SYSLOG_IDENTIFIER")
-	cmd, stderr := j.journalctl(limited, append(arguments, matches...), func(line []byte) (err error) {
+	cmd, stderr := j.journalctl(append(arguments, matches...), func(line []byte) (err error) {
 		last, err = parseJournalEntry(line)
 		return err
 	})
-	if err := cmd.Start(); err != nil {
+	journalctl, err := child.Start(cmd)
+	if err != nil {
 		return nil, startError(err)
 	}
-	err = await(cmd)
+	err = journalctl.Wait(limited)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil && limited.Err() != nil:
 		return nil, fmt.Errorf("%s has not named the newest entry within %s: it hangs", j.command, newestLimit)
 	case err != nil:
-		return nil, fmt.Errorf("%s could not name the newest entry: %w; it said %q", j.command, err, stderr.text())
+		return nil, fmt.Errorf("%s could not name the newest entry: %w; it said %q", j.command, err, said(stderr))
 	default:
 		return last, nil
 	}
 }
 
-// journalctl is killed with its children when ctx ends. Each line of its output
-// goes to emit.
-func (j journal) journalctl(ctx context.Context, arguments []string, emit func(line []byte) error) (*exec.Cmd, *beginning) {
-	stderr := &beginning{}
-	cmd := exec.CommandContext(ctx, j.command, arguments...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = killDelay
-	cmd.Stdout = &lineWriter{emit: emit}
-	cmd.Stderr = stderr
-	return cmd, stderr
+// journalctl hands each line of its output to emit.
+func (j journal) journalctl(arguments []string, emit func(line []byte) error) (*exec.Cmd, *child.Head) {
+	stderr := &child.Head{Limit: 1 << 10}
+	path, err := exec.LookPath(j.command)
+	return &exec.Cmd{
+		Path: path, Err: err, Args: append([]string{j.command}, arguments...),
+		Stdout: &lineWriter{emit: emit}, Stderr: stderr,
+		WaitDelay: outputGrace,
+	}, stderr
 }
+
+// said is what journalctl has written to its standard error.
+func said(stderr *child.Head) string { return strings.TrimSpace(stderr.String()) }
 
 func startError(err error) error {
 	return fmt.Errorf("starting journalctl: %w; the plugin %s needs systemd's journalctl beside the detector", err, pluginJournald)
-}
-
-// await waits for a command that has been started, and kills what it has left
-// behind, if anything.
-func await(cmd *exec.Cmd) error {
-	err := cmd.Wait()
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-	return err
 }
 
 func (j journal) match() string { return "SYSLOG_IDENTIFIER=" + j.source }
@@ -163,23 +158,4 @@ func emit(ctx context.Context, entries chan<- *journalEntry) func([]byte) error 
 			return ctx.Err()
 		}
 	}
-}
-
-// beginning keeps the first kilobyte of what is written to it.
-type beginning struct {
-	mu   sync.Mutex
-	kept []byte
-}
-
-func (b *beginning) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.kept = append(b.kept, p[:min(len(p), 1<<10-len(b.kept))]...)
-	return len(p), nil
-}
-
-func (b *beginning) text() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return strings.TrimSpace(string(b.kept))
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/nodemend/nodemend/internal/child"
 	client "github.com/nodemend/nodemend/internal/systemd"
 	"github.com/nodemend/nodemend/test/loopback"
 	"github.com/nodemend/nodemend/test/systemd"
@@ -97,6 +99,7 @@ tries() { name=$1; shift; if "$@" >/dev/null 2>&1; then echo "$name: yes"; else 
 tries "read a file of another user" cat /run/of-nobody
 tries "become another user" setpriv --reuid=65534 --regid=65534 --clear-groups true
 tries "keep memory from being swapped" test "$(ulimit -l)" -gt 0
+tries "end what plugins leave behind" env NODEMEND_TEST_PLUGIN=1 /run/test -test.run='^TestHelperRunsAPlugin$'
 tries "make a device" mknod /run/device c 1 3
 tries "have a namespace of its own" unshare --mount true
 tries "let others become root" chmod u+s /run/of-nobody
@@ -117,9 +120,12 @@ func TestOnARealHostTheDetectorMayDoOnlyWhatItsChecksNeed(t *testing.T) {
 		})
 		return got
 	}
+	own, err := os.ReadFile("/proc/self/exe")
+	h.must(err)
+	h.must(os.WriteFile(filepath.Join(booted.RunDir(), "test"), own, 0o700))
 	h.program(tries)
 	h.install()
-	const needed = "read a file of another user: yes\nbecome another user: yes\nkeep memory from being swapped: yes\n"
+	const needed = "read a file of another user: yes\nbecome another user: yes\nkeep memory from being swapped: yes\nend what plugins leave behind: yes\n"
 	if got, want := tried(), needed+"make a device: no\nhave a namespace of its own: no\nlet others become root: no\n"; got != want {
 		t.Errorf("as the detector:\n%swant:\n%s", got, want)
 	}
@@ -134,6 +140,28 @@ func TestOnARealHostTheDetectorMayDoOnlyWhatItsChecksNeed(t *testing.T) {
 	defer func() { _, _ = booted.Run(t.Context(), "systemctl", "stop", "free.service") }() // with the host at the latest
 	if got, want := tried(), needed+"make a device: yes\nhave a namespace of its own: yes\nlet others become root: yes\n"; got != want {
 		t.Errorf("as root:\n%swant:\n%s", got, want)
+	}
+}
+
+func TestHelperRunsAPlugin(t *testing.T) {
+	if os.Getenv("NODEMEND_TEST_PLUGIN") == "" {
+		t.Skip("it is run by a test, as the detector")
+	}
+	escaped := 0
+	groups, err := child.NewGroups(func(count int) { escaped += count })
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plugin, err := groups.Start(&exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "setsid sh -c 'echo; exec sleep 1000' & read line"}, Stdin: in, Stdout: out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := plugin.Wait(t.Context()); err != nil || escaped != 1 {
+		t.Errorf("%d processes have escaped, error %v", escaped, err)
 	}
 }
 

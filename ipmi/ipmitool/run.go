@@ -1,15 +1,15 @@
 package ipmitool
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/nodemend/nodemend/internal/child"
 	"github.com/nodemend/nodemend/ipmi"
 )
 
@@ -17,8 +17,8 @@ const (
 	// maxOutput is how much ipmitool may write: a SEL of 65535 records is half of it.
 	maxOutput = 64 << 20
 	maxStderr = 64 << 10
-	// killGrace is how long output is waited for after ipmitool was killed.
-	killGrace = time.Second
+	// outputGrace is how long output is waited for after ipmitool has ended.
+	outputGrace = time.Second
 )
 
 // divider is a line between the outputs of two commands. No text of a BMC is as long.
@@ -40,32 +40,28 @@ func (s *Source) run(ctx context.Context, mayFail bool, commands ...string) (out
 	ctx, cancel := context.WithTimeoutCause(ctx, s.options.Timeout,
 		fmt.Errorf("%w: not done within %s", ipmi.ErrNoAnswer, s.options.Timeout))
 	defer cancel()
-	stdout, stderr := limited{limit: maxOutput}, limited{limit: maxStderr, discard: true}
-	cmd := exec.CommandContext(ctx, s.program, append(args, "exec", "/dev/stdin")...)
-	cmd.Env = env
-	cmd.Stdin = strings.NewReader(script(commands))
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	// A session of its own is also a process group, and without a terminal it can't
-	// ask for a password.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = killGrace
-	err = cmd.Run()
+	stdout, stderr := child.Head{Limit: maxOutput, Strict: true}, child.Head{Limit: maxStderr}
+	// In a session of its own, without a terminal, it can't ask for a password.
+	err = child.Run(ctx, &exec.Cmd{
+		Path: s.program, Args: slices.Concat([]string{s.program}, args, []string{"exec", "/dev/stdin"}), Env: env,
+		Stdin: strings.NewReader(script(commands)), Stdout: &stdout, Stderr: &stderr,
+		WaitDelay: outputGrace,
+	})
 	switch {
 	case ctx.Err() != nil:
 		return output{}, s.errorf(commands, context.Cause(ctx))
-	case stdout.exceeded:
+	case stdout.Exceeded():
 		return output{}, s.errorf(commands, fmt.Errorf("its output is longer than %d MiB", maxOutput>>20))
 	}
-	sections, complete := split(stdout.kept.String(), len(commands))
+	sections, complete := split(stdout.String(), len(commands))
 	var exit *exec.ExitError
 	if err != nil && (!mayFail || !complete || !errors.As(err, &exit)) {
-		return output{}, s.errorf(commands, failure(err, stderr.kept.String()))
+		return output{}, s.errorf(commands, failure(err, stderr.String()))
 	}
 	if !complete {
-		return output{}, s.errorf(commands, failure(ErrIncomplete, stderr.kept.String()))
+		return output{}, s.errorf(commands, failure(ErrIncomplete, stderr.String()))
 	}
-	return output{sections, stderr.kept.String()}, nil
+	return output{sections, stderr.String()}, nil
 }
 
 func (s *Source) errorf(commands []string, err error) error {
@@ -90,28 +86,4 @@ func split(text string, commands int) (sections []string, complete bool) {
 		section.WriteString(line)
 	}
 	return sections, len(sections) == commands
-}
-
-// limited keeps the first bytes that are written to it. What is beyond is discarded, or
-// an error, which closes the pipe.
-type limited struct {
-	kept     bytes.Buffer // not embedded: it has other ways to be written to
-	limit    int
-	discard  bool
-	exceeded bool
-}
-
-var errTooLong = errors.New("too long")
-
-func (l *limited) Write(data []byte) (int, error) {
-	room := l.limit - l.kept.Len()
-	if len(data) <= room {
-		return l.kept.Write(data)
-	}
-	l.exceeded = true
-	_, _ = l.kept.Write(data[:room]) // never fails
-	if l.discard {
-		return len(data), nil
-	}
-	return room, errTooLong
 }

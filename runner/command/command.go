@@ -126,7 +126,7 @@ func (r *Remedy) Clean(ctx context.Context, order remedy.Order) error {
 	if order.Prepared.Execution != v1alpha1.ExecutionDirect {
 		return errors.Join(r.removePrinted(name), r.cleanUnit(ctx, order))
 	}
-	return r.directGroup(name).remove(ctx)
+	return removeGroup(ctx, r.directGroup(name))
 }
 
 // argv is what is executed. A script gets the action's name as its $0.

@@ -78,18 +78,6 @@ func TestTheExecutionIsChosenByWhetherSystemdAnswers(t *testing.T) {
 	}
 }
 
-func TestTheCgroupMountIsFound(t *testing.T) {
-	for want, mountinfo := range map[string]string{
-		"":                       "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n39 31 0:36 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n",
-		"/sys/fs/cgroup/unified": "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:4 - cgroup2 cgroup2 rw\n",
-		"/a b":                   "41 31 0:38 /../.. /a\\040b rw - cgroup2 cgroup2 rw,nsdelegate\n",
-	} {
-		if got := cgroupMount(strings.NewReader(mountinfo)); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
-
 func TestTheEnvironmentIsThatOfTheOrderAlone(t *testing.T) {
 	got := unwanted([]string{"PATH=/bin", "PROXY=own"}, []string{"PROXY=x", "LANG=C", "EXTRA=a=b"})
 	for name, want := range map[string]bool{"EXTRA": true, "LANG": true, "INVOCATION_ID": true, "PATH": false, "PROXY": false} {

@@ -20,7 +20,7 @@ func (r *Remedy) conclude(ctx context.Context, order remedy.Order, l *link, out 
 	}
 	remedy.Reached(ctx, "ended")
 	left := r.unitGroup(l.unit, s.group)
-	alone := left != "" && !left.populated()
+	alone := left != "" && !left.Populated()
 	err := tell(ctx, l, func(ctx context.Context, conn *systemd.Conn) error {
 		return conn.KillUnitWithTarget(ctx, l.unit, dbus.All, int32(syscall.SIGKILL))
 	})
@@ -28,9 +28,9 @@ func (r *Remedy) conclude(ctx context.Context, order remedy.Order, l *link, out 
 		return nil
 	}
 	if err != nil && !systemd.Refused(err) {
-		left.kill()
+		left.Kill()
 	}
-	gone := left.clear(ctx)
+	gone := left.Clear(ctx, goneWithin)
 	e := s.ending(uptime())
 	if !s.ended() {
 		e = r.afterKill(ctx, l, s)
@@ -96,8 +96,8 @@ func (r *Remedy) giveUp(ctx context.Context, order remedy.Order, out *pipe, err 
 	if err := removePipe(r.pipePath(name)); err != nil {
 		why += "; " + oneLine(err)
 	}
-	if left := r.unitGroup(name, ""); !isOurselves(name) && left.populated() {
-		e := ending{cause: timedOut, started: order.StartedAt, took: now.Sub(order.StartedAt), signal: syscall.SIGKILL, stuck: !left.clear(ctx)}
+	if left := r.unitGroup(name, ""); !isOurselves(name) && left.Populated() {
+		e := ending{cause: timedOut, started: order.StartedAt, took: now.Sub(order.StartedAt), signal: syscall.SIGKILL, stuck: !left.Clear(ctx, goneWithin)}
 		outcome := with(e.outcome(v1alpha1.ExecutionTransientUnit), out, false)
 		outcome.Message += "; the runner killed it, since " + why
 		return outcome

@@ -41,7 +41,7 @@ func (r *Remedy) executeDirect(ctx context.Context, order remedy.Order) *remedy.
 	// Without a control group, which takes root to make, what leaves the process
 	// group escapes.
 	inGroup := r.directGroup(name)
-	if dir, err := inGroup.make(); err == nil {
+	if dir, err := makeLimited(inGroup); err == nil {
 		files = append(files, dir)
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
 	} else {
@@ -66,7 +66,7 @@ func (r *Remedy) executeDirect(ctx context.Context, order remedy.Order) *remedy.
 		default:
 			end.status = status.ExitStatus()
 		}
-		inGroup.clear(ctx)
+		inGroup.Clear(ctx, goneWithin)
 	}
 	outcome := with(end.outcome(v1alpha1.ExecutionDirect), out, e.alone && end.exited())
 	remedy.Reached(ctx, "outcome")
@@ -76,7 +76,7 @@ func (r *Remedy) executeDirect(ctx context.Context, order remedy.Order) *remedy.
 // adoptDirect ends what is left of a command whose runner has gone. Its first
 // process has gone with it.
 func (r *Remedy) adoptDirect(ctx context.Context, order remedy.Order) *remedy.Outcome {
-	r.directGroup(unitOf(order)).clear(ctx)
+	r.directGroup(unitOf(order)).Clear(ctx, goneWithin)
 	return unknown(order, r.opts.Clock.Now(),
 		"the runner that had begun to execute it directly was stopped, and what was left of it was killed")
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/nodemend/nodemend/internal/cgroup"
 )
 
 // program returns a native program that needs an interpreter.
@@ -93,7 +95,7 @@ func TestTheReasonForARefusalIsLookedForInTheHostsFiles(t *testing.T) {
 
 func TestAGroupIsRemovedWithThoseBelowIt(t *testing.T) {
 	root := t.TempDir()
-	g := group(filepath.Join(root, "nodemend", "x.service"))
+	g := cgroup.Group(filepath.Join(root, "nodemend", "x.service"))
 	if err := os.MkdirAll(filepath.Join(string(g), "a", "b"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +104,7 @@ func TestAGroupIsRemovedWithThoseBelowIt(t *testing.T) {
 	}
 	write(t, filepath.Join(string(g), "cgroup.procs"), "2\n0\n", 0o644)
 	write(t, filepath.Join(string(g), "a", "b", "cgroup.procs"), "3\n", 0o644)
-	if got := g.pids(); !slices.Equal(got, []int{2, 0, 3}) {
+	if got := g.PIDs(); !slices.Equal(got, []int{2, 0, 3}) {
 		t.Errorf("got processes %v", got)
 	}
 	for _, file := range []string{"cgroup.procs", "a/b/cgroup.procs"} {
@@ -111,7 +113,7 @@ func TestAGroupIsRemovedWithThoseBelowIt(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if err := g.remove(t.Context()); err != nil {
+		if err := removeGroup(t.Context(), g); err != nil {
 			t.Error(err)
 		}
 	}

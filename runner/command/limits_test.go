@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/cgroup"
 )
 
 func TestACommandIsNotProtectedFromShortMemoryAsItsRunnerIs(t *testing.T) {
@@ -43,7 +44,7 @@ func TestACommandIsNotProtectedFromShortMemoryAsItsRunnerIs(t *testing.T) {
 func TestTheProcessesOfADirectCommandAreLimited(t *testing.T) {
 	root := t.TempDir()
 	all := filepath.Join(root, "nodemend")
-	g := group(filepath.Join(all, "command"))
+	g := cgroup.Group(filepath.Join(all, "command"))
 	if err := os.MkdirAll(string(g), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,7 @@ func TestTheProcessesOfADirectCommandAreLimited(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	dir, err := g.make()
+	dir, err := makeLimited(g)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func TestAForkBombLeavesTheNodeItsProcesses(t *testing.T) {
 	if got.Reason != v1alpha1.ReasonFailed || strings.Contains(got.Result.Output, "all") {
 		t.Errorf("got %s %q with output %q, want a fork that fails", got.Reason, got.Message, got.Result.Output)
 	}
-	if r.directGroup(unitName(order.Action)).populated() {
+	if r.directGroup(unitName(order.Action)).Populated() {
 		t.Error("some of its processes are left")
 	}
 }

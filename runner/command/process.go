@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/utils/clock"
 
+	"github.com/nodemend/nodemend/internal/cgroup"
 	"github.com/nodemend/nodemend/runner/remedy"
 )
 
@@ -54,7 +55,7 @@ type progress struct {
 // start starts a command in the host's namespaces, and closes the files then. The
 // goroutine that it makes ends with the process: it outlives supervise only if the
 // process is stuck.
-func start(cmd *exec.Cmd, hostProc string, in group, files ...*os.File) process {
+func start(cmd *exec.Cmd, hostProc string, in cgroup.Group, files ...*os.File) process {
 	started, exited, reap, reaped := make(chan error, 1), make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var pid atomic.Int64
 	var doomed, forking atomic.Bool
@@ -105,18 +106,18 @@ func start(cmd *exec.Cmd, hostProc string, in group, files ...*os.File) process 
 			if !forking.Load() {
 				return true // it will find that it is doomed
 			}
-			pids := in.pids()
+			pids := in.PIDs()
 			if id := pid.Load(); id != 0 {
 				pids = []int{int(id)}
 			}
 			return len(pids) > 0 && !slices.ContainsFunc(pids, hasExecuted)
 		},
-		alone: func() bool { return in != "" && !in.populated() },
+		alone: func() bool { return in != "" && !in.Populated() },
 		stop:  func() { signal(syscall.SIGTERM) },
 		kill: func() {
 			doomed.Store(true)
 			signal(syscall.SIGKILL)
-			in.kill()
+			in.Kill()
 		},
 		reap:   func() { close(reap) },
 		reaped: reaped,

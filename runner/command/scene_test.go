@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/cgroup"
 	"github.com/nodemend/nodemend/internal/systemd"
 	"github.com/nodemend/nodemend/runner/remedy"
 	host "github.com/nodemend/nodemend/test/systemd"
@@ -136,7 +137,7 @@ func (s *scene) expect(got *remedy.Outcome, reason, message string) *v1alpha1.Ac
 }
 
 // group is the control group of an order, as seen from outside.
-func (s *scene) group(order remedy.Order) group {
+func (s *scene) group(order remedy.Order) cgroup.Group {
 	if order.Prepared.Execution == v1alpha1.ExecutionDirect {
 		return s.directGroup(unitOf(order))
 	}
@@ -155,7 +156,7 @@ func (s *scene) pids(order remedy.Order) []string {
 
 func (s *scene) expectNothingLeft(order remedy.Order) {
 	s.Helper()
-	if s.group(order).populated() {
+	if s.group(order).Populated() {
 		s.Errorf("left are the processes %q", s.pids(order))
 	}
 }

@@ -4,6 +4,8 @@ package npd
 
 import (
 	"fmt"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,6 +61,31 @@ func TestAPluginsChildThatEscapesHoldsNothingUp(t *testing.T) {
 		return []finding{
 			{"an escaped child keeps its plugin from running again", runs == 1, fmt.Sprintf("runs at an interval of 1s in 8s: %d", runs)},
 			{"an escaped child keeps the program from ending", !ended, fmt.Sprintf("ended %t, %s after SIGTERM", ended, took.Round(time.Millisecond))},
+		}
+	})
+}
+
+func TestWhatEscapesFromPluginsDoesNotPileUp(t *testing.T) {
+	t.Parallel()
+	expectOfUpstreamOnly(t, func(s *scene) []finding {
+		s.createNode()
+		s.tick()
+		escaped := s.path("escaped")
+		s.customPlugins(plugins("1s", "20s", s.rule("HardwareFailure",
+			fmt.Sprintf(`(env -i %[1]s="$%[1]s" setsid sh -c 'echo $$ >>%[2]s; exec sleep 60' >/dev/null 2>&1 </dev/null &); exit 0`, sceneEnv, escaped))))
+		p := s.start()
+		s.Eventually(func() int { return len(s.runs("HardwareFailure")) }).Should(BeNumerically(">=", 6))
+		s.ticks(2)
+		alive := 0
+		for _, pid := range s.lines("escaped") {
+			if state, err := os.ReadFile("/proc/" + pid + "/stat"); err == nil && !strings.Contains(string(state), ") Z ") {
+				alive++
+			}
+		}
+		killed, err := p.metric("nodemend_plugin_orphans_killed_total")
+		return []finding{
+			{"what escapes from plugins piles up", alive > 2, fmt.Sprintf("alive after 6 rounds: %d", alive)},
+			{"what escapes is not counted", err != nil || killed == "0", killed},
 		}
 	})
 }

@@ -1,0 +1,212 @@
+package child
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/nodemend/nodemend/internal/cgroup"
+)
+
+// goneWithin is how long a run waits for killed processes to go. One that hangs in the
+// kernel delays its run by so much, and is killed again after the next ones.
+const goneWithin = 500 * time.Millisecond
+
+// Groups start children in a control group (cgroup2) each, below that of this process. By
+// it they know what belongs to a child: the kernel keeps every descendant there, whatever
+// session, parent or environment it has, until it moves itself or is moved, as systemd-run
+// does. They never signal or reap anything else: neither other children of this process
+// nor, where it is the first one of a container, what others have left to it.
+//
+// A nil one starts children without a control group.
+type Groups struct {
+	own     cgroup.Group // that of this process
+	name    string       // the same, as /proc/PID/cgroup tells it
+	escaped func(count int)
+	within  time.Duration // goneWithin
+
+	mu   sync.Mutex
+	left []cgroup.Group // those whose processes have not gone
+}
+
+// NewGroups returns an error where control groups can't be made. escaped is told, at the
+// end of each run that has left processes behind outside its process group, how many were
+// found and killed.
+func NewGroups(escaped func(count int)) (*Groups, error) {
+	// Where /proc is that of another PID namespace, processes have other IDs in it.
+	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
+		return nil, fmt.Errorf("/proc is not that of this process's PID namespace: it calls process %d %q, error %w", os.Getpid(), self, err)
+	}
+	// No arguments: it starts nothing. Without the call a child can't begin its life in a
+	// control group, and moved later it may have children by then.
+	if _, _, errno := unix.Syscall(unix.SYS_CLONE3, 0, 0, 0); errno == unix.ENOSYS {
+		return nil, errors.New("the system call clone3 is missing, or forbidden as by systemd's RestrictNamespaces=")
+	}
+	name, err := nameOf("self")
+	if err != nil {
+		return nil, err
+	}
+	mounts, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = mounts.Close() }() // was only read
+	point, root := cgroup.Mount(mounts)
+	if point == "" {
+		return nil, errors.New("no cgroup2 is mounted")
+	}
+	below, err := filepath.Rel(root, name)
+	if err != nil || !filepath.IsLocal(below) {
+		return nil, fmt.Errorf("the control group %s of this process is not below %s, which is mounted on %s", name, root, point)
+	}
+	g := &Groups{own: cgroup.Group(filepath.Join(point, below)), name: name, escaped: escaped, within: goneWithin}
+	probe, err := g.make()
+	if err != nil {
+		return nil, err
+	}
+	return g, os.Remove(string(probe))
+}
+
+// Start is like the function [Start].
+func (g *Groups) Start(cmd *exec.Cmd) (*Child, error) {
+	if g == nil {
+		return Start(cmd)
+	}
+	// A group that can't be made, or not be started in, keeps nothing from being started.
+	if c := g.start(cmd); c != nil {
+		return c, nil
+	}
+	return Start(cmd)
+}
+
+func (g *Groups) start(cmd *exec.Cmd) *Child {
+	group, err := g.make()
+	if err != nil {
+		return nil
+	}
+	dir, err := os.Open(string(group))
+	if err == nil {
+		grouped := &exec.Cmd{
+			Path: cmd.Path, Args: cmd.Args, Env: cmd.Env, Dir: cmd.Dir, WaitDelay: cmd.WaitDelay, Err: cmd.Err,
+			Stdin: cmd.Stdin, Stdout: cmd.Stdout, Stderr: cmd.Stderr,
+			SysProcAttr: &syscall.SysProcAttr{Setsid: true, UseCgroupFD: true, CgroupFD: int(dir.Fd())},
+		}
+		err = grouped.Start()
+		_ = dir.Close()
+		if err == nil {
+			return &Child{cmd: grouped, groups: g, group: group}
+		}
+	}
+	_ = os.Remove(string(group)) // nothing is in it
+	return nil
+}
+
+func (g *Groups) make() (cgroup.Group, error) {
+	dir, err := os.MkdirTemp(string(g.own), "nodemend-run-")
+	if err != nil {
+		return "", fmt.Errorf("making a control group: %w", err)
+	}
+	return cgroup.Group(dir), nil
+}
+
+// kill kills all of a group, and tells of what is not in the process group.
+func (g *Groups) kill(group cgroup.Group, processGroup int) {
+	if g == nil {
+		return
+	}
+	escaped := 0
+	for _, pid := range group.PIDs() {
+		if of, err := unix.Getpgid(pid); err == nil && of != processGroup {
+			escaped++
+		}
+	}
+	group.Kill()
+	if escaped > 0 {
+		g.escaped(escaped)
+	}
+}
+
+// end reaps what was killed, and removes the group.
+func (g *Groups) end(ctx context.Context, group cgroup.Group) {
+	if g == nil {
+		return
+	}
+	_ = wait.PollUntilContextTimeout(context.WithoutCancel(ctx), 5*time.Millisecond, g.within, true, func(context.Context) (bool, error) {
+		return g.gone(group), nil
+	})
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.left = slices.DeleteFunc(append(g.left, group), func(group cgroup.Group) bool {
+		return g.gone(group) && group.Remove(ctx, 0) == nil
+	})
+}
+
+// gone kills and reaps what is left of a group, and reports whether nothing is.
+func (g *Groups) gone(group cgroup.Group) bool {
+	if group.Populated() {
+		group.Kill()
+		return false
+	}
+	// Processes that have gone can still be zombies: children of this process if it is
+	// their next reaper. Until the last of a group is reaped one of them is.
+	name := filepath.Join(g.name, filepath.Base(string(group)))
+	for {
+		reaped := false
+		left := false
+		for _, pid := range children() {
+			if of, err := nameOf(strconv.Itoa(pid)); err != nil || of != name && !strings.HasPrefix(of, name+"/") {
+				continue
+			}
+			// In this group is nobody whom anybody else waits for, now that the child is reaped.
+			if got, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); err == nil && got == pid {
+				reaped = true
+			} else {
+				left = true
+			}
+		}
+		if !reaped {
+			return !left
+		}
+	}
+}
+
+// nameOf returns the name of a process's group of cgroup2; a zombie is in that of its death.
+func nameOf(process string) (string, error) {
+	text, err := os.ReadFile(filepath.Join("/proc", process, "cgroup"))
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(text)) {
+		if name, found := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::"); found {
+			return strings.TrimSuffix(name, " (deleted)"), nil
+		}
+	}
+	return "", errors.New("no cgroup2 is in use")
+}
+
+// children are the IDs of all children of this process; none where the kernel lacks
+// CONFIG_PROC_CHILDREN.
+func children() (pids []int) {
+	files, _ := filepath.Glob("/proc/self/task/*/children") // the pattern is good
+	for _, file := range files {
+		list, _ := os.ReadFile(file) // of a thread that may have ended
+		for field := range strings.FieldsSeq(string(list)) {
+			if pid, err := strconv.Atoi(field); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
