@@ -57,7 +57,7 @@ func newChecks(options Options, core *corev1client.CoreV1Client, registerer prom
 	}
 	enabled := &enabledChecks{node: node}
 	for _, kind := range Kinds() {
-		if !kind.Settings(&node.Config.Checks).Enabled {
+		if !node.Config.Checks.Runs(kind.Name) {
 			continue
 		}
 		check, err := kind.New(node)
