@@ -11,11 +11,12 @@ import (
 type Checks struct {
 	// Only are the names of the checks that may run; empty: all. One that comes with a
 	// later release does not run by itself on a node where they are named.
-	Only     []string     `yaml:"only"`
-	Runtime  Runtime      `yaml:"runtime"`
-	PLEG     PLEG         `yaml:"pleg"`
-	Kubelet  KubeletCheck `yaml:"kubelet"`
-	Hardware Hardware     `yaml:"hardware"`
+	Only       []string     `yaml:"only"`
+	Runtime    Runtime      `yaml:"runtime"`
+	PLEG       PLEG         `yaml:"pleg"`
+	Kubelet    KubeletCheck `yaml:"kubelet"`
+	Hardware   Hardware     `yaml:"hardware"`
+	Filesystem Filesystem   `yaml:"filesystem"`
 }
 
 // settings are those of one check.
@@ -34,7 +35,10 @@ type namedSettings struct {
 
 // all are the settings of all checks.
 func (c *Checks) all() []namedSettings {
-	return []namedSettings{{"runtime", &c.Runtime}, {"pleg", &c.PLEG}, {"kubelet", &c.Kubelet}, {"hardware", &c.Hardware}}
+	return []namedSettings{
+		{"runtime", &c.Runtime}, {"pleg", &c.PLEG}, {"kubelet", &c.Kubelet}, {"hardware", &c.Hardware},
+		{"filesystem", &c.Filesystem},
+	}
 }
 
 // Runs returns whether the check of this name is enabled and may run.
