@@ -9,6 +9,7 @@ require (
 	github.com/godbus/dbus/v5 v5.2.2
 	github.com/google/go-cmp v0.7.0
 	github.com/hanwen/go-fuse/v2 v2.9.0
+	github.com/moby/sys/mountinfo v0.7.2
 	github.com/onsi/gomega v1.43.1
 	github.com/prometheus/client_golang v1.24.0
 	github.com/prometheus/procfs v0.21.1

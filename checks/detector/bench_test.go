@@ -28,7 +28,7 @@ import (
 func defaults(b *testing.B, socket string) config.Config {
 	c := config.Default()
 	c.StateFile, c.Socket = filepath.Join(b.TempDir(), "state.json"), ""
-	c.Checks.PLEG.Enabled, c.Checks.Kubelet.Enabled = false, false
+	c.Checks.Only = []string{"runtime"}
 	c.Checks.Runtime.Endpoint = "unix://" + socket
 	c.Checks.Runtime.StartupGrace.Duration = 0 // this machine may just have booted
 	return c

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/containerruntime"
+	"github.com/nodemend/nodemend/checks/filesystem"
 	"github.com/nodemend/nodemend/checks/hardware"
 	"github.com/nodemend/nodemend/checks/kubelet"
 	"github.com/nodemend/nodemend/checks/kubeletapi"
@@ -22,7 +23,7 @@ import (
 
 // Kinds are all kinds of checks, in the order in which people are told of them.
 func Kinds() []checks.Kind {
-	return []checks.Kind{containerruntime.Kind(), pleg.Kind(), kubelet.Kind(), hardware.Kind()}
+	return []checks.Kind{containerruntime.Kind(), pleg.Kind(), kubelet.Kind(), hardware.Kind(), filesystem.Kind()}
 }
 
 // enabledCheck is a check that the configuration enables.
@@ -57,7 +58,7 @@ func newChecks(options Options, core *corev1client.CoreV1Client, registerer prom
 	}
 	enabled := &enabledChecks{node: node}
 	for _, kind := range Kinds() {
-		if !kind.Settings(&node.Config.Checks).Enabled {
+		if !node.Config.Checks.Runs(kind.Name) {
 			continue
 		}
 		check, err := kind.New(node)

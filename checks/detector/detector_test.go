@@ -74,7 +74,7 @@ func TestWhatTheRuntimeDoesReachesTheNodeUntilTheDetectorIsStopped(t *testing.T)
 	settings := config.Default()
 	settings.StateFile = filepath.Join(t.TempDir(), "state.json")
 	settings.Socket = filepath.Join(t.TempDir(), "run", "detector.sock")
-	settings.Checks.PLEG.Enabled, settings.Checks.Kubelet.Enabled = false, false
+	settings.Checks.Only = []string{"runtime"}
 	r := &settings.Checks.Runtime
 	r.Endpoint = "unix://" + socket
 	r.Interval.Duration, r.Timeout.Duration, r.StartupGrace.Duration = 100*time.Millisecond, time.Second, 0

@@ -58,7 +58,7 @@ func newScene(t *testing.T, name string) *scene {
 	settings.Heartbeat.Interval.Duration = time.Second
 	settings.Heartbeat.ProblemInterval.Duration = time.Second
 	settings.StateFile, settings.Socket = "", ""
-	settings.Checks.PLEG.Enabled, settings.Checks.Kubelet.Enabled = false, false
+	settings.Checks.Only = []string{"runtime"}
 	r := &settings.Checks.Runtime
 	r.Endpoint = "unix://" + socket
 	r.Interval.Duration, r.Timeout.Duration, r.StartupGrace.Duration = 200*time.Millisecond, 2*time.Second, 0

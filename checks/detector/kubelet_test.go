@@ -93,6 +93,7 @@ func quick(k *kubelet.Kubelet, endpoint string) config.Config {
 	c.Heartbeat.ProblemInterval.Duration = time.Second
 	c.StateFile, c.Socket = "", ""
 	c.Kubelet = config.Kubelet{Endpoint: k.Endpoint, HealthzEndpoint: k.HealthzEndpoint, CertificateFiles: []string{k.CertificateFile}}
+	c.Checks.Only = []string{"runtime", "pleg", "kubelet"}
 	for _, run := range []*config.Run{&c.Checks.Runtime.Run, &c.Checks.PLEG.Run, &c.Checks.Kubelet.Run} {
 		run.Interval.Duration, run.StartupGrace.Duration = 2*time.Second, 0
 	}

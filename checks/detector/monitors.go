@@ -215,7 +215,7 @@ func (d *detector) named() []corev1.NodeConditionType {
 		}
 	}
 	for _, kind := range Kinds() {
-		if kind.Settings(&d.options.Config.Checks).Enabled {
+		if d.options.Config.Checks.Runs(kind.Name) {
 			all = append(all, corev1.NodeConditionType(kind.ConditionType))
 		}
 	}

@@ -40,6 +40,7 @@ func TestTheReasonsOfPluginsThatNoLogHasAreOthers(t *testing.T) {
 
 func TestAConditionIsNamedAlsoWhileItsCheckHasNothingToCheck(t *testing.T) {
 	c := config.Default()
+	c.Checks.Only = []string{"runtime", "pleg", "kubelet", "hardware"}
 	c.Checks.Kubelet.Enabled = false
 	got := (&detector{options: Options{Config: c}}).named()
 	want := []corev1.NodeConditionType{containerruntime.ConditionType, "PLEGUnhealthy", "HardwareFailure"}

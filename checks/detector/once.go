@@ -37,9 +37,13 @@ type Outcome struct {
 // needs credentials can't be looked at. A check that has nothing to check on this node
 // is left out, or cannot tell if it was named.
 func CheckOnce(ctx context.Context, options Options, names ...string) ([]Outcome, error) {
+	if len(names) > 0 {
+		options.Config.Checks.Only = names
+	}
 	for _, kind := range Kinds() {
-		settings := kind.Settings(&options.Config.Checks)
-		settings.Enabled = slices.Contains(names, kind.Name) || len(names) == 0 && settings.Enabled
+		if slices.Contains(names, kind.Name) {
+			kind.Settings(&options.Config.Checks).Enabled = true
+		}
 	}
 	var core *corev1client.CoreV1Client
 	if options.Client != nil {

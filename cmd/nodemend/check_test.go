@@ -33,7 +33,7 @@ func TestTheExitStatusOfCheckIsOneForAProblemAlone(t *testing.T) {
 	var (
 		healthy  = "--config=" + file("healthy", "checks: {runtime: {endpoint: 'unix://"+socket+"', timeout: 10s}}\n")
 		problem  = "--config=" + file("problem", "checks: {runtime: {endpoint: 'unix://"+file("nobody-listens", "")+"'}}\n")
-		noBMC    = "--config=" + file("no-bmc", "checks: {runtime: {endpoint: 'unix://"+socket+"'}, pleg: {enabled: false}, kubelet: {enabled: false}, hardware: {device: /no/such/device}}\n")
+		noBMC    = "--config=" + file("no-bmc", "checks: {only: [runtime, hardware], runtime: {endpoint: 'unix://"+socket+"'}, hardware: {device: /no/such/device}}\n")
 		mistaken = "--config=" + file("mistaken", "checks: {runtime: {endpoints: a}}\n")
 	)
 	for name, tc := range map[string]struct {

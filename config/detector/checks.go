@@ -1,13 +1,22 @@
 package detector
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
 
 // Checks holds the settings of each check, by its name.
 type Checks struct {
-	Runtime  Runtime      `yaml:"runtime"`
-	PLEG     PLEG         `yaml:"pleg"`
-	Kubelet  KubeletCheck `yaml:"kubelet"`
-	Hardware Hardware     `yaml:"hardware"`
+	// Only are the names of the checks that may run; empty: all. One that comes with a
+	// later release does not run by itself on a node where they are named.
+	Only       []string     `yaml:"only"`
+	Runtime    Runtime      `yaml:"runtime"`
+	PLEG       PLEG         `yaml:"pleg"`
+	Kubelet    KubeletCheck `yaml:"kubelet"`
+	Hardware   Hardware     `yaml:"hardware"`
+	Filesystem Filesystem   `yaml:"filesystem"`
 }
 
 // settings are those of one check.
@@ -26,7 +35,24 @@ type namedSettings struct {
 
 // all are the settings of all checks.
 func (c *Checks) all() []namedSettings {
-	return []namedSettings{{"runtime", &c.Runtime}, {"pleg", &c.PLEG}, {"kubelet", &c.Kubelet}, {"hardware", &c.Hardware}}
+	return []namedSettings{
+		{"runtime", &c.Runtime}, {"pleg", &c.PLEG}, {"kubelet", &c.Kubelet}, {"hardware", &c.Hardware},
+		{"filesystem", &c.Filesystem},
+	}
+}
+
+// Runs returns whether the check of this name is enabled and may run.
+func (c *Checks) Runs(name string) bool {
+	return (len(c.Only) == 0 || slices.Contains(c.Only, name)) &&
+		slices.ContainsFunc(c.all(), func(s namedSettings) bool { return s.name == name && s.enabled() })
+}
+
+// names are those of all checks.
+func (c *Checks) names() (names []string) {
+	for _, check := range c.all() {
+		names = append(names, check.name)
+	}
+	return names
 }
 
 // Run holds what every check has: when it runs, and how often in a row it must
@@ -69,8 +95,13 @@ func (r *Run) problemsWithin(longest time.Duration, found *problems, at func(fie
 }
 
 func (c *Checks) problems(found *problems) {
+	for _, name := range c.Only {
+		if known := c.names(); !slices.Contains(known, name) {
+			found.add(fmt.Sprintf("%q is no check: accepted are %s", name, strings.Join(known, ", ")), "checks", "only")
+		}
+	}
 	for _, check := range c.all() {
-		if check.enabled() {
+		if c.Runs(check.name) {
 			check.problems(found, func(field ...string) []string { return append([]string{"checks", check.name}, field...) })
 		}
 	}

@@ -89,6 +89,7 @@ func Default() Config {
 			},
 		},
 		CustomPlugins: CustomPlugins{ProblemInterval: Duration{time.Minute}},
+		Checks:        Checks{Only: []string{}},
 		Conditions:    map[string]Condition{},
 	}
 	for _, check := range c.Checks.all() {

@@ -41,6 +41,28 @@ func TestWhatAFileLeavesOutHasItsDefault(t *testing.T) {
 	}
 }
 
+func TestOnlyWhatIsNamedAndEnabledRuns(t *testing.T) {
+	for file, want := range map[string][2]bool{ // of the runtime and the kubelet
+		"":                          {true, true},
+		"only: []":                  {true, true},
+		"only: [kubelet]":           {false, true},
+		"kubelet: {enabled: false}": {true, false},
+		"only: [runtime, kubelet]\nkubelet: {enabled: false}": {true, false},
+	} {
+		c, err := detector.Parse("f.yaml", []byte("checks:\n  "+strings.ReplaceAll(file, "\n", "\n  ")+"\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := [2]bool{c.Checks.Runs("runtime"), c.Checks.Runs("kubelet")}; got != want {
+			t.Errorf("%q: runtime and kubelet run: %v, want %v", file, got, want)
+		}
+	}
+	c := detector.Default()
+	if c.Checks.Runs("disk") {
+		t.Error("a check runs that there is not")
+	}
+}
+
 // exampleRules are in docs/checks.md.
 const exampleRules = `checks:
   hardware:
@@ -260,6 +282,30 @@ conditions:
 		"a quote that stays open":            {"socket: \"b\n", []string{"f.yaml: line 1: found unexpected end of stream"}},
 		"a list that ends":                   {"- a\nb: c\n", []string{"f.yaml: line 2: did not find expected '-' indicator"}},
 		"a merge of nothing":                 {"socket: /a\n<<: 1\n", []string{"f.yaml: line 2: map merge requires map or sequence of maps as the value"}},
+		"of the file systems": {
+			`checks:
+  filesystem:
+    interval: 6m
+    timeout: 1m
+    ignore:
+    - mnt
+    write:
+    - /var/lib/nodemend/
+    maxWait: 30s
+    minAvailable: 90
+`,
+			[]string{
+				`f.yaml: line 3: checks.filesystem.interval: 6m0s is not between 1s and 5m0s: the controller would take reports for outdated`,
+				`f.yaml: line 5: checks.filesystem.ignore: "mnt" is not an absolute path without .. and without a / at its end`,
+				`f.yaml: line 7: checks.filesystem.write: "/var/lib/nodemend/" is not an absolute path without .. and without a / at its end`,
+				`f.yaml: line 9: checks.filesystem.maxWait: 30s is not between 1m0s and 1h0m0s: it is at least the timeout`,
+				`f.yaml: line 10: checks.filesystem.minAvailable: 90 is not between 0 and 50`,
+			},
+		},
+		"only checks that there are": {
+			"checks:\n  only: [kubelet, kublet]\n  runtime: {interval: 0s}\n",
+			[]string{`f.yaml: line 2: checks.only: "kublet" is no check: accepted are runtime, pleg, kubelet, hardware, filesystem`},
+		},
 		"conditions that there can't be": {
 			"conditions:\n  Good: {}\n  has space/: {}\n  -x: {}\n  example.com/Good: {}\n",
 			[]string{

@@ -95,6 +95,14 @@ func (p *problems) path(file string, path ...string) {
 	}
 }
 
+func (p *problems) folders(names []string, path ...string) {
+	for _, name := range names {
+		if !filepath.IsAbs(name) || filepath.Clean(name) != name {
+			p.add(fmt.Sprintf("%q is not an absolute path without .. and without a / at its end", name), path...)
+		}
+	}
+}
+
 func (p *problems) url(text, scheme string, path ...string) {
 	if u, err := url.Parse(text); err != nil || u.Scheme != scheme || u.Host == "" || strings.Trim(u.Path, "/") != "" {
 		p.add(fmt.Sprintf("%q is not an address such as %s://127.0.0.1:10250", text, scheme), path...)

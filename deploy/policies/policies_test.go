@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/nodemend/nodemend/checks/containerruntime"
+	"github.com/nodemend/nodemend/checks/filesystem"
 	"github.com/nodemend/nodemend/checks/hardware"
 	"github.com/nodemend/nodemend/checks/kubelet"
 	"github.com/nodemend/nodemend/checks/pleg"
@@ -47,7 +48,10 @@ func TestEveryConditionAndReasonIsSetBySomebody(t *testing.T) {
 	known := map[string][]string{
 		containerruntime.ConditionType: {anyReason},
 		hardware.ConditionType:         {anyReason},
-		pleg.ConditionType:             {pleg.ReasonRelistOutdated, pleg.ReasonNeverRelisted, pleg.ReasonReportedByKubelet, pleg.ReasonRuntimeStalled},
+		filesystem.ConditionType: {
+			filesystem.ReasonReadOnly, filesystem.ReasonFailed, filesystem.ReasonWriteFailed, filesystem.ReasonHung,
+		},
+		pleg.ConditionType: {pleg.ReasonRelistOutdated, pleg.ReasonNeverRelisted, pleg.ReasonReportedByKubelet, pleg.ReasonRuntimeStalled},
 		kubelet.ConditionType: {
 			kubelet.ReasonConnectionRefused, kubelet.ReasonUnitFailed, kubelet.ReasonConnectionLost, kubelet.ReasonHealthzTimeout,
 			kubelet.ReasonHealthzFailed, kubelet.ReasonSyncLoopFailed, kubelet.ReasonRestarting,

@@ -55,7 +55,7 @@ func (s *scene) startDetector(node, endpoint string) (stop func()) {
 	c := config.Default()
 	c.Heartbeat.ProblemInterval.Duration = time.Second
 	c.StateFile, c.Socket = "", ""
-	c.Checks.PLEG.Enabled, c.Checks.Kubelet.Enabled = false, false
+	c.Checks.Only = []string{"runtime"}
 	c.Checks.Runtime.Endpoint = endpoint
 	c.Checks.Runtime.Interval.Duration = time.Second
 	c.Checks.Runtime.Timeout.Duration = time.Second

@@ -44,9 +44,7 @@ heartbeat: {problemInterval: 1s}
 stateFile: ""
 socket: ""
 checks:
-  pleg: {enabled: false}
-  kubelet: {enabled: false}
-  hardware: {enabled: false}
+  only: [runtime]
   runtime: {endpoint: "unix://%s", interval: 1s, timeout: 500ms, startupGrace: 0s}
 `
 

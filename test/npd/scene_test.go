@@ -177,9 +177,7 @@ heartbeat: {interval: 1s, problemInterval: 1s}
 stateFile: %s
 socket: ""
 checks:
-  runtime: {enabled: false}
-  pleg: {enabled: false}
-  kubelet: {enabled: false}
+  only: [hardware]
 customPlugins: {allowRepair: %t}
 `, s.path("state.json"), s.program.repairs), 0o600)).To(Succeed())
 	return path

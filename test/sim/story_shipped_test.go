@@ -45,6 +45,8 @@ var (
 	}
 	fanFails      = []symptom{{condition: "HardwareFailure", reason: "FanFailure"}}
 	diskIsFull    = []symptom{{condition: "DiskPressure", reason: "KubeletHasDiskPressure"}}
+	diskFails     = []symptom{{condition: "FilesystemUnhealthy", reason: "FilesystemReadOnly"}}
+	diskHangs     = []symptom{{condition: "FilesystemUnhealthy", reason: "FilesystemHung", after: 3 * time.Minute}}
 	diskIsBroken  = []symptom{{condition: "ReadonlyFilesystem", reason: "FilesystemIsReadOnly"}}
 	kubeletUnwell = []symptom{{condition: "Ready"}}
 )
@@ -72,6 +74,8 @@ func TestEveryShippedPolicyHealsTheFaultThatItIsForAndTheGentlestActsFirst(t *te
 		{"a hung kernel", kernelHangs, reboot, []string{"container-runtime 1/1", "container-runtime 1/2", "kernel-deadlock 1/1"}},
 		{"a broken fan", fanFails, "", []string{"hardware-failure 1/1"}},
 		{"a full disk", diskIsFull, command, []string{"disk-pressure 1/1"}},
+		{"a disk that fails", diskFails, "", []string{"filesystem 1/1"}},
+		{"a disk that hangs", diskHangs, "", []string{"filesystem 1/1"}},
 		{"a broken disk", diskIsBroken, "", []string{"readonly-filesystem 1/1"}},
 		{"a kubelet that is not ready", kubeletUnwell, restart, []string{"node-not-ready 1/1"}},
 		{"a node that is not ready until it reboots", kubeletUnwell, reboot, []string{"node-not-ready 1/1", "node-not-ready 2/1"}},

@@ -8,8 +8,7 @@ const detectorConfig = `
 heartbeat: {interval: 2s, problemInterval: 2s}
 customPlugins: {problemInterval: 2s}
 checks:
-  pleg: {enabled: false}
-  kubelet: {enabled: false}
+  only: [runtime, hardware]
 `
 
 // Of containerd, and of none.

@@ -1,0 +1,130 @@
+package filesystem
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// look is one look at a disk, on a goroutine of its own: it may never return.
+type look struct {
+	started time.Time
+	done    chan struct{} // closed once found is there
+	found   found
+}
+
+// found is what a look has found.
+type found struct {
+	err error
+	// space and inodes of a file system.
+	space, inodes share
+}
+
+// share is how much there is of something: of space in bytes.
+type share struct{ available, all uint64 }
+
+// begin starts a look.
+func begin(now time.Time, what func() found) *look {
+	l := &look{started: now, done: make(chan struct{})}
+	go func() {
+		defer close(l.done)
+		l.found = what()
+	}()
+	return l
+}
+
+// returned is whether the look is over.
+func (l *look) returned() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// errHidden is the error of a file system on whose mount points others are mounted.
+var errHidden = errors.New("something else is mounted over it")
+
+// examine asks a file system below root how full it is, and reads its first folder.
+func examine(root string, f fileSystem) (result found) {
+	for _, point := range f.points {
+		if result = examineAt(filepath.Join(root, point), f.device); !errors.Is(result.err, errHidden) {
+			return result
+		}
+	}
+	return result
+}
+
+func examineAt(path string, d device) found {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return found{err: &fs.PathError{Op: "open", Path: path, Err: err}}
+	}
+	defer func() { _ = unix.Close(fd) }() // nothing was done to it
+	var s unix.Stat_t
+	if err := unix.Fstat(fd, &s); err != nil {
+		return found{err: &fs.PathError{Op: "stat", Path: path, Err: err}}
+	}
+	// btrfs numbers each of its subvolumes.
+	if d.major != 0 && (unix.Major(s.Dev) != uint32(d.major) || unix.Minor(s.Dev) != uint32(d.minor)) {
+		return found{err: errHidden}
+	}
+	var of unix.Statfs_t
+	if err := unix.Fstatfs(fd, &of); err != nil {
+		return found{err: &fs.PathError{Op: "statfs", Path: path, Err: err}}
+	}
+	size := uint64(of.Frsize)
+	if size == 0 {
+		size = uint64(of.Bsize)
+	}
+	result := found{space: share{of.Bavail * size, of.Blocks * size}, inodes: share{of.Ffree, of.Files}}
+	if s.Mode&unix.S_IFMT == unix.S_IFDIR {
+		result.err = readFolder(fd, path)
+	}
+	return result
+}
+
+// readFolder reads the beginning of a folder. An xfs that was shut down answers
+// everything else from its memory.
+func readFolder(fd int, path string) error {
+	folder, err := unix.Openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOATIME|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer func() { _ = unix.Close(folder) }() // was only read
+	if _, err := unix.ReadDirent(folder, make([]byte, 4096)); err != nil {
+		return &fs.PathError{Op: "readdir", Path: path, Err: err}
+	}
+	return nil
+}
+
+// write writes a block in a folder and waits until the disk has it. The file has no name:
+// nothing stays of it, and nobody can put something else in its place.
+func write(folder string) found {
+	fd, err := unix.Open(folder, unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return found{err: &fs.PathError{Op: "create a file in", Path: folder, Err: err}}
+	}
+	file := os.NewFile(uintptr(fd), folder)
+	_, err = file.Write(make([]byte, 4096))
+	if err == nil {
+		err = file.Sync()
+	}
+	return found{err: errors.Join(err, file.Close())}
+}
+
+// describe returns an error without the folder in which the host's files are seen.
+func describe(err error) string {
+	var errno unix.Errno
+	var at *fs.PathError
+	if errors.As(err, &errno) && errors.As(err, &at) {
+		return fmt.Sprintf("%s: %v", at.Op, errno)
+	}
+	return err.Error()
+}
