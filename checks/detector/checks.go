@@ -13,6 +13,7 @@ import (
 
 	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/containerruntime"
+	"github.com/nodemend/nodemend/checks/exhaustion"
 	"github.com/nodemend/nodemend/checks/filesystem"
 	"github.com/nodemend/nodemend/checks/hardware"
 	"github.com/nodemend/nodemend/checks/kubelet"
@@ -23,7 +24,7 @@ import (
 
 // Kinds are all kinds of checks, in the order in which people are told of them.
 func Kinds() []checks.Kind {
-	return []checks.Kind{containerruntime.Kind(), pleg.Kind(), kubelet.Kind(), hardware.Kind(), filesystem.Kind()}
+	return []checks.Kind{containerruntime.Kind(), pleg.Kind(), kubelet.Kind(), hardware.Kind(), filesystem.Kind(), exhaustion.Kind()}
 }
 
 // enabledCheck is a check that the configuration enables.

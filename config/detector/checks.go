@@ -17,6 +17,7 @@ type Checks struct {
 	Kubelet    KubeletCheck `yaml:"kubelet"`
 	Hardware   Hardware     `yaml:"hardware"`
 	Filesystem Filesystem   `yaml:"filesystem"`
+	Exhaustion Exhaustion   `yaml:"exhaustion"`
 }
 
 // settings are those of one check.
@@ -37,7 +38,7 @@ type namedSettings struct {
 func (c *Checks) all() []namedSettings {
 	return []namedSettings{
 		{"runtime", &c.Runtime}, {"pleg", &c.PLEG}, {"kubelet", &c.Kubelet}, {"hardware", &c.Hardware},
-		{"filesystem", &c.Filesystem},
+		{"filesystem", &c.Filesystem}, {"exhaustion", &c.Exhaustion},
 	}
 }
 

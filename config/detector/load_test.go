@@ -302,9 +302,16 @@ conditions:
 				`f.yaml: line 10: checks.filesystem.minAvailable: 90 is not between 0 and 50`,
 			},
 		},
+		"of the limits": {
+			"checks:\n  exhaustion:\n    maxUsed: 20\n    programs: [kubelet, containerd-shim-runc-v2]\n",
+			[]string{
+				`f.yaml: line 3: checks.exhaustion.maxUsed: 20 is not between 50 and 100`,
+				`f.yaml: line 4: checks.exhaustion.programs: "containerd-shim-runc-v2" has 23 bytes: the kernel's name of a process has 1 to 15, see /proc/PID/comm`,
+			},
+		},
 		"only checks that there are": {
 			"checks:\n  only: [kubelet, kublet]\n  runtime: {interval: 0s}\n",
-			[]string{`f.yaml: line 2: checks.only: "kublet" is no check: accepted are runtime, pleg, kubelet, hardware, filesystem`},
+			[]string{`f.yaml: line 2: checks.only: "kublet" is no check: accepted are runtime, pleg, kubelet, hardware, filesystem, exhaustion`},
 		},
 		"conditions that there can't be": {
 			"conditions:\n  Good: {}\n  has space/: {}\n  -x: {}\n  example.com/Good: {}\n",

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/nodemend/nodemend/checks/containerruntime"
+	"github.com/nodemend/nodemend/checks/exhaustion"
 	"github.com/nodemend/nodemend/checks/filesystem"
 	"github.com/nodemend/nodemend/checks/hardware"
 	"github.com/nodemend/nodemend/checks/kubelet"
@@ -48,6 +49,7 @@ func TestEveryConditionAndReasonIsSetBySomebody(t *testing.T) {
 	known := map[string][]string{
 		containerruntime.ConditionType: {anyReason},
 		hardware.ConditionType:         {anyReason},
+		exhaustion.ConditionType:       {exhaustion.ReasonProcesses, exhaustion.ReasonFileHandles, exhaustion.ReasonInotify},
 		filesystem.ConditionType: {
 			filesystem.ReasonReadOnly, filesystem.ReasonFailed, filesystem.ReasonWriteFailed, filesystem.ReasonHung,
 		},
