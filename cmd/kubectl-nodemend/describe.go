@@ -20,8 +20,8 @@ func (t *tool) describeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe REMEDIATION|NODE",
 		Short: "The timeline of one remediation, with the output of its commands",
-		Long: `Show one remediation from its trigger to its outcome: every action with its time, its
-result and the end of what it printed; what people have decided about it, and what they
+		Long: `Show one remediation from its trigger to its outcome: the scripts of its steps; every
+action with its time, its result and the end of what it printed; what people have decided about it, and what they
 can do next.
 
 A name is that of a user whom the API server knew. None is recorded of who writes by hand,
@@ -93,15 +93,25 @@ func (t *tool) timeline(r *v1alpha1.Remediation, pauses []string) string {
 			text.WriteString(", after approval")
 		}
 		text.WriteString("\n")
+		if step.Command != nil {
+			text.WriteString(quoted(step.Command.Script))
+		}
 	}
 	text.WriteString("\nTimeline:\n")
 	for _, e := range events(r) {
 		fmt.Fprintf(&text, "  %s  %s\n", e.at.UTC().Format(time.RFC3339), oneLine(e.text))
-		for line := range strings.Lines(e.output) {
-			fmt.Fprintf(&text, "    | %s\n", strings.TrimRight(line, "\n"))
-		}
+		text.WriteString(quoted(e.output))
 	}
 	return text.String()
+}
+
+// quoted is a text of others below a line of ours, "" for none.
+func quoted(text string) string {
+	var lines strings.Builder
+	for line := range strings.Lines(text) {
+		fmt.Fprintf(&lines, "    | %s\n", visible(strings.TrimRight(line, "\r\n")))
+	}
+	return lines.String()
 }
 
 type event struct {

@@ -59,3 +59,12 @@ func TestTheHistorySaysHowLongATombstonesRemediationTook(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+func TestTheScriptThatWaitsForApprovalIsShown(t *testing.T) {
+	r := stands(1, v1alpha1.ReasonWaiting, "ApprovalRequired")
+	r.Spec.Steps[0] = v1alpha1.Step{Command: &v1alpha1.CommandRemedy{Script: "set -eu\nrm -rf /var/lib/cache/*\x1b[2J\n"}, RequireApproval: true}
+	const want = "> 1. run its script, after approval\n    | set -eu\n    | rm -rf /var/lib/cache/*\ufffd[2J\n"
+	if got := atNoon().timeline(r, nil); !strings.Contains(got, want) {
+		t.Errorf("it does not show\n%s\nin\n%s", want, got)
+	}
+}

@@ -15,7 +15,7 @@ import (
 func (t *tool) historyCommand() *cobra.Command {
 	var form output
 	var policy string
-	var since time.Duration
+	var since spanFlag
 	cmd := &cobra.Command{
 		Use:   "history [NODE]",
 		Short: "What was done, and what came of it",
@@ -25,13 +25,13 @@ those that have ended, as long as they are kept.
 ACTIONS is what was executed, in order, with its outcome where it did not succeed.`,
 		Example: `  kubectl nodemend history
   kubectl nodemend history worker-17
-  kubectl nodemend history --policy container-runtime --since 24h -o json`,
+  kubectl nodemend history --policy container-runtime --since 1d -o json`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: t.completeNode,
 	}
 	form.addTo(cmd)
 	cmd.Flags().StringVar(&policy, "policy", "", "only those of this policy")
-	cmd.Flags().DurationVar(&since, "since", 0, "only those that started within this time, for example 24h")
+	cmd.Flags().Var(&since, "since", "only those that started within this time, for example 1d")
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
 		var name string
 		if len(args) == 1 {
@@ -48,7 +48,7 @@ ACTIONS is what was executed, in order, with its outcome where it did not succee
 		}
 		var found []v1alpha1.Remediation
 		for _, r := range all {
-			if (policy == "" || r.Spec.Policy.Name == policy) && (since == 0 || t.clock.Since(r.StartedAt().Time) <= since) {
+			if (policy == "" || r.Spec.Policy.Name == policy) && (since == 0 || t.clock.Since(r.StartedAt().Time) <= time.Duration(since)) {
 				r.ManagedFields = nil
 				r.APIVersion, r.Kind = v1alpha1.GroupVersion.String(), "Remediation"
 				found = append(found, r)

@@ -138,11 +138,14 @@ func TestWhatIsWatchedIsPrintedAsItChanges(t *testing.T) {
 	s := newScene(t)
 	r := s.newestOf("worker-17")
 	lines, stop := s.watching("worker-17")
-	s.prints(lines, "worker-17  container-runtime  step 1/2 attempt 2  Waiting (Refused): action b-1 was not executed")
-	for _, patch := range []string{`{"status":{"actions":7}}`, `{"status":{"step":2}}`} { // the first changes nothing that is shown
+	s.prints(lines, "TIME      NODE          POLICY                STEP    STATE")
+	s.prints(lines, "worker-17     container-runtime     1/2     Waiting (Refused), attempt 2: action b-1 was not executed")
+	for _, patch := range []string{`{"status":{"actions":7}}`, `{"status":{"conditions":[
+		{"type":"Progressing","status":"True","reason":"Waiting","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"},
+		{"type":"Blocked","status":"True","reason":"Refused","message":"another number","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`, `{"status":{"step":2}}`} { // only the last is news
 		s.must(s.c.Status().Patch(s.Context(), r, client.RawPatch("application/merge-patch+json", []byte(patch))))
 	}
-	s.prints(lines, "worker-17  container-runtime  step 2/2 attempt 2  Waiting")
+	s.prints(lines, "worker-17     container-runtime     2/2     Waiting")
 	stop()
 	if lines.Scan() {
 		t.Errorf("it printed %q at its end", lines.Text())
@@ -167,7 +170,7 @@ func TestWhatWasOverBeforeIsNotWatchedButWhatEndsIs(t *testing.T) {
 	}
 	s.must(s.c.Status().Patch(s.Context(), r, client.RawPatch("application/merge-patch+json", []byte(`{"status":{"endTime":"2026-01-01T00:00:00Z","conditions":[
 		{"type":"Progressing","status":"False","reason":"Recovered","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`))))
-	s.prints(lines, "worker-16  hardware  step 1/1 attempt 1  Recovered")
+	s.prints(lines, "worker-16     hardware              1/1     Recovered")
 }
 
 func TestAfterAnUninstallNothingIsCordonedHeldOrLeft(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
@@ -23,9 +24,12 @@ import (
 func (t *tool) maintenanceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "maintenance",
-		Short: "Take a node out of service and give it back",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Short: "Take nodes out of service and give them back",
+		Example: `  kubectl nodemend maintenance start worker-17 --reason "swap DIMM A1"
+  kubectl nodemend maintenance status
+  kubectl nodemend maintenance end worker-17`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(t.maintenanceStart(), t.maintenanceStatus(), t.maintenanceEnd())
 	return cmd
@@ -34,7 +38,7 @@ func (t *tool) maintenanceCommand() *cobra.Command {
 // drainFlags are those of kubectl drain, under its names.
 type drainFlags struct {
 	cordonOnly, emptyDir, force bool
-	timeout                     time.Duration
+	timeout                     spanFlag
 	onTimeout, podSelector      string
 	grace                       int64
 }
@@ -46,8 +50,28 @@ func (f *drainFlags) addTo(cmd *cobra.Command) {
 	flags.BoolVar(&f.force, "force", false, "evict pods that no controller will create again, too")
 	flags.Int64Var(&f.grace, "grace-period", -1, "how many seconds each pod has to stop (-1: its own)")
 	flags.StringVar(&f.podSelector, "pod-selector", "", "evict only pods with these labels, for example app=web,tier!=db")
-	flags.DurationVar(&f.timeout, "timeout", time.Hour, "how long the drain may take")
+	f.timeout = spanFlag(time.Hour)
+	flags.Var(&f.timeout, "timeout", "how long the drain may take")
 	flags.StringVar(&f.onTimeout, "on-timeout", string(v1alpha1.OnTimeoutWait), "what is done then: Wait, Proceed or Abort")
+}
+
+// check refuses what makes no sense, or together none.
+func (f *drainFlags) check(flags *pflag.FlagSet) error {
+	for _, name := range []string{"delete-emptydir-data", "force", "grace-period", "pod-selector", "timeout", "on-timeout"} {
+		if f.cordonOnly && flags.Changed(name) {
+			return fmt.Errorf("--cordon-only does not drain: leave out --%s", name)
+		}
+	}
+	accepted := []string{string(v1alpha1.OnTimeoutWait), string(v1alpha1.OnTimeoutProceed), string(v1alpha1.OnTimeoutAbort)}
+	switch {
+	case f.grace < -1:
+		return fmt.Errorf("--grace-period %d: accepted are 0 or more seconds, and -1 for the pod's own", f.grace)
+	case f.timeout < spanFlag(time.Second):
+		return errors.New("--timeout must be at least 1s")
+	case !slices.Contains(accepted, f.onTimeout):
+		return fmt.Errorf("--on-timeout %q: accepted are %s", f.onTimeout, strings.Join(accepted, ", "))
+	}
+	return nil
 }
 
 // drain returns what the flags ask for, nil for none.
@@ -56,7 +80,7 @@ func (f *drainFlags) drain() (*v1alpha1.Drain, error) {
 		return nil, nil
 	}
 	d := &v1alpha1.Drain{
-		Timeout: v1alpha1.Duration{Duration: f.timeout}, OnTimeout: v1alpha1.OnTimeout(f.onTimeout),
+		Timeout: v1alpha1.Duration{Duration: time.Duration(f.timeout)}, OnTimeout: v1alpha1.OnTimeout(f.onTimeout),
 		DeleteEmptyDirData: f.emptyDir, Force: f.force,
 	}
 	if f.grace >= 0 {
@@ -100,43 +124,57 @@ func (t *tool) maintenanceStart() *cobra.Command {
 	var reason string
 	var noWait bool
 	var f drainFlags
+	var of nodeSet
 	cmd := &cobra.Command{
-		Use:   "start NODE",
-		Short: "Cordon and drain a node, and keep it out of service",
-		Long: `Create a NodeMaintenance: the node is cordoned, drained as kubectl drain does, and kept
-out of service until the maintenance is ended. It acts at once, whatever budgets say,
-and counts in them. The drain goes on when this command is interrupted.`,
+		Use:   "start NODE...",
+		Short: "Cordon and drain nodes, and keep them out of service",
+		Long: `Create a NodeMaintenance for each node: it is cordoned, drained as kubectl drain does,
+and kept out of service until the maintenance is ended. It acts at once, whatever budgets
+say, on all the nodes, and counts in them. The drains go on when this command is
+interrupted.`,
 		Example: `  kubectl nodemend maintenance start worker-17 --reason "swap DIMM A1" --delete-emptydir-data
-  kubectl nodemend maintenance start worker-17 --reason quarantine --cordon-only`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: t.completeNode,
+  kubectl nodemend maintenance start worker-17 worker-18 --reason "rack move" --timeout 2h
+  kubectl nodemend maintenance start -l rack=r7 --reason quarantine --cordon-only`,
+		Args:              of.args,
+		ValidArgsFunction: t.completeNodes,
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for people (required)")
 	cmd.Flags().BoolVar(&noWait, "no-wait", false, "do not wait for the end of the drain")
+	of.addTo(cmd)
 	f.addTo(cmd)
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
 		if reason == "" {
 			return errors.New(`--reason is required, for example --reason "swap DIMM A1"`)
 		}
+		if err := f.check(cmd.Flags()); err != nil {
+			return err
+		}
 		drain, err := f.drain()
 		if err != nil {
 			return err
 		}
-		if _, err := node(ctx, c, args[0]); err != nil {
+		nodes, err := of.nodes(ctx, c, args...)
+		if err != nil {
 			return err
 		}
-		m := &v1alpha1.NodeMaintenance{
-			ObjectMeta: metav1.ObjectMeta{GenerateName: args[0][:min(len(args[0]), validation.DNS1123SubdomainMaxLength-30)] + "-"},
-			Spec:       v1alpha1.NodeMaintenanceSpec{NodeName: args[0], Reason: clip(reason), RequestedBy: clip(person(ctx, c)), Drain: drain},
+		by := clip(person(ctx, c))
+		var started []string
+		for i := range nodes {
+			name := nodes[i].Name
+			m := &v1alpha1.NodeMaintenance{
+				ObjectMeta: metav1.ObjectMeta{GenerateName: name[:min(len(name), validation.DNS1123SubdomainMaxLength-30)] + "-"},
+				Spec:       v1alpha1.NodeMaintenanceSpec{NodeName: name, Reason: clip(reason), RequestedBy: by, Drain: drain},
+			}
+			if err := c.Create(ctx, m, fieldOwner); err != nil {
+				return err
+			}
+			t.printf("maintenance %s started; to give the node back: kubectl nodemend maintenance end %s\n", m.Name, name)
+			started = append(started, m.Name)
 		}
-		if err := c.Create(ctx, m, fieldOwner); err != nil {
-			return err
-		}
-		t.printf("maintenance %s started; to give the node back: kubectl nodemend maintenance end %s\n", m.Name, args[0])
 		if noWait {
 			return nil
 		}
-		return t.progress(ctx, c, m.Name)
+		return t.progress(ctx, c, started)
 	})
 	return cmd
 }
@@ -196,8 +234,10 @@ recovered; --policies gives it back now, and ends the remediation.`,
 	cmd.Flags().StringSliceVar(&chosen, "maintenance", nil, "`NAME` of the one to end, where there are several; can be repeated")
 	cmd.Flags().BoolVar(&all, "all", false, "end all of them, those of others, too")
 	cmd.Flags().BoolVar(&policies, "policies", false, "end the maintenances of policies, too")
-	cmd.MarkFlagsMutuallyExclusive("maintenance", "all")
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
+		if all && len(chosen) > 0 {
+			return errors.New("give --maintenance NAME or --all, not both")
+		}
 		found, err := maintenancesOf(ctx, c, args[0])
 		if err != nil {
 			return err
@@ -223,7 +263,7 @@ recovered; --policies gives it back now, and ends the remediation.`,
 			t.printf("maintenance %s (%s) ends\n", m.Name, m.Spec.Reason)
 		}
 		if left := len(found) - len(ending); left > 0 {
-			t.printf("node %s stays out of service for %d more; see kubectl nodemend maintenance status %s\n", args[0], left, args[0])
+			t.printf("node %s stays out of service for %s; see kubectl nodemend maintenance status %s\n", args[0], count(left, "other maintenance"), args[0])
 		}
 		return nil
 	})

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -153,6 +155,49 @@ func (t *tool) ago(at time.Time) string {
 // span is a length of time, as kubectl prints it.
 func span(d time.Duration) string { return duration.HumanDuration(d) }
 
+// short is a length of time to the letter, without what is zero: "1h", not "1h0m0s".
+func short(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// spanFlag is a length of time on the command line. Beside the units of Go it takes days.
+type spanFlag time.Duration
+
+// Type names what the flag takes, in the help.
+func (s *spanFlag) Type() string { return "duration" }
+
+func (s *spanFlag) String() string {
+	if *s == 0 {
+		return ""
+	}
+	return short(time.Duration(*s))
+}
+
+// Set reads "90s", "1h30m", "1d" or "1d12h".
+func (s *spanFlag) Set(text string) error {
+	days, rest, found := strings.Cut(text, "d")
+	if !found {
+		days, rest = "0", text
+	}
+	d, err := strconv.ParseUint(days, 10, 14)
+	var left time.Duration
+	if rest != "" && err == nil {
+		left, err = time.ParseDuration(rest)
+	}
+	if err != nil || left < 0 || text == "" {
+		return errors.New("accepted are numbers with the units d, h, m and s, for example 90s, 1h30m or 1d")
+	}
+	*s = spanFlag(time.Duration(d)*24*time.Hour + left)
+	return nil
+}
+
 // lineWidth is how many columns the lines of a table have without -o wide.
 const lineWidth = 80
 
@@ -171,9 +216,11 @@ func fit(text string, wide bool) string {
 	return fitting.String()
 }
 
-// count is a number of things: "1 node", "2 nodes".
+// count is a number of things: "1 node", "2 nodes", "0 policies".
 func count(n int, thing string) string {
-	if n != 1 {
+	if stem, y := strings.CutSuffix(thing, "y"); y && n != 1 {
+		thing = stem + "ies"
+	} else if n != 1 {
 		thing += "s"
 	}
 	return fmt.Sprintf("%d %s", n, thing)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -84,7 +85,32 @@ func newRootCommand(streams genericiooptions.IOStreams, clk clock.PassiveClock) 
 		cmd.GroupID = "steer"
 		root.AddCommand(cmd)
 	}
+	root.SetFlagErrorFunc(misused)
+	tellUsage(root)
 	return root
+}
+
+// tellUsage makes a command and those below it say how they are used if arguments are wrong.
+func tellUsage(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return misused(cmd, err)
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		tellUsage(sub)
+	}
+}
+
+// insides is what a parser of Go says beside what is wrong.
+var insides = regexp.MustCompile(`strconv\.\w+: parsing "[^"]*": `)
+
+// misused adds to what is wrong with a command line how it is used.
+func misused(cmd *cobra.Command, err error) error {
+	return fmt.Errorf("%s\nusage: %s\nexamples: %s --help", insides.ReplaceAllString(err.Error(), ""), cmd.UseLine(), cmd.CommandPath())
 }
 
 // qps is the client's limit of requests per second: one look takes a few dozen.

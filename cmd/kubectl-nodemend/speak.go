@@ -36,8 +36,11 @@ func (t *tool) approveCommand() *cobra.Command {
 		Use:   "approve REMEDIATION|NODE",
 		Short: "Let the step go ahead that waits for approval",
 		Long: `Approve the step that a remediation waits with, and the steps before it; one that comes
-later is asked for again. NODE stands for its only remediation that waits for approval.`,
-		Example:           `  kubectl nodemend approve worker-17`,
+later is asked for again. NODE stands for its only remediation that waits for approval.
+
+What the step does, and its script, is shown by describe.`,
+		Example: `  kubectl nodemend describe worker-17
+  kubectl nodemend approve worker-17`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: t.completeRemediation,
 	}
@@ -51,10 +54,17 @@ later is asked for again. NODE stands for its only remediation that waits for ap
 			return fmt.Errorf("remediation %s does not wait for approval: it is %s", r.Name, standing(r))
 		}
 		number := r.Status.Step
+		step := r.Step(number)
+		if step == nil {
+			return fmt.Errorf("remediation %s has no step %d; see kubectl nodemend describe %s", r.Name, number, r.Name)
+		}
 		if err := annotate(ctx, c, r, v1alpha1.ApprovedStepAnnotation, strconv.Itoa(int(number)), v1alpha1.ApprovedByAnnotation); err != nil {
 			return err
 		}
-		t.printf("approved: step %d (%s) of remediation %s on node %s\n", number, r.Step(number).Describe(), r.Name, r.Spec.NodeName)
+		t.printf("approved: step %d (%s) of remediation %s on node %s\n", number, step.Describe(), r.Name, r.Spec.NodeName)
+		if step.Command != nil {
+			_, _ = fmt.Fprint(t.streams.Out, quoted(step.Command.Script)) // nobody is left to tell
+		}
 		return nil
 	})
 	return cmd

@@ -42,6 +42,9 @@ columns; -o wide shows them whole.`,
 	of.addTo(cmd)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again and again, until you stop it")
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, _ []string) error {
+		if watch && (form == "json" || form == "yaml") {
+			return fmt.Errorf("-w shows text, not %s; see kubectl get -w", form)
+		}
 		show := func(ctx context.Context) (string, error) {
 			s, err := t.status(ctx, c, &of)
 			if err != nil {

@@ -58,7 +58,7 @@ Labels that keep nodes away from Nodemend (` + v1alpha1.ExcludeLabel + `) are pe
 
 func (t *tool) uninstallCommand() *cobra.Command {
 	var yes bool
-	var patience time.Duration
+	patience := spanFlag(10 * time.Minute)
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Give all nodes back and delete all objects, before Nodemend is removed",
@@ -68,13 +68,13 @@ func (t *tool) uninstallCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do it; without it only what would be done is shown")
-	cmd.Flags().DurationVar(&patience, "timeout", 10*time.Minute, "how long running actions are waited for")
+	cmd.Flags().Var(&patience, "timeout", "how long running actions are waited for")
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, _ []string) error {
 		u := &uninstall{tool: t, c: c}
 		if !yes {
 			return u.show(ctx)
 		}
-		return u.do(ctx, patience)
+		return u.do(ctx, time.Duration(patience))
 	})
 	return cmd
 }
@@ -90,20 +90,21 @@ func (u *uninstall) show(ctx context.Context) error {
 		name string
 		list client.ObjectList
 	}{
-		{"RemedyPolicies", &v1alpha1.RemedyPolicyList{}}, {"Remediations", &v1alpha1.RemediationList{}},
-		{"NodeMaintenances", &v1alpha1.NodeMaintenanceList{}}, {"RemediationBudgets", &v1alpha1.RemediationBudgetList{}},
+		{"RemedyPolicy", &v1alpha1.RemedyPolicyList{}}, {"Remediation", &v1alpha1.RemediationList{}},
+		{"NodeMaintenance", &v1alpha1.NodeMaintenanceList{}}, {"RemediationBudget", &v1alpha1.RemediationBudgetList{}},
 	} {
 		found, err := u.all(ctx, kind.list)
 		if err != nil {
 			return err
 		}
-		u.printf("%d %s would be deleted\n", len(found), kind.name)
+		u.printf("%s would be deleted\n", count(len(found), kind.name))
 	}
 	marked, err := u.marked(ctx)
 	if err != nil {
 		return err
 	}
-	u.printf("%d nodes would be uncordoned\nnothing was changed; to do it: kubectl nodemend uninstall --yes\n", len(marked))
+	u.printf("%s would be uncordoned\n", count(len(marked), "node"))
+	u.printf("nothing was changed; to do it: kubectl nodemend uninstall --yes\n")
 	return nil
 }
 
@@ -275,6 +276,15 @@ func (u *uninstall) led(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
+// kind is the name of an object's kind, as people know it.
+func (u *uninstall) kind(obj client.Object) string {
+	gvk, err := u.c.GroupVersionKindFor(obj)
+	if err != nil {
+		return "object"
+	}
+	return gvk.Kind
+}
+
 func (u *uninstall) deleteAll(ctx context.Context, list client.ObjectList) error {
 	objects, err := u.all(ctx, list)
 	if err != nil {
@@ -285,7 +295,7 @@ func (u *uninstall) deleteAll(ctx context.Context, list client.ObjectList) error
 			continue
 		}
 		if err := client.IgnoreNotFound(u.c.Delete(ctx, obj)); err != nil {
-			return fmt.Errorf("deleting %T %s: %w", obj, obj.GetName(), err)
+			return fmt.Errorf("deleting %s %s: %w", u.kind(obj), obj.GetName(), err)
 		}
 	}
 	return nil
@@ -310,7 +320,7 @@ func (u *uninstall) empty(ctx context.Context, kinds ...client.ObjectList) error
 		if len(objects) != left {
 			left, moved = len(objects), u.clock.Now()
 			if left > 0 {
-				u.printf("waiting for the controller to give back: %d objects are left\n", left)
+				u.printf("waiting for the controller to give back: %s left\n", count(left, "object"))
 			}
 		}
 		if left == 0 {
@@ -338,7 +348,7 @@ func (u *uninstall) release(ctx context.Context, objects []client.Object) error 
 		}
 		patch := optimistic.Since(before)
 		if err := client.IgnoreNotFound(u.c.Patch(ctx, obj, patch, fieldOwner)); err != nil {
-			errs = append(errs, fmt.Errorf("removing the finalizer of %T %s: %w", obj, obj.GetName(), err))
+			errs = append(errs, fmt.Errorf("removing the finalizer of %s %s: %w", u.kind(obj), obj.GetName(), err))
 		}
 	}
 	return errors.Join(errs...)

@@ -19,7 +19,7 @@ func (t *tool) watchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch [NODE]",
 		Short: "What happens, as it happens",
-		Long: `Print one line for every change of a remediation or a maintenance, until you stop it:
+		Long: `Print one line whenever a remediation or a maintenance stands elsewhere, until you stop it:
 first where each open one stands, then what changes. It survives a restart of the API
 server.`,
 		Example: `  kubectl nodemend watch
@@ -70,11 +70,11 @@ func (t *tool) follow(ctx context.Context, c client.WithWatch, opts []client.Lis
 				},
 				UpdateFunc: func(_, obj any) { send(changeOf(obj)) },
 				DeleteFunc: func(obj any) {
-					if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-						obj = gone.Obj
+					if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+						obj = last.Obj
 					}
 					c := changeOf(obj)
-					c.line = deletedLine(obj)
+					c.stands, c.message = gone(obj), ""
 					send(c)
 				},
 			},
@@ -84,13 +84,15 @@ func (t *tool) follow(ctx context.Context, c client.WithWatch, opts []client.Lis
 			done <- struct{}{}
 		}()
 	}
+	t.printf("%s\n", happened("TIME", "NODE", "POLICY", "STEP", "STATE"))
 	for running := len(kinds); running > 0; {
 		select {
 		case c := <-changes:
-			if !c.quiet && last[c.key] != c.line {
-				t.printf("%s  %s\n", t.clock.Now().Format(time.TimeOnly), c.line)
+			news := c.step + " " + c.stands
+			if !c.quiet && last[c.key] != news {
+				t.printf("%s\n", happened(t.clock.Now().Format(time.TimeOnly), c.node, c.policy, c.step, c.stands+detail("", c.message)))
 			}
-			last[c.key] = c.line
+			last[c.key] = news
 		case <-done:
 			running--
 		}
@@ -111,18 +113,30 @@ func listerWatcher(c client.WithWatch, kind client.ObjectList, opts []client.Lis
 
 // change is what is told of an object.
 type change struct {
-	key, line string
-	// quiet keeps the line to itself until it changes.
+	key, node, policy, step string
+	// stands is where it stands. Nothing is told before that changes: the numbers in a
+	// message alone are no news.
+	stands, message string
+	// quiet keeps it to itself until it changes.
 	quiet bool
+}
+
+// happened is a line in columns.
+func happened(when, node, policy, step, what string) string {
+	return fmt.Sprintf("%-8s  %-12s  %-20s  %-6s  %s", when, oneLine(node), oneLine(policy), step, oneLine(what))
 }
 
 // changeOf tells where an object stands.
 func changeOf(obj any) change {
 	switch o := obj.(type) {
 	case *v1alpha1.Remediation:
-		return change{key: "r/" + o.Name, line: remediationLine(o)}
+		return remediationChange(o)
 	case *v1alpha1.NodeMaintenance:
-		return change{key: "m/" + o.Name, line: maintenanceLine(o)}
+		c := change{key: "m/" + o.Name, node: o.Spec.NodeName, policy: "(maintenance)", step: "-", stands: drainState(o)}
+		if o.DeletionTimestamp != nil {
+			c.stands += ", being given back"
+		}
+		return c
 	default:
 		return change{quiet: true}
 	}
@@ -134,33 +148,22 @@ func over(obj any) bool {
 	return ok && r.Ended()
 }
 
-func remediationLine(r *v1alpha1.Remediation) string {
-	state := dash(r.State())
+func remediationChange(r *v1alpha1.Remediation) change {
+	c := change{key: "r/" + r.Name, node: r.Spec.NodeName, policy: r.Spec.Policy.Name, stands: dash(r.State()), message: message(r)}
 	if by := r.BlockedBy(); by != "" {
-		state += " (" + by + ")"
+		c.stands += " (" + by + ")"
 	}
-	line := fmt.Sprintf("%s  %s  step %d/%d attempt %d  %s", r.Spec.NodeName, r.Spec.Policy.Name, max(r.Status.Step, 1), len(r.Spec.Steps), max(r.Status.Attempt, 1), state)
-	if text := message(r); text != "" {
-		line += ": " + text
+	c.step = fmt.Sprintf("%d/%d", max(r.Status.Step, 1), len(r.Spec.Steps))
+	if attempt := r.Status.Attempt; attempt > 1 {
+		c.stands += fmt.Sprintf(", attempt %d", attempt)
 	}
-	return line
+	return c
 }
 
-func maintenanceLine(m *v1alpha1.NodeMaintenance) string {
-	line := fmt.Sprintf("%s  maintenance  %s", m.Spec.NodeName, drainState(m))
-	if m.DeletionTimestamp != nil {
-		line += ", being given back"
+// gone is what an object stands at that was deleted.
+func gone(obj any) string {
+	if _, ok := obj.(*v1alpha1.NodeMaintenance); ok {
+		return "over"
 	}
-	return line
-}
-
-func deletedLine(obj any) string {
-	switch o := obj.(type) {
-	case *v1alpha1.Remediation:
-		return fmt.Sprintf("%s  %s  deleted", o.Spec.NodeName, o.Spec.Policy.Name)
-	case *v1alpha1.NodeMaintenance:
-		return fmt.Sprintf("%s  maintenance  over", o.Spec.NodeName)
-	default:
-		return ""
-	}
+	return "deleted"
 }

@@ -78,8 +78,10 @@ type whyPolicy struct {
 	Verdict     string     `json:"verdict"`
 	Rule        string     `json:"rule,omitempty"`
 	Next        string     `json:"next,omitempty"`
-	NextLook    *time.Time `json:"nextLook,omitempty"`
-	Gates       []whyGate  `json:"gates,omitempty"`
+	// Script is what Next runs, if it is a script that waits for approval.
+	Script   string     `json:"script,omitempty"`
+	NextLook *time.Time `json:"nextLook,omitempty"`
+	Gates    []whyGate  `json:"gates,omitempty"`
 }
 
 type whyMatch struct {
@@ -266,6 +268,9 @@ func (t *tool) explain(ctx context.Context, c client.Client, p *whyPolicy, n *co
 	if step := explained.Step(e.Status.Step); step != nil && len(e.Answers) > 0 {
 		p.Next = fmt.Sprintf("step %d of %d, attempt %d of %d: %s",
 			e.Status.Step, len(r.Spec.Steps), e.Status.Attempt, max(step.Attempts, 1), step.Describe())
+		if step.RequireApproval && step.Command != nil {
+			p.Script = step.Command.Script
+		}
 	}
 	p.Conditions = p.Conditions[:0] // those of the remediation: the policy may have been edited
 	for i, f := range e.Findings {
@@ -300,7 +305,7 @@ func conditionNow(m *v1alpha1.ConditionMatch, n *corev1.Node) whyMatch {
 		view.Match += " (" + strings.Join(m.Reasons, " or ") + ")"
 	}
 	if m.For.Duration > 0 {
-		view.Match += " for " + m.For.String()
+		view.Match += " for " + short(m.For.Duration)
 	}
 	c := v1alpha1.FindNodeCondition(n, m.Type)
 	if c == nil {
@@ -359,6 +364,7 @@ func (t *tool) whyPolicyText(text *strings.Builder, p *whyPolicy, wide bool) {
 			fmt.Fprintf(text, "  %s: %s\n", line.label, oneLine(line.value))
 		}
 	}
+	text.WriteString(quoted(p.Script))
 	if p.State == v1alpha1.ReasonExhausted {
 		fmt.Fprintf(text, "  To start over with step 1: kubectl nodemend retry %s\n", p.Remediation)
 	}

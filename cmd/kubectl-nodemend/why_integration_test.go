@@ -41,6 +41,18 @@ func (s *scene) rewritten(node string, change func(*v1alpha1.RemediationStatus))
 	s.must(s.c.Status().Patch(s.Context(), &list.Items[0], client.MergeFrom(before)))
 }
 
+// scripted adds a remediation of the node whose script waits for approval.
+func (s *scene) scripted(node string) {
+	s.Helper()
+	cache := s.policy("cache", nil, "ContainerRuntimeUnhealthy", 0, v1alpha1.ModeEnforce,
+		v1alpha1.Step{Command: &v1alpha1.CommandRemedy{Script: "set -eu\nrm -rf /var/lib/cache/*\n"}, RequireApproval: true})
+	s.remediation(node, cache, func(r *v1alpha1.RemediationStatus) {
+		r.Step, r.Attempt = 1, 1
+		s.says(r, "Progressing", "True", v1alpha1.ReasonWaiting, "step 1, attempt 1 is next")
+		s.says(r, "Blocked", "True", "ApprovalRequired", "step 1 (command) waits for approval")
+	})
+}
+
 func TestWhySaysWhatTheControllerWouldDecide(t *testing.T) {
 	for _, test := range []struct {
 		name, line string
@@ -66,6 +78,8 @@ func TestWhySaysWhatTheControllerWouldDecide(t *testing.T) {
 			})
 		}, 0},
 		{"why-exhausted", "why worker-15", func(*scene) {}, 0},
+		{"why-script", "why worker-18", func(s *scene) { s.scripted("worker-18") }, 0},
+		{"approve-script", "approve worker-18", func(s *scene) { s.scripted("worker-18") }, 0},
 		{"why-policy-deleted", "why worker-15", func(s *scene) {
 			s.must(s.c.Delete(s.Context(), &v1alpha1.RemedyPolicy{ObjectMeta: metav1.ObjectMeta{Name: "hardware"}}))
 		}, 0},
