@@ -18,6 +18,11 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
+// pauseOwner is who the API server notes as the owner of a pause. It is the pause's own, so
+// that whoever applies the file that the budget or policy came from leaves the pause alone,
+// as long as the file says nothing about it.
+const pauseOwner = client.FieldOwner("nodemend-pause")
+
 // target is what is paused: a budget, a policy, or the cluster.
 type target struct {
 	kind, name string
@@ -126,7 +131,7 @@ func sign(ctx context.Context, c client.Client, obj client.Object, by string) er
 	if err != nil {
 		return err
 	}
-	return c.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), fieldOwner)
+	return c.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), pauseOwner)
 }
 
 // pauseOne switches one budget or policy, and returns it.
@@ -146,7 +151,7 @@ func pauseOne(ctx context.Context, c client.Client, o target, paused bool, reaso
 	if err != nil {
 		return nil, err
 	}
-	err = c.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), fieldOwner)
+	err = c.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), pauseOwner)
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("there is no %s; see kubectl get remediationbudgets,remedypolicies", o)
 	}
@@ -163,7 +168,7 @@ func pauseCluster(ctx context.Context, c client.Client, paused bool, reason stri
 		}
 		return b, err
 	}
-	err := c.Create(ctx, b, fieldOwner)
+	err := c.Create(ctx, b, pauseOwner)
 	if apierrors.IsAlreadyExists(err) {
 		return pauseOne(ctx, c, target{"budget", v1alpha1.ClusterPauseBudget}, true, reason)
 	}

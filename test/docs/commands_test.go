@@ -60,6 +60,8 @@ func TestEveryCommandOfThePagesIsKnown(t *testing.T) {
 	}
 }
 
+var paused = regexp.MustCompile(`(?m)^\s*paused:|[{,] *paused:`)
+
 func TestEveryObjectOfThePagesIsValid(t *testing.T) {
 	validator, err := offline.Load(deploy.CRDs, offline.Known{})
 	if err != nil {
@@ -74,6 +76,9 @@ func TestEveryObjectOfThePagesIsValid(t *testing.T) {
 			report := validator.Check(t.Context(), offline.File{Name: page, Data: []byte(block)})
 			for _, problem := range report.Problems {
 				t.Error(problem)
+			}
+			if paused.MatchString(block) {
+				t.Errorf("%s: an apply of this lifts or sets a pause: leave paused out of\n%s", page, block)
 			}
 			objects += report.Objects
 		}
