@@ -321,7 +321,7 @@ func TestTheFirstProcessOfAContainerReapsItsOwnOnly(t *testing.T) {
 	}
 	g, escaped := grouped(t)
 	// A stranger, who runs, and one who has ended and was not waited for.
-	other, dir := shell(t, "(setsid sleep 1000 & echo $! >$1/pid); (setsid true & echo $! >$1/dead); exit 7")
+	other, dir := shell(t, "(setsid sleep 1000 & echo $! >$1/pid); (setsid sleep 1000 & echo $! >$1/dead); exit 7")
 	if err := other.Run(); other.ProcessState.ExitCode() != 7 {
 		t.Fatal(err)
 	}
@@ -331,6 +331,9 @@ func TestTheFirstProcessOfAContainerReapsItsOwnOnly(t *testing.T) {
 	}
 	zombie, err := strconv.Atoi(strings.TrimSpace(string(dead)))
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(zombie, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	awaitExit(zombie)
