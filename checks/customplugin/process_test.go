@@ -215,6 +215,7 @@ func TestAnEscapedChildIsKilledWhereThereAreControlGroups(t *testing.T) {
 	if err != nil {
 		t.Skip("no control groups can be made here: ", err)
 	}
+	t.Cleanup(groups.Close)
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	config := Config{maxOutput: 80, rules: []rule{{path: script(t, "plugin", escape(pidFile)+"echo bad disk; exit 1"), timeout: patient}}}
 	got := New(config, Options{Groups: groups}).execute(t.Context(), config.rules[0])

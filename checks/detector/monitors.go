@@ -153,6 +153,7 @@ func (d *detector) pluginGroups(ctx context.Context, f files) (*child.Groups, er
 		klog.FromContext(ctx).Info("Processes that plugins leave behind outside their process groups go on", "why", err.Error())
 		return nil, nil
 	}
+	d.close = append(d.close, groups.Close)
 	if err := d.registry.Register(killed); err != nil {
 		return nil, fmt.Errorf("registering the metric of what plugins leave behind: %w", err)
 	}

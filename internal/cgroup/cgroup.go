@@ -150,10 +150,25 @@ func (g Group) Remove(ctx context.Context, within time.Duration) error {
 	if !g.Clear(ctx, within) {
 		return fmt.Errorf("removing the control group %s: its processes do not go, they hang in a system call (state D)", g)
 	}
+	return errors.Join(g.RemoveBelow(), removeDir(string(g)))
+}
+
+// RemoveBelow removes the groups below it, which must be empty.
+func (g Group) RemoveBelow() error {
 	for _, dir := range slices.Backward(g.dirs()) {
-		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("removing the control group: %w", err)
+		if dir == string(g) {
+			continue
 		}
+		if err := removeDir(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func removeDir(dir string) error {
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing the control group: %w", err)
 	}
 	return nil
 }

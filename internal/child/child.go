@@ -68,11 +68,11 @@ func (c *Child) Wait(ctx context.Context) error {
 	}
 	// The only possible error is that nobody is left.
 	_ = syscall.Kill(-pid, syscall.SIGKILL)
-	c.groups.kill(c.group, pid)
+	killed := c.groups.kill(c.group, pid)
 	<-exited
 	err := c.cmd.Wait()
 	reapGroup(pid)
-	c.groups.end(ctx, c.group)
+	c.groups.end(ctx, c.group, killed)
 	if ended != nil {
 		return ended
 	}

@@ -30,7 +30,9 @@ const goneWithin = 500 * time.Millisecond
 // does. They never signal or reap anything else: neither other children of this process
 // nor, where it is the first one of a container, what others have left to it.
 //
-// A nil one starts children without a control group.
+// A group whose processes all have ended by themselves serves the next child: the kubelet
+// looks at each that comes and goes below those of its pods. One that was killed does not: see
+// probe. A nil Groups starts children without a control group.
 type Groups struct {
 	own     cgroup.Group // that of this process
 	name    string       // the same, as /proc/PID/cgroup tells it
@@ -38,6 +40,7 @@ type Groups struct {
 	within  time.Duration // goneWithin
 
 	mu   sync.Mutex
+	free []cgroup.Group // empty ones
 	left []cgroup.Group // those whose processes have not gone
 }
 
@@ -72,11 +75,32 @@ func NewGroups(escaped func(count int)) (*Groups, error) {
 		return nil, fmt.Errorf("the control group %s of this process is not below %s, which is mounted on %s", name, root, point)
 	}
 	g := &Groups{own: cgroup.Group(filepath.Join(point, below)), name: name, escaped: escaped, within: goneWithin}
-	probe, err := g.make()
-	if err != nil {
-		return nil, err
+	return g, g.probe()
+}
+
+// probe returns an error if the kernel kills what is started in a group. It does, since 6.14,
+// if the group of this process was once killed (cgroup.kill) and the new one was not, or the
+// other way: cgroup_css_set_fork compares the one's number of kills with the other's.
+func (g *Groups) probe() error {
+	missing := &exec.Cmd{Path: filepath.Join(string(g.own), "missing")}
+	if _, err := g.startIn(missing); !errors.Is(err, os.ErrNotExist) {
+		g.Close()
+		if err == nil { // it has not got as far as that
+			err = fmt.Errorf("a child was killed in it: %w", missing.Wait())
+		}
+		return fmt.Errorf("trying a control group below %s: %w", g.own, err)
 	}
-	return g, os.Remove(string(probe))
+	return nil
+}
+
+// Close removes the groups. No child may run any more, but for those that can't be killed.
+func (g *Groups) Close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, group := range g.free {
+		_ = os.Remove(string(group)) // fails only if somebody else has put processes there
+	}
+	g.free = nil
 }
 
 // Start is like the function [Start].
@@ -84,36 +108,47 @@ func (g *Groups) Start(cmd *exec.Cmd) (*Child, error) {
 	if g == nil {
 		return Start(cmd)
 	}
-	// A group that can't be made, or not be started in, keeps nothing from being started.
-	if c := g.start(cmd); c != nil {
-		return c, nil
+	grouped := &exec.Cmd{
+		Path: cmd.Path, Args: cmd.Args, Env: cmd.Env, Dir: cmd.Dir, WaitDelay: cmd.WaitDelay, Err: cmd.Err,
+		Stdin: cmd.Stdin, Stdout: cmd.Stdout, Stderr: cmd.Stderr,
 	}
-	return Start(cmd)
+	group, err := g.startIn(grouped)
+	if err != nil {
+		// A group that can't be made, or not be started in, keeps nothing from being started.
+		return Start(cmd)
+	}
+	return &Child{cmd: grouped, groups: g, group: group}, nil
 }
 
-func (g *Groups) start(cmd *exec.Cmd) *Child {
-	group, err := g.make()
+func (g *Groups) startIn(cmd *exec.Cmd) (cgroup.Group, error) {
+	group, err := g.take()
 	if err != nil {
-		return nil
+		return "", err
 	}
 	dir, err := os.Open(string(group))
 	if err == nil {
-		grouped := &exec.Cmd{
-			Path: cmd.Path, Args: cmd.Args, Env: cmd.Env, Dir: cmd.Dir, WaitDelay: cmd.WaitDelay, Err: cmd.Err,
-			Stdin: cmd.Stdin, Stdout: cmd.Stdout, Stderr: cmd.Stderr,
-			SysProcAttr: &syscall.SysProcAttr{Setsid: true, UseCgroupFD: true, CgroupFD: int(dir.Fd())},
-		}
-		err = grouped.Start()
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, UseCgroupFD: true, CgroupFD: int(dir.Fd())}
+		err = cmd.Start()
 		_ = dir.Close()
-		if err == nil {
-			return &Child{cmd: grouped, groups: g, group: group}
-		}
 	}
-	_ = os.Remove(string(group)) // nothing is in it
-	return nil
+	if err != nil {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.free = append(g.free, group) // nothing was started in it
+		return "", err
+	}
+	return group, nil
 }
 
-func (g *Groups) make() (cgroup.Group, error) {
+// take returns an empty group.
+func (g *Groups) take() (cgroup.Group, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if last := len(g.free) - 1; last >= 0 {
+		group := g.free[last]
+		g.free = g.free[:last]
+		return group, nil
+	}
 	dir, err := os.MkdirTemp(string(g.own), "nodemend-run-")
 	if err != nil {
 		return "", fmt.Errorf("making a control group: %w", err)
@@ -121,10 +156,11 @@ func (g *Groups) make() (cgroup.Group, error) {
 	return cgroup.Group(dir), nil
 }
 
-// kill kills all of a group, and tells of what is not in the process group.
-func (g *Groups) kill(group cgroup.Group, processGroup int) {
-	if g == nil {
-		return
+// kill kills all of a group, tells of what is not in the process group, and reports whether
+// there was anything to kill.
+func (g *Groups) kill(group cgroup.Group, processGroup int) bool {
+	if g == nil || !group.Populated() {
+		return false
 	}
 	escaped := 0
 	for _, pid := range group.PIDs() {
@@ -136,20 +172,29 @@ func (g *Groups) kill(group cgroup.Group, processGroup int) {
 	if escaped > 0 {
 		g.escaped(escaped)
 	}
+	return true
 }
 
-// end reaps what was killed, and removes the group.
-func (g *Groups) end(ctx context.Context, group cgroup.Group) {
+// end reaps what has ended in a group, and what was killed: in groups of earlier children, too.
+func (g *Groups) end(ctx context.Context, group cgroup.Group, killed bool) {
 	if g == nil {
 		return
 	}
-	_ = wait.PollUntilContextTimeout(context.WithoutCancel(ctx), 5*time.Millisecond, g.within, true, func(context.Context) (bool, error) {
-		return g.gone(group), nil
-	})
+	clean := !killed && g.gone(group) && group.RemoveBelow() == nil
+	if !clean {
+		_ = wait.PollUntilContextTimeout(context.WithoutCancel(ctx), 5*time.Millisecond, g.within, true, func(context.Context) (bool, error) {
+			return g.gone(group), nil
+		})
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.left = slices.DeleteFunc(append(g.left, group), func(group cgroup.Group) bool {
-		return g.gone(group) && group.Remove(ctx, 0) == nil
+	if clean {
+		g.free = append(g.free, group)
+	} else {
+		g.left = append(g.left, group)
+	}
+	g.left = slices.DeleteFunc(g.left, func(group cgroup.Group) bool {
+		return g.gone(group) && group.RemoveBelow() == nil && os.Remove(string(group)) == nil
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -30,12 +31,12 @@ func grouped(t *testing.T) (*Groups, *atomic.Int64) {
 	}
 	g.within = time.Hour // however busy the machine is
 	t.Cleanup(func() {
-		left, err := filepath.Glob(filepath.Join(string(g.own), "nodemend-run-*"))
-		left = slices.DeleteFunc(left, func(dir string) bool { // of other tests
-			return !slices.ContainsFunc(g.left, func(group cgroup.Group) bool { return string(group) == dir })
-		})
-		if err != nil || len(left)+len(g.left) > 0 {
-			t.Errorf("left are %v, %v", left, err)
+		all := slices.Concat(g.free, g.left)
+		g.Close()
+		for _, group := range all {
+			if _, err := os.Stat(string(group)); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("%s is left: %v", group, err)
+			}
 		}
 	})
 	return g, escaped
@@ -117,9 +118,113 @@ func TestWhatForksMeanwhileIsGoneToo(t *testing.T) {
 		if err := c.Wait(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if _, err := os.Stat(string(group)); alive(t, dir) || !errors.Is(err, os.ErrNotExist) {
-			t.Fatalf("alive %t, its group %s: %v", alive(t, dir), group, err)
+		if alive(t, dir) || group.Populated() {
+			t.Fatalf("alive %t, its group has processes %v", alive(t, dir), group.PIDs())
 		}
+	}
+}
+
+func TestAGroupServesTheNextChildUnlessItWasKilled(t *testing.T) {
+	g, _ := grouped(t)
+	first := g.free[0]
+	for range 3 {
+		cmd, _ := shell(t, "exit 0")
+		c, err := g.Start(cmd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Wait(t.Context()); err != nil || c.group != first {
+			t.Fatalf("got %v in %s, want %s", err, c.group, first)
+		}
+	}
+	cmd, _ := shell(t, escapes["by a session"].script)
+	c, err := g.Start(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(string(c.group)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("one that was killed is left: %v", err)
+	}
+}
+
+// killedEnv is set in a process whose control group was killed before it came there.
+const killedEnv = "NODEMEND_TEST_KILLED_GROUP"
+
+func TestNoGroupsAreUsedWhereTheKernelKillsWhatIsStartedInThem(t *testing.T) {
+	if os.Getenv(killedEnv) == "" {
+		g, _ := grouped(t)
+		dir, err := os.MkdirTemp(string(g.own), "nodemend-test-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := cgroup.Group(dir)
+		if err := own.Set("cgroup.kill", "1"); err != nil {
+			t.Skip(err)
+		}
+		cmd := exec.Command("/bin/sh", "-c", `echo 0 >"$1"; exec /proc/$2/exe -test.v -test.run="^$0$"`, t.Name(), filepath.Join(dir, "cgroup.procs"), strconv.Itoa(os.Getpid()))
+		cmd.Env = append(os.Environ(), killedEnv+"="+dir)
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+			t.Errorf("%v: %s", err, out)
+		}
+		if err := own.Remove(t.Context(), time.Hour); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	g, err := NewGroups(nil)
+	if err != nil {
+		t.Log(err)
+		return
+	}
+	defer g.Close()
+	cmd, _ := shell(t, "exit 0")
+	if c, err := g.Start(cmd); err != nil {
+		t.Error(err)
+	} else if err := c.Wait(t.Context()); err != nil {
+		t.Errorf("nothing can be started in a group, and nobody has said so: %v", err)
+	}
+}
+
+func TestEachOfSeveralEndsItsOwn(t *testing.T) {
+	g, escaped := grouped(t)
+	var all sync.WaitGroup
+	for range 6 {
+		cmd, dir := shell(t, escapes["by a session"].script+"read line; kill -0 $(cat $1/pid)")
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() {
+			for range 5 { // others end meanwhile
+				cmd, dir := shell(t, escapes["by a session"].script)
+				c, err := g.Start(cmd)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := c.Wait(t.Context()); err != nil || alive(t, dir) {
+					t.Errorf("%v, alive %t", err, alive(t, dir))
+				}
+			}
+			_ = in.Close()
+		})
+		c, err := g.Start(cmd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() {
+			if err := c.Wait(t.Context()); err != nil || alive(t, dir) {
+				t.Errorf("%v, alive %t", err, alive(t, dir))
+			}
+		})
+	}
+	all.Wait()
+	if want := int64(6 * (5 + 1)); escaped.Load() != want {
+		t.Errorf("%d were counted, want %d", escaped.Load(), want)
 	}
 }
 
@@ -216,7 +321,7 @@ func TestTheFirstProcessOfAContainerReapsItsOwnOnly(t *testing.T) {
 	}
 	g, escaped := grouped(t)
 	// A stranger, who runs, and one who has ended and was not waited for.
-	other, dir := shell(t, "(setsid sleep 1000 & echo $! >$1/pid); (setsid true & echo $! >$1/dead); exit 7")
+	other, dir := shell(t, "(setsid sleep 1000 & echo $! >$1/pid); (setsid sleep 1000 & echo $! >$1/dead); exit 7")
 	if err := other.Run(); other.ProcessState.ExitCode() != 7 {
 		t.Fatal(err)
 	}
@@ -226,6 +331,9 @@ func TestTheFirstProcessOfAContainerReapsItsOwnOnly(t *testing.T) {
 	}
 	zombie, err := strconv.Atoi(strings.TrimSpace(string(dead)))
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(zombie, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	awaitExit(zombie)

@@ -152,6 +152,7 @@ func TestHelperRunsAPlugin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(groups.Close)
 	in, out, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
