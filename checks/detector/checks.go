@@ -19,12 +19,13 @@ import (
 	"github.com/nodemend/nodemend/checks/kubelet"
 	"github.com/nodemend/nodemend/checks/kubeletapi"
 	"github.com/nodemend/nodemend/checks/pleg"
+	"github.com/nodemend/nodemend/checks/tasks"
 	"github.com/nodemend/nodemend/internal/boot"
 )
 
 // Kinds are all kinds of checks, in the order in which people are told of them.
 func Kinds() []checks.Kind {
-	return []checks.Kind{containerruntime.Kind(), pleg.Kind(), kubelet.Kind(), hardware.Kind(), filesystem.Kind(), exhaustion.Kind()}
+	return []checks.Kind{containerruntime.Kind(), pleg.Kind(), kubelet.Kind(), hardware.Kind(), filesystem.Kind(), exhaustion.Kind(), tasks.Kind()}
 }
 
 // enabledCheck is a check that the configuration enables.

@@ -18,6 +18,7 @@ type Checks struct {
 	Hardware   Hardware     `yaml:"hardware"`
 	Filesystem Filesystem   `yaml:"filesystem"`
 	Exhaustion Exhaustion   `yaml:"exhaustion"`
+	Tasks      Tasks        `yaml:"tasks"`
 }
 
 // settings are those of one check.
@@ -38,7 +39,7 @@ type namedSettings struct {
 func (c *Checks) all() []namedSettings {
 	return []namedSettings{
 		{"runtime", &c.Runtime}, {"pleg", &c.PLEG}, {"kubelet", &c.Kubelet}, {"hardware", &c.Hardware},
-		{"filesystem", &c.Filesystem}, {"exhaustion", &c.Exhaustion},
+		{"filesystem", &c.Filesystem}, {"exhaustion", &c.Exhaustion}, {"tasks", &c.Tasks},
 	}
 }
 

@@ -309,9 +309,13 @@ conditions:
 				`f.yaml: line 4: checks.exhaustion.programs: "containerd-shim-runc-v2" has 23 bytes: the kernel's name of a process has 1 to 15, see /proc/PID/comm`,
 			},
 		},
+		"of the tasks": {
+			"checks:\n  tasks:\n    enabled: true\n    maxBlocked: 50s\n",
+			[]string{`f.yaml: line 4: checks.tasks.maxBlocked: 50s is not between 1m0s and 24h0m0s: it takes two runs to see that a task waits`},
+		},
 		"only checks that there are": {
 			"checks:\n  only: [kubelet, kublet]\n  runtime: {interval: 0s}\n",
-			[]string{`f.yaml: line 2: checks.only: "kublet" is no check: accepted are runtime, pleg, kubelet, hardware, filesystem, exhaustion`},
+			[]string{`f.yaml: line 2: checks.only: "kublet" is no check: accepted are runtime, pleg, kubelet, hardware, filesystem, exhaustion, tasks`},
 		},
 		"conditions that there can't be": {
 			"conditions:\n  Good: {}\n  has space/: {}\n  -x: {}\n  example.com/Good: {}\n",

@@ -22,6 +22,7 @@ import (
 	"github.com/nodemend/nodemend/checks/hardware"
 	"github.com/nodemend/nodemend/checks/kubelet"
 	"github.com/nodemend/nodemend/checks/pleg"
+	"github.com/nodemend/nodemend/checks/tasks"
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
@@ -50,6 +51,7 @@ func TestEveryConditionAndReasonIsSetBySomebody(t *testing.T) {
 		containerruntime.ConditionType: {anyReason},
 		hardware.ConditionType:         {anyReason},
 		exhaustion.ConditionType:       {exhaustion.ReasonProcesses, exhaustion.ReasonFileHandles, exhaustion.ReasonInotify},
+		tasks.ConditionType:            {tasks.ReasonBlocked},
 		filesystem.ConditionType: {
 			filesystem.ReasonReadOnly, filesystem.ReasonFailed, filesystem.ReasonWriteFailed, filesystem.ReasonHung,
 		},

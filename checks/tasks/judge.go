@@ -1,0 +1,104 @@
+package tasks
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nodemend/nodemend/checks"
+)
+
+// Reasons of the condition.
+const (
+	// ReasonBlocked: a task has waited for MaxBlocked without being woken up.
+	ReasonBlocked = "TasksBlocked"
+	// ReasonWaiting, with Unknown: a task waits, and was not watched for long enough.
+	ReasonWaiting = "TasksWaiting"
+	// ReasonNotSeen, with Unknown: the tasks could not be looked at.
+	ReasonNotSeen = "TasksNotSeen"
+	// ReasonHealthy: no task waits without being woken up.
+	ReasonHealthy = "NoTaskBlocked"
+)
+
+// named is how many tasks a message names.
+const named = 5
+
+// task is a thread that waits in the kernel (state D).
+type task struct {
+	process, thread int
+	name            string
+	// started tells it from another one of the same number, in ticks after the boot.
+	started uint64
+	// switches is how often it has been put to sleep: the same number is the same sleep.
+	switches uint64
+	// in is the kernel's function that waits; empty if the kernel does not tell.
+	in string
+}
+
+// meant is whether a task waits in that function because somebody wants it to: it is frozen
+// (cgroup v1), or waits for a child that shares its memory.
+func meant(in string) bool {
+	return in == "__refrigerator" || strings.Contains(in, "vfork")
+}
+
+// watched are the tasks that the last run has seen waiting, and since when.
+type watched struct {
+	since map[task]time.Time
+	// looked is whether there was a last run.
+	looked bool
+}
+
+// judge tells whether one of those that wait now has done so for too long.
+func (w *watched) judge(waiting []task, now time.Time, most time.Duration) checks.Result {
+	since := map[task]time.Time{}
+	var young, old []task
+	for _, t := range waiting {
+		first, watched := w.since[t]
+		if !watched {
+			first = now
+		}
+		since[t] = first
+		switch {
+		case watched && now.Sub(first) >= most:
+			old = append(old, t)
+		case watched, !w.looked: // before the first run it may have waited for hours
+			young = append(young, t)
+		}
+	}
+	w.since, w.looked = since, true
+	switch {
+	case len(old) > 0:
+		return checks.Problem(ReasonBlocked, describe(old, since, now))
+	case len(young) > 0:
+		return checks.CannotTell(ReasonWaiting, describe(young, since, now))
+	default:
+		return checks.Healthy(ReasonHealthy, "no task waits in the kernel without being woken up")
+	}
+}
+
+// describe names tasks, those that have waited longest first.
+func describe(tasks []task, since map[task]time.Time, now time.Time) string {
+	slices.SortFunc(tasks, func(a, b task) int {
+		if c := since[a].Compare(since[b]); c != 0 {
+			return c
+		}
+		return a.thread - b.thread
+	})
+	var texts []string
+	for _, t := range tasks[:min(len(tasks), named)] {
+		text := fmt.Sprintf("%s (process %d", t.name, t.process)
+		if t.thread != t.process {
+			text += fmt.Sprintf(", thread %d", t.thread)
+		}
+		text += ") has waited"
+		if t.in != "" {
+			text += " in " + t.in
+		}
+		texts = append(texts, fmt.Sprintf("%s for at least %s", text, now.Sub(since[t]).Round(time.Second)))
+	}
+	if more := len(tasks) - named; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, "; ")
+}
