@@ -21,7 +21,10 @@ const hardwareExample = `  # What is wrong?
   nodemend hardware status -o json | jq '.events[]'
 
   # DIMM_A1 was exchanged while the server kept its standby power.
-  nodemend hardware ack --until 0x1a --reason "DIMM A1 exchanged, ticket 4711"`
+  nodemend hardware ack --until 0x1a --reason "DIMM A1 exchanged, ticket 4711"
+
+  # By which rules is it judged?
+  nodemend hardware rules`
 
 // hardwareFlags are those of all hardware commands.
 type hardwareFlags struct{ configFile string }
@@ -35,7 +38,7 @@ func newHardwareCommand() *cobra.Command {
 		Example: hardwareExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError{fmt.Errorf("unknown command %q; accepted are status and ack", args[0])}
+				return usageError{fmt.Errorf("unknown command %q; accepted are status, ack and rules", args[0])}
 			}
 			return nil
 		},
@@ -43,7 +46,7 @@ func newHardwareCommand() *cobra.Command {
 	}
 	cmd.PersistentFlags().StringVar(&f.configFile, "config", "",
 		"YAML `file` with the detector's configuration (default: every value has a default)")
-	cmd.AddCommand(newHardwareStatusCommand(f), newHardwareAckCommand(f))
+	cmd.AddCommand(newHardwareStatusCommand(f), newHardwareAckCommand(f), newHardwareRulesCommand())
 	return cmd
 }
 

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/nodemend/nodemend/ipmi/verdict"
 	"github.com/nodemend/nodemend/test/bmc"
 )
@@ -279,4 +281,20 @@ func TestRecordsAreNamedInHexadecimal(t *testing.T) {
 			t.Errorf("parseRecord(%q) = %#x, %v", text, got, err)
 		}
 	}
+}
+
+func TestHardwareRulesPrintsWhatTheConfigurationAccepts(t *testing.T) {
+	m := newMachine(t)
+	printed := m.expect(0, []string{"- name: memory-uncorrectable-ecc\n"}, "hardware", "rules")
+	var rules verdict.Rules
+	if err := yaml.Unmarshal([]byte(printed), &rules); err != nil {
+		t.Fatal(err)
+	}
+	for i := range rules {
+		rules[i].Name += "-of-mine"
+	}
+	if mistakes := rules.Validate(); len(rules) != len(verdict.DefaultRules()) || len(mistakes) > 0 {
+		t.Errorf("%d rules, %v", len(rules), mistakes)
+	}
+	m.expect(2, []string{`unknown command "all"`}, "hardware", "rules", "all")
 }

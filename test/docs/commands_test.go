@@ -22,7 +22,7 @@ var (
 // verbs of kubectl and helm that pages use; a misspelt one is none of them.
 var verbs = map[string][]string{
 	"kubectl": {
-		"annotate", "api-resources", "apply", "auth", "config", "cordon", "create", "delete", "describe", "diff", "drain", "edit", "events", "explain",
+		"annotate", "api-resources", "apply", "auth", "config", "cordon", "create", "delete", "describe", "diff", "drain", "edit", "events", "exec", "explain",
 		"get", "label", "logs", "nodemend", "patch", "port-forward", "rollout", "scale", "taint", "top", "uncordon", "version", "wait",
 	},
 	"helm": {"install", "upgrade", "uninstall", "template", "get", "lint", "show"},
