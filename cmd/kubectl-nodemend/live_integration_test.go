@@ -94,6 +94,9 @@ func TestARemediationThatIsStartedByHandIsTheControllersOwn(t *testing.T) {
 		err := s.c.List(ctx, &list, client.MatchingFields{"spec.nodeName": "worker-18"})
 		return err == nil && len(list.Items) == 1 && list.Items[0].BlockedBy() != "", err
 	})
+	if r := &list.Items[0]; r.Status.BlockedBy != r.BlockedBy() || r.Status.State != r.State() {
+		t.Errorf("the status is summarized as %q, %q, the conditions say %q, %q", r.Status.State, r.Status.BlockedBy, r.State(), r.BlockedBy())
+	}
 	if by := list.Items[0].Annotations[v1alpha1.StartedByAnnotation]; by == "" {
 		t.Error("nobody is named who has started it")
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -216,8 +217,13 @@ func TestKubectlGetSaysWhatIsGoingOn(t *testing.T) {
 	}
 	r := createRemediation(t, c, "printed")
 	accept(t, patchStatus(t, c, r, map[string]any{
-		"step": 2, "attempt": 1, "conditions": []any{condition("Progressing", "Waiting"), condition("Blocked", "Budget")},
+		"step": 2, "attempt": 1, "conditions": []any{condition("Progressing", "Waiting"), condition("Blocked", "DryRun")},
+		"state": "Waiting", "blockedBy": "DryRun",
 	}))
+	free := createRemediation(t, c, "free")
+	unblocked := condition("Blocked", "None")
+	unblocked["status"], unblocked["message"] = "False", ""
+	accept(t, patchStatus(t, c, free, map[string]any{"step": 1, "attempt": 1, "conditions": []any{condition("Progressing", "Acting"), unblocked}, "state": "Acting"}))
 	a := createAction(t, c, "printed", "node-p")
 	accept(t, patchStatus(t, c, a, map[string]any{
 		"claim":      map[string]any{"runnerID": "r", "bootID": "b", "remedy": "command", "time": "2026-01-02T03:04:05Z"},
@@ -225,7 +231,7 @@ func TestKubectlGetSaysWhatIsGoingOn(t *testing.T) {
 		"conditions": []any{condition("Finished", "Failed")},
 	}))
 	b := createBudget(t, c, "printed", intstr.FromString("10%"))
-	accept(t, patchStatus(t, c, b, map[string]any{"nodes": 31, "groups": map[string]any{"-": map[string]any{"limit": 3}}}))
+	accept(t, patchStatus(t, c, b, map[string]any{"nodes": 31, "groups": map[string]any{"-": map[string]any{"limit": 3, "nodes": 31, "healthy": 29, "unavailable": 2}}}))
 	accept(t, patchStatus(t, c, b, permits("node-a", "r1")))
 	policy := &v1alpha1.RemedyPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "printed"},
@@ -237,7 +243,7 @@ func TestKubectlGetSaysWhatIsGoingOn(t *testing.T) {
 	accept(t, c.Create(t.Context(), policy))
 	accept(t, patchStatus(t, c, policy, map[string]any{"nodes": 31, "openRemediations": 0, "conditions": []any{condition("Ready", "Enforced")}}))
 	for resource, want := range map[string][2]string{
-		"rmd":  {"NAME NODE CONDITION STEP ATTEMPT STATE BLOCKED BY AGE", "printed node-a PLEGUnhealthy 2 1 Waiting Budget"},
+		"rmd":  {"NAME NODE CONDITION STEP ATTEMPT STATE BLOCKED BY AGE", "printed node-a PLEGUnhealthy 2 1 Waiting DryRun"},
 		"nact": {"NAME NODE POLICY STEP ATTEMPT CLAIMED FINISHED EXIT CODE AGE", "printed node-p pleg 1 1"},
 		"rbud": {"NAME MAX CONCURRENT NODES PAUSED AGE", "printed 10% 31"},
 		"rpol": {"NAME FIRST MATCH MODE PAUSED NODES OPEN READY HEALTHY FOR AGE", "printed PLEGUnhealthy Enforce 31 0 True 1m"},
@@ -246,6 +252,17 @@ func TestKubectlGetSaysWhatIsGoingOn(t *testing.T) {
 		header, row := strings.Join(strings.Fields(lines[0]), " "), strings.Join(strings.Fields(lines[1]), " ")
 		if header != want[0] || !strings.HasPrefix(row, want[1]) {
 			t.Errorf("kubectl get %s prints\n%s\n%s\nwant\n%s\n%s …", resource, header, row, want[0], want[1])
+		}
+	}
+	for line, want := range map[string]string{
+		"rmd printed -o wide":                          `^printed +node-a .* DryRun +\S+ +pleg +m +m\s*$`,
+		"rmd free -o wide":                             `^free +node-a +PLEGUnhealthy +1 +1 +Acting +\d+s +pleg +m\s*$`,
+		"rmd --field-selector=status.state=Acting":     `^free [^\n]*\n?$`,
+		"rmd --field-selector=status.blockedBy=DryRun": `^printed [^\n]*\n?$`,
+		"rbud printed -o wide":                         `^printed +10% +31 +\S+ +29 +2\s*$`,
+	} {
+		if got := kubectl(t, append([]string{"get", "--no-headers"}, strings.Fields(line)...)...); !regexp.MustCompile(want).MatchString(got) {
+			t.Errorf("kubectl get %s prints\n%s\nwant %s", line, got, want)
 		}
 	}
 }

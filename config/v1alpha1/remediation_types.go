@@ -14,15 +14,18 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=rmd,categories=nodemend
 // +kubebuilder:selectablefield:JSONPath=`.spec.nodeName`
+// +kubebuilder:selectablefield:JSONPath=`.status.state`
+// +kubebuilder:selectablefield:JSONPath=`.status.blockedBy`
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.nodeName`
 // +kubebuilder:printcolumn:name="Condition",type=string,JSONPath=`.spec.trigger.type`
 // +kubebuilder:printcolumn:name="Step",type=integer,JSONPath=`.status.step`
 // +kubebuilder:printcolumn:name="Attempt",type=integer,JSONPath=`.status.attempt`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`
-// +kubebuilder:printcolumn:name="Blocked By",type=string,JSONPath=`.status.conditions[?(@.type=="Blocked")].reason`
+// +kubebuilder:printcolumn:name="Blocked By",type=string,JSONPath=`.status.blockedBy`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.spec.policy.name`,priority=1
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].message`,priority=1
+// +kubebuilder:printcolumn:name="Blocked Because",type=string,JSONPath=`.status.conditions[?(@.type=="Blocked")].message`,priority=1
 type Remediation struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -229,6 +232,18 @@ type RemediationStatus struct {
 	// When the remediation ended. Absent while it is open.
 	// +optional
 	EndTime *metav1.Time `json:"endTime,omitempty"`
+
+	// Where it stands: the reason of the condition Progressing. To select by:
+	// kubectl get remediations --field-selector status.state=Exhausted.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	State string `json:"state,omitempty"`
+
+	// What holds it back: the reason of the condition Blocked while that is True. To select
+	// by: kubectl get remediations --field-selector status.blockedBy=ApprovalRequired.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	BlockedBy string `json:"blockedBy,omitempty"`
 
 	// Observations: Progressing, Blocked, Recovered.
 	// +optional

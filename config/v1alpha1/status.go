@@ -85,6 +85,13 @@ func (r *Remediation) BlockedBy() string {
 	return ""
 }
 
+// Summarize writes into state and blockedBy, for people to select by, what the conditions
+// say. Nothing is decided by those: a controller that does not know them leaves them as
+// they were.
+func (s *RemediationStatus) Summarize() {
+	s.State, s.BlockedBy = s.state(), (&Remediation{Status: *s}).BlockedBy()
+}
+
 // Approved reports whether a person has approved the step of this number, counted from 1,
 // or a later one.
 func (r *Remediation) Approved(step int32) bool {

@@ -375,6 +375,7 @@ func (r *Reconciler) pausedMeanwhile(ctx context.Context, s situation, d decisio
 // remediation as it is then. It fails with a conflict if anybody else has changed
 // the object since it was read.
 func (r *Reconciler) write(ctx context.Context, remediation *v1alpha1.Remediation, status v1alpha1.RemediationStatus) (*v1alpha1.Remediation, error) {
+	status.Summarize()
 	if equality.Semantic.DeepEqual(remediation.Status, status) {
 		return remediation, nil
 	}

@@ -93,7 +93,9 @@ func (r *Reconciler) bury(ctx context.Context, remediation *v1alpha1.Remediation
 		},
 		Spec: remediation.Spec,
 	}
-	status, err := json.Marshal(map[string]any{"status": remediation.Status})
+	left := remediation.Status
+	left.Summarize()
+	status, err := json.Marshal(map[string]any{"status": left})
 	if err != nil {
 		return fmt.Errorf("writing the tombstone of remediation %s: %w", remediation.Name, err)
 	}
