@@ -178,12 +178,13 @@ func intelDevice(e Event) string {
 	return pci(bus, function)
 }
 
-// dellDevice decodes PCI errors as the sources of dellModules do.
+// dellDevice decodes PCI PERR, PCI SERR and fatal bus errors as the sources of dellModules do.
 func dellDevice(e Event) string {
+	const perr, serr = 4, 5
 	_, function := e.Data.second()
 	_, bus := e.Data.third()
 	switch {
-	case !e.Data.bothOEM() || bus == 0xff && function == 0xff:
+	case e.Offset != perr && e.Offset != serr && e.Offset != busFatal, !e.Data.bothOEM(), bus == 0xff && function == 0xff:
 		return ""
 	case bus&0x80 != 0:
 		return fmt.Sprintf("Slot %d", bus&0x7f)

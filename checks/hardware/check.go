@@ -153,7 +153,7 @@ func Read(ctx context.Context, source ipmi.Source, state verdict.State, bootID s
 }
 
 func identify(ctx context.Context, source ipmi.Source) (ipmi.DeviceID, error) {
-	ctx, cancel := partOf(ctx, 10)
+	ctx, cancel := partOf(ctx, 4)
 	defer cancel()
 	return source.DeviceID(ctx)
 }

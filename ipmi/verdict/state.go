@@ -60,7 +60,7 @@ func (s *State) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("reading the remembered hardware state: %w", err)
 	}
 	if file.Version != stateVersion {
-		return fmt.Errorf("the remembered hardware state has version %d, accepted is %d: remove it to begin anew, acknowledgements are lost then",
+		return fmt.Errorf("the remembered hardware state has version %d, accepted is %d: remove it to begin anew, acknowledgements are lost then, and older failures that only the SEL tells do not count",
 			file.Version, stateVersion)
 	}
 	s.memory = file.memory

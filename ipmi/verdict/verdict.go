@@ -74,7 +74,7 @@ type Input struct {
 	// empty no power-off releases a failure.
 	BootID string
 
-	// BMC identifies it. It may be nil, at best if State.KnowsBMC: then nothing is lost.
+	// BMC identifies it. It may be nil if State.KnowsBMC; before, parts are named less well.
 	BMC *ipmi.DeviceID
 
 	// Each part with the error of reading it; the part is not looked at then, unless
