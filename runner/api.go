@@ -11,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/coreapi"
 	"github.com/nodemend/nodemend/internal/serverclock"
 )
 
@@ -35,7 +35,7 @@ const (
 // nothing is kept in memory.
 type api struct {
 	own  rest.Interface // nodemend.dev
-	core corev1client.CoreV1Interface
+	core rest.Interface
 }
 
 // newAPI returns a client whose answers teach the clock the server's time.
@@ -46,9 +46,9 @@ func newAPI(cfg *rest.Config, clock *serverclock.Clock) (api, error) {
 	if err != nil {
 		return api{}, fmt.Errorf("setting up the connection to the API server: %w", err)
 	}
-	core, err := corev1client.NewForConfigAndClient(cfg, httpClient)
+	core, err := coreapi.NewWithClient(cfg, httpClient)
 	if err != nil {
-		return api{}, fmt.Errorf("setting up the connection to the API server: %w", err)
+		return api{}, err
 	}
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -89,7 +89,7 @@ func (a api) Policy(ctx context.Context, name string) (*v1alpha1.RemedyPolicy, e
 
 // Node implements API.
 func (a api) Node(ctx context.Context, name string) (*corev1.Node, error) {
-	return get(ctx, a.core.RESTClient(), "nodes", "Node", name, &corev1.Node{})
+	return get(ctx, a.core, "nodes", "Node", name, &corev1.Node{})
 }
 
 // Budget implements API.

@@ -8,10 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/coreapi"
 	"github.com/nodemend/nodemend/runner/remedy"
 )
 
@@ -39,9 +40,9 @@ func newAuditor(nodeName string, events record.EventRecorder) auditor {
 }
 
 // newRecorder returns what sends events to the API server, and what stops it.
-func newRecorder(client corev1client.EventsGetter, nodeName string) (record.EventRecorder, func()) {
+func newRecorder(core rest.Interface, nodeName string) (record.EventRecorder, func()) {
 	broadcaster := record.NewBroadcaster()
-	broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: client.Events(corev1.NamespaceDefault)})
+	broadcaster.StartRecordingToSink(coreapi.Events(core))
 	return broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: "nodemend-runner", Host: nodeName}), broadcaster.Shutdown
 }
 

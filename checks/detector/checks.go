@@ -7,7 +7,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
@@ -21,6 +20,7 @@ import (
 	"github.com/nodemend/nodemend/checks/pleg"
 	"github.com/nodemend/nodemend/checks/tasks"
 	"github.com/nodemend/nodemend/internal/boot"
+	"github.com/nodemend/nodemend/internal/coreapi"
 )
 
 // Kinds are all kinds of checks, in the order in which people are told of them.
@@ -53,7 +53,7 @@ func (o offCheck) String() string { return o.kind.Name + ": " + o.why }
 
 // newChecks makes the checks that are enabled. core is the client of the API
 // server, nil without one.
-func newChecks(options Options, core *corev1client.CoreV1Client, registerer prometheus.Registerer) (*enabledChecks, error) {
+func newChecks(options Options, core rest.Interface, registerer prometheus.Registerer) (*enabledChecks, error) {
 	node, err := newNode(options, core, registerer)
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (e *enabledChecks) close() {
 }
 
 // newNode prepares what checks look at the node with.
-func newNode(options Options, core *corev1client.CoreV1Client, registerer prometheus.Registerer) (*checks.Node, error) {
+func newNode(options Options, core rest.Interface, registerer prometheus.Registerer) (*checks.Node, error) {
 	bootID, err := boot.ID(boot.IDPath)
 	if err != nil {
 		return nil, err
@@ -119,11 +119,12 @@ func newNode(options Options, core *corev1client.CoreV1Client, registerer promet
 }
 
 // newReadyCondition returns how to read the node's Ready condition.
-func newReadyCondition(core *corev1client.CoreV1Client, nodeName string) func(context.Context) (corev1.NodeCondition, error) {
+func newReadyCondition(core rest.Interface, nodeName string) func(context.Context) (corev1.NodeCondition, error) {
 	if core == nil {
 		return func(context.Context) (corev1.NodeCondition, error) {
 			return corev1.NodeCondition{}, errors.New("the Ready condition is not known without an API server")
 		}
 	}
-	return (&readyCondition{nodes: core.Nodes(), nodeName: nodeName, clock: clock.RealClock{}}).get
+	read := func(ctx context.Context) (*corev1.Node, error) { return coreapi.Node(ctx, core, nodeName) }
+	return (&readyCondition{node: read, nodeName: nodeName, clock: clock.RealClock{}}).get
 }

@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -28,6 +27,7 @@ import (
 	"github.com/nodemend/nodemend/checks/statefile"
 	config "github.com/nodemend/nodemend/config/detector"
 	"github.com/nodemend/nodemend/internal/boot"
+	"github.com/nodemend/nodemend/internal/coreapi"
 	"github.com/nodemend/nodemend/internal/serve"
 	"github.com/nodemend/nodemend/internal/serverclock"
 )
@@ -72,7 +72,7 @@ type detector struct {
 	booted time.Time
 	bootID string
 	// core is the client of the API server; nil without one.
-	core        *corev1client.CoreV1Client
+	core        rest.Interface
 	serverClock *serverclock.Clock
 	recorder    *events.Recorder // nil: no events
 	conditions  *exporter.Exporter
@@ -188,9 +188,9 @@ func (d *detector) connect(context.Context) error {
 	cfg.Wrap(d.serverClock.Wrap)
 	// A Node with its images is large, and costs less to read like this.
 	cfg.AcceptContentTypes, cfg.ContentType = runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON, runtime.ContentTypeProtobuf
-	core, err := corev1client.NewForConfig(cfg)
+	core, err := coreapi.New(cfg)
 	if err != nil {
-		return fmt.Errorf("preparing the client of the API server %s: %w", cfg.Host, err)
+		return err
 	}
 	d.core = core
 	if !d.options.WithoutEvents {
@@ -234,11 +234,7 @@ func (d *detector) newExporter(ctx context.Context) (err error) {
 		Registerer:  d.registry,
 		ServerClock: d.serverClock,
 	}
-	var client rest.Interface
-	if d.core != nil {
-		client = d.core.RESTClient()
-	}
-	d.conditions, err = exporter.New(client, options)
+	d.conditions, err = exporter.New(d.core, options)
 	return err
 }
 

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/internal/bounded"
+	"github.com/nodemend/nodemend/internal/coreapi"
 )
 
 // ReasonNothingToCheck is that of a check that was named and is off on this node.
@@ -45,11 +46,11 @@ func CheckOnce(ctx context.Context, options Options, names ...string) ([]Outcome
 			kind.Settings(&options.Config.Checks).Enabled = true
 		}
 	}
-	var core *corev1client.CoreV1Client
+	var core rest.Interface
 	if options.Client != nil {
 		var err error
-		if core, err = corev1client.NewForConfig(options.Client); err != nil {
-			return nil, fmt.Errorf("preparing the client of the API server %s: %w", options.Client.Host, err)
+		if core, err = coreapi.New(options.Client); err != nil {
+			return nil, err
 		}
 	}
 	enabled, err := newChecks(options, core, prometheus.NewRegistry())

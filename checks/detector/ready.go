@@ -7,8 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/utils/clock"
 )
 
@@ -22,7 +20,7 @@ const (
 
 // readyCondition reads the node's Ready condition.
 type readyCondition struct {
-	nodes    corev1client.NodeInterface
+	node     func(context.Context) (*corev1.Node, error)
 	nodeName string
 	clock    clock.PassiveClock
 
@@ -52,7 +50,7 @@ func (r *readyCondition) get(ctx context.Context) (corev1.NodeCondition, error) 
 }
 
 func (r *readyCondition) read(ctx context.Context) (corev1.NodeCondition, error) {
-	node, err := r.nodes.Get(ctx, r.nodeName, metav1.GetOptions{ResourceVersion: "0"}) // from the API server's cache
+	node, err := r.node(ctx)
 	if err != nil {
 		return corev1.NodeCondition{}, fmt.Errorf("reading the Ready condition: %w", err)
 	}

@@ -6,35 +6,26 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// countingNodes counts reads of a Node that is not Ready.
-type countingNodes struct {
-	corev1client.NodeInterface
-	reads int
-}
-
-func (n *countingNodes) Get(context.Context, string, metav1.GetOptions) (*corev1.Node, error) {
-	n.reads++
-	return &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Message: "PLEG is not healthy"}}}}, nil
-}
-
 func TestAskingForReadyOnEveryRunBecomesRare(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Date(2030, 5, 1, 12, 0, 0, 0, time.UTC))
-	nodes := &countingNodes{}
-	r := &readyCondition{nodes: nodes, nodeName: "n", clock: clock}
+	reads := 0
+	read := func(context.Context) (*corev1.Node, error) {
+		reads++
+		return &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Message: "PLEG is not healthy"}}}}, nil
+	}
+	r := &readyCondition{node: read, nodeName: "n", clock: clock}
 	ask := func(runs int) int {
-		before := nodes.reads
+		before := reads
 		for range runs {
 			if c, err := r.get(t.Context()); err != nil || c.Message != "PLEG is not healthy" {
 				t.Fatal(c, err)
 			}
 			clock.Step(10 * time.Second)
 		}
-		return nodes.reads - before
+		return reads - before
 	}
 	if got := ask(6); got != 2 {
 		t.Errorf("%d reads in the first minute, want 2", got)

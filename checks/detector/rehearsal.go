@@ -19,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
@@ -27,6 +26,7 @@ import (
 	"github.com/nodemend/nodemend/checks/kubelet"
 	"github.com/nodemend/nodemend/checks/pleg"
 	config "github.com/nodemend/nodemend/config/detector"
+	"github.com/nodemend/nodemend/internal/coreapi"
 )
 
 // RehearsalTime bounds a rehearsal.
@@ -64,7 +64,11 @@ func rehearse(ctx context.Context, options Options) error {
 	c.Heartbeat.Interval.Duration, c.Heartbeat.ProblemInterval.Duration = time.Second, time.Second
 	c.Kubelet = config.Kubelet{Endpoint: "https://" + api.Addr().String(), HealthzEndpoint: "http://" + api.Addr().String(), InsecureSkipTLSVerify: true}
 	c.Checks.Runtime.Endpoint = "unix://" + socket
-	stage := &stage{node: options.NodeName, ended: enough, awaited: map[string]bool{}}
+	scheme, err := coreapi.Scheme()
+	if err != nil {
+		return err
+	}
+	stage := &stage{node: options.NodeName, scheme: scheme, ended: enough, awaited: map[string]bool{}}
 	for _, kind := range Kinds() {
 		run := kind.Settings(&c.Checks)
 		switch kind.ConditionType {
@@ -127,8 +131,9 @@ func (s *silence) stop() {
 
 // stage plays the API server of a rehearsal. It has a Node without problems.
 type stage struct {
-	node  string
-	ended func() // called when all problems have been reported
+	node   string
+	scheme *runtime.Scheme
+	ended  func() // called when all problems have been reported
 
 	lock    sync.Mutex
 	awaited map[string]bool // by the type of the condition: whether a problem is to be reported yet
@@ -206,8 +211,7 @@ func (s *stage) healthyNode() *corev1.Node {
 // answer answers as an API server does to this client.
 func (s *stage) answer(r *http.Request, status int, object runtime.Object) (*http.Response, error) {
 	var data bytes.Buffer
-	serializer := protobuf.NewSerializer(clientgoscheme.Scheme, clientgoscheme.Scheme)
-	if err := serializer.Encode(object, &data); err != nil {
+	if err := protobuf.NewSerializer(s.scheme, s.scheme).Encode(object, &data); err != nil {
 		return nil, err
 	}
 	return &http.Response{

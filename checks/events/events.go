@@ -9,11 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/exporter"
+	"github.com/nodemend/nodemend/internal/coreapi"
 	"github.com/nodemend/nodemend/internal/cut"
 )
 
@@ -33,7 +34,7 @@ type Recorder struct {
 
 // NewRecorder returns a recorder for the Node of this name, which writes to a
 // namespace; empty: default. Stop it at the end.
-func NewRecorder(client corev1client.EventsGetter, nodeName, namespace string) *Recorder {
+func NewRecorder(core rest.Interface, nodeName, namespace string) *Recorder {
 	r := &Recorder{
 		// As its kubelet does, events name the Node by its name as UID: that is
 		// where kubectl describe looks for them.
@@ -43,7 +44,7 @@ func NewRecorder(client corev1client.EventsGetter, nodeName, namespace string) *
 		broadcaster: record.NewBroadcaster(),
 		recorders:   map[string]record.EventRecorder{},
 	}
-	r.broadcaster.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: client.Events(namespace)})
+	r.broadcaster.StartRecordingToSink(coreapi.Events(core))
 	return r
 }
 

@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -133,5 +135,16 @@ func TestOnlyAProgramThatLiesInMemoryAsInItsFileIsReleased(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// To register all API groups of Kubernetes touches 13 MiB of the program at each start.
+func TestTheAgentKnowsOnlyTheAPIGroupsThatItNeeds(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-tags=agent", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains(strings.Fields(string(out)), "k8s.io/client-go/kubernetes/scheme") {
+		t.Error("it is linked with all: use internal/coreapi in the place of client-go/kubernetes")
 	}
 }
