@@ -93,7 +93,7 @@ func TestPolicyCheckAcceptsThePoliciesAndSamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(data), "apiVersion: nodemend.dev/v1alpha1") {
+		if strings.Contains("\n"+string(data), "\napiVersion: nodemend.dev/v1alpha1") {
 			samples = append(samples, file)
 		}
 	}
