@@ -44,7 +44,8 @@ with its place:
 
 With --server the cluster is asked as well: would its API server take each object
 (nothing is kept), which conditions its nodes report, could the policies act on
-them, and do they overlap with others that are there?
+them, and do they overlap with others that are there? You need the rights to apply
+the objects and to list nodes, policies and budgets.
 
 Exit status: 0 if all is valid, 1 if there is an error, or with --strict a
 warning, 2 if the command line is wrong.`
@@ -206,6 +207,8 @@ func readFiles(stdin io.Reader, args []string, recursive bool) (files []offline.
 		switch {
 		case err != nil:
 			unreadable = append(unreadable, offline.Problem{File: arg, Message: "cannot be read: " + cause(err)})
+		case !found && recursive:
+			unreadable = append(unreadable, offline.Problem{File: arg, Message: "no .yaml, .yml or .json file in it or below it"})
 		case !found:
 			unreadable = append(unreadable, offline.Problem{File: arg, Message: "no .yaml, .yml or .json file in it; -R also looks below it"})
 		}

@@ -93,7 +93,7 @@ func TestPolicyCheckAcceptsThePoliciesAndSamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains("\n"+string(data), "\napiVersion: nodemend.dev/v1alpha1") { // others may mention it
+		if strings.Contains("\n"+string(data), "\napiVersion: nodemend.dev/v1alpha1") {
 			samples = append(samples, file)
 		}
 	}

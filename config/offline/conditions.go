@@ -19,11 +19,11 @@ type Known struct {
 }
 
 // reportedElsewhere are the types of condition that Kubernetes reports, and those of the
-// configuration files that node-problem-detector comes with.
+// files in the folder config of node-problem-detector that report any.
 func reportedElsewhere() []string {
 	return []string{
 		"Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable",
-		"KernelDeadlock", "ReadonlyFilesystem", "XfsShutdown", "CorruptDockerOverlay2",
+		"KernelDeadlock", "ReadonlyFilesystem", "XfsShutdown", "CperHardwareErrorFatal", "CorruptDockerOverlay2",
 		"FrequentUnregisterNetDevice", "FrequentKubeletRestart", "FrequentDockerRestart", "FrequentContainerdRestart",
 		"KubeletUnhealthy", "ContainerRuntimeUnhealthy", "NTPProblem",
 	}
