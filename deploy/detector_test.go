@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,6 +21,7 @@ import (
 	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/events"
 	"github.com/nodemend/nodemend/checks/exporter"
+	"github.com/nodemend/nodemend/internal/coreapi"
 )
 
 // newCondition is one that the Node does not have yet.
@@ -31,10 +31,10 @@ const newCondition = "PLEGUnhealthy"
 // report two problems, until the test ends.
 func (s *scene) detect(cfg *rest.Config, node *corev1.Node) {
 	s.Helper()
-	core, err := corev1client.NewForConfig(cfg)
+	core, err := coreapi.New(cfg)
 	s.must(err)
 	recorder := events.NewRecorder(core, node.Name, "")
-	conditions, err := exporter.New(core.RESTClient(), exporter.Options{
+	conditions, err := exporter.New(core, exporter.Options{
 		NodeName: node.Name, Heartbeat: time.Minute, ProblemHeartbeat: time.Second,
 		Boot: time.Now().Add(-time.Hour), BootID: "test", OnChange: recorder.Changed,
 		Clock: clock.RealClock{}, Rand: rand.Float64, Registerer: prometheus.NewRegistry(),
