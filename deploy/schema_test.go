@@ -136,7 +136,7 @@ func TestTheSchemaOfTheValuesHasTheAlerts(t *testing.T) {
 	for _, group := range file.Groups {
 		for _, rule := range group.Rules {
 			of := "alert"
-			if len(regexp.MustCompile(`(?m)>=? [0-9]+$`).FindAllString(rule.Expr, -1)) == 1 && !strings.Contains(rule.Expr, "unless") {
+			if len(regexp.MustCompile(`(?m)>=? \d+$`).FindAllString(rule.Expr, -1)) == 1 && !strings.Contains(rule.Expr, "unless") {
 				of = "alertWithThreshold"
 			}
 			want[rule.Alert] = map[string]string{"$ref": "#/definitions/" + of}

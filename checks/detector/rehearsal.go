@@ -48,12 +48,12 @@ func rehearse(ctx context.Context, options Options) error {
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // it is empty but for a socket
 	socket := filepath.Join(dir, "cri.sock")
-	cri, err := listenSilently("unix", socket)
+	cri, err := listenSilently(ctx, "unix", socket)
 	if err != nil {
 		return err
 	}
 	defer cri.stop()
-	api, err := listenSilently("tcp", "127.0.0.1:0")
+	api, err := listenSilently(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
@@ -101,8 +101,8 @@ type silence struct {
 	done chan struct{}
 }
 
-func listenSilently(network, address string) (*silence, error) {
-	listener, err := net.Listen(network, address)
+func listenSilently(ctx context.Context, network, address string) (*silence, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}

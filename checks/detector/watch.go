@@ -35,7 +35,7 @@ func watched(ctx context.Context, ended <-chan error, look func() error) error {
 			return err
 		case <-ticker.C:
 		}
-		err := answer(ctx, look)
+		err := answer(look)
 		if err == nil {
 			failed = 0
 			continue
@@ -49,8 +49,8 @@ func watched(ctx context.Context, ended <-chan error, look func() error) error {
 }
 
 // answer is what look returns, or an error if that itself hangs.
-func answer(ctx context.Context, look func() error) error {
-	err, late := bounded.Call(context.WithoutCancel(ctx), clock.RealClock{}, lookTimeout, look)
+func answer(look func() error) error {
+	err, late := bounded.Within(clock.RealClock{}, lookTimeout, look)
 	if late != nil {
 		return fmt.Errorf("whether it does could not be told within %s", lookTimeout)
 	}

@@ -133,7 +133,7 @@ func tasksOf(host host, process procfs.Proc) (uses []use, err error) {
 		case g.HierarchyID != 0 || len(groups) > 1:
 			continue // has no limit of tasks
 		}
-		for path := filepath.Join("/", g.Path); path != "/"; path = filepath.Dir(path) {
+		for path := filepath.Clean("/" + g.Path); path != "/"; path = filepath.Dir(path) {
 			used, limit, err := pids(filepath.Join(hierarchy, path))
 			if errors.Is(err, fs.ErrNotExist) {
 				continue // the controller is not on

@@ -2,7 +2,6 @@ package filesystem
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -91,7 +90,7 @@ func (h host) check(write ...string) *Check {
 
 func TestTheErrorsThatExt4HasCountedAreAProblem(t *testing.T) {
 	h := newHost(t, "30 27 8:1 / /nowhere rw,relatime - ext4 /dev/root rw\n")
-	if err := os.Symlink("../../devices/pci/block/sda/sda1", filepath.Join(h.path, "sys/dev/block/8:1")); err != nil {
+	if err := os.Symlink("../../devices/pci/block/sda/sda1", filepath.Join(h.path, "sys", "dev", "block", "8:1")); err != nil {
 		t.Fatal(err)
 	}
 	h.write("sys/fs/ext4/sda1/errors_count", "2\n")
@@ -112,7 +111,7 @@ func TestAHostThatIsNotSeenIsUnknown(t *testing.T) {
 	if got := h.check().Run(t.Context()); got.Status != checks.Unknown || got.Reason != ReasonNotSeen {
 		t.Errorf("got %+v", got)
 	}
-	if err := os.Remove(filepath.Join(h.path, "1/mountinfo")); err != nil {
+	if err := os.Remove(filepath.Join(h.path, "1", "mountinfo")); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.check().Run(t.Context()); got.Status != checks.Unknown || got.Reason != ReasonNotSeen {
@@ -174,7 +173,7 @@ func FuzzParseMounts(f *testing.F) {
 			return
 		}
 		for _, s := range systems {
-			if len(s.points) == 0 || fmt.Sprint(s) == "" {
+			if len(s.points) == 0 || s.String() == "" {
 				t.Errorf("without a mount point: %+v", s)
 			}
 		}

@@ -203,7 +203,7 @@ func TestTheFaultsOfARealExt4AreSeenHoldAndClear(t *testing.T) {
 	named := s.point + " (ext4 on " + s.disksName() + "): "
 
 	t.Log("ext4 finds an error and lets nobody write any more")
-	s.write(filepath.Join("/sys/fs/ext4", s.disksName(), "trigger_fs_error"), "by a test")
+	s.write("/sys/fs/ext4/"+s.disksName()+"/trigger_fs_error", "by a test")
 	s.fault(filesystem.ReasonReadOnly, []string{named + "the kernel lets nobody write any more; ext4 has counted 1 error(s), the last in trigger_test_error at "}, func() {
 		s.unmount()
 		s.mount()

@@ -40,7 +40,8 @@ type liar struct {
 const mostCommands = 20_000
 
 func (l *liar) SendRecv(netfn, cmd uint8, data []byte) ([]byte, error) {
-	if l.commands++; l.commands > mostCommands {
+	l.commands++
+	if l.commands > mostCommands {
 		return nil, os.ErrDeadlineExceeded
 	}
 	truth, err := l.Transport.SendRecv(netfn, cmd, data)

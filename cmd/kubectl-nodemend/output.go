@@ -75,7 +75,7 @@ func (t *tool) again(ctx context.Context, show func(context.Context) (string, er
 		text, err := show(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // the end is asked for
 		case err != nil && first:
 			return err
 		case err != nil:

@@ -96,7 +96,7 @@ func files(t *testing.T, change ...string) (paths []string) {
 func pauser(entries []metav1.ManagedFieldsEntry) bool {
 	owners := 0
 	for _, entry := range entries {
-		if strings.Contains(string(entry.FieldsV1.Raw), `"f:paused"`) {
+		if strings.Contains(entry.FieldsV1.GetRawString(), `"f:paused"`) {
 			owners++
 			if entry.Manager != "nodemend-pause" {
 				return false

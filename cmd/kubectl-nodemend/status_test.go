@@ -190,7 +190,8 @@ type stopping struct {
 }
 
 func (s *stopping) Write(text []byte) (int, error) {
-	if s.texts--; s.texts == 0 {
+	s.texts--
+	if s.texts == 0 {
 		s.stop()
 	}
 	return s.Buffer.Write(text)
@@ -204,7 +205,8 @@ func TestWhatIsWatchedIsShownAgainWhateverGoesWrongMeanwhile(t *testing.T) {
 		tool.streams = genericiooptions.IOStreams{Out: out}
 		shown := 0
 		err := tool.again(ctx, func(context.Context) (string, error) {
-			if shown++; shown > 1 {
+			shown++
+			if shown > 1 {
 				return "", errors.New("no answer")
 			}
 			return "all is well\n", nil

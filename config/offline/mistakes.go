@@ -47,8 +47,8 @@ func followsFrom(err *field.Error, unknown string) bool {
 	parent, name := parentOf(unknown)
 	switch {
 	case err.Type == field.ErrorTypeRequired:
-		missing, field := parentOf(err.Field)
-		return missing == parent && nearly(name, field)
+		missing, required := parentOf(err.Field)
+		return missing == parent && nearly(name, required)
 	case err.Field != parent:
 		return false
 	case strings.HasPrefix(err.Detail, "must not be empty"): // labels that lack matchLabels

@@ -76,8 +76,8 @@ func condition(status corev1.ConditionStatus, heartbeat, transition time.Duratio
 	}
 }
 
-func at(step, attempt int32) func(*situation) {
-	return func(s *situation) { s.remediation.Status.Step, s.remediation.Status.Attempt = step, attempt }
+func at(step, number int32) func(*situation) {
+	return func(s *situation) { s.remediation.Status.Step, s.remediation.Status.Attempt = step, number }
 }
 
 func progress(reason string) func(*situation) {

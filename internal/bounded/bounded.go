@@ -12,10 +12,23 @@ import (
 // ErrLate says that a call has not returned in time.
 var ErrLate = errors.New("no answer in time")
 
-// Call returns what f returns. If f takes longer than the limit it returns ErrLate, and if ctx
-// ends before, that error. Then nobody waits for f any more: its goroutine ends when the kernel
-// answers, if ever. So f changes nothing that others use.
+// Call returns what f returns, as Within does; or the error of ctx, if that ends before.
 func Call[T any](ctx context.Context, clk clock.Clock, limit time.Duration, f func() T) (T, error) {
+	value, err := call(ctx.Done(), clk, limit, f)
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return value, err
+}
+
+// Within returns what f returns, or ErrLate if f takes longer than the limit. Then nobody waits
+// for f any more: its goroutine ends when the kernel answers, if ever. So f changes nothing that
+// others use.
+func Within[T any](clk clock.Clock, limit time.Duration, f func() T) (T, error) {
+	return call(nil, clk, limit, f)
+}
+
+func call[T any](end <-chan struct{}, clk clock.Clock, limit time.Duration, f func() T) (T, error) {
 	done := make(chan T, 1)
 	timer := clk.NewTimer(limit)
 	defer timer.Stop()
@@ -26,7 +39,7 @@ func Call[T any](ctx context.Context, clk clock.Clock, limit time.Duration, f fu
 		return value, nil
 	case <-timer.C():
 		return none, ErrLate
-	case <-ctx.Done():
-		return none, ctx.Err()
+	case <-end:
+		return none, ErrLate
 	}
 }

@@ -75,7 +75,10 @@ func NewGroups(escaped func(count int)) (*Groups, error) {
 		return nil, fmt.Errorf("the control group %s of this process is not below %s, which is mounted on %s", name, root, point)
 	}
 	g := &Groups{own: cgroup.Group(filepath.Join(point, below)), name: name, escaped: escaped, within: goneWithin}
-	return g, g.probe()
+	if err := g.probe(); err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
 // probe returns an error if the kernel kills what is started in a group. It does, since 6.14,
@@ -229,7 +232,7 @@ func (g *Groups) gone(group cgroup.Group) bool {
 
 // nameOf returns the name of a process's group of cgroup2; a zombie is in that of its death.
 func nameOf(process string) (string, error) {
-	text, err := os.ReadFile(filepath.Join("/proc", process, "cgroup"))
+	text, err := os.ReadFile("/proc/" + process + "/cgroup")
 	if err != nil {
 		return "", err
 	}

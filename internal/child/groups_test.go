@@ -156,7 +156,7 @@ const killedEnv = "NODEMEND_TEST_KILLED_GROUP"
 func TestNoGroupsAreUsedWhereTheKernelKillsWhatIsStartedInThem(t *testing.T) {
 	if os.Getenv(killedEnv) == "" {
 		g, _ := grouped(t)
-		dir, err := os.MkdirTemp(string(g.own), "nodemend-test-")
+		dir, err := os.MkdirTemp(string(g.own), "nodemend-test-") //nolint:usetesting // it is a control group
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/record"
 )
 
 // server answers with what it was sent, or with an empty object, and notes requests.
@@ -66,7 +65,7 @@ func TestEventsAreWrittenToTheirNamespaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sink record.EventSink = Events(core)
+	sink := Events(core)
 	event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: "kube-system"}, Reason: "Why"}
 	for _, write := range []func() (*corev1.Event, error){
 		func() (*corev1.Event, error) { return sink.Create(event) },

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -38,7 +37,7 @@ func openInHost(hostProc, path string, flags uint64) (*os.File, error) {
 // within returns what f returns, or nothing if the host's file systems, of which one may be what
 // is broken, take longer than hostTime to answer.
 func within[T any](f func() T) T {
-	value, _ := bounded.Call(context.Background(), clock.RealClock{}, hostTime, f)
+	value, _ := bounded.Within(clock.RealClock{}, hostTime, f)
 	return value
 }
 

@@ -71,7 +71,7 @@ func (r *Reboot) write(command byte) error {
 // bounded calls f and does not wait for it for longer than its patience: on a
 // node that is to be reset disks and consoles hang.
 func (r *Reboot) bounded(f func() error) error {
-	err, late := bounded.Call(context.Background(), r.opts.Clock, patience, f)
+	err, late := bounded.Within(r.opts.Clock, patience, f)
 	if late != nil {
 		return errHangs
 	}

@@ -20,7 +20,7 @@ func Alone(t *testing.T) bool {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, for disks and mounts")
 	}
-	if err := exec.Command("unshare", "--mount", "--pid", "--fork", "true").Run(); err != nil {
+	if err := exec.CommandContext(t.Context(), "unshare", "--mount", "--pid", "--fork", "true").Run(); err != nil {
 		t.Skipf("namespaces can't be made here: unshare (of util-linux): %v", err)
 	}
 	program, err := os.Executable()
