@@ -20,7 +20,7 @@ import (
 )
 
 // runAll runs all tests, with the cluster that those of the api tier need.
-func runAll(m *testing.M) int { return clustertest.RunTogether(m) }
+func runAll(m *testing.M) int { return clustertest.Run(m, clustertest.Together()) }
 
 // What is wrong in the cluster alone is found by asking it, and nothing is left there.
 func TestPolicyCheckAsksTheCluster(t *testing.T) {

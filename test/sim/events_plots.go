@@ -229,8 +229,9 @@ func (w *world) loseNodeOut() bool {
 	after := of(w.choices, 5*time.Second, 30*time.Second)
 	return w.set(maintenanceCreated, func(_ *process, created client.Object) {
 		m := created.(*v1alpha1.NodeMaintenance) //nolint:forcetypeassert // nothing else springs it
-		leaders := w.leaders()
-		w.stall(leaders[len(leaders)-1], &corev1.Node{}, 2*time.Minute)
+		if leaders := w.leaders(); len(leaders) > 1 {
+			w.stall(leaders[1], &corev1.Node{}, 2*time.Minute)
+		}
 		w.after(after, func() {
 			if node := apiserver.Peek[*corev1.Node](w.server, client.ObjectKey{Name: m.Spec.NodeName}); node != nil && w.chaos {
 				w.registerAnew(node.DeepCopy())
