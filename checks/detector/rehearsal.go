@@ -30,7 +30,7 @@ import (
 )
 
 // RehearsalTime bounds a rehearsal.
-const RehearsalTime = 10 * time.Second
+const RehearsalTime = 30 * time.Second
 
 // rehearse runs a detector like this one whose container runtime and kubelet do not answer, until
 // it has reported that, all of it by the code that really does so. A program that locks its memory

@@ -28,7 +28,7 @@ func TestAForkBombEndsAtItsTimeoutAndLeavesTheNodeUsable(t *testing.T) {
 	n.Until(moment, "the detector reports no deadlock", n.Is(deadlock, corev1.ConditionFalse))
 	explode := v1alpha1.Step{
 		Command: &v1alpha1.CommandRemedy{Script: bomb},
-		Timeout: *story.Duration(20 * time.Second), VerifyTimeout: *story.Duration(5 * time.Second),
+		Timeout: *story.Duration(40 * time.Second), VerifyTimeout: *story.Duration(5 * time.Second),
 	}
 	n.Apply(n.name+"-bomb", v1alpha1.RemedyPolicySpec{
 		Match: []v1alpha1.ConditionMatch{{Type: deadlock, Status: corev1.ConditionTrue}},
@@ -36,7 +36,7 @@ func TestAForkBombEndsAtItsTimeoutAndLeavesTheNodeUsable(t *testing.T) {
 	})
 
 	n.run("touch " + untilBoot)
-	n.Until(round, "the bomb has gone off", n.tries("test $(ls -d /proc/[0-9]* | wc -l) -gt 500"))
+	n.Until(round, "the bomb has gone off", n.tries("test $(ls -d /proc/[0-9]* | wc -l) -gt 250"))
 	n.run("true") // a process more: the node is usable
 	n.Until(round, "the bomb has gone off once more", n.tries("test $(wc -l </var/lib/ran) = 2"))
 	n.Until(round, "the node has recovered", n.Reaches(v1alpha1.ReasonRecovered))
