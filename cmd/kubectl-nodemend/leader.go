@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/controller/evidence"
 )
 
 const (
@@ -52,7 +54,7 @@ func (t *tool) leader(ctx context.Context, c client.Client, deployments []appsv1
 		return nil, err
 	}
 	l.Holder = ptr.Deref(lease.Spec.HolderIdentity, "")
-	if at := renewed(&lease); !at.IsZero() {
+	if at := evidence.Renewed(&lease); !at.IsZero() {
 		l.Renewed = &metav1.Time{Time: at}
 		l.Works = l.Holder != "" && t.clock.Since(at) <= valid(&lease)
 	}
@@ -69,21 +71,6 @@ func elects(d *appsv1.Deployment) bool {
 // valid is for how long a Lease says that its holder leads.
 func valid(lease *coordinationv1.Lease) time.Duration {
 	return time.Duration(ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)) * time.Second
-}
-
-// renewed is when a Lease was last written, by the clock of the API server, which notes it
-// with the manager of the fields; by that of its holder where nothing else is known.
-func renewed(lease *coordinationv1.Lease) time.Time {
-	var last time.Time
-	for i := range lease.ManagedFields {
-		if at := lease.ManagedFields[i].Time; at != nil && at.After(last) {
-			last = at.Time
-		}
-	}
-	if last.IsZero() && lease.Spec.RenewTime != nil {
-		return lease.Spec.RenewTime.Time
-	}
-	return last
 }
 
 // leaderText is the alarm if no controller works, else "".

@@ -217,21 +217,5 @@ func (o observer) leaseRenewed(ctx context.Context, node string) (time.Time, err
 	if err != nil {
 		return time.Time{}, fmt.Errorf("reading the lease of node %s: %w", node, err)
 	}
-	return renewed(&lease), nil
-}
-
-// renewed is when a Lease was last written, by the clock of the API server, which notes it
-// with the manager of the fields. The renewTime is of the node's own clock: it is taken
-// only where nothing else is known.
-func renewed(lease *coordinationv1.Lease) time.Time {
-	var last time.Time
-	for i := range lease.ManagedFields {
-		if at := lease.ManagedFields[i].Time; at != nil && at.After(last) {
-			last = at.Time
-		}
-	}
-	if last.IsZero() {
-		return lease.Spec.RenewTime.Time
-	}
-	return last
+	return evidence.Renewed(&lease), nil
 }
