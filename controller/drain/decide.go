@@ -6,6 +6,7 @@ package drain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,6 +86,23 @@ func Decide(pods []corev1.Pod, options *v1alpha1.Drain, now time.Time) (Plan, er
 		}
 	}
 	return plan, nil
+}
+
+// arrived returns a pod of the plan that the ended drain has not left there.
+func arrived(plan *Plan, ended *v1alpha1.DrainStatus) *corev1.Pod {
+	if ended == nil {
+		ended = &v1alpha1.DrainStatus{}
+	}
+	for i := range plan.Pods {
+		v := &plan.Pods[i]
+		listed := len(ended.Pods) >= maxPods || slices.ContainsFunc(ended.Pods, func(p v1alpha1.RemainingPod) bool {
+			return p.Namespace == v.Pod.Namespace && p.Name == v.Pod.Name
+		})
+		if v.Reason == v1alpha1.PodVeto || v.Reason != v1alpha1.PodStuckTerminating && !listed {
+			return v.Pod
+		}
+	}
+	return nil
 }
 
 // verdict is about a pod that is to go.

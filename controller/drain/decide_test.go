@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -169,6 +170,51 @@ func TestASelectorThatIsNoneIsNamed(t *testing.T) {
 	} {
 		if _, err := Decide(nil, options, now); err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("got %v, want an error about %s", err, field)
+		}
+	}
+}
+
+func TestAPodThatTheDrainHasNotLeftHasArrived(t *testing.T) {
+	left := func(names ...string) *v1alpha1.DrainStatus {
+		ended := &v1alpha1.DrainStatus{Left: int32(len(names))}
+		for _, name := range names {
+			ended.Pods = append(ended.Pods, v1alpha1.RemainingPod{Namespace: "default", Name: name})
+		}
+		return ended
+	}
+	many := left(slices.Repeat([]string{"other"}, maxPods)...)
+	options := &v1alpha1.Drain{VetoedBy: selecting("vm", "true"), PodSelector: selecting("moves", "true")}
+	moves := labelled("moves", "true")
+	vm := labelled("vm", "true")
+	for name, tt := range map[string]struct {
+		pods  []corev1.Pod
+		ended *v1alpha1.DrainStatus
+		want  string
+	}{
+		"none is there":                        {nil, left(), ""},
+		"one that was left when time was over": {[]corev1.Pod{newPod("a", moves)}, left("a"), ""},
+		"one beside it":                        {[]corev1.Pod{newPod("a", moves), newPod("b", moves)}, left("a"), "b"},
+		"one of that name elsewhere":           {[]corev1.Pod{newPod("a", moves, func(p *corev1.Pod) { p.Namespace = "other" })}, left("a"), "a"},
+		"one, and nobody knows what was left":  {[]corev1.Pod{newPod("a", moves)}, nil, "a"},
+		"one that the drain does not select":   {[]corev1.Pod{newPod("a")}, left(), ""},
+		"one of a DaemonSet":                   {[]corev1.Pod{newPod("a", moves, daemon)}, left(), ""},
+		"one that ends already":                {[]corev1.Pod{newPod("a", moves, endsIn(time.Second))}, left(), "a"},
+		"one that is stuck":                    {[]corev1.Pod{newPod("a", moves, endsIn(-time.Hour))}, left(), ""},
+		"one that nobody may evict":            {[]corev1.Pod{newPod("a", moves, unmanaged)}, left(), "a"},
+		"one that vetoes":                      {[]corev1.Pod{newPod("a", vm)}, left("a"), "a"},
+		"one beside more than the list has":    {[]corev1.Pod{newPod("a", moves)}, many, ""},
+		"one that vetoes beside these":         {[]corev1.Pod{newPod("a", moves), newPod("b", vm)}, many, "b"},
+	} {
+		plan, err := Decide(tt.pods, options, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if pod := arrived(&plan, tt.ended); pod != nil {
+			got = pod.Name
+		}
+		if got != tt.want {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
 		}
 	}
 }

@@ -62,13 +62,9 @@ func NewFor(pods Pods, clk clock.PassiveClock) *Drainer {
 // request that hangs. When it returns,
 // none of its requests is under way.
 func (d *Drainer) Pass(ctx context.Context, nodeName string, options *v1alpha1.Drain, mayEvict bool) (Result, error) {
-	pods, err := d.pods.OnNode(ctx, nodeName)
+	plan, pods, err := d.look(ctx, nodeName, options)
 	if err != nil {
-		return Result{}, fmt.Errorf("listing the pods of node %s: %w", nodeName, err)
-	}
-	plan, err := Decide(pods, options, d.clock.Now())
-	if err != nil {
-		return Result{}, fmt.Errorf("draining node %s: %w", nodeName, err)
+		return Result{}, err
 	}
 	n := d.node(nodeName)
 	due := n.recall(pods, &plan, d.clock.Now())
@@ -79,6 +75,30 @@ func (d *Drainer) Pass(ctx context.Context, nodeName string, options *v1alpha1.D
 		}
 	}
 	return n.result(&plan, told, mayEvict, d.clock.Now()), nil
+}
+
+// Arrived returns a pod that the node is to be drained of and that the drain has not left
+// there, nil if there is none. Where a drain has left more pods than its status can list, only
+// one that vetoes counts. It fails as Pass does.
+func (d *Drainer) Arrived(ctx context.Context, nodeName string, options *v1alpha1.Drain, ended *v1alpha1.DrainStatus) (*corev1.Pod, error) {
+	plan, _, err := d.look(ctx, nodeName, options)
+	if err != nil {
+		return nil, err
+	}
+	return arrived(&plan, ended), nil
+}
+
+// look lists the pods of the node and decides about them.
+func (d *Drainer) look(ctx context.Context, nodeName string, options *v1alpha1.Drain) (Plan, []corev1.Pod, error) {
+	pods, err := d.pods.OnNode(ctx, nodeName)
+	if err != nil {
+		return Plan{}, nil, fmt.Errorf("listing the pods of node %s: %w", nodeName, err)
+	}
+	plan, err := Decide(pods, options, d.clock.Now())
+	if err != nil {
+		return Plan{}, nil, fmt.Errorf("draining node %s: %w", nodeName, err)
+	}
+	return plan, pods, nil
 }
 
 // Forget drops what is remembered of a node: call it when its drain is over.

@@ -36,6 +36,7 @@ import (
 // Drainer evicts the pods of a node, as drain.Drainer does.
 type Drainer interface {
 	Pass(ctx context.Context, node string, options *v1alpha1.Drain, mayEvict bool) (drain.Result, error)
+	Arrived(ctx context.Context, node string, options *v1alpha1.Drain, ended *v1alpha1.DrainStatus) (*corev1.Pod, error)
 	Forget(node string)
 }
 
@@ -233,7 +234,30 @@ func (r *Reconciler) cordon(ctx context.Context, node *corev1.Node, holders, lea
 
 // reopen lets a drain that was over begin anew: the node was not cordoned meanwhile.
 func (r *Reconciler) reopen(ctx context.Context, m *v1alpha1.NodeMaintenance, node *corev1.Node) error {
-	status, changed := reopened(m, node, r.Clock.Now())
+	if m.Status.NodeUID != node.UID {
+		return nil
+	}
+	return r.beginAnew(ctx, m, "the node was uncordoned meanwhile")
+}
+
+// StillDrained reports whether no pod has come to the node of a maintenance since it was
+// drained. A person may have uncordoned the node and cordoned it again before a watch told of
+// it. If a pod has come, the drain begins anew. It fails with a conflict if anybody has changed
+// the maintenance since it was read, which must not be written to.
+func (r *Reconciler) StillDrained(ctx context.Context, m *v1alpha1.NodeMaintenance) (bool, error) {
+	if m.Spec.Drain == nil || !m.Drained() {
+		return m.Drained(), nil
+	}
+	pod, err := r.Drainer.Arrived(ctx, m.Spec.NodeName, m.Spec.Drain, m.Status.Drain)
+	if pod == nil || err != nil {
+		return err == nil, err
+	}
+	return false, r.beginAnew(ctx, m.DeepCopy(), fmt.Sprintf("pod %s/%s has come to the node meanwhile", pod.Namespace, pod.Name))
+}
+
+// beginAnew lets the drain of a maintenance begin anew if it was over.
+func (r *Reconciler) beginAnew(ctx context.Context, m *v1alpha1.NodeMaintenance, why string) error {
+	status, changed := reopened(m, why, r.Clock.Now())
 	if !changed {
 		return nil
 	}

@@ -60,15 +60,15 @@ func begin(m *v1alpha1.NodeMaintenance, node *corev1.Node, cordon cordonState, n
 	return s
 }
 
-// reopened returns the status of a maintenance whose node somebody has uncordoned since
-// it was drained, so that pods may have come. One that was aborted stays so.
-func reopened(m *v1alpha1.NodeMaintenance, node *corev1.Node, now time.Time) (status v1alpha1.NodeMaintenanceStatus, changed bool) {
-	if m.Spec.Drain == nil || !m.Drained() || m.Status.NodeUID != node.UID {
+// reopened returns the status of a maintenance whose drain was over and begins anew, since pods
+// have come, or may have. A drain that was aborted stays so.
+func reopened(m *v1alpha1.NodeMaintenance, why string, now time.Time) (status v1alpha1.NodeMaintenanceStatus, changed bool) {
+	if m.Spec.Drain == nil || !m.Drained() {
 		return m.Status, false
 	}
 	s := &state{spec: &m.Spec, generation: m.Generation, now: now, status: *m.Status.DeepCopy()}
 	s.status.Drain = nil
-	s.drained(metav1.ConditionFalse, v1alpha1.ReasonDraining, "begins anew: the node was uncordoned meanwhile")
+	s.drained(metav1.ConditionFalse, v1alpha1.ReasonDraining, "begins anew: "+why)
 	return s.status, true
 }
 

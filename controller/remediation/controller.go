@@ -41,6 +41,9 @@ type Reconciler struct {
 	Client client.Client
 	// Live reads from the API server.
 	Live client.Reader
+	// StillDrained reports whether no pod has come to the node of a maintenance since it was
+	// drained, by the API server itself. If one has, the drain begins anew.
+	StillDrained func(context.Context, *v1alpha1.NodeMaintenance) (bool, error)
 	// Permits takes and releases permits.
 	Permits *budget.Permits
 	// Nodes are those of the cache.
@@ -133,6 +136,9 @@ func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wai
 			return wait, err
 		}
 	}
+	if drained, err := r.stillDrained(ctx, s, d); !drained || err != nil {
+		return 0, err // the drain goes on under the permits, and its event comes
+	}
 	written, err := r.write(ctx, s.remediation, d.status)
 	if err != nil {
 		return 0, err
@@ -164,6 +170,15 @@ func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wai
 	default:
 		return d.wait, nil
 	}
+}
+
+// stillDrained reports whether a node that was drained for the attempt that is to start is so
+// now. An attempt that needs no drain has nothing to wait for.
+func (r *Reconciler) stillDrained(ctx context.Context, s situation, d decision) (bool, error) {
+	if d.effect != start && d.effect != create || !s.step(d.status.Step).Disruptive() {
+		return true, nil
+	}
+	return r.StillDrained(ctx, s.maintenance)
 }
 
 // start starts the attempt that the decision's status names.

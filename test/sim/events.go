@@ -82,6 +82,7 @@ func happeningsOfControllers() []happening {
 		{"a maintenance is created when nobody wants it any more", 3, (*world).lateOut},
 		{"a node that was taken out is lost, and one controller does not see that", 3, (*world).loseNodeOut},
 		{"a drain is called off unseen", 4, (*world).callOffDrain},
+		{"a node that is out gets a pod unseen", 2, (*world).fillUnseen},
 		{"a clock is off", 2, (*world).skewClock},
 		{"old events are forgotten", 1, (*world).compact},
 	}

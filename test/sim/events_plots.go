@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -216,6 +217,32 @@ func (w *world) wantBackRebooting() bool {
 		}
 		delay(w.node(a.Spec.NodeName))
 		w.after(undone, func() { w.undo(r.Name, w.giveBackOf) })
+	}
+	return w.set(actionCreated, when)
+}
+
+// fillUnseen lets a person uncordon a node that is out and will not be healed by the action
+// that was just created, and cordon it again when a pod has come. No controller sees that it
+// was uncordoned.
+func (w *world) fillUnseen() bool {
+	again := of(w.choices, time.Second, 20*time.Second)
+	var when func(*process, client.Object)
+	when = func(_ *process, created client.Object) {
+		a := created.(*v1alpha1.NodeAction) //nolint:forcetypeassert // nothing else springs it
+		r, n := apiserver.Peek[*v1alpha1.Remediation](w.server, client.ObjectKey{Name: a.Spec.Remediation}), w.node(a.Spec.NodeName)
+		if r == nil || n == nil || r.Status.Maintenance == "" {
+			w.set(actionCreated, when)
+			return
+		}
+		for _, condition := range slices.Sorted(maps.Keys(n.faults)) {
+			n.faults[condition].cure = ""
+			w.say("host "+n.name, "nothing cures %s any more", condition)
+		}
+		w.hide(&corev1.Node{}, time.Minute)
+		w.after(2*time.Second, func() {
+			w.fill(n)
+			w.after(again, func() { w.setCordon(n, true) })
+		})
 	}
 	return w.set(actionCreated, when)
 }

@@ -52,13 +52,17 @@ func (w *world) takeOverCordon() bool {
 // fillUncordoned lets a person uncordon a node that we have cordoned. Pods come at once.
 func (w *world) fillUncordoned() bool {
 	n := w.anyCordonedByUs()
-	if n == nil {
-		return false
+	if n != nil {
+		w.fill(n)
 	}
+	return n != nil
+}
+
+// fill lets a person uncordon a node. A pod comes at once.
+func (w *world) fill(n *node) {
 	w.setCordon(n, false)
 	w.people.created++
 	w.pod(n, fmt.Sprintf("%s-late%d", n.name, w.people.created))
-	return true
 }
 
 // anyCordonedByUs chooses a node that we have cordoned; nil: there is none.
