@@ -2,8 +2,10 @@ package offline
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -33,6 +35,9 @@ func (k *Known) suspicions(p *v1alpha1.RemedyPolicySpec) (found []suspicion) {
 		m := &p.Match[i]
 		if doubt := k.doubt(m.Type); doubt != "" {
 			add(fmt.Sprintf("spec.match[%d].type", i), "%s", doubt)
+			if m.Status == corev1.ConditionUnknown && !saysHealthy(p.Match, m.Type) {
+				add(fmt.Sprintf("spec.match[%d].status", i), "\"False\" counts as healthy, as in conditions of node-problem-detector; if \"True\" is, add healthy: \"True\"")
+			}
 		}
 		if interval := k.Conditions[m.Type]; interval > slowest {
 			slowest, slow = interval, m.Type
@@ -58,6 +63,13 @@ func (k *Known) suspicions(p *v1alpha1.RemedyPolicySpec) (found []suspicion) {
 		add("spec.maxRemediations.count", "0 allows no remediation to act, ever")
 	}
 	return found
+}
+
+// saysHealthy reports whether an entry of this type tells which status is healthy.
+func saysHealthy(match []v1alpha1.ConditionMatch, conditionType string) bool {
+	return slices.ContainsFunc(match, func(m v1alpha1.ConditionMatch) bool {
+		return m.Type == conditionType && (m.Healthy != "" || m.Status != corev1.ConditionUnknown)
+	})
 }
 
 // budgetSuspicions returns what may not be meant in a budget.

@@ -35,6 +35,17 @@ func TestWarnings(t *testing.T) {
 			policyText("p", "", `type: Flooded, status: "True"`, ""),
 			[]string{"6:18 spec.match[0].type: neither Kubernetes nor a check of Nodemend nor a file that node-problem-detector comes with reports Flooded: make sure that something on the nodes does"},
 		},
+		"a type that nothing reports, and nobody knows what is healthy": {
+			policyText("p", "", `type: Flooded, status: "Unknown"`, ""),
+			[]string{
+				"6:18 spec.match[0].type: neither Kubernetes nor a check of Nodemend nor a file that node-problem-detector comes with reports Flooded: make sure that something on the nodes does",
+				`6:35 spec.match[0].status: "False" counts as healthy, as in conditions of node-problem-detector; if "True" is, add healthy: "True"`,
+			},
+		},
+		"a type that nothing reports, and what is healthy": {
+			policyText("p", "", `type: Dry, status: "Unknown", healthy: "True"`, ""),
+			[]string{"6:18 spec.match[0].type: neither Kubernetes nor a check of Nodemend nor a file that node-problem-detector comes with reports Dry: make sure that something on the nodes does"},
+		},
 		"a time to verify that the check does not make": {
 			policyText("p", "", `type: HardwareFailure, status: "True"`, ", verifyTimeout: 9m"),
 			[]string{"7:57 spec.steps[0].verifyTimeout: 9m is shorter than two runs of the check of HardwareFailure, 5m apart: the next step may start although this one has helped"},

@@ -90,6 +90,25 @@ func TestAMatchMayNameReasons(t *testing.T) {
 	}
 }
 
+func TestAMatchMaySayWhatIsHealthy(t *testing.T) {
+	c := newClient(t)
+	const differ, ready = "healthy must differ from the status of each entry of its type", `healthy must be "True" for Ready`
+	for match, message := range map[string]string{
+		`{"type": "GPUReady", "status": "Unknown", "healthy": "True"}`:                                                                "",
+		`{"type": "GPUReady", "status": "False", "healthy": "True"}`:                                                                  "",
+		`{"type": "GPUReady", "status": "Unknown", "healthy": "True"}, {"type": "GPUReady", "status": "False"}`:                       "",
+		`{"type": "GPUReady", "status": "Unknown", "healthy": "True"}, {"type": "Sick", "status": "True", "healthy": "False"}`:        "",
+		`{"type": "Ready", "status": "Unknown", "healthy": "True"}`:                                                                   "",
+		`{"type": "GPUReady", "status": "True", "healthy": "True"}`:                                                                   differ,
+		`{"type": "GPUReady", "status": "Unknown", "healthy": "True"}, {"type": "GPUReady", "status": "True"}`:                        differ,
+		`{"type": "GPUReady", "status": "Unknown", "healthy": "True"}, {"type": "GPUReady", "status": "Unknown", "healthy": "False"}`: differ,
+		`{"type": "Ready", "status": "Unknown", "healthy": "False"}`:                                                                  ready,
+		`{"type": "GPUReady", "status": "False", "healthy": "Unknown"}`:                                                               `supported values: "True", "False"`,
+	} {
+		judge(t, match, createPolicy(t, c, `{"match": [`+match+`], "steps": [{"reboot": {}}]}`, &v1alpha1.RemedyPolicy{}), message)
+	}
+}
+
 func TestAnApprovalIsRequiredOrNot(t *testing.T) {
 	c := newClient(t)
 	for value, message := range map[string]string{"true": "", "false": "", `"yes"`: "must be of type boolean"} {

@@ -51,6 +51,8 @@ type RemedyPolicySpec struct {
 	// +required
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(m, !has(m.healthy) || self.all(n, n.type != m.type || (n.status != m.healthy && (!has(n.healthy) || n.healthy == m.healthy))))",message="healthy must differ from the status of each entry of its type, and be the same in all of them"
+	// +kubebuilder:validation:XValidation:rule="self.all(m, !has(m.healthy) || m.type != 'Ready' || m.healthy == 'True')",message="healthy must be \"True\" for Ready"
 	// +listType=atomic
 	Match []ConditionMatch `json:"match"`
 
@@ -184,6 +186,16 @@ type ConditionMatch struct {
 	// +required
 	// +kubebuilder:validation:Enum="True";"False";Unknown
 	Status corev1.ConditionStatus `json:"status"`
+
+	// Status that proves recovery, in quotes: "True" or "False". If it is left out,
+	// the opposite of status; where status is Unknown, that of another entry of this
+	// type, or "False", as in conditions of node-problem-detector ("True" for Ready).
+	// Give it with status Unknown for a condition whose True is healthy.
+	//
+	// Example: "True"
+	// +optional
+	// +kubebuilder:validation:Enum="True";"False"
+	Healthy corev1.ConditionStatus `json:"healthy,omitempty"`
 
 	// Reasons that match; all of them if left out. A condition with several reasons,
 	// separated by commas, matches if one of them is listed.

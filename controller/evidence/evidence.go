@@ -137,22 +137,25 @@ func relapsed(since time.Time, in Input) bool {
 
 // healthy returns the status that proves recovery from m. Unknown never does.
 func healthy(match []v1alpha1.ConditionMatch, m v1alpha1.ConditionMatch) corev1.ConditionStatus {
-	switch {
-	case m.Type == string(corev1.NodeReady):
-		return corev1.ConditionTrue
-	case m.Status == corev1.ConditionTrue:
-		return corev1.ConditionFalse
-	case m.Status == corev1.ConditionFalse:
+	if m.Type == string(corev1.NodeReady) {
 		return corev1.ConditionTrue
 	}
-	// Unknown is matched: the polarity is that of another entry for the same
-	// type, or else that of node-problem-detector (False is healthy).
+	// What one entry says of the condition holds for all of its type.
 	for _, other := range match {
-		if other.Type == m.Type && other.Status != corev1.ConditionUnknown {
-			return healthy(match, other)
+		if other.Type == m.Type && other.Healthy != "" {
+			return other.Healthy
 		}
 	}
-	return corev1.ConditionFalse
+	for _, other := range append([]v1alpha1.ConditionMatch{m}, match...) {
+		switch {
+		case other.Type != m.Type || other.Status == corev1.ConditionUnknown:
+		case other.Status == corev1.ConditionTrue:
+			return corev1.ConditionFalse
+		default:
+			return corev1.ConditionTrue
+		}
+	}
+	return corev1.ConditionFalse // as in conditions of node-problem-detector
 }
 
 // unfresh says why a condition proves nothing about the present; "" when it

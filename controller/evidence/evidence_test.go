@@ -87,6 +87,8 @@ func TestWhatAConditionProves(t *testing.T) {
 		{"a kubelet whose clock is ahead proves as much as any other", notReady, node(condition("Ready", "False", ago(-time.Hour))), ago(5 * time.Second), ago(16 * time.Second), Faulty, ""},
 		{"reversed polarity: True is healthy", v1alpha1.ConditionMatch{Type: "RuntimeReady", Status: "False"}, node(condition("RuntimeReady", "True", ago(time.Second))), time.Time{}, time.Time{}, Clear, ""},
 		{"a matched Unknown is cleared by False", v1alpha1.ConditionMatch{Type: "Sick", Status: "Unknown"}, node(condition("Sick", "False", ago(time.Second))), time.Time{}, time.Time{}, Clear, ""},
+		{"a matched Unknown is cleared by the status that is said to be healthy", v1alpha1.ConditionMatch{Type: "GPUReady", Status: "Unknown", Healthy: "True"}, node(condition("GPUReady", "True", ago(time.Second))), time.Time{}, time.Time{}, Clear, ""},
+		{"and by no other one", v1alpha1.ConditionMatch{Type: "GPUReady", Status: "Unknown", Healthy: "True"}, node(condition("GPUReady", "False", ago(time.Second))), time.Time{}, time.Time{}, Unconfirmed, "neither the fault (Unknown) nor healthy (True)"},
 		{"a matched Unknown is not cleared by True", v1alpha1.ConditionMatch{Type: "Sick", Status: "Unknown"}, node(condition("Sick", "True", ago(time.Second))), time.Time{}, time.Time{}, Unconfirmed, "neither"},
 	}
 	for _, tt := range tests {
