@@ -40,8 +40,8 @@ func (r *Reconciler) onBudget() handler.EventHandler {
 }
 
 // onRemediation wakes the remediation; if it waited for a permit and something else holds it
-// now, or it is no more, those who come after it; and if it is done with the node, the others of
-// that node.
+// now, or it is no more, those who come after it; and if it is new, of which the others may be
+// duplicates, or done with the node, the others of that node.
 func (r *Reconciler) onRemediation() handler.EventHandler {
 	after := func(ctx context.Context, q queue, remediation *v1alpha1.Remediation) {
 		node := r.Store.Node(ctx, remediation.Spec.NodeName)
@@ -54,7 +54,13 @@ func (r *Reconciler) onRemediation() handler.EventHandler {
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) { wake(q, []string{e.Object.GetName()}) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			created := e.Object.(*v1alpha1.Remediation)
+			wake(q, []string{created.Name})
+			if !created.Ended() { // as most are when a controller starts
+				add(q, r.openOnNode(ctx, created.Spec.NodeName))
+			}
+		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			old, updated := e.ObjectOld.(*v1alpha1.Remediation), e.ObjectNew.(*v1alpha1.Remediation)
 			wake(q, []string{updated.Name})

@@ -95,17 +95,46 @@ func TestWhoIsHeldBySomethingElseLetsOthersHaveItsPermit(t *testing.T) {
 		} else {
 			r.onRemediation().Update(t.Context(), event.UpdateEvent{ObjectOld: tt.old, ObjectNew: tt.updated}, q)
 		}
-		var got []string
-		for q.Len() > 0 {
-			request, _ := q.Get()
-			got = append(got, request.Name)
-		}
-		q.ShutDown()
-		slices.Sort(got)
-		if !slices.Equal(got, tt.want) {
+		if got := woken(q); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: woke %v, want %v", name, got, tt.want)
 		}
 	}
+}
+
+// Two creates of one node and policy may both be on their way: each of the two is decided on
+// before the other one is seen.
+func TestWhoMayBeADuplicateIsWokenByTheOther(t *testing.T) {
+	mine, elsewhere, ended := blocked("mine", gates.ReasonNoEvidence), blocked("elsewhere", gates.ReasonNoEvidence), blocked("ended", "")
+	mine.Spec.NodeName, ended.Spec.NodeName = "n", "n"
+	ended.Status.EndTime = &metav1.Time{Time: now}
+	cache := cacheOf(t, mine, elsewhere, ended)
+	r := &Reconciler{Client: cache, Store: index.Read(cache)}
+	created := blocked("created", "")
+	created.Spec.NodeName = "n"
+	for name, tt := range map[string]struct {
+		created *v1alpha1.Remediation
+		want    []string
+	}{
+		"a new one":               {created, []string{"created", "mine"}},
+		"one that has long ended": {ended, []string{"ended"}},
+	} {
+		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		r.onRemediation().Create(t.Context(), event.CreateEvent{Object: tt.created}, q)
+		if got := woken(q); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: woke %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
+// woken returns whom a queue has, and ends it.
+func woken(q workqueue.TypedRateLimitingInterface[reconcile.Request]) (names []string) {
+	for q.Len() > 0 {
+		request, _ := q.Get()
+		names = append(names, request.Name)
+	}
+	q.ShutDown()
+	slices.Sort(names)
+	return names
 }
 
 func TestWhoHoldsAPermitOfAnotherVersionIsWoken(t *testing.T) {

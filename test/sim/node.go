@@ -165,6 +165,9 @@ func (n *node) cutOff(cut bool) {
 	if cut {
 		n.lost()
 	}
+	if n.cut && !cut { // what has waited for the network is answered now
+		n.slow = later(n.slow, time.Now().Add(time.Second))
+	}
 	n.cut = cut
 	if !cut {
 		n.back = time.Now()

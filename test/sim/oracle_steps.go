@@ -187,7 +187,7 @@ func (o *oracles) onlyOne() {
 	type both struct{ node, policy types.UID }
 	open := map[both]string{}
 	for _, r := range stored[*v1alpha1.Remediation](o) {
-		if created := r.CreationTimestamp.Time; r.Ended() || time.Since(created) < 10*time.Second || w.wentWrong.After(created) || w.people.limited.After(created) {
+		if created := r.CreationTimestamp.Time; r.Ended() || !o.everybodyKnows(created) || w.wentWrong.After(created) || w.people.limited.After(created) {
 			continue // not everybody may know of it yet
 		}
 		key := both{r.Spec.NodeUID, r.Spec.Policy.UID}
