@@ -44,9 +44,14 @@ type Options struct {
 // they are, once set has been parsed.
 func AddFlags(set *pflag.FlagSet) (func() Options, error) {
 	monitor := func(flag string) types.ProblemDaemonType { return types.ProblemDaemonType(flag[len("config."):]) }
-	for _, flag := range []string{CustomPluginsFlag, SystemLogsFlag, SystemStatsFlag} {
+	const paths = "Comma-separated paths of its configuration files"
+	for flag, description := range map[string]string{
+		CustomPluginsFlag: paths + ".",
+		SystemLogsFlag:    paths + "; builtin:NAME is one of the program, see nodemend log-rules.",
+		SystemStatsFlag:   paths + ".",
+	} {
 		// For the flag alone: the detector makes monitors itself.
-		problemdaemon.Register(monitor(flag), types.ProblemDaemonHandler{CmdOptionDescription: "Comma-separated paths of its configuration files."})
+		problemdaemon.Register(monitor(flag), types.ProblemDaemonHandler{CmdOptionDescription: description})
 	}
 	o := npd.NewNodeProblemDetectorOptions()
 	return func() Options {

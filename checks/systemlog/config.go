@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"k8s.io/utils/ptr"
 
@@ -54,8 +55,16 @@ func (c Config) Reasons() map[string][]string {
 	return reasons
 }
 
-// Load reads and checks the file at path; see [Parse].
+// Load reads and checks the file at path, or the one of the program that BuiltinPrefix and its
+// name stand for; see [Parse].
 func Load(path string) (Config, error) {
+	if name, is := strings.CutPrefix(path, BuiltinPrefix); is {
+		data, err := Builtin(name)
+		if err != nil {
+			return Config{}, err
+		}
+		return Parse(path, data)
+	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return Config{}, fmt.Errorf("reading the configuration of a system-log monitor: %w", err)

@@ -89,6 +89,7 @@ func newRootCommand(log *lineWriter) *cobra.Command {
 		newHardwareCommand(),
 		newHealthCheckerCommand(),
 		newLogCounterCommand(),
+		newLogRulesCommand(),
 		newRunnerCommand(),
 		newHostUnitsCommand(),
 		newVersionCommand(),

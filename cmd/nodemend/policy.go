@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nodemend/nodemend/checks/detector"
+	"github.com/nodemend/nodemend/checks/systemlog"
 	config "github.com/nodemend/nodemend/config/detector"
 	"github.com/nodemend/nodemend/config/offline"
 	"github.com/nodemend/nodemend/deploy"
@@ -142,12 +143,18 @@ func (p *policyCheck) run(cmd *cobra.Command, args []string) error {
 }
 
 // conditionsOfChecks returns the conditions of the detector's checks, with the intervals
-// that they have unless somebody says otherwise.
+// that they have unless somebody says otherwise, and those of its rules for logs.
 func conditionsOfChecks() map[string]time.Duration {
 	defaults := config.Default()
 	conditions := map[string]time.Duration{}
 	for _, kind := range detector.Kinds() {
 		conditions[kind.ConditionType] = kind.Settings(&defaults.Checks).Interval.Duration
+	}
+	for _, name := range systemlog.Builtins() {
+		rules, _ := systemlog.Load(systemlog.BuiltinPrefix + name) // a test loads them all
+		for _, c := range rules.Conditions {
+			conditions[c.Type] = 0
+		}
 	}
 	return conditions
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/nodemend/nodemend/checks/hardware"
 	"github.com/nodemend/nodemend/checks/kubelet"
 	"github.com/nodemend/nodemend/checks/pleg"
+	"github.com/nodemend/nodemend/checks/systemlog"
 	"github.com/nodemend/nodemend/checks/tasks"
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
@@ -67,6 +68,13 @@ func TestEveryConditionAndReasonIsSetBySomebody(t *testing.T) {
 		for _, condition := range shippedConditions(t, file) {
 			known[condition] = []string{anyReason}
 		}
+	}
+	for _, name := range systemlog.Builtins() {
+		rules, err := systemlog.Load(systemlog.BuiltinPrefix + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(known, rules.Reasons())
 	}
 	for name, policy := range policies(t) {
 		for _, m := range policy.Spec.Match {
