@@ -164,6 +164,9 @@ func (c *Check) judge(systems []fileSystem) checks.Result {
 		seen, w := c.seen("file system " + f.device.String())
 		findings = append(findings, f.problems(seen, w, c.options)...)
 	}
+	if len(systems) == 0 && len(written) == 0 && len(findings) == 0 {
+		return checks.CannotTell(ReasonNotSeen, "there is no file system that is looked at, and no folder in which a block can be written")
+	}
 	healthy := fmt.Sprintf("%d file systems answer", len(systems))
 	if len(written) > 0 {
 		healthy += "; a block was written in " + strings.Join(written, ", ")

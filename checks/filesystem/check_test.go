@@ -25,6 +25,9 @@ const mounts = `22 27 0:21 / /proc rw,relatime - proc proc rw
 33 27 8:3 / /new\040kernel rw,relatime shared:1 - ext4 /dev/sda3 rw,emergency_ro
 34 27 8:4 / /off rw,relatime - ext4 /dev/sda4 rw,shutdown
 35 27 8:5 / /var/lib/kubelet/pods/1/volumes/a rw,relatime - xfs /dev/sda5 ro
+50 27 8:8 / /var/lib/kubelet/pods/1/volumes/kubernetes.io~csi/pvc/mount rw,relatime shared:9 - ext4 /dev/sdb rw
+51 27 8:8 / /home/kubernetes/containerized_mounter/rootfs/var/lib/kubelet/pods/1/volumes/kubernetes.io~csi/pvc/mount rw,relatime shared:9 - ext4 /dev/sdb rw
+52 27 8:9 / /var/lib/k0s/kubelet/plugins/kubernetes.io/csi/pv/x/globalmount rw,relatime shared:9 - ext4 /dev/sdc ro
 36 27 8:6 / /var/lib/kubelet/plugins/b rw,relatime - xfs /dev/sda6 ro
 37 27 8:6 / /mnt/b rw,relatime - xfs /dev/sda6 ro
 38 27 0:40 /@ /var/lib/b rw,relatime - btrfs /dev/mapper/vg-b rw,subvol=/@
@@ -40,8 +43,8 @@ func TestWhatTheKernelMadeReadOnlyIsToldFromWhatPeopleMountedReadOnly(t *testing
 	want := []fileSystem{
 		{device: device{254, 0}, kind: "ext4", disk: "vda", points: []string{"/"}},
 		{device: device{8, 1}, kind: "ext4", disk: "sda1", points: []string{"/data", "/again"}, readOnly: true},
-		{device: device{8, 2}, kind: "ext4", disk: "sda2", points: []string{"/meant"}},
-		{device: device{8, 3}, kind: "ext4", disk: "sda3", points: []string{"/new kernel"}, readOnly: true},
+		{device: device{8, 2}, kind: "ext4", disk: "sda2", points: []string{"/meant"}, toBeRead: true},
+		{device: device{8, 3}, kind: "ext4", disk: "sda3", points: []string{"/new kernel"}, readOnly: true, refuses: true},
 		{device: device{8, 4}, kind: "ext4", disk: "sda4", points: []string{"/off"}, shutdown: true},
 		{device: device{8, 6}, kind: "xfs", disk: "sda6", points: []string{"/mnt/b"}, readOnly: true},
 		{device: device{0, 40}, kind: "btrfs", disk: "vg-b", points: []string{"/var/lib/b"}},
@@ -106,6 +109,23 @@ func TestTheErrorsThatExt4HasCountedAreAProblem(t *testing.T) {
 	}
 }
 
+// Where the kernel itself does it, it has counted an error before.
+func TestWhatPeopleHaveRemountedReadOnlyIsNoFault(t *testing.T) {
+	h := newHost(t, "30 27 8:1 / /nowhere rw,relatime - ext4 /dev/sda1 ro\n")
+	if got := h.check().Run(t.Context()); got.Reason != ReasonReadOnly {
+		t.Errorf("nobody counts: got %+v", got)
+	}
+	if err := os.Symlink("../../devices/pci/block/sda/sda1", filepath.Join(h.path, "sys", "dev", "block", "8:1")); err != nil {
+		t.Fatal(err)
+	}
+	for count, want := range map[string]string{"0\n": ReasonHealthy, "1\n": ReasonReadOnly} {
+		h.write("sys/fs/ext4/sda1/errors_count", count)
+		if got := h.check().Run(t.Context()); got.Reason != want {
+			t.Errorf("%q errors: got %+v, want %s", count, got, want)
+		}
+	}
+}
+
 func TestAHostThatIsNotSeenIsUnknown(t *testing.T) {
 	h := newHost(t, "no mountinfo at all\n")
 	if got := h.check().Run(t.Context()); got.Status != checks.Unknown || got.Reason != ReasonNotSeen {
@@ -120,9 +140,12 @@ func TestAHostThatIsNotSeenIsUnknown(t *testing.T) {
 }
 
 func TestAFolderThatIsNotThereIsLeftOut(t *testing.T) {
-	got := newHost(t, "").check("/missing").Run(t.Context())
-	if want := checks.Healthy(ReasonHealthy, "0 file systems answer; none can be written in /missing"); got != want {
+	got := newHost(t, "30 27 8:1 / /nowhere rw - ext4 /dev/sda1 rw\n").check("/missing").Run(t.Context())
+	if want := checks.Healthy(ReasonHealthy, "1 file systems answer; none can be written in /missing"); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := newHost(t, "").check("/missing").Run(t.Context()); got.Status != checks.Unknown {
+		t.Errorf("where nothing is looked at: got %+v", got)
 	}
 }
 

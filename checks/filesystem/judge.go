@@ -53,6 +53,7 @@ func (f fileSystem) problems(seen found, w *waiting, o Options) (all []finding) 
 		add(ReasonHung, "has not answered for %s", w.since.Round(time.Second))
 	case w != nil:
 		add(ReasonSlow, "has not answered for %s yet", w.since.Round(time.Second))
+	case seen.err == nil && f.toBeRead: // an image is full on purpose
 	case seen.err == nil:
 		all = append(all, f.shortages(seen, o.MinAvailable)...)
 	case errors.Is(seen.err, errHidden), errors.Is(seen.err, fs.ErrNotExist): // it is gone, or nobody can use it

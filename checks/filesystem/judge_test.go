@@ -42,6 +42,7 @@ func TestWhatAFileSystemShowsIsJudged(t *testing.T) {
 		"no answer":         {w: &waiting{2 * time.Minute}, want: []finding{{ReasonHung, data + "has not answered for 2m0s"}}},
 		"nearly full":       {seen: found{space: share{1 << 30, 99 << 30}}},
 		"full":              {seen: found{space: share{99 << 20, 10 << 30}}, want: []finding{{ReasonFull, data + "99 MiB of 10240 MiB are available"}}},
+		"full, to be read":  {system: fileSystem{toBeRead: true}, seen: found{space: share{0, 10 << 30}, inodes: share{0, 10}}},
 		"large, 2 GiB left": {seen: found{space: share{2 << 30, 10 << 40}}},
 		"large and full":    {seen: found{space: share{1 << 20, 10 << 40}}, want: []finding{{ReasonFull, data + "1 MiB of 10485760 MiB are available"}}},
 		"no inodes":         {seen: found{inodes: share{9, 1000}}, want: []finding{{ReasonInodes, data + "9 of 1000 inodes are available"}}},

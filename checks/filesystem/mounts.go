@@ -1,11 +1,11 @@
 package filesystem
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,8 +32,11 @@ type fileSystem struct {
 	disk string
 	// points are where it is mounted, those of its whole first.
 	points []string
-	// readOnly is whether it can only be read, though it was mounted to be written.
-	readOnly bool
+	// readOnly is whether it can only be read, though it was mounted to be written. toBeRead is
+	// whether its first mount is one to be read only: an image is full on purpose.
+	readOnly, toBeRead bool
+	// refuses is whether ext4 itself says that it refuses to write after an error.
+	refuses bool
 	// shutdown is whether ext4 was told to stop, or did so by itself.
 	shutdown bool
 	// errors are what ext4 has counted.
@@ -43,8 +46,12 @@ type fileSystem struct {
 // String names it to people.
 func (f fileSystem) String() string { return fmt.Sprintf("%s (%s on %s)", f.points[0], f.kind, f.disk) }
 
+// podVolume is where a kubelet mounts what belongs to pods, whatever its root directory is, and
+// wherever that directory is seen once more.
+var podVolume = regexp.MustCompile(`/pods/[^/]+/(volumes|volume-subpaths|volumeDevices)/|/plugins/kubernetes\.io/`)
+
 // parseMounts returns the file systems of a mountinfo, see proc_pid_mountinfo(5), but for
-// those that are mounted below ignored folders only.
+// those that are mounted below ignored folders only, or as volumes of pods.
 //
 // The flags of a mount are what the one who mounted it has asked for, those of the file
 // system what the kernel made of it. So a file system that is read-only though its first
@@ -53,7 +60,7 @@ func parseMounts(r io.Reader, ignored []string) ([]fileSystem, error) {
 	disks := mountinfo.FSTypeFilter(kinds()...)
 	infos, err := mountinfo.GetMountsFromReader(r, func(m *mountinfo.Info) (skip, stop bool) {
 		if skip, stop = disks(m); !skip {
-			skip = slices.ContainsFunc(ignored, func(folder string) bool { return within(m.Mountpoint, folder) })
+			skip = podVolume.MatchString(m.Mountpoint) || slices.ContainsFunc(ignored, func(folder string) bool { return within(m.Mountpoint, folder) })
 		}
 		return skip, stop
 	})
@@ -65,12 +72,14 @@ func parseMounts(r io.Reader, ignored []string) ([]fileSystem, error) {
 		d := device{m.Major, m.Minor}
 		i := slices.IndexFunc(all, func(f fileSystem) bool { return f.device == d })
 		if i < 0 {
-			of := strings.Split(m.VFSOptions, ",")
+			of, asked := strings.Split(m.VFSOptions, ","), strings.Split(m.Options, ",")
+			// Since Linux 6.16 ext4 does not become read-only after errors: it refuses to write.
+			refuses := slices.Contains(of, "emergency_ro")
 			all = append(all, fileSystem{
 				device: d, kind: m.FSType, disk: filepath.Base(m.Source),
-				// Since Linux 6.16 ext4 does not become read-only after errors: it refuses to write.
-				readOnly: slices.Contains(of, "emergency_ro") ||
-					slices.Contains(of, "ro") && slices.Contains(strings.Split(m.Options, ","), "rw"),
+				readOnly: refuses || slices.Contains(of, "ro") && slices.Contains(asked, "rw"),
+				toBeRead: slices.Contains(asked, "ro"),
+				refuses:  refuses,
 				shutdown: slices.Contains(of, "shutdown"),
 			})
 			i = len(all) - 1
@@ -101,8 +110,8 @@ type ext4Errors struct {
 	in   string
 }
 
-// readErrors reads what the kernel tells of an ext4, of other kinds nothing. It also sets
-// the kernel's name of the disk.
+// readErrors reads what the kernel tells of an ext4, of other kinds nothing, and corrects by
+// that who has made it read-only. It also sets the kernel's name of the disk.
 func (f *fileSystem) readErrors(sys string) {
 	target, err := os.Readlink(filepath.Join(sys, "dev", "block", f.device.String()))
 	if err != nil {
@@ -119,7 +128,11 @@ func (f *fileSystem) readErrors(sys string) {
 		}
 		return strings.TrimSpace(string(text))
 	}
-	f.errors.count, _ = strconv.Atoi(cmp.Or(read("errors_count"), "0")) // 0 where it is no number
+	if count, err := strconv.Atoi(read("errors_count")); err == nil {
+		f.errors.count = count
+		// The kernel counts an error before it lets nobody write: people have remounted this.
+		f.readOnly = f.readOnly && (f.refuses || count > 0)
+	}
 	if seconds, err := strconv.ParseInt(read("last_error_time"), 10, 64); err == nil && seconds > 0 {
 		f.errors.last = time.Unix(seconds, 0).UTC()
 	}

@@ -27,7 +27,7 @@ func (f *Filesystem) setDefaults() {
 			Enabled: true, Interval: Duration{30 * time.Second}, Timeout: Duration{20 * time.Second},
 			FailureThreshold: 2, SuccessThreshold: 2, StartupGrace: Duration{2 * time.Minute},
 		},
-		Ignore:  []string{"/boot", "/var/lib/kubelet/pods", "/var/lib/kubelet/plugins"},
+		Ignore:  []string{"/boot", "/var/lib/kubelet/pods", "/var/lib/kubelet/plugins", "/run/containerd", "/run/k3s/containerd"},
 		Write:   []string{"/var/lib/nodemend"},
 		MaxWait: Duration{2 * time.Minute}, MinAvailable: 1,
 	}
