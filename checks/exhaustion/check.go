@@ -72,7 +72,7 @@ func (c *Check) Timeout() time.Duration { return c.options.Timeout }
 
 // Run implements checks.Check. Nothing in it waits for anything.
 func (c *Check) Run(context.Context) checks.Result {
-	if err := checks.SeesHost(); err != nil {
+	if err := checks.SeesHost(filepath.Join(c.options.Proc, "1")); err != nil {
 		return checks.CannotTell(ReasonNotSeen, err.Error())
 	}
 	kernel, err := procfs.NewFS(c.options.Proc)

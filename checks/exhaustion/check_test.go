@@ -48,6 +48,9 @@ func healthy(t *testing.T) played {
 	} {
 		p.write(name, text)
 	}
+	for _, process := range []string{"7", "8", "9"} {
+		p.of(process, "0")
+	}
 	p.connections(100)
 	for _, file := range []string{"7/fd/0", "8/fd/0"} {
 		p.write(file, "")
@@ -64,6 +67,12 @@ func (p played) write(name, text string) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		p.t.Fatal(err)
 	}
+}
+
+// of says whose a process is.
+func (p played) of(process, user string) {
+	p.t.Helper()
+	p.write(process+"/status", "Name:\tx\nUid:\t"+user+"\t"+user+"\t"+user+"\t"+user+"\nGid:\t0\t0\t0\t0\n")
 }
 
 func (p played) remove(name string) {
@@ -180,6 +189,7 @@ func TestAProgramThatStartsAnewIsFoundAtOnceAndANewOneAfterAWhile(t *testing.T) 
 	p.write("8/cgroup", "0::/\n")
 	p.write("8/limits", strings.ReplaceAll(limits, "1024", "1   "))
 	p.write("8/fd/0", "")
+	p.of("8", "0")
 	runs := 0
 	for ; run() != checks.True; runs++ {
 		if runs > looksAtAll {
@@ -195,8 +205,42 @@ func TestAProgramThatStartsAnewIsFoundAtOnceAndANewOneAfterAWhile(t *testing.T) 
 	p.write("10/cgroup", "0::/\n")
 	p.write("10/limits", strings.ReplaceAll(limits, "1024", "1   "))
 	p.write("10/fd/0", "")
+	p.of("10", "0")
 	if got := run(); got != checks.True {
 		t.Errorf("after the kubelet was started anew: %s", got)
+	}
+}
+
+// Anybody may give a process its name.
+func TestAProcessOfAPodOrOfAUserIsNoneOfTheHosts(t *testing.T) {
+	for name, other := range map[string]func(p played){
+		"of the host":          func(played) {},
+		"of another user":      func(p played) { p.of("8", "65534") },
+		"of another namespace": func(p played) { p.link("8/ns/pid", "pid:[2]") },
+	} {
+		p := healthy(t)
+		p.link("1/ns/pid", "pid:[1]")
+		p.link("7/ns/pid", "pid:[1]")
+		if name != "of another namespace" {
+			p.link("8/ns/pid", "pid:[1]")
+		}
+		other(p)
+		p.write("8/limits", strings.ReplaceAll(limits, "1024", "1   "))
+		want := checks.False
+		if name == "of the host" {
+			want = checks.True
+		}
+		if got := p.check(nil).Run(t.Context()); got.Status != want {
+			t.Errorf("%s: got %+v, want %s", name, got, want)
+		}
+	}
+}
+
+func (p played) link(name, target string) {
+	p.t.Helper()
+	path := filepath.Join(p.path, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.Symlink(target, path)); err != nil {
+		p.t.Fatal(err)
 	}
 }
 

@@ -96,7 +96,21 @@ func (p *programs) find(host host) ([]procfs.Proc, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(all, func(process procfs.Proc) bool { return !p.has(process) }), nil
+	return slices.DeleteFunc(all, func(process procfs.Proc) bool { return !p.has(process) || !ofHost(host, process) }), nil
+}
+
+// ofHost reports whether a process is one of the host's own, and of root. Anybody may call a
+// process of a pod, or of their own, as they like.
+func ofHost(host host, process procfs.Proc) bool {
+	namespace := func(process string) string {
+		name, _ := os.Readlink(filepath.Join(host.proc, process, "ns", "pid"))
+		return name
+	}
+	if namespace(strconv.Itoa(process.PID)) != namespace("1") {
+		return false
+	}
+	status, err := process.NewStatus()
+	return err == nil && status.UIDs[0] == 0 && status.UIDs[1] == 0
 }
 
 func nameOf(process procfs.Proc) (string, error) {

@@ -69,7 +69,7 @@ func (c *Check) Timeout() time.Duration { return c.options.Timeout }
 // Run implements checks.Check. What hangs is left on its goroutine, at most one for each
 // file system and for each folder.
 func (c *Check) Run(ctx context.Context) checks.Result {
-	if err := checks.SeesHost(); err != nil {
+	if err := checks.SeesHost(c.options.Process); err != nil {
 		return checks.CannotTell(ReasonNotSeen, err.Error())
 	}
 	systems, err := c.mounted()

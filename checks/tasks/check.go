@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -56,7 +57,7 @@ func (c *Check) Timeout() time.Duration { return c.options.Timeout }
 // Run implements checks.Check. It reads only what the kernel tells without waiting for the
 // task.
 func (c *Check) Run(ctx context.Context) checks.Result {
-	if err := checks.SeesHost(); err != nil {
+	if err := checks.SeesHost(filepath.Join(c.options.Proc, "1")); err != nil {
 		return checks.CannotTell(ReasonNotSeen, err.Error())
 	}
 	host, err := procfs.NewFS(c.options.Proc)

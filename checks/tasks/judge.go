@@ -37,9 +37,10 @@ type task struct {
 }
 
 // meant is whether a task waits in that function because somebody wants it to: it is frozen
-// (cgroup v1), or waits for a child that shares its memory.
+// (cgroup v1), or waits for a child that shares its memory (vfork), which the compiler has made
+// a part of the function that forks.
 func meant(in string) bool {
-	return in == "__refrigerator" || strings.Contains(in, "vfork")
+	return strings.Contains(in, "vfork") || slices.Contains([]string{"__refrigerator", "kernel_clone", "_do_fork", "do_fork"}, in)
 }
 
 // watched are the tasks that the last run has seen waiting, and since when.

@@ -112,7 +112,7 @@ func TestOnlyThreadsThatWaitInTheKernelAreWatched(t *testing.T) {
 	h.task(5, 5, "S", "0")
 	h.task(5, 6, "R", "0")
 	h.task(6, 6, "D", "__refrigerator")
-	h.task(7, 7, "D", "wait_for_vfork_done")
+	h.task(7, 7, "D", "kernel_clone")
 	run(healthy)
 	h.task(5, 6, "D", "folio_wait_bit_common")
 	run(healthy)
