@@ -20,7 +20,7 @@ var (
 // delivery hands over the entries that one who follows the journal delivers, and
 // proves once per interval, and when it is asked to, that all have come.
 type delivery struct {
-	from     time.Time // older entries are not handed over
+	from     time.Time // older entries are not handed over at first
 	interval time.Duration
 	newest   func(context.Context) (*journalEntry, error)
 	clock    clock.Clock
@@ -39,6 +39,7 @@ func (d delivery) run(ctx context.Context, entries <-chan *journalEntry, ended, 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	answers := make(chan answer, 1)
+	wanted := &since{from: d.from, opened: d.clock.Now()}
 	var p proof
 	prove := func() {
 		p.begin(d.clock.Now())
@@ -53,7 +54,7 @@ func (d delivery) run(ctx context.Context, entries <-chan *journalEntry, ended, 
 	for again := false; ; {
 		select {
 		case e := <-entries:
-			if err := d.hand(ctx, e); err != nil {
+			if err := d.hand(ctx, wanted, e); err != nil {
 				return err
 			}
 			p.came(e, d.clock.Now())
@@ -68,7 +69,7 @@ func (d delivery) run(ctx context.Context, entries <-chan *journalEntry, ended, 
 			timer.Reset(lookEvery)
 		case <-ended:
 			for len(entries) > 0 {
-				if err := d.hand(ctx, <-entries); err != nil {
+				if err := d.hand(ctx, wanted, <-entries); err != nil {
 					return err
 				}
 			}
@@ -78,7 +79,8 @@ func (d delivery) run(ctx context.Context, entries <-chan *journalEntry, ended, 
 		}
 		now := d.clock.Now()
 		switch {
-		case p.complete(d.from):
+		case p.complete(wanted.stamp()):
+			wanted.caughtUp = true
 			if err := put(ctx, d.out, entry{readUpTo: p.began}); err != nil {
 				return err
 			}
@@ -93,8 +95,8 @@ func (d delivery) run(ctx context.Context, entries <-chan *journalEntry, ended, 
 	}
 }
 
-func (d delivery) hand(ctx context.Context, e *journalEntry) error {
-	if e.Message == "" || e.Timestamp.Before(d.from) {
+func (d delivery) hand(ctx context.Context, wanted *since, e *journalEntry) error {
+	if e.Message == "" || !wanted.wants(e.Timestamp) {
 		return ctx.Err()
 	}
 	return put(ctx, d.out, entry{log: &e.logLine})

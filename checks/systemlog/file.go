@@ -37,8 +37,8 @@ type file struct {
 }
 
 func (f file) read(ctx context.Context, from time.Time, out chan<- entry, _ <-chan struct{}) error {
-	from = from.Truncate(time.Second) // most stamps are no finer
-	lines := f.newLines(ctx, from, out)
+	wanted := &since{from: from.Truncate(time.Second), opened: f.clock.Now()} // most stamps are no finer
+	lines := f.newLines(ctx, wanted, out)
 	t := &tail{path: f.path}
 	if err := t.open(); err != nil {
 		return err
@@ -53,6 +53,7 @@ func (f file) read(ctx context.Context, from time.Time, out chan<- entry, _ <-ch
 		}
 		if state == truncated {
 			lines.reset()
+			wanted.caughtUp = false // it may have been written anew
 		}
 		n, err := io.CopyBuffer(lines, t, buffer)
 		if err != nil {
@@ -68,6 +69,7 @@ func (f file) read(ctx context.Context, from time.Time, out chan<- entry, _ <-ch
 			if err := lines.usable(); err != nil {
 				return err
 			}
+			wanted.caughtUp = true
 			if err := put(ctx, out, entry{readUpTo: began}); err != nil {
 				return err
 			}
@@ -85,10 +87,10 @@ type fileLines struct {
 	dated, undated, passed int
 }
 
-func (f file) newLines(ctx context.Context, from time.Time, out chan<- entry) *fileLines {
+func (f file) newLines(ctx context.Context, wanted *since, out chan<- entry) *fileLines {
 	lines := &fileLines{path: f.path}
 	lines.emit = func(line []byte) error {
-		if log := f.parse(ctx, lines, string(line)); log != nil && !log.Timestamp.Before(from) {
+		if log := f.parse(ctx, lines, string(line)); log != nil && wanted.wants(log.Timestamp) {
 			return put(ctx, out, entry{log: log})
 		}
 		lines.passed++

@@ -33,12 +33,16 @@ type reading struct {
 
 func readFile(t *testing.T, path string, from time.Time, skip ...string) *reading {
 	t.Helper()
+	return follow(t, file{path: path, skip: skip, translator: newTranslator(isoConfig, clock.RealClock{}), clock: clock.RealClock{}}, from)
+}
+
+func follow(t *testing.T, f file, from time.Time) *reading {
+	t.Helper()
 	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{}))
 	r := &reading{t: t}
 	out := make(chan entry)
 	go func() {
 		defer close(out)
-		f := file{path: path, skip: skip, translator: newTranslator(isoConfig, clock.RealClock{}), clock: clock.RealClock{}}
 		err := f.read(ctx, from, out, nil)
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -55,10 +55,10 @@ func (k *kmsg) read(ctx context.Context, from time.Time, out chan<- entry, _ <-c
 }
 
 func (k *kmsg) follow(ctx context.Context, device *os.File, from time.Time, out chan<- entry) error {
-	opened := k.clock.Now()
+	wanted := since{from: from, opened: k.clock.Now()}
 	buffer := make([]byte, maxRecord)
 	var next, lost uint64
-	for caughtUp := false; ; {
+	for {
 		began := k.clock.Now()
 		n, atEnd, err := k.next(device, buffer)
 		if ctx.Err() != nil {
@@ -72,7 +72,7 @@ func (k *kmsg) follow(ctx context.Context, device *os.File, from time.Time, out 
 				klog.FromContext(ctx).Error(nil, "Lines of the kernel log were overwritten before they could be read", "lines", lost)
 				lost = 0
 			}
-			caughtUp = true
+			wanted.caughtUp = true
 			if err := put(ctx, out, entry{readUpTo: began}); err != nil {
 				return err
 			}
@@ -90,9 +90,7 @@ func (k *kmsg) follow(ctx context.Context, device *os.File, from time.Time, out 
 		}
 		next = r.number + 1
 		stamp := k.zero.Add(r.sinceBoot)
-		// The two clocks may be a part of a second apart: what comes after all else has
-		// been read is new, whatever its stamp.
-		if tooOld := stamp.Before(from) && (!caughtUp || from.After(opened)); tooOld || r.message == "" {
+		if !wanted.wants(stamp) || r.message == "" {
 			continue
 		}
 		if err := put(ctx, out, entry{log: &logLine{Timestamp: stamp, Message: r.message}}); err != nil {

@@ -141,9 +141,11 @@ func (m *Monitor) prepare(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("log monitor %s: %w", m.config.Source, err)
 	}
-	if m.position.start, err = npd.StartTime(now, uptime, m.config.Lookback, m.config.Delay); err != nil {
+	start, err := npd.StartTime(now, uptime, m.config.Lookback, m.config.Delay)
+	if err != nil {
 		return fmt.Errorf("log monitor %s: %w", m.config.Source, err)
 	}
+	m.position.begin(start, now)
 	m.advance()
 	for _, rule := range m.config.Rules {
 		m.countProblem(ctx, rule.Reason, 0)

@@ -6,8 +6,10 @@ import "time"
 // tells the lines that are new from those that are read again when the log has to
 // be opened again.
 type position struct {
-	// start is the stamp from which on lines are wanted at all.
+	// start is the stamp from which on lines are wanted at all. It was so long before the time
+	// at which the monitor began; less than zero: no lines are wanted before that time has come.
 	start time.Time
+	back  time.Duration
 	// latest is the latest stamp seen, and count is how many lines carried it.
 	latest time.Time
 	count  int
@@ -18,10 +20,17 @@ type position struct {
 	known     int // lines stamped left that are still to come again
 }
 
+// begin says from when on lines are wanted, at the time at which the monitor begins.
+func (p *position) begin(start, now time.Time) { p.start, p.back = start, now.Sub(start) }
+
 // open returns the stamp from which on the log is to be read.
 func (p *position) open(now time.Time) time.Time {
-	if p.latest.After(now) { // the clock was set back: new lines must not pass for old ones
+	// If the clock was set back new lines must not pass for old ones.
+	if p.latest.After(now) {
 		p.latest, p.count = now, 0
+	}
+	if p.start.After(now) && p.back >= 0 {
+		p.start = now.Add(-p.back)
 	}
 	p.rereading, p.left, p.known = true, p.latest, p.count
 	if p.latest.After(p.start) {
@@ -54,4 +63,24 @@ func (p *position) isNew(stamp time.Time) bool {
 		p.count++
 	}
 	return true
+}
+
+// since tells which lines of a log are wanted by their stamps. What comes once all has been
+// read that the log held when it was opened is new, whatever its stamp: the clock may have been
+// set back. Unless lines are not wanted before a time that was still to come.
+type since struct {
+	from, opened time.Time
+	// caughtUp is whether all has been read that the log held.
+	caughtUp bool
+}
+
+// wants reports whether a line with this stamp is wanted.
+func (s *since) wants(stamp time.Time) bool { return !stamp.Before(s.stamp()) }
+
+// stamp is the one from which on lines are wanted now; zero: all are.
+func (s *since) stamp() time.Time {
+	if s.caughtUp && !s.from.After(s.opened) {
+		return time.Time{}
+	}
+	return s.from
 }

@@ -1,8 +1,14 @@
 package systemlog
 
 import (
+	"context"
+	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 func TestLinesThatAreReadAgainAreNotNew(t *testing.T) {
@@ -34,4 +40,76 @@ func TestLinesThatAreReadAgainAreNotNew(t *testing.T) {
 
 	p.open(second(3)) // the clock was set back
 	expect(true, 3, 4)
+}
+
+func TestLinesAreWantedAgainOnceTheClockWasSetBack(t *testing.T) {
+	second := func(s int) time.Time { return time.Unix(int64(s), 0) }
+	for name, tt := range map[string]struct {
+		start, began, opened, from int
+	}{
+		"right from the first":           {95, 100, 110, 95},
+		"it was set back":                {95, 100, 50, 45},
+		"lines after a delay are wanted": {130, 100, 110, 130},
+		"the same, and it was set back":  {130, 100, 50, 130},
+	} {
+		var p position
+		p.begin(second(tt.start), second(tt.began))
+		if from := p.open(second(tt.opened)); !from.Equal(second(tt.from)) {
+			t.Errorf("%s: read from %v, want %v", name, from, second(tt.from))
+		}
+	}
+}
+
+// ahead is a clock that is ahead for some time.
+type ahead struct {
+	clock.RealClock
+	by *atomic.Int64
+}
+
+func (a ahead) Now() time.Time { return a.RealClock.Now().Add(time.Duration(a.by.Load())) }
+
+func TestWhatAFileGetsAfterTheClockWasSetBackIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "log")
+		appendTo(t, path, stamped("old"))
+		c := ahead{by: &atomic.Int64{}}
+		c.by.Store(int64(8 * time.Hour))
+		r := follow(t, file{path: path, translator: newTranslator(isoConfig, c), clock: c}, c.Now().Add(-5*time.Minute))
+		r.expect()
+		c.by.Store(0)
+		appendTo(t, path, stamped("task blocked for more than 120 seconds"))
+		r.expect("task blocked for more than 120 seconds")
+	})
+}
+
+func TestWhatAJournalGetsAfterTheClockWasSetBackIsHandedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := ahead{by: &atomic.Int64{}}
+		c.by.Store(int64(8 * time.Hour))
+		entries, out, asked := make(chan *journalEntry, 1), make(chan entry), make(chan struct{})
+		var last atomic.Pointer[journalEntry]
+		d := delivery{from: c.Now().Add(-5 * time.Minute), interval: time.Hour, clock: c, out: out,
+			newest: func(context.Context) (*journalEntry, error) { return last.Load(), nil }}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _ = d.run(ctx, entries, nil, asked) }()
+		if e := <-out; e.readUpTo.IsZero() {
+			t.Errorf("got %+v, want that an empty journal was read", e)
+		}
+		c.by.Store(0)
+		e := written("a", time.Now())
+		last.Store(e)
+		entries <- e
+		if got := <-out; got.log == nil {
+			t.Errorf("got %+v, want the entry", got)
+		}
+		last.Store(written("b", time.Now())) // which is still to come
+		asked <- struct{}{}
+		select {
+		case got := <-out:
+			t.Errorf("got %+v, want nothing before the newest entry has come", got)
+		case <-time.After(time.Second):
+		}
+		cancel()
+	})
 }
