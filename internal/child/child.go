@@ -29,8 +29,11 @@ type Child struct {
 // Start starts what cmd says, in a session of its own. cmd must be neither of
 // [exec.CommandContext] nor have a SysProcAttr; its WaitDelay is how long output is read
 // after the program has ended, if a process that has left its group holds it open. The
-// caller must call [Child.Wait].
+// caller must call [Child.Wait]. A program whose disk hangs is an error after five seconds.
 func Start(cmd *exec.Cmd) (*Child, error) {
+	if err := readable(cmd.Path, readLimit); err != nil {
+		return nil, err
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, err

@@ -115,6 +115,9 @@ func (g *Groups) Start(cmd *exec.Cmd) (*Child, error) {
 		Path: cmd.Path, Args: cmd.Args, Env: cmd.Env, Dir: cmd.Dir, WaitDelay: cmd.WaitDelay, Err: cmd.Err,
 		Stdin: cmd.Stdin, Stdout: cmd.Stdout, Stderr: cmd.Stderr,
 	}
+	if err := readable(cmd.Path, readLimit); err != nil {
+		return nil, err
+	}
 	group, err := g.startIn(grouped)
 	if err != nil {
 		// A group that can't be made, or not be started in, keeps nothing from being started.
