@@ -69,7 +69,7 @@ func Count(ctx context.Context, o CountOptions) (int, error) {
 	if o.RevertPattern != "" {
 		c.remove = newPattern(o.RevertPattern)
 	}
-	j := journal{command: cmp.Or(o.Journalctl, "journalctl"), directory: o.Directory, source: o.Source, clock: o.Clock}
+	j := &journal{command: cmp.Or(o.Journalctl, "journalctl"), directory: o.Directory, source: o.Source, clock: o.Clock}
 	err = j.tell(ctx, &c)
 	return c.count, err
 }
@@ -95,7 +95,7 @@ func (o CountOptions) validate() error {
 }
 
 // tell hands all entries since a time to a counter.
-func (j journal) tell(ctx context.Context, c *counter) error {
+func (j *journal) tell(ctx context.Context, c *counter) error {
 	cmd, stderr := j.journalctl(j.since(c.from), func(line []byte) error {
 		e, err := parseJournalEntry(line)
 		if err != nil {

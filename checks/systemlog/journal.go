@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -21,7 +23,13 @@ const (
 	outputGrace = 500 * time.Millisecond
 	// newestLimit is how long journalctl may take to name the newest entry.
 	newestLimit = 5 * time.Second
+	// killLimit is how long one that was killed is waited for: the kernel ends none that waits
+	// for a disk.
+	killLimit = 5 * time.Second
 )
+
+// errNotGone says that a journalctl which was killed hangs in the kernel.
+var errNotGone = errors.New("a journalctl that was killed hangs in the kernel: the disk of the journal, or its own, does not answer")
 
 // journal reads entries of the systemd journal through journalctl: one that
 // follows the journal, and from time to time a second one that names the newest
@@ -32,9 +40,13 @@ type journal struct {
 	source    string // the SYSLOG_IDENTIFIER of the entries that are read
 	interval  time.Duration
 	clock     clock.Clock
+
+	mu sync.Mutex
+	// left are those that hang: closed once they are gone.
+	left []<-chan struct{}
 }
 
-func (j journal) read(ctx context.Context, from time.Time, out chan<- entry, asked <-chan struct{}) error {
+func (j *journal) read(ctx context.Context, from time.Time, out chan<- entry, asked <-chan struct{}) error {
 	if j.directory != "" {
 		if _, err := os.Stat(j.directory); err != nil {
 			return fmt.Errorf("looking for the journal: %w", err)
@@ -44,9 +56,9 @@ func (j journal) read(ctx context.Context, from time.Time, out chan<- entry, ask
 	defer cancel()
 	entries := make(chan *journalEntry, 100)
 	cmd, stderr := j.journalctl(j.arguments(from), emit(ctx, entries))
-	journalctl, err := child.Start(cmd)
+	journalctl, err := j.start(cmd)
 	if err != nil {
-		return startError(err)
+		return err
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -56,7 +68,9 @@ func (j journal) read(ctx context.Context, from time.Time, out chan<- entry, ask
 	d := delivery{from: from, interval: j.interval, newest: j.newest, clock: j.clock, out: out}
 	err = d.run(ctx, entries, ended, asked)
 	cancel()
-	<-ended
+	if !j.gone(ended) {
+		return errors.Join(err, errNotGone)
+	}
 	if errors.Is(err, errStreamEnded) {
 		return fmt.Errorf("%s has ended (%s) after it said %q", j.command, journalctl.State(), said(stderr))
 	}
@@ -65,7 +79,7 @@ func (j journal) read(ctx context.Context, from time.Time, out chan<- entry, ask
 
 // newest asks journalctl for the entry that was written last; nil if no entry is
 // of the source that is read.
-func (j journal) newest(ctx context.Context) (*journalEntry, error) {
+func (j *journal) newest(ctx context.Context) (*journalEntry, error) {
 	newest, err := j.last(ctx, j.match())
 	if newest == nil && err == nil {
 		var other *journalEntry
@@ -77,19 +91,33 @@ func (j journal) newest(ctx context.Context) (*journalEntry, error) {
 }
 
 // last returns the last of the entries that match, or nil.
-func (j journal) last(ctx context.Context, matches ...string) (last *journalEntry, err error) {
+func (j *journal) last(ctx context.Context, matches ...string) (last *journalEntry, err error) {
 	limited, cancel := context.WithTimeout(ctx, newestLimit)
 	defer cancel()
 	arguments := append(j.common(), "--lines=1", "--output-fields=SYSLOG_IDENTIFIER")
+	var newest *journalEntry
 	cmd, stderr := j.journalctl(append(arguments, matches...), func(line []byte) (err error) {
-		last, err = parseJournalEntry(line)
+		newest, err = parseJournalEntry(line)
 		return err
 	})
-	journalctl, err := child.Start(cmd)
+	journalctl, err := j.start(cmd)
 	if err != nil {
-		return nil, startError(err)
+		return nil, err
 	}
-	err = journalctl.Wait(limited)
+	ended := make(chan struct{})
+	var how error
+	go func() {
+		defer close(ended)
+		how = journalctl.Wait(limited)
+	}()
+	select {
+	case <-ended:
+	case <-limited.Done():
+		if !j.gone(ended) {
+			return nil, errNotGone
+		}
+	}
+	err = how
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -98,12 +126,49 @@ func (j journal) last(ctx context.Context, matches ...string) (last *journalEntr
 	case err != nil:
 		return nil, fmt.Errorf("%s could not name the newest entry: %w; it said %q", j.command, err, said(stderr))
 	default:
-		return last, nil
+		return newest, nil
 	}
 }
 
+// start starts a journalctl, unless one hangs: each would.
+func (j *journal) start(cmd *exec.Cmd) (*child.Child, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.left = slices.DeleteFunc(j.left, func(gone <-chan struct{}) bool {
+		select {
+		case <-gone:
+			return true
+		default:
+			return false
+		}
+	})
+	if len(j.left) > 0 {
+		return nil, errNotGone
+	}
+	journalctl, err := child.Start(cmd)
+	if err != nil {
+		return nil, startError(err)
+	}
+	return journalctl, nil
+}
+
+// gone waits for one that is killed, and reports whether it is gone. If not it is left behind.
+func (j *journal) gone(ended <-chan struct{}) bool {
+	limit := j.clock.NewTimer(killLimit)
+	defer limit.Stop()
+	select {
+	case <-ended:
+		return true
+	case <-limit.C():
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.left = append(j.left, ended)
+	return false
+}
+
 // journalctl hands each line of its output to emit.
-func (j journal) journalctl(arguments []string, emit func(line []byte) error) (*exec.Cmd, *child.Head) {
+func (j *journal) journalctl(arguments []string, emit func(line []byte) error) (*exec.Cmd, *child.Head) {
 	stderr := &child.Head{Limit: 1 << 10}
 	path, err := exec.LookPath(j.command)
 	return &exec.Cmd{
@@ -120,9 +185,9 @@ func startError(err error) error {
 	return fmt.Errorf("starting journalctl: %w; the plugin %s needs systemd's journalctl beside the detector", err, pluginJournald)
 }
 
-func (j journal) match() string { return "SYSLOG_IDENTIFIER=" + j.source }
+func (j *journal) match() string { return "SYSLOG_IDENTIFIER=" + j.source }
 
-func (j journal) common() []string {
+func (j *journal) common() []string {
 	arguments := []string{"--output=json", "--no-pager", "--quiet"}
 	if j.directory != "" {
 		arguments = append(arguments, "--directory="+j.directory)
@@ -131,12 +196,12 @@ func (j journal) common() []string {
 }
 
 // arguments are those of the journalctl that follows the journal.
-func (j journal) arguments(from time.Time) []string {
+func (j *journal) arguments(from time.Time) []string {
 	return append(j.since(from), "--follow", "--no-tail")
 }
 
 // since are the arguments for the messages since a time.
-func (j journal) since(from time.Time) []string {
+func (j *journal) since(from time.Time) []string {
 	if now := j.clock.Now(); from.After(now) { // its entries are passed over until then
 		from = now
 	}

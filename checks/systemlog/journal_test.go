@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -36,7 +37,7 @@ func journalLine(stamp time.Time, message string) string {
 }
 
 // follow reads j and returns its entries and, at the end, its error.
-func (j journal) follow(ctx context.Context, from time.Time) (<-chan entry, <-chan error) {
+func (j *journal) follow(ctx context.Context, from time.Time) (<-chan entry, <-chan error) {
 	out, ended := make(chan entry), make(chan error, 1)
 	j.interval = time.Hour
 	go func() { ended <- j.read(ctx, from, out, nil) }()
@@ -55,7 +56,7 @@ func TestEntriesOfTheJournalAreHandedOver(t *testing.T) {
 END
 exec sleep 60`, hang)
 	ctx, cancel := context.WithCancel(t.Context())
-	out, ended := journal{command: journalctl, source: "kernel", clock: clock.RealClock{}}.follow(ctx, now.Add(-time.Minute))
+	out, ended := (&journal{command: journalctl, source: "kernel", clock: clock.RealClock{}}).follow(ctx, now.Add(-time.Minute))
 	for _, want := range []string{"task hung", "last"} {
 		if e := <-out; e.log == nil || e.log.Message != want || e.log.Timestamp.UnixMicro() != now.UnixMicro() {
 			t.Errorf("got %+v, want %q", e.log, want)
@@ -69,7 +70,7 @@ exec sleep 60`, hang)
 
 func TestJournalctlIsAskedForTheSourceSinceTheLookback(t *testing.T) {
 	now := time.Now()
-	j := journal{directory: "/var/log/journal", source: "dockerd", clock: clock.RealClock{}}
+	j := &journal{directory: "/var/log/journal", source: "dockerd", clock: clock.RealClock{}}
 	arguments := j.arguments(time.UnixMicro(1700000000000001))
 	for _, want := range []string{"--follow", "--output=json", "--since=@1700000000.000001", "--directory=/var/log/journal", "SYSLOG_IDENTIFIER=dockerd"} {
 		if !slices.Contains(arguments, want) {
@@ -87,35 +88,35 @@ func TestJournalctlIsAskedForTheSourceSinceTheLookback(t *testing.T) {
 
 func TestWhyJournalctlCanNotBeReadIsSaid(t *testing.T) {
 	for name, tc := range map[string]struct {
-		journal journal
+		journal *journal
 		want    []string
 	}{
 		"there is none": {
-			journal{command: "/nonexistent/journalctl"},
+			&journal{command: "/nonexistent/journalctl"},
 			[]string{"starting journalctl", "no such file", "needs systemd's journalctl"},
 		},
 		"it is not in the PATH": {
-			journal{command: "journalctl-of-nobody"},
+			&journal{command: "journalctl-of-nobody"},
 			[]string{"executable file not found", "needs systemd's journalctl"},
 		},
 		"no journal": {
-			journal{command: "true", directory: "/nonexistent/journal"},
+			&journal{command: "true", directory: "/nonexistent/journal"},
 			[]string{"looking for the journal", "/nonexistent/journal"},
 		},
 		"it can not name the last entry": {
-			journal{command: fakeJournalctl(t, hang, "echo 'Failed to seek' >&2; exit 1")},
+			&journal{command: fakeJournalctl(t, hang, "echo 'Failed to seek' >&2; exit 1")},
 			[]string{"could not name the newest entry: exit status 1", "Failed to seek"},
 		},
 		"it hangs": {
-			journal{command: fakeJournalctl(t, hang, hang)},
+			&journal{command: fakeJournalctl(t, hang, hang)},
 			[]string{"has not named the newest entry within 5s: it hangs"},
 		},
 		"there is no entry": {
-			journal{command: fakeJournalctl(t, hang, "exit 0")},
+			&journal{command: fakeJournalctl(t, hang, "exit 0")},
 			[]string{"has no entry at all"},
 		},
 		"it fails": {
-			journal{command: fakeJournalctl(t, "echo 'Failed to open files: Permission denied' >&2; exit 1", hang)},
+			&journal{command: fakeJournalctl(t, "echo 'Failed to open files: Permission denied' >&2; exit 1", hang)},
 			[]string{"exit status 1", "Failed to open files: Permission denied"},
 		},
 	} {
@@ -157,7 +158,7 @@ func TestASilentJournalIsVouchedForOnlyWithProof(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			began := time.Now()
-			out, ended := journal{command: fakeJournalctl(t, tc.follow, tc.last), source: "s", clock: clock.RealClock{}}.follow(ctx, from)
+			out, ended := (&journal{command: fakeJournalctl(t, tc.follow, tc.last), source: "s", clock: clock.RealClock{}}).follow(ctx, from)
 			for proven := false; !proven; {
 				select {
 				case e := <-out:
@@ -213,10 +214,10 @@ func TestStopKillsJournalctlWithItsChildren(t *testing.T) {
 func TestWhatJournalctlLeavesBehindIsKilled(t *testing.T) {
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	stamp := time.Now()
-	out, ended := journal{
+	out, ended := (&journal{
 		command: fakeJournalctl(t, "echo '"+journalLine(stamp, "last words")+"'\nsleep 60 &\necho $! >"+pidFile+"\nexit 3", hang),
 		source:  "kernel", clock: clock.RealClock{},
-	}.follow(t.Context(), stamp.Add(-time.Second))
+	}).follow(t.Context(), stamp.Add(-time.Second))
 	if e := <-out; e.log == nil || e.log.Message != "last words" {
 		t.Errorf("got %+v", e)
 	}
@@ -267,7 +268,7 @@ func TestARealJournalIsRead(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	// The first two entries of the journal are older.
 	from := time.UnixMicro(1795262939592000)
-	out, ended := journal{command: "journalctl", directory: directory, source: "fixture", clock: clock.RealClock{}}.follow(ctx, from)
+	out, ended := (&journal{command: "journalctl", directory: directory, source: "fixture", clock: clock.RealClock{}}).follow(ctx, from)
 	for _, want := range []string{"a plain line", "bytes \uFFFD here", "long " + strings.Repeat("x", 6000) + " end", "the last line"} {
 		select {
 		case e := <-out:
@@ -290,4 +291,26 @@ func TestARealJournalIsRead(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("ended with %v", err)
 	}
+}
+
+// The kernel ends none that waits for a disk: another one would hang as well.
+func TestAJournalctlThatHangsIsLeftBehindAndNoOtherIsStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := &journal{command: "true", clock: clock.RealClock{}}
+		hangs := make(chan struct{})
+		if j.gone(hangs) {
+			t.Error("one that hangs counts as gone")
+		}
+		if _, err := j.start(exec.Command("true")); !errors.Is(err, errNotGone) {
+			t.Errorf("got %v", err)
+		}
+		close(hangs)
+		if !j.gone(hangs) {
+			t.Error("one that is gone counts as one that hangs")
+		}
+		synctest.Wait()
+		if _, err := j.start(&exec.Cmd{Path: "/nonexistent/journalctl"}); err == nil || errors.Is(err, errNotGone) {
+			t.Errorf("once it is gone: got %v, want that the program is missing", err)
+		}
+	})
 }

@@ -31,13 +31,13 @@ func newReader(config Config, options Options) readFunc {
 	case pluginKmsg:
 		return newKmsg(options.Clock).read
 	case pluginJournald:
-		return journal{
+		return (&journal{
 			command:   options.Journalctl,
 			directory: config.LogPath,
 			source:    config.PluginConfig[keySource],
 			interval:  options.Interval,
 			clock:     options.Clock,
-		}.read
+		}).read
 	default:
 		return file{
 			path:       config.LogPath,
