@@ -5,6 +5,7 @@ package hardware
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -24,7 +25,15 @@ const (
 	ReasonNoBMC = "BMCNotAccessible"
 	// ReasonInterrupted, with Unknown: the run was ended from outside.
 	ReasonInterrupted = "Interrupted"
+	// ReasonForgotten, with Unknown: what is remembered can't be read, since its disk hangs.
+	ReasonForgotten = "StateNotReadable"
 )
+
+// storeLimit is how long the store may take to read or to write.
+const storeLimit = 2 * time.Second
+
+// errStoreHangs says that the store's disk does not answer.
+var errStoreHangs = fmt.Errorf("its disk does not answer within %s", storeLimit)
 
 // Options of the check; all but Metrics are required.
 type Options struct {
@@ -51,6 +60,8 @@ type Check struct {
 	state   *verdict.State // nil before the first run
 	// unsaved is whether state is newer than what the store has.
 	unsaved bool
+	// late is closed when the last use of the store that was not waited for any more has ended.
+	late <-chan struct{}
 }
 
 var _ checks.Check = (*Check)(nil)
@@ -81,7 +92,10 @@ func (c *Check) Run(ctx context.Context) checks.Result {
 		}
 		c.source = source
 	}
-	last := c.remembered(ctx)
+	last, known := c.remembered(ctx)
+	if !known {
+		return checks.CannotTell(ReasonForgotten, "what is remembered of the hardware can't be read: "+errStoreHangs.Error())
+	}
 	in := Read(reading, c.source, last, c.options.BootID, c.options.Clock)
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return checks.CannotTell(ReasonInterrupted, "the run was interrupted")
@@ -94,45 +108,92 @@ func (c *Check) Run(ctx context.Context) checks.Result {
 	return result(found)
 }
 
-// remembered returns what is remembered of former runs.
-func (c *Check) remembered(ctx context.Context) verdict.State {
+// remembered returns what is remembered of former runs; false if that is not known, since the
+// store hangs.
+func (c *Check) remembered(ctx context.Context) (state verdict.State, known bool) {
 	if c.unsaved {
-		return *c.state
+		return *c.state, true
 	}
-	state, err := c.options.Store.Load()
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "What is remembered of the hardware can't be used: the System Event Log is read anew, acknowledgements are lost")
-		if c.state == nil {
-			return verdict.Forgotten()
-		}
-		return *c.state
+	state, err := inTime(c, c.options.Store.Load)
+	switch {
+	case err == nil:
+		return state, true
+	case c.state != nil:
+		state = *c.state
+	case errors.Is(err, errStoreHangs):
+		return state, false
+	default:
+		state = verdict.Forgotten()
 	}
-	return state
+	klog.FromContext(ctx).Error(err, "What is remembered of the hardware can't be used: the System Event Log is read anew, acknowledgements are lost")
+	return state, true
+}
+
+// judged is a verdict with what is to be remembered of it.
+type judged struct {
+	found verdict.Verdict
+	next  verdict.State
 }
 
 // judge judges what was read and remembers what has to be. What the store has by
 // now counts, as somebody may have acknowledged a failure; without it, last does.
-func (c *Check) judge(ctx context.Context, last verdict.State, in verdict.Input) (found verdict.Verdict) {
-	judge := func(state verdict.State) verdict.State {
-		var next verdict.State
-		found, next = verdict.Judge(c.options.Rules, state, in)
-		c.state = &next
-		return next
+func (c *Check) judge(ctx context.Context, last verdict.State, in verdict.Input) verdict.Verdict {
+	judge := func(state verdict.State) judged {
+		found, next := verdict.Judge(c.options.Rules, state, in)
+		return judged{found, next}
 	}
-	err := c.options.Store.replace(func(stored verdict.State, usable bool) verdict.State {
-		if c.unsaved || !usable {
-			stored = last
-		}
-		return judge(stored)
+	unsaved, store := c.unsaved, c.options.Store
+	j, err := inTime(c, func() (j judged, err error) {
+		err = store.replace(func(stored verdict.State, usable bool) verdict.State {
+			if unsaved || !usable {
+				stored = last
+			}
+			j = judge(stored)
+			return j.next
+		})
+		return j, err
 	})
-	c.unsaved = err != nil
 	if err != nil {
-		if found.Status == "" { // not even that far
-			judge(last)
+		if j.found.Status == "" { // not even that far
+			j = judge(last)
 		}
 		klog.FromContext(ctx).Error(err, "What is remembered of the hardware is kept in memory only")
 	}
-	return found
+	c.state, c.unsaved = &j.next, err != nil
+	return j.found
+}
+
+// inTime calls what uses the store, and returns errStoreHangs if that takes too long. Then it
+// goes on by itself, and until it has ended the store is not used again. So it changes nothing
+// of the check.
+func inTime[T any](c *Check, use func() (T, error)) (value T, err error) {
+	if c.late != nil {
+		select {
+		case <-c.late:
+			c.late = nil
+		default:
+			return value, errStoreHangs
+		}
+	}
+	type answer struct {
+		value T
+		err   error
+	}
+	answers, ended := make(chan answer, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		value, err := use()
+		answers <- answer{value, err}
+	}()
+	limit := clock.RealClock{}.NewTimer(storeLimit)
+	defer limit.Stop()
+	select {
+	case a := <-answers:
+		return a.value, a.err
+	case <-limit.C():
+		c.late = ended
+		return value, errStoreHangs
+	}
 }
 
 // Read reads a BMC, after the cursor of state: first the SEL, so that what happens

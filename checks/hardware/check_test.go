@@ -14,6 +14,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"golang.org/x/sys/unix"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -270,5 +271,33 @@ nodemend_hardware_sel_records_read_total 1
 `
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
 		t.Error(err)
+	}
+}
+
+// A named pipe stands for a file whose disk hangs: to open it takes until somebody writes.
+func TestADiskThatHangsKeepsNoVerdictBack(t *testing.T) {
+	d := newDouble(t)
+	path := filepath.Join(t.TempDir(), "state")
+	hang := func() {
+		_ = os.Remove(path)
+		d.must(unix.Mkfifo(path, 0o600))
+		t.Cleanup(func() { // whoever waits goes on
+			if answers, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK, 0); err == nil {
+				_ = answers.Close()
+			}
+		})
+	}
+	hang()
+	check := newCheck(t, d, path)
+	expect(t, check.Run(t.Context()), checks.Unknown, hardware.ReasonForgotten, "does not answer within 2s")
+
+	path = filepath.Join(t.TempDir(), "state")
+	check = newCheck(t, d, path)
+	before := check.Run(t.Context())
+	hang()
+	for range 2 {
+		if got := check.Run(t.Context()); got != before {
+			t.Errorf("got %+v, want as before: %+v", got, before)
+		}
 	}
 }
