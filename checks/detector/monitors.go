@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -132,10 +133,32 @@ func (d *detector) newMonitors(ctx context.Context) error {
 	if err := d.addChecks(ctx, metrics); err != nil {
 		return err
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.Conditions)) {
+		if why := d.vain(name, c.Conditions[name].ClearAfter.Duration > 0); why != "" {
+			klog.FromContext(ctx).Info("Settings of a condition are without effect", "condition", name, "why", why)
+		}
+	}
 	if len(d.monitors) == 0 {
 		return errors.New("there is nothing to do: no check is enabled and no configuration of a monitor is given")
 	}
 	return nil
+}
+
+// vain says why settings of a condition have no effect; "" if they have. clears is whether they
+// say when it clears.
+func (d *detector) vain(condition string, clears bool) string {
+	_, latched := d.latches[corev1.NodeConditionType(condition)]
+	_, checked := d.absences[corev1.NodeConditionType(condition)]
+	switch {
+	case checked:
+		return "those of its check count"
+	case !slices.ContainsFunc(d.monitors, func(m monitor) bool { return slices.Contains(m.ConditionTypes(), condition) }):
+		return "nothing reports it: no configuration file of a monitor has it"
+	case clears && !latched:
+		return "clearAfter is for conditions that a log sets, and none sets this"
+	default:
+		return ""
+	}
 }
 
 // pluginGroups returns what ends processes that plugins leave behind. Where control groups
@@ -191,9 +214,6 @@ func (d *detector) addChecks(ctx context.Context, metrics *checks.Metrics) error
 		if slices.ContainsFunc(d.monitors, func(m monitor) bool { return slices.Contains(m.ConditionTypes(), t) }) {
 			klog.FromContext(ctx).Info("Check is off: a configuration file of another monitor sets its condition", "check", c.Name, "condition", t)
 			continue
-		}
-		if _, found := d.options.Config.Conditions[t]; found {
-			klog.FromContext(ctx).Info("Settings of a condition are without effect: those of its check count", "condition", t, "check", c.Name)
 		}
 		d.absences[corev1.NodeConditionType(t)] = c.Absences
 		d.thresholds[corev1.NodeConditionType(t)] = exporter.Thresholds{Failure: run.FailureThreshold, Success: run.SuccessThreshold}

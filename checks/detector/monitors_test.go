@@ -1,6 +1,7 @@
 package detector
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/nodemend/nodemend/checks/containerruntime"
 	"github.com/nodemend/nodemend/checks/customplugin"
+	"github.com/nodemend/nodemend/checks/exporter"
 	"github.com/nodemend/nodemend/checks/systemlog"
 	config "github.com/nodemend/nodemend/config/detector"
 )
@@ -46,5 +48,33 @@ func TestAConditionIsNamedAlsoWhileItsCheckHasNothingToCheck(t *testing.T) {
 	want := []corev1.NodeConditionType{containerruntime.ConditionType, "PLEGUnhealthy", "HardwareFailure"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestSettingsOfAConditionThatHaveNoEffectAreTold(t *testing.T) {
+	log, err := systemlog.Load(systemlog.BuiltinPrefix + "gpu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &detector{
+		monitors: []monitor{systemlog.New(log, systemlog.Options{})},
+		latches:  map[corev1.NodeConditionType]exporter.Latch{"GPUFailed": {}},
+		absences: map[corev1.NodeConditionType][]string{"PLEGUnhealthy": nil},
+	}
+	for condition, want := range map[string]string{
+		"GPUFailed":     "",
+		"PLEGUnhealthy": "those of its check count",
+		"GPUFaild":      "nothing reports it",
+	} {
+		if got := d.vain(condition, true); !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("%s: got %q, want %q", condition, got, want)
+		}
+	}
+	delete(d.latches, "GPUFailed")
+	if got := d.vain("GPUFailed", true); !strings.HasPrefix(got, "clearAfter is for") {
+		t.Errorf("set by a plugin: got %q", got)
+	}
+	if got := d.vain("GPUFailed", false); got != "" {
+		t.Errorf("set by a plugin, without clearAfter: got %q", got)
 	}
 }

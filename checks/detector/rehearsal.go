@@ -64,6 +64,7 @@ func rehearse(ctx context.Context, options Options) error {
 	c.Heartbeat.Interval.Duration, c.Heartbeat.ProblemInterval.Duration = time.Second, time.Second
 	c.Kubelet = config.Kubelet{Endpoint: "https://" + api.Addr().String(), HealthzEndpoint: "http://" + api.Addr().String(), InsecureSkipTLSVerify: true}
 	c.Checks.Runtime.Endpoint = "unix://" + socket
+	c.Checks.Only = nil
 	scheme, err := coreapi.Scheme()
 	if err != nil {
 		return err
@@ -73,6 +74,7 @@ func rehearse(ctx context.Context, options Options) error {
 		run := kind.Settings(&c.Checks)
 		switch kind.ConditionType {
 		case containerruntime.ConditionType, pleg.ConditionType, kubelet.ConditionType: // which ask the one or the other
+			run.Enabled = options.Config.Checks.Runs(kind.Name)
 			stage.awaited[kind.ConditionType] = run.Enabled
 		default:
 			run.Enabled = false

@@ -20,4 +20,11 @@ func TestARehearsalReportsEachProblemAndTouchesNothing(t *testing.T) {
 	if err := rehearse(ctx, Options{NodeName: "worker-1", Config: off}); err != nil {
 		t.Errorf("without checks: %v", err)
 	}
+	for _, names := range [][]string{{"hardware", "filesystem"}, {"runtime", "kubelet"}} {
+		only := config.Default()
+		only.Checks.Only = names
+		if err := rehearse(ctx, Options{NodeName: "worker-1", Config: only}); err != nil {
+			t.Errorf("only %v: %v", names, err)
+		}
+	}
 }
