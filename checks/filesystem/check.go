@@ -82,7 +82,7 @@ func (c *Check) Run(ctx context.Context) checks.Result {
 		c.look("file system "+f.device.String(), func() found { return examine(root, f) })
 	}
 	for _, folder := range c.options.Write {
-		c.look(folder, func() found { return write(filepath.Join(root, folder)) })
+		c.look(folder, func() found { return write(root, folder) })
 	}
 	c.wait(ctx)
 	if errors.Is(ctx.Err(), context.Canceled) {

@@ -149,6 +149,17 @@ func TestAFolderThatIsNotThereIsLeftOut(t *testing.T) {
 	}
 }
 
+func TestALinkOfTheHostLeadsToAFolderOfTheHost(t *testing.T) {
+	h := newHost(t, "")
+	if err := os.Symlink("/data", filepath.Join(h.path, "1", "root", "link")); err != nil {
+		t.Fatal(err)
+	}
+	want := checks.Healthy(ReasonHealthy, "0 file systems answer; a block was written in /link")
+	if got := h.check("/link").Run(t.Context()); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
 // What hangs must neither be waited for without an end nor be asked once more.
 func TestAFileSystemThatHangsIsAskedOnceAndIsAProblemAfterAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

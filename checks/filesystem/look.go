@@ -104,10 +104,10 @@ func readFolder(fd int, path string) error {
 	return nil
 }
 
-// write writes a block in a folder and waits until the disk has it. The file has no name:
-// nothing stays of it, and nobody can put something else in its place.
-func write(folder string) found {
-	fd, err := unix.Open(folder, unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+// write writes a block in a folder below root and waits until the disk has it. The file has no
+// name: nothing stays of it, and nobody can put something else in its place.
+func write(root, folder string) found {
+	fd, err := createIn(root, folder)
 	if err != nil {
 		return found{err: &fs.PathError{Op: "create a file in", Path: folder, Err: err}}
 	}
@@ -117,6 +117,22 @@ func write(folder string) found {
 		err = file.Sync()
 	}
 	return found{err: errors.Join(err, file.Close())}
+}
+
+// createIn creates a file without a name. Links lead to what they lead to for who has that root,
+// but for kernels before 5.6.
+func createIn(root, folder string) (fd int, err error) {
+	const flags, mode = unix.O_TMPFILE | unix.O_WRONLY | unix.O_CLOEXEC, 0o600
+	base, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer func() { _ = unix.Close(base) }() // nothing was done to it
+	fd, err = unix.Openat2(base, folder, &unix.OpenHow{Flags: flags, Mode: mode, Resolve: unix.RESOLVE_IN_ROOT})
+	if errors.Is(err, unix.ENOSYS) {
+		return unix.Open(filepath.Join(root, folder), flags, mode)
+	}
+	return fd, err
 }
 
 // describe returns an error without the folder in which the host's files are seen.
