@@ -313,9 +313,16 @@ conditions:
 			"checks:\n  tasks:\n    enabled: true\n    maxBlocked: 50s\n",
 			[]string{`f.yaml: line 4: checks.tasks.maxBlocked: 50s is not between 1m0s and 24h0m0s: it takes two runs to see that a task waits`},
 		},
+		"of the clock": {
+			"checks:\n  clock:\n    maxOffset: 1s\n    maxError: 20s\n",
+			[]string{
+				`f.yaml: line 3: checks.clock.maxOffset: 1s is not between 2s and 1h0m0s: the API server tells its time in whole seconds`,
+				`f.yaml: line 4: checks.clock.maxError: 20s is neither 0s nor between 100ms and 16s: the kernel tells no larger error`,
+			},
+		},
 		"only checks that there are": {
 			"checks:\n  only: [kubelet, kublet]\n  runtime: {interval: 0s}\n",
-			[]string{`f.yaml: line 2: checks.only: "kublet" is no check: accepted are runtime, pleg, kubelet, hardware, filesystem, exhaustion, tasks`},
+			[]string{`f.yaml: line 2: checks.only: "kublet" is no check: accepted are runtime, pleg, kubelet, hardware, filesystem, exhaustion, tasks, clock`},
 		},
 		"conditions that there can't be": {
 			"conditions:\n  Good: {}\n  has space/: {}\n  -x: {}\n  example.com/Good: {}\n",

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/nodemend/nodemend/checks/clock"
 	"github.com/nodemend/nodemend/checks/containerruntime"
 	"github.com/nodemend/nodemend/checks/exhaustion"
 	"github.com/nodemend/nodemend/checks/filesystem"
@@ -52,6 +53,7 @@ func TestEveryConditionAndReasonIsSetBySomebody(t *testing.T) {
 		hardware.ConditionType:         {anyReason},
 		exhaustion.ConditionType:       {exhaustion.ReasonProcesses, exhaustion.ReasonFileHandles, exhaustion.ReasonInotify},
 		tasks.ConditionType:            {tasks.ReasonBlocked},
+		clock.ConditionType:            {clock.ReasonOff, clock.ReasonNotSynchronised},
 		filesystem.ConditionType: {
 			filesystem.ReasonReadOnly, filesystem.ReasonFailed, filesystem.ReasonWriteFailed, filesystem.ReasonHung,
 		},

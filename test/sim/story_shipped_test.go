@@ -49,6 +49,7 @@ var (
 	diskHangs     = []symptom{{condition: "FilesystemUnhealthy", reason: "FilesystemHung", after: 3 * time.Minute}}
 	pidsRunOut    = []symptom{{condition: "ResourcesExhausted", reason: "ProcessesExhausted", after: 90 * time.Second}}
 	tasksWait     = []symptom{{condition: "TasksBlocked", reason: "TasksBlocked", after: 4 * time.Minute}}
+	clockIsOff    = []symptom{{condition: "ClockUnhealthy", reason: "ClockOff", after: 4 * time.Minute}}
 	diskIsBroken  = []symptom{{condition: "ReadonlyFilesystem", reason: "FilesystemIsReadOnly"}}
 	kubeletUnwell = []symptom{{condition: "Ready"}}
 )
@@ -80,6 +81,7 @@ func TestEveryShippedPolicyHealsTheFaultThatItIsForAndTheGentlestActsFirst(t *te
 		{"a disk that hangs", diskHangs, "", []string{"filesystem 1/1"}},
 		{"processes that run out", pidsRunOut, "", []string{"exhaustion 1/1"}},
 		{"tasks that wait in the kernel", tasksWait, reboot, []string{"tasks-blocked 1/1"}},
+		{"a clock that is off", clockIsOff, restart, []string{"clock 1/1"}},
 		{"a broken disk", diskIsBroken, "", []string{"readonly-filesystem 1/1"}},
 		{"a kubelet that is not ready", kubeletUnwell, restart, []string{"node-not-ready 1/1"}},
 		{"a node that is not ready until it reboots", kubeletUnwell, reboot, []string{"node-not-ready 1/1", "node-not-ready 2/1"}},
