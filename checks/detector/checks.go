@@ -18,6 +18,7 @@ import (
 	"github.com/nodemend/nodemend/checks/hardware"
 	"github.com/nodemend/nodemend/checks/kubelet"
 	"github.com/nodemend/nodemend/checks/kubeletapi"
+	"github.com/nodemend/nodemend/checks/network"
 	"github.com/nodemend/nodemend/checks/pleg"
 	"github.com/nodemend/nodemend/checks/tasks"
 	"github.com/nodemend/nodemend/internal/boot"
@@ -29,7 +30,7 @@ import (
 func Kinds() []checks.Kind {
 	return []checks.Kind{
 		containerruntime.Kind(), pleg.Kind(), kubelet.Kind(), hardware.Kind(),
-		filesystem.Kind(), exhaustion.Kind(), tasks.Kind(), clockcheck.Kind(),
+		filesystem.Kind(), exhaustion.Kind(), tasks.Kind(), clockcheck.Kind(), network.Kind(),
 	}
 }
 

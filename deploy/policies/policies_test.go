@@ -22,6 +22,7 @@ import (
 	"github.com/nodemend/nodemend/checks/filesystem"
 	"github.com/nodemend/nodemend/checks/hardware"
 	"github.com/nodemend/nodemend/checks/kubelet"
+	"github.com/nodemend/nodemend/checks/network"
 	"github.com/nodemend/nodemend/checks/pleg"
 	"github.com/nodemend/nodemend/checks/tasks"
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -53,6 +54,7 @@ func TestEveryConditionAndReasonIsSetBySomebody(t *testing.T) {
 		hardware.ConditionType:         {anyReason},
 		exhaustion.ConditionType:       {exhaustion.ReasonProcesses, exhaustion.ReasonFileHandles, exhaustion.ReasonInotify},
 		tasks.ConditionType:            {tasks.ReasonBlocked},
+		network.ConditionType:          {network.ReasonCarrierLost, network.ReasonFlapping, network.ReasonErrors},
 		clock.ConditionType:            {clock.ReasonOff, clock.ReasonNotSynchronised},
 		filesystem.ConditionType: {
 			filesystem.ReasonReadOnly, filesystem.ReasonFailed, filesystem.ReasonWriteFailed, filesystem.ReasonHung,

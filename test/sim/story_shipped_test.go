@@ -50,6 +50,7 @@ var (
 	pidsRunOut    = []symptom{{condition: "ResourcesExhausted", reason: "ProcessesExhausted", after: 90 * time.Second}}
 	tasksWait     = []symptom{{condition: "TasksBlocked", reason: "TasksBlocked", after: 4 * time.Minute}}
 	clockIsOff    = []symptom{{condition: "ClockUnhealthy", reason: "ClockOff", after: 4 * time.Minute}}
+	cableIsBroken = []symptom{{condition: "NetworkUnhealthy", reason: "LinkFlapping", after: 10 * time.Minute}}
 	diskIsBroken  = []symptom{{condition: "ReadonlyFilesystem", reason: "FilesystemIsReadOnly"}}
 	kubeletUnwell = []symptom{{condition: "Ready"}}
 )
@@ -82,6 +83,7 @@ func TestEveryShippedPolicyHealsTheFaultThatItIsForAndTheGentlestActsFirst(t *te
 		{"processes that run out", pidsRunOut, "", []string{"exhaustion 1/1"}},
 		{"tasks that wait in the kernel", tasksWait, reboot, []string{"tasks-blocked 1/1"}},
 		{"a clock that is off", clockIsOff, restart, []string{"clock 1/1"}},
+		{"a broken cable", cableIsBroken, "", []string{"network 1/1"}},
 		{"a broken disk", diskIsBroken, "", []string{"readonly-filesystem 1/1"}},
 		{"a kubelet that is not ready", kubeletUnwell, restart, []string{"node-not-ready 1/1"}},
 		{"a node that is not ready until it reboots", kubeletUnwell, reboot, []string{"node-not-ready 1/1", "node-not-ready 2/1"}},
