@@ -268,8 +268,10 @@ func TestWhatOneLookShows(t *testing.T) {
 			want: checks.CannotTell(ReasonNotSeen, `eth0: strconv.ParseUint: parsing "many": invalid syntax`),
 		},
 		"the links can't be asked": {
-			options: func(o *Options) { o.Links = func([]string) (map[string]link, error) { return nil, errors.New("no socket") } },
-			want:    checks.CannotTell(ReasonNotSeen, "no socket"),
+			options: func(o *Options) {
+				o.Links = func([]string) (map[string]link, error) { return nil, errors.New("no socket") }
+			},
+			want: checks.CannotTell(ReasonNotSeen, "no socket"),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
