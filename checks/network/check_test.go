@@ -388,6 +388,15 @@ func TestANodeWithoutInterfacesOfHardwareIsNotChecked(t *testing.T) {
 	}
 }
 
+func TestInterfacesThatAreNotSeenAreNotHealthy(t *testing.T) {
+	h := newHost(t)
+	h.remove("class")
+	c := newCheck(t, h.options())
+	if got := c.Run(t.Context()); got.Status != checks.Unknown || got.Reason != ReasonNotSeen || !strings.Contains(got.Message, "class/net") {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func TestTheFastestModeIsOneThatBothEndsOffer(t *testing.T) {
 	modes := func(names ...string) (all []ethtool.AdvertisedLinkMode) {
 		for _, name := range names {
