@@ -48,11 +48,11 @@ func alone(t *testing.T) bool {
 	return false
 }
 
-// real is a network of real interfaces.
-type real struct{ *testing.T }
+// wires is a network of real interfaces.
+type wires struct{ *testing.T }
 
 // run runs lines of commands of ip.
-func (r real) run(lines string) {
+func (r wires) run(lines string) {
 	r.Helper()
 	for line := range strings.Lines(lines) {
 		if out, err := exec.CommandContext(r.Context(), "ip", strings.Fields(line)...).CombinedOutput(); err != nil {
@@ -62,7 +62,7 @@ func (r real) run(lines string) {
 }
 
 // check is one that has just started, as after a restart of the detector.
-func (r real) check(include ...string) *network.Check {
+func (r wires) check(include ...string) *network.Check {
 	r.Helper()
 	c, err := network.New(network.Options{
 		Include: include, MaxFlaps: 5, FlapWindow: time.Hour, MaxErrors: 1, MaxDropped: 5, Timeout: patience, Clock: clock.RealClock{},
@@ -74,7 +74,7 @@ func (r real) check(include ...string) *network.Check {
 }
 
 // finds waits until the check finds this.
-func (r real) finds(c *network.Check, status checks.Status, reason, words string) {
+func (r wires) finds(c *network.Check, status checks.Status, reason, words string) {
 	r.Helper()
 	var got checks.Result
 	NewWithT(r).Eventually(func() bool {
@@ -88,7 +88,7 @@ func TestARealInterfaceLosesItsCarrierAndFlaps(t *testing.T) {
 	if !alone(t) {
 		return
 	}
-	r := real{t}
+	r := wires{t}
 	r.run(`link add port type veth peer name far
 		link set port up
 		link set far up`)
@@ -115,7 +115,7 @@ func TestPacketsThatARealInterfaceDropsAreCounted(t *testing.T) {
 	if !alone(t) {
 		return
 	}
-	r := real{t}
+	r := wires{t}
 	r.run(`link add port type veth peer name far
 		link set far address 02:00:00:00:00:02
 		link set far mtu 576
@@ -143,7 +143,7 @@ func TestAPortOfARealBridgeWithASmallerMTUIsNamed(t *testing.T) {
 	if !alone(t) {
 		return
 	}
-	r := real{t}
+	r := wires{t}
 	r.run(`link add port type veth peer name far
 		link set port up
 		link set far up
@@ -162,7 +162,7 @@ func TestARealBondWithoutAMemberIsDegraded(t *testing.T) {
 	if !alone(t) {
 		return
 	}
-	r := real{t}
+	r := wires{t}
 	var failed *exec.ExitError
 	if err := exec.CommandContext(t.Context(), "ip", "link", "add", "bond0", "type", "bond", "miimon", "100", "mode", "active-backup").Run(); errors.As(err, &failed) {
 		t.Skip("this kernel has no bonds")
