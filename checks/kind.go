@@ -9,6 +9,7 @@ import (
 
 	"github.com/nodemend/nodemend/checks/kubeletapi"
 	config "github.com/nodemend/nodemend/config/detector"
+	"github.com/nodemend/nodemend/internal/serverclock"
 )
 
 // Kind is all that the detector knows of one kind of check.
@@ -49,6 +50,8 @@ type Node struct {
 	Kubelet *kubeletapi.Client
 	// Ready returns the node's condition Ready as it was some minutes ago at most.
 	Ready func(context.Context) (corev1.NodeCondition, error)
+	// ServerClock knows the API server's time once that has answered; nil without one.
+	ServerClock *serverclock.Clock
 	// Registerer takes metrics of the check's own.
 	Registerer prometheus.Registerer
 	Clock      clock.Clock

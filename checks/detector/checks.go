@@ -11,21 +11,27 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks"
+	clockcheck "github.com/nodemend/nodemend/checks/clock"
 	"github.com/nodemend/nodemend/checks/containerruntime"
 	"github.com/nodemend/nodemend/checks/exhaustion"
 	"github.com/nodemend/nodemend/checks/filesystem"
 	"github.com/nodemend/nodemend/checks/hardware"
 	"github.com/nodemend/nodemend/checks/kubelet"
 	"github.com/nodemend/nodemend/checks/kubeletapi"
+	"github.com/nodemend/nodemend/checks/network"
 	"github.com/nodemend/nodemend/checks/pleg"
 	"github.com/nodemend/nodemend/checks/tasks"
 	"github.com/nodemend/nodemend/internal/boot"
 	"github.com/nodemend/nodemend/internal/coreapi"
+	"github.com/nodemend/nodemend/internal/serverclock"
 )
 
 // Kinds are all kinds of checks, in the order in which people are told of them.
 func Kinds() []checks.Kind {
-	return []checks.Kind{containerruntime.Kind(), pleg.Kind(), kubelet.Kind(), hardware.Kind(), filesystem.Kind(), exhaustion.Kind(), tasks.Kind()}
+	return []checks.Kind{
+		containerruntime.Kind(), pleg.Kind(), kubelet.Kind(), hardware.Kind(),
+		filesystem.Kind(), exhaustion.Kind(), tasks.Kind(), clockcheck.Kind(), network.Kind(),
+	}
 }
 
 // enabledCheck is a check that the configuration enables.
@@ -52,9 +58,9 @@ type offCheck struct {
 func (o offCheck) String() string { return o.kind.Name + ": " + o.why }
 
 // newChecks makes the checks that are enabled. core is the client of the API
-// server, nil without one.
-func newChecks(options Options, core rest.Interface, registerer prometheus.Registerer) (*enabledChecks, error) {
-	node, err := newNode(options, core, registerer)
+// server, which server learns the time from; both are nil without one.
+func newChecks(options Options, core rest.Interface, server *serverclock.Clock, registerer prometheus.Registerer) (*enabledChecks, error) {
+	node, err := newNode(options, core, server, registerer)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +94,7 @@ func (e *enabledChecks) close() {
 }
 
 // newNode prepares what checks look at the node with.
-func newNode(options Options, core rest.Interface, registerer prometheus.Registerer) (*checks.Node, error) {
+func newNode(options Options, core rest.Interface, server *serverclock.Clock, registerer prometheus.Registerer) (*checks.Node, error) {
 	bootID, err := boot.ID(boot.IDPath)
 	if err != nil {
 		return nil, err
@@ -114,7 +120,7 @@ func newNode(options Options, core rest.Interface, registerer prometheus.Registe
 	}
 	return &checks.Node{
 		Config: options.Config, BootID: bootID, Runtime: runtime, Kubelet: api,
-		Ready: newReadyCondition(core, options.NodeName), Registerer: registerer, Clock: clock.RealClock{},
+		Ready: newReadyCondition(core, options.NodeName), ServerClock: server, Registerer: registerer, Clock: clock.RealClock{},
 	}, nil
 }
 

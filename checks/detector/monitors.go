@@ -201,7 +201,11 @@ func refuseKubelets(monitors []monitor) error {
 // addChecks adds a monitor for each check that is enabled, unless the monitor of
 // a file already reports its condition.
 func (d *detector) addChecks(ctx context.Context, metrics *checks.Metrics) error {
-	enabled, err := newChecks(d.options, d.core, d.registry)
+	server := d.serverClock
+	if d.core == nil {
+		server = nil
+	}
+	enabled, err := newChecks(d.options, d.core, server, d.registry)
 	if err != nil {
 		return err
 	}

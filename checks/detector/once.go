@@ -15,6 +15,7 @@ import (
 	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/internal/bounded"
 	"github.com/nodemend/nodemend/internal/coreapi"
+	"github.com/nodemend/nodemend/internal/serverclock"
 )
 
 // ReasonNothingToCheck is that of a check that was named and is off on this node.
@@ -47,13 +48,17 @@ func CheckOnce(ctx context.Context, options Options, names ...string) ([]Outcome
 		}
 	}
 	var core rest.Interface
+	var server *serverclock.Clock
 	if options.Client != nil {
+		server = serverclock.New(clock.RealClock{})
+		cfg := rest.CopyConfig(options.Client)
+		cfg.Wrap(server.Wrap)
 		var err error
-		if core, err = coreapi.New(options.Client); err != nil {
+		if core, err = coreapi.New(cfg); err != nil {
 			return nil, err
 		}
 	}
-	enabled, err := newChecks(options, core, prometheus.NewRegistry())
+	enabled, err := newChecks(options, core, server, prometheus.NewRegistry())
 	if err != nil {
 		return nil, err
 	}

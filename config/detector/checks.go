@@ -19,6 +19,8 @@ type Checks struct {
 	Filesystem Filesystem   `yaml:"filesystem"`
 	Exhaustion Exhaustion   `yaml:"exhaustion"`
 	Tasks      Tasks        `yaml:"tasks"`
+	Clock      Clock        `yaml:"clock"`
+	Network    Network      `yaml:"network"`
 }
 
 // settings are those of one check.
@@ -40,6 +42,7 @@ func (c *Checks) all() []namedSettings {
 	return []namedSettings{
 		{"runtime", &c.Runtime}, {"pleg", &c.PLEG}, {"kubelet", &c.Kubelet}, {"hardware", &c.Hardware},
 		{"filesystem", &c.Filesystem}, {"exhaustion", &c.Exhaustion}, {"tasks", &c.Tasks},
+		{"clock", &c.Clock}, {"network", &c.Network},
 	}
 }
 

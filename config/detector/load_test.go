@@ -313,9 +313,28 @@ conditions:
 			"checks:\n  tasks:\n    enabled: true\n    maxBlocked: 50s\n",
 			[]string{`f.yaml: line 4: checks.tasks.maxBlocked: 50s is not between 1m0s and 24h0m0s: it takes two runs to see that a task waits`},
 		},
+		"of the clock": {
+			"checks:\n  clock:\n    maxOffset: 1s\n    maxError: 20s\n",
+			[]string{
+				`f.yaml: line 3: checks.clock.maxOffset: 1s is not between 2s and 1h0m0s: the API server tells its time in whole seconds`,
+				`f.yaml: line 4: checks.clock.maxError: 20s is neither 0s nor between 100ms and 16s: the kernel tells no larger error`,
+			},
+		},
+		"of the network": {
+			"checks:\n  network:\n    include: [\"[eth\"]\n    exclude: [\"\"]\n    minSpeed: -1\n    maxFlaps: 1\n    flapWindow: 10m\n    maxErrors: 101\n    maxDropped: -1\n",
+			[]string{
+				`f.yaml: line 3: checks.network.include: "[eth" is no pattern of names: accepted are such as eth0 and ens*`,
+				`f.yaml: line 4: checks.network.exclude: "" is no pattern of names: accepted are such as eth0 and ens*`,
+				`f.yaml: line 5: checks.network.minSpeed: -1 is not at least 0, in Mb/s`,
+				`f.yaml: line 6: checks.network.maxFlaps: 1 is not between 2 and 100`,
+				`f.yaml: line 7: checks.network.flapWindow: 10m0s is not between 30s and 9m0s, nine tenths of successThreshold times interval: a restart of the detector would hide that a link flaps`,
+				`f.yaml: line 8: checks.network.maxErrors: 101 is not between 0 and 100`,
+				`f.yaml: line 9: checks.network.maxDropped: -1 is not between 0 and 100`,
+			},
+		},
 		"only checks that there are": {
 			"checks:\n  only: [kubelet, kublet]\n  runtime: {interval: 0s}\n",
-			[]string{`f.yaml: line 2: checks.only: "kublet" is no check: accepted are runtime, pleg, kubelet, hardware, filesystem, exhaustion, tasks`},
+			[]string{`f.yaml: line 2: checks.only: "kublet" is no check: accepted are runtime, pleg, kubelet, hardware, filesystem, exhaustion, tasks, clock, network`},
 		},
 		"conditions that there can't be": {
 			"conditions:\n  Good: {}\n  has space/: {}\n  -x: {}\n  example.com/Good: {}\n",

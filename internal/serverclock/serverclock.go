@@ -21,6 +21,9 @@ type Clock struct {
 	local clock.PassiveClock
 	known atomic.Pointer[known]
 	start known
+	// difference is that of the server's clock and sinceBoot.
+	difference difference
+	sinceBoot  func() time.Duration
 }
 
 // known is what time it was at a moment, which has a reading of the monotonic clock.
@@ -28,7 +31,7 @@ type known struct{ moment, time time.Time }
 
 // New returns a clock that is the local one until the server has answered.
 func New(local clock.PassiveClock) *Clock {
-	return &Clock{local: local, start: known{moment: time.Now(), time: local.Now().Round(0)}}
+	return &Clock{local: local, start: known{moment: time.Now(), time: local.Now().Round(0)}, sinceBoot: sinceBoot}
 }
 
 // Now returns the time. It errs towards the past, by up to a second and the duration of
@@ -100,16 +103,20 @@ func (c *Clock) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		var steps Steps
 		steps.Stepped(c)
+		asked := c.sinceBoot()
 		response, err := next.RoundTrip(request)
 		if err != nil {
 			return nil, err
 		}
+		date, err := http.ParseTime(response.Header.Get("Date"))
+		if err != nil {
+			return response, nil //nolint:nilerr // that of the answer is not of the request
+		}
+		c.difference.learn(date, asked, c.sinceBoot())
 		if steps.Stepped(c) && c.Answered() {
 			return response, nil // the machine may have slept since the server wrote its date
 		}
-		if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
-			c.learn(date)
-		}
+		c.learn(date)
 		return response, nil
 	})
 }

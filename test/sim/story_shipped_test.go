@@ -51,6 +51,8 @@ var (
 	tasksWait     = []symptom{{condition: "TasksBlocked", reason: "TasksBlocked", after: 4 * time.Minute}}
 	driveIsGone   = []symptom{{condition: "StorageDeviceFailed", reason: "NVMeRemoved"}}
 	gpuFails      = []symptom{{condition: "GPUFailed", reason: "GPUFellOffTheBus"}}
+	clockIsOff    = []symptom{{condition: "ClockUnhealthy", reason: "ClockOff", after: 4 * time.Minute}}
+	cableIsBroken = []symptom{{condition: "NetworkUnhealthy", reason: "LinkFlapping", after: 10 * time.Minute}}
 	diskIsBroken  = []symptom{{condition: "ReadonlyFilesystem", reason: "FilesystemIsReadOnly"}}
 	kubeletUnwell = []symptom{{condition: "Ready"}}
 )
@@ -85,6 +87,8 @@ func TestEveryShippedPolicyHealsTheFaultThatItIsForAndTheGentlestActsFirst(t *te
 		{"a drive that the kernel has given up", driveIsGone, "", []string{"kernel-hardware 1/1"}},
 		{"a GPU that fell off the bus", gpuFails, reboot, []string{"gpu-failed 1/1"}},
 		{"a GPU that is broken", gpuFails, "", []string{"gpu-failed 1/1", "gpu-failed 2/1"}},
+		{"a clock that is off", clockIsOff, restart, []string{"clock 1/1"}},
+		{"a broken cable", cableIsBroken, "", []string{"network 1/1"}},
 		{"a broken disk", diskIsBroken, "", []string{"readonly-filesystem 1/1"}},
 		{"a kubelet that is not ready", kubeletUnwell, restart, []string{"node-not-ready 1/1"}},
 		{"a node that is not ready until it reboots", kubeletUnwell, reboot, []string{"node-not-ready 1/1", "node-not-ready 2/1"}},

@@ -2,19 +2,18 @@
 
 package machine
 
-// detectorConfig is faster than the defaults. Its checks have the patience that software
-// emulation on a busy machine needs.
+// detectorConfig is faster than the defaults. What is added to it says which checks run. They
+// have the patience that software emulation on a busy machine needs.
 const detectorConfig = `
 heartbeat: {interval: 2s, problemInterval: 2s}
 customPlugins: {problemInterval: 2s}
 checks:
-  only: [runtime, hardware]
 `
 
 // Of containerd, and of none.
 const (
-	runtimeCheck   = "  runtime: {interval: 8s, timeout: 8s, startupGrace: 0s}\n"
-	noRuntimeCheck = "  runtime: {enabled: false}\n"
+	runtimeCheck   = "  only: [runtime, hardware]\n  runtime: {interval: 8s, timeout: 8s, startupGrace: 0s}\n"
+	noRuntimeCheck = "  only: [runtime, hardware]\n  runtime: {enabled: false}\n"
 )
 
 // deadlockMonitor sets KernelDeadlock, as node-problem-detector's kernel-monitor.json
