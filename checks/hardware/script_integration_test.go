@@ -62,7 +62,7 @@ func (s simulated) log(sensorType, offset uint8) {
 type systemInterface struct{ *ipmisim.Simulator }
 
 func (i systemInterface) SendRecv(_ context.Context, netFn, cmd uint8, data []byte) ([]byte, error) {
-	return i.Simulator.SendRecv(netFn, cmd, data...)
+	return i.Simulator.SendRecv(netFn, cmd, data...) //nolint:contextcheck // the simulator ends with its test
 }
 
 func (systemInterface) Close() error { return nil }

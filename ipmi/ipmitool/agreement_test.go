@@ -24,7 +24,7 @@ import (
 type systemInterface struct{ bmc *ipmisim.Simulator }
 
 func (i systemInterface) SendRecv(_ context.Context, netFn, cmd uint8, data []byte) ([]byte, error) {
-	return i.bmc.SendRecv(netFn, cmd, data...)
+	return i.bmc.SendRecv(netFn, cmd, data...) //nolint:contextcheck // the simulator ends with its test
 }
 
 func (systemInterface) Close() error { return nil }
@@ -41,8 +41,8 @@ func direct(t testing.TB, transport device.Transport) *device.Device {
 }
 
 func TestTheSameIsReadOverTheNetworkAsByTheDriver(t *testing.T) {
-	bmc := ipmisim.Start(t)
-	lan, driver := open(t, options(bmc)), direct(t, systemInterface{bmc})
+	sim := ipmisim.Start(t)
+	lan, driver := open(t, options(sim)), direct(t, systemInterface{sim})
 	cursors := map[ipmi.Source]ipmi.Cursor{}
 	for _, step := range []struct {
 		name string
@@ -50,38 +50,38 @@ func TestTheSameIsReadOverTheNetworkAsByTheDriver(t *testing.T) {
 	}{
 		{"healthy", func() {}},
 		{"everything fails", func() {
-			bmc.SetSensorValue(ipmisim.CPU0Temp, 98)
-			bmc.SetSensorValue(ipmisim.FAN1, 0)
-			bmc.SetSensorValue(ipmisim.Volts12, 171)
-			bmc.SetSensorBit(ipmisim.PSU1Status, 1, true)
-			bmc.SetSensorBit(ipmisim.PSU2Status, 5, true)
-			bmc.SetSensorBit(ipmisim.DIMMA1, 1, true)
-			bmc.SetSensorBit(ipmisim.Disk0, 1, true)
-			bmc.SetSensorBit(ipmisim.CPU0Status, 0, true)
-			bmc.SetSensorBit(ipmisim.PSURedundancy, 0, false)
-			bmc.SetSensorBit(ipmisim.PSURedundancy, 1, true)
-			bmc.SetScanning(ipmisim.FAN2, false)
+			sim.SetSensorValue(ipmisim.CPU0Temp, 98)
+			sim.SetSensorValue(ipmisim.FAN1, 0)
+			sim.SetSensorValue(ipmisim.Volts12, 171)
+			sim.SetSensorBit(ipmisim.PSU1Status, 1, true)
+			sim.SetSensorBit(ipmisim.PSU2Status, 5, true)
+			sim.SetSensorBit(ipmisim.DIMMA1, 1, true)
+			sim.SetSensorBit(ipmisim.Disk0, 1, true)
+			sim.SetSensorBit(ipmisim.CPU0Status, 0, true)
+			sim.SetSensorBit(ipmisim.PSURedundancy, 0, false)
+			sim.SetSensorBit(ipmisim.PSURedundancy, 1, true)
+			sim.SetScanning(ipmisim.FAN2, false)
 		}},
 		{"nothing new", func() {}},
 		{"the clock is set, and others log", func() {
-			bmc.SetSELClock(time.Date(2026, 11, 21, 5, 48, 33, 0, time.UTC))
-			bmc.AddEvent(0x31, 0x07, ipmisim.CPU0Status, 0x6f, [3]byte{0x0b, 0xff, 0xff})
-			bmc.AddEvent(0x31, 0x0f, 0x00, 0x6f, [3]byte{0xc2, 0x02, 0xff})
-			bmc.AddEvent(0x20, 0xc7, 0x55, 0x70, [3]byte{0xa3, 0x02, 0x41}) // of a vendor's type
-			bmc.AddEvent(0x20, 0x09, ipmisim.PSURedundancy, 0x0b|0x80, [3]byte{0x01, 0xff, 0xff})
-			bmc.AddSEL(0xc0, [13]byte{4: 1})
-			bmc.AddSEL(0xe0, [13]byte{4: 1})
+			sim.SetSELClock(time.Date(2026, 11, 21, 5, 48, 33, 0, time.UTC))
+			sim.AddEvent(0x31, 0x07, ipmisim.CPU0Status, 0x6f, [3]byte{0x0b, 0xff, 0xff})
+			sim.AddEvent(0x31, 0x0f, 0x00, 0x6f, [3]byte{0xc2, 0x02, 0xff})
+			sim.AddEvent(0x20, 0xc7, 0x55, 0x70, [3]byte{0xa3, 0x02, 0x41}) // of a vendor's type
+			sim.AddEvent(0x20, 0x09, ipmisim.PSURedundancy, 0x0b|0x80, [3]byte{0x01, 0xff, 0xff})
+			sim.AddSEL(0xc0, [13]byte{4: 1})
+			sim.AddSEL(0xe0, [13]byte{4: 1})
 		}},
-		{"cleared", bmc.ClearSEL},
+		{"cleared", sim.ClearSEL},
 		{"off and repaired", func() {
-			bmc.PowerOff()
-			bmc.SetSensorValue(ipmisim.FAN1, 120)
-			bmc.SetSensorBit(ipmisim.PSU1Status, 1, false)
-			bmc.SetScanning(ipmisim.FAN2, true)
+			sim.PowerOff()
+			sim.SetSensorValue(ipmisim.FAN1, 120)
+			sim.SetSensorBit(ipmisim.PSU1Status, 1, false)
+			sim.SetScanning(ipmisim.FAN2, true)
 		}},
 		{"a long log", func() {
 			for i := range 900 {
-				bmc.AddEvent(0x20, 0x0c, ipmisim.DIMMA1, 0x6f, [3]byte{0xa0, byte(i), byte(i >> 8)})
+				sim.AddEvent(0x20, 0x0c, ipmisim.DIMMA1, 0x6f, [3]byte{0xa0, byte(i), byte(i >> 8)})
 			}
 		}},
 	} {
