@@ -22,6 +22,8 @@ type Source interface {
 	// the cursor, oldest first; all of them for the zero cursor. With ErrPartial
 	// these are the first ones only.
 	Events(ctx context.Context, after Cursor) (EventLog, error)
+	// Rest ends what the source holds for the next call: a session at the BMC, a program.
+	Rest()
 	// String names the source for people, "/dev/ipmi0" or "ipmitool".
 	String() string
 	Close() error
@@ -139,7 +141,7 @@ type Event struct {
 	RecordType uint8 `json:"recordType"`
 	// Owner is who has logged it: the even slave address of a controller, as BMCAddress,
 	// or an odd software ID, as of a BIOS (table 5-4). Owner, LUN and number together tell
-	// sensors apart. Owner is 0 for a sensor of which the source can't tell the controller.
+	// sensors apart.
 	Owner uint8 `json:"owner,omitempty"`
 	LUN   uint8 `json:"lun,omitempty"`
 	// Time is zero while the clock of the SEL was not set ("Pre-Init"); then

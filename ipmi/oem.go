@@ -7,11 +7,8 @@ type translation struct {
 	manufacturer uint32
 	owner        uint8 // 0: anybody
 	sensorType   SensorType
-	// eventType and offset, or number of the sensor where a source (ipmitool) hides the type
-	// of OEM events; -1: any.
-	eventType EventType
-	offset    int
-	number    int
+	eventType    EventType
+	offset       int // -1: any
 
 	means       SensorType
 	meansOffset uint8
@@ -31,16 +28,13 @@ const (
 //     some more. 0x73 is non-fatal on S5500 and fatal later; data were lost with both.
 //   - Dell's sensor type 0xc3 is "Fatal IO Error" (FreeIPMI, ipmi-sensor-types-oem-dell-spec.h).
 var translations = []translation{
-	{intel, intelSMI, typeInterrupt, 0x70, -1, -1, typeInterrupt, busFatal},         // PCIe fatal
-	{intel, intelSMI, typeInterrupt, 0x71, -1, -1, typeInterrupt, busCorrectable},   // PCIe correctable
-	{intel, intelSMI, typeInterrupt, 0x72, -1, -1, typeInterrupt, busCorrectable},   // QPI correctable
-	{intel, intelSMI, typeInterrupt, 0x73, -1, -1, typeInterrupt, busUncorrectable}, // QPI
-	{intel, intelSMI, typeInterrupt, 0x74, -1, -1, typeInterrupt, busFatal},         // QPI fatal
-	{intel, intelSMI, typeInterrupt, 0x76, -1, -1, typeInterrupt, busFatal},         // PCIe fatal, further offsets
-	{intel, intelSMI, typeInterrupt, 0, -1, 0x04, typeInterrupt, busFatal},          // as 0x70
-	{intel, intelSMI, typeInterrupt, 0, -1, 0x05, typeInterrupt, busCorrectable},    // as 0x71
-	{intel, intelSMI, typeInterrupt, 0, -1, 0x07, typeInterrupt, busUncorrectable},  // as 0x73
-	{dell, 0, 0xc3, SensorSpecific, 1, -1, typeInterrupt, busFatal},
+	{intel, intelSMI, typeInterrupt, 0x70, -1, typeInterrupt, busFatal},         // PCIe fatal
+	{intel, intelSMI, typeInterrupt, 0x71, -1, typeInterrupt, busCorrectable},   // PCIe correctable
+	{intel, intelSMI, typeInterrupt, 0x72, -1, typeInterrupt, busCorrectable},   // QPI correctable
+	{intel, intelSMI, typeInterrupt, 0x73, -1, typeInterrupt, busUncorrectable}, // QPI
+	{intel, intelSMI, typeInterrupt, 0x74, -1, typeInterrupt, busFatal},         // QPI fatal
+	{intel, intelSMI, typeInterrupt, 0x76, -1, typeInterrupt, busFatal},         // PCIe fatal, further offsets
+	{dell, 0, 0xc3, SensorSpecific, 1, typeInterrupt, busFatal},
 }
 
 // Standard returns what the standard has for an event that a maker tells in a way of its own,
@@ -49,7 +43,7 @@ func Standard(bmc DeviceID, e Event) Event {
 	i := slices.IndexFunc(translations, func(t translation) bool {
 		return t.manufacturer == bmc.Manufacturer && (t.owner == 0 || t.owner == e.Owner) &&
 			t.sensorType == e.SensorType && t.eventType == e.EventType &&
-			(t.offset < 0 || t.offset == int(e.Offset)) && (t.number < 0 || t.number == int(e.SensorNumber))
+			(t.offset < 0 || t.offset == int(e.Offset))
 	})
 	if i >= 0 {
 		e.SensorType, e.EventType, e.Offset = translations[i].means, SensorSpecific, translations[i].meansOffset

@@ -209,6 +209,7 @@ func Read(ctx context.Context, source ipmi.Source, state verdict.State, bootID s
 	in.Log, in.LogError = readLog(ctx, source, state)
 	in.Chassis, in.ChassisError = source.Chassis(ctx)
 	in.Sensors, in.SensorsError = source.Sensors(ctx)
+	source.Rest()
 	in.Now = now.Now()
 	return in
 }

@@ -97,9 +97,9 @@ func TestABMCThatHangsIsUnknownAtTheDeadline(t *testing.T) {
 // slow is a transport that takes two seconds for a command.
 type slow struct{ device.Transport }
 
-func (s slow) SendRecv(netfn, cmd uint8, data []byte) ([]byte, error) {
+func (s slow) SendRecv(ctx context.Context, netfn, cmd uint8, data []byte) ([]byte, error) {
 	<-clock.RealClock{}.After(2 * time.Second) // in a bubble
-	return s.Transport.SendRecv(netfn, cmd, data)
+	return s.Transport.SendRecv(ctx, netfn, cmd, data)
 }
 
 func TestASlowBMCIsJudgedAfterAFewRuns(t *testing.T) {

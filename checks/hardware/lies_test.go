@@ -39,12 +39,12 @@ type liar struct {
 // mostCommands is more than any reading takes.
 const mostCommands = 20_000
 
-func (l *liar) SendRecv(netfn, cmd uint8, data []byte) ([]byte, error) {
+func (l *liar) SendRecv(ctx context.Context, netfn, cmd uint8, data []byte) ([]byte, error) {
 	l.commands++
 	if l.commands > mostCommands {
 		return nil, os.ErrDeadlineExceeded
 	}
-	truth, err := l.Transport.SendRecv(netfn, cmd, data)
+	truth, err := l.Transport.SendRecv(ctx, netfn, cmd, data)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@
 package hardware_test
 
 import (
+	"context"
 	"os/exec"
 	"testing"
 	"time"
@@ -60,8 +61,8 @@ func (s simulated) log(sensorType, offset uint8) {
 // systemInterface is the simulator's as the device source wants it.
 type systemInterface struct{ *ipmisim.Simulator }
 
-func (i systemInterface) SendRecv(netFn, cmd uint8, data []byte) ([]byte, error) {
-	return i.Simulator.SendRecv(netFn, cmd, data...)
+func (i systemInterface) SendRecv(_ context.Context, netFn, cmd uint8, data []byte) ([]byte, error) {
+	return i.Simulator.SendRecv(netFn, cmd, data...) //nolint:contextcheck // the simulator ends with its test
 }
 
 func (systemInterface) Close() error { return nil }

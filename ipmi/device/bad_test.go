@@ -25,14 +25,14 @@ type faulty struct {
 	takes  time.Duration
 }
 
-func (f faulty) SendRecv(netfn, cmd uint8, data []byte) ([]byte, error) {
+func (f faulty) SendRecv(ctx context.Context, netfn, cmd uint8, data []byte) ([]byte, error) {
 	if f.takes > 0 {
 		<-clock.RealClock{}.After(f.takes) // in a bubble
 	}
 	if f.silent != nil && f.silent(netfn, cmd, data) {
 		return nil, os.ErrDeadlineExceeded
 	}
-	return f.Transport.SendRecv(netfn, cmd, data)
+	return f.Transport.SendRecv(ctx, netfn, cmd, data)
 }
 
 // One bad sensor costs that one, and is said to be bad.

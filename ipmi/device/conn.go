@@ -41,12 +41,33 @@ func (c *conn) close() error {
 	return err
 }
 
-// send sends a command and returns its answer without the completion code. While the
-// BMC is busy it tries again, a few times.
+// rest gives up what the transport holds for the next command.
+func (c *conn) rest() {
+	if rester, ok := c.transport.(Rester); ok {
+		rester.Rest()
+	}
+}
+
+// reaches reports whether commands can be sent to that target.
+func (c *conn) reaches(to Target) bool {
+	if to == itself {
+		return true
+	}
+	router, ok := c.transport.(Router)
+	return ok && router.Reaches(to)
+}
+
+// send sends a command to the BMC and returns its answer without the completion code.
+// While the BMC is busy it tries again, a few times.
 func (c *conn) send(ctx context.Context, cmd command, data ...byte) ([]byte, error) {
+	return c.sendTo(ctx, itself, cmd, data...)
+}
+
+// sendTo is send for a target that the transport reaches.
+func (c *conn) sendTo(ctx context.Context, to Target, cmd command, data ...byte) ([]byte, error) {
 	pause := busyPause
 	for attempt := 0; ; attempt++ {
-		answer, err := c.sendOnce(ctx, cmd, data)
+		answer, err := c.sendOnce(ctx, to, cmd, data)
 		code, isCode := errors.AsType[ipmi.CompletionCode](err)
 		if !isCode || !code.Temporary() || attempt == busyRetries {
 			return answer, err
@@ -58,8 +79,8 @@ func (c *conn) send(ctx context.Context, cmd command, data ...byte) ([]byte, err
 	}
 }
 
-func (c *conn) sendOnce(ctx context.Context, cmd command, data []byte) ([]byte, error) {
-	answer, err := c.roundTrip(ctx, cmd, data)
+func (c *conn) sendOnce(ctx context.Context, to Target, cmd command, data []byte) ([]byte, error) {
+	answer, err := c.roundTrip(ctx, to, cmd, data)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("%w: %w", ipmi.ErrNoAnswer, err)
 	}
@@ -81,7 +102,7 @@ func (c *conn) sendOnce(ctx context.Context, cmd command, data []byte) ([]byte, 
 
 // roundTrip hands one request to the transport, which must have returned from the one
 // before, and waits for the answer until ctx ends.
-func (c *conn) roundTrip(ctx context.Context, cmd command, data []byte) ([]byte, error) {
+func (c *conn) roundTrip(ctx context.Context, to Target, cmd command, data []byte) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -100,7 +121,7 @@ func (c *conn) roundTrip(ctx context.Context, cmd command, data []byte) ([]byte,
 	c.returned = returned
 	go func() {
 		defer close(returned)
-		data, err := c.transport.SendRecv(cmd.netfn, cmd.number, data)
+		data, err := c.sendRecv(ctx, to, cmd, data)
 		answers <- answer{data, err}
 	}()
 
@@ -110,6 +131,13 @@ func (c *conn) roundTrip(ctx context.Context, cmd command, data []byte) ([]byte,
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%w: %w", ipmi.ErrNoAnswer, ctx.Err())
 	}
+}
+
+func (c *conn) sendRecv(ctx context.Context, to Target, cmd command, data []byte) ([]byte, error) {
+	if router, ok := c.transport.(Router); ok && to != itself {
+		return router.SendRecvTo(ctx, to, cmd.netfn, cmd.number, data)
+	}
+	return c.transport.SendRecv(ctx, cmd.netfn, cmd.number, data)
 }
 
 func (c *conn) pause(ctx context.Context, d time.Duration) error {

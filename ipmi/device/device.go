@@ -13,8 +13,8 @@ import (
 var _ ipmi.Source = (*Device)(nil)
 
 // Device reads a BMC. Its methods are not safe for concurrent use. If one of them
-// returns since its context has ended, the next one waits until the BMC has answered
-// the command that was given up.
+// returns since its context has ended, the next one waits until the transport has returned
+// from the command that was given up.
 type Device struct {
 	name string
 	conn *conn
@@ -45,8 +45,11 @@ func New(name string, transport Transport, clk clock.Clock) *Device {
 	return &Device{name: name, conn: c, selReader: newReader(c, reserveSEL, getSELEntry)}
 }
 
-// String returns the path of the device.
+// String returns the name that New was given, or the path of the device.
 func (d *Device) String() string { return d.name }
+
+// Rest ends what is held for the next call, as a session at the BMC.
+func (d *Device) Rest() { d.conn.rest() }
 
 // Close closes the device. It ends a command that is under way, and waits for that.
 func (d *Device) Close() error { return d.conn.close() }

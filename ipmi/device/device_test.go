@@ -217,7 +217,7 @@ func TestCloseEndsACommandThatHangs(t *testing.T) {
 // deaf is a transport by which no answer comes in time.
 type deaf struct{ *bmc.Transport }
 
-func (deaf) SendRecv(uint8, uint8, []byte) ([]byte, error) {
+func (deaf) SendRecv(context.Context, uint8, uint8, []byte) ([]byte, error) {
 	return nil, fmt.Errorf("reading: %w", os.ErrDeadlineExceeded)
 }
 

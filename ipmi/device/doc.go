@@ -1,7 +1,8 @@
-// Package device reads a BMC through the kernel's IPMI driver, as a source for
-// package ipmi: no process is started, and what does not change is read once.
+// Package device reads a BMC by its commands, as a source for package ipmi, and decodes the
+// answers itself. What does not change is read once.
 //
-// Sensors of other management controllers than the BMC itself (satellites on
-// the IPMB, or other LUNs) can't be reached by the driver's interface as it is used
-// here; they are listed as not available.
+// What carries the commands is a Transport: the kernel's driver (Open), or another. Sensors
+// of other management controllers than the BMC itself (satellites on the IPMB), and those
+// of other LUNs, are read if it is a Router, or else listed as not available: the driver's
+// interface, as it is used here, can't reach them.
 package device

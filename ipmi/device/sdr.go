@@ -25,6 +25,7 @@ const (
 // sensorRecord is what the SDRs say of one sensor.
 type sensorRecord struct {
 	sensor ipmi.Sensor // without its present state
+	target Target      // whom to ask for that
 	// eventOnly is whether the sensor has events, but no state.
 	eventOnly bool
 	// conversion is nil for a sensor without analog readings.
@@ -80,13 +81,18 @@ func decodeSensors(record []byte) ([]sensorRecord, error) {
 
 // decodeKey decodes what the records of all sensors have in one place.
 func decodeKey(record []byte) sensorRecord {
+	to := Target{Owner: record[5], Channel: record[6] >> 4, LUN: record[6] & 3}
+	if to.Owner == ipmi.BMCAddress {
+		to.Channel = 0 // means nothing
+	}
 	return sensorRecord{
 		sensor: ipmi.Sensor{
 			Number: record[7],
 			Entity: ipmi.Entity{ID: record[8], Instance: record[9] & 0x7f},
-			Owner:  record[5],
-			LUN:    record[6] & 3,
+			Owner:  to.Owner,
+			LUN:    to.LUN,
 		},
+		target: to,
 	}
 }
 

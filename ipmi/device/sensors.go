@@ -20,8 +20,9 @@ const silences = 3
 
 // Sensors returns all sensors with their present state. A sensor that the BMC refuses
 // to read, as that of an absent component, is not available; one whose record or answer
-// is wrong, or does not come, has a Problem, too. If all are so, that is an error. When
-// there is no time for all, the rest comes first the next time.
+// is wrong, or does not come, has a Problem, too. If all are so, that is an error. Another
+// controller than the BMC that can't be asked costs its own sensors only. When there is no
+// time for all, the rest comes first the next time.
 func (d *Device) Sensors(ctx context.Context) ([]ipmi.Sensor, error) {
 	repo, err := d.repository(ctx)
 	if err != nil {
@@ -37,11 +38,16 @@ func (d *Device) Sensors(ctx context.Context) ([]ipmi.Sensor, error) {
 	}
 	d.nextSensor = 0
 	read, silent := 0, 0
+	lost := map[Target]error{} // controllers, and why they can't be asked
 	var none error
 	for n := range sensors {
 		i := (first + n) % len(sensors)
 		record := &repo.sensors[i]
-		if record.unreadable || record.sensor.Owner != ipmi.BMCAddress || record.sensor.LUN != 0 {
+		if record.unreadable || !d.conn.reaches(record.target) {
+			continue
+		}
+		if err := lost[record.target]; err != nil {
+			sensors[i].Problem = err.Error()
 			continue
 		}
 		sensor := record.sensor
@@ -55,6 +61,8 @@ func (d *Device) Sensors(ctx context.Context) ([]ipmi.Sensor, error) {
 		switch {
 		case ofOne(err):
 			silent = 0
+		case record.target != itself && ctx.Err() == nil:
+			lost[record.target] = err
 		case errors.Is(err, ipmi.ErrNoAnswer) && ctx.Err() == nil && silent+1 < silences:
 			silent++
 		case read == 0:
@@ -81,7 +89,7 @@ func absent(err error) bool {
 
 // readSensor adds the present state to a sensor.
 func (d *Device) readSensor(ctx context.Context, record *sensorRecord, sensor *ipmi.Sensor) error {
-	answer, err := d.conn.send(ctx, getSensorReading, sensor.Number)
+	answer, err := d.conn.sendTo(ctx, record.target, getSensorReading, sensor.Number)
 	if err != nil {
 		return err
 	}
@@ -93,7 +101,7 @@ func (d *Device) readSensor(ctx context.Context, record *sensorRecord, sensor *i
 
 	convert := record.conversion
 	if convert != nil && convert.variable() {
-		if convert, err = d.readFactors(ctx, sensor.Number, raw, convert); err != nil {
+		if convert, err = d.readFactors(ctx, record, raw, convert); err != nil {
 			return err
 		}
 	}
@@ -104,7 +112,7 @@ func (d *Device) readSensor(ctx context.Context, record *sensorRecord, sensor *i
 	}
 
 	if len(states) == 0 && record.thresholds && sensor.Reading != nil {
-		limits, err := d.limits(ctx, sensor.Number, convert)
+		limits, err := d.limits(ctx, record, convert)
 		if err != nil {
 			return err
 		}
@@ -117,7 +125,7 @@ func (d *Device) readSensor(ctx context.Context, record *sensorRecord, sensor *i
 		return nil
 	}
 	// Only for the few that are beyond one.
-	limits, err := d.limits(ctx, sensor.Number, convert)
+	limits, err := d.limits(ctx, record, convert)
 	if err != nil {
 		return err
 	}
@@ -142,8 +150,8 @@ func decodeStates(e ipmi.EventType, data []byte) uint16 {
 }
 
 // readFactors returns how to convert this reading of a non-linear sensor.
-func (d *Device) readFactors(ctx context.Context, number, raw uint8, convert *conversion) (*conversion, error) {
-	answer, err := d.conn.send(ctx, getReadingFactors, number, raw)
+func (d *Device) readFactors(ctx context.Context, record *sensorRecord, raw uint8, convert *conversion) (*conversion, error) {
+	answer, err := d.conn.sendTo(ctx, record.target, getReadingFactors, record.sensor.Number, raw)
 	if err != nil {
 		return nil, err
 	}
@@ -154,8 +162,8 @@ func (d *Device) readFactors(ctx context.Context, number, raw uint8, convert *co
 
 // limits returns the thresholds of a sensor; none if the BMC refuses to tell (section
 // 35.9).
-func (d *Device) limits(ctx context.Context, number uint8, convert *conversion) (limits ipmi.Limits, err error) {
-	answer, err := d.conn.send(ctx, getSensorThresholds, number)
+func (d *Device) limits(ctx context.Context, record *sensorRecord, convert *conversion) (limits ipmi.Limits, err error) {
+	answer, err := d.conn.sendTo(ctx, record.target, getSensorThresholds, record.sensor.Number)
 	if refused(err) {
 		return limits, nil
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/nodemend/nodemend/internal/cut"
 )
 
-// Reasons why ipmitool can't read a BMC, to be found with errors.Is.
+// Reasons why ipmitool can't reach a BMC, to be found with errors.Is.
 var (
 	ErrNoProgram = errors.New("there is no ipmitool")
 	// ErrNoDevice is that there is no BMC, or no driver for it.
@@ -16,21 +16,24 @@ var (
 	// ErrNoSession is that a BMC of the network does not answer, or does not let the
 	// user in.
 	ErrNoSession = errors.New("ipmitool gets no session at the BMC")
-	// ErrIncomplete is that the BMC has failed in the middle of its answer.
-	ErrIncomplete = errors.New("ipmitool has not read everything")
+
+	errEnded   = errors.New("it has ended")
+	errTooMuch = fmt.Errorf("its output is longer than %d KiB, or one line of it", maxOutput>>10)
 )
 
 // maxComplaint is how much of ipmitool's complaints an error holds.
 const maxComplaint = 300
 
-// failure returns the error of a run that has ended with err, by what it has
-// written to stderr.
-func failure(err error, stderr string) error {
-	complaint := complaints(stderr)
+// failure returns the error of an ipmitool that has ended with err, by what it has written.
+func failure(err error, lines []string) error {
+	complaint := complaints(lines)
+	if err == nil {
+		err = errEnded
+	}
 	switch {
-	case strings.Contains(stderr, "Could not open device"):
+	case strings.Contains(complaint, "Could not open device"):
 		return fmt.Errorf("%w (%s): load the kernel modules ipmi_devintf and ipmi_si, and give access to /dev/ipmi0", ErrNoDevice, complaint)
-	case strings.Contains(stderr, "Unable to establish"):
+	case strings.Contains(complaint, "Unable to establish"):
 		return fmt.Errorf("%w (%s): check its address, user, password, key and cipher suite", ErrNoSession, complaint)
 	case complaint == "":
 		return err
@@ -39,30 +42,13 @@ func failure(err error, stderr string) error {
 	}
 }
 
-// complaints returns what matters of stderr as one line.
-func complaints(stderr string) string {
-	var lines []string
-	for line := range strings.Lines(stderr) {
-		line = strings.TrimSpace(line)
-		// It lacks a file with the names of vendors; the other is what an empty SEL
-		// looks like.
-		if line == "" || strings.HasPrefix(line, "IANA PEN registry") || line == "SEL has no entries" {
-			continue
-		}
-		lines = append(lines, line)
-	}
-	return cut.Head(strings.ToValidUTF8(strings.Join(lines, "; "), "?"), maxComplaint)
-}
-
-// truncated returns the complaint that a list of the SEL or of the SDR repository is not
-// complete, which ipmitool does not tell by its exit code.
-func truncated(stderr string) string {
-	for line := range strings.Lines(stderr) {
-		complaint := complaints(line)
-		if (strings.Contains(complaint, "SEL") || strings.Contains(complaint, "SDR")) &&
-			!strings.Contains(complaint, "Unknown SDR repository version") {
-			return complaint
+// complaints returns what matters of the lines as one.
+func complaints(lines []string) string {
+	var all []string
+	for _, line := range lines {
+		if !strings.HasPrefix(line, "IANA PEN registry") { // it lacks a file with the names of vendors
+			all = append(all, line)
 		}
 	}
-	return ""
+	return cut.Head(strings.ToValidUTF8(strings.Join(all, "; "), "?"), maxComplaint)
 }

@@ -3,37 +3,37 @@ package ipmitool
 import (
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/nodemend/nodemend/ipmi/device"
 )
 
-// fake is a program that behaves as ipmitool does when it executes a script.
+// fake is a program that behaves as ipmitool does when it executes commands from its stdin.
 type fake struct {
 	t    *testing.T
 	dir  string
 	path string
 }
 
-// fakeProgram writes of each command what says has been set for it; it keeps its
-// arguments, its environment and all commands.
+// fakeProgram writes of each raw command what says has been set for it; it keeps its arguments
+// of each start, its environment, and all commands.
 const fakeProgram = `#!/bin/sh
 dir="${0%/*}"
-for argument; do echo "$argument"; done >"$dir/arguments"
+echo "$*" >>"$dir/arguments"
 env >"$dir/environment"
-code=0
-verbose=
+echo "IANA PEN registry open failed: No such file or directory" >&2
 while read -r line; do
-	case "$line" in
-	"echo "*) echo "${line#echo } "; continue ;;
-	"set verbose 1") verbose="verbose "; continue ;;
-	esac
-	echo "$verbose$line" >>"$dir/commands"
-	[ ! -e "$dir/$verbose$line" ] || cat "$dir/$verbose$line"
-	[ ! -e "$dir/$verbose$line.stderr" ] || cat "$dir/$verbose$line.stderr" >&2
-	[ ! -e "$dir/$verbose$line.fails" ] || code=1
+	case "$line" in "echo "*) echo "${line#echo } "; continue ;; esac
+	echo "$line" >>"$dir/commands"
+	if [ -e "$dir/$line.dies" ]; then rm "$dir/$line.dies"; exit 1; fi
+	if [ -e "$dir/$line" ]; then
+		cat "$dir/$line"
+	else
+		echo "Unable to send RAW command (channel=0x0 netfn=0x6 lun=0x0 cmd=0x1 rsp=0xc1): Invalid command" >&2
+	fi
 done
-exit $code
+echo ended >>"$dir/ends"
 `
 
 func newFake(t *testing.T, program string) *fake {
@@ -46,14 +46,15 @@ func newFake(t *testing.T, program string) *fake {
 	return f
 }
 
+// Raw commands that a poll sends, and what the fake answers.
+const (
+	chassisStatus = "raw 0x00 0x01"
+	restartCause  = "raw 0x00 0x07"
+	on            = " 21 10 40 00\n"
+)
+
 // says sets what a command writes.
-func (f *fake) says(command, stdout string) { f.t.Helper(); f.write(command, stdout) }
-
-// complains sets what a command writes to stderr.
-func (f *fake) complains(command, stderr string) { f.t.Helper(); f.write(command+".stderr", stderr) }
-
-// fails makes a command fail.
-func (f *fake) fails(command string) { f.t.Helper(); f.write(command+".fails", "") }
+func (f *fake) says(command, output string) { f.t.Helper(); f.write(command, output) }
 
 func (f *fake) write(name, content string) {
 	f.t.Helper()
@@ -76,7 +77,7 @@ func (f *fake) kept(name string) []string {
 	return strings.Split(strings.TrimSuffix(string(content), "\n"), "\n")
 }
 
-func (f *fake) source(o Options) *Source {
+func (f *fake) source(o Options) *device.Device {
 	f.t.Helper()
 	o.Path = f.path
 	s, err := New(o)
@@ -89,17 +90,4 @@ func (f *fake) source(o Options) *Source {
 		}
 	})
 	return s
-}
-
-// sel sets the SEL to the fixtures' first records.
-func (f *fake) sel(records int) {
-	f.t.Helper()
-	whole := faultsSEL(f.t)
-	if records > len(whole.events) {
-		f.t.Fatalf("the fixtures have only %d records", len(whole.events))
-	}
-	info := fixture(f.t, "faults-sel-info.txt")
-	f.says("sel info", strings.Replace(info, ": 25", ": "+strconv.Itoa(records), 1))
-	f.says("sel elist", strings.Join(strings.SplitAfter(fixture(f.t, "faults-sel-elist.txt"), "\n")[:records], ""))
-	f.says("verbose sel list", strings.Join(blocks(fixture(f.t, "faults-sel-list-verbose.txt"), "SEL Record ID  ")[:records], ""))
 }

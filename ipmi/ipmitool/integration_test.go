@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nodemend/nodemend/ipmi"
+	"github.com/nodemend/nodemend/ipmi/device"
 	"github.com/nodemend/nodemend/ipmi/ipmitool"
 	"github.com/nodemend/nodemend/test/ipmisim"
 )
@@ -23,7 +24,7 @@ func options(bmc *ipmisim.Simulator) ipmitool.Options {
 	return ipmitool.Options{Host: host, Port: port, User: ipmisim.User, PasswordFile: bmc.PasswordFile()}
 }
 
-func open(t *testing.T, o ipmitool.Options) *ipmitool.Source {
+func open(t *testing.T, o ipmitool.Options) *device.Device {
 	t.Helper()
 	s, err := ipmitool.New(o)
 	if errors.Is(err, ipmitool.ErrNoProgram) {
@@ -32,6 +33,11 @@ func open(t *testing.T, o ipmitool.Options) *ipmitool.Source {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	return s
 }
 

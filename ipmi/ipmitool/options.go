@@ -9,12 +9,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/nodemend/nodemend/ipmi"
+	"github.com/nodemend/nodemend/ipmi/device"
 )
 
 const (
 	defaultPath        = "ipmitool"
 	defaultCipherSuite = 3
-	defaultTimeout     = time.Minute
+	defaultTimeout     = 30 * time.Second
 	// The longest that the protocol allows (IPMI 2.0, sections 13.28 and 22.30).
 	maxUser     = 16
 	maxPassword = 20
@@ -25,8 +28,8 @@ const (
 type Options struct {
 	// Path of the program, or its name in PATH; empty: ipmitool.
 	Path string
-	// Timeout of each run; zero: one minute. A BMC of the network that does not
-	// answer costs 20 seconds.
+	// Timeout of each command; zero: 30 seconds. ipmitool itself gives up a BMC of
+	// the network after 20, and that of this machine after 15.
 	Timeout time.Duration
 
 	// Host is the address of a BMC's LAN interface, which is used with IPMI 2.0
@@ -86,14 +89,14 @@ func (o Options) program() (string, error) {
 	return path, nil
 }
 
-// connection returns the arguments and the environment by which ipmitool reaches the
-// BMC. Secrets are not in the arguments. The files are looked at each time, since they may
+// connection returns the arguments and the environment by which ipmitool reaches a
+// target. Secrets are not in the arguments. The files are looked at each time, since they may
 // have been replaced.
-func (o Options) connection() (args, env []string, err error) {
-	// In UTC, and in no other language.
-	env = []string{"LC_ALL=C", "TZ=UTC", "PATH=" + os.Getenv("PATH")}
+func (o Options) connection(to device.Target) (args, env []string, err error) {
+	// In no other language, and with no settings of a terminal.
+	env = []string{"LC_ALL=C", "TERM=dumb", "PATH=" + os.Getenv("PATH")}
 	if o.Host == "" {
-		return []string{"-I", "open"}, env, nil
+		return append([]string{"-I", "open"}, address(to)...), env, nil
 	}
 	password, err := firstLine(o.PasswordFile)
 	if err != nil {
@@ -120,7 +123,21 @@ func (o Options) connection() (args, env []string, err error) {
 		}
 		args, env = append(args, "-K"), append(env, "IPMI_KGKEY="+key)
 	}
-	return args, env, nil
+	return append(args, address(to)...), env, nil
+}
+
+// address returns the arguments for a target that is not where the BMC itself is.
+func address(to device.Target) (args []string) {
+	if to.Owner != ipmi.BMCAddress {
+		args = append(args, "-t", fmt.Sprintf("%#02x", to.Owner))
+		if to.Channel != 0 {
+			args = append(args, "-b", strconv.Itoa(int(to.Channel)))
+		}
+	}
+	if to.LUN != 0 {
+		args = append(args, "-l", strconv.Itoa(int(to.LUN)))
+	}
+	return args
 }
 
 // name names the source.

@@ -12,11 +12,12 @@ import (
 	"time"
 
 	"github.com/nodemend/nodemend/ipmi"
+	"github.com/nodemend/nodemend/ipmi/device"
 )
 
 func TestSecretsAreNotOnTheCommandLine(t *testing.T) {
 	f := newFake(t, fakeProgram)
-	f.says("chassis status", fixture(t, "on-chassis-status.txt"))
+	f.says(chassisStatus, on)
 	f.write("password", "pass word\n")
 	f.write("key", "the key\nnot this\n")
 	password, key := filepath.Join(f.dir, "password"), filepath.Join(f.dir, "key")
@@ -24,15 +25,12 @@ func TestSecretsAreNotOnTheCommandLine(t *testing.T) {
 	if _, err := s.Chassis(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{
-		"-I", "lanplus", "-C", "17", "-H", "bmc.example", "-p", "6230", "-U", "reader", "-f", password, "-K",
-		"exec", "/dev/stdin",
-	}
-	if got := f.kept("arguments"); !slices.Equal(got, want) {
+	want := "-I lanplus -C 17 -H bmc.example -p 6230 -U reader -f " + password + " -K exec /dev/stdin"
+	if got := f.kept("arguments"); !slices.Equal(got, []string{want}) {
 		t.Errorf("arguments %q, want %q", got, want)
 	}
 	environment := f.kept("environment")
-	for _, want := range []string{"LC_ALL=C", "TZ=UTC", "IPMI_KGKEY=the key"} {
+	for _, want := range []string{"LC_ALL=C", "IPMI_KGKEY=the key"} {
 		if !slices.Contains(environment, want) {
 			t.Errorf("the environment %q lacks %q", environment, want)
 		}
@@ -44,165 +42,136 @@ func TestSecretsAreNotOnTheCommandLine(t *testing.T) {
 
 func TestInBandIsTheDefault(t *testing.T) {
 	f := newFake(t, fakeProgram)
-	f.says("chassis status", fixture(t, "on-chassis-status.txt"))
+	f.says(chassisStatus, on)
 	s := f.source(Options{})
 	if _, err := s.Chassis(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := f.kept("arguments"), []string{"-I", "open", "exec", "/dev/stdin"}; !slices.Equal(got, want) {
-		t.Errorf("arguments %q, want %q", got, want)
+	if got := f.kept("arguments"); !slices.Equal(got, []string{"-I open exec /dev/stdin"}) {
+		t.Errorf("arguments %q", got)
 	}
 	if s.String() != "ipmitool" {
 		t.Errorf("it is named %q", s)
 	}
 }
 
-func TestARefusedRestartCauseIsUnknown(t *testing.T) {
-	const status, cause = "chassis status", "chassis restart_cause"
-	for name, test := range map[string]struct {
-		complaint string
-		wantError bool
+func TestOneProgramIsRunUntilTheSourceRests(t *testing.T) {
+	f := newFake(t, fakeProgram)
+	f.says(chassisStatus, on)
+	f.says(restartCause, " 04 00\n")
+	s := f.source(Options{})
+	for run := range 2 {
+		for range 2 {
+			if chassis, err := s.Chassis(t.Context()); err != nil || !chassis.PowerOn || chassis.RestartCause != ipmi.RestartWatchdog {
+				t.Fatalf("the chassis is %+v, %v", chassis, err)
+			}
+		}
+		if got := f.kept("commands"); !slices.Equal(got, []string{chassisStatus, restartCause, chassisStatus, restartCause}) {
+			t.Errorf("commands %q", got)
+		}
+		s.Rest()
+		s.Rest()
+		if got := f.kept("arguments"); len(got) != 1 {
+			t.Errorf("run %d: it was started %d times", run, len(got))
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := f.kept("ends"); len(got) != 2 {
+		t.Errorf("it has ended by itself %d times, not 2", len(got))
+	}
+	if _, err := s.Chassis(t.Context()); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}
+
+func TestAProgramThatDiesIsStartedAnew(t *testing.T) {
+	f := newFake(t, fakeProgram)
+	f.says(chassisStatus, on)
+	f.write(restartCause+".dies", "")
+	s := f.source(Options{})
+	if chassis, err := s.Chassis(t.Context()); err == nil || !strings.Contains(err.Error(), "ipmitool: exit status 1") {
+		t.Errorf("the chassis is %+v, %v", chassis, err)
+	}
+	if _, err := s.Chassis(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := f.kept("arguments"); len(got) != 2 {
+		t.Errorf("it was started %d times", len(got))
+	}
+}
+
+func TestOtherControllersAreBridgedTo(t *testing.T) {
+	f := newFake(t, fakeProgram)
+	f.says("raw 0x04 0x2d 0x07", " 2d c0 00 00\n")
+	transport := &transport{options: Options{Timeout: time.Minute}, path: f.path}
+	for _, test := range []struct {
+		to   device.Target
+		args string // "": not reached
 	}{
-		"refused":    {complaint: "Get Chassis Restart Cause failed: Invalid command\n"},
-		"no answer":  {complaint: "Unable to get Chassis Restart Cause\n", wantError: true},
-		"only noise": {complaint: "IANA PEN registry open failed: No such file or directory\n"},
+		{device.Target{Owner: ipmi.BMCAddress}, "-I open exec /dev/stdin"},
+		{device.Target{Owner: ipmi.BMCAddress, LUN: 1}, "-I open -l 1 exec /dev/stdin"},
+		{device.Target{Owner: 0x2c}, "-I open -t 0x2c exec /dev/stdin"},
+		{device.Target{Owner: 0x2c, Channel: 6, LUN: 3}, "-I open -t 0x2c -b 6 -l 3 exec /dev/stdin"},
+		{device.Target{Owner: 0x41}, ""}, // software
+		{device.Target{}, ""},
+	} {
+		if got := transport.Reaches(test.to); got != (test.args != "") {
+			t.Errorf("%+v: reaches %t", test.to, got)
+		}
+		if test.args == "" {
+			continue
+		}
+		for range 2 {
+			answer, err := transport.SendRecvTo(t.Context(), test.to, 0x04, 0x2d, []byte{7})
+			if err != nil || !slices.Equal(answer, []byte{0, 0x2d, 0xc0, 0, 0}) {
+				t.Errorf("%+v: %x, %v", test.to, answer, err)
+			}
+		}
+		if got := f.kept("arguments"); !slices.Equal(got, []string{test.args}) {
+			t.Errorf("%+v: arguments %q", test.to, got)
+		}
+	}
+	if err := transport.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnswersAreTheBytesAndCodesThatIPMItoolWrites(t *testing.T) {
+	const send = "Unable to send RAW command (channel=0x0 netfn=0xa lun=0x0 cmd=0x43"
+	for name, test := range map[string]struct {
+		lines string
+		want  []byte
+		err   error
+		says  string
+	}{
+		"bytes":                     {lines: "20 01 02", want: []byte{0, 0x20, 1, 2}},
+		"several lines":             {lines: "00 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d 0e 0f\n10", want: []byte{0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}},
+		"no bytes":                  {want: []byte{0}},
+		"a completion code":         {lines: send + " rsp=0xcb): Requested sensor, data, or record not found", want: []byte{0xcb}},
+		"one of a digit":            {lines: send + " rsp=0x1): Unknown (0x1)", want: []byte{0x01}},
+		"noise before the bytes":    {lines: "IANA PEN registry open failed: No such file or directory\nGet Device ID failed\n2d c0", want: []byte{0, 0x2d, 0xc0}},
+		"noise before a code":       {lines: "Received a response with unexpected ID 3 vs. 4\n" + send + " rsp=0xc3): Timeout", want: []byte{0xc3}},
+		"no answer":                 {lines: send + ")", err: os.ErrDeadlineExceeded, says: "cmd=0x43"},
+		"no answer, and why":        {lines: "Close Session command failed\n" + send + ")", err: os.ErrDeadlineExceeded, says: "Close Session"},
+		"something else":            {lines: "Invalid command: raw", says: "Invalid command: raw"},
+		"bytes that are none":       {lines: "0x20 0x01", says: "0x20"},
+		"noise that ends in a code": {lines: "Get SEL failed rsp=0xcb", says: "rsp=0xcb"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFake(t, fakeProgram)
-			f.says(status, fixture(t, "on-chassis-status.txt"))
-			f.complains(cause, test.complaint)
-			f.fails(cause)
-			chassis, err := f.source(Options{}).Chassis(t.Context())
-			if test.wantError {
-				if !errors.Is(err, ErrIncomplete) {
-					t.Errorf("error %v", err)
-				}
-				return
+			var lines []string
+			if test.lines != "" {
+				lines = strings.Split(test.lines, "\n")
 			}
-			if err != nil || chassis != (ipmi.Chassis{PowerOn: true}) {
-				t.Errorf("got %+v, %v", chassis, err)
+			got, err := parse(lines)
+			if !slices.Equal(got, test.want) || (err != nil) != (test.says != "") {
+				t.Fatalf("%x, %v", got, err)
+			}
+			if err != nil && (!strings.Contains(err.Error(), test.says) || test.err != nil && !errors.Is(err, test.err)) {
+				t.Errorf("error %v, want %v with %q", err, test.err, test.says)
 			}
 		})
-	}
-}
-
-func TestTheBMCHasItsNameFromTheSDRs(t *testing.T) {
-	f := newFake(t, fakeProgram)
-	f.says("mc info", fixture(t, "mc-info.txt"))
-	f.says("sdr elist mcloc", fixture(t, "sdr-elist-mcloc.txt"))
-	s := f.source(Options{})
-	id, err := s.DeviceID(t.Context())
-	if err != nil || id.Name != "node-bmc" || id.Firmware != "2.14" {
-		t.Errorf("got %+v, %v", id, err)
-	}
-
-	f.says("sdr elist mcloc", "")
-	f.fails("sdr elist mcloc")
-	id, err = s.DeviceID(t.Context())
-	if err != nil || id.Name != "" || id.Firmware != "2.14" {
-		t.Errorf("without SDRs: got %+v, %v", id, err)
-	}
-
-	f.says("mc info", "")
-	f.complains("mc info", "Get Device ID command failed\n")
-	if _, err = s.DeviceID(t.Context()); err == nil || !strings.Contains(err.Error(), "Get Device ID command failed") {
-		t.Errorf("without an ID: error %v", err)
-	}
-}
-
-func TestSensorsAreAllOrNone(t *testing.T) {
-	const list = "verbose sdr list"
-	for name, test := range map[string]struct {
-		stderr string
-		fails  bool
-		want   string // in the error
-	}{
-		"all":                  {},
-		"noise":                {stderr: "IANA PEN registry open failed: No such file or directory\nWARNING: Unknown SDR repository version 0x52\nSEL has no entries\nGet HPM.x Capabilities request failed, compcode = c9\n"},
-		"cut off, with code 0": {stderr: "Get SDR 0005 command failed\n", want: "Get SDR 0005 command failed"},
-		"a record is missing":  {stderr: "ipmitool: ipmi_sdr_get_record() failed\n", fails: true, want: "exit status 1"},
-		"no repository":        {stderr: "Unable to open SDR for reading\n", fails: true, want: "Unable to open SDR"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFake(t, fakeProgram)
-			f.says(list, fixture(t, "healthy-sensors.txt"))
-			f.complains(list, test.stderr)
-			if test.fails {
-				f.fails(list)
-			}
-			sensors, err := f.source(Options{}).Sensors(t.Context())
-			if test.want == "" {
-				if err != nil || len(sensors) != 10 {
-					t.Errorf("got %d sensors, %v", len(sensors), err)
-				}
-				return
-			}
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %d sensors, error %v, want one with %q", len(sensors), err, test.want)
-			}
-		})
-	}
-}
-
-func TestTheSELIsOnlyReadWhenItHasChanged(t *testing.T) {
-	f := newFake(t, fakeProgram)
-	s := f.source(Options{})
-	everything := []string{"sel info", "sel elist", "verbose sel list", "verbose sel info"}
-	nothing := []string{"sel info"}
-	events := func(after ipmi.Cursor, commands []string, want int) ipmi.EventLog {
-		t.Helper()
-		if info, err := os.ReadFile(filepath.Join(f.dir, "sel info")); err == nil {
-			f.says("verbose sel info", string(info))
-		}
-		log, err := s.Events(t.Context(), after)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := f.kept("commands"); !slices.Equal(got, commands) {
-			t.Errorf("it has run %q, want %q", got, commands)
-		}
-		if len(log.Events) != want || log.Restarted {
-			t.Errorf("got %d events, want %d; restarted %t", len(log.Events), want, log.Restarted)
-		}
-		return log
-	}
-	f.sel(20)
-	log := events(ipmi.Cursor{}, everything, 20)
-	again := events(log.Next, nothing, 0)
-	if again.Next != log.Next || again.Total != 20 {
-		t.Errorf("the cursor was %+v, now it is %+v; %d records", log.Next, again.Next, again.Total)
-	}
-	f.sel(22)
-	log = events(log.Next, append(nothing, everything...), 2)
-	events(log.Next, nothing, 0)
-
-	// Another reader's cursor.
-	events(ipmi.Cursor{ID: 0x10, Timestamp: log.Next.Timestamp, Read: true}, everything, 6)
-	// After a restart.
-	s = f.source(Options{})
-	log = events(log.Next, everything, 0)
-
-	// When records take the place of others, nothing is told by their number.
-	info, err := os.ReadFile(filepath.Join(f.dir, "sel info"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.says("sel info", strings.Replace(string(info), "false", "true", 1))
-	log = events(log.Next, append(nothing, everything...), 0)
-	if !log.Full {
-		t.Error("an overflow is not told")
-	}
-	events(log.Next, everything, 0)
-}
-
-func TestASELThatIsCutOffIsAnError(t *testing.T) {
-	f := newFake(t, fakeProgram)
-	f.sel(20)
-	f.says("verbose sel info", fixture(t, "faults-sel-info.txt"))
-	f.complains("verbose sel list", "Get SEL Entry 15 command failed: Node busy\n")
-	_, err := f.source(Options{}).Events(t.Context(), ipmi.Cursor{})
-	if !errors.Is(err, ErrIncomplete) || !strings.Contains(err.Error(), "Node busy") {
-		t.Errorf("error %v", err)
 	}
 }
 
@@ -222,6 +191,7 @@ func TestFailuresTellWhatToDo(t *testing.T) {
 		},
 		"another":        {"Encrypt test failed\n", nil, "exit status 1: Encrypt test failed"},
 		"long complaint": {strings.Repeat("ä", 1000), nil, "ä…"},
+		"nothing":        {"", nil, "exit status 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t, "#!/bin/sh\ncat \"${0%/*}/stderr\" >&2\nexit 1\n")
@@ -237,7 +207,7 @@ func TestFailuresTellWhatToDo(t *testing.T) {
 }
 
 // calls returns all that read the BMC.
-func calls(s *Source) map[string]func(context.Context) error {
+func calls(s *device.Device) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"DeviceID": func(ctx context.Context) error { _, err := s.DeviceID(ctx); return err },
 		"Chassis":  func(ctx context.Context) error { _, err := s.Chassis(ctx); return err },
@@ -248,15 +218,17 @@ func calls(s *Source) map[string]func(context.Context) error {
 
 func TestOutputThatIsNoneIsAnError(t *testing.T) {
 	for name, call := range calls(newFake(t, "#!/bin/sh\necho Hello\n").source(Options{})) {
-		if err := call(t.Context()); !errors.Is(err, ErrIncomplete) {
+		if err := call(t.Context()); err == nil || !strings.Contains(err.Error(), "it has ended: Hello") {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
 }
 
 func TestEndlessOutputIsCutOff(t *testing.T) {
-	if _, err := newFake(t, "#!/bin/sh\nexec yes\n").source(Options{}).Sensors(t.Context()); err == nil || !strings.Contains(err.Error(), "longer than 64 MiB") {
-		t.Errorf("error %v", err)
+	for name, program := range map[string]string{"lines": "exec yes", "one line": "exec cat /dev/zero"} {
+		if _, err := newFake(t, "#!/bin/sh\n"+program+"\n").source(Options{}).Sensors(t.Context()); err == nil || !strings.Contains(err.Error(), "longer than 64 KiB") {
+			t.Errorf("%s: error %v", name, err)
+		}
 	}
 }
 
@@ -272,16 +244,16 @@ func TestAHangingIPMItoolIsKilledWithAllThatItHasStarted(t *testing.T) {
 	for name := range calls(nil) {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t, hanging)
+			s := f.source(Options{})
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
 			done := make(chan error, 1)
-			go func() { done <- calls(f.source(Options{}))[name](ctx) }()
+			go func() { done <- calls(s)[name](ctx) }()
 			child := waitFor(t, filepath.Join(f.dir, "child"))
-			stop := errors.New("somebody else's reason")
-			cancel(stop)
+			cancel(errors.New("somebody else's reason"))
 			select {
 			case err := <-done:
-				if !errors.Is(err, stop) {
+				if !errors.Is(err, context.Canceled) || !errors.Is(err, ipmi.ErrNoAnswer) {
 					t.Errorf("error %v", err)
 				}
 			case <-time.After(10 * time.Second):
@@ -299,14 +271,29 @@ func TestABMCThatDoesNotAnswerInTimeIsAnError(t *testing.T) {
 	}
 }
 
-// waitFor returns the content of a file as soon as it exists.
+func TestAProgramThatDoesNotWantToEndIsKilled(t *testing.T) {
+	f := newFake(t, strings.Replace(fakeProgram, "echo ended", "echo $$ >\"$dir/child\"; exec sleep 1000; echo ended", 1))
+	f.says(chassisStatus, on)
+	s := f.source(Options{})
+	if _, err := s.Chassis(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.Rest()
+	child := waitFor(t, filepath.Join(f.dir, "child"))
+	eventually(t, "its end", func() bool { return !alive(child) })
+	if _, err := s.Chassis(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// waitFor returns the content of a file as soon as it has any.
 func waitFor(t *testing.T, path string) string {
 	t.Helper()
 	var content []byte
 	eventually(t, path, func() bool {
 		var err error
 		content, err = os.ReadFile(path)
-		return err == nil
+		return err == nil && len(content) > 0
 	})
 	return strings.TrimSpace(string(content))
 }
@@ -358,9 +345,9 @@ func TestAMissingIPMItoolIsTold(t *testing.T) {
 	}
 }
 
-func TestAPasswordIsLookedForEachTime(t *testing.T) {
+func TestAPasswordIsLookedForAtEachStart(t *testing.T) {
 	f := newFake(t, fakeProgram)
-	f.says("chassis status", fixture(t, "on-chassis-status.txt"))
+	f.says(chassisStatus, on)
 	password, key := filepath.Join(f.dir, "password"), filepath.Join(f.dir, "key")
 	s := f.source(Options{Host: "bmc", PasswordFile: password, KeyFile: key})
 	for _, test := range []struct{ password, key, want string }{
@@ -369,6 +356,7 @@ func TestAPasswordIsLookedForEachTime(t *testing.T) {
 		{strings.Repeat("p", 21), "", "longer than IPMI allows"},
 		{"p", "", "key: open"},
 		{"p", "k", ""},
+		{"\n", "k", "is empty"},
 	} {
 		if test.password != "" {
 			f.write("password", test.password)
@@ -380,5 +368,6 @@ func TestAPasswordIsLookedForEachTime(t *testing.T) {
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("password %q, key %q: error %v, want %q", test.password, test.key, err, test.want)
 		}
+		s.Rest()
 	}
 }

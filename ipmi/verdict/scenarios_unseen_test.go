@@ -59,9 +59,6 @@ func TestWhatABMCTellsInAnUnusualWayIsSeen(t *testing.T) {
 		{"Intel, PCIe fatal, more of it", "FreeIPMI: 0x76 goes on with 0x70", []moment{
 			{together(made(intel, 112), logs(pcie(0x14, 0x76, 0x3b, 0x09))), busFatal},
 		}},
-		{"Intel, PCIe fatal, as ipmitool tells it", "it hides the event type, but not the sensor number", []moment{
-			{together(made(intel, 112), logs(pcie(0x04, 0, 0x3b, 0x09))), busFatal},
-		}},
 		{"Intel, PCIe correctable", "G90620, table 69: event type 0x71. Many cards log a few", []moment{
 			{together(made(intel, 112), logs(pcie(0x05, 0x71, 0x3b, 0x09))), healthy},
 			{func(b *bmc) {

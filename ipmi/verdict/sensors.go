@@ -45,6 +45,7 @@ func (j *judgement) findSensors() {
 	if j.sensors == nil {
 		return
 	}
+	j.adopt()
 	for k, p := range j.points {
 		s, ok := j.sensors[k.sensor()]
 		switch {

@@ -143,7 +143,7 @@ func keyOf(s ipmi.Sensor) sensorKey {
 	return sensorKey{s.Type, s.Number, s.EventType, owner(s.Owner), s.LUN}
 }
 
-// owner takes a sensor for the BMC's of which the source does not tell the controller.
+// owner returns 0 for the BMC's own sensors, as states of earlier versions have them, too.
 func owner(address uint8) uint8 {
 	if address == ipmi.BMCAddress {
 		return 0

@@ -1,6 +1,7 @@
 package bmc
 
 import (
+	"context"
 	"os"
 	"sync"
 )
@@ -37,7 +38,7 @@ func (t *Transport) Hang() (release func()) {
 }
 
 // SendRecv has the BMC execute a command.
-func (t *Transport) SendRecv(netfn, cmd uint8, data []byte) ([]byte, error) {
+func (t *Transport) SendRecv(_ context.Context, netfn, cmd uint8, data []byte) ([]byte, error) {
 	t.mu.Lock()
 	hang := t.hang
 	t.mu.Unlock()

@@ -2,6 +2,7 @@
 package bmctest
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -11,15 +12,27 @@ import (
 	"github.com/nodemend/nodemend/test/bmc"
 )
 
-// IPMItool returns a function that runs ipmitool, with its arguments, against b and
-// returns what it writes to stdout. It skips the test if ipmitool is not installed.
-func IPMItool(t testing.TB, b *bmc.BMC) func(args ...string) string {
+// Program returns the path of an ipmitool that takes b for the BMC of this machine: it wants
+// "-I open" first. It skips the test if ipmitool is not installed.
+func Program(t testing.TB, b *bmc.BMC) string {
+	t.Helper()
+	program, socket := serve(t, b)
+	path := filepath.Join(t.TempDir(), "ipmitool")
+	script := fmt.Sprintf("#!/bin/sh\nshift 2\nIPMI_DUMMY_SOCK='%s' exec '%s' -I dummy \"$@\"\n", socket, program)
+	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// serve serves b on a socket, for that program.
+func serve(t testing.TB, b *bmc.BMC) (program, socket string) {
 	t.Helper()
 	program, err := exec.LookPath("ipmitool")
 	if err != nil {
-		t.Skip("ipmitool is not installed")
+		t.Skip("needs ipmitool: apt-get install ipmitool")
 	}
-	socket := filepath.Join(t.TempDir(), "ipmi")
+	socket = filepath.Join(t.TempDir(), "ipmi")
 	var config net.ListenConfig
 	listener, err := config.Listen(t.Context(), "unix", socket)
 	if err != nil {
@@ -35,6 +48,14 @@ func IPMItool(t testing.TB, b *bmc.BMC) func(args ...string) string {
 			t.Errorf("serving ipmitool: %v", err)
 		}
 	})
+	return program, socket
+}
+
+// IPMItool returns a function that runs ipmitool, with its arguments, against b and
+// returns what it writes to stdout. It skips the test if ipmitool is not installed.
+func IPMItool(t testing.TB, b *bmc.BMC) func(args ...string) string {
+	t.Helper()
+	program, socket := serve(t, b)
 	return func(args ...string) string {
 		t.Helper()
 		command := exec.CommandContext(t.Context(), program, append([]string{"-I", "dummy"}, args...)...)
