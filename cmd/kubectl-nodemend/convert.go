@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	_ "time/tzdata" // flags name time zones, and not every desk has a database of them
 
 	"github.com/spf13/cobra"
 

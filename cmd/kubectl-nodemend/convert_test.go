@@ -35,7 +35,7 @@ func TestConvertTellsByItsExitStatusHowMuchWasCarriedOver(t *testing.T) {
 		"not all":          {"draino A", []string{"-"}, 1, "mode: DryRun", "stdin:1: --evict-statefulset-pods: not carried over: pods of StatefulSets", "error"},
 		"a number of them": {"draino A", []string{"-"}, 1, "", "1 policy, 1 budget from 1 file; not carried over: 1, to decide: 0", ""},
 		"in force":         {"draino A", []string{"-", "--mode", "Enforce"}, 1, "mode: Enforce", "1 policy", "DryRun"},
-		"a mistake":        {"kured --concurrency=x", []string{"-"}, 2, "", "stdin:1: --concurrency: expected a number or a percentage", "policy"},
+		"a mistake":        {"kured --concurrency=x", []string{"-"}, 2, "", "stdin:1: --concurrency: expected a number from 0 to 500", "policy"},
 		"no such file":     {"", []string{"/nonexistent"}, 2, "", "open /nonexistent: no such file", "policy"},
 		"no file":          {"", nil, 2, "", "usage: kubectl nodemend convert FILE...", ""},
 		"another mode":     {"", []string{"-", "--mode=Act"}, 2, "", `unknown mode "Act"; accepted are DryRun and Enforce`, ""},

@@ -71,6 +71,9 @@ func TestAMistakeIsNamedWithItsPlaceAndWhatIsExpected(t *testing.T) {
 		"a flag without value":   {"kured --concurrency\n", "f:1: --concurrency: expected a value"},
 		"a day":                  {"kured --reboot-days=mon,someday\n", `f:1: --reboot-days: expected days such as mon,tue,sat, found "someday"`},
 		"a time of day":          {"kured\n --start-time=late\n", `f:2: --start-time: expected a time of day, such as 22:00 or 9pm, found "late"`},
+		"no day":                 {"kured --reboot-days=''\n", "f:1: --reboot-days: expected a day such as mon: kured would never reboot"},
+		"no time at all":         {"kured --start-time=2:00 --end-time=2:00\n", "f:1: --end-time: expected another time than that of --start-time"},
+		"a percentage of nodes":  {"kured --concurrency=5%\n", `f:1: --concurrency: expected a number from 0 to 500, found "5%"`},
 		"a time zone":            {"kured --start-time=22:00 --time-zone=Mars/Base\n", "f:1: --time-zone: expected a time zone, such as Europe/Berlin"},
 		"a selector of pods":     {"kured --blocking-pod-selector='a=b=c'\n", "f:1: --blocking-pod-selector: expected a selector of labels"},
 		"quotes":                 {"kured --reboot-days='mon\n", "f:1: expected another ' at the end of what is in quotes"},
@@ -107,6 +110,7 @@ func TestWhatIsNotCarriedOverIsSaid(t *testing.T) {
 		"a camel":                          {magnumFileWith("unhealthyDuration: 1m"), []string{"f:5: healthcheck.worker[0].params.unhealthyDuration: which is meant: magnum-auto-healer ignores camel case since June 2019: what ran, and what the policy has, is unhealthy-duration: 5m. If 1m is meant, write it there"}},
 		"values in camel case":             {magnumFileWith("errorValues: [Unknown]"), []string{"errorValues: which is meant: magnum-auto-healer ignores camel case since June 2019: what ran, and what the policy has, is error-values: []. If [Unknown] is meant"}},
 		"a flag of a later kured":          {"kured --tomorrow=1\n", []string{"f:1: --tomorrow: not carried over: kured has no such flag"}},
+		"a time zone of few letters":       {"kured --start-time=22:00 --time-zone=CET\n", []string{"--time-zone: which is meant: a budget takes names such as Europe/Berlin, not CET"}},
 		"a flag that is off":               {"kured --annotate-nodes=false --notify-url=''\n", nil},
 		"a disjunction":                    {"draino --node-label-expr=\"metadata.labels.a == 'b' || metadata.labels.a == 'c'\" --evict-statefulset-pods A\n", []string{"f:1: --node-label-expr: not carried over: a selector cannot say it: the policy selects no node until you write one"}},
 	} {
@@ -257,11 +261,12 @@ func windowsOf(t *testing.T, flags string) (windows []string) {
 
 func TestKuredsWindowsAreThoseOfTheBudget(t *testing.T) {
 	for flags, want := range map[string][]string{
-		"":                                     nil,
-		"--start-time=0:00":                    nil,
-		"--start-time=9am --end-time=17":       {`start: "09:00", end: "17:00"`},
-		"--start-time=22:00 --end-time=06:30":  {`start: "22:00", end: "06:30"`},
-		"--start-time=23:30:10":                {`start: "23:31", end: "00:00"`},
+		"":                                    nil,
+		"--start-time=0:00":                   nil,
+		"--start-time=9am --end-time=17":      {`start: "09:00", end: "17:00"`},
+		"--start-time=22:00 --end-time=06:30": {`start: "22:00", end: "06:30"`},
+		"--start-time=23:30:10":               {`start: "23:31", end: "00:00"`},
+		"--reboot-days=mon --start-time=22:00 --end-time=0:00": {`days: [Mon], start: "22:00", end: "00:00"`},
 		"--end-time=5:59:59":                   {`start: "00:00", end: "06:00"`},
 		"--reboot-days=0,Sat --reboot-days=we": {`days: [Wed, Sat, Sun], start: "00:00", end: "00:00"`},
 		"--reboot-days=mon --start-time=10pm --end-time=2am": { // Monday before 2, and from 22 on

@@ -53,6 +53,9 @@ const rebootRequired = "RebootRequired"
 
 var rebootCommands = regexp.MustCompile(`^((/usr)?/s?bin/)?(systemctl reboot|reboot|shutdown -r( now)?)$`)
 
+// timeZones are the names that a budget takes.
+var timeZones = regexp.MustCompile(`^(UTC|[A-Za-z]+(/[A-Za-z0-9_+-]+)+)$`)
+
 func (c *conversion) kured(l commandLine) {
 	sentinel := sentinelOf(&l)
 	c.lost(l.flag("reboot-sentinel"), "no check looks at %s: give the detector the custom plugin that is in the comment", sentinel)
@@ -80,11 +83,7 @@ func (c *conversion) kured(l commandLine) {
 
 	budget := c.result("RemediationBudget", "kured", l.from())
 	budget.nodes(selector, note)
-	concurrency := l.flag("concurrency").limit()
-	if concurrency == "" || concurrency == "0" {
-		concurrency = "1"
-	}
-	budget.add("maxConcurrent: "+concurrency, "concurrency")
+	budget.add(fmt.Sprintf("maxConcurrent: %d", max(1, l.flag("concurrency").number(1, 500))), "concurrency")
 	c.windows(budget, &l)
 	c.told(policy, l.at.in.file)
 	policy.about = append(policy.about, "The custom plugin, for the detector on the node itself (docs/checks.md):")
@@ -149,9 +148,7 @@ func (c *conversion) kuredDrain(o *object, l *commandLine) {
 	o.add(indent+"force: true", "")
 	o.add(indent+"deleteEmptyDirData: true", "")
 	if grace := l.flag("drain-grace-period"); grace.there() && !strings.HasPrefix(grace.node.Value, "-") {
-		if seconds := grace.limit(); seconds != "" {
-			o.add(indent+"gracePeriodSeconds: "+seconds, "")
-		}
+		o.add(fmt.Sprintf("%sgracePeriodSeconds: %d", indent, grace.number(0, 86400)), "")
 	}
 	if pods := podSelector(l.flag("drain-pod-selector")); pods != nil {
 		o.add(indent+"podSelector: "+flow(pods), "")
@@ -209,7 +206,15 @@ func (c *conversion) podNodes(l *commandLine) (*metav1.LabelSelector, string) {
 func (c *conversion) windows(o *object, l *commandLine) {
 	days := weekdays(l.flags["reboot-days"])
 	start, end := clockTime(l.flag("start-time"), 0, false), clockTime(l.flag("end-time"), 24*60, true)
-	if len(days) == 7 && start == 0 && end == 24*60 || len(days) == 0 {
+	switch {
+	case len(days) == 0:
+		l.flag("reboot-days").mistake("expected a day such as mon: kured would never reboot")
+	case start == end:
+		l.flag("end-time").mistake("expected another time than that of --start-time: kured would hardly ever reboot")
+	case end == 0:
+		end = 24 * 60
+	}
+	if len(days) == 7 && start == 0 && end == 24*60 {
 		return
 	}
 	zone := l.flag("time-zone")
@@ -217,10 +222,14 @@ func (c *conversion) windows(o *object, l *commandLine) {
 	if _, err := time.LoadLocation(location); err != nil {
 		zone.mistake("expected a time zone, such as Europe/Berlin: %v", err)
 	}
-	if location == "Local" {
+	switch {
+	case location == "":
+		location = "UTC"
+	case location == "Local":
 		c.ask(zone, "Local is the time zone of kured's pod, mostly UTC, which is in the budget")
-	}
-	if location == "Local" || location == "" {
+		location = "UTC"
+	case !timeZones.MatchString(location):
+		c.ask(zone, "a budget takes names such as Europe/Berlin, not %s; UTC is in the budget", location)
 		location = "UTC"
 	}
 	o.add("allowedWindows:", "")

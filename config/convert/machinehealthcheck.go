@@ -47,7 +47,8 @@ func (c *conversion) machineHealthCheck(v value) {
 	selector := c.machines(spec.get("selector"))
 	steps := c.machineSteps(spec, remediation, metadata.peek("namespace"))
 
-	policy := c.policy(name, false, from(v, mhc, name))
+	policy := c.policy(name, false, from(v, mhc, name),
+		"A node whose Machine has the annotation cluster.x-k8s.io/skip-remediation needs the label nodemend.dev/exclude=true.")
 	policy.nodes(selector, "")
 	c.matches(policy, "", all)
 	c.steps(policy, steps, verify(all))

@@ -26,7 +26,7 @@ const camelCase = mah + " ignores camel case since June 2019"
 
 // isMagnum reports whether a file without kinds is its configuration.
 func isMagnum(v value) bool {
-	return v.has("healthcheck", "health-check", "cluster-name", "clusterName")
+	return v.has("healthcheck", "healthCheck", "cluster-name", "clusterName")
 }
 
 // configMap converts its configuration as it is deployed.
@@ -88,6 +88,9 @@ func (c *conversion) magnum(v value) {
 		v.get(key) // conditions are watched, one controller leads, nodes reboot themselves
 	}
 	checks := v.get("healthcheck")
+	if !checks.there() {
+		checks = v.get("healthCheck") // names are compared without case
+	}
 	masters := v.get("master-monitor-enabled").boolean(true)
 	workers := v.get("worker-monitor-enabled").boolean(true)
 	before := len(c.results)
@@ -112,8 +115,8 @@ func (c *conversion) magnum(v value) {
 			o.nodes(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: nodeRole, Operator: role.operator}}}, "")
 			c.matches(o, "", all)
 			o.add("steps:", "")
-			o.reboot("the node itself, not Nova", bootTimeout, max(rebuild, verify(all)), "")
-			c.lost(list, "it rebuilds a machine that a reboot has not healed: the last step asks a person instead")
+			o.reboot("by the node itself, not by Nova", bootTimeout, max(rebuild, verify(all)), "")
+			c.lost(list, "Nova reboots, then rebuilds, a machine from outside: here the node's runner reboots it, once it reaches the API server, and the last step asks a person")
 			o.maintenance("rebuild the machine", "instead of a machine that is built anew", role.field == "worker")
 			o.add("recovery: {healthyFor: 1m}", mah+" takes a node for healthy at once")
 			o.zealous(mah, join, "check-delay-after-add")

@@ -27,7 +27,8 @@ func (c *conversion) nodeHealthCheck(v value) {
 	}
 	steps := c.escalation(spec)
 
-	policy := c.policy(name, false, from(v, nhc, name))
+	policy := c.policy(name, false, from(v, nhc, name),
+		"A node with the label remediation.medik8s.io/exclude-from-remediation=true needs nodemend.dev/exclude=true, too.")
 	policy.nodes(selector, "")
 	c.matches(policy, "", all)
 	c.steps(policy, steps, verify(all))
@@ -169,14 +170,14 @@ func (c *conversion) nhcLimits(o *object, spec value) {
 		minimum.line = spec.line
 	}
 	most, note := unhealthy, "maxUnhealthy, for nodes that are down"
-	if percent(healthy, "%") {
+	if percent(healthy, "%") && healthy != "0%" {
 		most, note = complement(healthy), "what minHealthy leaves; also for nodes that are down"
 	}
 	if concurrency.there() {
 		most, note = concurrency.limit(), "concurrency, which "+nhc+" of medik8s does not have"
 	}
-	if most == "" {
-		most, note = "1", nhc+" acts on all that minHealthy leaves, at once: raise it with care"
+	if most == "" || most == "100%" {
+		most, note = "1", nhc+" acts on all that its limit leaves, at once: raise it with care"
 	}
 	o.add("maxConcurrent: "+most, note)
 	switch {

@@ -249,7 +249,7 @@ func (v value) name() string {
 	return text
 }
 
-var amount = regexp.MustCompile(`^((100|[0-9]{1,2})%|[0-9]{1,6})$`)
+var amount = regexp.MustCompile(`^((100|[0-9]{1,2})%|[0-9]{1,5})$`)
 
 // limit returns a number or a percentage; "" if it is not there.
 func (v value) limit() string {
@@ -263,6 +263,20 @@ func (v value) limit() string {
 		return ""
 	}
 	return text
+}
+
+// number returns a number from 0 to most; another one if it is not there.
+func (v value) number(other, most int) int {
+	expected := fmt.Sprintf("a number from 0 to %d", most)
+	if !v.there() {
+		return other
+	}
+	n, err := strconv.Atoi(v.scalar(expected))
+	if (err != nil || n < 0 || n > most) && v.node.Kind == yaml.ScalarNode {
+		v.mistake("expected %s, found %s", expected, v.shown())
+		return other
+	}
+	return n
 }
 
 // selector returns a selector of labels; nil if it selects all.
