@@ -130,7 +130,7 @@ func (c *conversion) read(file File) {
 			return
 		}
 		if root != nil {
-			c.object(value{in: &text{c: c, file: file.Name, used: map[*yaml.Node]bool{}}, node: root, line: root.Line})
+			c.object(value{in: &source{c: c, file: file.Name, used: map[*yaml.Node]bool{}}, node: root, line: root.Line})
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (l *commandLine) flag(name string) value {
 
 // commandLine converts a file that is one command line, and reports whether it is.
 func (c *conversion) commandLine(file File) bool {
-	in := &text{c: c, file: file.Name, used: map[*yaml.Node]bool{}}
+	in := &source{c: c, file: file.Name, used: map[*yaml.Node]bool{}}
 	words := split(in, string(file.Data))
 	if len(words) == 0 {
 		return false
@@ -83,7 +83,7 @@ func (c *conversion) commandLine(file File) bool {
 }
 
 // split returns the words of a command line as a shell does, without expanding anything.
-func split(in *text, line string) (words []value) {
+func split(in *source, line string) (words []value) {
 	var word strings.Builder
 	var quote rune
 	var begun bool
@@ -139,7 +139,7 @@ func split(in *text, line string) (words []value) {
 }
 
 // wordAt returns a word as a value.
-func wordAt(in *text, word string, line int) value {
+func wordAt(in *source, word string, line int) value {
 	return value{in: in, node: &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: word}, line: line}
 }
 

@@ -32,7 +32,7 @@ func isMagnum(v value) bool {
 // configMap converts its configuration as it is deployed.
 func (c *conversion) configMap(v value) {
 	of := magnumFile(v)
-	inner := value{in: &text{c: c, file: v.in.file, used: map[*yaml.Node]bool{}, offset: of.node.Line}}
+	inner := value{in: &source{c: c, file: v.in.file, used: map[*yaml.Node]bool{}, offset: of.node.Line}}
 	if of.node.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0 {
 		inner.in.offset--
 	}

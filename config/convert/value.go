@@ -15,8 +15,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// text is what a tree of values was read from, and which of its fields were asked for.
-type text struct {
+// source is what a tree of values was read from, and which of its fields were asked for.
+type source struct {
 	c    *conversion
 	file string
 	used map[*yaml.Node]bool
@@ -26,7 +26,7 @@ type text struct {
 
 // value is a value of a file, with its place. The zero value of node is one that is not there.
 type value struct {
-	in   *text
+	in   *source
 	node *yaml.Node
 	path string
 	line int // of its key
