@@ -305,8 +305,8 @@ func TestLabelsOfMachinesAreThoseOfNodesWhereTheyAreCopied(t *testing.T) {
 		"cluster.x-k8s.io/deployment-name: pool": "nodes do not get the label cluster.x-k8s.io/deployment-name",
 	} {
 		text := "kind: MachineHealthCheck\nmetadata: {name: a}\nspec: {selector: {matchLabels: {" + selector + "}}, unhealthyConditions: [{type: Ready, status: Unknown, timeout: 5m}]}\n"
-		if yaml := converted(t, text).YAML; !strings.Contains(yaml, want) {
-			t.Errorf("%s: want %s in\n%s", selector, want, yaml)
+		if got := converted(t, text).YAML; !strings.Contains(got, want) {
+			t.Errorf("%s: want %s in\n%s", selector, want, got)
 		}
 	}
 }

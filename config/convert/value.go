@@ -206,10 +206,10 @@ func (v value) boolean(other bool) bool {
 	return b
 }
 
-// texts returns a list of texts.
-func (v value) texts(expected string) (all []string) {
+// labels returns a list of values of a label.
+func (v value) labels() (all []string) {
 	for _, item := range v.items() {
-		all = append(all, item.scalar(expected))
+		all = append(all, item.scalar("the value of a label"))
 	}
 	return all
 }
@@ -289,7 +289,7 @@ func (v value) selector() *metav1.LabelSelector {
 	for _, e := range v.get("matchExpressions").items() {
 		requirement := metav1.LabelSelectorRequirement{
 			Key: e.get("key").required("the key of a label"), Operator: metav1.LabelSelectorOperator(e.get("operator").required("In, NotIn, Exists or DoesNotExist")),
-			Values: e.get("values").texts("the value of a label"),
+			Values: e.get("values").labels(),
 		}
 		e.rest("a selector")
 		s.MatchExpressions = append(s.MatchExpressions, requirement)
