@@ -157,10 +157,10 @@ func (c *conversion) workload(v value) {
 		if containerProgram(container) != p {
 			continue
 		}
-		switch base := wordBase(words); {
-		case base == p.name:
+		switch wordBase(words) {
+		case p.name:
 			words = words[1:]
-		case base == "sh" || base == "bash":
+		case "sh", "bash":
 			container.get("command").mistake("expected %s with its flags, found a shell: give its line of flags in a file", p.name)
 			return
 		}

@@ -124,7 +124,7 @@ func (c *conversion) machines(v value) *metav1.LabelSelector {
 	return nodes
 }
 
-var unhealthyRange = regexp.MustCompile(`^\[([0-9]+)-([0-9]+)\]$`)
+var unhealthyRange = regexp.MustCompile(`^\[(\d+)-(\d+)\]$`)
 
 // mhcLimits adds the limits of a budget.
 func (c *conversion) mhcLimits(o *object, spec, trigger value) {

@@ -249,7 +249,7 @@ func (v value) name() string {
 	return text
 }
 
-var amount = regexp.MustCompile(`^((100|[0-9]{1,2})%|[0-9]{1,5})$`)
+var amount = regexp.MustCompile(`^((100|\d{1,2})%|\d{1,5})$`)
 
 // limit returns a number or a percentage; "" if it is not there.
 func (v value) limit() string {
