@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -29,7 +30,34 @@ func main() {
 	err := newRootCommand(streams, serverclock.New(clock.RealClock{})).ExecuteContext(ctx)
 	stop()
 	if err != nil {
-		_, _ = fmt.Fprintln(os.Stderr, "error:", visible(err.Error())) // there is no other place to tell
-		os.Exit(1)
+		if text := err.Error(); text != "" {
+			_, _ = fmt.Fprintln(os.Stderr, "error:", visible(text)) // there is no other place to tell
+		}
+		os.Exit(exitStatus(err))
 	}
+}
+
+// statusError is an error with an exit status. Without cause everything is said already.
+type statusError struct {
+	status int
+	cause  error
+}
+
+func (e statusError) Error() string {
+	if e.cause == nil {
+		return ""
+	}
+	return e.cause.Error()
+}
+
+// Unwrap returns the cause.
+func (e statusError) Unwrap() error { return e.cause }
+
+// exitStatus is the exit status of an error.
+func exitStatus(err error) int {
+	var of statusError
+	if errors.As(err, &of) {
+		return of.status
+	}
+	return 1
 }

@@ -71,7 +71,7 @@ func newRootCommand(streams genericiooptions.IOStreams, clk clock.PassiveClock) 
 	root.PersistentFlags().VisitAll(func(flag *pflag.Flag) { // they are kubectl's, and known from there
 		flag.Hidden = !slices.Contains([]string{"kubeconfig", "context", "as", "request-timeout"}, flag.Name)
 	})
-	root.AddGroup(&cobra.Group{ID: "see", Title: "See:"}, &cobra.Group{ID: "steer", Title: "Steer:"})
+	root.AddGroup(&cobra.Group{ID: "see", Title: "See:"}, &cobra.Group{ID: "steer", Title: "Steer:"}, &cobra.Group{ID: "prepare", Title: "Prepare:"})
 	for _, cmd := range []*cobra.Command{
 		t.statusCommand(), t.whyCommand(), t.historyCommand(), t.describeCommand(), t.watchCommand(),
 	} {
@@ -85,6 +85,9 @@ func newRootCommand(streams genericiooptions.IOStreams, clk clock.PassiveClock) 
 		cmd.GroupID = "steer"
 		root.AddCommand(cmd)
 	}
+	convert := t.convertCommand()
+	convert.GroupID = "prepare"
+	root.AddCommand(convert)
 	root.SetFlagErrorFunc(misused)
 	tellUsage(root)
 	return root
@@ -110,7 +113,7 @@ var insides = regexp.MustCompile(`strconv\.\w+: parsing "[^"]*": `)
 
 // misused adds to what is wrong with a command line how it is used.
 func misused(cmd *cobra.Command, err error) error {
-	return fmt.Errorf("%s\nusage: %s\nexamples: %s --help", insides.ReplaceAllString(err.Error(), ""), cmd.UseLine(), cmd.CommandPath())
+	return statusError{2, fmt.Errorf("%s\nusage: %s\nexamples: %s --help", insides.ReplaceAllString(err.Error(), ""), cmd.UseLine(), cmd.CommandPath())}
 }
 
 // qps is the client's limit of requests per second: one look takes a few dozen.

@@ -2,11 +2,14 @@ package strictyaml
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
 )
 
 var (
@@ -16,13 +19,17 @@ var (
 
 // syntaxMistake names the line of an error of the parser.
 func syntaxMistake(name string, data []byte, err error) error {
-	line, text := lineOf(data, err)
+	line, text := LineOf(data, err)
 	return fmt.Errorf("%s: line %d: %s", name, line, text)
 }
 
-// lineOf returns the line of an error of the parser, which does not always tell, and its text
-// without that.
-func lineOf(data []byte, err error) (line int, text string) {
+// LineOf returns the line of an error of the parser in data, which does not always tell, and
+// its text without that.
+func LineOf(data []byte, err error) (line int, text string) {
+	var several *yaml.TypeError
+	if errors.As(err, &several) && len(several.Errors) > 0 {
+		err = errors.New("yaml: " + several.Errors[0])
+	}
 	found := withLine.FindStringSubmatch(err.Error())
 	if found == nil {
 		return 1, err.Error()

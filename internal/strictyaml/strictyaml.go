@@ -36,7 +36,7 @@ func Decode(name string, data []byte, out any) (root *yaml.Node, mistakes []erro
 	if err := decoder.Decode(second); !errors.Is(err, io.EOF) {
 		line := second.Line
 		if err != nil {
-			line, _ = lineOf(data, err)
+			line, _ = LineOf(data, err)
 		}
 		mistakes = append(mistakes, fmt.Errorf("%s: line %d: only one YAML document is accepted in this file", name, line))
 	}

@@ -14,6 +14,7 @@ import (
 var (
 	object    = regexp.MustCompile("(?ms)^```yaml\n(.*?\n)```")
 	shell     = regexp.MustCompile("(?ms)^```sh\n(.*?\n)```")
+	about     = regexp.MustCompile(`^(?:#.*\n)+`)
 	target    = regexp.MustCompile(`(?m)^([a-z0-9-]+):`)
 	use       = regexp.MustCompile(`(?:Use:\s+|Name = )"([a-z-]+)`)
 	separator = regexp.MustCompile(`\s*(?:\||&&|;)\s*`)
@@ -70,7 +71,7 @@ func TestEveryObjectOfThePagesIsValid(t *testing.T) {
 	objects := 0
 	for _, page := range pages(t) {
 		for _, block := range submatches(object, read(t, page)) {
-			if !strings.HasPrefix(block, "apiVersion: nodemend.dev/") || strings.Contains(block, "{...}") {
+			if !strings.HasPrefix(about.ReplaceAllString(block, ""), "apiVersion: nodemend.dev/") || strings.Contains(block, "{...}") {
 				continue
 			}
 			report := validator.Check(t.Context(), offline.File{Name: page, Data: []byte(block)})

@@ -33,7 +33,7 @@ func TestTheAPIServerAcceptsEveryResult(t *testing.T) {
 	strict := client.WithFieldValidation(c, "Strict")
 	for _, name := range names(t) {
 		t.Run(name, func(t *testing.T) {
-			decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(read(t, result(name))), 4096)
+			decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(read(t, golden(name))), 4096)
 			for {
 				var obj unstructured.Unstructured
 				if err := decoder.Decode(&obj); errors.Is(err, io.EOF) {

@@ -1,0 +1,160 @@
+package convert
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const mhc = "MachineHealthCheck"
+
+// machineHealthCheck converts one of Cluster API or of OpenShift.
+// Source: kubernetes-sigs/cluster-api, api/core/{v1beta1,v1beta2}/machinehealthcheck_types.go.
+func (c *conversion) machineHealthCheck(v value) {
+	metadata := v.get("metadata")
+	name := v.name()
+	spec := v.get("spec")
+	spec.get("clusterName")
+	checks, remediation := spec.get("checks"), spec.get("remediation") // from v1beta2 on
+	all := nodeConditions(spec.get("unhealthyConditions"), "timeout")
+	for _, item := range checks.get("unhealthyNodeConditions").items() {
+		seconds := item.get("timeoutSeconds")
+		all = append(all, match{
+			conditionType: item.get("type").conditionType(), status: item.get("status").status(),
+			held: seconds.seconds(), at: item,
+		})
+		item.rest("a condition")
+	}
+	for _, of := range []value{spec, checks} {
+		for _, field := range []string{"unhealthyMachineConditions", "unhealthyExpressions"} {
+			for _, item := range of.get(field).items() {
+				c.lost(item, "it is about the Machine, which is not seen here: only conditions of nodes are")
+			}
+		}
+		for _, field := range []string{"nodeStartupTimeout", "nodeStartupTimeoutSeconds"} {
+			if timeout := of.get(field); timeout.there() && !strings.HasPrefix(timeout.scalar("a time"), "0") {
+				c.lost(timeout, "a machine without a node is not seen here")
+			}
+		}
+	}
+	if len(all) == 0 {
+		spec.mistake("expected unhealthyConditions, or checks.unhealthyNodeConditions: without any there is nothing that a policy could match")
+	}
+	selector := c.machines(spec.get("selector"))
+	steps := c.machineSteps(spec, remediation, metadata.peek("namespace"))
+
+	policy := c.policy(name, false, from(v, mhc, name),
+		"A node whose Machine has the annotation cluster.x-k8s.io/skip-remediation needs the label nodemend.dev/exclude=true.")
+	policy.nodes(selector, "")
+	c.matches(policy, "", all)
+	c.steps(policy, steps, verify(all))
+	policy.add("recovery: {healthyFor: 1m}", mhc+" takes a node for healthy at once")
+	policy.zealous(mhc, 0, "")
+
+	budget := c.result("RemediationBudget", name, from(v, mhc, name))
+	budget.nodes(selector, "")
+	c.mhcLimits(budget, spec, remediation.get("triggerIf"))
+	names, values := metadata.get("annotations").fields()
+	for i, key := range names {
+		if key == "cluster.x-k8s.io/paused" {
+			c.lost(values[i], "it is paused. Before Enforce: kubectl nodemend pause budget/%s --reason 'paused in Cluster API'", budget.name)
+		}
+	}
+	checks.rest(mhc)
+	remediation.rest(mhc)
+	spec.rest(mhc)
+	v.rest(mhc, "apiVersion", "kind", "metadata", "status")
+	c.told(policy, v.in.file)
+}
+
+// machineSteps returns the step of the template, or that the owner makes a new machine.
+func (c *conversion) machineSteps(spec, remediation value, namespace string) []step {
+	for _, ref := range []value{spec.get("remediationTemplate"), remediation.get("templateRef")} {
+		if ref.there() {
+			return []step{{remediator: c.remediator(ref, namespace), at: ref}}
+		}
+	}
+	c.lost(spec, "without a template the owner of the Machine makes a new one: the last step asks a person instead. A reboot before it is gentler")
+	return []step{{remediator: remediator{name: "the owner of the Machine", todo: "delete its Machine, so that its owner makes a new one"}, at: spec}}
+}
+
+// labels that Cluster API copies from Machines to their nodes.
+var copied = regexp.MustCompile(`^(node-role\.kubernetes\.io|([^/]+\.)?node-restriction\.kubernetes\.io|([^/]+\.)?node\.cluster\.x-k8s\.io)/`)
+
+// machines returns the selector of the nodes of the selected Machines. Labels of Machines
+// that nodes do not have are kept: then it selects none, until somebody has seen to it.
+func (c *conversion) machines(v value) *metav1.LabelSelector {
+	const clusterName, controlPlane = "cluster.x-k8s.io/cluster-name", "cluster.x-k8s.io/control-plane"
+	s := v.selector()
+	if s == nil {
+		return nil
+	}
+	nodes := &metav1.LabelSelector{}
+	var foreign []string
+	add := func(r metav1.LabelSelectorRequirement) {
+		switch {
+		case r.Key == clusterName:
+			return // all nodes of this cluster
+		case r.Key == controlPlane:
+			r.Key = nodeRole
+			if r.Operator == metav1.LabelSelectorOpIn {
+				r.Operator, r.Values = metav1.LabelSelectorOpExists, nil
+			}
+		case !copied.MatchString(r.Key):
+			foreign = append(foreign, r.Key)
+		}
+		nodes.MatchExpressions = append(nodes.MatchExpressions, r)
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
+		add(metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpIn, Values: []string{s.MatchLabels[key]}})
+	}
+	for _, r := range s.MatchExpressions {
+		add(r)
+	}
+	if len(foreign) > 0 {
+		c.lost(v, "nodes do not get the label %s of their Machines, so the policy selects none: give the nodes it, or select by one of theirs", strings.Join(foreign, ", "))
+	}
+	if len(nodes.MatchExpressions) == 0 {
+		return nil
+	}
+	return nodes
+}
+
+var unhealthyRange = regexp.MustCompile(`^\[(\d+)-(\d+)\]$`)
+
+// mhcLimits adds the limits of a budget.
+func (c *conversion) mhcLimits(o *object, spec, trigger value) {
+	limit, between := spec.get("maxUnhealthy"), spec.get("unhealthyRange")
+	if trigger.there() {
+		limit, between = trigger.get("unhealthyLessThanOrEqualTo"), trigger.get("unhealthyInRange")
+		trigger.rest(mhc)
+	}
+	most, field := limit.limit(), "the most that may be unhealthy"
+	if text := between.scalar("a range, such as [3-5]"); text != "" {
+		parts := unhealthyRange.FindStringSubmatch(text)
+		if parts == nil {
+			between.mistake("expected a range, such as [3-5], found %s", between.shown())
+			return
+		}
+		most, field = parts[2], "the end of the range"
+		if parts[1] != "0" && parts[1] != "1" {
+			c.lost(between, "nothing here waits until %s nodes are unhealthy: it acts on the first", parts[1])
+		}
+	}
+	switch {
+	case most == "" || most == "100%":
+		o.add("maxConcurrent: 1", mhc+" has no limit here: raise it with care")
+	case strings.HasSuffix(most, "%"):
+		o.add("maxConcurrent: "+most, field+", for nodes that are down")
+		o.add("maxUnavailable: "+most, "and for others")
+		o.add("minHealthy: "+complement(most), "with more, no node is taken out")
+	default:
+		o.add("maxConcurrent: "+most, field+", for nodes that are down")
+		o.add("maxUnavailable: "+most, fmt.Sprintf("and for others. With more, %s stops; here it goes on with those that are down", mhc))
+	}
+	o.add("stormCooldown: 0s", mhc+" has none; left out, it is 15m")
+}

@@ -1,0 +1,105 @@
+package convert
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	// mostMatches is how many entries match may have.
+	mostMatches = 16
+	// bootTimeout and bootVerify are what a reboot has if the original does not say.
+	bootTimeout, bootVerify = 10 * time.Minute, 5 * time.Minute
+	// fullDiskVerify is longer than the kubelet keeps a pressure after its end, 5m.
+	fullDiskVerify = 7 * time.Minute
+)
+
+// match is an entry of match.
+type match struct {
+	conditionType string
+	status        corev1.ConditionStatus
+	held          time.Duration
+	note          string
+	at            value
+}
+
+// matches adds the conditions that start the policy, and asks what is healthy where that is
+// not clear.
+func (c *conversion) matches(o *object, note string, all []match) {
+	o.add("match:", note)
+	for i, m := range all {
+		if i == mostMatches {
+			c.lost(m.at, "a policy has at most %d conditions: this and those after it need a policy of their own", mostMatches)
+			break
+		}
+		o.add(fmt.Sprintf("- {type: %s, status: %s, for: %s}", quoted(m.conditionType), quoted(string(m.status)), short(m.held)), m.note)
+	}
+	statuses := map[string]map[corev1.ConditionStatus]bool{}
+	for _, m := range all {
+		if statuses[m.conditionType] == nil {
+			statuses[m.conditionType] = map[corev1.ConditionStatus]bool{}
+		}
+		statuses[m.conditionType][m.status] = true
+	}
+	asked := map[string]bool{}
+	for _, m := range all {
+		of := statuses[m.conditionType]
+		switch {
+		case asked[m.conditionType]:
+			continue
+		case of[corev1.ConditionTrue] && of[corev1.ConditionFalse]:
+			c.ask(m.at, "%s is a fault both as True and as False: nothing would prove recovery here; remove one of them", m.conditionType)
+		case !of[corev1.ConditionTrue] && !of[corev1.ConditionFalse] && !ofKubernetes(m.conditionType):
+			c.ask(m.at, `of %s only Unknown is a fault, so "False" counts as healthy here; if "True" is, add healthy: "True"`, m.conditionType)
+		}
+		asked[m.conditionType] = true
+	}
+}
+
+// ofKubernetes reports whether everybody knows which status of a condition is healthy.
+func ofKubernetes(conditionType string) bool {
+	switch corev1.NodeConditionType(conditionType) {
+	case corev1.NodeReady, corev1.NodeDiskPressure, corev1.NodeMemoryPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable:
+		return true
+	}
+	return false
+}
+
+// verify is how long a reboot has until the conditions must be clear.
+func verify(all []match) time.Duration {
+	for _, m := range all {
+		if strings.HasSuffix(m.conditionType, "Pressure") {
+			return fullDiskVerify
+		}
+	}
+	return bootVerify
+}
+
+// reboot adds a reboot.
+func (o *object) reboot(note string, timeout, verify time.Duration, timeNote string) {
+	o.add("- reboot: {method: SysRq}", note)
+	o.add("  timeout: "+short(timeout), timeNote)
+	o.add("  verifyTimeout: "+short(verify), "")
+}
+
+// maintenance adds the last step: a person does the rest.
+func (o *object) maintenance(reason, note string, drained bool) {
+	o.add("- maintenance:", note)
+	o.add("    reason: "+quoted(reason), "")
+	if drained {
+		o.add("    drain: {timeout: 1h, force: true, deleteEmptyDirData: true}", "")
+	}
+}
+
+// zealous adds that the policy is as quick, and as often, as the original, but for a limit.
+func (o *object) zealous(original string, join time.Duration, joinNote string) {
+	o.add("cooldown: 0s", original+" has none; left out, it is 10m")
+	if joinNote == "" {
+		joinNote = original + " acts on new nodes at once; left out, it is 10m"
+	}
+	o.add("delayAfterJoin: "+short(join), joinNote)
+	o.add("maxRemediations: {count: 3, per: 24h}", original+" goes on; here more is for people")
+}
