@@ -30,6 +30,10 @@ demo: build ## show a node healing itself, and one being repaired, in a local co
 	@test/controlplane/build --without-kubelet
 	CGO_ENABLED=0 go run -trimpath ./test/demo $(if $(KEEP),--keep)
 
+.PHONY: recording
+recording: ## run "make demo" and write the picture of it that README.md shows, docs/demo.svg
+	go run ./test/recording -o docs/demo.svg -title "make demo: a node heals itself" -prompt "make demo" -- $(MAKE) --no-print-directory --silent demo
+
 # Which tiers of tests to run: make test TIER=api
 TIER ?= unit,api,host
 

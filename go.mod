@@ -5,6 +5,7 @@ go 1.26.5
 require (
 	contrib.go.opencensus.io/exporter/prometheus v0.4.2
 	github.com/coreos/go-systemd/v22 v22.7.0
+	github.com/creack/pty v1.1.24
 	github.com/go-logr/logr v1.4.3
 	github.com/godbus/dbus/v5 v5.2.2
 	github.com/google/cel-go v0.29.2

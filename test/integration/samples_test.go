@@ -39,13 +39,15 @@ func TestTheAPIServerAcceptsEveryPolicyAndSample(t *testing.T) {
 	}
 }
 
-func TestTheAPIServerAcceptsEverySnippetOfTheREADME(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	snippets := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(readme, -1)
-	NewWithT(t).Expect(snippets).NotTo(BeEmpty())
-	for _, snippet := range snippets {
-		applyAll(t, snippet[1])
+func TestTheAPIServerAcceptsEverySnippetOfTheREADMEAndOfThePageOfPolicies(t *testing.T) {
+	for _, page := range []string{"README.md", "docs/policies.md"} {
+		text, err := os.ReadFile("../../" + page)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		snippets := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1)
+		NewWithT(t).Expect(snippets).NotTo(BeEmpty(), page)
+		for _, snippet := range snippets {
+			t.Run(filepath.Base(page), func(t *testing.T) { applyAll(t, snippet[1]) })
+		}
 	}
 }
 
