@@ -26,9 +26,12 @@ controlplane: ## download the Kubernetes that tests run against, or build it (on
 	@test/controlplane/build
 
 .PHONY: demo
-demo: build ## show a node healing itself, and one being repaired, in a local control plane; KEEP=1 leaves it running
+demo: ## show a node healing itself, and one being repaired, in a local control plane; KEEP=1 leaves it running
+	@echo "building nodemend"
+	@$(MAKE) --no-print-directory --silent build
 	@test/controlplane/build --without-kubelet
-	CGO_ENABLED=0 go run -trimpath ./test/demo $(if $(KEEP),--keep)
+	@CGO_ENABLED=0 go build -trimpath -o bin/demo ./test/demo
+	@bin/demo $(if $(KEEP),--keep)
 
 .PHONY: recording
 recording: ## run "make demo" and write the picture of it that README.md shows, docs/demo.svg
@@ -141,4 +144,4 @@ verify-generated: # generated files are what "make generate" writes
 
 .PHONY: clean
 clean: ## remove what was built, except Kubernetes, which is slow to build
-	rm -rf bin/nodemend bin/nodemend-agent bin/kubectl-nodemend dist cover.out
+	rm -rf bin/nodemend bin/nodemend-agent bin/kubectl-nodemend bin/demo dist cover.out

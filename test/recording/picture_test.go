@@ -88,7 +88,7 @@ func TestThePictureOfTheREADMEIsOneThatPlaysByItself(t *testing.T) {
 			t.Errorf("docs/demo.svg has %s", no)
 		}
 	}
-	for _, shown := range []string{"make demo", "ContainerRuntimeUnhealthy=True", "recovered"} {
+	for _, shown := range []string{"make demo", "ContainerRuntimeUnhealthy=True", "recovered", "kubectl nodemend"} {
 		if !bytes.Contains(picture, []byte(shown)) {
 			t.Errorf("docs/demo.svg does not show %q: make recording", shown)
 		}
