@@ -114,6 +114,13 @@ image: ## write the container image for amd64 and arm64 as an OCI archive into d
 release: ## write all of a release into dist/: programs, image, chart, install.yaml, SBOM and checksums, signed if there is a COSIGN_PRIVATE_KEY
 	@VERSION=$(VERSION) IMAGE=$(IMAGE) tools/release/build release
 
+# The repository below which the chart of a release is.
+CHARTS ?= ghcr.io/nodemend/charts
+
+.PHONY: publish
+publish: ## push image, signature and chart of the release in dist/ to IMAGE and CHARTS
+	@IMAGE=$(IMAGE) CHARTS=$(CHARTS) tools/release/publish
+
 .PHONY: verify
 verify: verify-tidy verify-format verify-generated lint ## check all that a reviewer should not have to
 
