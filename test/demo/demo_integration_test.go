@@ -29,7 +29,7 @@ var (
 	root     = filepath.Join("..", "..")
 	colour   = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 	breakIt  = regexp.MustCompile(`kill -STOP (\d+)`)
-	exports  = regexp.MustCompile(`(?m)^  (export .*)\r$`)
+	exports  = regexp.MustCompile(`(?m)^ {2}(export .*)\r$`)
 )
 
 func TestMain(m *testing.M) {
@@ -67,7 +67,7 @@ type shown struct {
 func start(t *testing.T, env ...string) *shown {
 	t.Helper()
 	// Sockets are in it, whose names may not be long.
-	temp, err := os.MkdirTemp("", "d")
+	temp, err := os.MkdirTemp("", "d") //nolint:usetesting // a unix socket's path has 108 characters
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestTheDemoEndsWithItsTerminal(t *testing.T) {
 }
 
 func TestTheDemoEndsWithItsPager(t *testing.T) {
-	temp, err := os.MkdirTemp("", "d")
+	temp, err := os.MkdirTemp("", "d") //nolint:usetesting // a unix socket's path has 108 characters
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,6 +60,12 @@ var errWatchEnded = errors.New("the API server has ended a watch")
 // listen tells what it sees until the story is over.
 func (s *story) listen(ctx context.Context, c client.WithWatch) error {
 	var kinds [5]<-chan watch.Event
+	var watches []watch.Interface
+	defer func() {
+		for _, w := range watches {
+			w.Stop()
+		}
+	}()
 	for i, list := range [len(kinds)]client.ObjectList{
 		&corev1.NodeList{}, &v1alpha1.RemediationList{}, &v1alpha1.NodeActionList{}, &v1alpha1.NodeMaintenanceList{}, &v1alpha1.RemediationBudgetList{},
 	} {
@@ -67,7 +73,7 @@ func (s *story) listen(ctx context.Context, c client.WithWatch) error {
 		if err != nil {
 			return err
 		}
-		defer w.Stop()
+		watches = append(watches, w)
 		kinds[i] = w.ResultChan()
 	}
 	for !s.over() {
