@@ -26,9 +26,16 @@ controlplane: ## download the Kubernetes that tests run against, or build it (on
 	@test/controlplane/build
 
 .PHONY: demo
-demo: build ## show a node healing itself, and one being repaired, in a local control plane; KEEP=1 leaves it running
+demo: ## show a node healing itself, and one being repaired, in a local control plane; KEEP=1 leaves it running
+	@echo "building nodemend"
+	@$(MAKE) --no-print-directory --silent build
 	@test/controlplane/build --without-kubelet
-	CGO_ENABLED=0 go run -trimpath ./test/demo $(if $(KEEP),--keep)
+	@CGO_ENABLED=0 go build -trimpath -o bin/demo ./test/demo
+	@bin/demo $(if $(KEEP),--keep)
+
+.PHONY: recording
+recording: ## run "make demo" and write the picture of it that README.md shows, docs/demo.svg
+	go run ./test/recording -o docs/demo.svg -title "make demo: a node heals itself" -prompt "make demo" -- $(MAKE) --no-print-directory --silent demo
 
 # Which tiers of tests to run: make test TIER=api
 TIER ?= unit,api,host
@@ -107,6 +114,13 @@ image: ## write the container image for amd64 and arm64 as an OCI archive into d
 release: ## write all of a release into dist/: programs, image, chart, install.yaml, SBOM and checksums, signed if there is a COSIGN_PRIVATE_KEY
 	@VERSION=$(VERSION) IMAGE=$(IMAGE) tools/release/build release
 
+# The repository below which the chart of a release is.
+CHARTS ?= ghcr.io/nodemend/charts
+
+.PHONY: publish
+publish: ## push image, signature and chart of the release in dist/ to IMAGE and CHARTS
+	@IMAGE=$(IMAGE) CHARTS=$(CHARTS) tools/release/publish
+
 .PHONY: verify
 verify: verify-tidy verify-format verify-generated lint ## check all that a reviewer should not have to
 
@@ -137,4 +151,4 @@ verify-generated: # generated files are what "make generate" writes
 
 .PHONY: clean
 clean: ## remove what was built, except Kubernetes, which is slow to build
-	rm -rf bin/nodemend bin/nodemend-agent bin/kubectl-nodemend dist cover.out
+	rm -rf bin/nodemend bin/nodemend-agent bin/kubectl-nodemend bin/demo dist cover.out

@@ -35,6 +35,7 @@ var choices = map[string][]string{
 	"placed":      {"controller.replicas=0", "controller.nodeSelector.pool=system", "controller.tolerations[0].operator=Exists", "controller.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].key=a", "controller.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0].operator=Exists", "controller.priorityClassName=", "controller.resources.limits.memory=1Gi"},
 	"arguments":   {"controller.args[0]=--history-limit=5", "detector.args[0]=-v=4", "runner.args[0]=--dry-run"},
 	"configured":  {"detector.config.checks.hardware.enabled=false", "runner.config.reboots.deny=true"},
+	"files":       {`detector.files.ntp\.json=text`, "detector.args[0]=--config.custom-plugin-monitor=/config/ntp.json"},
 	"conditions":  {"detector.conditions[0]=PLEGUnhealthy", "detector.conditions[1]=example.com/Broken"},
 	"no detector": {"detector.enabled=false"},
 	"no runner":   {"runner.enabled=false"},
@@ -61,7 +62,7 @@ func TestTheAPIServerAcceptsEveryChoice(t *testing.T) {
 		if name != "host units" {
 			tried["all, with pods"] = append(tried["all, with pods"], values...)
 		}
-		if name != "configured" && name != "pods again" {
+		if name != "configured" && name != "files" && name != "pods again" {
 			tried["all, with host units"] = append(tried["all, with host units"], values...)
 		}
 	}
@@ -235,6 +236,9 @@ func TestAMistakeInTheValuesIsNamed(t *testing.T) {
 
 		"hostUnits.enabled=true,hostUnits.remove=true":           "set one of the two",
 		"hostUnits.enabled=true,detector.config.socket=":         "detector.config is for pods: with hostUnits.enabled write the file on the hosts",
+		`hostUnits.enabled=true,detector.files.ntp\.json=x`:      "detector.files are for pods: with hostUnits.enabled write the files on the hosts",
+		"detector.files.ntp=x":                                   "'/detector/files': additional properties 'ntp' not allowed",
+		`detector.files.ntp\.json.a=x`:                           "'/detector/files/ntp.json': got object, want string",
 		"hostUnits.enabled=true,runner.config.reboots.deny=true": "runner.config is for pods: with hostUnits.enabled write the file on the hosts",
 	} {
 		t.Run(values, func(t *testing.T) {

@@ -288,6 +288,7 @@ func TestABuildThatCannotBeSignedEndsBeforeItBegins(t *testing.T) {
 		"no key":          {"/root/cosign.key", "a", "", true, "COSIGN_PRIVATE_KEY is not PEM"},
 		"another key":     {pkcs8(t, private), "cosign.pub", "of another", true, "COSIGN_PRIVATE_KEY does not belong to cosign.pub"},
 		"not a commit":    {pkcs8(t, private), "a", "", false, "the work tree has changes"},
+		"no notes":        {pkcs8(t, private), "CHANGELOG.md", "## [Unreleased]\n\n### Upgrade\n", true, `CHANGELOG.md has no section "## [0.1.0]" with "### Upgrade"`},
 		"all can be done": {pkcs8(t, private), "a", "", true, "cannot find main module"}, // what it builds is not in this tree
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -295,6 +296,7 @@ func TestABuildThatCannotBeSignedEndsBeforeItBegins(t *testing.T) {
 			if err := os.CopyFS(filepath.Join(tree, "tools", "release"), os.DirFS(helm.Root(t)+"/tools/release")); err != nil {
 				t.Fatal(err)
 			}
+			put(t, filepath.Join(tree, "CHANGELOG.md"), []byte("## [0.1.0]\n\n### Upgrade\n"))
 			put(t, filepath.Join(tree, test.file), []byte(test.content))
 			script := "git init -q && git add tools && "
 			if test.committed {

@@ -6,12 +6,10 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
-	"syscall"
 	"text/template"
 	"time"
 
@@ -38,30 +36,78 @@ var detectorConfig string
 
 // demo is one run. Everything that it starts ends with it.
 type demo struct {
-	programs string
-	keep     bool
+	bin    string // the directory of the programs
+	keep   bool
+	screen screen
 
 	dir      string
 	node     string
 	cluster  *cluster.Cluster
-	runtime  *exec.Cmd
-	roles    map[string]*exec.Cmd // that run
-	bmc      *server              // nil: none
-	ipmitool string               // the real one
+	programs map[string]*process.Process // that run, by name
+	bmc      *server                     // nil: none
+	ipmitool string                      // the real one
 	started  time.Time
+	past     map[string]bool // remediations whose story is told
+	undo     []func() error  // what ends what was started
 }
 
-func (d *demo) run(ctx context.Context) (err error) {
-	d.started = time.Now()
+// run plays the demo. To be told to stop is no error.
+func (d *demo) run(ctx context.Context) error {
+	d.started, d.programs, d.past = time.Now(), map[string]*process.Process{}, map[string]bool{}
+	err := d.play(ctx)
+	stopped := ctx.Err() != nil
+	if stopped {
+		err = nil // whatever has not been done any more
+	}
+	slices.Reverse(d.undo)
+	for _, undo := range d.undo {
+		err = errors.Join(err, undo())
+	}
+	if stopped && err == nil {
+		d.screen.line("\nEnded. All that was started is stopped, and its files are removed.")
+	}
+	return err
+}
+
+func (d *demo) play(ctx context.Context) (err error) {
 	if d.dir, err = os.MkdirTemp("", "nodemend-demo-"); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(d.dir)) }()
+	d.undo = append(d.undo, func() error { return os.RemoveAll(d.dir) })
 	if d.node, err = hostname(); err != nil {
 		return err
 	}
+	if err := d.prepare(ctx); err != nil {
+		return err
+	}
+	plots := []plot{d.runtimePlot()}
+	if d.bmc != nil {
+		plots = append(plots, d.hardwarePlot(ctx))
+	}
+	var told []string
+	for _, p := range plots {
+		d.screen.line("\n" + d.screen.in(bold, p.title) + "\n")
+		ctx, cancel := context.WithTimeoutCause(ctx, storyTimeout, fmt.Errorf("the story did not end within %s", storyTimeout))
+		s, err := d.tell(ctx, p)
+		cancel()
+		if err != nil {
+			return err
+		}
+		told = append(told, s.ended)
+	}
+	d.screen.line("")
+	if err := errors.Join(d.show(ctx, "nodemend", "status"), d.show(ctx, "nodemend", "describe", told[0])); err != nil {
+		return err
+	}
+	if d.keep {
+		return d.again(ctx)
+	}
+	return nil
+}
 
-	d.say("starting a control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok")
+// prepare starts all that the stories need.
+func (d *demo) prepare(ctx context.Context) (err error) {
+	d.say("starting a control plane of Kubernetes, and kwok, which plays nodes")
 	d.cluster, err = cluster.Start(ctx, cluster.Options{
 		CRDs: deploy.CRDs, ControllerManager: true, Scheduler: true, Kwok: true, Dir: filepath.Join(d.dir, "cluster"),
 		// Renewed four times in that time, which is what proves that a node is Ready
@@ -71,57 +117,56 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, d.cluster.Stop()) }()
+	d.undo = append(d.undo, d.cluster.Stop)
 
-	d.say("creating node %s: this machine, with a container runtime of its own; and %d nodes that kwok plays", d.node, fakeNodes)
+	d.say("creating %d nodes, and %s: this machine, with a runtime of its own", fakeNodes, d.node)
 	if err := d.apply(ctx, "node.yaml", nodeObject); err != nil {
 		return err
 	}
 	if _, err := d.cluster.AddNodes(ctx, fakeNodes, "kwok", nil); err != nil {
 		return err
 	}
-	if err := d.startRuntime(ctx); err != nil {
+	d.undo = append(d.undo, d.stopPrograms)
+	if err := d.startRuntime(); err != nil {
 		return err
 	}
-	defer d.stopRuntime()
+	d.undo = append(d.undo, d.stopBMC)
 	if err := d.startBMC(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, d.stopBMC()) }()
 	if err := d.applyObjects(ctx); err != nil {
 		return err
 	}
+	return d.startRoles()
+}
 
-	defer func() { err = errors.Join(err, d.stopRoles()) }()
-	if err := d.startRoles(ctx); err != nil {
-		return err
-	}
-	plots := []plot{d.runtimePlot()}
+// again leaves everything running, and tells what becomes of the faults that people make,
+// until it is stopped.
+func (d *demo) again(ctx context.Context) error {
+	command := fmt.Sprintf("kill -STOP %d", d.programs[runtimeName].Pid)
+	d.screen.line("Everything goes on. In another terminal, in this directory:\n")
+	d.screen.line("  export KUBECONFIG=" + d.cluster.Kubeconfig)
+	d.screen.line("  export PATH=" + d.printedBin() + ":$PATH")
+	d.screen.line("  kubectl nodemend status --watch")
 	if d.bmc != nil {
-		plots = append(plots, d.hardwarePlot(ctx))
+		d.screen.line("  " + d.path("ipmitool") + " -I open sdr list")
 	}
-	for _, p := range plots {
-		if err := d.tell(ctx, p); err != nil {
-			return errors.Join(err, d.logTails())
-		}
-	}
-	// What a user would look at.
-	fmt.Println()
-	for _, kind := range []string{"remediations", "nodeactions", "remediationbudgets", "remedypolicies"} {
-		if err := d.show(ctx, "get", kind); err != nil {
+	d.screen.line("\nLet the container runtime hang again, as often as you like:\n\n  " + d.screen.in(bold, command) + "\n\nCtrl-C here ends it all.")
+	for {
+		s, err := d.tell(ctx, d.anyPlot())
+		if err != nil {
 			return err
 		}
+		d.screen.line("\nHealed in " + s.took().String() + ". Again: " + command)
 	}
-	if d.keep {
-		fmt.Printf("Everything is still running. In another terminal:\n\n  export KUBECONFIG=%s\n  bin/kubectl get nodemend\n\nStop the runtime again with:  kill -STOP %d\n",
-			d.cluster.Kubeconfig, d.runtime.Process.Pid)
-		if d.bmc != nil {
-			fmt.Printf("Read the BMC with:            %s -I open sdr list\n", d.path("ipmitool"))
-		}
-		fmt.Println("Ctrl-C here ends it all.")
-		<-ctx.Done()
+}
+
+// printedBin is where a shell in this directory finds the programs.
+func (d *demo) printedBin() string {
+	if filepath.IsAbs(d.bin) {
+		return d.bin
 	}
-	return nil
+	return "$PWD/" + d.bin
 }
 
 // hostname returns the machine's name as a node name.
@@ -142,101 +187,10 @@ func hostname() (string, error) {
 
 // say prints a line of the preparation, with the time since the start.
 func (d *demo) say(format string, args ...any) {
-	fmt.Printf("[%5.1fs] %s\n", time.Since(d.started).Seconds(), fmt.Sprintf(format, args...))
+	d.screen.item(fmt.Sprintf("[%4.1fs] ", time.Since(d.started).Seconds()), plain, "", 0, fmt.Sprintf(format, args...))
 }
 
 func (d *demo) path(name string) string { return filepath.Join(d.dir, name) }
-
-// startRuntime starts the CRI server in a process of its own, so that it can
-// be stopped like a container runtime that hangs.
-func (d *demo) startRuntime(ctx context.Context) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	if d.runtime, err = d.start(ctx, "container-runtime", self, "--cri-server", d.path("cri.sock")); err != nil {
-		return err
-	}
-	return os.WriteFile(d.path("cri.pid"), fmt.Appendln(nil, d.runtime.Process.Pid), 0o600)
-}
-
-func (d *demo) stopRuntime() {
-	// Whatever state it is in, SIGKILL ends it.
-	_ = d.runtime.Process.Kill()
-	_ = d.runtime.Wait()
-}
-
-// startRoles starts the three roles of the real binary.
-func (d *demo) startRoles(ctx context.Context) error {
-	if err := d.render("detector.yaml", detectorConfig, 0o600); err != nil {
-		return err
-	}
-	d.say("starting nodemend: the controller, and on %s the detector and the runner", d.node)
-	d.roles = map[string]*exec.Cmd{}
-	for _, role := range []string{"controller", "detector", "runner"} {
-		if err := d.startRole(ctx, role); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (d *demo) startRole(ctx context.Context, role string) (err error) {
-	program, args := "nodemend-agent", []string{role, "--node-name=" + d.node}
-	switch role {
-	case "controller":
-		program, args = "nodemend", []string{role, "--leader-election-namespace=default"}
-	case "detector":
-		args = append(args, "--config="+d.path("detector.yaml"), "--port=0", "--prometheus-port=0")
-	case "runner":
-		// The node is played here, so its first process is whoever looks.
-		proc, err := process.OwnProc(d.dir)
-		if err != nil {
-			return err
-		}
-		args = append(args, "--execution=Direct", "--host-proc="+proc, "--run-dir="+d.path("runner"))
-	}
-	cmd, err := d.start(ctx, role, filepath.Join(d.programs, program), append(args, "--kubeconfig="+d.cluster.Kubeconfig)...)
-	if err != nil {
-		return err
-	}
-	d.roles[role] = cmd
-	return nil
-}
-
-// start starts a program whose output goes to a log file and which does not
-// outlive the demo.
-func (d *demo) start(ctx context.Context, name, program string, args ...string) (*exec.Cmd, error) {
-	logFile, err := os.OpenFile(d.path(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = logFile.Close() }() // the child has its own
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Stdout, cmd.Stderr = logFile, logFile
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = 10 * time.Second
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("starting %s: %w", name, err)
-	}
-	return cmd, nil
-}
-
-// stopRoles asks the roles that run to end and waits for them.
-func (d *demo) stopRoles() error {
-	var errs []error
-	for _, p := range d.roles {
-		_ = p.Process.Signal(syscall.SIGTERM) // it may have ended already
-	}
-	for _, p := range d.roles {
-		var exit *exec.ExitError
-		if err := p.Wait(); err != nil && !errors.As(err, &exit) && !errors.Is(err, context.Canceled) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
-}
 
 // render writes a template of the demo's files with its paths filled in.
 func (d *demo) render(name, text string, mode os.FileMode) error {
@@ -269,6 +223,9 @@ func (d *demo) applyObjects(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if _, err := d.kubectl(ctx, "create", "namespace", leaseNamespace); err != nil {
+		return err
+	}
 	if err := d.apply(ctx, "objects.yaml", objects+"---\n"+string(budget)); err != nil {
 		return err
 	}
@@ -281,37 +238,4 @@ func (d *demo) applyObjects(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func (d *demo) kubectl(ctx context.Context, args ...string) (string, error) {
-	return d.cluster.Kubectl(ctx, args...)
-}
-
-// show prints what a kubectl command prints.
-func (d *demo) show(ctx context.Context, args ...string) error {
-	out, err := d.kubectl(ctx, args...)
-	if err != nil {
-		return err
-	}
-	fmt.Printf("$ kubectl %s\n%s\n", strings.Join(args, " "), out)
-	return nil
-}
-
-// logTails returns the last lines of every role's log as an error, for a story
-// that did not end well.
-func (d *demo) logTails() error {
-	var errs []error
-	for _, name := range []string{"controller", "detector", "runner"} {
-		f, err := os.Open(d.path(name + ".log"))
-		if err != nil {
-			continue
-		}
-		if info, err := f.Stat(); err == nil && info.Size() > 2000 {
-			_, _ = f.Seek(-2000, io.SeekEnd)
-		}
-		tail, _ := io.ReadAll(f)
-		_ = f.Close()
-		errs = append(errs, fmt.Errorf("the end of the %s's log:\n%s", name, tail))
-	}
-	return errors.Join(errs...)
 }

@@ -8,18 +8,23 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/nodemend/nodemend/test/criserver"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A terminal that is closed ends the demo as Ctrl-C does.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// So does a pager that has ended: the write fails then, instead of ending the demo at once.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	err := run(ctx)
 	stop()
 	if err != nil {
@@ -29,20 +34,19 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	var d demo
+	log.SetLogger(logr.Discard()) // of the libraries that ask the API server
+	ctx, gone := context.WithCancel(ctx)
+	defer gone()
+	d := demo{screen: newScreen(gone)}
 	criSocket := ""
-	flag.StringVar(&d.programs, "programs", "bin", "the directory of nodemend and nodemend-agent")
+	flag.StringVar(&d.bin, "programs", "bin", "the directory of nodemend, nodemend-agent and kubectl-nodemend")
 	flag.BoolVar(&d.keep, "keep", false, "leave everything running at the end, until Ctrl-C")
 	flag.StringVar(&criSocket, "cri-server", "", "only serve CRI on this socket (the demo starts itself that way)")
 	flag.Parse()
 	if criSocket != "" {
 		return serveCRI(ctx, criSocket)
 	}
-	err := d.run(ctx)
-	if errors.Is(err, context.Canceled) {
-		return errors.New("interrupted")
-	}
-	return err
+	return d.run(ctx)
 }
 
 func serveCRI(ctx context.Context, socket string) error {

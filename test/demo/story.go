@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,26 +24,41 @@ type story struct {
 	told   map[string]bool
 	faulty time.Time // when the fault was made
 
-	permit bool // the node has one
-	ended  bool // the remediation
+	permit bool   // the node has one
+	ended  string // the remediation that has
 
 	timer <-chan time.Time
 	next  func() error // when the timer fires
 }
 
 // tell waits until the node is healthy, makes the fault, and tells what happens until
-// the remediation has ended and the node is in service.
-func (d *demo) tell(ctx context.Context, p plot) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, storyTimeout, fmt.Errorf("the story did not end within %s", storyTimeout))
-	defer cancel()
+// the remediation has ended and the node is in service. It ends early, with an error, when
+// one of the programs does.
+func (d *demo) tell(ctx context.Context, p plot) (*story, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		return err
+		return nil, err
 	}
 	c, err := client.NewWithWatch(d.cluster.Config, client.Options{Scheme: scheme})
 	if err != nil {
-		return err
+		return nil, err
 	}
+	s := &story{plot: p, demo: d, told: map[string]bool{}}
+	for err = errWatchEnded; errors.Is(err, errWatchEnded); {
+		err = s.listen(ctx, c)
+	}
+	if err != nil && ctx.Err() != nil {
+		err = errors.Join(context.Cause(ctx), d.logTails())
+	}
+	d.past[s.ended] = true
+	return s, err
+}
+
+// errWatchEnded is no failure: the API server ends every watch after a while.
+var errWatchEnded = errors.New("the API server has ended a watch")
+
+// listen tells what it sees until the story is over.
+func (s *story) listen(ctx context.Context, c client.WithWatch) error {
 	var kinds [5]<-chan watch.Event
 	var watches []watch.Interface
 	defer func() {
@@ -60,22 +76,32 @@ func (d *demo) tell(ctx context.Context, p plot) error {
 		watches = append(watches, w)
 		kinds[i] = w.ResultChan()
 	}
-	fmt.Printf("\n%s\n\n", p.title)
-	s := &story{plot: p, demo: d, told: map[string]bool{}}
 	for !s.over() {
 		var event watch.Event
+		open := true
 		select {
-		case event = <-kinds[0]:
-		case event = <-kinds[1]:
-		case event = <-kinds[2]:
-		case event = <-kinds[3]:
-		case event = <-kinds[4]:
+		case event, open = <-kinds[0]:
+		case event, open = <-kinds[1]:
+		case event, open = <-kinds[2]:
+		case event, open = <-kinds[3]:
+		case event, open = <-kinds[4]:
 		case <-s.timer:
 			if err := s.next(); err != nil {
 				return err
 			}
+		case <-s.demo.exited("controller"):
+			return s.demo.died("controller")
+		case <-s.demo.exited("detector"):
+			return s.demo.died("detector")
+		case <-s.demo.exited("runner"):
+			return s.demo.died("runner")
+		case <-s.demo.exited(runtimeName):
+			return s.demo.died(runtimeName)
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		}
+		if !open || event.Type == watch.Error {
+			return errWatchEnded
 		}
 		if err := s.see(event.Object); err != nil {
 			return err
@@ -86,8 +112,11 @@ func (d *demo) tell(ctx context.Context, p plot) error {
 
 // over reports whether the remediation has ended, and all that it took is given back.
 func (s *story) over() bool {
-	return s.ended && s.told["permit"] && !s.permit && s.told["cordoned"] == s.told["back in service"]
+	return s.ended != "" && (s.told["permit"] || !s.told["action"]) && !s.permit && s.told["cordoned"] == s.told["in service"]
 }
+
+// took is how long it took from the fault, or its first sight, to now.
+func (s *story) took() time.Duration { return time.Since(s.faulty).Round(time.Second / 10) }
 
 // later has next called after that time.
 func (s *story) later(after time.Duration, next func() error) {
@@ -103,11 +132,11 @@ func (s *story) see(obj runtime.Object) error {
 			}
 		}
 	case *v1alpha1.NodeAction:
-		if o.Spec.Policy.Name == s.policy {
+		if o.Spec.Policy.Name == s.policy && !s.demo.past[o.Spec.Remediation] {
 			s.seeAction(o)
 		}
 	case *v1alpha1.Remediation:
-		if o.Spec.Policy.Name == s.policy {
+		if o.Spec.Policy.Name == s.policy && !s.demo.past[o.Name] {
 			s.seeRemediation(o)
 		}
 	case *v1alpha1.NodeMaintenance:
@@ -127,13 +156,19 @@ func (s *story) seeNode(node *corev1.Node) error {
 	if node.Spec.Unschedulable {
 		s.say("cordoned", "%s takes no new pods", node.Name)
 	} else if s.told["cordoned"] {
-		s.say("back in service", "%s is uncordoned, and nobody touched Kubernetes", node.Name)
+		s.say("in service", "%s is uncordoned, and nobody touched Kubernetes", node.Name)
 	}
 	c := v1alpha1.FindNodeCondition(node, s.condition)
 	if c == nil {
 		return nil
 	}
 	switch {
+	case s.faulty.IsZero() && s.fault == nil:
+		if c.Status == corev1.ConditionTrue {
+			s.faulty = time.Now()
+			s.demo.screen.line("")
+			s.say("condition", "%s=True: %s", s.condition, c.Message)
+		}
 	case c.Status == corev1.ConditionFalse && s.faulty.IsZero():
 		s.faulty = time.Now()
 		s.say("healthy", "%s: %s=False: %s", node.Name, s.condition, c.Message)
@@ -141,7 +176,7 @@ func (s *story) seeNode(node *corev1.Node) error {
 	case c.Status == corev1.ConditionTrue:
 		s.say("condition", "%s=True: %s", s.condition, c.Message)
 	case c.Status == corev1.ConditionFalse && s.told["condition"]:
-		s.say("condition cleared", "%s=False: %s", s.condition, c.Message)
+		s.say("cleared", "%s=False: %s", s.condition, c.Message)
 	}
 	return nil
 }
@@ -149,14 +184,14 @@ func (s *story) seeNode(node *corev1.Node) error {
 func (s *story) seeAction(a *v1alpha1.NodeAction) {
 	s.sayOf("action", a.Name, "%s: step %d, attempt %d for the runner on %s", a.Name, a.Spec.Step, a.Spec.Attempt, a.Spec.NodeName)
 	if a.Status.Claim != nil {
-		s.sayOf("action claimed", a.Name, "the runner on %s claims it, and reads the command from policy %s", a.Spec.NodeName, a.Spec.Policy.Name)
+		s.sayOf("claimed", a.Name, "the runner on %s claims it, and reads the command from policy %s", a.Spec.NodeName, a.Spec.Policy.Name)
 	}
 	if finished := a.Finished(); finished != nil {
 		output := ""
 		if a.Status.Result != nil {
 			output = a.Status.Result.Output
 		}
-		s.sayOf("action finished", a.Name, "%s: %s; it printed %q", finished.Reason, finished.Message, output)
+		s.sayOf("finished", a.Name, "%s: %s; it printed %q", finished.Reason, finished.Message, output)
 	}
 }
 
@@ -183,7 +218,7 @@ func (s *story) seeBudget(b *v1alpha1.RemediationBudget) {
 	case permit && !s.permit:
 		s.sayOf("permit", b.ResourceVersion, "budget %s: %s may be acted on", b.Name, s.demo.node)
 	case !permit && s.permit:
-		s.sayOf("permit returned", b.ResourceVersion, "budget %s: others may be acted on", b.Name)
+		s.sayOf("returned", b.ResourceVersion, "budget %s: others may be acted on", b.Name)
 	}
 	s.permit = permit
 }
@@ -204,7 +239,7 @@ func (s *story) seeRemediation(r *v1alpha1.Remediation) {
 	}
 	if r.Ended() {
 		s.say("recovered", "%s: %s", c.Reason, c.Message)
-		s.ended = true
+		s.ended = r.Name
 	}
 }
 
@@ -220,9 +255,16 @@ func (s *story) say(chapter, format string, args ...any) { s.sayOf(chapter, "", 
 // sayOf prints a line of the story once per chapter and subject, with the time
 // since the fault.
 func (s *story) sayOf(chapter, subject, format string, args ...any) {
-	if s.told[chapter+subject] {
+	if s.faulty.IsZero() || s.told[chapter+subject] {
 		return
 	}
 	s.told[chapter+subject], s.told[chapter] = true, true
-	fmt.Printf("+%5.1fs  %-18s %s\n", time.Since(s.faulty).Seconds(), chapter, fmt.Sprintf(format, args...))
+	text := strings.NewReplacer("unix://"+s.demo.dir+"/", "", s.demo.dir+"/", "").Replace(fmt.Sprintf(format, args...))
+	s.demo.screen.item(fmt.Sprintf("+%4.1fs ", time.Since(s.faulty).Seconds()), chapterStyles[chapter], chapter, 12, text)
+}
+
+// chapterStyles are the styles of those chapters that people look for.
+var chapterStyles = map[string]style{
+	"fault": red, "condition": red, "cleared": green, "recovered": green, "in service": green, "healthy": green,
+	"finished": cyan, "maintenance": yellow, "cordoned": yellow, "off": yellow, "on": yellow,
 }

@@ -24,9 +24,9 @@ var (
 var verbs = map[string][]string{
 	"kubectl": {
 		"annotate", "api-resources", "apply", "auth", "config", "cordon", "create", "delete", "describe", "diff", "drain", "edit", "events", "exec", "explain",
-		"get", "label", "logs", "nodemend", "patch", "port-forward", "rollout", "scale", "taint", "top", "uncordon", "version", "wait",
+		"get", "krew", "label", "logs", "nodemend", "patch", "port-forward", "rollout", "scale", "taint", "top", "uncordon", "version", "wait",
 	},
-	"helm": {"install", "upgrade", "uninstall", "template", "get", "lint", "show"},
+	"helm": {"install", "upgrade", "uninstall", "template", "get", "lint", "registry", "show"},
 }
 
 // flags before the verb that take a value.

@@ -19,7 +19,7 @@ import (
 )
 
 // files are the samples that are no objects.
-var files = []string{"detector.yaml", "audit-policy.yaml"}
+var files = []string{"detector.yaml", "audit-policy.yaml", "values.yaml"}
 
 func TestTheAPIServerAcceptsEveryPolicyAndSample(t *testing.T) {
 	samples, err := filepath.Glob("../../deploy/samples/*.yaml")
@@ -27,7 +27,10 @@ func TestTheAPIServerAcceptsEveryPolicyAndSample(t *testing.T) {
 	policies, err := filepath.Glob("../../deploy/policies/*.yaml")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(policies).NotTo(BeEmpty())
-	for _, file := range slices.Concat(samples, policies) {
+	quickstart, err := filepath.Glob("../../deploy/quickstart/*.yaml")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(quickstart).NotTo(BeEmpty())
+	for _, file := range slices.Concat(samples, policies, quickstart) {
 		if slices.Contains(files, filepath.Base(file)) {
 			continue
 		}
@@ -39,13 +42,15 @@ func TestTheAPIServerAcceptsEveryPolicyAndSample(t *testing.T) {
 	}
 }
 
-func TestTheAPIServerAcceptsEverySnippetOfTheREADME(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	snippets := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(readme, -1)
-	NewWithT(t).Expect(snippets).NotTo(BeEmpty())
-	for _, snippet := range snippets {
-		applyAll(t, snippet[1])
+func TestTheAPIServerAcceptsEverySnippetOfTheREADMEAndOfThePageOfPolicies(t *testing.T) {
+	for _, page := range []string{"README.md", "docs/policies.md"} {
+		text, err := os.ReadFile("../../" + page)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		snippets := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1)
+		NewWithT(t).Expect(snippets).NotTo(BeEmpty(), page)
+		for _, snippet := range snippets {
+			t.Run(filepath.Base(page), func(t *testing.T) { applyAll(t, snippet[1]) })
+		}
 	}
 }
 

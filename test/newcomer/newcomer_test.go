@@ -4,8 +4,12 @@ package newcomer
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/nodemend/nodemend/test/helm"
 )
@@ -57,6 +61,79 @@ func TestANewcomerInstallsByInstallYAML(t *testing.T) {
 	s.delete(string(install))
 	s.forgetConditions()
 	s.nothingIsLeft()
+}
+
+// As docs/quickstart.md has it.
+func TestTheQuickstartHealsWhatALineInALogTells(t *testing.T) {
+	s := newScene(t)
+	quickstart := helm.Root(t) + "/deploy/quickstart/"
+	s.helm("install", "--create-namespace", "--wait", "--values="+quickstart+"values.yaml")
+	log := s.quickstartFiles(quickstart)
+	s.start(s.build("nodemend", ""), "controller", "--leader-election-namespace="+namespace)
+	s.startAgents("--config="+filepath.Join(s.dir, "detector.yaml"), "--config.system-log-monitor="+filepath.Join(s.dir, "quickstart.json"))
+
+	for _, file := range []string{"log.yaml", "policy.yaml"} {
+		s.kubectl("apply", "-f", quickstart+file)
+	}
+	s.kubectl("rollout", "status", "daemonset/quickstart")
+	s.waitFor("the log tells of no problem", s.condition("QuickstartProblem", "False"))
+
+	line, err := exec.CommandContext(s.ctx, "sh", "-c", s.documented(`echo "$(date `)).Output()
+	s.must(err)
+	s.must(os.WriteFile(log, line, 0o600))
+	s.waitFor("it has healed", func() (bool, string) {
+		out := s.prints("history")
+		return strings.Contains(out, "quickstart") && strings.Contains(out, "Recovered") && strings.Contains(out, "command"), out + s.prints("why "+s.node)
+	})
+	s.shows("describe "+s.node, "repairing ")
+	if out, err := exec.CommandContext(s.ctx, filepath.Join(s.dir, "nodemend"), "policy", "check", quickstart+"policy.yaml").CombinedOutput(); err != nil {
+		s.Errorf("policy check: %v: %s", err, out)
+	}
+}
+
+// quickstartFiles writes those that the chart gives to a detector, for this machine, and
+// returns the path of the log.
+func (s *scene) quickstartFiles(quickstart string) (log string) {
+	s.Helper()
+	log = filepath.Join(s.dir, "quickstart.log")
+	s.must(os.WriteFile(log, nil, 0o600))
+	get := func(key string) string {
+		return s.kubectl("--namespace="+namespace, "get", "configmap", "nodemend-detector", "--output=go-template={{index .data \""+key+"\"}}")
+	}
+	monitor := get("quickstart.json")
+	manifest, err := os.ReadFile(quickstart + "log.yaml")
+	s.must(err)
+	const path = "/var/log/nodemend-quickstart.log"
+	if !strings.Contains(monitor, path) || !strings.Contains(string(manifest), path) || !strings.Contains(s.documented("echo"), path) {
+		s.Errorf("monitor, DaemonSet and page do not all name %s", path)
+	}
+	s.must(os.WriteFile(filepath.Join(s.dir, "quickstart.json"), []byte(strings.ReplaceAll(monitor, path, log)), 0o600))
+	var config map[string]any
+	s.must(yaml.Unmarshal([]byte(get("detector.yaml")), &config))
+	config["checks"] = map[string]any{"only": []string{"runtime"}, "runtime": map[string]any{"endpoint": "unix://" + filepath.Join(s.dir, "cri.sock")}}
+	config["stateFile"], config["socket"] = "", ""
+	data, err := yaml.Marshal(config)
+	s.must(err)
+	s.must(os.WriteFile(filepath.Join(s.dir, "detector.yaml"), data, 0o600))
+	return log
+}
+
+// documented returns the shell's line of docs/quickstart.md that writes into the log, from the
+// text on, without where it writes to if the text is the beginning of what is written.
+func (s *scene) documented(from string) string {
+	s.Helper()
+	page, err := os.ReadFile(helm.Root(s) + "/docs/quickstart.md")
+	s.must(err)
+	for line := range strings.Lines(string(page)) {
+		if at := strings.Index(line, from); at >= 0 && strings.Contains(line, "something broke") {
+			if command, _, cut := strings.Cut(line[at:], " >>"); cut && from != "echo" {
+				return command
+			}
+			return line[at:]
+		}
+	}
+	s.Fatalf("docs/quickstart.md has no line with %s", from)
+	return ""
 }
 
 func TestHelmInstallsUpgradesAndUninstalls(t *testing.T) {

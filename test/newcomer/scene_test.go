@@ -166,12 +166,17 @@ func (s *scene) sample() string {
 // kubelet would give these.
 func (s *scene) startRoles() {
 	s.Helper()
-	program, agent := s.build("nodemend", ""), s.build("nodemend", "agent")
+	s.start(s.build("nodemend", ""), "controller", "--leader-election-namespace="+namespace)
+	s.startAgents("--config=" + s.file(fmt.Sprintf(detectorConfig, filepath.Join(s.dir, "cri.sock"))))
+}
+
+// startAgents starts detector and runner on the real node.
+func (s *scene) startAgents(detector ...string) {
+	s.Helper()
+	agent := s.build("nodemend", "agent")
 	proc, err := process.OwnProc(s.dir)
 	s.must(err)
-	s.start(program, "controller", "--leader-election-namespace="+namespace)
-	s.start(agent, "detector", "--node-name="+s.node, "--port=0", "--prometheus-port=0",
-		"--config="+s.file(fmt.Sprintf(detectorConfig, filepath.Join(s.dir, "cri.sock"))))
+	s.start(agent, "detector", append([]string{"--node-name=" + s.node, "--port=0", "--prometheus-port=0"}, detector...)...)
 	s.start(agent, "runner", "--node-name="+s.node, "--execution=Direct", "--host-proc="+proc,
 		"--run-dir="+filepath.Join(s.dir, "runner"))
 }

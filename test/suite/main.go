@@ -48,7 +48,7 @@ var host = []string{
 	"internal/hostunits", "internal/systemd",
 	"ipmi", "ipmi/device", "ipmi/ipmitool",
 	"runner", "runner/command", "runner/reboot", "runner/unit",
-	"test/cluster", "test/ipmisim", "test/kubelet", "test/monitoring", "test/newcomer", "test/npd", "test/systemd",
+	"test/cluster", "test/demo", "test/ipmisim", "test/kubelet", "test/monitoring", "test/newcomer", "test/npd", "test/systemd",
 }
 
 // long are packages that are best begun first.

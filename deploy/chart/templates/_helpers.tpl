@@ -45,6 +45,9 @@ imagePullSecrets: {{ toJson . }}
 {{- with .config }}
 {{- $_ := set $annotations "nodemend.dev/config-hash" (toJson . | sha256sum) -}}
 {{- end }}
+{{- with .files }}
+{{- $_ := set $annotations "nodemend.dev/files-hash" (toJson . | sha256sum) -}}
+{{- end }}
 {{- with $annotations }}
 annotations: {{ toJson . }}
 {{- end }}
