@@ -1,0 +1,63 @@
+package lan
+
+import (
+	"bytes"
+	"testing"
+)
+
+// off is an answer that says that the machine is off, to the request with this number. A
+// session's next one has s.number+1.
+func off(number byte) []byte {
+	m := []byte{consoleAddress, chassis<<2 | toResponse}
+	m = append(m, checksum(m), bmcAddress, number<<2, status, 0, 0, 0, 0)
+	return append(m, checksum(m[3:]))
+}
+
+func FuzzOpenPacket(f *testing.F) {
+	k, err := newKeys(suites()[3], []byte("key"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	const session = 0x01020305
+	f.Add(k.seal(session, 1, off(1)))
+	f.Add(packet(payloadIPMI, 0, 0, off(1)))
+	f.Add([]byte{6, 0, 0xff, 7, 6, 0xc0})
+	f.Fuzz(func(t *testing.T, p []byte) {
+		// Nothing is believed but what was sealed by the keys: the first of the corpus.
+		if sequence, m, err := k.open(session, p); err == nil && (sequence != 1 || !bytes.Equal(m, off(1))) {
+			t.Errorf("% x is believed: % x", p, m)
+		}
+		// Signed by the true keys, anything may come: it must not end the program.
+		if payloadType, to, sequence, payload, _, err := parse(p); err == nil {
+			signed := packet(payloadType|signedAndEncrypted, to, sequence, payload)
+			signed = append(signed, k.signature(signed)...)
+			if _, m, err := k.open(to, signed); err == nil {
+				_, _ = answer(m, chassis, 1, status)
+			}
+		}
+		_, _ = answer(p, chassis, 1, status)
+	})
+}
+
+// Each bit of a packet is protected, but for those of the RMCP header that say nothing.
+func TestEachBitOfAPacketIsSigned(t *testing.T) {
+	for id, s := range suites() {
+		k, err := newKeys(s, []byte("key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := k.seal(9, 3, off(4))
+		if sequence, m, err := k.open(9, p); err != nil || sequence != 3 || !bytes.Equal(m, off(4)) {
+			t.Fatalf("suite %d: %d, % x, %v", id, sequence, m, err)
+		}
+		for i := range p {
+			for bit := range 8 {
+				p[i] ^= 1 << bit
+				if _, _, err := k.open(9, p); err == nil && i != 1 && i != 2 {
+					t.Errorf("suite %d: bit %d of byte %d can be changed", id, bit, i)
+				}
+				p[i] ^= 1 << bit
+			}
+		}
+	}
+}
