@@ -13,7 +13,7 @@ import (
 
 const (
 	chassis, status = 0x00, 0x01
-	app, systemGUID = 0x06, 0x37
+	systemGUID      = 0x37
 )
 
 // open opens a session that ends with the test.

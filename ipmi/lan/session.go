@@ -2,7 +2,6 @@ package lan
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -13,6 +12,8 @@ const (
 	// The longest that the protocol allows (IPMI 2.0, sections 13.20 and 13.31).
 	maxUser = 16
 	maxKey  = 20
+
+	app = 0x06 // a NetFn
 
 	// operator is the privilege level that may switch the power, and nothing of the BMC
 	// itself.
@@ -79,7 +80,7 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 
 // raisePrivilege makes the session, which begins as user, one of an operator.
 func (s *Session) raisePrivilege(ctx context.Context) error {
-	const app, setSessionPrivilegeLevel = 0x06, 0x3b
+	const setSessionPrivilegeLevel = 0x3b
 	data, err := s.Command(ctx, app, setSessionPrivilegeLevel, operator)
 	switch {
 	case errors.As(err, new(ipmi.CompletionCode)):
@@ -120,11 +121,21 @@ func (s *Session) Command(ctx context.Context, netFn, cmd byte, data ...byte) ([
 	return got[1:], nil
 }
 
+const closeSession = 0x3c // of app
+
 // Close ends the session, which the BMC may have forgotten already. The session can't be
 // used any more, whatever the error.
 func (s *Session) Close(ctx context.Context) error {
-	defer func() { _ = s.transport.connection.Close() }() // of UDP; nothing is under way
-	const app, closeSession = 0x06, 0x3c
-	_, err := s.Command(ctx, app, closeSession, binary.LittleEndian.AppendUint32(nil, s.theirs)...)
+	defer s.hangUp()
+	_, err := s.Command(ctx, app, closeSession, id(nil, s.theirs)...)
 	return err
 }
+
+// Abandon is Close without waiting for the BMC, for one that does not answer.
+func (s *Session) Abandon() {
+	defer s.hangUp()
+	s.number, s.sent = (s.number+1)&0x3f, s.sent+1
+	_, _ = s.transport.connection.Write(s.keys.seal(s.theirs, s.sent, message(app, s.number, closeSession, id(nil, s.theirs))))
+}
+
+func (s *Session) hangUp() { _ = s.transport.connection.Close() } // of UDP; nothing is under way

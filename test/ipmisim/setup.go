@@ -52,6 +52,7 @@ case "$1 $2" in
 "get power") read -r on <"$power" && echo "power:$on" ;;
 "set power") echo "$3" >"$power" ;;
 "set reset") ;;
+"set identify") echo "$3 $4" >"${0%/*}/identify" ;;
 *) exit 1 ;;
 esac
 if [ "$1" = set ] && [ -p "$switches" ]; then
