@@ -85,33 +85,34 @@ func (b *bmc) start(t *testing.T) string {
 }
 
 func (b *bmc) answer(t *testing.T, p []byte) []byte {
-	payloadType, _, _, payload, _, err := parse(p)
+	r, err := parse(p)
+	payload := r.payload
 	if err != nil {
 		t.Errorf("% x: %v", p, err)
 		return nil
 	}
 	password := padded(b.password)
-	switch payloadType {
+	switch r.payloadType {
 	case payloadOpenRequest:
 		b.console = uint32(payload[4]) | uint32(payload[5])<<8 | uint32(payload[6])<<16 | uint32(payload[7])<<24
 		if b.status != 0 {
-			return packet(payloadOpen, 0, 0, append([]byte{0, b.status, 0, 0}, id(nil, b.console)...))
+			return packet(payloadOpen, 0, 0, append([]byte{0, b.status, 0, 0}, id(b.console)...))
 		}
-		return packet(payloadOpen, 0, 0, append(id(nil, 0, b.console, bmcSession), payload[8:]...))
+		return packet(payloadOpen, 0, 0, append(id(0, b.console, bmcSession), payload[8:]...))
 	case payloadRAKP1:
 		b.consoleNonce, b.role = payload[8:24], append([]byte{payload[24]}, payload[27:]...)
-		proof := b.suite.hmac(password, id(nil, b.console, bmcSession), b.consoleNonce, []byte(nonce), []byte(bmcGUID), b.role)
-		return packet(payloadRAKP2, 0, 0, append(append(id(nil, 0, b.console), nonce+bmcGUID...), proof...))
+		proof := b.suite.hmac(password, id(b.console, bmcSession), b.consoleNonce, []byte(nonce), []byte(bmcGUID), b.role)
+		return packet(payloadRAKP2, 0, 0, append(append(id(0, b.console), nonce+bmcGUID...), proof...))
 	case payloadRAKP3:
-		if !bytes.Equal(payload[8:], b.suite.hmac(password, []byte(nonce), id(nil, b.console), b.role)) {
-			return packet(payloadRAKP4, 0, 0, append([]byte{0, 0x0f, 0, 0}, id(nil, b.console)...))
+		if !bytes.Equal(payload[8:], b.suite.hmac(password, []byte(nonce), id(b.console), b.role)) {
+			return packet(payloadRAKP4, 0, 0, append([]byte{0, 0x0f, 0, 0}, id(b.console)...))
 		}
 		session := b.suite.hmac(password, b.consoleNonce, []byte(nonce), b.role)
 		if b.keys, err = newKeys(b.suite, session); err != nil {
 			t.Error(err)
 		}
-		proof := b.suite.hmac(session, b.consoleNonce, id(nil, bmcSession), []byte(bmcGUID))[:b.suite.signature]
-		return packet(payloadRAKP4, 0, 0, append(id(nil, 0, b.console), proof...))
+		proof := b.suite.hmac(session, b.consoleNonce, id(bmcSession), []byte(bmcGUID))[:b.suite.signature]
+		return packet(payloadRAKP4, 0, 0, append(id(0, b.console), proof...))
 	}
 	_, m, err := b.keys.open(bmcSession, p)
 	if err != nil {

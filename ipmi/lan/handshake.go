@@ -33,9 +33,9 @@ func newHandshake(t *transport, s suite, o Options) *handshake {
 	}
 	h.role = append([]byte{byNameAlone | operator, byte(len(o.User))}, o.User...)
 	_, _ = rand.Read(h.nonce[:]) // never fails
-	var id [4]byte
-	_, _ = rand.Read(id[:])
-	h.ours = binary.LittleEndian.Uint32(id[:]) | 1 // zero is that of no session
+	var number [4]byte
+	_, _ = rand.Read(number[:])
+	h.ours = binary.LittleEndian.Uint32(number[:]) | 1 // zero is that of no session
 	return h
 }
 
@@ -46,7 +46,7 @@ func (h *handshake) run(ctx context.Context) (*Session, error) {
 		return nil, err
 	}
 	// The BMC shows that it knows the password.
-	payload := id(nil, 0, h.theirs)
+	payload := id(0, h.theirs)
 	payload = append(payload, h.nonce[:]...)
 	payload = append(payload, h.role[0], 0, 0)
 	payload = append(payload, h.role[1:]...)
@@ -57,7 +57,7 @@ func (h *handshake) run(ctx context.Context) (*Session, error) {
 			return errMalformed
 		}
 		nonce, guid = bytes.Clone(got[8:24]), bytes.Clone(got[24:40])
-		want := h.suite.hmac(h.password, id(nil, h.ours), id(nil, h.theirs), h.nonce[:], nonce, guid, h.role)
+		want := h.suite.hmac(h.password, id(h.ours), id(h.theirs), h.nonce[:], nonce, guid, h.role)
 		if !hmac.Equal(want, got[fixed:]) {
 			return fmt.Errorf("%w: the password is wrong, or this is not the BMC that has it", ErrLogin)
 		}
@@ -68,9 +68,9 @@ func (h *handshake) run(ctx context.Context) (*Session, error) {
 	}
 	// So do we. Its answer shows that it has the key, too.
 	session := h.suite.hmac(h.key, h.nonce[:], nonce, h.role)
-	payload = append(id(nil, 0, h.theirs), h.suite.hmac(h.password, nonce, id(nil, h.ours), h.role)...)
+	payload = append(id(0, h.theirs), h.suite.hmac(h.password, nonce, id(h.ours), h.role)...)
 	err = h.ask(ctx, payloadRAKP3, payloadRAKP4, payload, func(got []byte) error {
-		want := h.suite.hmac(session, h.nonce[:], id(nil, h.theirs), guid)[:h.suite.signature]
+		want := h.suite.hmac(session, h.nonce[:], id(h.theirs), guid)[:h.suite.signature]
 		if !hmac.Equal(want, got[8:]) {
 			return fmt.Errorf("%w: the key of the BMC, K_g, is wrong", ErrLogin)
 		}
@@ -93,7 +93,7 @@ func (h *handshake) openSession(ctx context.Context) error {
 		1, 0, 0, 8, h.suite.integrity, 0, 0, 0,
 		2, 0, 0, 8, confidentiality, 0, 0, 0,
 	}
-	return h.ask(ctx, payloadOpenRequest, payloadOpen, append(id(nil, 0, h.ours), algorithms...), func(got []byte) error {
+	return h.ask(ctx, payloadOpenRequest, payloadOpen, append(id(0, h.ours), algorithms...), func(got []byte) error {
 		const fixed = 12
 		if len(got) != fixed+len(algorithms) {
 			return errMalformed
@@ -113,8 +113,9 @@ func (h *handshake) openSession(ctx context.Context) error {
 func (h *handshake) ask(ctx context.Context, request, response byte, payload []byte, accept func(got []byte) error) error {
 	p := packet(request, 0, 0, payload)
 	return h.transport.exchange(ctx, func() []byte { return p }, func(p []byte) error {
-		payloadType, session, _, got, _, err := parse(p)
-		if err != nil || payloadType != response || session != 0 || len(got) < 8 || binary.LittleEndian.Uint32(got[4:]) != h.ours {
+		r, err := parse(p)
+		got := r.payload
+		if err != nil || r.payloadType != response || r.session != 0 || len(got) < 8 || binary.LittleEndian.Uint32(got[4:]) != h.ours {
 			return errForeign
 		}
 		if err := statusError(got[1]); err != nil {
@@ -124,9 +125,9 @@ func (h *handshake) ask(ctx context.Context, request, response byte, payload []b
 	})
 }
 
-// id appends little-endian numbers: the first four bytes of a payload, which are zero, and
+// id returns little-endian numbers: the first four bytes of a payload, which are zero, and
 // IDs of sessions.
-func id(to []byte, numbers ...uint32) []byte {
+func id(numbers ...uint32) (to []byte) {
 	for _, n := range numbers {
 		to = binary.LittleEndian.AppendUint32(to, n)
 	}

@@ -45,16 +45,26 @@ func packet(payloadType byte, session, sequence uint32, payload []byte) []byte {
 	return append(p, payload...)
 }
 
-// parse returns the headers and the payload of a packet of IPMI 2.0, and what follows it.
-func parse(p []byte) (payloadType byte, session, sequence uint32, payload, rest []byte, err error) {
+// received is a packet of IPMI 2.0.
+type received struct {
+	payloadType       byte
+	session, sequence uint32
+	payload           []byte
+	rest              []byte // what follows it
+}
+
+func parse(p []byte) (received, error) {
 	if len(p) < headers || p[0] != 0x06 || p[3] != 0x07 || p[4] != 0x06 {
-		return 0, 0, 0, nil, nil, errForeign
+		return received{}, errForeign
 	}
 	length := int(binary.LittleEndian.Uint16(p[14:]))
 	if len(p) < headers+length {
-		return 0, 0, 0, nil, nil, errForeign
+		return received{}, errForeign
 	}
-	return p[5], binary.LittleEndian.Uint32(p[6:]), binary.LittleEndian.Uint32(p[10:]), p[headers : headers+length], p[headers+length:], nil
+	return received{
+		payloadType: p[5], session: binary.LittleEndian.Uint32(p[6:]), sequence: binary.LittleEndian.Uint32(p[10:]),
+		payload: p[headers : headers+length], rest: p[headers+length:],
+	}, nil
 }
 
 // keys sign and encrypt the messages of a session.
@@ -100,22 +110,23 @@ func (k keys) signature(p []byte) []byte {
 // open returns the message of a packet and its number, if the packet was sealed for the
 // session by these keys.
 func (k keys) open(session uint32, p []byte) (sequence uint32, message []byte, err error) {
-	payloadType, to, sequence, payload, rest, err := parse(p)
-	if err != nil || payloadType != signedAndEncrypted|payloadIPMI || to != session || len(rest) < k.suite.signature {
+	r, err := parse(p)
+	if err != nil || r.payloadType != signedAndEncrypted|payloadIPMI || r.session != session || len(r.rest) < k.suite.signature {
 		return 0, nil, errForeign
 	}
 	signed := len(p) - k.suite.signature
 	if !hmac.Equal(p[signed:], k.signature(p[:signed])) {
 		return 0, nil, errForeign
 	}
-	if len(payload) < 2*aes.BlockSize || len(payload)%aes.BlockSize != 0 {
+	iv, sealed := r.payload[:min(aes.BlockSize, len(r.payload))], r.payload[min(aes.BlockSize, len(r.payload)):]
+	if len(sealed) == 0 || len(sealed)%aes.BlockSize != 0 {
 		return 0, nil, errForeign
 	}
-	message = make([]byte, len(payload)-aes.BlockSize)
-	cipher.NewCBCDecrypter(k.cipher, payload[:aes.BlockSize]).CryptBlocks(message, payload[aes.BlockSize:])
+	message = make([]byte, len(sealed))
+	cipher.NewCBCDecrypter(k.cipher, iv).CryptBlocks(message, sealed)
 	end := len(message) - 1 - int(message[len(message)-1])
 	if end < 0 {
 		return 0, nil, errForeign
 	}
-	return sequence, message[:end], nil
+	return r.sequence, message[:end], nil
 }

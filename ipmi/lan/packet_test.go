@@ -28,10 +28,10 @@ func FuzzOpenPacket(f *testing.F) {
 			t.Errorf("% x is believed: % x", p, m)
 		}
 		// Signed by the true keys, anything may come: it must not end the program.
-		if payloadType, to, sequence, payload, _, err := parse(p); err == nil {
-			signed := packet(payloadType|signedAndEncrypted, to, sequence, payload)
+		if r, err := parse(p); err == nil {
+			signed := packet(r.payloadType|signedAndEncrypted, r.session, r.sequence, r.payload)
 			signed = append(signed, k.signature(signed)...)
-			if _, m, err := k.open(to, signed); err == nil {
+			if _, m, err := k.open(r.session, signed); err == nil {
 				_, _ = answer(m, chassis, 1, status)
 			}
 		}

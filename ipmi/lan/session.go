@@ -127,7 +127,7 @@ const closeSession = 0x3c // of app
 // used any more, whatever the error.
 func (s *Session) Close(ctx context.Context) error {
 	defer s.hangUp()
-	_, err := s.Command(ctx, app, closeSession, id(nil, s.theirs)...)
+	_, err := s.Command(ctx, app, closeSession, id(s.theirs)...)
 	return err
 }
 
@@ -135,7 +135,7 @@ func (s *Session) Close(ctx context.Context) error {
 func (s *Session) Abandon() {
 	defer s.hangUp()
 	s.number, s.sent = (s.number+1)&0x3f, s.sent+1
-	_, _ = s.transport.connection.Write(s.keys.seal(s.theirs, s.sent, message(app, s.number, closeSession, id(nil, s.theirs))))
+	_, _ = s.transport.connection.Write(s.keys.seal(s.theirs, s.sent, message(app, s.number, closeSession, id(s.theirs))))
 }
 
 func (s *Session) hangUp() { _ = s.transport.connection.Close() } // of UDP; nothing is under way

@@ -151,7 +151,8 @@ func TestWhatIsLostIsSentAgain(t *testing.T) {
 	drop := func(way string) func(p []byte) [][]byte {
 		return func(p []byte) [][]byte {
 			kind := fmt.Sprintf("%s %#x", way, p[5])
-			if lost[kind]++; lost[kind] == 1 {
+			lost[kind]++
+			if lost[kind] == 1 {
 				return nil
 			}
 			return [][]byte{p}

@@ -340,11 +340,11 @@ func TestAPlanThatProvesNothingIsRefused(t *testing.T) {
 func TestWhatCanNotBeKeptIsNotDone(t *testing.T) {
 	w := &world{t: t, now: start, on: true, boot: 1, hung: true}
 	full := errors.New("the API server is away")
-	r := Runner{Clock: clockOf{world: w}, Switch: w, Facts: w.Facts, Keep: func(_ context.Context, p Progress) error {
+	r := Runner{Clock: clockOf{world: w}, Switch: w, Facts: w.Facts, Keep: func(ctx context.Context, p Progress) error {
 		if p.Phase == Cutting {
 			return full
 		}
-		return w.Keep(t.Context(), p)
+		return w.Keep(ctx, p)
 	}}
 	if _, err := r.Run(t.Context(), w.plan(), Progress{}); !errors.Is(err, full) || w.offSent {
 		t.Errorf("got %v, off sent: %t", err, w.offSent)
