@@ -34,7 +34,7 @@ const (
 	Changing State = "Changing"
 )
 
-// Reading is what a switch has said in one session.
+// Reading is what a switch has said of its machine, in one session.
 type Reading struct {
 	// GUID is what the switch calls its machine.
 	GUID GUID
@@ -50,8 +50,10 @@ type Reading struct {
 // one that is on. There is neither cycle nor reset: nobody can see that they have happened,
 // and they switch on what was off.
 type Switch interface {
-	// Read returns what the machine is and whether it is on.
-	Read(ctx context.Context) (Reading, error)
+	// Read returns what the switch calls the machine, and whether it is on. The error is
+	// ErrOtherMachine or ErrNoIdentity if it is not known to be this one. A Reading without
+	// error is to be checked all the same by who proves something by it.
+	Read(ctx context.Context, machine UUID) (Reading, error)
 	// Off cuts the power of the machine at once; without error, that was acknowledged. It
 	// may take effect later. The error is ErrOtherMachine or ErrNoIdentity if nothing was
 	// switched since the machine is not known to be this one; after any other, it may have

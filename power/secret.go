@@ -38,3 +38,26 @@ func (s Secret) Read() (string, error) {
 	}
 	return text, nil
 }
+
+// Hide returns the error without these secrets in its text, should somebody have repeated
+// them there.
+func Hide(err error, secrets ...string) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	for _, secret := range secrets {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, "***")
+		}
+	}
+	return hidden{err, text}
+}
+
+type hidden struct {
+	error
+	text string
+}
+
+func (h hidden) Error() string { return h.text }
+func (h hidden) Unwrap() error { return h.error }

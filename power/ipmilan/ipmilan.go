@@ -57,13 +57,15 @@ func (s *Switch) address() string {
 }
 
 // Read returns what the BMC says of its machine.
-func (s *Switch) Read(ctx context.Context) (r power.Reading, err error) {
+func (s *Switch) Read(ctx context.Context, machine power.UUID) (r power.Reading, err error) {
 	err = s.session(ctx, func(b bmc) error {
 		if r.GUID, err = b.guid(ctx); err != nil {
 			return err
 		}
-		r.Power, err = b.power(ctx)
-		return err
+		if r.Power, err = b.power(ctx); err != nil {
+			return err
+		}
+		return power.Check(r.GUID, machine)
 	})
 	return r, err
 }

@@ -42,7 +42,7 @@ func within(t *testing.T, d time.Duration) context.Context {
 func eventually(t *testing.T, s power.Switch, want power.State) {
 	t.Helper()
 	for {
-		r, err := s.Read(t.Context())
+		r, err := s.Read(t.Context(), machine(t, ipmisim.GUID))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func eventually(t *testing.T, s power.Switch, want power.State) {
 func TestTheMachineOfABMCIsSwitched(t *testing.T) {
 	sim := ipmisim.Start(t)
 	s := New(optionsOf(sim))
-	r, err := s.Read(t.Context())
+	r, err := s.Read(t.Context(), machine(t, ipmisim.GUID))
 	if err != nil || r.GUID.String() != ipmisim.GUID || r.Power != power.On {
 		t.Fatalf("got %+v, %v", r, err)
 	}
@@ -90,6 +90,7 @@ func TestAnotherMachineIsNotSwitched(t *testing.T) {
 	s := New(optionsOf(sim))
 	other := machine(t, "4c4c4544-0032-3810-8052-b4c04f4a5731")
 	for name, do := range map[string]func() error{
+		"read":     func() error { _, err := s.Read(t.Context(), other); return err },
 		"off":      func() error { return s.Off(t.Context(), other) },
 		"on":       func() error { return s.On(t.Context(), other) },
 		"identify": func() error { return s.Identify(t.Context(), other, true) },
@@ -98,14 +99,14 @@ func TestAnotherMachineIsNotSwitched(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if r, err := s.Read(t.Context()); err != nil || r.Power != power.On {
+	if r, err := s.Read(t.Context(), machine(t, ipmisim.GUID)); err != nil || r.Power != power.On {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	sim.PowerOff()
 	if err := s.On(t.Context(), other); !errors.Is(err, power.ErrOtherMachine) {
 		t.Error(err)
 	}
-	if r, err := s.Read(t.Context()); err != nil || r.Power != power.Off {
+	if r, err := s.Read(t.Context(), machine(t, ipmisim.GUID)); err != nil || r.Power != power.Off {
 		t.Errorf("got %+v, %v", r, err)
 	}
 }
@@ -145,7 +146,7 @@ func TestABMCThatIsOfNoUseSaysWhy(t *testing.T) {
 			s := New(o)
 			node := machine(t, ipmisim.GUID)
 			for _, do := range []func(ctx context.Context) error{
-				func(ctx context.Context) error { _, err := s.Read(ctx); return err },
+				func(ctx context.Context) error { _, err := s.Read(ctx, node); return err },
 				func(ctx context.Context) error { return s.Off(ctx, node) },
 				func(ctx context.Context) error { return s.On(ctx, node) },
 				func(ctx context.Context) error { return s.Identify(ctx, node, true) },
@@ -160,7 +161,7 @@ func TestABMCThatIsOfNoUseSaysWhy(t *testing.T) {
 			}
 		})
 	}
-	if r, err := New(optionsOf(sim)).Read(t.Context()); err != nil || r.Power != power.On {
+	if r, err := New(optionsOf(sim)).Read(t.Context(), machine(t, ipmisim.GUID)); err != nil || r.Power != power.On {
 		t.Errorf("got %+v, %v", r, err)
 	}
 }
@@ -170,7 +171,7 @@ func TestABMCThatHangsDoesNotHangUs(t *testing.T) {
 	s := New(optionsOf(sim))
 	sim.Freeze()
 	for range 3 {
-		if r, err := s.Read(within(t, 50*time.Millisecond)); !errors.Is(err, power.ErrNoAnswer) || r.Power != "" {
+		if r, err := s.Read(within(t, 50*time.Millisecond), machine(t, ipmisim.GUID)); !errors.Is(err, power.ErrNoAnswer) || r.Power != "" {
 			t.Errorf("got %+v, %v", r, err)
 		}
 	}

@@ -36,7 +36,7 @@ func TestARealBMCSwitchesAMachineOffAndOnWithAProof(t *testing.T) {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 	t.Log(phases, got.Proof)
-	if r, err := bmc.Read(t.Context()); err != nil || r.Power != power.On {
+	if r, err := bmc.Read(t.Context(), machine); err != nil || r.Power != power.On {
 		t.Errorf("got %+v, %v", r, err)
 	}
 
@@ -45,11 +45,11 @@ func TestARealBMCSwitchesAMachineOffAndOnWithAProof(t *testing.T) {
 	if err != nil || got.Outcome != PowerWasOff || !got.Proof.Proves("worker-1", "1") {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if r, err := bmc.Read(t.Context()); err != nil || r.Power != power.Off {
+	if r, err := bmc.Read(t.Context(), machine); err != nil || r.Power != power.Off {
 		t.Errorf("power that was off was switched: %+v, %v", r, err)
 	}
 
-	plan.Machine[0]++
+	plan.Machine = power.UUID{1, 2}
 	got, err = runner.Run(t.Context(), plan, Progress{})
 	if err != nil || got.Outcome != NotTheMachine || got.Proof != nil {
 		t.Errorf("got %+v, %v", got, err)

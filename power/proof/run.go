@@ -82,7 +82,7 @@ func (r Runner) do(ctx context.Context, cycle *Cycle, what Action) {
 		err := r.Switch.On(ctx, cycle.plan.Machine)
 		cycle.Switched(r.Clock.Now(), err)
 	default:
-		reading, err := r.Switch.Read(ctx)
+		reading, err := r.Switch.Read(ctx, cycle.plan.Machine)
 		cycle.Saw(asked, r.Clock.Now(), reading, err)
 	}
 }

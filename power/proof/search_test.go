@@ -214,7 +214,7 @@ func (w *world) checkProof(p Proof) {
 }
 
 // Read is the BMC's.
-func (w *world) Read(context.Context) (r power.Reading, err error) {
+func (w *world) Read(context.Context, power.UUID) (r power.Reading, err error) {
 	asked := w.now
 	w.pass(time.Duration(1+w.choose(4)) * 30 * time.Millisecond)
 	r = power.Reading{GUID: power.GUID(power.GUID(w.plan().Machine).In(power.SMBIOS)), Power: power.Off}
