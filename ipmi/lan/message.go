@@ -3,7 +3,6 @@ package lan
 const (
 	bmcAddress     = 0x20
 	consoleAddress = 0x81
-	toResponse     = 1 << 2 // added to the NetFn of a request
 )
 
 // message returns a request to LUN 0 of the BMC (IPMI 2.0, section 13.8).
@@ -15,11 +14,12 @@ func message(netFn, number, cmd byte, data []byte) []byte {
 }
 
 // answer returns what follows the headers of the response to a request: its completion
-// code and data.
+// code and data. BMCs differ in the addresses and LUNs that they answer with, which say
+// nothing here: it is signed, and has the number of the request.
 func answer(m []byte, netFn, number, cmd byte) ([]byte, error) {
 	const before, after = 6, 1
 	if len(m) < before+1+after || checksum(m[:3]) != 0 || checksum(m[3:]) != 0 ||
-		m[0] != consoleAddress || m[1] != netFn<<2|toResponse || m[3] != bmcAddress || m[4] != number<<2 || m[5] != cmd {
+		m[1]>>2 != netFn|1 || m[4]>>2 != number || m[5] != cmd {
 		return nil, errForeign
 	}
 	return m[before : len(m)-after], nil

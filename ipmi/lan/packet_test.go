@@ -5,6 +5,9 @@ import (
 	"testing"
 )
 
+// toResponse is added to the NetFn of a request.
+const toResponse = 1 << 2
+
 // off is an answer that says that the machine is off, to the request with this number. A
 // session's next one has s.number+1.
 func off(number byte) []byte {
@@ -60,4 +63,38 @@ func TestEachBitOfAPacketIsSigned(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestAnAnswerIsKnownByItsRequest(t *testing.T) {
+	good := off(9)
+	if got, err := answer(good, chassis, 9, status); err != nil || !bytes.Equal(got, []byte{0, 0, 0, 0}) {
+		t.Fatalf("got % x, %v", got, err)
+	}
+	for name, change := range map[string]func(m []byte){
+		"to another network function": func(m []byte) { m[1] = app<<2 | toResponse },
+		"a request":                   func(m []byte) { m[1] &^= toResponse },
+		"to another number":           func(m []byte) { m[4] += 4 },
+		"to another command":          func(m []byte) { m[5]++ },
+	} {
+		m := bytes.Clone(good)
+		change(m)
+		sum(m)
+		if got, err := answer(m, chassis, 9, status); err == nil {
+			t.Errorf("%s: got % x", name, got)
+		}
+	}
+	// Some BMCs swap the addresses, or have another LUN.
+	for _, at := range []int{0, 1, 3, 4} {
+		m := bytes.Clone(good)
+		m[at] ^= 1
+		sum(m)
+		if _, err := answer(m, chassis, 9, status); err != nil {
+			t.Errorf("byte %d: %v", at, err)
+		}
+	}
+}
+
+// sum makes the checksums right.
+func sum(m []byte) {
+	m[2], m[len(m)-1] = checksum(m[:2]), checksum(m[3:len(m)-1])
 }
