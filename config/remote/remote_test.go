@@ -182,3 +182,16 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// The example of the page is one.
+func TestThePageShowsAFileThatIsAccepted(t *testing.T) {
+	page, err := os.ReadFile("../../docs/fencing.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```yaml\n")
+	example, _, _ := strings.Cut(rest, "```")
+	if c, err := Parse("docs/fencing.md", []byte(example)); err != nil || len(c.Switches) != 3 {
+		t.Errorf("%d switches, %v", len(c.Switches), err)
+	}
+}
