@@ -104,16 +104,10 @@ func (s *Switch) reset(ctx context.Context, machine power.UUID, already schemas.
 // Identify switches the light of the system on or off.
 func (s *Switch) Identify(ctx context.Context, machine power.UUID, on bool) error {
 	return s.session(ctx, machine, func(system *schemas.ComputerSystem) error {
-		switch {
-		case system.LocationIndicatorActive != nil:
-			system.LocationIndicatorActive = &on
-		case system.IndicatorLED != "" && on:
-			system.IndicatorLED = schemas.BlinkingIndicatorLED
-		case system.IndicatorLED != "":
-			system.IndicatorLED = schemas.OffIndicatorLED
-		default:
-			return fmt.Errorf("%w: the system has no LocationIndicatorActive and no IndicatorLED", power.ErrUnsupported)
+		if system.LocationIndicatorActive == nil {
+			return fmt.Errorf("%w: the system has no LocationIndicatorActive", power.ErrUnsupported)
 		}
+		system.LocationIndicatorActive = &on
 		return system.Update()
 	})
 }

@@ -230,7 +230,8 @@ func (s *Service) system(w http.ResponseWriter, r *http.Request, system *System,
 
 func (s *System) read(at string) object {
 	if s.pending != "" {
-		if s.Lag--; s.Lag < 0 {
+		s.Lag--
+		if s.Lag < 0 {
 			s.Power, s.pending = s.pending, ""
 		}
 	}
