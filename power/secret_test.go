@@ -12,7 +12,7 @@ import (
 func TestASecretIsOneLineOfAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
 	for content, want := range map[string]string{
-		"secret": "secret", "secret\n": "secret", "secret\r\n": "secret", "of two words ": "of two words ",
+		"secret": "secret", "secret\n": "secret", "secret\r\n": "secret", "of two words": "of two words",
 		"": "is empty", "\n": "is empty", "user\nsecret": "several lines", "nul\x00": "several lines", strings.Repeat("s", 5000): "longer than 4096",
 	} {
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
