@@ -19,6 +19,7 @@ require (
 	github.com/shirou/gopsutil/v4 v4.25.12
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10
+	github.com/stmcginnis/gofish v0.26.0
 	github.com/u-root/u-root v0.16.0
 	go.etcd.io/etcd/client/v3 v3.7.0
 	go.opencensus.io v0.24.0

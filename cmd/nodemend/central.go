@@ -15,5 +15,5 @@ them before you apply them with "nodemend policy check".`
 // node is also built without them, since what a program holds takes memory even if it
 // is never used.
 func centralCommands() []*cobra.Command {
-	return []*cobra.Command{newControllerCommand(), newPolicyCommand()}
+	return []*cobra.Command{newControllerCommand(), newPolicyCommand(), newFenceCommand()}
 }

@@ -3,6 +3,8 @@ package ipmisim
 import (
 	"encoding/binary"
 	"fmt"
+	"os"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -87,6 +89,14 @@ func (s *Simulator) PowerOn() {
 	if s.machine != nil {
 		s.must(s.machine.PowerOn(s.t.Context()))
 	}
+}
+
+// Identify returns for how many seconds the light was last told to shine, and 1 if for ever.
+func (s *Simulator) Identify() string {
+	s.t.Helper()
+	text, err := os.ReadFile(s.path("identify"))
+	s.must(err)
+	return strings.TrimSpace(string(text))
 }
 
 // Freeze makes the BMC answer nothing until Thaw.

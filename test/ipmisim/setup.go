@@ -14,6 +14,12 @@ const (
 	password = "test"
 )
 
+// Operator has the privilege level operator, and the same password.
+const Operator = "operator"
+
+// GUID is the System GUID that the BMC sends over LAN, in this order of its bytes.
+const GUID = "a1234567-89ab-cdef-a123-456789abcdef"
+
 // ports are those of the simulator, all on 127.0.0.1: its LAN is UDP.
 type ports struct{ lan, console, system int }
 
@@ -25,14 +31,16 @@ set_working_mc 0x20
     addr 127.0.0.1 %d
     priv_limit admin
     allowed_auths_admin none md5
-    guid a123456789abcdefa123456789abcdef
+    guid %s
   endlan
   chassis_control %q
   serial 15 127.0.0.1 %d codec VM
   user 1 false "" "" user 10 none md5
   user 2 true %q %q admin 10 md5
+  user 3 true %q %q operator 10 md5
 console 127.0.0.1 %d
-`, p.lan, powerControl, p.system, User, password, p.console)
+`, p.lan, strings.ReplaceAll(GUID, "-", ""), powerControl, p.system,
+		User, password, Operator, password, p.console)
 }
 
 // powerControl is a shell script that the simulator runs to read and switch the
@@ -44,6 +52,7 @@ case "$1 $2" in
 "get power") read -r on <"$power" && echo "power:$on" ;;
 "set power") echo "$3" >"$power" ;;
 "set reset") ;;
+"set identify") echo "$3 $4" >"${0%/*}/identify" ;;
 *) exit 1 ;;
 esac
 if [ "$1" = set ] && [ -p "$switches" ]; then

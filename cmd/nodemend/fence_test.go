@@ -1,0 +1,134 @@
+//go:build !agent
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodemend/nodemend/test/redfish"
+)
+
+// fenced is a cluster of nodes whose machines a Redfish service has.
+type fenced struct {
+	service            *redfish.Service
+	config, kubeconfig string
+}
+
+const (
+	goodUUID  = "4c4c4544-0032-3810-8052-b4c04f4a5731"
+	liesUUID  = "4c4c4544-0044-4a10-8031-c4c04f4b4832"
+	downUUID  = "4c4c4544-0051-4a10-8031-c4c04f4b4832"
+	otherUUID = "4c4c4544-0099-4a10-8031-c4c04f4b4832"
+)
+
+func newFenced(t *testing.T) fenced {
+	t.Helper()
+	nodes := map[string]corev1.Node{}
+	add := func(name, uuid string, ready corev1.ConditionStatus) {
+		nodes["/api/v1/nodes/"+name] = corev1.Node{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: name},
+			Status: corev1.NodeStatus{
+				NodeInfo: corev1.NodeSystemInfo{SystemUUID: uuid}, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}},
+			},
+		}
+	}
+	add("worker-1", goodUUID, corev1.ConditionTrue)
+	add("worker-2", liesUUID, corev1.ConditionTrue)
+	add("worker-3", downUUID, corev1.ConditionUnknown)
+	add("worker-4", otherUUID, corev1.ConditionTrue)
+	add("worker-5", "00000000-0000-0000-0000-000000000000", corev1.ConditionTrue)
+	add("edge-1", goodUUID, corev1.ConditionTrue)
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		node, found := nodes[r.URL.Path]
+		if !found || r.Method != http.MethodGet {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(node)
+	}))
+	t.Cleanup(api.Close)
+
+	f := fenced{service: redfish.Start(t,
+		&redfish.System{UUID: goodUUID, Power: "On"}, &redfish.System{UUID: liesUUID, Power: "Off"}, &redfish.System{UUID: downUUID, Power: "Off"})}
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	f.config = write("remote.yaml", fmt.Sprintf("switches:\n- nodes: {names: [worker-*]}\n  redfish: {url: %q, user: %s, passwordFile: %s, caFile: %s}\n",
+		f.service.URL(), redfish.User, f.service.PasswordFile(), f.service.CAFile()))
+	f.kubeconfig = write("kubeconfig", fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}],
+		clusters: [{name: c, cluster: {server: %q}}], users: [{name: u, user: {}}]}`, api.URL))
+	return f
+}
+
+func (f fenced) run(t *testing.T, args ...string) (output string, status int, text string) {
+	t.Helper()
+	var out strings.Builder
+	status, text = runRoot(t, &out, append([]string{"fence", "check", "--kubeconfig", f.kubeconfig, "--config", f.config}, args...)...)
+	return out.String(), status, text
+}
+
+func TestFenceCheckSaysOfEachNodeWhetherItCanBeFenced(t *testing.T) {
+	f := newFenced(t)
+	output, status, text := f.run(t, "worker-1", "worker-3")
+	want := fmt.Sprintf("NODE      FENCEABLE  POWER  SWITCH%s  WHY NOT\nworker-1  yes        On     %[2]s  \nworker-3  yes        Off    %[2]s  \n",
+		strings.Repeat(" ", len(f.service.URL())-len("SWITCH")), f.service.URL())
+	if status != 0 || output != want {
+		t.Errorf("exit status %d (%s), printed\n%s\nwant\n%s", status, text, output, want)
+	}
+	output, status, text = f.run(t, "worker-1", "worker-2", "worker-4", "worker-5", "edge-1", "-o", "json")
+	var got []fenceable
+	if err := json.Unmarshal([]byte(output), &got); err != nil || len(got) != 5 {
+		t.Fatalf("%v: %s", err, output)
+	}
+	for i, want := range []string{"", "the node is Ready, and its power is read Off", "it switches another machine", "its systemUUID", "no entry names it"} {
+		if got[i].Fenceable != (want == "") || !strings.Contains(got[i].Why, want) {
+			t.Errorf("got %+v, want %q", got[i], want)
+		}
+	}
+	if status != 1 || text != "4 of 5 nodes can't be fenced: worker-2, worker-4, worker-5, edge-1" {
+		t.Errorf("exit status %d (%s)", status, text)
+	}
+	if calls := f.service.Calls(); len(calls) > 0 {
+		t.Errorf("it has switched: %q", calls)
+	}
+}
+
+func TestFenceCheckThatCanNotAskExitsWithTwo(t *testing.T) {
+	f := newFenced(t)
+	for args, want := range map[string]string{
+		"":                              "no node to check",
+		"worker-1 -o xml":               `unknown output "xml"; accepted are table and json`,
+		"worker-1 --timeout=0s":         "--timeout=0s is not positive",
+		"worker-1 --config=":            "name remote.yaml by --config=FILE",
+		"worker-1 --config=/missing":    "/missing",
+		"worker-1 --kubeconfig=/absent": "/absent",
+		"worker-9":                      "asking the cluster",
+		"worker-1 --fast":               "unknown flag: --fast",
+	} {
+		if output, status, text := f.run(t, strings.Fields(args)...); status != 2 || !strings.Contains(text, want) || output != "" {
+			t.Errorf("%q: exit status %d (%s), want 2 (%s)", args, status, text, want)
+		}
+	}
+	if err := os.WriteFile(f.config, []byte("switches:\n- nodes: {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, status, text := f.run(t, "worker-1"); status != 2 || !strings.Contains(text, f.config+": line 2: switches.0: has 0 of") {
+		t.Errorf("exit status %d (%s)", status, text)
+	}
+}

@@ -1,0 +1,72 @@
+// Package remote is the file remote.yaml: which switch has the power of which node, and how
+// to log in there. The first entry whose nodes include a node is that of the node.
+package remote
+
+// Config is a whole file.
+type Config struct {
+	Switches []Switch `yaml:"switches"`
+
+	name string // of the file
+}
+
+// Switch says how the power of some nodes is switched. One of IPMI, Redfish and Program is
+// set.
+type Switch struct {
+	Nodes   Nodes    `yaml:"nodes"`
+	IPMI    *IPMI    `yaml:"ipmi"`
+	Redfish *Redfish `yaml:"redfish"`
+	Program *Program `yaml:"program"`
+}
+
+// Nodes says which nodes are meant: those that names and matchLabels include. What is left
+// out includes all.
+type Nodes struct {
+	// Names are names and patterns, such as worker-1 and gpu-*.
+	Names []string `yaml:"names"`
+	// MatchLabels are labels that a node has to have, each with this value.
+	MatchLabels map[string]string `yaml:"matchLabels"`
+}
+
+// IPMI is a BMC by IPMI 2.0 over LAN.
+type IPMI struct {
+	// Host is a name or an address. It may have placeholders, as all that is called a
+	// template: {name}, {label:KEY} and {annotation:KEY} of the node.
+	Host string `yaml:"host"`
+	// Hosts are those of nodes by their names, instead of Host.
+	Hosts map[string]string `yaml:"hosts"`
+	Port  int               `yaml:"port"`
+	Login `yaml:",inline"`
+	// KeyFile has the key of the BMC, K_g.
+	KeyFile     string `yaml:"keyFile"`
+	CipherSuite int    `yaml:"cipherSuite"`
+}
+
+// Redfish is a BMC, or what has many machines, by Redfish.
+type Redfish struct {
+	// URL is a template: https://HOST or https://HOST:PORT.
+	URL string `yaml:"url"`
+	// URLs are those of nodes by their names, instead of URL.
+	URLs  map[string]string `yaml:"urls"`
+	Login `yaml:",inline"`
+	// CAFile, ServerName (a template) and Fingerprint say how the service is known.
+	CAFile      string `yaml:"caFile"`
+	ServerName  string `yaml:"serverName"`
+	Fingerprint string `yaml:"fingerprint"`
+	// Fingerprints are those of nodes by their names, instead of Fingerprint.
+	Fingerprints map[string]string `yaml:"fingerprints"`
+}
+
+// Login is a user with a password in a file, that of a mounted Secret.
+type Login struct {
+	User         string `yaml:"user"`
+	PasswordFile string `yaml:"passwordFile"`
+}
+
+// Program is a program with fence-agents' convention.
+type Program struct {
+	Path string `yaml:"path"`
+	// Options are templates.
+	Options map[string]string `yaml:"options"`
+	// SecretFiles are files with values of options.
+	SecretFiles map[string]string `yaml:"secretFiles"`
+}

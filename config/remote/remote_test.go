@@ -1,0 +1,197 @@
+package remote
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/nodemend/nodemend/power/ipmilan"
+	"github.com/nodemend/nodemend/power/program"
+	"github.com/nodemend/nodemend/power/redfish"
+)
+
+const good = `switches:
+- nodes: {names: [gpu-*], matchLabels: {rack: "7"}}
+  redfish:
+    url: https://{annotation:example.com/bmc}
+    user: fence
+    passwordFile: /etc/nodemend/bmc/password
+    caFile: /etc/nodemend/bmc/ca.crt
+    serverName: "{name}-bmc"
+- nodes: {names: [worker-1, worker-2]}
+  ipmi:
+    hosts: {worker-1: 10.0.0.1, worker-2: "fd00::2"}
+    user: fence
+    passwordFile: /etc/nodemend/bmc/password
+    keyFile: /etc/nodemend/bmc/key
+    cipherSuite: 17
+- nodes: {names: [edge-*]}
+  program:
+    path: /usr/local/sbin/fence-pdu
+    options: {ip: pdu.example.com, plug: "{label:example.com/plug}"}
+    secretFiles: {password: /etc/nodemend/pdu/password}
+- nodes: {matchLabels: {rack: "8"}}
+  redfish:
+    urls: {blade-1: "https://10.0.1.1", blade-2: "https://10.0.1.2:8443"}
+    user: fence
+    passwordFile: /etc/nodemend/bmc/password
+    fingerprints: {blade-1: ` + digits + `}
+- ipmi: {host: "{name}.bmc.example.com", port: 6230, user: fence, passwordFile: /p}
+`
+
+const digits = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+func TestANodeHasTheSwitchOfTheFirstEntryThatNamesIt(t *testing.T) {
+	c, err := Parse("remote.yaml", []byte(good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := func(pairs ...string) map[string]string { return map[string]string{pairs[0]: pairs[1]} }
+	for _, test := range []struct {
+		node Node
+		want string // the switch, or the error
+	}{
+		{Node{Name: "gpu-1", Labels: labels("rack", "7"), Annotations: labels("example.com/bmc", "10.9.9.9:8443")}, "https://10.9.9.9:8443"},
+		{Node{Name: "gpu-1", Labels: labels("rack", "7")}, "switches.0: node gpu-1: it has no annotation example.com/bmc"},
+		{Node{Name: "gpu-1", Labels: labels("rack", "7"), Annotations: labels("example.com/bmc", "10.9.9.9@evil.example.com")}, "accepted is a name or an address"},
+		{Node{Name: "gpu-1", Labels: labels("rack", "9")}, "ipmi://gpu-1.bmc.example.com:6230"},
+		{Node{Name: "gpu-1"}, "ipmi://gpu-1.bmc.example.com:6230"},
+		{Node{Name: "worker-1"}, "ipmi://10.0.0.1:623"},
+		{Node{Name: "worker-2", Labels: labels("rack", "8")}, "ipmi://[fd00::2]:623"},
+		{Node{Name: "worker-10"}, "ipmi://worker-10.bmc.example.com:6230"},
+		{Node{Name: "edge-1", Labels: labels("example.com/plug", "14")}, "/usr/local/sbin/fence-pdu for edge-1"},
+		{Node{Name: "edge-1"}, "it has no label example.com/plug"},
+		{Node{Name: "blade-1", Labels: labels("rack", "8")}, "https://10.0.1.1"},
+		{Node{Name: "blade-2", Labels: labels("rack", "8")}, "it has no entry in fingerprints"},
+		{Node{Name: "blade-3", Labels: labels("rack", "8")}, "it has no entry in urls"},
+	} {
+		got := ""
+		s, err := c.Switch(test.node)
+		if err != nil {
+			got = err.Error()
+		} else {
+			got = s.String()
+		}
+		if !strings.Contains(got, test.want) || err == nil && got != test.want {
+			t.Errorf("%+v: got %q, want %q", test.node, got, test.want)
+		}
+	}
+	c.Switches = c.Switches[:4]
+	if _, err := c.Switch(Node{Name: "other"}); !errors.Is(err, ErrNoSwitch) || !strings.Contains(err.Error(), "remote.yaml: node other") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestEachKindOfSwitchIsMade(t *testing.T) {
+	c, err := Parse("remote.yaml", []byte(good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := c.Switch(Node{Name: "worker-1"}); err != nil {
+		t.Error(err)
+	} else if _, is := s.(*ipmilan.Switch); !is {
+		t.Errorf("got %T", s)
+	}
+	if s, err := c.Switch(Node{Name: "blade-1", Labels: map[string]string{"rack": "8"}}); err != nil {
+		t.Error(err)
+	} else if _, is := s.(*redfish.Switch); !is {
+		t.Errorf("got %T", s)
+	}
+	if s, err := c.Switch(Node{Name: "edge-1", Labels: map[string]string{"example.com/plug": "1"}}); err != nil {
+		t.Error(err)
+	} else if _, is := s.(*program.Switch); !is {
+		t.Errorf("got %T", s)
+	}
+}
+
+func TestEveryMistakeHasItsLineAndSaysWhatIsAccepted(t *testing.T) {
+	for text, want := range map[string][]string{
+		"":                                       {"remote.yaml: is empty: accepted is a list of switches"},
+		"switches: []":                           {"line 1: switches: has no entry"},
+		"switch: []":                             {`unknown field "switch"`, "has no entry"},
+		"switches:\n- nodes: {}":                 {"line 2: switches.0: has 0 of ipmi, redfish and program"},
+		"switches:\n- ipmi: {}\n  redfish: {}":   {"has 2 of ipmi", "line 2: switches.0.ipmi: has neither host nor hosts", "line 2: switches.0.ipmi.user: is missing", "line 3: switches.0.redfish: has neither url nor urls", "passwordFile: is missing"},
+		entry("nodes: {names: [Worker_1, '[']}"): {`line 2: switches.0.nodes.names.0: "Worker_1" is no name or pattern`, `switches.0.nodes.names.1: "["`},
+		entry("nodes: {matchLabels: {'a b': c}}"):                     {`line 2: switches.0.nodes.matchLabels.a b: "a b=c" is no label`},
+		entry("node: {}"):                                             {`line 2: unknown field "node"`},
+		ipmi("host: a, hosts: {b: c}"):                                {"has neither host nor hosts, or both"},
+		ipmi("host: '{nodename}'"):                                    {"line 2: switches.0.ipmi.host: {nodename} is no placeholder: accepted are {name}, {label:KEY} and {annotation:KEY}"},
+		ipmi("host: '{name'"):                                         {"brace without its other one"},
+		ipmi("host: '10.0.0.1:623'"):                                  {`"10.0.0.1:623" is no host: accepted is a name or an address, without a port`},
+		ipmi("hosts: {a: 'b c'}"):                                     {`switches.0.ipmi.hosts.a: "b c" is no host`},
+		ipmi("hosts: {A: b}"):                                         {`"A" is no name of a node`},
+		ipmi("host: a, port: 70000, cipherSuite: 8"):                  {"ipmi.port: 70000 is no UDP port", "ipmi.cipherSuite: 8 is not accepted: accepted are 3 and 17"},
+		ipmi("host: a, keyFile: key"):                                 {`ipmi.keyFile: "key" is not an absolute path`},
+		ipmi("host: a, password: s3cret"):                             {`unknown field "password"`},
+		red("url: http://bmc"):                                        {"switches.0.redfish.url: the URL of a Redfish service is https://HOST"},
+		red("url: 'https://{name}/redfish'"):                          {"without a path or a user"},
+		red("url: 'https://{x}'"):                                     {"{x} is no placeholder"},
+		red("url: https://a, fingerprint: '00'"):                      {"switches.0.redfish.fingerprint: the fingerprint is not a SHA-256"},
+		red("url: https://a, fingerprints: {a: '00'}"):                {"switches.0.redfish.fingerprints.a: the fingerprint is not"},
+		red("url: https://a, caFile: /ca, fingerprint: " + digits):    {"neither an authority nor a name can be given"},
+		red("url: https://a, insecure: true"):                         {`unknown field "insecure"`},
+		entry("program: {path: fence_pdu}"):                           {"switches.0.program: the program \"fence_pdu\" is not an absolute path"},
+		entry("program: {path: /p, options: {action: reboot}}"):       {"the option action is ours"},
+		entry("program: {path: /p, secretFiles: {password: s3cret}}"): {"switches.0.program.secretFiles.password: \"s3cret\" is not an absolute path"},
+	} {
+		_, err := Parse("remote.yaml", []byte(text))
+		for _, part := range want {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("%s:\ngot %v\nwant %s", text, err, part)
+			}
+		}
+	}
+}
+
+func entry(text string) string { return "switches:\n- " + text + "\n" }
+func ipmi(text string) string {
+	return entry("ipmi: {user: fence, passwordFile: /p, " + text + "}")
+}
+func red(text string) string {
+	return entry("redfish: {user: fence, passwordFile: /p, " + text + "}")
+}
+
+func TestAFileIsReadAsAWhole(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "remote.yaml")
+	if _, err := Load(file); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+	for text, entries := range map[string]int{good: 5, good + "- {}\n": 0} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Load(file)
+		if len(c.Switches) != entries || (err == nil) != (entries > 0) || err != nil && !strings.Contains(err.Error(), file+": line 28: switches.5: ") {
+			t.Errorf("got %d entries, %v", len(c.Switches), err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(good))
+	f.Add([]byte(entry("program: {path: /p, options: {a: '{label:x}'}}")))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := Parse("remote.yaml", data)
+		if err != nil {
+			return
+		}
+		if _, err := c.Switch(Node{Name: "worker-1", Labels: map[string]string{"x": "y"}}); err != nil && err.Error() == "" {
+			t.Error("an error without a text")
+		}
+	})
+}
+
+// The example of the page is one.
+func TestThePageShowsAFileThatIsAccepted(t *testing.T) {
+	page, err := os.ReadFile("../../docs/fencing.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```yaml\n")
+	example, _, _ := strings.Cut(rest, "```")
+	if c, err := Parse("docs/fencing.md", []byte(example)); err != nil || len(c.Switches) != 3 {
+		t.Errorf("%d switches, %v", len(c.Switches), err)
+	}
+}

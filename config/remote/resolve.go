@@ -1,0 +1,171 @@
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/nodemend/nodemend/power"
+	"github.com/nodemend/nodemend/power/ipmilan"
+	"github.com/nodemend/nodemend/power/program"
+	"github.com/nodemend/nodemend/power/redfish"
+)
+
+// Node is what is known of a node.
+type Node struct {
+	Name                string
+	Labels, Annotations map[string]string
+}
+
+// ErrNoSwitch is of a node that the file does not name.
+var ErrNoSwitch = errors.New("no entry names it")
+
+// Switch returns the switch of a node: that of the first entry whose nodes include it. The
+// error is ErrNoSwitch, or what the node lacks that a placeholder asks for. It asks nobody,
+// and reads no secrets.
+func (c Config) Switch(node Node) (power.Switch, error) {
+	for i := range c.Switches {
+		s := &c.Switches[i]
+		if !s.Nodes.include(node) {
+			continue
+		}
+		found, err := s.of(node)
+		if err != nil {
+			return nil, fmt.Errorf("%s: switches.%d: node %s: %w", c.name, i, node.Name, err)
+		}
+		return found, nil
+	}
+	return nil, fmt.Errorf("%s: node %s: %w", c.name, node.Name, ErrNoSwitch)
+}
+
+func (n Nodes) include(node Node) bool {
+	for key, value := range n.MatchLabels {
+		if got, has := node.Labels[key]; !has || got != value {
+			return false
+		}
+	}
+	for _, pattern := range n.Names {
+		if matches, _ := path.Match(pattern, node.Name); matches {
+			return true
+		}
+	}
+	return len(n.Names) == 0
+}
+
+func (s *Switch) of(node Node) (power.Switch, error) {
+	switch {
+	case s.IPMI != nil:
+		host, err := node.value("hosts", s.IPMI.Host, s.IPMI.Hosts)
+		if err == nil {
+			err = checkHost(host)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return ipmilan.New(ipmilan.Options{
+			Host: host, Port: s.IPMI.Port, User: s.IPMI.User, Password: power.Secret{File: s.IPMI.PasswordFile},
+			Key: power.Secret{File: s.IPMI.KeyFile}, CipherSuite: s.IPMI.CipherSuite,
+		}), nil
+	case s.Redfish != nil:
+		return s.Redfish.of(node)
+	default:
+		options := map[string]string{}
+		for name, template := range s.Program.Options {
+			var err error
+			if options[name], err = expand(template, node.placeholder); err != nil {
+				return nil, err
+			}
+		}
+		return program.New(program.Options{Path: s.Program.Path, Name: node.Name, Options: options, Secrets: s.Program.secrets()})
+	}
+}
+
+func (r *Redfish) of(node Node) (power.Switch, error) {
+	url, err := node.value("urls", r.URL, r.URLs)
+	if err != nil {
+		return nil, err
+	}
+	serverName, err := expand(r.ServerName, node.placeholder)
+	if err != nil {
+		return nil, err
+	}
+	fingerprint := r.Fingerprint
+	if len(r.Fingerprints) > 0 {
+		if fingerprint, err = node.value("fingerprints", "", r.Fingerprints); err != nil {
+			return nil, err
+		}
+	}
+	return redfish.New(redfish.Options{
+		URL: url, User: r.User, Password: power.Secret{File: r.PasswordFile},
+		TLS: redfish.TLS{CAFile: r.CAFile, ServerName: serverName, Fingerprint: fingerprint},
+	})
+}
+
+func (g *Program) secrets() map[string]power.Secret {
+	secrets := map[string]power.Secret{}
+	for name, file := range g.SecretFiles {
+		secrets[name] = power.Secret{File: file}
+	}
+	return secrets
+}
+
+// value returns what a template or the node's own entry says.
+func (n Node) value(field, template string, byNode map[string]string) (string, error) {
+	if template != "" {
+		return expand(template, n.placeholder)
+	}
+	value, found := byNode[n.Name]
+	if !found {
+		return "", fmt.Errorf("it has no entry in %s", field)
+	}
+	return value, nil
+}
+
+// placeholder returns the value of one for the node.
+func (n Node) placeholder(kind, key string) (value string, err error) {
+	found := true
+	switch kind {
+	case "label":
+		value, found = n.Labels[key]
+	case "annotation":
+		value, found = n.Annotations[key]
+	default:
+		value = n.Name
+	}
+	if !found || value == "" {
+		return "", fmt.Errorf("it has no %s %s", kind, key)
+	}
+	// What a node says of itself is no part of an address but a name.
+	if strings.ContainsAny(value, "/@?#\\ \t\r\n\x00") {
+		return "", fmt.Errorf("its %s %s is %.60q: accepted is a name or an address", kind, key, value)
+	}
+	return value, nil
+}
+
+var (
+	placeholders = regexp.MustCompile(`\{[^{}]*\}`)
+	placeholder  = regexp.MustCompile(`^\{(?:(name)|(label|annotation):([^:{}]+))\}$`)
+)
+
+// expand returns a template with values for its placeholders.
+func expand(template string, value func(kind, key string) (string, error)) (string, error) {
+	var mistake error
+	text := placeholders.ReplaceAllStringFunc(template, func(found string) string {
+		parts := placeholder.FindStringSubmatch(found)
+		if parts == nil {
+			mistake = fmt.Errorf("%s is no placeholder: accepted are {name}, {label:KEY} and {annotation:KEY}", found)
+			return ""
+		}
+		got, err := value(parts[1]+parts[2], parts[3])
+		if err != nil {
+			mistake = err
+		}
+		return got
+	})
+	if mistake == nil && strings.ContainsAny(placeholders.ReplaceAllString(template, ""), "{}") {
+		mistake = fmt.Errorf("%q has a brace without its other one", template)
+	}
+	return text, mistake
+}

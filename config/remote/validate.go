@@ -1,0 +1,201 @@
+package remote
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/nodemend/nodemend/power/program"
+	"github.com/nodemend/nodemend/power/redfish"
+)
+
+// problem is a value that can't be accepted.
+type problem struct {
+	path []string
+	text string
+}
+
+func (p problem) Error() string { return strings.Join(p.path, ".") + ": " + p.text }
+
+// problems are those of one part of the file.
+type problems struct {
+	at    []string
+	found *[]problem
+}
+
+func (p problems) in(field ...string) problems {
+	return problems{slices.Concat(p.at, field), p.found}
+}
+
+func (p problems) add(format string, args ...any) {
+	*p.found = append(*p.found, problem{p.at, fmt.Sprintf(format, args...)})
+}
+
+// example are values for placeholders, by which a template is checked.
+const example = "0"
+
+func (c *Config) problems() (found []problem) {
+	all := problems{[]string{"switches"}, &found}
+	if len(c.Switches) == 0 {
+		all.add("has no entry: nodes without one can't be switched")
+	}
+	for i := range c.Switches {
+		c.Switches[i].problems(all.in(strconv.Itoa(i)))
+	}
+	return found
+}
+
+func (s *Switch) problems(p problems) {
+	s.Nodes.problems(p.in("nodes"))
+	kinds := 0
+	if s.IPMI != nil {
+		kinds++
+		s.IPMI.problems(p.in("ipmi"))
+	}
+	if s.Redfish != nil {
+		kinds++
+		s.Redfish.problems(p.in("redfish"))
+	}
+	if s.Program != nil {
+		kinds++
+		s.Program.problems(p.in("program"))
+	}
+	if kinds != 1 {
+		p.add("has %d of ipmi, redfish and program: accepted is one of them", kinds)
+	}
+}
+
+func (n *Nodes) problems(p problems) {
+	for i, pattern := range n.Names {
+		if _, err := path.Match(pattern, ""); err != nil || strings.Trim(pattern, "abcdefghijklmnopqrstuvwxyz0123456789-.*?[]^") != "" || pattern == "" {
+			p.in("names", strconv.Itoa(i)).add("%q is no name or pattern of nodes: accepted are such as worker-1 and gpu-*", pattern)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(n.MatchLabels)) {
+		if len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(n.MatchLabels[key])) > 0 {
+			p.in("matchLabels", key).add("%q is no label with a value that a node can have", key+"="+n.MatchLabels[key])
+		}
+	}
+}
+
+// one reports a mistake unless either a template or values by the names of nodes are given.
+func (p problems) one(field, template, fields string, byNode map[string]string) {
+	switch {
+	case (template == "") == (len(byNode) == 0):
+		p.add("has neither %[1]s nor %[2]s, or both: accepted are %[1]s for all nodes, or %[2]s with one for each", field, fields)
+	case template != "":
+		p.template(template, field)
+	}
+	for _, node := range slices.Sorted(maps.Keys(byNode)) {
+		if len(validation.IsDNS1123Subdomain(node)) > 0 {
+			p.in(fields, node).add("%q is no name of a node", node)
+		}
+	}
+}
+
+func (p problems) template(text string, field ...string) {
+	if _, err := expand(text, func(string, string) (string, error) { return example, nil }); err != nil {
+		p.in(field...).add("%s", err)
+	}
+}
+
+func (p problems) file(name string, needed bool, field ...string) {
+	if name == "" && needed {
+		p.in(field...).add("is missing: accepted is the absolute path of a file with the secret, such as that of a mounted Secret")
+	}
+	if name != "" && !filepath.IsAbs(name) {
+		p.in(field...).add("%q is not an absolute path", name)
+	}
+}
+
+func (p problems) host(name string, field ...string) {
+	if err := checkHost(name); err != nil {
+		p.in(field...).add("%s", err)
+	}
+}
+
+// checkHost returns an error for what is neither a name nor an address.
+func checkHost(name string) error {
+	if net.ParseIP(name) == nil && len(validation.IsDNS1123Subdomain(strings.ToLower(name))) > 0 {
+		return fmt.Errorf("%q is no host: accepted is a name or an address, without a port", name)
+	}
+	return nil
+}
+
+func (l Login) problems(p problems) {
+	if l.User == "" {
+		p.in("user").add("is missing: accepted is a user who may switch the power, and no more")
+	}
+	p.file(l.PasswordFile, true, "passwordFile")
+}
+
+func (i *IPMI) problems(p problems) {
+	p.one("host", i.Host, "hosts", i.Hosts)
+	if host, err := expand(i.Host, func(string, string) (string, error) { return example, nil }); err == nil && host != "" {
+		p.host(host, "host")
+	}
+	for _, node := range slices.Sorted(maps.Keys(i.Hosts)) {
+		p.host(i.Hosts[node], "hosts", node)
+	}
+	i.Login.problems(p)
+	p.file(i.KeyFile, false, "keyFile")
+	if i.Port < 0 || i.Port > 65535 {
+		p.in("port").add("%d is no UDP port", i.Port)
+	}
+	if !slices.Contains([]int{0, 3, 17}, i.CipherSuite) {
+		p.in("cipherSuite").add("%d is not accepted: accepted are 3 and 17", i.CipherSuite)
+	}
+	const longest = 16
+	if len(i.User) > longest {
+		p.in("user").add("is longer than IPMI allows, %d bytes", longest)
+	}
+}
+
+func (r *Redfish) problems(p problems) {
+	p.one("url", r.URL, "urls", r.URLs)
+	r.Login.problems(p)
+	p.file(r.CAFile, false, "caFile")
+	p.template(r.ServerName, "serverName")
+	check := func(url, fingerprint string, field ...string) {
+		if _, err := redfish.New(redfish.Options{URL: url, TLS: redfish.TLS{CAFile: r.CAFile, ServerName: r.ServerName, Fingerprint: fingerprint}}); err != nil {
+			p.in(field...).add("%s", err)
+		}
+	}
+	const good = "https://bmc"
+	if r.URL != "" {
+		if url, err := expand(r.URL, func(string, string) (string, error) { return example, nil }); err == nil {
+			check(url, "", "url")
+		}
+	}
+	for _, node := range slices.Sorted(maps.Keys(r.URLs)) {
+		check(r.URLs[node], "", "urls", node)
+	}
+	if r.Fingerprint != "" {
+		check(good, r.Fingerprint, "fingerprint")
+	}
+	for _, node := range slices.Sorted(maps.Keys(r.Fingerprints)) {
+		check(good, r.Fingerprints[node], "fingerprints", node)
+	}
+	if r.Fingerprint != "" && len(r.Fingerprints) > 0 {
+		p.add("has both fingerprint and fingerprints: accepted is one of them")
+	}
+}
+
+func (g *Program) problems(p problems) {
+	for _, name := range slices.Sorted(maps.Keys(g.Options)) {
+		p.template(g.Options[name], "options", name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.SecretFiles)) {
+		p.file(g.SecretFiles[name], true, "secretFiles", name)
+	}
+	if _, err := program.New(program.Options{Path: g.Path, Options: g.Options, Secrets: g.secrets()}); err != nil {
+		p.add("%s", err)
+	}
+}

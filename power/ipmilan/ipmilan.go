@@ -1,0 +1,159 @@
+// Package ipmilan switches the power of a machine by its BMC, by IPMI 2.0 over LAN.
+package ipmilan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/nodemend/nodemend/ipmi"
+	"github.com/nodemend/nodemend/ipmi/lan"
+	"github.com/nodemend/nodemend/power"
+)
+
+var _ power.Switch = (*Switch)(nil)
+
+// DefaultPort is the UDP port of IPMI over LAN.
+const DefaultPort = 623
+
+// closeTime is how long a BMC is given to end a session.
+const closeTime = 2 * time.Second
+
+// Options say where the BMC is and how to log in.
+type Options struct {
+	// Host is a name or an address.
+	Host string
+	// Port is a UDP port; zero: DefaultPort.
+	Port int
+	// User has the privilege level operator; no more is needed.
+	User string
+	// Password of the user.
+	Password power.Secret
+	// Key of the BMC, K_g; without a file: none.
+	Key power.Secret
+	// CipherSuite by its ID, 3 or 17; zero: 3.
+	CipherSuite int
+}
+
+// Switch is a BMC. It is safe for concurrent use.
+type Switch struct{ options Options }
+
+// New returns the switch. It asks the BMC nothing yet.
+func New(o Options) *Switch {
+	if o.Port == 0 {
+		o.Port = DefaultPort
+	}
+	return &Switch{options: o}
+}
+
+// String returns "ipmi://" and the address.
+func (s *Switch) String() string { return "ipmi://" + s.address() }
+
+func (s *Switch) address() string {
+	return net.JoinHostPort(s.options.Host, strconv.Itoa(s.options.Port))
+}
+
+// Read returns what the BMC says of its machine.
+func (s *Switch) Read(ctx context.Context, machine power.UUID) (r power.Reading, err error) {
+	err = s.session(ctx, func(b bmc) error {
+		if r.GUID, err = b.guid(ctx); err != nil {
+			return err
+		}
+		if r.Power, err = b.power(ctx); err != nil {
+			return err
+		}
+		return power.Check(r.GUID, machine)
+	})
+	return r, err
+}
+
+// Off cuts the power if the BMC is that of the machine.
+func (s *Switch) Off(ctx context.Context, machine power.UUID) error {
+	return s.control(ctx, machine, powerDown)
+}
+
+// On switches the power on if the BMC is that of the machine.
+func (s *Switch) On(ctx context.Context, machine power.UUID) error {
+	return s.control(ctx, machine, powerUp)
+}
+
+// control sends a Chassis Control.
+func (s *Switch) control(ctx context.Context, machine power.UUID, what byte) error {
+	return s.session(ctx, func(b bmc) error {
+		if err := b.is(ctx, machine); err != nil {
+			return err
+		}
+		_, err := b.Command(ctx, chassis, chassisControl, what)
+		return err
+	})
+}
+
+// Identify switches the light on until it is switched off. A BMC of IPMI 1.5, which can't do
+// that, lets it shine for four minutes.
+func (s *Switch) Identify(ctx context.Context, machine power.UUID, on bool) error {
+	const longest, forEver = 255, 1
+	return s.session(ctx, func(b bmc) error {
+		if err := b.is(ctx, machine); err != nil {
+			return err
+		}
+		data := []byte{0}
+		if on {
+			data = []byte{0, forEver}
+		}
+		_, err := b.Command(ctx, chassis, chassisIdentify, data...)
+		if on && (errors.Is(err, ipmi.InvalidLength) || errors.Is(err, ipmi.InvalidField)) {
+			_, err = b.Command(ctx, chassis, chassisIdentify, longest)
+		}
+		if errors.Is(err, ipmi.InvalidCommand) {
+			return fmt.Errorf("%w: %w", power.ErrUnsupported, err)
+		}
+		return err
+	})
+}
+
+// session calls f in a session.
+func (s *Switch) session(ctx context.Context, f func(b bmc) error) error {
+	session, err := s.open(ctx)
+	if err == nil {
+		err = f(bmc{session})
+		end(ctx, session, err)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, ipmi.ErrNoAnswer):
+		err = fmt.Errorf("%w: %w", power.ErrNoAnswer, err)
+	case errors.Is(err, lan.ErrLogin), errors.Is(err, ipmi.InsufficientPrivilege):
+		err = fmt.Errorf("%w: %w", power.ErrLogin, err)
+	}
+	return fmt.Errorf("%s: %w", s, err)
+}
+
+// end ends a session after an error, if any. A BMC has few of them, and takes a minute to
+// forget one; so it is told also when there is no time left.
+func end(ctx context.Context, session *lan.Session, err error) {
+	if ctx.Err() != nil || errors.Is(err, ipmi.ErrNoAnswer) {
+		session.Abandon()
+		return
+	}
+	closing, cancel := context.WithTimeout(ctx, closeTime)
+	defer cancel()
+	_ = session.Close(closing) // all that was to be known is
+}
+
+func (s *Switch) open(ctx context.Context) (*lan.Session, error) {
+	o := lan.Options{Address: s.address(), User: s.options.User, Suite: s.options.CipherSuite}
+	var err error
+	if o.Password, err = s.options.Password.Read(); err != nil {
+		return nil, err
+	}
+	if s.options.Key.File != "" {
+		if o.Key, err = s.options.Key.Read(); err != nil {
+			return nil, err
+		}
+	}
+	return lan.Open(ctx, o)
+}

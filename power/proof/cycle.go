@@ -1,0 +1,243 @@
+package proof
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nodemend/nodemend/power"
+)
+
+// Cycle switches a machine off and on again: it decides what is done next. It is not safe for
+// concurrent use.
+//
+// The caller calls Next, keeps Progress, does what the Step says, tells it by Saw or
+// Switched, and calls Next again. Times are of one monotonic clock.
+type Cycle struct {
+	plan Plan
+	kept Progress
+
+	since    time.Time // when the phase began, as far as this runner knows
+	last     *reading  // the last one, unless something was switched after it
+	firstOff *reading  // of two in a row
+	sent     time.Time // when an off or on was sent in this phase; zero: not by this runner
+	trouble  error     // why the last reading or order was none
+}
+
+// New returns a Cycle that goes on from what was kept: the zero Progress for one that has not
+// begun. now is when it begins or goes on.
+func New(plan Plan, kept Progress, now time.Time) (*Cycle, error) {
+	if err := plan.Validate(); err != nil {
+		return nil, fmt.Errorf("the plan of a power cycle is wrong: %w", err)
+	}
+	if kept.Phase == "" {
+		kept.Phase = Looking
+	}
+	proved := kept.Proof != nil && kept.Proof.Proves(plan.Node, plan.BootID)
+	switch kept.Phase {
+	case Looking, Cutting, Restoring, Ended:
+	case ProvedOff:
+		if !proved { // of another boot, say: prove it anew
+			kept.Phase = Cutting
+		}
+	default:
+		return nil, fmt.Errorf("a power cycle has no phase %q", kept.Phase)
+	}
+	if !proved {
+		kept.Proof = nil
+	}
+	return &Cycle{plan: plan, kept: kept, since: now}, nil
+}
+
+// Progress returns what is to be kept.
+func (c *Cycle) Progress() Progress { return c.kept }
+
+// Saw tells what a switch has answered to a reading that was asked for at this time.
+func (c *Cycle) Saw(asked, answered time.Time, r power.Reading, err error) {
+	if err == nil {
+		err = power.Check(r.GUID, c.plan.Machine)
+	}
+	got := reading{asked: asked, answered: answered, Reading: r, err: err}
+	c.last, c.trouble = &got, err
+	if !got.isOff(c.plan.Machine) {
+		c.firstOff = nil
+	}
+}
+
+// Switched tells that an off or on was sent, and what came of it.
+func (c *Cycle) Switched(at time.Time, err error) {
+	c.sent, c.trouble = at, err
+	c.last, c.firstOff = nil, nil // what was read before does not tell
+}
+
+// Next decides what is done next.
+func (c *Cycle) Next(now time.Time, f Facts) Step {
+	switch {
+	case c.kept.Phase == Ended:
+		return Step{Do: End}
+	case c.newBoot(f) && c.kept.Phase == Looking:
+		return c.end(NewBoot, "nothing was switched: the node has booted since, its boot ID is "+f.BootID)
+	case c.newBoot(f) && c.kept.Phase != Restoring:
+		// The boot is over. An off that we have sent may have come after it.
+		c.enter(Restoring, now)
+	}
+	switch c.kept.Phase {
+	case Looking:
+		return c.look(now, f)
+	case Cutting:
+		return c.cut(now, f)
+	case ProvedOff:
+		if !f.Restore {
+			return Step{Do: Wait, For: c.plan.Poll}
+		}
+		c.enter(Restoring, now)
+		return Step{Do: SetOn}
+	default:
+		return c.restore(now, f)
+	}
+}
+
+func (c *Cycle) newBoot(f Facts) bool { return f.BootID != "" && f.BootID != c.plan.BootID }
+
+// enter begins a phase, in which nothing has been read yet.
+func (c *Cycle) enter(phase Phase, now time.Time) {
+	c.kept.Phase, c.since = phase, now
+	c.last, c.firstOff, c.sent, c.trouble = nil, nil, time.Time{}, nil
+}
+
+func (c *Cycle) end(outcome Outcome, message string) Step {
+	c.kept.Phase, c.kept.Outcome, c.kept.Message = Ended, outcome, message
+	return Step{Do: End}
+}
+
+// look is Next before anything was switched.
+func (c *Cycle) look(now time.Time, f Facts) Step {
+	late := c.late(now)
+	switch {
+	case f.Answers:
+		return c.end(NodeAnswers, "nothing was switched: the node answers again")
+	case c.last == nil:
+		return Step{Do: Read}
+	case c.last.err != nil && isOther(c.last.err):
+		return c.end(NotTheMachine, "nothing was switched: "+c.last.err.Error())
+	case c.last.err != nil && late:
+		return c.end(NoAnswer, "nothing was switched: "+c.last.err.Error())
+	case c.last.err != nil:
+		return c.readAgain(now, c.plan.Poll)
+	case c.last.Power == power.Off:
+		if c.proved() {
+			return c.end(PowerWasOff, "nothing was switched: the power was off already, so somebody or something has switched it off")
+		}
+		return c.readAgain(now, c.plan.Gap)
+	case (!f.Confirmed || f.BootID == "") && late:
+		return c.end(NotConfirmed, fmt.Sprintf("nothing was switched: within %s, no check has confirmed the fault of boot %s, or something else held it", c.plan.GiveUp, c.plan.BootID))
+	case !f.Confirmed, f.BootID == "", c.last.Power == power.Changing && !late:
+		return c.readAgain(now, c.plan.Poll)
+	case now.Sub(c.last.answered) > c.plan.Poll: // it may have been switched off since
+		return Step{Do: Read}
+	}
+	c.enter(Cutting, now)
+	return Step{Do: SetOff}
+}
+
+// cut is Next from when an off may have been sent.
+func (c *Cycle) cut(now time.Time, f Facts) Step {
+	switch {
+	case c.last == nil:
+		if c.late(now) {
+			return c.stillOn()
+		}
+		return Step{Do: Read}
+	case c.last.isOff(c.plan.Machine) && !f.Answers:
+		if c.proved() {
+			c.enter(ProvedOff, now)
+			return c.Next(now, f)
+		}
+		return c.readAgain(now, c.plan.Gap)
+	case c.late(now):
+		return c.stillOn()
+	}
+	again := c.sent.IsZero() || now.Sub(c.sent) >= c.plan.Repeat
+	switch {
+	case c.last.err != nil:
+	case f.Answers:
+		c.firstOff = nil // whatever the switch says
+		if c.last.Power == power.On && again && now.Sub(c.since) >= c.plan.Repeat {
+			return c.end(NodeAnswers, "the node answers again; an off that may have been sent has had no effect")
+		}
+	case f.Confirmed && f.BootID == c.plan.BootID && again && now.Sub(c.last.answered) <= c.plan.Poll:
+		return Step{Do: SetOff}
+	}
+	return c.readAgain(now, c.plan.Poll)
+}
+
+// restore is Next from when an on may have been sent.
+func (c *Cycle) restore(now time.Time, f Facts) Step {
+	switch {
+	case c.last == nil:
+		if c.late(now) {
+			return c.stillOff()
+		}
+		return Step{Do: Read}
+	case c.last.err == nil && c.last.Power == power.On && c.kept.Proof != nil:
+		return c.end(PowerCycled, "")
+	case c.last.err == nil && c.last.Power == power.On && now.Sub(c.since) >= c.plan.Repeat:
+		// The last off that we have sent takes no effect any more.
+		return c.end(NewBoot, "the node has booted since, its boot ID is "+f.BootID+"; its power is on")
+	case c.late(now):
+		return c.stillOff()
+	case c.last.err == nil && c.last.Power == power.Off && (c.sent.IsZero() || now.Sub(c.sent) >= c.plan.Repeat):
+		return Step{Do: SetOn}
+	}
+	return c.readAgain(now, c.plan.Poll)
+}
+
+// proved reports whether the last reading is the second of off, of two that prove it.
+func (c *Cycle) proved() bool {
+	if c.firstOff == nil {
+		c.firstOff = c.last
+		return false
+	}
+	p, err := prove(c.plan, *c.firstOff, *c.last)
+	if err == nil {
+		c.kept.Proof = &p
+	}
+	return err == nil
+}
+
+// readAgain reads when it is time to, after the last reading.
+func (c *Cycle) readAgain(now time.Time, after time.Duration) Step {
+	if passed := now.Sub(c.last.answered); passed < after {
+		return Step{Do: Wait, For: after - passed}
+	}
+	return Step{Do: Read}
+}
+
+func (c *Cycle) late(now time.Time) bool { return now.Sub(c.since) >= c.plan.GiveUp }
+
+func (c *Cycle) stillOn() Step {
+	return c.end(PowerStillOn, fmt.Sprintf("the power was switched off, but %s later there is no proof that it is: %s. Nothing was freed", c.plan.GiveUp, c.saying()))
+}
+
+func (c *Cycle) stillOff() Step {
+	return c.end(PowerStillOff, fmt.Sprintf("the power was switched on, but after %s it is not: %s", c.plan.GiveUp, c.saying()))
+}
+
+// saying is the last that was heard of the switch.
+func (c *Cycle) saying() string {
+	switch {
+	case c.trouble != nil:
+		return c.trouble.Error()
+	case c.last == nil:
+		return "it was not read since"
+	case c.last.Power == power.Off && c.kept.Phase == Cutting:
+		return c.plan.Switch + " says Off, but the node answers"
+	default:
+		return fmt.Sprintf("%s says %s", c.plan.Switch, c.last.Power)
+	}
+}
+
+// isOther reports whether the error is of a switch that is not that of the machine.
+func isOther(err error) bool {
+	return errors.Is(err, power.ErrOtherMachine) || errors.Is(err, power.ErrNoIdentity)
+}

@@ -1,0 +1,141 @@
+package proof
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nodemend/nodemend/power"
+)
+
+// Plan is what a Cycle is to do.
+type Plan struct {
+	// Node is the name of the node, and BootID its boot that is to end.
+	Node, BootID string
+	// Machine is the node's systemUUID.
+	Machine power.UUID
+	// Reader is who reads, for the proof, and Switch what from.
+	Reader, Switch string
+
+	// Gap is how far the two readings of off are apart at least; MinGap or more.
+	Gap time.Duration
+	// Poll is how long after a reading there is another one, while something is waited for.
+	Poll time.Duration
+	// Repeat is how long after an off or on that has had no effect it is sent again.
+	Repeat time.Duration
+	// GiveUp is how long the power may take to go off or on, and a switch to answer at all.
+	GiveUp time.Duration
+}
+
+// DefaultPlan returns the times that suit BMCs: hung machines were seen to take 9 s, and
+// some BMCs restart for a minute.
+func DefaultPlan() Plan {
+	return Plan{Gap: 5 * time.Second, Poll: time.Second, Repeat: 15 * time.Second, GiveUp: 3 * time.Minute}
+}
+
+// Validate says what is wrong with the plan.
+func (p Plan) Validate() error {
+	var errs []error
+	if p.Node == "" || p.BootID == "" || p.Machine == (power.UUID{}) {
+		errs = append(errs, errors.New("it names no node, boot ID or machine"))
+	}
+	if p.Gap < MinGap {
+		errs = append(errs, fmt.Errorf("its gap is %s: %s is the least", p.Gap, MinGap))
+	}
+	for _, d := range []time.Duration{p.Poll, p.Repeat, p.GiveUp - p.Gap} {
+		if d <= 0 {
+			errs = append(errs, fmt.Errorf("its times are %s, %s and %s: they are positive, and the last is more than the gap", p.Poll, p.Repeat, p.GiveUp))
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Facts are what is known of the node, now.
+type Facts struct {
+	// Confirmed says that a check has confirmed the fault, and that no gate forbids to act.
+	Confirmed bool
+	// Answers says that the node has shown a sign of life lately.
+	Answers bool
+	// BootID is the newest that was seen of the node.
+	BootID string
+	// Restore says that the machine may be switched on again: what was to be moved has
+	// moved.
+	Restore bool
+}
+
+// Phase is how far a Cycle is.
+type Phase string
+
+// Phases, in their order.
+const (
+	// Looking is before anything was switched.
+	Looking Phase = "Looking"
+	// Cutting is from when an off may have been sent.
+	Cutting Phase = "Cutting"
+	// ProvedOff is from when there is a proof.
+	ProvedOff Phase = "ProvedOff"
+	// Restoring is from when an on may have been sent.
+	Restoring Phase = "Restoring"
+	// Ended is when there is an outcome.
+	Ended Phase = "Ended"
+)
+
+// Outcome is how a Cycle has ended.
+type Outcome string
+
+// Outcomes.
+const (
+	// PowerCycled is off, proved, and on again.
+	PowerCycled Outcome = "PowerCycled"
+	// PowerWasOff is off when we came, proved, and left off: somebody has done that.
+	PowerWasOff Outcome = "PowerWasOff"
+	// NodeAnswers is a node that has answered again before anything was switched.
+	NodeAnswers Outcome = "NodeAnswers"
+	// NewBoot is a node that has booted by itself, or that somebody has booted; the power is
+	// on.
+	NewBoot Outcome = "NewBoot"
+	// PowerStillOn is power that was switched off, without a proof that it is. Nothing may be
+	// freed.
+	PowerStillOn Outcome = "PowerStillOn"
+	// PowerStillOff is power that was switched on, and has not been read on.
+	PowerStillOff Outcome = "PowerStillOff"
+	// NotTheMachine is a switch that is of another machine, or of none. Nothing was switched.
+	NotTheMachine Outcome = "NotTheMachine"
+	// NotConfirmed is a fault that no check has confirmed, or that something else has held for
+	// too long. Nothing was switched.
+	NotConfirmed Outcome = "NotConfirmed"
+	// NoAnswer is a switch that could not be read. Nothing was switched.
+	NoAnswer Outcome = "NoAnswer"
+)
+
+// Progress is what is kept of a Cycle, for a runner that goes on with it.
+type Progress struct {
+	Phase Phase `json:"phase"`
+	// Outcome of a Cycle that has ended.
+	Outcome Outcome `json:"outcome,omitempty"`
+	// Message says why, for people.
+	Message string `json:"message,omitempty"`
+	// Proof is there from ProvedOff on, and if the power was off. A Cycle without one proves
+	// nothing.
+	Proof *Proof `json:"proof,omitempty"`
+}
+
+// Action is what is to be done.
+type Action string
+
+// Actions. There is no cycle: see power.Switch.
+const (
+	Read   Action = "Read"
+	SetOff Action = "Off"
+	SetOn  Action = "On"
+	Wait   Action = "Wait"
+	End    Action = "End"
+)
+
+// Step is what is to be done next. Before it, Progress has to be kept.
+type Step struct {
+	Do Action
+	// For is how long to Wait.
+	For time.Duration
+}

@@ -1,0 +1,352 @@
+package proof
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nodemend/nodemend/power"
+)
+
+var start = time.Date(2026, 11, 26, 3, 0, 0, 0, time.UTC)
+
+// silent is what is known of a node that is to be power cycled.
+var silent = Facts{Confirmed: true, BootID: "1", Restore: true}
+
+// play tells a cycle what happens, and keeps the time.
+type play struct {
+	t *testing.T
+	*Cycle
+	now time.Time
+}
+
+func newPlay(t *testing.T, kept Progress) *play {
+	t.Helper()
+	c, err := New((*world)(nil).plan(), kept, start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &play{t, c, start}
+}
+
+// expect wants a step next.
+func (p *play) expect(want Action, f Facts) {
+	p.t.Helper()
+	if got := p.Next(p.now, f); got.Do != want {
+		p.t.Fatalf("at %s, %s: got %+v, want %s; %+v", p.now.Sub(start), p.Progress().Phase, got, want, p.Progress())
+	}
+}
+
+// sees is a reading that takes 100 ms.
+func (p *play) sees(state power.State) { p.seesOf(power.GUID(machine), state, nil) }
+
+func (p *play) seesOf(guid power.GUID, state power.State, err error) {
+	asked := p.now
+	p.now = asked.Add(100 * time.Millisecond)
+	p.Saw(asked, p.now, power.Reading{GUID: guid, Power: state}, err)
+}
+
+// cut brings the cycle to where off was sent, and acknowledged.
+func (p *play) cut() {
+	p.t.Helper()
+	p.expect(Read, silent)
+	p.sees(power.On)
+	p.expect(SetOff, silent)
+	p.Switched(p.now, nil)
+}
+
+func (p *play) ended(want Outcome, says string) {
+	p.t.Helper()
+	p.expect(End, silent)
+	if k := p.Progress(); k.Outcome != want || !strings.Contains(k.Message, says) {
+		p.t.Errorf("got %+v, want %s: %s", k, want, says)
+	}
+}
+
+func TestPowerIsOffWhenItWasReadOffTwice(t *testing.T) {
+	p := newPlay(t, Progress{})
+	p.cut()
+	p.expect(Read, silent)
+	p.sees(power.On) // it was acknowledged a moment ago
+	p.expect(Wait, silent)
+	p.now = p.now.Add(time.Second)
+	p.expect(Read, silent)
+	p.sees(power.Off)
+	p.expect(Wait, silent)
+	p.now = p.now.Add(4 * time.Second)
+	p.expect(Wait, silent)
+	p.sees(power.Off) // nobody has asked for that so early
+	p.expect(Wait, silent)
+	if p.Progress().Proof != nil {
+		t.Fatal("there is a proof already")
+	}
+	p.now = p.now.Add(5 * time.Second)
+	p.expect(Read, silent)
+	p.sees(power.Off)
+
+	working := silent
+	working.Restore = false
+	p.expect(Wait, working) // the work has not moved
+	k := p.Progress()
+	if k.Phase != ProvedOff || k.Proof == nil || !k.Proof.Proves("node", "1") || k.Proof.Proves("node", "2") || k.Proof.Proves("other", "1") {
+		t.Fatalf("got %+v", k)
+	}
+	if r := k.Proof.Record(); r.Apart < 5*time.Second || r.Reader != "the search" || r.Switch != "a BMC" || r.Second.Time != p.now || r.First.Order != power.RFC4122 {
+		t.Errorf("the record is %+v", r)
+	}
+	for _, part := range []string{"the power of node node was off: a BMC", machine.String(), "said so at 2026-11-26T03:00:01Z", "to the search"} {
+		if !strings.Contains(k.Proof.String(), part) {
+			t.Errorf("%q is not in %q", part, k.Proof)
+		}
+	}
+	p.expect(SetOn, silent)
+	p.Switched(p.now, nil)
+	p.expect(Read, silent)
+	p.sees(power.On)
+	p.ended(PowerCycled, "")
+}
+
+func TestAnythingBetweenTwoReadingsOfOffStartsAnew(t *testing.T) {
+	other := power.GUID(machine)
+	other[0]++
+	for name, between := range map[string]func(p *play){
+		"on":                   func(p *play) { p.sees(power.On) },
+		"changing":             func(p *play) { p.sees(power.Changing) },
+		"no answer":            func(p *play) { p.seesOf(power.GUID{}, "", errTimeout) },
+		"off, another machine": func(p *play) { p.seesOf(other, power.Off, nil) },
+		"off, of no machine":   func(p *play) { p.seesOf(power.GUID{}, power.Off, nil) },
+		"off, and an error":    func(p *play) { p.seesOf(power.GUID(machine), power.Off, errTimeout) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlay(t, Progress{})
+			p.cut()
+			p.sees(power.Off)
+			p.Next(p.now, silent)
+			p.now = p.now.Add(5 * time.Second)
+			between(p)
+			p.Next(p.now, silent)
+			p.now = p.now.Add(5 * time.Second)
+			p.sees(power.Off)
+			p.Next(p.now, silent)
+			if k := p.Progress(); k.Proof != nil || k.Phase != Cutting {
+				t.Fatalf("got %+v", k)
+			}
+			p.now = p.now.Add(5 * time.Second)
+			p.sees(power.Off)
+			p.expect(SetOn, silent)
+		})
+	}
+}
+
+func TestABMCThatSaysOffWhileTheNodeAnswersProvesNothing(t *testing.T) {
+	alive := silent
+	alive.Answers = true
+	p := newPlay(t, Progress{})
+	p.cut()
+	for range 40 {
+		p.sees(power.Off)
+		p.Next(p.now, alive)
+		p.now = p.now.Add(5 * time.Second)
+	}
+	p.expect(End, alive)
+	if k := p.Progress(); k.Outcome != PowerStillOn || k.Proof != nil || !strings.Contains(k.Message, "says Off, but the node answers") {
+		t.Errorf("got %+v", k)
+	}
+}
+
+func TestPowerThatStaysOnIsSwitchedOffAgainAndThenGivenUp(t *testing.T) {
+	p := newPlay(t, Progress{})
+	p.cut()
+	offs := 1
+	for p.Progress().Outcome == "" {
+		switch step := p.Next(p.now, silent); step.Do {
+		case Read:
+			p.sees(power.On)
+		case Wait:
+			p.now = p.now.Add(step.For)
+		case SetOff:
+			offs++
+			p.Switched(p.now, nil)
+		case End:
+		default:
+			t.Fatalf("got %+v", step)
+		}
+	}
+	p.ended(PowerStillOn, "a BMC says On. Nothing was freed")
+	if passed := p.now.Sub(start); offs != 12 || passed < 3*time.Minute || passed > 182*time.Second {
+		t.Errorf("%d offs within %s", offs, passed)
+	}
+}
+
+func TestWhatIsNotOursStaysAsItIs(t *testing.T) {
+	alive, newer, held := silent, silent, silent
+	alive.Answers, newer.BootID, held.Confirmed = true, "2", false
+	other := power.GUID(machine)
+	other[0]++
+	t.Run("power that was off", func(t *testing.T) {
+		p := newPlay(t, Progress{})
+		p.expect(Read, silent)
+		p.sees(power.Off)
+		p.expect(Wait, silent)
+		p.now = p.now.Add(5 * time.Second)
+		p.expect(Read, silent)
+		p.sees(power.Off)
+		p.ended(PowerWasOff, "was off already")
+		if !p.Progress().Proof.Proves("node", "1") {
+			t.Error("there is no proof")
+		}
+	})
+	t.Run("a node that answers again", func(t *testing.T) {
+		p := newPlay(t, Progress{})
+		p.expect(Read, silent)
+		p.sees(power.On)
+		p.expect(End, alive)
+		p.ended(NodeAnswers, "answers again")
+	})
+	t.Run("a node that has booted", func(t *testing.T) {
+		p := newPlay(t, Progress{})
+		p.expect(Read, silent)
+		p.sees(power.On)
+		p.expect(End, newer)
+		p.ended(NewBoot, "its boot ID is 2")
+	})
+	t.Run("another machine", func(t *testing.T) {
+		p := newPlay(t, Progress{})
+		p.expect(Read, silent)
+		p.seesOf(other, power.On, nil)
+		p.ended(NotTheMachine, "4d4c4544")
+	})
+	t.Run("what a gate holds", func(t *testing.T) {
+		p := newPlay(t, Progress{})
+		p.sees(power.On)
+		p.expect(Wait, held)
+		p.now = p.now.Add(3 * time.Minute)
+		p.expect(End, held)
+		p.ended(NotConfirmed, "held it")
+	})
+	t.Run("a machine whose BMC does not answer", func(t *testing.T) {
+		p := newPlay(t, Progress{})
+		p.seesOf(power.GUID{}, "", errTimeout)
+		p.expect(Wait, silent)
+		p.now = p.now.Add(3 * time.Minute)
+		p.ended(NoAnswer, "no answer: in time")
+	})
+}
+
+func TestARunnerGoesOnFromWhatItReads(t *testing.T) {
+	first := newPlay(t, Progress{})
+	first.cut()
+	first.sees(power.Off)
+	first.expect(Wait, silent)
+
+	p := newPlay(t, first.Progress()) // the first reading is forgotten
+	p.expect(Read, silent)
+	p.sees(power.Off)
+	p.expect(Wait, silent)
+	p.now = p.now.Add(5 * time.Second)
+	p.expect(Read, silent)
+	p.sees(power.Off)
+	working := silent
+	working.Restore = false
+	p.expect(Wait, working)
+
+	proved := p.Progress()
+	p = newPlay(t, proved)
+	p.expect(SetOn, silent)
+	p = newPlay(t, p.Progress()) // it may have been sent, or not
+	p.expect(Read, silent)
+	p.sees(power.Off)
+	p.expect(SetOn, silent)
+	p.Switched(p.now, nil)
+	p.sees(power.On)
+	p.ended(PowerCycled, "")
+	if k := p.Progress(); !k.Proof.Proves("node", "1") {
+		t.Errorf("the proof is lost: %+v", k)
+	}
+
+	// A proof of another boot is none of this one.
+	plan := (*world)(nil).plan()
+	plan.BootID = "2"
+	c, err := New(plan, proved, start)
+	if err != nil || c.Progress().Proof != nil || c.Progress().Phase != Cutting {
+		t.Errorf("got %+v, %v", c.Progress(), err)
+	}
+	if _, err := New(plan, Progress{Phase: "Elsewhere"}, start); err == nil {
+		t.Error("an unknown phase is accepted")
+	}
+	// Power that was off, and is on in the phase in which it is to be switched off.
+	p = newPlay(t, Progress{Phase: Cutting})
+	p.expect(Read, silent)
+	p.sees(power.On)
+	p.expect(SetOff, silent)
+}
+
+func TestOnlyWhatProvesSomethingIsReadAsAProof(t *testing.T) {
+	read := func(at time.Time) reading {
+		return reading{at, at, power.Reading{GUID: power.GUID(power.GUID(machine).In(power.IPMI)), Power: power.Off}, nil}
+	}
+	good, err := prove((*world)(nil).plan(), read(start), read(start.Add(5*time.Second)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again Proof
+	if err := json.Unmarshal(text, &again); err != nil || again != good || !again.Proves("node", "1") {
+		t.Errorf("%s has become %s, %v", text, again, err)
+	}
+	if (Proof{}).Proves("", "") || (Proof{}).String() != "no proof" {
+		t.Error("nothing proves something")
+	}
+	for _, change := range [][2]string{
+		{`"PowerOff"`, `"Time"`}, {`"bootID":"1"`, `"bootID":""`}, {`"node":"node",`, ``},
+		{`"power":"Off"`, `"power":"On"`}, {`"order":"IPMI"`, `"order":"RFC4122"`}, {`"guid":"3`, `"guid":"4`},
+		{`"apart":5000000000`, `"apart":1000000000`}, {`"machine":"4c`, `"machine":"4d`}, {`"second":`, `"third":`},
+	} {
+		broken := strings.Replace(string(text), change[0], change[1], 1)
+		if broken == string(text) {
+			t.Fatalf("%s is not in %s", change[0], text)
+		}
+		var p Proof
+		if err := json.Unmarshal([]byte(broken), &p); err == nil || p != (Proof{}) {
+			t.Errorf("%s instead of %s is a proof", change[1], change[0])
+		}
+	}
+}
+
+func TestAPlanThatProvesNothingIsRefused(t *testing.T) {
+	for name, change := range map[string]func(p *Plan){
+		"no node":       func(p *Plan) { p.Node = "" },
+		"no boot":       func(p *Plan) { p.BootID = "" },
+		"no machine":    func(p *Plan) { p.Machine = power.UUID{} },
+		"no gap":        func(p *Plan) { p.Gap = time.Second },
+		"no poll":       func(p *Plan) { p.Poll = 0 },
+		"no repetition": func(p *Plan) { p.Repeat = -1 },
+		"no time":       func(p *Plan) { p.GiveUp = p.Gap },
+	} {
+		plan := (*world)(nil).plan()
+		change(&plan)
+		if _, err := New(plan, Progress{}, start); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestWhatCanNotBeKeptIsNotDone(t *testing.T) {
+	w := &world{t: t, now: start, on: true, boot: 1, hung: true}
+	full := errors.New("the API server is away")
+	r := Runner{Clock: clockOf{world: w}, Switch: w, Facts: w.Facts, Keep: func(ctx context.Context, p Progress) error {
+		if p.Phase == Cutting {
+			return full
+		}
+		return w.Keep(ctx, p)
+	}}
+	if _, err := r.Run(t.Context(), w.plan(), Progress{}); !errors.Is(err, full) || w.offSent {
+		t.Errorf("got %v, off sent: %t", err, w.offSent)
+	}
+}

@@ -1,0 +1,99 @@
+package proof
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/power"
+)
+
+const (
+	// CallTimeout is how long a switch is given for one call.
+	CallTimeout = 20 * time.Second
+	// maxAge is how old facts may be when the power is switched: a runner that was stopped
+	// in between, and whose place another one has taken, asks again.
+	maxAge = 5 * time.Second
+)
+
+// Runner carries out a Cycle.
+type Runner struct {
+	Clock  clock.Clock
+	Switch power.Switch
+	// Facts returns what is known of the node now.
+	Facts func(context.Context) (Facts, error)
+	// Keep keeps the progress where the next runner finds it. Nothing is switched before it
+	// has returned without an error.
+	Keep func(context.Context, Progress) error
+}
+
+// Run goes on with the Cycle until it has ended, and returns its progress, which is kept. The
+// error is of Facts, Keep or ctx: then another Run goes on later.
+func (r Runner) Run(ctx context.Context, plan Plan, kept Progress) (Progress, error) {
+	cycle, err := New(plan, kept, r.Clock.Now())
+	if err != nil {
+		return kept, err
+	}
+	for {
+		begun := r.Clock.Now()
+		facts, err := r.Facts(ctx)
+		if err != nil {
+			return kept, fmt.Errorf("what is known of node %s: %w", plan.Node, err)
+		}
+		step := cycle.Next(r.Clock.Now(), facts)
+		if next := cycle.Progress(); next != kept {
+			if err := r.Keep(ctx, next); err != nil {
+				return kept, fmt.Errorf("keeping how far the power cycle of node %s is: %w", plan.Node, err)
+			}
+			kept = next
+		}
+		switches := step.Do == SetOff || step.Do == SetOn
+		if switches && r.Clock.Since(begun) > maxAge {
+			continue
+		}
+		switch step.Do {
+		case End:
+			return kept, nil
+		case Wait:
+			if err := r.wait(ctx, step.For); err != nil {
+				return kept, err
+			}
+		default:
+			r.do(ctx, cycle, step.Do)
+		}
+		if ctx.Err() != nil {
+			return kept, context.Cause(ctx)
+		}
+	}
+}
+
+// do asks the switch.
+func (r Runner) do(ctx context.Context, cycle *Cycle, what Action) {
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	asked := r.Clock.Now()
+	switch what {
+	case SetOff:
+		err := r.Switch.Off(ctx, cycle.plan.Machine)
+		cycle.Switched(r.Clock.Now(), err)
+	case SetOn:
+		err := r.Switch.On(ctx, cycle.plan.Machine)
+		cycle.Switched(r.Clock.Now(), err)
+	default:
+		reading, err := r.Switch.Read(ctx, cycle.plan.Machine)
+		cycle.Saw(asked, r.Clock.Now(), reading, err)
+	}
+}
+
+func (r Runner) wait(ctx context.Context, d time.Duration) error {
+	timer := r.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

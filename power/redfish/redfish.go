@@ -1,0 +1,249 @@
+// Package redfish switches the power of a machine by a Redfish service (DMTF DSP0266), which
+// most BMCs have, and which may have many machines. It picks the machine by its UUID.
+package redfish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stmcginnis/gofish"
+	"github.com/stmcginnis/gofish/schemas"
+
+	"github.com/nodemend/nodemend/power"
+)
+
+var _ power.Switch = (*Switch)(nil)
+
+// closeTime is how long a service is given to end a session.
+const closeTime = 2 * time.Second
+
+// Options say where the service is and how to log in.
+type Options struct {
+	// URL of the service, without a path: https://HOST or https://HOST:PORT.
+	URL string
+	// User may read the system and reset it (role Operator).
+	User string
+	// Password of the user.
+	Password power.Secret
+	// TLS says how the service is known to be the one.
+	TLS TLS
+}
+
+// Switch is a machine of a service. It is safe for concurrent use.
+type Switch struct{ options Options }
+
+// New returns the switch. It asks the service nothing yet.
+func New(o Options) (*Switch, error) {
+	u, err := url.Parse(o.URL)
+	if err != nil || u.Scheme != "https" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return nil, errors.New("the URL of a Redfish service is https://HOST or https://HOST:PORT, without a path or a user")
+	}
+	o.URL = "https://" + u.Host
+	if err := o.TLS.validate(); err != nil {
+		return nil, err
+	}
+	return &Switch{options: o}, nil
+}
+
+// String returns the URL.
+func (s *Switch) String() string { return s.options.URL }
+
+// Read returns what the service says of the machine.
+func (s *Switch) Read(ctx context.Context, machine power.UUID) (r power.Reading, err error) {
+	err = s.session(ctx, machine, func(system *schemas.ComputerSystem) error {
+		if r.GUID, err = power.ParseGUID(system.UUID); err != nil {
+			return err
+		}
+		r.Power, err = stateOf(system)
+		return err
+	})
+	return r, err
+}
+
+// Off cuts the power of the machine.
+func (s *Switch) Off(ctx context.Context, machine power.UUID) error {
+	return s.reset(ctx, machine, schemas.OffPowerState, schemas.ForceOffResetType)
+}
+
+// On switches the machine on.
+func (s *Switch) On(ctx context.Context, machine power.UUID) error {
+	return s.reset(ctx, machine, schemas.OnPowerState, schemas.OnResetType, schemas.ForceOnResetType)
+}
+
+// reset asks for the first kind of reset that the service offers. A service may refuse what
+// is so already.
+func (s *Switch) reset(ctx context.Context, machine power.UUID, already schemas.PowerState, kinds ...schemas.ResetType) error {
+	return s.session(ctx, machine, func(system *schemas.ComputerSystem) error {
+		offered, err := system.GetSupportedResetTypes()
+		if err != nil {
+			return err
+		}
+		kind := kinds[0]
+		if len(offered) > 0 {
+			i := slices.IndexFunc(kinds, func(k schemas.ResetType) bool { return slices.Contains(offered, k) })
+			if i < 0 {
+				return fmt.Errorf("%w: a reset of type %s; the service offers %v", power.ErrUnsupported, kinds[0], offered)
+			}
+			kind = kinds[i]
+		}
+		_, err = system.Reset(kind)
+		var refused *schemas.Error
+		if errors.As(err, &refused) && isLogin(refused) == nil && system.PowerState == already {
+			return nil
+		}
+		return err
+	})
+}
+
+// Identify switches the light of the system on or off.
+func (s *Switch) Identify(ctx context.Context, machine power.UUID, on bool) error {
+	return s.session(ctx, machine, func(system *schemas.ComputerSystem) error {
+		if system.LocationIndicatorActive == nil {
+			return fmt.Errorf("%w: the system has no LocationIndicatorActive", power.ErrUnsupported)
+		}
+		system.LocationIndicatorActive = &on
+		return system.Update()
+	})
+}
+
+// session calls f with the machine's system, in a session.
+func (s *Switch) session(ctx context.Context, machine power.UUID, f func(*schemas.ComputerSystem) error) error {
+	password, err := s.options.Password.Read()
+	if err != nil {
+		return fmt.Errorf("%s: %w", s, err)
+	}
+	transport, err := s.options.TLS.transport()
+	if err != nil {
+		return fmt.Errorf("%s: %w", s, err)
+	}
+	defer transport.CloseIdleConnections()
+	client, err := gofish.ConnectContext(ctx, gofish.ClientConfig{
+		Endpoint: s.options.URL, Username: s.options.User, Password: password, HTTPClient: newClient(transport, strings.TrimPrefix(s.options.URL, "https://")), ReuseConnections: true,
+	})
+	if err == nil {
+		defer logOut(ctx, client)
+		var system *schemas.ComputerSystem
+		if system, err = pick(client, machine); err == nil {
+			err = f(system)
+		}
+	}
+	if err != nil {
+		return power.Hide(fmt.Errorf("%s: %w", s, explain(ctx, err)), password)
+	}
+	return nil
+}
+
+// logOut ends the session, also when there is no time left: a service has few of them, and
+// keeps one for half an hour.
+func logOut(ctx context.Context, client *gofish.APIClient) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+	defer cancel()
+	client.WithContext(ctx).Logout()
+}
+
+// pick returns the system that is the machine. A service may have those of a whole rack.
+func pick(client *gofish.APIClient, machine power.UUID) (*schemas.ComputerSystem, error) {
+	// Those that could be read come along with the error of the others.
+	systems, err := client.Service.Systems()
+	var found []*schemas.ComputerSystem
+	var others []string
+	for _, system := range systems {
+		guid, parseErr := power.ParseGUID(system.UUID)
+		if parseErr != nil {
+			continue
+		}
+		if power.Check(guid, machine) == nil {
+			found = append(found, system)
+			continue
+		}
+		others = append(others, guid.String())
+	}
+	const most = 5
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return nil, fmt.Errorf("%w: %d systems have the UUID %s", power.ErrNoIdentity, len(found), machine)
+	case err != nil:
+		return nil, err
+	case len(others) == 0:
+		return nil, fmt.Errorf("%w: none of its %d systems has a UUID", power.ErrNoIdentity, len(systems))
+	case len(others) > most:
+		others = append(others[:most], "…")
+	}
+	return nil, fmt.Errorf("%w: the UUID of its system is %s, and the node's systemUUID is %s", power.ErrOtherMachine, strings.Join(others, ", "), machine)
+}
+
+func stateOf(system *schemas.ComputerSystem) (power.State, error) {
+	switch system.PowerState {
+	case schemas.OnPowerState:
+		return power.On, nil
+	case schemas.OffPowerState:
+		return power.Off, nil
+	case schemas.PoweringOnPowerState, schemas.PoweringOffPowerState, schemas.PausedPowerState:
+		return power.Changing, nil
+	default:
+		return "", fmt.Errorf("the system has no PowerState that is known, but %.20q", system.PowerState)
+	}
+}
+
+// explain returns what the error is, without what the service has written, which may repeat
+// what it was sent.
+func explain(ctx context.Context, err error) error {
+	var refused *schemas.Error
+	var collection *schemas.CollectionError
+	var netErr net.Error
+	switch {
+	case errors.As(err, &collection):
+		for _, err := range collection.Failures {
+			return explain(ctx, err)
+		}
+	case errors.As(err, &refused):
+		if login := isLogin(refused); login != nil {
+			return login
+		}
+		return fmt.Errorf("the service answers HTTP %d%s", refused.HTTPReturnedStatusCode, messageID(refused))
+	case ctx.Err() != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded):
+		return fmt.Errorf("%w: %w", power.ErrNoAnswer, context.Cause(ctx))
+	case errors.As(err, &netErr):
+		return fmt.Errorf("%w: %w", power.ErrNoAnswer, err)
+	}
+	return err
+}
+
+func isLogin(refused *schemas.Error) error {
+	const unauthorized, forbidden = 401, 403
+	switch refused.HTTPReturnedStatusCode {
+	case unauthorized:
+		return fmt.Errorf("%w: the service does not accept user and password (HTTP 401%s)", power.ErrLogin, messageID(refused))
+	case forbidden:
+		return fmt.Errorf("%w: the user may not do this (HTTP 403%s)", power.ErrLogin, messageID(refused))
+	}
+	return nil
+}
+
+// messageID returns which message of a registry the service has answered.
+func messageID(refused *schemas.Error) string {
+	for _, info := range refused.ExtendedInfos {
+		if isMessageID(info.MessageID) {
+			return ", " + info.MessageID
+		}
+	}
+	if isMessageID(refused.Code) {
+		return ", " + refused.Code
+	}
+	return ""
+}
+
+// isMessageID reports whether a text is one such as Base.1.8.ActionNotSupported.
+func isMessageID(text string) bool {
+	return strings.Count(text, ".") > 1 && len(text) < 100 && !strings.ContainsFunc(text, func(r rune) bool {
+		return !strings.ContainsRune("._-", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	})
+}
