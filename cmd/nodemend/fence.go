@@ -19,7 +19,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"github.com/nodemend/nodemend/config/remote"
-	"github.com/nodemend/nodemend/power"
+	"github.com/nodemend/nodemend/internal/power"
 )
 
 const fenceHelp = `Look at how the power of nodes is switched from outside: by their BMC, or by what

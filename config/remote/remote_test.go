@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nodemend/nodemend/power/ipmilan"
-	"github.com/nodemend/nodemend/power/program"
-	"github.com/nodemend/nodemend/power/redfish"
+	"github.com/nodemend/nodemend/internal/power/ipmilan"
+	"github.com/nodemend/nodemend/internal/power/program"
+	"github.com/nodemend/nodemend/internal/power/redfish"
 )
 
 const good = `switches:

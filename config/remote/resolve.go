@@ -7,10 +7,10 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/nodemend/nodemend/power"
-	"github.com/nodemend/nodemend/power/ipmilan"
-	"github.com/nodemend/nodemend/power/program"
-	"github.com/nodemend/nodemend/power/redfish"
+	"github.com/nodemend/nodemend/internal/power"
+	"github.com/nodemend/nodemend/internal/power/ipmilan"
+	"github.com/nodemend/nodemend/internal/power/program"
+	"github.com/nodemend/nodemend/internal/power/redfish"
 )
 
 // Node is what is known of a node.

@@ -12,8 +12,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/nodemend/nodemend/power/program"
-	"github.com/nodemend/nodemend/power/redfish"
+	"github.com/nodemend/nodemend/internal/power/program"
+	"github.com/nodemend/nodemend/internal/power/redfish"
 )
 
 // problem is a value that can't be accepted.

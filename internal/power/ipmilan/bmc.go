@@ -7,7 +7,7 @@ import (
 
 	"github.com/nodemend/nodemend/ipmi"
 	"github.com/nodemend/nodemend/ipmi/lan"
-	"github.com/nodemend/nodemend/power"
+	"github.com/nodemend/nodemend/internal/power"
 )
 
 // Commands (IPMI 2.0, sections 22.14 and 28).

@@ -11,7 +11,7 @@ import (
 
 	"github.com/nodemend/nodemend/ipmi"
 	"github.com/nodemend/nodemend/ipmi/lan"
-	"github.com/nodemend/nodemend/power"
+	"github.com/nodemend/nodemend/internal/power"
 )
 
 var _ power.Switch = (*Switch)(nil)

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nodemend/nodemend/power"
+	"github.com/nodemend/nodemend/internal/power"
 	service "github.com/nodemend/nodemend/test/redfish"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/nodemend/nodemend/ipmi"
-	"github.com/nodemend/nodemend/power"
+	"github.com/nodemend/nodemend/internal/power"
 )
 
 func TestOnlyAClearAnswerIsOff(t *testing.T) {

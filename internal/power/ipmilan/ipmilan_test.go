@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nodemend/nodemend/power"
+	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/test/ipmisim"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nodemend/nodemend/power"
+	"github.com/nodemend/nodemend/internal/power"
 )
 
 var start = time.Date(2026, 11, 26, 3, 0, 0, 0, time.UTC)

@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/nodemend/nodemend/power"
-	"github.com/nodemend/nodemend/power/ipmilan"
+	"github.com/nodemend/nodemend/internal/power"
+	"github.com/nodemend/nodemend/internal/power/ipmilan"
 	"github.com/nodemend/nodemend/test/ipmisim"
 )
 

@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/nodemend/nodemend/internal/child"
-	"github.com/nodemend/nodemend/power"
+	"github.com/nodemend/nodemend/internal/power"
 )
 
 var _ power.Switch = (*Switch)(nil)

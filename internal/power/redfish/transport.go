@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nodemend/nodemend/power"
+	"github.com/nodemend/nodemend/internal/power"
 )
 
 // TLS says how a service is known to be the one. With neither, it needs a certificate of an

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/nodemend/nodemend/power"
+	"github.com/nodemend/nodemend/internal/power"
 )
 
 // MinGap is how far two readings of off have to be apart. It is more than the time for which

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/utils/clock"
 
-	"github.com/nodemend/nodemend/power"
+	"github.com/nodemend/nodemend/internal/power"
 )
 
 const (
