@@ -70,7 +70,10 @@
 // SEL that has fewer records, and lacks the newest ones, without saying that anything
 // was erased, is doubted, and not looked at: a BMC that restarts shows such. After
 // ten minutes it is taken for all that there is, and has released nothing. All else is
-// taken for a wrap. The deletion of a single record releases nothing.
+// taken for a wrap. The deletion of a single record releases nothing. If it makes a source
+// read the whole SEL once more, for which there is not the time, nothing is paired and
+// nothing released until a known record or the end is reached. Records without a time are
+// known by their other bytes, but only the last two, of more, tell a deletion from a clear.
 //
 // # Absent components
 //

@@ -132,7 +132,7 @@ func (j *judgement) confirms(p *point, rule compiledRule) bool {
 	switch {
 	case p.Chassis != "":
 		return j.in.ChassisError == nil
-	case j.in.LogError != nil && !unread(j.in.LogError) && p.Record.ID != 0 && !p.Shown:
+	case (j.logReread || j.in.LogError != nil && !unread(j.in.LogError)) && p.Record.ID != 0 && !p.Shown:
 		return false // a later record may end it
 	case p.Name == "" && j.in.SensorsError != nil && j.rules.nameSensors():
 		return false // one of the rules may be for it

@@ -75,6 +75,9 @@ type memory struct {
 	Total   int         `json:"total"`
 	LogBoot string      `json:"logBoot,omitempty"`
 	Tail    []trace     `json:"tail,omitempty"`
+	// Reread is set while it is not known which records are new: the Cursor is behind
+	// those that were looked through, and Tail and Total are of before.
+	Reread *reread `json:"reread,omitempty"`
 	// BMC says how event data are to be read; nil if it is not known.
 	BMC *maker `json:"bmc,omitempty"`
 	// Began is when the SEL was first read; Unfinished is whether not to its end yet.
@@ -228,6 +231,8 @@ type judgement struct {
 	feeds feeds
 	// logDoubted is whether the SEL can be read, but not be believed.
 	logDoubted bool
+	// logReread is whether it has to be read once more.
+	logReread bool
 	// outage is the one that the SEL was in when it was read up to here; nil: none.
 	outage *outage
 }
