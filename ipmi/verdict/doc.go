@@ -91,7 +91,8 @@
 // work on a feed takes that of many servers. While another supply is present and works, it
 // explains, as warnings, that supply's own failure, the voltages, currents and fans of its
 // entity, and the sensors of the supplies' redundancy. It explains no heat. An entity that
-// several supplies share tells nothing.
+// several supplies share tells nothing. A supply that shows nothing without its input is not
+// absent, unless the SEL says that it was removed.
 //
 // # Cannot tell
 //

@@ -63,6 +63,17 @@ func losesInput(k key) bool {
 	return k.Type == typePowerSupply && k.EventType == ipmi.SensorSpecific && (k.State == supplyNoInput || k.State == supplyNoInputOrRange)
 }
 
+// isWithoutInput reports whether the supply of a sensor is known to have no input.
+func (j *judgement) isWithoutInput(sensor sensorKey) bool {
+	for _, state := range []uint8{supplyNoInput, supplyNoInputOrRange} {
+		k := sensor.state(state)
+		if p := j.points[k]; p != nil && losesInput(k) && p.Asserted && !p.History {
+			return true
+		}
+	}
+	return false
+}
+
 // supplyEntity returns the power supply that a sensor belongs to. ok is false if that is
 // not known, as where several supplies have one entity.
 func (j *judgement) supplyEntity(k sensorKey) (e ipmi.Entity, ok bool) {

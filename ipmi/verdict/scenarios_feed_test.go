@@ -136,6 +136,35 @@ func TestAPowerFeedTakesNoServerOut(t *testing.T) {
 			{func(b *bmc) { b.rules = inputRules() }, well},
 			{shows("PSU1 Status", present|noInput), "failed | PowerSupplyFailure | PSU1 power supply AC lost"},
 		}},
+		{"it goes blank without its feed", "it has no power to tell that it is there", []moment{
+			{shows("PSU1 Status", present|noInput), well + lost},
+			{shows("PSU1 Status", 0), well + lost},
+			{passes(5 * time.Minute), well + lost},
+			{passes(5 * time.Minute), well + lost},
+			{shows("PSU1 Status", present|noInput), well + lost},
+			{shows("PSU1 Status", present), well},
+		}},
+		{"the SEL tells of its feed, and it goes blank at once", "it has no power to tell that it is there", []moment{
+			{together(logs(named("PSU1 Status", event(supply, 3, 3))), shows("PSU1 Status", 0)), well + lost},
+			{passes(5 * time.Minute), well + lost},
+			{passes(5 * time.Minute), well + lost},
+			{logs(ended(named("PSU1 Status", event(supply, 3, 3)))), "cannotTell | ComponentMissing"},
+			{passes(3 * time.Minute), "failed | PowerSupplyFailure | PSU1 absent"},
+		}},
+		{"it shows nothing but that it has no input", "so it is there", []moment{
+			{shows("PSU1 Status", noInput), well + lost},
+			{passes(5 * time.Minute), well + lost},
+			{shows("PSU1 Status", present), well},
+		}},
+		{"it has no feed, and the SEL says that it was pulled", "two witnesses", []moment{
+			{shows("PSU1 Status", present|noInput), well + lost},
+			{together(logs(ended(named("PSU1 Status", event(supply, 3, 0)))), shows("PSU1 Status", 0)), "failed | PowerSupplyFailure | PSU1 absent"},
+			{passes(time.Hour), "failed | PowerSupplyFailure | PSU1 absent"},
+		}},
+		{"it is blank without its feed, and the other supply fails", "nothing is behind it any more", []moment{
+			{shows("PSU1 Status", present|noInput), well + lost},
+			{together(shows("PSU1 Status", 0), shows("PSU2 Status", present|broken)), "failed | PowerSupplyFailure | PSU2 failure detected" + lost},
+		}},
 		{"the only supply that is seen", "the server runs, so something feeds it", []moment{
 			{func(b *bmc) { b.in.Sensors = b.in.Sensors[:6] }, "cannotTell | ComponentMissing"},
 			{acknowledges, well},
