@@ -58,6 +58,58 @@ func TestWhatOnlyTheLogTellsFromBeforeTheFirstLookIsListed(t *testing.T) {
 				}
 			}, "failed | MemoryFailure | DIMM_A1 correctable ECC, 10 times within 24h"},
 		}},
+		{"a series of correctable errors three years ago, and the sensor shows one", "a bit that is lit is no series", []moment{
+			{func(b *bmc) {
+				for range 12 {
+					b.after(time.Minute).log(correctable())
+				}
+				shows("DIMM_A1", 1)(b)
+			}, healthy},
+			{shows("DIMM_A1", 0), healthy},
+			{passes(48 * time.Hour), healthy},
+			{shows("DIMM_A1", 1), healthy},
+			{func(b *bmc) {
+				for range 9 {
+					b.after(time.Minute).log(correctable())
+				}
+			}, healthy},
+			{together(passes(time.Minute), logs(correctable())), "failed | MemoryFailure | DIMM_A1 correctable ECC, 10 times within 24h"},
+		}},
+		{"a series of correctable errors three years ago, and the sensor shows one much later", "a bit that is lit is no series", []moment{
+			{func(b *bmc) {
+				for range 12 {
+					b.after(time.Minute).log(correctable())
+				}
+			}, "healthy | HardwareHealthy | [DIMM_A1 correctable ECC, 10 times within 24h]"},
+			{together(passes(100*24*time.Hour), shows("DIMM_A1", 1)), healthy},
+		}},
+		{"a series of one of several modules three years ago, and their sensor shows one", "a bit that is lit is no series", []moment{
+			{func(b *bmc) {
+				for range 12 {
+					b.after(time.Minute).log(with(ipmi.EventData{0x20, 0xff, 7}, correctable()))
+				}
+				shows("DIMM_A1", 1)(b)
+			}, healthy},
+			{shows("DIMM_A1", 0), healthy},
+		}},
+		{"a series of three years ago that is read after the sensor has shown one", "a bit that is lit is no series", []moment{
+			{together(partly(1), logs(harmless()), shows("DIMM_A1", 1), func(b *bmc) {
+				for range 12 {
+					b.after(time.Minute).log(correctable())
+				}
+			}), "cannotTell | EventLogUnreadable"},
+			{partly(0), healthy},
+			{shows("DIMM_A1", 0), healthy},
+		}},
+		{"a fan that stopped again and again, and stands still once", "it turns again", []moment{
+			{func(b *bmc) {
+				for range 12 {
+					b.after(time.Minute).log(of(ipmi.Threshold, named("FAN1", event(fan, 2, 2))))
+				}
+			}, "healthy | HardwareHealthy | [FAN1 at or below lower critical, 10 times within 24h]"},
+			{shows("FAN1", ipmi.LowerCritical), "failed | FanFailure | FAN1 5400 RPM, at or below lower critical"},
+			{shows("FAN1", 0), healthy},
+		}},
 		{"a fan that stopped again and again", "it turns today", []moment{
 			{func(b *bmc) {
 				for range 12 {

@@ -265,12 +265,18 @@ func (j *judgement) assert(k key, e ipmi.Event) {
 		p.Since = j.timeOf(e)
 	}
 	p.Asserted, p.Latched, p.Boot, p.Record, p.Data = true, true, j.in.BootID, recordOf(e), dataOf(e)
-	if isHistory := j.isHistory(e); p.History && !isHistory {
-		p.History, p.Since, p.Occurrences, p.Reached = false, j.timeOf(e), nil, nil
-	} else if isHistory && isNew {
-		p.History = true
+	isHistory := j.isHistory(e)
+	switch {
+	case isNew:
+		p.History = isHistory
+	case p.History && !isHistory:
+		p.endHistory()
+		p.Since = j.timeOf(e)
 	}
 	p.Live = !j.firstLook()
+	if isHistory && !p.History {
+		return // what has been shown, or logged, since then is not one more of these
+	}
 	if rule, ok := j.rules.find(p.subject()); ok && rule.counted() != nil {
 		p.occur(occurrenceOf(e, j.in.Now), *rule.counted(), j.in.Now)
 	}

@@ -188,6 +188,13 @@ type point struct {
 	Ack         *ack         `json:"ack,omitempty"`
 }
 
+// endHistory notes that p is of today. What was counted before the first look is not.
+func (p *point) endHistory() {
+	if p.History {
+		p.History, p.Occurrences, p.Reached = false, nil, nil
+	}
+}
+
 // release forgets what has happened. What the sensor shows stays, acknowledged
 // if it was.
 func (p *point) release() {
