@@ -196,6 +196,16 @@ func (b *bmc) after(d time.Duration) *bmc {
 	return b
 }
 
+// watch lets time pass during which the server is looked at every five minutes, or once if it
+// is less.
+func (b *bmc) watch(d time.Duration) *bmc {
+	const interval = 5 * time.Minute
+	for ; d > interval; d -= interval {
+		b.after(interval).judge()
+	}
+	return b.after(d)
+}
+
 // boot starts another kernel.
 func (b *bmc) boot(cause ipmi.RestartCause) *bmc {
 	b.after(5 * time.Minute)

@@ -33,6 +33,15 @@
 // not counted, until a later record says the same or the sensor shows it. So a fleet is not
 // drained on the first day for errors of years ago. Without a memory each look is the
 // first, which is why State has to be kept; Forgotten is for one that is known to be lost.
+// If the clock of the node is set forward later, by more than a day, what seemed to come from
+// the future at the first look is judged anew.
+//
+// # Time
+//
+// What has to last for a while, as a missing reading, has to be seen for so long: looks that
+// are at most ten minutes apart, in one boot. A reboot and a pause begin it anew, and a step
+// of the clock is taken out, or begins it anew where its length is not known. The same holds of
+// what has to stay away for a while, as a state that recurs.
 //
 // # Latches
 //

@@ -91,8 +91,8 @@ func TestARateLatchesAsItsRuleSays(t *testing.T) {
 			b.rules = ratedRules(latch)
 			b.log(correctable(), correctable(), correctable())
 			b.expect(tooMany)
-			b.after(59 * time.Minute).expect(tooMany)
-			b.after(2 * time.Minute).expect(want[0])
+			b.watch(59 * time.Minute).expect(tooMany)
+			b.watch(2 * time.Minute).expect(want[0])
 			b.expect(want[0])
 			b.log(correctable(), correctable())
 			b.expect(want[0]) // counted anew

@@ -116,7 +116,7 @@ func TestWhatOnlyTheLogTellsFromBeforeTheFirstLookIsListed(t *testing.T) {
 					b.after(time.Minute).log(of(ipmi.Threshold, named("FAN1", event(fan, 2, 2))))
 				}
 			}, "healthy | HardwareHealthy | [FAN1 at or below lower critical, 10 times within 24h]"},
-			{passes(25 * time.Hour), healthy},
+			{watches(25 * time.Hour), healthy},
 		}},
 		{"a supply that failed three years ago, and has", "its sensor shows it", []moment{
 			{together(logs(supplyFailed()), shows("PSU1 Status", 1|1<<1)), psu},

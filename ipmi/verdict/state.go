@@ -83,6 +83,8 @@ type memory struct {
 	// Began is when the SEL was first read; Unfinished is whether not to its end yet.
 	Began      time.Time `json:"began,omitzero"`
 	Unfinished bool      `json:"unfinished,omitempty"`
+	// Looked is the last look of all.
+	Looked look `json:"looked,omitzero"`
 	// Forgotten is whether it was read before, of which nothing is known.
 	Forgotten bool `json:"forgotten,omitempty"`
 	// Shrunk is since when the SEL lacks its newest records; zero if it does not.
@@ -261,6 +263,7 @@ func newJudgement(rules Rules, prev State, in Input) *judgement {
 	}
 	j.memory.Tail = slices.Clone(j.memory.Tail)
 	j.memory.Parts = slices.Clone(j.memory.Parts)
+	j.setClock()
 	if j.usable() {
 		j.sensors = index(in.Sensors)
 		j.findNamesakes()

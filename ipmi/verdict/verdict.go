@@ -70,6 +70,9 @@ func (f Failure) counts() bool {
 type Input struct {
 	// Now is the time of the reading, by the clock of the node.
 	Now time.Time
+	// Watched is how long before the state was remembered, by a clock that nobody sets. While
+	// it is 0 the times of both are compared, which a step of the clock changes.
+	Watched time.Duration
 	// BootID of the running kernel (/proc/sys/kernel/random/boot_id). While it is
 	// empty no power-off releases a failure.
 	BootID string
