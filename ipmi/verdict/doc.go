@@ -40,8 +40,8 @@
 //
 // What has to last for a while, as a missing reading, has to be seen for so long: looks that
 // are at most ten minutes apart, in one boot. A reboot and a pause begin it anew, and a step
-// of the clock is taken out, or begins it anew where its length is not known. The same holds of
-// what has to stay away for a while, as a state that recurs.
+// of the clock is taken out, or begins it anew where its length is not known. A state that
+// recurs has to stay away while one looks, too; that goes on after a reboot or a pause.
 //
 // # Latches
 //
