@@ -101,7 +101,8 @@
 // explains, as warnings, that supply's own failure, the voltages, currents and fans of its
 // entity, and the sensors of the supplies' redundancy. It explains no heat. An entity that
 // several supplies share tells nothing. A supply that shows nothing without its input is not
-// absent, unless the SEL says that it was removed.
+// absent, unless the SEL says that it was removed. Rules of people may make anything of
+// the lost input itself; it explains all the same.
 //
 // # Cannot tell
 //

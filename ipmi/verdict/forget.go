@@ -27,7 +27,8 @@ func (j *judgement) forget() {
 			}
 		}
 		latched := p.Latched && ok && rule.Latch != LatchPresent
-		holds := (p.Asserted || latched) && rule.Rate == nil
+		isCountedOnly := rule.Rate != nil && !j.rules.lackOfInput(p.subject())
+		holds := (p.Asserted || latched) && !isCountedOnly
 		if !holds && len(p.Occurrences) == 0 && p.Reached == nil {
 			delete(j.points, k)
 		}
@@ -60,6 +61,8 @@ func (j *judgement) trim() {
 func (j *judgement) weight(p *point) int {
 	rule, ok := j.rules.find(p.subject())
 	switch {
+	case j.rules.lackOfInput(p.subject()) && (!ok || rule.Severity != SeverityFailure):
+		return 1
 	case !ok || rule.Severity == SeverityIgnore:
 		return 0
 	case rule.Severity == SeverityWarning:

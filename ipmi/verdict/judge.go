@@ -71,7 +71,7 @@ type found struct {
 func (j *judgement) weaken(failures []found) {
 	for i := range failures {
 		f := &failures[i]
-		if f.subject.Chassis != "" || f.Severity != SeverityFailure || losesInput(f.subject.key) {
+		if f.subject.Chassis != "" || f.Severity != SeverityFailure || j.rules.lackOfInput(f.subject) {
 			continue
 		}
 		if f.NoInput = j.explains(j.feeds, f.subject.sensor()); f.NoInput != "" {

@@ -162,8 +162,9 @@ func (j *judgement) show(k key, shown bool, name string) {
 	}
 	if p == nil {
 		p = &point{key: k, Name: clean(name)}
-		rule, ok := j.rules.find(p.subject())
-		if !ok || rule.Severity == SeverityIgnore {
+		s := p.subject()
+		rule, ok := j.rules.find(s)
+		if (!ok || rule.Severity == SeverityIgnore) && !j.rules.lackOfInput(s) {
 			return
 		}
 		j.points[k] = p
