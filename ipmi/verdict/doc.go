@@ -32,7 +32,9 @@
 // logged within a day before. Older records, and those without a time, are history: listed,
 // not counted, until a later record says the same or the sensor shows it. So a fleet is not
 // drained on the first day for errors of years ago. Without a memory each look is the
-// first, which is why State has to be kept; Forgotten is for one that is known to be lost.
+// first, which is why State has to be kept. Where it is known to be lost, as a damaged file
+// tells, older records may have counted or not: then nobody can tell until they are
+// acknowledged, so that the server is neither given back nor taken out.
 // If the clock of the node is set forward later, by more than a day, what seemed to come from
 // the future at the first look is judged anew.
 //

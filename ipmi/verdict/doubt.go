@@ -170,6 +170,8 @@ func message(status Status, failures []Failure, doubts []doubt, unreadable []str
 			rest = append(rest, "in the log from before the first look: "+f.String())
 		case f.Severity == SeverityWarning:
 			rest = append(rest, "warning: "+f.String())
+		case f.forgotten:
+			known = append(known, "in the log from before that: "+f.String())
 		case f.Unconfirmed:
 			known = append(known, "known before: "+f.String())
 		default:

@@ -36,12 +36,19 @@ func (j *judgement) verdict() Verdict {
 	failures = mostExtreme(failures)
 	doubts := j.doubts()
 	blind := j.blind()
-	certain, uncertain := false, false
+	certain, uncertain, forgotten := false, false, false
 	for i := range failures {
 		f := &failures[i].Failure
 		f.Unconfirmed = f.Unconfirmed || blind
 		certain = certain || f.counts() && !f.Unconfirmed
 		uncertain = uncertain || f.counts() && f.Unconfirmed
+		forgotten = forgotten || f.counts() && f.forgotten
+	}
+	if forgotten {
+		doubts = append(doubts, doubt{
+			ReasonUnconfirmed,
+			"what was remembered of this server is lost, so that old records may count or not: acknowledge them, or clear the SEL",
+		})
 	}
 	if uncertain && !certain && len(doubts) == 0 {
 		doubts = append(doubts, doubt{ReasonUnconfirmed, "the sensor of a known failure has no reading"})
@@ -102,9 +109,10 @@ func (j *judgement) failures() []found {
 			Since:        p.Since,
 			Source:       "sensor " + s.name,
 			Rule:         rule.Name,
-			Unconfirmed:  !j.confirms(p, rule),
-			History:      p.History,
+			Unconfirmed:  p.Forgotten || !j.confirms(p, rule),
+			History:      p.History && !p.Forgotten,
 			Acknowledged: p.acknowledged(rule),
+			forgotten:    p.Forgotten,
 			rank:         rule.rank,
 		}
 		last := p.Record

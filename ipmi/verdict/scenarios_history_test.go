@@ -190,15 +190,76 @@ func TestAnEmptySELAtTheFirstLookIsALook(t *testing.T) {
 	b.expect(lostData)
 }
 
+// Whether what the SEL has from before was known to count, or not to, nobody knows then: the
+// server is neither given back nor taken out.
 func TestAServerWhoseMemoryIsLostIsNotSeenForTheFirstTime(t *testing.T) {
+	const (
+		unsure = "cannotTell | FailureUnconfirmed | DIMM_A1 uncorrectable ECC?"
+		acked  = "healthy | HardwareHealthy | (DIMM_A1 uncorrectable ECC)"
+		series = "DIMM_A1 correctable ECC, 10 times within 24h"
+	)
+	for _, s := range []scenario{
+		{"acknowledged", "a person knows", []moment{
+			{func(b *bmc) { old(b, logs(uncorrectable())) }, unsure},
+			{passes(240 * time.Hour), unsure}, {boots(ipmi.RestartSoftReset), unsure},
+			{acknowledges, acked}, {logs(uncorrectable()), lostData},
+		}},
+		{"it happens again", "that is known", []moment{
+			{func(b *bmc) { old(b, logs(uncorrectable())) }, unsure}, {logs(uncorrectable()), lostData},
+		}},
+		{"the sensor shows it", "that is known", []moment{
+			{func(b *bmc) { old(b, logs(uncorrectable())); shows("DIMM_A1", 2)(b) }, lostData}, {shows("DIMM_A1", 0), lostData},
+		}},
+		{"without power for long", "that is a repair", []moment{
+			{func(b *bmc) { old(b, logs(uncorrectable())) }, unsure}, {unplugged(time.Hour), healthy},
+		}},
+		{"cleared", "nothing is left of it", []moment{{func(b *bmc) { old(b, logs(uncorrectable())) }, unsure}, {clears, healthy}}},
+		{"it is of today", "it counts at any first look", []moment{{logs(uncorrectable()), lostData}}},
+		{"something else has failed", "that is known", []moment{
+			{func(b *bmc) { old(b, logs(uncorrectable())); shows("PSU1 Status", 3)(b) }, "failed | PowerSupplyFailure | PSU1 failure detected | DIMM_A1 uncorrectable ECC?"},
+		}},
+		{"a series", "nobody knows whether the module was exchanged", []moment{
+			{func(b *bmc) {
+				old(b, func(b *bmc) {
+					for range 12 {
+						b.after(time.Minute).log(correctable())
+					}
+				})
+			}, "cannotTell | FailureUnconfirmed | " + series + "?"},
+			{logs(correctable()), healthy},
+		}},
+		{"a warning", "it takes no server out", []moment{
+			{func(b *bmc) { old(b, logs(event(0x12, 0x40, 2))) }, "healthy | HardwareHealthy | warning System Event #0x40 undetermined system hardware failure"},
+		}},
+		{"the SEL takes several looks", "all of it is from before", []moment{
+			{func(b *bmc) {
+				old(b, logs(harmless(), uncorrectable(), harmless()))
+				b.readsAtMost = 1
+			}, "cannotTell | EventLogUnreadable"},
+			{func(b *bmc) { b.readsAtMost = 0 }, unsure},
+		}},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			b := newBMC(t)
+			b.save(verdict.Forgotten())
+			b.in.LogError = errBMC
+			b.expect("cannotTell | EventLogUnreadable")
+			b.in.LogError = nil
+			s.look(t, b)
+		})
+	}
+}
+
+func TestTheMessageSaysThatTheMemoryIsLost(t *testing.T) {
 	b := newBMC(t)
 	b.save(verdict.Forgotten())
-	b.in.LogError = errBMC
-	b.expect("cannotTell | EventLogUnreadable")
-	b.in.LogError = nil
 	old(b, logs(uncorrectable()))
-	b.expect(lostData)
-	b.expect(lostData)
+	v := b.judge()
+	want := "what was remembered of this server is lost, so that old records may count or not: acknowledge them, or clear the SEL" +
+		"; in the log from before that: DIMM_A1: uncorrectable ECC (SEL 0x01, 2023-11-2"
+	if !strings.HasPrefix(v.Message, want) {
+		t.Errorf("got %s", v.Message)
+	}
 }
 
 func TestTheMessageTellsWhatIsFromBefore(t *testing.T) {

@@ -268,7 +268,7 @@ func (j *judgement) assert(k key, e ipmi.Event) {
 	isHistory := j.isHistory(e)
 	switch {
 	case isNew:
-		p.History = isHistory
+		p.History, p.Forgotten = isHistory, isHistory && j.memory.Forgotten
 	case p.History && !isHistory:
 		p.endHistory()
 		p.Since = j.timeOf(e)
@@ -294,7 +294,7 @@ func (j *judgement) firstLook() bool {
 
 // isHistory reports whether e is of the time before the first look.
 func (j *judgement) isHistory(e ipmi.Event) bool {
-	if !j.firstLook() || j.memory.Forgotten {
+	if !j.firstLook() {
 		return false
 	}
 	at := plain(e.Time)

@@ -39,7 +39,8 @@ func (s State) Cursor() ipmi.Cursor { return s.memory.Cursor }
 func (s State) KnowsBMC() bool { return s.memory.BMC != nil }
 
 // Forgotten returns the state of a server that was looked at before, of which what was
-// remembered is lost: what its SEL holds counts, however old it is.
+// remembered is lost. What its SEL holds from before the last day may have counted or not:
+// it makes the verdict [CannotTell] until it is acknowledged or over.
 func Forgotten() State { return State{memory{Forgotten: true}} }
 
 // MarshalJSON writes the state with its version.
@@ -178,6 +179,8 @@ type point struct {
 	Live   bool   `json:"live,omitempty"`
 	// History is whether only that record tells of it, which is from before the first look.
 	History bool `json:"history,omitempty"`
+	// Forgotten is whether it may have counted then: nobody remembers.
+	Forgotten bool `json:"forgotten,omitempty"`
 	// Data are the event data of that record.
 	Data string `json:"data,omitempty"`
 	// Unread is since when its sensor has no reading while others have one; zero if it
@@ -193,7 +196,7 @@ type point struct {
 // endHistory notes that p is of today. What was counted before the first look is not.
 func (p *point) endHistory() {
 	if p.History {
-		p.History, p.Occurrences, p.Reached = false, nil, nil
+		p.History, p.Forgotten, p.Occurrences, p.Reached = false, false, nil, nil
 	}
 }
 
@@ -202,7 +205,8 @@ func (p *point) endHistory() {
 func (p *point) release() {
 	p.Ack = p.Ack.withoutRecord(p.Record)
 	p.Asserted, p.Latched = p.Shown, false
-	p.Record, p.Live, p.History, p.Data, p.Occurrences, p.Reached = record{}, false, false, "", nil, nil
+	p.Record, p.Live, p.History, p.Forgotten, p.Data = record{}, false, false, false, ""
+	p.Occurrences, p.Reached = nil, nil
 }
 
 // record identifies a record of the SEL.

@@ -57,8 +57,10 @@ type Failure struct {
 	// Acknowledged tells who has acknowledged it; nil: nobody.
 	Acknowledged *Acknowledgement `json:"acknowledged,omitempty"`
 
-	recorded time.Time // of Record; zero if the SEL had no clock
-	rank     int       // of the rule: lower is more severe
+	// forgotten is whether it is not known if it counts, as the memory is lost.
+	forgotten bool
+	recorded  time.Time // of Record; zero if the SEL had no clock
+	rank      int       // of the rule: lower is more severe
 }
 
 // counts reports whether f takes the server out of service.

@@ -101,7 +101,7 @@ func (j *judgement) moveBegin(step time.Duration) {
 		if !p.History || at.Sub(then) <= newFor || began.Sub(at).Abs() > newFor {
 			continue
 		}
-		p.History, p.Reached = false, nil
+		p.History, p.Forgotten, p.Reached = false, false, nil
 		p.Occurrences = slices.DeleteFunc(p.Occurrences, func(o occurrence) bool {
 			return began.Sub(time.Unix(o.At, 0)).Abs() > newFor
 		})
