@@ -123,3 +123,32 @@ func TestNobodyLooksForAMonthAfterTheFirstLook(t *testing.T) {
 		b.after(passes).expect("healthy | HardwareHealthy | [DIMM_A1 uncorrectable ECC]")
 	}
 }
+
+// A state that a version has written that did not know when the server was looked at last.
+func TestAStateOfAnEarlierVersionIsUnderstood(t *testing.T) {
+	const (
+		unwatched = `{"version":1,"cursor":{"id":12,"timestamp":1795240573,"erased":1000,"read":true},"total":12,"logBoot":"boot 1",` +
+			`"tail":[{"id":11,"timestamp":1795240513,"type":12,"number":4,"offset":1,"asserted":true},{"id":12,"timestamp":1795240573,"type":31,"number":64,"offset":1,"asserted":true}],` +
+			`"began":"2026-11-21T05:48:33Z","points":[` +
+			`{"type":12,"number":4,"eventType":111,"state":1,"name":"DIMM_A1","asserted":false,"latched":true,"since":"2026-11-21T05:55:13Z","boot":"boot 1","record":{"id":11,"timestamp":1795240513,"time":"2026-11-21T05:55:13Z"},"live":true}],` +
+			`"parts":[{"type":8,"number":3,"eventType":111,"name":"PSU1 Status","entity":{"id":10,"instance":1}},{"type":8,"number":7,"eventType":111,"name":"PSU2 Status","entity":{"id":10,"instance":2},"missing":"2026-11-21T05:48:33Z"}]}`
+		absent = "failed | MultipleFailures | DIMM_A1 uncorrectable ECC | PSU2 absent"
+	)
+	b := newBMC(t)
+	b.anew = true
+	b.saved = []byte(unwatched)
+	b.after(time.Hour)
+	for id := range uint16(12) { // of which the first one is deleted
+		if e := harmless(); id > 0 {
+			e.ID, e.Timestamp = id+1, uint32(1795239913+60*int(id))
+			e.Time = time.Unix(int64(e.Timestamp), 0)
+			b.sel = append(b.sel, e)
+		}
+	}
+	b.sel[len(b.sel)-1].RecordType = 2
+	b.erased += 5
+	b.sensor("PSU2 Status").States = 0
+	b.once(lostData)
+	b.watch(2 * time.Minute).expect(lostData)
+	b.watch(time.Minute).expect(absent)
+}
