@@ -53,7 +53,7 @@ func (j *judgement) readLog() {
 		return
 	}
 	log := j.in.Log
-	events, overlap := j.unread(log)
+	known, overlap := j.known(log)
 	again := j.rereads(log)
 	isNew := again != nil && !overlap // all of it
 	switch {
@@ -74,8 +74,14 @@ func (j *judgement) readLog() {
 		j.memory.Began, j.logReread = cmp.Or(j.memory.Began, j.in.Now), true
 		return
 	}
+	if log.Restarted && j.in.LogError == nil {
+		j.memory.Tail = nil // what was deleted is no trace any more
+		for _, e := range log.Events[:known] {
+			j.memory.trace(e)
+		}
+	}
 	fresh := make(map[key]bool)
-	for _, e := range events {
+	for _, e := range log.Events[known:] {
 		j.memory.trace(e)
 		j.watchPower(e, fresh)
 		if e.OfSensor() {
@@ -91,28 +97,20 @@ func (j *judgement) readLog() {
 	j.memory.Forgotten = j.memory.Forgotten && j.memory.Unfinished
 }
 
-// unread returns the events after the last one that was read before. overlap is
-// whether there surely is such a one: then at most single records were deleted.
-func (j *judgement) unread(log ipmi.EventLog) (rest []ipmi.Event, overlap bool) {
+// known returns how many events there are up to the last one that was read before. overlap
+// is whether there surely is such a one: then at most single records were deleted.
+func (j *judgement) known(log ipmi.EventLog) (n int, overlap bool) {
 	proofs := j.memory.proofs()
-	next := 0
 	for i, e := range log.Events {
 		t, _ := traceOf(e)
 		if isProof, ok := proofs[t]; ok {
-			next, overlap = i+1, overlap || isProof
+			n, overlap = i+1, overlap || isProof
 		}
 	}
-	switch {
-	case !log.Restarted:
-	case !overlap:
-		next = 0
-	case j.in.LogError == nil: // what was deleted is no trace any more
-		j.memory.Tail = nil
-		for _, e := range log.Events[:next] {
-			j.memory.trace(e)
-		}
+	if log.Restarted && !overlap {
+		n = 0
 	}
-	return log.Events[next:], overlap
+	return n, overlap
 }
 
 // trace adds e to those records by which the SEL is known again.
