@@ -58,6 +58,8 @@ type Check struct {
 	options Options
 	source  ipmi.Source    // nil: to be opened
 	state   *verdict.State // nil before the first run
+	// looked is when the BMC was read last; zero before the first run.
+	looked time.Time
 	// unsaved is whether state is newer than what the store has.
 	unsaved bool
 	// late is closed when the last use of the store that was not waited for any more has ended.
@@ -100,6 +102,10 @@ func (c *Check) Run(ctx context.Context) checks.Result {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return checks.CannotTell(ReasonInterrupted, "the run was interrupted")
 	}
+	if !c.looked.IsZero() {
+		in.Watched = in.Now.Sub(c.looked)
+	}
+	c.looked = in.Now
 	found := c.judge(ctx, last, in)
 	if in.ChassisError != nil && in.SensorsError != nil && in.LogError != nil {
 		c.Close() // a new one may help

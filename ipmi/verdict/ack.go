@@ -53,6 +53,9 @@ func (s State) Acknowledge(until uint16, reason, by string, at time.Time) State 
 	given := Acknowledgement{By: clip(clean(by), maxName), Reason: clip(clean(reason), maxReason), At: plain(at)}
 	// IDs rise and start over: the longer ago, the farther from the newest.
 	newest := s.memory.Cursor.ID
+	if again := s.memory.Reread; again != nil {
+		newest = again.Before.ID
+	}
 	covers := func(r record) bool { return until == All || r.ID != 0 && newest-r.ID >= newest-until }
 
 	m := s.memory

@@ -139,26 +139,25 @@ func (b *bmc) state() (s verdict.State) {
 
 // read returns the SEL after the cursor, as a source does.
 func (b *bmc) read(after ipmi.Cursor) ipmi.EventLog {
-	log := ipmi.EventLog{Events: slices.Clone(b.sel), Total: len(b.sel), Full: b.full}
-	log.Next.Erased = b.erased
-	n := len(b.sel)
-	if b.readsAtMost > 0 {
-		n = b.readsAtMost
-		log.Events = log.Events[:n]
+	log := ipmi.EventLog{Total: len(b.sel), Full: b.full}
+	first := 0
+	if after.Read {
+		at := slices.IndexFunc(b.sel, func(e ipmi.Event) bool { return e.ID == after.ID && e.Timestamp == after.Timestamp })
+		log.Restarted = at < 0 || b.anew && after.Erased != b.erased
+		if !log.Restarted {
+			first = at + 1
+		}
 	}
-	if n > 0 {
-		last := b.sel[n-1]
+	end := len(b.sel)
+	if b.readsAtMost > 0 {
+		end = min(end, max(first, b.readsAtMost))
+	}
+	log.Events = slices.Clone(b.sel[first:end])
+	log.Next.Erased = b.erased
+	if end > 0 {
+		last := b.sel[end-1]
 		log.Next = ipmi.Cursor{ID: last.ID, Timestamp: last.Timestamp, Erased: b.erased, Read: true}
 	}
-	if !after.Read {
-		return log
-	}
-	at := slices.IndexFunc(b.sel, func(e ipmi.Event) bool { return e.ID == after.ID && e.Timestamp == after.Timestamp })
-	if at < 0 || b.anew && after.Erased != b.erased {
-		log.Restarted = true
-		return log
-	}
-	log.Events = log.Events[at+1:]
 	return log
 }
 
@@ -197,6 +196,16 @@ func (b *bmc) after(d time.Duration) *bmc {
 	return b
 }
 
+// watch lets time pass during which the server is looked at every five minutes, or once if it
+// is less.
+func (b *bmc) watch(d time.Duration) *bmc {
+	const interval = 5 * time.Minute
+	for ; d > interval; d -= interval {
+		b.after(interval).judge()
+	}
+	return b.after(d)
+}
+
 // boot starts another kernel.
 func (b *bmc) boot(cause ipmi.RestartCause) *bmc {
 	b.after(5 * time.Minute)
@@ -228,6 +237,14 @@ func outline(v verdict.Verdict) string {
 		parts = append(parts, text)
 	}
 	return strings.Join(parts, " | ")
+}
+
+// once wants that of a single look.
+func (b *bmc) once(want string) {
+	b.t.Helper()
+	if got := outline(b.judge()); got != want {
+		b.t.Errorf("once: got  %.400s\nwant %s", got, want)
+	}
 }
 
 // expect wants a judgement to have that outline.

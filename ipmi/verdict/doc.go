@@ -32,7 +32,18 @@
 // logged within a day before. Older records, and those without a time, are history: listed,
 // not counted, until a later record says the same or the sensor shows it. So a fleet is not
 // drained on the first day for errors of years ago. Without a memory each look is the
-// first, which is why State has to be kept; Forgotten is for one that is known to be lost.
+// first, which is why State has to be kept. Where it is known to be lost, as a damaged file
+// tells, older records may have counted or not: then nobody can tell until they are
+// acknowledged, so that the server is neither given back nor taken out.
+// If the clock of the node is set forward later, by more than a day, what seemed to come from
+// the future at the first look is judged anew.
+//
+// # Time
+//
+// What has to last for a while, as a missing reading, has to be seen for so long: looks that
+// are at most ten minutes apart, in one boot. A reboot and a pause begin it anew, and a step
+// of the clock is taken out, or begins it anew where its length is not known. A state that
+// recurs has to stay away while one looks, too; that goes on after a reboot or a pause.
 //
 // # Latches
 //
@@ -70,7 +81,10 @@
 // SEL that has fewer records, and lacks the newest ones, without saying that anything
 // was erased, is doubted, and not looked at: a BMC that restarts shows such. After
 // ten minutes it is taken for all that there is, and has released nothing. All else is
-// taken for a wrap. The deletion of a single record releases nothing.
+// taken for a wrap. The deletion of a single record releases nothing. If it makes a source
+// read the whole SEL once more, for which there is not the time, nothing is paired and
+// nothing released until a known record or the end is reached. Records without a time are
+// known by their other bytes, but only the last two, of more, tell a deletion from a clear.
 //
 // # Absent components
 //
@@ -88,7 +102,9 @@
 // work on a feed takes that of many servers. While another supply is present and works, it
 // explains, as warnings, that supply's own failure, the voltages, currents and fans of its
 // entity, and the sensors of the supplies' redundancy. It explains no heat. An entity that
-// several supplies share tells nothing.
+// several supplies share tells nothing. A supply that shows nothing without its input is not
+// absent, unless the SEL says that it was removed. Rules of people may make anything of
+// the lost input itself; it explains all the same.
 //
 // # Cannot tell
 //

@@ -55,6 +55,9 @@ func (j *judgement) doubts() (doubts []doubt) {
 	if j.logDoubted {
 		add(ReasonLogDoubtful, "the SEL has %d records, not %d or more as before, and does not say that it was cleared", j.in.Log.Total, j.memory.Total)
 	}
+	if j.logReread {
+		add(ReasonLogUnreadable, "the SEL is read once more: it is another one than before")
+	}
 	if j.in.ChassisError != nil {
 		add(ReasonChassisUnreadable, "the state of the chassis can't be read: %s", explain(j.in.ChassisError))
 	}
@@ -167,6 +170,8 @@ func message(status Status, failures []Failure, doubts []doubt, unreadable []str
 			rest = append(rest, "in the log from before the first look: "+f.String())
 		case f.Severity == SeverityWarning:
 			rest = append(rest, "warning: "+f.String())
+		case f.forgotten:
+			known = append(known, "in the log from before that: "+f.String())
 		case f.Unconfirmed:
 			known = append(known, "known before: "+f.String())
 		default:

@@ -24,7 +24,7 @@ const (
 	supplyPresent, supplyFailed, supplyNoInput, supplyNoInputOrRange = 0, 1, 3, 4
 )
 
-// Rules for the voltage that a feed gives to a supply.
+// Default rules for the voltage that a feed gives to a supply.
 const inputVoltage, inputVoltageVIN = "voltage-input", "voltage-input-vin"
 
 // feeds knows which power supplies have no input, while another one carries the server.
@@ -39,17 +39,14 @@ func (j *judgement) findFeeds() feeds {
 	f := feeds{map[sensorKey]string{}, map[ipmi.Entity]string{}}
 	for k, p := range j.points {
 		s := p.subject()
-		switch rule, ok := j.rules.find(s); {
-		case !p.Asserted || p.History:
-		case losesInput(k):
+		if !p.Asserted || p.History || !j.rules.lackOfInput(s) {
+			continue
+		}
+		if losesInput(k) {
 			f.sensors[k.sensor()] = component(s)
-			if e, ok := j.supplyEntity(k.sensor()); ok {
-				f.entities[e] = component(s)
-			}
-		case ok && (rule.Name == inputVoltage || rule.Name == inputVoltageVIN) && (k.State == 1 || k.State == 2): // lower critical and beyond
-			if e, ok := j.supplyEntity(k.sensor()); ok {
-				f.entities[e] = component(s)
-			}
+		}
+		if e, ok := j.supplyEntity(k.sensor()); ok {
+			f.entities[e] = component(s)
 		}
 	}
 	if !j.goodSupply(f) {
@@ -58,9 +55,34 @@ func (j *judgement) findFeeds() feeds {
 	return f
 }
 
+// lackOfInput reports whether s is that the feed of a supply gives nothing, or too little,
+// whatever the rules make of that.
+func (set ruleSet) lackOfInput(s subject) bool {
+	if losesInput(s.key) {
+		return true
+	}
+	if s.State != 1 && s.State != 2 { // lower critical, and beyond
+		return false
+	}
+	return slices.ContainsFunc(set, func(c compiledRule) bool {
+		return c.isDefault && (c.Name == inputVoltage || c.Name == inputVoltageVIN) && c.matches(s)
+	})
+}
+
 // losesInput reports whether k is that a supply has no input.
 func losesInput(k key) bool {
 	return k.Type == typePowerSupply && k.EventType == ipmi.SensorSpecific && (k.State == supplyNoInput || k.State == supplyNoInputOrRange)
+}
+
+// isWithoutInput reports whether the supply of a sensor is known to have no input.
+func (j *judgement) isWithoutInput(sensor sensorKey) bool {
+	for _, state := range []uint8{supplyNoInput, supplyNoInputOrRange} {
+		k := sensor.state(state)
+		if p := j.points[k]; p != nil && losesInput(k) && p.Asserted && !p.History {
+			return true
+		}
+	}
+	return false
 }
 
 // supplyEntity returns the power supply that a sensor belongs to. ok is false if that is

@@ -21,19 +21,22 @@ func (j *judgement) forget() {
 			p.Occurrences, p.Reached = nil, nil
 		} else {
 			p.settle(*rule.counted(), j.in.Now)
+			p.expire(rule.counted().Per, j.memory.Cursor, j.in.Now)
 			if rule.Latch == LatchPresent && p.Reached != nil && !p.active(rule, j.in.Now) {
 				p.Occurrences, p.Reached = nil, nil
 			}
 		}
 		latched := p.Latched && ok && rule.Latch != LatchPresent
-		if !p.Asserted && !latched && len(p.Occurrences) == 0 && p.Reached == nil {
+		isCountedOnly := rule.Rate != nil && !j.rules.lackOfInput(p.subject())
+		holds := (p.Asserted || latched) && !isCountedOnly
+		if !holds && len(p.Occurrences) == 0 && p.Reached == nil {
 			delete(j.points, k)
 		}
 	}
 	j.trim()
 }
 
-// trim keeps the points of the gravest rules, and of those the youngest.
+// trim keeps the points that matter most, and of those the youngest.
 func (j *judgement) trim() {
 	if len(j.points) <= maxPoints {
 		return
@@ -58,11 +61,17 @@ func (j *judgement) trim() {
 func (j *judgement) weight(p *point) int {
 	rule, ok := j.rules.find(p.subject())
 	switch {
+	case j.rules.lackOfInput(p.subject()) && (!ok || rule.Severity != SeverityFailure):
+		return 1
 	case !ok || rule.Severity == SeverityIgnore:
 		return 0
 	case rule.Severity == SeverityWarning:
 		return 1
-	default:
+	case !p.active(rule, j.in.Now):
 		return 2
+	case p.History || p.acknowledged(rule) != nil:
+		return 3
+	default: // it takes the server out
+		return 4
 	}
 }

@@ -36,12 +36,19 @@ func (j *judgement) verdict() Verdict {
 	failures = mostExtreme(failures)
 	doubts := j.doubts()
 	blind := j.blind()
-	certain, uncertain := false, false
+	certain, uncertain, forgotten := false, false, false
 	for i := range failures {
 		f := &failures[i].Failure
 		f.Unconfirmed = f.Unconfirmed || blind
 		certain = certain || f.counts() && !f.Unconfirmed
 		uncertain = uncertain || f.counts() && f.Unconfirmed
+		forgotten = forgotten || f.counts() && f.forgotten
+	}
+	if forgotten {
+		doubts = append(doubts, doubt{
+			ReasonUnconfirmed,
+			"what was remembered of this server is lost, so that old records may count or not: acknowledge them, or clear the SEL",
+		})
 	}
 	if uncertain && !certain && len(doubts) == 0 {
 		doubts = append(doubts, doubt{ReasonUnconfirmed, "the sensor of a known failure has no reading"})
@@ -71,7 +78,7 @@ type found struct {
 func (j *judgement) weaken(failures []found) {
 	for i := range failures {
 		f := &failures[i]
-		if f.subject.Chassis != "" || f.Severity != SeverityFailure || losesInput(f.subject.key) {
+		if f.subject.Chassis != "" || f.Severity != SeverityFailure || j.rules.lackOfInput(f.subject) {
 			continue
 		}
 		if f.NoInput = j.explains(j.feeds, f.subject.sensor()); f.NoInput != "" {
@@ -102,9 +109,10 @@ func (j *judgement) failures() []found {
 			Since:        p.Since,
 			Source:       "sensor " + s.name,
 			Rule:         rule.Name,
-			Unconfirmed:  !j.confirms(p, rule),
-			History:      p.History,
+			Unconfirmed:  p.Forgotten || !j.confirms(p, rule),
+			History:      p.History && !p.Forgotten,
 			Acknowledged: p.acknowledged(rule),
+			forgotten:    p.Forgotten,
 			rank:         rule.rank,
 		}
 		last := p.Record
@@ -132,7 +140,7 @@ func (j *judgement) confirms(p *point, rule compiledRule) bool {
 	switch {
 	case p.Chassis != "":
 		return j.in.ChassisError == nil
-	case j.in.LogError != nil && !unread(j.in.LogError) && p.Record.ID != 0 && !p.Shown:
+	case (j.logReread || j.in.LogError != nil && !unread(j.in.LogError)) && p.Record.ID != 0 && !p.Shown:
 		return false // a later record may end it
 	case p.Name == "" && j.in.SensorsError != nil && j.rules.nameSensors():
 		return false // one of the rules may be for it

@@ -137,6 +137,11 @@ func (j *judgement) look(c *part) {
 		return
 	case j.in.ChassisError != nil || !j.reached(c.sensorKey):
 		return
+	case j.isWithoutInput(c.sensorKey) && !c.Gone && !c.Removed:
+		if s.States == 0 {
+			c.Missing = j.in.Now // it has no power to tell that it is there
+		}
+		return
 	case c.Missing.IsZero() || j.in.Now.Before(c.Missing) && !c.Gone:
 		c.Missing = j.in.Now
 	}

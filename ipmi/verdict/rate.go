@@ -73,6 +73,16 @@ func (p *point) settle(rate Rate, now time.Time) {
 	}
 }
 
+// expire drops occurrences that are too old for another one to make up a rate with them: by
+// the clock of the SEL, up to the cursor, and by that of the node, either of which may be wrong.
+func (p *point) expire(per time.Duration, newest ipmi.Cursor, now time.Time) {
+	if newest.Timestamp == math.MaxUint32 {
+		return
+	}
+	oldest := min(int64(newest.Timestamp), now.Unix()) - int64(per/time.Second)
+	p.Occurrences = slices.DeleteFunc(p.Occurrences, func(o occurrence) bool { return !o.NoClock && o.At < oldest })
+}
+
 // reachedBy reports whether there are enough occurrences, and close enough to each
 // other. Their order does not matter, as clocks jump.
 func (r Rate) reachedBy(occurrences []occurrence) bool {

@@ -2,6 +2,7 @@ package verdict_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,8 +92,8 @@ func TestARateLatchesAsItsRuleSays(t *testing.T) {
 			b.rules = ratedRules(latch)
 			b.log(correctable(), correctable(), correctable())
 			b.expect(tooMany)
-			b.after(59 * time.Minute).expect(tooMany)
-			b.after(2 * time.Minute).expect(want[0])
+			b.watch(59 * time.Minute).expect(tooMany)
+			b.watch(2 * time.Minute).expect(want[0])
 			b.expect(want[0])
 			b.log(correctable(), correctable())
 			b.expect(want[0]) // counted anew
@@ -147,4 +148,66 @@ func TestWatchdogResetsAreAFailureWhenTheyRepeat(t *testing.T) {
 	}
 	b.boot(ipmi.RestartWatchdog).log(event(watchdog, 0x70, 1))
 	b.expect("failed | WatchdogFailure | Watchdog2 #0x70 hard reset, 3 times within 24h")
+}
+
+// A state has room for so many points. What takes a server out is the last to be forgotten.
+func TestManyCorrectableErrorsDoNotHideAFailure(t *testing.T) {
+	module := func(i int) ipmi.Event {
+		return from(0x21, with(ipmi.EventData{0x20, 0xff, byte(i)}, event(memory, uint8(i>>8), 0)))
+	}
+	for name, apart := range map[string]time.Duration{"in a day": time.Minute, "in two years": 48 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			b := failed(t)
+			for i := range 255 {
+				b.after(apart).log(module(i))
+			}
+			b.expect(lostData)
+			for i := range 3 {
+				b.after(apart).log(module(255 + i))
+				b.expect(lostData)
+			}
+			b.acknowledge(verdict.All)
+			for i := range 300 {
+				b.after(apart).log(module(1000 + i))
+			}
+			b.expect("healthy | HardwareHealthy | (DIMM_A1 uncorrectable ECC)")
+		})
+	}
+}
+
+func TestASeriesCountsAlthoughAClockIsWrong(t *testing.T) {
+	const often = "failed | MemoryFailure | DIMM_A1 correctable ECC, 10 times within 24h"
+	for name, off := range map[string]time.Duration{"none": 0, "the BMC's, behind": -72 * time.Hour, "the BMC's, ahead": 72 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			b := newBMC(t)
+			b.expect(healthy)
+			for i := range 10 {
+				e := correctable()
+				e.Time = b.after(time.Hour).in.Now.Add(off)
+				e.Timestamp = uint32(e.Time.Unix())
+				if i == 5 { // one of another module, with the other clock
+					other := named("DIMM_B1", event(memory, 0x14, 0))
+					b.log(other)
+				}
+				b.log(e)
+				if i < 9 {
+					b.expect(healthy)
+				}
+			}
+			b.expect(often)
+		})
+	}
+}
+
+func TestSingleErrorsAreForgottenAfterTheTimeOfTheRate(t *testing.T) {
+	b := newBMC(t)
+	for range 9 {
+		b.after(time.Minute).log(correctable())
+	}
+	b.expect(healthy)
+	b.after(25 * time.Hour).log(harmless())
+	b.expect(healthy)
+	if strings.Contains(string(b.saved), "occurrences") {
+		t.Errorf("they are still remembered: %s", b.saved)
+	}
 }

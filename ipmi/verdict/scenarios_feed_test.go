@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/nodemend/nodemend/ipmi"
+	"github.com/nodemend/nodemend/ipmi/verdict"
 )
 
 // Work on a power feed must not empty a row of racks.
@@ -23,6 +24,7 @@ func TestAPowerFeedTakesNoServerOut(t *testing.T) {
 	vin, psuFan := limit("PS1 Input Voltage", 0x21, voltage, first), limit("PSU1 Fan", 0x22, fan, first)
 	rail := limit("12V", 0x23, voltage, ipmi.Entity{ID: 7, Instance: 1})
 	backed := ipmi.Sensor{Name: "PS Redundancy", Number: 9, Type: powerUnit, EventType: redundancy, Entity: ipmi.Entity{ID: 19, Instance: 1}, Available: true, States: 1}
+	rules := func(rules ...verdict.Rule) func(*bmc) { return func(b *bmc) { b.rules = rules } }
 	dead := ipmi.LowerNonCritical | ipmi.LowerCritical
 
 	play(t, []scenario{
@@ -135,6 +137,74 @@ func TestAPowerFeedTakesNoServerOut(t *testing.T) {
 		{"a lost input that is a failure by a rule of people", "they have said so", []moment{
 			{func(b *bmc) { b.rules = inputRules() }, well},
 			{shows("PSU1 Status", present|noInput), "failed | PowerSupplyFailure | PSU1 power supply AC lost"},
+		}},
+		{"it goes blank without its feed", "it has no power to tell that it is there", []moment{
+			{shows("PSU1 Status", present|noInput), well + lost},
+			{shows("PSU1 Status", 0), well + lost},
+			{passes(5 * time.Minute), well + lost},
+			{passes(5 * time.Minute), well + lost},
+			{shows("PSU1 Status", present|noInput), well + lost},
+			{shows("PSU1 Status", present), well},
+		}},
+		{"the SEL tells of its feed, and it goes blank at once", "it has no power to tell that it is there", []moment{
+			{together(logs(named("PSU1 Status", event(supply, 3, 3))), shows("PSU1 Status", 0)), well + lost},
+			{passes(5 * time.Minute), well + lost},
+			{passes(5 * time.Minute), well + lost},
+			{logs(ended(named("PSU1 Status", event(supply, 3, 3)))), "cannotTell | ComponentMissing"},
+			{passes(3 * time.Minute), "failed | PowerSupplyFailure | PSU1 absent"},
+		}},
+		{"it shows nothing but that it has no input", "so it is there", []moment{
+			{shows("PSU1 Status", noInput), well + lost},
+			{passes(5 * time.Minute), well + lost},
+			{shows("PSU1 Status", present), well},
+		}},
+		{"it has no feed, and the SEL says that it was pulled", "two witnesses", []moment{
+			{shows("PSU1 Status", present|noInput), well + lost},
+			{together(logs(ended(named("PSU1 Status", event(supply, 3, 0)))), shows("PSU1 Status", 0)), "failed | PowerSupplyFailure | PSU1 absent"},
+			{passes(time.Hour), "failed | PowerSupplyFailure | PSU1 absent"},
+		}},
+		{"it is blank without its feed, and the other supply fails", "nothing is behind it any more", []moment{
+			{shows("PSU1 Status", present|noInput), well + lost},
+			{together(shows("PSU1 Status", 0), shows("PSU2 Status", present|broken)), "failed | PowerSupplyFailure | PSU2 failure detected" + lost},
+		}},
+		{"the input voltage is low, and a rule ignores it", "what is not to be shown explains all the same", []moment{
+			{together(adds(vin, psuFan), rules(verdict.Rule{Name: "ours", Match: verdict.Match{SensorType: "Voltage", SensorName: "PS1 Input*", Threshold: "critical"}, Severity: verdict.SeverityIgnore})), well},
+			{
+				together(shows("PS1 Input Voltage", dead), shows("PSU1 Fan", dead)),
+				well + " | warning PS1 Input Voltage at or below lower non-critical | warning PSU1 Fan at or below lower critical",
+			},
+		}},
+		{"the input voltage is low, and a rule of people is for it", "it is the feed", []moment{
+			{together(adds(vin, psuFan), rules(verdict.Rule{Name: "ours", Match: verdict.Match{SensorName: "PS1 Input*"}, Severity: verdict.SeverityWarning})), well},
+			{
+				together(shows("PS1 Input Voltage", dead), shows("PSU1 Fan", dead)),
+				well + " | warning PS1 Input Voltage at or below lower critical | warning PSU1 Fan at or below lower critical",
+			},
+		}},
+		{"a low input voltage that is a failure by a rule of people", "they have said so", []moment{
+			{together(adds(vin), rules(verdict.Rule{Name: "ours", Match: verdict.Match{SensorName: "PS1 Input*", Threshold: "lower critical"}, Severity: verdict.SeverityFailure})), well},
+			{shows("PS1 Input Voltage", dead), "failed | VoltageFailure | PS1 Input Voltage at or below lower critical"},
+		}},
+		{"no input, and a rule is for often only", "once explains all the same", []moment{
+			{together(adds(psuFan), rules(verdict.Rule{
+				Name: "ours", Match: verdict.Match{SensorType: "Power Supply", Event: "Power Supply AC lost"},
+				Severity: verdict.SeverityWarning, Rate: &verdict.Rate{Count: 5, Per: time.Hour},
+			})), well},
+			{
+				together(shows("PSU1 Status", present|noInput), shows("PSU1 Fan", dead)),
+				well + " | warning PSU1 Fan at or below lower critical",
+			},
+		}},
+		{"no input, and a rule ignores that", "what is not to be shown explains all the same", []moment{
+			{together(adds(psuFan), rules(verdict.Rule{Name: "ours", Match: verdict.Match{SensorType: "Power Supply", Event: "Power Supply AC lost"}, Severity: verdict.SeverityIgnore})), well},
+			{
+				together(shows("PSU1 Status", present|broken|noInput), shows("PSU1 Fan", dead)),
+				well + " | warning PSU1 failure detected | warning PSU1 Fan at or below lower critical",
+			},
+			{together(shows("PSU1 Status", 0), shows("PSU1 Fan", 0)), well + " | warning PSU1 failure detected"},
+			{watches(5 * time.Minute), well + " | warning PSU1 failure detected"},
+			{shows("PSU1 Status", present|broken), failing},
+			{shows("PSU1 Status", present), well},
 		}},
 		{"the only supply that is seen", "the server runs, so something feeds it", []moment{
 			{func(b *bmc) { b.in.Sensors = b.in.Sensors[:6] }, "cannotTell | ComponentMissing"},

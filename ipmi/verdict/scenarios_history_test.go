@@ -58,13 +58,65 @@ func TestWhatOnlyTheLogTellsFromBeforeTheFirstLookIsListed(t *testing.T) {
 				}
 			}, "failed | MemoryFailure | DIMM_A1 correctable ECC, 10 times within 24h"},
 		}},
+		{"a series of correctable errors three years ago, and the sensor shows one", "a bit that is lit is no series", []moment{
+			{func(b *bmc) {
+				for range 12 {
+					b.after(time.Minute).log(correctable())
+				}
+				shows("DIMM_A1", 1)(b)
+			}, healthy},
+			{shows("DIMM_A1", 0), healthy},
+			{passes(48 * time.Hour), healthy},
+			{shows("DIMM_A1", 1), healthy},
+			{func(b *bmc) {
+				for range 9 {
+					b.after(time.Minute).log(correctable())
+				}
+			}, healthy},
+			{together(passes(time.Minute), logs(correctable())), "failed | MemoryFailure | DIMM_A1 correctable ECC, 10 times within 24h"},
+		}},
+		{"a series of correctable errors three years ago, and the sensor shows one much later", "a bit that is lit is no series", []moment{
+			{func(b *bmc) {
+				for range 12 {
+					b.after(time.Minute).log(correctable())
+				}
+			}, "healthy | HardwareHealthy | [DIMM_A1 correctable ECC, 10 times within 24h]"},
+			{together(passes(100*24*time.Hour), shows("DIMM_A1", 1)), healthy},
+		}},
+		{"a series of one of several modules three years ago, and their sensor shows one", "a bit that is lit is no series", []moment{
+			{func(b *bmc) {
+				for range 12 {
+					b.after(time.Minute).log(with(ipmi.EventData{0x20, 0xff, 7}, correctable()))
+				}
+				shows("DIMM_A1", 1)(b)
+			}, healthy},
+			{shows("DIMM_A1", 0), healthy},
+		}},
+		{"a series of three years ago that is read after the sensor has shown one", "a bit that is lit is no series", []moment{
+			{together(partly(1), logs(harmless()), shows("DIMM_A1", 1), func(b *bmc) {
+				for range 12 {
+					b.after(time.Minute).log(correctable())
+				}
+			}), "cannotTell | EventLogUnreadable"},
+			{partly(0), healthy},
+			{shows("DIMM_A1", 0), healthy},
+		}},
+		{"a fan that stopped again and again, and stands still once", "it turns again", []moment{
+			{func(b *bmc) {
+				for range 12 {
+					b.after(time.Minute).log(of(ipmi.Threshold, named("FAN1", event(fan, 2, 2))))
+				}
+			}, "healthy | HardwareHealthy | [FAN1 at or below lower critical, 10 times within 24h]"},
+			{shows("FAN1", ipmi.LowerCritical), "failed | FanFailure | FAN1 5400 RPM, at or below lower critical"},
+			{shows("FAN1", 0), healthy},
+		}},
 		{"a fan that stopped again and again", "it turns today", []moment{
 			{func(b *bmc) {
 				for range 12 {
 					b.after(time.Minute).log(of(ipmi.Threshold, named("FAN1", event(fan, 2, 2))))
 				}
 			}, "healthy | HardwareHealthy | [FAN1 at or below lower critical, 10 times within 24h]"},
-			{passes(25 * time.Hour), healthy},
+			{watches(25 * time.Hour), healthy},
 		}},
 		{"a supply that failed three years ago, and has", "its sensor shows it", []moment{
 			{together(logs(supplyFailed()), shows("PSU1 Status", 1|1<<1)), psu},
@@ -138,15 +190,76 @@ func TestAnEmptySELAtTheFirstLookIsALook(t *testing.T) {
 	b.expect(lostData)
 }
 
+// Whether what the SEL has from before was known to count, or not to, nobody knows then: the
+// server is neither given back nor taken out.
 func TestAServerWhoseMemoryIsLostIsNotSeenForTheFirstTime(t *testing.T) {
+	const (
+		unsure = "cannotTell | FailureUnconfirmed | DIMM_A1 uncorrectable ECC?"
+		acked  = "healthy | HardwareHealthy | (DIMM_A1 uncorrectable ECC)"
+		series = "DIMM_A1 correctable ECC, 10 times within 24h"
+	)
+	for _, s := range []scenario{
+		{"acknowledged", "a person knows", []moment{
+			{func(b *bmc) { old(b, logs(uncorrectable())) }, unsure},
+			{passes(240 * time.Hour), unsure}, {boots(ipmi.RestartSoftReset), unsure},
+			{acknowledges, acked}, {logs(uncorrectable()), lostData},
+		}},
+		{"it happens again", "that is known", []moment{
+			{func(b *bmc) { old(b, logs(uncorrectable())) }, unsure}, {logs(uncorrectable()), lostData},
+		}},
+		{"the sensor shows it", "that is known", []moment{
+			{func(b *bmc) { old(b, logs(uncorrectable())); shows("DIMM_A1", 2)(b) }, lostData}, {shows("DIMM_A1", 0), lostData},
+		}},
+		{"without power for long", "that is a repair", []moment{
+			{func(b *bmc) { old(b, logs(uncorrectable())) }, unsure}, {unplugged(time.Hour), healthy},
+		}},
+		{"cleared", "nothing is left of it", []moment{{func(b *bmc) { old(b, logs(uncorrectable())) }, unsure}, {clears, healthy}}},
+		{"it is of today", "it counts at any first look", []moment{{logs(uncorrectable()), lostData}}},
+		{"something else has failed", "that is known", []moment{
+			{func(b *bmc) { old(b, logs(uncorrectable())); shows("PSU1 Status", 3)(b) }, "failed | PowerSupplyFailure | PSU1 failure detected | DIMM_A1 uncorrectable ECC?"},
+		}},
+		{"a series", "nobody knows whether the module was exchanged", []moment{
+			{func(b *bmc) {
+				old(b, func(b *bmc) {
+					for range 12 {
+						b.after(time.Minute).log(correctable())
+					}
+				})
+			}, "cannotTell | FailureUnconfirmed | " + series + "?"},
+			{logs(correctable()), healthy},
+		}},
+		{"a warning", "it takes no server out", []moment{
+			{func(b *bmc) { old(b, logs(event(0x12, 0x40, 2))) }, "healthy | HardwareHealthy | warning System Event #0x40 undetermined system hardware failure"},
+		}},
+		{"the SEL takes several looks", "all of it is from before", []moment{
+			{func(b *bmc) {
+				old(b, logs(harmless(), uncorrectable(), harmless()))
+				b.readsAtMost = 1
+			}, "cannotTell | EventLogUnreadable"},
+			{func(b *bmc) { b.readsAtMost = 0 }, unsure},
+		}},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			b := newBMC(t)
+			b.save(verdict.Forgotten())
+			b.in.LogError = errBMC
+			b.expect("cannotTell | EventLogUnreadable")
+			b.in.LogError = nil
+			s.look(t, b)
+		})
+	}
+}
+
+func TestTheMessageSaysThatTheMemoryIsLost(t *testing.T) {
 	b := newBMC(t)
 	b.save(verdict.Forgotten())
-	b.in.LogError = errBMC
-	b.expect("cannotTell | EventLogUnreadable")
-	b.in.LogError = nil
 	old(b, logs(uncorrectable()))
-	b.expect(lostData)
-	b.expect(lostData)
+	v := b.judge()
+	want := "what was remembered of this server is lost, so that old records may count or not: acknowledge them, or clear the SEL" +
+		"; in the log from before that: DIMM_A1: uncorrectable ECC (SEL 0x01, 2023-11-2"
+	if !strings.HasPrefix(v.Message, want) {
+		t.Errorf("got %s", v.Message)
+	}
 }
 
 func TestTheMessageTellsWhatIsFromBefore(t *testing.T) {

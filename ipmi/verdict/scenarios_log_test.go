@@ -56,7 +56,7 @@ func TestALogThatShrinksWithoutAClearIsDoubted(t *testing.T) {
 			{logs(uncorrectable()), lostData},
 		}},
 		{"failed, empty for good, and no clear is told", "a person has to acknowledge it", []moment{
-			lost, {empty, lostData}, {passes(time.Hour), lostData},
+			lost, {empty, lostData}, {watches(time.Hour), lostData},
 			{acknowledges, "healthy | HardwareHealthy | (DIMM_A1 uncorrectable ECC)"},
 		}},
 		{"empty, and the clock is set back", "the doubt must end", []moment{

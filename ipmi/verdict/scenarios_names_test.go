@@ -38,7 +38,7 @@ func TestComponentsAreToldApartByTheirEntity(t *testing.T) {
 		{"the second is pulled", "it is to be put back", []moment{
 			{two, healthy},
 			{at(0x42, 0), "cannotTell | ComponentMissing"},
-			{passes(time.Hour), "failed | PowerSupplyFailure | Power Supply 2 absent"},
+			{watches(time.Hour), "failed | PowerSupplyFailure | Power Supply 2 absent"},
 		}},
 		{"the second fails, and the sensors can't be read", "its name stays", []moment{
 			{two, healthy},
@@ -49,7 +49,7 @@ func TestComponentsAreToldApartByTheirEntity(t *testing.T) {
 			{two, healthy},
 			{func(b *bmc) { n := len(b.in.Sensors); b.in.Sensors[n-1].Number, b.in.Sensors[n-2].Number = 0x51, 0x52 }, healthy},
 			{at(0x51, 0), "cannotTell | ComponentMissing"},
-			{passes(time.Hour), "failed | PowerSupplyFailure | Power Supply 2 absent"},
+			{watches(time.Hour), "failed | PowerSupplyFailure | Power Supply 2 absent"},
 		}},
 		{"an instance that is relative to the BMC", "people count from one", []moment{
 			{adds(psu(0x41, 0x61), psu(0x42, 0x62)), healthy},

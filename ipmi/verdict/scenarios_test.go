@@ -63,6 +63,9 @@ func together(all ...func(*bmc)) func(*bmc) {
 
 func passes(d time.Duration) func(*bmc) { return func(b *bmc) { b.after(d) } }
 
+// watches lets time pass during which the server is looked at.
+func watches(d time.Duration) func(*bmc) { return func(b *bmc) { b.watch(d) } }
+
 // logs adds records, one each second.
 func logs(events ...ipmi.Event) func(*bmc) {
 	return func(b *bmc) {

@@ -26,7 +26,7 @@ func TestAFailureInTheLogIsBelievedIfItsSensorNeverReads(t *testing.T) {
 		}},
 		{"it reads again, and shows nothing", "the sensor beats the SEL", []moment{
 			{together(silences("CPU0 Temp"), logs(tooHot)), unsure},
-			{passes(time.Hour), hot},
+			{watches(time.Hour), hot},
 			{shows("CPU0 Temp", 0), healthy},
 		}},
 		{"it reads now and then", "that is no sensor that never reads", []moment{
@@ -66,7 +66,7 @@ func TestARecordFromBeforeTheFirstLookIsNotBelievedAgainstASensorThatNeverReads(
 	silences("CPU0 Temp")(b)
 	b.log(of(ipmi.Threshold, named("CPU0 Temp", event(temperature, 1, 9))))
 	b.expect(unsure)
-	b.after(24 * time.Hour).expect(unsure) // history takes no server out
+	b.watch(24 * time.Hour).expect(unsure) // history takes no server out
 	b.log(of(ipmi.Threshold, named("CPU0 Temp", event(temperature, 1, 9))))
 	b.expect("failed | TemperatureFailure | CPU0 Temp at or above upper critical")
 }

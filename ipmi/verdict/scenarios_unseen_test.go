@@ -114,8 +114,8 @@ func TestAFanThatStopsAgainAndAgainIsSeen(t *testing.T) {
 	play(t, []scenario{
 		{"twelve times an hour", "its bearing is worn", []moment{
 			{stops(stop, 12, 5*time.Minute), often},
-			{passes(23 * time.Hour), often},
-			{passes(2 * time.Hour), healthy},
+			{watches(23 * time.Hour), often},
+			{watches(2 * time.Hour), healthy},
 		}},
 		{"nine times a day", "fans near their limit do that", []moment{
 			{stops(stop, 9, time.Hour), healthy},

@@ -28,14 +28,24 @@ type trace struct {
 	Number    uint8           `json:"number"`
 	Offset    uint8           `json:"offset"`
 	Asserted  bool            `json:"asserted"`
+	// The rest is of records without a time only.
+	Owner     uint8          `json:"owner,omitempty"`
+	EventType ipmi.EventType `json:"eventType,omitempty"`
+	Data      ipmi.EventData `json:"data,omitzero"`
 }
 
-// traceOf returns the trace of e. A record without any time stamp has none: after
-// the SEL was cleared the same one may come again.
+// traceOf returns the trace of e. A record with neither a time nor an event has none.
 func traceOf(e ipmi.Event) (t trace, ok bool) {
-	t = trace{e.ID, e.Timestamp, e.SensorType, e.SensorNumber, e.Offset, e.Asserted}
-	return t, e.Timestamp != 0 && e.Timestamp != math.MaxUint32
+	t = trace{ID: e.ID, Timestamp: e.Timestamp, Type: e.SensorType, Number: e.SensorNumber, Offset: e.Offset, Asserted: e.Asserted}
+	if t.hasTime() {
+		return t, true
+	}
+	t.Owner, t.EventType, t.Data = e.Owner, e.EventType, e.Data
+	return t, e.OfSensor()
 }
+
+// hasTime reports whether the record has any time stamp.
+func (t trace) hasTime() bool { return t.Timestamp != 0 && t.Timestamp != math.MaxUint32 }
 
 // readLog takes note of the new records of the SEL, in their order.
 func (j *judgement) readLog() {
@@ -43,27 +53,40 @@ func (j *judgement) readLog() {
 		return
 	}
 	log := j.in.Log
-	events, overlap := j.unread(log.Events)
+	known, overlap := j.known(log)
+	again := j.rereads(log)
+	isNew := again != nil && !overlap // all of it
 	switch {
-	case !overlap && cleared(j.memory, log):
+	case isNew && j.in.LogError != nil: // as far as it was read: what is known may follow
+		if again.Told || !j.doubtLog(log, again) {
+			j.memory.Reread, j.memory.Cursor, j.memory.Shrunk = again, log.Next, time.Time{}
+		}
+		return
+	case isNew && again.cleared(log):
 		j.releaseUnless(func(*point) bool { return false })
 		j.memory.Tail = nil // what comes back after all is read again
-	case j.doubtLog(log):
+	case j.doubtLog(log, again):
 		return
 	}
-	j.memory.Shrunk = time.Time{}
-	fresh := make(map[key]bool)
-	for _, e := range events {
-		if t, ok := traceOf(e); ok {
-			j.memory.Tail = append(j.memory.Tail, t)
+	j.memory.Reread, j.memory.Shrunk = nil, time.Time{}
+	if isNew && !log.Restarted && log.Total > 0 { // its first parts were left out
+		j.memory.Tail, j.memory.Cursor, j.memory.Total = nil, ipmi.Cursor{}, log.Total
+		j.memory.Began, j.logReread = cmp.Or(j.memory.Began, j.in.Now), true
+		return
+	}
+	if log.Restarted && j.in.LogError == nil {
+		j.memory.Tail = nil // what was deleted is no trace any more
+		for _, e := range log.Events[:known] {
+			j.memory.trace(e)
 		}
+	}
+	fresh := make(map[key]bool)
+	for _, e := range log.Events[known:] {
+		j.memory.trace(e)
 		j.watchPower(e, fresh)
 		if e.OfSensor() {
 			j.pair(ipmi.Standard(j.bmc(), e), fresh)
 		}
-	}
-	if excess := len(j.memory.Tail) - maxTail; excess > 0 {
-		j.memory.Tail = append([]trace(nil), j.memory.Tail[excess:]...)
 	}
 	j.show(key{Type: eventLogging, EventType: ipmi.SensorSpecific, State: logFull}, log.Full, "SEL")
 	j.memory.Unfinished = j.firstLook() && j.in.LogError != nil
@@ -74,49 +97,88 @@ func (j *judgement) readLog() {
 	j.memory.Forgotten = j.memory.Forgotten && j.memory.Unfinished
 }
 
-// unread returns the events after the last one that was read before. overlap is
-// whether there is such a one: then at most single records were deleted.
-func (j *judgement) unread(events []ipmi.Event) (rest []ipmi.Event, overlap bool) {
-	known := make(map[trace]bool, len(j.memory.Tail))
-	for _, t := range j.memory.Tail {
-		known[t] = true
-	}
-	for i := len(events) - 1; i >= 0; i-- {
-		if t, ok := traceOf(events[i]); ok && known[t] {
-			return events[i+1:], true
+// known returns how many events there are up to the last one that was read before. overlap
+// is whether there surely is such a one: then at most single records were deleted.
+func (j *judgement) known(log ipmi.EventLog) (n int, overlap bool) {
+	proofs := j.memory.proofs()
+	for i, e := range log.Events {
+		t, _ := traceOf(e)
+		if isProof, ok := proofs[t]; ok {
+			n, overlap = i+1, overlap || isProof
 		}
 	}
-	return events, false
+	if log.Restarted && !overlap {
+		n = 0
+	}
+	return n, overlap
 }
 
-// cleared reports whether the SEL was cleared since it was read last. It is not if
-// it has wrapped; the package's comment has the evidence.
-func cleared(last memory, log ipmi.EventLog) bool {
-	if !last.Cursor.Read || !log.Restarted && log.Total > 0 {
-		return false
+// trace adds e to those records by which the SEL is known again.
+func (m *memory) trace(e ipmi.Event) {
+	if t, ok := traceOf(e); ok {
+		m.Tail = append(m.Tail[max(0, len(m.Tail)-maxTail+1):], t)
 	}
-	return tellsOfClear(last, log) || erased(last, log) && !log.Full
 }
+
+// proofs returns the last records that were read, and whether one of them proves that the
+// SEL is the same. One without a time may come again after a clear: it proves that only if
+// none has a time, and it is one of the last two, of more. So the SEL was not
+// cleared if it has a record less.
+func (m *memory) proofs() map[trace]bool {
+	all := make(map[trace]bool, len(m.Tail))
+	haveTimes := slices.ContainsFunc(m.Tail, trace.hasTime)
+	for i, t := range m.Tail {
+		all[t] = t.hasTime() || !haveTimes && m.Total > 2 && i >= len(m.Tail)-2
+	}
+	return all
+}
+
+// reread is that the SEL is read from its begin once more, which may take several looks.
+type reread struct {
+	// Before is up to where it was read before.
+	Before ipmi.Cursor `json:"before"`
+	// Told is whether a record tells of a clear since.
+	Told bool `json:"told,omitempty"`
+}
+
+// rereads returns how the SEL is read once more; nil if it is read on.
+func (j *judgement) rereads(log ipmi.EventLog) *reread {
+	again := reread{Before: j.memory.Cursor}
+	switch known := j.memory.Reread; {
+	case known == nil && (!again.Before.Read || !log.Restarted && log.Total > 0):
+		return nil
+	case known != nil && log.Restarted: // a second time
+		again.Before = known.Before
+	case known != nil:
+		again = *known
+	}
+	again.Told = again.Told || again.tellsOfClear(log)
+	return &again
+}
+
+// cleared reports whether the SEL, of which no record is known, was cleared. It was not if
+// it has wrapped; the package's comment has the evidence.
+func (r reread) cleared(log ipmi.EventLog) bool { return r.Told || r.erased(log) && !log.Full }
 
 // tellsOfClear reports whether there is a record of a clear that is not older than what
 // was read last: the first record may tell of one long ago.
-func tellsOfClear(last memory, log ipmi.EventLog) bool {
+func (r reread) tellsOfClear(log ipmi.EventLog) bool {
 	return slices.ContainsFunc(log.Events, func(e ipmi.Event) bool {
 		return e.OfSensor() && e.SensorType == eventLogging && e.EventType == ipmi.SensorSpecific &&
-			e.Offset == logCleared && e.Asserted && e.Timestamp >= last.Cursor.Timestamp
+			e.Offset == logCleared && e.Asserted && e.Timestamp >= r.Before.Timestamp
 	})
 }
 
 // erased reports whether anything was erased since the SEL was read last, as it says.
-func erased(last memory, log ipmi.EventLog) bool {
-	return log.Next.Erased != 0 && log.Next.Erased != last.Cursor.Erased
+func (r reread) erased(log ipmi.EventLog) bool {
+	return log.Next.Erased != 0 && log.Next.Erased != r.Before.Erased
 }
 
 // doubtLog reports whether the SEL has lost its newest records, although nobody says
 // that any was erased. Then it is not looked at, until it has been so for long.
-func (j *judgement) doubtLog(log ipmi.EventLog) bool {
+func (j *judgement) doubtLog(log ipmi.EventLog, again *reread) bool {
 	last := &j.memory
-	if !last.Cursor.Read || !log.Restarted || log.Full && log.Total > 0 || log.Total >= last.Total || erased(*last, log) {
+	if again == nil || !log.Restarted || log.Full && log.Total > 0 || log.Total >= last.Total || again.erased(log) {
 		return false
 	}
 	if last.Shrunk.IsZero() || j.in.Now.Before(last.Shrunk) {
@@ -201,12 +263,18 @@ func (j *judgement) assert(k key, e ipmi.Event) {
 		p.Since = j.timeOf(e)
 	}
 	p.Asserted, p.Latched, p.Boot, p.Record, p.Data = true, true, j.in.BootID, recordOf(e), dataOf(e)
-	if isHistory := j.isHistory(e); p.History && !isHistory {
-		p.History, p.Since, p.Occurrences, p.Reached = false, j.timeOf(e), nil, nil
-	} else if isHistory && isNew {
-		p.History = true
+	isHistory := j.isHistory(e)
+	switch {
+	case isNew:
+		p.History, p.Forgotten = isHistory, isHistory && j.memory.Forgotten
+	case p.History && !isHistory:
+		p.endHistory()
+		p.Since = j.timeOf(e)
 	}
 	p.Live = !j.firstLook()
+	if isHistory && !p.History {
+		return // what has been shown, or logged, since then is not one more of these
+	}
 	if rule, ok := j.rules.find(p.subject()); ok && rule.counted() != nil {
 		p.occur(occurrenceOf(e, j.in.Now), *rule.counted(), j.in.Now)
 	}
@@ -224,7 +292,7 @@ func (j *judgement) firstLook() bool {
 
 // isHistory reports whether e is of the time before the first look.
 func (j *judgement) isHistory(e ipmi.Event) bool {
-	if !j.firstLook() || j.memory.Forgotten {
+	if !j.firstLook() {
 		return false
 	}
 	at := plain(e.Time)

@@ -114,7 +114,9 @@ func isOf(points []*point, shown bool) (ok bool) {
 	for _, p := range points {
 		p.Asserted = p.Asserted && shown
 		p.Shown = p.Asserted
-		p.History = p.History && !p.Shown
+		if p.Shown {
+			p.endHistory()
+		}
 		ok = ok || p.Asserted
 	}
 	return ok
@@ -161,8 +163,9 @@ func (j *judgement) show(k key, shown bool, name string) {
 	}
 	if p == nil {
 		p = &point{key: k, Name: clean(name)}
-		rule, ok := j.rules.find(p.subject())
-		if !ok || rule.Severity == SeverityIgnore {
+		s := p.subject()
+		rule, ok := j.rules.find(s)
+		if (!ok || rule.Severity == SeverityIgnore) && !j.rules.lackOfInput(s) {
 			return
 		}
 		j.points[k] = p
@@ -176,7 +179,8 @@ func (j *judgement) show(k key, shown bool, name string) {
 			p.Since = j.in.Now
 		}
 	}
-	p.Asserted, p.Latched, p.Shown, p.Boot, p.History = true, true, true, j.in.BootID, false
+	p.endHistory()
+	p.Asserted, p.Latched, p.Shown, p.Boot = true, true, true, j.in.BootID
 }
 
 // redundant reports whether the power supplies that are left back each other up.

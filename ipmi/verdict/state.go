@@ -39,7 +39,8 @@ func (s State) Cursor() ipmi.Cursor { return s.memory.Cursor }
 func (s State) KnowsBMC() bool { return s.memory.BMC != nil }
 
 // Forgotten returns the state of a server that was looked at before, of which what was
-// remembered is lost: what its SEL holds counts, however old it is.
+// remembered is lost. What its SEL holds from before the last day may have counted or not:
+// it makes the verdict [CannotTell] until it is acknowledged or over.
 func Forgotten() State { return State{memory{Forgotten: true}} }
 
 // MarshalJSON writes the state with its version.
@@ -75,11 +76,16 @@ type memory struct {
 	Total   int         `json:"total"`
 	LogBoot string      `json:"logBoot,omitempty"`
 	Tail    []trace     `json:"tail,omitempty"`
+	// Reread is set while it is not known which records are new: the Cursor is behind
+	// those that were looked through, and Tail and Total are of before.
+	Reread *reread `json:"reread,omitempty"`
 	// BMC says how event data are to be read; nil if it is not known.
 	BMC *maker `json:"bmc,omitempty"`
 	// Began is when the SEL was first read; Unfinished is whether not to its end yet.
 	Began      time.Time `json:"began,omitzero"`
 	Unfinished bool      `json:"unfinished,omitempty"`
+	// Looked is the last look of all.
+	Looked look `json:"looked,omitzero"`
 	// Forgotten is whether it was read before, of which nothing is known.
 	Forgotten bool `json:"forgotten,omitempty"`
 	// Shrunk is since when the SEL lacks its newest records; zero if it does not.
@@ -173,6 +179,8 @@ type point struct {
 	Live   bool   `json:"live,omitempty"`
 	// History is whether only that record tells of it, which is from before the first look.
 	History bool `json:"history,omitempty"`
+	// Forgotten is whether it may have counted then: nobody remembers.
+	Forgotten bool `json:"forgotten,omitempty"`
 	// Data are the event data of that record.
 	Data string `json:"data,omitempty"`
 	// Unread is since when its sensor has no reading while others have one; zero if it
@@ -185,12 +193,20 @@ type point struct {
 	Ack         *ack         `json:"ack,omitempty"`
 }
 
+// endHistory notes that p is of today. What was counted before the first look is not.
+func (p *point) endHistory() {
+	if p.History {
+		p.History, p.Forgotten, p.Occurrences, p.Reached = false, false, nil, nil
+	}
+}
+
 // release forgets what has happened. What the sensor shows stays, acknowledged
 // if it was.
 func (p *point) release() {
 	p.Ack = p.Ack.withoutRecord(p.Record)
 	p.Asserted, p.Latched = p.Shown, false
-	p.Record, p.Live, p.History, p.Data, p.Occurrences, p.Reached = record{}, false, false, "", nil, nil
+	p.Record, p.Live, p.History, p.Forgotten, p.Data = record{}, false, false, false, ""
+	p.Occurrences, p.Reached = nil, nil
 }
 
 // record identifies a record of the SEL.
@@ -228,6 +244,8 @@ type judgement struct {
 	feeds feeds
 	// logDoubted is whether the SEL can be read, but not be believed.
 	logDoubted bool
+	// logReread is whether it has to be read once more.
+	logReread bool
 	// outage is the one that the SEL was in when it was read up to here; nil: none.
 	outage *outage
 }
@@ -249,6 +267,7 @@ func newJudgement(rules Rules, prev State, in Input) *judgement {
 	}
 	j.memory.Tail = slices.Clone(j.memory.Tail)
 	j.memory.Parts = slices.Clone(j.memory.Parts)
+	j.setClock()
 	if j.usable() {
 		j.sensors = index(in.Sensors)
 		j.findNamesakes()

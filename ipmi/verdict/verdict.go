@@ -57,8 +57,10 @@ type Failure struct {
 	// Acknowledged tells who has acknowledged it; nil: nobody.
 	Acknowledged *Acknowledgement `json:"acknowledged,omitempty"`
 
-	recorded time.Time // of Record; zero if the SEL had no clock
-	rank     int       // of the rule: lower is more severe
+	// forgotten is whether it is not known if it counts, as the memory is lost.
+	forgotten bool
+	recorded  time.Time // of Record; zero if the SEL had no clock
+	rank      int       // of the rule: lower is more severe
 }
 
 // counts reports whether f takes the server out of service.
@@ -70,6 +72,9 @@ func (f Failure) counts() bool {
 type Input struct {
 	// Now is the time of the reading, by the clock of the node.
 	Now time.Time
+	// Watched is how long before the state was remembered, by a clock that nobody sets. While
+	// it is 0 the times of both are compared, which a step of the clock changes.
+	Watched time.Duration
 	// BootID of the running kernel (/proc/sys/kernel/random/boot_id). While it is
 	// empty no power-off releases a failure.
 	BootID string

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/ipmi"
 	"github.com/nodemend/nodemend/ipmi/lan"
-	"github.com/nodemend/nodemend/internal/power"
 )
 
 // Commands (IPMI 2.0, sections 22.14 and 28).

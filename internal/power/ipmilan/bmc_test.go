@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nodemend/nodemend/ipmi"
 	"github.com/nodemend/nodemend/internal/power"
+	"github.com/nodemend/nodemend/ipmi"
 )
 
 func TestOnlyAClearAnswerIsOff(t *testing.T) {

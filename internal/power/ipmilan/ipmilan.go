@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/ipmi"
 	"github.com/nodemend/nodemend/ipmi/lan"
-	"github.com/nodemend/nodemend/internal/power"
 )
 
 var _ power.Switch = (*Switch)(nil)
