@@ -83,6 +83,7 @@ func TestWhatIsWithdrawnOnTheWayToItsExecutionIsNotExecuted(t *testing.T) {
 		reason     string
 	}{
 		"nothing is":                           {takes: quick, reason: v1alpha1.ReasonSucceeded},
+		"vetoed while the claim is on its way": {takes: quick, veto: true, reason: v1alpha1.ReasonRefused},
 		"withdrawn while the claim takes long": {takes: quick, withdrawAt: readsOfAll, claim: 2 * time.Second, reason: v1alpha1.ReasonSuperseded},
 		"withdrawn while the reads after it take long": {
 			takes: func(reads int) time.Duration {

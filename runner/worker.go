@@ -307,6 +307,16 @@ func (w *Worker) prepare(ctx context.Context, in input, d decision) error {
 	if finished, err := again(); finished || err != nil {
 		return err
 	}
+	refused = w.vetoed(ctx, order) // it may have been written since the claim was sent
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if refused != nil {
+		return w.conclude(ctx, in.action, *refused, name)
+	}
+	if finished, err := again(); finished || err != nil {
+		return err
+	}
 	return w.execute(ctx, in, order, kind)
 }
 
