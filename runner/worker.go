@@ -138,9 +138,23 @@ func (w *Worker) adoptOrder(ctx context.Context, order remedy.Order) {
 		})
 		return
 	}
+	order.StartedAt = w.startOf(order)
 	log.Info("Adopting what an earlier runner has begun", "remedy", order.Step.Remedy(), "execution", order.Prepared.Execution, "startedAt", order.StartedAt)
 	remedy.Reached(ctx, "before-adopt")
 	w.end(ctx, order, kind.Adopt(ctx, order))
+}
+
+// startOf returns when an order of this boot was made, by the node's clock as it is now: a clock
+// that was set back since would give a remedy more time than the controller waits for.
+func (w *Worker) startOf(order remedy.Order) time.Time {
+	if order.Uptime == 0 || order.BootID != w.BootID {
+		return order.StartedAt
+	}
+	at := w.Clock.Now().Add(order.Uptime - w.Uptime())
+	if at.Sub(order.StartedAt).Abs() <= time.Second { // so the clock was not set
+		return order.StartedAt
+	}
+	return at
 }
 
 // end keeps an outcome, unless it is nil: then a later process will have it.
@@ -351,7 +365,7 @@ func (w *Worker) claim(ctx context.Context, action *v1alpha1.NodeAction, order r
 func (w *Worker) execute(ctx context.Context, in input, order remedy.Order, kind remedy.Remedy) error {
 	name := order.Step.Remedy()
 	delete(w.claiming, order.UID)
-	order.StartedAt = w.Clock.Now()
+	order.StartedAt, order.Uptime = w.Clock.Now(), w.Uptime()
 	w.audit.claimed(ctx, in, order)
 	if err := w.Ledger.Begin(order); err != nil {
 		return w.conclude(ctx, in.action, remedy.Outcome{

@@ -33,6 +33,9 @@ type Order struct {
 	BootID string `json:"bootID"`
 	// StartedAt is when the order was made, by the node's own clock.
 	StartedAt time.Time `json:"startedAt"`
+	// Uptime is how long the node had been up then, which no step of its clock moves. 0 in
+	// orders of earlier versions.
+	Uptime time.Duration `json:"uptime,omitempty"`
 	// Prepared is what Prepare returned.
 	Prepared Prepared `json:"prepared"`
 }
@@ -52,6 +55,9 @@ type Prepared struct {
 	// Unit is the name of a command's unit, its pipe and its control group. It is empty
 	// for other remedies, and in orders of versions that had other names.
 	Unit string `json:"unit,omitempty"`
+	// Marks says that a reboot notes down when it has begun what can't be left halfway,
+	// which earlier versions did not.
+	Marks bool `json:"marks,omitempty"`
 	// Note says why this execution was chosen, if there is something to say.
 	Note string `json:"note,omitempty"`
 }
