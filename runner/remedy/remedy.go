@@ -49,6 +49,8 @@ type Prepared struct {
 	InvocationID string `json:"invocationID,omitempty"`
 	// MainPID is that of the unit to be restarted; 0 if there is none.
 	MainPID int64 `json:"mainPID,omitempty"`
+	// Restarts is how often systemd had restarted that unit by itself.
+	Restarts uint32 `json:"restarts,omitempty"`
 	// UnitNames are all names of the unit to be restarted, the primary one first.
 	// The node's owner may have denied any of them.
 	UnitNames []string `json:"unitNames,omitempty"`

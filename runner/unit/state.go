@@ -33,8 +33,9 @@ type state struct {
 	kind            string // simple, notify, oneshot …
 	remainAfterExit bool
 	mainPID         int64
-	exitCode        int32 // CLD_EXITED …; 0: no main process has ended
-	exitStatus      int32 // exit status or signal
+	restarts        uint32 // by systemd itself, since somebody has started it
+	exitCode        int32  // CLD_EXITED …; 0: no main process has ended
+	exitStatus      int32  // exit status or signal
 }
 
 // parse reads the properties of a unit, as systemd gives them on D-Bus. Those that
@@ -54,6 +55,7 @@ func parse(properties map[string]any) state {
 		kind:            get[string](properties, "Type"),
 		remainAfterExit: get[bool](properties, "RemainAfterExit"),
 		mainPID:         int64(get[uint32](properties, "MainPID")),
+		restarts:        get[uint32](properties, "NRestarts"),
 		exitCode:        get[int32](properties, "ExecMainCode"),
 		exitStatus:      get[int32](properties, "ExecMainStatus"),
 	}

@@ -16,11 +16,11 @@ func TestPropertiesOfAServiceAreRead(t *testing.T) {
 		"ActiveState": "active", "SubState": "exited", "InactiveExitTimestampMonotonic": uint64(9), "Job": []any{uint32(7), "/job/7"},
 		"InvocationID": []byte{0xab, 1}, "Result": "success",
 		"ConditionTimestamp": uint64(5), "ConditionResult": false,
-		"Type": "oneshot", "RemainAfterExit": true, "MainPID": uint32(42),
+		"Type": "oneshot", "RemainAfterExit": true, "MainPID": uint32(42), "NRestarts": uint32(2),
 		"ExecMainCode": int32(1), "ExecMainStatus": int32(3),
 	})).To(Equal(state{
 		names: []string{"b.service", "a.service"}, load: "loaded", loadError: "a text", active: "active", sub: "exited", changed: 9, job: 7, invocation: "ab01",
-		result: "success", conditionFailed: true, kind: "oneshot", remainAfterExit: true, mainPID: 42, exitCode: 1, exitStatus: 3,
+		result: "success", conditionFailed: true, kind: "oneshot", remainAfterExit: true, mainPID: 42, restarts: 2, exitCode: 1, exitStatus: 3,
 	}))
 }
 
