@@ -54,6 +54,9 @@ type Prepared struct {
 	// UnitNames are all names of the unit to be restarted, the primary one first.
 	// The node's owner may have denied any of them.
 	UnitNames []string `json:"unitNames,omitempty"`
+	// Dependents are the units that systemd stops or restarts with that one. The owner may
+	// have denied any of them, too.
+	Dependents []string `json:"dependents,omitempty"`
 	// Unit is the name of a command's unit, its pipe and its control group. It is empty
 	// for other remedies, and in orders of versions that had other names.
 	Unit string `json:"unit,omitempty"`

@@ -46,7 +46,7 @@ func (r *Remedy) Prepare(ctx context.Context, order remedy.Order) (remedy.Prepar
 	}
 	s := parse(properties)
 	prepared.InvocationID, prepared.MainPID, prepared.UnitNames = s.invocation, s.mainPID, s.names
-	prepared.Restarts = s.restarts
+	prepared.Restarts, prepared.Dependents = s.restarts, s.dependents
 	if s.ends != "" {
 		return prepared, notExecuted(v1alpha1.ReasonRefused,
 			"a restart of %s may end the system (%s), for which there is the remedy reboot; nothing was executed: correct spec.steps[].restartUnit.name of the policy", name, s.ends)
