@@ -93,6 +93,13 @@ func TestTheAuditPolicyKeepsWhatMatters(t *testing.T) {
 		{"nodemend-runner", "patch", "", "nodes", auditinternal.LevelMetadata}, // refused, and kept
 		{"olga", "create", "", "serviceaccounts/token", auditinternal.LevelMetadata},
 		{"olga", "create", "", "pods", auditinternal.LevelRequest},
+		{"olga", "get", "", "pods/exec", auditinternal.LevelRequest},
+		{"olga", "create", "", "pods/exec", auditinternal.LevelRequest},
+		{"nodemend-runner", "get", "", "pods/exec", auditinternal.LevelRequest},
+		{"olga", "get", "", "pods/attach", auditinternal.LevelRequest},
+		{"olga", "get", "", "pods/portforward", auditinternal.LevelRequest},
+		{"olga", "get", "", "pods/proxy", auditinternal.LevelRequest},
+		{"olga", "patch", "", "pods/ephemeralcontainers", auditinternal.LevelRequest},
 		{"olga", "update", "", "secrets", auditinternal.LevelMetadata},
 		{"olga", "update", "apps", "daemonsets", auditinternal.LevelRequest},
 		{"olga", "delete", "admissionregistration.k8s.io", "validatingadmissionpolicybindings", auditinternal.LevelRequest},

@@ -81,3 +81,35 @@ func TestEventsNameTheirOwnWriterAndNode(t *testing.T) {
 		}}})
 	}
 }
+
+func TestNoEventIsLargeByItsManagedFields(t *testing.T) {
+	s := newScene(t)
+	long := strings.Repeat("x", 1<<19)
+	var many, most []string
+	for i := range 1000 {
+		many = append(many, fmt.Sprintf(`"f:many-%d":{}`, i))
+		most = append(most, fmt.Sprintf(`"f:most-%d":{%s}`, i, many[i]))
+	}
+	for _, role := range []string{"runner", "detector"} {
+		c := s.client(s.account(role, s.a))
+		var attempts []attempt
+		for name, fields := range map[string]string{
+			"a long name":             `{"f:` + long + `":{}}`,
+			"a long name below":       `{"f:metadata":{"f:` + long + `":{}}}`,
+			"a long name far below":   `{"f:metadata":{"f:labels":{"f:` + long + `":{}}}}`,
+			"many names":              `{` + strings.Join(most, ",") + `}`,
+			"many names below":        `{"f:metadata":{` + strings.Join(many, ",") + `}}`,
+			"many names of one, more": `{"f:metadata":{"f:annotations":{` + strings.Join(many, ",") + `}}}`,
+		} {
+			attempts = append(attempts, attempt{role + ": " + name, "managed fields of events only", func() error {
+				event, now, set := eventAbout("Node", s.a.Name), metav1.Now(), &metav1.FieldsV1{}
+				set.SetRawString(fields)
+				event.ManagedFields = []metav1.ManagedFieldsEntry{{
+					Manager: "m", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Time: &now, FieldsType: "FieldsV1", FieldsV1: set,
+				}}
+				return c.Create(s.ctx, event)
+			}})
+		}
+		s.refused(attempts)
+	}
+}

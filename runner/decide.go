@@ -14,6 +14,8 @@ import (
 
 // input is all that a decision depends on, read live from the API server.
 type input struct {
+	// since is when the reading began, by the node's own clock: nothing is older.
+	since  time.Time
 	action *v1alpha1.NodeAction
 	// remediation, policy, node and pause are nil when the API server answered that there
 	// is no such object, never because they could not be read.

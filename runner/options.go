@@ -2,6 +2,8 @@ package runner
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/go-logr/logr"
@@ -112,6 +114,11 @@ func (o Options) withDefaults() (Options, error) {
 		}
 	}
 	if o.HostRoot == "" {
+		// What a container takes for the host would have no veto.
+		if self, err := os.Readlink(filepath.Join(o.Proc, "self")); err == nil && self == "1" {
+			return o, fmt.Errorf("process 1 in %s is this runner, not the node's, so what the node's owner denies can't be read: "+
+				"give the runner's pod hostPID: true, or say by --host-root where the node's root directory is", o.Proc)
+		}
 		o.HostRoot = filepath.Join(o.Proc, "1", "root")
 	}
 	if o.Execution == "" {

@@ -37,6 +37,28 @@ func TestARebootWhoseRunnerIsKilledHalfwayIsBroughtToItsEndByTheNext(t *testing.
 	kernel.expect("s", "u", "b")
 }
 
+func TestARebootThatHadNotBegunWhenItsRunnerWasKilledIsNotBegunByTheNext(t *testing.T) {
+	f := newFixture(t)
+	proc, err := process.OwnProc(f.dir)
+	f.must(err)
+	r := crashRunner{
+		Kubeconfig: f.cluster.Kubeconfig, Node: f.node.Name, Dir: f.dir, Proc: proc,
+		Execution: command.Direct, Point: "after-ledger",
+	}
+	sysrq := r.options().SysRqPath
+	f.must(os.WriteFile(sysrq, nil, 0o600))
+	f.rebootBySysRq()
+	p := r.start(f)
+	action := f.newAction(0)
+	<-p.Exited
+	r.Point = ""
+	r.start(f)
+	f.expect(action, v1alpha1.ReasonNotStarted, 0)
+	if written := f.read(sysrq); written != "" {
+		t.Errorf("%q was written to the kernel's SysRq", written)
+	}
+}
+
 // rebootBySysRq makes the policy's step one.
 func (f *fixture) rebootBySysRq() {
 	f.Helper()

@@ -171,7 +171,14 @@ func (v *vetoes) read(ctx context.Context) vetoAnswer {
 
 // dead says whether an error means that the file system has died, which is neither an
 // answer of the owner nor something that the owner could mend.
-func dead(err error) bool { return errors.Is(err, errNoAnswer) || errors.Is(err, unix.EIO) }
+func dead(err error) bool {
+	for _, sign := range []error{errNoAnswer, unix.EIO, unix.EUCLEAN, unix.EBADMSG} { // the last two: its metadata is damaged
+		if errors.Is(err, sign) {
+			return true
+		}
+	}
+	return false
+}
 
 // readLast returns what was read before the file system has died, if anything was.
 func (v *vetoes) readLast(ctx context.Context, now vetoAnswer) vetoAnswer {

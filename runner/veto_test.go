@@ -204,3 +204,17 @@ func TestANodeThatCanNotBeLookedAtIsLeftAlone(t *testing.T) {
 	must(t, err)
 	expectVeto(t, newVetoes(options), aReboot, "the node's root directory "+options.Proc+"/1/root can't be looked at")
 }
+
+func TestAFileSystemIsDeadWhateverItAnswers(t *testing.T) {
+	for err, want := range map[error]bool{
+		errNoAnswer: true, unix.EIO: true, unix.EUCLEAN: true, unix.EBADMSG: true,
+		unix.ENOENT: false, unix.EACCES: false, nil: false,
+	} {
+		if err != nil {
+			err = fmt.Errorf("reading: %w", err)
+		}
+		if got := dead(err); got != want {
+			t.Errorf("with %v: got %t, want %t", err, got, want)
+		}
+	}
+}

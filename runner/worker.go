@@ -23,9 +23,14 @@ import (
 	"github.com/nodemend/nodemend/runner/remedy"
 )
 
-// freshness is how old what a decision was made on may be when the action is
-// claimed.
-const freshness = time.Second
+const (
+	// freshness is how old what a decision was made on may be when the action is
+	// claimed, and when the remedy begins. What is older is read again.
+	freshness = time.Second
+	// slowness is how long it may take to be read again; else once more. The API server may
+	// be slow for the very reason that the remedy is for.
+	slowness = 5 * time.Second
+)
 
 // WorkerOptions are what a Worker has to do with the world. All are required but
 // DryRun.
@@ -133,9 +138,23 @@ func (w *Worker) adoptOrder(ctx context.Context, order remedy.Order) {
 		})
 		return
 	}
+	order.StartedAt = w.startOf(order)
 	log.Info("Adopting what an earlier runner has begun", "remedy", order.Step.Remedy(), "execution", order.Prepared.Execution, "startedAt", order.StartedAt)
 	remedy.Reached(ctx, "before-adopt")
 	w.end(ctx, order, kind.Adopt(ctx, order))
+}
+
+// startOf returns when an order of this boot was made, by the node's clock as it is now: a clock
+// that was set back since would give a remedy more time than the controller waits for.
+func (w *Worker) startOf(order remedy.Order) time.Time {
+	if order.Uptime == 0 || order.BootID != w.BootID {
+		return order.StartedAt
+	}
+	at := w.Clock.Now().Add(order.Uptime - w.Uptime())
+	if at.Sub(order.StartedAt).Abs() <= time.Second { // so the clock was not set
+		return order.StartedAt
+	}
+	return at
 }
 
 // end keeps an outcome, unless it is nil: then a later process will have it.
@@ -211,12 +230,10 @@ func uptime() time.Duration {
 	return time.Duration(since.Nano())
 }
 
-// read collects what a decision about the action depends on.
+// read collects what a decision about the action depends on. The remediation comes last: it
+// is what an action is withdrawn by.
 func (w *Worker) read(ctx context.Context, action *v1alpha1.NodeAction) (input, error) {
-	remediation, err := w.API.Remediation(ctx, action.Spec.Remediation)
-	if err != nil {
-		return input{}, err
-	}
+	since := w.Clock.Now()
 	policy, err := w.API.Policy(ctx, action.Spec.Policy.Name)
 	if err != nil {
 		return input{}, err
@@ -229,7 +246,12 @@ func (w *Worker) read(ctx context.Context, action *v1alpha1.NodeAction) (input, 
 	if err != nil {
 		return input{}, err
 	}
+	remediation, err := w.API.Remediation(ctx, action.Spec.Remediation)
+	if err != nil {
+		return input{}, err
+	}
 	in := input{
+		since:       since,
 		action:      action,
 		remediation: remediation,
 		policy:      policy,
@@ -256,16 +278,13 @@ func (w *Worker) read(ctx context.Context, action *v1alpha1.NodeAction) (input, 
 func (w *Worker) prepare(ctx context.Context, in input, d decision) error {
 	ctx, through := context.WithCancel(ctx)
 	defer through() // closes what Prepare keeps open
-	read := w.Clock.Now()
-	order := newOrder(in, d, read)
+	order := newOrder(in, d, w.Clock.Now())
 	name := order.Step.Remedy()
 	kind := w.Remedies[name]
 	prepared, refused := kind.Prepare(ctx, order)
 	order.Prepared = prepared
 	if refused == nil {
-		if reason := w.Vetoed(ctx, order); reason != "" {
-			refused = &remedy.Outcome{Reason: v1alpha1.ReasonRefused, Message: reason}
-		}
+		refused = w.vetoed(ctx, order)
 	}
 	if refused == nil && w.DryRun {
 		refused = &remedy.Outcome{Reason: v1alpha1.ReasonDryRun, Message: "dry run, nothing was executed; this runner would " + describe(order)}
@@ -279,18 +298,16 @@ func (w *Worker) prepare(ctx context.Context, in input, d decision) error {
 	// What was decided on must not be old when the remedy begins, however long the
 	// node or the API server took to answer.
 	again := func() (finished bool, err error) {
-		if w.Clock.Since(read) <= freshness {
-			return false, nil
+		for old := w.Clock.Since(in.since) > freshness; old; old = w.Clock.Since(in.since) > slowness {
+			if in, err = w.read(ctx, in.action); err != nil {
+				return false, err
+			}
+			if d = decide(in); d.verb == finish {
+				return true, w.conclude(ctx, in.action, d.outcome, name)
+			}
+			order = newOrder(in, d, w.Clock.Now())
+			order.Prepared = prepared
 		}
-		read = w.Clock.Now()
-		if in, err = w.read(ctx, in.action); err != nil {
-			return false, err
-		}
-		if d = decide(in); d.verb == finish {
-			return true, w.conclude(ctx, in.action, d.outcome, name)
-		}
-		order = newOrder(in, d, read)
-		order.Prepared = prepared
 		return false, nil
 	}
 	if finished, err := again(); finished || err != nil {
@@ -304,7 +321,25 @@ func (w *Worker) prepare(ctx context.Context, in input, d decision) error {
 	if finished, err := again(); finished || err != nil {
 		return err
 	}
+	refused = w.vetoed(ctx, order) // it may have been written since the claim was sent
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if refused != nil {
+		return w.conclude(ctx, in.action, *refused, name)
+	}
+	if finished, err := again(); finished || err != nil {
+		return err
+	}
 	return w.execute(ctx, in, order, kind)
+}
+
+// vetoed returns the outcome of an order that the node's own configuration forbids, or nil.
+func (w *Worker) vetoed(ctx context.Context, order remedy.Order) *remedy.Outcome {
+	if reason := w.Vetoed(ctx, order); reason != "" {
+		return &remedy.Outcome{Reason: v1alpha1.ReasonRefused, Message: reason}
+	}
+	return nil
 }
 
 // claim returns nil only if the API server has confirmed the claim. After an
@@ -330,7 +365,7 @@ func (w *Worker) claim(ctx context.Context, action *v1alpha1.NodeAction, order r
 func (w *Worker) execute(ctx context.Context, in input, order remedy.Order, kind remedy.Remedy) error {
 	name := order.Step.Remedy()
 	delete(w.claiming, order.UID)
-	order.StartedAt = w.Clock.Now()
+	order.StartedAt, order.Uptime = w.Clock.Now(), w.Uptime()
 	w.audit.claimed(ctx, in, order)
 	if err := w.Ledger.Begin(order); err != nil {
 		return w.conclude(ctx, in.action, remedy.Outcome{

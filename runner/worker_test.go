@@ -87,6 +87,7 @@ func TestWhatPrepareKeepsOpenIsClosedWhateverBecomesOfTheOrder(t *testing.T) {
 			})
 			must(t, err)
 			in := goodInput(t)
+			in.since = w.Clock.Now()
 			if err := w.prepare(t.Context(), in, decide(in)); (err != nil) != test.wantError {
 				t.Errorf("got the error %v", err)
 			}

@@ -43,7 +43,8 @@ PATH, HOME, LANG and what they may want to know:
 
 In a pod, the runner needs hostPID, a privileged container, and the host's /run.
 Where it may not look at the root directory of process 1, or at --host-root, it
-refuses everything, since it can't know what the node's owner denies.
+refuses everything, since it can't know what the node's owner denies. If it is
+process 1 itself, it does not start without --host-root.
 Its account needs: get, list and watch nodeactions, update nodeactions/status,
 get remediations and remedypolicies (all nodemend.dev), get nodes, and create and
 patch events in the namespace default.`

@@ -107,6 +107,20 @@ func (v *Veto) Unit(names ...string) string {
 	return ""
 }
 
+// Dependents judges the units that systemd stops or restarts with a unit. Only the denied
+// ones count: they need not be allowed by name.
+func (v *Veto) Dependents(of string, names []string) string {
+	if v == nil {
+		return ""
+	}
+	for _, name := range names {
+		if pattern, found := matching(v.units.deny, name); found {
+			return fmt.Sprintf("units.deny of %s has %s, which matches %s, and systemd stops or restarts that with %s", v.file, pattern, name, of)
+		}
+	}
+	return ""
+}
+
 // Reboot judges a reboot by the remedy reboot. A command that reboots is a
 // command.
 func (v *Veto) Reboot() string {

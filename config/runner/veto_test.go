@@ -94,6 +94,16 @@ func TestTheKernelsOwnLinksAreNotFollowed(t *testing.T) {
 	}
 }
 
+func TestADeniedUnitIsNotRestartedWithAnother(t *testing.T) {
+	const file = `units: {allow: [a.service], deny: ["etcd*.service"]}`
+	veto := parse(t, file)
+	check(t, veto.Dependents("a.service", []string{"b.service"}), "")
+	check(t, veto.Dependents("a.service", []string{"b.service", "etcd-main.service"}),
+		"units.deny of r.yaml has etcd*.service, which matches etcd-main.service, and systemd stops or restarts that with a.service")
+	var none *Veto
+	check(t, none.Dependents("a.service", []string{"etcd.service"}), "")
+}
+
 func TestAUnitIsDeniedByAnyOfItsNamesAndAllowedByItsFirst(t *testing.T) {
 	for name, tc := range map[string]struct {
 		file   string

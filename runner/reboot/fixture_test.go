@@ -64,12 +64,12 @@ func newScene(t *testing.T, method v1alpha1.RebootMethod) *scene {
 	if err := os.WriteFile(bootID, []byte("boot-1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.reboot = New(Options{Trigger: pipe, BootIDPath: bootID, Clock: s.clock})
+	s.reboot = New(Options{RunDir: t.TempDir(), Trigger: pipe, BootIDPath: bootID, Clock: s.clock})
 	s.reboot.opts.Sync = func() {}
 	s.order = remedy.Order{
-		Action: "node-a-1", BootID: "boot-1", StartedAt: begun,
+		Action: "node-a-1", UID: "uid-1", BootID: "boot-1", StartedAt: begun,
 		Step:     v1alpha1.Step{Reboot: &v1alpha1.RebootRemedy{Method: method}, Timeout: v1alpha1.Duration{Duration: timeout}},
-		Prepared: remedy.Prepared{Execution: v1alpha1.Execution(method)},
+		Prepared: remedy.Prepared{Execution: v1alpha1.Execution(method), Marks: method == v1alpha1.RebootSysRq},
 	}
 	return s
 }

@@ -39,6 +39,9 @@ const (
 type Options struct {
 	// Dialer connects to the node's systemd.
 	Dialer systemd.Dialer
+	// RunDir is the directory of the runner's ledger, where a reboot by SysRq notes down that
+	// it has begun.
+	RunDir string
 	// Trigger is the file of the kernel's magic SysRq. Default: DefaultTrigger.
 	Trigger string
 	// Sync has the disks written. Default: sync(2).
@@ -90,6 +93,7 @@ func (r *Reboot) Prepare(ctx context.Context, order remedy.Order) (remedy.Prepar
 	if err != nil {
 		return remedy.Prepared{}, startFailed(fmt.Sprintf("the kernel's SysRq can't be used: %v: the runner's pod must be privileged, or choose the method Systemd", err))
 	}
+	prepared.Marks = true
 	return prepared, nil
 }
 
@@ -113,13 +117,14 @@ func (r *Reboot) Execute(ctx context.Context, order remedy.Order) *remedy.Outcom
 	if order.Prepared.Execution == v1alpha1.ExecutionSystemd {
 		return r.bySystemd(ctx, order)
 	}
-	return r.bySysRq(ctx, order)
+	return r.bySysRq(ctx, order, false)
 }
 
 // Adopt waits for the reboot that another process has asked for, or was about to. One
-// by SysRq it brings to its end, from the first command on: a node whose runner was
-// killed halfway would have file systems that are read-only for ever. That is no second
-// reboot, since the node runs with the boot ID that it had when the order was made. Where
+// by SysRq that has begun it brings to its end, from the first command on: a node whose runner
+// was killed halfway would have file systems that are read-only for ever. That is no second
+// reboot, since the node runs with the boot ID that it had when the order was made. One that
+// has not begun is not begun now: it may have been forbidden or withdrawn since. Where
 // nobody can tell, or after the timeout, when something else may be under way, it asks
 // for nothing.
 func (r *Reboot) Adopt(ctx context.Context, order remedy.Order) *remedy.Outcome {
@@ -127,8 +132,14 @@ func (r *Reboot) Adopt(ctx context.Context, order remedy.Order) *remedy.Outcome 
 	if err == nil && id != order.BootID {
 		return new(booted(order.Prepared.Execution, order.BootID, id, order.StartedAt, r.opts.Clock.Now()))
 	}
+	if err == nil && order.Prepared.Marks && !r.begun(order) {
+		return &remedy.Outcome{
+			Reason:  v1alpha1.ReasonNotStarted,
+			Message: "a runner that has stopped was about to reboot the node and had not begun to make its disks read-only; nothing was executed",
+		}
+	}
 	if err == nil && order.Prepared.Execution == v1alpha1.ExecutionSysRq && r.left(order) > 0 && ctx.Err() == nil {
-		return r.bySysRq(ctx, order)
+		return r.bySysRq(ctx, order, true)
 	}
 	asked := "a runner that has stopped had asked for the reboot or was about to"
 	if err != nil {
@@ -137,8 +148,13 @@ func (r *Reboot) Adopt(ctx context.Context, order remedy.Order) *remedy.Outcome 
 	return r.awaitEnd(ctx, order, asked)
 }
 
-// Clean has nothing to remove.
-func (*Reboot) Clean(context.Context, remedy.Order) error { return nil }
+// Clean removes the note of a reboot that has begun and did not happen.
+func (r *Reboot) Clean(_ context.Context, order remedy.Order) error {
+	if !order.Prepared.Marks || !r.begun(order) {
+		return nil
+	}
+	return os.Remove(r.mark())
+}
 
 // Rebooted is the outcome of a claimed reboot on a node that runs with another
 // boot ID now. That it does is for the caller to know. The ledger has gone with the

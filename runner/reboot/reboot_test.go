@@ -30,27 +30,86 @@ func TestAnAdoptedRebootBySystemdIsAwaitedAndNotAskedForAgain(t *testing.T) {
 	s.untouched()
 }
 
-func TestAnAdoptedRebootBySysRqIsBroughtToItsEnd(t *testing.T) {
+func TestAnAdoptedRebootBySysRqThatHasBegunIsBroughtToItsEnd(t *testing.T) {
+	for name, left := range map[string]func(*scene) error{
+		"its runner has made the disks read-only": func(s *scene) error { return s.reboot.noteBegun(s.order) },
+		"its runner is of a version that noted nothing down": func(s *scene) error {
+			s.order.Prepared.Marks = false
+			return nil
+		},
+		"nobody can tell": func(s *scene) error { return os.Mkdir(s.reboot.mark(), 0o700) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, v1alpha1.RebootSysRq)
+			if err := left(s); err != nil {
+				t.Fatal(err)
+			}
+			s.clock.SetTime(begun.Add(time.Minute))
+			outcome := s.start(t.Context(), s.reboot.Adopt)
+			s.waits(patience)
+			for range 2 {
+				s.waits(patience, pause)
+				s.clock.Step(pause)
+			}
+			s.waits(patience, timeout-time.Minute-2*pause)
+			if got := s.read() + s.read() + s.read(); got != "sub" {
+				t.Errorf("%q was written", got)
+			}
+			s.clock.Step(timeout)
+			if got := s.outcome(outcome); got.Reason != v1alpha1.ReasonRebootNotObserved || !strings.Contains(got.Message, "the kernel was asked to reset the machine") {
+				t.Errorf("outcome %+v", got)
+			}
+			err := s.reboot.Clean(t.Context(), s.order)
+			if _, left := os.Stat(s.reboot.mark()); err != nil || left == nil {
+				t.Errorf("what it has noted down stays: %v", err)
+			}
+		})
+	}
+}
+
+func TestAnAdoptedRebootBySysRqThatHasNotBegunIsNotBegun(t *testing.T) {
+	for name, stopped := range map[string]string{"right at its start": "before-reboot", "after the disks were written": "s"} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t, v1alpha1.RebootSysRq)
+			another := s.order
+			another.UID = "another"
+			if err := s.reboot.noteBegun(another); err != nil { // which did not happen
+				t.Fatal(err)
+			}
+			if stopped == "s" {
+				if err := s.reboot.write('s'); err != nil || s.read() != "s" {
+					t.Fatal(err)
+				}
+			}
+			got := s.outcome(s.start(t.Context(), s.reboot.Adopt))
+			if got == nil || got.Reason != v1alpha1.ReasonNotStarted || got.Result != nil {
+				t.Errorf("outcome %+v", got)
+			}
+			s.untouched()
+		})
+	}
+}
+
+func TestARebootThatNoLaterRunnerCouldBringToItsEndIsNotBegun(t *testing.T) {
 	s := newScene(t, v1alpha1.RebootSysRq)
-	s.clock.SetTime(begun.Add(time.Minute))
-	outcome := s.start(t.Context(), s.reboot.Adopt)
-	s.waits(patience)
-	for range 2 {
-		s.waits(patience, pause)
-		s.clock.Step(pause)
-	}
-	s.waits(patience, timeout-time.Minute-2*pause)
-	if got := s.read() + s.read() + s.read(); got != "sub" {
-		t.Errorf("%q was written", got)
-	}
-	s.clock.Step(timeout)
-	if got := s.outcome(outcome); got.Reason != v1alpha1.ReasonRebootNotObserved || !strings.Contains(got.Message, "the kernel was asked to reset the machine") {
+	s.reboot.opts.RunDir = s.reboot.opts.BootIDPath // which is no directory
+	outcome := s.start(t.Context(), s.reboot.Execute)
+	s.waits(patience, patience, pause)
+	s.clock.Step(pause)
+	if got := s.outcome(outcome); got.Reason != v1alpha1.ReasonStartFailed || got.Result != nil || !strings.HasSuffix(got.Message, "; nothing was executed") {
 		t.Errorf("outcome %+v", got)
 	}
+	if got := s.read(); got != "s" {
+		t.Errorf("%q was written", got)
+	}
+	s.untouched()
 }
 
 func TestARunnerThatIsStoppedBeforeItAdoptsARebootDoesNotAskForIt(t *testing.T) {
 	s := newScene(t, v1alpha1.RebootSysRq)
+	if err := s.reboot.noteBegun(s.order); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if got := s.outcome(s.start(ctx, s.reboot.Adopt)); got != nil {
@@ -105,6 +164,9 @@ func TestAClockThatWasSetBackDoesNotProlongTheWait(t *testing.T) {
 func TestAnOverdueRebootIsReportedAtOnce(t *testing.T) {
 	s := newScene(t, v1alpha1.RebootSysRq)
 	s.clock.SetTime(begun.Add(timeout))
+	if err := s.reboot.noteBegun(s.order); err != nil {
+		t.Fatal(err)
+	}
 	if got := s.outcome(s.start(t.Context(), s.reboot.Adopt)); got.Reason != v1alpha1.ReasonRebootNotObserved {
 		t.Errorf("outcome %+v", got)
 	}

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/nodemend/nodemend/internal/atomicfile"
 	"github.com/nodemend/nodemend/internal/bounded"
 	"github.com/nodemend/nodemend/runner/remedy"
 )
@@ -24,8 +27,9 @@ const (
 var errHangs = fmt.Errorf("it did not return within %s", patience)
 
 // bySysRq syncs the disks, makes them read-only and resets the machine. What fails
-// on the way to the reset is no reason not to reset.
-func (r *Reboot) bySysRq(ctx context.Context, order remedy.Order) *remedy.Outcome {
+// on the way to the reset is no reason not to reset, but that its beginning can't be noted
+// down. If begun, another runner has done so.
+func (r *Reboot) bySysRq(ctx context.Context, order remedy.Order, begun bool) *remedy.Outcome {
 	remedy.Reached(ctx, "before-reboot")
 	var trouble []string
 	if err := r.bounded(func() error { r.opts.Sync(); return nil }); err != nil {
@@ -33,6 +37,11 @@ func (r *Reboot) bySysRq(ctx context.Context, order remedy.Order) *remedy.Outcom
 	}
 	var readOnly bool
 	for _, command := range []byte{'s', 'u'} {
+		if command == 'u' && !begun {
+			if err := r.noteBegun(order); err != nil {
+				return startFailed(fmt.Sprintf("no later runner would know that the reboot has to be brought to its end: %v", err))
+			}
+		}
 		err := r.bounded(func() error { return r.write(command) })
 		if err != nil {
 			trouble = append(trouble, fmt.Sprintf("writing %q: %v", command, err))
@@ -56,6 +65,24 @@ func (r *Reboot) bySysRq(ctx context.Context, order remedy.Order) *remedy.Outcom
 		return r.notObserved(order, fmt.Sprintf("the kernel could not be asked to reset the machine: writing 'b': %v%s, so", err, after))
 	}
 	return r.awaitEnd(ctx, order, "the kernel was asked to reset the machine"+after)
+}
+
+// mark is the file that says which reboot has begun to make the disks read-only. It lies
+// where the ledger does, so it goes with the boot.
+func (r *Reboot) mark() string { return filepath.Join(r.opts.RunDir, "reboot-begun") }
+
+func (r *Reboot) noteBegun(order remedy.Order) error {
+	return atomicfile.Replace(r.mark(), []byte(order.UID))
+}
+
+// begun says whether the reboot of an order that marks it has begun to make the disks
+// read-only, as far as can be known.
+func (r *Reboot) begun(order remedy.Order) bool {
+	uid, err := os.ReadFile(r.mark())
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	return string(uid) == string(order.UID)
 }
 
 // write gives the kernel one command.

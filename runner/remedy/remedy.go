@@ -33,6 +33,9 @@ type Order struct {
 	BootID string `json:"bootID"`
 	// StartedAt is when the order was made, by the node's own clock.
 	StartedAt time.Time `json:"startedAt"`
+	// Uptime is how long the node had been up then, which no step of its clock moves. 0 in
+	// orders of earlier versions.
+	Uptime time.Duration `json:"uptime,omitempty"`
 	// Prepared is what Prepare returned.
 	Prepared Prepared `json:"prepared"`
 }
@@ -46,12 +49,20 @@ type Prepared struct {
 	InvocationID string `json:"invocationID,omitempty"`
 	// MainPID is that of the unit to be restarted; 0 if there is none.
 	MainPID int64 `json:"mainPID,omitempty"`
+	// Restarts is how often systemd had restarted that unit by itself.
+	Restarts uint32 `json:"restarts,omitempty"`
 	// UnitNames are all names of the unit to be restarted, the primary one first.
 	// The node's owner may have denied any of them.
 	UnitNames []string `json:"unitNames,omitempty"`
+	// Dependents are the units that systemd stops or restarts with that one. The owner may
+	// have denied any of them, too.
+	Dependents []string `json:"dependents,omitempty"`
 	// Unit is the name of a command's unit, its pipe and its control group. It is empty
 	// for other remedies, and in orders of versions that had other names.
 	Unit string `json:"unit,omitempty"`
+	// Marks says that a reboot notes down when it has begun what can't be left halfway,
+	// which earlier versions did not.
+	Marks bool `json:"marks,omitempty"`
 	// Note says why this execution was chosen, if there is something to say.
 	Note string `json:"note,omitempty"`
 }

@@ -64,6 +64,21 @@ func TestARestartThatWasPerhapsNotAskedForIsInterrupted(t *testing.T) {
 	s.Expect(s.prepare(time.Minute).Prepared).To(Equal(order.Prepared), "it was not restarted")
 }
 
+func TestACrashLoopIsNotTakenForAnAdoptedRestart(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, systemdtest.Shared(t), "loops.service", "[Service]\nType=exec\nExecStart=/bin/sleep 10000\nRestart=always\nRestartSec=100ms\n")
+	s.systemctl("start", s.name)
+	order := s.prepare(time.Minute)
+	s.systemctl("kill", "--signal=KILL", s.name) // it crashes by itself
+	s.Eventually(s.show).WithArguments("NRestarts").WithTimeout(time.Minute).Should(Equal("1"))
+	s.expect(s.remedy.Adopt(t.Context(), order), v1alpha1.ReasonInterrupted,
+		`the restart of loops\.service may or may not have been asked for: it is \S+ \(\S+\), and systemd has restarted it by itself since; .*`)
+
+	order = s.prepare(time.Minute)
+	s.abandon(order)
+	s.expect(s.remedy.Adopt(t.Context(), order), v1alpha1.ReasonSucceeded, `loops\.service is active .*, proved by a changed invocation ID`)
+}
+
 func TestAnAdoptedRestartThatIsUnderWayIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, systemdtest.Shared(t), "slow.service",

@@ -13,9 +13,10 @@ import (
 type ending struct {
 	unit string
 	// before is the invocation ID before, empty if the unit was never started, and
-	// mainPID the main process.
-	before  string
-	mainPID int64
+	// mainPID the main process. restarts is how often systemd had restarted the unit by itself.
+	before   string
+	mainPID  int64
+	restarts uint32
 	// accepted is whether systemd has said that it restarts the unit. Without it,
 	// only a changed invocation ID proves that it was asked.
 	accepted bool
@@ -44,6 +45,10 @@ type ending struct {
 
 func (e ending) restarted() bool { return e.last.invocation != "" && e.last.invocation != e.before }
 
+// looped reports whether systemd has restarted the unit by itself since, so that a changed
+// invocation proves nothing. A restart that somebody asks for makes it count anew.
+func (e ending) looped() bool { return e.last.restarts > e.restarts }
+
 // active reports whether the unit is active again and stays so.
 func (e ending) active() bool {
 	return e.seen && e.restarted() && e.first.isUp() && e.last.isUp() && e.first.invocation == e.last.invocation
@@ -66,6 +71,8 @@ func (e ending) unbegun() bool {
 // judge returns the reason and the message of the outcome.
 func (e ending) judge() (reason, message string) {
 	switch {
+	case !e.accepted && e.looped():
+		return v1alpha1.ReasonInterrupted, e.unproved()
 	case (e.active() || e.done()) && (!e.overdue || e.wedged):
 		return v1alpha1.ReasonSucceeded, e.success()
 	case !e.accepted && !e.restarted():
@@ -111,6 +118,9 @@ func (e ending) unproved() string {
 	done := e.escalation()
 	if done != "" {
 		done = "; " + done
+	}
+	if e.looped() {
+		return fmt.Sprintf(unsure+"it is %s, and systemd has restarted it by itself since%s; see systemctl status %[1]s", e.unit, e.last, done)
 	}
 	return fmt.Sprintf(unsure+"it is %s and has not been started since%s; see systemctl status %[1]s", e.unit, e.last, done)
 }

@@ -45,6 +45,21 @@ func TestAnEndingIsJudgedByTheInvocationAndTheState(t *testing.T) {
 			v1alpha1.ReasonSucceeded,
 			"x.service is active (running) again: main process 123 -> 456, proved by a changed invocation ID",
 		},
+		"adopted, and systemd has restarted it by itself": {
+			ending{seen: true, restarts: 2, first: running, last: with(running, func(s *state) { s.restarts = 3 })},
+			v1alpha1.ReasonInterrupted,
+			"the restart of x.service may or may not have been asked for: it is active (running), and systemd has restarted it by itself since; see systemctl status x.service",
+		},
+		"adopted, and systemd had restarted it by itself": {
+			ending{seen: true, restarts: 2, first: running, last: running},
+			v1alpha1.ReasonSucceeded,
+			"x.service is active (running) again: main process 123 -> 456, proved by a changed invocation ID",
+		},
+		"restarted after systemd has done so by itself": {
+			ending{accepted: true, seen: true, first: running, last: with(running, func(s *state) { s.restarts = 1 })},
+			v1alpha1.ReasonSucceeded,
+			"x.service is active (running) again: main process 123 -> 456, after 1.2s",
+		},
 		"killed while it stopped": {
 			ending{accepted: true, seen: true, overdue: true, wedged: true, killed: "they were killed", job: jobDone, first: running, last: running},
 			v1alpha1.ReasonSucceeded,

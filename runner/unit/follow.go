@@ -51,6 +51,7 @@ func (f *follower) begin(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("systemd does not tell about %s: %w", f.unit, err)
 	}
+	f.before, f.mainPID, f.restarts = f.prior.invocation, f.prior.mainPID, f.prior.restarts
 	return nil
 }
 

@@ -13,7 +13,10 @@ func Kind() remedy.Kind {
 		New:      func(h remedy.Host) remedy.Remedy { return New(Options{Dialer: h.Systemd, Clock: h.Clock}) },
 		Describe: func(s *v1alpha1.Step) string { return "restart " + s.RestartUnit.Name },
 		Vetoed: func(v *runnerconfig.Veto, _ remedy.Host, o remedy.Order) string {
-			return v.Unit(o.Prepared.UnitNames...)
+			if reason := v.Unit(o.Prepared.UnitNames...); reason != "" {
+				return reason
+			}
+			return v.Dependents(o.Step.RestartUnit.Name, o.Prepared.Dependents)
 		},
 	}
 }

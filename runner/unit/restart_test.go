@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/utils/clock"
 
+	runnerconfig "github.com/nodemend/nodemend/config/runner"
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	client "github.com/nodemend/nodemend/internal/systemd"
 	"github.com/nodemend/nodemend/runner/remedy"
@@ -118,6 +119,25 @@ func TestARestartChangesMainPIDAndInvocation(t *testing.T) {
 	s.Expect(u.InvocationIDAfter).To(And(HaveLen(32), Not(Equal(order.Prepared.InvocationID))))
 	s.Expect(u.State).To(Equal("active (running)"))
 	s.Expect(s.remedy.Clean(t.Context(), order)).To(Succeed())
+}
+
+func TestTheUnitsThatAreRestartedWithAUnitAreToldToTheVeto(t *testing.T) {
+	t.Parallel()
+	host := systemdtest.Shared(t)
+	s := newScene(t, host, "needed.service", sleeper)
+	var want []string
+	for _, dependency := range []string{"BindsTo", "PartOf", "Requires", "Requisite"} {
+		dependent := newScene(t, host, "by-"+dependency+".service", "[Unit]\nAfter=needed.service\n"+dependency+"=needed.service\n"+sleeper)
+		s.systemctl("start", s.name)
+		s.systemctl("start", dependent.name)
+		want = append(want, dependent.name)
+	}
+	order := s.prepare(time.Minute)
+	s.Expect(order.Prepared.Dependents).To(Equal(want))
+	veto, err := runnerconfig.Parse("runner.yaml", []byte("units: {deny: [by-PartOf.service]}\n"))
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(unit.Kind().Vetoed(veto, remedy.Host{}, order)).To(Equal(
+		"units.deny of runner.yaml has by-PartOf.service, which matches by-PartOf.service, and systemd stops or restarts that with needed.service"))
 }
 
 func TestAUnitThatWasNotRunningIsStarted(t *testing.T) {

@@ -10,12 +10,14 @@ import (
 
 // state is what systemd says of a unit at one moment.
 type state struct {
-	names     []string // the primary one first
-	ends      string   // why a restart would end the system, "" if it would not
-	load      string   // loaded, not-found, masked, bad-setting, error
-	loadError string
-	active    string // active, reloading, inactive, failed, activating, deactivating …
-	sub       string
+	names []string // the primary one first
+	// dependents are the units that systemd stops or restarts with it, not those of these.
+	dependents []string
+	ends       string // why a restart would end the system, "" if it would not
+	load       string // loaded, not-found, masked, bad-setting, error
+	loadError  string
+	active     string // active, reloading, inactive, failed, activating, deactivating …
+	sub        string
 	// changed is when systemd has last seen the unit begin or end being active or inactive,
 	// by the monotonic clock in µs; 0: not since it was loaded. A reload of systemd's
 	// configuration is no change, which StateChangeTimestamp takes it for.
@@ -33,8 +35,9 @@ type state struct {
 	kind            string // simple, notify, oneshot …
 	remainAfterExit bool
 	mainPID         int64
-	exitCode        int32 // CLD_EXITED …; 0: no main process has ended
-	exitStatus      int32 // exit status or signal
+	restarts        uint32 // by systemd itself, since somebody has started it
+	exitCode        int32  // CLD_EXITED …; 0: no main process has ended
+	exitStatus      int32  // exit status or signal
 }
 
 // parse reads the properties of a unit, as systemd gives them on D-Bus. Those that
@@ -54,6 +57,7 @@ func parse(properties map[string]any) state {
 		kind:            get[string](properties, "Type"),
 		remainAfterExit: get[bool](properties, "RemainAfterExit"),
 		mainPID:         int64(get[uint32](properties, "MainPID")),
+		restarts:        get[uint32](properties, "NRestarts"),
 		exitCode:        get[int32](properties, "ExecMainCode"),
 		exitStatus:      get[int32](properties, "ExecMainStatus"),
 	}
@@ -62,6 +66,11 @@ func parse(properties map[string]any) state {
 		s.names = append([]string{id}, others...)
 	}
 	s.ends = endsSystem(s.names, properties)
+	for _, name := range []string{"RequiredBy", "RequisiteOf", "BoundBy", "ConsistsOf", "PropagatesStopTo"} {
+		s.dependents = append(s.dependents, get[[]string](properties, name)...)
+	}
+	slices.Sort(s.dependents)
+	s.dependents = slices.Compact(s.dependents)
 	if job := get[[]any](properties, "Job"); len(job) > 0 {
 		s.job, _ = job[0].(uint32)
 	}

@@ -12,15 +12,17 @@ func TestPropertiesOfAServiceAreRead(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(parse(map[string]any{
 		"Id": "b.service", "Names": []string{"a.service", "b.service"},
+		"RequiredBy": []string{"d.service", "c.service"}, "RequisiteOf": []string{"e.service"}, "BoundBy": []string{"f.service"},
+		"ConsistsOf": []string{"c.service"}, "PropagatesStopTo": []string{"g.service"},
 		"LoadState": "loaded", "LoadError": []any{"org.freedesktop.x", "a text"},
 		"ActiveState": "active", "SubState": "exited", "InactiveExitTimestampMonotonic": uint64(9), "Job": []any{uint32(7), "/job/7"},
 		"InvocationID": []byte{0xab, 1}, "Result": "success",
 		"ConditionTimestamp": uint64(5), "ConditionResult": false,
-		"Type": "oneshot", "RemainAfterExit": true, "MainPID": uint32(42),
+		"Type": "oneshot", "RemainAfterExit": true, "MainPID": uint32(42), "NRestarts": uint32(2),
 		"ExecMainCode": int32(1), "ExecMainStatus": int32(3),
 	})).To(Equal(state{
-		names: []string{"b.service", "a.service"}, load: "loaded", loadError: "a text", active: "active", sub: "exited", changed: 9, job: 7, invocation: "ab01",
-		result: "success", conditionFailed: true, kind: "oneshot", remainAfterExit: true, mainPID: 42, exitCode: 1, exitStatus: 3,
+		names: []string{"b.service", "a.service"}, dependents: []string{"c.service", "d.service", "e.service", "f.service", "g.service"}, load: "loaded", loadError: "a text", active: "active", sub: "exited", changed: 9, job: 7, invocation: "ab01",
+		result: "success", conditionFailed: true, kind: "oneshot", remainAfterExit: true, mainPID: 42, restarts: 2, exitCode: 1, exitStatus: 3,
 	}))
 }
 

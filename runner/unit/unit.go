@@ -46,6 +46,7 @@ func (r *Remedy) Prepare(ctx context.Context, order remedy.Order) (remedy.Prepar
 	}
 	s := parse(properties)
 	prepared.InvocationID, prepared.MainPID, prepared.UnitNames = s.invocation, s.mainPID, s.names
+	prepared.Restarts, prepared.Dependents = s.restarts, s.dependents
 	if s.ends != "" {
 		return prepared, notExecuted(v1alpha1.ReasonRefused,
 			"a restart of %s may end the system (%s), for which there is the remedy reboot; nothing was executed: correct spec.steps[].restartUnit.name of the policy", name, s.ends)
@@ -102,7 +103,7 @@ func (r *Remedy) follow(order remedy.Order) *follower {
 		Options: r.options,
 		ending: ending{
 			unit: order.Step.RestartUnit.Name, timeout: timeout,
-			before: order.Prepared.InvocationID, mainPID: order.Prepared.MainPID,
+			before: order.Prepared.InvocationID, mainPID: order.Prepared.MainPID, restarts: order.Prepared.Restarts,
 		},
 		startedAt: start,
 		deadline:  deadline,
