@@ -30,7 +30,7 @@ which state, the budgets with their permits and storms, and whether detector, ru
 controller are there. If no controller works, that is said first.
 
 A node counts once, in the first of the states that is true of it. Lines are cut to 80
-columns; -o wide shows them whole.`,
+columns, and each part after 25 entries; -o wide shows all.`,
 		Example: `  kubectl nodemend status
   kubectl nodemend status -w                 # again every 2 seconds
   kubectl nodemend status -l pool=workers    # of these nodes alone
