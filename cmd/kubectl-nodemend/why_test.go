@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,6 +89,7 @@ func (r *requests) cluster(t *testing.T, objects ...client.Object) client.WithWa
 		WithIndex(&v1alpha1.Remediation{}, "spec.nodeName", byNode(func(o client.Object) string { return o.(*v1alpha1.Remediation).Spec.NodeName })).
 		WithIndex(&v1alpha1.NodeMaintenance{}, "spec.nodeName", byNode(func(o client.Object) string { return o.(*v1alpha1.NodeMaintenance).Spec.NodeName })).
 		WithIndex(&v1alpha1.NodeAction{}, "spec.nodeName", byNode(func(o client.Object) string { return o.(*v1alpha1.NodeAction).Spec.NodeName })).
+		WithIndex(&coordinationv1.Lease{}, "metadata.name", byNode(client.Object.GetName)).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 				if err := ask("get", obj); err != nil {
