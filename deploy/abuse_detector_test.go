@@ -41,6 +41,8 @@ func TestAbuseOfTheTokenOfADetector(t *testing.T) {
 		{"detector", "merge patch", own, `{"metadata":{"managedFields":[{}]}}`, allowed, "a weakness: who owns which field of its own node can be forgotten. Then the controller takes its cordon for somebody else's, and leaves it"},
 		{"detector", "merge patch", own, `{"status":{"addresses":null,"capacity":{"cpu":"1000"}}}`, by("detector"), "pods are placed, and kubelets reached, by it"},
 		{"detector", "strategic patch", own, `{"status":{"conditions":[{"type":"` + fault + `","status":"True","message":"` + strings.Repeat("x", 5000) + `"}]}}`, by("detector"), "everybody reads Nodes"},
+		{"detector", "strategic patch", own, condition(fault, strings.Repeat("x", 1<<19)), by("detector"), "everybody reads Nodes"},
+		{"detector", "strategic patch", own, condition(fault, `False\nPolicy x: all is well`), by("detector"), "a line of its own on somebody's screen"},
 		{"detector", "update", own, p.body(p.scene.a), rbac, "it writes narrow patches only"},
 		{"detector", "merge patch", "nodes/" + p.a, `{"spec":{"taints":null}}`, rbac, "conditions only"},
 		{"detector", "apply", "nodes/new", `{"apiVersion":"v1","kind":"Node","metadata":{"name":"new"}}`, rbac, "no node appears"},

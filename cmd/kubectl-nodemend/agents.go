@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -41,8 +42,7 @@ func agents(ctx context.Context, c client.Client, nodes []corev1.Node) ([]agentS
 	ours := client.MatchingLabels{nameLabel: "nodemend"}
 	var daemons appsv1.DaemonSetList
 	var deployments appsv1.DeploymentList
-	var pods corev1.PodList
-	for _, list := range []client.ObjectList{&daemons, &deployments, &pods} {
+	for _, list := range []client.ObjectList{&daemons, &deployments} {
 		if err := c.List(ctx, list, ours); err != nil {
 			return []agentStatus{{Role: "roles", Problem: problem(err)}}, nil
 		}
@@ -55,15 +55,21 @@ func agents(ctx context.Context, c client.Client, nodes []corev1.Node) ([]agentS
 			Version: versionOf(&d.Spec.Template.Spec), Old: d.Status.Replicas - d.Status.UpdatedReplicas,
 		})
 	}
+	var pods *corev1.PodList
 	for i := range daemons.Items {
 		d := &daemons.Items[i]
-		role := d.Labels[componentLabel]
 		a := agentStatus{
-			Role: role, Wanted: d.Status.DesiredNumberScheduled, Ready: d.Status.NumberReady,
+			Role: d.Labels[componentLabel], Wanted: d.Status.DesiredNumberScheduled, Ready: d.Status.NumberReady,
 			Version: versionOf(&d.Spec.Template.Spec), Old: d.Status.CurrentNumberScheduled - d.Status.UpdatedNumberScheduled,
 		}
 		if a.Ready < a.Wanted {
-			a.Missing = without(nodes, pods.Items, role)
+			if pods == nil { // there are thousands of them
+				pods = &corev1.PodList{}
+				if err := c.List(ctx, pods, ours); err != nil {
+					return []agentStatus{{Role: "roles", Problem: problem(err)}}, nil
+				}
+			}
+			a.Missing = without(nodes, pods.Items, d)
 		}
 		found = append(found, a)
 	}
@@ -106,8 +112,9 @@ func problem(err error) string {
 	return err.Error()
 }
 
-// without returns the nodes without a ready pod of the role.
-func without(nodes []corev1.Node, pods []corev1.Pod, role string) []string {
+// without returns the nodes that should have a pod of the DaemonSet, and have none that is ready.
+func without(nodes []corev1.Node, pods []corev1.Pod, d *appsv1.DaemonSet) []string {
+	role, wanted := d.Labels[componentLabel], labels.SelectorFromSet(d.Spec.Template.Spec.NodeSelector)
 	has := map[string]bool{}
 	for i := range pods {
 		p := &pods[i]
@@ -120,7 +127,7 @@ func without(nodes []corev1.Node, pods []corev1.Pod, role string) []string {
 	}
 	var missing []string
 	for i := range nodes {
-		if n := &nodes[i]; !has[n.Name] && n.Labels[corev1.LabelOSStable] == "linux" {
+		if n := &nodes[i]; !has[n.Name] && wanted.Matches(labels.Set(n.Labels)) {
 			missing = append(missing, n.Name)
 		}
 	}

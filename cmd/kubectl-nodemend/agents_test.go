@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -8,7 +9,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 func TestRolesOfDifferentVersionsAreTold(t *testing.T) {
@@ -36,5 +39,35 @@ func TestRolesOfDifferentVersionsAreTold(t *testing.T) {
 		if got := strings.Join(got, ";"); got != tt.want {
 			t.Errorf("%s and %s: got %q, want %q", tt.controller, tt.runner, got, tt.want)
 		}
+	}
+}
+
+func TestNodesThatLackAPodAreThoseThatShouldHaveOne(t *testing.T) {
+	d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "d", Namespace: "n", Labels: map[string]string{nameLabel: "nodemend", componentLabel: "detector"}}}
+	d.Spec.Template.Spec.NodeSelector = map[string]string{"canary": "yes"}
+	d.Status.DesiredNumberScheduled = 1
+	nodes := []corev1.Node{
+		{ObjectMeta: metav1.ObjectMeta{Name: "canary", Labels: map[string]string{corev1.LabelOSStable: "linux", "canary": "yes"}}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "other", Labels: map[string]string{corev1.LabelOSStable: "linux"}}},
+	}
+	pods := 0
+	look := func() []agentStatus {
+		c := fake.NewClientBuilder().WithObjects(d.DeepCopy()).WithInterceptorFuncs(interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				if _, ok := list.(*corev1.PodList); ok {
+					pods++
+				}
+				return c.List(ctx, list, opts...)
+			},
+		}).Build()
+		all, _ := agents(t.Context(), c, nodes)
+		return all
+	}
+	if all := look(); len(all) != 1 || !slices.Equal(all[0].Missing, []string{"canary"}) {
+		t.Errorf("got %+v", all)
+	}
+	pods, d.Status.NumberReady = 0, 1
+	if all := look(); pods != 0 {
+		t.Errorf("the pods of all nodes are listed, of which nobody asks: %+v", all)
 	}
 }

@@ -145,7 +145,7 @@ func (t *tool) pauses(ctx context.Context, c client.Client, r *v1alpha1.Remediat
 			continue
 		}
 		name := "budget/" + b.Name
-		if b.Name == v1alpha1.ClusterPauseBudget {
+		if b.PausesCluster() {
 			name = "" // it is resumed as the cluster
 		}
 		lines = append(lines, paused(b, name, b.Spec.PauseReason)...)

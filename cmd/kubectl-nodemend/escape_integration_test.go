@@ -34,6 +34,7 @@ func TestANodeCanNotWriteOnTheScreenOfWhoLooksAtIt(t *testing.T) {
 	s.remediation("worker-32", &policy, func(r *v1alpha1.RemediationStatus) { r.Step, r.Attempt = 1, 1 })
 	s.node("worker-33", nil, s.condition("ContainerRuntimeUnhealthy", "True", text, text, 12*time.Minute))
 	s.node("worker-34", nil, s.condition("ContainerRuntimeUnhealthy", "False", text, text, 12*time.Minute))
+	s.node("worker-35", nil, s.condition("ContainerRuntimeUnhealthy", text, text, text, 12*time.Minute))
 	m := &v1alpha1.NodeMaintenance{
 		ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: v1alpha1.NodeMaintenanceSpec{NodeName: "worker-34", Reason: text, RequestedBy: text, Drain: &v1alpha1.Drain{}},
 	}
@@ -54,7 +55,7 @@ func TestANodeCanNotWriteOnTheScreenOfWhoLooksAtIt(t *testing.T) {
 		}
 	}
 	for _, line := range []string{
-		"why worker-31", "why worker-31 -o wide", "why worker-32", "why worker-34", "run container-runtime worker-33 --dry-run", "run container-runtime worker-34",
+		"why worker-31", "why worker-31 -o wide", "why worker-32", "why worker-34", "why worker-35", "run container-runtime worker-33 --dry-run", "run container-runtime worker-34", "run container-runtime worker-35",
 		"status -o wide", "history -o wide", "describe worker-31", "maintenance status -o wide", "maintenance end worker-34",
 	} {
 		check(line, command(t, s.now, append(strings.Fields(line), config)...))

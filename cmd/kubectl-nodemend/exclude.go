@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -34,7 +37,7 @@ The reason is shown wherever somebody asks why nothing happens.`,
 		if err != nil {
 			return err
 		}
-		if reason != "" {
+		if reason = strings.TrimSpace(reason); reason != "" {
 			reason = signed(reason, person(ctx, c))
 		}
 		return t.setExcluded(ctx, c, nodes, true, reason)
@@ -80,6 +83,7 @@ func (t *tool) setExcluded(ctx context.Context, c client.Client, nodes []corev1.
 	if err != nil {
 		return err
 	}
+	var errs []error
 	for i := range nodes {
 		n := &nodes[i]
 		if v1alpha1.Excluded(n) == excluded && reason == "" {
@@ -87,9 +91,10 @@ func (t *tool) setExcluded(ctx context.Context, c client.Client, nodes []corev1.
 			continue
 		}
 		if err := c.Patch(ctx, n, client.RawPatch(types.MergePatchType, patch), fieldOwner); err != nil {
-			return err
+			errs = append(errs, fmt.Errorf("node %s: %w", nodes[i].Name, err))
+			continue
 		}
 		t.printf("node %s is %s%s\n", n.Name, done, detail("", reason))
 	}
-	return nil
+	return errors.Join(errs...)
 }

@@ -46,7 +46,7 @@ ACTIONS is what was executed, in order, with its outcome where it did not succee
 				return err
 			}
 		}
-		var found []v1alpha1.Remediation
+		found := []v1alpha1.Remediation{} // not null in JSON
 		for _, r := range all {
 			if (policy == "" || r.Spec.Policy.Name == policy) && (since == 0 || t.clock.Since(r.StartedAt().Time) <= time.Duration(since)) {
 				r.ManagedFields = nil

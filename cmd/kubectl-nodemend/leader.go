@@ -56,9 +56,16 @@ func (t *tool) leader(ctx context.Context, c client.Client, deployments []appsv1
 	l.Holder = ptr.Deref(lease.Spec.HolderIdentity, "")
 	if at := evidence.Renewed(&lease); !at.IsZero() {
 		l.Renewed = &metav1.Time{Time: at}
-		l.Works = l.Holder != "" && t.clock.Since(at) <= valid(&lease)
+		l.Works = t.leads(&lease)
 	}
 	return l, nil
+}
+
+// leads reports whether a Lease says that its holder still leads. When it was renewed is by the
+// clock of the API server, as is the time here.
+func (t *tool) leads(lease *coordinationv1.Lease) bool {
+	at := evidence.Renewed(lease)
+	return ptr.Deref(lease.Spec.HolderIdentity, "") != "" && !at.IsZero() && t.clock.Since(at) <= valid(lease)
 }
 
 // elects reports whether the controllers of the Deployment agree by a Lease on one that acts.

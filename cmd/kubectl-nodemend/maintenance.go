@@ -143,7 +143,7 @@ interrupted.`,
 	of.addTo(cmd)
 	f.addTo(cmd)
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
-		if reason == "" {
+		if reason = strings.TrimSpace(reason); reason == "" {
 			return errors.New(`--reason is required, for example --reason "swap DIMM A1"`)
 		}
 		if err := f.check(cmd.Flags()); err != nil {
@@ -159,6 +159,7 @@ interrupted.`,
 		}
 		by := clip(person(ctx, c))
 		var started []string
+		var errs []error
 		for i := range nodes {
 			name := nodes[i].Name
 			m := &v1alpha1.NodeMaintenance{
@@ -166,15 +167,16 @@ interrupted.`,
 				Spec:       v1alpha1.NodeMaintenanceSpec{NodeName: name, Reason: clip(reason), RequestedBy: by, Drain: drain},
 			}
 			if err := c.Create(ctx, m, fieldOwner); err != nil {
-				return err
+				errs = append(errs, fmt.Errorf("node %s: %w", name, err))
+				continue
 			}
 			t.printf("maintenance %s started; to give the node back: kubectl nodemend maintenance end %s\n", m.Name, name)
 			started = append(started, m.Name)
 		}
-		if noWait {
-			return nil
+		if !noWait {
+			errs = append(errs, t.progress(ctx, c, started))
 		}
-		return t.progress(ctx, c, started)
+		return errors.Join(errs...)
 	})
 	return cmd
 }
@@ -194,19 +196,21 @@ func (t *tool) maintenanceStatus() *cobra.Command {
 		var name string
 		if len(args) == 1 {
 			name = args[0]
-			if _, err := node(ctx, c, name); err != nil {
-				return err
-			}
 		}
 		found, err := maintenancesOf(ctx, c, name)
 		if err != nil {
 			return err
 		}
+		if name != "" && len(found) == 0 {
+			if _, err := node(ctx, c, name); err != nil {
+				return err
+			}
+		}
 		for i := range found {
 			found[i].ManagedFields = nil
 			found[i].APIVersion, found[i].Kind = v1alpha1.GroupVersion.String(), "NodeMaintenance"
 		}
-		list := v1alpha1.NodeMaintenanceList{Items: found}
+		list := v1alpha1.NodeMaintenanceList{Items: append([]v1alpha1.NodeMaintenance{}, found...)} // not null in JSON
 		list.APIVersion, list.Kind = v1alpha1.GroupVersion.String(), "NodeMaintenanceList"
 		return t.print(form, list, func() string { return t.maintenanceText(found, form.wide() || name != "") })
 	})
@@ -255,17 +259,19 @@ recovered; --policies gives it back now, and ends the remediation.`,
 				return err
 			}
 		}
+		var errs []error
 		for i := range ending {
 			m := &ending[i]
 			if err := client.IgnoreNotFound(c.Delete(ctx, m, client.Preconditions{UID: &m.UID})); err != nil {
-				return err
+				errs = append(errs, fmt.Errorf("maintenance %s: %w", m.Name, err))
+				continue
 			}
 			t.printf("maintenance %s (%s) ends\n", m.Name, m.Spec.Reason)
 		}
 		if left := len(found) - len(ending); left > 0 {
 			t.printf("node %s stays out of service for %s; see kubectl nodemend maintenance status %s\n", args[0], count(left, "other maintenance"), args[0])
 		}
-		return nil
+		return errors.Join(errs...)
 	})
 	return cmd
 }

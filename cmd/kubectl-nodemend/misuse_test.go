@@ -46,3 +46,14 @@ func TestAWrongCommandLineIsRefusedAndTheRightOneShown(t *testing.T) {
 		}
 	}
 }
+
+func TestABlankReasonIsNone(t *testing.T) {
+	for _, args := range [][]string{{"pause"}, {"maintenance", "start", "a"}} {
+		var out bytes.Buffer
+		root := newRootCommand(genericiooptions.IOStreams{In: &out, Out: &out, ErrOut: &out}, clocktesting.NewFakePassiveClock(noon))
+		root.SetArgs(append(args, "--reason", " ", "--server=https://127.0.0.1:1", "--kubeconfig=/dev/null"))
+		if err := root.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "--reason is required") {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -26,11 +27,14 @@ func (s *nodeSet) args(_ *cobra.Command, names []string) error {
 	return nil
 }
 
-// nodes returns the nodes of these names, all of which must exist, or else those that -l
+// nodes returns the nodes of these names, each once, all of which must exist, or else those that -l
 // selects, of which there must be one; without either all nodes.
 func (s *nodeSet) nodes(ctx context.Context, c client.Client, names ...string) ([]corev1.Node, error) {
 	var found []corev1.Node
-	for _, name := range names {
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			continue
+		}
 		n, err := node(ctx, c, name)
 		if err != nil {
 			return nil, err

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
+
+	"github.com/nodemend/nodemend/internal/cut"
 )
 
 // output is the form in which an answer is printed.
@@ -81,7 +83,7 @@ func (t *tool) again(ctx context.Context, show func(context.Context) (string, er
 		case err != nil:
 			text = "error: " + visible(explained(err).Error()) + "\n"
 		}
-		switch now := t.clock.Now().Format(time.TimeOnly); {
+		switch now := t.timeOfDay(); {
 		case isTerminal(t.streams):
 			_, _ = fmt.Fprintf(t.streams.Out, "\x1b[H\x1b[2J%s  every %s, until Ctrl-C\n\n%s", now, againEvery, text) // nobody is left to tell
 		case text != last:
@@ -96,19 +98,14 @@ func (t *tool) again(ctx context.Context, show func(context.Context) (string, er
 	}
 }
 
+// timeOfDay is the time where this runs: the clock continues from what the API server says,
+// which is UTC, where the local one is wrong.
+func (t *tool) timeOfDay() string { return t.clock.Now().Local().Format(time.TimeOnly) }
+
 // visible returns a text without what a terminal obeys: a node writes its conditions and
 // outputs itself, and is not to write on the screen of who looks at it.
 func visible(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || unicode.IsPrint(r):
-			return r
-		case unicode.IsSpace(r):
-			return ' '
-		default:
-			return unicode.ReplacementChar
-		}
-	}, text)
+	return cut.Plain(text)
 }
 
 // oneLine returns a visible text that others have written, so that none of it looks like

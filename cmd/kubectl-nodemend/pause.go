@@ -73,7 +73,7 @@ and is paused; resume deletes it.`,
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for people (required)")
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
-		if reason == "" {
+		if reason = strings.TrimSpace(reason); reason == "" {
 			return errors.New(`--reason is required: whoever asks why nothing happens reads it, for example --reason "rack move"`)
 		}
 		by := person(ctx, c)
@@ -101,6 +101,7 @@ func (t *tool) setPaused(ctx context.Context, c client.Client, args []string, pa
 	if err != nil {
 		return err
 	}
+	var errs []error // whoever stops everything in an emergency is to get all of it but the typing error
 	for _, o := range chosen {
 		var obj client.Object
 		if o.kind == "" {
@@ -109,7 +110,8 @@ func (t *tool) setPaused(ctx context.Context, c client.Client, args []string, pa
 			obj, err = pauseOne(ctx, c, o, paused, reason)
 		}
 		if err != nil {
-			return err
+			errs = append(errs, err)
+			continue
 		}
 		if !paused {
 			t.printf("%s is resumed\n", o)
@@ -120,7 +122,7 @@ func (t *tool) setPaused(ctx context.Context, c client.Client, args []string, pa
 			t.printf("your name was not written down: %v\n", err)
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // sign names who has paused a budget or a policy as it is now.
@@ -145,7 +147,11 @@ func pauseOne(ctx context.Context, c client.Client, o target, paused bool, reaso
 		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.PausedByAnnotation: nil}},
 	}
 	if paused {
-		change = map[string]any{"spec": map[string]any{"paused": true, "pauseReason": clip(reason)}}
+		spec := map[string]any{"paused": true, "pauseReason": clip(reason)}
+		if o.name == v1alpha1.ClusterPauseBudget && o.kind == "budget" {
+			spec["nodeSelector"] = nil // with one it would pause these nodes only
+		}
+		change = map[string]any{"spec": spec}
 	}
 	patch, err := json.Marshal(change)
 	if err != nil {

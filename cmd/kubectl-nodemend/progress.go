@@ -33,16 +33,21 @@ const (
 // elsewhere as a line for each change.
 func (t *tool) progress(ctx context.Context, c client.Client, names []string) error {
 	began, shown, silent := t.clock.Now(), newScreen(t.streams), false
-	bars := make([]drainBar, len(names))
+	bars, failed := make([]drainBar, len(names)), false
 	err := wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
-		lines, left, begun := make([]string, len(names)), 0, true
+		lines, left, begun, failing := make([]string, len(names)), 0, true, false
 		for i, name := range names {
 			b := &bars[i]
 			if !b.over {
 				note, err := b.look(ctx, c, name)
-				if err != nil {
+				switch {
+				case apierrors.IsForbidden(err) || ctx.Err() != nil:
 					return false, err
+				case err != nil && !failed: // the drains go on, and so does this
+					failed = true
+					shown.note("cannot look at the drains: " + oneLine(explained(err).Error()) + "; trying again")
 				}
+				failing = failing || err != nil
 				if note != "" {
 					shown.note(note)
 				}
@@ -57,6 +62,7 @@ func (t *tool) progress(ctx context.Context, c client.Client, names []string) er
 			silent = true
 			shown.note("the controller has not begun yet: does it run? kubectl nodemend status")
 		}
+		failed = failing
 		shown.show(lines)
 		return left == 0, nil
 	})

@@ -2,13 +2,17 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -86,4 +90,31 @@ func TestSeveralDrainsAreFollowedToTheirEnds(t *testing.T) {
 		t.Errorf("got %v, want %s", err, wrong)
 	}
 	golden(t, "maintenance-progress", text.String())
+}
+
+func TestADrainIsFollowedAlthoughTheAPIServerIsAwayForAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: v1alpha1.NodeMaintenanceSpec{NodeName: "worker-1", Drain: &v1alpha1.Drain{}}}
+		m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.MaintenanceDrained, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDrained}}
+		asked := 0
+		r := requests{fails: func(string) error {
+			if asked++; asked <= 3 {
+				return errors.New("connection refused")
+			}
+			return nil
+		}}
+		var text bytes.Buffer
+		tool := atNoon()
+		tool.streams = genericiooptions.IOStreams{Out: &text}
+		err := tool.progress(t.Context(), r.cluster(t, m), []string{"m"})
+		if err != nil || strings.Count(text.String(), "connection refused") != 1 || !strings.Contains(text.String(), "worker-1") {
+			t.Errorf("got %v and\n%s", err, text.String())
+		}
+		forbidden := requests{fails: func(string) error {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "nodemaintenances"}, "m", errors.New("no right"))
+		}}
+		if err := tool.progress(t.Context(), forbidden.cluster(t, m), []string{"m"}); !apierrors.IsForbidden(err) {
+			t.Errorf("without the right to look: %v", err)
+		}
+	})
 }

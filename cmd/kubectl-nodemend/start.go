@@ -17,6 +17,7 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/match"
+	"github.com/nodemend/nodemend/controller/remediation"
 )
 
 func (t *tool) runCommand() *cobra.Command {
@@ -36,15 +37,15 @@ All gates are asked as always. With --dry-run they are asked, and nothing is sta
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be done and what holds it back, and start nothing")
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
-		r, err := t.byHand(ctx, c, args[0], args[1])
+		n, err := node(ctx, c, args[1])
+		if err != nil {
+			return err
+		}
+		r, err := t.byHand(ctx, c, args[0], n)
 		if err != nil {
 			return err
 		}
 		if dryRun {
-			n, err := node(ctx, c, args[1])
-			if err != nil {
-				return err
-			}
 			return t.rehearse(ctx, c, n, r)
 		}
 		if by := person(ctx, c); by != "" {
@@ -66,11 +67,8 @@ All gates are asked as always. With --dry-run they are asked, and nothing is sta
 }
 
 // byHand returns the remediation that is to be started.
-func (t *tool) byHand(ctx context.Context, c client.Client, policyName, nodeName string) (*v1alpha1.Remediation, error) {
-	n, err := node(ctx, c, nodeName)
-	if err != nil {
-		return nil, err
-	}
+func (t *tool) byHand(ctx context.Context, c client.Client, policyName string, n *corev1.Node) (*v1alpha1.Remediation, error) {
+	nodeName := n.Name
 	var policy v1alpha1.RemedyPolicy
 	if err := c.Get(ctx, types.NamespacedName{Name: policyName}, &policy); apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("there is no policy %q; see kubectl get remedypolicies", policyName)
@@ -133,8 +131,12 @@ func asPolicySays(ctx context.Context, c client.Client, r *v1alpha1.Remediation)
 
 // rehearse shows what the controller would do about the remediation first.
 func (t *tool) rehearse(ctx context.Context, c client.Client, n *corev1.Node, r *v1alpha1.Remediation) error {
-	p := &whyPolicy{Policy: r.Spec.Policy.Name, Mode: "dry run"}
-	if err := t.explain(ctx, c, p, n, r); err != nil {
+	p := newWhyPolicy(r.Spec.Policy.Name, "dry run")
+	explainer, err := remediation.NewExplainer(ctx, c, t.clock)
+	if err != nil {
+		return err
+	}
+	if err := t.explain(ctx, explainer, p, n, r); err != nil {
 		return err
 	}
 	p.Remediation = ""

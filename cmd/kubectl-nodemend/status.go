@@ -30,7 +30,7 @@ which state, the budgets with their permits and storms, and whether detector, ru
 controller are there. If no controller works, that is said first.
 
 A node counts once, in the first of the states that is true of it. Lines are cut to 80
-columns; -o wide shows them whole.`,
+columns, and each part after 25 entries; -o wide shows all.`,
 		Example: `  kubectl nodemend status
   kubectl nodemend status -w                 # again every 2 seconds
   kubectl nodemend status -l pool=workers    # of these nodes alone
@@ -196,7 +196,7 @@ func (t *tool) status(ctx context.Context, c client.Client, of *nodeSet) (*fleet
 	}
 	for i := range budgets.Items {
 		b := &budgets.Items[i]
-		if b.Name == v1alpha1.ClusterPauseBudget && b.Spec.Paused {
+		if b.PausesCluster() {
 			s.Paused, s.Enforced = append(s.Paused, "the cluster"+detail("", b.Spec.PauseReason)), 0
 			continue // it has no other use
 		}
@@ -328,17 +328,30 @@ func needsText(needs []need, wide bool) string {
 	if len(needs) == 0 {
 		return "Nothing needs you.\n\n"
 	}
-	text := "NEEDS YOU\n"
+	needs, more := first(needs, wide)
+	var text strings.Builder
+	text.WriteString("NEEDS YOU\n")
 	for _, n := range needs {
-		text += n.Node + "  " + oneLine(n.What) + "\n"
+		text.WriteString(n.Node + "  " + oneLine(n.What) + "\n")
 		if n.Why != "" {
-			text += fit("  "+oneLine(n.Why)+"\n", wide)
+			text.WriteString(fit("  "+oneLine(n.Why)+"\n", wide))
 		}
 		for _, command := range n.Do {
-			text += "  " + command + "\n"
+			text.WriteString("  " + command + "\n")
 		}
 	}
-	return text + "\n"
+	return text.String() + more + "\n"
+}
+
+// entriesShown is how many entries a part of the status has without -o wide.
+const entriesShown = 25
+
+// first returns the entries that are shown, and the line that says how many more there are.
+func first[T any](entries []T, wide bool) ([]T, string) {
+	if wide || len(entries) <= entriesShown {
+		return entries, ""
+	}
+	return entries[:entriesShown], fmt.Sprintf("and %d more: kubectl nodemend status -o wide\n", len(entries)-entriesShown)
 }
 
 // openText is what is under way, and what is not.
@@ -387,7 +400,8 @@ func (t *tool) openText(s *fleetStatus, wide bool) string {
 		if wide && section.named {
 			section.header = append(section.header, "NAME")
 		}
-		text.WriteString(fit(table(section.header, section.rows), wide) + "\n")
+		rows, more := first(section.rows, wide)
+		text.WriteString(fit(table(section.header, rows), wide) + more + "\n")
 	}
 	if text.Len() == 0 {
 		return "Nothing is under way.\n\n"

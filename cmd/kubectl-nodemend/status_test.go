@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -202,8 +203,9 @@ func TestWhatIsWatchedIsShownAgainWhateverGoesWrongMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		out := &stopping{texts: 2, stop: cancel}
-		tool := atNoon()
-		tool.streams = genericiooptions.IOStreams{Out: out}
+		zone := time.FixedZone("", int((2 * time.Hour).Seconds())) // not that of who looks, wherever that is
+		tool := &tool{clock: clocktesting.NewFakePassiveClock(noon.In(zone)), streams: genericiooptions.IOStreams{Out: out}}
+		now := noon.Local().Format(time.TimeOnly)
 		shown := 0
 		err := tool.again(ctx, func(context.Context) (string, error) {
 			shown++
@@ -212,11 +214,35 @@ func TestWhatIsWatchedIsShownAgainWhateverGoesWrongMeanwhile(t *testing.T) {
 			}
 			return "all is well\n", nil
 		})
-		if want := "--- 12:00:00\nall is well\n--- 12:00:00\nerror: no answer\n"; err != nil || out.String() != want {
+		if want := "--- " + now + "\nall is well\n--- " + now + "\nerror: no answer\n"; err != nil || out.String() != want {
 			t.Errorf("got %q and %v, want %q", out.String(), err, want)
 		}
 		if err := tool.again(t.Context(), func(context.Context) (string, error) { return "", errors.New("no answer") }); err == nil {
 			t.Error("what fails at once is repeated")
 		}
 	})
+}
+
+func TestTheStatusOfALargeClusterShowsTheFirst(t *testing.T) {
+	var s fleetStatus
+	for i := range 100 {
+		node := fmt.Sprint("worker-", i)
+		s.NeedsYou = append(s.NeedsYou, need{Node: node, What: "p: Exhausted"})
+		s.Remediations = append(s.Remediations, openOne{Node: node, Policy: "p", Part: partWaits})
+	}
+	text := atNoon().statusText(&s, false)
+	if got := strings.Count(text, "worker-"); got != 50 || strings.Count(text, "and 75 more: kubectl nodemend status -o wide\n") != 2 {
+		t.Errorf("%d nodes in\n%s", got, text)
+	}
+	if got := strings.Count(atNoon().statusText(&s, true), "worker-"); got != 200 {
+		t.Errorf("-o wide shows %d", got)
+	}
+}
+
+func TestAPauseOfSomeNodesIsNotThatOfTheCluster(t *testing.T) {
+	b := pauseOfSome()
+	b.Spec.Paused = true
+	if s := statusOf(t, nodeSet{}, b); len(s.Paused) != 1 || s.Paused[0] != "budget nodemend-pause" {
+		t.Errorf("got %q", s.Paused)
+	}
 }

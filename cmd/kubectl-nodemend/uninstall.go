@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -68,7 +68,7 @@ func (t *tool) uninstallCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "do it; without it only what would be done is shown")
-	cmd.Flags().Var(&patience, "timeout", "how long running actions are waited for")
+	cmd.Flags().Var(&patience, "timeout", "how long running actions are waited for, and then the controller")
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, _ []string) error {
 		u := &uninstall{tool: t, c: c}
 		if !yes {
@@ -134,7 +134,7 @@ func (u *uninstall) pause(ctx context.Context) (*v1alpha1.RemediationBudget, err
 	switch err := u.c.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPauseBudget}, &theirs); {
 	case meta.IsNoMatchError(err):
 		return nil, nil
-	case err == nil && theirs.Spec.Paused:
+	case err == nil && theirs.PausesCluster():
 		return nil, nil
 	case err == nil:
 		_, err := pauseCluster(ctx, u.c, true, uninstallReason)
@@ -172,7 +172,7 @@ func (u *uninstall) giveBack(ctx context.Context, patience time.Duration) error 
 	if err := u.deleteAll(ctx, &v1alpha1.RemedyPolicyList{}); err != nil {
 		return err
 	}
-	if err := u.empty(ctx, &v1alpha1.RemediationList{}, &v1alpha1.NodeMaintenanceList{}); err != nil {
+	if err := u.empty(ctx, patience, &v1alpha1.RemediationList{}, &v1alpha1.NodeMaintenanceList{}); err != nil {
 		return err
 	}
 	nodes, err := u.marked(ctx)
@@ -264,16 +264,7 @@ func (u *uninstall) led(ctx context.Context) (bool, error) {
 	if err := u.c.List(ctx, &leases, client.MatchingFields{"metadata.name": leaderLease}); err != nil {
 		return false, err
 	}
-	for i := range leases.Items {
-		spec := &leases.Items[i].Spec
-		if ptr.Deref(spec.HolderIdentity, "") == "" || spec.RenewTime == nil {
-			continue // nobody leads
-		}
-		if spec.RenewTime.Add(valid(&leases.Items[i])).After(u.clock.Now()) {
-			return true, nil
-		}
-	}
-	return false, nil
+	return slices.ContainsFunc(leases.Items, func(l coordinationv1.Lease) bool { return u.leads(&l) }), nil
 }
 
 // kind is the name of an object's kind, as people know it.
@@ -303,8 +294,9 @@ func (u *uninstall) deleteAll(ctx context.Context, list client.ObjectList) error
 
 // empty deletes all objects of the kinds until there is none. Where nothing moves, no
 // controller runs, and the finalizers are removed from here.
-func (u *uninstall) empty(ctx context.Context, kinds ...client.ObjectList) error {
-	moved, left := u.clock.Now(), -1
+func (u *uninstall) empty(ctx context.Context, patience time.Duration, kinds ...client.ObjectList) error {
+	began := u.clock.Now()
+	moved, left := began, -1
 	return wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
 		var objects []client.Object
 		for _, kind := range kinds {
@@ -326,15 +318,29 @@ func (u *uninstall) empty(ctx context.Context, kinds ...client.ObjectList) error
 		if left == 0 {
 			return u.clock.Since(moved) >= settled, nil
 		}
-		if u.clock.Since(moved) <= alone {
+		quiet, late := u.clock.Since(moved) > alone, u.clock.Since(began) > patience
+		if !quiet && !late {
 			return false, nil
 		}
-		if led, err := u.led(ctx); led || err != nil {
+		switch led, err := u.led(ctx); {
+		case err != nil:
 			return false, err
+		case led && late:
+			return false, fmt.Errorf("the controller has not given back %s: see kubectl get remediations,nodemaintenances, or repeat with a longer --timeout", some(names(objects), false))
+		case led || !quiet:
+			return false, nil
 		}
 		u.printf("no controller leads: finalizers are removed from here\n")
 		return true, u.release(ctx, objects)
 	})
+}
+
+func names(objects []client.Object) []string {
+	names := make([]string, len(objects))
+	for i := range objects {
+		names[i] = objects[i].GetName()
+	}
+	return names
 }
 
 // release removes the finalizers of Nodemend, and those of nobody else.

@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -30,14 +30,18 @@ server.`,
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
 		var opts []client.ListOption
 		if len(args) == 1 {
-			if _, err := node(ctx, c, args[0]); err != nil {
-				return err
-			}
 			opts = append(opts, client.MatchingFields{"spec.nodeName": args[0]})
 		}
+		known := false
 		for _, list := range []client.ObjectList{&v1alpha1.RemediationList{}, &v1alpha1.NodeMaintenanceList{}} {
 			if err := c.List(ctx, list, append(opts, client.Limit(1))...); err != nil {
 				return err // which the watches would only repeat
+			}
+			known = known || meta.LenList(list) > 0
+		}
+		if len(args) == 1 && !known {
+			if _, err := node(ctx, c, args[0]); err != nil {
+				return err
 			}
 		}
 		t.follow(ctx, c, opts)
@@ -90,7 +94,7 @@ func (t *tool) follow(ctx context.Context, c client.WithWatch, opts []client.Lis
 		case c := <-changes:
 			news := c.step + " " + c.stands
 			if !c.quiet && last[c.key] != news {
-				t.printf("%s\n", happened(t.clock.Now().Format(time.TimeOnly), c.node, c.policy, c.step, c.stands+detail("", c.message)))
+				t.printf("%s\n", happened(t.timeOfDay(), c.node, c.policy, c.step, c.stands+detail("", c.message)))
 			}
 			last[c.key] = news
 		case <-done:

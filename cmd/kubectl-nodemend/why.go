@@ -45,7 +45,10 @@ A node may be held by several gates; the first is the one that is shown elsewher
 		if err != nil {
 			return err
 		}
-		return t.print(form, w, func() string { return t.whyText(w, form.wide()) })
+		if err := t.print(form, w, func() string { return t.whyText(w, form.wide()) }); err != nil {
+			return err
+		}
+		return w.untold()
 	})
 	return cmd
 }
@@ -58,6 +61,25 @@ type why struct {
 	Budgets      []whyBudget `json:"budgets"`
 	Policies     []whyPolicy `json:"policies"`
 	Others       []string    `json:"policiesForOtherNodes,omitempty"`
+	// failed are the policies that cannot be told about.
+	failed []string
+}
+
+// untold is an error if not all is told.
+func (w *why) untold() error {
+	if len(w.failed) == 0 {
+		return nil
+	}
+	return fmt.Errorf("what the controller would decide cannot be told for %s: see above", strings.Join(w.failed, ", "))
+}
+
+// add adds what is told about a policy, or why nothing is.
+func (w *why) add(p *whyPolicy, err error) {
+	if err != nil {
+		p.Verdict = "cannot be told: " + oneLine(explained(err).Error())
+		w.failed = append(w.failed, "policy "+p.Policy)
+	}
+	w.Policies = append(w.Policies, *p)
 }
 
 type whyBudget struct {
@@ -81,7 +103,7 @@ type whyPolicy struct {
 	// Script is what Next runs, if it is a script that waits for approval.
 	Script   string     `json:"script,omitempty"`
 	NextLook *time.Time `json:"nextLook,omitempty"`
-	Gates    []whyGate  `json:"gates,omitempty"`
+	Gates    []whyGate  `json:"gates"`
 }
 
 type whyMatch struct {
@@ -126,17 +148,17 @@ func (t *tool) why(ctx context.Context, c client.Client, name string) (*why, err
 	for _, b := range budget.Selecting(budgets.Items, n) {
 		w.Budgets = append(w.Budgets, budgetOf(&b, n))
 	}
+	explainer, err := remediation.NewExplainer(ctx, c, t.clock)
+	if err != nil {
+		return nil, err
+	}
 	for i := range policies.Items {
 		policy := &policies.Items[i]
 		if selected, err := fleet.Selects(policy.Spec.NodeSelector, n); err != nil || !selected {
 			w.Others = append(w.Others, policy.Name)
 			continue
 		}
-		p, err := t.whyPolicy(ctx, c, policy, n, known)
-		if err != nil {
-			p.Verdict = "cannot be told: " + err.Error()
-		}
-		w.Policies = append(w.Policies, *p)
+		w.add(t.whyPolicy(ctx, explainer, policy, n, known))
 	}
 	for i := range known {
 		r := &known[i]
@@ -144,11 +166,8 @@ func (t *tool) why(ctx context.Context, c client.Client, name string) (*why, err
 		if told || r.Ended() || r.Spec.NodeUID != n.UID {
 			continue
 		}
-		p := &whyPolicy{Policy: r.Spec.Policy.Name, Mode: policyGone(r, policies.Items)}
-		if err := t.explain(ctx, c, p, n, r); err != nil {
-			p.Verdict = "cannot be told: " + err.Error()
-		}
-		w.Policies = append(w.Policies, *p)
+		p := newWhyPolicy(r.Spec.Policy.Name, policyGone(r, policies.Items))
+		w.add(p, t.explain(ctx, explainer, p, n, r))
 	}
 	return w, nil
 }
@@ -197,9 +216,14 @@ func budgetOf(b *v1alpha1.RemediationBudget, n *corev1.Node) whyBudget {
 	return view
 }
 
+// newWhyPolicy has nothing to tell yet. Its lists are empty, not null, in JSON.
+func newWhyPolicy(policy, mode string) *whyPolicy {
+	return &whyPolicy{Policy: policy, Mode: mode, Conditions: []whyMatch{}, Gates: []whyGate{}}
+}
+
 // whyPolicy asks about one policy that selects the node.
-func (t *tool) whyPolicy(ctx context.Context, c client.Client, policy *v1alpha1.RemedyPolicy, n *corev1.Node, known []v1alpha1.Remediation) (*whyPolicy, error) {
-	p := &whyPolicy{Policy: policy.Name, Mode: string(policy.Spec.Mode)}
+func (t *tool) whyPolicy(ctx context.Context, e *remediation.Explainer, policy *v1alpha1.RemedyPolicy, n *corev1.Node, known []v1alpha1.Remediation) (*whyPolicy, error) {
+	p := newWhyPolicy(policy.Name, string(policy.Spec.Mode))
 	if policy.Spec.Paused {
 		p.Mode += ", paused"
 	}
@@ -210,7 +234,7 @@ func (t *tool) whyPolicy(ctx context.Context, c client.Client, policy *v1alpha1.
 		return !r.Ended() && r.Spec.Policy.UID == policy.UID && r.Spec.NodeUID == n.UID
 	})
 	if i >= 0 {
-		return p, t.explain(ctx, c, p, n, &known[i])
+		return p, t.explain(ctx, e, p, n, &known[i])
 	}
 	now := t.clock.Now()
 	due, wait := match.Policy(policy, n, now, func(t *v1alpha1.Trigger) bool { return match.Covers(known, n, policy, t) })
@@ -231,7 +255,7 @@ func (t *tool) whyPolicy(ctx context.Context, c client.Client, policy *v1alpha1.
 			return p, nil
 		}
 	}
-	err := t.explain(ctx, c, p, n, match.NewRemediation(policy, n, *trigger, match.Latest(known, n, policy)))
+	err := t.explain(ctx, e, p, n, match.NewRemediation(policy, n, *trigger, match.Latest(known, n, policy)))
 	p.Remediation, p.State = "", ""
 	if due != nil {
 		p.Verdict = "a remediation is due: the controller starts it as soon as it looks; does it run?"
@@ -244,8 +268,9 @@ func (t *tool) whyPolicy(ctx context.Context, c client.Client, policy *v1alpha1.
 }
 
 // explain asks the controller's own code about a remediation.
-func (t *tool) explain(ctx context.Context, c client.Client, p *whyPolicy, n *corev1.Node, r *v1alpha1.Remediation) error {
-	e, err := remediation.Explain(ctx, c, t.clock, r)
+func (t *tool) explain(ctx context.Context, explainer *remediation.Explainer, p *whyPolicy, n *corev1.Node, r *v1alpha1.Remediation) error {
+	p.Remediation, p.State = r.Name, r.State()
+	e, err := explainer.Explain(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -258,7 +283,7 @@ func (t *tool) explain(ctx context.Context, c client.Client, p *whyPolicy, n *co
 		return &then
 	}
 	progressing, blocked := e.Progressing(), e.Blocked()
-	p.Remediation, p.State, p.Rule, p.NextLook = r.Name, progressing.Reason, e.Rule, at(e.Wait)
+	p.State, p.Rule, p.NextLook = progressing.Reason, e.Rule, at(e.Wait)
 	p.Verdict = progressing.Reason + detail("", progressing.Message)
 	if blocked.Status == metav1.ConditionTrue {
 		p.Verdict = "held by " + blocked.Reason + detail("", blocked.Message)
@@ -311,7 +336,7 @@ func conditionNow(m *v1alpha1.ConditionMatch, n *corev1.Node) whyMatch {
 	if c == nil {
 		return view
 	}
-	view.Now = string(c.Status) + detail(c.Reason, c.Message)
+	view.Now = oneLine(string(c.Status)) + detail(c.Reason, c.Message)
 	if !c.LastTransitionTime.IsZero() {
 		view.Since = &c.LastTransitionTime
 	}

@@ -38,7 +38,7 @@ runs of the check, times beyond a day, a policy for all nodes.
 
 A FILE is YAML or JSON with any number of documents; "-" is standard input. Of a
 directory all .yaml, .yml and .json files are read, with -R those below it, too;
-objects of other API groups in them are passed over. Every problem is printed
+what is of another API group, or of none, is passed over there. Every problem is printed
 with its place:
 
   policy.yaml:12:14: RemedyPolicy/pleg: spec.steps[0].timeout: Invalid value: "0s": must be at least 1s
@@ -88,6 +88,7 @@ func newPolicyCommand() *cobra.Command {
 // policyCheck is what the command line asks for.
 type policyCheck struct {
 	output, kubeconfig        string
+	conditions                []string
 	recursive, strict, server bool
 }
 
@@ -103,9 +104,10 @@ func newPolicyCheckCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&check.output, "output", "o", check.output, "`form` of the report: text or json")
-	flags.BoolVarP(&check.recursive, "recursive", "R", false, "read directories with all that is below them")
+	flags.BoolVarP(&check.recursive, "recursive", "R", false, "of directories, read those below them, too")
 	flags.BoolVar(&check.strict, "strict", false, "exit with 1 if there is a warning")
 	flags.BoolVar(&check.server, "server", false, "ask the cluster as well; changes nothing there")
+	flags.StringSliceVar(&check.conditions, "condition", nil, "`TYPE` of a condition that another agent reports; can be repeated")
 	kubeconfigFlag(flags, &check.kubeconfig)
 	return cmd
 }
@@ -115,7 +117,15 @@ func (p *policyCheck) run(cmd *cobra.Command, args []string) error {
 	if !ok {
 		return usageError{fmt.Errorf("unknown output %q; accepted are text and json", p.output)}
 	}
+	if p.kubeconfig != "" && !p.server {
+		return usageError{errors.New("--kubeconfig names a cluster, which only --server asks; give both or neither")}
+	}
 	known := offline.Known{Conditions: conditionsOfChecks()}
+	for _, t := range p.conditions {
+		if _, ours := known.Conditions[t]; !ours {
+			known.Conditions[t] = 0 // how often is not known
+		}
+	}
 	var asked *cluster
 	if p.server {
 		var err error
@@ -174,12 +184,13 @@ func checkFiles(cmd *cobra.Command, args []string, recursive bool, known offline
 		return offline.Report{}, 0, err
 	}
 	files, unreadable := readFiles(cmd.InOrStdin(), args, recursive)
+	count = len(files) + len(unreadable)
 	report = validator.Check(cmd.Context(), files...)
 	if report.Objects == 0 && len(unreadable) == 0 && len(report.Problems) == 0 {
-		unreadable = []offline.Problem{{File: args[0], Message: "no policy, budget or maintenance in it"}}
+		unreadable = []offline.Problem{{File: strings.Join(args, ", "), Message: "no policy, budget or maintenance in it"}}
 	}
-	report.Problems = append(unreadable, report.Problems...)
-	return report, len(files) + len(unreadable), nil
+	report.Problems = append(append([]offline.Problem{}, unreadable...), report.Problems...)
+	return report, count, nil
 }
 
 // problemsIn returns an error if the report has a problem.
@@ -190,24 +201,39 @@ func problemsIn(report offline.Report, files int) error {
 	return nil
 }
 
-// readFiles reads what the arguments name. A file that cannot be read is a
+// readFiles reads what the arguments name, each file once. A file that cannot be read is a
 // problem of its own and does not keep the others from being checked.
 func readFiles(stdin io.Reader, args []string, recursive bool) (files []offline.File, unreadable []offline.Problem) {
+	read := map[string]bool{}
+	add := func(name string, mixed bool) {
+		path := name
+		if real, err := filepath.EvalSymlinks(name); err == nil {
+			path = real
+		}
+		if absolute, err := filepath.Abs(path); err == nil {
+			path = absolute
+		}
+		if !read[path] {
+			files, unreadable = readFile(stdin, name, mixed, files, unreadable)
+		}
+		read[path] = true
+	}
 	for _, arg := range args {
 		if info, err := os.Stat(arg); err != nil || !info.IsDir() || arg == "-" {
-			files, unreadable = readFile(stdin, arg, false, files, unreadable)
+			add(arg, false)
 			continue
 		}
 		found := false
-		err := filepath.WalkDir(arg, func(path string, entry fs.DirEntry, err error) error {
+		root := arg + string(filepath.Separator) // so that a link to a directory is followed
+		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 			switch {
 			case err != nil:
 				return err
-			case entry.IsDir() && path != arg && !recursive:
+			case entry.IsDir() && path != root && !recursive:
 				return filepath.SkipDir
 			case !entry.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
 				found = true
-				files, unreadable = readFile(stdin, path, true, files, unreadable)
+				add(path, true)
 			}
 			return nil
 		})

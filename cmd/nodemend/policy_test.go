@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,6 +19,8 @@ const (
 	badBudget    = "apiVersion: nodemend.dev/v1alpha1\nkind: RemediationBudget\nmetadata: {name: racks}\nspec: {maxConcurrent: -2}\n"
 	closedBudget = "apiVersion: nodemend.dev/v1alpha1\nkind: RemediationBudget\nmetadata: {name: racks}\nspec: {maxConcurrent: 0%}\n"
 	closedLine   = "stdin:4:23: warning: RemediationBudget/racks: spec.maxConcurrent: 0 lets no action through, ever; the off switch is spec.paused\n"
+	othersPolicy = "apiVersion: nodemend.dev/v1alpha1\nkind: RemedyPolicy\nmetadata: {name: p}\nspec: {nodeSelector: {matchLabels: {a: b}}, match: [{type: Others, status: \"True\"}], steps: [{command: {argv: [/bin/true]}}]}\n"
+	othersLine   = "stdin:4:60: warning: RemedyPolicy/p: spec.match[0].type: neither Kubernetes nor a check of Nodemend nor a file that node-problem-detector comes with reports Others: make sure that something on the nodes does\n"
 	badLine      = `:4:23: RemediationBudget/racks: spec.maxConcurrent: Invalid value: -2: must be a number from 0 to 100000 or a percentage from "0%" to "100%"` + "\n"
 )
 
@@ -28,7 +31,9 @@ func TestPolicyCheck(t *testing.T) {
 	other := filepath.Join(below, "others", "kustomization.yaml")
 	for path, text := range map[string]string{
 		good: goodBudget, bad: badBudget, filepath.Join(dir, "README.md"): "text",
-		other: "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n", filepath.Join(below, "ours", "b.yml"): goodBudget,
+		other: "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n",
+		filepath.Join(below, "ours", "values.yaml"): "image: x\nimage: y\n", filepath.Join(below, "ours", "patch.yaml"): "- {op: remove, path: /x}\n",
+		filepath.Join(below, "ours", "b.yml"): goodBudget,
 	} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -37,6 +42,12 @@ func TestPolicyCheck(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	odd := filepath.Join(t.TempDir(), "a\x1b[2Jb")
+	oneProblem := strconv.Quote(odd) + ": cannot be read: no such file or directory\n"
 	for name, test := range map[string]struct {
 		args       []string
 		stdin      string
@@ -50,9 +61,16 @@ func TestPolicyCheck(t *testing.T) {
 		"a bad file among good ones":         {args: []string{good, bad}, wantOutput: bad + badLine, wantError: "1 problem in 2 files"},
 		"a missing file does not stop it":    {args: []string{missing, bad}, wantOutput: missing + ": cannot be read: no such file or directory\n" + bad + badLine, wantError: "2 problems in 2 files"},
 		"a directory":                        {args: []string{dir}, wantOutput: bad + badLine, wantError: "1 problem in 2 files"},
-		"a directory with those below":       {args: []string{"-R", below}, wantOutput: "1 object in 2 files is valid\n"},
+		"a directory with those below":       {args: []string{"-R", below}, wantOutput: "1 object in 4 files is valid\n"},
 		"nothing in a directory":             {args: []string{below}, wantOutput: below + ": no .yaml, .yml or .json file in it; -R also looks below it\n", wantError: "1 problem in 1 file"},
-		"nothing of ours in a directory":     {args: []string{filepath.Join(below, "others")}, wantOutput: filepath.Join(below, "others") + ": no policy, budget or maintenance in it\n", wantError: "1 problem in 2 files"},
+		"nothing of ours in a directory":     {args: []string{filepath.Join(below, "others")}, wantOutput: filepath.Join(below, "others") + ": no policy, budget or maintenance in it\n", wantError: "1 problem in 1 file"},
+		"a link to a directory":              {args: []string{link}, wantOutput: filepath.Join(link, "bad.yaml") + badLine, wantError: "1 problem in 2 files"},
+		"a file that is given twice":         {args: []string{"-R", dir, bad, good, link}, wantOutput: bad + badLine, wantError: "1 problem in 2 files"},
+		"a name that a terminal obeys":       {args: []string{odd}, wantOutput: oneProblem, wantError: "1 problem in 1 file"},
+		"a file of others by its name":       {args: []string{other}, wantOutput: other + `:2:7: Kustomization: kind: Unsupported value: "Kustomization": accepted are RemedyPolicy, RemediationBudget and NodeMaintenance` + "\n", wantError: "1 problem in 1 file"},
+		"a kubeconfig that nobody asks for":  {args: []string{"--kubeconfig", "x", good}, wantError: "only --server asks", wantUsage: true},
+		"another agent's condition":          {args: []string{"--strict", "--condition", "Others", "-"}, stdin: othersPolicy, wantOutput: "1 object in 1 file is valid\n"},
+		"a condition that nobody reports":    {args: []string{"--strict", "-"}, stdin: othersPolicy, wantOutput: othersLine + "1 object in 1 file is valid\n", wantError: "1 warning in 1 file"},
 		"a warning":                          {args: []string{"-"}, stdin: closedBudget, wantOutput: closedLine + "1 object in 1 file is valid\n"},
 		"a warning, strictly":                {args: []string{"--strict", "-"}, stdin: closedBudget, wantOutput: closedLine + "1 object in 1 file is valid\n", wantError: "1 warning in 1 file"},
 		"no file is wrong usage":             {wantError: "no file to check", wantUsage: true},
@@ -79,6 +97,13 @@ func TestPolicyCheckWritesJSON(t *testing.T) {
 	}
 	if report.Objects != 1 || len(report.Problems) != 1 || report.Problems[0].Field != "spec.maxConcurrent" {
 		t.Errorf("report %+v, want one object and one problem in spec.maxConcurrent", report)
+	}
+}
+
+func TestListsOfTheReportAreNeverNull(t *testing.T) {
+	output, err := runPolicy(t, goodBudget, "check", "-o", "json", "-")
+	if err != nil || !strings.Contains(output, `"problems": []`) || !strings.Contains(output, `"warnings": []`) {
+		t.Errorf("%v in %s", err, output)
 	}
 }
 

@@ -14,7 +14,8 @@ type File struct {
 	// Name is what problems call the file.
 	Name string
 	Data []byte
-	// Mixed: objects of other API groups are passed over, and there need not be any other.
+	// Mixed: whatever is of another API group or of none is passed over, and there need not be
+	// anything else.
 	Mixed bool
 }
 
@@ -24,9 +25,9 @@ type Report struct {
 	Objects int `json:"objects"`
 	// Problems are the errors, file by file in the order given, and by line
 	// within a file. Without any, the API server accepts every object.
-	Problems []Problem `json:"problems,omitempty"`
+	Problems []Problem `json:"problems"`
 	// Warnings are no errors, but worth a second look. Ordered alike.
-	Warnings []Problem `json:"warnings,omitempty"`
+	Warnings []Problem `json:"warnings"`
 	// Policies and Budgets are those without an error, as the API server has them: with all
 	// defaults.
 	Policies []v1alpha1.RemedyPolicy      `json:"-"`
@@ -45,7 +46,7 @@ type Valid struct {
 // Check validates all objects of the files together, so that two objects of
 // one name are found wherever they are. It reads nothing but its arguments.
 func (v *Validator) Check(ctx context.Context, files ...File) Report {
-	var report Report
+	report := Report{Problems: []Problem{}, Warnings: []Problem{}} // not null in JSON
 	seen := map[string]Problem{}
 	var placed []placedPolicy
 	for _, file := range files {

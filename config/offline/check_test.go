@@ -96,7 +96,7 @@ func TestAPolicyForAllNodesIsAWarning(t *testing.T) {
 		"spec: {match: [{type: Ready, status: Unknown}], steps: [{command: {argv: [/bin/true]}}]}\n")}
 	report := load(t).Check(t.Context(), file)
 
-	want := Report{Objects: 1, Warnings: []Problem{{
+	want := Report{Objects: 1, Problems: []Problem{}, Warnings: []Problem{{
 		File: "p.yaml", Line: 4, Column: 7, Object: "RemedyPolicy/all", Field: "spec.nodeSelector",
 		Message: "left out: the policy applies to all nodes, control-plane nodes too",
 	}}}

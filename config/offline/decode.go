@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"sort"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -109,19 +110,26 @@ func newSyntaxError(data []byte, err error) *syntaxError {
 // lineThatEnds returns the line with which an error comes up, no earlier than from: of a
 // mapping or a list that is not right, the parser gives the line where that begins.
 func lineThatEnds(data []byte, from int, text string) int {
-	number, end := 0, 0
+	var ends []int
+	end := 0
 	for line := range bytes.Lines(data) {
-		number++
 		end += len(line)
-		if number < from {
-			continue
-		}
-		var root yamlv3.Node
-		if err := yamlv3.Unmarshal(data[:end], &root); err != nil && err.Error() == text {
-			return number
-		}
+		ends = append(ends, end)
 	}
-	return from
+	if from < 1 || from > len(ends) {
+		return from
+	}
+	ends = ends[from-1:]
+	// Once it has come up, it stays, whatever follows.
+	more := sort.Search(len(ends), func(i int) bool {
+		var root yamlv3.Node
+		err := yamlv3.Unmarshal(data[:ends[i]], &root)
+		return err != nil && err.Error() == text
+	})
+	if more == len(ends) {
+		return from
+	}
+	return from + more
 }
 
 // firstTabIndent returns the first line, from 1, that has a tab in its

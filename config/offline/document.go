@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
 // documentCheck is the check of one document of a file.
@@ -27,6 +30,9 @@ func (d *documentCheck) run(ctx context.Context) {
 		return
 	}
 	if value == nil {
+		return
+	}
+	if d.mixed && d.ofOthers(value) {
 		return
 	}
 	text := tree{parseTree(d.data)}
@@ -60,6 +66,9 @@ func (d *documentCheck) duplicates(root *yamlv3.Node) {
 
 // value checks one object, or each object of a List.
 func (d *documentCheck) value(ctx context.Context, value any, text tree) {
+	if d.mixed && d.ofOthers(value) {
+		return
+	}
 	object, isObject := value.(map[string]any)
 	if !isObject {
 		d.found.Objects++
@@ -78,6 +87,16 @@ func (d *documentCheck) value(ctx context.Context, value any, text tree) {
 		}
 		d.value(ctx, item, tree{node})
 	}
+}
+
+// ofOthers reports whether a value is of no kind and no API group of ours, and no list in which
+// one could be: the values of a chart, a patch, a Deployment.
+func (d *documentCheck) ofOthers(value any) bool {
+	object, _ := value.(map[string]any)
+	kind, _ := object["kind"].(string)
+	apiVersion, _ := object["apiVersion"].(string)
+	ours := d.validator.kinds[kind] != nil || strings.HasPrefix(apiVersion, v1alpha1.GroupVersion.Group+"/")
+	return !ours && !isList(value)
 }
 
 // isList reports whether a decoded value is a List, which kubectl takes apart.

@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -90,9 +89,6 @@ func (d *documentCheck) kindOf(object map[string]any, text tree) *kindRules {
 	apiVersion, _ := object["apiVersion"].(string)
 	switch {
 	case rules != nil:
-	case d.mixed && kind != "" && apiVersion != "" && !strings.HasPrefix(apiVersion, v1alpha1.GroupVersion.Group+"/"):
-		d.found.Objects--
-		return nil
 	case kind == "":
 		d.problem(text.field("kind"), "", "kind", "Required value: accepted are "+acceptedKinds())
 		return nil
@@ -117,7 +113,7 @@ func (d *documentCheck) kindOf(object map[string]any, text tree) *kindRules {
 func (d *documentCheck) unique(id string, at place) {
 	here := d.at(at, id, "metadata.name", "")
 	if earlier, ok := d.seen[id]; ok {
-		d.problem(at, id, "metadata.name", fmt.Sprintf("Duplicate value: also in %s:%d:%d", earlier.File, earlier.Line, earlier.Column))
+		d.problem(at, id, "metadata.name", fmt.Sprintf("Duplicate value: also in %s:%d:%d", printable(earlier.File), earlier.Line, earlier.Column))
 		return
 	}
 	d.seen[id] = here

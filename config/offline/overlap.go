@@ -34,12 +34,16 @@ func overlaps(policies []placedPolicy) (warnings []Problem) {
 			where := "of the cluster"
 			if other.at != nil {
 				at := other.at(fmt.Sprintf("spec.match[%d]", m))
-				where = fmt.Sprintf("in %s:%d", at.File, at.Line)
+				where = fmt.Sprintf("in %s:%d", printable(at.File), at.Line)
 			}
 			entry := later.Spec.Match[n]
 			warning := later.at(fmt.Sprintf("spec.match[%d]", n))
-			warning.Message = fmt.Sprintf("%s=%s starts the policy %s %s, too, on the same nodes: both would act, one after the other; "+
-				"give them different nodeSelectors or reasons", entry.Type, entry.Status, other.Name, where)
+			both := "both would act"
+			if later.Spec.Mode != v1alpha1.ModeEnforce || other.Spec.Mode != v1alpha1.ModeEnforce {
+				both = "in mode Enforce both would act"
+			}
+			warning.Message = fmt.Sprintf("%s=%s starts the policy %s %s, too, on the same nodes: %s, one after the other; "+
+				"give them different nodeSelectors or reasons", entry.Type, entry.Status, other.Name, where, both)
 			warnings = append(warnings, warning)
 		}
 	}

@@ -31,7 +31,7 @@ type Problem struct {
 // String returns "file:line:column: object: field: message" without the parts
 // that are not known.
 func (p Problem) String() string {
-	place := p.File
+	place := printable(p.File)
 	if p.Line > 0 {
 		place += fmt.Sprintf(":%d", p.Line)
 		if p.Column > 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -170,4 +171,20 @@ func group(name string, change map[string]any) map[string]any {
 // permitsOf is a change of the permits of a group, as permits has them.
 func permitsOf(pairs ...any) map[string]any {
 	return permits(pairs...)["groups"].(map[string]any)[v1alpha1.UngroupedNodes].(map[string]any)
+}
+
+func TestThePauseOfTheClusterSelectsAllNodes(t *testing.T) {
+	c := newClient(t)
+	b := &v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPauseBudget}}
+	b.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "workers"}}
+	const wrong = "the budget nodemend-pause pauses the whole cluster"
+	refuse(t, c.Create(t.Context(), b), wrong)
+	b.Spec.NodeSelector = nil
+	accept(t, c.Create(t.Context(), b))
+	selector := map[string]any{"nodeSelector": map[string]any{"matchLabels": map[string]any{"pool": "workers"}}}
+	refuse(t, patch(t, c, b, map[string]any{"spec": selector}), wrong)
+	accept(t, patch(t, c, b, map[string]any{"spec": map[string]any{"paused": true}}))
+
+	other := createBudget(t, c, "other", intstr.FromInt32(1))
+	accept(t, patch(t, c, other, map[string]any{"spec": selector}))
 }

@@ -14,3 +14,9 @@ func (b *RemediationBudget) Pauses(node *corev1.Node) bool {
 	selector, err := SelectorOf(b.Spec.NodeSelector)
 	return err != nil || selector.Matches(labels.Set(node.Labels))
 }
+
+// PausesCluster reports whether the budget is the pause of the whole cluster, which has no other
+// use. One that was given a nodeSelector, before that was refused, pauses these nodes only.
+func (b *RemediationBudget) PausesCluster() bool {
+	return b.Name == ClusterPauseBudget && b.Spec.Paused && b.Spec.NodeSelector == nil
+}

@@ -79,6 +79,9 @@ func matched(policies []v1alpha1.RemedyPolicy) map[string][]labels.Selector {
 func reported(node *corev1.Node, condition string, now time.Time) string {
 	c := v1alpha1.FindNodeCondition(node, condition)
 	if c != nil && (evidence.NeedsLease(condition) || now.Sub(c.LastHeartbeatTime.Time) <= evidence.MaxAge(c.Status)) {
+		if !slices.Contains([]corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse}, c.Status) {
+			return string(corev1.ConditionUnknown) // the API server takes any text, of any length, as a status
+		}
 		return string(c.Status)
 	}
 	ready := v1alpha1.FindNodeCondition(node, string(corev1.NodeReady))

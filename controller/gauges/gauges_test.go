@@ -279,6 +279,10 @@ func TestNodesAreCountedByWhatIsReported(t *testing.T) {
 			t.Errorf("%s: got %s", what, got)
 		}
 	}
+	// The API server takes any text as a status, and a label of it would be as long.
+	if got := reported(nodeReporting("True", time.Hour, corev1.ConditionStatus(strings.Repeat("x", 1<<19)), time.Minute), "Sick", now); got != "Unknown" {
+		t.Errorf("a status that is none gives a label of %d bytes", len(got))
+	}
 	if got := reported(nodeReporting("True", 5*time.Hour, "", 0), "Ready", now); got != "True" {
 		t.Errorf("the kubelet's own condition: got %s", got)
 	}

@@ -123,3 +123,64 @@ func (r read) Node(ctx context.Context, name string) *corev1.Node {
 	}
 	return &node
 }
+
+// Snapshot is the store of a reader that lists each kind at most once, when it is first asked
+// for: for one look, not for a loop, and one goroutine.
+type Snapshot struct {
+	reader       client.Reader
+	remediations []*v1alpha1.Remediation // the open ones
+	nodes        map[string]*corev1.Node
+	err          error
+}
+
+// NewSnapshot returns one that has listed nothing.
+func NewSnapshot(reader client.Reader) *Snapshot { return &Snapshot{reader: reader} }
+
+// Err is what went wrong first: where it is not nil, what was returned may lack something.
+func (s *Snapshot) Err() error { return s.err }
+
+// Open returns all open remediations.
+func (s *Snapshot) Open(ctx context.Context) []*v1alpha1.Remediation {
+	if s.remediations != nil || s.err != nil {
+		return s.remediations
+	}
+	var list v1alpha1.RemediationList
+	if err := s.reader.List(ctx, &list); err != nil {
+		s.err = fmt.Errorf("listing remediations: %w", err)
+		return nil
+	}
+	s.remediations = []*v1alpha1.Remediation{}
+	for i := range list.Items {
+		if r := &list.Items[i]; !r.Ended() {
+			s.remediations = append(s.remediations, r)
+		}
+	}
+	return s.remediations
+}
+
+// BlockedBy returns the open remediations that a reason blocks.
+func (s *Snapshot) BlockedBy(ctx context.Context, reason string) (found []*v1alpha1.Remediation) {
+	for _, r := range s.Open(ctx) {
+		if r.BlockedBy() == reason {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// Node returns the node of this name, nil if there is none.
+func (s *Snapshot) Node(ctx context.Context, name string) *corev1.Node {
+	if s.nodes != nil || s.err != nil {
+		return s.nodes[name]
+	}
+	var list corev1.NodeList
+	if err := s.reader.List(ctx, &list); err != nil {
+		s.err = fmt.Errorf("listing nodes: %w", err)
+		return nil
+	}
+	s.nodes = map[string]*corev1.Node{}
+	for i := range list.Items {
+		s.nodes[list.Items[i].Name] = &list.Items[i]
+	}
+	return s.nodes[name]
+}

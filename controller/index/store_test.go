@@ -91,7 +91,8 @@ func TestACacheAndAReaderFindTheSame(t *testing.T) {
 	if err := Register(t.Context(), indexing{reader}); err != nil {
 		t.Fatal(err)
 	}
-	for name, s := range map[string]Store{"a cache": cached, "a reader": Read(reader.Build())} {
+	built := reader.Build()
+	for name, s := range map[string]Store{"a cache": cached, "a reader": Read(built), "a snapshot": NewSnapshot(built)} {
 		for what, tt := range map[string]struct {
 			got  []*v1alpha1.Remediation
 			want []string

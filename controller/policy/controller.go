@@ -99,7 +99,7 @@ func Status(p *v1alpha1.RemedyPolicy, c *Counts, t Tally, now metav1.Time) v1alp
 	status := v1alpha1.RemedyPolicyStatus{
 		ObservedGeneration: p.Generation,
 		Nodes:              ptr.To(c.Nodes), NodesWithoutBudget: ptr.To(c.WithoutBudget), Reports: c.Reports,
-		OpenRemediations: ptr.To(t.Open), LastRemediation: latest(p.Status.LastRemediation, t.Last),
+		OpenRemediations: ptr.To(t.Open), LastRemediation: latest(p.Status.LastRemediation, t.Last).DeepCopy(),
 		Conditions: p.Status.DeepCopy().Conditions,
 	}
 	ready := Ready(&p.Spec, c)

@@ -86,7 +86,7 @@ func limitsOf(budgets []v1alpha1.RemediationBudget) limits {
 	var all limits
 	for i := range budgets {
 		b := &budgets[i]
-		if b.Name == v1alpha1.ClusterPauseBudget && b.Spec.Paused {
+		if b.PausesCluster() {
 			continue
 		}
 		concurrent := b.Spec.Concurrent()

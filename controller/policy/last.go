@@ -33,7 +33,7 @@ func Tallies(remediations []v1alpha1.Remediation) map[types.UID]Tally {
 			t.Open++
 		}
 		if t.Last == nil || later(r, t.Last) {
-			t.Last = &v1alpha1.LastRemediation{Name: r.Name, NodeName: r.Spec.NodeName, StartedAt: r.StartedAt(), EndedAt: r.Status.EndTime}
+			t.Last = &v1alpha1.LastRemediation{Name: r.Name, NodeName: r.Spec.NodeName, StartedAt: r.StartedAt(), EndedAt: r.Status.EndTime.DeepCopy()}
 			if r.Ended() {
 				t.Last.Outcome = r.State()
 			}

@@ -90,3 +90,17 @@ func TestWhatWasToldLastIsKeptWhenItIsGone(t *testing.T) {
 		}
 	}
 }
+
+// A patch decodes its answer into what it wrote, and caches are read by others meanwhile.
+func TestAStatusSharesNothingWithTheCache(t *testing.T) {
+	r := of("p", "r", time.Hour, over(v1alpha1.ReasonSucceeded))
+	tally := Tallies([]v1alpha1.Remediation{r})["p"]
+	if tally.Last.EndedAt == r.Status.EndTime {
+		t.Error("the end is that of the remediation")
+	}
+	p := &v1alpha1.RemedyPolicy{}
+	p.Status.LastRemediation = tally.Last
+	if got := Status(p, &Counts{}, Tally{}, metav1.NewTime(noon)).LastRemediation; got == nil || got == p.Status.LastRemediation {
+		t.Errorf("the last remediation of the status is %p, that of the policy %p", got, p.Status.LastRemediation)
+	}
+}

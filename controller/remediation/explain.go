@@ -57,19 +57,32 @@ func (e *Explanation) condition(kind string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: metav1.ConditionUnknown}
 }
 
-// Explain decides about an open remediation, which need not exist, exactly as the
-// controller does, from what the API server has now, and changes nothing. The node
-// must exist.
-func Explain(ctx context.Context, c client.Client, clk clock.PassiveClock, remediation *v1alpha1.Remediation) (Explanation, error) {
+// Explainer tells what the controller would decide, from what the API server has now. It is for
+// one look: what there are thousands of is read once.
+type Explainer struct {
+	live  client.Client
+	store *index.Snapshot
+	clock clock.PassiveClock
+}
+
+// NewExplainer returns one that has read nothing.
+func NewExplainer(ctx context.Context, c client.Client, clk clock.PassiveClock) (*Explainer, error) {
 	live, err := index.Live(ctx, c)
-	if err != nil {
-		return Explanation{}, err
-	}
+	return &Explainer{live: live, store: index.NewSnapshot(c), clock: clk}, err
+}
+
+// Explain decides about an open remediation, which need not exist, exactly as the
+// controller does, and changes nothing. The node must exist. It fails rather than decide
+// by half of what there is.
+func (e *Explainer) Explain(ctx context.Context, remediation *v1alpha1.Remediation) (Explanation, error) {
 	if remediation.CreationTimestamp.IsZero() { // it would be the first in every queue
 		remediation = remediation.DeepCopy()
-		remediation.CreationTimestamp = metav1.NewTime(clk.Now())
+		remediation.CreationTimestamp = metav1.NewTime(e.clock.Now())
 	}
-	s, err := observer{cache: live, live: live, store: index.Read(live), clock: clk}.observe(ctx, remediation)
+	s, err := observer{cache: e.live, live: e.live, store: e.store, clock: e.clock}.observe(ctx, remediation)
+	if err == nil {
+		err = e.store.Err()
+	}
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -77,12 +90,12 @@ func Explain(ctx context.Context, c client.Client, clk clock.PassiveClock, remed
 		return Explanation{}, fmt.Errorf("node %s of remediation %s is gone", remediation.Spec.NodeName, remediation.Name)
 	}
 	d := decide(s)
-	e := Explanation{Status: d.status, Rule: d.rule, Wait: d.wait, Findings: s.proof(&d.status).matched, Budgets: s.budgets}
+	told := Explanation{Status: d.status, Rule: d.rule, Wait: d.wait, Findings: s.proof(&d.status).matched, Budgets: s.budgets}
 	if d.asked == nil {
-		return e, nil
+		return told, nil
 	}
 	for _, gate := range d.chain {
-		e.Answers = append(e.Answers, Answer{gate.Name, gate.Ask(*d.asked)})
+		told.Answers = append(told.Answers, Answer{gate.Name, gate.Ask(*d.asked)})
 	}
-	return e, nil
+	return told, nil
 }

@@ -31,14 +31,19 @@ func Tail(text string, most int) string {
 func Valid(text string, most int) string { return Head(Plain(text), most) }
 
 // Plain returns a text of others as a terminal may show it: what is not UTF-8 becomes U+FFFD,
-// and so do control characters, but for tabs and ends of lines, since those that follow an
-// escape could rewrite the screen.
+// and so does what does not print, but for tabs and ends of lines. Characters that follow an
+// escape could rewrite the screen, and those that set the direction of writing turn a line
+// around. Other spaces become plain ones.
 func Plain(text string) string {
 	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\r\n", "\n"), string(utf8.RuneError))
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+		switch {
+		case r == '\n' || r == '\t' || unicode.IsPrint(r):
+			return r
+		case unicode.IsSpace(r) && !unicode.IsControl(r): // such as one that does not break the line
+			return ' '
+		default:
 			return utf8.RuneError
 		}
-		return r
 	}, text)
 }

@@ -33,6 +33,8 @@ func TestValid(t *testing.T) {
 		"cut inside a rune":  {strings.Repeat("x", 12) + "äöüß", strings.Repeat("x", 12) + "…"},
 		"invalid":            {"bad \xff\xfe bytes", "bad � bytes"},
 		"escapes":            {"a\x1b[2Jb\x00\u009bc", "a�[2Jb��c"},
+		"directions":         {"a\u202eb\u200bc", "a�b�c"},
+		"other spaces":       {"a\u00a0b\u2028c", "a b c"},
 		"lines":              {"a\r\nb\rc\td\n", "a\nb�c\td\n"},
 		"invalid at the cut": {strings.Repeat("x", 12) + "\xc3" + strings.Repeat("y", 9), strings.Repeat("x", 12) + "…"},
 	} {
