@@ -97,18 +97,18 @@ func TestWhatAJournalGetsAfterTheClockWasSetBackIsHandedOver(t *testing.T) {
 			t.Errorf("got %+v, want that an empty journal was read", e)
 		}
 		c.by.Store(0)
-		e := written("a", time.Now())
+		e := written("a", c.Now())
 		last.Store(e)
 		entries <- e
 		if got := <-out; got.log == nil {
 			t.Errorf("got %+v, want the entry", got)
 		}
-		last.Store(written("b", time.Now())) // which is still to come
+		last.Store(written("b", c.Now())) // which is still to come
 		asked <- struct{}{}
 		select {
 		case got := <-out:
 			t.Errorf("got %+v, want nothing before the newest entry has come", got)
-		case <-time.After(time.Second):
+		case <-c.After(time.Second):
 		}
 		cancel()
 	})

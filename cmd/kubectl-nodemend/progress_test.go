@@ -98,7 +98,8 @@ func TestADrainIsFollowedAlthoughTheAPIServerIsAwayForAMoment(t *testing.T) {
 		m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.MaintenanceDrained, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDrained}}
 		asked := 0
 		r := requests{fails: func(string) error {
-			if asked++; asked <= 3 {
+			asked++
+			if asked <= 3 {
 				return errors.New("connection refused")
 			}
 			return nil

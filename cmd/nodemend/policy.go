@@ -207,8 +207,8 @@ func readFiles(stdin io.Reader, args []string, recursive bool) (files []offline.
 	read := map[string]bool{}
 	add := func(name string, mixed bool) {
 		path := name
-		if real, err := filepath.EvalSymlinks(name); err == nil {
-			path = real
+		if target, err := filepath.EvalSymlinks(name); err == nil {
+			path = target
 		}
 		if absolute, err := filepath.Abs(path); err == nil {
 			path = absolute

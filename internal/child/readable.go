@@ -36,7 +36,7 @@ type look struct {
 // were read they are in memory, unless that is taken from them right away. Of other errors the
 // start tells.
 func readable(path string, limit time.Duration) error {
-	timer := time.NewTimer(limit) //nolint:forbidigo // a child is awaited by the clock on the wall
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for range mostInterpreters {
 		l := beginLook(path)
