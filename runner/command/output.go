@@ -16,9 +16,12 @@ const (
 	maxOutput = 4 << 10
 	// maxLine is the longest line that is searched for what is to be redacted.
 	maxLine = 16 << 10
+	// maxGrown is how long a line may become by what stands for the redacted.
+	maxGrown = 4 * maxLine
 
 	redacted = "***"
 	tooLong  = "(a line of more than 16 KiB is withheld, since it can't be redacted)"
+	grown    = "(a line is withheld: with all of it redacted that is to be, it becomes too long)"
 	cutShort = "(the last line is withheld: it may be incomplete, so it can't be redacted)"
 )
 
@@ -102,6 +105,10 @@ func (o *output) clear(line []byte) []byte {
 	line = bytes.ToValidUTF8(text, []byte(string(utf8.RuneError)))
 	for _, re := range o.redact {
 		line = re.ReplaceAllLiteral(line, []byte(redacted))
+		if len(line) > maxGrown { // a pattern that matches nothing puts *** between all characters
+			line = []byte(grown)
+			break
+		}
 	}
 	return append(line, end...)
 }

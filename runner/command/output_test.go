@@ -2,6 +2,7 @@ package command
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -30,6 +31,11 @@ func TestWhatIsKeptOfTheOutput(t *testing.T) {
 			policy:  &v1alpha1.OutputPolicy{Keep: v1alpha1.OutputTail, Redact: []string{`(?i)password=\S+`, "token .*"}},
 			written: []string{"a PASSWORD=one b\nPassword=two\ntoken abc def\nlast password=three"},
 			want:    "a *** b\n***\n***\nlast ***",
+		},
+		"a pattern that matches nothing": {
+			policy:  &v1alpha1.OutputPolicy{Redact: slices.Repeat([]string{"(password=.*)?"}, 16)},
+			written: []string{"a\n", strings.Repeat("b", maxLine-1) + "\n", "password=c\n"},
+			want:    strings.Repeat(grown+"\n", 3),
 		},
 		"secrets at the end of a line": {
 			policy:  &v1alpha1.OutputPolicy{Redact: []string{`^token=\w+$`}},
