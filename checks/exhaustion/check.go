@@ -92,9 +92,9 @@ func (c *Check) Run(context.Context) checks.Result {
 	switch err := c.options.Watch(); {
 	case err == nil:
 	case errors.Is(err, unix.EMFILE):
-		found = append(found, finding{ReasonInotify, "root can make no more inotify instances (fs.inotify.max_user_instances)"})
+		found = append(found, finding{Reason: ReasonInotify, Text: "root can make no more inotify instances (fs.inotify.max_user_instances)"})
 	case errors.Is(err, unix.ENOSPC):
-		found = append(found, finding{ReasonInotify, "root can watch no more files by inotify (fs.inotify.max_user_watches)"})
+		found = append(found, finding{Reason: ReasonInotify, Text: "root can watch no more files by inotify (fs.inotify.max_user_watches)"})
 	default:
 		errs = append(errs, fmt.Errorf("inotify: %w", err))
 	}

@@ -247,7 +247,7 @@ func (p played) link(name, target string) {
 func TestAMessageIsBounded(t *testing.T) {
 	var many []finding
 	for range 9 {
-		many = append(many, finding{ReasonOpenFiles, "x"})
+		many = append(many, finding{Reason: ReasonOpenFiles, Text: "x"})
 	}
 	if got := verdict(many, []error{errors.New("y")}, 9).Message; got != "x; x; x; x; x; and 5 more" {
 		t.Errorf("got %q", got)

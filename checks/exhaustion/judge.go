@@ -2,8 +2,6 @@ package exhaustion
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/nodemend/nodemend/checks"
 )
@@ -34,9 +32,6 @@ func grave() []string {
 	return []string{ReasonProcesses, ReasonFileHandles, ReasonTasks, ReasonOpenFiles, ReasonInotify, ReasonConntrack}
 }
 
-// named is how many findings a message names.
-const named = 5
-
 // use is how much of something is used.
 type use struct {
 	// reason is that of the problem if it is too much.
@@ -63,13 +58,13 @@ func (u use) tooMuch(percent int) bool {
 }
 
 // finding is something that is not well.
-type finding struct{ reason, text string }
+type finding = checks.Finding
 
 // findings are what is used too much.
 func findings(uses []use, percent int) (all []finding) {
 	for _, u := range uses {
 		if u.tooMuch(percent) {
-			all = append(all, finding{u.reason, u.String()})
+			all = append(all, finding{Reason: u.reason, Text: u.String()})
 		}
 	}
 	return all
@@ -77,24 +72,8 @@ func findings(uses []use, percent int) (all []finding) {
 
 // verdict is what all findings mean, and what could not be looked at.
 func verdict(found []finding, errs []error, looked int) checks.Result {
-	slices.SortStableFunc(found, func(a, b finding) int { return slices.Index(grave(), a.reason) - slices.Index(grave(), b.reason) })
-	var texts []string
-	for _, f := range found {
-		texts = append(texts, f.text)
-	}
 	for _, err := range errs {
-		texts = append(texts, err.Error())
+		found = append(found, finding{Reason: ReasonNotSeen, Text: err.Error()})
 	}
-	if more := len(texts) - named; more > 0 {
-		texts = append(texts[:named], fmt.Sprintf("and %d more", more))
-	}
-	message := strings.Join(texts, "; ")
-	switch {
-	case len(found) > 0:
-		return checks.Problem(found[0].reason, message)
-	case len(errs) > 0:
-		return checks.CannotTell(ReasonNotSeen, message)
-	default:
-		return checks.Healthy(ReasonHealthy, fmt.Sprintf("none of %d limits is near", looked))
-	}
+	return checks.Judge(found, grave(), checks.Healthy(ReasonHealthy, fmt.Sprintf("none of %d limits is near", looked)))
 }

@@ -154,7 +154,7 @@ func (c *Check) judge(systems []fileSystem) checks.Result {
 		switch {
 		case !there:
 			out = append(out, folder)
-		case f.reason == "":
+		case f.Reason == "":
 			written = append(written, folder)
 		default:
 			findings = append(findings, f)

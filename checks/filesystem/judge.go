@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,8 +13,6 @@ import (
 )
 
 const (
-	// named is how many findings a message names.
-	named = 5
 	// A larger file system counts as one of this size: a percent of a large one is not
 	// hardly anything.
 	largeSpace  = 100 << 30 // bytes
@@ -23,7 +20,7 @@ const (
 )
 
 // finding is something that is not well.
-type finding struct{ reason, text string }
+type finding = checks.Finding
 
 // waiting is a look that has not returned.
 type waiting struct{ since time.Duration }
@@ -31,7 +28,7 @@ type waiting struct{ since time.Duration }
 // problems are what is wrong with one file system; of w, if not nil, nothing was seen yet.
 func (f fileSystem) problems(seen found, w *waiting, o Options) (all []finding) {
 	add := func(reason, format string, args ...any) {
-		all = append(all, finding{reason, f.String() + ": " + fmt.Sprintf(format, args...)})
+		all = append(all, finding{Reason: reason, Text: f.String() + ": " + fmt.Sprintf(format, args...)})
 	}
 	damage := ""
 	if f.errors.count > 0 {
@@ -70,10 +67,10 @@ func (f fileSystem) problems(seen found, w *waiting, o Options) (all []finding) 
 // shortages are what the file system has hardly anything of.
 func (f fileSystem) shortages(seen found, percent int) (all []finding) {
 	if short(seen.space, largeSpace, percent) {
-		all = append(all, finding{ReasonFull, fmt.Sprintf("%s: %d MiB of %d MiB are available", f, seen.space.available>>20, seen.space.all>>20)})
+		all = append(all, finding{Reason: ReasonFull, Text: fmt.Sprintf("%s: %d MiB of %d MiB are available", f, seen.space.available>>20, seen.space.all>>20)})
 	}
 	if short(seen.inodes, largeInodes, percent) {
-		all = append(all, finding{ReasonInodes, fmt.Sprintf("%s: %d of %d inodes are available", f, seen.inodes.available, seen.inodes.all)})
+		all = append(all, finding{Reason: ReasonInodes, Text: fmt.Sprintf("%s: %d of %d inodes are available", f, seen.inodes.available, seen.inodes.all)})
 	}
 	return all
 }
@@ -87,7 +84,7 @@ func short(s share, large uint64, percent int) bool {
 // there: the folder does not exist, or files without a name don't.
 func writing(folder string, seen found, w *waiting, o Options) (f finding, there bool) {
 	at := func(reason, format string, args ...any) finding {
-		return finding{reason, folder + ": " + fmt.Sprintf(format, args...)}
+		return finding{Reason: reason, Text: folder + ": " + fmt.Sprintf(format, args...)}
 	}
 	switch err := seen.err; {
 	case w != nil && w.since >= o.MaxWait:
@@ -117,28 +114,7 @@ func failed(err error) bool {
 
 // verdict is what all findings mean.
 func verdict(findings []finding, healthy string) checks.Result {
-	if len(findings) == 0 {
-		return checks.Healthy(ReasonHealthy, healthy)
-	}
-	rank := func(f finding) int {
-		if at := slices.Index(grave(), f.reason); at >= 0 {
-			return at
-		}
-		return len(grave()) // could not tell
-	}
-	slices.SortStableFunc(findings, func(a, b finding) int { return rank(a) - rank(b) })
-	var texts []string
-	for _, f := range findings[:min(len(findings), named)] {
-		texts = append(texts, f.text)
-	}
-	if more := len(findings) - named; more > 0 {
-		texts = append(texts, fmt.Sprintf("and %d more", more))
-	}
-	message := strings.Join(texts, "; ")
-	if rank(findings[0]) < len(grave()) {
-		return checks.Problem(findings[0].reason, message)
-	}
-	return checks.CannotTell(findings[0].reason, message)
+	return checks.Judge(findings, grave(), checks.Healthy(ReasonHealthy, healthy))
 }
 
 // join joins what there is of two texts.

@@ -3,7 +3,6 @@ package network
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -38,8 +37,6 @@ func grave() []string {
 }
 
 const (
-	// named is how many findings a message names.
-	named = 5
 	// few are too few damaged or dropped packets to say anything.
 	few = 20
 	// lacp is the mode of bonds whose members agree with the switch on what they are used for,
@@ -48,7 +45,7 @@ const (
 )
 
 // finding is something that is not well.
-type finding struct{ reason, text string }
+type finding = checks.Finding
 
 // history is what former runs have seen of an interface.
 type history struct {
@@ -111,7 +108,7 @@ func (i iface) String() string {
 // findings are what is wrong with one interface, apart from its members.
 func (h *history) findings(i iface, o Options, now time.Time) (all []finding) {
 	add := func(reason, format string, args ...any) {
-		all = append(all, finding{reason, i.name + ": " + fmt.Sprintf(format, args...)})
+		all = append(all, finding{Reason: reason, Text: i.name + ": " + fmt.Sprintf(format, args...)})
 	}
 	flaps, since := h.flaps(i, o.FlapWindow, now)
 	h.lose(i, now)
@@ -205,10 +202,10 @@ func (i iface) bondFindings(there map[string]iface) (all []finding) {
 		return nil
 	}
 	if len(i.bond.members) == 0 {
-		return []finding{{ReasonDegraded, i.name + ": the bond has no member"}}
+		return []finding{{Reason: ReasonDegraded, Text: i.name + ": the bond has no member"}}
 	}
 	add := func(reason, format string, args ...any) {
-		all = append(all, finding{reason, fmt.Sprintf(format, args...)})
+		all = append(all, finding{Reason: reason, Text: fmt.Sprintf(format, args...)})
 	}
 	agrees := i.bond.mode == lacp && i.carrier
 	if agrees && i.bond.partner == "00:00:00:00:00:00" {
@@ -244,26 +241,12 @@ func (i iface) bondFindings(there map[string]iface) (all []finding) {
 
 // verdict is what all findings mean, and what could not be looked at.
 func verdict(found []finding, errs []error, well []string) checks.Result {
-	slices.SortStableFunc(found, func(a, b finding) int { return slices.Index(grave(), a.reason) - slices.Index(grave(), b.reason) })
-	var texts []string
-	for _, f := range found {
-		texts = append(texts, f.text)
-	}
 	for _, err := range errs {
-		texts = append(texts, err.Error())
+		found = append(found, finding{Reason: ReasonNotSeen, Text: err.Error()})
 	}
-	if more := len(texts) - named; more > 0 {
-		texts = append(texts[:named], fmt.Sprintf("and %d more", more))
+	healthy := checks.Healthy(ReasonHealthy, strings.Join(well, ", ")+": nothing is wrong")
+	if len(well) == 0 {
+		healthy = checks.CannotTell(ReasonNotSeen, "no network interface is there, or switched on")
 	}
-	message := strings.Join(texts, "; ")
-	switch {
-	case len(found) > 0:
-		return checks.Problem(found[0].reason, message)
-	case len(errs) > 0:
-		return checks.CannotTell(ReasonNotSeen, message)
-	case len(well) == 0:
-		return checks.CannotTell(ReasonNotSeen, "no network interface is there, or switched on")
-	default:
-		return checks.Healthy(ReasonHealthy, strings.Join(well, ", ")+": nothing is wrong")
-	}
+	return checks.Judge(found, grave(), healthy)
 }

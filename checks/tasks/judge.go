@@ -21,9 +21,6 @@ const (
 	ReasonHealthy = "NoTaskBlocked"
 )
 
-// named is how many tasks a message names.
-const named = 5
-
 // task is a thread that waits in the kernel (state D).
 type task struct {
 	process, thread int
@@ -87,7 +84,7 @@ func describe(tasks []task, since map[task]time.Time, now time.Time) string {
 		return a.thread - b.thread
 	})
 	var texts []string
-	for _, t := range tasks[:min(len(tasks), named)] {
+	for _, t := range tasks {
 		text := fmt.Sprintf("%s (process %d", t.name, t.process)
 		if t.thread != t.process {
 			text += fmt.Sprintf(", thread %d", t.thread)
@@ -98,8 +95,5 @@ func describe(tasks []task, since map[task]time.Time, now time.Time) string {
 		}
 		texts = append(texts, fmt.Sprintf("%s for at least %s", text, now.Sub(since[t]).Round(time.Second)))
 	}
-	if more := len(tasks) - named; more > 0 {
-		texts = append(texts, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(texts, "; ")
+	return checks.Listed(texts)
 }
