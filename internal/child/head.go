@@ -1,17 +1,9 @@
 package child
 
-import "errors"
-
-// ErrTooLong is what a strict [Head] returns for what is beyond its limit.
-var ErrTooLong = errors.New("too long")
-
-// Head is a writer that keeps the first bytes that are written to it.
+// Head is a writer that keeps the first bytes that are written to it, and never fails.
 type Head struct {
 	// Limit is how many.
 	Limit int
-	// Strict makes what is beyond an error, which closes the pipe of a child. Otherwise it
-	// is left out.
-	Strict bool
 
 	kept     []byte
 	exceeded bool
@@ -26,9 +18,6 @@ func (h *Head) Write(data []byte) (int, error) {
 	}
 	h.kept = append(h.kept, data[:room]...)
 	h.exceeded = true
-	if h.Strict {
-		return room, ErrTooLong
-	}
 	return len(data), nil
 }
 
