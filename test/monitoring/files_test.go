@@ -247,3 +247,42 @@ func TestTheDashboardHasNoIdentityAndNoDataSourceOfItsOwn(t *testing.T) {
 		}
 	}
 }
+
+// A reason that NodemendBlockedTooLong leaves out, and no other alert takes, would hold back a sick
+// node for ever with nobody told.
+func TestEachReasonHasItsAlert(t *testing.T) {
+	elsewhere := map[string]string{
+		"Storm": "NodemendStorm", "DrainTimedOut": "NodemendDrainOverdue", "DrainVetoed": "NodemendDrainOverdue",
+		"DryRun": "none", "OutsideWindow": "none", "Joining": "none", // docs/runbooks/NodemendHeldForADay.md says so
+	}
+	reasons := regexp.MustCompile(`nodemend_remediations_blocked_longest_seconds\{reason(!~|=~|=)"([A-Za-z|]+)"\}`)
+	var out []string
+	by := map[string]string{}
+	for _, a := range alerts(t) {
+		for _, m := range reasons.FindAllStringSubmatch(a.Expr, -1) {
+			if m[1] == "!~" {
+				out = append(out, strings.Split(m[2], "|")...)
+				continue
+			}
+			for reason := range strings.SplitSeq(m[2], "|") {
+				if by[reason] != "" {
+					t.Errorf("%s is a reason of %s and of %s", reason, by[reason], a.Alert)
+				}
+				by[reason] = a.Alert
+			}
+		}
+	}
+	if len(out) < 20 {
+		t.Fatalf("NodemendBlockedTooLong leaves out %q only: are they read?", out)
+	}
+	for _, reason := range out {
+		if by[reason] == "" && elsewhere[reason] == "" {
+			t.Errorf("NodemendBlockedTooLong leaves out %s, and no other alert takes it", reason)
+		}
+	}
+	for reason, alert := range by {
+		if !slices.Contains(out, reason) {
+			t.Errorf("%s is a reason of %s and of NodemendBlockedTooLong", reason, alert)
+		}
+	}
+}
