@@ -24,6 +24,10 @@ type Kind struct {
 	// Absences are the reasons with which a problem means that what is checked is
 	// not there, or that the detector can't see it.
 	Absences []string
+	// Milder are the reasons of problems that are less than those with any other reason,
+	// as policies may leave them out. After one of these, a problem with another reason is a
+	// new one.
+	Milder []string
 	// Settings returns what all checks can be told, of this one.
 	Settings func(*config.Checks) *config.Run
 	// New makes the check. Its error is [Off] if there is nothing to check on this

@@ -3,16 +3,23 @@ package checks
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/internal/bounded"
 )
 
 // ReasonCheckTimeout is reported, with status Unknown, for a run that did not
 // return at its deadline.
 const ReasonCheckTimeout = "CheckTimeout"
+
+// ReasonCheckPanicked is reported, with status Unknown, for a run that panicked: what no other
+// node has must not end all checks of this one.
+const ReasonCheckPanicked = "CheckPanicked"
 
 // Late is how long after its deadline a run may still return its own verdict. On a node that
 // is short of processor time a run is late that does not hang, and its problem is none the less.
@@ -165,9 +172,26 @@ func (m *Monitor) begin(ctx context.Context) run {
 	r := run{started: m.options.Clock.Now(), result: make(chan Result, 1)}
 	go func() {
 		defer cancel()
-		r.result <- m.check.Run(ctx)
+		r.result <- Guarded(ctx, m.kind, m.check)
 	}()
 	return r
+}
+
+// Guarded runs a check once. If it panics, the result is that it can't tell.
+func Guarded(ctx context.Context, kind Kind, check Check) (result Result) {
+	defer func() {
+		cause := recover()
+		if cause == nil {
+			return
+		}
+		p, elsewhere := cause.(bounded.Panic)
+		if !elsewhere {
+			p = bounded.Panic{Value: cause, Stack: debug.Stack()}
+		}
+		klog.FromContext(ctx).Error(nil, "Check panicked", "check", kind.Name, "panic", p.Value, "stack", string(p.Stack))
+		result = CannotTell(ReasonCheckPanicked, fmt.Sprintf("check %s panicked, which is a bug of Nodemend; its log has more: %v", kind.Name, p.Value))
+	}()
+	return check.Run(ctx)
 }
 
 // await waits for the result of r until Late after its deadline. returned is

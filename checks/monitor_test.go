@@ -15,6 +15,7 @@ import (
 
 	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/monitortest"
+	"github.com/nodemend/nodemend/internal/bounded"
 )
 
 // The tests run in a synctest bubble: the real clock is a fake one there.
@@ -104,6 +105,11 @@ func TestARunPastItsDeadlineIsNeverHealthy(t *testing.T) {
 			time.Sleep(time.Minute)
 			return checks.Healthy("Fine", "")
 		}, checks.Unknown, checks.ReasonCheckTimeout},
+		"panics": {func(context.Context) checks.Result { panic("no such mode") }, checks.Unknown, checks.ReasonCheckPanicked},
+		"panics in a call that may hang": {func(context.Context) checks.Result {
+			r, _ := bounded.Within(clock.RealClock{}, time.Minute, func() checks.Result { panic("no such mode") })
+			return r
+		}, checks.Unknown, checks.ReasonCheckPanicked},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -77,11 +77,12 @@ type detector struct {
 	recorder    *events.Recorder // nil: no events
 	conditions  *exporter.Exporter
 	monitors    []monitor
-	// thresholds, latches and absences are what the exporter has to know of
+	// thresholds, latches, absences and milder are what the exporter has to know of
 	// conditions.
 	thresholds map[corev1.NodeConditionType]exporter.Thresholds
 	latches    map[corev1.NodeConditionType]exporter.Latch
 	absences   map[corev1.NodeConditionType][]string
+	milder     map[corev1.NodeConditionType][]string
 	// uncounted are conditions whose files decline node-problem-detector's metrics.
 	uncounted map[string]bool
 	// close releases what checks hold.
@@ -101,6 +102,7 @@ func Run(ctx context.Context, options Options) (err error) {
 		thresholds:  map[corev1.NodeConditionType]exporter.Thresholds{},
 		latches:     map[corev1.NodeConditionType]exporter.Latch{},
 		absences:    map[corev1.NodeConditionType][]string{},
+		milder:      map[corev1.NodeConditionType][]string{},
 		uncounted:   map[string]bool{},
 	}
 	defer func() {
@@ -212,6 +214,7 @@ func (d *detector) newExporter(ctx context.Context) (err error) {
 		Thresholds:       d.thresholds,
 		Latches:          d.latches,
 		Absences:         d.absences,
+		Milder:           d.milder,
 		Named:            d.named(),
 		Offline:          d.core == nil || d.options.WithoutStatus,
 		StateFile:        c.StateFile,

@@ -16,7 +16,14 @@ func TestTheFileAndThePageKnowEveryKindOfCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	milder := 0
 	for _, kind := range detector.Kinds() {
+		milder += len(kind.Milder)
+		for _, reason := range kind.Milder {
+			if !strings.Contains(string(page), "`"+reason+"`†") {
+				t.Errorf("docs/checks.md has no † behind %s of %s", reason, kind.Name)
+			}
+		}
 		c, err := config.Parse("f.yaml", fmt.Appendf(nil, "checks: {%s: {failureThreshold: 7}}", kind.Name))
 		if err != nil {
 			t.Fatal(err)
@@ -27,5 +34,8 @@ func TestTheFileAndThePageKnowEveryKindOfCheck(t *testing.T) {
 		if heading := "\n## " + kind.ConditionType + " (check `" + kind.Name + "`)\n"; !strings.Contains(string(page), heading) {
 			t.Errorf("docs/checks.md has no section%s", heading)
 		}
+	}
+	if n := strings.Count(string(page), "`†"); n != milder {
+		t.Errorf("docs/checks.md has † behind %d reasons, and %d are milder ones", n, milder)
 	}
 }

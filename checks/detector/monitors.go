@@ -220,6 +220,7 @@ func (d *detector) addChecks(ctx context.Context, metrics *checks.Metrics) error
 			continue
 		}
 		d.absences[corev1.NodeConditionType(t)] = c.Absences
+		d.milder[corev1.NodeConditionType(t)] = c.Milder
 		d.thresholds[corev1.NodeConditionType(t)] = exporter.Thresholds{Failure: run.FailureThreshold, Success: run.SuccessThreshold}
 		d.monitors = append(d.monitors, checks.NewMonitor(c.Kind, c.check, checks.MonitorOptions{
 			Interval: run.Interval.Duration, ProblemInterval: problemInterval,

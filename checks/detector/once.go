@@ -87,7 +87,7 @@ func runOnce(ctx context.Context, e enabledCheck) Outcome {
 	defer cancel()
 	began := time.Now()
 	o := Outcome{Check: e.Name, Condition: e.ConditionType}
-	r, late := bounded.Within(clock.RealClock{}, timeout+checks.Late, func() checks.Result { return e.check.Run(ctx) })
+	r, late := bounded.Within(clock.RealClock{}, timeout+checks.Late, func() checks.Result { return checks.Guarded(ctx, e.Kind, e.check) })
 	if late != nil {
 		r.Status, r.Reason = checks.Unknown, checks.ReasonCheckTimeout
 		r.Message = fmt.Sprintf("check %s has not returned at its deadline of %s", e.Name, timeout)

@@ -52,6 +52,9 @@ type Options struct {
 	// there, by the type of condition. As long as it is not known to have ever
 	// been there, such a problem is reported as Unknown.
 	Absences map[corev1.NodeConditionType][]string
+	// Milder are the reasons, by the type of condition, after which a problem with any
+	// other reason is a new one, with a transition of its own.
+	Milder map[corev1.NodeConditionType][]string
 	// Named are the types of all conditions that the configuration names. Others that
 	// the detector alone has written are removed from the Node; nil: none is.
 	Named []corev1.NodeConditionType

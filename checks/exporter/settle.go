@@ -30,8 +30,12 @@ func (s *state) threshold(o observation) int {
 //
 // The same status as before is confirmed by every run. Another one is reported
 // when enough runs in a row have seen it; until then the heartbeat of what was
-// reported before stands still, since the runs do not confirm it. Health on a
-// condition of which nothing is known needs no second run.
+// reported before stands still, since the runs do not confirm it. So is a problem
+// with another reason: a policy may name reasons. Health on a condition of which
+// nothing is known needs no second run.
+//
+// The transition is that of the status. A problem that is graver than what was
+// reported before has one of its own: how long it lasts counts from there.
 func (s *state) settle(e *entry) {
 	o := e.latest
 	if o.status == "" {
@@ -47,6 +51,14 @@ func (s *state) settle(e *entry) {
 	}
 	provisional := false
 	switch {
+	case before.status == o.status && o.status == corev1.ConditionTrue && before.reason != o.reason &&
+		0 < e.otherwise && e.otherwise < s.threshold(o):
+		return
+	case s.graver(before, o):
+		e.since, e.seenSince, e.changed = o.at, true, true
+		if before.since.After(e.since) {
+			e.since = before.since
+		}
 	case before.status == o.status:
 		e.since, provisional = before.since, e.provisional
 	case before.status == "" && o.status == corev1.ConditionFalse:
@@ -65,7 +77,15 @@ func (s *state) settle(e *entry) {
 	if e.shown.status != o.status || e.shown.reason != o.reason {
 		s.dirty = true
 	}
-	e.shown, e.provisional = o, provisional
+	e.shown, e.provisional, e.otherwise = o, provisional, 0
+}
+
+// graver reports whether o is a problem, and another one than the milder one that was
+// reported before.
+func (s *state) graver(before past, o observation) bool {
+	milder := s.milder[o.conditionType]
+	return before.status == corev1.ConditionTrue && o.status == corev1.ConditionTrue &&
+		slices.Contains(milder, before.reason) && !slices.Contains(milder, o.reason)
 }
 
 // absent reports whether the latest observation of e says only that nothing is there, and

@@ -80,6 +80,96 @@ func TestAChangedReasonDoesNotMoveTheTransition(t *testing.T) {
 	w.expect(want)
 }
 
+func TestAProblemWithAnotherReasonNeedsEnoughRuns(t *testing.T) {
+	at := func(second int) time.Time { return epoch.Add(time.Duration(second) * time.Second) }
+	for name, tc := range map[string]struct {
+		reasons []string // of a problem, one a second; "": health
+		want    string
+		seen    time.Time
+	}{
+		"the same":                             {[]string{"A", "A"}, "A", at(1)},
+		"one run with another":                 {[]string{"A", "B"}, "A", at(0)},
+		"not enough":                           {[]string{"A", "B", "B"}, "A", at(0)},
+		"enough":                               {[]string{"A", "B", "B", "B"}, "B", at(3)},
+		"enough with any other":                {[]string{"A", "B", "C", "D"}, "D", at(3)},
+		"confirmed in between":                 {[]string{"A", "B", "B", "A", "B", "B"}, "A", at(3)},
+		"health in between is no other":        {[]string{"A", "B", "", "B", "B"}, "A", at(0)},
+		"once it is reported it needs no more": {[]string{"A", "B", "B", "B", "B"}, "B", at(4)},
+	} {
+		for _, readFirst := range []bool{true, false} {
+			t.Run(name+map[bool]string{true: "", false: ", the Node being read late"}[readFirst], func(t *testing.T) {
+				w := newWorldWith(t, Options{Thresholds: map[corev1.NodeConditionType]Thresholds{runtime: {Failure: 3, Success: 2}}})
+				before := a(runtime, yes, lastWeek, lastWeek)
+				before.Reason = "A"
+				w.put(before)
+				if readFirst {
+					w.read()
+				}
+				for i, reason := range tc.reasons {
+					w.now = at(i)
+					if reason == "" {
+						w.see(runtime, no)
+						continue
+					}
+					w.observe(observation{conditionType: runtime, status: yes, reason: reason, message: "text", at: w.now})
+				}
+				written := w.written()
+				if len(written) != 1 && readFirst { // read late, it may need some more runs
+					t.Fatalf("%d conditions were written", len(written))
+				}
+				for _, got := range written {
+					if got.Reason != tc.want || !got.LastHeartbeatTime.Time.Equal(tc.seen) || !got.LastTransitionTime.Time.Equal(lastWeek) {
+						t.Errorf("reported: %s, confirmed %s, since %s", got.Reason, got.LastHeartbeatTime, got.LastTransitionTime)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestAGraverProblemHasATransitionOfItsOwn(t *testing.T) {
+	at := func(second int) time.Time { return epoch.Add(time.Duration(second) * time.Second) }
+	for name, tc := range map[string]struct {
+		before  string
+		reasons []string // one a second
+		want    string
+		since   time.Time
+	}{
+		"a graver one":                  {"Mild", []string{"Grave", "Grave"}, "Grave", at(1)},
+		"not seen enough":               {"Mild", []string{"Mild", "Grave"}, "Mild", lastWeek},
+		"it goes on":                    {"Mild", []string{"Grave", "Grave", "Grave", "Worse", "Worse"}, "Worse", at(1)},
+		"another mild one":              {"Mild", []string{"Slight", "Slight"}, "Slight", lastWeek},
+		"a milder one":                  {"Grave", []string{"Mild", "Mild"}, "Mild", lastWeek},
+		"a graver one, again":           {"Grave", []string{"Mild", "Mild", "Grave", "Grave"}, "Grave", at(3)},
+		"another one that is no graver": {"Grave", []string{"Worse", "Worse"}, "Worse", lastWeek},
+	} {
+		for _, readFirst := range []bool{true, false} {
+			t.Run(name+map[bool]string{true: "", false: ", the Node being read late"}[readFirst], func(t *testing.T) {
+				w := newWorldWith(t, Options{
+					Thresholds: map[corev1.NodeConditionType]Thresholds{runtime: {Failure: 2}},
+					Milder:     map[corev1.NodeConditionType][]string{runtime: {"Mild", "Slight"}},
+				})
+				before := a(runtime, yes, lastWeek, lastWeek)
+				before.Reason = tc.before
+				w.put(before)
+				if readFirst {
+					w.read()
+				}
+				for i, reason := range tc.reasons {
+					w.now = at(i)
+					w.observe(observation{conditionType: runtime, status: yes, reason: reason, at: w.now})
+				}
+				for _, got := range w.written() {
+					late := !readFirst && tc.since.After(lastWeek) && got.LastTransitionTime.After(tc.since)
+					if got.Reason != tc.want || !got.LastTransitionTime.Time.Equal(tc.since) && !late {
+						t.Errorf("reported: %s since %s, want %s since %s", got.Reason, got.LastTransitionTime, tc.want, tc.since)
+					}
+				}
+			})
+		}
+	}
+}
+
 func TestTheStateFileStandsInForTheNode(t *testing.T) {
 	yesterday := epoch.Add(-24 * time.Hour)
 	inFile := func(status corev1.ConditionStatus, since time.Time) statefile.State {

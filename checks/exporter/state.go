@@ -57,6 +57,9 @@ type entry struct {
 	// that reached the threshold, if any has.
 	streak             int
 	streakAt, enoughAt time.Time
+	// alike is how many of the latest of them gave the same reason, otherwise how many
+	// another one than is reported.
+	alike, otherwise int
 
 	// shown is what is reported; nothing while shown.status is empty.
 	shown observation
@@ -90,6 +93,7 @@ type state struct {
 	thresholds       map[corev1.NodeConditionType]Thresholds
 	latches          map[corev1.NodeConditionType]Latch
 	absences         map[corev1.NodeConditionType][]string
+	milder           map[corev1.NodeConditionType][]string
 	// boot is when the node has booted and started when this process has, by the API
 	// server's clock.
 	boot, started time.Time
@@ -147,6 +151,7 @@ func newState(options Options) *state {
 		thresholds:       options.Thresholds,
 		latches:          options.Latches,
 		absences:         options.Absences,
+		milder:           options.Milder,
 		boot:             options.steady(options.Boot),
 		started:          options.steady(options.Clock.Now()),
 		bootID:           options.BootID,
@@ -181,11 +186,19 @@ func (s *state) observe(o observation) {
 		s.findStored(e, o.conditionType)
 	}
 	if e.latest.status != o.status {
-		e.streak, e.streakAt, e.enoughAt = 0, o.at, time.Time{}
+		e.streak, e.streakAt, e.enoughAt, e.alike, e.otherwise = 0, o.at, time.Time{}, 0, 0
+	}
+	if e.latest.reason != o.reason {
+		e.alike = 0
 	}
 	e.seenLogged = e.seenLogged || s.logged(o)
 	e.latest = o
 	e.streak++
+	e.alike++
+	e.otherwise++
+	if e.gives(s.before(e).reason) {
+		e.otherwise = 0
+	}
 	if e.streak == s.threshold(o) {
 		e.enoughAt = o.at
 	}
@@ -224,15 +237,22 @@ func (s *state) seed(uid types.UID, conditions []corev1.NodeCondition, now time.
 // first is whether nothing was known of the Node until now.
 func (s *state) rejudge(e *entry, first bool) {
 	known := s.restored(e.latest.conditionType)
+	same := known.status != "" && known.status == e.shown.status
 	switch {
 	case e.changed:
-	case known.status != "" && known.status == e.shown.status:
+	case same && (known.status != corev1.ConditionTrue || known.reason == "" || known.reason == e.shown.reason):
 		e.since, e.seenSince = known.since, false
-	case first && (known.status != "" || !e.seenSince):
-		e.shown = observation{}
+	case same, first && (known.status != "" || !e.seenSince):
+		e.shown, e.otherwise = observation{}, e.alike
+		if e.gives(known.reason) {
+			e.otherwise = 0
+		}
 		s.settle(e)
 	}
 }
+
+// gives reports whether the latest run gave the reason, which is "" if none is known.
+func (e *entry) gives(reason string) bool { return reason == "" || reason == e.latest.reason }
 
 func (s *state) findStored(e *entry, conditionType corev1.NodeConditionType) {
 	if c, found := s.onNode[conditionType]; found {

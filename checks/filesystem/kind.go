@@ -11,6 +11,7 @@ func Kind() checks.Kind {
 		Name:          "filesystem",
 		ConditionType: ConditionType,
 		Help:          "a file system of the node became read-only, fails, hangs, is damaged or full",
+		Milder:        []string{ReasonErrors, ReasonFull, ReasonInodes},
 		Settings:      func(c *config.Checks) *config.Run { return &c.Filesystem.Run },
 		New: func(n *checks.Node) (checks.Check, error) {
 			c := n.Config.Checks.Filesystem

@@ -11,6 +11,7 @@ func Kind() checks.Kind {
 		Name:          "network",
 		ConditionType: ConditionType,
 		Help:          "a network interface of the node lost its carrier, flaps, is slow or damages packets",
+		Milder:        []string{ReasonDegraded, ReasonSlow, ReasonDropped, ReasonMTU},
 		Settings:      func(c *config.Checks) *config.Run { return &c.Network.Run },
 		New: func(n *checks.Node) (checks.Check, error) {
 			c := n.Config.Checks.Network

@@ -209,9 +209,9 @@ type ConditionMatch struct {
 	Reasons []string `json:"reasons,omitempty"`
 
 	// How long the condition must have this status before the remediation starts,
-	// counted from its lastTransitionTime. 0s starts it at once. A condition that
-	// comes back during the remediation must have it as long again before the next
-	// step.
+	// counted from its lastTransitionTime, whatever reasons it had meanwhile. 0s starts
+	// it at once. A condition that comes back during the remediation must have it as
+	// long again before the next step.
 	//
 	// Example: 1m30s
 	// +optional

@@ -18,6 +18,7 @@ import (
 
 	"github.com/nodemend/nodemend/checks/clock"
 	"github.com/nodemend/nodemend/checks/containerruntime"
+	"github.com/nodemend/nodemend/checks/detector"
 	"github.com/nodemend/nodemend/checks/exhaustion"
 	"github.com/nodemend/nodemend/checks/filesystem"
 	"github.com/nodemend/nodemend/checks/hardware"
@@ -89,6 +90,24 @@ func TestEveryConditionAndReasonIsSetBySomebody(t *testing.T) {
 			for _, reason := range m.Reasons {
 				if !slices.Contains(reasons, reason) {
 					t.Errorf("%s matches %s for %s, which is none of its reasons %v", name, m.Type, reason, reasons)
+				}
+			}
+		}
+	}
+}
+
+// What a policy leaves out must not count as time for what it lists: the detector begins anew where
+// a milder reason becomes another one.
+func TestAPolicyLeavesOutJustTheMilderReasons(t *testing.T) {
+	milder := map[string][]string{}
+	for _, kind := range detector.Kinds() {
+		milder[kind.ConditionType] = kind.Milder
+	}
+	for name, policy := range policies(t) {
+		for _, m := range policy.Spec.Match {
+			for _, reason := range m.Reasons {
+				if slices.Contains(milder[m.Type], reason) != slices.Contains(milder[m.Type], m.Reasons[0]) {
+					t.Errorf("%s matches %s for %v, of which only some are milder ones %v", name, m.Type, m.Reasons, milder[m.Type])
 				}
 			}
 		}

@@ -23,20 +23,19 @@ func Call[T any](ctx context.Context, clk clock.Clock, limit time.Duration, f fu
 
 // Within returns what f returns, or ErrLate if f takes longer than the limit. Then nobody waits
 // for f any more: its goroutine ends when the kernel answers, if ever. So f changes nothing that
-// others use.
+// others use. A panic of f is one of the caller's.
 func Within[T any](clk clock.Clock, limit time.Duration, f func() T) (T, error) {
 	return call(nil, clk, limit, f)
 }
 
 func call[T any](end <-chan struct{}, clk clock.Clock, limit time.Duration, f func() T) (T, error) {
-	done := make(chan T, 1)
+	done := run(f)
 	timer := clk.NewTimer(limit)
 	defer timer.Stop()
-	go func() { done <- f() }()
 	var none T
 	select {
-	case value := <-done:
-		return value, nil
+	case o := <-done:
+		return o.take(), nil
 	case <-timer.C():
 		return none, ErrLate
 	case <-end:

@@ -1,6 +1,7 @@
 package bounded
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"testing"
@@ -26,5 +27,23 @@ func TestACallIsAwaitedUntilItsLimit(t *testing.T) {
 	end()
 	if _, err := Call(ended, clock.RealClock{}, time.Hour, never); !errors.Is(err, context.Canceled) {
 		t.Errorf("at the end: got %v", err)
+	}
+}
+
+func TestAPanicOfACallIsOneOfItsCaller(t *testing.T) {
+	var single Single[int]
+	for name, call := range map[string]func(f func() int){
+		"Within": func(f func() int) { _, _ = Within(clock.RealClock{}, time.Hour, f) },
+		"Single": func(f func() int) { _, _, _ = single.Call(t.Context(), clock.RealClock{}, time.Hour, f) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				p, is := recover().(Panic)
+				if !is || p.Value != "no such mode" || !bytes.Contains(p.Stack, []byte("TestAPanicOfACall")) {
+					t.Errorf("recovered from %v", p)
+				}
+			}()
+			call(func() int { panic("no such mode") })
+		})
 	}
 }
