@@ -121,6 +121,22 @@ func TestWhatOneLookShows(t *testing.T) {
 			play: func(h *host) { h.set("eth0", "carrier", "0") },
 			want: checks.Problem(ReasonCarrierLost, "eth0: no carrier"),
 		},
+		"a lost carrier of a part of Open vSwitch": {
+			play: func(h *host) {
+				h.add("ovs-system", "uevent", "INTERFACE=ovs-system")
+				h.set("eth0", "carrier", "0")
+				h.linkTo("class/net/eth0/master", "../ovs-system")
+			},
+			want: checks.Problem(ReasonDegraded, "eth0: no carrier; it is a part of ovs-system, which may go on with others"),
+		},
+		"a lost carrier of a part of a VRF": {
+			play: func(h *host) {
+				h.add("blue", "uevent", "DEVTYPE=vrf\nINTERFACE=blue")
+				h.set("eth0", "carrier", "0")
+				h.linkTo("class/net/eth0/master", "../blue")
+			},
+			want: checks.Problem(ReasonCarrierLost, "eth0: no carrier"),
+		},
 		"a socket without a cable": {
 			play: func(h *host) { h.nic("eth9", "carrier", "0", "carrier_up_count", "0", "speed", "-1") },
 			want: checks.Healthy(ReasonHealthy, "eth0 (10000 Mb/s), eth9: nothing is wrong"),
@@ -317,6 +333,8 @@ func TestWhatTakesMoreThanOneLook(t *testing.T) {
 			{2 * time.Minute, []string{"carrier_down_count", "106"}, well}, // 4 in the last 6 minutes
 			{2 * time.Minute, []string{"carrier_down_count", "107"}, "True eth0: lost its carrier 5 times in 8m0s"},
 			{20 * time.Minute, nil, well},
+			{3 * time.Hour, []string{"carrier_down_count", "200"}, well}, // a look hung, so nobody knows when
+			{time.Minute, []string{"carrier_down_count", "203"}, well},
 		},
 		"a driver that was loaded anew": {
 			{0, []string{"carrier_down_count", "100"}, well},
@@ -352,6 +370,79 @@ func TestWhatTakesMoreThanOneLook(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAnInterfaceThatVanishes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		before, change func(h *host)
+		want           string
+	}{
+		"after it was lost": {
+			func(h *host) { h.set("eth0", "carrier", "0") },
+			func(h *host) { h.remove("class/net/eth0") },
+			"Unknown NetworkNotSeen: eth0: it is there no more, and was faulty when it was last seen",
+		},
+		"while it was well": {nil, func(h *host) { h.remove("class/net/eth0") }, "False NetworkHealthy: bond0 (20000 Mb/s), eth1 (10000 Mb/s), eth2 (10000 Mb/s): nothing is wrong"},
+		"out of a bond": {nil, func(h *host) {
+			h.remove("class/net/eth1")
+			h.set("bond0", "bonding/slaves", "eth2")
+		}, "Unknown NetworkNotSeen: eth1: it is there no more, and was a member of bond0"},
+		"with its bond": {nil, func(h *host) {
+			for _, name := range []string{"bond0", "eth1", "eth2"} {
+				h.remove("class/net/" + name)
+			}
+		}, "False NetworkHealthy: eth0 (10000 Mb/s): nothing is wrong"},
+		"under its name": {
+			func(h *host) { h.set("eth0", "ifindex", "7", "carrier", "0") },
+			func(h *host) {
+				h.remove("class/net/eth0")
+				h.nic("ens3", "ifindex", "7")
+			},
+			"False NetworkHealthy: bond0 (20000 Mb/s), ens3 (10000 Mb/s), eth1 (10000 Mb/s), eth2 (10000 Mb/s): nothing is wrong",
+		},
+		"for a moment": {
+			func(h *host) { h.set("eth0", "carrier", "0") },
+			func(h *host) {
+				h.remove("class/net/eth0")
+				h.nic("eth0", "ifindex", "9", "carrier", "0", "carrier_up_count", "0")
+			},
+			"True CarrierLost: eth0: no carrier",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			h.nic("eth0")
+			h.bonded("802.3ad")
+			for i, name := range []string{"eth0", "eth1", "eth2", "bond0"} {
+				h.set(name, "ifindex", strconv.Itoa(2+i))
+			}
+			if tc.before != nil {
+				tc.before(h)
+			}
+			c := newCheck(t, h.options())
+			c.Run(t.Context())
+			tc.change(h)
+			for range 2 {
+				got := c.Run(t.Context())
+				if text := string(got.Status) + " " + got.Reason + ": " + got.Message; !strings.HasPrefix(text, tc.want) {
+					t.Errorf("got %s\nwant %s", text, tc.want)
+				}
+			}
+		})
+	}
+}
+
+func TestACardWithModesThatTheLibraryDoesNotKnowIsNotKnownToBeSlow(t *testing.T) {
+	if _, err := linkMode(newerCard{}, "eth0"); err == nil || !strings.Contains(err.Error(), "index out of range") {
+		t.Errorf("got %v", err)
+	}
+}
+
+type newerCard struct{}
+
+func (newerCard) LinkMode(ethtool.Interface) (*ethtool.LinkMode, error) {
+	known := make([]int, 92)
+	return &ethtool.LinkMode{SpeedMegabits: known[len(known)]}, nil
 }
 
 func TestAKernelThatDoesNotAnswerIsAskedOnce(t *testing.T) {

@@ -19,6 +19,8 @@ import (
 // iface is a network interface as it was when it was looked at.
 type iface struct {
 	name string
+	// index is the kernel's number of it, which it keeps when it is named anew.
+	index int64
 	// up is whether somebody wants it to be.
 	up bool
 	// carrier is whether it has a link to somewhere; ups and losses are how often it has got
@@ -36,6 +38,8 @@ type iface struct {
 	// upper is the bond or bridge that it is a part of, of that MTU; empty: of none.
 	upper    string
 	upperMTU int64
+	// part is what else joins it with others: a team, or Open vSwitch; empty: nothing.
+	part string
 	// member is what a bond tells of it; nil: it is in none.
 	member *member
 	// bond is what it is itself; nil: none.
@@ -186,7 +190,7 @@ func (s sys) read(class sysfs.FS, name string) (i iface, err error) {
 		return *p
 	}
 	i = iface{
-		name: name, up: value(of.Flags)&unix.IFF_UP != 0, carrier: value(of.Carrier) == 1,
+		name: name, index: value(of.IfIndex), up: value(of.Flags)&unix.IFF_UP != 0, carrier: value(of.Carrier) == 1,
 		ups: value(of.CarrierUpCount), losses: value(of.CarrierDownCount),
 		speed: int(max(0, value(of.Speed))), half: of.Duplex == "half", mtu: value(of.MTU),
 	}
@@ -200,6 +204,8 @@ func (s sys) read(class sysfs.FS, name string) (i iface, err error) {
 			if err == nil { // else it has gone meanwhile
 				i.upper, i.upperMTU = upper, mtu
 			}
+		} else if !strings.Contains(s.text(upper, "uevent"), "DEVTYPE=vrf") { // which only routes
+			i.part = upper
 		}
 	}
 	if s.has(name, "bonding_slave") {

@@ -3,6 +3,8 @@ package network
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +19,7 @@ const (
 	ReasonFlapping = "LinkFlapping"
 	// ReasonErrors: too many packets are damaged.
 	ReasonErrors = "PacketErrors"
-	// ReasonDegraded: a bond works without one of its members.
+	// ReasonDegraded: a bond, or a switch in software, works without one of its members.
 	ReasonDegraded = "BondDegraded"
 	// ReasonSlow: a link is slower than both of its ends, or than the others of its bond.
 	ReasonSlow = "LinkSlow"
@@ -50,7 +52,13 @@ type finding = checks.Finding
 // history is what former runs have seen of an interface.
 type history struct {
 	at      time.Time
+	index   int64
 	traffic traffic
+	// linked is whether it ever had a carrier. bond is what it was a member of, and faulty
+	// whether anything was wrong with it.
+	linked bool
+	bond   string
+	faulty bool
 	// lost is since when it has no carrier; zero: it has one.
 	lost time.Time
 	// losses are how often it had lost its carrier when it was looked at, the latest last.
@@ -76,12 +84,16 @@ func (w watched) judge(all seen, o Options, now time.Time) checks.Result {
 	}
 	for _, i := range all.interfaces {
 		h := w[i.name]
-		if h == nil || i.losses < h.losses[len(h.losses)-1].n || i.traffic.packets < h.traffic.packets { // or it is a new one
-			h = &history{at: now, traffic: i.traffic, losses: []losses{{now, i.losses}}}
+		if h == nil || h.anew(i) {
+			h = &history{at: now, index: i.index, traffic: i.traffic, losses: []losses{{now, i.losses}}, linked: h != nil && h.linked}
 			w[i.name] = h
 		}
 		before := len(found)
 		found = append(found, h.findings(i, o, now)...)
+		h.faulty, h.bond = before < len(found), ""
+		if i.member != nil {
+			h.bond = i.upper
+		}
 		if i.bond != nil {
 			found = append(found, i.bondFindings(there)...)
 		}
@@ -89,12 +101,45 @@ func (w watched) judge(all seen, o Options, now time.Time) checks.Result {
 			well = append(well, i.String())
 		}
 	}
-	for name := range w {
-		if _, still := there[name]; !still {
+	if len(all.errs) == 0 { // else it may be one of these
+		found = append(found, w.gone(there)...)
+	}
+	return verdict(found, all.errs, well)
+}
+
+// gone are the interfaces that are there no more and were faulty, or were used by a bond that is
+// still there: one that falls off its bus must not look like one that works. Others are forgotten.
+func (w watched) gone(there map[string]iface) (all []finding) {
+	indexes := map[int64]bool{}
+	for _, i := range there {
+		indexes[i.index] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(w)) {
+		if _, still := there[name]; still {
+			continue
+		}
+		h := w[name]
+		bond, bonded := there[h.bond]
+		text := name + ": it is there no more, and "
+		switch {
+		case indexes[h.index]: // it was named anew
+			delete(w, name)
+		case h.faulty:
+			all = append(all, finding{Reason: ReasonNotSeen, Text: text + "was faulty when it was last seen"})
+		case bonded && bond.up:
+			all = append(all, finding{Reason: ReasonNotSeen, Text: text + "was a member of " + h.bond})
+		default:
 			delete(w, name)
 		}
 	}
-	return verdict(found, all.errs, well)
+	return all
+}
+
+// anew reports whether it is another interface of the name, or its driver was loaded anew, so that
+// it counts from zero.
+func (h *history) anew(i iface) bool {
+	return h.index != i.index || i.losses < h.losses[len(h.losses)-1].n || i.traffic.packets < h.traffic.packets ||
+		i.traffic.errors < h.traffic.errors || i.traffic.dropped < h.traffic.dropped
 }
 
 // String names the interface and what it does.
@@ -119,7 +164,11 @@ func (h *history) findings(i iface, o Options, now time.Time) (all []finding) {
 		return nil // nobody wants it to be
 	}
 	if text := h.lostFor(now); text != "" && i.member == nil { // of a bond's members the bond tells
-		add(ReasonCarrierLost, "%s", text)
+		if i.part != "" {
+			add(ReasonDegraded, "%s; it is a part of %s, which may go on with others", text, i.part)
+		} else {
+			add(ReasonCarrierLost, "%s", text)
+		}
 	}
 	if flaps >= int64(o.MaxFlaps) {
 		add(ReasonFlapping, "lost its carrier %d times in %s", flaps, since.Round(time.Second))
@@ -148,16 +197,21 @@ func (h *history) flaps(i iface, window time.Duration, now time.Time) (int64, ti
 	for len(h.losses) > 1 && now.Sub(h.losses[0].at) > window {
 		h.losses = h.losses[1:]
 	}
+	if now.Sub(h.losses[0].at) > window { // when these were lost is not known
+		h.losses = []losses{{now, i.losses}}
+		return 0, 0
+	}
 	first := h.losses[0]
 	h.losses = append(h.losses, losses{now, i.losses})
 	return i.losses - first.n, now.Sub(first.at)
 }
 
-// lose remembers since when an interface has no carrier that had one since its driver was
-// loaded. One that never had one is a socket without a cable, unless it is a part of a bond.
+// lose remembers since when an interface has no carrier that ever had one. One that never had
+// one is a socket without a cable, unless it is a part of a bond.
 func (h *history) lose(i iface, now time.Time) {
+	h.linked = h.linked || i.carrier || i.ups > 0
 	switch {
-	case !i.up, i.carrier, i.ups == 0 && i.member == nil:
+	case !i.up, i.carrier, !h.linked && i.member == nil:
 		h.lost = time.Time{}
 	case h.lost.IsZero():
 		h.lost = now

@@ -2,6 +2,7 @@ package network
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"strconv"
 	"strings"
@@ -26,12 +27,26 @@ func links(names []string) (map[string]link, error) {
 	defer func() { _ = client.Close() }() // was only read
 	all := map[string]link{}
 	for _, name := range names {
-		mode, err := client.LinkMode(ethtool.Interface{Name: name})
+		mode, err := linkMode(client, name)
 		if err == nil && mode.Autoneg == ethtool.AutonegOn { // else somebody has set the speed
 			all[name] = link{fastest: fastest(mode.Ours, mode.Peer)}
 		}
 	}
 	return all, nil
+}
+
+// linkMode asks for the modes of a link. The library panics on one that is newer than it; a card
+// that has such modes is not known to be slow.
+func linkMode(client interface {
+	LinkMode(of ethtool.Interface) (*ethtool.LinkMode, error)
+}, name string,
+) (mode *ethtool.LinkMode, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("the modes of its link are not understood: %v", cause)
+		}
+	}()
+	return client.LinkMode(ethtool.Interface{Name: name})
 }
 
 // fastest is the speed of the fastest mode that both ends offer, in Mb/s.
