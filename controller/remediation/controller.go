@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -59,6 +60,8 @@ type Reconciler struct {
 
 	backoff worker.Backoff
 	written written
+	// olderCRDs is to be told of once.
+	olderCRDs sync.Once
 	// doorbell is rung for remediations that the cache does not have yet.
 	doorbell worker.Doorbell
 }
@@ -387,7 +390,7 @@ func (r *Reconciler) pausedMeanwhile(ctx context.Context, s situation, d decisio
 }
 
 // write writes the status if it has changed since it was read, and returns the
-// remediation as it is then. It fails with a conflict if anybody else has changed
+// remediation as it is then: the same one if nothing of it was stored. It fails with a conflict if anybody else has changed
 // the object since it was read.
 func (r *Reconciler) write(ctx context.Context, remediation *v1alpha1.Remediation, status v1alpha1.RemediationStatus) (*v1alpha1.Remediation, error) {
 	status.Summarize()
@@ -399,6 +402,12 @@ func (r *Reconciler) write(ctx context.Context, remediation *v1alpha1.Remediatio
 	patch := optimistic.Since(remediation)
 	if err := r.Client.Status().Patch(ctx, updated, patch, fieldmanager.Controller); err != nil {
 		return nil, fmt.Errorf("writing the status of remediation %s: %w", remediation.Name, err)
+	}
+	if updated.ResourceVersion == remediation.ResourceVersion { // all that has changed was dropped
+		r.olderCRDs.Do(func() {
+			ctrl.LoggerFrom(ctx).Info("The API server drops what this version writes into a Remediation's status: install the CRDs of this version of Nodemend")
+		})
+		return remediation, nil
 	}
 	r.written.keep(updated)
 	if !isTombstone(remediation) { // what it tells was told before
@@ -479,6 +488,9 @@ func (r *Reconciler) bumpVersion(ctx context.Context, remediation *v1alpha1.Reme
 	patch := optimistic.Since(remediation)
 	if err := r.Client.Status().Patch(ctx, changed, patch, fieldmanager.Controller); err != nil {
 		return fmt.Errorf("writing the status of remediation %s: %w", remediation.Name, err)
+	}
+	if changed.ResourceVersion == remediation.ResourceVersion {
+		return fmt.Errorf("the API server drops status.unusedPermit of remediation %s: install the CRDs of this version of Nodemend", remediation.Name)
 	}
 	r.written.keep(changed)
 	return nil

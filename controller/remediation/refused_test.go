@@ -1,6 +1,7 @@
 package remediation
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/budget"
@@ -22,9 +24,12 @@ func TestAPermitThatIsNotUsedIsReturnedOnlyFromAVersionOfTheRemediationThatIsPas
 	for name, tt := range map[string]struct {
 		// shown: the status says already what holds the remediation, so that nothing is written.
 		shown, announced bool
+		// older: the API server's CRD has no summaries of the status, so it drops them.
+		older bool
 	}{
 		"the refusal is written":                       {},
 		"the refusal was written before":               {shown: true},
+		"it was, and the CRDs are older":               {shown: true, older: true},
 		"another one has announced an action":          {announced: true},
 		"another one has, and the refusal was written": {shown: true, announced: true},
 	} {
@@ -34,13 +39,24 @@ func TestAPermitThatIsNotUsedIsReturnedOnlyFromAVersionOfTheRemediationThatIsPas
 			if tt.shown {
 				s.remediation.Status = heldBack(s, verdict).status
 			}
+			if s.remediation.Status.Summarize(); tt.older {
+				s.remediation.Status.State, s.remediation.Status.BlockedBy = "", ""
+			}
 			c := cacheOf(t, b, s.node, s.policy, s.remediation)
+			api := interceptor.NewClient(c, interceptor.Funcs{SubResourcePatch: func(
+				ctx context.Context, c client.Client, subresource string, o client.Object, patch client.Patch, options ...client.SubResourcePatchOption,
+			) error {
+				if tt.older && o.(*v1alpha1.Remediation).Status.UnusedPermit == "" { // nothing is left of the patch
+					return c.Get(ctx, client.ObjectKeyFromObject(o), o)
+				}
+				return c.SubResource(subresource).Patch(ctx, o, patch, options...)
+			}})
 			metrics, err := NewMetrics(prometheus.NewRegistry())
 			if err != nil {
 				t.Fatal(err)
 			}
 			r := &Reconciler{
-				Client: c, Live: c, Store: index.Read(c), Permits: budget.New(c, c), Clock: clocktesting.NewFakePassiveClock(now),
+				Client: api, Live: c, Store: index.Read(c), Permits: budget.New(c, c), Clock: clocktesting.NewFakePassiveClock(now),
 				Metrics: metrics, Events: events.NewFakeRecorder(10),
 			}
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(s.remediation), s.remediation); err != nil {
