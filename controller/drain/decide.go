@@ -88,13 +88,17 @@ func Decide(pods []corev1.Pod, options *v1alpha1.Drain, now time.Time) (Plan, er
 	return plan, nil
 }
 
-// arrived returns a pod of the plan that the ended drain has not left there.
+// arrived returns a pod of the plan that the ended drain has not left there. One that has
+// finished since, as the kubelet makes of each that it does not admit, has nothing to lose.
 func arrived(plan *Plan, ended *v1alpha1.DrainStatus) *corev1.Pod {
 	if ended == nil {
 		ended = &v1alpha1.DrainStatus{}
 	}
 	for i := range plan.Pods {
 		v := &plan.Pods[i]
+		if finished(v.Pod) {
+			continue
+		}
 		listed := len(ended.Pods) >= maxPods || slices.ContainsFunc(ended.Pods, func(p v1alpha1.RemainingPod) bool {
 			return p.Namespace == v.Pod.Namespace && p.Name == v.Pod.Name
 		})

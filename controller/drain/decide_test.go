@@ -201,6 +201,7 @@ func TestAPodThatTheDrainHasNotLeftHasArrived(t *testing.T) {
 		"one that ends already":                {[]corev1.Pod{newPod("a", moves, endsIn(time.Second))}, left(), "a"},
 		"one that is stuck":                    {[]corev1.Pod{newPod("a", moves, endsIn(-time.Hour))}, left(), ""},
 		"one that nobody may evict":            {[]corev1.Pod{newPod("a", moves, unmanaged)}, left(), "a"},
+		"one that has finished":                {[]corev1.Pod{newPod("a", moves, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })}, left(), ""},
 		"one that vetoes":                      {[]corev1.Pod{newPod("a", vm)}, left("a"), "a"},
 		"one beside more than the list has":    {[]corev1.Pod{newPod("a", moves)}, many, ""},
 		"one that vetoes beside these":         {[]corev1.Pod{newPod("a", moves), newPod("b", vm)}, many, "b"},
