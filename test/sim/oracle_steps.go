@@ -47,8 +47,8 @@ func (o *oracles) advancedOnEvidence(old, updated *v1alpha1.Remediation) {
 func (o *oracles) gentlestFirst(old, updated *v1alpha1.Remediation) {
 	before, after := &old.Status, &updated.Status
 	began := after.Action != "" && after.Action != before.Action || after.Maintenance != "" && before.Maintenance == ""
-	if !began || len(after.History) == 0 {
-		return
+	if updated.Annotations[v1alpha1.TombstoneAnnotation] != "" || !began || len(after.History) == 0 {
+		return // a tombstone tells what its remediation had begun
 	}
 	last := &after.History[len(after.History)-1]
 	if last.Former || last.Outcome != v1alpha1.ReasonExpired || last.Step >= after.Step {
