@@ -73,12 +73,16 @@ func TestNoDrainKeepsOthersWaitingForLong(t *testing.T) {
 }
 
 // A drain leaves pods of DaemonSets, the kubelet and the runtime, and the pods take their
-// connections with them.
-func TestNoPolicyDrainsForWhatADrainDoesNotCure(t *testing.T) {
+// connections with them; a restart of a time service brings no servers back.
+func TestNoPolicyActsOnWhatItCannotCure(t *testing.T) {
+	incurable := map[string][]string{
+		exhaustion.ConditionType: {exhaustion.ReasonInotify, exhaustion.ReasonOpenFiles, exhaustion.ReasonTasks, exhaustion.ReasonConntrack},
+		clock.ConditionType:      {clock.ReasonNotSynchronised},
+	}
 	for name, policy := range policies(t) {
 		for _, m := range policy.Spec.Match {
-			for _, reason := range []string{exhaustion.ReasonInotify, exhaustion.ReasonOpenFiles, exhaustion.ReasonTasks, exhaustion.ReasonConntrack} {
-				if m.Type == exhaustion.ConditionType && (len(m.Reasons) == 0 || slices.Contains(m.Reasons, reason)) {
+			for _, reason := range incurable[m.Type] {
+				if len(m.Reasons) == 0 || slices.Contains(m.Reasons, reason) {
 					t.Errorf("%s acts on %s", name, reason)
 				}
 			}
@@ -94,7 +98,7 @@ func TestEveryConditionAndReasonIsSetBySomebody(t *testing.T) {
 		exhaustion.ConditionType:       {exhaustion.ReasonProcesses, exhaustion.ReasonFileHandles},
 		tasks.ConditionType:            {tasks.ReasonBlocked},
 		network.ConditionType:          {network.ReasonCarrierLost, network.ReasonFlapping, network.ReasonErrors},
-		clock.ConditionType:            {clock.ReasonOff, clock.ReasonNotSynchronised},
+		clock.ConditionType:            {clock.ReasonOff, clock.ReasonServiceDown},
 		filesystem.ConditionType: {
 			filesystem.ReasonReadOnly, filesystem.ReasonFailed, filesystem.ReasonWriteFailed, filesystem.ReasonHung,
 		},
