@@ -40,7 +40,7 @@ func (c *Collector) collectRemediations(ctx context.Context, out chan<- promethe
 		if by := r.BlockedBy(); by != "" {
 			k := key{r.Spec.Policy.Name, by}
 			blocked[k]++
-			if dryRun[r.Spec.Policy.UID] && untouched(r) {
+			if dryRun[r.Spec.Policy.UID] && r.Untouched() {
 				continue // nobody waits for what would not be done anyway
 			}
 			blockedFor[k] = max(blockedFor[k], now.Sub(heldSince(r)).Seconds())
@@ -61,11 +61,6 @@ func (c *Collector) collectRemediations(ctx context.Context, out chan<- promethe
 	for k, n := range actedOn(list.Items, now) {
 		tell(out, c.actedOn, n, k.policy, k.remedy, k.outcome)
 	}
-}
-
-// untouched reports whether nothing was done to the node for the remediation.
-func untouched(r *v1alpha1.Remediation) bool {
-	return r.Status.Phase() == v1alpha1.PhaseNext && r.Status.LastActed() == nil
 }
 
 // heldSince returns since when a blocked remediation is held back. One whose action is
