@@ -58,6 +58,9 @@ type Options struct {
 	HistoryLimit int
 	// HistoryAge is how long an ended remediation is kept; 30 days when 0.
 	HistoryAge time.Duration
+	// Checked are the types of the conditions that the detector's checks report: a node without
+	// any of them has no detector.
+	Checked []string
 	// Clock tells the time of decisions; the real one, corrected by the API
 	// server's, when nil.
 	Clock clock.PassiveClock
@@ -179,7 +182,7 @@ func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		}
 	}
 	collector := gauges.New(ctx, gauges.Options{
-		Reader: mgr.GetCache(), Nodes: nodes, Clock: o.Clock, Elected: mgr.Elected(), Expect: metrics.Expect,
+		Reader: mgr.GetCache(), Nodes: nodes, Checked: o.Checked, Clock: o.Clock, Elected: mgr.Elected(), Expect: metrics.Expect,
 	})
 	if err := o.Registry.Register(collector); err != nil {
 		return err

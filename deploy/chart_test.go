@@ -128,6 +128,32 @@ func TestTheRunnerReadsTheNodesVetoOnTheHostItself(t *testing.T) {
 	}
 }
 
+// The root file system of some hosts, such as those of Talos and Bottlerocket, can't be written.
+func TestPodsOfNodesMakeNoDirectoryOutsideOfVar(t *testing.T) {
+	made := func(values ...string) (paths []string) {
+		for _, pod := range pods(t, rendered(t, values...)) {
+			for _, v := range pod.Volumes {
+				if v.HostPath != nil && ptr.Deref(v.HostPath.Type, "") == corev1.HostPathDirectoryOrCreate && !strings.HasPrefix(v.HostPath.Path, "/var/") {
+					paths = append(paths, v.HostPath.Path)
+				}
+			}
+		}
+		return paths
+	}
+	for name, values := range map[string][]string{"as it comes": nil, "configured": choices["configured"], "files": choices["files"], "pods again": choices["pods again"]} {
+		if paths := made(values...); len(paths) > 0 {
+			t.Errorf("%s: %q are made on every host", name, paths)
+		}
+	}
+	for _, values := range []string{
+		"detector.args[0]=--config.custom-plugin-monitor=/etc/nodemend/ntp.json", `detector.files.ntp\.json=/etc/nodemend/ntp.sh`,
+	} {
+		if paths := made(values); !slices.Equal(paths, []string{"/etc/nodemend"}) {
+			t.Errorf("with %s it has %q of the hosts", values, paths)
+		}
+	}
+}
+
 // placedAgents are values for detector and runner on some nodes.
 var placedAgents = []string{
 	"detector.nodeSelector.canary=yes", "detector.tolerations[0].key=gpu", "detector.tolerations[0].operator=Exists",

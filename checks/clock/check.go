@@ -10,6 +10,7 @@ import (
 
 	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/internal/serverclock"
+	"github.com/nodemend/nodemend/internal/systemd"
 )
 
 // ConditionType is the node condition that the check owns.
@@ -31,6 +32,9 @@ type Options struct {
 	Ask    func(context.Context) error
 	// Adjtimex reads the kernel's clock; nil: the system call of that name does.
 	Adjtimex func(*unix.Timex) (state int, err error)
+	// Stopped tells of a time service of the node that is to run and does not, "" if there is
+	// none; nil: systemd is asked.
+	Stopped func(context.Context) (string, error)
 }
 
 // Check is the check of the node's clock.
@@ -45,6 +49,10 @@ func New(options Options) (*Check, error) {
 	}
 	if options.Adjtimex == nil {
 		options.Adjtimex = unix.Adjtimex
+	}
+	if options.Stopped == nil {
+		dialer := systemd.Dialer{Bus: systemd.DefaultBus, Private: systemd.DefaultPrivate}
+		options.Stopped = func(ctx context.Context) (string, error) { return stopped(ctx, dialer) }
 	}
 	return &Check{options: options}, nil
 }
@@ -61,6 +69,11 @@ func (c *Check) Run(ctx context.Context) checks.Result {
 	var kernel unix.Timex
 	seen.state, seen.err = c.options.Adjtimex(&kernel)
 	seen.maxError = time.Duration(kernel.Maxerror) * time.Microsecond
+	if seen.late(c.options.MaxError) {
+		ctx, cancel := context.WithTimeout(ctx, c.options.Timeout/4)
+		defer cancel()
+		seen.stopped, _ = c.options.Stopped(ctx) // who has no systemd may have a time service, too
+	}
 	return seen.judge(c.options.MaxOffset, c.options.MaxError)
 }
 

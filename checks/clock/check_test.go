@@ -48,6 +48,10 @@ func TestAClockIsOffOrNotSynchronisedOnlyIfThatIsCertain(t *testing.T) {
 			maxError: new(time.Duration),
 			want:     checks.Healthy(ReasonHealthy, "the clock is within 300ms of the API server's"),
 		},
+		"the time service is down": {
+			seen: seen{answered: true, ahead: near, maxError: 5 * time.Second, stopped: "chrony.service is failed (failed)"},
+			want: checks.Problem(ReasonServiceDown, "chrony.service is failed (failed); by the kernel's bound the clock may be 5s off: no time service has corrected it for up to 2h47m; the clock is within 300ms of the API server's"),
+		},
 		"the time service's servers are away": {
 			seen: seen{answered: true, ahead: near, maxError: 5 * time.Second},
 			want: checks.Problem(ReasonNotSynchronised, "by the kernel's bound the clock may be 5s off: no time service has corrected it for up to 2h47m; the clock is within 300ms of the API server's"),
@@ -157,6 +161,31 @@ func TestARunAsksTheAPIServerIfItsTimeIsNotKnown(t *testing.T) {
 	run("the clock was set", ReasonHealthy, 3)
 }
 
+func TestSystemdIsAskedOnlyIfNobodyCorrectsTheClock(t *testing.T) {
+	maxError, asked := int64(20_000), 0
+	c, err := New(Options{
+		MaxError: 5 * time.Second, Timeout: time.Second,
+		Adjtimex: func(k *unix.Timex) (int, error) {
+			k.Maxerror = maxError
+			return unix.TIME_OK, nil
+		},
+		Stopped: func(context.Context) (string, error) {
+			asked++
+			return "chrony.service is inactive (dead)", nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.Run(t.Context()); got.Reason != ReasonHealthy || asked != 0 {
+		t.Errorf("it is right: got %+v, asked %d times", got, asked)
+	}
+	maxError = 6_000_000
+	if got := c.Run(t.Context()); got.Reason != ReasonServiceDown {
+		t.Errorf("the service is down: got %+v", got)
+	}
+}
+
 func TestThereIsNothingToCheckIfNothingTellsTheTime(t *testing.T) {
 	_, err := New(Options{MaxOffset: time.Second, Timeout: time.Second})
 	if off := (checks.Off{}); !errors.As(err, &off) {
@@ -171,7 +200,7 @@ func TestTheKernelOfThisMachineTellsHowRightItsClockIs(t *testing.T) {
 	}
 	got := c.Run(t.Context())
 	t.Log(got)
-	if got.Reason != ReasonHealthy && got.Reason != ReasonNotSynchronised {
+	if got.Reason != ReasonHealthy && got.Reason != ReasonNotSynchronised && got.Reason != ReasonServiceDown {
 		t.Errorf("got %+v", got)
 	}
 }

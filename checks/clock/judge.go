@@ -15,6 +15,9 @@ import (
 const (
 	// ReasonOff: the clock and the API server's are certainly further apart than MaxOffset.
 	ReasonOff = "ClockOff"
+	// ReasonServiceDown: no time service has corrected the clock for too long, and the one that
+	// is to run does not.
+	ReasonServiceDown = "TimeServiceDown"
 	// ReasonNotSynchronised: no time service has corrected the clock for too long.
 	ReasonNotSynchronised = "ClockNotSynchronised"
 	// ReasonNotCompared, with Unknown: it is not certain how far the clock is from the API
@@ -50,6 +53,8 @@ type seen struct {
 	maxError time.Duration
 	// state is the clock's, such as TIME_INS.
 	state int
+	// stopped tells of the time service that is to run and does not; "" if none is known.
+	stopped string
 }
 
 // judge tells whether the clock is right.
@@ -58,7 +63,9 @@ func (s seen) judge(maxOffset, maxError time.Duration) checks.Result {
 	switch {
 	case s.answered && s.ahead.Beyond(maxOffset):
 		return checks.Problem(ReasonOff, join(s.compared(), service))
-	case s.err == nil && maxError > 0 && s.maxError >= maxError:
+	case s.late(maxError) && s.stopped != "":
+		return checks.Problem(ReasonServiceDown, join(s.stopped, service, s.compared()))
+	case s.late(maxError):
 		return checks.Problem(ReasonNotSynchronised, join(service, s.compared()))
 	case s.err != nil && maxError > 0:
 		return checks.CannotTell(ReasonNotSeen, join(service, s.compared()))
@@ -67,6 +74,11 @@ func (s seen) judge(maxOffset, maxError time.Duration) checks.Result {
 	default:
 		return checks.CannotTell(ReasonNotCompared, join(s.compared(), service))
 	}
+}
+
+// late reports whether no time service has corrected the clock for too long.
+func (s seen) late(maxError time.Duration) bool {
+	return s.err == nil && maxError > 0 && s.maxError >= maxError
 }
 
 // compared tells how far the API server's clock is from this one.

@@ -13,6 +13,7 @@ func Kind() checks.Kind {
 		Name:          "clock",
 		ConditionType: ConditionType,
 		Help:          "the node's clock is off, or no time service corrects it",
+		Milder:        []string{ReasonNotSynchronised},
 		Settings:      func(c *config.Checks) *config.Run { return &c.Clock.Run },
 		New: func(n *checks.Node) (checks.Check, error) {
 			c := n.Config.Checks.Clock

@@ -11,7 +11,7 @@ func Kind() checks.Kind {
 		Name:          "exhaustion",
 		ConditionType: ConditionType,
 		Help:          "the node runs out of file handles, processes, connections or inotify instances",
-		Milder:        []string{ReasonConntrack, ReasonTasks, ReasonOpenFiles},
+		Milder:        []string{ReasonConntrack, ReasonTasks, ReasonOpenFiles, ReasonInotify},
 		Settings:      func(c *config.Checks) *config.Run { return &c.Exhaustion.Run },
 		New: func(n *checks.Node) (checks.Check, error) {
 			c := n.Config.Checks.Exhaustion

@@ -23,7 +23,7 @@ const (
 	partUnderWay part = "UnderWay"
 	// partWaits: its turn comes by itself.
 	partWaits part = "Waits"
-	// partDryRun: all else is open, and its policy only shows what it would do.
+	// partDryRun: its policy only shows what it would do, and has done nothing.
 	partDryRun part = "DryRun"
 )
 

@@ -12,9 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/gates"
 )
 
 func (t *tool) statusCommand() *cobra.Command {
@@ -112,8 +114,8 @@ type openOne struct {
 	Would string `json:"would,omitempty"`
 }
 
-// openOneOf tells of a remediation.
-func openOneOf(r *v1alpha1.Remediation) openOne {
+// openOneOf tells of a remediation, and whether its policy is in mode DryRun now.
+func openOneOf(r *v1alpha1.Remediation, dryRun bool) openOne {
 	o := openOne{
 		Name: r.Name, Node: r.Spec.NodeName, Policy: r.Spec.Policy.Name, Part: partOf(r),
 		Step:  fmt.Sprintf("%d/%d", max(r.Status.Step, 1), len(r.Spec.Steps)),
@@ -121,6 +123,9 @@ func openOneOf(r *v1alpha1.Remediation) openOne {
 	}
 	if o.BlockedBy != "" {
 		o.Since = conditionOf(r, v1alpha1.RemediationBlocked).LastTransitionTime
+	}
+	if dryRun && r.Untouched() {
+		o.Part = partDryRun
 	}
 	if step := r.Step(r.Status.Step); o.Part == partDryRun && step != nil {
 		o.Would = step.Describe()
@@ -183,8 +188,10 @@ func (t *tool) status(ctx context.Context, c client.Client, of *nodeSet) (*fleet
 	if s.Controller, err = t.leader(ctx, c, deployments); err != nil {
 		return nil, err
 	}
+	dryRun := map[types.UID]bool{}
 	for i := range policies.Items {
 		p := &policies.Items[i]
+		dryRun[p.UID] = p.Spec.Mode == v1alpha1.ModeDryRun
 		if p.Spec.Paused {
 			s.Paused = append(s.Paused, "policy "+p.Name+detail("", p.Spec.PauseReason))
 		} else if p.Spec.Mode == v1alpha1.ModeEnforce {
@@ -206,7 +213,7 @@ func (t *tool) status(ctx context.Context, c client.Client, of *nodeSet) (*fleet
 		s.Budgets = append(s.Budgets, groupsOf(b)...)
 	}
 	for i := range openOnes {
-		r := openOneOf(&openOnes[i])
+		r := openOneOf(&openOnes[i], dryRun[openOnes[i].Spec.Policy.UID])
 		s.Remediations = append(s.Remediations, r)
 		if r.Part == partNeedsYou {
 			s.NeedsYou = append(s.NeedsYou, t.needOf(&openOnes[i]))
@@ -391,7 +398,11 @@ func (t *tool) openText(s *fleetStatus, wide bool) string {
 			return []string{r.BlockedBy, t.ago(r.Since.Time), dash(r.Message)}
 		}), true},
 		{[]string{"DRY RUN", "POLICY", "FOR", "WOULD"}, of(partDryRun, func(r *openOne) []string {
-			return []string{t.ago(r.Since.Time), dash(r.Would)}
+			would := dash(r.Would)
+			if r.BlockedBy != "" && r.BlockedBy != gates.ReasonDryRun {
+				would += ", held by " + r.BlockedBy
+			}
+			return []string{t.ago(r.Since.Time), would}
 		}), true},
 	} {
 		if len(section.rows) == 0 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -181,6 +182,24 @@ func TestTheStatusOfSelectedNodesIsOfThemAlone(t *testing.T) {
 	s := statusOf(t, nodeSet{labels: "pool=b"}, objects...)
 	if len(s.NeedsYou) != 2 || len(s.Remediations) != 1 || len(s.Drains) != 1 || s.Remediations[0].Node != "worker-02" || s.Drains[0].Node != "worker-08" {
 		t.Errorf("%+v", s)
+	}
+}
+
+// What a policy in mode DryRun would not do anyway is nobody's to approve.
+func TestAPolicyInDryRunThatHasDoneNothingNeedsNobody(t *testing.T) {
+	policy := &v1alpha1.RemedyPolicy{ObjectMeta: metav1.ObjectMeta{Name: "container-runtime", UID: "trial"}, Spec: v1alpha1.RemedyPolicySpec{Mode: v1alpha1.ModeDryRun}}
+	objects := append(busyFleet(), policy)
+	for _, obj := range objects {
+		if r, ok := obj.(*v1alpha1.Remediation); ok && r.Spec.NodeName == "worker-02" {
+			r.Spec.Policy.UID = policy.UID
+		}
+	}
+	s := statusOf(t, nodeSet{}, objects...)
+	if slices.ContainsFunc(s.NeedsYou, func(n need) bool { return n.Node == "worker-02" }) {
+		t.Errorf("it needs %+v", s.NeedsYou)
+	}
+	if text := atNoon().statusText(s, true); !strings.Contains(text, "cordon and reboot the node (), held by ApprovalRequired") {
+		t.Error(text)
 	}
 }
 

@@ -37,6 +37,16 @@ const (
 	uninstallReason = "being uninstalled"
 )
 
+// How the rest is removed. Helm leaves the namespace and the CustomResourceDefinitions.
+const (
+	removeByHelm = `  helm uninstall nodemend -n nodemend-system
+  kubectl delete namespace nodemend-system
+  kubectl get crd -o name | grep nodemend.dev | xargs kubectl delete
+`
+	removeByManifest = `  kubectl delete -f install.yaml
+`
+)
+
 const uninstallHelp = `Prepare a cluster for the removal of Nodemend: nothing is left cordoned, held by a
 finalizer, or running on a node. In this order:
 
@@ -49,10 +59,12 @@ finalizer, or running on a node. In this order:
      you may not do that, they go with their CustomResourceDefinition.
 
 It can be repeated. If it fails, the cluster is no longer paused, unless somebody else has
-paused it. Afterwards remove the rest the way it was installed:
+paused it. Afterwards remove the rest the way it was installed: by
 
-  helm uninstall nodemend -n nodemend-system
-  kubectl delete -f install.yaml
+` + removeByHelm + `
+or by
+
+` + removeByManifest + `
 
 Labels that keep nodes away from Nodemend (` + v1alpha1.ExcludeLabel + `) are people's and stay.`
 
@@ -193,8 +205,7 @@ func (u *uninstall) giveBack(ctx context.Context, patience time.Duration) error 
 	} else if err != nil {
 		return err
 	}
-	u.printf("all nodes are given back; now remove the rest the way it was installed:\n" +
-		"  helm uninstall nodemend -n nodemend-system\n  kubectl delete -f install.yaml\n")
+	u.printf("all nodes are given back; now remove the rest the way it was installed: by\n%sor by\n%s", removeByHelm, removeByManifest)
 	return nil
 }
 

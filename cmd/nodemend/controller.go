@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/nodemend/nodemend/checks/detector"
 	"github.com/nodemend/nodemend/controller"
 )
 
@@ -50,6 +51,9 @@ const controllerExample = `  # In a pod.
 func newControllerCommand() *cobra.Command {
 	var kubeconfig string
 	opts := controller.Options{Registry: metrics.Registry}
+	for _, kind := range detector.Kinds() {
+		opts.Checked = append(opts.Checked, kind.ConditionType)
+	}
 	cmd := &cobra.Command{
 		Use:     "controller",
 		Short:   "Decide what is done about a sick node",

@@ -66,6 +66,11 @@ func (s *RemediationStatus) LastActed() *ActionRecord {
 	return nil
 }
 
+// Untouched reports whether nothing was done to the node for the remediation yet.
+func (r *Remediation) Untouched() bool {
+	return r.Status.Phase() == PhaseNext && r.Status.LastActed() == nil
+}
+
 // State returns where the remediation stands: the reason of its Progressing
 // condition, "" before the controller has seen it.
 func (r *Remediation) State() string { return r.Status.state() }

@@ -18,10 +18,10 @@ import (
 const (
 	// conditionStale: there was a report, too long ago.
 	conditionStale = "Stale"
-	// conditionAbsent: there never was one, though another condition is reported: its
-	// check is off on this node.
+	// conditionAbsent: there never was one, though another condition is reported, for a
+	// condition of a check that of another check: its check is off on this node.
 	conditionAbsent = "Absent"
-	// conditionMissing: there never was one of any condition.
+	// conditionMissing: there never was one, nor of those others.
 	conditionMissing = "Missing"
 	// conditionNotReady: nor is one expected, since the node is not Ready, or only for a
 	// short time.
@@ -48,7 +48,7 @@ func (c *Collector) collectConditions(ctx context.Context, out chan<- prometheus
 	for _, node := range nodes {
 		for condition, selectors := range conditions {
 			if slices.ContainsFunc(selectors, func(s labels.Selector) bool { return s.Matches(labels.Set(node.Labels)) }) {
-				count[key{condition, reported(node, condition, now)}]++
+				count[key{condition, c.reported(node, condition, now)}]++
 			}
 		}
 	}
@@ -76,23 +76,36 @@ func matched(policies []v1alpha1.RemedyPolicy) map[string][]labels.Selector {
 // reported returns the status of a node's condition if it is reported, else which of
 // the above is so. What a kubelet reports is told as it is: the node controller changes
 // it when the kubelet is away.
-func reported(node *corev1.Node, condition string, now time.Time) string {
-	c := v1alpha1.FindNodeCondition(node, condition)
-	if c != nil && (evidence.NeedsLease(condition) || now.Sub(c.LastHeartbeatTime.Time) <= evidence.MaxAge(c.Status)) {
-		if !slices.Contains([]corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse}, c.Status) {
+func (c *Collector) reported(node *corev1.Node, condition string, now time.Time) string {
+	report := v1alpha1.FindNodeCondition(node, condition)
+	if report != nil && (evidence.NeedsLease(condition) || now.Sub(report.LastHeartbeatTime.Time) <= evidence.MaxAge(report.Status)) {
+		if !slices.Contains([]corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse}, report.Status) {
 			return string(corev1.ConditionUnknown) // the API server takes any text, of any length, as a status
 		}
-		return string(c.Status)
+		return string(report.Status)
 	}
 	ready := v1alpha1.FindNodeCondition(node, string(corev1.NodeReady))
 	switch {
 	case ready == nil || ready.Status != corev1.ConditionTrue || now.Sub(ready.LastTransitionTime.Time) < settleTime:
 		return conditionNotReady
-	case c != nil:
+	case report != nil:
 		return conditionStale
-	case slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return !evidence.NeedsLease(string(c.Type)) }):
+	case c.othersReported(node, condition):
 		return conditionAbsent
 	default:
 		return conditionMissing
 	}
+}
+
+// othersReported reports whether somebody who may report the condition has reported others of
+// the node. That is the detector for a condition of a check: what other agents of a node report
+// does not tell that it is there.
+func (c *Collector) othersReported(node *corev1.Node, condition string) bool {
+	ofCheck := slices.Contains(c.Checked, condition)
+	return slices.ContainsFunc(node.Status.Conditions, func(other corev1.NodeCondition) bool {
+		if ofCheck {
+			return slices.Contains(c.Checked, string(other.Type))
+		}
+		return !evidence.NeedsLease(string(other.Type))
+	})
 }

@@ -23,6 +23,8 @@ type Options struct {
 	Reader client.Reader
 	// Nodes are those of the cache.
 	Nodes fleet.Nodes
+	// Checked are the types of the conditions that the detector's checks report.
+	Checked []string
 	// Clock tells how long something lasts.
 	Clock clock.PassiveClock
 	// Elected is closed when this replica leads.
@@ -57,7 +59,8 @@ func New(ctx context.Context, o Options) *Collector {
 		blocked: desc("nodemend_remediations_blocked",
 			"Open remediations that are held back, by policy and reason.", "policy", "reason"),
 		blockedFor: desc("nodemend_remediations_blocked_longest_seconds",
-			"For how long the one of them that waits longest is held back, failed attempts to start the action included; by policy and reason.", "policy", "reason"),
+			"For how long the one of them that waits longest is held back, failed attempts to start the action included; by policy and reason. "+
+				"Without those of policies in mode DryRun that have done nothing.", "policy", "reason"),
 		repeated: desc("nodemend_node_remediations_max",
 			"Of the node with the most of them, how many remediations acted on it in the last 24 h, by policy.", "policy"),
 		actedOn: desc("nodemend_nodes_acted_on",

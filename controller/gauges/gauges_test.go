@@ -52,7 +52,7 @@ func (s *stored) gauges(t testing.TB, elected bool) *Collector {
 		close(leads)
 	}
 	return New(t.Context(), Options{
-		Reader: s, Nodes: func() ([]*corev1.Node, string) { return s.nodes, "" }, Clock: clocktesting.NewFakePassiveClock(now), Elected: leads,
+		Reader: s, Nodes: func() ([]*corev1.Node, string) { return s.nodes, "" }, Checked: []string{"Broken", "Worn"}, Clock: clocktesting.NewFakePassiveClock(now), Elected: leads,
 		Expect: func(p *v1alpha1.RemedyPolicy) { s.expected = append(s.expected, p.Name) },
 	})
 }
@@ -213,6 +213,32 @@ func TestTheLongestWaitIsTold(t *testing.T) {
 	}
 }
 
+// Such a policy is on trial: nobody is to be woken for what would hold it back. What it began in
+// mode Enforce still waits for somebody.
+func TestAPolicyInDryRunThatHasDoneNothingWaitsForNobody(t *testing.T) {
+	policy := v1alpha1.RemedyPolicy{Spec: v1alpha1.RemedyPolicySpec{Mode: v1alpha1.ModeDryRun}}
+	policy.UID = "trial"
+	ofIt := func(r *v1alpha1.Remediation) { r.Spec.Policy.UID = policy.UID }
+	out := func(r *v1alpha1.Remediation) { r.Status.Maintenance = "m" }
+	cache := &stored{policies: []v1alpha1.RemedyPolicy{policy}, remediations: []v1alpha1.Remediation{
+		remediation(ofIt, blocked("ApprovalRequired", time.Hour)),
+		remediation(ofIt, did("command", "Expired", time.Hour), blocked("NoEvidence", time.Hour)),
+		remediation(ofIt, out, state("InMaintenance"), blocked("ReleaseRequired", time.Hour)),
+		remediation(ofIt, did("command", "Interrupted", time.Hour), blocked("Interrupted", time.Hour)),
+		remediation(blocked("Busy", time.Hour)), // of another one
+	}}
+	cache.expect(t, `
+nodemend_remediations_blocked{policy="p",reason="ApprovalRequired"} 1
+nodemend_remediations_blocked{policy="p",reason="Busy"} 1
+nodemend_remediations_blocked{policy="p",reason="Interrupted"} 1
+nodemend_remediations_blocked{policy="p",reason="NoEvidence"} 1
+nodemend_remediations_blocked{policy="p",reason="ReleaseRequired"} 1
+nodemend_remediations_blocked_longest_seconds{policy="p",reason="Busy"} 3600
+nodemend_remediations_blocked_longest_seconds{policy="p",reason="Interrupted"} 3600
+nodemend_remediations_blocked_longest_seconds{policy="p",reason="ReleaseRequired"} 3600
+`, "nodemend_remediations_blocked", "nodemend_remediations_blocked_longest_seconds")
+}
+
 func TestRepeatedRemediationsOfOneNodeAreTold(t *testing.T) {
 	restarted := func(node types.UID, outcome string, finished time.Duration) v1alpha1.Remediation {
 		return remediation(on(node), over, did("restartUnit", outcome, finished))
@@ -254,6 +280,7 @@ func nodeReporting(ready corev1.ConditionStatus, since time.Duration, status cor
 }
 
 func TestNodesAreCountedByWhatIsReported(t *testing.T) {
+	c := (&stored{}).gauges(t, true)
 	for want, node := range map[string]*corev1.Node{
 		"False":    nodeReporting("True", time.Hour, "False", 6*time.Minute),
 		"True":     nodeReporting("True", time.Hour, "True", time.Minute),
@@ -267,7 +294,7 @@ func TestNodesAreCountedByWhatIsReported(t *testing.T) {
 		if want == "Absent" {
 			condition = "Another"
 		}
-		if got := reported(node, condition, now); got != want {
+		if got := c.reported(node, condition, now); got != want {
 			t.Errorf("got %s, want %s: %v", got, want, node.Status.Conditions)
 		}
 	}
@@ -275,16 +302,31 @@ func TestNodesAreCountedByWhatIsReported(t *testing.T) {
 		"a problem is repeated more often": nodeReporting("True", time.Minute, "True", 3*time.Minute),
 		"a node that is new":               nodeReporting("True", time.Minute, "", 0),
 	} {
-		if got := reported(node, "Sick", now); got != conditionNotReady {
+		if got := c.reported(node, "Sick", now); got != conditionNotReady {
 			t.Errorf("%s: got %s", what, got)
 		}
 	}
 	// The API server takes any text as a status, and a label of it would be as long.
-	if got := reported(nodeReporting("True", time.Hour, corev1.ConditionStatus(strings.Repeat("x", 1<<19)), time.Minute), "Sick", now); got != "Unknown" {
+	if got := c.reported(nodeReporting("True", time.Hour, corev1.ConditionStatus(strings.Repeat("x", 1<<19)), time.Minute), "Sick", now); got != "Unknown" {
 		t.Errorf("a status that is none gives a label of %d bytes", len(got))
 	}
-	if got := reported(nodeReporting("True", 5*time.Hour, "", 0), "Ready", now); got != "True" {
+	if got := c.reported(nodeReporting("True", 5*time.Hour, "", 0), "Ready", now); got != "True" {
 		t.Errorf("the kubelet's own condition: got %s", got)
+	}
+}
+
+// A node of a cloud has the conditions of the provider's own agents from the start.
+func TestADetectorThatNeverCameIsMissingWhateverOtherAgentsReport(t *testing.T) {
+	c := (&stored{}).gauges(t, true)
+	node := nodeReporting("True", time.Hour, "False", time.Minute) // Sick is nobody's of ours
+	for condition, want := range map[string]string{"Broken": conditionMissing, "Another": conditionAbsent} {
+		if got := c.reported(node, condition, now); got != want {
+			t.Errorf("%s is %s, want %s", condition, got, want)
+		}
+	}
+	node.Status.Conditions[1].Type = "Worn"
+	if got := c.reported(node, "Broken", now); got != conditionAbsent {
+		t.Errorf("beside another check's condition it is %s, want %s", got, conditionAbsent)
 	}
 }
 

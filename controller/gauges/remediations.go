@@ -21,8 +21,13 @@ const (
 
 func (c *Collector) collectRemediations(ctx context.Context, out chan<- prometheus.Metric) {
 	var list v1alpha1.RemediationList
-	if c.Reader.List(ctx, &list, client.UnsafeDisableDeepCopy) != nil {
+	var policies v1alpha1.RemedyPolicyList
+	if c.Reader.List(ctx, &list, client.UnsafeDisableDeepCopy) != nil || c.Reader.List(ctx, &policies, client.UnsafeDisableDeepCopy) != nil {
 		return
+	}
+	dryRun := map[types.UID]bool{}
+	for i := range policies.Items {
+		dryRun[policies.Items[i].UID] = policies.Items[i].Spec.Mode == v1alpha1.ModeDryRun
 	}
 	type key struct{ policy, reason string }
 	now, open, blocked, blockedFor := c.Clock.Now(), map[key]int{}, map[key]int{}, map[key]float64{}
@@ -35,6 +40,9 @@ func (c *Collector) collectRemediations(ctx context.Context, out chan<- promethe
 		if by := r.BlockedBy(); by != "" {
 			k := key{r.Spec.Policy.Name, by}
 			blocked[k]++
+			if dryRun[r.Spec.Policy.UID] && r.Untouched() {
+				continue // nobody waits for what would not be done anyway
+			}
 			blockedFor[k] = max(blockedFor[k], now.Sub(heldSince(r)).Seconds())
 		}
 	}
@@ -43,7 +51,9 @@ func (c *Collector) collectRemediations(ctx context.Context, out chan<- promethe
 	}
 	for k, n := range blocked {
 		tell(out, c.blocked, n, k.policy, k.reason)
-		tell(out, c.blockedFor, blockedFor[k], k.policy, k.reason)
+	}
+	for k, seconds := range blockedFor {
+		tell(out, c.blockedFor, seconds, k.policy, k.reason)
 	}
 	for policy, n := range mostRemediations(list.Items, now) {
 		tell(out, c.repeated, n, policy)

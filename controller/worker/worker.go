@@ -3,6 +3,7 @@
 package worker
 
 import (
+	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +16,10 @@ const (
 	MinBackoff = 50 * time.Millisecond
 	maxBackoff = time.Minute
 )
+
+// patience is how many times in a row a look may be forestalled, about ten minutes, until that
+// is an error: no cache is behind for that long.
+const patience = 20
 
 // Backoff is how long to wait after a write that somebody else's forestalled, for each
 // object by itself.
@@ -29,10 +34,15 @@ func NewBackoff() Backoff {
 
 // Result turns the outcome of a reconcile into a reconcile.Result. wait 0 means: on the
 // next event. A conflict or NotFound is no error: the cache is behind, or somebody else
-// has changed or deleted the object. The reconcile is repeated soon then.
+// has changed or deleted the object. The reconcile is repeated soon then. If that goes on for
+// about ten minutes it is an error, so that people are told.
 func (b Backoff) Result(name string, wait time.Duration, err error) (reconcile.Result, error) {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return reconcile.Result{RequeueAfter: b.limiter.When(name)}, nil
+		again := b.limiter.When(name)
+		if times := b.limiter.NumRequeues(name); times > patience {
+			return reconcile.Result{}, fmt.Errorf("forestalled %d times in a row: %w", times, err)
+		}
+		return reconcile.Result{RequeueAfter: again}, nil
 	}
 	b.limiter.Forget(name)
 	return reconcile.Result{RequeueAfter: wait}, err

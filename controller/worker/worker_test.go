@@ -36,6 +36,14 @@ func TestAForestalledWriteIsRepeatedLaterEachTimeForItsObjectAlone(t *testing.T)
 	if got := after("a", conflict); got != MinBackoff {
 		t.Errorf("after a success it begins with %s", got)
 	}
+	for range patience - 1 {
+		if got := after("a", conflict); got > maxBackoff {
+			t.Errorf("it is looked at after %s", got)
+		}
+	}
+	if _, err := b.Result("a", 0, conflict); !errors.Is(err, conflict) {
+		t.Errorf("nobody is told of a look that is forestalled for ever: %v", err)
+	}
 	if _, err := b.Result("a", 0, errors.New("boom")); err == nil {
 		t.Error("another error is swallowed")
 	}

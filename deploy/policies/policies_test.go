@@ -49,15 +49,57 @@ func TestEveryPolicyHasTheNameOfItsFile(t *testing.T) {
 	}
 }
 
+// Nobody reports anything of a node of another system, and no runner acts there: it would only
+// be cordoned.
+func TestEveryPolicyIsForLinux(t *testing.T) {
+	for name, policy := range policies(t) {
+		if s := policy.Spec.NodeSelector; s == nil || s.MatchLabels[corev1.LabelOSStable] != "linux" {
+			t.Errorf("%s selects nodes of any operating system, want nodeSelector: {matchLabels: {%s: linux}}", name, corev1.LabelOSStable)
+		}
+	}
+}
+
+// A drain holds its permits until it has ended or its timeout is over, and the budget that comes
+// with the chart has one.
+func TestNoDrainKeepsOthersWaitingForLong(t *testing.T) {
+	const longest = 30 * time.Minute
+	for name, policy := range policies(t) {
+		for i := range policy.Spec.Steps {
+			drain := policy.Spec.Steps[i].Drain()
+			if drain != nil && (drain.Timeout.Duration == 0 || drain.Timeout.Duration > longest) { // left out: an hour
+				t.Errorf("step %d of %s drains for %s, want a timeout of %s at most: with onTimeout Wait it goes on without a permit", i+1, name, drain.Timeout, longest)
+			}
+		}
+	}
+}
+
+// A drain leaves pods of DaemonSets, the kubelet and the runtime, and the pods take their
+// connections with them; a restart of a time service brings no servers back.
+func TestNoPolicyActsOnWhatItCannotCure(t *testing.T) {
+	incurable := map[string][]string{
+		exhaustion.ConditionType: {exhaustion.ReasonInotify, exhaustion.ReasonOpenFiles, exhaustion.ReasonTasks, exhaustion.ReasonConntrack},
+		clock.ConditionType:      {clock.ReasonNotSynchronised},
+	}
+	for name, policy := range policies(t) {
+		for _, m := range policy.Spec.Match {
+			for _, reason := range incurable[m.Type] {
+				if len(m.Reasons) == 0 || slices.Contains(m.Reasons, reason) {
+					t.Errorf("%s acts on %s", name, reason)
+				}
+			}
+		}
+	}
+}
+
 // A condition that nobody sets is never clear, so its policy would never end.
 func TestEveryConditionAndReasonIsSetBySomebody(t *testing.T) {
 	known := map[string][]string{
 		containerruntime.ConditionType: {anyReason},
 		hardware.ConditionType:         {anyReason},
-		exhaustion.ConditionType:       {exhaustion.ReasonProcesses, exhaustion.ReasonFileHandles, exhaustion.ReasonInotify},
+		exhaustion.ConditionType:       {exhaustion.ReasonProcesses, exhaustion.ReasonFileHandles},
 		tasks.ConditionType:            {tasks.ReasonBlocked},
 		network.ConditionType:          {network.ReasonCarrierLost, network.ReasonFlapping, network.ReasonErrors},
-		clock.ConditionType:            {clock.ReasonOff, clock.ReasonNotSynchronised},
+		clock.ConditionType:            {clock.ReasonOff, clock.ReasonServiceDown},
 		filesystem.ConditionType: {
 			filesystem.ReasonReadOnly, filesystem.ReasonFailed, filesystem.ReasonWriteFailed, filesystem.ReasonHung,
 		},

@@ -146,8 +146,10 @@ func TestHelmInstallsUpgradesAndUninstalls(t *testing.T) {
 	crds, err := helm.Run(t, "show", "crds", helm.Chart)
 	s.must(err)
 	s.kubectl("apply", "--server-side", "--force-conflicts", "-f", s.file(crds))
-	s.helm("upgrade", "--set=controller.replicas=0", "--set=image.tag=next", "--wait")
-	s.helm("upgrade", "--set=image.tag=next", "--wait")
+	s.helm("upgrade", "--set=controller.replicas=0", "--set=image.tag=next")
+	s.kubectl("--namespace="+namespace, "rollout", "status", "daemonset/nodemend-runner", "--timeout=15m")
+	s.helm("upgrade", "--set=image.tag=next")
+	s.kubectl("--namespace="+namespace, "rollout", "status", "deployment/nodemend-controller", "--timeout=15m")
 	if paused := s.kubectl("get", "remediationbudget", "all-nodes", "--output=jsonpath={.spec.paused}"); paused != "true" {
 		s.Errorf("after an upgrade paused is %q", paused)
 	}
