@@ -198,8 +198,9 @@ func (c *conversion) podNodes(l *commandLine) (*metav1.LabelSelector, string) {
 		note = "and the nodeAffinity of kured"
 	}
 	tolerations := l.pod.get("tolerations")
+	all := tolerations.items()
 	tolerates := func(key string, effect corev1.TaintEffect) bool {
-		return slices.ContainsFunc(tolerations.items(), func(t value) bool {
+		return slices.ContainsFunc(all, func(t value) bool {
 			of := t.peek("key")
 			return (of == "" && t.peek("operator") == "Exists" || of != "" && of == key) && (!t.has("effect") || t.peek("effect") == string(effect))
 		})
