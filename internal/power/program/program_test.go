@@ -229,9 +229,8 @@ func TestAProgramThatNotEvenAKillEndsIsNotWaitedFor(t *testing.T) {
 		defer cancel()
 		hangs := make(chan struct{})
 		defer close(hangs)
-		begun := time.Now()
-		if err := await(ctx, func() error { <-hangs; return nil }); !errors.Is(err, errHangs) || time.Since(begun) != time.Minute+killGrace {
-			t.Errorf("after %s: %v", time.Since(begun), err)
+		if err := await(ctx, func() error { <-hangs; return nil }); !errors.Is(err, errHangs) {
+			t.Errorf("got %v", err)
 		}
 	})
 }

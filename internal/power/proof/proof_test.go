@@ -49,13 +49,13 @@ func (p *play) seesOf(guid power.GUID, state power.State, err error) {
 	p.Saw(asked, p.now, power.Reading{GUID: guid, Power: state}, err)
 }
 
-// goesOn reads the same until the cycle has ended, or does something else, and returns what.
-func (p *play) goesOn(state power.State, f Facts) Action {
+// staysOff reads off until the cycle has ended, or does something else, and returns what.
+func (p *play) staysOff(f Facts) Action {
 	p.t.Helper()
 	for range 1000 {
 		switch step := p.Next(p.now, f); step.Do {
 		case Read:
-			p.sees(state)
+			p.sees(power.Off)
 		case Wait:
 			p.now = p.now.Add(step.For)
 		default:
@@ -151,7 +151,7 @@ func TestAnythingBetweenTwoReadingsOfOffStartsAnew(t *testing.T) {
 			if k := p.Progress(); k.Proof != nil || k.Phase != Cutting {
 				t.Fatalf("got %+v", k)
 			}
-			if got := p.goesOn(power.Off, silent); got != SetOn {
+			if got := p.staysOff(silent); got != SetOn {
 				t.Errorf("got %s, %+v", got, p.Progress())
 			}
 		})
@@ -194,7 +194,7 @@ func TestABMCThatMayHaveRestartedHasToSayOffForLonger(t *testing.T) {
 			p := newPlay(t, test.kept)
 			test.do(p)
 			begun := p.now
-			p.goesOn(power.Off, silent)
+			p.staysOff(silent)
 			passed := p.now.Sub(begun)
 			if k := p.Progress(); k.Proof == nil || passed < test.after || passed > test.after+10*time.Second {
 				t.Errorf("after %s: %+v", passed, k)
@@ -271,7 +271,7 @@ func TestWhatIsNotOursStaysAsItIs(t *testing.T) {
 		p := newPlay(t, Progress{})
 		p.expect(Read, silent)
 		p.sees(power.Off)
-		p.goesOn(power.Off, silent)
+		p.staysOff(silent)
 		p.ended(PowerWasOff, "was off already")
 		if !p.Progress().Proof.Proves("node", "1") {
 			t.Error("there is no proof")
@@ -279,7 +279,7 @@ func TestWhatIsNotOursStaysAsItIs(t *testing.T) {
 	})
 	t.Run("power that was off, of a fault that nobody confirms", func(t *testing.T) {
 		p := newPlay(t, Progress{})
-		p.goesOn(power.Off, held)
+		p.staysOff(held)
 		p.ended(NotConfirmed, "held it")
 		if p.Progress().Proof != nil {
 			t.Error("there is a proof")
@@ -289,12 +289,12 @@ func TestWhatIsNotOursStaysAsItIs(t *testing.T) {
 		working := newer
 		working.Restore = false
 		p := newPlay(t, proved(t))
-		if got := p.goesOn(power.Off, working); got != End {
+		if got := p.staysOff(working); got != End {
 			t.Errorf("got %s", got)
 		}
 		p.ended(PowerStillOff, "or the node has booted by itself, but 3m0s later it is not on: a BMC says Off")
 		p = newPlay(t, proved(t))
-		if got := p.goesOn(power.Off, newer); got != SetOn {
+		if got := p.staysOff(newer); got != SetOn {
 			t.Errorf("when it may be switched on: got %s", got)
 		}
 	})
@@ -362,7 +362,7 @@ func TestARunnerGoesOnFromWhatItReads(t *testing.T) {
 	p.expect(Read, silent)
 	p.sees(power.Off)
 	p.expect(Wait, silent)
-	p.goesOn(power.Off, silent)
+	p.staysOff(silent)
 	if k := p.Progress(); k.Phase != Restoring || !k.Proof.Proves("node", "1") {
 		t.Errorf("got %+v", k)
 	}
