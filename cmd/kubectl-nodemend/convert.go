@@ -30,7 +30,8 @@ will do. No cluster is asked or changed.
 
 Standard output gets YAML. Comments in it say what differs from the original, what
 was not carried over, and where you have to decide. Policies are in mode DryRun: they
-show what they would do beside the original, until you let them.
+show what they would do beside the original, until you let them. A NodeMaintenance
+has no such mode, and acts as soon as it is applied.
 
 Standard error gets a line for each thing that was not carried over or that is not
 clear, with its place:

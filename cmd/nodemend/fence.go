@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -17,8 +18,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/config/remote"
+	"github.com/nodemend/nodemend/internal/bounded"
 	"github.com/nodemend/nodemend/internal/power"
 )
 
@@ -30,9 +33,9 @@ needed. Nothing is switched, and nothing is written to the API server.
 
 A node is fenceable if its switch answers, lets the user in, is that of the node's
 machine (its GUID is the node's systemUUID, in one of the three byte orders in
-use), and reads the power on while the node is Ready.
+use, and no other node has that), and reads the power on while the node is Ready.
 
-You need the right to get the nodes. Run it where the switches can be reached and
+You need the right to get and list nodes. Run it where the switches can be reached and
 the files with the passwords are.
 
 Exit status: 0 if all are fenceable, 1 if one is not, 2 if the command line or
@@ -112,7 +115,12 @@ func (f *fenceCheck) run(cmd *cobra.Command, names []string) error {
 	if err != nil {
 		return unknownError{err}
 	}
-	nodes, err := f.nodes(cmd.Context(), names)
+	api, err := f.api()
+	if err != nil {
+		return unknownError{err}
+	}
+	check := checker{config: config, nodes: api}
+	nodes, err := check.read(cmd.Context(), names)
 	if err != nil {
 		return unknownError{err}
 	}
@@ -122,9 +130,7 @@ func (f *fenceCheck) run(cmd *cobra.Command, names []string) error {
 	group.SetLimit(atOnce)
 	for i := range nodes {
 		group.Go(func() error {
-			ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
-			defer cancel()
-			found[i] = checkFence(ctx, config, nodes[i])
+			found[i] = check.within(cmd.Context(), f.timeout, nodes[i])
 			return nil
 		})
 	}
@@ -144,8 +150,8 @@ func (f *fenceCheck) run(cmd *cobra.Command, names []string) error {
 	return nil
 }
 
-// nodes reads them from the API server.
-func (f *fenceCheck) nodes(ctx context.Context, names []string) (nodes []*corev1.Node, err error) {
+// api returns what asks the cluster for nodes.
+func (f *fenceCheck) api() (corev1client.NodeInterface, error) {
 	cfg, err := restConfig(f.kubeconfig, "fence-check")
 	if err != nil {
 		return nil, err
@@ -154,41 +160,105 @@ func (f *fenceCheck) nodes(ctx context.Context, names []string) (nodes []*corev1
 	if err != nil {
 		return nil, fmt.Errorf("asking the cluster: %w", err)
 	}
-	for _, name := range names {
-		node, err := api.Nodes().Get(ctx, name, metav1.GetOptions{})
+	return api.Nodes(), nil
+}
+
+// checker checks nodes, several at a time.
+type checker struct {
+	config remote.Config
+	nodes  corev1client.NodeInterface
+	// machines are the names of the nodes that have each systemUUID, of all in the cluster.
+	machines map[power.UUID][]string
+}
+
+// read returns the nodes of these names, and remembers the machines of all.
+func (c *checker) read(ctx context.Context, names []string) (nodes []*corev1.Node, err error) {
+	const atOnce = 500
+	c.machines = map[power.UUID][]string{}
+	byName := map[string]*corev1.Node{}
+	for more := (metav1.ListOptions{Limit: atOnce}); ; {
+		list, err := c.nodes.List(ctx, more)
 		if err != nil {
 			return nil, fmt.Errorf("asking the cluster: %w", err)
+		}
+		for i := range list.Items {
+			node := &list.Items[i]
+			if slices.Contains(names, node.Name) {
+				byName[node.Name] = node.DeepCopy() // or it keeps the whole list
+			}
+			if machine, err := power.ParseUUID(node.Status.NodeInfo.SystemUUID); err == nil {
+				c.machines[machine] = append(c.machines[machine], node.Name)
+			}
+		}
+		if more.Continue = list.Continue; more.Continue == "" {
+			break
+		}
+	}
+	for _, name := range names {
+		node, found := byName[name]
+		if !found {
+			return nil, fmt.Errorf("asking the cluster: it has no node %q", name)
 		}
 		nodes = append(nodes, node)
 	}
 	return nodes, nil
 }
 
-// checkFence asks the node's switch.
-func checkFence(ctx context.Context, config remote.Config, node *corev1.Node) fenceable {
+// hangGrace is how much longer than its timeout a check may take that reads files and runs
+// programs: where the kernel does not answer, no timeout ends them.
+const hangGrace = 10 * time.Second
+
+// within checks a node, and waits for it for no longer than the timeout and hangGrace.
+func (c *checker) within(ctx context.Context, timeout time.Duration, node *corev1.Node) fenceable {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	found, err := bounded.Within(clock.RealClock{}, timeout+hangGrace, func() fenceable { return c.check(ctx, node) })
+	if err != nil {
+		return fenceable{Node: node.Name, Why: "what asks its switch hangs, such as on a file of a disk that has died"}
+	}
+	return found
+}
+
+// check asks the node's switch.
+func (c *checker) check(ctx context.Context, node *corev1.Node) fenceable {
 	f := fenceable{Node: node.Name}
 	machine, err := power.ParseUUID(node.Status.NodeInfo.SystemUUID)
 	if err != nil {
 		f.Why = "its systemUUID: " + err.Error()
 		return f
 	}
-	s, err := config.Switch(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations})
+	for _, alike := range machine.Alike() {
+		for _, other := range c.machines[alike] {
+			if other != node.Name {
+				f.Why = fmt.Sprintf("node %s has the systemUUID %s, too, so nobody can tell which of the two is switched", other, alike)
+				return f
+			}
+		}
+	}
+	s, err := c.config.Switch(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations})
 	if err != nil {
 		f.Why = err.Error()
 		return f
 	}
 	f.Switch = s.String()
 	reading, err := s.Read(ctx, machine)
-	switch {
-	case err != nil:
+	if err != nil {
 		f.Why = err.Error()
 		return f
-	case isReady(node) && reading.Power != power.On:
-		f.Why = fmt.Sprintf("the node is Ready, and its power is read %s: the switch does not tell the truth", reading.Power)
-	default:
-		f.Fenceable = true
 	}
 	f.Power = reading.Power
+	if isReady(node) && reading.Power != power.On {
+		// It was read a while ago.
+		if node, err = c.nodes.Get(ctx, node.Name, metav1.GetOptions{}); err != nil {
+			f.Why = fmt.Sprintf("its power is read %s, and whether it is Ready is not known: %v", reading.Power, err)
+			return f
+		}
+		if isReady(node) {
+			f.Why = fmt.Sprintf("the node is Ready, and its power is read %s: the switch does not tell the truth, unless the node was shut down within the last minute", reading.Power)
+			return f
+		}
+	}
+	f.Fenceable = true
 	return f
 }
 

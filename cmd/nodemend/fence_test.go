@@ -5,10 +5,13 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -28,6 +31,9 @@ const (
 	goodUUID  = "4c4c4544-0032-3810-8052-b4c04f4a5731"
 	liesUUID  = "4c4c4544-0044-4a10-8031-c4c04f4b4832"
 	downUUID  = "4c4c4544-0051-4a10-8031-c4c04f4b4832"
+	twiceUUID = "4c4c4544-0088-4a10-8031-c4c04f4b4832"
+	stopsUUID = "4c4c4544-0077-4a10-8031-c4c04f4b4832"
+	edgeUUID  = "4c4c4544-0066-4a10-8031-c4c04f4b4832"
 	otherUUID = "4c4c4544-0099-4a10-8031-c4c04f4b4832"
 )
 
@@ -35,7 +41,7 @@ func newFenced(t *testing.T) fenced {
 	t.Helper()
 	nodes := map[string]corev1.Node{}
 	add := func(name, uuid string, ready corev1.ConditionStatus) {
-		nodes["/api/v1/nodes/"+name] = corev1.Node{
+		nodes[name] = corev1.Node{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}, ObjectMeta: metav1.ObjectMeta{Name: name},
 			Status: corev1.NodeStatus{
 				NodeInfo: corev1.NodeSystemInfo{SystemUUID: uuid}, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}},
@@ -47,20 +53,37 @@ func newFenced(t *testing.T) fenced {
 	add("worker-3", downUUID, corev1.ConditionUnknown)
 	add("worker-4", otherUUID, corev1.ConditionTrue)
 	add("worker-5", "00000000-0000-0000-0000-000000000000", corev1.ConditionTrue)
-	add("edge-1", goodUUID, corev1.ConditionTrue)
+	add("worker-6", twiceUUID, corev1.ConditionTrue)
+	add("worker-7", "44454c4c-8800-104a-8031-c4c04f4b4832", corev1.ConditionUnknown) // the same, in SMBIOS' order
+	add("worker-8", stopsUUID, corev1.ConditionTrue)
+	add("edge-1", edgeUUID, corev1.ConditionTrue)
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		node, found := nodes[r.URL.Path]
-		if !found || r.Method != http.MethodGet {
-			http.NotFound(w, r)
-			return
-		}
+		node, found := nodes[strings.TrimPrefix(r.URL.Path, "/api/v1/nodes/")]
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(node)
+		switch {
+		case r.Method == http.MethodGet && r.URL.Path == "/api/v1/nodes":
+			// A page each.
+			names := slices.Sorted(maps.Keys(nodes))
+			at, _ := strconv.Atoi(r.URL.Query().Get("continue"))
+			list := corev1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}, Items: []corev1.Node{nodes[names[at]]}}
+			if at+1 < len(names) {
+				list.Continue = strconv.Itoa(at + 1)
+			}
+			_ = json.NewEncoder(w).Encode(list)
+		case r.Method == http.MethodGet && found:
+			if node.Name == "worker-8" { // its kubelet has said nothing meanwhile
+				node.Status.Conditions = nil
+			}
+			_ = json.NewEncoder(w).Encode(node)
+		default:
+			http.NotFound(w, r)
+		}
 	}))
 	t.Cleanup(api.Close)
 
 	f := fenced{service: redfish.Start(t,
-		&redfish.System{UUID: goodUUID, Power: "On"}, &redfish.System{UUID: liesUUID, Power: "Off"}, &redfish.System{UUID: downUUID, Power: "Off"})}
+		&redfish.System{UUID: goodUUID, Power: "On"}, &redfish.System{UUID: liesUUID, Power: "Off"}, &redfish.System{UUID: downUUID, Power: "Off"},
+		&redfish.System{UUID: twiceUUID, Power: "On"}, &redfish.System{UUID: stopsUUID, Power: "Off"})}
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -91,17 +114,20 @@ func TestFenceCheckSaysOfEachNodeWhetherItCanBeFenced(t *testing.T) {
 	if status != 0 || output != want {
 		t.Errorf("exit status %d (%s), printed\n%s\nwant\n%s", status, text, output, want)
 	}
-	output, status, text = f.run(t, "worker-1", "worker-2", "worker-4", "worker-5", "edge-1", "-o", "json")
+	output, status, text = f.run(t, "worker-1", "worker-2", "worker-4", "worker-5", "edge-1", "worker-6", "worker-7", "worker-8", "-o", "json")
 	var got []fenceable
-	if err := json.Unmarshal([]byte(output), &got); err != nil || len(got) != 5 {
+	if err := json.Unmarshal([]byte(output), &got); err != nil || len(got) != 8 {
 		t.Fatalf("%v: %s", err, output)
 	}
-	for i, want := range []string{"", "the node is Ready, and its power is read Off", "it switches another machine", "its systemUUID", "no entry names it"} {
+	for i, want := range []string{
+		"", "the node is Ready, and its power is read Off", "it switches another machine", "its systemUUID", "no entry names it",
+		"node worker-7 has the systemUUID 44454c4c-8800-104a-8031-c4c04f4b4832, too", "node worker-6 has the systemUUID " + twiceUUID + ", too", "",
+	} {
 		if got[i].Fenceable != (want == "") || !strings.Contains(got[i].Why, want) {
 			t.Errorf("got %+v, want %q", got[i], want)
 		}
 	}
-	if status != 1 || text != "4 of 5 nodes can't be fenced: worker-2, worker-4, worker-5, edge-1" {
+	if status != 1 || text != "6 of 8 nodes can't be fenced: worker-2, worker-4, worker-5, edge-1, worker-6, worker-7" {
 		t.Errorf("exit status %d (%s)", status, text)
 	}
 	if calls := f.service.Calls(); len(calls) > 0 {
@@ -118,7 +144,7 @@ func TestFenceCheckThatCanNotAskExitsWithTwo(t *testing.T) {
 		"worker-1 --config=":            "name remote.yaml by --config=FILE",
 		"worker-1 --config=/missing":    "/missing",
 		"worker-1 --kubeconfig=/absent": "/absent",
-		"worker-9":                      "asking the cluster",
+		"worker-9":                      `asking the cluster: it has no node "worker-9"`,
 		"worker-1 --fast":               "unknown flag: --fast",
 	} {
 		if output, status, text := f.run(t, strings.Fields(args)...); status != 2 || !strings.Contains(text, want) || output != "" {

@@ -39,12 +39,17 @@ type Result struct {
 // Policies get the mode, but DryRun if the original only shows what it would do. With
 // mistakes there is no result; each names what was expected.
 func Convert(mode v1alpha1.PolicyMode, files ...File) (result Result, mistakes []Note) {
-	c := &conversion{mode: mode, templates: map[string]value{}, named: map[string]bool{}}
+	c := &conversion{mode: mode, templates: map[string]value{}, named: map[string]bool{}, clusters: map[string]bool{}}
 	for _, file := range files {
 		before := len(c.objects) + len(c.mistakes)
 		c.read(file)
 		if len(c.objects)+len(c.mistakes) == before {
 			c.mistakes = append(c.mistakes, Note{File: file.Name, Message: "nothing in it to convert; accepted are " + Accepted})
+		}
+	}
+	for _, o := range c.objects {
+		if o.value.peek("kind") == mhc {
+			c.clusters[o.value.get("spec").peek("clusterName")] = true
 		}
 	}
 	for _, o := range c.objects {
@@ -76,6 +81,7 @@ type conversion struct {
 	objects   []found
 	templates map[string]value // by kind, namespace and name
 	named     map[string]bool  // the templates that somebody names
+	clusters  map[string]bool  // those of the MachineHealthChecks
 	notes     []Note
 	mistakes  []Note
 	results   []*object
@@ -130,6 +136,7 @@ func (c *conversion) read(file File) {
 			return
 		}
 		if root != nil {
+			root = expanded(root)
 			c.object(value{in: &source{c: c, file: file.Name, used: map[*yaml.Node]bool{}}, node: root, line: root.Line})
 		}
 	}
@@ -140,7 +147,7 @@ func rootOf(document *yaml.Node) *yaml.Node {
 	if len(document.Content) == 0 || document.Content[0].Tag == "!!null" {
 		return nil
 	}
-	return resolve(document.Content[0])
+	return document.Content[0]
 }
 
 // object remembers an object if it is one to convert, or a template. Others are passed over:
@@ -166,6 +173,9 @@ func (c *conversion) object(v value) {
 		convert := byKind()[kind]
 		if convert == nil || !relevant(kind, v) {
 			return
+		}
+		if deleted := v.get("metadata").get("deletionTimestamp"); deleted.there() {
+			convert = func(c *conversion, _ value) { c.lost(deleted, "this %s is being deleted", kind) }
 		}
 		c.objects = append(c.objects, found{v, convert})
 	}

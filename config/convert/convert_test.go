@@ -48,6 +48,7 @@ func TestAMistakeIsNamedWithItsPlaceAndWhatIsExpected(t *testing.T) {
 		"an endless merge":       {"kind: NodeHealthCheck\nspec: &a\n  <<: *a\n", "f:"},
 		"a text for fields":      {"kind: NodeHealthCheck\nmetadata: {name: a}\nspec: a\n", "f:3: spec: expected remediationTemplate or escalatingRemediations"},
 		"no name":                {"kind: NodeHealthCheck\nspec: {remediationTemplate: {kind: ATemplate, name: a}}\n", "metadata.name: expected a name, found nothing"},
+		"no condition":           {healthCheck("  unhealthyConditions: []\n"), "f:7: spec.unhealthyConditions: expected a condition: with none it would do nothing"},
 		"no template":            {"kind: NodeHealthCheck\nmetadata: {name: a}\nspec:\n  minHealthy: 1\n", "f:3: spec: expected remediationTemplate or escalatingRemediations"},
 		"a limit":                {healthCheck("  minHealthy: many\n"), `f:7: spec.minHealthy: expected a number or a percentage, such as 3 or 51%, found "many"`},
 		"two limits":             {healthCheck("  minHealthy: 1\n  maxUnhealthy: 1\n"), "f:8: spec.maxUnhealthy: expected either minHealthy or maxUnhealthy"},

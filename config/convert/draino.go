@@ -19,8 +19,9 @@ var draino = program{
 		"evict-unreplicated-pods": {alone: true}, "node-label": {}, "node-label-expr": {}, "skip-drain": {alone: true},
 
 		// Of no use here.
-		"debug": {alone: true}, "d": {alone: true}, "kubeconfig": {}, "leader-election-lease-duration": {}, "leader-election-renew-deadline": {},
-		"leader-election-retry-period": {}, "leader-election-token-name": {}, "listen": {}, "master": {}, "namespace": {},
+		"debug": {alone: true, unused: true}, "d": {alone: true, unused: true}, "kubeconfig": {unused: true}, "leader-election-lease-duration": {unused: true},
+		"leader-election-renew-deadline": {unused: true}, "leader-election-retry-period": {unused: true}, "leader-election-token-name": {unused: true},
+		"listen": {unused: true}, "master": {unused: true}, "namespace": {unused: true},
 
 		"drain-buffer":             {lost: "drains do not start at a distance of time: maxConcurrent of the budget limits them"},
 		"eviction-headroom":        {lost: "drain.timeout is of the whole drain, not of each pod"},
@@ -129,7 +130,7 @@ func (c *conversion) drainoNodes(l *commandLine) (*metav1.LabelSelector, string)
 		requirements, ok := conjunction(text)
 		if !ok {
 			c.lost(expression, "a selector cannot say it: the policy selects no node until you write one")
-			return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "example.com/nodes-of-draino", Operator: metav1.LabelSelectorOpExists}}},
+			return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{nobody("draino")}},
 				"stands for: " + text
 		}
 		s.MatchExpressions = append(s.MatchExpressions, requirements...)

@@ -3,7 +3,9 @@ package convert
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -14,8 +16,12 @@ import (
 type flagRule struct {
 	// alone: it is true without a value, and takes one only after =.
 	alone bool
-	// lost says what is not carried over; empty for what is, and for what is of no use here.
+	// lost says what is not carried over; empty for what is, and for what is unused.
 	lost string
+	// unused: it is of no use here, whatever its value.
+	unused bool
+	// verbatim: quotes around it are part of it.
+	verbatim bool
 }
 
 // program is one that is configured by flags.
@@ -60,7 +66,7 @@ func (c *conversion) commandLine(file File) bool {
 	first := path.Base(words[0].node.Value)
 	for _, p := range programs() {
 		if first == p.name {
-			c.objects = append(c.objects, found{words[0], func(c *conversion, v value) { c.run(p, v, value{in: in}, words[1:]) }})
+			c.objects = append(c.objects, found{words[0], func(c *conversion, v value) { c.run(p, v, value{in: in}, words[1:], nil) }})
 			return true
 		}
 	}
@@ -78,7 +84,7 @@ func (c *conversion) commandLine(file File) bool {
 		words[0].mistake("expected a line that begins with kured or draino: both, or none, have these flags")
 		return true
 	}
-	c.objects = append(c.objects, found{words[0], func(c *conversion, v value) { c.run(able[0], v, value{in: in}, words) }})
+	c.objects = append(c.objects, found{words[0], func(c *conversion, v value) { c.run(able[0], v, value{in: in}, words, nil) }})
 	return true
 }
 
@@ -153,9 +159,19 @@ func (c *conversion) workload(v value) {
 	p := programOf(v)
 	pod := v.get("spec").get("template").get("spec")
 	for _, container := range pod.get("containers").items() {
-		words := slices.Concat(container.get("command").items(), container.get("args").items())
 		if containerProgram(container) != p {
 			continue
+		}
+		if from := container.get("envFrom"); p.env != "" && slices.ContainsFunc(from.items(), func(e value) bool {
+			prefix := e.peek("prefix")
+			return strings.HasPrefix(p.env, prefix) || strings.HasPrefix(prefix, p.env)
+		}) {
+			from.mistake("expected %s… in env, with its value: what a ConfigMap or Secret sets is not in this manifest. Write it as env, or remove this if it sets none of them", p.env)
+		}
+		known := variables(container)
+		words := slices.Concat(container.get("command").items(), container.get("args").items())
+		for i := range words {
+			words[i] = known.expand(words[i])
 		}
 		switch wordBase(words) {
 		case p.name:
@@ -164,9 +180,55 @@ func (c *conversion) workload(v value) {
 			container.get("command").mistake("expected %s with its flags, found a shell: give its line of flags in a file", p.name)
 			return
 		}
-		c.run(p, v, pod, slices.Concat(words, environment(p, container)))
+		c.run(p, v, pod, words, environment(p, container, known))
 		return
 	}
+}
+
+// variablesOf are variables of a container, by their names. Values that are not in the manifest
+// are unknown.
+type variablesOf map[string]value
+
+// unknown is the tag of a text whose value is not in the manifest.
+const unknown = "!unknown"
+
+// variables returns those of a container. Each may name those before it.
+func variables(container value) variablesOf {
+	known := variablesOf{}
+	for _, e := range container.get("env").items() {
+		of := known.expand(wordAt(e.in, e.peek("value"), e.line))
+		if e.has("valueFrom") {
+			of.node.Tag = unknown
+		}
+		known[e.peek("name")] = of
+	}
+	return known
+}
+
+var reference = regexp.MustCompile(`\$?\$\([-._a-zA-Z0-9]+\)`)
+
+// expand returns a word of a command line with values for its $(NAME), as the kubelet does.
+func (known variablesOf) expand(word value) value {
+	if word.node.Kind != yaml.ScalarNode || !reference.MatchString(word.node.Value) {
+		return word
+	}
+	node := *word.node
+	node.Value = reference.ReplaceAllStringFunc(node.Value, func(found string) string {
+		if strings.HasPrefix(found, "$$") {
+			return found[1:]
+		}
+		of, is := known[found[2:len(found)-1]]
+		switch {
+		case !is:
+			return found
+		case of.node.Tag == unknown:
+			node.Tag = unknown
+			return found
+		}
+		return of.node.Value
+	})
+	word.node = &node
+	return word
 }
 
 // programOf returns the program of a workload; nil for any other.
@@ -200,37 +262,61 @@ func wordBase(words []value) string {
 	return path.Base(words[0].node.Value)
 }
 
-// environment returns the flags that the environment of a container sets, which win.
-func environment(p *program, container value) (words []value) {
+// environment returns the flags that the environment of a container sets.
+func environment(p *program, container value, known variablesOf) (words []value) {
 	for _, e := range container.get("env").items() {
 		name, ours := strings.CutPrefix(e.peek("name"), p.env)
 		if p.env == "" || !ours {
 			continue
 		}
-		name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
-		word := wordAt(e.in, "--"+name+"="+e.peek("value"), e.line)
+		of := known[e.peek("name")]
+		word := wordAt(e.in, "--"+strings.ReplaceAll(strings.ToLower(name), "_", "-")+"="+of.node.Value, e.line)
+		word.node.Tag = of.node.Tag
 		words = append(words, word)
 	}
 	return words
 }
 
-// run reads the flags, notes what is lost, and converts the rest.
-func (c *conversion) run(p *program, at, pod value, words []value) {
+// run reads the flags, then those of the environment, which win, notes what is lost, and
+// converts the rest.
+func (c *conversion) run(p *program, at, pod value, words, environment []value) {
 	line := commandLine{program: p, at: at, pod: pod, flags: map[string][]value{}}
+	for name, flags := range line.read(words) {
+		line.flags[name] = flags
+	}
+	set := line.read(environment)
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		of, flag := set[name][len(set[name])-1], line.flag(name)
+		if flag.there() && flag.node.Value != of.node.Value && !p.rules[name].unused {
+			c.ask(of, "the flag says %s. What is here has the environment, as today's %s; former versions took the flag", flag.shown(), p.name)
+		}
+		line.flags[name] = append(line.flags[name], set[name]...)
+	}
+	p.convert(c, line)
+}
+
+// read returns the flags of words, and keeps the arguments.
+func (l *commandLine) read(words []value) map[string][]value {
+	p, flags := l.program, map[string][]value{}
 	for i := 0; i < len(words); i++ {
 		word := words[i]
+		c := word.in.c
 		if word.node.Kind != yaml.ScalarNode {
 			word.mistake("expected a flag of %s", p.name)
 			continue
 		}
 		if !strings.HasPrefix(word.node.Value, "-") {
-			if !p.arguments {
+			switch {
+			case !p.arguments:
 				word.mistake("expected a flag of %s, found %s", p.name, word.shown())
+			case word.node.Tag == unknown:
+				word.notHere()
 			}
-			line.args = append(line.args, word)
+			l.args = append(l.args, word)
 			continue
 		}
 		name, text, given := strings.Cut(strings.TrimLeft(word.node.Value, "-"), "=")
+		tag := word.node.Tag
 		rule, known := p.rules[name]
 		if !known && strings.HasPrefix(name, "no-") && p.rules[strings.TrimPrefix(name, "no-")].alone {
 			name, text, given, known = strings.TrimPrefix(name, "no-"), "false", true, true
@@ -242,23 +328,45 @@ func (c *conversion) run(p *program, at, pod value, words []value) {
 			text = "true"
 		case i+1 < len(words) && (known || !p.arguments && !strings.HasPrefix(words[i+1].node.Value, "-")):
 			i++
-			text = words[i].node.Value
+			text, tag = words[i].node.Value, words[i].node.Tag
 		case known:
 			word.path = "--" + name
 			word.mistake("expected a value")
 			continue
 		}
-		of := wordAt(word.in, strings.Trim(text, `"`), word.line)
+		if !rule.verbatim {
+			text = unquoted(text)
+		}
+		of := wordAt(word.in, text, word.line)
 		of.path = "--" + name
 		switch {
 		case !known:
 			c.lost(of, "%s has no such flag, or none that is known here", p.name)
-		case rule.lost != "" && !slices.Contains([]string{"", "0", "0s", "false"}, of.node.Value):
+		case rule.lost != "" && (tag == unknown || !slices.Contains([]string{"", "0", "0s", "false"}, text)):
 			c.lost(of, "%s", rule.lost)
+		case tag == unknown && !rule.unused:
+			of.notHere()
 		}
-		line.flags[name] = append(line.flags[name], of)
+		flags[name] = append(flags[name], of)
 	}
-	p.convert(c, line)
+	return flags
+}
+
+// notHere records that the value is not in the manifest.
+func (v value) notHere() {
+	v.mistake("expected the value itself: what it is taken from is not in this manifest")
+}
+
+// unquoted returns a text without the quotes around all of it, as people leave them in manifests.
+func unquoted(text string) string {
+	for _, quote := range []string{`"`, "'"} {
+		if inside, begins := strings.CutPrefix(text, quote); begins {
+			if inside, ends := strings.CutSuffix(inside, quote); ends && !strings.Contains(inside, quote) {
+				return inside
+			}
+		}
+	}
+	return text
 }
 
 // from says what an object is made from.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -24,14 +25,18 @@ var kured = program{
 	name: "kured", env: "KURED_",
 	rules: map[string]flagRule{
 		"blocking-pod-selector": {}, "concurrency": {}, "drain-grace-period": {}, "drain-pod-selector": {}, "drain-timeout": {},
-		"end-time": {}, "force-reboot": {alone: true}, "lock-release-delay": {}, "reboot-command": {}, "reboot-days": {},
-		"reboot-sentinel": {}, "reboot-sentinel-command": {}, "start-time": {}, "time-zone": {},
+		"end-time": {}, "force-reboot": {alone: true}, "lock-release-delay": {}, "reboot-command": {verbatim: true}, "reboot-days": {},
+		"reboot-sentinel": {}, "reboot-sentinel-command": {verbatim: true}, "start-time": {}, "time-zone": {},
 
 		// Of no use here: the check has its own interval, a budget is the lock.
-		"ds-name": {}, "ds-namespace": {}, "lock-annotation": {}, "lock-ttl": {}, "log-format": {}, "metrics-host": {}, "metrics-port": {},
-		"node-id": {}, "period": {}, "reboot-method": {}, "reboot-signal": {},
+		"ds-name": {unused: true}, "ds-namespace": {unused: true}, "lock-annotation": {unused: true}, "lock-ttl": {unused: true}, "log-format": {unused: true},
+		"metrics-host": {unused: true}, "metrics-port": {unused: true}, "node-id": {unused: true}, "period": {unused: true}, "reboot-method": {unused: true}, "reboot-signal": {unused: true},
 
-		"alert-filter-match-only": {alone: true}, "alert-filter-regexp": {}, "alert-firing-only": {alone: true},
+		// Of what is noted by another flag.
+		"alert-filter-match-only": {alone: true, unused: true}, "alert-filter-regexp": {unused: true}, "alert-firing-only": {alone: true, unused: true},
+		"slack-channel": {unused: true}, "slack-username": {unused: true},
+		"message-template-drain": {unused: true}, "message-template-reboot": {unused: true}, "message-template-uncordon": {unused: true},
+
 		"prometheus-url":               {lost: noAlerts},
 		"annotate-nodes":               {alone: true, lost: "nodes get no annotations of kured; their Remediation and NodeMaintenance tell the same"},
 		"drain-delay":                  {lost: "nothing waits before the drain"},
@@ -42,8 +47,6 @@ var kured = program{
 		"post-reboot-node-labels":      {lost: noLabels},
 		"notify-url":                   {lost: noMessage},
 		"slack-hook-url":               {lost: noMessage},
-		"slack-channel":                {}, "slack-username": {},
-		"message-template-drain": {}, "message-template-reboot": {}, "message-template-uncordon": {},
 	},
 	convert: (*conversion).kured,
 }
@@ -136,6 +139,9 @@ func (c *conversion) kuredDrain(o *object, l *commandLine) {
 	forced := l.flag("force-reboot").boolean(false)
 	timeout := l.flag("drain-timeout").duration(0)
 	switch {
+	case timeout < time.Second && forced:
+		c.lost(l.flag("force-reboot"), "without drain-timeout a drain does not time out; after 1h others get the permit here, and the node waits. With onTimeout: Proceed it reboots")
+		fallthrough
 	case timeout < time.Second:
 		o.add(indent+"timeout: 1h", "then it goes on, but others get the permit; kured waits for ever")
 	case forced:
@@ -185,16 +191,27 @@ func (c *conversion) podNodes(l *commandLine) (*metav1.LabelSelector, string) {
 	for i, name := range names {
 		metav1.AddLabelToSelector(s, name, values[i].scalar("the value of a label"))
 	}
-	if affinity := l.pod.get("affinity"); affinity.has("nodeAffinity") {
-		c.lost(affinity.get("nodeAffinity"), "the policy does not select nodes by it: add it to nodeSelector")
-	}
-	everywhere := slices.ContainsFunc(l.pod.get("tolerations").items(), func(t value) bool {
-		return t.peek("key") == nodeRole || t.peek("key") == "" && t.peek("operator") == "Exists"
-	})
 	note := ""
+	if affinity := l.pod.get("affinity").get("nodeAffinity").get("requiredDuringSchedulingIgnoredDuringExecution"); affinity.there() {
+		c.lost(affinity, "the policy selects no node until you write it as its nodeSelector, instead of %s", nobody("kured").Key)
+		s.MatchExpressions = append(s.MatchExpressions, nobody("kured"))
+		note = "and the nodeAffinity of kured"
+	}
+	tolerations := l.pod.get("tolerations")
+	all := tolerations.items()
+	tolerates := func(key string, effect corev1.TaintEffect) bool {
+		return slices.ContainsFunc(all, func(t value) bool {
+			of := t.peek("key")
+			return (of == "" && t.peek("operator") == "Exists" || of != "" && of == key) && (!t.has("effect") || t.peek("effect") == string(effect))
+		})
+	}
+	everywhere := tolerates("", corev1.TaintEffectNoSchedule) && tolerates("", corev1.TaintEffectNoExecute)
+	if !tolerates(nodeRole, corev1.TaintEffectNoSchedule) {
+		s.MatchExpressions = append(s.MatchExpressions, noControlPlane()...)
+		note = strings.Trim("no toleration for the control plane; "+note, "; ")
+	}
 	if !everywhere {
-		s.MatchExpressions = append(s.MatchExpressions, metav1.LabelSelectorRequirement{Key: nodeRole, Operator: metav1.LabelSelectorOpDoesNotExist})
-		note = "no toleration for the control plane"
+		c.ask(tolerations, "kured does not run on nodes with other taints than it tolerates; the policy selects them, and the detector tolerates all. If there are any, exclude them in nodeSelector")
 	}
 	if len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
 		return nil, ", as kured runs there"

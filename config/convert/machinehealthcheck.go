@@ -1,13 +1,14 @@
 package convert
 
 import (
-	"fmt"
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 const mhc = "MachineHealthCheck"
@@ -18,7 +19,7 @@ func (c *conversion) machineHealthCheck(v value) {
 	metadata := v.get("metadata")
 	name := v.name()
 	spec := v.get("spec")
-	spec.get("clusterName")
+	cluster := spec.get("clusterName")
 	checks, remediation := spec.get("checks"), spec.get("remediation") // from v1beta2 on
 	all := nodeConditions(spec.get("unhealthyConditions"), "timeout")
 	for _, item := range checks.get("unhealthyNodeConditions").items() {
@@ -46,9 +47,17 @@ func (c *conversion) machineHealthCheck(v value) {
 	}
 	selector := c.machines(spec.get("selector"))
 	steps := c.machineSteps(spec, remediation, metadata.peek("namespace"))
+	of := cluster.scalar("the name of a cluster")
+	if len(c.clusters) > 1 {
+		c.ask(cluster, "a policy acts where it is applied, and these files have MachineHealthChecks of %d clusters: apply it to no other one than %s", len(c.clusters), cmp.Or(of, "its own"))
+	}
 
-	policy := c.policy(name, false, from(v, mhc, name),
-		"A node whose Machine has the annotation cluster.x-k8s.io/skip-remediation needs the label nodemend.dev/exclude=true.")
+	about := []string{from(v, mhc, name)}
+	if of != "" {
+		about = append(about, "It is of the cluster "+of+": apply it there, not to the cluster that manages it.")
+	}
+	policy := c.policy(name, false, append(about,
+		"A node whose Machine has the annotation cluster.x-k8s.io/skip-remediation needs the label nodemend.dev/exclude=true.")...)
 	policy.nodes(selector, "")
 	c.matches(policy, "", all)
 	c.steps(policy, steps, verify(all))
@@ -57,7 +66,7 @@ func (c *conversion) machineHealthCheck(v value) {
 
 	budget := c.result("RemediationBudget", name, from(v, mhc, name))
 	budget.nodes(selector, "")
-	c.mhcLimits(budget, spec, remediation.get("triggerIf"))
+	c.mhcLimits(budget, spec, remediation.get("triggerIf"), reboots(steps))
 	names, values := metadata.get("annotations").fields()
 	for i, key := range names {
 		if key == "cluster.x-k8s.io/paused" {
@@ -86,7 +95,7 @@ func (c *conversion) machineSteps(spec, remediation value, namespace string) []s
 var copied = regexp.MustCompile(`^(node-role\.kubernetes\.io|([^/]+\.)?node-restriction\.kubernetes\.io|([^/]+\.)?node\.cluster\.x-k8s\.io)/`)
 
 // machines returns the selector of the nodes of the selected Machines. Labels of Machines
-// that nodes do not have are kept: then it selects none, until somebody has seen to it.
+// that nodes do not have are kept, and it selects none until somebody has seen to it.
 func (c *conversion) machines(v value) *metav1.LabelSelector {
 	const clusterName, controlPlane = "cluster.x-k8s.io/cluster-name", "cluster.x-k8s.io/control-plane"
 	s := v.selector()
@@ -94,18 +103,21 @@ func (c *conversion) machines(v value) *metav1.LabelSelector {
 		return nil
 	}
 	nodes := &metav1.LabelSelector{}
+	none := false
 	var foreign []string
 	add := func(r metav1.LabelSelectorRequirement) {
 		switch {
-		case r.Key == clusterName:
-			return // all nodes of this cluster
+		case r.Key == clusterName && (r.Operator == metav1.LabelSelectorOpIn || r.Operator == metav1.LabelSelectorOpExists):
+			return // all nodes of that cluster
 		case r.Key == controlPlane:
-			r.Key = nodeRole
-			if r.Operator == metav1.LabelSelectorOpIn {
-				r.Operator, r.Values = metav1.LabelSelectorOpExists, nil
-			}
+			role, selects := controlPlaneOf(r)
+			none = none || !selects
+			nodes.MatchExpressions = append(nodes.MatchExpressions, role...)
+			return
 		case !copied.MatchString(r.Key):
 			foreign = append(foreign, r.Key)
+			// A node has no such label, so that it would be selected.
+			none = none || r.Operator == metav1.LabelSelectorOpNotIn || r.Operator == metav1.LabelSelectorOpDoesNotExist
 		}
 		nodes.MatchExpressions = append(nodes.MatchExpressions, r)
 	}
@@ -115,8 +127,15 @@ func (c *conversion) machines(v value) *metav1.LabelSelector {
 	for _, r := range s.MatchExpressions {
 		add(r)
 	}
-	if len(foreign) > 0 {
-		c.lost(v, "nodes do not get the label %s of their Machines, so the policy selects none: give the nodes it, or select by one of theirs", strings.Join(foreign, ", "))
+	if none {
+		nodes.MatchExpressions = append(nodes.MatchExpressions, nobody("machines"))
+	}
+	switch {
+	case len(foreign) > 0:
+		c.lost(v, "nodes do not get the label %s of their Machines, so the policy selects none: give the nodes it, or select by one of theirs%s",
+			strings.Join(foreign, ", "), map[bool]string{true: ", and remove " + nobody("machines").Key}[none])
+	case none:
+		c.lost(v, "no Machine is selected by it, so the policy selects no node")
 	}
 	if len(nodes.MatchExpressions) == 0 {
 		return nil
@@ -124,10 +143,28 @@ func (c *conversion) machines(v value) *metav1.LabelSelector {
 	return nodes
 }
 
+// controlPlaneOf returns what a requirement of the label of control-plane Machines, whose value
+// is empty, is for nodes; and whether it selects any.
+func controlPlaneOf(r metav1.LabelSelectorRequirement) (nodes []metav1.LabelSelectorRequirement, selects bool) {
+	selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{r}})
+	if err != nil {
+		return nil, false // which was said
+	}
+	masters, workers := selector.Matches(labels.Set{r.Key: ""}), selector.Matches(labels.Set{})
+	switch {
+	case masters && workers:
+		return nil, true
+	case masters:
+		return []metav1.LabelSelectorRequirement{{Key: nodeRole, Operator: metav1.LabelSelectorOpExists}}, true
+	default:
+		return noControlPlane(), workers
+	}
+}
+
 var unhealthyRange = regexp.MustCompile(`^\[(\d+)-(\d+)\]$`)
 
 // mhcLimits adds the limits of a budget.
-func (c *conversion) mhcLimits(o *object, spec, trigger value) {
+func (c *conversion) mhcLimits(o *object, spec, trigger value, reboots bool) {
 	limit, between := spec.get("maxUnhealthy"), spec.get("unhealthyRange")
 	if trigger.there() {
 		limit, between = trigger.get("unhealthyLessThanOrEqualTo"), trigger.get("unhealthyInRange")
@@ -144,17 +181,23 @@ func (c *conversion) mhcLimits(o *object, spec, trigger value) {
 		if parts[1] != "0" && parts[1] != "1" {
 			c.lost(between, "nothing here waits until %s nodes are unhealthy: it acts on the first", parts[1])
 		}
+		limit = between
+	}
+	c.noStop(limit, mhc, most, reboots)
+	concurrent, note := most, field+", for nodes that are down"
+	if reboots && !never(most) {
+		concurrent, note = "1", stopNote(mhc)
 	}
 	switch {
 	case most == "" || most == "100%":
 		o.add("maxConcurrent: 1", mhc+" has no limit here: raise it with care")
 	case strings.HasSuffix(most, "%"):
-		o.add("maxConcurrent: "+most, field+", for nodes that are down")
+		o.add("maxConcurrent: "+concurrent, note)
 		o.add("maxUnavailable: "+most, "and for others")
 		o.add("minHealthy: "+complement(most), "with more, no node is taken out")
 	default:
-		o.add("maxConcurrent: "+most, field+", for nodes that are down")
-		o.add("maxUnavailable: "+most, fmt.Sprintf("and for others. With more, %s stops; here it goes on with those that are down", mhc))
+		o.add("maxConcurrent: "+concurrent, note)
+		o.add("maxUnavailable: "+most, "and for others")
 	}
 	o.add("stormCooldown: 0s", mhc+" has none; left out, it is 15m")
 }

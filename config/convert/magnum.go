@@ -16,6 +16,8 @@ const (
 	mah = "magnum-auto-healer"
 	// nodeRole is the label of control-plane nodes.
 	nodeRole = "node-role.kubernetes.io/control-plane"
+	// oldNodeRole is the label that they had before.
+	oldNodeRole = "node-role.kubernetes.io/master"
 	// mahHeld and mahJoin are its defaults, and mahRebuild that of rebuild-delay-after-reboot.
 	mahHeld, mahJoin, mahRebuild = 5 * time.Minute, 10 * time.Minute, 5 * time.Minute
 )
@@ -46,11 +48,11 @@ func (c *conversion) configMap(v value) {
 		of.mistake("expected a configuration of %s: %v", mah, err)
 		return
 	}
-	inner.node = rootOf(&document)
-	if inner.node == nil || inner.node.Kind != yaml.MappingNode {
+	if inner.node = rootOf(&document); inner.node == nil || inner.node.Kind != yaml.MappingNode {
 		of.mistake("expected a configuration of %s, found no fields", mah)
 		return
 	}
+	inner.node = expanded(inner.node)
 	inner.line = inner.node.Line + inner.in.offset
 	c.magnum(inner)
 }
@@ -84,8 +86,14 @@ func (c *conversion) magnum(v value) {
 	if delay := v.get("repair-delay-after-add"); delay.there() {
 		c.ask(delay, "%s has no such key: what ran was check-delay-after-add: %s. If %s is meant, change delayAfterJoin", mah, short(join), delay.scalar("a time"))
 	}
-	for _, key := range []string{"cluster-name", "cloud-provider", "monitor-interval", "leader-elect", "kubernetes", "openstack"} {
-		v.get(key) // conditions are watched, one controller leads, nodes reboot themselves
+	for _, key := range []string{"cluster-name", "monitor-interval", "leader-elect", "kubernetes"} {
+		v.get(key) // conditions are watched, one controller leads
+	}
+	for said, key := range []string{"cloud-provider", "openstack"} {
+		if of := v.get(key); of.there() && (said == 0 || !v.has("cloud-provider")) {
+			c.lost(of, "nothing here asks Magnum: it repairs nothing without the cluster's label auto_healing_enabled, nor while cluster or stack are updated. "+
+				"Before an update: kubectl nodemend pause budget/%s --reason update", mah)
+		}
 	}
 	checks := v.get("healthcheck")
 	if !checks.there() {
@@ -97,10 +105,10 @@ func (c *conversion) magnum(v value) {
 	for _, role := range []struct {
 		name, field string
 		watched     bool
-		operator    metav1.LabelSelectorOperator
+		nodes       []metav1.LabelSelectorRequirement
 	}{
-		{"worker", "worker", workers, metav1.LabelSelectorOpDoesNotExist},
-		{"control-plane", "master", masters, metav1.LabelSelectorOpExists},
+		{"worker", "worker", workers, noControlPlane()},
+		{"control-plane", "master", masters, []metav1.LabelSelectorRequirement{{Key: nodeRole, Operator: metav1.LabelSelectorOpExists}}},
 	} {
 		list := checks.get(role.field)
 		if !role.watched {
@@ -112,7 +120,7 @@ func (c *conversion) magnum(v value) {
 		}
 		if all := c.magnumChecks(list); len(all) > 0 {
 			o := c.policy(mah+"-"+role.name, dryRun, fmt.Sprintf("From healthcheck.%s of %s, %s:%d.", role.field, mah, v.in.file, list.line))
-			o.nodes(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: nodeRole, Operator: role.operator}}}, "")
+			o.nodes(&metav1.LabelSelector{MatchExpressions: role.nodes}, "")
 			c.matches(o, "", all)
 			o.add("steps:", "")
 			o.reboot("by the node itself, not by Nova", bootTimeout, max(rebuild, verify(all)), "")
@@ -261,7 +269,7 @@ func asWritten(v value) string {
 	case yaml.SequenceNode:
 		var all []string
 		for _, item := range v.node.Content {
-			all = append(all, resolve(item).Value)
+			all = append(all, item.Value)
 		}
 		return "[" + strings.Join(all, ", ") + "]"
 	default:

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -19,8 +20,13 @@ func (c *conversion) nodeHealthCheck(v value) {
 	name := v.name()
 	spec := v.get("spec")
 	selector := spec.get("selector").selector()
-	all := nodeConditions(spec.get("unhealthyConditions"), "duration")
-	if len(all) == 0 {
+	conditions := spec.get("unhealthyConditions")
+	all := nodeConditions(conditions, "duration")
+	switch {
+	case len(all) > 0:
+	case conditions.there():
+		conditions.mistake("expected a condition: with none it would do nothing")
+	default:
 		for _, status := range []corev1.ConditionStatus{corev1.ConditionFalse, corev1.ConditionUnknown} {
 			all = append(all, match{conditionType: string(corev1.NodeReady), status: status, held: 5 * time.Minute, note: "the default of " + nhc, at: spec})
 		}
@@ -37,7 +43,8 @@ func (c *conversion) nodeHealthCheck(v value) {
 
 	budget := c.result("RemediationBudget", name, from(v, nhc, name))
 	budget.nodes(selector, "")
-	c.nhcLimits(budget, spec)
+	c.nhcLimits(budget, spec, reboots(steps))
+	c.lost(spec, "on OpenShift %s does nothing while the cluster is upgraded. Before an upgrade: kubectl nodemend pause budget/%s --reason upgrade", nhc, budget.name)
 	c.pauses(budget, spec.get("pauseRequests"))
 	if pools := spec.get("minHealthyInCustomPool"); pools.there() {
 		c.lost(pools, "%s of medik8s has no such field. A second budget does it: nodeSelector and groupBy by the label of your pools, minHealthy: %s", nhc, pools.limit())
@@ -74,6 +81,9 @@ type step struct {
 func (c *conversion) escalation(spec value) (steps []step) {
 	namespace := ""
 	one, several := spec.get("remediationTemplate"), spec.get("escalatingRemediations")
+	if several.there() && several.node.Kind == yaml.SequenceNode && len(several.node.Content) == 0 {
+		several.node = nil
+	}
 	switch {
 	case one.there() && several.there():
 		several.mistake("expected either remediationTemplate or escalatingRemediations")
@@ -158,7 +168,7 @@ func (c *conversion) recovery(o *object, delay value) {
 }
 
 // nhcLimits adds the limits of a budget.
-func (c *conversion) nhcLimits(o *object, spec value) {
+func (c *conversion) nhcLimits(o *object, spec value, reboots bool) {
 	minimum, maximum := spec.get("minHealthy"), spec.get("maxUnhealthy")
 	healthy, unhealthy, concurrency := minimum.limit(), maximum.limit(), spec.get("concurrency")
 	percent := strings.HasSuffix
@@ -176,8 +186,16 @@ func (c *conversion) nhcLimits(o *object, spec value) {
 	if concurrency.there() {
 		most, note = concurrency.limit(), "concurrency, which "+nhc+" of medik8s does not have"
 	}
-	if most == "" || most == "100%" {
+	if unhealthy != "" {
+		c.noStop(maximum, nhc, unhealthy, reboots)
+	} else if !never(healthy) && reboots {
+		c.noStop(minimum, nhc, "1%", reboots)
+	}
+	switch {
+	case most == "" || most == "100%":
 		most, note = "1", nhc+" acts on all that its limit leaves, at once: raise it with care"
+	case reboots && !never(most) && !concurrency.there():
+		most, note = "1", stopNote(nhc)
 	}
 	o.add("maxConcurrent: "+most, note)
 	switch {
@@ -185,7 +203,7 @@ func (c *conversion) nhcLimits(o *object, spec value) {
 		o.add("maxUnavailable: "+unhealthy, "and for others")
 		o.add("minHealthy: "+complement(unhealthy), "with more than maxUnhealthy, no node is taken out")
 	case unhealthy != "":
-		o.add("maxUnavailable: "+unhealthy, "and for others. With more, "+nhc+" stops; here it goes on with those that are down")
+		o.add("maxUnavailable: "+unhealthy, "and for others")
 	default:
 		o.add("minHealthy: "+healthy, map[bool]string{false: "the default of former versions; newer ones refuse it"}[minimum.there()])
 	}

@@ -6,7 +6,8 @@ func (c *conversion) nodeMaintenance(v value) {
 	spec := v.get("spec")
 	node := spec.get("nodeName").required("the name of a node")
 	reason := spec.get("reason").scalar("a text")
-	o := c.result("NodeMaintenance", name, from(v, "NodeMaintenance", name))
+	o := c.result("NodeMaintenance", name, from(v, "NodeMaintenance", name),
+		"It acts as soon as it is applied; there is no DryRun of it.")
 	o.add("nodeName: "+quoted(node), "")
 	if reason == "" {
 		o.add("reason: moved from NodeMaintenance of medik8s", "it gives none")

@@ -2,10 +2,12 @@ package convert
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
@@ -92,6 +94,41 @@ func (o *object) maintenance(reason, note string, drained bool) {
 	if drained {
 		o.add("    drain: {timeout: 1h, force: true, deleteEmptyDirData: true}", "")
 	}
+}
+
+// nobody is a requirement that no node meets, for what a selector can't say.
+func nobody(of string) metav1.LabelSelectorRequirement {
+	return metav1.LabelSelectorRequirement{Key: "example.com/nodes-of-" + of, Operator: metav1.LabelSelectorOpExists}
+}
+
+// noControlPlane are the requirements of workers. Some control planes have only the label of old.
+func noControlPlane() []metav1.LabelSelectorRequirement {
+	return []metav1.LabelSelectorRequirement{
+		{Key: nodeRole, Operator: metav1.LabelSelectorOpDoesNotExist}, {Key: oldNodeRole, Operator: metav1.LabelSelectorOpDoesNotExist},
+	}
+}
+
+// reboots reports whether one of the steps does.
+func reboots(steps []step) bool {
+	return slices.ContainsFunc(steps, func(s step) bool { return s.reboots })
+}
+
+// noStop notes what is left of a limit that stops the original altogether. minHealthy does not hold
+// the reboot of a node that is down; for a number of unhealthy nodes there is no minHealthy at all.
+func (c *conversion) noStop(limit value, original, most string, reboots bool) {
+	percent := strings.HasSuffix(most, "%")
+	if most == "" || most == "100%" || never(most) || percent && !reboots {
+		return
+	}
+	c.lost(limit, "%s does nothing while too many nodes are unhealthy, such as when a switch fails. Here nodes that are down are acted on all the same, as many at once as maxConcurrent says", original)
+}
+
+// never reports whether a limit lets nothing happen.
+func never(limit string) bool { return limit == "0" || limit == "0%" }
+
+// stopNote says why a budget has maxConcurrent: 1.
+func stopNote(original string) string {
+	return "what keeps too many from rebooting at once, where " + original + " stops: raise it with care"
 }
 
 // zealous adds that the policy is as quick, and as often, as the original, but for a limit.

@@ -66,7 +66,8 @@ func (c *conversion) selfRemediation(ref value, r remediator, template value, gi
 		c.ask(ref, "the template %s is in none of the files, so its remediationStrategy is not known: pods are evicted, as near as can be to Automatic", name)
 		return
 	}
-	spec := template.get("spec").get("template").get("spec")
+	outer := template.get("spec").get("template")
+	spec := outer.get("spec")
 	strategy := spec.get("remediationStrategy")
 	switch strategy.scalar("the name of a strategy") {
 	case "", "Automatic", "ResourceDeletion":
@@ -76,6 +77,8 @@ func (c *conversion) selfRemediation(ref value, r remediator, template value, gi
 		c.lost(strategy, "%s is not known; pods are evicted", strategy.shown())
 	}
 	spec.rest(r.name)
+	outer.rest("a template", "metadata")
+	template.get("spec").rest("a template")
 }
 
 // unnamed notes the templates that nobody names.

@@ -56,14 +56,8 @@ func (v value) pair(name string) (key, of *yaml.Node) {
 		return nil, nil
 	}
 	for i := 0; i+1 < len(v.node.Content); i += 2 {
-		key, of := v.node.Content[i], v.node.Content[i+1]
-		if key.Value == name {
-			return key, of
-		}
-		if key.Tag == "!!merge" {
-			if key, of := (value{in: v.in, node: resolve(of)}).pair(name); key != nil {
-				return key, of
-			}
+		if key := v.node.Content[i]; key.Value == name {
+			return key, v.node.Content[i+1]
 		}
 	}
 	return nil, nil
@@ -80,7 +74,6 @@ func (v value) get(name string) value {
 		return value{in: v.in, path: path, line: v.line}
 	}
 	v.in.used[key] = true
-	of = resolve(of)
 	field := value{in: v.in, node: of, path: path, line: key.Line + v.in.offset}
 	if of.Tag == "!!null" {
 		field.node = nil
@@ -90,8 +83,8 @@ func (v value) get(name string) value {
 
 // peek returns the text of a field without taking it for used; "" if it is not there.
 func (v value) peek(name string) string {
-	if _, of := v.pair(name); of != nil && resolve(of).Kind == yaml.ScalarNode && of.Tag != "!!null" {
-		return resolve(of).Value
+	if _, of := v.pair(name); of != nil && of.Kind == yaml.ScalarNode && of.Tag != "!!null" {
+		return of.Value
 	}
 	return ""
 }
@@ -106,7 +99,7 @@ func (v value) items() (items []value) {
 		return nil
 	}
 	for i, item := range v.node.Content {
-		items = append(items, value{in: v.in, node: resolve(item), path: fmt.Sprintf("%s[%d]", v.path, i), line: item.Line + v.in.offset})
+		items = append(items, value{in: v.in, node: item, path: fmt.Sprintf("%s[%d]", v.path, i), line: item.Line + v.in.offset})
 	}
 	return items
 }
@@ -136,7 +129,7 @@ func (v value) rest(what string, ignored ...string) {
 		v.get(name)
 	}
 	for i := 0; i+1 < len(v.node.Content); i += 2 {
-		if key := v.node.Content[i]; !v.in.used[key] && key.Tag != "!!merge" {
+		if key := v.node.Content[i]; !v.in.used[key] {
 			v.in.c.lost(v.get(key.Value), "%s has no such field, or none that is known here", what)
 		}
 	}
@@ -304,12 +297,41 @@ func (v value) selector() *metav1.LabelSelector {
 	return s
 }
 
-// resolve follows an alias to what it stands for.
-func resolve(node *yaml.Node) *yaml.Node {
+// expanded returns a copy in which everything is where it is used: what aliases stand for, and
+// the fields that are merged. Of those a field's own mapping wins, and then the first that is
+// merged. The document must have been decoded before, which refuses endless ones.
+func expanded(node *yaml.Node) *yaml.Node {
 	if node.Kind == yaml.AliasNode && node.Alias != nil {
-		return node.Alias
+		node = node.Alias
 	}
-	return node
+	copied := *node
+	copied.Content = nil
+	if node.Kind != yaml.MappingNode {
+		for _, item := range node.Content {
+			copied.Content = append(copied.Content, expanded(item))
+		}
+		return &copied
+	}
+	var merged []*yaml.Node
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, of := node.Content[i], expanded(node.Content[i+1])
+		switch {
+		case key.Tag != "!!merge":
+			copied.Content = append(copied.Content, expanded(key), of)
+		case of.Kind == yaml.SequenceNode:
+			merged = append(merged, of.Content...)
+		default:
+			merged = append(merged, of)
+		}
+	}
+	for _, from := range merged {
+		for i := 0; i+1 < len(from.Content); i += 2 {
+			if (value{node: &copied}).find(from.Content[i].Value) == nil {
+				copied.Content = append(copied.Content, from.Content[i], from.Content[i+1])
+			}
+		}
+	}
+	return &copied
 }
 
 // oneLine returns a text without line ends and what a terminal obeys, so that nothing of it

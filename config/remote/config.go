@@ -30,7 +30,9 @@ type Nodes struct {
 // IPMI is a BMC by IPMI 2.0 over LAN.
 type IPMI struct {
 	// Host is a name or an address. It may have placeholders, as all that is called a
-	// template: {name}, {label:KEY} and {annotation:KEY} of the node.
+	// template: {name}, and {label:KEY} with a KEY that a node can't write itself, such as
+	// example.node-restriction.kubernetes.io/bmc. Otherwise whoever has a node could send the
+	// login elsewhere, or have another machine switched off.
 	Host string `yaml:"host"`
 	// Hosts are those of nodes by their names, instead of Host.
 	Hosts map[string]string `yaml:"hosts"`
@@ -43,7 +45,8 @@ type IPMI struct {
 
 // Redfish is a BMC, or what has many machines, by Redfish.
 type Redfish struct {
-	// URL is a template: https://HOST or https://HOST:PORT.
+	// URL is a template: https://HOST or https://HOST:PORT. With Fingerprints, which say whose
+	// service it is, it may also have any {label:KEY} and {annotation:KEY}.
 	URL string `yaml:"url"`
 	// URLs are those of nodes by their names, instead of URL.
 	URLs  map[string]string `yaml:"urls"`

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/nodemend/nodemend/internal/strictyaml"
 )
@@ -28,7 +29,7 @@ func Parse(name string, data []byte) (Config, error) {
 	}
 	if root != nil {
 		c.name = name
-		for _, p := range c.problems() {
+		for _, p := range slices.Concat(emptied(root), c.problems()) {
 			mistakes = append(mistakes, fmt.Errorf("%s: line %d: %w", name, strictyaml.Line(root, p.path...), p))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ import (
 const good = `switches:
 - nodes: {names: [gpu-*], matchLabels: {rack: "7"}}
   redfish:
-    url: https://{annotation:example.com/bmc}
+    url: https://{label:example.node-restriction.kubernetes.io/bmc}:8443
     user: fence
     passwordFile: /etc/nodemend/bmc/password
     caFile: /etc/nodemend/bmc/ca.crt
@@ -30,7 +31,7 @@ const good = `switches:
 - nodes: {names: [edge-*]}
   program:
     path: /usr/local/sbin/fence-pdu
-    options: {ip: pdu.example.com, plug: "{label:example.com/plug}"}
+    options: {ip: pdu.example.com, plug: "{label:node-restriction.kubernetes.io/plug}"}
     secretFiles: {password: /etc/nodemend/pdu/password}
 - nodes: {matchLabels: {rack: "8"}}
   redfish:
@@ -38,6 +39,12 @@ const good = `switches:
     user: fence
     passwordFile: /etc/nodemend/bmc/password
     fingerprints: {blade-1: ` + digits + `}
+- nodes: {matchLabels: {rack: "9"}}
+  redfish:
+    url: https://{annotation:example.com/bmc}
+    user: fence
+    passwordFile: /etc/nodemend/bmc/password
+    fingerprints: {blade-4: ` + digits + `}
 - ipmi: {host: "{name}.bmc.example.com", port: 6230, user: fence, passwordFile: /p}
 `
 
@@ -48,21 +55,29 @@ func TestANodeHasTheSwitchOfTheFirstEntryThatNamesIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	labels := func(pairs ...string) map[string]string { return map[string]string{pairs[0]: pairs[1]} }
+	labels := func(pairs ...string) map[string]string {
+		all := map[string]string{}
+		for pair := range slices.Chunk(pairs, 2) {
+			all[pair[0]] = pair[1]
+		}
+		return all
+	}
 	for _, test := range []struct {
 		node Node
 		want string // the switch, or the error
 	}{
-		{Node{Name: "gpu-1", Labels: labels("rack", "7"), Annotations: labels("example.com/bmc", "10.9.9.9:8443")}, "https://10.9.9.9:8443"},
-		{Node{Name: "gpu-1", Labels: labels("rack", "7")}, "switches.0: node gpu-1: it has no annotation example.com/bmc"},
-		{Node{Name: "gpu-1", Labels: labels("rack", "7"), Annotations: labels("example.com/bmc", "10.9.9.9@evil.example.com")}, "accepted is a name or an address"},
-		{Node{Name: "gpu-1", Labels: labels("rack", "9")}, "ipmi://gpu-1.bmc.example.com:6230"},
+		{Node{Name: "gpu-1", Labels: labels("rack", "7", "example.node-restriction.kubernetes.io/bmc", "10.9.9.9")}, "https://10.9.9.9:8443"},
+		{Node{Name: "gpu-1", Labels: labels("rack", "7")}, "switches.0: node gpu-1: it has no label example.node-restriction.kubernetes.io/bmc"},
+		{Node{Name: "blade-4", Labels: labels("rack", "9"), Annotations: labels("example.com/bmc", "10.9.9.9:8443")}, "https://10.9.9.9:8443"},
+		{Node{Name: "blade-5", Labels: labels("rack", "9"), Annotations: labels("example.com/bmc", "10.9.9.9:8443")}, "it has no entry in fingerprints"},
+		{Node{Name: "blade-4", Labels: labels("rack", "9")}, "it has no annotation example.com/bmc"},
+		{Node{Name: "gpu-1", Labels: labels("rack", "10")}, "ipmi://gpu-1.bmc.example.com:6230"},
 		{Node{Name: "gpu-1"}, "ipmi://gpu-1.bmc.example.com:6230"},
 		{Node{Name: "worker-1"}, "ipmi://10.0.0.1:623"},
 		{Node{Name: "worker-2", Labels: labels("rack", "8")}, "ipmi://[fd00::2]:623"},
 		{Node{Name: "worker-10"}, "ipmi://worker-10.bmc.example.com:6230"},
-		{Node{Name: "edge-1", Labels: labels("example.com/plug", "14")}, "/usr/local/sbin/fence-pdu for edge-1"},
-		{Node{Name: "edge-1"}, "it has no label example.com/plug"},
+		{Node{Name: "edge-1", Labels: labels("node-restriction.kubernetes.io/plug", "14")}, "/usr/local/sbin/fence-pdu for edge-1"},
+		{Node{Name: "edge-1"}, "it has no label node-restriction.kubernetes.io/plug"},
 		{Node{Name: "blade-1", Labels: labels("rack", "8")}, "https://10.0.1.1"},
 		{Node{Name: "blade-2", Labels: labels("rack", "8")}, "it has no entry in fingerprints"},
 		{Node{Name: "blade-3", Labels: labels("rack", "8")}, "it has no entry in urls"},
@@ -78,7 +93,7 @@ func TestANodeHasTheSwitchOfTheFirstEntryThatNamesIt(t *testing.T) {
 			t.Errorf("%+v: got %q, want %q", test.node, got, test.want)
 		}
 	}
-	c.Switches = c.Switches[:4]
+	c.Switches = c.Switches[:5]
 	if _, err := c.Switch(Node{Name: "other"}); !errors.Is(err, ErrNoSwitch) || !strings.Contains(err.Error(), "remote.yaml: node other") {
 		t.Errorf("got %v", err)
 	}
@@ -99,10 +114,63 @@ func TestEachKindOfSwitchIsMade(t *testing.T) {
 	} else if _, is := s.(*redfish.Switch); !is {
 		t.Errorf("got %T", s)
 	}
-	if s, err := c.Switch(Node{Name: "edge-1", Labels: map[string]string{"example.com/plug": "1"}}); err != nil {
+	if s, err := c.Switch(Node{Name: "edge-1", Labels: map[string]string{"node-restriction.kubernetes.io/plug": "1"}}); err != nil {
 		t.Error(err)
 	} else if _, is := s.(*program.Switch); !is {
 		t.Errorf("got %T", s)
+	}
+}
+
+// A kubelet writes all annotations, and most labels, of its node.
+func TestANodeDoesNotChooseWhoGetsThePassword(t *testing.T) {
+	for _, by := range []string{
+		"{annotation:example.com/bmc}", "{annotation:node-restriction.kubernetes.io/bmc}", "{label:bmc}", "{label:example.com/bmc}", "{label:kubernetes.io/hostname}",
+		"{label:node-restriction.kubernetes.io}", "{label:evilnode-restriction.kubernetes.io/bmc}", "{label:node-restriction.kubernetes.io.example.com/bmc}", "{name}-{label:a}",
+	} {
+		for field, text := range map[string]string{
+			"ipmi.host":            ipmi("host: '" + by + "'"),
+			"redfish.url":          red("url: 'https://" + by + "', caFile: /ca"),
+			"redfish.serverName":   red("url: 'https://a', caFile: /ca, serverName: '" + by + "'"),
+			"program.options.plug": entry("program: {path: /p, options: {plug: '" + by + "'}}"),
+		} {
+			_, err := Parse("remote.yaml", []byte(text))
+			if err == nil || !strings.Contains(err.Error(), "line 2: switches.0."+field+": {") || !strings.Contains(err.Error(), "is what a node can write itself") {
+				t.Errorf("%s %s: got %v", field, by, err)
+			}
+		}
+	}
+	if _, err := Parse("remote.yaml", []byte(red("url: 'https://{annotation:a}', fingerprint: "+digits))); err == nil {
+		t.Error("a fingerprint of all nodes does not say whose service it is")
+	}
+}
+
+func TestAValueOfANodeIsOnlyANameOrAnAddress(t *testing.T) {
+	c, err := Parse("remote.yaml", []byte(entry("program: {path: /p, options: {plug: '{label:node-restriction.kubernetes.io/plug}'}}")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for value, accepted := range map[string]bool{
+		"14": true, "bmc-7.example.com": true, "fd00::1": true, "A_1": true,
+		"": false, "-o": false, ".": false, "_a": false, ":1": false, "a b": false, "a;id>/tmp/x": false, "$(id)": false, "a${IFS}b": false, "a|b": false, "'a'": false, `"a"`: false,
+		"a\vb": false, "a\u2028b": false, "a\n": false, "a@b": false, "a/b": false, "a%2fb": false, "é": false,
+	} {
+		_, err := c.Switch(Node{Name: "a", Labels: map[string]string{"node-restriction.kubernetes.io/plug": value}})
+		if (err == nil) != accepted {
+			t.Errorf("%q: got %v", value, err)
+		}
+	}
+}
+
+// An emptied list is no list of all.
+func TestASelectionOfNodesThatIsWrittenIsNotEmpty(t *testing.T) {
+	for text, field := range map[string]string{
+		"nodes: {names: []}": "nodes.names", "nodes: {names: }": "nodes.names", "nodes: {matchLabels: {}}": "nodes.matchLabels",
+		"nodes: {names: [a], matchLabels: }": "nodes.matchLabels", "nodes: {}": "nodes", "nodes:": "nodes",
+	} {
+		_, err := Parse("remote.yaml", []byte(entry(text+"\n  ipmi: {host: a, user: b, passwordFile: /p}")))
+		if want := "remote.yaml: line 2: switches.0." + field + ": is empty: accepted are names or labels"; err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
 	}
 }
 
@@ -158,12 +226,12 @@ func TestAFileIsReadAsAWhole(t *testing.T) {
 	if _, err := Load(file); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
-	for text, entries := range map[string]int{good: 5, good + "- {}\n": 0} {
+	for text, entries := range map[string]int{good: 6, good + "- {}\n": 0} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		c, err := Load(file)
-		if len(c.Switches) != entries || (err == nil) != (entries > 0) || err != nil && !strings.Contains(err.Error(), file+": line 28: switches.5: ") {
+		if len(c.Switches) != entries || (err == nil) != (entries > 0) || err != nil && !strings.Contains(err.Error(), file+": line 34: switches.6: ") {
 			t.Errorf("got %d entries, %v", len(c.Switches), err)
 		}
 	}
@@ -171,13 +239,13 @@ func TestAFileIsReadAsAWhole(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(good))
-	f.Add([]byte(entry("program: {path: /p, options: {a: '{label:x}'}}")))
+	f.Add([]byte(entry("program: {path: /p, options: {a: '{label:node-restriction.kubernetes.io/x}'}}")))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := Parse("remote.yaml", data)
 		if err != nil {
 			return
 		}
-		if _, err := c.Switch(Node{Name: "worker-1", Labels: map[string]string{"x": "y"}}); err != nil && err.Error() == "" {
+		if _, err := c.Switch(Node{Name: "worker-1", Labels: map[string]string{"node-restriction.kubernetes.io/x": "y"}}); err != nil && err.Error() == "" {
 			t.Error("an error without a text")
 		}
 	})

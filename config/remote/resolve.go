@@ -137,11 +137,25 @@ func (n Node) placeholder(kind, key string) (value string, err error) {
 	if !found || value == "" {
 		return "", fmt.Errorf("it has no %s %s", kind, key)
 	}
-	// What a node says of itself is no part of an address but a name.
-	if strings.ContainsAny(value, "/@?#\\ \t\r\n\x00") {
-		return "", fmt.Errorf("its %s %s is %.60q: accepted is a name or an address", kind, key, value)
+	// It is a name or an address: no other part of a URL, and nothing that a shell obeys which a
+	// program hands it to.
+	if !plain.MatchString(value) {
+		return "", fmt.Errorf("its %s %s is %.60q: accepted are letters, digits, '.', '_', '-' and ':', beginning with a letter or digit", kind, key, value)
 	}
 	return value, nil
+}
+
+// plain is what the value of a placeholder may be.
+var plain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]*$`)
+
+// ofTheNode reports whether a node can write by itself what a placeholder stands for: all of
+// its annotations, and labels but those that the admission plugin NodeRestriction keeps for
+// others.
+func ofTheNode(kind, key string) bool {
+	const kept = "node-restriction.kubernetes.io"
+	prefix, _, prefixed := strings.Cut(key, "/")
+	protected := prefixed && (prefix == kept || strings.HasSuffix(prefix, "."+kept))
+	return kind == "annotation" || kind == "label" && !protected
 }
 
 var (

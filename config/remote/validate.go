@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/nodemend/nodemend/internal/power/program"
@@ -72,6 +73,45 @@ func (s *Switch) problems(p problems) {
 	}
 }
 
+// emptied returns the selections of nodes that are written and empty: what is left out includes
+// all nodes, and an emptied list is hardly meant so.
+func emptied(root *yaml.Node) (found []problem) {
+	var file struct {
+		Switches []struct{ Nodes yaml.Node }
+	}
+	if err := root.Decode(&file); err != nil {
+		return nil // that was said
+	}
+	for i := range file.Switches {
+		at := problems{[]string{"switches", strconv.Itoa(i), "nodes"}, &found}
+		nodes := &file.Switches[i].Nodes
+		var parts struct {
+			Names       yaml.Node
+			MatchLabels yaml.Node `yaml:"matchLabels"`
+		}
+		if nodes.Kind == 0 || nodes.Decode(&parts) != nil {
+			continue
+		}
+		at.empty(nodes)
+		at.in("names").empty(&parts.Names)
+		at.in("matchLabels").empty(&parts.MatchLabels)
+	}
+	return found
+}
+
+// empty reports a value that is written, and has nothing in it.
+func (p problems) empty(node *yaml.Node) {
+	var value any
+	if node.Kind == 0 || node.Decode(&value) != nil {
+		return
+	}
+	list, _ := value.([]any)
+	fields, _ := value.(map[string]any)
+	if value == nil || len(list)+len(fields) == 0 && node.Kind != yaml.ScalarNode {
+		p.add("is empty: accepted are names or labels of nodes. Leave it out, if all nodes are meant")
+	}
+}
+
 func (n *Nodes) problems(p problems) {
 	for i, pattern := range n.Names {
 		if _, err := path.Match(pattern, ""); err != nil || strings.Trim(pattern, "abcdefghijklmnopqrstuvwxyz0123456789-.*?[]^") != "" || pattern == "" {
@@ -85,13 +125,14 @@ func (n *Nodes) problems(p problems) {
 	}
 }
 
-// one reports a mistake unless either a template or values by the names of nodes are given.
-func (p problems) one(field, template, fields string, byNode map[string]string) {
+// one reports a mistake unless either a template or values by the names of nodes are given. For
+// pinned see template.
+func (p problems) one(field, template, fields string, byNode map[string]string, pinned bool) {
 	switch {
 	case (template == "") == (len(byNode) == 0):
 		p.add("has neither %[1]s nor %[2]s, or both: accepted are %[1]s for all nodes, or %[2]s with one for each", field, fields)
 	case template != "":
-		p.template(template, field)
+		p.template(template, pinned, field)
 	}
 	for _, node := range slices.Sorted(maps.Keys(byNode)) {
 		if len(validation.IsDNS1123Subdomain(node)) > 0 {
@@ -100,8 +141,17 @@ func (p problems) one(field, template, fields string, byNode map[string]string) 
 	}
 }
 
-func (p problems) template(text string, field ...string) {
-	if _, err := expand(text, func(string, string) (string, error) { return example, nil }); err != nil {
+// template reports what is wrong with one. What a node writes itself is accepted only where it is
+// pinned: something else says for each node who is asked.
+func (p problems) template(text string, pinned bool, field ...string) {
+	_, err := expand(text, func(kind, key string) (string, error) {
+		if ofTheNode(kind, key) && !pinned {
+			return "", fmt.Errorf("{%s:%s} is what a node can write itself, and so choose what is switched, and who gets the password: "+
+				"accepted are {name}, and labels such as {label:example.node-restriction.kubernetes.io/bmc}. Or name the nodes, each with its own", kind, key)
+		}
+		return example, nil
+	})
+	if err != nil {
 		p.in(field...).add("%s", err)
 	}
 }
@@ -137,7 +187,7 @@ func (l Login) problems(p problems) {
 }
 
 func (i *IPMI) problems(p problems) {
-	p.one("host", i.Host, "hosts", i.Hosts)
+	p.one("host", i.Host, "hosts", i.Hosts, false)
 	if host, err := expand(i.Host, func(string, string) (string, error) { return example, nil }); err == nil && host != "" {
 		p.host(host, "host")
 	}
@@ -159,10 +209,10 @@ func (i *IPMI) problems(p problems) {
 }
 
 func (r *Redfish) problems(p problems) {
-	p.one("url", r.URL, "urls", r.URLs)
+	p.one("url", r.URL, "urls", r.URLs, len(r.Fingerprints) > 0)
 	r.Login.problems(p)
 	p.file(r.CAFile, false, "caFile")
-	p.template(r.ServerName, "serverName")
+	p.template(r.ServerName, false, "serverName")
 	check := func(url, fingerprint string, field ...string) {
 		if _, err := redfish.New(redfish.Options{URL: url, TLS: redfish.TLS{CAFile: r.CAFile, ServerName: r.ServerName, Fingerprint: fingerprint}}); err != nil {
 			p.in(field...).add("%s", err)
@@ -190,7 +240,7 @@ func (r *Redfish) problems(p problems) {
 
 func (g *Program) problems(p problems) {
 	for _, name := range slices.Sorted(maps.Keys(g.Options)) {
-		p.template(g.Options[name], "options", name)
+		p.template(g.Options[name], false, "options", name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(g.SecretFiles)) {
 		p.file(g.SecretFiles[name], true, "secretFiles", name)

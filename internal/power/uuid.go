@@ -117,6 +117,21 @@ func (g GUID) Matches(machine UUID) (Order, bool) {
 	return "", false
 }
 
+// Alike returns the UUIDs, this one among them, that a GUID may match which matches this one, if
+// in another order: of two nodes with such UUIDs nobody can tell which one is switched.
+func (u UUID) Alike() (all []UUID) {
+	for _, order := range Orders() {
+		// An order applied twice is none, so this is what a switch of u says in it.
+		said := GUID(GUID(u).In(order))
+		for _, order := range Orders() {
+			if is := said.In(order); !slices.Contains(all, is) {
+				all = append(all, is)
+			}
+		}
+	}
+	return all
+}
+
 // placeholders are what firmware says of machines whose maker has set no UUID, so of many.
 func placeholders() []string {
 	return []string{

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -63,6 +64,34 @@ func TestAGUIDThatManyMachinesHaveIsOfNone(t *testing.T) {
 			}
 			if err := Check(guid, guid.In(order)); !errors.Is(err, ErrNoIdentity) {
 				t.Errorf("%s: %v", text, err)
+			}
+		}
+	}
+}
+
+func TestUUIDsAreAlikeIfOneGUIDMatchesThem(t *testing.T) {
+	a := UUID(bytesOf(t, strings.ReplaceAll(dell, "-", "")))
+	for text, want := range map[string]bool{
+		dell:                                   true,
+		"44454c4c-3200-1038-8052-b4c04f4a5731": true,  // SMBIOS
+		"31574a4f-c0b4-5280-1038-320044454c4c": true,  // IPMI
+		"4f4a5731-b4c0-8052-3810-0032454c4c44": false, // of no order
+		"4c4c4544-0032-3810-8052-b4c04f4a5730": false,
+	} {
+		b, err := ParseUUID(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(a.Alike(), b) != want || slices.Contains(b.Alike(), a) != want {
+			t.Errorf("%s: %v, and %v, want %t", text, a.Alike(), b.Alike(), want)
+		}
+	}
+	// Every GUID that matches one of two says whether they are alike.
+	for _, order := range Orders() {
+		guid := GUID(GUID(a).In(order))
+		for _, other := range Orders() {
+			if b := guid.In(other); !slices.Contains(a.Alike(), b) || !slices.Contains(b.Alike(), a) {
+				t.Errorf("%s is both %s and %s", guid, a, b)
 			}
 		}
 	}

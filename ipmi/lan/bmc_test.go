@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 
@@ -48,6 +49,8 @@ type bmc struct {
 	consoleNonce []byte
 	role         []byte
 	sent         uint32
+	slow         byte // the type of the payload that it answers only when it comes again, with another nonce
+	mixedUp      bool
 
 	mutex          sync.Mutex // guards:
 	sessionsClosed int
@@ -92,6 +95,10 @@ func (b *bmc) answer(t *testing.T, p []byte) []byte {
 		return nil
 	}
 	password := padded(b.password)
+	if b.slow == r.payloadType && !b.mixedUp {
+		b.mixedUp = true
+		return nil
+	}
 	switch r.payloadType {
 	case payloadOpenRequest:
 		b.console = uint32(payload[4]) | uint32(payload[5])<<8 | uint32(payload[6])<<16 | uint32(payload[7])<<24
@@ -104,7 +111,7 @@ func (b *bmc) answer(t *testing.T, p []byte) []byte {
 		proof := b.suite.hmac(password, id(b.console, bmcSession), b.consoleNonce, []byte(nonce), []byte(bmcGUID), b.role)
 		return packet(payloadRAKP2, 0, 0, append(append(id(0, b.console), nonce+bmcGUID...), proof...))
 	case payloadRAKP3:
-		if !bytes.Equal(payload[8:], b.suite.hmac(password, []byte(nonce), id(b.console), b.role)) {
+		if b.mixedUp || !bytes.Equal(payload[8:], b.suite.hmac(password, []byte(nonce), id(b.console), b.role)) {
 			return packet(payloadRAKP4, 0, 0, append([]byte{0, 0x0f, 0, 0}, id(b.console)...))
 		}
 		session := b.suite.hmac(password, b.consoleNonce, []byte(nonce), b.role)
@@ -143,6 +150,16 @@ func TestEverySuiteOpensASession(t *testing.T) {
 		session := open(t, Options{Address: b.start(t), User: "root", Password: "secret", Suite: number})
 		if !isOn(t, session) {
 			t.Errorf("suite %d: it is off", number)
+		}
+	}
+}
+
+func TestABMCThatIsSlowDoesNotSayThatThePasswordIsWrong(t *testing.T) {
+	for _, slow := range []byte{payloadOpenRequest, payloadRAKP1, payloadRAKP3} {
+		b := &bmc{suite: suites()[3], password: "s3cret", slow: slow}
+		_, err := Open(t.Context(), Options{Address: b.start(t), User: "fence", Password: b.password})
+		if !errors.Is(err, ipmi.ErrNoAnswer) || errors.Is(err, ErrLogin) || !strings.Contains(err.Error(), "not within 1s, so it was asked again") {
+			t.Errorf("%#x: got %v", slow, err)
 		}
 	}
 }

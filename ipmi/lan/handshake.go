@@ -8,6 +8,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/nodemend/nodemend/ipmi"
 )
 
 // errMalformed is of a BMC that breaks the protocol.
@@ -22,6 +24,7 @@ type handshake struct {
 	nonce         [16]byte
 	role          []byte // the privilege level, and the user
 	ours, theirs  uint32 // IDs of the session
+	resent        bool   // something was sent more than once
 }
 
 func newHandshake(t *transport, s suite, o Options) *handshake {
@@ -110,9 +113,18 @@ func (h *handshake) openSession(ctx context.Context) error {
 
 // ask sends a payload until the BMC has answered it by one of another type. accept gets one
 // without an error status, of eight bytes at least.
+//
+// What is refused after something was sent twice is not refused for certain: a BMC that is slow
+// makes another nonce or session for the second, and we answer the first.
 func (h *handshake) ask(ctx context.Context, request, response byte, payload []byte, accept func(got []byte) error) error {
 	p := packet(request, 0, 0, payload)
-	return h.transport.exchange(ctx, func() []byte { return p }, func(p []byte) error {
+	sent := 0
+	once := func() []byte {
+		sent++
+		h.resent = h.resent || sent > 1
+		return p
+	}
+	err := h.transport.exchange(ctx, once, func(p []byte) error {
 		r, err := parse(p)
 		got := r.payload
 		if err != nil || r.payloadType != response || r.session != 0 || len(got) < 8 || binary.LittleEndian.Uint32(got[4:]) != h.ours {
@@ -123,6 +135,10 @@ func (h *handshake) ask(ctx context.Context, request, response byte, payload []b
 		}
 		return accept(got)
 	})
+	if err != nil && h.resent && ctx.Err() == nil && !errors.Is(err, ipmi.ErrNoAnswer) {
+		return fmt.Errorf("%w: not within %s, so it was asked again and may have mixed up the two: %v", ipmi.ErrNoAnswer, resend, err) //nolint:errorlint // it is no refused login
+	}
+	return err
 }
 
 // id returns little-endian numbers: the first four bytes of a payload, which are zero, and

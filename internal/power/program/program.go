@@ -2,6 +2,9 @@
 // convention of fence-agents (FenceAgentAPI): it gets key=value lines on its standard input,
 // among them action=status, off or on. Status ends with 0 if the machine is on, 2 if it is
 // off, and another number if that can't be told; off and on end with 0 if they have worked.
+// On status it also writes a line "Status: ON" or "Status: OFF" on its standard output, as all
+// of fence-agents do. The number alone tells nothing: 2 is also what a shell ends with that
+// finds a mistake in a script, Python without its file, and an agent without its key.
 //
 // One thing is more than that convention: on status, the program says which machine it is,
 // by a line uuid=UUID on its standard output. Without it, nothing is switched.
@@ -31,6 +34,8 @@ const (
 	maxOutput = 64 << 10
 	// outputGrace is how long output is waited for after the program has ended.
 	outputGrace = time.Second
+	// killGrace is how long a program is waited for after it was killed.
+	killGrace = 5 * time.Second
 )
 
 // Exit statuses of status.
@@ -94,13 +99,8 @@ func (s *Switch) Read(ctx context.Context, machine power.UUID) (r power.Reading,
 	if err != nil {
 		return r, err
 	}
-	switch status {
-	case isOn:
-		r.Power = power.On
-	case isOff:
-		r.Power = power.Off
-	default:
-		return r, fmt.Errorf("%s: status ended with %d: accepted are %d, on, and %d, off. Run it by hand to see why", s, status, isOn, isOff)
+	if r.Power, err = powerOf(output, status); err != nil {
+		return r, fmt.Errorf("%s: %w. Run it by hand to see why", s, err)
 	}
 	if r.GUID, err = identity(output); err == nil {
 		err = power.Check(r.GUID, machine)
@@ -111,21 +111,43 @@ func (s *Switch) Read(ctx context.Context, machine power.UUID) (r power.Reading,
 	return r, nil
 }
 
+// powerOf returns the power if the exit status and the only line about it say the same.
+func powerOf(output string, status int) (power.State, error) {
+	said := after(output, "Status: ")
+	switch {
+	case status != isOn && status != isOff:
+		return "", fmt.Errorf("status ended with %d: accepted are %d, on, and %d, off", status, isOn, isOff)
+	case len(said) != 1:
+		return "", fmt.Errorf("status ended with %d, and wrote %d lines that begin with Status:, not one: accepted are Status: ON with %d, and Status: OFF with %d",
+			status, len(said), isOn, isOff)
+	case status == isOn && said[0] == "ON":
+		return power.On, nil
+	case status == isOff && said[0] == "OFF":
+		return power.Off, nil
+	}
+	return "", fmt.Errorf("status ended with %d, and wrote another Status: than goes with that: accepted are Status: ON with %d, and Status: OFF with %d", status, isOn, isOff)
+}
+
 // identity returns the UUID of the only line that has one.
 func identity(output string) (guid power.GUID, err error) {
-	found := 0
-	for line := range strings.Lines(output) {
-		if text, is := strings.CutPrefix(strings.TrimSpace(line), "uuid="); is {
-			found++
-			if guid, err = power.ParseGUID(text); err != nil {
-				return guid, fmt.Errorf("%w: %w", power.ErrNoIdentity, err)
-			}
-		}
+	said := after(output, "uuid=")
+	if len(said) != 1 {
+		return guid, fmt.Errorf("%w: on status it wrote %d lines uuid=UUID, not one", power.ErrNoIdentity, len(said))
 	}
-	if found != 1 {
-		return guid, fmt.Errorf("%w: on status it wrote %d lines uuid=UUID, not one", power.ErrNoIdentity, found)
+	if guid, err = power.ParseGUID(said[0]); err != nil {
+		return guid, fmt.Errorf("%w: %w", power.ErrNoIdentity, err)
 	}
 	return guid, nil
+}
+
+// after returns what follows this on each line that begins with it.
+func after(output, prefix string) (all []string) {
+	for line := range strings.Lines(output) {
+		if text, is := strings.CutPrefix(strings.TrimSpace(line), prefix); is {
+			all = append(all, text)
+		}
+	}
+	return all
 }
 
 // Off runs the program with off, if it says on status that it is that of the machine.
@@ -167,9 +189,11 @@ func (s *Switch) run(ctx context.Context, action string) (output string, status 
 		Env:   []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"},
 		Stdin: bytes.NewReader(input), Stdout: &stdout, Stderr: &stderr, WaitDelay: outputGrace,
 	}
-	err = child.Run(ctx, cmd)
+	err = await(ctx, func() error { return child.Run(ctx, cmd) })
 	var exit *exec.ExitError
 	switch {
+	case errors.Is(err, errHangs):
+		return "", 0, fmt.Errorf("%s: %w: %s %w", s, power.ErrNoAnswer, action, err)
 	case ctx.Err() != nil:
 		return "", 0, fmt.Errorf("%s: %w: %s was ended: %w", s, power.ErrNoAnswer, action, context.Cause(ctx))
 	case errors.As(err, &exit) && exit.Exited():
@@ -178,6 +202,29 @@ func (s *Switch) run(ctx context.Context, action string) (output string, status 
 		return "", 0, fmt.Errorf("%s: %w", s, err)
 	}
 	return stdout.String(), 0, nil
+}
+
+// errHangs is of a program that hangs in the kernel.
+var errHangs = errors.New("was killed, and has not ended: it hangs in the kernel, such as on a disk that has died")
+
+// await returns what run returns, or errHangs if that does not return soon after the end of
+// ctx. Then nobody waits for it any more: its goroutine ends with the program, if ever.
+func await(ctx context.Context, run func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- run() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), killGrace)
+	defer cancel()
+	select {
+	case err := <-done:
+		return err
+	case <-late.Done():
+		return errHangs
+	}
 }
 
 // input returns what the program reads.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/nodemend/nodemend/internal/power"
 )
@@ -24,7 +26,11 @@ input=$(cat)
 printf '%s | %s\n' "$*" "$(printf '%s' "$input" | tr '\n' ' ')" >>"$dir/told"
 echo "something else: $input" >&2
 case "$input" in
-*action=status) cat "$dir/uuid"; read -r power <"$dir/power"; [ "$power" = on ] || exit 2 ;;
+*action=status)
+	cat "$dir/uuid"
+	read -r power <"$dir/power"
+	[ "$power" = on ] || { echo Status: OFF; exit 2; }
+	echo Status: ON ;;
 *action=off) echo off >"$dir/power" ;;
 *action=on) echo on >"$dir/power" ;;
 *) exit 1 ;;
@@ -41,7 +47,7 @@ func newFixture(t *testing.T, script string) fixture {
 	f := fixture{t, t.TempDir()}
 	f.write("agent", script)
 	f.write("power", "on\n")
-	f.write("uuid", "Status: ON\nuuid="+ours+"\n")
+	f.write("uuid", "uuid="+ours+"\n")
 	f.write("password", "s3cret word\n")
 	return f
 }
@@ -113,7 +119,7 @@ func TestAProgramThatDoesNotNameTheMachineSwitchesNothing(t *testing.T) {
 		says string
 		want error
 	}{
-		"none, as all of fence-agents": {"Status: ON\n", power.ErrNoIdentity},
+		"none, as all of fence-agents": {"", power.ErrNoIdentity},
 		"another":                      {"uuid=" + theirs + "\n", power.ErrOtherMachine},
 		"two":                          {"uuid=" + ours + "\nuuid=" + ours + "\n", power.ErrNoIdentity},
 		"no UUID":                      {"uuid=plug 7\n", power.ErrNoIdentity},
@@ -146,7 +152,7 @@ func TestAProgramThatFailsSaysOnlyThat(t *testing.T) {
 		"it is no program":   {"", "exec format error"},
 		"off does not work":  {strings.Replace(agent, `echo off >"$dir/power"`, "cat >&2; exit 3", 1), "off ended with 3"},
 		"it reads no input":  {"#!/bin/sh\nexit 7\n", "status ended with 7"},
-		"it writes too much": {"#!/bin/sh\nhead -c 1000000 /dev/zero; cat \"${0%/*}/uuid\"\n", "0 lines uuid"},
+		"it writes too much": {"#!/bin/sh\nhead -c 1000000 /dev/zero; cat \"${0%/*}/uuid\"; echo Status: ON\n", "0 lines that begin with Status:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, test.script)
@@ -176,6 +182,30 @@ func TestAProgramThatFailsSaysOnlyThat(t *testing.T) {
 	}
 }
 
+// Shells, Python, Go and agents without their key end with 2, too.
+func TestAnExitStatusAloneTellsNothingOfThePower(t *testing.T) {
+	for script, want := range map[string]string{
+		"exit 2":                      "ended with 2, and wrote 0 lines",
+		"exit 0":                      "ended with 0, and wrote 0 lines",
+		"if then":                     "ended with 2, and wrote 0 lines", // no sh
+		"exec /bin/sh /missing-agent": "wrote 0 lines",
+		"echo Status: ON; exit 2":     "another Status:",
+		"echo Status: OFF; exit 0":    "another Status:",
+		"echo Status: off; exit 2":    "another Status:",
+		"echo Status: OFF; echo Status: ON; exit 2": "wrote 2 lines",
+		"echo Status: OFF >&2; exit 2":              "wrote 0 lines",
+		"echo Status: OFF; exit 1":                  "ended with 1",
+	} {
+		f := newFixture(t, "#!/bin/sh\ncat >\"${0%/*}/told\"; cat \"${0%/*}/uuid\"\n"+script+"\n")
+		if r, err := f.start().Read(t.Context(), uuid(t, ours)); err == nil || !strings.Contains(err.Error(), want) || r.Power != "" {
+			t.Errorf("%s: got %+v, %v, want %q", script, r, err, want)
+		}
+		if err := f.start().Off(t.Context(), uuid(t, ours)); err == nil || strings.Contains(f.read("told"), "action=off") {
+			t.Errorf("%s: it was told %s: %v", script, f.read("told"), err)
+		}
+	}
+}
+
 func TestAProgramThatHangsIsEnded(t *testing.T) {
 	f := newFixture(t, "#!/bin/sh\necho >\"${0%/*}/begun\"\nexec sleep 1000\n")
 	if err := syscall.Mkfifo(f.path("begun"), 0o600); err != nil {
@@ -191,6 +221,18 @@ func TestAProgramThatHangsIsEnded(t *testing.T) {
 	if err := <-done; !errors.Is(err, power.ErrNoAnswer) || !errors.Is(err, reason) {
 		t.Errorf("got %v", err)
 	}
+}
+
+func TestAProgramThatNotEvenAKillEndsIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		hangs := make(chan struct{})
+		defer close(hangs)
+		if err := await(ctx, func() error { <-hangs; return nil }); !errors.Is(err, errHangs) {
+			t.Errorf("got %v", err)
+		}
+	})
 }
 
 func TestOptionsThatCanNotWorkAreRefused(t *testing.T) {

@@ -19,8 +19,10 @@ type Cycle struct {
 
 	since    time.Time // when the phase began, as far as this runner knows
 	last     *reading  // the last one, unless something was switched after it
-	firstOff *reading  // of two in a row
+	firstOff *reading  // of those in a row
 	sent     time.Time // when an off or on was sent in this phase; zero: not by this runner
+	known    bool      // the last answer was On: the switch has found the machine
+	heard    time.Time // when it last answered since it has acknowledged an off, each time; zero: it has not
 	trouble  error     // why the last reading or order was none
 }
 
@@ -58,9 +60,17 @@ func (c *Cycle) Saw(asked, answered time.Time, r power.Reading, err error) {
 		err = power.Check(r.GUID, c.plan.Machine)
 	}
 	got := reading{asked: asked, answered: answered, Reading: r, err: err}
+	unwatched := c.last != nil && asked.Sub(c.last.answered) > c.plan.Repeat
 	c.last, c.trouble = &got, err
-	if !got.isOff(c.plan.Machine) {
+	c.known = err == nil && r.Power == power.On
+	if !got.isOff(c.plan.Machine) || unwatched {
 		c.firstOff = nil
+	}
+	switch {
+	case err != nil || asked.Sub(c.heard) > c.plan.Repeat: // it may have restarted
+		c.heard = time.Time{}
+	case !c.heard.IsZero():
+		c.heard = answered
 	}
 }
 
@@ -68,6 +78,21 @@ func (c *Cycle) Saw(asked, answered time.Time, r power.Reading, err error) {
 func (c *Cycle) Switched(at time.Time, err error) {
 	c.sent, c.trouble = at, err
 	c.last, c.firstOff = nil, nil // what was read before does not tell
+	c.heard = time.Time{}
+	if err == nil && c.kept.Phase == Cutting && c.known {
+		c.heard = at
+	}
+	c.known = false
+}
+
+// gap returns how far apart readings of off have to be. A switch that has said on, has
+// acknowledged our off, and has answered ever since, knows its machine. Any other may have
+// restarted, and say off until it has found the machine, which runs.
+func (c *Cycle) gap() time.Duration {
+	if c.heard.IsZero() {
+		return c.plan.Settled
+	}
+	return c.plan.Gap
 }
 
 // Next decides what is done next.
@@ -102,7 +127,7 @@ func (c *Cycle) newBoot(f Facts) bool { return f.BootID != "" && f.BootID != c.p
 // enter begins a phase, in which nothing has been read yet.
 func (c *Cycle) enter(phase Phase, now time.Time) {
 	c.kept.Phase, c.since = phase, now
-	c.last, c.firstOff, c.sent, c.trouble = nil, nil, time.Time{}, nil
+	c.last, c.firstOff, c.sent, c.heard, c.trouble = nil, nil, time.Time{}, time.Time{}, nil
 }
 
 func (c *Cycle) end(outcome Outcome, message string) Step {
@@ -124,9 +149,12 @@ func (c *Cycle) look(now time.Time, f Facts) Step {
 		return c.end(NoAnswer, "nothing was switched: "+c.last.err.Error())
 	case c.last.err != nil:
 		return c.readAgain(now, c.plan.Poll)
-	case c.last.Power == power.Off:
+	case c.last.Power == power.Off && f.Confirmed && f.BootID != "":
 		if c.proved() {
 			return c.end(PowerWasOff, "nothing was switched: the power was off already, so somebody or something has switched it off")
+		}
+		if c.unsettled(now) {
+			return c.end(NoAnswer, "nothing was switched: "+c.trouble.Error())
 		}
 		return c.readAgain(now, c.plan.Gap)
 	case (!f.Confirmed || f.BootID == "") && late:
@@ -152,6 +180,9 @@ func (c *Cycle) cut(now time.Time, f Facts) Step {
 		if c.proved() {
 			c.enter(ProvedOff, now)
 			return c.Next(now, f)
+		}
+		if c.unsettled(now) {
+			return c.stillOn()
 		}
 		return c.readAgain(now, c.plan.Gap)
 	case c.late(now):
@@ -186,6 +217,8 @@ func (c *Cycle) restore(now time.Time, f Facts) Step {
 		return c.end(NewBoot, "the node has booted since, its boot ID is "+f.BootID+"; its power is on")
 	case c.late(now):
 		return c.stillOff()
+	case c.kept.Proof != nil && !f.Restore:
+		// The node has booted after the proof: if it is off again, somebody has switched it off.
 	case c.last.err == nil && c.last.Power == power.Off && (c.sent.IsZero() || now.Sub(c.sent) >= c.plan.Repeat):
 		return Step{Do: SetOn}
 	}
@@ -198,7 +231,7 @@ func (c *Cycle) proved() bool {
 		c.firstOff = c.last
 		return false
 	}
-	p, err := prove(c.plan, *c.firstOff, *c.last)
+	p, err := prove(c.plan, c.gap(), *c.firstOff, *c.last)
 	if err == nil {
 		c.kept.Proof = &p
 	}
@@ -215,12 +248,21 @@ func (c *Cycle) readAgain(now time.Time, after time.Duration) Step {
 
 func (c *Cycle) late(now time.Time) bool { return now.Sub(c.since) >= c.plan.GiveUp }
 
+// unsettled reports whether it takes too long until off has been read for long enough.
+func (c *Cycle) unsettled(now time.Time) bool {
+	if now.Sub(c.since) < c.plan.GiveUp+c.plan.Settled {
+		return false
+	}
+	c.trouble = fmt.Errorf("%w: %s says Off, but was not read for %s without a break", power.ErrNoAnswer, c.plan.Switch, c.gap())
+	return true
+}
+
 func (c *Cycle) stillOn() Step {
 	return c.end(PowerStillOn, fmt.Sprintf("the power was switched off, but %s later there is no proof that it is: %s. Nothing was freed", c.plan.GiveUp, c.saying()))
 }
 
 func (c *Cycle) stillOff() Step {
-	return c.end(PowerStillOff, fmt.Sprintf("the power was switched on, but after %s it is not: %s", c.plan.GiveUp, c.saying()))
+	return c.end(PowerStillOff, fmt.Sprintf("the power was switched on, or the node has booted by itself, but %s later it is not on: %s", c.plan.GiveUp, c.saying()))
 }
 
 // saying is the last that was heard of the switch.

@@ -19,6 +19,10 @@ type Plan struct {
 
 	// Gap is how far the two readings of off are apart at least; MinGap or more.
 	Gap time.Duration
+	// Settled is that for a switch that has not said on, acknowledged an off, and answered ever
+	// since: one that said off when we came, and one that may have restarted. Some BMCs say off
+	// until they have found their host again.
+	Settled time.Duration
 	// Poll is how long after a reading there is another one, while something is waited for.
 	Poll time.Duration
 	// Repeat is how long after an off or on that has had no effect it is sent again.
@@ -30,7 +34,7 @@ type Plan struct {
 // DefaultPlan returns the times that suit BMCs: hung machines were seen to take 9 s, and
 // some BMCs restart for a minute.
 func DefaultPlan() Plan {
-	return Plan{Gap: 5 * time.Second, Poll: time.Second, Repeat: 15 * time.Second, GiveUp: 3 * time.Minute}
+	return Plan{Gap: 5 * time.Second, Settled: 2 * time.Minute, Poll: time.Second, Repeat: 15 * time.Second, GiveUp: 3 * time.Minute}
 }
 
 // Validate says what is wrong with the plan.
@@ -41,6 +45,9 @@ func (p Plan) Validate() error {
 	}
 	if p.Gap < MinGap {
 		errs = append(errs, fmt.Errorf("its gap is %s: %s is the least", p.Gap, MinGap))
+	}
+	if p.Settled < p.Gap {
+		errs = append(errs, fmt.Errorf("it is settled after %s: the gap, %s, is the least", p.Settled, p.Gap))
 	}
 	for _, d := range []time.Duration{p.Poll, p.Repeat, p.GiveUp - p.Gap} {
 		if d <= 0 {
@@ -88,7 +95,8 @@ type Outcome string
 const (
 	// PowerCycled is off, proved, and on again.
 	PowerCycled Outcome = "PowerCycled"
-	// PowerWasOff is off when we came, proved, and left off: somebody has done that.
+	// PowerWasOff is off when we came, proved while the fault was confirmed, and left off:
+	// somebody has done that.
 	PowerWasOff Outcome = "PowerWasOff"
 	// NodeAnswers is a node that has answered again before anything was switched.
 	NodeAnswers Outcome = "NodeAnswers"

@@ -122,16 +122,16 @@ func (r reading) isOff(machine power.UUID) bool {
 	return r.err == nil && matches && r.Power == power.Off
 }
 
-// prove returns the proof that two readings are: since the first was asked for, there was no
-// other reading than off.
-func prove(plan Plan, first, second reading) (Proof, error) {
+// prove returns the proof that two readings are if they are so far apart: since the first was
+// asked for, there was no other reading than off.
+func prove(plan Plan, gap time.Duration, first, second reading) (Proof, error) {
 	r := Record{
 		Kind: PowerOff, Node: plan.Node, BootID: plan.BootID, Machine: plan.Machine, Reader: plan.Reader, Switch: plan.Switch,
 		First: plan.record(first), Second: plan.record(second), Apart: second.asked.Sub(first.answered),
 	}
 	err := errors.Join(first.err, second.err, r.problem())
-	if r.Apart < plan.Gap {
-		err = errors.Join(err, fmt.Errorf("the readings are %s apart, not %s", r.Apart, plan.Gap))
+	if r.Apart < gap {
+		err = errors.Join(err, fmt.Errorf("the readings are %s apart, not %s", r.Apart, gap))
 	}
 	if err != nil {
 		return Proof{}, err

@@ -49,6 +49,23 @@ func (p *play) seesOf(guid power.GUID, state power.State, err error) {
 	p.Saw(asked, p.now, power.Reading{GUID: guid, Power: state}, err)
 }
 
+// staysOff reads off until the cycle has ended, or does something else, and returns what.
+func (p *play) staysOff(f Facts) Action {
+	p.t.Helper()
+	for range 1000 {
+		switch step := p.Next(p.now, f); step.Do {
+		case Read:
+			p.sees(power.Off)
+		case Wait:
+			p.now = p.now.Add(step.For)
+		default:
+			return step.Do
+		}
+	}
+	p.t.Fatal("it does not end")
+	return ""
+}
+
 // cut brings the cycle to where off was sent, and acknowledged.
 func (p *play) cut() {
 	p.t.Helper()
@@ -134,11 +151,75 @@ func TestAnythingBetweenTwoReadingsOfOffStartsAnew(t *testing.T) {
 			if k := p.Progress(); k.Proof != nil || k.Phase != Cutting {
 				t.Fatalf("got %+v", k)
 			}
-			p.now = p.now.Add(5 * time.Second)
-			p.sees(power.Off)
-			p.expect(SetOn, silent)
+			if got := p.staysOff(silent); got != SetOn {
+				t.Errorf("got %s, %+v", got, p.Progress())
+			}
 		})
 	}
+}
+
+// A BMC that has restarted says off until it has found its host, and takes an off for nothing
+// to do. So it has to say off for longer, unless it was there all the time.
+func TestABMCThatMayHaveRestartedHasToSayOffForLonger(t *testing.T) {
+	for name, test := range map[string]struct {
+		kept  Progress
+		do    func(p *play)
+		after time.Duration
+	}{
+		"it was there": {Progress{}, (*play).cut, 5 * time.Second},
+		"it has not acknowledged": {Progress{}, func(p *play) {
+			p.expect(Read, silent)
+			p.sees(power.On)
+			p.expect(SetOff, silent)
+			p.Switched(p.now, errTimeout)
+		}, 2 * time.Minute},
+		"it was not known to be on": {Progress{Phase: Cutting}, func(p *play) {
+			p.sees(power.Changing)
+			p.expect(SetOff, silent)
+			p.Switched(p.now, nil)
+		}, 2 * time.Minute},
+		"it did not answer once": {Progress{}, func(p *play) {
+			p.cut()
+			p.seesOf(power.GUID{}, "", errTimeout)
+		}, 2 * time.Minute},
+		"it was not asked for long": {Progress{}, func(p *play) {
+			p.cut()
+			p.sees(power.On)
+			p.now = p.now.Add(20 * time.Second)
+		}, 2 * time.Minute},
+		"another runner has sent the off": {Progress{Phase: Cutting}, func(*play) {}, 2 * time.Minute},
+		"it said off when we came":        {Progress{}, func(*play) {}, 2 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlay(t, test.kept)
+			test.do(p)
+			begun := p.now
+			p.staysOff(silent)
+			passed := p.now.Sub(begun)
+			if k := p.Progress(); k.Proof == nil || passed < test.after || passed > test.after+10*time.Second {
+				t.Errorf("after %s: %+v", passed, k)
+			} else if r := k.Proof.Record(); r.Apart < test.after {
+				t.Errorf("the record is %+v", r)
+			}
+		})
+	}
+	t.Run("it is asked too seldom", func(t *testing.T) {
+		for _, kept := range []Progress{{}, {Phase: Cutting}} {
+			p := newPlay(t, kept)
+			for range 30 {
+				if p.Next(p.now, silent).Do == End {
+					break
+				}
+				p.sees(power.Off)
+				p.now = p.now.Add(20 * time.Second)
+			}
+			want := NoAnswer
+			if kept.Phase == Cutting {
+				want = PowerStillOn
+			}
+			p.ended(want, "a BMC says Off, but was not read for 2m0s without a break")
+		}
+	})
 }
 
 func TestABMCThatSaysOffWhileTheNodeAnswersProvesNothing(t *testing.T) {
@@ -190,13 +271,31 @@ func TestWhatIsNotOursStaysAsItIs(t *testing.T) {
 		p := newPlay(t, Progress{})
 		p.expect(Read, silent)
 		p.sees(power.Off)
-		p.expect(Wait, silent)
-		p.now = p.now.Add(5 * time.Second)
-		p.expect(Read, silent)
-		p.sees(power.Off)
+		p.staysOff(silent)
 		p.ended(PowerWasOff, "was off already")
 		if !p.Progress().Proof.Proves("node", "1") {
 			t.Error("there is no proof")
+		}
+	})
+	t.Run("power that was off, of a fault that nobody confirms", func(t *testing.T) {
+		p := newPlay(t, Progress{})
+		p.staysOff(held)
+		p.ended(NotConfirmed, "held it")
+		if p.Progress().Proof != nil {
+			t.Error("there is a proof")
+		}
+	})
+	t.Run("power that somebody switches on, and off again", func(t *testing.T) {
+		working := newer
+		working.Restore = false
+		p := newPlay(t, proved(t))
+		if got := p.staysOff(working); got != End {
+			t.Errorf("got %s", got)
+		}
+		p.ended(PowerStillOff, "or the node has booted by itself, but 3m0s later it is not on: a BMC says Off")
+		p = newPlay(t, proved(t))
+		if got := p.staysOff(newer); got != SetOn {
+			t.Errorf("when it may be switched on: got %s", got)
 		}
 	})
 	t.Run("a node that answers again", func(t *testing.T) {
@@ -236,6 +335,23 @@ func TestWhatIsNotOursStaysAsItIs(t *testing.T) {
 	})
 }
 
+// proved is the progress with a proof.
+func proved(t *testing.T) Progress {
+	t.Helper()
+	p := newPlay(t, Progress{})
+	p.cut()
+	working := silent
+	working.Restore = false
+	for p.Progress().Proof == nil {
+		if step := p.Next(p.now, working); step.Do == Wait {
+			p.now = p.now.Add(step.For)
+		} else {
+			p.sees(power.Off)
+		}
+	}
+	return p.Progress()
+}
+
 func TestARunnerGoesOnFromWhatItReads(t *testing.T) {
 	first := newPlay(t, Progress{})
 	first.cut()
@@ -246,14 +362,12 @@ func TestARunnerGoesOnFromWhatItReads(t *testing.T) {
 	p.expect(Read, silent)
 	p.sees(power.Off)
 	p.expect(Wait, silent)
-	p.now = p.now.Add(5 * time.Second)
-	p.expect(Read, silent)
-	p.sees(power.Off)
-	working := silent
-	working.Restore = false
-	p.expect(Wait, working)
+	p.staysOff(silent)
+	if k := p.Progress(); k.Phase != Restoring || !k.Proof.Proves("node", "1") {
+		t.Errorf("got %+v", k)
+	}
 
-	proved := p.Progress()
+	proved := proved(t)
 	p = newPlay(t, proved)
 	p.expect(SetOn, silent)
 	p = newPlay(t, p.Progress()) // it may have been sent, or not
@@ -288,7 +402,7 @@ func TestOnlyWhatProvesSomethingIsReadAsAProof(t *testing.T) {
 	read := func(at time.Time) reading {
 		return reading{at, at, power.Reading{GUID: power.GUID(power.GUID(machine).In(power.IPMI)), Power: power.Off}, nil}
 	}
-	good, err := prove((*world)(nil).plan(), read(start), read(start.Add(5*time.Second)))
+	good, err := prove((*world)(nil).plan(), MinGap, read(start), read(start.Add(5*time.Second)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,6 +439,7 @@ func TestAPlanThatProvesNothingIsRefused(t *testing.T) {
 		"no boot":       func(p *Plan) { p.BootID = "" },
 		"no machine":    func(p *Plan) { p.Machine = power.UUID{} },
 		"no gap":        func(p *Plan) { p.Gap = time.Second },
+		"no settling":   func(p *Plan) { p.Settled = p.Gap - 1 },
 		"no poll":       func(p *Plan) { p.Poll = 0 },
 		"no repetition": func(p *Plan) { p.Repeat = -1 },
 		"no time":       func(p *Plan) { p.GiveUp = p.Gap },

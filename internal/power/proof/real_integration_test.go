@@ -23,7 +23,7 @@ func TestARealBMCSwitchesAMachineOffAndOnWithAProof(t *testing.T) {
 	}
 	plan := DefaultPlan()
 	plan.Node, plan.BootID, plan.Machine, plan.Reader, plan.Switch = "worker-1", "1", machine, "the test", bmc.String()
-	plan.Gap = MinGap
+	plan.Gap, plan.Settled = MinGap, MinGap
 
 	var phases []Phase
 	runner := Runner{

@@ -29,17 +29,19 @@ type world struct {
 	oldEnded bool      // the first boot is over
 
 	deadUntil, heldUntil time.Time // the BMC; what a gate holds
+	blindUntil           time.Time // until the BMC has found its host: it says off
 
 	// What was said and done.
-	lied      bool // off was said of a machine that is on
-	ordered   bool // an off was kept, to be sent
-	offSent   bool
-	facts     Facts
-	factsAt   time.Time
-	offReads  []read // in a row
-	lastRead  read
-	kept      Progress
-	everProof bool
+	lied         bool // off was said of a machine that is on, and not for a restart of the BMC
+	ordered      bool // an off was kept, to be sent
+	offSent      bool
+	acknowledged bool
+	facts        Facts
+	factsAt      time.Time
+	offReads     []read // in a row
+	lastRead     read
+	kept         Progress
+	everProof    bool
 }
 
 type read struct {
@@ -152,6 +154,9 @@ func (w *world) happen() {
 	case 9:
 		w.note("a gate holds")
 		w.heldUntil = w.now.Add(4 * time.Minute)
+	case 10:
+		w.note("the BMC restarts")
+		w.deadUntil, w.blindUntil = w.now.Add(30*time.Second), w.now.Add(90*time.Second)
 	}
 }
 
@@ -206,6 +211,8 @@ func (w *world) checkProof(p Proof) {
 		w.broken("a proof by %d readings in a row", n)
 	case w.offReads[n-1].asked.Sub(w.offReads[0].answered) < w.plan().Gap:
 		w.broken("a proof by readings that are too near")
+	case p.Record().Apart < w.plan().Settled && !w.acknowledged:
+		w.broken("a proof by readings that are too near, and no off was acknowledged")
 	case w.facts.Answers:
 		w.broken("a proof while the node answers")
 	case !w.oldEnded && !w.lied:
@@ -218,7 +225,7 @@ func (w *world) Read(context.Context, power.UUID) (r power.Reading, err error) {
 	asked := w.now
 	w.pass(time.Duration(1+w.choose(4)) * 30 * time.Millisecond)
 	r = power.Reading{GUID: power.GUID(power.GUID(w.plan().Machine).In(power.SMBIOS)), Power: power.Off}
-	if w.on {
+	if w.on && !w.now.Before(w.blindUntil) {
 		r.Power = power.On
 	}
 	switch c := w.choose(16); {
@@ -229,7 +236,7 @@ func (w *world) Read(context.Context, power.UUID) (r power.Reading, err error) {
 		r.GUID[3]++ // another machine's
 	case c == 3:
 		r.GUID = power.GUID{} // it does not know
-	case c == 4:
+	case c == 4 && !w.now.Before(w.blindUntil):
 		r.Power = power.On
 	case c == 5:
 		r.Power = power.Changing
@@ -263,10 +270,12 @@ func (w *world) Off(_ context.Context, machine power.UUID) error {
 		w.broken("it is switched off after reading %+v", w.lastRead)
 	}
 	w.offSent, w.offReads = true, nil
+	w.acknowledged = false
 	switch c := w.choose(8); {
 	case c == 1, w.now.Before(w.deadUntil):
 		w.pass(CallTimeout)
 		return errTimeout
+	case w.now.Before(w.blindUntil): // it is off, so there is nothing to do
 	case c == 2: // it is executed all the same
 		w.cutAt = w.now.Add(time.Second)
 		return errTimeout
@@ -276,6 +285,7 @@ func (w *world) Off(_ context.Context, machine power.UUID) error {
 	default:
 		w.cutAt = w.now.Add(50 * time.Millisecond)
 	}
+	w.acknowledged = true
 	return nil
 }
 
@@ -288,6 +298,8 @@ func (w *world) On(_ context.Context, machine power.UUID) error {
 		w.broken("it is switched on in phase %s", w.kept.Phase)
 	case !w.ordered:
 		w.broken("it is switched on, and was not to be switched off")
+	case w.kept.Proof != nil && !w.facts.Restore:
+		w.broken("it is switched on under somebody's hands")
 	}
 	w.offReads = nil
 	switch w.choose(6) {

@@ -4,6 +4,7 @@ package redfish
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -199,6 +200,8 @@ func explain(ctx context.Context, err error) error {
 	var refused *schemas.Error
 	var collection *schemas.CollectionError
 	var netErr net.Error
+	var certificate *tls.CertificateVerificationError
+	var asked *url.Error
 	switch {
 	case errors.As(err, &collection):
 		for _, err := range collection.Failures {
@@ -211,6 +214,10 @@ func explain(ctx context.Context, err error) error {
 		return fmt.Errorf("the service answers HTTP %d%s", refused.HTTPReturnedStatusCode, messageID(refused))
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		return fmt.Errorf("%w: %w", power.ErrNoAnswer, context.Cause(ctx))
+	case errors.As(err, &certificate): // which net/http takes for an error of the network
+		return fmt.Errorf("%w: %w", errCertificate, certificate.Err)
+	case errors.Is(err, errCertificate) && errors.As(err, &asked):
+		return asked.Err
 	case errors.As(err, &netErr):
 		return fmt.Errorf("%w: %w", power.ErrNoAnswer, err)
 	}

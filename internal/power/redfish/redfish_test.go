@@ -174,13 +174,14 @@ func TestAServiceThatIsOfNoUseSaysWhy(t *testing.T) {
 		instead http.HandlerFunc
 		want    error
 		text    string
+		not     error
 	}{
 		"wrong password":         {change: func(o *Options) { o.Password.File = file("wrong", "s3cret") }, want: power.ErrLogin, text: "ResourceAtUriUnauthorized"},
 		"wrong user":             {change: func(o *Options) { o.User = "nobody" }, want: power.ErrLogin, text: "user and password"},
 		"no password":            {change: func(o *Options) { o.Password.File = filepath.Join(dir, "missing") }, want: os.ErrNotExist, text: "missing"},
-		"an unknown authority":   {change: func(o *Options) { o.TLS = TLS{} }, text: "certificate signed by unknown authority"},
+		"an unknown authority":   {change: func(o *Options) { o.TLS = TLS{} }, text: "the certificate of the service is not accepted: x509: certificate signed by unknown authority", not: power.ErrNoAnswer},
 		"another name":           {change: func(o *Options) { o.TLS.ServerName = "bmc-17" }, text: "bmc-17"},
-		"another fingerprint":    {change: func(o *Options) { o.TLS = TLS{Fingerprint: strings.Repeat("00", 32)} }, text: "the fingerprint of its certificate is"},
+		"another fingerprint":    {change: func(o *Options) { o.TLS = TLS{Fingerprint: strings.Repeat("00", 32)} }, text: "the certificate of the service is not accepted: its fingerprint is", not: power.ErrNoAnswer},
 		"a missing authority":    {change: func(o *Options) { o.TLS.CAFile = filepath.Join(dir, "ca") }, want: os.ErrNotExist, text: "certificates of the service"},
 		"an authority of none":   {change: func(o *Options) { o.TLS.CAFile = file("none", "none") }, text: "has no certificate in PEM"},
 		"nobody there":           {change: func(o *Options) { o.URL = "https://127.0.0.1:1" }, want: power.ErrNoAnswer, text: "refused"},
@@ -206,7 +207,7 @@ func TestAServiceThatIsOfNoUseSaysWhy(t *testing.T) {
 				func() error { return sw.Off(t.Context(), machine) },
 			} {
 				err := do()
-				if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.text) {
+				if err == nil || test.want != nil && !errors.Is(err, test.want) || test.not != nil && errors.Is(err, test.not) || !strings.Contains(err.Error(), test.text) {
 					t.Errorf("got %v, want %q", err, test.text)
 				}
 				if err != nil && (strings.Contains(err.Error(), "s3cret") || strings.Contains(err.Error(), "word") && !strings.Contains(err.Error(), "password") || !strings.Contains(err.Error(), o.URL)) {

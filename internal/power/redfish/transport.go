@@ -29,6 +29,9 @@ type TLS struct {
 	Fingerprint string
 }
 
+// errCertificate is of a service that is not known to be the one.
+var errCertificate = errors.New("the certificate of the service is not accepted")
+
 const (
 	// maxBody is more than any system is long.
 	maxBody = 4 << 20
@@ -79,7 +82,7 @@ func (t TLS) transport() (*http.Transport, error) {
 		config.InsecureSkipVerify = true //nolint:gosec // this very certificate is asked for instead
 		config.VerifyConnection = func(state tls.ConnectionState) error {
 			if got := sha256.Sum256(state.PeerCertificates[0].Raw); got != want {
-				return fmt.Errorf("the fingerprint of its certificate is %x", got)
+				return fmt.Errorf("%w: its fingerprint is %x", errCertificate, got)
 			}
 			return nil
 		}
