@@ -23,7 +23,7 @@ func Kind() checks.Kind {
 				return nil, err
 			}
 			return New(Options{
-				Open:  func() (ipmi.Source, error) { return Open(c) },
+				Open:  func() (ipmi.Source, error) { return Open(c, n.NodeName) },
 				Rules: c.Rules, Store: Store{Path: c.StateFile}, BootID: n.BootID,
 				Timeout: c.Timeout.Duration, Clock: n.Clock, Metrics: metrics,
 			}), nil

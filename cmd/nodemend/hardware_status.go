@@ -72,7 +72,11 @@ func newHardwareStatusCommand(f *hardwareFlags) *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			report, err := inspect(ctx, c.Checks.Hardware)
+			node, err := nodeName("")
+			if err != nil {
+				return err
+			}
+			report, err := inspect(ctx, c.Checks.Hardware, node)
 			if err != nil {
 				return unknownError{err}
 			}
@@ -96,8 +100,8 @@ func newHardwareStatusCommand(f *hardwareFlags) *cobra.Command {
 }
 
 // inspect reads everything, and judges it by what the detector remembers.
-func inspect(ctx context.Context, c config.Hardware) (report hardwareReport, err error) {
-	source, err := hardware.Open(c)
+func inspect(ctx context.Context, c config.Hardware, node string) (report hardwareReport, err error) {
+	source, err := hardware.Open(c, node)
 	if err != nil {
 		return report, err
 	}
