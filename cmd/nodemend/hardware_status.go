@@ -53,6 +53,34 @@ type shownEvent struct {
 	StateName string `json:"stateName,omitempty"`
 }
 
+// shown returns the reading of a sensor.
+func (s shownSensor) shown() string {
+	switch {
+	case !s.Available:
+		return "not available"
+	case s.Reading != nil:
+		return strings.TrimSpace(strconv.FormatFloat(*s.Reading, 'f', -1, 64) + " " + s.Unit)
+	default:
+		return "-"
+	}
+}
+
+// at returns when it was logged.
+func (e shownEvent) at() string {
+	if e.Time.IsZero() {
+		return "Pre-Init"
+	}
+	return e.Time.UTC().Format(time.RFC3339)
+}
+
+// direction says of an event of a sensor whether a state began or ended.
+func (e shownEvent) direction() string {
+	if e.Asserted {
+		return "Asserted"
+	}
+	return "Deasserted"
+}
+
 func newHardwareStatusCommand(f *hardwareFlags) *cobra.Command {
 	output, timeout := "table", 2*time.Minute
 	cmd := &cobra.Command{
@@ -180,35 +208,21 @@ func writeHardware(w io.Writer, report hardwareReport) error {
 	}
 	text.WriteString("\nSENSOR\tTYPE\tREADING\tSTATES\n")
 	for _, s := range report.Sensors {
-		reading := "-"
-		switch {
-		case !s.Available:
-			reading = "not available"
-		case s.Reading != nil:
-			reading = strings.TrimSpace(strconv.FormatFloat(*s.Reading, 'f', -1, 64) + " " + s.Unit)
-		}
-		fmt.Fprintf(&text, "%s\t%s\t%s\t%s\n", cell(s.Name), s.TypeName, reading, strings.Join(s.StateNames, ", "))
+		fmt.Fprintf(&text, "%s\t%s\t%s\t%s\n", cell(s.Name), s.TypeName, s.shown(), strings.Join(s.StateNames, ", "))
 	}
 	text.WriteString("\nSEL\tTIME\tSENSOR\tEVENT\tDIRECTION\tDATA\n")
 	for _, e := range report.Events {
-		at := "Pre-Init"
-		if !e.Time.IsZero() {
-			at = e.Time.UTC().Format(time.RFC3339)
-		}
 		sensor, event, direction, data := fmt.Sprintf("record of type 0x%02x", e.RecordType), "", "", ""
 		if e.TypeName != "" {
-			sensor, event, direction, data = fmt.Sprintf("%s %s", e.TypeName, e.SensorName), e.StateName, "Deasserted", e.Data.String()
+			sensor, event, direction, data = fmt.Sprintf("%s %s", e.TypeName, e.SensorName), e.StateName, e.direction(), e.Data.String()
 			if e.SensorName == "" {
 				sensor = fmt.Sprintf("%s #0x%02x", e.TypeName, e.SensorNumber)
 			}
 			if e.SensorName == "" && e.Owner&1 != 0 {
 				sensor += fmt.Sprintf(" of software 0x%02x", e.Owner)
 			}
-			if e.Asserted {
-				direction = "Asserted"
-			}
 		}
-		fmt.Fprintf(&text, "0x%02x\t%s\t%s\t%s\t%s\t%s\n", e.ID, at, cell(sensor), event, direction, data)
+		fmt.Fprintf(&text, "0x%02x\t%s\t%s\t%s\t%s\t%s\n", e.ID, e.at(), cell(sensor), event, direction, data)
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if _, err := io.WriteString(table, text.String()); err != nil {

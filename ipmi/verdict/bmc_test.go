@@ -178,7 +178,25 @@ func (b *bmc) judge() verdict.Verdict {
 	}
 	v, next := verdict.Judge(b.rules, state, in)
 	b.save(next)
+	b.reads(v)
 	return v
+}
+
+// reads checks that a message tells whoever reads it of all that counts.
+func (b *bmc) reads(v verdict.Verdict) {
+	b.t.Helper()
+	if strings.HasSuffix(v.Message, " more") {
+		return
+	}
+	said := map[string]bool{}
+	for _, s := range verdict.ReadMessage(v.Message) {
+		said[s.Component] = said[s.Component] || !s.Aside
+	}
+	for _, f := range v.Failures {
+		if counts := f.Severity == verdict.SeverityFailure && f.Acknowledged == nil && !f.History; counts && !said[f.Component] {
+			b.t.Errorf("%q is not read in %q", f.Component, v.Message)
+		}
+	}
 }
 
 func (b *bmc) save(s verdict.State) {
