@@ -64,6 +64,9 @@ func describeHardware(report hardwareReport, rules verdict.Rules) string {
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&text, "%-9s %s\n", name, cell(fmt.Sprintf(format, args...)))
 	}
+	if server := report.Server.String(); server != "" {
+		line("SERVER", "%s", server)
+	}
 	bmc := report.BMC
 	line("BMC", "%s", strings.TrimSpace(fmt.Sprintf("%s firmware %s, IPMI %s, manufacturer %d, product %d, read by %s",
 		bmc.Name, bmc.Firmware, bmc.IPMIVersion, bmc.Manufacturer, bmc.Product, report.Source)))
@@ -78,6 +81,9 @@ func describeHardware(report hardwareReport, rules verdict.Rules) string {
 		}
 		fmt.Fprintf(&text, "\n%d. %s: %s\n", i+1, cell(f.Component), cell(f.What))
 		line("counts", "%s", counts(f))
+		if f.Module != nil {
+			line("module", "%s: %s", f.Module.Locator, f.Module)
+		}
 		line("since", "%s", f.Since.UTC().Format(time.RFC3339))
 		line("rule", "%s", ruleOf(f, rules))
 		report.describeSensor(line, f)

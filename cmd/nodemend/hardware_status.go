@@ -17,6 +17,7 @@ import (
 	"github.com/nodemend/nodemend/checks/hardware"
 	config "github.com/nodemend/nodemend/config/detector"
 	"github.com/nodemend/nodemend/internal/boot"
+	"github.com/nodemend/nodemend/internal/smbios"
 	"github.com/nodemend/nodemend/ipmi"
 	"github.com/nodemend/nodemend/ipmi/verdict"
 )
@@ -31,7 +32,9 @@ be told.`
 
 // hardwareReport is what is shown of a server.
 type hardwareReport struct {
-	Source  string          `json:"source"`
+	Source string `json:"source"`
+	// Server is what its firmware tells.
+	Server  smbios.Machine  `json:"server"`
 	BMC     ipmi.DeviceID   `json:"bmc"`
 	Verdict verdict.Verdict `json:"verdict"`
 	Chassis *ipmi.Chassis   `json:"chassis,omitempty"`
@@ -139,9 +142,12 @@ func inspect(ctx context.Context, c config.Hardware, node string) (report hardwa
 	bootID, err := boot.ID(boot.IDPath)
 	report.failed("boot ID", err)
 	report.Source, report.Sensors, report.Events = source.String(), []shownSensor{}, []shownEvent{}
+	report.Server, err = hardware.Machine(c)
+	report.failed("SMBIOS", err)
 	report.BMC, err = source.DeviceID(ctx)
 	report.failed("device ID", err)
 	in := hardware.Read(ctx, source, state, bootID, clock.RealClock{})
+	in.Modules = report.Server.Modules
 	report.failed("SEL", in.LogError)
 	report.failed("chassis", in.ChassisError)
 	report.failed("sensors", in.SensorsError)
@@ -182,6 +188,9 @@ func writeHardwareJSON(w io.Writer, report hardwareReport) error {
 
 func writeHardware(w io.Writer, report hardwareReport) error {
 	var text strings.Builder
+	if server := report.Server.String(); server != "" {
+		fmt.Fprintf(&text, "SERVER\t%s\n", cell(server))
+	}
 	bmc := "read by " + report.Source
 	if report.BMC.Firmware != "" {
 		bmc = strings.TrimSpace(fmt.Sprintf("%s firmware %s, %s", report.BMC.Name, report.BMC.Firmware, bmc))

@@ -60,7 +60,7 @@ func newMachine(t *testing.T) *machine {
 	// In-band, but by a socket: "-I open" comes first.
 	fake := m.write(filepath.Join(dir, "ipmitool"), fmt.Sprintf("#!/bin/sh\nshift 2\nIPMI_DUMMY_SOCK='%s' exec '%s' -I dummy \"$@\"\n", socket, program))
 	m.config = m.write(filepath.Join(dir, "detector.yaml"), fmt.Sprintf(
-		"socket: %s\nstateFile: ''\nchecks: {hardware: {source: ipmitool, ipmitool: {path: %s}, stateFile: %s}}\n",
+		"socket: %s\nstateFile: ''\nchecks: {hardware: {smbios: '', source: ipmitool, ipmitool: {path: %s}, stateFile: %s}}\n",
 		filepath.Join(dir, "detector.sock"), fake, m.stateFile))
 	return m
 }

@@ -30,6 +30,8 @@ type Hardware struct {
 	LAN LAN `yaml:"lan"`
 	// IPMITool says how ipmitool is run.
 	IPMITool IPMITool `yaml:"ipmitool"`
+	// SMBIOS is the folder with the firmware's tables; empty: they are not read.
+	SMBIOS string `yaml:"smbios"`
 	// StateFile keeps what was read from the System Event Log and what people
 	// have acknowledged.
 	StateFile string `yaml:"stateFile"`
@@ -81,7 +83,7 @@ func (h *Hardware) setDefaults() {
 			FailureThreshold: 2, SuccessThreshold: 2,
 		},
 		Source: SourceAuto, LAN: LAN{Port: 623, CipherSuite: 3, Privilege: lan.User.String()}, IPMITool: IPMITool{Port: 623, CipherSuite: 3},
-		StateFile: "/var/lib/nodemend/hardware.json", Rules: verdict.Rules{},
+		SMBIOS: "/sys/firmware/dmi/tables", StateFile: "/var/lib/nodemend/hardware.json", Rules: verdict.Rules{},
 	}
 }
 
@@ -95,6 +97,7 @@ func (h *Hardware) problems(found *problems, at func(field ...string) []string) 
 		found.add("is empty: acknowledgements and the place in the System Event Log have to be kept", at("stateFile")...)
 	}
 	found.path(h.StateFile, at("stateFile")...)
+	found.path(h.SMBIOS, at("smbios")...)
 	h.LAN.problems(found, h.Source == SourceLAN, func(field string) []string { return at("lan", field) })
 	t := h.IPMITool
 	found.path(t.PasswordFile, at("ipmitool", "passwordFile")...)
