@@ -103,7 +103,7 @@ shown, and why.`,
 			k.BMC, err = t.onNode(ctx, detectors, n.Name, "hardware", "describe")
 		}
 		if err != nil {
-			k.NotAsked = err.Error()
+			k.NotAsked = explained(err).Error()
 		}
 		return t.print(form, k, func() string { return t.ticketText(k) })
 	})

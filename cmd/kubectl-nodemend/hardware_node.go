@@ -27,7 +27,7 @@ func (t *tool) detectors(ctx context.Context, c client.Client, nodes []corev1.No
 	}
 	var pods corev1.PodList
 	if err := c.List(ctx, &pods, opts...); err != nil {
-		return nil, explained(err)
+		return nil, err
 	}
 	found := map[string]corev1.Pod{}
 	for _, p := range pods.Items {

@@ -29,15 +29,15 @@ counts    yes
 since     2026-11-21T05:48:33Z
 rule      memory-uncorrectable-ecc: lost data, and will lose more
 sensor    0x04 DIMM_A1, Memory: - Presence Detected
-SEL       0x01 2026-11-21T05:48:33Z, Uncorrectable ECC Asserted, raw 010002f1ad1e6a2000040c046f01ffff
-SEL       0x02 2026-11-21T05:48:33Z, Uncorrectable ECC Deasserted, raw 020002f1ad1e6a2000040c04ef01ffff
+SEL       0x01 2026-11-21T05:48:33Z, Uncorrectable ECC Asserted, raw 010002b130016b2000040c046f01ffff
+SEL       0x02 2026-11-21T05:48:33Z, Uncorrectable ECC Deasserted, raw 020002b130016b2000040c04ef01ffff
 
 2. PSU1: failure detected
 counts    yes
 since     2026-11-21T05:48:33Z
 rule      power-supply-failed: broken: replace it before the next one fails. Where that may wait, use whileRedundant
 sensor    0x03 PSU1 Status, Power Supply: - Presence detected, Failure detected
-SEL       0x03 2026-11-21T05:48:33Z, Failure detected Asserted, raw 030002f1ad1e6a20000408036f01ffff
+SEL       0x03 2026-11-21T05:48:33Z, Failure detected Asserted, raw 030002b130016b20000408036f01ffff
 `
 	if got := m.expect(0, nil, "hardware", "describe"); got != broken {
 		t.Errorf("printed\n%s\nwant\n%s", got, broken)

@@ -19,8 +19,8 @@ func TestACommandGoesWhereItIsMeant(t *testing.T) {
 	}{
 		"the BMC":            {Target{Owner: 0x20}, []byte{0x20, 0x10, 0xd0, 0x81, 5 << 2, 0x2d, 7, 0x37}},
 		"another LUN":        {Target{Owner: 0x20, LUN: 1}, []byte{0x20, 0x11, 0xcf, 0x81, 5 << 2, 0x2d, 7, 0x37}},
-		"another controller": {Target{Owner: 0x2c}, []byte{0x20, 0x18, 0xc8, 0x81, 5 << 2, 0x34, 0x40, 0x2c, 0x10, 0xc4, 0x20, 5 << 2, 0x2d, 7, 0x98, 0x97}},
-		"on another channel": {Target{Owner: 0x2c, Channel: 6, LUN: 2}, []byte{0x20, 0x18, 0xc8, 0x81, 5 << 2, 0x34, 0x46, 0x2c, 0x12, 0xc2, 0x20, 5 << 2, 0x2d, 7, 0x98, 0x91}},
+		"another controller": {Target{Owner: 0x2c}, []byte{0x20, 0x18, 0xc8, 0x81, 5 << 2, 0x34, 0x40, 0x2c, 0x10, 0xc4, 0x20, 5 << 2, 0x2d, 7, 0x98, 0xf7}},
+		"on another channel": {Target{Owner: 0x2c, Channel: 6, LUN: 2}, []byte{0x20, 0x18, 0xc8, 0x81, 5 << 2, 0x34, 0x46, 0x2c, 0x12, 0xc2, 0x20, 5 << 2, 0x2d, 7, 0x98, 0xf1}},
 	} {
 		got := test.to.request(sensor, 5, getReading, []byte{7})
 		if !bytes.Equal(got, test.want) {
@@ -48,7 +48,7 @@ func TestTheAnswerOfAnotherControllerIsToldFromTheBMCs(t *testing.T) {
 		"to the request before":      {response(consoleAddress, sensor, 0x2c, number-1, getReading, 0, 45, 0xc0), nil},
 		"handed on, the one before":  {response(consoleAddress, app, bmcAddress, number-1, sendMessage, 0x83), nil},
 		"both, of the one before":    {response(consoleAddress, app, bmcAddress, number, sendMessage, append([]byte{0}, response(consoleAddress, sensor, 0x2c, number-1, getReading, 0)...)...), nil},
-		"both, with a wrong sum":     {response(consoleAddress, app, bmcAddress, number, sendMessage, append([]byte{0}, append(reading[:len(reading):len(reading)], 0)...)...), nil},
+		"both, with a wrong sum":     {response(consoleAddress, app, bmcAddress, number, sendMessage, append([]byte{0}, append(reading[:len(reading):len(reading)], 1)...)...), nil},
 		"an answer without anything": {[]byte{}, nil},
 	} {
 		got, err := there.answer(test.m, sensor, number, getReading)
