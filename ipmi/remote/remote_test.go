@@ -108,11 +108,9 @@ func TestWhatHindersASessionIsSaid(t *testing.T) {
 		"a key for everybody":      {func(o *remote.Options) { o.KeyFile = file("key", "s3cret", 0o604) }, nil, "the BMC's key"},
 		"a key that it has not":    {func(o *remote.Options) { o.KeyFile = file("key2", "s3cret", 0o400) }, lan.ErrLogin, "K_g"},
 		"no such user":             {func(o *remote.Options) { o.User = "nobody" }, lan.ErrLogin, "does not know the user"},
-		"more than the user may":   {func(o *remote.Options) { o.Privilege = lan.Operator }, lan.ErrLogin, "privilege level operator"},
 		"another machine":          {func(o *remote.Options) { o.Machine = other }, remote.ErrOtherMachine, "set trustAddress"},
 		"nobody there":             {func(o *remote.Options) { o.Port = 1 }, ipmi.ErrNoAnswer, "refused"},
 		"no such host":             {func(o *remote.Options) { o.Host = "bmc.invalid" }, ipmi.ErrNoAnswer, "bmc.invalid"},
-		"a suite that it has not":  {func(o *remote.Options) { o.CipherSuite = 17 }, nil, "choose another one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := options(t, sim)
