@@ -16,7 +16,7 @@ func TestTheSourceIsTheOneThatIsAskedFor(t *testing.T) {
 	dir := t.TempDir()
 	device, program, missing := filepath.Join(dir, "ipmi0"), filepath.Join(dir, "ipmitool"), filepath.Join(dir, "missing")
 	for _, path := range []string{device, program} {
-		if err := os.WriteFile(path, nil, 0o700); err != nil {
+		if err := os.WriteFile(path, []byte("secret"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -66,5 +66,18 @@ func TestTheSourceIsTheOneThatIsAskedFor(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+func TestABMCOfTheNetworkHasToBeKnownAndLoggedInTo(t *testing.T) {
+	c := config.Default().Checks.Hardware
+	c.Source, c.LAN.Host, c.LAN.PasswordFile = config.SourceLAN, "bmc", filepath.Join(t.TempDir(), "missing")
+	// Of most machines where this is tested nobody knows which they are.
+	if _, err := hardware.Open(c, "worker-1"); err == nil {
+		t.Error("without trust and without a password: no error")
+	}
+	c.LAN.TrustAddress = true
+	if _, err := hardware.Open(c, "worker-1"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without a password: %v", err)
 	}
 }

@@ -67,10 +67,16 @@ func describeHardware(report hardwareReport, rules verdict.Rules) string {
 	if server := report.Server.String(); server != "" {
 		line("SERVER", "%s", server)
 	}
-	bmc := report.BMC
-	line("BMC", "%s", strings.TrimSpace(fmt.Sprintf("%s firmware %s, IPMI %s, manufacturer %d, product %d, read by %s",
-		bmc.Name, bmc.Firmware, bmc.IPMIVersion, bmc.Manufacturer, bmc.Product, report.Source)))
+	if bmc := report.BMC; bmc.Firmware == "" {
+		line("BMC", "read by %s", report.Source)
+	} else {
+		line("BMC", "%s", strings.TrimSpace(fmt.Sprintf("%s firmware %s, IPMI %s, manufacturer %d, product %d, read by %s",
+			bmc.Name, bmc.Firmware, bmc.IPMIVersion, bmc.Manufacturer, bmc.Product, report.Source)))
+	}
 	line("VERDICT", "%s: %s", report.Verdict.Status, report.Verdict.Reason)
+	if report.Verdict.Status == verdict.CannotTell {
+		line("WHY", "%s", report.Verdict.Message)
+	}
 	for _, problem := range report.Errors {
 		line("ERROR", "%s", problem)
 	}

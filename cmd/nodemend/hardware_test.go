@@ -203,6 +203,7 @@ func TestHardwareStatusThatCanNotTellIsNeitherHealthyNorFailed(t *testing.T) {
 	m.SetPower(true)
 	m.Fail(bmc.GetSensorReading, 0xff, -1)
 	m.expect(2, []string{"VERDICT  cannotTell"}, "hardware", "status")
+	m.expect(0, []string{"VERDICT   cannotTell: SensorsUnreadable\nWHY       the sensors can't be read: "}, "hardware", "describe")
 	m.SetHook(nil)
 	m.write(m.config, "checks: {hardware: {source: ipmitool, ipmitool: {path: /missing/ipmitool}}}\n")
 	m.expect(2, []string{"install the package ipmitool"}, "hardware", "status")

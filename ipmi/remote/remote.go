@@ -23,7 +23,8 @@ var (
 	_ device.Rester = (*transport)(nil)
 )
 
-// New returns a source. It asks the BMC nothing before it is read.
+// New returns a source. It asks the BMC nothing before it is read; the error is of files that
+// can't be read or may not be used.
 func New(o Options) (*device.Device, error) {
 	if o.Host == "" {
 		return nil, errNoHost
@@ -33,6 +34,9 @@ func New(o Options) (*device.Device, error) {
 	}
 	if o.Privilege == 0 {
 		o.Privilege = lan.User
+	}
+	if _, err := o.login(); err != nil {
+		return nil, err
 	}
 	return device.New("lan at "+o.address(), &transport{options: o}, clock.RealClock{}), nil
 }

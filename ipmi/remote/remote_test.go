@@ -115,20 +115,28 @@ func TestWhatHindersASessionIsSaid(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := options(t, sim)
 			test.change(&o)
-			s := open(t, o)
-			for _, read := range []func() error{
-				func() error { _, err := s.DeviceID(t.Context()); return err },
-				func() error { _, err := s.Chassis(t.Context()); return err },
-				func() error { _, err := s.Sensors(t.Context()); return err },
-				func() error { _, err := s.Events(t.Context(), ipmi.Cursor{}); return err },
-			} {
-				err := read()
+			expect := func(err error) {
+				t.Helper()
 				if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.text) {
 					t.Errorf("got %v, want %q", err, test.text)
 				}
 				if err != nil && strings.Contains(err.Error(), "s3cret") {
 					t.Errorf("a secret is in %v", err)
 				}
+			}
+			s, err := remote.New(o)
+			if err != nil { // at once
+				expect(err)
+				return
+			}
+			defer func() { _ = s.Close() }() // was only read
+			for _, read := range []func() error{
+				func() error { _, err := s.DeviceID(t.Context()); return err },
+				func() error { _, err := s.Chassis(t.Context()); return err },
+				func() error { _, err := s.Sensors(t.Context()); return err },
+				func() error { _, err := s.Events(t.Context(), ipmi.Cursor{}); return err },
+			} {
+				expect(read())
 			}
 		})
 	}
