@@ -94,7 +94,7 @@ func (t *transport) open(ctx context.Context) error {
 	}
 	session, err := lan.Open(ctx, o)
 	if err != nil {
-		return power.Hide(err, o.Password, o.Key)
+		return err
 	}
 	if err := t.options.verify(ctx, session); err != nil {
 		session.Abandon()
