@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// response returns what a controller answers to a request of the BMC or the console.
-func response(to, netFn, from, number, cmd byte, data ...byte) []byte {
-	return message(to, (netFn|1)<<2, from, number, cmd, data)
+// response returns what a controller answers to a request of the console.
+func response(netFn, from, number, cmd byte, data ...byte) []byte {
+	return message(consoleAddress, (netFn|1)<<2, from, number, cmd, data)
 }
 
 func TestACommandGoesWhereItIsMeant(t *testing.T) {
@@ -35,20 +35,20 @@ func TestACommandGoesWhereItIsMeant(t *testing.T) {
 func TestTheAnswerOfAnotherControllerIsToldFromTheBMCs(t *testing.T) {
 	const sensor, getReading, number = 0x04, 0x2d, 5
 	there := Target{Owner: 0x2c}
-	reading := response(consoleAddress, sensor, 0x2c, number, getReading, 0, 45, 0xc0)
+	reading := response(sensor, 0x2c, number, getReading, 0, 45, 0xc0)
 	for name, test := range map[string]struct {
 		m    []byte
 		want []byte // nil: none yet
 	}{
-		"it was handed on":           {response(consoleAddress, app, bmcAddress, number, sendMessage, 0), nil},
+		"it was handed on":           {response(app, bmcAddress, number, sendMessage, 0), nil},
 		"its answer":                 {reading, []byte{0, 45, 0xc0}},
-		"both in one":                {response(consoleAddress, app, bmcAddress, number, sendMessage, append([]byte{0}, reading...)...), []byte{0, 45, 0xc0}},
-		"nobody took it":             {response(consoleAddress, app, bmcAddress, number, sendMessage, 0x83), []byte{0x83}},
-		"it refuses":                 {response(consoleAddress, sensor, 0x2c, number, getReading, 0xcb), []byte{0xcb}},
-		"to the request before":      {response(consoleAddress, sensor, 0x2c, number-1, getReading, 0, 45, 0xc0), nil},
-		"handed on, the one before":  {response(consoleAddress, app, bmcAddress, number-1, sendMessage, 0x83), nil},
-		"both, of the one before":    {response(consoleAddress, app, bmcAddress, number, sendMessage, append([]byte{0}, response(consoleAddress, sensor, 0x2c, number-1, getReading, 0)...)...), nil},
-		"both, with a wrong sum":     {response(consoleAddress, app, bmcAddress, number, sendMessage, append([]byte{0}, append(reading[:len(reading):len(reading)], 1)...)...), nil},
+		"both in one":                {response(app, bmcAddress, number, sendMessage, append([]byte{0}, reading...)...), []byte{0, 45, 0xc0}},
+		"nobody took it":             {response(app, bmcAddress, number, sendMessage, 0x83), []byte{0x83}},
+		"it refuses":                 {response(sensor, 0x2c, number, getReading, 0xcb), []byte{0xcb}},
+		"to the request before":      {response(sensor, 0x2c, number-1, getReading, 0, 45, 0xc0), nil},
+		"handed on, the one before":  {response(app, bmcAddress, number-1, sendMessage, 0x83), nil},
+		"both, of the one before":    {response(app, bmcAddress, number, sendMessage, append([]byte{0}, response(sensor, 0x2c, number-1, getReading, 0)...)...), nil},
+		"both, with a wrong sum":     {response(app, bmcAddress, number, sendMessage, append([]byte{0}, append(reading[:len(reading):len(reading)], 1)...)...), nil},
 		"an answer without anything": {[]byte{}, nil},
 	} {
 		got, err := there.answer(test.m, sensor, number, getReading)
@@ -57,7 +57,7 @@ func TestTheAnswerOfAnotherControllerIsToldFromTheBMCs(t *testing.T) {
 		}
 	}
 	// The BMC's own answers are never those of another.
-	if got, err := (Target{Owner: bmcAddress}).answer(response(consoleAddress, app, bmcAddress, number, sendMessage, append([]byte{0}, reading...)...), sensor, number, getReading); !errors.Is(err, errForeign) {
+	if got, err := (Target{Owner: bmcAddress}).answer(response(app, bmcAddress, number, sendMessage, append([]byte{0}, reading...)...), sensor, number, getReading); !errors.Is(err, errForeign) {
 		t.Errorf("% x, %v", got, err)
 	}
 }

@@ -110,7 +110,7 @@ type notOpened struct{ error }
 
 // Is implements what errors.Is asks for.
 func (n notOpened) Is(target error) bool {
-	_, code := target.(ipmi.CompletionCode) //nolint:errorlint // the target is what is asked for, and wraps nothing
+	_, code := errors.AsType[ipmi.CompletionCode](target)
 	return !code && errors.Is(n.error, target)
 }
 

@@ -133,7 +133,7 @@ func TestTheFirmwareTellsWhichOfSeveralModulesThereAre(t *testing.T) {
 	const bios = 0x33
 	supermicro := ipmi.DeviceID{Manufacturer: 10876}
 	// The first module of channel A, of the second processor.
-	error := from(bios, with(ipmi.EventData{0xa1, 0x1a, 0x01}, event(memory, 0, 1)))
+	failure := from(bios, with(ipmi.EventData{0xa1, 0x1a, 0x01}, event(memory, 0, 1)))
 	for name, test := range map[string]struct {
 		there []ipmi.Module
 		want  string
@@ -149,7 +149,7 @@ func TestTheFirmwareTellsWhichOfSeveralModulesThereAre(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBMC(t)
 			b.in.BMC, b.in.Modules = &supermicro, test.there
-			b.log(error)
+			b.log(failure)
 			v := b.judge()
 			if len(v.Failures) != 1 || v.Failures[0].Component != test.want {
 				t.Fatalf("got %+v, want %s", v.Failures, test.want)

@@ -22,7 +22,7 @@ type slot struct {
 }
 
 var (
-	runs = regexp.MustCompile(`[A-Z]+|[0-9]+`)
+	runs = regexp.MustCompile(`[A-Z]+|\d+`)
 	// words are what some name a slot with, and others leave out.
 	words = regexp.MustCompile(`^(DIMM|SOCKET|SLOT)`)
 )

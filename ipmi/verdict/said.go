@@ -22,7 +22,7 @@ var (
 	// "0 RPM, at or below …": the present reading of a sensor, in its unit.
 	saidReading = regexp.MustCompile(`^-?[0-9.e+]+[^,]*, (at or (?:above|below) )`)
 	// what is no failure, as message and doubts write it
-	saidBeside = regexp.MustCompile(`^(the |none of |most sensors |what was remembered |no hardware failure: |and [0-9]+ more$|warning: [0-9]+ of [0-9]+ sensors have a problem)`)
+	saidBeside = regexp.MustCompile(`^(the |none of |most sensors |what was remembered |no hardware failure: |and \d+ more$|warning: \d+ of \d+ sensors have a problem)`)
 	// what stands before a failure, and whether it counts all the same
 	saidKnown = regexp.MustCompile(`^(known before: |in the log from before that: )`)
 	saidAside = regexp.MustCompile(`^(warning: |in the log from before the first look: |acknowledged by [^:]*: )`)

@@ -140,11 +140,12 @@ func (s *server) execute(x *session, payload []byte) []byte {
 	}
 	m := make([]byte, len(payload)-aes.BlockSize)
 	cipher.NewCBCDecrypter(block, payload[:aes.BlockSize]).CryptBlocks(m, payload[aes.BlockSize:])
-	if end := len(m) - 1 - int(m[len(m)-1]); end >= 7 {
-		m = m[:end]
-	} else {
+	const shortest = 7
+	end := len(m) - 1 - int(m[len(m)-1])
+	if end < shortest {
 		return nil
 	}
+	m = m[:end]
 	netFn, lun, cmd, data := m[1]>>2, m[1]&3, m[5], m[6:len(m)-1]
 	var result []byte
 	switch app := byte(0x06); {
