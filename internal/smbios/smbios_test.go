@@ -1,6 +1,7 @@
 package smbios
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"io/fs"
@@ -58,7 +59,7 @@ func tables() []byte {
 		all = append(all, s...)
 	}
 	// Of the first, the size is in the longer field.
-	at := strings.Index(string(all), "A1\x00Samsung")
+	at := bytes.Index(all, []byte("A1\x00Samsung"))
 	binary.LittleEndian.PutUint32(all[at-0x28+0x1c:], 65536)
 	return all
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/nodemend/nodemend/ipmi"
 )
 
+// The longest that the protocol allows (IPMI 2.0, sections 13.20 and 13.31), in bytes. That of
+// a key is that of a password.
 const (
-	// MaxUser and MaxPassword are the longest that the protocol allows (IPMI 2.0, sections
-	// 13.20 and 13.31), in bytes; MaxPassword is that of a key, too.
 	MaxUser     = 16
 	MaxPassword = 20
-
-	app = 0x06 // a NetFn
 )
+
+const app = 0x06 // a NetFn
 
 // Privilege is a privilege level (IPMI 2.0, section 6.8). Each may do what a lower one may.
 type Privilege byte

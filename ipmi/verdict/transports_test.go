@@ -188,7 +188,7 @@ func owner(address uint8) uint8 {
 
 // plain reports whether a record can have that name.
 func plain(name string) bool {
-	return len(name) < 0x1f && len(name) > 0 && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' })
+	return name != "" && len(name) < 0x1f && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
 // sensor returns how the BMC has a sensor; false if it can't have it.
