@@ -73,6 +73,11 @@ func TestAnExchangedModuleIsOver(t *testing.T) {
 		}},
 		{"another module has the same", "it tells them not apart", []moment{
 			fails("A1", "S-11", "A2", "S-11", "B1", "S-33"), {restarted(finds("A1", "S-99", "A2", "S-11", "B1", "S-33")), failing},
+			{restarted(finds("A1", "S-99", "A2", "S-88", "B1", "S-33")), failing},
+		}},
+		{"it fails in this boot before the firmware's tables can be read", "it is the module of this boot, whatever was there before", []moment{
+			was, {restarted(finds(), logs(uncorrectable())), failing},
+			{finds("A1", "S-99", "A2", "S-22", "B1", "S-33"), failing},
 		}},
 		{"two slots of one name", "nobody knows which one", []moment{
 			fails("A1", first, "DIMM A1", "S-22", "B1", "S-33"), {restarted(finds("A1", "S-99", "DIMM A1", "S-22", "B1", "S-33")), failing},
