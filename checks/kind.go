@@ -45,6 +45,8 @@ func (o Off) Error() string { return o.Why }
 type Node struct {
 	// Config is the detector's, and valid.
 	Config config.Config
+	// NodeName is the node's.
+	NodeName string
 	// BootID is the kernel's.
 	BootID string
 	// Runtime is the check of the container runtime, whether or not it is enabled:

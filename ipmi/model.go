@@ -160,6 +160,8 @@ type Event struct {
 	Asserted bool  `json:"asserted"`
 	// Data are the three bytes of the event.
 	Data EventData `json:"data,omitzero"`
+	// Raw is the record as the BMC has it.
+	Raw SELRecord `json:"raw,omitzero"`
 }
 
 // BMCAddress is the slave address of a BMC.

@@ -12,10 +12,13 @@ const (
 	dell          = 674
 	supermicro    = 10876
 	supermicroToo = 47488 // of some of its boards, as ipmitool and FreeIPMI know
+	lenovo        = 19046
+	lenovoSystemX = 20301 // IBM's, before Lenovo
 )
 
 const (
 	typeMemory    SensorType = 0x0c
+	typeDrive     SensorType = 0x0d
 	typeInterrupt SensorType = 0x13
 
 	// Offsets of memory events (table 42-3).
@@ -43,6 +46,8 @@ func Part(bmc DeviceID, e Event) string {
 		names = dellModules(e)
 	case e.SensorType == typeMemory && (bmc.Manufacturer == supermicro || bmc.Manufacturer == supermicroToo):
 		names = supermicroModules(e)
+	case e.SensorType == typeDrive && (bmc.Manufacturer == lenovo || bmc.Manufacturer == lenovoSystemX):
+		return lenovoBay(e)
 	case e.SensorType == typeInterrupt && bmc.Manufacturer == intel:
 		return intelDevice(e)
 	case e.SensorType == typeInterrupt && bmc.Manufacturer == dell:
@@ -166,6 +171,18 @@ func supermicroModules(e Event) []string {
 		}
 	}
 	return names
+}
+
+// lenovoBay decodes events of drives as pyghmi does (ipmi/oem/lenovo/handler.py), which is
+// from Lenovo: the second byte has the bay. Nothing public was found on how events of Lenovo,
+// HPE and Huawei tell modules.
+func lenovoBay(e Event) string {
+	const bay = 0x1f
+	holds, value := e.Data.second()
+	if e.EventType != SensorSpecific || holds != dataOEM || value == 0xff {
+		return ""
+	}
+	return fmt.Sprintf("Bay %d", value&bay)
 }
 
 // intelDevice decodes PCI errors by the guides that intelModules names (tables 64 to 70).

@@ -2,12 +2,30 @@ package ipmi
 
 import (
 	"encoding/binary"
+	"encoding/hex"
+	"fmt"
 	"time"
 )
 
 // SELRecord is a record of the SEL as the BMC keeps it (IPMI 2.0, sections 32.1 to
 // 32.3); "ipmitool sel writeraw" writes the same 16 bytes.
 type SELRecord [16]byte
+
+// String returns the bytes as "ipmitool raw" writes them, without spaces.
+func (r SELRecord) String() string { return hex.EncodeToString(r[:]) }
+
+// MarshalText returns the same.
+func (r SELRecord) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText reads what MarshalText has written.
+func (r *SELRecord) UnmarshalText(text []byte) error {
+	data, err := hex.DecodeString(string(text))
+	if err != nil || len(data) != len(r) {
+		return fmt.Errorf("%q is not 16 bytes in hexadecimal", text)
+	}
+	copy(r[:], data)
+	return nil
+}
 
 // Types of SEL records.
 const (
@@ -51,7 +69,7 @@ func (r SELRecord) Generator() (owner, lun uint8) {
 // Event decodes the record. Whatever its bytes, that succeeds; the name of the
 // sensor is not in it.
 func (r SELRecord) Event() Event {
-	e := Event{ID: r.ID(), RecordType: r.Type(), Timestamp: r.Timestamp(), Time: selTime(r.Timestamp())}
+	e := Event{ID: r.ID(), RecordType: r.Type(), Timestamp: r.Timestamp(), Time: selTime(r.Timestamp()), Raw: r}
 	if !IsEvent(r.Type(), r[9]) {
 		return e
 	}

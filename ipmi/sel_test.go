@@ -67,6 +67,7 @@ func TestSELRecordsAreDecoded(t *testing.T) {
 		},
 	}
 	for _, test := range tests {
+		test.want.Raw = test.record
 		if diff := cmp.Diff(test.want, test.record.Event()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}

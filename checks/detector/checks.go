@@ -119,7 +119,7 @@ func newNode(options Options, core rest.Interface, server *serverclock.Clock, re
 		return nil, fmt.Errorf("preparing the client of the kubelet: %w", err)
 	}
 	return &checks.Node{
-		Config: options.Config, BootID: bootID, Runtime: runtime, Kubelet: api,
+		Config: options.Config, NodeName: options.NodeName, BootID: bootID, Runtime: runtime, Kubelet: api,
 		Ready: newReadyCondition(core, options.NodeName), ServerClock: server, Registerer: registerer, Clock: clock.RealClock{},
 	}, nil
 }

@@ -45,6 +45,8 @@ type Options struct {
 	Store Store
 	// BootID is the kernel's.
 	BootID string
+	// Modules are those of the memory, by the firmware; nil: not known.
+	Modules []ipmi.Module
 	// Timeout is the deadline of a run.
 	Timeout time.Duration
 	Clock   clock.PassiveClock
@@ -99,6 +101,7 @@ func (c *Check) Run(ctx context.Context) checks.Result {
 		return checks.CannotTell(ReasonForgotten, "what is remembered of the hardware can't be read: "+errStoreHangs.Error())
 	}
 	in := Read(reading, c.source, last, c.options.BootID, c.options.Clock)
+	in.Modules = c.options.Modules
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return checks.CannotTell(ReasonInterrupted, "the run was interrupted")
 	}

@@ -1,10 +1,28 @@
 package hardware
 
 import (
+	"errors"
+	"io/fs"
+
+	"k8s.io/klog/v2"
+
 	"github.com/nodemend/nodemend/checks"
 	config "github.com/nodemend/nodemend/config/detector"
+	"github.com/nodemend/nodemend/internal/smbios"
 	"github.com/nodemend/nodemend/ipmi"
 )
+
+// Machine returns what the firmware tells of this machine; nothing where it tells nothing.
+func Machine(c config.Hardware) (smbios.Machine, error) {
+	if c.SMBIOS == "" {
+		return smbios.Machine{}, nil
+	}
+	machine, err := smbios.Read(c.SMBIOS)
+	if errors.Is(err, fs.ErrNotExist) {
+		return smbios.Machine{}, nil
+	}
+	return machine, err
+}
 
 // Kind is this kind of check.
 func Kind() checks.Kind {
@@ -22,9 +40,13 @@ func Kind() checks.Kind {
 			if err != nil {
 				return nil, err
 			}
+			machine, err := Machine(c)
+			if err != nil { // a name or a proof less
+				klog.Background().Error(err, "What the firmware tells of the memory can't be read")
+			}
 			return New(Options{
-				Open:  func() (ipmi.Source, error) { return Open(c) },
-				Rules: c.Rules, Store: Store{Path: c.StateFile}, BootID: n.BootID,
+				Open:  func() (ipmi.Source, error) { return Open(c, n.NodeName) },
+				Rules: c.Rules, Store: Store{Path: c.StateFile}, BootID: n.BootID, Modules: machine.Modules,
 				Timeout: c.Timeout.Duration, Clock: n.Clock, Metrics: metrics,
 			}), nil
 		},

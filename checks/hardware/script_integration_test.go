@@ -13,6 +13,7 @@ import (
 	"github.com/nodemend/nodemend/ipmi"
 	"github.com/nodemend/nodemend/ipmi/device"
 	"github.com/nodemend/nodemend/ipmi/ipmitool"
+	"github.com/nodemend/nodemend/ipmi/remote"
 	"github.com/nodemend/nodemend/test/ipmisim"
 )
 
@@ -67,9 +68,8 @@ func (i systemInterface) SendRecv(_ context.Context, netFn, cmd uint8, data []by
 
 func (systemInterface) Close() error { return nil }
 
-// TestTheLifeOfAServerOverBothSources has both watch the same server, one over the
-// network.
-func TestTheLifeOfAServerOverBothSources(t *testing.T) {
+// TestTheLifeOfAServerOverAllSources has all watch the same server, two over the network.
+func TestTheLifeOfAServerOverAllSources(t *testing.T) {
 	if _, err := exec.LookPath("ipmitool"); err != nil {
 		t.Skip("needs ipmitool: apt-get install ipmitool")
 	}
@@ -81,6 +81,9 @@ func TestTheLifeOfAServerOverBothSources(t *testing.T) {
 			newScene(t, simulated{s}, map[string]func() (ipmi.Source, error){
 				"device": func() (ipmi.Source, error) {
 					return device.New("simulator", systemInterface{s}, clock.RealClock{}), nil
+				},
+				"lan": func() (ipmi.Source, error) {
+					return remote.New(remote.Options{Host: host, Port: port, User: ipmisim.Reader, PasswordFile: s.PasswordFile()})
 				},
 				"ipmitool": func() (ipmi.Source, error) {
 					return ipmitool.New(ipmitool.Options{Host: host, Port: port, User: ipmisim.User, PasswordFile: s.PasswordFile()})

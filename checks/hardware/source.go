@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 
 	config "github.com/nodemend/nodemend/config/detector"
+	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/ipmi"
 	"github.com/nodemend/nodemend/ipmi/device"
 	"github.com/nodemend/nodemend/ipmi/ipmitool"
+	"github.com/nodemend/nodemend/ipmi/remote"
 )
 
 // ErrNoBMC is that this machine has no BMC, or none that can be seen: no driver
@@ -19,19 +22,23 @@ var ErrNoBMC = errors.New("no BMC found")
 // devices are the names that the kernel's driver has for its first BMC.
 func devices() []string { return []string{"/dev/ipmi0", "/dev/ipmi/0", "/dev/ipmidev/0"} }
 
-// Open opens the source of a BMC that c asks for. With the source auto that is the
-// driver's device, or else, if a host is given, ipmitool; the error is ErrNoBMC
-// if there is neither.
-func Open(c config.Hardware) (ipmi.Source, error) {
+// Open opens the source of a BMC that c asks for, on the node of that name. With the source
+// auto that is the driver's device, or else, if a host is given, lan or ipmitool; the error is
+// ErrNoBMC if there is none.
+func Open(c config.Hardware, node string) (ipmi.Source, error) {
 	switch c.Source {
 	case config.SourceDevice:
 		return device.Open(devicePath(c))
+	case config.SourceLAN:
+		return openLAN(c.LAN, node)
 	case config.SourceIPMITool:
 		return openIPMITool(c.IPMITool)
 	}
 	switch path := devicePath(c); {
 	case exists(path):
 		return device.Open(path)
+	case c.LAN.Host != "":
+		return openLAN(c.LAN, node)
 	case c.IPMITool.Host != "":
 		return openIPMITool(c.IPMITool)
 	default:
@@ -41,7 +48,7 @@ func Open(c config.Hardware) (ipmi.Source, error) {
 
 // Present reports whether c names a BMC, or this machine has a device of one.
 func Present(c config.Hardware) bool {
-	return c.Source != config.SourceAuto || c.IPMITool.Host != "" || exists(devicePath(c))
+	return c.Source != config.SourceAuto || c.LAN.Host != "" || c.IPMITool.Host != "" || exists(devicePath(c))
 }
 
 // devicePath is the device to be used, whether or not it exists.
@@ -50,6 +57,31 @@ func devicePath(c config.Hardware) string {
 		return c.Device
 	}
 	return present(devices())
+}
+
+// machineUUID is where the kernel says what the firmware calls this machine. Only root can
+// read it.
+const machineUUID = "/sys/class/dmi/id/product_uuid"
+
+func openLAN(c config.LAN, node string) (ipmi.Source, error) {
+	level, err := c.Level()
+	if err != nil {
+		return nil, err
+	}
+	o := remote.Options{
+		Host: c.HostOf(node), Port: c.Port, User: c.User, PasswordFile: c.PasswordFile, KeyFile: c.KeyFile,
+		CipherSuite: c.CipherSuite, Privilege: level,
+	}
+	if !c.TrustAddress {
+		text, err := os.ReadFile(machineUUID)
+		if err == nil {
+			o.Machine, err = power.ParseUUID(strings.TrimSpace(string(text)))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("which machine this is can't be told, so not that %s is its BMC: %w; set trustAddress if you are sure of it", o.Host, err)
+		}
+	}
+	return remote.New(o)
 }
 
 func openIPMITool(c config.IPMITool) (ipmi.Source, error) {

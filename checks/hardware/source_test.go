@@ -16,36 +16,40 @@ func TestTheSourceIsTheOneThatIsAskedFor(t *testing.T) {
 	dir := t.TempDir()
 	device, program, missing := filepath.Join(dir, "ipmi0"), filepath.Join(dir, "ipmitool"), filepath.Join(dir, "missing")
 	for _, path := range []string{device, program} {
-		if err := os.WriteFile(path, nil, 0o700); err != nil {
+		if err := os.WriteFile(path, []byte("secret"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for name, tc := range map[string]struct {
 		source, device, program, host string
+		lan                           string
 		want                          string // the source's name
 		err                           error
 		present                       bool
 	}{
-		"auto is the device":              {config.SourceAuto, device, program, "bmc", device, nil, true},
-		"auto without a device":           {config.SourceAuto, missing, program, "bmc", "ipmitool at bmc:623", nil, true},
-		"auto without anything":           {config.SourceAuto, missing, program, "", "", hardware.ErrNoBMC, false},
-		"the device":                      {config.SourceDevice, device, program, "bmc", device, nil, true},
-		"a device that is not there":      {config.SourceDevice, missing, program, "bmc", "", fs.ErrNotExist, true},
-		"ipmitool, beside a device":       {config.SourceIPMITool, device, program, "bmc", "ipmitool at bmc:623", nil, true},
-		"ipmitool of this machine":        {config.SourceIPMITool, device, program, "", "ipmitool", nil, true},
-		"an ipmitool that is not there":   {config.SourceIPMITool, device, missing, "", "", ipmitool.ErrNoProgram, true},
-		"auto with no ipmitool for a BMC": {config.SourceAuto, missing, missing, "bmc", "", ipmitool.ErrNoProgram, true},
+		"auto is the device":              {config.SourceAuto, device, program, "bmc", "", device, nil, true},
+		"auto without a device":           {config.SourceAuto, missing, program, "bmc", "", "ipmitool at bmc:623", nil, true},
+		"auto without anything":           {config.SourceAuto, missing, program, "", "", "", hardware.ErrNoBMC, false},
+		"the device":                      {config.SourceDevice, device, program, "bmc", "", device, nil, true},
+		"a device that is not there":      {config.SourceDevice, missing, program, "bmc", "", "", fs.ErrNotExist, true},
+		"ipmitool, beside a device":       {config.SourceIPMITool, device, program, "bmc", "", "ipmitool at bmc:623", nil, true},
+		"ipmitool of this machine":        {config.SourceIPMITool, device, program, "", "", "ipmitool", nil, true},
+		"an ipmitool that is not there":   {config.SourceIPMITool, device, missing, "", "", "", ipmitool.ErrNoProgram, true},
+		"auto, over the network":          {config.SourceAuto, missing, program, "bmc", "{name}-bmc", "lan at worker-1-bmc:623", nil, true},
+		"the network, beside a device":    {config.SourceLAN, device, program, "", "10.0.0.1", "lan at 10.0.0.1:623", nil, true},
+		"auto with no ipmitool for a BMC": {config.SourceAuto, missing, missing, "bmc", "", "", ipmitool.ErrNoProgram, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := config.Default().Checks.Hardware
 			c.Source, c.Device, c.IPMITool.Path, c.IPMITool.Host = tc.source, tc.device, tc.program, tc.host
+			c.LAN.Host, c.LAN.PasswordFile, c.LAN.TrustAddress = tc.lan, device, true
 			if tc.host != "" {
 				c.IPMITool.PasswordFile = device
 			}
 			if got := hardware.Present(c); got != tc.present {
 				t.Errorf("present: %t", got)
 			}
-			source, err := hardware.Open(c)
+			source, err := hardware.Open(c, "worker-1")
 			if tc.err != nil {
 				if !errors.Is(err, tc.err) {
 					t.Errorf("error %v, want %v", err, tc.err)
@@ -62,5 +66,18 @@ func TestTheSourceIsTheOneThatIsAskedFor(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+func TestABMCOfTheNetworkHasToBeKnownAndLoggedInTo(t *testing.T) {
+	c := config.Default().Checks.Hardware
+	c.Source, c.LAN.Host, c.LAN.PasswordFile = config.SourceLAN, "bmc", filepath.Join(t.TempDir(), "missing")
+	// Of most machines where this is tested nobody knows which they are.
+	if _, err := hardware.Open(c, "worker-1"); err == nil {
+		t.Error("without trust and without a password: no error")
+	}
+	c.LAN.TrustAddress = true
+	if _, err := hardware.Open(c, "worker-1"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without a password: %v", err)
 	}
 }

@@ -47,6 +47,7 @@ type tool struct {
 	streams genericiooptions.IOStreams
 	clock   clock.PassiveClock
 	flags   *genericclioptions.ConfigFlags
+	global  *pflag.FlagSet // flags of all commands
 }
 
 // newRootCommand returns the command that has all others.
@@ -68,12 +69,13 @@ func newRootCommand(streams genericiooptions.IOStreams, clk clock.PassiveClock) 
 	root.SetErr(streams.ErrOut)
 	t.flags.Namespace = nil // nothing here has one
 	t.flags.AddFlags(root.PersistentFlags())
+	t.global = root.PersistentFlags()
 	root.PersistentFlags().VisitAll(func(flag *pflag.Flag) { // they are kubectl's, and known from there
 		flag.Hidden = !slices.Contains([]string{"kubeconfig", "context", "as", "request-timeout"}, flag.Name)
 	})
 	root.AddGroup(&cobra.Group{ID: "see", Title: "See:"}, &cobra.Group{ID: "steer", Title: "Steer:"}, &cobra.Group{ID: "prepare", Title: "Prepare:"})
 	for _, cmd := range []*cobra.Command{
-		t.statusCommand(), t.whyCommand(), t.historyCommand(), t.describeCommand(), t.watchCommand(), t.versionCommand(),
+		t.statusCommand(), t.whyCommand(), t.historyCommand(), t.describeCommand(), t.watchCommand(), t.hardwareCommand(), t.versionCommand(),
 	} {
 		cmd.GroupID = "see"
 		root.AddCommand(cmd)

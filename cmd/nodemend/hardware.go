@@ -17,6 +17,9 @@ same file with --config.`
 const hardwareExample = `  # What is wrong?
   nodemend hardware status
 
+  # For a ticket: what is wrong, in words and in raw bytes.
+  nodemend hardware describe
+
   # The whole SEL, for other programs.
   nodemend hardware status -o json | jq '.events[]'
 
@@ -38,7 +41,7 @@ func newHardwareCommand() *cobra.Command {
 		Example: hardwareExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError{fmt.Errorf("unknown command %q; accepted are status, ack and rules", args[0])}
+				return usageError{fmt.Errorf("unknown command %q; accepted are status, describe, ack and rules", args[0])}
 			}
 			return nil
 		},
@@ -46,7 +49,7 @@ func newHardwareCommand() *cobra.Command {
 	}
 	cmd.PersistentFlags().StringVar(&f.configFile, "config", "",
 		"YAML `file` with the detector's configuration (default: every value has a default)")
-	cmd.AddCommand(newHardwareStatusCommand(f), newHardwareAckCommand(f), newHardwareRulesCommand())
+	cmd.AddCommand(newHardwareStatusCommand(f), newHardwareDescribeCommand(f), newHardwareAckCommand(f), newHardwareRulesCommand())
 	return cmd
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/nodemend/nodemend/checks/hardware"
 	config "github.com/nodemend/nodemend/config/detector"
 	"github.com/nodemend/nodemend/internal/boot"
+	"github.com/nodemend/nodemend/internal/smbios"
 	"github.com/nodemend/nodemend/ipmi"
 	"github.com/nodemend/nodemend/ipmi/verdict"
 )
@@ -31,7 +32,9 @@ be told.`
 
 // hardwareReport is what is shown of a server.
 type hardwareReport struct {
-	Source  string          `json:"source"`
+	Source string `json:"source"`
+	// Server is what its firmware tells.
+	Server  smbios.Machine  `json:"server"`
 	BMC     ipmi.DeviceID   `json:"bmc"`
 	Verdict verdict.Verdict `json:"verdict"`
 	Chassis *ipmi.Chassis   `json:"chassis,omitempty"`
@@ -53,6 +56,34 @@ type shownEvent struct {
 	StateName string `json:"stateName,omitempty"`
 }
 
+// shown returns the reading of a sensor.
+func (s shownSensor) shown() string {
+	switch {
+	case !s.Available:
+		return "not available"
+	case s.Reading != nil:
+		return strings.TrimSpace(strconv.FormatFloat(*s.Reading, 'f', -1, 64) + " " + s.Unit)
+	default:
+		return "-"
+	}
+}
+
+// at returns when it was logged.
+func (e shownEvent) at() string {
+	if e.Time.IsZero() {
+		return "Pre-Init"
+	}
+	return e.Time.UTC().Format(time.RFC3339)
+}
+
+// direction says of an event of a sensor whether a state began or ended.
+func (e shownEvent) direction() string {
+	if e.Asserted {
+		return "Asserted"
+	}
+	return "Deasserted"
+}
+
 func newHardwareStatusCommand(f *hardwareFlags) *cobra.Command {
 	output, timeout := "table", 2*time.Minute
 	cmd := &cobra.Command{
@@ -72,7 +103,11 @@ func newHardwareStatusCommand(f *hardwareFlags) *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			report, err := inspect(ctx, c.Checks.Hardware)
+			node, err := nodeName("")
+			if err != nil {
+				return err
+			}
+			report, err := inspect(ctx, c.Checks.Hardware, node)
 			if err != nil {
 				return unknownError{err}
 			}
@@ -96,8 +131,8 @@ func newHardwareStatusCommand(f *hardwareFlags) *cobra.Command {
 }
 
 // inspect reads everything, and judges it by what the detector remembers.
-func inspect(ctx context.Context, c config.Hardware) (report hardwareReport, err error) {
-	source, err := hardware.Open(c)
+func inspect(ctx context.Context, c config.Hardware, node string) (report hardwareReport, err error) {
+	source, err := hardware.Open(c, node)
 	if err != nil {
 		return report, err
 	}
@@ -107,9 +142,12 @@ func inspect(ctx context.Context, c config.Hardware) (report hardwareReport, err
 	bootID, err := boot.ID(boot.IDPath)
 	report.failed("boot ID", err)
 	report.Source, report.Sensors, report.Events = source.String(), []shownSensor{}, []shownEvent{}
+	report.Server, err = hardware.Machine(c)
+	report.failed("SMBIOS", err)
 	report.BMC, err = source.DeviceID(ctx)
 	report.failed("device ID", err)
 	in := hardware.Read(ctx, source, state, bootID, clock.RealClock{})
+	in.Modules = report.Server.Modules
 	report.failed("SEL", in.LogError)
 	report.failed("chassis", in.ChassisError)
 	report.failed("sensors", in.SensorsError)
@@ -150,6 +188,9 @@ func writeHardwareJSON(w io.Writer, report hardwareReport) error {
 
 func writeHardware(w io.Writer, report hardwareReport) error {
 	var text strings.Builder
+	if server := report.Server.String(); server != "" {
+		fmt.Fprintf(&text, "SERVER\t%s\n", cell(server))
+	}
 	bmc := "read by " + report.Source
 	if report.BMC.Firmware != "" {
 		bmc = strings.TrimSpace(fmt.Sprintf("%s firmware %s, %s", report.BMC.Name, report.BMC.Firmware, bmc))
@@ -176,35 +217,21 @@ func writeHardware(w io.Writer, report hardwareReport) error {
 	}
 	text.WriteString("\nSENSOR\tTYPE\tREADING\tSTATES\n")
 	for _, s := range report.Sensors {
-		reading := "-"
-		switch {
-		case !s.Available:
-			reading = "not available"
-		case s.Reading != nil:
-			reading = strings.TrimSpace(strconv.FormatFloat(*s.Reading, 'f', -1, 64) + " " + s.Unit)
-		}
-		fmt.Fprintf(&text, "%s\t%s\t%s\t%s\n", cell(s.Name), s.TypeName, reading, strings.Join(s.StateNames, ", "))
+		fmt.Fprintf(&text, "%s\t%s\t%s\t%s\n", cell(s.Name), s.TypeName, s.shown(), strings.Join(s.StateNames, ", "))
 	}
 	text.WriteString("\nSEL\tTIME\tSENSOR\tEVENT\tDIRECTION\tDATA\n")
 	for _, e := range report.Events {
-		at := "Pre-Init"
-		if !e.Time.IsZero() {
-			at = e.Time.UTC().Format(time.RFC3339)
-		}
 		sensor, event, direction, data := fmt.Sprintf("record of type 0x%02x", e.RecordType), "", "", ""
 		if e.TypeName != "" {
-			sensor, event, direction, data = fmt.Sprintf("%s %s", e.TypeName, e.SensorName), e.StateName, "Deasserted", e.Data.String()
+			sensor, event, direction, data = fmt.Sprintf("%s %s", e.TypeName, e.SensorName), e.StateName, e.direction(), e.Data.String()
 			if e.SensorName == "" {
 				sensor = fmt.Sprintf("%s #0x%02x", e.TypeName, e.SensorNumber)
 			}
 			if e.SensorName == "" && e.Owner&1 != 0 {
 				sensor += fmt.Sprintf(" of software 0x%02x", e.Owner)
 			}
-			if e.Asserted {
-				direction = "Asserted"
-			}
 		}
-		fmt.Fprintf(&text, "0x%02x\t%s\t%s\t%s\t%s\t%s\n", e.ID, at, cell(sensor), event, direction, data)
+		fmt.Fprintf(&text, "0x%02x\t%s\t%s\t%s\t%s\t%s\n", e.ID, e.at(), cell(sensor), event, direction, data)
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if _, err := io.WriteString(table, text.String()); err != nil {

@@ -60,7 +60,7 @@ func newMachine(t *testing.T) *machine {
 	// In-band, but by a socket: "-I open" comes first.
 	fake := m.write(filepath.Join(dir, "ipmitool"), fmt.Sprintf("#!/bin/sh\nshift 2\nIPMI_DUMMY_SOCK='%s' exec '%s' -I dummy \"$@\"\n", socket, program))
 	m.config = m.write(filepath.Join(dir, "detector.yaml"), fmt.Sprintf(
-		"socket: %s\nstateFile: ''\nchecks: {hardware: {source: ipmitool, ipmitool: {path: %s}, stateFile: %s}}\n",
+		"socket: %s\nstateFile: ''\nchecks: {hardware: {smbios: '', source: ipmitool, ipmitool: {path: %s}, stateFile: %s}}\n",
 		filepath.Join(dir, "detector.sock"), fake, m.stateFile))
 	return m
 }
@@ -203,6 +203,7 @@ func TestHardwareStatusThatCanNotTellIsNeitherHealthyNorFailed(t *testing.T) {
 	m.SetPower(true)
 	m.Fail(bmc.GetSensorReading, 0xff, -1)
 	m.expect(2, []string{"VERDICT  cannotTell"}, "hardware", "status")
+	m.expect(0, []string{"VERDICT   cannotTell: SensorsUnreadable\nWHY       the sensors can't be read: "}, "hardware", "describe")
 	m.SetHook(nil)
 	m.write(m.config, "checks: {hardware: {source: ipmitool, ipmitool: {path: /missing/ipmitool}}}\n")
 	m.expect(2, []string{"install the package ipmitool"}, "hardware", "status")

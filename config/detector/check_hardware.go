@@ -3,8 +3,10 @@ package detector
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/nodemend/nodemend/ipmi/lan"
 	"github.com/nodemend/nodemend/ipmi/verdict"
 )
 
@@ -13,24 +15,52 @@ const (
 	SourceAuto     = "auto"
 	SourceDevice   = "device"
 	SourceIPMITool = "ipmitool"
+	SourceLAN      = "lan"
 )
 
 // Hardware is the check that owns the condition HardwareFailure.
 type Hardware struct {
 	Run `yaml:",inline"`
-	// Source is one of auto, device and ipmitool. With auto it is the driver's
-	// device, or else ipmitool if it has a host, or else the check is off.
+	// Source is one of auto, device, lan and ipmitool. With auto it is the driver's
+	// device, or else lan or ipmitool if it has a host, or else the check is off.
 	Source string `yaml:"source"`
 	// Device of the kernel's IPMI driver; empty: its usual names.
 	Device string `yaml:"device"`
+	// LAN says how the BMC is reached over the network.
+	LAN LAN `yaml:"lan"`
 	// IPMITool says how ipmitool is run.
 	IPMITool IPMITool `yaml:"ipmitool"`
+	// SMBIOS is the folder with the firmware's tables; empty: they are not read.
+	SMBIOS string `yaml:"smbios"`
 	// StateFile keeps what was read from the System Event Log and what people
 	// have acknowledged.
 	StateFile string `yaml:"stateFile"`
 	// Rules come before the default ones.
 	Rules verdict.Rules `yaml:"rules"`
 }
+
+// LAN says how a BMC is reached by IPMI 2.0 over the network.
+type LAN struct {
+	// Host is a name or an address. {name} in it is the node's name.
+	Host string `yaml:"host"`
+	Port int    `yaml:"port"`
+	User string `yaml:"user"`
+	// PasswordFile and KeyFile hold the user's password and the BMC's key. Nobody else than
+	// their owner and group may read them.
+	PasswordFile string `yaml:"passwordFile"`
+	KeyFile      string `yaml:"keyFile"`
+	// CipherSuite is 3 or 17.
+	CipherSuite int `yaml:"cipherSuite"`
+	// Privilege is the privilege level of the session: user, operator or administrator.
+	Privilege string `yaml:"privilege"`
+	// TrustAddress reads a BMC that is not known to be this machine's.
+	TrustAddress bool `yaml:"trustAddress"`
+}
+
+// HostOf returns the BMC's host for a node.
+func (l LAN) HostOf(node string) string { return strings.ReplaceAll(l.Host, nodeName, node) }
+
+const nodeName = "{name}"
 
 // IPMITool says how ipmitool reaches the BMC.
 type IPMITool struct {
@@ -52,21 +82,23 @@ func (h *Hardware) setDefaults() {
 			Enabled: true, Interval: Duration{5 * time.Minute}, Timeout: Duration{2 * time.Minute},
 			FailureThreshold: 2, SuccessThreshold: 2,
 		},
-		Source: SourceAuto, IPMITool: IPMITool{Port: 623, CipherSuite: 3},
-		StateFile: "/var/lib/nodemend/hardware.json", Rules: verdict.Rules{},
+		Source: SourceAuto, LAN: LAN{Port: 623, CipherSuite: 3, Privilege: lan.User.String()}, IPMITool: IPMITool{Port: 623, CipherSuite: 3},
+		SMBIOS: "/sys/firmware/dmi/tables", StateFile: "/var/lib/nodemend/hardware.json", Rules: verdict.Rules{},
 	}
 }
 
 func (h *Hardware) problems(found *problems, at func(field ...string) []string) {
 	h.problemsWithin(maxHeartbeat, found, at)
-	if !slices.Contains([]string{SourceAuto, SourceDevice, SourceIPMITool}, h.Source) {
-		found.add(fmt.Sprintf("%q is none of %s, %s and %s", h.Source, SourceAuto, SourceDevice, SourceIPMITool), at("source")...)
+	if !slices.Contains([]string{SourceAuto, SourceDevice, SourceLAN, SourceIPMITool}, h.Source) {
+		found.add(fmt.Sprintf("%q is none of %s, %s, %s and %s", h.Source, SourceAuto, SourceDevice, SourceLAN, SourceIPMITool), at("source")...)
 	}
 	found.path(h.Device, at("device")...)
 	if h.StateFile == "" {
 		found.add("is empty: acknowledgements and the place in the System Event Log have to be kept", at("stateFile")...)
 	}
 	found.path(h.StateFile, at("stateFile")...)
+	found.path(h.SMBIOS, at("smbios")...)
+	h.LAN.problems(found, h.Source == SourceLAN, func(field string) []string { return at("lan", field) })
 	t := h.IPMITool
 	found.path(t.PasswordFile, at("ipmitool", "passwordFile")...)
 	found.path(t.KeyFile, at("ipmitool", "keyFile")...)
@@ -82,4 +114,41 @@ func (h *Hardware) problems(found *problems, at func(field ...string) []string) 
 	for _, mistake := range h.Rules.Validate() {
 		found.add(mistake.Text, at(append([]string{"rules"}, mistake.Path...)...)...)
 	}
+}
+
+func (l LAN) problems(found *problems, asked bool, at func(field string) []string) {
+	host := l.HostOf("node")
+	switch {
+	case l.Host == "" && asked:
+		found.add("is missing: the source is "+SourceLAN, at("host")...)
+	case strings.ContainsAny(host, "{}/@?#%\\ \t\r\n\x00"):
+		found.add(fmt.Sprintf("%q is neither a name nor an address: accepted are such as 10.0.0.1 and %s-bmc.example.com", l.Host, nodeName), at("host")...)
+	}
+	if l.Host != "" && l.PasswordFile == "" {
+		found.add("is missing: a host is given", at("passwordFile")...)
+	}
+	if l.Port < 1 || l.Port > 65535 {
+		found.add(fmt.Sprintf("%d is no UDP port", l.Port), at("port")...)
+	}
+	if len(l.User) > lan.MaxUser {
+		found.add(fmt.Sprintf("is longer than IPMI allows, %d bytes", lan.MaxUser), at("user")...)
+	}
+	found.path(l.PasswordFile, at("passwordFile")...)
+	found.path(l.KeyFile, at("keyFile")...)
+	if !slices.Contains(lan.Suites(), l.CipherSuite) {
+		found.add(fmt.Sprintf("%d is not accepted: 3 and 17 are, as others do not encrypt, or sign, well enough", l.CipherSuite), at("cipherSuite")...)
+	}
+	if _, err := l.Level(); err != nil {
+		found.add(err.Error(), at("privilege")...)
+	}
+}
+
+// Level returns the privilege level.
+func (l LAN) Level() (lan.Privilege, error) {
+	for _, p := range lan.Privileges() {
+		if p.String() == l.Privilege {
+			return p, nil
+		}
+	}
+	return 0, fmt.Errorf("%q is none of user, operator and administrator", l.Privilege)
 }

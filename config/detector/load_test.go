@@ -190,6 +190,7 @@ conditions:
     interval: 6m
     source: usb
     stateFile: ""
+    lan: {host: https://bmc, port: 0, user: administrator-of-it, keyFile: kg, cipherSuite: 1, privilege: admin}
     ipmitool:
       host: bmc.example
       port: 0
@@ -224,28 +225,35 @@ conditions:
       severity: ignore
 `,
 			[]string{
-				`f.yaml: line 22: unknown field "sensorTyp"`,
-				`f.yaml: line 27: "24 hours" is not a duration: accepted are numbers with units, such as 90s or 1h30m`,
+				`f.yaml: line 23: unknown field "sensorTyp"`,
+				`f.yaml: line 28: "24 hours" is not a duration: accepted are numbers with units, such as 90s or 1h30m`,
 				`f.yaml: line 3: checks.hardware.interval: 6m0s is not between 1s and 5m0s: the controller would take reports for outdated`,
-				`f.yaml: line 4: checks.hardware.source: "usb" is none of auto, device and ipmitool`,
+				`f.yaml: line 4: checks.hardware.source: "usb" is none of auto, device, lan and ipmitool`,
 				`f.yaml: line 5: checks.hardware.stateFile: is empty: acknowledgements and the place in the System Event Log have to be kept`,
-				`f.yaml: line 8: checks.hardware.ipmitool.port: 0 is no UDP port`,
-				`f.yaml: line 9: checks.hardware.ipmitool.cipherSuite: 300 is not between 1 and 255`,
-				`f.yaml: line 6: checks.hardware.ipmitool.passwordFile: is missing: a host is given`,
-				`f.yaml: line 11: checks.hardware.rules.0.name: is missing: a rule needs one, as failures show it`,
-				`f.yaml: line 12: checks.hardware.rules.0.severity: "fatal" is not one of ignore, warning, failure`,
-				`f.yaml: line 11: checks.hardware.rules.0.match.threshold: "very low" is not a threshold: accepted are non-critical, critical and non-recoverable, with or without lower or upper before it`,
-				`f.yaml: line 13: checks.hardware.rules.1.name: "fan-critical" is the name of another rule, or of a default one`,
-				`f.yaml: line 18: checks.hardware.rules.1.latch: "forever" is not one of present, momentary, manual`,
-				`f.yaml: line 16: checks.hardware.rules.1.match.event: "Burnt" is not a state in the words of ipmitool, such as Uncorrectable ECC`,
-				`f.yaml: line 26: checks.hardware.rules.2.rate.count: 1 is not between 2 and 100`,
-				`f.yaml: line 27: checks.hardware.rules.2.rate.per: 0s is not between 1m and 2160h`,
-				`f.yaml: line 23: checks.hardware.rules.2.match.event: "Burnt" is not a state of Memory: accepted are Correctable ECC, Uncorrectable ECC, Parity, Memory Scrub Failed, Memory Device Disabled, Correctable ECC logging limit reached, Presence Detected, Configuration Error, Spare, Throttled, Critical Overtemperature, and those that all types may have, such as State Asserted`,
-				`f.yaml: line 28: checks.hardware.rules.3.name: "mine" is the name of another rule, or of a default one`,
-				`f.yaml: line 32: checks.hardware.rules.3.whileRedundant: is for the sensorType Power Supply only`,
-				`f.yaml: line 30: checks.hardware.rules.3.match.sensorType: "Fans" is not a type of sensors: accepted are ` + sensorTypes,
-				`f.yaml: line 34: checks.hardware.rules.4.match: has more than one of event, threshold, chassis and absent`,
-				`f.yaml: line 36: checks.hardware.rules.5.match: is empty: name at least one of sensorType, sensorName, event, threshold, chassis, absent`,
+				`f.yaml: line 6: checks.hardware.lan.host: "https://bmc" is neither a name nor an address: accepted are such as 10.0.0.1 and {name}-bmc.example.com`,
+				`f.yaml: line 6: checks.hardware.lan.passwordFile: is missing: a host is given`,
+				`f.yaml: line 6: checks.hardware.lan.port: 0 is no UDP port`,
+				`f.yaml: line 6: checks.hardware.lan.user: is longer than IPMI allows, 16 bytes`,
+				`f.yaml: line 6: checks.hardware.lan.keyFile: "kg" is not an absolute path`,
+				`f.yaml: line 6: checks.hardware.lan.cipherSuite: 1 is not accepted: 3 and 17 are, as others do not encrypt, or sign, well enough`,
+				`f.yaml: line 6: checks.hardware.lan.privilege: "admin" is none of user, operator and administrator`,
+				`f.yaml: line 9: checks.hardware.ipmitool.port: 0 is no UDP port`,
+				`f.yaml: line 10: checks.hardware.ipmitool.cipherSuite: 300 is not between 1 and 255`,
+				`f.yaml: line 7: checks.hardware.ipmitool.passwordFile: is missing: a host is given`,
+				`f.yaml: line 12: checks.hardware.rules.0.name: is missing: a rule needs one, as failures show it`,
+				`f.yaml: line 13: checks.hardware.rules.0.severity: "fatal" is not one of ignore, warning, failure`,
+				`f.yaml: line 12: checks.hardware.rules.0.match.threshold: "very low" is not a threshold: accepted are non-critical, critical and non-recoverable, with or without lower or upper before it`,
+				`f.yaml: line 14: checks.hardware.rules.1.name: "fan-critical" is the name of another rule, or of a default one`,
+				`f.yaml: line 19: checks.hardware.rules.1.latch: "forever" is not one of present, momentary, manual`,
+				`f.yaml: line 17: checks.hardware.rules.1.match.event: "Burnt" is not a state in the words of ipmitool, such as Uncorrectable ECC`,
+				`f.yaml: line 27: checks.hardware.rules.2.rate.count: 1 is not between 2 and 100`,
+				`f.yaml: line 28: checks.hardware.rules.2.rate.per: 0s is not between 1m and 2160h`,
+				`f.yaml: line 24: checks.hardware.rules.2.match.event: "Burnt" is not a state of Memory: accepted are Correctable ECC, Uncorrectable ECC, Parity, Memory Scrub Failed, Memory Device Disabled, Correctable ECC logging limit reached, Presence Detected, Configuration Error, Spare, Throttled, Critical Overtemperature, and those that all types may have, such as State Asserted`,
+				`f.yaml: line 29: checks.hardware.rules.3.name: "mine" is the name of another rule, or of a default one`,
+				`f.yaml: line 33: checks.hardware.rules.3.whileRedundant: is for the sensorType Power Supply only`,
+				`f.yaml: line 31: checks.hardware.rules.3.match.sensorType: "Fans" is not a type of sensors: accepted are ` + sensorTypes,
+				`f.yaml: line 35: checks.hardware.rules.4.match: has more than one of event, threshold, chassis and absent`,
+				`f.yaml: line 37: checks.hardware.rules.5.match: is empty: name at least one of sensorType, sensorName, event, threshold, chassis, absent`,
 			},
 		},
 		"an interval and a timeout of nothing": {

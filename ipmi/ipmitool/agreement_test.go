@@ -15,6 +15,7 @@ import (
 	"github.com/nodemend/nodemend/ipmi"
 	"github.com/nodemend/nodemend/ipmi/device"
 	"github.com/nodemend/nodemend/ipmi/ipmitool"
+	"github.com/nodemend/nodemend/ipmi/remote"
 	"github.com/nodemend/nodemend/test/bmc"
 	"github.com/nodemend/nodemend/test/bmc/bmctest"
 	"github.com/nodemend/nodemend/test/ipmisim"
@@ -40,9 +41,24 @@ func direct(t testing.TB, transport device.Transport) *device.Device {
 	return d
 }
 
+// overLAN reads the simulator without ipmitool.
+func overLAN(t testing.TB, sim *ipmisim.Simulator) *device.Device {
+	host, port := sim.LAN()
+	s, err := remote.New(remote.Options{Host: host, Port: port, User: ipmisim.Reader, PasswordFile: sim.PasswordFile()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
 func TestTheSameIsReadOverTheNetworkAsByTheDriver(t *testing.T) {
 	sim := ipmisim.Start(t)
-	lan, driver := open(t, options(sim)), direct(t, systemInterface{sim})
+	program, lan, driver := open(t, options(sim)), overLAN(t, sim), direct(t, systemInterface{sim})
 	cursors := map[ipmi.Source]ipmi.Cursor{}
 	for _, step := range []struct {
 		name string
@@ -87,8 +103,11 @@ func TestTheSameIsReadOverTheNetworkAsByTheDriver(t *testing.T) {
 	} {
 		t.Run(step.name, func(t *testing.T) {
 			step.do()
-			if diff := cmp.Diff(everything(t, driver, cursors), everything(t, lan, cursors)); diff != "" {
-				t.Errorf("-driver +ipmitool:\n%s", diff)
+			want := everything(t, driver, cursors)
+			for name, other := range map[string]ipmi.Source{"ipmitool": program, "lan": lan} {
+				if diff := cmp.Diff(want, everything(t, other, cursors)); diff != "" {
+					t.Errorf("-driver +%s:\n%s", name, diff)
+				}
 			}
 		})
 	}

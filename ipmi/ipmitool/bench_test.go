@@ -11,6 +11,7 @@ import (
 	"github.com/nodemend/nodemend/ipmi"
 	"github.com/nodemend/nodemend/ipmi/device"
 	"github.com/nodemend/nodemend/ipmi/ipmitool"
+	"github.com/nodemend/nodemend/ipmi/remote"
 	"github.com/nodemend/nodemend/test/ipmisim"
 )
 
@@ -28,6 +29,9 @@ func BenchmarkPoll(b *testing.B) {
 	}{
 		{"driver", func() (ipmi.Source, error) {
 			return device.New("simulator", systemInterface{sim}, clock.RealClock{}), nil
+		}},
+		{"lan", func() (ipmi.Source, error) {
+			return remote.New(remote.Options{Host: host, Port: port, User: ipmisim.Reader, PasswordFile: sim.PasswordFile()})
 		}},
 		{"ipmitool", func() (ipmi.Source, error) {
 			return ipmitool.New(ipmitool.Options{Host: host, Port: port, User: ipmisim.User, PasswordFile: sim.PasswordFile()})

@@ -146,7 +146,7 @@ func (b *bmc) answer(t *testing.T, p []byte) []byte {
 
 func TestEverySuiteOpensASession(t *testing.T) {
 	for number, s := range suites() {
-		b := &bmc{suite: s, password: "secret", level: []byte{operator}}
+		b := &bmc{suite: s, password: "secret", level: []byte{byte(Operator)}}
 		session := open(t, Options{Address: b.start(t), User: "root", Password: "secret", Suite: number})
 		if !isOn(t, session) {
 			t.Errorf("suite %d: it is off", number)

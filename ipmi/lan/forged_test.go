@@ -38,7 +38,7 @@ func TestAForgedAnswerIsPassedOver(t *testing.T) {
 		},
 		"of another session": func(s *Session) []byte { return s.keys.seal(s.ours+2, s.received+1, off(s.number+1)) },
 		"our own, sent back": func(s *Session) []byte {
-			return s.keys.seal(s.theirs, s.sent+1, message(chassis, s.number+1, status, nil))
+			return s.keys.seal(s.theirs, s.sent+1, Target{Owner: bmcAddress}.request(chassis, s.number+1, status, nil))
 		},
 		"to the request before": func(s *Session) []byte { return s.keys.seal(s.ours, s.received+1, off(s.number)) },
 		"of an earlier number":  func(s *Session) []byte { return s.keys.seal(s.ours, s.received, off(s.number+1)) },

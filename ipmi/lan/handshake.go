@@ -27,14 +27,16 @@ type handshake struct {
 	resent        bool   // something was sent more than once
 }
 
+// byNameAlone has the BMC look for the user by its name, whatever its level.
+const byNameAlone = 0x10
+
 func newHandshake(t *transport, s suite, o Options) *handshake {
-	const byNameAlone = 0x10
 	h := &handshake{transport: t, suite: s, password: padded(o.Password)}
 	h.key = h.password
 	if o.Key != "" {
 		h.key = padded(o.Key)
 	}
-	h.role = append([]byte{byNameAlone | operator, byte(len(o.User))}, o.User...)
+	h.role = append([]byte{byNameAlone | byte(o.Privilege), byte(len(o.User))}, o.User...)
 	_, _ = rand.Read(h.nonce[:]) // never fails
 	var number [4]byte
 	_, _ = rand.Read(number[:])
@@ -42,7 +44,9 @@ func newHandshake(t *transport, s suite, o Options) *handshake {
 	return h
 }
 
-func padded(secret string) []byte { return append([]byte(secret), make([]byte, maxKey-len(secret))...) }
+func padded(secret string) []byte {
+	return append([]byte(secret), make([]byte, MaxPassword-len(secret))...)
+}
 
 func (h *handshake) run(ctx context.Context) (*Session, error) {
 	if err := h.openSession(ctx); err != nil {
@@ -130,7 +134,7 @@ func (h *handshake) ask(ctx context.Context, request, response byte, payload []b
 		if err != nil || r.payloadType != response || r.session != 0 || len(got) < 8 || binary.LittleEndian.Uint32(got[4:]) != h.ours {
 			return errForeign
 		}
-		if err := statusError(got[1]); err != nil {
+		if err := statusError(got[1], Privilege(h.role[0]&^byNameAlone)); err != nil {
 			return err
 		}
 		return accept(got)

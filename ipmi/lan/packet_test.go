@@ -35,10 +35,10 @@ func FuzzOpenPacket(f *testing.F) {
 			signed := packet(r.payloadType|signedAndEncrypted, r.session, r.sequence, r.payload)
 			signed = append(signed, k.signature(signed)...)
 			if _, m, err := k.open(r.session, signed); err == nil {
-				_, _ = answer(m, chassis, 1, status)
+				_, _ = Target{Owner: 0x2c}.answer(m, chassis, 1, status)
 			}
 		}
-		_, _ = answer(p, chassis, 1, status)
+		_, _ = Target{Owner: 0x2c}.answer(p, chassis, 1, status)
 	})
 }
 

@@ -8,34 +8,61 @@ import (
 	"github.com/nodemend/nodemend/ipmi"
 )
 
+// The longest that the protocol allows (IPMI 2.0, sections 13.20 and 13.31), in bytes. That of
+// a key is that of a password.
 const (
-	// The longest that the protocol allows (IPMI 2.0, sections 13.20 and 13.31).
-	maxUser = 16
-	maxKey  = 20
-
-	app = 0x06 // a NetFn
-
-	// operator is the privilege level that may switch the power, and nothing of the BMC
-	// itself.
-	operator = 0x03
+	MaxUser     = 16
+	MaxPassword = 20
 )
+
+const app = 0x06 // a NetFn
+
+// Privilege is a privilege level (IPMI 2.0, section 6.8). Each may do what a lower one may.
+type Privilege byte
+
+// Privilege levels.
+const (
+	// User may read sensors, the SEL and the state of the chassis.
+	User Privilege = 2
+	// Operator may switch the power, and change nothing of the BMC itself.
+	Operator Privilege = 3
+	// Administrator may do everything.
+	Administrator Privilege = 4
+)
+
+// Privileges returns all levels.
+func Privileges() []Privilege { return []Privilege{User, Operator, Administrator} }
+
+// String returns the name of the level.
+func (p Privilege) String() string {
+	switch p {
+	case User:
+		return "user"
+	case Operator:
+		return "operator"
+	case Administrator:
+		return "administrator"
+	default:
+		return fmt.Sprintf("%#x", byte(p))
+	}
+}
 
 // Options say how a BMC is reached and logged in to.
 type Options struct {
 	// Address is a host with a UDP port, which is 623 for most BMCs.
 	Address string
-	// User has the privilege level operator or a higher one.
-	User string
+	User    string
 	// Password of the user.
 	Password string
 	// Key of the BMC, K_g, if it has one.
 	Key string
 	// Suite is the ID of the cipher suite, 3 or 17; zero: 3, which most BMCs know.
 	Suite int
+	// Privilege is the level of the session, which the user has to have; zero: Operator.
+	Privilege Privilege
 }
 
-// Session is a session with a BMC, at the privilege level operator. Its methods are not safe
-// for concurrent use. A session ends when the BMC has forgotten it, after a minute without
+// Session is a session with a BMC. Its methods are not safe for concurrent use. A session ends when the BMC has forgotten it, after a minute without
 // a command or when it restarts: then nothing is answered any more.
 type Session struct {
 	transport *transport
@@ -53,14 +80,17 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 	if o.Suite == 0 {
 		o.Suite = 3
 	}
+	if o.Privilege == 0 {
+		o.Privilege = Operator
+	}
 	s, err := suiteOf(o.Suite)
 	switch {
 	case err != nil:
 		return nil, err
-	case len(o.User) > maxUser:
-		return nil, fmt.Errorf("the user is longer than IPMI allows, %d bytes", maxUser)
-	case len(o.Password) > maxKey || len(o.Key) > maxKey:
-		return nil, fmt.Errorf("the password or the key is longer than IPMI allows, %d bytes", maxKey)
+	case len(o.User) > MaxUser:
+		return nil, fmt.Errorf("the user is longer than IPMI allows, %d bytes", MaxUser)
+	case len(o.Password) > MaxPassword || len(o.Key) > MaxPassword:
+		return nil, fmt.Errorf("the password or the key is longer than IPMI allows, %d bytes", MaxPassword)
 	}
 	t, err := dial(ctx, o.Address)
 	if err != nil {
@@ -71,24 +101,24 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 		_ = t.connection.Close()
 		return nil, fmt.Errorf("opening a session: %w", err)
 	}
-	if err := session.raisePrivilege(ctx); err != nil {
+	if err := session.raisePrivilege(ctx, o.Privilege); err != nil {
 		_ = session.Close(ctx) // the other error tells more
 		return nil, err
 	}
 	return session, nil
 }
 
-// raisePrivilege makes the session, which begins as user, one of an operator.
-func (s *Session) raisePrivilege(ctx context.Context) error {
+// raisePrivilege makes the session, which begins as user, one of that level.
+func (s *Session) raisePrivilege(ctx context.Context, level Privilege) error {
 	const setSessionPrivilegeLevel = 0x3b
-	data, err := s.Command(ctx, app, setSessionPrivilegeLevel, operator)
+	data, err := s.Command(ctx, app, setSessionPrivilegeLevel, byte(level))
 	switch {
 	case errors.As(err, new(ipmi.CompletionCode)):
-		return fmt.Errorf("%w: the user may not have the privilege level operator: %w", ErrLogin, err)
+		return fmt.Errorf("%w: the user may not have the privilege level %s: %w", ErrLogin, level, err)
 	case err != nil:
 		return err
-	case len(data) != 1 || data[0]&0x0f != operator:
-		return fmt.Errorf("%w: the user has the privilege level % x, not that of an operator, 3", ErrLogin, data)
+	case len(data) != 1 || data[0]&0x0f != byte(level):
+		return fmt.Errorf("%w: the user has the privilege level % x, not %d, that of %s", ErrLogin, data, byte(level), level)
 	}
 	return nil
 }
@@ -97,17 +127,23 @@ func (s *Session) raisePrivilege(ctx context.Context) error {
 // data of the answer. The error wraps an ipmi.CompletionCode if the BMC refuses, and
 // ipmi.ErrNoAnswer if it does not answer: then the command may have been executed or not.
 func (s *Session) Command(ctx context.Context, netFn, cmd byte, data ...byte) ([]byte, error) {
+	return s.CommandTo(ctx, Target{Owner: bmcAddress}, netFn, cmd, data...)
+}
+
+// CommandTo is Command for a target. One that is not the BMC has it bridge the command; the
+// completion code is the BMC's if it can't.
+func (s *Session) CommandTo(ctx context.Context, to Target, netFn, cmd byte, data ...byte) ([]byte, error) {
 	s.number = (s.number + 1) & 0x3f
 	var got []byte
 	err := s.transport.exchange(ctx, func() []byte {
 		s.sent++
-		return s.keys.seal(s.theirs, s.sent, message(netFn, s.number, cmd, data))
+		return s.keys.seal(s.theirs, s.sent, to.request(netFn, s.number, cmd, data))
 	}, func(p []byte) error {
 		sequence, m, err := s.keys.open(s.ours, p)
 		if err != nil || sequence <= s.received { // a repetition tells what was true before
 			return errForeign
 		}
-		if got, err = answer(m, netFn, s.number, cmd); err == nil {
+		if got, err = to.answer(m, netFn, s.number, cmd); err == nil {
 			s.received = sequence
 		}
 		return err
@@ -135,7 +171,7 @@ func (s *Session) Close(ctx context.Context) error {
 func (s *Session) Abandon() {
 	defer s.hangUp()
 	s.number, s.sent = (s.number+1)&0x3f, s.sent+1
-	_, _ = s.transport.connection.Write(s.keys.seal(s.theirs, s.sent, message(app, s.number, closeSession, id(s.theirs))))
+	_, _ = s.transport.connection.Write(s.keys.seal(s.theirs, s.sent, Target{Owner: bmcAddress}.request(app, s.number, closeSession, id(s.theirs))))
 }
 
 func (s *Session) hangUp() { _ = s.transport.connection.Close() } // of UDP; nothing is under way

@@ -10,8 +10,8 @@ import (
 var ErrLogin = errors.New("login refused")
 
 // statusError returns the error of a status of RMCP+ (IPMI 2.0, table 13-15), nil for
-// success.
-func statusError(status byte) error {
+// success. The level is the one that was asked for.
+func statusError(status byte, level Privilege) error {
 	switch status {
 	case 0x00:
 		return nil
@@ -20,7 +20,7 @@ func statusError(status byte) error {
 	case 0x04, 0x05, 0x10, 0x11:
 		return fmt.Errorf("the BMC does not offer this cipher suite (RMCP+ status %#02x): choose another one", status)
 	case 0x09, 0x0a:
-		return fmt.Errorf("%w: the user may not have the privilege level operator on this channel (RMCP+ status %#02x)", ErrLogin, status)
+		return fmt.Errorf("%w: the user may not have the privilege level %s on this channel (RMCP+ status %#02x)", ErrLogin, level, status)
 	case 0x0c, 0x0d:
 		return fmt.Errorf("%w: the BMC does not know the user, or it is disabled (RMCP+ status %#02x)", ErrLogin, status)
 	case 0x0f:

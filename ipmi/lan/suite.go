@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"hash"
+	"maps"
+	"slices"
 )
 
 // suite is a cipher suite (IPMI 2.0, table 22-20). All of them encrypt by AES-CBC-128.
@@ -25,6 +27,9 @@ func suites() map[int]suite {
 		17: {authentication: 3, integrity: 4, newHash: sha256.New, signature: 16},
 	}
 }
+
+// Suites returns the IDs of the cipher suites that are known.
+func Suites() []int { return slices.Sorted(maps.Keys(suites())) }
 
 func suiteOf(id int) (suite, error) {
 	s, known := suites()[id]

@@ -53,6 +53,8 @@ type bmc struct {
 	readsAtMost int
 	// anew makes the source read the whole SEL after anything was erased from it.
 	anew bool
+	// over are the transports over which it is read, too; nil: none.
+	over *transports
 }
 
 // newBMC returns one with two power supplies, a fan, a processor with a temperature
@@ -110,6 +112,9 @@ func (b *bmc) log(events ...ipmi.Event) {
 		}
 		if e.RecordType == 0 {
 			e.RecordType = 2
+		}
+		if e.Data == (ipmi.EventData{}) && e.OfSensor() {
+			e.Data = ipmi.EventData{e.Offset, 0xff, 0xff}
 		}
 		if e.Timestamp == 0 {
 			e.Time = b.in.Now.Add(time.Duration(i) * time.Second)
@@ -177,8 +182,31 @@ func (b *bmc) judge() verdict.Verdict {
 		}
 	}
 	v, next := verdict.Judge(b.rules, state, in)
+	over := b.over
+	b.over = nil // save is for what people do
 	b.save(next)
+	if b.over = over; over != nil {
+		over.judge(b, v)
+	}
+	b.reads(v)
 	return v
+}
+
+// reads checks that a message tells whoever reads it of all that counts.
+func (b *bmc) reads(v verdict.Verdict) {
+	b.t.Helper()
+	if strings.HasSuffix(v.Message, " more") {
+		return
+	}
+	said := map[string]bool{}
+	for _, s := range verdict.ReadMessage(v.Message) {
+		said[s.Component] = said[s.Component] || !s.Aside
+	}
+	for _, f := range v.Failures {
+		if counts := f.Severity == verdict.SeverityFailure && f.Acknowledged == nil && !f.History; counts && !said[f.Component] {
+			b.t.Errorf("%q is not read in %q", f.Component, v.Message)
+		}
+	}
 }
 
 func (b *bmc) save(s verdict.State) {
@@ -188,6 +216,17 @@ func (b *bmc) save(s verdict.State) {
 		b.t.Fatal(err)
 	}
 	b.saved = data
+	if b.over != nil {
+		b.over.saved = data
+	}
+}
+
+// forget loses what is remembered.
+func (b *bmc) forget() {
+	b.saved = nil
+	if b.over != nil {
+		b.over.saved = nil
+	}
 }
 
 // after lets time pass.
@@ -216,7 +255,12 @@ func (b *bmc) boot(cause ipmi.RestartCause) *bmc {
 
 // acknowledge is what a person does.
 func (b *bmc) acknowledge(until uint16) {
+	over := b.over
+	b.over = nil // has a state of its own
 	b.save(b.state().Acknowledge(until, "known", "alice", b.in.Now))
+	if b.over = over; over != nil {
+		over.acknowledge(until, b.in.Now)
+	}
 }
 
 // outline is a verdict in short: status, reason and what counts.

@@ -55,9 +55,14 @@
 //     what it has proved about the module is not. Many BMCs drop the bit in the sensor at
 //     the next reset, or have no sensor for it. So neither the sensor nor a
 //     deassertion ends it, but only one of these: the SEL was cleared, the
-//     failure was acknowledged, the server was without any power for long since.
+//     failure was acknowledged, the server was without any power for long since, the memory
+//     module was exchanged.
 //   - Manual: only an acknowledgement. Neither a cleared SEL (scripts and firmware
 //     updates do that, too) nor an outage releases it.
+//
+// A module that the firmware has found to be another one, by its serial number, was
+// exchanged: what was proved of the one before is released, in another boot, if that is in no
+// other slot and at least one other module is the same as before.
 //
 // "Without any power for long" is what separates a repair from a crash, a reset, a power
 // cycle and a night of soft-off: modules, processors and cards are exchanged with

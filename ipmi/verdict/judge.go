@@ -102,7 +102,7 @@ func (j *judgement) failures() []found {
 		}
 		sensor := j.sensors[p.sensor()]
 		f := Failure{
-			Component:    component(s),
+			Component:    j.component(s),
 			Kind:         kindOf(s),
 			What:         what(s, sensor),
 			Severity:     severity,
@@ -120,6 +120,9 @@ func (j *judgement) failures() []found {
 			rate := rule.counted()
 			last, f.Since = p.Reached.Record, p.Reached.Since
 			f.What = fmt.Sprintf("%s, %d times within %s", what(s, ipmi.Sensor{}), rate.Count, duration(rate.Per))
+		}
+		if m, ok := j.moduleOf(s); ok {
+			f.Module = &m
 		}
 		switch {
 		case last.ID != 0:

@@ -56,7 +56,7 @@ func (h *history) noise() ipmi.Event {
 // step does one random thing.
 func (h *history) step() {
 	h.after(time.Duration(1+h.next(250)) * time.Second)
-	switch h.next(21) {
+	switch h.next(22) {
 	case 0, 1:
 		module := uint8(0x40 + h.next(4))
 		h.log(event(memory, module, 1))
@@ -111,6 +111,12 @@ func (h *history) step() {
 			at := h.next(len(h.sel))
 			h.sel = append(h.sel[:at:at], h.sel[at+1:]...)
 			h.erased = max(uint32(h.in.Now.Unix()), h.erased+1)
+		}
+	case 21:
+		serials := []string{"", "S-1", "S-2", "S-3", "0000"}
+		h.in.Modules = modules("A1", serials[h.next(5)], "A2", serials[h.next(5)], "Memory 0x41", serials[h.next(5)])
+		if h.next(2) > 0 {
+			h.boot(ipmi.RestartPowerButton)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func TestWhatOnlyTheLogTellsFromBeforeTheFirstLookIsListed(t *testing.T) {
 	noClock := uncorrectable()
 	noClock.Timestamp = 1783
 	partly := func(n int) func(*bmc) { return func(b *bmc) { b.readsAtMost = n } }
-	for _, s := range []scenario{
+	playAfter(t, []scenario{
 		{"data lost three years ago", "it has worked since", []moment{
 			{logs(uncorrectable()), lostOnce},
 			{passes(240 * time.Hour), lostOnce},
@@ -150,14 +150,10 @@ func TestWhatOnlyTheLogTellsFromBeforeTheFirstLookIsListed(t *testing.T) {
 			{acknowledges, "healthy | HardwareHealthy | (DIMM_A1 uncorrectable ECC)"},
 			{logs(uncorrectable()), lostData},
 		}},
-	} {
-		t.Run(s.name, func(t *testing.T) {
-			b := newBMC(t)
-			old(b, s.moments[0].does)
-			s.moments[0].does = func(*bmc) {}
-			s.look(t, b)
-		})
-	}
+	}, func(b *bmc, s *scenario) {
+		old(b, s.moments[0].does)
+		s.moments[0].does = func(*bmc) {}
+	})
 }
 
 func TestWhatIsNewAtTheFirstLookCounts(t *testing.T) {
@@ -198,7 +194,7 @@ func TestAServerWhoseMemoryIsLostIsNotSeenForTheFirstTime(t *testing.T) {
 		acked  = "healthy | HardwareHealthy | (DIMM_A1 uncorrectable ECC)"
 		series = "DIMM_A1 correctable ECC, 10 times within 24h"
 	)
-	for _, s := range []scenario{
+	playAfter(t, []scenario{
 		{"acknowledged", "a person knows", []moment{
 			{func(b *bmc) { old(b, logs(uncorrectable())) }, unsure},
 			{passes(240 * time.Hour), unsure}, {boots(ipmi.RestartSoftReset), unsure},
@@ -238,16 +234,12 @@ func TestAServerWhoseMemoryIsLostIsNotSeenForTheFirstTime(t *testing.T) {
 			}, "cannotTell | EventLogUnreadable"},
 			{func(b *bmc) { b.readsAtMost = 0 }, unsure},
 		}},
-	} {
-		t.Run(s.name, func(t *testing.T) {
-			b := newBMC(t)
-			b.save(verdict.Forgotten())
-			b.in.LogError = errBMC
-			b.expect("cannotTell | EventLogUnreadable")
-			b.in.LogError = nil
-			s.look(t, b)
-		})
-	}
+	}, func(b *bmc, _ *scenario) {
+		b.save(verdict.Forgotten())
+		b.in.LogError = errBMC
+		b.expect("cannotTell | EventLogUnreadable")
+		b.in.LogError = nil
+	})
 }
 
 func TestTheMessageSaysThatTheMemoryIsLost(t *testing.T) {

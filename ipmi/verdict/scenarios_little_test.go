@@ -1,6 +1,7 @@
 package verdict_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -55,13 +56,15 @@ func TestAServerIsNotTakenOutForLittle(t *testing.T) {
 			{shows(name, low), "healthy | HardwareHealthy | warning " + name + " at or below lower critical"},
 		}})
 	}
-	for flag, set := range map[string]func(*ipmi.Chassis){
+	flags := map[string]func(*ipmi.Chassis){
 		"main power fault":    func(c *ipmi.Chassis) { c.MainPowerFault = true },
 		"power control fault": func(c *ipmi.Chassis) { c.PowerControlFault = true },
 		"power overload":      func(c *ipmi.Chassis) { c.PowerOverload = true },
 		"drive fault":         func(c *ipmi.Chassis) { c.DriveFault = true },
 		"cooling/fan fault":   func(c *ipmi.Chassis) { c.CoolingFault = true },
-	} {
+	}
+	for _, flag := range slices.Sorted(maps.Keys(flags)) {
+		set := flags[flag]
 		scenarios = append(scenarios, scenario{"only the flag " + flag, "it does not tell the part, and some BMCs never clear it", []moment{
 			{func(b *bmc) { set(&b.in.Chassis) }, "healthy | HardwareHealthy | warning Chassis " + flag},
 			{shows("PSU1 Status", 1|1<<1), "failed | PowerSupplyFailure | PSU1 failure detected | warning Chassis " + flag},

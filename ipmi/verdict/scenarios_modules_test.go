@@ -183,6 +183,21 @@ func TestEventsAreOfThePartThatTheyAreAbout(t *testing.T) {
 			{together(made(row.manufacturer, 0), logs(e)), "failed | BusFailure | " + row.label + " PCI SERR"},
 		}})
 	}
+	for _, row := range []struct {
+		name, why    string
+		manufacturer uint32
+		data         ipmi.EventData
+		label        string
+	}{
+		{"Lenovo, a drive", "pyghmi, ipmi/oem/lenovo/handler.py: the bay is in the second byte", 19046, ipmi.EventData{0x81, 0x03, 0xff}, "Bay 3"},
+		{"IBM's System x, a drive", "pyghmi takes both for Lenovo", 20301, ipmi.EventData{0x81, 0xc4, 0xff}, "Bay 4"},
+		{"Lenovo, a drive without a bay", "the first byte says that there is none", 19046, ipmi.EventData{0x01, 0x03, 0xff}, "Drive Slot / Bay #0x70"},
+		{"a drive of another maker", "its bytes are not known", other, ipmi.EventData{0x81, 0x03, 0xff}, "Drive Slot / Bay #0x70"},
+	} {
+		scenarios = append(scenarios, scenario{row.name, row.why, []moment{
+			{together(made(row.manufacturer, 0), logs(with(row.data, event(drive, 0x70, 1)))), "failed | DriveFailure | " + row.label + " drive fault"},
+		}})
+	}
 	play(t, scenarios)
 }
 

@@ -35,7 +35,7 @@ func TestALogThatIsReadOnceMoreTellsOnlyWhatIsNew(t *testing.T) {
 	parts := func(first moment, whole string) []moment {
 		return []moment{first, {partly(40), first.want}, {partly(0), whole}}
 	}
-	for _, s := range []scenario{
+	playAfter(t, []scenario{
 		{"the failure's own record is deleted", "the module is as broken as before", slices.Concat(
 			[]moment{{long, lostData}},
 			parts(moment{together(deletes(0), partly(20)), failing}, lostData),
@@ -65,15 +65,15 @@ func TestALogThatIsReadOnceMoreTellsOnlyWhatIsNew(t *testing.T) {
 			},
 		)},
 		{"a record of before the first look is deleted", "it has worked since", slices.Concat(
-			[]moment{{func(b *bmc) { old(b, long); b.saved = nil }, history}},
+			[]moment{{func(b *bmc) { old(b, long); b.forget() }, history}},
 			parts(moment{together(deletes(30), partly(20)), unsure + " | [DIMM_A1 uncorrectable ECC]"}, history),
 		)},
 		{"the erase time is lost, as by a reset of the BMC", "it has worked since", slices.Concat(
-			[]moment{{func(b *bmc) { old(b, long); b.saved = nil }, history}},
+			[]moment{{func(b *bmc) { old(b, long); b.forget() }, history}},
 			parts(moment{together(func(b *bmc) { b.erased = 0 }, partly(20)), unsure + " | [DIMM_A1 uncorrectable ECC]"}, history),
 		)},
 		{"a record is deleted, and something else has failed", "it is new", slices.Concat(
-			[]moment{{func(b *bmc) { old(b, long); b.saved = nil }, history}},
+			[]moment{{func(b *bmc) { old(b, long); b.forget() }, history}},
 			parts(moment{together(deletes(30), logs(supplyFailed(), named("DIMM_B1", event(memory, 0x14, 1))), partly(20)), unsure + " | [DIMM_A1 uncorrectable ECC]"},
 				"failed | MemoryFailure | DIMM_B1 uncorrectable ECC | [DIMM_A1 uncorrectable ECC]"),
 		)},
@@ -93,14 +93,10 @@ func TestALogThatIsReadOnceMoreTellsOnlyWhatIsNew(t *testing.T) {
 			{together(wraps, partly(20)), failing},
 			{func(b *bmc) { partly(0)(b); b.once(unsure + " | DIMM_A1 uncorrectable ECC?") }, lostData},
 		}},
-	} {
-		t.Run(s.name, func(t *testing.T) {
-			b := newBMC(t)
-			b.anew = true
-			b.expect(healthy)
-			s.look(t, b)
-		})
-	}
+	}, func(b *bmc, _ *scenario) {
+		b.anew = true
+		b.expect(healthy)
+	})
 }
 
 // The deletion of a record releases nothing, although no record has a time.
@@ -118,7 +114,7 @@ func TestADeletionIsToldFromAClearByRecordsWithoutATime(t *testing.T) {
 		}
 	}
 	const acked = "healthy | HardwareHealthy | (DIMM_A1 uncorrectable ECC)"
-	for _, s := range []scenario{
+	playAfter(t, []scenario{
 		{"its record is deleted", "the module is as broken as before", []moment{{fails, lostData}, {deletes(0), lostData}}},
 		{"the newest one is deleted", "the module is as broken as before", []moment{{fails, lostData}, {deletes(-1), lostData}}},
 		{"one newest after the other is deleted", "the module is as broken as before", []moment{
@@ -130,7 +126,7 @@ func TestADeletionIsToldFromAClearByRecordsWithoutATime(t *testing.T) {
 		{"one is deleted of a series of years ago", "nobody knows when they came", []moment{
 			{func(b *bmc) {
 				logs(slices.Repeat([]ipmi.Event{timeless(correctable())}, 30)...)(b)
-				b.saved = nil
+				b.forget()
 			}, "healthy | HardwareHealthy | [DIMM_A1 correctable ECC, 10 times within 24h]"},
 			{deletes(5), "healthy | HardwareHealthy | [DIMM_A1 correctable ECC, 10 times within 24h]"},
 			{deletes(-1), "healthy | HardwareHealthy | [DIMM_A1 correctable ECC, 10 times within 24h]"},
@@ -149,12 +145,8 @@ func TestADeletionIsToldFromAClearByRecordsWithoutATime(t *testing.T) {
 			{acknowledges, acked},
 			{together(clears, logs(timeless(uncorrectable()))), lostData},
 		}},
-	} {
-		t.Run(s.name, func(t *testing.T) {
-			b := newBMC(t)
-			b.anew = true
-			b.expect(healthy)
-			s.look(t, b)
-		})
-	}
+	}, func(b *bmc, _ *scenario) {
+		b.anew = true
+		b.expect(healthy)
+	})
 }

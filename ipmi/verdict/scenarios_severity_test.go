@@ -1,6 +1,8 @@
 package verdict_test
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -26,10 +28,12 @@ func TestACriticalStateOfMemoryOrAProcessorLatches(t *testing.T) {
 		{fan, "Fan Tray", "FanFailure", false},
 		{temperature, "Inlet Health", "TemperatureFailure", false},
 	} {
-		for offset, what := range map[uint8]string{
+		words := map[uint8]string{
 			2: "transition to critical from less severe", 3: "transition to non-recoverable from less severe",
 			5: "transition to critical from non-recoverable", 6: "transition to non-recoverable",
-		} {
+		}
+		for _, offset := range slices.Sorted(maps.Keys(words)) {
+			what := words[offset]
 			failed := "failed | " + row.reason + " | " + row.name + " " + what
 			over := healthy
 			if row.latch {

@@ -22,13 +22,26 @@ type moment struct {
 	want string
 }
 
-// play plays scenarios. A verdict is asked for twice, with a restart before each.
+// play plays scenarios, over all transports. A verdict is asked for twice, with a restart
+// before each.
 func play(t *testing.T, scenarios []scenario) {
 	t.Helper()
+	playAfter(t, scenarios, func(b *bmc, _ *scenario) { b.expect(healthy) })
+}
+
+// playAfter is play for a BMC to which something has happened before, in the place of a first
+// look that finds all well.
+func playAfter(t *testing.T, scenarios []scenario, before func(*bmc, *scenario)) {
+	t.Helper()
+	if listed != nil {
+		*listed = append(*listed, scenarios...)
+		return
+	}
 	for _, s := range scenarios {
 		t.Run(s.name, func(t *testing.T) {
 			b := newBMC(t)
-			b.expect(healthy)
+			b.over = newTransports(t)
+			before(b, &s)
 			s.look(t, b)
 		})
 	}
@@ -42,6 +55,9 @@ func (s scenario) look(t *testing.T, b *bmc) {
 	}
 	for i, m := range s.moments {
 		m.does(b)
+		if b.over != nil {
+			b.over.fresh = true
+		}
 		for range 2 {
 			if got := outline(b.judge()); got != m.want {
 				t.Errorf("moment %d, as %s:\ngot  %.400s\nwant %s", i+1, s.why, got, m.want)

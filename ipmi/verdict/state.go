@@ -91,7 +91,10 @@ type memory struct {
 	// Shrunk is since when the SEL lacks its newest records; zero if it does not.
 	Shrunk time.Time `json:"shrunk,omitzero"`
 	// Redundant is whether the power supplies were so when last seen.
-	Redundant bool    `json:"redundant,omitempty"`
+	Redundant bool `json:"redundant,omitempty"`
+	// Slots are those of the memory in the boot SlotsBoot.
+	Slots     []slot  `json:"slots,omitempty"`
+	SlotsBoot string  `json:"slotsBoot,omitempty"`
 	Points    []point `json:"points,omitempty"`
 	Parts     []part  `json:"parts,omitempty"`
 }
@@ -191,6 +194,8 @@ type point struct {
 	Occurrences []occurrence `json:"occurrences,omitempty"`
 	Reached     *reached     `json:"reached,omitempty"`
 	Ack         *ack         `json:"ack,omitempty"`
+	// Module is the one that it is about, in the boot when it was asserted; nil: not known.
+	Module *slot `json:"module,omitempty"`
 }
 
 // endHistory notes that p is of today. What was counted before the first look is not.
@@ -206,7 +211,7 @@ func (p *point) release() {
 	p.Ack = p.Ack.withoutRecord(p.Record)
 	p.Asserted, p.Latched = p.Shown, false
 	p.Record, p.Live, p.History, p.Forgotten, p.Data = record{}, false, false, false, ""
-	p.Occurrences, p.Reached = nil, nil
+	p.Occurrences, p.Reached, p.Module = nil, nil, nil
 }
 
 // record identifies a record of the SEL.

@@ -45,6 +45,8 @@ type Failure struct {
 	// Data are the event data of that record, in hexadecimal.
 	Data string `json:"data,omitempty"`
 	Rule string `json:"rule"` // its name
+	// Module is the memory module that it is about; nil if that is not known.
+	Module *ipmi.Module `json:"module,omitempty"`
 	// Unconfirmed is whether it was known before, and can't be seen to be
 	// still there.
 	Unconfirmed bool `json:"unconfirmed,omitempty"`
@@ -82,6 +84,10 @@ type Input struct {
 	// BMC identifies it. It may be nil if State.KnowsBMC; before, parts are named less well.
 	BMC *ipmi.DeviceID
 
+	// Modules are those that the firmware has found at the start of this boot; empty: it is not
+	// known.
+	Modules []ipmi.Module
+
 	// Each part with the error of reading it; the part is not looked at then, unless
 	// that is ipmi.ErrPartial. Read the SEL before the sensors: what happens in between is seen at once.
 	Chassis      ipmi.Chassis
@@ -98,10 +104,12 @@ type Input struct {
 func Judge(rules Rules, prev State, in Input) (Verdict, State) {
 	j := newJudgement(rules, prev, in)
 	j.findSensors()
+	j.readModules()
 	j.readLog()
 	j.readSensors()
 	j.readChassis()
 	j.readParts()
+	j.noteModules()
 	j.forget()
 	verdict := j.verdict()
 	return verdict, State{j.memorize()}

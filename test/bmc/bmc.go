@@ -55,6 +55,9 @@ type Config struct {
 	// Circular is whether a full SEL forgets its oldest record rather than the
 	// new one.
 	Circular bool
+	// Manufacturer is an IANA enterprise number, and Product a number of its own; 0: some.
+	Manufacturer uint32
+	Product      uint16
 }
 
 // BMC is a BMC. It is safe for concurrent use.
@@ -78,6 +81,10 @@ func New(config Config) *BMC {
 	if config.SELCapacity == 0 {
 		config.SELCapacity = 0xffff
 	}
+	if config.Manufacturer == 0 {
+		const intel = 343
+		config.Manufacturer, config.Product = intel, 0x1234
+	}
 	b := &BMC{config: config, clock: 1, counts: map[Command]int{}}
 	b.chassis[0] = powerOn
 	b.sel.nextID = 1
@@ -85,6 +92,13 @@ func New(config Config) *BMC {
 		b.addSDR(mcLocator(config.Name))
 	}
 	return b
+}
+
+// SetMaker sets who has made the BMC, and what.
+func (b *BMC) SetMaker(manufacturer uint32, product uint16) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.config.Manufacturer, b.config.Product = manufacturer, product
 }
 
 // SetClock sets the clock by which the BMC stamps what happens: seconds since 1970, or
@@ -164,7 +178,9 @@ func (b *BMC) deviceID() (uint8, []byte) {
 	if b.config.DeviceSDRs {
 		revision, support = revision|providesDeviceSDRs, rest
 	}
-	return ok, []byte{0x20, revision, 2, 0x14, 0x02, support, 0x57, 0x01, 0x00, 0x34, 0x12}
+	id := []byte{0x20, revision, 2, 0x14, 0x02, support}
+	id = append(id, byte(b.config.Manufacturer), byte(b.config.Manufacturer>>8), byte(b.config.Manufacturer>>16))
+	return ok, binary.LittleEndian.AppendUint16(id, b.config.Product)
 }
 
 // reserve gives a reservation, which ends the one before.

@@ -118,3 +118,16 @@ func (b *BMC) getSELEntry(data []byte) (uint8, []byte) {
 	isPartial := len(data) == 6 && (data[4] > 0 || data[5] != 0xff) // section 31.5
 	return getRecord(b.sel.records, b.sel.reservation, isPartial, b.config.MaxSELRead, data)
 }
+
+// SetSEL replaces the SEL: its records with their IDs, when it was last erased, and whether
+// records were lost as there was no space.
+func (b *BMC) SetSEL(records [][16]byte, erased uint32, overflow bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sel = eventLog{nextID: 1, erased: erased, overflow: overflow}
+	for _, r := range records {
+		b.sel.records = append(b.sel.records, r[:])
+		b.sel.nextID = binary.LittleEndian.Uint16(r[:]) + 1
+		b.sel.added = binary.LittleEndian.Uint32(r[3:])
+	}
+}

@@ -17,6 +17,9 @@ const (
 // Operator has the privilege level operator, and the same password.
 const Operator = "operator"
 
+// Reader has the privilege level user, and the same password.
+const Reader = "reader"
+
 // GUID is the System GUID that the BMC sends over LAN, in this order of its bytes.
 const GUID = "a1234567-89ab-cdef-a123-456789abcdef"
 
@@ -38,9 +41,10 @@ set_working_mc 0x20
   user 1 false "" "" user 10 none md5
   user 2 true %q %q admin 10 md5
   user 3 true %q %q operator 10 md5
+  user 4 true %q %q user 10 md5
 console 127.0.0.1 %d
 `, p.lan, strings.ReplaceAll(GUID, "-", ""), powerControl, p.system,
-		User, password, Operator, password, p.console)
+		User, password, Operator, password, Reader, password, p.console)
 }
 
 // powerControl is a shell script that the simulator runs to read and switch the

@@ -46,7 +46,7 @@ const timeout = "-timeout=1h"
 var host = []string{
 	"checks/clock", "checks/detector", "checks/exhaustion", "checks/filesystem", "checks/hardware", "checks/network", "checks/tasks",
 	"internal/hostunits", "internal/systemd",
-	"ipmi", "ipmi/device", "ipmi/ipmitool", "ipmi/lan", "internal/power/ipmilan", "internal/power/program", "internal/power/proof",
+	"ipmi", "ipmi/device", "ipmi/ipmitool", "ipmi/lan", "ipmi/remote", "ipmi/verdict", "internal/power/ipmilan", "internal/power/program", "internal/power/proof",
 	"runner", "runner/command", "runner/reboot", "runner/unit",
 	"test/cluster", "test/demo", "test/ipmisim", "test/kubelet", "test/monitoring", "test/newcomer", "test/npd", "test/systemd",
 }

@@ -1,0 +1,110 @@
+// Package smbios reads what the firmware tells of the machine (DSP0134), by u-root's decoder.
+package smbios
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/u-root/u-root/pkg/smbios"
+
+	"github.com/nodemend/nodemend/ipmi"
+)
+
+// maxTables is more than they are long.
+const maxTables = 1 << 20
+
+// Machine is what the firmware tells. What it does not is empty.
+type Machine struct {
+	Manufacturer string `json:"manufacturer,omitempty"`
+	Product      string `json:"product,omitempty"`
+	Serial       string `json:"serial,omitempty"`
+	// BIOS is its version.
+	BIOS string `json:"bios,omitempty"`
+	// Modules are those of the memory, and empty slots.
+	Modules []ipmi.Module `json:"modules,omitempty"`
+}
+
+// String returns "Dell Inc. PowerEdge R740, serial ABC1234, BIOS 2.21.1".
+func (m Machine) String() string {
+	text := strings.TrimSpace(m.Manufacturer + " " + m.Product)
+	for _, part := range [][2]string{{"serial", m.Serial}, {"BIOS", m.BIOS}} {
+		if part[1] != "" {
+			text += ", " + part[0] + " " + part[1]
+		}
+	}
+	return strings.TrimPrefix(text, ", ")
+}
+
+// Read reads the tables in a folder, as the kernel has them in /sys/firmware/dmi/tables, for
+// root only.
+func Read(dir string) (Machine, error) {
+	entry, err := read(filepath.Join(dir, "smbios_entry_point"))
+	if err != nil {
+		return Machine{}, err
+	}
+	tables, err := read(filepath.Join(dir, "DMI"))
+	if err != nil {
+		return Machine{}, err
+	}
+	m, err := decode(entry, tables)
+	if err != nil {
+		return Machine{}, fmt.Errorf("the tables of SMBIOS in %s: %w", dir, err)
+	}
+	return m, nil
+}
+
+func read(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // was only read
+	data, err := io.ReadAll(io.LimitReader(file, maxTables+1))
+	if err == nil && len(data) > maxTables {
+		err = fmt.Errorf("%s is longer than %d bytes", path, maxTables)
+	}
+	return data, err
+}
+
+// decode leaves out a structure that is malformed.
+func decode(entry, tables []byte) (m Machine, err error) {
+	info, err := smbios.ParseInfo(entry, tables)
+	if err != nil {
+		return m, err
+	}
+	if system, err := info.GetSystemInfo(); err == nil {
+		m.Manufacturer, m.Product, m.Serial = text(system.Manufacturer), text(system.ProductName), text(system.SerialNumber)
+	}
+	if bios, err := info.GetBIOSInfo(); err == nil {
+		m.BIOS = text(bios.Version)
+	}
+	for _, table := range info.GetTablesByType(smbios.TableTypeMemoryDevice) {
+		device, err := smbios.NewMemoryDevice(table)
+		if err != nil {
+			continue
+		}
+		m.Modules = append(m.Modules, ipmi.Module{
+			Locator: text(device.DeviceLocator), Manufacturer: text(device.Manufacturer), PartNumber: text(device.PartNumber),
+			Serial: text(device.SerialNumber), Bytes: device.GetSizeBytes(),
+		})
+	}
+	if m.Manufacturer == "" && m.Product == "" && len(m.Modules) == 0 {
+		return m, errors.New("they tell nothing of the machine")
+	}
+	return m, nil
+}
+
+// text returns a text of the firmware, empty if it stands for nothing.
+func text(s string) string {
+	s = strings.TrimSpace(s)
+	switch strings.ToLower(s) {
+	case "not specified", "unknown", "none", "n/a", "no dimm", "to be filled by o.e.m.", "default string":
+		return ""
+	default:
+		return s
+	}
+}
