@@ -63,10 +63,7 @@ func (h *Hardware) problems(found *problems, at func(field ...string) []string) 
 		found.add(fmt.Sprintf("%q is none of %s, %s and %s", h.Source, SourceAuto, SourceDevice, SourceIPMITool), at("source")...)
 	}
 	found.path(h.Device, at("device")...)
-	if h.StateFile == "" {
-		found.add("is empty: acknowledgements and the place in the System Event Log have to be kept", at("stateFile")...)
-	}
-	found.path(h.StateFile, at("stateFile")...)
+	found.stateFile(h.StateFile, "acknowledgements and the place in the System Event Log have to be kept", at("stateFile")...)
 	t := h.IPMITool
 	found.path(t.PasswordFile, at("ipmitool", "passwordFile")...)
 	found.path(t.KeyFile, at("ipmitool", "keyFile")...)
