@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -262,5 +263,14 @@ func TestAFileThatIsNoDriveIsNotAsked(t *testing.T) {
 		if h := ask("/dev", drive{device: "null", language: language}); h.err == nil {
 			t.Errorf("/dev/null tells %+v", h)
 		}
+	}
+}
+
+func TestTheCommandsHaveTheFormThatLinuxTakes(t *testing.T) {
+	if number := uint64(adminIOCTL); number != 0xc0484e41 {
+		t.Errorf("NVME_IOCTL_ADMIN_CMD is %#x", number)
+	}
+	if size := unsafe.Sizeof(sgHeader{}); size != 88 {
+		t.Errorf("struct sg_io_hdr has %d bytes", size)
 	}
 }

@@ -13,15 +13,17 @@ import (
 
 // adminCommand is struct nvme_admin_cmd of linux/nvme_ioctl.h.
 type adminCommand struct {
-	opcode, flags        uint8
-	_                    uint16
-	namespace            uint32
-	_, _                 uint32
-	metadata, address    uint64
-	metadataLength, size uint32
-	cdw                  [6]uint32 // 10 to 15
-	timeout              uint32    // in ms
-	_                    uint32
+	opcode    uint8
+	_         [3]uint8
+	namespace uint32
+	_         [2]uint32
+	_         uint64 // where metadata are
+	address   uint64
+	_         uint32 // how long they are
+	size      uint32
+	cdw       [6]uint32 // 10 to 15
+	timeout   uint32    // in ms
+	_         uint32
 }
 
 const (

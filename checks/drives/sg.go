@@ -14,21 +14,26 @@ type transport func(command []byte, answer []byte) (sense []byte, err error)
 
 // sgHeader is struct sg_io_hdr of scsi/sg.h.
 type sgHeader struct {
-	interfaceID             int32
-	direction               int32
-	commandLength           uint8
-	senseLength             uint8
-	_                       uint16
-	length                  uint32
-	answer, command, sense  unsafe.Pointer
-	timeout                 uint32 // in ms
-	flags                   uint32
-	_                       int32
-	_                       unsafe.Pointer
-	status, _, _, senseGot  uint8
-	hostStatus, driverState uint16
-	_                       int32
-	_, _                    uint32
+	interfaceID   int32
+	direction     int32
+	commandLength uint8
+	senseLength   uint8
+	_             uint16
+	length        uint32
+	answer        unsafe.Pointer
+	command       unsafe.Pointer
+	sense         unsafe.Pointer
+	timeout       uint32 // in ms
+	_             uint32
+	_             int32
+	_             unsafe.Pointer
+	status        uint8
+	_             [2]uint8
+	senseGot      uint8
+	hostStatus    uint16
+	_             uint16
+	_             int32
+	_             [2]uint32
 }
 
 const (
