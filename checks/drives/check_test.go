@@ -209,6 +209,7 @@ func TestMediaErrorsAreThoseOfADayAndKnownOverARestart(t *testing.T) {
 	h.says["nvme0n1"] = health{}
 	h.finds(h.check(), checks.True, ReasonMedia, "nvme0n1: 3 media errors in 24 h") // it does not tell at present
 	h.says["nvme0n1"] = health{counted: true, media: 503}
+	h.finds(h.check(), checks.True, ReasonMedia, "nvme0n1: 3 media errors in 24 h")
 	h.clock.Step(12*time.Hour + time.Second)
 	h.finds(c, checks.False, ReasonHealthy, fmt.Sprintf(well, 503))
 	h.nvme("nvme0", "another", "0000:01:00.0")
@@ -238,7 +239,7 @@ func TestRequestsThatFailAreCountedBetweenRuns(t *testing.T) {
 	h.finds(c, checks.False, ReasonHealthy, "sda: nothing is wrong")
 	h.set(sas(1), "ioerr_cnt", "0x103b", "iodone_cnt", "0x2fb4")
 	h.finds(c, checks.True, ReasonErrors, "sda: 20 of 2000 requests have failed")
-	h.set(sas(1), "ioerr_cnt", "0x0", "iodone_cnt", "0x100") // another host, the same disk
+	h.set(sas(1), "ioerr_cnt", "0x0", "iodone_cnt", "0x3000") // another host, the same disk
 	h.finds(c, checks.False, ReasonHealthy, "sda: nothing is wrong")
 }
 
@@ -300,8 +301,10 @@ func TestADiskThatSleepsIsStillWhatItSaidBefore(t *testing.T) {
 	h.says["sda"] = health{findings: []finding{{Reason: ReasonFailing, Text: "it says that it will fail soon"}}}
 	c := h.check()
 	h.finds(c, checks.True, ReasonFailing, "sda: it says that it will fail soon")
+	h.says["sda"] = health{findings: []finding{{Reason: ReasonFailing, Text: "it says that it will fail soon"}, {Reason: ReasonHot, Text: "hot"}}}
+	h.finds(c, checks.True, ReasonFailing, "sda: it says that it will fail soon; sda: hot")
 	h.says["sda"] = health{asleep: true}
-	h.finds(c, checks.True, ReasonFailing, "sda: it says that it will fail soon")
+	h.finds(c, checks.True, ReasonFailing, "sda: it says that it will fail soon; sda: hot")
 	h.finds(h.check(), checks.True, ReasonFailing, "sda: it says that it will fail soon")
 }
 

@@ -143,6 +143,7 @@ func TestADiskOfSATAIsUnderstood(t *testing.T) {
 	data := answer{data: smartTable([4]uint32{5, 3, 36, 900}, [4]uint32{187, 0x32, 95, 5}, [4]uint32{197, 0x12, 100, 2}, [4]uint32{194, 0x22, 30, 30})}
 	limits := smartTable()
 	limits[2], limits[3] = 5, 36
+	limits[14], limits[15] = 187, 99 // beyond it, but it foretells nothing
 	for name, test := range map[string]struct {
 		answers map[string]answer
 		want    health

@@ -153,6 +153,16 @@ func TestCorrectedErrorsOfADayAreCountedOverRestartsAndReboots(t *testing.T) {
 	h.finds(h.check(), checks.False, ReasonHealthy)
 }
 
+func TestABootLetsTheKernelCountFromZero(t *testing.T) {
+	h := newHost(t)
+	h.finds(h.check(), checks.False, ReasonHealthy)
+	h.count(500, 0)
+	h.finds(h.check(), checks.False, ReasonHealthy)
+	h.boot = "second"
+	h.count(501, 0)
+	h.finds(h.check(), checks.True, ReasonCorrected, ": 1001")
+}
+
 func TestErrorsOfUnknownModulesAreToldOfTheirController(t *testing.T) {
 	h := newHost(t)
 	c := h.check()
