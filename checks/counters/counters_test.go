@@ -1,11 +1,14 @@
 package counters_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega"
+	"golang.org/x/sys/unix"
 	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/nodemend/nodemend/checks/counters"
@@ -88,6 +91,40 @@ func TestAFileKeepsAValueOverRestarts(t *testing.T) {
 	}
 	if got, first := file(path).Load(t.Context()); got.N != 0 || !first {
 		t.Errorf("of a damaged file: got %+v, %t", got, first)
+	}
+}
+
+// A pipe that nobody writes to does not answer, as a disk that has died.
+func TestAFileWhoseDiskHangsIsNotKnownUntilItAnswers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file.json")
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	clk := testclock.NewFakeClock(time.Unix(0, 0))
+	f := &counters.File[value]{Path: path, Clock: clk}
+	known := make(chan bool)
+	go func() {
+		_, first := f.Load(t.Context())
+		known <- first
+	}()
+	NewWithT(t).Eventually(clk.HasWaiters, time.Minute).Should(BeTrue())
+	clk.Step(2 * time.Second)
+	if <-known || f.Loaded() {
+		t.Error("what the file has is known before it was read")
+	}
+	f.Save(t.Context(), value{1}) // replaces nothing
+	go func() {
+		pipe, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err == nil {
+			_, err = pipe.WriteString(`{"N": 7}`)
+			err = errors.Join(err, pipe.Close())
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}()
+	if got, first := f.Load(t.Context()); got.N != 7 || !first {
+		t.Errorf("got %+v, %t", got, first)
 	}
 }
 
