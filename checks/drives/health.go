@@ -48,9 +48,9 @@ func ask(dev string, d drive) health {
 	case nvme:
 		h, err = askNVMe(fd)
 	case ata:
-		h, err = askATA(sgio(fd))
+		h, err = askATA(again(sgio(fd)))
 	case scsi:
-		h, err = askSCSI(sgio(fd))
+		h, err = askSCSI(again(sgio(fd)))
 	}
 	h.err = err
 	return h

@@ -245,6 +245,24 @@ func TestADiskOfSASIsUnderstood(t *testing.T) {
 	}
 }
 
+func TestADiskThatHasSomethingToTellFirstIsAskedAgain(t *testing.T) {
+	calls := 0
+	send := again(func(_, _ []byte) ([]byte, error) {
+		calls++
+		if calls < 3 {
+			return sense(unitAttention, 0x29, 0), nil
+		}
+		return nil, nil
+	})
+	if got, err := send([]byte{requestSense}, nil); got != nil || err != nil || calls != 3 {
+		t.Errorf("got %x, %v after %d calls", got, err, calls)
+	}
+	send = again(func(_, _ []byte) ([]byte, error) { return sense(unitAttention, 0x29, 0), nil })
+	if got, err := send([]byte{requestSense}, nil); read(got).key != unitAttention || err != nil {
+		t.Errorf("of one that says nothing else: got %x, %v", got, err)
+	}
+}
+
 func TestAnErrorOfADiskNamesItsSense(t *testing.T) {
 	_, err := askSCSI((&disk{T: t, answers: map[string]answer{"sense": {data: sense(notReady, 0x04, 0x03)}}}).send)
 	var refusal errSense

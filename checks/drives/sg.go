@@ -107,5 +107,20 @@ const (
 	recovered      = 0x1
 	notReady       = 0x2
 	illegalRequest = 0x5
+	unitAttention  = 0x6
 	aborted        = 0xb
 )
+
+// again repeats a command that a disk has not executed, since it had something to tell first,
+// such as that it was reset.
+func again(send transport) transport {
+	const attempts = 4
+	return func(command, answer []byte) (sense []byte, err error) {
+		for range attempts {
+			if sense, err = send(command, answer); err != nil || read(sense).key != unitAttention {
+				break
+			}
+		}
+		return sense, err
+	}
+}
