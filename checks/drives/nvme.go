@@ -28,7 +28,7 @@ type adminCommand struct {
 
 const (
 	// adminIOCTL is NVME_IOCTL_ADMIN_CMD: _IOWR('N', 0x41, struct nvme_admin_cmd).
-	adminIOCTL = 3<<30 | uintptr(unsafe.Sizeof(adminCommand{}))<<16 | 'N'<<8 | 0x41
+	adminIOCTL = 3<<30 | unsafe.Sizeof(adminCommand{})<<16 | 'N'<<8 | 0x41
 	// The NVM Express Base Specification 2.0, 5.16 and 5.16.1.3.
 	getLogPage    = 0x02
 	healthLog     = 0x02

@@ -30,11 +30,11 @@ func drives() (all []string) {
 	return append(append(all, nothing("three")...), "-device", "ahci,id=ahci", "-device", "ide-hd,bus=ahci.0,serial=three,drive=three-blocks")
 }
 
-// says waits until the condition has this status and reason, and a message with these words.
-func (n *node) says(condition corev1.NodeConditionType, status corev1.ConditionStatus, reason string, words ...string) corev1.NodeCondition {
+// drivesAre waits until the check of the drives says this, with these words.
+func (n *node) drivesAre(status corev1.ConditionStatus, reason string, words ...string) corev1.NodeCondition {
 	n.Helper()
-	n.Until(round, fmt.Sprintf("%s is %s, %s %q", condition, status, reason, words), func() (bool, string) {
-		c := n.Condition(condition)
+	n.Until(round, fmt.Sprintf("%s is %s, %s %q", drivesCondition, status, reason, words), func() (bool, string) {
+		c := n.Condition(drivesCondition)
 		for _, word := range words {
 			if !strings.Contains(c.Message, word) {
 				return false, c.Reason + ": " + c.Message
@@ -42,7 +42,7 @@ func (n *node) says(condition corev1.NodeConditionType, status corev1.ConditionS
 		}
 		return c.Status == status && c.Reason == reason, c.Reason + ": " + c.Message
 	})
-	return n.Condition(condition)
+	return n.Condition(drivesCondition)
 }
 
 // holds restarts the detector, and waits until it confirms the condition, which has not changed
@@ -77,7 +77,7 @@ func TestDrivesAndArraysThatFailAreSeenHoldAndClear(t *testing.T) {
 	n.run(makeArray)
 	well := func() {
 		n.Helper()
-		n.says(drivesCondition, corev1.ConditionFalse, "DrivesAreHealthy", "nvme0n1", "nvme1n1", "sda", "sdb", "md9 (raid1)")
+		n.drivesAre(corev1.ConditionFalse, "DrivesAreHealthy", "nvme0n1", "nvme1n1", "sda", "sdb", "md9 (raid1)")
 	}
 	well()
 
@@ -87,11 +87,11 @@ func TestDrivesAndArraysThatFailAreSeenHoldAndClear(t *testing.T) {
 	}
 	set("one", 1<<3)
 	set("two", 1<<0)
-	n.holds(n.says(drivesCondition, corev1.ConditionTrue, "DriveReadOnly", "it lets nobody write any more; ", "spare "))
+	n.holds(n.drivesAre(corev1.ConditionTrue, "DriveReadOnly", "it lets nobody write any more; ", "spare "))
 	n.Proved("two drives of NVMe whose health logs warn are named, also over a restart of the detector: %s", n.Condition(drivesCondition).Message)
 
 	n.run("echo 1 >$(readlink -f /sys/class/nvme/nvme0/device)/remove; until [ ! -e /sys/class/nvme/nvme0 ]; do sleep 0.1; done")
-	n.holds(n.says(drivesCondition, corev1.ConditionTrue, "DriveMissing", "is gone"))
+	n.holds(n.drivesAre(corev1.ConditionTrue, "DriveMissing", "is gone"))
 	n.Proved("a drive that was not well and was pulled is missed: %s", n.Condition(drivesCondition).Message)
 	set("one", 0)
 	set("two", 0)
@@ -100,7 +100,7 @@ func TestDrivesAndArraysThatFailAreSeenHoldAndClear(t *testing.T) {
 	n.Proved("drives that are back and warn no more are well")
 
 	n.run("echo faulty >/sys/block/md9/md/dev-loop1/state")
-	n.holds(n.says(drivesCondition, corev1.ConditionTrue, "ArrayDegraded", "md9 (raid1): 1 of 2 disks is missing, loop1 has failed"))
+	n.holds(n.drivesAre(corev1.ConditionTrue, "ArrayDegraded", "md9 (raid1): 1 of 2 disks is missing, loop1 has failed"))
 	n.Proved("an array that has lost a disk is seen: %s", n.Condition(drivesCondition).Message)
 	n.run(`set -e
 cd /sys/block/md9/md
@@ -112,14 +112,14 @@ echo recover >sync_action`)
 
 	debug := n.run("for d in sda sdb; do grep -qx 'scsi_debug *' /sys/block/$d/device/model && echo $d; done")
 	n.run("echo offline >/sys/block/" + debug + "/device/state")
-	n.holds(n.says(drivesCondition, corev1.ConditionTrue, "DriveFailed", debug+": the kernel has given it up (offline)"))
+	n.holds(n.drivesAre(corev1.ConditionTrue, "DriveFailed", debug+": the kernel has given it up (offline)"))
 	n.run("echo running >/sys/block/" + debug + "/device/state")
 	well()
 	n.Proved("a disk of SCSI that the kernel has given up is seen, until it can be used again")
 
 	n.run(`echo 2 >/sys/bus/pseudo/drivers/scsi_debug/opts
 systemd-run --unit=reads sh -c 'while :; do dd if=/dev/` + debug + ` of=/dev/null bs=4096 skip=582 count=1; done'`)
-	n.holds(n.says(drivesCondition, corev1.ConditionTrue, "IOErrors", debug+": ", " requests have failed"))
+	n.holds(n.drivesAre(corev1.ConditionTrue, "IOErrors", debug+": ", " requests have failed"))
 	n.Proved("a disk that fails requests is seen: %s", n.Condition(drivesCondition).Message)
 	n.run("systemctl stop reads.service; echo 0 >/sys/bus/pseudo/drivers/scsi_debug/opts")
 	well()
