@@ -13,11 +13,13 @@ import (
 	"github.com/nodemend/nodemend/checks"
 	clockcheck "github.com/nodemend/nodemend/checks/clock"
 	"github.com/nodemend/nodemend/checks/containerruntime"
+	"github.com/nodemend/nodemend/checks/drives"
 	"github.com/nodemend/nodemend/checks/exhaustion"
 	"github.com/nodemend/nodemend/checks/filesystem"
 	"github.com/nodemend/nodemend/checks/hardware"
 	"github.com/nodemend/nodemend/checks/kubelet"
 	"github.com/nodemend/nodemend/checks/kubeletapi"
+	"github.com/nodemend/nodemend/checks/memory"
 	"github.com/nodemend/nodemend/checks/network"
 	"github.com/nodemend/nodemend/checks/pleg"
 	"github.com/nodemend/nodemend/checks/tasks"
@@ -31,6 +33,7 @@ func Kinds() []checks.Kind {
 	return []checks.Kind{
 		containerruntime.Kind(), pleg.Kind(), kubelet.Kind(), hardware.Kind(),
 		filesystem.Kind(), exhaustion.Kind(), tasks.Kind(), clockcheck.Kind(), network.Kind(),
+		drives.Kind(), memory.Kind(),
 	}
 }
 

@@ -93,10 +93,7 @@ func (h *Hardware) problems(found *problems, at func(field ...string) []string) 
 		found.add(fmt.Sprintf("%q is none of %s, %s, %s and %s", h.Source, SourceAuto, SourceDevice, SourceLAN, SourceIPMITool), at("source")...)
 	}
 	found.path(h.Device, at("device")...)
-	if h.StateFile == "" {
-		found.add("is empty: acknowledgements and the place in the System Event Log have to be kept", at("stateFile")...)
-	}
-	found.path(h.StateFile, at("stateFile")...)
+	found.stateFile(h.StateFile, "acknowledgements and the place in the System Event Log have to be kept", at("stateFile")...)
 	found.path(h.SMBIOS, at("smbios")...)
 	h.LAN.problems(found, h.Source == SourceLAN, func(field string) []string { return at("lan", field) })
 	t := h.IPMITool

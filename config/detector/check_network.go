@@ -40,8 +40,8 @@ func (n *Network) setDefaults() {
 
 func (n *Network) problems(found *problems, at func(field ...string) []string) {
 	n.problemsWithin(maxHeartbeat, found, at)
-	found.patterns(n.Include, at("include")...)
-	found.patterns(n.Exclude, at("exclude")...)
+	found.patterns(n.Include, "eth0 and ens*", at("include")...)
+	found.patterns(n.Exclude, "eth0 and ens*", at("exclude")...)
 	if n.MinSpeed < 0 {
 		found.add(fmt.Sprintf("%d is not at least 0, in Mb/s", n.MinSpeed), at("minSpeed")...)
 	}
@@ -60,10 +60,10 @@ func (p *problems) percent(n int, at ...string) {
 	}
 }
 
-func (p *problems) patterns(patterns []string, at ...string) {
+func (p *problems) patterns(patterns []string, such string, at ...string) {
 	for _, pattern := range patterns {
 		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-			p.add(fmt.Sprintf("%q is no pattern of names: accepted are such as eth0 and ens*", pattern), at...)
+			p.add(fmt.Sprintf("%q is no pattern of names: accepted are such as %s", pattern, such), at...)
 		}
 	}
 }

@@ -328,6 +328,26 @@ conditions:
 				`f.yaml: line 4: checks.clock.maxError: 20s is neither 0s nor between 100ms and 16s: the kernel tells no larger error`,
 			},
 		},
+		"of the drives": {
+			"checks:\n  drives:\n    exclude: [\"[nvme\"]\n    healthInterval: 10s\n    maxWait: 1s\n    maxMediaErrors: -1\n    maxErrors: 101\n    maxUsed: -2\n    stateFile: drives.json\n",
+			[]string{
+				`f.yaml: line 3: checks.drives.exclude: "[nvme" is no pattern of names: accepted are such as nvme1* and md127`,
+				`f.yaml: line 4: checks.drives.healthInterval: 10s is not between 30s and 24h0m0s: it is at least the interval`,
+				`f.yaml: line 5: checks.drives.maxWait: 1s is not between 25s and 1h0m0s: it is at least the timeout`,
+				`f.yaml: line 6: checks.drives.maxMediaErrors: -1 is not at least 0, in errors a day`,
+				`f.yaml: line 7: checks.drives.maxErrors: 101 is not between 0 and 100`,
+				`f.yaml: line 8: checks.drives.maxUsed: -2 is not at least 0, in percent`,
+				`f.yaml: line 9: checks.drives.stateFile: "drives.json" is not an absolute path`,
+			},
+		},
+		"of the memory": {
+			"checks:\n  memory:\n    maxCorrected: -1\n    maxOffline: -1\n    stateFile: \"\"\n",
+			[]string{
+				`f.yaml: line 3: checks.memory.maxCorrected: -1 is not at least 0, in errors a day`,
+				`f.yaml: line 4: checks.memory.maxOffline: -1 is not at least 0, in pages`,
+				`f.yaml: line 5: checks.memory.stateFile: is empty: what was counted before has to be kept`,
+			},
+		},
 		"of the network": {
 			"checks:\n  network:\n    include: [\"[eth\"]\n    exclude: [\"\"]\n    minSpeed: -1\n    maxFlaps: 1\n    flapWindow: 10m\n    maxErrors: 101\n    maxDropped: -1\n",
 			[]string{
@@ -342,7 +362,7 @@ conditions:
 		},
 		"only checks that there are": {
 			"checks:\n  only: [kubelet, kublet]\n  runtime: {interval: 0s}\n",
-			[]string{`f.yaml: line 2: checks.only: "kublet" is no check: accepted are runtime, pleg, kubelet, hardware, filesystem, exhaustion, tasks, clock, network`},
+			[]string{`f.yaml: line 2: checks.only: "kublet" is no check: accepted are runtime, pleg, kubelet, hardware, filesystem, exhaustion, tasks, clock, network, drives, memory`},
 		},
 		"conditions that there can't be": {
 			"conditions:\n  Good: {}\n  has space/: {}\n  -x: {}\n  example.com/Good: {}\n",

@@ -19,10 +19,12 @@ import (
 	"github.com/nodemend/nodemend/checks/clock"
 	"github.com/nodemend/nodemend/checks/containerruntime"
 	"github.com/nodemend/nodemend/checks/detector"
+	"github.com/nodemend/nodemend/checks/drives"
 	"github.com/nodemend/nodemend/checks/exhaustion"
 	"github.com/nodemend/nodemend/checks/filesystem"
 	"github.com/nodemend/nodemend/checks/hardware"
 	"github.com/nodemend/nodemend/checks/kubelet"
+	"github.com/nodemend/nodemend/checks/memory"
 	"github.com/nodemend/nodemend/checks/network"
 	"github.com/nodemend/nodemend/checks/pleg"
 	"github.com/nodemend/nodemend/checks/systemlog"
@@ -99,7 +101,12 @@ func TestEveryConditionAndReasonIsSetBySomebody(t *testing.T) {
 		exhaustion.ConditionType:       {exhaustion.ReasonProcesses, exhaustion.ReasonFileHandles},
 		tasks.ConditionType:            {tasks.ReasonBlocked},
 		network.ConditionType:          {network.ReasonCarrierLost, network.ReasonFlapping, network.ReasonErrors},
-		clock.ConditionType:            {clock.ReasonOff, clock.ReasonServiceDown},
+		memory.ConditionType:           {memory.ReasonUncorrected, memory.ReasonNotOffline},
+		drives.ConditionType: {
+			drives.ReasonFailed, drives.ReasonArrayFailed, drives.ReasonReadOnly, drives.ReasonFailing, drives.ReasonHung,
+			drives.ReasonMissing, drives.ReasonMedia, drives.ReasonErrors,
+		},
+		clock.ConditionType: {clock.ReasonOff, clock.ReasonServiceDown},
 		filesystem.ConditionType: {
 			filesystem.ReasonReadOnly, filesystem.ReasonFailed, filesystem.ReasonWriteFailed, filesystem.ReasonHung,
 		},

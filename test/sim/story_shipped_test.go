@@ -53,6 +53,8 @@ var (
 	gpuFails      = []symptom{{condition: "GPUFailed", reason: "GPUFellOffTheBus"}}
 	clockIsOff    = []symptom{{condition: "ClockUnhealthy", reason: "ClockOff", after: 4 * time.Minute}}
 	cableIsBroken = []symptom{{condition: "NetworkUnhealthy", reason: "LinkFlapping", after: 10 * time.Minute}}
+	driveFails    = []symptom{{condition: "DrivesUnhealthy", reason: "DriveFailing", after: 2 * time.Minute}}
+	memoryFails   = []symptom{{condition: "MemoryUnhealthy", reason: "UncorrectedErrors", after: time.Minute}}
 	diskIsBroken  = []symptom{{condition: "ReadonlyFilesystem", reason: "FilesystemIsReadOnly"}}
 	kubeletUnwell = []symptom{{condition: "Ready"}}
 )
@@ -89,6 +91,8 @@ func TestEveryShippedPolicyHealsTheFaultThatItIsForAndTheGentlestActsFirst(t *te
 		{"a GPU that is broken", gpuFails, "", []string{"gpu-failed 1/1", "gpu-failed 2/1"}},
 		{"a clock that is off", clockIsOff, restart, []string{"clock 1/1"}},
 		{"a broken cable", cableIsBroken, "", []string{"network 1/1"}},
+		{"a drive that fails", driveFails, "", []string{"drives 1/1"}},
+		{"memory that fails", memoryFails, "", []string{"memory 1/1"}},
 		{"a broken disk", diskIsBroken, "", []string{"readonly-filesystem 1/1"}},
 		{"a kubelet that is not ready", kubeletUnwell, restart, []string{"node-not-ready 1/1"}},
 		{"a node that is not ready until it reboots", kubeletUnwell, reboot, []string{"node-not-ready 1/1", "node-not-ready 2/1"}},

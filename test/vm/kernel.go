@@ -25,9 +25,9 @@ type kernel struct{ dir string }
 func (k kernel) image() string   { return filepath.Join(k.dir, "vmlinux") }
 func (k kernel) modules() string { return filepath.Join(k.dir, "modules") }
 
-// newestKernel returns the kernel that apt-get would install, from the user's cache
-// directory if it is there.
-func newestKernel(ctx context.Context) (kernel, error) {
+// newestKernel returns the kernel that apt-get would install, with these modules, from the
+// user's cache directory if it is there.
+func newestKernel(ctx context.Context, wanted []string) (kernel, error) {
 	caches, err := os.UserCacheDir()
 	if err != nil {
 		return kernel{}, err
@@ -37,7 +37,7 @@ func newestKernel(ctx context.Context) (kernel, error) {
 		return kernel{}, fmt.Errorf("%w: apt-get does not know a kernel, try apt-get update: %w", ErrUnavailable, err)
 	}
 	parent := filepath.Join(caches, "nodemend-e2e")
-	modules := sha256.Sum256([]byte(strings.Join(wantedModules(), " ")))
+	modules := sha256.Sum256([]byte(strings.Join(wanted, " ")))
 	k := kernel{dir: filepath.Join(parent, fmt.Sprintf("%s-%x", strings.TrimSuffix(file, ".deb"), modules[:4]))}
 	if _, err := os.Stat(k.dir); err == nil {
 		return k, nil
@@ -65,7 +65,7 @@ func newestKernel(ctx context.Context) (kernel, error) {
 	if _, err := output(ctx, work, "apt-get", "download", name); err != nil {
 		return kernel{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	if err := unpackKernel(ctx, work, file); err != nil {
+	if err := unpackKernel(ctx, work, file, wanted); err != nil {
 		return kernel{}, fmt.Errorf("unpacking %s: %w", file, err)
 	}
 	if err := os.Rename(filepath.Join(work, "kernel"), k.dir); err != nil {
@@ -98,7 +98,7 @@ func kernelVersion(ctx context.Context) (name, file string, err error) {
 }
 
 // unpackKernel makes the directory kernel in dir from the package there.
-func unpackKernel(ctx context.Context, dir, file string) error {
+func unpackKernel(ctx context.Context, dir, file string, wanted []string) error {
 	all, k := filepath.Join(dir, "all"), kernel{dir: filepath.Join(dir, "kernel")}
 	if _, err := output(ctx, dir, "dpkg-deb", "-x", file, all); err != nil {
 		return err
@@ -120,7 +120,7 @@ func unpackKernel(ctx context.Context, dir, file string) error {
 	if err := os.WriteFile(k.image(), image, 0o644); err != nil {
 		return err
 	}
-	return collectModules(ctx, all, k.modules())
+	return collectModules(ctx, all, k.modules(), wanted)
 }
 
 // vmlinux returns the ELF file in a bzImage (the kernel's Documentation/arch/x86/boot.rst).

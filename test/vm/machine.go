@@ -31,6 +31,11 @@ type Options struct {
 	// Forwards are TCP ports of the machine, on 10.0.2.15, to be reached at
 	// Machine.Address.
 	Forwards []int
+	// Modules of the kernel are loaded beside those that every machine needs.
+	Modules []string
+	// Devices are options of QEMU's, such as -device and what one is, for what else the
+	// machine has.
+	Devices []string
 }
 
 // File is a file on the disk of a machine.
@@ -77,7 +82,7 @@ func Start(ctx context.Context, options Options) (*Machine, error) {
 }
 
 func (m *Machine) start(ctx context.Context) error {
-	k, err := newestKernel(ctx)
+	k, err := newestKernel(ctx, append(wantedModules(), m.options.Modules...))
 	if err != nil {
 		return err
 	}

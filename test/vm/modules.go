@@ -24,7 +24,7 @@ func wantedModules() []string {
 
 // collectModules copies the wanted modules of an unpacked kernel, and those that they
 // depend on, to a directory, with the file order.
-func collectModules(ctx context.Context, unpacked, to string) error {
+func collectModules(ctx context.Context, unpacked, to string, wanted []string) error {
 	found := map[string]string{}
 	builtIn := map[string]bool{}
 	err := filepath.WalkDir(unpacked, func(path string, _ fs.DirEntry, err error) error {
@@ -47,7 +47,7 @@ func collectModules(ctx context.Context, unpacked, to string) error {
 		return err
 	}
 	content := map[string][]byte{}
-	order, err := dependencyOrder(wantedModules(), func(name string) ([]string, error) {
+	order, err := dependencyOrder(wanted, func(name string) ([]string, error) {
 		path, ok := found[name]
 		if !ok && builtIn[name] {
 			return nil, nil

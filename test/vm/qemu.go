@@ -110,6 +110,7 @@ func (m *Machine) arguments(k kernel, bmc string) []string {
 		"-drive", "if=virtio,format=raw,cache=unsafe,file=" + escaped(m.path("disk")),
 		"-netdev", network, "-device", "virtio-net-pci,romfile=,netdev=network,id=" + networkCard,
 	}
+	arguments = append(arguments, m.options.Devices...)
 	if bmc != "" {
 		host, port, _ := strings.Cut(bmc, ":")
 		arguments = append(arguments,

@@ -13,6 +13,12 @@ func (m *Machine) SetLink(ctx context.Context, up bool) error {
 	return err
 }
 
+// Set sets a property of one of Options.Devices, by its id.
+func (m *Machine) Set(ctx context.Context, device, property string, value any) error {
+	_, err := m.monitor.run(ctx, "qom-set", map[string]any{"path": "/machine/peripheral/" + device, "property": property, "value": value})
+	return err
+}
+
 // PowerOff takes the power from the machine: what it has not written to its disk is lost.
 // The BMC calls it.
 func (m *Machine) PowerOff(ctx context.Context) error {

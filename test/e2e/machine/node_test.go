@@ -38,6 +38,8 @@ type options struct {
 	units  map[string]string
 	// hostUnits: the agents are installed by nodemend host-units from pods.
 	hostUnits bool
+	// modules and devices of the machine, besides those of every machine.
+	modules, devices []string
 }
 
 // node is a machine with its Node object.
@@ -75,7 +77,7 @@ func (s *scenario) start(name string, o options) *node {
 	maps.Copy(units, o.units)
 	dir := filepath.Join(s.plane.dir, name)
 	s.Must(os.Mkdir(dir, 0o700))
-	n.machine = vmtest.Start(s, vm.Options{Dir: dir, Files: files, Units: units, BMC: o.bmc})
+	n.machine = vmtest.Start(s, vm.Options{Dir: dir, Files: files, Units: units, BMC: o.bmc, Modules: o.modules, Devices: o.devices})
 	n.kubelet = startKubelet(context.WithoutCancel(s.Ctx), s.plane, n.machine, name)
 	s.Cleanup(n.end)
 	n.Until(moment, "the node is Ready", n.Is(corev1.NodeReady, corev1.ConditionTrue))

@@ -1,0 +1,128 @@
+package counters
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/internal/atomicfile"
+	"github.com/nodemend/nodemend/internal/bounded"
+)
+
+const (
+	// limit is how long the file may take to be read or written.
+	limit = 2 * time.Second
+	// maxSize is far more than what any node has.
+	maxSize = 4 << 20
+)
+
+// File keeps a value in a file, whose disk may hang. It is used by one goroutine at a time.
+type File[T any] struct {
+	// Path of the file, whose folder is created; empty: nothing is kept.
+	Path  string
+	Clock clock.Clock
+
+	loaded bool
+	read   bounded.Single[loaded[T]]
+	write  bounded.Single[written]
+	// kept is what the file has.
+	kept []byte
+}
+
+type loaded[T any] struct {
+	value T
+	err   error
+}
+
+type written struct {
+	data []byte
+	err  error
+}
+
+// Load returns what the file has, once: the zero value if there is no file, or a damaged one.
+// It returns false as long as that is not known, since the disk does not answer, and again
+// from then on.
+func (f *File[T]) Load(ctx context.Context) (value T, first bool) {
+	if f.loaded {
+		return value, false
+	}
+	if f.Path == "" {
+		f.loaded = true
+		return value, true
+	}
+	path := f.Path
+	got, waited, err := f.read.Call(ctx, f.Clock, limit, func() loaded[T] {
+		value, err := load[T](path)
+		return loaded[T]{value, err}
+	})
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "What was remembered can't be read", "file", path, "waited", waited)
+		return value, false
+	}
+	f.loaded = true
+	if got.err != nil {
+		klog.FromContext(ctx).Error(got.err, "What was remembered is lost: all is as at the first look")
+	}
+	return got.value, true
+}
+
+// Loaded is whether it is known what the file has.
+func (f *File[T]) Loaded() bool { return f.loaded }
+
+func load[T any](path string) (value T, err error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return value, nil
+	}
+	if err != nil {
+		return value, err
+	}
+	defer func() { _ = file.Close() }() // was only read
+	data, err := io.ReadAll(io.LimitReader(file, maxSize))
+	if err != nil {
+		return value, err
+	}
+	var whole T
+	if err := json.Unmarshal(data, &whole); err != nil {
+		return value, fmt.Errorf("%s: %w", path, err)
+	}
+	return whole, nil
+}
+
+// Save writes the value unless the file has it already. What can't be written is tried again
+// by the next call, and is in memory until then. Before Load has returned something, nothing
+// is written.
+func (f *File[T]) Save(ctx context.Context, value T) {
+	if f.Path == "" || !f.loaded {
+		return
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "What is to be remembered can't be written", "file", f.Path)
+		return
+	}
+	if bytes.Equal(data, f.kept) {
+		return
+	}
+	path := f.Path
+	done, _, err := f.write.Call(ctx, f.Clock, limit, func() written {
+		return written{data, atomicfile.Replace(path, append(data, '\n'))}
+	})
+	if err == nil {
+		err = done.err
+	}
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "What is remembered is kept in memory only", "file", f.Path)
+		return
+	}
+	f.kept = done.data
+}

@@ -1,0 +1,105 @@
+package memory
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/nodemend/nodemend/checks"
+	"github.com/nodemend/nodemend/checks/counters"
+)
+
+// day is the window within which corrected errors are counted.
+const day = 24 * time.Hour
+
+// finding is something that is not well.
+type finding = checks.Finding
+
+// known is what is remembered of the memory.
+type known struct {
+	// BootID is the kernel's when it was looked at last.
+	BootID  string             `json:"bootID"`
+	Modules map[string]counted `json:"modules"`
+}
+
+// counted is what was counted of a module.
+type counted struct {
+	Corrected counters.Counter `json:"corrected"`
+	// Before are the uncorrected errors of this boot from before the first look: history.
+	Before uint64 `json:"before,omitempty"`
+}
+
+// judge notes what was seen, and returns what it means.
+func (k *known) judge(all seen, o Options, now time.Time) checks.Result {
+	last, rebooted := k.Modules, k.BootID != "" && k.BootID != o.BootID
+	*k = known{BootID: o.BootID, Modules: map[string]counted{}}
+	var found []finding
+	var history []string
+	modules := 0
+	for _, c := range all.controllers {
+		modules += len(c.modules) - 1
+		for _, m := range c.modules {
+			h, looked := last[m.name]
+			if !looked {
+				h = c.firstLook(m)
+			}
+			h.see(m, rebooted, now)
+			k.Modules[m.name] = h
+			problems := h.problems(m, o)
+			found = append(found, problems...)
+			if len(problems) == 0 && m.corrected+m.uncorrected > 0 {
+				history = append(history, fmt.Sprintf("%s: %d corrected, %d not", m.name, m.corrected, m.uncorrected))
+			}
+		}
+	}
+	found = append(found, all.pages.problems(o)...)
+	if n := all.pages.offline; n > 0 {
+		history = append(history, fmt.Sprintf("pages out of use: %d", n))
+	}
+	healthy := fmt.Sprintf("%d memory modules have no errors", modules)
+	if len(history) > 0 {
+		healthy = fmt.Sprintf("none of %d memory modules has too many errors (%s)", modules, checks.Listed(history))
+	}
+	return checks.Judge(found, grave(), checks.Healthy(ReasonHealthy, healthy))
+}
+
+// firstLook is what is known of a module at the first look at it. What was counted within a
+// day counts; of anything else nobody knows when it was.
+func (c controller) firstLook(m module) (h counted) {
+	if c.counting > day {
+		h.Before = m.uncorrected
+		h.Corrected.Last = m.corrected
+	}
+	return h
+}
+
+// see takes what is counted now. A boot, a driver that is loaded anew and a person (reset_counters)
+// let the count begin from zero.
+func (h *counted) see(m module, rebooted bool, now time.Time) {
+	if rebooted || m.corrected < h.Corrected.Last || m.uncorrected < h.Before {
+		h.Corrected.Last, h.Before = 0, 0
+	}
+	h.Corrected.See(m.corrected, now, day)
+}
+
+// problems are what is wrong with a module. What could not be corrected counts until the node
+// boots: nobody exchanges a module before that.
+func (h *counted) problems(m module, o Options) (all []finding) {
+	if n := m.uncorrected - h.Before; n > 0 {
+		all = append(all, finding{Reason: ReasonUncorrected, Text: fmt.Sprintf("%s: uncorrected errors since the node booted: %d", m.name, n)})
+	}
+	if n := h.Corrected.Added(); o.MaxCorrected > 0 && n >= uint64(o.MaxCorrected) {
+		all = append(all, finding{Reason: ReasonCorrected, Text: fmt.Sprintf("%s: corrected errors in 24 h: %d", m.name, n)})
+	}
+	return all
+}
+
+// problems are what is wrong with the pages.
+func (p pages) problems(o Options) (all []finding) {
+	if p.failed > 0 {
+		all = append(all, finding{Reason: ReasonNotOffline, Text: fmt.Sprintf("pages with an uncorrected error that could not be put out of use: %d", p.failed)})
+	}
+	if o.MaxOffline > 0 && p.offline >= uint64(o.MaxOffline) {
+		all = append(all, finding{Reason: ReasonOffline, Text: fmt.Sprintf("pages out of use for errors: %d", p.offline)})
+	}
+	return all
+}
