@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks"
+	"github.com/nodemend/nodemend/checks/counters"
 	"github.com/nodemend/nodemend/internal/bounded"
 )
 
@@ -31,6 +32,8 @@ type Options struct {
 	// MaxErrors and MaxDropped are how many of the packets since the last run may be damaged
 	// and dropped, in percent; 0: that is not looked at.
 	MaxErrors, MaxDropped int
+	// StateFile keeps what was faulty when it was last seen; empty: memory does.
+	StateFile string
 	// Timeout is the deadline of a run. Required.
 	Timeout time.Duration
 	// Sys is where sysfs is mounted; empty: /sys.
@@ -53,6 +56,7 @@ type Check struct {
 	options Options
 	look    bounded.Single[seen]
 	watched watched
+	kept    counters.File[map[string]remembered]
 }
 
 var _ checks.Check = (*Check)(nil)
@@ -70,7 +74,10 @@ func New(options Options) (*Check, error) {
 	if names, err := sys(options.Sys).names(options); err == nil && len(names) == 0 {
 		return nil, checks.Off{Why: "no network interface is one of hardware, a bond, or named by include"}
 	}
-	return &Check{options: options, watched: watched{}}, nil
+	return &Check{
+		options: options, watched: watched{},
+		kept: counters.File[map[string]remembered]{Path: options.StateFile, Clock: options.Clock},
+	}, nil
 }
 
 // Timeout implements checks.Check.
@@ -87,5 +94,13 @@ func (c *Check) Run(ctx context.Context) checks.Result {
 	if got.err != nil {
 		return checks.CannotTell(ReasonNotSeen, got.err.Error())
 	}
-	return c.watched.judge(got, options, options.Clock.Now())
+	if before, first := c.kept.Load(ctx); first {
+		c.watched.recall(before, options.Exclude)
+	}
+	result := c.watched.judge(got, options, options.Clock.Now())
+	c.kept.Save(ctx, c.watched.remember())
+	if result.Status == checks.False && !c.kept.Loaded() {
+		return checks.CannotTell(ReasonNotSeen, fmt.Sprintf("the disk of %s does not answer: what was faulty before is not known", options.StateFile))
+	}
+	return result
 }

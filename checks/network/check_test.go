@@ -432,6 +432,40 @@ func TestAnInterfaceThatVanishes(t *testing.T) {
 	}
 }
 
+// A driver that is loaded anew does not know that the link was ever up.
+func TestARebootMakesNoDeadLinkHealthy(t *testing.T) {
+	h := newHost(t)
+	h.nic("eth0")
+	h.nic("eth1")
+	h.nic("eth2", "carrier", "0", "carrier_up_count", "0") // a socket without a cable
+	for i, name := range []string{"eth0", "eth1", "eth2"} {
+		h.set(name, "ifindex", strconv.Itoa(2+i))
+	}
+	o := h.options()
+	o.StateFile = filepath.Join(t.TempDir(), "state", "network.json")
+	look := func(want string) {
+		t.Helper()
+		got := newCheck(t, o).Run(t.Context())
+		if text := string(got.Status) + " " + got.Message; text != want {
+			t.Errorf("got  %s\nwant %s", text, want)
+		}
+	}
+	look("False eth0 (10000 Mb/s), eth1 (10000 Mb/s), eth2 (10000 Mb/s): nothing is wrong")
+	h.set("eth0", "carrier", "0")
+	look("True eth0: no carrier")
+	h.set("eth0", "ifindex", "5", "carrier_up_count", "0", "carrier_down_count", "0")
+	look("True eth0: no carrier")
+	look("True eth0: no carrier")
+	h.remove("class/net/eth0")
+	look("Unknown eth0: it is there no more, and was faulty when it was last seen; exclude it if that is meant")
+	look("Unknown eth0: it is there no more, and was faulty when it was last seen; exclude it if that is meant")
+	o.Exclude = []string{"eth0"}
+	look("False eth1 (10000 Mb/s), eth2 (10000 Mb/s): nothing is wrong")
+	o.Exclude = nil
+	h.nic("eth0", "ifindex", "9")
+	look("False eth0 (10000 Mb/s), eth1 (10000 Mb/s), eth2 (10000 Mb/s): nothing is wrong")
+}
+
 func TestACardWithModesThatTheLibraryDoesNotKnowIsNotKnownToBeSlow(t *testing.T) {
 	if _, err := linkMode(newerCard{}, "eth0"); err == nil || !strings.Contains(err.Error(), "index out of range") {
 		t.Errorf("got %v", err)

@@ -59,6 +59,8 @@ type history struct {
 	linked bool
 	bond   string
 	faulty bool
+	// gone is whether it is there no more, and missed.
+	gone bool
 	// lost is since when it has no carrier; zero: it has one.
 	lost time.Time
 	// losses are how often it had lost its carrier when it was looked at, the latest last.
@@ -73,6 +75,35 @@ type losses struct {
 
 // watched is what former runs have seen, by the names of interfaces.
 type watched map[string]*history
+
+// remembered is what is to be known, after a restart or reboot, of an interface without a
+// carrier, or one that is gone.
+type remembered struct {
+	// Linked is whether it ever had a carrier: its driver, loaded anew, does not know.
+	Linked bool   `json:"linked,omitempty"`
+	Faulty bool   `json:"faulty,omitempty"`
+	Bond   string `json:"bond,omitempty"`
+}
+
+// remember returns what is to be remembered.
+func (w watched) remember() map[string]remembered {
+	all := map[string]remembered{}
+	for name, h := range w {
+		if h.faulty && !h.lost.IsZero() || h.gone {
+			all[name] = remembered{Linked: h.linked, Faulty: h.faulty, Bond: h.bond}
+		}
+	}
+	return all
+}
+
+// recall takes in what was remembered of the interfaces that are not excluded.
+func (w watched) recall(all map[string]remembered, exclude []string) {
+	for name, r := range all {
+		if w[name] == nil && !matches(exclude, name) {
+			w[name] = &history{linked: r.Linked, faulty: r.Faulty, bond: r.Bond, index: -1, losses: []losses{{}}}
+		}
+	}
+}
 
 // judge tells what is wrong, and remembers what was seen.
 func (w watched) judge(all seen, o Options, now time.Time) checks.Result {
@@ -120,14 +151,15 @@ func (w watched) gone(there map[string]iface) (all []finding) {
 		}
 		h := w[name]
 		bond, bonded := there[h.bond]
+		h.gone = true
 		text := name + ": it is there no more, and "
 		switch {
 		case indexes[h.index]: // it was named anew
 			delete(w, name)
 		case h.faulty:
-			all = append(all, finding{Reason: ReasonNotSeen, Text: text + "was faulty when it was last seen"})
+			all = append(all, finding{Reason: ReasonNotSeen, Text: text + "was faulty when it was last seen; exclude it if that is meant"})
 		case bonded && bond.up:
-			all = append(all, finding{Reason: ReasonNotSeen, Text: text + "was a member of " + h.bond})
+			all = append(all, finding{Reason: ReasonNotSeen, Text: text + "was a member of " + h.bond + "; exclude it if that is meant"})
 		default:
 			delete(w, name)
 		}

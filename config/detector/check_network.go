@@ -23,6 +23,8 @@ type Network struct {
 	// Zero: that is not looked at.
 	MaxErrors  int `yaml:"maxErrors"`
 	MaxDropped int `yaml:"maxDropped"`
+	// StateFile keeps what was faulty.
+	StateFile string `yaml:"stateFile"`
 }
 
 func (n *Network) setDefaults() {
@@ -35,6 +37,7 @@ func (n *Network) setDefaults() {
 		Include: []string{}, Exclude: []string{},
 		MaxFlaps: 5, FlapWindow: Duration{9 * time.Minute},
 		MaxErrors: 1, MaxDropped: 5,
+		StateFile: "/var/lib/nodemend/network.json",
 	}
 }
 
@@ -52,6 +55,7 @@ func (n *Network) problems(found *problems, at func(field ...string) []string) {
 	found.within(n.FlapWindow, n.Interval.Duration, healthy, ", nine tenths of successThreshold times interval: a restart of the detector would hide that a link flaps", at("flapWindow")...)
 	found.percent(n.MaxErrors, at("maxErrors")...)
 	found.percent(n.MaxDropped, at("maxDropped")...)
+	found.stateFile(n.StateFile, "after a reboot a dead link looks like a socket without a cable", at("stateFile")...)
 }
 
 func (p *problems) percent(n int, at ...string) {
