@@ -20,6 +20,7 @@ import (
 	"github.com/nodemend/nodemend/checks/kubeletapi"
 	"github.com/nodemend/nodemend/checks/network"
 	"github.com/nodemend/nodemend/checks/pleg"
+	"github.com/nodemend/nodemend/checks/services"
 	"github.com/nodemend/nodemend/checks/tasks"
 	"github.com/nodemend/nodemend/internal/boot"
 	"github.com/nodemend/nodemend/internal/coreapi"
@@ -30,7 +31,7 @@ import (
 func Kinds() []checks.Kind {
 	return []checks.Kind{
 		containerruntime.Kind(), pleg.Kind(), kubelet.Kind(), hardware.Kind(),
-		filesystem.Kind(), exhaustion.Kind(), tasks.Kind(), clockcheck.Kind(), network.Kind(),
+		filesystem.Kind(), exhaustion.Kind(), tasks.Kind(), clockcheck.Kind(), network.Kind(), services.Kind(),
 	}
 }
 

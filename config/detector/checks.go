@@ -21,6 +21,7 @@ type Checks struct {
 	Tasks      Tasks        `yaml:"tasks"`
 	Clock      Clock        `yaml:"clock"`
 	Network    Network      `yaml:"network"`
+	Services   Services     `yaml:"services"`
 }
 
 // settings are those of one check.
@@ -42,7 +43,7 @@ func (c *Checks) all() []namedSettings {
 	return []namedSettings{
 		{"runtime", &c.Runtime}, {"pleg", &c.PLEG}, {"kubelet", &c.Kubelet}, {"hardware", &c.Hardware},
 		{"filesystem", &c.Filesystem}, {"exhaustion", &c.Exhaustion}, {"tasks", &c.Tasks},
-		{"clock", &c.Clock}, {"network", &c.Network},
+		{"clock", &c.Clock}, {"network", &c.Network}, {"services", &c.Services},
 	}
 }
 

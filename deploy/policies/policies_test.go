@@ -24,6 +24,7 @@ import (
 	"github.com/nodemend/nodemend/checks/kubelet"
 	"github.com/nodemend/nodemend/checks/network"
 	"github.com/nodemend/nodemend/checks/pleg"
+	"github.com/nodemend/nodemend/checks/services"
 	"github.com/nodemend/nodemend/checks/systemlog"
 	"github.com/nodemend/nodemend/checks/tasks"
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -56,6 +57,7 @@ func TestEveryConditionAndReasonIsSetBySomebody(t *testing.T) {
 		exhaustion.ConditionType:       {exhaustion.ReasonProcesses, exhaustion.ReasonFileHandles, exhaustion.ReasonInotify},
 		tasks.ConditionType:            {tasks.ReasonBlocked},
 		network.ConditionType:          {network.ReasonCarrierLost, network.ReasonFlapping, network.ReasonErrors},
+		services.ConditionType:         {services.ReasonKubeProxyGone, services.ReasonKubeProxyTimeout, services.ReasonKubeProxyStale},
 		clock.ConditionType:            {clock.ReasonOff, clock.ReasonNotSynchronised},
 		filesystem.ConditionType: {
 			filesystem.ReasonReadOnly, filesystem.ReasonFailed, filesystem.ReasonWriteFailed, filesystem.ReasonHung,

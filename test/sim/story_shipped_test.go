@@ -53,6 +53,7 @@ var (
 	gpuFails      = []symptom{{condition: "GPUFailed", reason: "GPUFellOffTheBus"}}
 	clockIsOff    = []symptom{{condition: "ClockUnhealthy", reason: "ClockOff", after: 4 * time.Minute}}
 	cableIsBroken = []symptom{{condition: "NetworkUnhealthy", reason: "LinkFlapping", after: 10 * time.Minute}}
+	proxyIsStale  = []symptom{{condition: "ServiceNetworkUnhealthy", reason: "KubeProxyStale", after: 2 * time.Minute}}
 	diskIsBroken  = []symptom{{condition: "ReadonlyFilesystem", reason: "FilesystemIsReadOnly"}}
 	kubeletUnwell = []symptom{{condition: "Ready"}}
 )
@@ -89,6 +90,8 @@ func TestEveryShippedPolicyHealsTheFaultThatItIsForAndTheGentlestActsFirst(t *te
 		{"a GPU that is broken", gpuFails, "", []string{"gpu-failed 1/1", "gpu-failed 2/1"}},
 		{"a clock that is off", clockIsOff, restart, []string{"clock 1/1"}},
 		{"a broken cable", cableIsBroken, "", []string{"network 1/1"}},
+		{"a stale kube-proxy", proxyIsStale, command, []string{"services 1/1"}},
+		{"a kube-proxy that is stale for good", proxyIsStale, "", []string{"services 1/1", "services 1/2", "services 2/1"}},
 		{"a broken disk", diskIsBroken, "", []string{"readonly-filesystem 1/1"}},
 		{"a kubelet that is not ready", kubeletUnwell, restart, []string{"node-not-ready 1/1"}},
 		{"a node that is not ready until it reboots", kubeletUnwell, reboot, []string{"node-not-ready 1/1", "node-not-ready 2/1"}},
