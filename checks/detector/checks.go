@@ -22,6 +22,7 @@ import (
 	"github.com/nodemend/nodemend/checks/memory"
 	"github.com/nodemend/nodemend/checks/network"
 	"github.com/nodemend/nodemend/checks/pleg"
+	"github.com/nodemend/nodemend/checks/services"
 	"github.com/nodemend/nodemend/checks/tasks"
 	"github.com/nodemend/nodemend/internal/boot"
 	"github.com/nodemend/nodemend/internal/coreapi"
@@ -33,7 +34,7 @@ func Kinds() []checks.Kind {
 	return []checks.Kind{
 		containerruntime.Kind(), pleg.Kind(), kubelet.Kind(), hardware.Kind(),
 		filesystem.Kind(), exhaustion.Kind(), tasks.Kind(), clockcheck.Kind(), network.Kind(),
-		drives.Kind(), memory.Kind(),
+		drives.Kind(), memory.Kind(), services.Kind(),
 	}
 }
 

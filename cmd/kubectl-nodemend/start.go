@@ -95,6 +95,10 @@ func (t *tool) byHand(ctx context.Context, c client.Client, policyName string, n
 	if trigger == nil {
 		var now []string
 		for i := range policy.Spec.Match {
+			if old := ignored(&policy.Spec.Match[i], n, t.clock.Now()); old != "" {
+				now = append(now, old)
+				continue
+			}
 			m := conditionNow(&policy.Spec.Match[i], n)
 			now = append(now, fmt.Sprintf("%s is wanted, it is %s", m.Match, m.Now))
 		}

@@ -244,6 +244,11 @@ func (t *tool) whyPolicy(ctx context.Context, e *remediation.Explainer, policy *
 	}
 	if trigger == nil {
 		p.Verdict = "nothing to do: no condition matches"
+		for i := range policy.Spec.Match {
+			if old := ignored(&policy.Spec.Match[i], n, now); old != "" {
+				p.Verdict = "nothing to do: " + old
+			}
+		}
 		return p, nil
 	}
 	for i := range known {
@@ -312,6 +317,15 @@ func (t *tool) explain(ctx context.Context, explainer *remediation.Explainer, p 
 	return nil
 }
 
+// ignored says that a condition matches the entry and counts no more for its age; "": it is
+// not so.
+func ignored(m *v1alpha1.ConditionMatch, n *corev1.Node, now time.Time) string {
+	if c := v1alpha1.FindNodeCondition(n, m.Type); !m.Matches(c) || !m.Ignores(c, now) {
+		return ""
+	}
+	return fmt.Sprintf("%s=%s is so for longer than its ignoreAfter of %s, and counts no more", m.Type, m.Status, short(m.IgnoreAfter.Duration))
+}
+
 func proved(f evidence.Finding) string {
 	switch f.State {
 	case evidence.Faulty:
@@ -331,6 +345,9 @@ func conditionNow(m *v1alpha1.ConditionMatch, n *corev1.Node) whyMatch {
 	}
 	if m.For.Duration > 0 {
 		view.Match += " for " + short(m.For.Duration)
+	}
+	if m.IgnoreAfter.Duration > 0 {
+		view.Match += " (ignored after " + short(m.IgnoreAfter.Duration) + ")"
 	}
 	c := v1alpha1.FindNodeCondition(n, m.Type)
 	if c == nil {

@@ -158,6 +158,24 @@ func TestWhyReadsWhatThereAreThousandsOfOnce(t *testing.T) {
 	}
 }
 
+func TestWhySaysThatAConditionCountsNoMore(t *testing.T) {
+	n, p := sick("mine", "z"), mends() // for an hour
+	p.Spec.Match[0].IgnoreAfter = v1alpha1.Duration{Duration: 59 * time.Minute}
+	var r requests
+	c := r.cluster(t, n, p)
+	const old = "Sick=True is so for longer than its ignoreAfter of 59m, and counts no more"
+	w, err := atNoon().why(t.Context(), c, "mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := atNoon().whyText(w, false); !strings.Contains(text, "Policy mends (Enforce): nothing to do: "+old) || !strings.Contains(text, "Sick=True (ignored after 59m): now True") {
+		t.Error(text)
+	}
+	if _, err := atNoon().byHand(t.Context(), c, "mends", n); err == nil || !strings.Contains(err.Error(), "none of the conditions that policy mends matches: "+old) {
+		t.Errorf("by hand: %v", err)
+	}
+}
+
 func TestARemediationThatCannotBeExplainedIsToldOnceAndIsAnError(t *testing.T) {
 	n, p := sick("mine", "z"), mends()
 	r := match.NewRemediation(p, n, *match.Now(p, n, noon), "")

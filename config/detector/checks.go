@@ -23,6 +23,7 @@ type Checks struct {
 	Network    Network      `yaml:"network"`
 	Drives     Drives       `yaml:"drives"`
 	Memory     Memory       `yaml:"memory"`
+	Services   Services     `yaml:"services"`
 }
 
 // settings are those of one check.
@@ -44,7 +45,7 @@ func (c *Checks) all() []namedSettings {
 	return []namedSettings{
 		{"runtime", &c.Runtime}, {"pleg", &c.PLEG}, {"kubelet", &c.Kubelet}, {"hardware", &c.Hardware},
 		{"filesystem", &c.Filesystem}, {"exhaustion", &c.Exhaustion}, {"tasks", &c.Tasks},
-		{"clock", &c.Clock}, {"network", &c.Network}, {"drives", &c.Drives}, {"memory", &c.Memory},
+		{"clock", &c.Clock}, {"network", &c.Network}, {"drives", &c.Drives}, {"memory", &c.Memory}, {"services", &c.Services},
 	}
 }
 

@@ -348,6 +348,16 @@ conditions:
 				`f.yaml: line 5: checks.memory.stateFile: is empty: what was counted before has to be kept`,
 			},
 		},
+		"of the service network": {
+			"checks:\n  services:\n    enabled: true\n    kubeProxyEndpoint: \"\"\n    kubeProxyRequired: true\n    cniConfigs: [etc/cni]\n    cniPlugins: [/opt/]\n    nameservers: [ns1]\n    dnsName: a_b..c\n",
+			[]string{
+				`f.yaml: line 5: checks.services.kubeProxyRequired: without a kubeProxyEndpoint nobody can tell whether kube-proxy is there`,
+				`f.yaml: line 6: checks.services.cniConfigs: "etc/cni" is not an absolute path without .. and without a / at its end`,
+				`f.yaml: line 7: checks.services.cniPlugins: "/opt/" is not an absolute path without .. and without a / at its end`,
+				`f.yaml: line 8: checks.services.nameservers: "ns1" is no IP address, such as 10.96.0.10`,
+				`f.yaml: line 9: checks.services.dnsName: "a_b..c" is no name of a host, such as registry.example.com`,
+			},
+		},
 		"of the network": {
 			"checks:\n  network:\n    include: [\"[eth\"]\n    exclude: [\"\"]\n    minSpeed: -1\n    maxFlaps: 1\n    flapWindow: 10m\n    maxErrors: 101\n    maxDropped: -1\n",
 			[]string{
@@ -362,7 +372,7 @@ conditions:
 		},
 		"only checks that there are": {
 			"checks:\n  only: [kubelet, kublet]\n  runtime: {interval: 0s}\n",
-			[]string{`f.yaml: line 2: checks.only: "kublet" is no check: accepted are runtime, pleg, kubelet, hardware, filesystem, exhaustion, tasks, clock, network, drives, memory`},
+			[]string{`f.yaml: line 2: checks.only: "kublet" is no check: accepted are runtime, pleg, kubelet, hardware, filesystem, exhaustion, tasks, clock, network, drives, memory, services`},
 		},
 		"conditions that there can't be": {
 			"conditions:\n  Good: {}\n  has space/: {}\n  -x: {}\n  example.com/Good: {}\n",

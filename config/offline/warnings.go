@@ -43,6 +43,10 @@ func (k *Known) suspicions(p *v1alpha1.RemedyPolicySpec) (found []suspicion) {
 			slowest, slow = interval, m.Type
 		}
 		long(fmt.Sprintf("spec.match[%d].for", i), &m.For)
+		if needs := stepsTake(p.Steps); m.IgnoreAfter.Duration > 0 && m.IgnoreAfter.Duration < m.For.Duration+needs {
+			add(fmt.Sprintf("spec.match[%d].ignoreAfter", i), "%s may be over before all steps are done, which take up to %s after for: no step is taken after that",
+				short(m.IgnoreAfter.Duration), short(needs))
+		}
 	}
 	for i := range p.Steps {
 		s, at := &p.Steps[i], fmt.Sprintf("spec.steps[%d]", i)
@@ -63,6 +67,21 @@ func (k *Known) suspicions(p *v1alpha1.RemedyPolicySpec) (found []suspicion) {
 		add("spec.maxRemediations.count", "0 allows no remediation to act, ever")
 	}
 	return found
+}
+
+// stepsTake returns how long all attempts of the steps take at most, until the last one begins
+// or is over. The wait for permits and people is not counted.
+func stepsTake(steps []v1alpha1.Step) (all time.Duration) {
+	for i := range steps {
+		s := &steps[i]
+		if drain := s.Drain(); drain != nil {
+			all += drain.Timeout.Duration
+		}
+		if !s.Final() {
+			all += time.Duration(max(s.Attempts, 1)) * (s.Timeout.Duration + s.VerifyTimeout.Duration)
+		}
+	}
+	return all
 }
 
 // saysHealthy reports whether an entry of this type tells which status is healthy.

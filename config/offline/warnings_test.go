@@ -54,6 +54,11 @@ func TestWarnings(t *testing.T) {
 			policyText("p", "", `type: HardwareFailure, status: "True"`, ""),
 			[]string{"7:11 spec.steps[0].verifyTimeout: 2m is shorter than two runs of the check of HardwareFailure, 5m apart: the next step may start although this one has helped"},
 		},
+		"an age at which a condition is ignored before all is done": {
+			policyText("p", "", ready+", for: 30m, ignoreAfter: 2h", ", attempts: 2, timeout: 30m, verifyTimeout: 20m"),
+			[]string{"6:65 spec.match[0].ignoreAfter: 2h may be over before all steps are done, which take up to 100m after for: no step is taken after that"},
+		},
+		"an age that is enough": {policyText("p", "", ready+", for: 20m, ignoreAfter: 2h", ", attempts: 2, timeout: 30m, verifyTimeout: 20m"), nil},
 		"long times": {
 			policyText("p", "  cooldown: 25h\n  maxRemediations: {count: 1, per: 720h}\n", ready+", for: 24h", ", timeout: 26h"),
 			[]string{

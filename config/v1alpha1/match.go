@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -12,6 +13,13 @@ import (
 // is not looked at. A nil condition, which the node does not have, is not.
 func (m *ConditionMatch) Matches(c *corev1.NodeCondition) bool {
 	return c != nil && string(c.Type) == m.Type && c.Status == m.Status && m.hasReason(c.Reason)
+}
+
+// Ignores reports whether the condition, which the entry matches, has been so for longer than
+// ignoreAfter: it counts no more, neither as the fault nor as recovery. One that does not say
+// since when may have been so for any time.
+func (m *ConditionMatch) Ignores(c *corev1.NodeCondition, now time.Time) bool {
+	return m.IgnoreAfter.Duration > 0 && now.Sub(c.LastTransitionTime.Time) > m.IgnoreAfter.Duration
 }
 
 // hasReason reports whether one of the reasons, which a condition joins by commas,

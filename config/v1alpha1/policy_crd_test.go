@@ -109,6 +109,25 @@ func TestAMatchMaySayWhatIsHealthy(t *testing.T) {
 	}
 }
 
+func TestAMatchMayIgnoreWhatIsOld(t *testing.T) {
+	c := newClient(t)
+	const short, never = "must be at least 1h", "ignoreAfter must be longer than for, or nothing ever starts"
+	for fields, message := range map[string]string{
+		`"ignoreAfter": "1h"`:                "",
+		`"for": "90m", "ignoreAfter": "91m"`: "",
+		`"ignoreAfter": "59m"`:               short,
+		`"ignoreAfter": "0s"`:                "must be at least 1h",
+		`"for": "2h", "ignoreAfter": "2h"`:   never,
+		`"for": "3h", "ignoreAfter": "2h"`:   never,
+		`"ignoreAfter": "1d"`:                "must be a duration: numbers with the units",
+		`"for": "1d", "ignoreAfter": "2h"`:   "must be a duration: numbers with the units",
+		`"ignoreAfter": 3600`:                "must be of type string",
+	} {
+		judge(t, fields, createPolicy(t, c, `{"match": [{"type": "Sick", "status": "True", `+fields+`}], "steps": [{"reboot": {}}]}`,
+			&v1alpha1.RemedyPolicy{}), message)
+	}
+}
+
 func TestAnApprovalIsRequiredOrNot(t *testing.T) {
 	c := newClient(t)
 	for value, message := range map[string]string{"true": "", "false": "", `"yes"`: "must be of type boolean"} {

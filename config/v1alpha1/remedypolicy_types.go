@@ -170,6 +170,8 @@ const (
 )
 
 // ConditionMatch names one status of one node condition.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.ignoreAfter) || !has(self.__for__) || !self.ignoreAfter.matches('^[0-9.hmnsu]+$') || !self.__for__.matches('^[0-9.hmnsu]+$') || duration(self.ignoreAfter) > duration(self.__for__)",message="ignoreAfter must be longer than for, or nothing ever starts"
 type ConditionMatch struct {
 	// Type of the node condition, as in `kubectl describe node`.
 	//
@@ -217,6 +219,17 @@ type ConditionMatch struct {
 	// +optional
 	// +kubebuilder:default="0s"
 	For Duration `json:"for,omitempty,omitzero"`
+
+	// How long the condition may have had this status, counted from its
+	// lastTransitionTime, until it counts no more. After that it starts nothing, and
+	// an open remediation takes no further step for it; nor does it prove recovery.
+	// At least 1h, and longer than for. If it is left out, it counts at any age. Give
+	// it for a condition that another agent sets once and may never take back.
+	//
+	// Example: 12h
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1h') || !self.matches('^[0-9.hmnsu]+$')",message="must be at least 1h"
+	IgnoreAfter Duration `json:"ignoreAfter,omitempty,omitzero"`
 }
 
 // Step is one remedy, and how long and how often it is tried.

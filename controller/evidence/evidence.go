@@ -113,6 +113,8 @@ func judge(match []v1alpha1.ConditionMatch, m v1alpha1.ConditionMatch, in Input)
 		return f
 	}
 	switch {
+	case m.Matches(c) && m.Ignores(c, in.Now):
+		f.Why = fmt.Sprintf("%s is %s since %s, for longer than ignoreAfter (%s): it counts no more", m.Type, c.Status, clockTime(f.Since), m.IgnoreAfter.Duration)
 	case m.Matches(c) && relapsed(f.Since, in) && f.Since.Add(m.For.Duration).After(in.Now):
 		f.Why = fmt.Sprintf("%s is %s again since %s, and not yet for %s", m.Type, c.Status, clockTime(f.Since), m.For.Duration)
 	case m.Matches(c):

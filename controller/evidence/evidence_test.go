@@ -41,6 +41,11 @@ func TestWhatAConditionProves(t *testing.T) {
 		c.Reason = reason
 		return c
 	}
+	latched := v1alpha1.ConditionMatch{Type: "Sick", Status: "True", IgnoreAfter: v1alpha1.Duration{Duration: time.Hour}}
+	since := func(c corev1.NodeCondition, at time.Time) corev1.NodeCondition {
+		c.LastTransitionTime = metav1.NewTime(at)
+		return c
+	}
 	unreachable := v1alpha1.ConditionMatch{Type: "Ready", Status: "Unknown"}
 	tests := []struct {
 		name  string
@@ -85,6 +90,12 @@ func TestWhatAConditionProves(t *testing.T) {
 		{"a lease that was renewed later does", notReady, node(condition("Ready", "False", ago(4*time.Minute))), ago(5 * time.Second), ago(16 * time.Second), Faulty, ""},
 		{"a report of the kubelet's own after the action does not, since its clock may be wrong", notReady, node(condition("Ready", "False", ago(4*time.Second))), ago(5 * time.Second), ago(6 * time.Second), Unconfirmed, "not reported again since the last action or boot"},
 		{"a kubelet whose clock is ahead proves as much as any other", notReady, node(condition("Ready", "False", ago(-time.Hour))), ago(5 * time.Second), ago(16 * time.Second), Faulty, ""},
+		{"a latch confirms the fault as long as it counts", latched, node(since(condition("Sick", "True", ago(time.Second)), ago(time.Hour))), time.Time{}, time.Time{}, Faulty, ""},
+		{"an older one proves nothing", latched, node(since(condition("Sick", "True", ago(time.Second)), ago(time.Hour+time.Second))), time.Time{}, time.Time{}, Unconfirmed, "Sick is True since 2026-03-01T10:59:59Z, for longer than ignoreAfter (1h0m0s): it counts no more"},
+		{"nor does one that does not say since when it is set", latched, node(since(condition("Sick", "True", ago(time.Second)), time.Time{})), time.Time{}, time.Time{}, Unconfirmed, "counts no more"},
+		{"one that was taken back is clear at any age", latched, node(since(condition("Sick", "False", ago(time.Second)), ago(100*time.Hour))), time.Time{}, time.Time{}, Clear, ""},
+		{"one that does not match is told as ever", latched, node(since(condition("Sick", "Unknown", ago(time.Second)), ago(100*time.Hour))), time.Time{}, time.Time{}, Unconfirmed, "neither the fault"},
+		{"a latch of a clock that is ahead counts", latched, node(since(condition("Sick", "True", ago(time.Second)), ago(-100*time.Hour))), time.Time{}, time.Time{}, Faulty, ""},
 		{"reversed polarity: True is healthy", v1alpha1.ConditionMatch{Type: "RuntimeReady", Status: "False"}, node(condition("RuntimeReady", "True", ago(time.Second))), time.Time{}, time.Time{}, Clear, ""},
 		{"a matched Unknown is cleared by False", v1alpha1.ConditionMatch{Type: "Sick", Status: "Unknown"}, node(condition("Sick", "False", ago(time.Second))), time.Time{}, time.Time{}, Clear, ""},
 		{"a matched Unknown is cleared by the status that is said to be healthy", v1alpha1.ConditionMatch{Type: "GPUReady", Status: "Unknown", Healthy: "True"}, node(condition("GPUReady", "True", ago(time.Second))), time.Time{}, time.Time{}, Clear, ""},

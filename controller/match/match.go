@@ -21,14 +21,15 @@ import (
 // Policy looks for an entry of the policy's match that has held for its time
 // on the node. It returns the condition that started first; or, when none has
 // held yet, how long until the next one will have (0: none is on its way). A condition
-// that is covered is left out, so that it hides none that began later; nil: none is.
+// that is covered, or that its entry ignores for its age, is left out, so that it hides none
+// that began later; covered nil: none is.
 func Policy(policy *v1alpha1.RemedyPolicy, node *corev1.Node, now time.Time, covered func(*v1alpha1.Trigger) bool) (trigger *v1alpha1.Trigger, wait time.Duration) {
 	var first *corev1.NodeCondition
 	for i := range policy.Spec.Match {
 		m := &policy.Spec.Match[i]
 		c := v1alpha1.FindNodeCondition(node, m.Type)
 		// A condition that does not say since when cannot have held.
-		if !m.Matches(c) || c.LastTransitionTime.IsZero() {
+		if !m.Matches(c) || c.LastTransitionTime.IsZero() || m.Ignores(c, now) {
 			continue
 		}
 		if left := c.LastTransitionTime.Add(m.For.Duration).Sub(now); left > 0 {
@@ -62,8 +63,8 @@ func triggerOf(c *corev1.NodeCondition) *v1alpha1.Trigger {
 }
 
 // Now looks for an entry of the policy's match that is so on the node, for however
-// short: what a person may start without waiting. It returns nil if there is none, or
-// if the policy does not select the node.
+// short: what a person may start without waiting. It returns nil if there is none that
+// counts, or if the policy does not select the node.
 func Now(policy *v1alpha1.RemedyPolicy, node *corev1.Node, now time.Time) *v1alpha1.Trigger {
 	hasty := policy.DeepCopy()
 	for i := range hasty.Spec.Match {

@@ -40,6 +40,12 @@ func withReasons(conditionType string, reasons ...string) v1alpha1.ConditionMatc
 	return m
 }
 
+// ignored lets an entry count for two hours.
+func ignored(m v1alpha1.ConditionMatch) v1alpha1.ConditionMatch {
+	m.IgnoreAfter = v1alpha1.Duration{Duration: 2 * time.Hour}
+	return m
+}
+
 func TestPolicyTriggers(t *testing.T) {
 	workers := &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "workers"}}
 	tests := []struct {
@@ -61,6 +67,10 @@ func TestPolicyTriggers(t *testing.T) {
 		{"a matched reason", nil, []v1alpha1.ConditionMatch{withReasons("A", "Other", "Why")}, node(nil, since("A", "True", 0)), "A", 0},
 		{"another reason is none", nil, []v1alpha1.ConditionMatch{withReasons("A", "Other")}, node(nil, since("A", "True", 0)), "", 0},
 		{"another reason is not waited for", nil, []v1alpha1.ConditionMatch{withReasons("A", "Other"), entry("B", time.Minute)}, node(nil, since("A", "True", 0), since("B", "True", 0)), "", time.Minute},
+		{"one that counts for as long as ignoreAfter", nil, []v1alpha1.ConditionMatch{ignored(entry("A", time.Minute))}, node(nil, since("A", "True", 2*time.Hour)), "A", 0},
+		{"an older one is none, and not waited for", nil, []v1alpha1.ConditionMatch{ignored(entry("A", time.Minute))}, node(nil, since("A", "True", 2*time.Hour+time.Second)), "", 0},
+		{"an older one hides none that began later", nil, []v1alpha1.ConditionMatch{ignored(entry("A", 0)), entry("B", 0)}, node(nil, since("A", "True", 3*time.Hour), since("B", "True", time.Second)), "B", 0},
+		{"an entry that ignores it leaves it to another one", nil, []v1alpha1.ConditionMatch{ignored(entry("A", 0)), entry("A", 0)}, node(nil, since("A", "True", 3*time.Hour)), "A", 0},
 		{"a node that is not selected is not waited for", workers, []v1alpha1.ConditionMatch{entry("A", time.Hour)}, node(nil, since("A", "True", 0)), "", 0},
 		{"a selected node", workers, []v1alpha1.ConditionMatch{entry("A", 0)}, node(map[string]string{"pool": "workers"}, since("A", "True", 0)), "A", 0},
 		{"a node that is not selected", workers, []v1alpha1.ConditionMatch{entry("A", 0)}, node(nil, since("A", "True", 0)), "", 0},
@@ -78,6 +88,15 @@ func TestPolicyTriggers(t *testing.T) {
 				t.Errorf("got trigger %q, wait %s; want trigger %q, wait %s", got, wait, tt.trigger, tt.wait)
 			}
 		})
+	}
+}
+
+func TestNobodyStartsByHandWhatIsIgnored(t *testing.T) {
+	policy := &v1alpha1.RemedyPolicy{Spec: v1alpha1.RemedyPolicySpec{Match: []v1alpha1.ConditionMatch{ignored(entry("A", time.Hour))}}}
+	for age, want := range map[time.Duration]bool{time.Second: true, 2 * time.Hour: true, 3 * time.Hour: false} {
+		if got := Now(policy, node(nil, since("A", "True", age)), now) != nil; got != want {
+			t.Errorf("after %s: %v, want %v", age, got, want)
+		}
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 	"github.com/nodemend/nodemend/checks/memory"
 	"github.com/nodemend/nodemend/checks/network"
 	"github.com/nodemend/nodemend/checks/pleg"
+	"github.com/nodemend/nodemend/checks/services"
 	"github.com/nodemend/nodemend/checks/systemlog"
 	"github.com/nodemend/nodemend/checks/tasks"
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -106,7 +107,8 @@ func TestEveryConditionAndReasonIsSetBySomebody(t *testing.T) {
 			drives.ReasonFailed, drives.ReasonArrayFailed, drives.ReasonReadOnly, drives.ReasonFailing, drives.ReasonHung,
 			drives.ReasonMissing, drives.ReasonMedia, drives.ReasonErrors,
 		},
-		clock.ConditionType: {clock.ReasonOff, clock.ReasonServiceDown},
+		clock.ConditionType:    {clock.ReasonOff, clock.ReasonServiceDown},
+		services.ConditionType: {services.ReasonKubeProxyGone, services.ReasonKubeProxyTimeout, services.ReasonKubeProxyStale},
 		filesystem.ConditionType: {
 			filesystem.ReasonReadOnly, filesystem.ReasonFailed, filesystem.ReasonWriteFailed, filesystem.ReasonHung,
 		},

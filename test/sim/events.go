@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
@@ -43,6 +45,7 @@ func happeningsOfNodes() []happening {
 		{"a detector dies", 3, (*world).killDetector},
 		{"a state file is an older one", 2, (*world).oldState},
 		{"checks hang", 3, (*world).hangChecks},
+		{"an agent sets a latch", 12, (*world).latch},
 		{"a check cannot tell", 3, (*world).confuseCheck},
 		{"a runner is an older one, or in a dry run", 2, (*world).changeRunner},
 		{"a program is missing", 2, (*world).missProgram},
@@ -442,6 +445,9 @@ func (w *world) calm() {
 	for _, n := range w.nodes {
 		n.unready, n.blind, n.lacks, n.looksLast = false, false, nil, nil
 		clear(n.faults)
+		if n.agent != nil {
+			n.agent.say(corev1.ConditionFalse, 0)
+		}
 		clear(n.unsure)
 		w.after(20*time.Second, n.powerOn)
 		n.cutOff(false)

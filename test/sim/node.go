@@ -54,6 +54,8 @@ type node struct {
 
 	// checks are the conditions that its detector reports.
 	checks []string
+	// agent is somebody else's, which reports on it; nil: there is none.
+	agent *agent
 	// slow is until when requests of its agents may have been on their way for long.
 	// claimTakes is how long the next claim of its runner does, which counts for nothing.
 	slow       time.Time

@@ -34,6 +34,7 @@ func (o *oracles) announced(old, updated *v1alpha1.Remediation) {
 	o.notHeld(updated, step, node)
 	o.nobodyElseActs(updated, node)
 	o.heldAgain(updated, node)
+	o.startsWhileItCounts(updated, node)
 	o.provedBefore(old, updated, node)
 	o.reallyAway(updated, node)
 	o.joinedBefore(updated, node)

@@ -223,6 +223,13 @@ func (o *oracles) noticed() {
 			for i := range p.Spec.Match {
 				m := &p.Spec.Match[i]
 				c := v1alpha1.FindNodeCondition(node, m.Type)
+				if m.Matches(c) && m.Ignores(c, now) {
+					o.world.count("a condition is too old to start anything")
+					continue
+				}
+				if m.Type == wornOut && now.Sub(o.turned[node.Name+"/"+wornOut]) <= quietFor {
+					continue // the agent says only now that it is so for long
+				}
 				if m.Matches(c) && now.Sub(c.LastTransitionTime.Add(m.For.Duration)) > quietFor && !c.LastTransitionTime.IsZero() && !o.cared(node, p, c) {
 					o.world.broken("Every sick node has a remediation", "node %s: %s is %s since %s, policy %s, and there is none",
 						node.Name, c.Type, c.Status, c.LastTransitionTime.UTC().Format(time.TimeOnly), p.Name)

@@ -226,6 +226,7 @@ func (o *oracles) changed(c apiserver.Change) {
 			o.startedOnce(updated)
 			if c.By == "controller" {
 				o.startedUnderPolicy(updated)
+				o.startedWhileItCounts(updated)
 				o.startedAsBuried(updated)
 			}
 			o.heldForLong(updated)
@@ -243,6 +244,7 @@ func (o *oracles) changed(c apiserver.Change) {
 			o.gentlestFirst(old, updated)
 			o.writtenInVain(updated)
 		}
+		o.heldByAge(old, updated)
 		o.lostOnlyIfGone(old, updated)
 		o.endedOnlyIfGone(old, updated)
 		o.releasedOnlyByPeople(old, updated)

@@ -25,6 +25,7 @@ func (w *world) setScene() {
 	if w.profile.crowd {
 		count += 2
 	}
+	w.agents = w.chance(200)
 	others := count // are not of the control plane
 	if w.chance(120) {
 		others = w.pick(2)
@@ -36,6 +37,9 @@ func (w *world) setScene() {
 		}
 		n := w.newNode(fmt.Sprintf("n%d", i+1), fmt.Sprintf("r%d", i%2+1), labels)
 		n.powerOn()
+		if w.agents {
+			n.startAgent()
+		}
 		for j := range w.pick(3) {
 			w.labelledPod(n, fmt.Sprintf("%s-p%d", n.name, j+1), map[string]string{guardedLabel: of(w.choices, "false", "true")})
 		}
@@ -142,6 +146,11 @@ func (w *world) newPolicy(name string) *v1alpha1.RemedyPolicy {
 	}
 	if w.chance(100) {
 		p.Spec.Match = append(p.Spec.Match, v1alpha1.ConditionMatch{Type: "Ready", Status: "Unknown", For: duration(time.Minute)})
+	}
+	if w.agents && w.chance(800) {
+		p.Spec.Match = append(p.Spec.Match, v1alpha1.ConditionMatch{
+			Type: wornOut, Status: corev1.ConditionTrue, For: duration(of(w.choices, 0, time.Minute)), IgnoreAfter: duration(of(w.choices, time.Hour, time.Hour, time.Hour, 0)),
+		})
 	}
 	for range w.inCrowd(0, 1) + w.pick(w.inCrowd(2, 3)) {
 		p.Spec.Steps = append(p.Spec.Steps, w.newStep())

@@ -55,6 +55,7 @@ var (
 	cableIsBroken = []symptom{{condition: "NetworkUnhealthy", reason: "LinkFlapping", after: 10 * time.Minute}}
 	driveFails    = []symptom{{condition: "DrivesUnhealthy", reason: "DriveFailing", after: 2 * time.Minute}}
 	memoryFails   = []symptom{{condition: "MemoryUnhealthy", reason: "UncorrectedErrors", after: time.Minute}}
+	proxyIsStale  = []symptom{{condition: "ServiceNetworkUnhealthy", reason: "KubeProxyStale", after: 2 * time.Minute}}
 	diskIsBroken  = []symptom{{condition: "ReadonlyFilesystem", reason: "FilesystemIsReadOnly"}}
 	kubeletUnwell = []symptom{{condition: "Ready"}}
 )
@@ -93,6 +94,8 @@ func TestEveryShippedPolicyHealsTheFaultThatItIsForAndTheGentlestActsFirst(t *te
 		{"a broken cable", cableIsBroken, "", []string{"network 1/1"}},
 		{"a drive that fails", driveFails, "", []string{"drives 1/1"}},
 		{"memory that fails", memoryFails, "", []string{"memory 1/1"}},
+		{"a stale kube-proxy", proxyIsStale, command, []string{"services 1/1"}},
+		{"a kube-proxy that is stale for good", proxyIsStale, "", []string{"services 1/1", "services 1/2", "services 2/1"}},
 		{"a broken disk", diskIsBroken, "", []string{"readonly-filesystem 1/1"}},
 		{"a kubelet that is not ready", kubeletUnwell, restart, []string{"node-not-ready 1/1"}},
 		{"a node that is not ready until it reboots", kubeletUnwell, reboot, []string{"node-not-ready 1/1", "node-not-ready 2/1"}},

@@ -28,6 +28,8 @@ type world struct {
 	happenings []happening
 	// chaos: faults and events still happen.
 	chaos bool
+	// agents: one of somebody else reports on each node.
+	agents bool
 	// fated decides the fate of a request in a story; nil: chance does.
 	fated func(*call) int
 	dir   string // for files of nodes
