@@ -39,7 +39,8 @@ func TestAPermitThatIsNotUsedIsReturnedOnlyFromAVersionOfTheRemediationThatIsPas
 			if tt.shown {
 				s.remediation.Status = heldBack(s, verdict).status
 			}
-			if s.remediation.Status.Summarize(); tt.older {
+			s.remediation.Status.Summarize()
+			if tt.older {
 				s.remediation.Status.State, s.remediation.Status.BlockedBy = "", ""
 			}
 			c := cacheOf(t, b, s.node, s.policy, s.remediation)

@@ -43,7 +43,7 @@ func TestAPanicOfACallIsOneOfItsCaller(t *testing.T) {
 					t.Errorf("recovered from %v", p)
 				}
 			}()
-			call(func() int { panic("no such mode") })
+			call(func() int { panic("no such mode") }) //nolint:forbidigo // as a library does
 		})
 	}
 }

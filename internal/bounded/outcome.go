@@ -42,7 +42,7 @@ func run[T any](f func() T) <-chan outcome[T] {
 // a panic of another goroutine.
 func (o outcome[T]) take() T {
 	if o.panicked != nil {
-		panic(*o.panicked)
+		panic(*o.panicked) //nolint:forbidigo // it is the call's
 	}
 	return o.value
 }
