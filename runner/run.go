@@ -95,13 +95,13 @@ func (r *runner) run(ctx context.Context) error {
 // work waits for its turn, and then works.
 func (r *runner) work(ctx context.Context) error {
 	log := logr.FromContextOrDiscard(ctx)
-	lock, err := ledger.Lock(ctx, r.opts.RunDir, func() {
+	release, err := ledger.Lock(ctx, r.opts.RunDir, func() {
 		log.Info("Another runner is active on this node; waiting for its end", "lock", r.opts.RunDir)
 	})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lock.Close() }() // nothing was written to it
+	defer release()
 	if r.worker.Ledger, err = ledger.Open(r.opts.RunDir); err != nil {
 		return err
 	}

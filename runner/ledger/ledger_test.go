@@ -161,17 +161,17 @@ func TestOneProcessHasTheLock(t *testing.T) {
 	go func() {
 		second, err := Lock(t.Context(), dir, func() { close(waiting) })
 		if err == nil {
-			err = second.Close()
+			second()
 		}
 		got <- err
 	}()
 	<-waiting
-	must(t, first.Close())
+	first()
 	must(t, <-got)
 
-	held, err := Lock(t.Context(), dir, nil)
+	release, err := Lock(t.Context(), dir, nil)
 	must(t, err)
-	defer func() { must(t, held.Close()) }()
+	defer release()
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err := Lock(ctx, dir, cancel); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want that the wait was cancelled", err)

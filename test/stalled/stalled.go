@@ -22,8 +22,9 @@ var ErrUnavailable = errors.New("no file system can be mounted that stops to ans
 type Disk struct {
 	server *fuse.Server
 
-	lock sync.Mutex
-	up   chan struct{} // closed as long as it answers
+	lock    sync.Mutex
+	up      chan struct{} // closed as long as it answers
+	waiting int
 }
 
 // Mount shows what is in dir at mountpoint, read-only. Unmount it.
@@ -74,12 +75,23 @@ func (d *Disk) Unmount() error {
 	return d.server.Unmount()
 }
 
+// Waiting returns how many requests wait for an answer. Not even a kill ends them.
+func (d *Disk) Waiting() int {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	return d.waiting
+}
+
 // answers waits until it does.
 func (d *Disk) answers() {
 	d.lock.Lock()
 	up := d.up
+	d.waiting++
 	d.lock.Unlock()
 	<-up
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	d.waiting--
 }
 
 // served is all that is asked of a disk by who looks for a file and reads it.
