@@ -93,7 +93,16 @@ func (l *Ledger) Begin(order remedy.Order) error {
 	}
 	if err := l.put(&Entry{Order: order}); err != nil {
 		delete(l.entries, order.Action)
-		return err
+		// It may be there although it could not be made sure that it lasts.
+		return errors.Join(err, l.remove(order.Action))
+	}
+	return nil
+}
+
+// remove removes the file of an action, if there is one.
+func (l *Ledger) remove(action string) error {
+	if err := os.Remove(l.path(action)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing an entry of the runner's ledger: %w", err)
 	}
 	return nil
 }
@@ -143,8 +152,8 @@ func (l *Ledger) prune() error {
 	slices.SortFunc(reported, older)
 	var errs []error
 	for _, e := range reported[:len(reported)-maxReported] {
-		if err := os.Remove(l.path(e.Order.Action)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, fmt.Errorf("forgetting an old entry of the runner's ledger: %w", err))
+		if err := l.remove(e.Order.Action); err != nil {
+			errs = append(errs, err)
 			continue
 		}
 		delete(l.entries, e.Order.Action)

@@ -143,6 +143,18 @@ func TestAnOrderThatCantBeWrittenIsNotBegun(t *testing.T) {
 	}
 }
 
+func TestABeginningThatFailedLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir)
+	must(t, os.Mkdir(l.path("a"), 0o700)) // in the way of the file, and stands for one that was not made to last
+	if err := l.Begin(order("a", 0)); err == nil {
+		t.Fatal("it could be written")
+	}
+	if open(t, dir).Find("a") != nil {
+		t.Error("the next process adopts what was not begun")
+	}
+}
+
 func TestAnOutcomeThatCantBeWrittenIsRemembered(t *testing.T) {
 	l := open(t, t.TempDir())
 	must(t, l.Begin(order("a", 0)))
