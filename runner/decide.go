@@ -37,10 +37,12 @@ type input struct {
 	remedies []string
 
 	nodeName string
-	runnerID string
-	bootID   string
-	booted   time.Time
-	// ended is when this process last saw the end of an execution; zero: it saw none.
+	// machineID is the host's own; "": nobody can know.
+	machineID string
+	runnerID  string
+	bootID    string
+	booted    time.Time
+	// ended is when a runner of this boot last saw the end of an execution; zero: none did.
 	ended time.Time
 	now   time.Time
 }

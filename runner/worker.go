@@ -89,8 +89,6 @@ type Worker struct {
 	// claiming holds the actions for which a claim was sent without an answer.
 	// Whether it was committed only the API server knows; nothing was executed.
 	claiming map[types.UID]bool
-	// ended is when an execution last ended, by the API server's clock.
-	ended time.Time
 }
 
 // NewWorker returns a Worker. It fails if the metrics are registered already.
@@ -162,9 +160,9 @@ func (w *Worker) end(ctx context.Context, order remedy.Order, outcome *remedy.Ou
 	if outcome == nil {
 		return
 	}
-	w.ended = w.ServerClock.Now()
+	uptime := w.Uptime()
 	remedy.Reached(ctx, "before-outcome")
-	if err := w.Ledger.End(order.Action, *outcome); err != nil {
+	if err := w.Ledger.End(order.Action, *outcome, uptime); err != nil {
 		logr.FromContextOrDiscard(ctx).Error(err, "The outcome is in no safe place yet, so what the action has left on the node stays")
 		return
 	}
@@ -264,7 +262,10 @@ func (w *Worker) read(ctx context.Context, action *v1alpha1.NodeAction) (input, 
 		bootID:      w.BootID,
 		now:         w.ServerClock.Now(),
 	}
-	in.booted, in.ended = in.now.Add(-w.Uptime()), w.ended
+	in.booted = in.now.Add(-w.Uptime())
+	if end := w.Ledger.LastEnd(w.BootID); end > 0 {
+		in.ended = in.booted.Add(end)
+	}
 	if c := action.Status.Claim; c != nil {
 		in.knowsClaim = w.Ledger.Knows(c.RunnerID)
 	}

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/uuid"
 
@@ -34,8 +35,11 @@ type Entry struct {
 	Order remedy.Order `json:"order"`
 	// Outcome is nil as long as the order may be under way.
 	Outcome *remedy.Outcome `json:"outcome,omitempty"`
+	// Ended is how long the node had been up when it was known to have ended. 0 before that, and
+	// in entries of earlier versions.
+	Ended time.Duration `json:"ended,omitempty"`
 	// Reported says that the API server knows the outcome or that the action is
-	// gone. Little more than the name and the time is kept of the order then.
+	// gone. Little more than the name and the times is kept then.
 	Reported bool `json:"reported,omitempty"`
 }
 
@@ -107,19 +111,30 @@ func (l *Ledger) remove(action string) error {
 	return nil
 }
 
-// End enters the outcome of an order. After an error it is known to this process
-// only.
-func (l *Ledger) End(action string, outcome remedy.Outcome) error {
+// End enters the outcome of an order, and how long the node has been up. After an error
+// both are known to this process only.
+func (l *Ledger) End(action string, outcome remedy.Outcome, uptime time.Duration) error {
 	e := *l.entries[action]
-	e.Outcome = &outcome
+	e.Outcome, e.Ended = &outcome, uptime
 	return l.put(&e)
+}
+
+// LastEnd is how long the node had been up when an order of this boot last ended; 0: none has.
+func (l *Ledger) LastEnd(bootID string) (uptime time.Duration) {
+	for _, e := range l.entries {
+		if e.Order.BootID == bootID {
+			uptime = max(uptime, e.Ended)
+		}
+	}
+	return uptime
 }
 
 // Reported enters that the outcome need not be reported any more.
 func (l *Ledger) Reported(action string) error {
-	order := l.entries[action].Order
+	order, ended := l.entries[action].Order, l.entries[action].Ended
 	err := l.put(&Entry{
 		Order:    remedy.Order{Action: order.Action, UID: order.UID, BootID: order.BootID, StartedAt: order.StartedAt},
+		Ended:    ended,
 		Reported: true,
 	})
 	return errors.Join(err, l.prune())
