@@ -44,8 +44,13 @@ func (r *Remedy) executeUnit(ctx context.Context, order remedy.Order) *remedy.Ou
 		return notExecuted(oneLine(err))
 	}
 	defer out.close()
-	var permit string
-	if sameOnHost(r.opts.HostProc, path) {
+	same, err := sameOnHost(r.opts.HostProc, path)
+	if err != nil {
+		_ = write.Close()
+		return notExecuted(oneLine(err)) // nothing would keep a late start from happening
+	}
+	permit := ""
+	if same {
 		permit = path
 	}
 	// What a slow systemd has taken until now is not given to the command.
