@@ -54,7 +54,7 @@ func newRunner(cfg *rest.Config, opts Options) (r *runner, stop func(), err erro
 	events, stop := newRecorder(api.core, opts.NodeName)
 	owner := newVetoes(opts)
 	r = &runner{opts: opts, api: api, owner: owner, worker: WorkerOptions{
-		NodeName: opts.NodeName, BootID: bootID, API: api, Remedies: remedies(opts),
+		NodeName: opts.NodeName, BootID: bootID, MachineID: machineIDOf(opts), API: api, Remedies: remedies(opts),
 		Clock: opts.Clock, ServerClock: clock, Uptime: uptime,
 		Vetoed:  owner.vetoed,
 		Recheck: func(ctx context.Context) error { return demand.Send(ctx, opts.DetectorSocket) },

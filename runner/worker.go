@@ -33,11 +33,13 @@ const (
 )
 
 // WorkerOptions are what a Worker has to do with the world. All are required but
-// DryRun.
+// MachineID and DryRun.
 type WorkerOptions struct {
-	// NodeName is the name of the node, BootID that of its present boot.
-	NodeName string
-	BootID   string
+	// NodeName is the name of the node, BootID that of its present boot. MachineID is the
+	// host's own ID; "": nobody can know.
+	NodeName  string
+	BootID    string
+	MachineID string
 	// API is the API server.
 	API API
 	// Ledger remembers what was begun. The caller holds its lock.
@@ -258,6 +260,7 @@ func (w *Worker) read(ctx context.Context, action *v1alpha1.NodeAction) (input, 
 		claiming:    w.claiming[action.UID],
 		remedies:    slices.Sorted(maps.Keys(w.Remedies)),
 		nodeName:    w.NodeName,
+		machineID:   w.MachineID,
 		runnerID:    w.runnerID,
 		bootID:      w.BootID,
 		now:         w.ServerClock.Now(),
