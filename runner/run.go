@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -149,7 +150,7 @@ func (r *runner) healthHandler() http.Handler {
 func (r *runner) ready() error {
 	switch informer := r.listed.Load(); {
 	case informer == nil:
-		return fmt.Errorf("another runner is active on this node, which has the lock in %s", r.opts.RunDir)
+		return fmt.Errorf("another runner is active on this node: lslocks tells which process has the lock %s", filepath.Join(r.opts.RunDir, "lock"))
 	case !(*informer).HasSynced():
 		return errors.New("the node's NodeActions have not been listed yet: is the API server reachable, are the CRDs installed, may this account list nodeactions.nodemend.dev?")
 	case !r.rehearsed.Load():
