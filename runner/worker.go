@@ -162,9 +162,9 @@ func (w *Worker) end(ctx context.Context, order remedy.Order, outcome *remedy.Ou
 	if outcome == nil {
 		return
 	}
-	uptime := w.Uptime()
+	up := w.Uptime()
 	remedy.Reached(ctx, "before-outcome")
-	if err := w.Ledger.End(order.Action, *outcome, uptime); err != nil {
+	if err := w.Ledger.End(order.Action, *outcome, up); err != nil {
 		logr.FromContextOrDiscard(ctx).Error(err, "The outcome is in no safe place yet, so what the action has left on the node stays")
 		return
 	}
