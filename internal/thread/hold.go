@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -29,9 +30,9 @@ func Hold(file *os.File) (release func(), err error) {
 	held, enough, released := make(chan error), make(chan struct{}), make(chan struct{})
 	go Own(func() {
 		defer close(released)
-		err := unix.Unshare(unix.CLONE_FILES)
+		err := unshareFiles()
 		if err != nil {
-			held <- fmt.Errorf("unsharing the table of open files: %w", err)
+			held <- err
 			return
 		}
 		defer func() { _ = unix.Close(id) }() // a lock is all it was opened for
@@ -59,6 +60,20 @@ func startPoller() error {
 		return err
 	}
 	_, _ = reader.Close(), writer.Close() // nothing was written
+	return nil
+}
+
+// unshareFiles gives this thread a copy of the files that it has shared. Many containers that may
+// not unshare may close files, with which the kernel can do the same since Linux 5.9.
+func unshareFiles() error {
+	const none = math.MaxUint32
+	err := os.NewSyscallError("close_range", unix.CloseRange(none, none, unix.CLOSE_RANGE_UNSHARE))
+	if err == nil {
+		return nil
+	}
+	if unshareErr := unix.Unshare(unix.CLONE_FILES); unshareErr != nil {
+		return errors.Join(err, os.NewSyscallError("unshare", unshareErr))
+	}
 	return nil
 }
 

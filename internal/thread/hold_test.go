@@ -95,7 +95,7 @@ func TestAThreadThatHoldsAFileCanDoWhatGoNeeds(t *testing.T) {
 		read <- err
 	}()
 	Own(func() {
-		err := unix.Unshare(unix.CLONE_FILES)
+		err := unshareFiles()
 		for range 100 {
 			err = errors.Join(err, closeAllBut(-1))
 			runtime.GC()
