@@ -3,7 +3,10 @@
 package deploy_test
 
 import (
+	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
@@ -19,12 +22,15 @@ func TestAbuseOfTheTokenOfTheController(t *testing.T) {
 	forged.Spec.Steps = append(forged.Spec.Steps, v1alpha1.Step{Reboot: &v1alpha1.RebootRemedy{}})
 	approved := p.remediationOf(p.scene.a)
 	approved.Annotations = map[string]string{v1alpha1.ApprovedStepAnnotation: "1"}
+	long := p.actionFor(p.scene.a)
+	long.Spec.NodeUID = types.UID(strings.Repeat("x", 1<<18))
 	const cancelled = v1alpha1.ReasonCancelled
 	eviction := func(pod, options string) string {
 		return `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"` + pod + `","namespace":"default"}` + options + `}`
 	}
 	rows := []row{
 		{"controller", "create", "nodeactions", p.body(p.actionFor(p.scene.a)), allowed, "it orders; the runner asks policy, remediation, approval and pause itself"},
+		{"controller", "create", "nodeactions", p.body(long), invalid + "Too long", "each runner reads its actions"},
 		{"controller", "delete", own, "", allowed, "old actions are deleted"},
 		{"controller", "deletecollection", "nodeactions", "", rbac, "one by one"},
 		{"controller", "merge patch", own + "/status", `{"status":` + finishedAs(cancelled) + `}`, allowed, "it cancels what nobody has claimed"},
@@ -62,6 +68,7 @@ func TestAbuseOfTheTokenOfTheController(t *testing.T) {
 
 		{"controller", "merge patch", node, `{"metadata":{"annotations":{"nodemend.dev/cordoned-for":"m"}},"spec":{"unschedulable":true}}`, allowed, "how it cordons"},
 		{"controller", "json patch", node, `[{"op":"add","path":"/spec/unschedulable","value":true}]`, by("controller-nodes"), "not in secret"},
+		{"controller", "merge patch", "nodes/" + p.marked, `{"metadata":{"annotations":{"nodemend.dev/cordoned-for":"` + strings.Repeat("x", 1<<17) + `"}}}`, by("controller-nodes"), "everybody reads Nodes"},
 		{"controller", "merge patch", "nodes/" + p.cordoned, `{"spec":{"unschedulable":null}}`, by("controller-nodes"), "a person's cordon"},
 		{"controller", "merge patch", "nodes/" + p.cordoned, `{"metadata":{"annotations":{"nodemend.dev/cordoned-for":"m"}}}`, by("controller-nodes"), "a person's cordon, taken over"},
 		{"controller", "merge patch", "nodes/" + p.marked, `{"metadata":{"annotations":{"nodemend.dev/cordoned-for":null}},"spec":{"unschedulable":null}}`, allowed, "how it uncordons"},

@@ -48,6 +48,7 @@ type crashRunner struct {
 	Systemd    systemd.Dialer
 	Execution  command.Mode
 	Metrics    string // the address; empty: none
+	HostRoot   string // empty: that of process 1 in Proc
 	// Point is where it kills itself; empty: nowhere.
 	Point string
 }
@@ -57,6 +58,7 @@ func (r crashRunner) options() runner.Options {
 		NodeName:       r.Node,
 		Execution:      r.Execution,
 		Proc:           r.Proc,
+		HostRoot:       r.HostRoot,
 		RunDir:         filepath.Join(r.Dir, "run"),
 		SysRqPath:      filepath.Join(r.Dir, "sysrq"),
 		Systemd:        &r.Systemd,

@@ -37,10 +37,12 @@ type input struct {
 	remedies []string
 
 	nodeName string
-	runnerID string
-	bootID   string
-	booted   time.Time
-	// ended is when this process last saw the end of an execution; zero: it saw none.
+	// machineID is the host's own; "": nobody can know.
+	machineID string
+	runnerID  string
+	bootID    string
+	booted    time.Time
+	// ended is when a runner of this boot last saw the end of an execution; zero: none did.
 	ended time.Time
 	now   time.Time
 }
@@ -79,6 +81,7 @@ func decide(in input) decision {
 		deleted,
 		expired,
 		notThisNode,
+		notThisMachine,
 		excluded,
 		clusterPaused,
 		notAnnounced,
@@ -175,6 +178,16 @@ func notThisNode(in input) *decision {
 			in.nodeName, in.action.Spec.NodeUID, in.node.UID)
 	}
 	return nil
+}
+
+// notThisMachine refuses an action for another machine, whose node's name the runner was given.
+func notThisMachine(in input) *decision {
+	reported := in.node.Status.NodeInfo.MachineID
+	if reported == "" || in.machineID == "" || reported == in.machineID {
+		return nil
+	}
+	return finishWith(v1alpha1.ReasonRefused, "the kubelet of Node %s runs on another machine: it reports the machine ID %s, and here /etc/machine-id says %s. "+
+		"Correct the runner's node name; if the file has changed, restart kubelet and runner", in.nodeName, reported, in.machineID)
 }
 
 // excluded refuses what was created before somebody excluded the node.

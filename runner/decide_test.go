@@ -396,6 +396,27 @@ func TestDecide(t *testing.T) {
 			wantReason: v1alpha1.ReasonUnsupported, wantMessage: "it knows: command, reboot, restartUnit",
 		},
 		{
+			name:     "the node is another machine",
+			change:   func(in *input) { in.node.Status.NodeInfo.MachineID, in.machineID = "4567", "0123" },
+			wantVerb: finish, wantReason: v1alpha1.ReasonRefused,
+			wantMessage: "the kubelet of Node worker-1 runs on another machine: it reports the machine ID 4567, and here /etc/machine-id says 0123",
+		},
+		{
+			name:     "the node is this machine",
+			change:   func(in *input) { in.node.Status.NodeInfo.MachineID, in.machineID = "0123", "0123" },
+			wantVerb: execute,
+		},
+		{
+			name:     "the machine does not know which it is",
+			change:   func(in *input) { in.node.Status.NodeInfo.MachineID = "4567" },
+			wantVerb: execute,
+		},
+		{
+			name:     "the kubelet does not say which machine it is",
+			change:   func(in *input) { in.machineID = "0123" },
+			wantVerb: execute,
+		},
+		{
 			name: "nobody has seen the fault since the node booted",
 			change: func(in *input) {
 				in.node.Status.Conditions[1].LastHeartbeatTime = metav1.NewTime(testNow.Add(-time.Hour - time.Minute))

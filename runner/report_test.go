@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
@@ -44,7 +45,7 @@ func TestAnActionWhoseClaimIsGoneIsNotReportedAsExecuted(t *testing.T) {
 	in := goodInput(t)
 	order := newOrder(in, decide(in), w.Clock.Now())
 	must(t, book.Begin(order))
-	must(t, book.End(order.Action, remedy.Outcome{Reason: v1alpha1.ReasonSucceeded, Message: "exit status 0", Result: &v1alpha1.ActionResult{}}))
+	must(t, book.End(order.Action, remedy.Outcome{Reason: v1alpha1.ReasonSucceeded, Message: "exit status 0", Result: &v1alpha1.ActionResult{}}, time.Hour))
 
 	must(t, w.report(t.Context(), in.action, book.Find(order.Action)))
 	c := in.action.Finished()

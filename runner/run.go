@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -54,7 +55,7 @@ func newRunner(cfg *rest.Config, opts Options) (r *runner, stop func(), err erro
 	events, stop := newRecorder(api.core, opts.NodeName)
 	owner := newVetoes(opts)
 	r = &runner{opts: opts, api: api, owner: owner, worker: WorkerOptions{
-		NodeName: opts.NodeName, BootID: bootID, API: api, Remedies: remedies(opts),
+		NodeName: opts.NodeName, BootID: bootID, MachineID: machineIDOf(opts), API: api, Remedies: remedies(opts),
 		Clock: opts.Clock, ServerClock: clock, Uptime: uptime,
 		Vetoed:  owner.vetoed,
 		Recheck: func(ctx context.Context) error { return demand.Send(ctx, opts.DetectorSocket) },
@@ -95,13 +96,13 @@ func (r *runner) run(ctx context.Context) error {
 // work waits for its turn, and then works.
 func (r *runner) work(ctx context.Context) error {
 	log := logr.FromContextOrDiscard(ctx)
-	lock, err := ledger.Lock(ctx, r.opts.RunDir, func() {
+	release, err := ledger.Lock(ctx, r.opts.RunDir, func() {
 		log.Info("Another runner is active on this node; waiting for its end", "lock", r.opts.RunDir)
 	})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lock.Close() }() // nothing was written to it
+	defer release()
 	if r.worker.Ledger, err = ledger.Open(r.opts.RunDir); err != nil {
 		return err
 	}
@@ -149,7 +150,7 @@ func (r *runner) healthHandler() http.Handler {
 func (r *runner) ready() error {
 	switch informer := r.listed.Load(); {
 	case informer == nil:
-		return fmt.Errorf("another runner is active on this node, which has the lock in %s", r.opts.RunDir)
+		return fmt.Errorf("another runner is active on this node: lslocks tells which process has the lock %s", filepath.Join(r.opts.RunDir, "lock"))
 	case !(*informer).HasSynced():
 		return errors.New("the node's NodeActions have not been listed yet: is the API server reachable, are the CRDs installed, may this account list nodeactions.nodemend.dev?")
 	case !r.rehearsed.Load():

@@ -33,11 +33,13 @@ const (
 )
 
 // WorkerOptions are what a Worker has to do with the world. All are required but
-// DryRun.
+// MachineID and DryRun.
 type WorkerOptions struct {
-	// NodeName is the name of the node, BootID that of its present boot.
-	NodeName string
-	BootID   string
+	// NodeName is the name of the node, BootID that of its present boot. MachineID is the
+	// host's own ID; "": nobody can know.
+	NodeName  string
+	BootID    string
+	MachineID string
 	// API is the API server.
 	API API
 	// Ledger remembers what was begun. The caller holds its lock.
@@ -89,8 +91,6 @@ type Worker struct {
 	// claiming holds the actions for which a claim was sent without an answer.
 	// Whether it was committed only the API server knows; nothing was executed.
 	claiming map[types.UID]bool
-	// ended is when an execution last ended, by the API server's clock.
-	ended time.Time
 }
 
 // NewWorker returns a Worker. It fails if the metrics are registered already.
@@ -162,9 +162,9 @@ func (w *Worker) end(ctx context.Context, order remedy.Order, outcome *remedy.Ou
 	if outcome == nil {
 		return
 	}
-	w.ended = w.ServerClock.Now()
+	up := w.Uptime()
 	remedy.Reached(ctx, "before-outcome")
-	if err := w.Ledger.End(order.Action, *outcome); err != nil {
+	if err := w.Ledger.End(order.Action, *outcome, up); err != nil {
 		logr.FromContextOrDiscard(ctx).Error(err, "The outcome is in no safe place yet, so what the action has left on the node stays")
 		return
 	}
@@ -260,11 +260,15 @@ func (w *Worker) read(ctx context.Context, action *v1alpha1.NodeAction) (input, 
 		claiming:    w.claiming[action.UID],
 		remedies:    slices.Sorted(maps.Keys(w.Remedies)),
 		nodeName:    w.NodeName,
+		machineID:   w.MachineID,
 		runnerID:    w.runnerID,
 		bootID:      w.BootID,
 		now:         w.ServerClock.Now(),
 	}
-	in.booted, in.ended = in.now.Add(-w.Uptime()), w.ended
+	in.booted = in.now.Add(-w.Uptime())
+	if end := w.Ledger.LastEnd(w.BootID); end > 0 {
+		in.ended = in.booted.Add(end)
+	}
 	if c := action.Status.Claim; c != nil {
 		in.knowsClaim = w.Ledger.Knows(c.RunnerID)
 	}

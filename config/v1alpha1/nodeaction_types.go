@@ -50,6 +50,8 @@ type NodeActionSpec struct {
 
 	// UID of that node.
 	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
 	NodeUID types.UID `json:"nodeUID"`
 
 	// Name of the remediation that it is part of.
@@ -62,6 +64,8 @@ type NodeActionSpec struct {
 	// UID of that remediation. One that was deleted and created again is another
 	// remediation.
 	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
 	RemediationUID types.UID `json:"remediationUID"`
 
 	// The policy that has the step.

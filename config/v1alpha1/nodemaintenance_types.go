@@ -49,6 +49,8 @@ type NodeMaintenanceSpec struct {
 	// UID of the node, if the maintenance ends with that node. If it is left out, a
 	// reinstalled node of the same name is cordoned again.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
 	NodeUID types.UID `json:"nodeUID,omitempty"`
 
 	// Why the node is out of service. For people.
@@ -85,6 +87,8 @@ type RemediationReference struct {
 
 	// UID of the Remediation.
 	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
 	UID types.UID `json:"uid"`
 }
 
@@ -229,6 +233,8 @@ const (
 type NodeMaintenanceStatus struct {
 	// UID of the node that the rest of the status is about.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
 	NodeUID types.UID `json:"nodeUID,omitempty"`
 
 	// Progress of the drain.

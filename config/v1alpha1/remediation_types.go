@@ -53,6 +53,8 @@ type RemediationSpec struct {
 
 	// UID of the node. A reinstalled node of the same name is another node.
 	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
 	NodeUID types.UID `json:"nodeUID"`
 
 	// The policy that started it.
@@ -93,6 +95,8 @@ type PolicyReference struct {
 	// UID of the RemedyPolicy. A policy that was deleted and created again is another
 	// policy.
 	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
 	UID types.UID `json:"uid"`
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/internal/deadline"
+	"github.com/nodemend/nodemend/internal/thread"
 	"github.com/nodemend/nodemend/runner/remedy"
 )
 
@@ -268,19 +269,11 @@ func TestAProcessThatHasNotExecutedIsTold(t *testing.T) {
 		t.Error("a process that is not there is known not to have executed")
 	}
 	told := make(chan bool) // a thread is forked and executes nothing
-	go onSpareThread(func() {
+	go thread.Own(func() {
 		told <- hasExecutedAt(fmt.Sprintf("/proc/%d/task/%d", os.Getpid(), syscall.Gettid()))
 	})
 	if <-told {
 		t.Error("a thread is taken for a process that has executed")
-	}
-}
-
-func TestNoThreadOfTheRunnerIsChangedByACommand(t *testing.T) {
-	main := make(chan bool)
-	go onSpareThread(func() { main <- syscall.Gettid() == os.Getpid() })
-	if <-main {
-		t.Error("it runs on the thread that the process began with")
 	}
 }
 

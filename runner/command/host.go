@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -41,20 +42,38 @@ func within[T any](f func() T) T {
 	return value
 }
 
-// sameOnHost reports whether a pipe of ours has this path on the host, too.
-func sameOnHost(hostProc, path string) bool {
-	return within(func() bool { return hasSame(hostProc, path) })
+// sameOnHost reports whether a pipe of ours has this path on the host, too. An error says that
+// nobody can know.
+func sameOnHost(hostProc, path string) (bool, error) {
+	type answer struct {
+		same bool
+		err  error
+	}
+	got, err := bounded.Within(clock.RealClock{}, hostTime, func() answer {
+		same, err := hasSame(hostProc, path)
+		return answer{same, err}
+	})
+	if err = errors.Join(err, got.err); err != nil {
+		return false, fmt.Errorf("looking for %s on the host: %w", path, err)
+	}
+	return got.same, nil
 }
 
-func hasSame(hostProc, path string) bool {
+func hasSame(hostProc, path string) (bool, error) {
 	ours, err := os.Lstat(path)
 	if err != nil {
-		return false
+		return false, err
 	}
 	file, err := openInHost(hostProc, path, unix.O_PATH)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return false, nil
+	}
 	if err != nil {
-		return false
+		return false, err
 	}
 	theirs, err := file.Stat()
-	return errors.Join(err, file.Close()) == nil && theirs.Mode() == ours.Mode()
+	if err = errors.Join(err, file.Close()); err != nil {
+		return false, err
+	}
+	return theirs.Mode() == ours.Mode(), nil
 }

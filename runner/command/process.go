@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/internal/cgroup"
+	"github.com/nodemend/nodemend/internal/thread"
 	"github.com/nodemend/nodemend/runner/remedy"
 )
 
@@ -98,7 +98,7 @@ func start(cmd *exec.Cmd, hostProc string, in cgroup.Group, files ...*os.File) p
 		<-reap
 		_ = cmd.Wait() // how it ended is in cmd.ProcessState
 	}
-	go onSpareThread(run)
+	go thread.Own(run) // so the death signal of the child comes when the process ends
 	return process{
 		started: started,
 		exited:  exited,
@@ -139,26 +139,6 @@ func readAhead(hostProc, path string) {
 			return
 		}
 	}
-}
-
-// onSpareThread runs f on a thread that ends with it, or a bit later. It is never the
-// thread that the process began with, whose namespaces are seen as those of the
-// process. While f runs the thread does nothing else, so a child's death signal
-// comes when the process ends.
-func onSpareThread(f func()) {
-	runtime.LockOSThread()
-	if unix.Gettid() != os.Getpid() {
-		f()
-		return // locked: this ends the thread
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread()
-		f()
-	}()
-	<-done
-	runtime.UnlockOSThread()
 }
 
 // supervise returns when the process has ended, by itself, or stopped at the timeout,

@@ -20,6 +20,8 @@ type slowRelay struct {
 	late   time.Duration // by which its answers come later
 	// cutAt is the text in what is sent to systemd after which all connections are ended.
 	cutAt string
+	// answering is called before anything that systemd says is passed on.
+	answering func()
 
 	all      sync.WaitGroup
 	mu       sync.Mutex
@@ -60,8 +62,14 @@ func (r *slowRelay) accept(listener *net.UnixListener) {
 		r.accepted++
 		r.open[client], r.open[server] = struct{}{}, struct{}{}
 		r.mu.Unlock()
-		r.all.Go(func() { r.pass(client, server, r.late, r.cutAt) })
-		r.all.Go(func() { r.pass(server, client, 0, "") })
+		r.all.Go(func() { r.pass(client, server, r.delay, r.cutAt) })
+		r.all.Go(func() {
+			r.pass(server, client, func([]byte) {
+				if r.answering != nil {
+					r.answering()
+				}
+			}, "")
+		})
 	}
 }
 
@@ -81,8 +89,15 @@ func (r *slowRelay) connections() (accepted, open int) {
 	return r.accepted, (len(r.open) + 1) / 2
 }
 
+// delay is called before something is sent to systemd.
+func (r *slowRelay) delay(read []byte) {
+	if r.late > 0 && !strings.HasSuffix(string(read), "\r\n") { // after the authentication
+		<-time.After(r.late)
+	}
+}
+
 // pass passes on what comes from one end, with the files.
-func (r *slowRelay) pass(from, to *net.UnixConn, late time.Duration, cutAt string) {
+func (r *slowRelay) pass(from, to *net.UnixConn, before func(read []byte), cutAt string) {
 	defer func() {
 		_ = errors.Join(from.Close(), to.Close())
 		r.mu.Lock()
@@ -91,11 +106,7 @@ func (r *slowRelay) pass(from, to *net.UnixConn, late time.Duration, cutAt strin
 	}()
 	buf := make([]byte, 1<<20)
 	for {
-		read, err := relay.Pass(to, from, buf, func(read []byte) {
-			if late > 0 && !strings.HasSuffix(string(read), "\r\n") { // after the authentication
-				<-time.After(late)
-			}
-		})
+		read, err := relay.Pass(to, from, buf, before)
 		if cutAt != "" && strings.Contains(string(read), cutAt) {
 			r.cut()
 		}

@@ -10,8 +10,12 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/internal/deadline"
@@ -91,6 +95,56 @@ func TestACommandThatSystemdDoesNotEndIsEndedByTheRunner(t *testing.T) {
 	if r := s.expect(got, v1alpha1.ReasonTimedOut, "killed after "); r.Signal != "killed" || strings.Contains(got.Message, "state D") {
 		t.Errorf("got %q, %+v; want a process that is gone", got.Message, r)
 	}
+	s.expectNothingLeft(order)
+}
+
+// leap is a clock that is set forward.
+type leap struct {
+	clock.RealClock
+	by atomic.Int64
+}
+
+func (l *leap) Now() time.Time { return l.RealClock.Now().Add(time.Duration(l.by.Load())) }
+
+func TestACommandThatBeginsAtTheLastMomentIsNotTakenForOneThatDidNot(t *testing.T) {
+	s := ownScene(t)
+	up, gate := s.fifo("up"), s.fifo("gate")
+	order := s.order("echo up >" + up.inside + "; sleep 1000")
+	for _, args := range [][]string{
+		{"--unit=before-" + unitOf(order), "--service-type=oneshot", "/bin/sh", "-c", "read x <" + gate.inside},
+		{"--unit=" + unitOf(order), "--property=After=before-" + unitOf(order), "--description=" + description(order), "--service-type=exec", "--remain-after-exit",
+			"/bin/sh", "-c", order.Step.Command.Script},
+	} {
+		if _, err := s.host.Run(t.Context(), append([]string{"systemd-run", "--no-block"}, args...)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clk := &leap{}
+	r := &slowRelay{}
+	asked, last := make(chan struct{}), make(chan struct{})
+	first := sync.OnceFunc(func() { close(asked) })
+	begin := sync.OnceFunc(func() {
+		gate.release()
+		up.await()
+		clk.by.Store(int64(time.Hour))
+	})
+	r.answering = func() {
+		first()
+		select {
+		case <-last:
+			begin()
+		default:
+		}
+	}
+	s.relayed(r)
+	opts := s.opts
+	opts.Clock = clk
+	outcomes := make(chan *remedy.Outcome, 1)
+	go func() { outcomes <- New(opts).Adopt(s.Context(), order) }()
+	<-asked
+	<-time.After(lookEvery / 2) // so what it is told next is how the unit was before
+	close(last)
+	s.expect(<-outcomes, v1alpha1.ReasonTimedOut, "killed after ")
 	s.expectNothingLeft(order)
 }
 

@@ -44,8 +44,13 @@ func (r *Remedy) executeUnit(ctx context.Context, order remedy.Order) *remedy.Ou
 		return notExecuted(oneLine(err))
 	}
 	defer out.close()
-	var permit string
-	if sameOnHost(r.opts.HostProc, path) {
+	same, err := sameOnHost(r.opts.HostProc, path)
+	if err != nil {
+		_ = write.Close()
+		return notExecuted(oneLine(err)) // nothing would keep a late start from happening
+	}
+	permit := ""
+	if same {
 		permit = path
 	}
 	// What a slow systemd has taken until now is not given to the command.
@@ -134,10 +139,13 @@ func (r *Remedy) followToEnd(ctx context.Context, order remedy.Order, l *link, o
 			continue
 		case s.ended():
 			return r.conclude(ctx, order, l, out, s)
-		case late: // systemd can't end it, or has not even begun it and must not any more
+		case late && !revoked: // systemd can't end it, or has not even begun it and must not any more
 			if err := removePipe(r.pipePath(l.unit)); err != nil {
 				return with(unknown(order, r.opts.Clock.Now(), oneLine(err)), out, false)
 			}
+			revoked = true
+			continue // it may have begun since it was looked at
+		case late:
 			return r.conclude(ctx, order, l, out, s)
 		}
 		r.pause(ctx, l, pause)

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/uuid"
 
@@ -34,8 +35,11 @@ type Entry struct {
 	Order remedy.Order `json:"order"`
 	// Outcome is nil as long as the order may be under way.
 	Outcome *remedy.Outcome `json:"outcome,omitempty"`
+	// Ended is how long the node had been up when it was known to have ended. 0 before that, and
+	// in entries of earlier versions.
+	Ended time.Duration `json:"ended,omitempty"`
 	// Reported says that the API server knows the outcome or that the action is
-	// gone. Little more than the name and the time is kept of the order then.
+	// gone. Little more than the name and the times is kept then.
 	Reported bool `json:"reported,omitempty"`
 }
 
@@ -93,24 +97,44 @@ func (l *Ledger) Begin(order remedy.Order) error {
 	}
 	if err := l.put(&Entry{Order: order}); err != nil {
 		delete(l.entries, order.Action)
-		return err
+		// It may be there although it could not be made sure that it lasts.
+		return errors.Join(err, l.remove(order.Action))
 	}
 	return nil
 }
 
-// End enters the outcome of an order. After an error it is known to this process
-// only.
-func (l *Ledger) End(action string, outcome remedy.Outcome) error {
+// remove removes the file of an action, if there is one.
+func (l *Ledger) remove(action string) error {
+	if err := os.Remove(l.path(action)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing an entry of the runner's ledger: %w", err)
+	}
+	return nil
+}
+
+// End enters the outcome of an order, and how long the node has been up. After an error
+// both are known to this process only.
+func (l *Ledger) End(action string, outcome remedy.Outcome, uptime time.Duration) error {
 	e := *l.entries[action]
-	e.Outcome = &outcome
+	e.Outcome, e.Ended = &outcome, uptime
 	return l.put(&e)
+}
+
+// LastEnd is how long the node had been up when an order of this boot last ended; 0: none has.
+func (l *Ledger) LastEnd(bootID string) (uptime time.Duration) {
+	for _, e := range l.entries {
+		if e.Order.BootID == bootID {
+			uptime = max(uptime, e.Ended)
+		}
+	}
+	return uptime
 }
 
 // Reported enters that the outcome need not be reported any more.
 func (l *Ledger) Reported(action string) error {
-	order := l.entries[action].Order
+	order, ended := l.entries[action].Order, l.entries[action].Ended
 	err := l.put(&Entry{
 		Order:    remedy.Order{Action: order.Action, UID: order.UID, BootID: order.BootID, StartedAt: order.StartedAt},
+		Ended:    ended,
 		Reported: true,
 	})
 	return errors.Join(err, l.prune())
@@ -143,8 +167,8 @@ func (l *Ledger) prune() error {
 	slices.SortFunc(reported, older)
 	var errs []error
 	for _, e := range reported[:len(reported)-maxReported] {
-		if err := os.Remove(l.path(e.Order.Action)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, fmt.Errorf("forgetting an old entry of the runner's ledger: %w", err))
+		if err := l.remove(e.Order.Action); err != nil {
+			errs = append(errs, err)
 			continue
 		}
 		delete(l.entries, e.Order.Action)

@@ -48,15 +48,15 @@ func TestALaterProcessKnowsWhatWasBegunEndedAndReported(t *testing.T) {
 	for _, name := range []string{"begun", "ended", "reported"} {
 		must(t, l.Begin(order(name, 0)))
 	}
-	must(t, l.End("ended", outcome))
-	must(t, l.End("reported", outcome))
+	must(t, l.End("ended", outcome, time.Minute))
+	must(t, l.End("reported", outcome, time.Hour))
 	must(t, l.Reported("reported"))
 
 	for _, l := range []*Ledger{l, open(t, dir)} {
 		want := map[string]*Entry{
 			"begun":    {Order: order("begun", 0)},
-			"ended":    {Order: order("ended", 0), Outcome: &outcome},
-			"reported": {Order: remedy.Order{Action: "reported", UID: "uid-of-it", BootID: "boot", StartedAt: noon}, Reported: true},
+			"ended":    {Order: order("ended", 0), Outcome: &outcome, Ended: time.Minute},
+			"reported": {Order: remedy.Order{Action: "reported", UID: "uid-of-it", BootID: "boot", StartedAt: noon}, Ended: time.Hour, Reported: true},
 			"other":    nil,
 		}
 		for name, want := range want {
@@ -67,6 +67,9 @@ func TestALaterProcessKnowsWhatWasBegunEndedAndReported(t *testing.T) {
 		if got := l.Pending(); len(got) != 2 || got[0].Reported || got[1].Reported {
 			t.Errorf("pending: %v", got)
 		}
+		if here, elsewhere := l.LastEnd("boot"), l.LastEnd("another"); here != time.Hour || elsewhere != 0 {
+			t.Errorf("in this boot an order last ended after %s, in another one after %s", here, elsewhere)
+		}
 	}
 }
 
@@ -74,7 +77,7 @@ func TestAnOrderIsBegunOnce(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir)
 	must(t, l.Begin(order("a", 0)))
-	must(t, l.End("a", remedy.Outcome{}))
+	must(t, l.End("a", remedy.Outcome{}, 0))
 	must(t, l.Reported("a"))
 	for _, l := range []*Ledger{l, open(t, dir)} {
 		again := order("a", time.Hour)
@@ -143,12 +146,24 @@ func TestAnOrderThatCantBeWrittenIsNotBegun(t *testing.T) {
 	}
 }
 
+func TestABeginningThatFailedLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir)
+	must(t, os.Mkdir(l.path("a"), 0o700)) // in the way of the file, and stands for one that was not made to last
+	if err := l.Begin(order("a", 0)); err == nil {
+		t.Fatal("it could be written")
+	}
+	if open(t, dir).Find("a") != nil {
+		t.Error("the next process adopts what was not begun")
+	}
+}
+
 func TestAnOutcomeThatCantBeWrittenIsRemembered(t *testing.T) {
 	l := open(t, t.TempDir())
 	must(t, l.Begin(order("a", 0)))
 	must(t, os.RemoveAll(l.actions()))
 	must(t, os.WriteFile(l.actions(), nil, 0o600)) // in the way of the directory
-	if err := l.End("a", remedy.Outcome{Reason: "Succeeded"}); err == nil || l.Find("a").Outcome == nil {
+	if err := l.End("a", remedy.Outcome{Reason: "Succeeded"}, 0); err == nil || l.Find("a").Outcome == nil {
 		t.Errorf("got %v and the entry %v", err, l.Find("a"))
 	}
 }
@@ -161,17 +176,17 @@ func TestOneProcessHasTheLock(t *testing.T) {
 	go func() {
 		second, err := Lock(t.Context(), dir, func() { close(waiting) })
 		if err == nil {
-			err = second.Close()
+			second()
 		}
 		got <- err
 	}()
 	<-waiting
-	must(t, first.Close())
+	first()
 	must(t, <-got)
 
-	held, err := Lock(t.Context(), dir, nil)
+	release, err := Lock(t.Context(), dir, nil)
 	must(t, err)
-	defer func() { must(t, held.Close()) }()
+	defer release()
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err := Lock(ctx, dir, cancel); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want that the wait was cancelled", err)

@@ -6,12 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
 	"sync"
+	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 )
+
+// device is where the kernel asks who serves a disk.
+const device = "/dev/fuse"
 
 // ErrUnavailable is wrapped by Mount's error where no such file system can be mounted.
 var ErrUnavailable = errors.New("no file system can be mounted that stops to answer")
@@ -22,13 +28,14 @@ var ErrUnavailable = errors.New("no file system can be mounted that stops to ans
 type Disk struct {
 	server *fuse.Server
 
-	lock sync.Mutex
-	up   chan struct{} // closed as long as it answers
+	lock    sync.Mutex
+	up      chan struct{} // closed as long as it answers
+	waiting int
 }
 
 // Mount shows what is in dir at mountpoint, read-only. Unmount it.
 func Mount(dir, mountpoint string) (*Disk, error) {
-	if file, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil {
+	if file, err := os.OpenFile(device, os.O_RDWR, 0); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	} else if err := file.Close(); err != nil {
 		return nil, err
@@ -40,14 +47,43 @@ func Mount(dir, mountpoint string) (*Disk, error) {
 	d := &Disk{up: make(chan struct{})}
 	close(d.up)
 	served := served{RawFileSystem: fs.NewNodeFS(root, &fs.Options{}), disk: d}
+	// A program that hangs on the disk and has the device, too, would be there for ever once this
+	// process has died.
+	syscall.ForkLock.RLock()
 	d.server, err = fuse.NewServer(served, mountpoint, &fuse.MountOptions{
 		FsName: "stalled", DirectMountStrict: true, DirectMountFlags: unix.MS_RDONLY | unix.MS_NODEV,
 	})
+	inheritErr := keepDevice()
+	syscall.ForkLock.RUnlock()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
+	if inheritErr != nil {
+		return nil, errors.Join(inheritErr, d.server.Unmount())
+	}
 	go d.server.Serve()
 	return d, d.server.WaitMount()
+}
+
+// keepDevice lets no program that this process executes have the device of its disks.
+func keepDevice() error {
+	const dir = "/proc/self/fd"
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		what, err := os.Readlink(filepath.Join(dir, file.Name()))
+		if err != nil || what != device { // one is that of the directory itself
+			continue
+		}
+		fd, err := strconv.Atoi(file.Name())
+		if err != nil {
+			return err
+		}
+		syscall.CloseOnExec(fd)
+	}
+	return nil
 }
 
 // Stall lets the disk die. What the kernel has in memory it still gives out.
@@ -74,12 +110,23 @@ func (d *Disk) Unmount() error {
 	return d.server.Unmount()
 }
 
+// Waiting returns how many requests wait for an answer. Not even a kill ends them.
+func (d *Disk) Waiting() int {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	return d.waiting
+}
+
 // answers waits until it does.
 func (d *Disk) answers() {
 	d.lock.Lock()
 	up := d.up
+	d.waiting++
 	d.lock.Unlock()
 	<-up
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	d.waiting--
 }
 
 // served is all that is asked of a disk by who looks for a file and reads it.
