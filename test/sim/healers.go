@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/test/apiserver"
 )
 
@@ -85,9 +86,28 @@ func (w *world) otherHealer() bool {
 	if !ok || w.healers[obj.Name] != nil {
 		return false
 	}
-	w.heals(obj.Name, of(w.choices, signs()...))
-	w.after(w.while(), func() { w.healed(obj.Name) })
+	w.healsFor(obj.Name, of(w.choices, signs()...), w.while())
 	return true
+}
+
+// comeBetween lets the controllers be cut off right after one has announced a disruptive action. Another
+// healer has the node by the time when they can create it, which only its Lease shows.
+func (w *world) comeBetween() bool {
+	return w.set(disruptionAnnounced, func(_ *process, announced client.Object) {
+		name := announced.(*v1alpha1.Remediation).Spec.NodeName //nolint:forcetypeassert // nothing else springs it
+		for _, p := range w.leaders() {
+			w.cutOffFor(p, quietFor+5*time.Second)
+		}
+		if w.healers[name] == nil {
+			w.healsFor(name, leases(), 15*time.Minute)
+		}
+	})
+}
+
+// healsFor lets another healer have a node for so long.
+func (w *world) healsFor(name string, s sign, long time.Duration) {
+	w.heals(name, s)
+	w.after(long, func() { w.healed(name) })
 }
 
 // heals lets another healer have a node from now.
