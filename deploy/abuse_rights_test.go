@@ -70,7 +70,7 @@ var rights = []right{
 	{"nodemend-system:events", nobody, nobody, "create patch", nobody, nobody, "those of the leader election"},
 	{"kube-system:events", nobody, nobody, nobody, nobody, nobody, "what happens elsewhere is for others to say"},
 	{"kube-node-lease:leases", nobody, nobody, "get", "get", nobody, "the heartbeats of kubelets: nobody of ours can play a kubelet"},
-	{"nodemend-system:leases", nobody, nobody, "create", "get", nobody, "a create can't be narrowed to a name"},
+	{"nodemend-system:leases", nobody, nobody, "get create", "get", nobody, "a create can't be narrowed to a name"},
 	{"kube-system:leases", nobody, nobody, "get", "get", nobody, "whom medik8s lets have a node is in a namespace that may not exist; leaders of other programs are for themselves"},
 	{"default:machines", nobody, nobody, "get", "get", nobody, "whether Cluster API has the node: nothing of ours replaces a machine"},
 	{"nodeclaims", nobody, nobody, "get", "get", nobody, "whether Karpenter has the node"},
