@@ -160,8 +160,8 @@ func TestTheControllerNeitherActsNorWritesPolicies(t *testing.T) {
 		}},
 		{"condition", `cannot patch resource "nodes/status"`, func() error { return patchStatus(s.ctx, leader, s.a.Name, condition(fault, "False")) }},
 		{"read a secret", `cannot get resource "secrets"`, func() error { return leader.Get(s.ctx, key(secret("any")), &corev1.Secret{}) }},
-		{"another lease", `cannot get resource "leases"`, func() error {
-			return leader.Get(s.ctx, types.NamespacedName{Namespace: "kube-system", Name: "any"}, &coordinationv1.Lease{})
+		{"another lease", `cannot update resource "leases"`, func() error {
+			return leader.Update(s.ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "any", Namespace: "kube-system"}})
 		}},
 		{"a node's lease", `cannot update resource "leases"`, func() error {
 			return leader.Update(s.ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: s.a.Name, Namespace: corev1.NamespaceNodeLease}})

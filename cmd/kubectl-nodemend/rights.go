@@ -21,6 +21,9 @@ func grants() []grant {
 		{"nodemend-view", "", []string{"nodes", "pods"}, []string{"get", "list", "watch"}},
 		{"nodemend-view", "apps", []string{"daemonsets", "deployments"}, []string{"list"}},
 		{"nodemend-view", "coordination.k8s.io", []string{"leases"}, []string{"get"}},
+		{"nodemend-view", "cluster.x-k8s.io", []string{"machines"}, []string{"get"}},
+		{"nodemend-view", "karpenter.sh", []string{"nodeclaims"}, []string{"get"}},
+		{"nodemend-view", "config.openshift.io", []string{"clusterversions"}, []string{"get"}},
 		{"nodemend-edit", "nodemend.dev", []string{"remediations", "nodemaintenances", "remediationbudgets"}, []string{"create", "patch", "delete"}},
 	}
 }

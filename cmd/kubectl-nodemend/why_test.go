@@ -201,6 +201,43 @@ func TestARemediationThatCannotBeExplainedIsToldOnceAndIsAnError(t *testing.T) {
 	}
 }
 
+// What only an object of another program shows, the controller asks right before the step.
+func TestWhyTellsThatAnotherHealerHasTheNode(t *testing.T) {
+	objects := queue(0)
+	for _, o := range objects {
+		if p, is := o.(*v1alpha1.RemedyPolicy); is {
+			p.Spec.Steps = []v1alpha1.Step{{Reboot: &v1alpha1.RebootRemedy{Method: v1alpha1.RebootSysRq}, Attempts: 1}}
+		}
+	}
+	const holds = "NodeHealthCheck-workers of medik8s holds node mine"
+	gate := func(objects ...client.Object) (whyGate, string) {
+		var r requests
+		w, err := atNoon().why(t.Context(), r.cluster(t, objects...), "mine")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range w.Policies[0].Gates {
+			if g.Gate == "OtherHealer" {
+				return g, w.Policies[0].Verdict
+			}
+		}
+		t.Fatalf("no such gate: %+v", w.Policies[0].Gates)
+		return whyGate{}, ""
+	}
+	if g, verdict := gate(objects...); g.Held || strings.Contains(verdict, "held") {
+		t.Errorf("%+v, %s", g, verdict)
+	}
+	g, _ := gate(append(objects, &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "medik8s-leases", Name: "node-mine"},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: ptr.To("NodeHealthCheck-workers"), LeaseDurationSeconds: ptr.To[int32](600), RenewTime: &metav1.MicroTime{Time: noon},
+		},
+	})...)
+	if !g.Held || g.Reason != "OtherHealer" || !strings.Contains(g.Message, holds) {
+		t.Errorf("%+v", g)
+	}
+}
+
 func TestListsOfTheAnswerAreNeverNull(t *testing.T) {
 	n, p := sick("mine", "z"), mends()
 	p.Spec.Match[0].Type = "Other"

@@ -36,9 +36,11 @@ remediationbudgets, remediations, nodeactions and nodemaintenances; patch nodes;
 list pods and create evictions; create, patch and delete remediations and
 nodemaintenances; create and delete nodeactions; patch the status of
 remedypolicies, remediations, remediationbudgets, nodeactions and
-nodemaintenances; get leases in kube-node-lease; create and patch events in
-default; and for the leader election get, create and update leases and create
-events in its own namespace.
+nodemaintenances; get leases, and what else may have a node: list daemonsets,
+get machines.cluster.x-k8s.io, nodeclaims.karpenter.sh and
+clusterversions.config.openshift.io; create and patch events in default; and for
+the leader election create and update leases and create events in its own
+namespace.
 All of it is in deploy/chart/templates/rbac-controller.yaml.`
 
 const controllerExample = `  # In a pod.

@@ -34,7 +34,7 @@ func (c *conversion) nodeHealthCheck(v value) {
 	steps := c.escalation(spec)
 
 	policy := c.policy(name, false, from(v, nhc, name),
-		"A node with the label remediation.medik8s.io/exclude-from-remediation=true needs nodemend.dev/exclude=true, too.")
+		"A node with the label remediation.medik8s.io/exclude-from-remediation=true is left alone here, too.")
 	policy.nodes(selector, "")
 	c.matches(policy, "", all)
 	c.steps(policy, steps, verify(all))

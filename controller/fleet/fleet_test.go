@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/others"
 )
 
 func readyNode() *corev1.Node {
@@ -158,14 +159,16 @@ func TestNodesAreKnownUpToTheLastThatHappenedToOne(t *testing.T) {
 	}
 }
 
-func TestTheCacheKeepsWhatGatesTellOfANode(t *testing.T) {
-	n := readyNode()
-	n.Annotations[v1alpha1.ExcludeReasonAnnotation] = "move"
-	kept, err := Strip(n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := kept.(*corev1.Node).Annotations; len(got) != 1 || got[v1alpha1.ExcludeReasonAnnotation] != "move" {
-		t.Errorf("it keeps %v", got)
+func TestTheCacheKeepsTheAnnotationsThatGatesRead(t *testing.T) {
+	for _, key := range append(others.Annotations(), v1alpha1.ExcludeReasonAnnotation) {
+		n := readyNode()
+		n.Annotations[key] = "move"
+		kept, err := Strip(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := kept.(*corev1.Node).Annotations; len(got) != 1 || got[key] != "move" {
+			t.Errorf("of %s it keeps %v", key, got)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/others"
 )
 
 // Strip is a cache transform that keeps of a Node only what the controller
@@ -43,7 +44,7 @@ func Strip(obj any) (any, error) {
 
 // readAnnotations are the annotations of nodes that the controller reads. Whoever reads another
 // one, such as a gate, has to add it: it is not in the cache otherwise.
-var readAnnotations = []string{v1alpha1.CordonedAnnotation, v1alpha1.ExcludeReasonAnnotation}
+var readAnnotations = append(others.Annotations(), v1alpha1.CordonedAnnotation, v1alpha1.ExcludeReasonAnnotation)
 
 // read returns the annotations that the controller reads.
 func read(annotations map[string]string) (kept map[string]string) {
@@ -52,7 +53,7 @@ func read(annotations map[string]string) (kept map[string]string) {
 			if kept == nil {
 				kept = make(map[string]string, 1)
 			}
-			kept[key] = value
+			kept[key] = Shared(value)
 		}
 	}
 	return kept

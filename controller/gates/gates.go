@@ -92,6 +92,7 @@ func Chain() []Gate {
 		{"Excluded", Excluded},                     // a person keeps Nodemend away from the node
 		{"Superseded", Superseded},                 // the policy no longer says what this remediation wants to do
 		{"NodeLeaving", NodeLeaving},               // the node is being removed
+		{"OtherHealer", OtherHealer},               // another program repairs, drains or replaces the node
 		{"InMaintenance", InMaintenance},           // a person or another remediation has taken the node out
 		{"Cordoned", Cordoned},                     // somebody else is at work on the node
 		{"Busy", Busy},                             // another remediation acts on the node

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -36,6 +37,9 @@ var hindrances = []hindrance{
 	{ReasonExcluded, func(in *Input) { in.Node.Labels[v1alpha1.ExcludeLabel] = "true" }},
 	{v1alpha1.ReasonSuperseded, func(in *Input) { in.Policy.UID = "other-uid" }},
 	{ReasonNodeLeaving, func(in *Input) { at := ago(0); in.Node.DeletionTimestamp = &at }},
+	{ReasonOtherHealer, func(in *Input) {
+		in.Node.Spec.Taints = append(in.Node.Spec.Taints, corev1.Taint{Key: "remediation.medik8s.io/self-node-remediation"})
+	}},
 	{ReasonInMaintenance, func(in *Input) {
 		in.Maintenances = []v1alpha1.NodeMaintenance{{
 			ObjectMeta: metav1.ObjectMeta{Name: "swap-dimm"},

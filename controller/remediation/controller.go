@@ -134,6 +134,15 @@ func (r *Reconciler) read(ctx context.Context, name string) (*v1alpha1.Remediati
 // status before it is created, and permits are released after the status has
 // said that they are not needed; whoever reads that status releases them again.
 func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wait time.Duration, err error) {
+	verdict, err := r.othersMeanwhile(ctx, s, d)
+	switch {
+	case err != nil:
+		return 0, err
+	case verdict.Held() && d.effect == create:
+		d.effect = void
+	case verdict.Held():
+		return r.heldBack(ctx, s, verdict, v1alpha1.Permit{}, nil)
+	}
 	if d.effect == start || d.effect == create || d.effect == takeOut {
 		if taken, wait, err := r.takePermits(ctx, s, d); !taken || err != nil {
 			return wait, err

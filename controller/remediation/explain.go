@@ -90,12 +90,25 @@ func (e *Explainer) Explain(ctx context.Context, remediation *v1alpha1.Remediati
 		return Explanation{}, fmt.Errorf("node %s of remediation %s is gone", remediation.Spec.NodeName, remediation.Name)
 	}
 	d := decide(s)
+	verdict, err := askOthers(ctx, e.live, s, d)
+	if err != nil {
+		return Explanation{}, err
+	}
+	if verdict.Held() {
+		asked, chain := d.asked, d.chain
+		d = heldBack(s, verdict)
+		d.asked, d.chain, d.rule = asked, chain, "another program has the node"
+	}
 	told := Explanation{Status: d.status, Rule: d.rule, Wait: d.wait, Findings: s.proof(&d.status).matched, Budgets: s.budgets}
 	if d.asked == nil {
 		return told, nil
 	}
 	for _, gate := range d.chain {
-		told.Answers = append(told.Answers, Answer{gate.Name, gate.Ask(*d.asked)})
+		answer := Answer{gate.Name, gate.Ask(*d.asked)}
+		if gate.Name == verdict.Reason {
+			answer.Verdict = verdict
+		}
+		told.Answers = append(told.Answers, answer)
 	}
 	return told, nil
 }

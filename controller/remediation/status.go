@@ -32,14 +32,14 @@ func (d decision) blocked(now time.Time, v gates.Verdict) decision {
 	return d
 }
 
-// heldBack is the decision instead of one to act for which the API server gave no permit. It
+// heldBack is the decision instead of one to act that the API server, when it was asked, spoke against. It
 // keeps what a person has asked for: otherwise that would be decided again at once.
 func heldBack(s situation, v gates.Verdict) decision {
 	d := begin(s)
 	if d.status.Action == "" {
 		d.startOver(s)
 		d.forgetAnnounced(s)
-		d.progressing(s.now, v1alpha1.ReasonWaiting, "waiting for a permit")
+		d.progressing(s.now, v1alpha1.ReasonWaiting, "waiting to start")
 	}
 	return d.blocked(s.now, v)
 }

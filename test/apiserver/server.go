@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -125,7 +126,7 @@ func (s *Server) kindOf(obj runtime.Object) (*kind, error) {
 	if k := s.byType[reflect.TypeOf(obj)]; k != nil {
 		return k, nil
 	}
-	return nil, fmt.Errorf("the simulated API server does not serve %T", obj)
+	return nil, fmt.Errorf("the simulated API server does not serve %T: %w", obj, &meta.NoKindMatchError{GroupKind: obj.GetObjectKind().GroupVersionKind().GroupKind()})
 }
 
 // kindOfList returns the kind of a list's items.
@@ -139,7 +140,7 @@ func (s *Server) kindOfList(list runtime.Object) (*kind, error) {
 			return k, nil
 		}
 	}
-	return nil, fmt.Errorf("the simulated API server does not serve %T", list)
+	return nil, fmt.Errorf("the simulated API server does not serve %T: %w", list, &meta.NoKindMatchError{GroupKind: gvk.GroupKind()})
 }
 
 // Version is the resourceVersion of the last change.

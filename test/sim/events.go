@@ -73,6 +73,7 @@ func happeningsOfControllers() []happening {
 		{"a process is frozen", 3, (*world).freeze},
 		{"an action is deleted behind its controller's back", 2, (*world).deleteUnseen},
 		{"a node that is being taken out is wanted back at once", 3, (*world).undoOut},
+		{"another healer comes between announcement and action", 3, (*world).comeBetween},
 		{"a permit is of no use to another controller", 2, (*world).misjudge},
 		{"a permit is refused to one of two controllers", 6, (*world).refuseOne},
 		{"a policy is replaced unseen", 2, (*world).replacePolicy},

@@ -21,6 +21,8 @@ const (
 	maintenanceCreated
 	permitGiven
 	heldByPause
+	// disruptionAnnounced: the action of a disruptive step is in the status, and not created yet.
+	disruptionAnnounced
 )
 
 // set sets a trap, unless there is one already: then it returns false. It is told which
@@ -58,6 +60,9 @@ func (w *world) spring(change apiserver.Change) {
 	case *v1alpha1.Remediation:
 		if old, ok := change.Old.(*v1alpha1.Remediation); ok && old.BlockedBy() != gates.ReasonPaused && updated.BlockedBy() == gates.ReasonPaused {
 			sprung(heldByPause)
+		}
+		if step := updated.Step(updated.Status.Step); updated.Status.Phase() == v1alpha1.PhaseActionAnnounced && step != nil && step.Disruptive() {
+			sprung(disruptionAnnounced)
 		}
 	case *v1alpha1.RemediationBudget:
 		if old, ok := change.Old.(*v1alpha1.RemediationBudget); ok && len(permitsGiven(old, updated)) > 0 {

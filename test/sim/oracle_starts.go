@@ -32,6 +32,7 @@ func (o *oracles) announced(old, updated *v1alpha1.Remediation) {
 	}
 	o.approvedBefore(old, after.Step, step)
 	o.notHeld(updated, step, node)
+	o.heldByOthers(updated, step, node)
 	o.nobodyElseActs(updated, node)
 	o.heldAgain(updated, node)
 	o.startsWhileItCounts(updated, node)

@@ -280,6 +280,7 @@ func (o *oracles) changed(c apiserver.Change) {
 			o.dueWhenCreated(updated)
 			o.createdAsAnnounced(updated)
 			o.createdUnderPermit(updated)
+			o.createdBesideOthers(updated)
 		}
 	}
 }

@@ -147,6 +147,7 @@ func (w *world) registerAnew(obj *corev1.Node) bool {
 	n := w.node(obj.Name)
 	labels := maps.Clone(obj.Labels)
 	delete(labels, v1alpha1.ExcludeLabel)
+	delete(labels, healerLabel)
 	w.people.limited = time.Now()
 	w.people.replaced[n.name] = true
 	w.after(of(w.choices, time.Second, time.Minute), func() {

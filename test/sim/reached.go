@@ -63,7 +63,7 @@ func remediationOutcomes() []string {
 // executed, and what is waited for.
 func blocks() []string {
 	return []string{
-		gates.ReasonPaused, gates.ReasonExcluded, v1alpha1.ReasonSuperseded, gates.ReasonNodeLeaving,
+		gates.ReasonPaused, gates.ReasonExcluded, v1alpha1.ReasonSuperseded, gates.ReasonNodeLeaving, gates.ReasonOtherHealer,
 		gates.ReasonInMaintenance, gates.ReasonCordoned, gates.ReasonBusy, gates.ReasonNoEvidence, gates.ReasonJoining,
 		gates.ReasonRunnerAway, v1alpha1.ReasonInterrupted, v1alpha1.ReasonRebootNotObserved, v1alpha1.ReasonLost,
 		v1alpha1.ReasonRefused, v1alpha1.ReasonNotNeeded, v1alpha1.ReasonNotStarted, v1alpha1.ReasonCancelled,

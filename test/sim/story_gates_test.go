@@ -69,6 +69,16 @@ func TestEachHoldEndsWhenItsReasonIsGone(t *testing.T) {
 			func(s *stage) { s.excluded(s.nodes[0], false) },
 		},
 		{
+			gates.ReasonOtherHealer,
+			func(s *stage) { s.heals("n1", signs()[0]) },
+			func(s *stage) { s.healed("n1") },
+		},
+		{
+			gates.ReasonOtherHealer,
+			func(s *stage) { s.heals("n1", leases()) },
+			func(s *stage) { s.healed("n1") },
+		},
+		{
 			gates.ReasonNoBudget,
 			func(s *stage) { s.dropBudget() },
 			func(s *stage) {

@@ -38,7 +38,9 @@ type world struct {
 	controllers int // that were started so far
 	nodes       []*node
 	people      people
-	oracles     *oracles
+	// healers are the other programs that have a node, by its name.
+	healers map[string]*healer
+	oracles *oracles
 
 	calls  []*call
 	timers []timer

@@ -1,0 +1,115 @@
+package others
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	karpenterGroup = "karpenter.sh"
+	// doNotRepairAnnotation, "true" on a node: Karpenter since 1.15 does not repair it. So nothing of
+	// its repair is waited for.
+	doNotRepairAnnotation = "karpenter.sh/do-not-repair"
+	// terminationAnnotation, on a NodeClaim, is until when it has to be gone.
+	terminationAnnotation = "karpenter.sh/nodeclaim-termination-timestamp"
+	// repairGrace is for how long a repair that is due is waited for. Nobody can see whether Karpenter's
+	// feature gate NodeRepair is on: if nothing has happened by then, it is off, or its budget is used up.
+	repairGrace = 10 * time.Minute
+)
+
+// repair is a condition for which a provider of Karpenter repairs a node, and how long it waits.
+type repair struct {
+	condition string
+	status    corev1.ConditionStatus
+	after     time.Duration
+}
+
+// repairs returns what the provider that made the node repairs it for: RepairPolicies in pkg/cloudprovider of
+// karpenter-provider-aws and karpenter-provider-azure, by the label of their NodeClass. EKS Auto Mode has those
+// of AWS (EKS user guide, node-repair).
+func repairs(node *corev1.Node) []repair {
+	has := func(label string) bool { _, is := node.Labels[label]; return is }
+	switch {
+	case has("karpenter.k8s.aws/ec2nodeclass"), has("eks.amazonaws.com/nodeclass"):
+		return []repair{
+			{"Ready", corev1.ConditionFalse, 30 * time.Minute},
+			{"Ready", corev1.ConditionUnknown, 30 * time.Minute},
+			{"AcceleratedHardwareReady", corev1.ConditionFalse, 10 * time.Minute},
+			{"StorageReady", corev1.ConditionFalse, 30 * time.Minute},
+			{"NetworkingReady", corev1.ConditionFalse, 30 * time.Minute},
+			{"KernelReady", corev1.ConditionFalse, 30 * time.Minute},
+			{"ContainerRuntimeReady", corev1.ConditionFalse, 30 * time.Minute},
+		}
+	case has("karpenter.azure.com/aksnodeclass"):
+		return []repair{
+			{"Ready", corev1.ConditionFalse, 10 * time.Minute},
+			{"Ready", corev1.ConditionUnknown, 10 * time.Minute},
+		}
+	default:
+		return nil
+	}
+}
+
+// repairIsNear holds a step that would not be over before Karpenter repairs the node, if it does.
+func repairIsNear(node *corev1.Node, step Step) Hold {
+	if node.Annotations[doNotRepairAnnotation] == "true" {
+		return Hold{}
+	}
+	for _, r := range repairs(node) {
+		for i := range node.Status.Conditions {
+			c := &node.Status.Conditions[i]
+			if string(c.Type) != r.condition || c.Status != r.status {
+				continue
+			}
+			due := c.LastTransitionTime.Add(r.after)
+			if until := due.Add(repairGrace); due.Before(step.Now.Add(step.Takes)) && until.After(step.Now) {
+				return Hold{Left: until.Sub(step.Now), Why: fmt.Sprintf(
+					"Karpenter repairs node %s at %s, if its NodeRepair is on: %s=%s since %s; to leave that to Nodemend: kubectl annotate node %[1]s %[6]s=true",
+					node.Name, stamp(due), c.Type, c.Status, stamp(c.LastTransitionTime.Time), doNotRepairAnnotation)}
+			}
+		}
+	}
+	return Hold{}
+}
+
+// nodeClaim asks the NodeClaim that owns the node (UpdateNodeOwnerReferences in pkg/utils/nodeclaim of Karpenter).
+func nodeClaim(ctx context.Context, c client.Reader, node *corev1.Node, _ Step) (Hold, error) {
+	for _, owner := range node.OwnerReferences {
+		if owner.Kind != "NodeClaim" || !strings.HasPrefix(owner.APIVersion, karpenterGroup+"/") {
+			continue
+		}
+		claim, err := get(ctx, c, karpenterGroup, owner.Kind, []string{"v1"}, types.NamespacedName{Name: owner.Name})
+		if err != nil {
+			return Hold{}, err
+		}
+		return claimHeld(claim, node.Name), nil
+	}
+	return Hold{}, nil
+}
+
+func claimHeld(claim *unstructured.Unstructured, node string) Hold {
+	held := func(why string) Hold {
+		return Hold{Why: fmt.Sprintf("Karpenter %s: NodeClaim %s", fmt.Sprintf(why, node), claim.GetName())}
+	}
+	_, terminated := claim.GetAnnotations()[terminationAnnotation]
+	found := conditions(claim)
+	switch {
+	case claim.GetDeletionTimestamp() != nil:
+		return held("is deleting node %s")
+	case terminated:
+		return held("is about to delete node %s")
+	case found["Rebooting"] == corev1.ConditionTrue:
+		return held("is rebooting node %s")
+	case found["DisruptionReason"] == corev1.ConditionTrue:
+		return held("is about to replace node %s")
+	default:
+		return Hold{}
+	}
+}

@@ -1,0 +1,102 @@
+// Package others knows the programs beside Nodemend that repair, replace, drain or upgrade
+// nodes: how they mark a node that they have, and which of their objects say so.
+//
+// [OnNode] asks what the Node itself carries, without any request. [Ask] asks their objects, one
+// by one, when a disruptive step is about to start. A program that is not in the cluster costs
+// nothing but that its objects are not found.
+package others
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Hold is what keeps Nodemend from a node. The zero value: nothing does.
+type Hold struct {
+	// Why tells people who has the node, what shows it and, where somebody can end it, how; "": nobody
+	// has it.
+	Why string
+	// Gentle: it is about steps that take nothing out of service, too.
+	Gentle bool
+	// Left is after how long it is over; 0: when somebody changes something. OnNode alone tells it.
+	Left time.Duration
+}
+
+// Step is when a step would start, and how long it may last.
+type Step struct {
+	Now   time.Time
+	Takes time.Duration
+}
+
+// OnNode asks what the node carries. Of its annotations it reads those of [Annotations].
+func OnNode(node *corev1.Node, step Step) Hold {
+	for _, sign := range []func(*corev1.Node, Step) Hold{excluded, remediated, confirmedHealthy, kuredReboots, machineConfig, repairIsNear} {
+		if hold := sign(node, step); hold.Why != "" {
+			return hold
+		}
+	}
+	return Hold{}
+}
+
+// Annotations are those of nodes that OnNode reads.
+func Annotations() []string {
+	return []string{confirmedAnnotation, kuredAnnotation, currentConfigAnnotation, desiredConfigAnnotation, doNotRepairAnnotation}
+}
+
+// source is an object of another program. Asked of a node as the API server has it, it says what holds.
+type source struct {
+	// what is asked, for errors.
+	what string
+	ask  func(context.Context, client.Reader, *corev1.Node, Step) (Hold, error)
+}
+
+func sources() []source {
+	return []source{
+		{"the Lease of medik8s", medik8sLease},
+		{"the Machine of Cluster API", machine},
+		{"the NodeClaim of Karpenter", nodeClaim},
+		{"the ClusterVersion of OpenShift", clusterVersion},
+		{"the nodes of the control plane", controlPlane},
+		{"the lock of kured", kuredLock},
+	}
+}
+
+// Ask asks the API server whether another program has the node of this name, by what the node carries
+// now, and by their objects. What does not exist says nothing. What cannot be read is an error: nobody
+// knows then. Of a node that is gone or another one, others have nothing.
+func Ask(ctx context.Context, live client.Reader, name string, uid types.UID, step Step) (Hold, error) {
+	var node corev1.Node
+	err := live.Get(ctx, types.NamespacedName{Name: name}, &node)
+	if apierrors.IsNotFound(err) || err == nil && node.UID != uid {
+		return Hold{}, nil
+	}
+	if err != nil {
+		return Hold{}, fmt.Errorf("reading node %s: %w", name, err)
+	}
+	if hold := OnNode(&node, step); hold.Why != "" {
+		return hold, nil
+	}
+	for _, s := range sources() {
+		hold, err := s.ask(ctx, live, &node, step)
+		if err != nil && !absent(err) {
+			return Hold{}, fmt.Errorf("asking %s about node %s: %w", s.what, name, err)
+		}
+		if hold.Why != "" {
+			return hold, nil
+		}
+	}
+	return Hold{}, nil
+}
+
+// absent reports whether the object, or its kind, does not exist.
+func absent(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
+
+// stamp is how messages show a time.
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,47 @@
+package remediation
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/controller/gates"
+	"github.com/nodemend/nodemend/controller/others"
+)
+
+// disturbs reports whether what was decided takes the node out of service, or acts on one that is out.
+func (d *decision) disturbs(s situation) bool {
+	acts := d.effect == start || d.effect == create || d.effect == takeOut
+	return acts && s.step(d.status.Step).Disruptive()
+}
+
+// askOthers asks the API server whether another program has the node of a disruptive step that is
+// about to start. Where that must not be read, nobody knows, and the step is held.
+func askOthers(ctx context.Context, live client.Reader, s situation, d decision) (gates.Verdict, error) {
+	if !d.disturbs(s) {
+		return gates.Verdict{}, nil
+	}
+	hold, err := others.Ask(ctx, live, s.node.Name, s.node.UID, gates.OtherStep(s.step(d.status.Step), s.now))
+	if err != nil {
+		return gates.Verdict{}, err
+	}
+	if hold.Why == "" {
+		return gates.Verdict{}, nil
+	}
+	return gates.Verdict{Reason: gates.ReasonOtherHealer, Message: hold.Why, Recheck: gates.BudgetRecheck}, nil
+}
+
+// othersMeanwhile is askOthers for the controller, whose rights are its own: what it must not read
+// holds the step until somebody grants it.
+func (r *Reconciler) othersMeanwhile(ctx context.Context, s situation, d decision) (gates.Verdict, error) {
+	verdict, err := askOthers(ctx, r.Live, s, d)
+	if apierrors.IsForbidden(err) {
+		return gates.Verdict{
+			Reason: gates.ReasonOtherHealer, Recheck: gates.BudgetRecheck,
+			Message: fmt.Sprintf("whether another program has node %s is not known: %.200s; grant the controller what docs/others.md says", s.node.Name, err),
+		}, nil
+	}
+	return verdict, err
+}

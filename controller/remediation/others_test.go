@@ -1,0 +1,153 @@
+package remediation
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/gates"
+	"github.com/nodemend/nodemend/controller/index"
+)
+
+// heldByMedik8s is the Lease of medik8s for the node of an incident, from now.
+func heldByMedik8s() *coordinationv1.Lease {
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "medik8s-leases", Name: "node-n1"},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: ptr.To("node-maintenance"), LeaseDurationSeconds: ptr.To[int32](3600), RenewTime: &metav1.MicroTime{Time: now},
+		},
+	}
+}
+
+// rebooting lets a reboot be what is next.
+func rebooting(s *situation) {
+	s.remediation.Spec.Steps = []v1alpha1.Step{{Reboot: &v1alpha1.RebootRemedy{}, Timeout: seconds(600), VerifyTimeout: seconds(60), Attempts: 1}}
+	s.policy.Spec.Steps = s.remediation.Spec.Steps
+}
+
+func TestOthersAreAskedBeforeADisruptiveStepAlone(t *testing.T) {
+	refuse := func(err error) interceptor.Funcs {
+		return interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if _, is := obj.(*coordinationv1.Lease); is {
+				return err
+			}
+			return c.Get(ctx, key, obj, opts...)
+		}}
+	}
+	broken := errors.New("the API server is away")
+	for name, tt := range map[string]struct {
+		option func(*situation)
+		effect effect
+		funcs  interceptor.Funcs
+		lease  bool
+		held   string
+		err    error
+	}{
+		"nobody has the node":                        {option: rebooting, effect: takeOut},
+		"medik8s has it":                             {option: rebooting, effect: takeOut, lease: true, held: "node-maintenance of medik8s holds node n1"},
+		"medik8s has it, and it is out already":      {option: rebooting, effect: start, lease: true, held: "node-maintenance of medik8s holds node n1"},
+		"medik8s has it, and it was announced":       {option: rebooting, effect: create, lease: true, held: "node-maintenance of medik8s holds node n1"},
+		"a gentle step":                              {option: func(*situation) {}, effect: start, funcs: refuse(broken)},
+		"nothing is started":                         {option: rebooting, effect: release, funcs: refuse(broken)},
+		"it may not be asked":                        {option: rebooting, effect: takeOut, funcs: refuse(apierrors.NewForbidden(coordinationv1.Resource("leases"), "node-n1", errors.New("no rights"))), held: "is not known"},
+		"nobody answers, which the next look is for": {option: rebooting, effect: takeOut, funcs: refuse(broken), err: broken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := incident(tt.option)
+			d := begin(s)
+			d.effect = tt.effect
+			b := fake.NewClientBuilder().WithObjects(s.node).WithInterceptorFuncs(tt.funcs)
+			if tt.lease {
+				b.WithObjects(heldByMedik8s())
+			}
+			v, err := (&Reconciler{Live: b.Build()}).othersMeanwhile(t.Context(), s, d)
+			if !errors.Is(err, tt.err) {
+				t.Fatal(err)
+			}
+			if v.Held() != (tt.held != "") || !strings.Contains(v.Message, tt.held) {
+				t.Errorf("held %t: %s", v.Held(), v.Message)
+			}
+			if v.Held() && (v.Reason != gates.ReasonOtherHealer || v.Recheck == 0) {
+				t.Errorf("%+v: nothing wakes it when the other is done", v)
+			}
+		})
+	}
+}
+
+func TestWhatAnotherHealerHasIsLeftAlone(t *testing.T) {
+	for name, tt := range map[string]struct {
+		announced bool
+		// actions that are there in the end.
+		actions int
+	}{
+		"the node is not taken out":                       {},
+		"an action that was announced is created as void": {announced: true, actions: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := incident(rebooting)
+			if tt.announced {
+				s.remediation.Status.Step, s.remediation.Status.Attempt = 1, 1
+				s.remediation.Status.Action, s.remediation.Status.Actions = "n1-0123-1", 1
+			}
+			c := cacheOf(t, &s.budgets[0], s.node, s.policy, s.remediation, heldByMedik8s())
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(s.remediation), s.remediation); err != nil {
+				t.Fatal(err)
+			}
+			metrics, err := NewMetrics(prometheus.NewRegistry())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := &Reconciler{
+				Client: c, Live: c, Store: index.Read(c), Permits: budget.New(c, c),
+				Clock: clocktesting.NewFakePassiveClock(now), Metrics: metrics, Events: events.NewFakeRecorder(10),
+			}
+			d := begin(s)
+			d.effect = takeOut
+			if tt.announced {
+				d.effect = create
+			} else {
+				d.status.Maintenance = "n1-0123-out"
+				d.maintenance = s.wanted(s.step(1))
+			}
+			if _, err := r.carryOut(t.Context(), s, d); err != nil {
+				t.Fatal(err)
+			}
+			var actions v1alpha1.NodeActionList
+			var maintenances v1alpha1.NodeMaintenanceList
+			var written v1alpha1.Remediation
+			var b v1alpha1.RemediationBudget
+			if err := errors.Join(c.List(t.Context(), &actions), c.List(t.Context(), &maintenances),
+				c.Get(t.Context(), client.ObjectKeyFromObject(s.remediation), &written), c.Get(t.Context(), client.ObjectKeyFromObject(&s.budgets[0]), &b)); err != nil {
+				t.Fatal(err)
+			}
+			if len(maintenances.Items) != 0 || len(actions.Items) != tt.actions {
+				t.Errorf("%d maintenances, %d actions", len(maintenances.Items), len(actions.Items))
+			}
+			for i := range actions.Items {
+				if actions.Items[i].Spec.ExpiresAt.After(now) {
+					t.Errorf("it can be claimed until %s", actions.Items[i].Spec.ExpiresAt)
+				}
+			}
+			if !tt.announced && written.BlockedBy() != gates.ReasonOtherHealer {
+				t.Errorf("blocked by %q", written.BlockedBy())
+			}
+			if permits := b.Status.Groups[v1alpha1.UngroupedNodes].Permits; len(permits) != 0 {
+				t.Errorf("permits are taken: %v", permits)
+			}
+		})
+	}
+}
