@@ -45,7 +45,7 @@ type WorkerOptions struct {
 	// Remedies by their names.
 	Remedies map[string]remedy.Remedy
 	// Clock is the node's, ServerClock what others compare, and Uptime how long ago
-	// the node booted.
+	// the node booted; nil: nobody knows.
 	Clock       clock.WithTicker
 	ServerClock *serverclock.Clock
 	Uptime      func() time.Duration
@@ -264,7 +264,13 @@ func (w *Worker) read(ctx context.Context, action *v1alpha1.NodeAction) (input, 
 		bootID:      w.BootID,
 		now:         w.ServerClock.Now(),
 	}
-	in.booted, in.ended = in.now.Add(-w.Uptime()), w.ended
+	in.ended = w.ended
+	if w.Uptime != nil {
+		in.booted = in.now.Add(-w.Uptime())
+	}
+	if w.Ledger == nil {
+		return in, nil
+	}
 	if c := action.Status.Claim; c != nil {
 		in.knowsClaim = w.Ledger.Knows(c.RunnerID)
 	}
