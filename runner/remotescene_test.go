@@ -36,12 +36,13 @@ type deadNode struct {
 
 	// The machine.
 	on     bool
-	boot   int       // that which runs, or ran last
-	hung   bool      // the boot does not answer
-	upAt   time.Time // when a boot answers
-	wokeAt time.Time // since when it does
-	cutAt  time.Time // when an off takes effect that has reached the BMC
-	late   time.Time // when an off reaches it that is on its way
+	boot   int         // that which runs, or ran last
+	hung   bool        // the boot does not answer
+	upAt   time.Time   // when a boot answers
+	wokeAt time.Time   // since when it does
+	cutAt  time.Time   // when an off takes effect that has reached the BMC
+	late   []time.Time // when offs reach it that are on their way
+	ours   int         // the boot that was begun by an on
 	offs   int
 	ons    int
 	cuts   []int // the boots that were cut
@@ -68,6 +69,8 @@ type deadNode struct {
 	// happens is called before each call, and may change anything.
 	calls   int
 	happens func(call int)
+	// mayCut says what forbids to cut the power now; "": nothing. Nil: nothing ever does.
+	mayCut func() string
 	// died: every call of this process fails, without an effect; lost: only its answer is.
 	died bool
 	lost bool
@@ -161,8 +164,8 @@ func (d *deadNode) pass(by time.Duration) {
 		d.now, d.cutAt = d.cutAt, time.Time{}
 		d.cut()
 	}
-	if !d.late.IsZero() && !end.Before(d.late) {
-		d.now, d.late = d.late, time.Time{}
+	for len(d.late) > 0 && !end.Before(d.late[0]) {
+		d.now, d.late = d.late[0], d.late[1:]
 		d.cut()
 	}
 	d.now = end
@@ -175,6 +178,9 @@ func (d *deadNode) pass(by time.Duration) {
 }
 
 func (d *deadNode) cut() {
+	if d.on && d.boot == d.ours {
+		d.Errorf("the boot that was begun by switching on is cut\n%s", d.story())
+	}
 	if d.on {
 		d.cuts = append(d.cuts, d.boot)
 	}
@@ -343,11 +349,14 @@ func (b bmcOf) Off(_ context.Context, machine power.UUID) error {
 	case d.on && !d.hung && d.now.Sub(d.wokeAt) > 6*time.Second: // what is older is not acted on
 		d.Errorf("the power of a node is cut that answers since %s\n%s", d.wokeAt, d.story())
 	}
+	if d.mayCut != nil && d.mayCut() != "" {
+		d.Errorf("power is cut, and %s\n%s", d.mayCut(), d.story())
+	}
 	d.offs++
-	d.note("off")
+	d.note("off, by %s", b.id)
 	switch {
 	case d.onTheWay > 0:
-		d.late = d.now.Add(d.onTheWay)
+		d.late = append(d.late, d.now.Add(d.onTheWay))
 	case d.deaf, !d.cutAt.IsZero():
 	case d.delay > 0:
 		d.cutAt = d.now.Add(d.delay)
@@ -372,6 +381,9 @@ func (b bmcOf) On(_ context.Context, machine power.UUID) error {
 		return err
 	}
 	b.d.ons++
+	if !b.d.on {
+		b.d.ours = b.d.boot + 1
+	}
 	b.d.switchOn()
 	return b.d.answer()
 }
