@@ -67,7 +67,7 @@ func TestTheRemoteRunnerWritesForItsActionsAlone(t *testing.T) {
 	s.installRemoteRunner()
 	p := &props{scene: s}
 	account := s.account("remote-runner", s.b)
-	remote := s.client(account)
+	own := s.client(account)
 	unbound, node := s.client(s.bound("remote-runner", nil)), s.client(s.account("runner", s.a))
 	fresh, claimed, cut, foreign := s.remoteAction(), s.remoteAction(), s.remoteAction(), s.newAction(s.b)
 	s.must(claim(s.ctx, s.admin, claimed))
@@ -75,26 +75,26 @@ func TestTheRemoteRunnerWritesForItsActionsAlone(t *testing.T) {
 	in("Cutting")(cut)
 	s.must(s.admin.Status().Update(s.ctx, cut))
 	p.until(func() bool { // the policy is in force
-		return client.NewDryRunClient(remote).Status().Update(s.ctx, with(foreign, claimedAt(0))) != nil
+		return client.NewDryRunClient(own).Status().Update(s.ctx, with(foreign, claimedAt(0))) != nil
 	})
 
 	write := func(c client.Client, action *v1alpha1.NodeAction, changes ...func(*v1alpha1.NodeAction)) func() error {
 		return func() error { return client.NewDryRunClient(c).Status().Update(s.ctx, with(action, changes...)) }
 	}
 	for what, try := range map[string]func() error{
-		"claim":                         write(remote, fresh, claimedAt(0)),
-		"end without a claim":           write(remote, fresh, ended(v1alpha1.ReasonNotNeeded)),
-		"look":                          write(remote, claimed, in("Looking")),
-		"say that power will be cut":    write(remote, claimed, in("Cutting")),
-		"power that was off":            write(remote, claimed, in("Ended"), ended(v1alpha1.ReasonPowerWasOff)),
-		"succeed after a cut":           write(remote, cut, in("Ended"), result(""), ended(v1alpha1.ReasonSucceeded)),
-		"not back after a cut":          write(remote, cut, in("Ended"), result(""), ended(v1alpha1.ReasonNotBack)),
-		"power still on after a cut":    write(remote, cut, in("Ended"), result(""), ended(v1alpha1.ReasonPowerStillOn)),
+		"claim":                         write(own, fresh, claimedAt(0)),
+		"end without a claim":           write(own, fresh, ended(v1alpha1.ReasonNotNeeded)),
+		"look":                          write(own, claimed, in("Looking")),
+		"say that power will be cut":    write(own, claimed, in("Cutting")),
+		"power that was off":            write(own, claimed, in("Ended"), ended(v1alpha1.ReasonPowerWasOff)),
+		"succeed after a cut":           write(own, cut, in("Ended"), result(""), ended(v1alpha1.ReasonSucceeded)),
+		"not back after a cut":          write(own, cut, in("Ended"), result(""), ended(v1alpha1.ReasonNotBack)),
+		"power still on after a cut":    write(own, cut, in("Ended"), result(""), ended(v1alpha1.ReasonPowerStillOn)),
 		"the node's runner, its action": write(node, s.actionA, claimedAt(0)),
 		"read a Lease": func() error {
-			return client.IgnoreNotFound(remote.Get(s.ctx, types.NamespacedName{Namespace: corev1.NamespaceNodeLease, Name: s.a.Name}, lease("any")))
+			return client.IgnoreNotFound(own.Get(s.ctx, types.NamespacedName{Namespace: corev1.NamespaceNodeLease, Name: s.a.Name}, lease("any")))
 		},
-		"an event about a node": func() error { return client.NewDryRunClient(remote).Create(s.ctx, remoteEvent("Node", s.a.Name)) },
+		"an event about a node": func() error { return client.NewDryRunClient(own).Create(s.ctx, remoteEvent("Node", s.a.Name)) },
 	} {
 		if err := try(); err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -102,30 +102,30 @@ func TestTheRemoteRunnerWritesForItsActionsAlone(t *testing.T) {
 	}
 	const notClaimed = "it had not claimed it before"
 	s.refused([]attempt{
-		{"claim of a node's action", "the remote runner may not report on NodeAction " + foreign.Name + ": it is for the runner of node " + s.b.Name, write(remote, foreign, claimedAt(0))},
+		{"claim of a node's action", "the remote runner may not report on NodeAction " + foreign.Name + ": it is for the runner of node " + s.b.Name, write(own, foreign, claimedAt(0))},
 		{"claim by a token without a pod", "not bound to a pod", write(unbound, fresh, claimedAt(0))},
 		{"claim by the node's runner", "it is for the remote runner", write(node, fresh, claimedAt(0))},
 		{"end by the node's runner", "it is for the remote runner", write(node, fresh, ended(v1alpha1.ReasonRefused))},
 		{"progress by the node's runner", "it is for the remote runner", write(node, s.actionA, claimedAt(0), in("Looking"))},
-		{"late claim", "may not claim a NodeAction after its expiresAt", write(remote, fresh, claimedAt(2*time.Hour))},
-		{"success without a claim", notClaimed, write(remote, fresh, claimedAt(0), result(""), ended(v1alpha1.ReasonSucceeded))},
-		{"progress with the claim", notClaimed, write(remote, fresh, claimedAt(0), in("Cutting"))},
-		{"success without a cut", "it had not said before that it would switch anything", write(remote, claimed, ended(v1alpha1.ReasonSucceeded))},
-		{"success with the cut", "it had not said before that it would switch anything", write(remote, claimed, in("Ended"), ended(v1alpha1.ReasonNotBack))},
-		{"loss", "may not end a NodeAction as Lost", write(remote, claimed, ended(v1alpha1.ReasonLost))},
-		{"another claim", "a claim never changes", write(remote, claimed, claimedAt(time.Minute))},
-		{"no such phase", "Unsupported value", write(remote, claimed, in("Elsewhere"))},
-		{"an event about a pod", "about nodes only", func() error { return remote.Create(s.ctx, remoteEvent("Pod", "any")) }},
-		{"an event in another's name", "as nodemend-remote-runner", func() error { return remote.Create(s.ctx, eventAbout("Node", s.a.Name)) }},
-		{"delete of an action", `cannot delete resource "nodeactions"`, func() error { return remote.Delete(s.ctx, fresh.DeepCopy()) }},
+		{"late claim", "may not claim a NodeAction after its expiresAt", write(own, fresh, claimedAt(2*time.Hour))},
+		{"success without a claim", notClaimed, write(own, fresh, claimedAt(0), result(""), ended(v1alpha1.ReasonSucceeded))},
+		{"progress with the claim", notClaimed, write(own, fresh, claimedAt(0), in("Cutting"))},
+		{"success without a cut", "it had not said before that it would switch anything", write(own, claimed, ended(v1alpha1.ReasonSucceeded))},
+		{"success with the cut", "it had not said before that it would switch anything", write(own, claimed, in("Ended"), ended(v1alpha1.ReasonNotBack))},
+		{"loss", "may not end a NodeAction as Lost", write(own, claimed, ended(v1alpha1.ReasonLost))},
+		{"another claim", "a claim never changes", write(own, claimed, claimedAt(time.Minute))},
+		{"no such phase", "Unsupported value", write(own, claimed, in("Elsewhere"))},
+		{"an event about a pod", "about nodes only", func() error { return own.Create(s.ctx, remoteEvent("Pod", "any")) }},
+		{"an event in another's name", "as nodemend-remote-runner", func() error { return own.Create(s.ctx, eventAbout("Node", s.a.Name)) }},
+		{"delete of an action", `cannot delete resource "nodeactions"`, func() error { return own.Delete(s.ctx, fresh.DeepCopy()) }},
 		{"taint", `cannot patch resource "nodes"`, func() error {
-			return remote.Patch(s.ctx, named(s.a.Name), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"taints":[]}}`)))
+			return own.Patch(s.ctx, named(s.a.Name), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"taints":[]}}`)))
 		}},
-		{"a secret", `cannot get resource "secrets"`, func() error { return remote.Get(s.ctx, key(secret("any")), &corev1.Secret{}) }},
-		{"another's Lease", `cannot update resource "leases"`, func() error { return remote.Update(s.ctx, lease("nodemend-controller")) }},
-		{"nodes", `cannot list resource "nodes"`, func() error { return remote.List(s.ctx, &corev1.NodeList{}) }},
-		{"policies", `cannot list resource "remedypolicies"`, func() error { return remote.List(s.ctx, &v1alpha1.RemedyPolicyList{}) }},
-		{"pods", `cannot list resource "pods"`, func() error { return remote.List(s.ctx, &corev1.PodList{}) }},
+		{"a secret", `cannot get resource "secrets"`, func() error { return own.Get(s.ctx, key(secret("any")), &corev1.Secret{}) }},
+		{"another's Lease", `cannot update resource "leases"`, func() error { return own.Update(s.ctx, lease("nodemend-controller")) }},
+		{"nodes", `cannot list resource "nodes"`, func() error { return own.List(s.ctx, &corev1.NodeList{}) }},
+		{"policies", `cannot list resource "remedypolicies"`, func() error { return own.List(s.ctx, &v1alpha1.RemedyPolicyList{}) }},
+		{"pods", `cannot list resource "pods"`, func() error { return own.List(s.ctx, &corev1.PodList{}) }},
 	})
 }
 

@@ -167,10 +167,11 @@ func (t *powerCycle) work(ctx context.Context) error {
 	if err := t.takeOver(ctx, kept); err != nil {
 		return err
 	}
-	if kept.Phase != proof.Ended {
-		cycle := proof.Runner{Clock: t.Clock, Switch: bmc, Facts: t.facts, Keep: t.keep}
-		kept, err = cycle.Run(ctx, plan, kept)
+	if kept.Phase == proof.Ended { // it needs no switch any more
+		return t.end(ctx, kept)
 	}
+	cycle := proof.Runner{Clock: t.Clock, Switch: bmc, Facts: t.facts, Keep: t.keep}
+	kept, err = cycle.Run(ctx, plan, kept)
 	var refused *refusal
 	if errors.As(err, &refused) {
 		return t.conclude(ctx, t.action, refused.Outcome, v1alpha1.RemedyReboot)

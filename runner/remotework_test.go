@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/internal/power/proof"
@@ -181,6 +183,24 @@ func TestWhatPeopleSayMeanwhileHoldsTheCut(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What has ended is reported, whatever has become of the switch since.
+func TestAnEndIsReportedThoughTheSwitchIsUnknownByThen(t *testing.T) {
+	d := newDeadNode(t)
+	d.happens = func(int) {
+		d.died = d.died || d.action.Status.Power != nil && d.action.Status.Power.Phase == string(proof.Ended)
+	}
+	if err := d.worker("former").Work(t.Context(), "action"); err == nil || d.outcome() != "" {
+		t.Fatalf("got %v, %s", err, d.outcome())
+	}
+	d.died, d.happens = false, nil
+	w := d.worker("next")
+	w.Switch = func(*corev1.Node) (power.Switch, error) { return nil, errors.New("the file is gone") }
+	if err := w.Work(t.Context(), "action"); err != nil {
+		t.Error(err)
+	}
+	d.ended(v1alpha1.ReasonSucceeded, "boot-2")
 }
 
 func TestPowerThatWasCutComesBackThoughTheActionIsDeleted(t *testing.T) {
