@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/deadline"
 	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/internal/power/proof"
 	"github.com/nodemend/nodemend/internal/serverclock"
@@ -143,6 +144,9 @@ func (t *powerCycle) work(ctx context.Context) error {
 			return t.refuse(ctx, d)
 		}
 	}
+	if t.longOver(in) {
+		return t.conclude(ctx, t.action, t.booted(in.bootID), v1alpha1.RemedyReboot)
+	}
 	bmc, plan, err := t.plan(in)
 	switch {
 	case err != nil && t.phase == proof.Looking:
@@ -201,6 +205,15 @@ func (t *powerCycle) refuse(ctx context.Context, d decision) error {
 		return nil
 	}
 	return t.conclude(ctx, t.action, d.outcome, v1alpha1.RemedyReboot)
+}
+
+// longOver reports whether the node has booted since something was switched, so long ago that
+// nothing of it is on its way any more: if its power is off by now, somebody wants that.
+func (t *powerCycle) longOver(in input) bool {
+	if t.phase == proof.Looking || in.node == nil || in.node.UID != t.action.Spec.NodeUID || in.bootID == "" {
+		return false
+	}
+	return in.bootID != t.action.Status.Claim.BootID && in.now.After(deadline.Over(t.action))
 }
 
 // plan says what switches the node's power, and how.
@@ -360,9 +373,7 @@ func (t *powerCycle) awaitBoot(ctx context.Context, p proof.Progress) (remedy.Ou
 			return remedy.Outcome{}, err
 		}
 		if node != nil && node.UID == t.action.Spec.NodeUID && node.Status.NodeInfo.BootID != "" && node.Status.NodeInfo.BootID != claim.BootID {
-			bootID := node.Status.NodeInfo.BootID
-			return t.executed(v1alpha1.ReasonSucceeded, fmt.Sprintf("the node has booted: boot ID %s -> %s, %.0f s after the claim",
-				claim.BootID, bootID, max(0, t.ServerClock.Since(claim.Time.Time).Seconds())), bootID), nil
+			return t.booted(node.Status.NodeInfo.BootID), nil
 		}
 		if !t.ServerClock.Now().Before(end) {
 			why := "its power was switched off and on"
@@ -375,6 +386,13 @@ func (t *powerCycle) awaitBoot(ctx context.Context, p proof.Progress) (remedy.Ou
 			return remedy.Outcome{}, err
 		}
 	}
+}
+
+// booted is the outcome of a node that has booted.
+func (t *powerCycle) booted(bootID string) remedy.Outcome {
+	claim := t.action.Status.Claim
+	return t.executed(v1alpha1.ReasonSucceeded, fmt.Sprintf("the node has booted: boot ID %s -> %s, %.0f s after the claim",
+		claim.BootID, bootID, max(0, t.ServerClock.Since(claim.Time.Time).Seconds())), bootID)
 }
 
 // executed is an outcome after something was switched.

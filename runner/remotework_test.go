@@ -203,6 +203,31 @@ func TestAnEndIsReportedThoughTheSwitchIsUnknownByThen(t *testing.T) {
 	d.ended(v1alpha1.ReasonSucceeded, "boot-2")
 }
 
+// Who comes back long after that, when the node has booted and was then switched off by a person,
+// leaves it off.
+func TestALateRunnerSwitchesNothingOnThatHasBootedSince(t *testing.T) {
+	for booted, want := range map[bool]string{true: v1alpha1.ReasonSucceeded, false: v1alpha1.ReasonNotBack} {
+		d := newDeadNode(t)
+		d.happens = func(int) { d.died = d.offs == 1 }
+		if err := d.worker("former").Work(t.Context(), "action"); err == nil {
+			t.Fatal("it has not died")
+		}
+		d.died, d.happens = false, nil
+		d.pass(24 * time.Hour)
+		if booted { // and was switched off again
+			d.said, d.boot = 2, 2
+		}
+		w := d.worker("next")
+		for d.outcome() == "" {
+			_ = w.Work(t.Context(), "action")
+		}
+		d.ended(want, "")
+		if booted == d.on || booted != (d.ons == 0) {
+			t.Errorf("booted: %t: on %t, %d ons\n%s", booted, d.on, d.ons, d.story())
+		}
+	}
+}
+
 func TestPowerThatWasCutComesBackThoughTheActionIsDeleted(t *testing.T) {
 	whole := newDeadNode(t)
 	whole.work()
