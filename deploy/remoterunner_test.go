@@ -74,8 +74,11 @@ func TestTheRemoteRunnerWritesForItsActionsAlone(t *testing.T) {
 	s.must(claim(s.ctx, s.admin, cut))
 	in("Cutting")(cut)
 	s.must(s.admin.Status().Update(s.ctx, cut))
-	p.until(func() bool { // the policy is in force
-		return client.NewDryRunClient(own).Status().Update(s.ctx, with(foreign, claimedAt(0))) != nil
+	p.until(func() bool { // rights and policies are in force
+		dry := client.NewDryRunClient(own)
+		refused, event := dry.Status().Update(s.ctx, with(foreign, claimedAt(0))), dry.Create(s.ctx, remoteEvent("Pod", "any"))
+		return refused != nil && strings.Contains(refused.Error(), "the remote runner may not report on") &&
+			event != nil && strings.Contains(event.Error(), "about nodes only") && dry.Status().Update(s.ctx, with(fresh, claimedAt(0))) == nil
 	})
 
 	write := func(c client.Client, action *v1alpha1.NodeAction, changes ...func(*v1alpha1.NodeAction)) func() error {
