@@ -13,6 +13,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
@@ -116,8 +117,6 @@ func TestTheRemoteRunnerWritesForItsActionsAlone(t *testing.T) {
 		{"success without a cut", "it had not said before that it would switch anything", write(own, claimed, ended(v1alpha1.ReasonSucceeded))},
 		{"success with the cut", "it had not said before that it would switch anything", write(own, claimed, in("Ended"), ended(v1alpha1.ReasonNotBack))},
 		{"loss", "may not end a NodeAction as Lost", write(own, claimed, ended(v1alpha1.ReasonLost))},
-		{"another claim", "a claim never changes", write(own, claimed, claimedAt(time.Minute))},
-		{"no such phase", "Unsupported value", write(own, claimed, in("Elsewhere"))},
 		{"an event about a pod", "about nodes only", func() error { return own.Create(s.ctx, remoteEvent("Pod", "any")) }},
 		{"an event in another's name", "as nodemend-remote-runner", func() error { return own.Create(s.ctx, eventAbout("Node", s.a.Name)) }},
 		{"delete of an action", `cannot delete resource "nodeactions"`, func() error { return own.Delete(s.ctx, fresh.DeepCopy()) }},
@@ -130,6 +129,20 @@ func TestTheRemoteRunnerWritesForItsActionsAlone(t *testing.T) {
 		{"policies", `cannot list resource "remedypolicies"`, func() error { return own.List(s.ctx, &v1alpha1.RemedyPolicyList{}) }},
 		{"pods", `cannot list resource "pods"`, func() error { return own.List(s.ctx, &corev1.PodList{}) }},
 	})
+	for what, try := range map[string]func() error{ // the rules of the CRD bind everybody
+		"a claim never changes":             write(own, claimed, claimedAt(time.Minute)),
+		"Unsupported value":                 write(own, claimed, in("Elsewhere")),
+		"only what is claimed has progress": write(s.admin, fresh, in("Looking")),
+		"a node action's spec never changes": func() error {
+			changed := fresh.DeepCopy()
+			changed.Spec.Executor = ""
+			return s.admin.Update(s.ctx, changed)
+		},
+	} {
+		if err := try(); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), what) {
+			t.Errorf("got %v, want %q", err, what)
+		}
+	}
 }
 
 // The BMC and the node are played; all else is real, with the rights that the chart gives.
