@@ -123,7 +123,7 @@ func TestTheRemoteRunnerWritesForItsActionsAlone(t *testing.T) {
 		{"taint", `cannot patch resource "nodes"`, func() error {
 			return own.Patch(s.ctx, named(s.a.Name), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"taints":[]}}`)))
 		}},
-		{"a secret", `cannot get resource "secrets"`, func() error { return own.Get(s.ctx, key(secret("any")), &corev1.Secret{}) }},
+		{"a secret", `cannot get resource "secrets"`, func() error { return own.Get(s.ctx, key(secret("bmc")), &corev1.Secret{}) }},
 		{"another's Lease", `cannot update resource "leases"`, func() error { return own.Update(s.ctx, lease("nodemend-controller")) }},
 		{"nodes", `cannot list resource "nodes"`, func() error { return own.List(s.ctx, &corev1.NodeList{}) }},
 		{"policies", `cannot list resource "remedypolicies"`, func() error { return own.List(s.ctx, &v1alpha1.RemedyPolicyList{}) }},

@@ -67,5 +67,6 @@ func proofOf(node string, kept *v1alpha1.PowerProof) (proved proof.Proof, err er
 	if err != nil {
 		return proved, err
 	}
-	return proved, json.Unmarshal(text, &proved)
+	err = json.Unmarshal(text, &proved)
+	return proved, err
 }

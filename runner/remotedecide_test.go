@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -161,5 +162,5 @@ func sameJSON(t *testing.T, a, b any) bool {
 	must(t, err)
 	y, err := json.Marshal(b)
 	must(t, err)
-	return string(x) == string(y)
+	return bytes.Equal(x, y)
 }

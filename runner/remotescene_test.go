@@ -406,13 +406,13 @@ type fakeClock struct {
 	*deadNode
 }
 
-func (c fakeClock) Now() time.Time                  { return c.deadNode.now }
-func (c fakeClock) Since(t time.Time) time.Duration { return c.deadNode.now.Sub(t) }
+func (c fakeClock) Now() time.Time                  { return c.now }
+func (c fakeClock) Since(t time.Time) time.Duration { return c.now.Sub(t) }
 
 func (c fakeClock) NewTimer(d time.Duration) clock.Timer {
 	c.pass(d)
 	fired := make(chan time.Time, 1)
-	fired <- c.deadNode.now
+	fired <- c.now
 	return firedTimer{c: fired}
 }
 

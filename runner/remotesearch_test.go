@@ -87,9 +87,9 @@ func (c *chance) happen(int) {
 		c.note("event: %s goes on", c.old.RunnerID)
 		c.nested = true
 		stop := c.calls + c.rand.IntN(60)
-		c.deadNode.happens = func(now int) { c.died = now >= stop }
+		c.happens = func(now int) { c.died = now >= stop }
 		_ = c.old.Work(c.Context(), "action")
-		c.died, c.deadNode.happens, c.nested = false, c.happen, false
+		c.died, c.happens, c.nested = false, c.happen, false
 	}
 }
 

@@ -283,10 +283,12 @@ func TestOfTwoLeadersOneGoesOn(t *testing.T) {
 				former, next := d.worker("former"), d.worker("next")
 				turn, left := 0, call
 				d.happens = func(int) {
-					if left--; left > 0 {
+					left--
+					if left > 0 {
 						return
 					}
-					switch turn++; {
+					turn++
+					switch {
 					case turn == 1: // the former one is stopped here, in the middle of its call
 						left = steps
 						_ = next.Work(t.Context(), "action")
