@@ -3,10 +3,6 @@
 package deploy_test
 
 import (
-	"context"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,16 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/nodemend/nodemend/config/remote"
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/internal/power"
-	"github.com/nodemend/nodemend/runner"
-	"github.com/nodemend/nodemend/runner/leader"
 	"github.com/nodemend/nodemend/test/helm"
-	"github.com/nodemend/nodemend/test/redfish"
 )
 
 // remotely are the values with a remote runner.
@@ -143,102 +133,6 @@ func TestTheRemoteRunnerWritesForItsActionsAlone(t *testing.T) {
 			t.Errorf("got %v, want %q", err, what)
 		}
 	}
-}
-
-// The BMC and the node are played; all else is real, with the rights that the chart gives.
-func TestADeadNodeIsPowerCycledWithTheRightsOfTheRoles(t *testing.T) {
-	helm.Program(t)
-	s := newScene(t)
-	s.installRemoteRunner()
-	const machine = "4c4c4544-0032-3810-8052-b4c04f4a5731"
-	bmc := redfish.Start(t, &redfish.System{UUID: machine, Power: "On"})
-	config := filepath.Join(t.TempDir(), "remote.yaml")
-	s.must(os.WriteFile(config, fmt.Appendf(nil, "switches:\n- redfish: {url: %q, user: %s, passwordFile: %s, caFile: %s}\n",
-		bmc.URL(), redfish.User, bmc.PasswordFile(), bmc.CAFile()), 0o600))
-
-	says := func(boot string, ready corev1.ConditionStatus) {
-		node := s.a.DeepCopy()
-		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.Now(), LastHeartbeatTime: metav1.Now()}}
-		node.Status.NodeInfo.BootID, node.Status.NodeInfo.SystemUUID = boot, machine
-		s.must(s.admin.Status().Patch(s.ctx, node, client.MergeFrom(s.a)))
-	}
-	says("boot-1", corev1.ConditionUnknown)
-	s.must(s.admin.Delete(s.ctx, s.actionA))
-	dead := &v1alpha1.RemedyPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: "dead-" + s.policy.Name},
-		Spec: v1alpha1.RemedyPolicySpec{
-			NodeSelector: s.policy.Spec.NodeSelector,
-			Match:        []v1alpha1.ConditionMatch{{Type: "Ready", Status: corev1.ConditionUnknown}},
-			Steps: []v1alpha1.Step{{
-				Reboot: &v1alpha1.RebootRemedy{Method: v1alpha1.RebootPowerCycle}, Timeout: v1alpha1.Duration{Duration: 15 * time.Minute}, RequireApproval: true,
-			}},
-			Recovery:       v1alpha1.Recovery{HealthyFor: v1alpha1.Duration{Duration: time.Second}},
-			DelayAfterJoin: &v1alpha1.Duration{},
-		},
-	}
-	s.temporary(dead)
-	s.temporary(&v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: dead.Name}, Spec: v1alpha1.RemediationBudgetSpec{NodeSelector: s.policy.Spec.NodeSelector}})
-	s.lead(s.account("controller", s.b))
-	s.executeRemotely(s.account("remote-runner", s.b), config)
-
-	remediation := &v1alpha1.Remediation{}
-	is := func(what string, so func() bool) {
-		t.Helper()
-		s.eventually(what, func(ctx context.Context) (bool, error) {
-			all := &v1alpha1.RemediationList{}
-			err := s.admin.List(ctx, all, client.MatchingFields{"spec.nodeName": s.a.Name})
-			for i := range all.Items {
-				if all.Items[i].Spec.Policy.UID == dead.UID {
-					*remediation = all.Items[i]
-				}
-			}
-			return err == nil && so(), err
-		})
-	}
-	is("a person is to approve", func() bool { return remediation.BlockedBy() == "ApprovalRequired" })
-	if calls := bmc.Calls(); len(calls) > 0 || bmc.Power(1) != "On" {
-		t.Fatalf("the power is switched before: %v", calls)
-	}
-	approved := remediation.DeepCopy()
-	approved.Annotations = map[string]string{v1alpha1.ApprovedStepAnnotation: "1"}
-	s.must(s.admin.Patch(s.ctx, approved, client.MergeFrom(remediation)))
-	action := &v1alpha1.NodeAction{}
-	is("the power is off and on", func() bool {
-		return remediation.Status.Action != "" && s.admin.Get(s.ctx, types.NamespacedName{Name: remediation.Status.Action}, action) == nil &&
-			action.Status.Power != nil && action.Status.Power.Phase == "Ended"
-	})
-	if p := action.Status.Power; p.Outcome != "PowerCycled" || p.Proof == nil || p.Proof.BootID != "boot-1" || bmc.Power(1) != "On" {
-		t.Errorf("kept is %+v", p)
-	}
-	says("boot-2", corev1.ConditionTrue)
-	s.temporary(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: s.a.Name}})
-	is("the remediation has recovered", func() bool { return remediation.State() == v1alpha1.ReasonRecovered })
-	if history := remediation.Status.History; len(history) != 1 || history[0].Outcome != v1alpha1.ReasonSucceeded || !strings.Contains(history[0].Message, "boot-1 -> boot-2") {
-		t.Errorf("the history is %+v", history)
-	}
-}
-
-// executeRemotely runs a remote runner until the test ends.
-func (s *scene) executeRemotely(account *rest.Config, config string) {
-	s.Helper()
-	switches, err := remote.Load(config)
-	s.must(err)
-	ctx, cancel := context.WithCancel(s.ctx)
-	done := make(chan error, 1)
-	go func() {
-		done <- runner.RunRemote(ctx, account, runner.RemoteOptions{
-			Switch: func(node *corev1.Node) (power.Switch, error) { return switches.Switch(remote.Node{Name: node.Name}) },
-			Lead: func(ctx context.Context, id string, lead func(context.Context) error) error {
-				return leader.Election{Name: "nodemend-remote-runner", Namespace: namespace}.Lead(ctx, account, id, lead)
-			},
-		})
-	}()
-	s.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			s.Error(err)
-		}
-	})
 }
 
 // with is an action with another status.
