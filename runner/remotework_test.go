@@ -288,12 +288,12 @@ func TestOfTwoLeadersOneGoesOn(t *testing.T) {
 						return
 					}
 					turn++
-					switch {
-					case turn == 1: // the former one is stopped here, in the middle of its call
+					switch turn {
+					case 1: // the former one is stopped here, in the middle of its call
 						left = steps
 						_ = next.Work(t.Context(), "action")
 						d.died, left = false, 1000
-					case turn == 2:
+					case 2:
 						d.died = true
 					}
 				}
