@@ -47,6 +47,7 @@ var choices = map[string][]string{
 	"no budget":   {"defaultBudget.enabled=false"},
 	"a namespace": {"createNamespace=true"},
 	"a parent":    {"global.anything=1"},
+	"remote":      remotely,
 	"monitoring":  {"podMonitor.enabled=true", "podMonitor.labels.release=a", "prometheusRule.enabled=true", "prometheusRule.labels.release=a", "dashboard.enabled=true"},
 }
 
@@ -82,7 +83,7 @@ func (s *scene) accepts(t *testing.T, values []string) {
 	objects := rendered(t, values...)
 	checkRights(t, objects)
 	for name, pod := range pods(t, objects) {
-		if name != "controller" {
+		if name != "controller" && name != "remote-runner" {
 			checkAgent(t, strings.TrimSuffix(name, "-host-unit"), pod)
 		}
 	}
@@ -359,7 +360,7 @@ func TestTheProgramKnowsTheArgumentsOfTheWorkloads(t *testing.T) {
 		}
 	}
 	roles := 0
-	for _, values := range [][]string{{"hostUnits.remove=true", choices["configured"][0], choices["configured"][1]}, {"hostUnits.enabled=true"}} {
+	for _, values := range [][]string{{"hostUnits.remove=true", choices["configured"][0], choices["configured"][1]}, {"hostUnits.enabled=true"}, remotely} {
 		for name, pod := range pods(t, rendered(t, values...)) {
 			for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
 				roles++
@@ -380,8 +381,8 @@ func TestTheProgramKnowsTheArgumentsOfTheWorkloads(t *testing.T) {
 			}
 		}
 	}
-	if roles != 8 {
-		t.Errorf("looked at %d containers, want 8", roles)
+	if roles != 12 {
+		t.Errorf("looked at %d containers, want 12", roles)
 	}
 }
 

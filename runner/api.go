@@ -20,8 +20,10 @@ import (
 )
 
 const (
-	// fieldManager is the name under which the API server records our writes.
-	fieldManager = "nodemend-runner"
+	// fieldManager and remoteManager are the names under which the API server records
+	// what a node's runner writes, and the remote one.
+	fieldManager  = "nodemend-runner"
+	remoteManager = "nodemend-remote-runner"
 
 	// requestTimeout bounds one request, so that an API server that accepts
 	// connections and does not answer cannot hold the runner up.
@@ -36,6 +38,8 @@ const (
 type api struct {
 	own  rest.Interface // nodemend.dev
 	core rest.Interface
+
+	manager string // of the fields that are written
 }
 
 // newAPI returns a client whose answers teach the clock the server's time.
@@ -63,13 +67,12 @@ func newAPI(cfg *rest.Config, clock *serverclock.Clock) (api, error) {
 	if err != nil {
 		return api{}, fmt.Errorf("setting up the connection to the API server: %w", err)
 	}
-	return api{own: own, core: core}, nil
+	return api{own: own, core: core, manager: fieldManager}, nil
 }
 
-// actions lists and watches the actions of a node.
-func (a api) actions(nodeName string) cache.ListerWatcher {
-	return cache.NewListWatchFromClient(a.own, actionResource, metav1.NamespaceNone,
-		fields.OneTermEqualSelector("spec.nodeName", nodeName))
+// actions lists and watches the actions that have this value in a field: of a node, say.
+func (a api) actions(field, value string) cache.ListerWatcher {
+	return cache.NewListWatchFromClient(a.own, actionResource, metav1.NamespaceNone, fields.OneTermEqualSelector(field, value))
 }
 
 // Action implements API.
@@ -120,7 +123,7 @@ func (a api) UpdateStatus(ctx context.Context, action *v1alpha1.NodeAction) erro
 	defer cancel()
 	written := &v1alpha1.NodeAction{}
 	err := a.own.Put().Resource(actionResource).Name(action.Name).SubResource("status").
-		Param("fieldManager", fieldManager).Body(action).Do(ctx).Into(written)
+		Param("fieldManager", a.manager).Body(action).Do(ctx).Into(written)
 	if err != nil {
 		return err
 	}

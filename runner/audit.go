@@ -39,11 +39,11 @@ func newAuditor(nodeName string, events record.EventRecorder) auditor {
 	}}
 }
 
-// newRecorder returns what sends events to the API server, and what stops it.
-func newRecorder(core rest.Interface, nodeName string) (record.EventRecorder, func()) {
+// newRecorder returns what sends events of a component to the API server, and what stops it.
+func newRecorder(core rest.Interface, component, nodeName string) (record.EventRecorder, func()) {
 	broadcaster := record.NewBroadcaster()
 	broadcaster.StartRecordingToSink(coreapi.Events(core))
-	return broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: "nodemend-runner", Host: nodeName}), broadcaster.Shutdown
+	return broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: component, Host: nodeName}), broadcaster.Shutdown
 }
 
 // claimed tells that an order is about to be executed.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -17,6 +18,8 @@ type input struct {
 	// since is when the reading began, by the node's own clock: nothing is older.
 	since  time.Time
 	action *v1alpha1.NodeAction
+	// lease is that of the node's kubelet, for the remote runner; nil: there is none.
+	lease *coordinationv1.Lease
 	// remediation, policy, node and pause are nil when the API server answered that there
 	// is no such object, never because they could not be read.
 	remediation *v1alpha1.Remediation
@@ -35,6 +38,8 @@ type input struct {
 
 	// remedies are the names of those that this version knows.
 	remedies []string
+	// remote: it is the remote runner that asks.
+	remote bool
 
 	nodeName string
 	// machineID is the host's own; "": nobody can know.
@@ -73,13 +78,12 @@ type check func(input) *decision
 // decide says what to do with an action that the ledger has no entry of. It
 // depends on nothing but its input.
 func decide(in input) decision {
-	for _, check := range []check{
-		notOurs,
-		finished,
-		claimedBefore,
-		executedBefore,
-		deleted,
-		expired,
+	return first(in, slices.Concat([]check{notOurs, finished, claimedBefore, executedBefore, deleted, expired}, standing()))
+}
+
+// standing are the checks of what has to hold whoever executes the action, until it begins.
+func standing() []check {
+	return []check{
 		notThisNode,
 		notThisMachine,
 		excluded,
@@ -93,7 +97,12 @@ func decide(in input) decision {
 		notSelected,
 		notSupported,
 		notNeeded,
-	} {
+	}
+}
+
+// first returns what the first of the checks says that does not hold, else to execute.
+func first(in input, checks []check) decision {
+	for _, check := range checks {
 		if d := check(in); d != nil {
 			return *d
 		}
@@ -101,9 +110,10 @@ func decide(in input) decision {
 	return decision{verb: execute, step: in.policy.StepWithHash(in.action.Spec.StepHash)}
 }
 
-// notOurs leaves the action of another node to that node's runner.
+// notOurs leaves the action of another node to that node's runner, and one of the remote
+// runner to that.
 func notOurs(in input) *decision {
-	if in.action.Spec.NodeName != in.nodeName {
+	if in.action.Spec.NodeName != in.nodeName || in.action.Spec.Executor != "" {
 		return &decision{verb: leave}
 	}
 	return nil
@@ -298,7 +308,12 @@ func notSelected(in input) *decision {
 
 func notSupported(in input) *decision {
 	step := in.policy.StepWithHash(in.action.Spec.StepHash)
-	if slices.Contains(in.remedies, step.Remedy()) {
+	switch remote := step.Executor() == v1alpha1.ExecutorRemote; {
+	case remote && !in.remote:
+		return finishWith(v1alpha1.ReasonUnsupported, "the step is for the remote runner, and the action asks for that of the node")
+	case in.remote && !remote:
+		return finishWith(v1alpha1.ReasonUnsupported, "the step is for the node's runner, and the action asks for the remote one")
+	case slices.Contains(in.remedies, step.Remedy()):
 		return nil
 	}
 	return finishWith(v1alpha1.ReasonUnsupported, "this version of the runner does not know the remedy of the step; it knows: %s",

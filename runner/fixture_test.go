@@ -46,6 +46,9 @@ func TestMain(m *testing.M) {
 	if role := os.Getenv(crashRunnerEnv); role != "" {
 		os.Exit(runCrashRunner(role))
 	}
+	if role := os.Getenv(remoteRunnerEnv); role != "" {
+		os.Exit(runRemoteRunner(role))
+	}
 	systemdtest.Beside()
 	os.Exit(systemdtest.Run(tests(func() int {
 		return clustertest.RunTogether(m)

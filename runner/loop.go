@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -21,11 +22,17 @@ const (
 	// conflictRetry is the pause after somebody else wrote the action first.
 	conflictRetry = 20 * time.Millisecond
 
+	// busyRetry is the pause after something else was under way on the node.
+	busyRetry = time.Second
+
 	// A runner that stops tries for farewell to report what is not reported yet,
 	// every farewellRetry.
 	farewell      = 5 * time.Second
 	farewellRetry = 200 * time.Millisecond
 )
+
+// errBusy says that something else is under way on the node.
+var errBusy = errors.New("something else is under way on the node")
 
 // queue holds the names of actions to look at.
 type queue = workqueue.TypedRateLimitingInterface[string]
@@ -79,21 +86,24 @@ func (w *Worker) run(ctx context.Context, q queue) {
 		if stopped {
 			break
 		}
-		w.next(ctx, q, name)
+		next(ctx, q, name, w.Work)
 	}
 	w.sayFarewell(ctx)
 }
 
-func (w *Worker) next(ctx context.Context, q queue, name string) {
+// next works on the action that q.Get has returned.
+func next(ctx context.Context, q queue, name string, work func(context.Context, string) error) {
 	defer q.Done(name)
 	if ctx.Err() != nil {
 		return
 	}
 	log := logr.FromContextOrDiscard(ctx).WithValues("action", name)
-	err := w.Work(logr.NewContext(ctx, log), name)
+	err := work(logr.NewContext(ctx, log), name)
 	switch {
 	case err == nil:
 		q.Forget(name)
+	case errors.Is(err, errBusy):
+		q.AddAfter(name, busyRetry)
 	case retriable(err):
 		q.AddAfter(name, conflictRetry)
 	case ctx.Err() == nil:

@@ -52,7 +52,7 @@ func newRunner(cfg *rest.Config, opts Options) (r *runner, stop func(), err erro
 	if err != nil {
 		return nil, nil, err
 	}
-	events, stop := newRecorder(api.core, opts.NodeName)
+	events, stop := newRecorder(api.core, "nodemend-runner", opts.NodeName)
 	owner := newVetoes(opts)
 	r = &runner{opts: opts, api: api, owner: owner, worker: WorkerOptions{
 		NodeName: opts.NodeName, BootID: bootID, MachineID: machineIDOf(opts), API: api, Remedies: remedies(opts),
@@ -113,7 +113,7 @@ func (r *runner) work(ctx context.Context) error {
 	log.Info("Runner starts", "node", r.opts.NodeName, "runnerID", worker.runnerID, "bootID", worker.BootID, "dryRun", r.opts.DryRun)
 
 	q := newQueue()
-	informer := watch(r.api.actions(r.opts.NodeName), q)
+	informer := watch(r.api.actions("spec.nodeName", r.opts.NodeName), q)
 	r.listed.Store(&informer)
 	var beside sync.WaitGroup
 	beside.Go(func() { informer.RunWithContext(ctx) })

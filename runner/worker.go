@@ -47,7 +47,7 @@ type WorkerOptions struct {
 	// Remedies by their names.
 	Remedies map[string]remedy.Remedy
 	// Clock is the node's, ServerClock what others compare, and Uptime how long ago
-	// the node booted.
+	// the node booted; nil: nobody knows.
 	Clock       clock.WithTicker
 	ServerClock *serverclock.Clock
 	Uptime      func() time.Duration
@@ -265,7 +265,12 @@ func (w *Worker) read(ctx context.Context, action *v1alpha1.NodeAction) (input, 
 		bootID:      w.BootID,
 		now:         w.ServerClock.Now(),
 	}
-	in.booted = in.now.Add(-w.Uptime())
+	if w.Uptime != nil {
+		in.booted = in.now.Add(-w.Uptime())
+	}
+	if w.Ledger == nil {
+		return in, nil
+	}
 	if end := w.Ledger.LastEnd(w.BootID); end > 0 {
 		in.ended = in.booted.Add(end)
 	}

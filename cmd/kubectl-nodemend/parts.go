@@ -31,7 +31,7 @@ const (
 func partOf(r *v1alpha1.Remediation) part {
 	switch r.BlockedBy() {
 	case gates.ReasonApprovalRequired, remediation.ReasonReleaseRequired, gates.ReasonNoBudget, gates.ReasonBudgetInvalid, v1alpha1.ReasonSuperseded,
-		v1alpha1.ReasonRefused, v1alpha1.ReasonUnsupported, v1alpha1.ReasonUnitNotFound, v1alpha1.ReasonUnitMasked:
+		v1alpha1.ReasonRefused, v1alpha1.ReasonUnsupported, v1alpha1.ReasonUnitNotFound, v1alpha1.ReasonUnitMasked, v1alpha1.ReasonPowerWasOff:
 		return partNeedsYou
 	case gates.ReasonDryRun:
 		return partDryRun

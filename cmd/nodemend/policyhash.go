@@ -66,7 +66,7 @@ func allowed(policies []v1alpha1.RemedyPolicy) (string, error) {
 	for i := range policies {
 		for n := range policies[i].Spec.Steps {
 			step := &policies[i].Spec.Steps[n]
-			if v1alpha1.RemedyNamed(step.Remedy()).Executor != v1alpha1.ExecutorRunner {
+			if !step.NeedsRunner() {
 				continue
 			}
 			hash, err := step.Hash()

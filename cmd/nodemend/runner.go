@@ -69,6 +69,7 @@ func newRunnerCommand() *cobra.Command {
 		opts       runner.Options
 		kubeconfig string
 		execution  string
+		remote     remoteRunner
 	)
 	cmd := &cobra.Command{
 		Use:     "runner",
@@ -77,6 +78,9 @@ func newRunnerCommand() *cobra.Command {
 		Example: runnerExample,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if remote.wanted() {
+				return remote.run(cmd, kubeconfig, opts)
+			}
 			var err error
 			if opts.Execution, err = executionMode(execution); err != nil {
 				return err
@@ -104,6 +108,7 @@ func newRunnerCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
+	remote.addTo(cmd)
 	nodeNameFlag(flags, &opts.NodeName)
 	kubeconfigFlag(flags, &kubeconfig)
 	addressFlags(flags, &opts.MetricsAddress, &opts.HealthAddress)

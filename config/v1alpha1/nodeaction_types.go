@@ -5,15 +5,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// NodeAction is one attempt of one step, for the runner of one node. It does not
-// hold what to execute: it names a policy and the hash of one of its steps, and
-// the runner reads the step from the policy.
+// NodeAction is one attempt of one step, for the runner of one node, or for the
+// remote runner. It does not hold what to execute: it names a policy and the hash of
+// one of its steps, and the runner reads the step from the policy.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=nact,categories=nodemend
 // +kubebuilder:selectablefield:JSONPath=`.spec.nodeName`
 // +kubebuilder:selectablefield:JSONPath=`.spec.remediation`
+// +kubebuilder:selectablefield:JSONPath=`.spec.executor`
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.spec.nodeName`
 // +kubebuilder:printcolumn:name="Policy",type=string,JSONPath=`.spec.policy.name`
 // +kubebuilder:printcolumn:name="Step",type=integer,JSONPath=`.spec.step`
@@ -42,11 +43,18 @@ type NodeAction struct {
 //
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a node action's spec never changes",reason=FieldValueForbidden
 type NodeActionSpec struct {
-	// Name of the node whose runner executes it.
+	// Name of the node that it is for, whose runner executes it unless executor says
+	// otherwise.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	NodeName string `json:"nodeName"`
+
+	// Who executes it: Remote, the remote runner, which acts on the machine from
+	// outside. If it is left out, the node's runner.
+	// +optional
+	// +kubebuilder:validation:Enum=Remote
+	Executor Executor `json:"executor,omitempty"`
 
 	// UID of that node.
 	// +required
@@ -140,8 +148,13 @@ const (
 	ReasonInterrupted = "Interrupted"
 	// ReasonRebootNotObserved: the reboot was asked for and did not happen.
 	ReasonRebootNotObserved = "RebootNotObserved"
-	// ReasonNotBack: the node was told to reboot and has not come back in time. Only in
-	// a remediation's history.
+	// ReasonPowerStillOn: the power was switched off, and nothing proves that it is off.
+	ReasonPowerStillOn = "PowerStillOn"
+	// ReasonPowerWasOff: the power was off already, so somebody or something has switched
+	// it off. Nothing was switched.
+	ReasonPowerWasOff = "PowerWasOff"
+	// ReasonNotBack: the node was told to reboot and has not come back in time. The
+	// remote runner reports it; else it is only in a remediation's history.
 	ReasonNotBack = "NotBack"
 	// ReasonNotStarted: the runner that had claimed the action stopped before
 	// it started the remedy; nothing was executed.
@@ -153,12 +166,19 @@ const (
 	ReasonLost = "Lost"
 )
 
-// NodeActionStatus is written by the node's runner, and by the controller to
-// cancel an action that nobody has claimed.
+// NodeActionStatus is written by who executes the action, and by the controller to
+// cancel one that nobody has claimed.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.power) || has(self.claim)",message="only what is claimed has progress",fieldPath=".power"
 type NodeActionStatus struct {
 	// The runner's claim, written before the first side effect.
 	// +optional
 	Claim *Claim `json:"claim,omitempty"`
+
+	// How far the remote runner is with switching the power. What is switched is kept
+	// here before.
+	// +optional
+	Power *PowerCycleStatus `json:"power,omitempty"`
 
 	// Result of the execution.
 	// +optional
@@ -179,7 +199,8 @@ type Claim struct {
 	// +kubebuilder:validation:MaxLength=253
 	RunnerID string `json:"runnerID"`
 
-	// Boot ID of the node (/proc/sys/kernel/random/boot_id).
+	// Boot ID of the node (/proc/sys/kernel/random/boot_id). Of an action for the remote
+	// runner, it is the boot that is to end.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	BootID string `json:"bootID"`
@@ -201,11 +222,99 @@ type Claim struct {
 	InvocationID string `json:"invocationID,omitempty"`
 }
 
+// PowerCycleStatus is how far the power of a machine is switched off and on again.
+type PowerCycleStatus struct {
+	// ID of the remote runner that carries it out now. Another one goes on from here
+	// when it has written its own.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	RunnerID string `json:"runnerID"`
+
+	// Looking: nothing was switched. Cutting: an off may have been sent. ProvedOff: it
+	// is off, as the proof says. Restoring: an on may have been sent. Ended: see outcome.
+	// +required
+	// +kubebuilder:validation:Enum=Looking;Cutting;ProvedOff;Restoring;Ended
+	Phase string `json:"phase"`
+
+	// How it has ended: PowerCycled, PowerWasOff, NodeAnswers, NewBoot, PowerStillOn,
+	// PowerStillOff, NotTheMachine, NotConfirmed or NoAnswer.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Outcome string `json:"outcome,omitempty"`
+
+	// Why, for people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+
+	// What proves that the boot named by the claim is over.
+	// +optional
+	Proof *PowerProof `json:"proof,omitempty"`
+}
+
+// PowerProof shows that a boot of a node is over: the power was read off twice, without
+// another reading in between, from a switch whose GUID is the node's systemUUID.
+type PowerProof struct {
+	// PowerOff.
+	// +required
+	// +kubebuilder:validation:Enum=PowerOff
+	Kind string `json:"kind"`
+
+	// Boot ID that the node had.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	BootID string `json:"bootID"`
+
+	// The node's systemUUID.
+	// +required
+	// +kubebuilder:validation:MaxLength=36
+	Machine string `json:"machine"`
+
+	// ID of the runner that has read it.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Reader string `json:"reader"`
+
+	// What it was read from, with the address.
+	// +required
+	// +kubebuilder:validation:MaxLength=512
+	Switch string `json:"switch"`
+
+	// The first reading.
+	// +required
+	First PowerReading `json:"first"`
+
+	// The second reading.
+	// +required
+	Second PowerReading `json:"second"`
+
+	// Time between the answer to the first and the question for the second.
+	// +required
+	Apart Duration `json:"apart"`
+}
+
+// PowerReading is one reading of a proof.
+type PowerReading struct {
+	// When it was answered, by the clock of the remote runner.
+	// +required
+	Time MicroTime `json:"time"`
+
+	// What the switch calls its machine, with the bytes as they came.
+	// +required
+	// +kubebuilder:validation:MaxLength=36
+	GUID string `json:"guid"`
+
+	// Order of these bytes in which they are the systemUUID.
+	// +required
+	// +kubebuilder:validation:Enum=RFC4122;SMBIOS;IPMI
+	Order string `json:"order"`
+}
+
 // ActionResult is the result of the execution of a remedy.
 type ActionResult struct {
 	// How it was executed: TransientUnit (a command, as a unit of the node's
-	// systemd), Direct (a command, by the runner itself), Systemd or SysRq. After a
-	// reboot it is the method of the policy's step, and absent if the policy does not
+	// systemd), Direct (a command, by the runner itself), Systemd, SysRq or PowerCycle.
+	// After a reboot it is the method of the policy's step, and absent if the policy does not
 	// have the step any more.
 	// +optional
 	Execution Execution `json:"execution,omitempty"`
@@ -260,6 +369,8 @@ const (
 	ExecutionSystemd Execution = "Systemd"
 	// ExecutionSysRq asks the kernel for it.
 	ExecutionSysRq Execution = "SysRq"
+	// ExecutionPowerCycle switches the power off and on.
+	ExecutionPowerCycle Execution = "PowerCycle"
 )
 
 // UnitResult compares a systemd unit before and after its restart.

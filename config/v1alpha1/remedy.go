@@ -7,7 +7,7 @@ package v1alpha1
 type Remedy struct {
 	// Name is the word that a policy uses: that of the remedy's field in Step.
 	Name string
-	// Executor carries out its attempts.
+	// Executor carries out its attempts, unless Step.Executor says otherwise.
 	Executor Executor
 	// Disruptive: the node is out of service while it is executed.
 	Disruptive bool
@@ -20,6 +20,8 @@ type Remedy struct {
 
 	// asked reports whether the step asks for it.
 	asked func(*Step) bool
+	// executor returns who carries out the step's attempts; nil: Executor, for all steps.
+	executor func(*Step) Executor
 	// drain returns how the node is drained for the step; nil: it never is.
 	drain func(*Step) *Drain
 	// describe says what the step does, after "would".
@@ -34,6 +36,8 @@ type Executor string
 const (
 	// ExecutorRunner is the runner of the node, by a NodeAction.
 	ExecutorRunner Executor = "Runner"
+	// ExecutorRemote is the remote runner, by a NodeAction: it acts on the machine from outside.
+	ExecutorRemote Executor = "Remote"
 	// ExecutorMaintenance is the controller of maintenances, by a NodeMaintenance.
 	ExecutorMaintenance Executor = "Maintenance"
 )

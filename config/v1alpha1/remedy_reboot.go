@@ -10,9 +10,12 @@ type RebootRemedy struct {
 	// SysRq: the kernel syncs the disks, remounts them read-only and resets the
 	// machine. No program can hang it, and running programs are not asked to stop.
 	// Systemd: as by systemctl reboot, which stops everything first.
+	// PowerCycle: for a node that does not answer. The remote runner switches its power
+	// off from outside, reads it off until that is proved, and switches it on. A node
+	// that answers again before keeps its power, and power that was off stays off.
 	// +optional
 	// +kubebuilder:default=SysRq
-	// +kubebuilder:validation:Enum=SysRq;Systemd
+	// +kubebuilder:validation:Enum=SysRq;Systemd;PowerCycle
 	Method RebootMethod `json:"method,omitempty"`
 
 	// How the node is drained before the reboot. If it is left out, the node is only
@@ -29,6 +32,8 @@ const (
 	RebootSysRq RebootMethod = "SysRq"
 	// RebootSystemd goes through systemd.
 	RebootSystemd RebootMethod = "Systemd"
+	// RebootPowerCycle switches the power off and on again, from outside.
+	RebootPowerCycle RebootMethod = "PowerCycle"
 )
 
 // rebootRemedy is the remedy reboot.
@@ -39,7 +44,16 @@ var rebootRemedy = Remedy{
 	Reboots:    true,
 	asked:      func(s *Step) bool { return s.Reboot != nil },
 	drain:      func(s *Step) *Drain { return s.Reboot.Drain },
+	executor: func(s *Step) Executor {
+		if s.Reboot.Method == RebootPowerCycle {
+			return ExecutorRemote
+		}
+		return ExecutorRunner
+	},
 	describe: func(s *Step) string {
+		if s.Reboot.Method == RebootPowerCycle {
+			return takeOut(s.Reboot.Drain) + " the node, and switch its power off and on (PowerCycle)"
+		}
 		return fmt.Sprintf("%s and reboot the node (%s)", takeOut(s.Reboot.Drain), s.Reboot.Method)
 	},
 }

@@ -16,6 +16,7 @@ func steps() map[string]v1alpha1.Step {
 		"restartUnit": {RestartUnit: &v1alpha1.RestartUnitRemedy{Name: "containerd.service"}},
 		"reboot":      {Reboot: &v1alpha1.RebootRemedy{Method: v1alpha1.RebootSysRq, Drain: &v1alpha1.Drain{}}},
 		"maintenance": {Maintenance: &v1alpha1.MaintenanceRemedy{Reason: "a fan has failed"}},
+		"power cycle": {Reboot: &v1alpha1.RebootRemedy{Method: v1alpha1.RebootPowerCycle}},
 	}
 }
 
@@ -56,22 +57,26 @@ func TestEachRemedyOfAStepIsInTheList(t *testing.T) {
 }
 
 func TestARemedyIsWhatItsValueSays(t *testing.T) {
-	type traits struct{ disruptive, needsRunner, reboots, final, drains bool }
+	type traits struct{ disruptive, needsRunner, needsMatch, reboots, final, drains bool }
 	for name, want := range map[string]struct {
 		traits        traits
 		describe, why string
 	}{
-		"command":     {traits{needsRunner: true}, "run /bin/mend --all", "command"},
-		"restartUnit": {traits{needsRunner: true}, "restart containerd.service", "restartUnit"},
+		"command":     {traits{needsRunner: true, needsMatch: true}, "run /bin/mend --all", "command"},
+		"restartUnit": {traits{needsRunner: true, needsMatch: true}, "restart containerd.service", "restartUnit"},
 		"reboot": {
-			traits{disruptive: true, needsRunner: true, reboots: true, drains: true},
+			traits{disruptive: true, needsRunner: true, needsMatch: true, reboots: true, drains: true},
 			"cordon and drain and reboot the node (SysRq)", "reboot",
 		},
 		"maintenance": {traits{disruptive: true, final: true}, "cordon the node until it has recovered", "a fan has failed"},
-		"":            {traits{needsRunner: true}, "act", ""},
+		"power cycle": {
+			traits{disruptive: true, needsMatch: true, reboots: true},
+			"cordon the node, and switch its power off and on (PowerCycle)", "reboot",
+		},
+		"": {traits{needsRunner: true, needsMatch: true}, "act", ""},
 	} {
 		step := steps()[name]
-		got := traits{step.Disruptive(), step.NeedsRunner(), step.Reboots(), step.Final(), step.Drain() != nil}
+		got := traits{step.Disruptive(), step.NeedsRunner(), step.NeedsMatch(), step.Reboots(), step.Final(), step.Drain() != nil}
 		if got != want.traits {
 			t.Errorf("%q: got %+v, want %+v", name, got, want.traits)
 		}

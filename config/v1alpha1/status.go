@@ -38,7 +38,7 @@ func Executed(reason string) bool {
 // its remedy, or may have since nobody knows.
 func MayHaveExecuted(reason string) bool {
 	switch reason {
-	case ReasonInterrupted, ReasonRebootNotObserved, ReasonLost:
+	case ReasonInterrupted, ReasonRebootNotObserved, ReasonPowerStillOn, ReasonLost:
 		return true
 	default:
 		return Executed(reason)

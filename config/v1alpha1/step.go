@@ -27,8 +27,20 @@ func (r *Remediation) Step(number int32) *Step {
 // Disruptive reports whether the step's remedy takes the node out of service.
 func (s *Step) Disruptive() bool { return s.Kind().Disruptive }
 
+// Executor returns who carries out the step's attempts.
+func (s *Step) Executor() Executor {
+	if kind := s.Kind(); kind.executor != nil {
+		return kind.executor(s)
+	}
+	return s.Kind().Executor
+}
+
 // NeedsRunner reports whether the step's remedy is executed on the node.
-func (s *Step) NeedsRunner() bool { return s.Kind().Executor == ExecutorRunner }
+func (s *Step) NeedsRunner() bool { return s.Executor() == ExecutorRunner }
+
+// NeedsMatch reports whether the step's remedy is executed only while the node has a
+// condition that the policy matches: a runner asks for one, here or elsewhere.
+func (s *Step) NeedsMatch() bool { return s.Executor() != ExecutorMaintenance }
 
 // Reboots reports whether the step's remedy boots the node anew.
 func (s *Step) Reboots() bool { return s.Kind().Reboots }

@@ -12,6 +12,12 @@ func TestEachRemedyHasItsExecutor(t *testing.T) {
 		for _, by := range executors() {
 			found = found || by.name == remedy.Executor
 		}
+		if remedy.Name == v1alpha1.RemedyReboot {
+			cycle := &v1alpha1.Step{Reboot: &v1alpha1.RebootRemedy{Method: v1alpha1.RebootPowerCycle}}
+			if by := By(cycle); by.Who() != "the remote runner" || By(nil).Who() != "the node's runner" {
+				t.Errorf("%s does a power cycle", by.Who())
+			}
+		}
 		if !found {
 			t.Errorf("remedy %q: nobody is %s", remedy.Name, remedy.Executor)
 		}

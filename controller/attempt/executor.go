@@ -3,6 +3,7 @@ package attempt
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,13 +44,17 @@ type named struct {
 func executors() []named {
 	return []named{
 		{v1alpha1.ExecutorRunner, nodeActions{}},
+		{v1alpha1.ExecutorRemote, nodeActions{remote: true}},
 	}
 }
 
-// Executors returns all of them.
+// Executors returns one for each kind of object: it lists and tells those of all executors that
+// have this kind.
 func Executors() (all []Executor) {
 	for _, by := range executors() {
-		all = append(all, by.Executor)
+		if !slices.ContainsFunc(all, func(other Executor) bool { return other.Kind() == by.Kind() }) {
+			all = append(all, by.Executor)
+		}
 	}
 	return all
 }
@@ -58,7 +63,7 @@ func Executors() (all []Executor) {
 // step, or it has no attempts: then somebody has written a status of their own.
 func By(step *v1alpha1.Step) Executor {
 	for _, by := range executors() {
-		if step != nil && by.name == step.Kind().Executor {
+		if step != nil && by.name == step.Executor() {
 			return by.Executor
 		}
 	}
@@ -79,7 +84,7 @@ func Get(by Executor, name string, get func(name string, object client.Object) (
 
 // OnNode returns the attempts on the node of this name, whoever carries them out, from a cache.
 func OnNode(ctx context.Context, cache client.Reader, node string) (all []Attempt, err error) {
-	for _, by := range executors() {
+	for _, by := range Executors() {
 		some, err := by.OnNode(ctx, cache, node)
 		if err != nil {
 			return nil, fmt.Errorf("listing what runs on node %s: %w", node, err)
@@ -92,7 +97,7 @@ func OnNode(ctx context.Context, cache client.Reader, node string) (all []Attemp
 // OfRemediation returns the attempts of the remediation of this name, whoever carries them out,
 // as the API server has them.
 func OfRemediation(ctx context.Context, live client.Reader, name string) (all []Attempt, err error) {
-	for _, by := range executors() {
+	for _, by := range Executors() {
 		some, err := by.OfRemediation(ctx, live, name)
 		if err != nil {
 			return nil, fmt.Errorf("listing the attempts of remediation %s: %w", name, err)

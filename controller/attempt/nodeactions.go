@@ -18,14 +18,23 @@ import (
 	"github.com/nodemend/nodemend/internal/deadline"
 )
 
-// nodeActions has a runner carry out attempts, which claims a NodeAction before it begins.
-type nodeActions struct{}
+// nodeActions has a runner carry out attempts, which claims a NodeAction before it begins: that of
+// the node or the remote one, as the action says.
+type nodeActions struct {
+	// remote: those that are started are for the remote runner.
+	remote bool
+}
 
 // voidExpiry is when an action expires that no runner may claim.
 var voidExpiry = time.Unix(1, 0)
 
 // Who implements Executor.
-func (nodeActions) Who() string { return "the node's runner" }
+func (by nodeActions) Who() string {
+	if by.remote {
+		return "the remote runner"
+	}
+	return "the node's runner"
+}
 
 // Kind implements Executor.
 func (nodeActions) Kind() schema.GroupVersionKind {
@@ -45,7 +54,7 @@ func (nodeActions) Tell(object client.Object) Attempt {
 		Created: action.CreationTimestamp.Time,
 		Void:    !action.Spec.ExpiresAt.After(voidExpiry),
 		BeginBy: deadline.Claimable(action), Over: deadline.Over(action),
-		Object: action, by: nodeActions{},
+		Object: action, by: nodeActions{remote: action.Spec.Executor == v1alpha1.ExecutorRemote},
 	}
 	if claim := action.Status.Claim; claim != nil {
 		a.Begun = &Begun{At: claim.Time.Time, BootID: claim.BootID}
@@ -81,7 +90,7 @@ func (by nodeActions) list(ctx context.Context, from client.Reader, opts ...clie
 }
 
 // Start implements Executor. The action can be claimed until it expires: never, if it is void.
-func (nodeActions) Start(ctx context.Context, c client.Client, o Order) error {
+func (by nodeActions) Start(ctx context.Context, c client.Client, o Order) error {
 	step := o.Remediation.Step(o.Step)
 	hash, err := step.Hash()
 	if err != nil {
@@ -91,12 +100,17 @@ func (nodeActions) Start(ctx context.Context, c client.Client, o Order) error {
 	if o.Void {
 		expiresAt = voidExpiry
 	}
+	var executor v1alpha1.Executor
+	if by.remote {
+		executor = v1alpha1.ExecutorRemote
+	}
 	spec := &o.Remediation.Spec
 	err = c.Create(ctx, &v1alpha1.NodeAction{
 		ObjectMeta: metav1.ObjectMeta{Name: o.Name},
 		Spec: v1alpha1.NodeActionSpec{
 			NodeName:       spec.NodeName,
 			NodeUID:        spec.NodeUID,
+			Executor:       executor,
 			Remediation:    o.Remediation.Name,
 			RemediationUID: o.Remediation.UID,
 			Policy:         spec.Policy,

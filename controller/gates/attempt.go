@@ -34,7 +34,7 @@ func Attempt(in Input) Verdict {
 	}
 	last := &status.History[len(status.History)-1]
 	switch last.Outcome {
-	case v1alpha1.ReasonInterrupted, v1alpha1.ReasonRebootNotObserved, v1alpha1.ReasonLost:
+	case v1alpha1.ReasonInterrupted, v1alpha1.ReasonRebootNotObserved, v1alpha1.ReasonPowerStillOn, v1alpha1.ReasonLost:
 		return Verdict{
 			Reason: last.Outcome,
 			Message: fmt.Sprintf("action %s may or may not have been executed (%s); look at node %s, then to start over: kubectl nodemend retry %s",

@@ -217,7 +217,7 @@ func (d *decision) moveOn(s situation) {
 // ask asks the gates whether the attempt may start.
 func (d *decision) ask(s situation) {
 	findings, chain := d.proof.all(), gates.Chain()
-	if s.step(d.status.Step).NeedsRunner() {
+	if s.step(d.status.Step).NeedsMatch() {
 		findings = d.proof.matched
 	}
 	if d.draining(s) {

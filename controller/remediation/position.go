@@ -34,8 +34,8 @@ func (s *situation) next(status *v1alpha1.RemediationStatus, proof proof) (at po
 		}
 	}
 	// The runner asks for a matched condition, and not whether the node is Ready.
-	if s.step(at.step).NeedsRunner() && !evidence.AnyFaulty(proof.matched) && evidence.AnyFaulty(proof.ready) {
-		at, _ = s.withoutRunner(at)
+	if s.step(at.step).NeedsMatch() && !evidence.AnyFaulty(proof.matched) && evidence.AnyFaulty(proof.ready) {
+		at, _ = s.skipping(at, (*v1alpha1.Step).NeedsMatch)
 	}
 	return at, ""
 }
@@ -56,8 +56,14 @@ func (s *situation) following(at position) (position, bool) {
 // withoutRunner returns the first attempt of the next step that needs no runner; false: at,
 // since there is none.
 func (s *situation) withoutRunner(at position) (position, bool) {
+	return s.skipping(at, (*v1alpha1.Step).NeedsRunner)
+}
+
+// skipping returns the first attempt of the next step that is not one to skip; false: at, since
+// there is none.
+func (s *situation) skipping(at position, skip func(*v1alpha1.Step) bool) (position, bool) {
 	for number := at.step + 1; s.step(number) != nil; number++ {
-		if !s.step(number).NeedsRunner() {
+		if !skip(s.step(number)) {
 			return position{number, 1}, true
 		}
 	}

@@ -178,8 +178,8 @@ func (d *decision) reboot(s situation) (outcome, bool) {
 	claimed := s.attempt.Begun.BootID
 	switch bootID := s.node.Status.NodeInfo.BootID; {
 	case claimed != "" && bootID != "" && bootID != claimed:
-		return outcome{v1alpha1.ReasonSucceeded, "the node has booted again, and its runner has not reported"}, true
-	case s.notReady():
+		return outcome{v1alpha1.ReasonSucceeded, "the node has booted again, and nobody has reported on it"}, true
+	case s.step(d.status.Step).NeedsRunner() && s.notReady(): // which is why it was silent
 		return outcome{v1alpha1.ReasonNotBack, fmt.Sprintf("node %s was told to reboot and has not come back", s.node.Name)}, true
 	default:
 		return outcome{}, false

@@ -9,7 +9,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
 )
+
+// ofTheRemoteRunner are reasons that its own search reaches (runner/remotesearch_test.go): the world
+// has no power yet.
+var ofTheRemoteRunner = []string{v1alpha1.ReasonPowerStillOn, v1alpha1.ReasonPowerWasOff}
 
 func TestEveryReasonOfAGateAndOfAnActionIsToBeReached(t *testing.T) {
 	for pattern, known := range map[string][]string{
@@ -17,7 +23,7 @@ func TestEveryReasonOfAGateAndOfAnActionIsToBeReached(t *testing.T) {
 		"../../config/v1alpha1/nodeaction_types.go": actionOutcomes(),
 	} {
 		for name, reason := range reasons(t, pattern) {
-			if !slices.Contains(known, reason) {
+			if !slices.Contains(known, reason) && !slices.Contains(ofTheRemoteRunner, reason) {
 				t.Errorf("%s of %s is not expected to be reached: add it to reached.go", name, pattern)
 			}
 		}

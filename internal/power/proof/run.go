@@ -16,6 +16,10 @@ const (
 	// maxAge is how old facts may be when the power is switched: a runner that was stopped
 	// in between, and whose place another one has taken, asks again.
 	maxAge = 5 * time.Second
+	// Straggle is how long an order may still reach a switch after Facts has begun to answer
+	// for it. Who takes the place of another runner waits as long, so that an off of that one
+	// does not cut the next boot.
+	Straggle = maxAge + CallTimeout
 )
 
 // Runner carries out a Cycle.

@@ -1,0 +1,112 @@
+//go:build !agent
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodemend/nodemend/config/remote"
+	"github.com/nodemend/nodemend/internal/power"
+	"github.com/nodemend/nodemend/runner"
+	"github.com/nodemend/nodemend/runner/leader"
+)
+
+const remoteRunnerHelp = `
+
+With --remote it is the remote runner, which is not on a node: it executes the
+actions that switch the power of a machine off and on, reboot: {method: PowerCycle},
+by the switches that --config names: a remote.yaml (docs/fencing.md). Of several, one
+leads. Its account needs: get, list and watch nodeactions, update nodeactions/status,
+get remediations, remedypolicies and the remediationbudget nodemend-pause (all
+nodemend.dev), get nodes, get leases in kube-node-lease, create and patch events in
+the namespace default, and get, create and update leases in its own namespace.`
+
+const remoteRunnerExample = `
+
+  # The remote runner, in a pod.
+  nodemend runner --remote --config=/config/remote.yaml --health-address=:9103 --metrics-address=:9102`
+
+// leaseOfRemoteRunner is the name of the Lease of the leader election.
+const leaseOfRemoteRunner = "nodemend-remote-runner"
+
+// remoteRunner is what the command line says of it.
+type remoteRunner struct {
+	remote, election bool
+	namespace        string
+}
+
+// remoteFlags are those that a remote runner takes.
+func remoteFlags() []string {
+	return []string{
+		"remote", "config", "dry-run", "kubeconfig", "leader-election", "leader-election-namespace", "health-address", "metrics-address", "verbosity",
+	}
+}
+
+func (r *remoteRunner) addTo(cmd *cobra.Command) {
+	cmd.Long += remoteRunnerHelp
+	cmd.Example += remoteRunnerExample
+	flags := cmd.Flags()
+	flags.BoolVar(&r.remote, "remote", false, "be the remote runner, which switches the power of machines from outside")
+	flags.BoolVar(&r.election, "leader-election", true, "with --remote: make replicas agree on one that acts; turn it off only where a single one runs")
+	flags.StringVar(&r.namespace, "leader-election-namespace", "", "with --remote: `namespace` of the leader election's Lease (default: the pod's own)")
+}
+
+func (r *remoteRunner) wanted() bool { return r.remote }
+
+func (r *remoteRunner) run(cmd *cobra.Command, kubeconfig string, o runner.Options) error {
+	var others []string
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if !slices.Contains(remoteFlags(), f.Name) {
+			others = append(others, "--"+f.Name)
+		}
+	})
+	switch {
+	case len(others) > 0:
+		return usageError{fmt.Errorf("%s: for the runner of a node, not for --remote", strings.Join(others, ", "))}
+	case o.Config == "":
+		return usageError{errors.New("--remote needs a configuration: name remote.yaml by --config=FILE")}
+	}
+	if _, err := remote.Load(o.Config); err != nil {
+		return err
+	}
+	cfg, err := restConfig(kubeconfig, "remote-runner")
+	if err != nil {
+		return err
+	}
+	registry := prometheus.NewRegistry()
+	if err := registerBuildInfo(registry); err != nil {
+		return err
+	}
+	lead := func(ctx context.Context, _ string, lead func(context.Context) error) error { return lead(ctx) }
+	if r.election {
+		election := leader.Election{Name: leaseOfRemoteRunner, Namespace: r.namespace}
+		lead = func(ctx context.Context, id string, lead func(context.Context) error) error {
+			return election.Lead(ctx, cfg, id, lead)
+		}
+	}
+	return runner.RunRemote(cmd.Context(), cfg, runner.RemoteOptions{
+		Switch: switchesOf(o.Config), Lead: lead, DryRun: o.DryRun, Registry: registry,
+		MetricsAddress: o.MetricsAddress, HealthAddress: o.HealthAddress, Logger: logr.FromContextOrDiscard(cmd.Context()),
+	})
+}
+
+// switchesOf returns what finds the switch of a node in a file, which is read anew each time.
+func switchesOf(file string) func(*corev1.Node) (power.Switch, error) {
+	return func(node *corev1.Node) (power.Switch, error) {
+		config, err := remote.Load(file)
+		if err != nil {
+			return nil, err
+		}
+		return config.Switch(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations})
+	}
+}

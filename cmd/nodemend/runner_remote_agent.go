@@ -1,0 +1,18 @@
+//go:build agent
+
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/nodemend/nodemend/runner"
+)
+
+// remoteRunner is not part of what runs on nodes.
+type remoteRunner struct{}
+
+func (remoteRunner) addTo(*cobra.Command) {}
+
+func (remoteRunner) wanted() bool { return false }
+
+func (remoteRunner) run(*cobra.Command, string, runner.Options) error { return nil }

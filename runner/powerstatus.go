@@ -1,0 +1,72 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/power"
+	"github.com/nodemend/nodemend/internal/power/proof"
+)
+
+// powerStatus is how an action keeps the progress of a power cycle.
+func powerStatus(runnerID string, p proof.Progress) *v1alpha1.PowerCycleStatus {
+	status := &v1alpha1.PowerCycleStatus{RunnerID: runnerID, Phase: string(p.Phase), Outcome: string(p.Outcome), Message: clip(p.Message)}
+	if p.Proof != nil {
+		r := p.Proof.Record()
+		status.Proof = &v1alpha1.PowerProof{
+			Kind: r.Kind, BootID: r.BootID, Machine: r.Machine.String(), Reader: r.Reader, Switch: r.Switch,
+			First: powerReading(r.First), Second: powerReading(r.Second), Apart: v1alpha1.Duration{Duration: r.Apart},
+		}
+	}
+	return status
+}
+
+func powerReading(r proof.ReadRecord) v1alpha1.PowerReading {
+	return v1alpha1.PowerReading{Time: v1alpha1.NewMicroTime(r.Time), GUID: r.GUID.String(), Order: string(r.Order)}
+}
+
+// progressOf returns what an action has kept of the power cycle of the node. What is no proof,
+// of this boot of this node, is left out: then it has to be proved anew.
+func progressOf(action *v1alpha1.NodeAction) (proof.Progress, error) {
+	status := action.Status.Power
+	if status == nil {
+		return proof.Progress{Phase: proof.Looking}, nil
+	}
+	p := proof.Progress{Phase: proof.Phase(status.Phase), Outcome: proof.Outcome(status.Outcome), Message: status.Message}
+	if status.Proof == nil || status.Proof.BootID != action.Status.Claim.BootID {
+		return p, nil
+	}
+	proved, err := proofOf(action.Spec.NodeName, status.Proof)
+	if err != nil {
+		return p, fmt.Errorf("status.power.proof of NodeAction %s: %w", action.Name, err)
+	}
+	p.Proof = &proved
+	return p, nil
+}
+
+func proofOf(node string, kept *v1alpha1.PowerProof) (proved proof.Proof, err error) {
+	machine, err := power.ParseUUID(kept.Machine)
+	if err != nil {
+		return proved, err
+	}
+	record := proof.Record{
+		Kind: kept.Kind, Node: node, BootID: kept.BootID, Machine: machine, Reader: kept.Reader, Switch: kept.Switch, Apart: kept.Apart.Duration,
+	}
+	for _, r := range []struct {
+		kept *v1alpha1.PowerReading
+		to   *proof.ReadRecord
+	}{{&kept.First, &record.First}, {&kept.Second, &record.Second}} {
+		guid, err := power.ParseGUID(r.kept.GUID)
+		if err != nil {
+			return proved, err
+		}
+		*r.to = proof.ReadRecord{Time: r.kept.Time.Time, GUID: guid, Order: power.Order(r.kept.Order), Power: power.Off}
+	}
+	text, err := json.Marshal(record)
+	if err != nil {
+		return proved, err
+	}
+	err = json.Unmarshal(text, &proved)
+	return proved, err
+}

@@ -1,0 +1,154 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/power"
+	"github.com/nodemend/nodemend/internal/serve"
+	"github.com/nodemend/nodemend/internal/serverclock"
+)
+
+// atOnce is how many machines a remote runner switches at a time. Each may take until the
+// step's timeout, and waits most of it.
+const atOnce = 64
+
+// remoteQPS is the limit of requests per second to each API group. While power is switched, the
+// node is looked at each second, and what is older than a few seconds is not acted on.
+const remoteQPS = 500
+
+// RemoteOptions say what the remote runner needs to know.
+type RemoteOptions struct {
+	// Switch returns what switches the power of a node. It asks nobody. Required.
+	Switch func(*corev1.Node) (power.Switch, error)
+	// Lead calls its argument while this process leads, and returns when it does not any
+	// more. Required.
+	Lead func(ctx context.Context, id string, lead func(context.Context) error) error
+	// DryRun answers every action with what would be done, and does nothing.
+	DryRun bool
+	// Clock measures timeouts. Default: the real one.
+	Clock clock.WithTicker
+	// Registry takes the metrics. Default: a new one.
+	Registry *prometheus.Registry
+	// MetricsAddress and HealthAddress are where Run serves /metrics, and /healthz and
+	// /readyz; empty: nowhere.
+	MetricsAddress, HealthAddress string
+	// Logger is used by RunRemote. Default: nothing is logged.
+	Logger logr.Logger
+}
+
+// RunRemote runs the remote runner until ctx ends, or until it does not lead any more. What is
+// under way then is left to the next one.
+func RunRemote(ctx context.Context, cfg *rest.Config, opts RemoteOptions) error {
+	if opts.Clock == nil {
+		opts.Clock = clock.RealClock{}
+	}
+	if opts.Registry == nil {
+		opts.Registry = prometheus.NewRegistry()
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS, cfg.Burst = remoteQPS, 2*remoteQPS
+	corrected := serverclock.New(opts.Clock)
+	api, err := newRemoteAPI(cfg, corrected)
+	if err != nil {
+		return err
+	}
+	events, stop := newRecorder(api.core, "nodemend-remote-runner", "")
+	defer stop()
+	worker, err := NewRemoteWorker(RemoteWorkerOptions{
+		RunnerID: name + "." + string(uuid.NewUUID()), API: api, Switch: opts.Switch, Clock: opts.Clock, ServerClock: corrected,
+		Events: events, Registry: opts.Registry, DryRun: opts.DryRun,
+	})
+	if err != nil {
+		return err
+	}
+	r := &remoteRunner{RemoteOptions: opts, api: api, worker: worker}
+	return r.run(logr.NewContext(ctx, opts.Logger))
+}
+
+// remoteRunner is a worker and what is around it.
+type remoteRunner struct {
+	RemoteOptions
+	api    remoteAPI
+	worker *RemoteWorker
+	listed atomic.Pointer[cache.Controller] // nil until it leads
+}
+
+func (r *remoteRunner) run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return serve.At(ctx, "--health-address", r.HealthAddress, r.healthHandler()) })
+	group.Go(func() error {
+		return serve.At(ctx, "--metrics-address", r.MetricsAddress, serve.Metrics(r.Registry))
+	})
+	group.Go(func() error {
+		err := r.Lead(ctx, r.worker.RunnerID, r.lead)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // it was asked to end
+		}
+		if err == nil {
+			err = errors.New("this process does not lead any more")
+		}
+		return err
+	})
+	return group.Wait()
+}
+
+// lead works on actions until ctx ends.
+func (r *remoteRunner) lead(ctx context.Context) error {
+	logr.FromContextOrDiscard(ctx).Info("Remote runner leads", "runnerID", r.worker.RunnerID, "dryRun", r.DryRun)
+	q := newQueue()
+	stop := context.AfterFunc(ctx, q.ShutDown)
+	defer stop()
+	informer := watch(r.api.actions("spec.executor", string(v1alpha1.ExecutorRemote)), q)
+	r.listed.Store(&informer)
+	var all sync.WaitGroup
+	all.Go(func() { informer.RunWithContext(ctx) })
+	for range atOnce {
+		all.Go(func() {
+			for {
+				name, stopped := q.Get()
+				if stopped {
+					return
+				}
+				next(ctx, q, name, r.worker.Work)
+			}
+		})
+	}
+	all.Wait()
+	return nil
+}
+
+// healthHandler serves /healthz, which is always well, since a restart would mend nothing, and
+// /readyz.
+func (r *remoteRunner) healthHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", serve.Health(serve.Alive))
+	mux.HandleFunc("GET /readyz", serve.Health(r.ready))
+	return mux
+}
+
+// ready returns nil if actions are executed, or another process leads.
+func (r *remoteRunner) ready() error {
+	if informer := r.listed.Load(); informer != nil && !(*informer).HasSynced() {
+		return errors.New("the NodeActions have not been listed yet: is the API server reachable, are the CRDs installed, may this account list nodeactions.nodemend.dev?")
+	}
+	return nil
+}

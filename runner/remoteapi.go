@@ -1,0 +1,68 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+
+	"github.com/nodemend/nodemend/internal/serverclock"
+)
+
+// RemoteAPI is what a RemoteWorker asks and tells the API server.
+type RemoteAPI interface {
+	API
+	// Lease returns that of the node's kubelet, live; nil: there is none.
+	Lease(ctx context.Context, node string) (*coordinationv1.Lease, error)
+}
+
+// remoteAPI is api, and reads the Leases of kubelets.
+type remoteAPI struct {
+	api
+	leases rest.Interface
+}
+
+// newRemoteAPI is newAPI for the remote runner.
+func newRemoteAPI(cfg *rest.Config, clock *serverclock.Clock) (remoteAPI, error) {
+	known, err := newAPI(cfg, clock)
+	if err != nil {
+		return remoteAPI{}, err
+	}
+	known.manager = remoteManager
+	scheme := runtime.NewScheme()
+	if err := coordinationv1.AddToScheme(scheme); err != nil {
+		return remoteAPI{}, fmt.Errorf("registering the API kinds: %w", err)
+	}
+	metav1.AddToGroupVersion(scheme, coordinationv1.SchemeGroupVersion)
+	cfg = rest.CopyConfig(cfg)
+	cfg.Wrap(clock.Wrap)
+	cfg.GroupVersion, cfg.APIPath = &coordinationv1.SchemeGroupVersion, "/apis"
+	cfg.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	leases, err := rest.RESTClientFor(cfg)
+	if err != nil {
+		return remoteAPI{}, fmt.Errorf("setting up the connection to the API server: %w", err)
+	}
+	return remoteAPI{api: known, leases: leases}, nil
+}
+
+// Lease implements RemoteAPI.
+func (a remoteAPI) Lease(ctx context.Context, node string) (*coordinationv1.Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	lease := &coordinationv1.Lease{}
+	err := a.leases.Get().Namespace(corev1.NamespaceNodeLease).Resource("leases").Name(node).Do(ctx).Into(lease)
+	switch {
+	case err == nil:
+		return lease, nil
+	case apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err):
+		return nil, nil
+	default:
+		return nil, fmt.Errorf("reading the Lease of node %s: %w", node, err)
+	}
+}

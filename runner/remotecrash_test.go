@@ -1,0 +1,294 @@
+//go:build integration
+
+package runner_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/config/remote"
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/power"
+	"github.com/nodemend/nodemend/runner"
+	"github.com/nodemend/nodemend/runner/leader"
+	"github.com/nodemend/nodemend/runner/remedy"
+	"github.com/nodemend/nodemend/test/ipmisim"
+	"github.com/nodemend/nodemend/test/process"
+)
+
+// remoteRunnerEnv makes the test's program a remote runner, as its JSON value says.
+const remoteRunnerEnv = "NODEMEND_TEST_REMOTE_RUNNER"
+
+// remoteRunner is one in a process of its own.
+type remoteRunner struct {
+	Kubeconfig, Config, Log string
+	// Node whose actions it sees: others are for the remote runners of other tests.
+	Node string
+	// Lease is that of the election; "": there is none.
+	Lease string
+	// Point is where it kills itself; empty: nowhere.
+	Point string
+}
+
+// runRemoteRunner is the process.
+func runRemoteRunner(config string) int {
+	err := func() error {
+		var r remoteRunner
+		if err := json.Unmarshal([]byte(config), &r); err != nil {
+			return err
+		}
+		cfg, err := clientcmd.BuildConfigFromFlags("", r.Kubeconfig)
+		if err != nil {
+			return err
+		}
+		cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return onlyOf{r.Node, next} })
+		//nolint:forbidigo // this is a main
+		ctx := remedy.WithPoints(context.Background(), func(point string) {
+			if point == r.Point {
+				_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
+				select {} // until it has arrived
+			}
+		})
+		lead := func(ctx context.Context, _ string, lead func(context.Context) error) error { return lead(ctx) }
+		if r.Lease != "" {
+			lead = func(ctx context.Context, id string, lead func(context.Context) error) error {
+				return leader.Election{Name: r.Lease, Namespace: metav1.NamespaceDefault}.Lead(ctx, cfg, id, lead)
+			}
+		}
+		switches, err := remote.Load(r.Config)
+		if err != nil {
+			return err
+		}
+		return runner.RunRemote(ctx, cfg, runner.RemoteOptions{
+			Lead: lead, Logger: logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, nil)),
+			Switch: func(node *corev1.Node) (power.Switch, error) { return switches.Switch(remote.Node{Name: node.Name}) },
+		})
+	}()
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+// onlyOf lets actions of a node alone be listed and watched.
+type onlyOf struct {
+	node string
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (o onlyOf) RoundTrip(request *http.Request) (*http.Response, error) {
+	query := request.URL.Query()
+	if selector := query.Get("fieldSelector"); selector == "spec.executor=Remote" {
+		request = request.Clone(request.Context())
+		query.Set("fieldSelector", selector+",spec.nodeName="+o.node)
+		request.URL.RawQuery = query.Encode()
+	}
+	return o.next.RoundTrip(request)
+}
+
+// start starts the process.
+func (r remoteRunner) start(f *fixture) *process.Process {
+	f.Helper()
+	config, err := json.Marshal(r)
+	f.must(err)
+	log, err := os.OpenFile(r.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f.must(err)
+	cmd := &exec.Cmd{
+		Path: "/proc/self/exe", Args: os.Args[:1], Stdout: log, Stderr: log,
+		Env: append(os.Environ(), remoteRunnerEnv+"="+string(config)),
+	}
+	p, err := process.Start(cmd, log)
+	f.must(err)
+	f.Cleanup(p.Kill)
+	return p
+}
+
+// machine is what the BMC switches. Its node answers when it has booted.
+type machine struct {
+	f    *fixture
+	mu   sync.Mutex
+	on   bool
+	boot int
+	cuts []int // the boots that were cut
+}
+
+// PowerOff implements ipmisim.Machine.
+func (m *machine) PowerOff(context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.on {
+		m.on, m.cuts = false, append(m.cuts, m.boot)
+	}
+	return nil
+}
+
+// PowerOn implements ipmisim.Machine.
+func (m *machine) PowerOn(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.on {
+		return nil
+	}
+	m.on, m.boot = true, m.boot+1
+	return m.f.says(ctx, fmt.Sprintf("boot-%d", m.boot), corev1.ConditionTrue)
+}
+
+// Reset implements ipmisim.Machine. Nobody asks for one.
+func (*machine) Reset(context.Context) error { return errors.New("it was reset") }
+
+func (m *machine) cut() []int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.cuts
+}
+
+// says has the node say its boot ID, and whether it is Ready.
+func (f *fixture) says(ctx context.Context, bootID string, ready corev1.ConditionStatus) error {
+	node := &corev1.Node{}
+	if err := f.client.Get(ctx, client.ObjectKeyFromObject(f.node), node); err != nil {
+		return err
+	}
+	before := node.DeepCopy()
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.Now()}}
+	node.Status.NodeInfo.BootID, node.Status.NodeInfo.SystemUUID = bootID, ipmisim.GUID
+	return f.client.Status().Patch(ctx, node, client.MergeFrom(before))
+}
+
+// newDeadMachine returns a node that does not answer, the machine below it with its BMC, a
+// policy, and a remote runner.
+func newDeadMachine(t *testing.T) (*fixture, *machine, *ipmisim.Simulator, remoteRunner) {
+	t.Helper()
+	f := newFixture(t)
+	f.must(f.says(f.ctx, "boot-1", corev1.ConditionUnknown))
+	f.policy = &v1alpha1.RemedyPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "policy-" + utilrand.String(8)},
+		Spec: v1alpha1.RemedyPolicySpec{
+			Match: []v1alpha1.ConditionMatch{{Type: "Ready", Status: corev1.ConditionUnknown}},
+			Steps: []v1alpha1.Step{{Reboot: &v1alpha1.RebootRemedy{Method: v1alpha1.RebootPowerCycle}, Timeout: v1alpha1.Duration{Duration: 15 * time.Minute}}},
+		},
+	}
+	f.must(f.client.Create(f.ctx, f.policy))
+	sim := ipmisim.Start(t)
+	m := &machine{f: f, on: true, boot: 1}
+	sim.Attach(m)
+	host, port := sim.LAN()
+	config := filepath.Join(f.dir, "remote.yaml")
+	f.must(os.WriteFile(config, fmt.Appendf(nil, "switches:\n- nodes: {names: [%s]}\n  ipmi: {host: %s, port: %d, user: %s, passwordFile: %s}\n",
+		f.node.Name, host, port, ipmisim.Operator, sim.PasswordFile()), 0o600))
+	return f, m, sim, remoteRunner{Kubeconfig: f.cluster.Kubeconfig, Node: f.node.Name, Config: config, Log: filepath.Join(f.dir, "remote.log")}
+}
+
+// remotely makes an action one for the remote runner.
+func remotely(a *v1alpha1.NodeAction) {
+	a.Spec.Executor, a.Spec.Timeout = v1alpha1.ExecutorRemote, v1alpha1.Duration{Duration: 15 * time.Minute}
+}
+
+// cycled wants the action to have ended so, and one boot to have been cut.
+func (f *fixture) cycled(action *v1alpha1.NodeAction, m *machine, r remoteRunner) {
+	f.Helper()
+	ended := f.finished(action)
+	c := ended.Finished()
+	cuts := m.cut()
+	if c.Reason != v1alpha1.ReasonSucceeded || ended.Status.Result.BootIDAfter != "boot-2" || len(cuts) != 1 || cuts[0] != 1 {
+		f.Errorf("it has ended as %s: %s; cut were %v; the log:\n%s", c.Reason, c.Message, cuts, f.read(r.Log))
+	}
+	if p := ended.Status.Power; p == nil || p.Proof == nil || p.Proof.BootID != "boot-1" || p.Phase != "Ended" {
+		f.Errorf("kept is %+v", p)
+	}
+	f.Log(c.Message)
+}
+
+func TestARemoteRunnerThatIsKilledAtAnyWriteIsFollowedByOneThatGoesOn(t *testing.T) {
+	for _, point := range []string{
+		"before-claim", "after-claim", "before-Cutting", "after-Cutting", "before-Restoring", "after-Restoring", "before-Ended", "after-Ended", "before-report",
+	} {
+		t.Run(point, func(t *testing.T) {
+			f, m, _, r := newDeadMachine(t)
+			r.Point = point
+			p := r.start(f)
+			action := f.newAction(0, remotely)
+			select {
+			case <-p.Exited:
+			case <-f.ctx.Done():
+				f.Fatalf("it did not come to %s; its log: %s", point, f.read(r.Log))
+			}
+			r.Point = ""
+			r.start(f)
+			f.cycled(action, m, r)
+		})
+	}
+}
+
+func TestOneOfTwoRemoteRunnersLeadsAndTheOtherFollowsIt(t *testing.T) {
+	f, m, _, r := newDeadMachine(t)
+	r.Lease = "remote-" + f.node.Name
+	r.Point = "after-Cutting"
+	first := r.start(f)
+	f.must(waitFor(f, func() bool { return strings.Contains(f.read(r.Log), "Remote runner leads") }))
+	second := r
+	second.Point, second.Log = "", r.Log+".second"
+	second.start(f)
+	action := f.newAction(0, remotely)
+	select {
+	case <-first.Exited:
+	case <-f.ctx.Done():
+		f.Fatal(f.ctx.Err())
+	}
+	f.cycled(action, m, r)
+}
+
+func TestTheNodesRunnerLeavesAPowerCycleAlone(t *testing.T) {
+	f, m, _, r := newDeadMachine(t)
+	f.start(nil)
+	action := f.newAction(0, remotely)
+	r.start(f)
+	f.cycled(action, m, r)
+	unsupported := f.newAction(0, func(a *v1alpha1.NodeAction) { a.Spec.Timeout.Duration = time.Minute }) // of a controller that knows no remote runner
+	f.must(f.says(f.ctx, "boot-2", corev1.ConditionUnknown))
+	if got := f.finished(unsupported).Finished(); got.Reason != v1alpha1.ReasonUnsupported && got.Reason != v1alpha1.ReasonNotNeeded {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestARealBMCThatDoesNotTellTheTruthOrNothingLeavesTheNodeAlone(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(f *fixture, sim *ipmisim.Simulator)
+		reason string
+	}{
+		"off already": {func(_ *fixture, sim *ipmisim.Simulator) { sim.PowerOff() }, v1alpha1.ReasonPowerWasOff},
+		"another machine's": {func(f *fixture, _ *ipmisim.Simulator) {
+			node := f.node.DeepCopy()
+			node.Status.NodeInfo.SystemUUID = "b1234567-89ab-cdef-a123-456789abcdef"
+			f.must(f.client.Status().Patch(f.ctx, node, client.MergeFrom(f.node)))
+		}, v1alpha1.ReasonRefused},
+		"a node that answers": {func(f *fixture, _ *ipmisim.Simulator) { f.must(f.says(f.ctx, "boot-1", corev1.ConditionTrue)) }, v1alpha1.ReasonNotNeeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, m, sim, r := newDeadMachine(t)
+			test.change(f, sim)
+			before := len(m.cut()) // somebody else may have
+			r.start(f)
+			if got := f.finished(f.newAction(0, remotely)).Finished(); got.Reason != test.reason || len(m.cut()) != before {
+				t.Errorf("it has ended as %s: %s; cut were %v", got.Reason, got.Message, m.cut())
+			}
+		})
+	}
+}

@@ -1,0 +1,415 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/deadline"
+	"github.com/nodemend/nodemend/internal/power"
+	"github.com/nodemend/nodemend/internal/power/proof"
+	"github.com/nodemend/nodemend/internal/serverclock"
+	"github.com/nodemend/nodemend/runner/remedy"
+)
+
+// bootPoll is how often the node is looked at while it is to boot.
+const bootPoll = 5 * time.Second
+
+// RemoteWorkerOptions are what a RemoteWorker has to do with the world. All are required but
+// DryRun.
+type RemoteWorkerOptions struct {
+	// RunnerID names this process, and no other one.
+	RunnerID string
+	// API is the API server.
+	API RemoteAPI
+	// Switch returns what switches the power of a node. It asks nobody.
+	Switch func(*corev1.Node) (power.Switch, error)
+	// Clock measures what passes, ServerClock is what others compare.
+	Clock       clock.WithTicker
+	ServerClock *serverclock.Clock
+	// Events are told of every claim and every result.
+	Events record.EventRecorder
+	// Registry takes the metrics.
+	Registry prometheus.Registerer
+	// DryRun answers every action with what would be done.
+	DryRun bool
+}
+
+// RemoteWorker brings actions of the remote runner to their ends, those of several nodes at
+// once. What it has begun stands in the action's status before, so another one can go on at any
+// time; of two that both believe to lead, one writes that status, and the other one stops.
+type RemoteWorker struct {
+	RemoteWorkerOptions
+	metrics *metrics
+
+	mu   sync.Mutex
+	busy map[string]bool // by the name of the node
+}
+
+// NewRemoteWorker returns a RemoteWorker. It fails if the metrics are registered already.
+func NewRemoteWorker(o RemoteWorkerOptions) (*RemoteWorker, error) {
+	metrics, err := newMetrics(o.Registry)
+	if err != nil {
+		return nil, err
+	}
+	return &RemoteWorker{RemoteWorkerOptions: o, metrics: metrics, busy: map[string]bool{}}, nil
+}
+
+// Work takes an action as far as it can go now, which may take until the step's timeout. An
+// error means that the API server could not be asked or told something, or that the action has
+// to wait: the next call goes on from what it reads.
+func (w *RemoteWorker) Work(ctx context.Context, name string) error {
+	action, err := w.API.Action(ctx, name)
+	if err != nil || action == nil || action.Spec.Executor != v1alpha1.ExecutorRemote || action.Finished() != nil {
+		return err
+	}
+	if !w.take(action.Spec.NodeName) {
+		return errBusy
+	}
+	defer w.give(action.Spec.NodeName)
+	t := &powerCycle{w: w, action: action, Worker: &Worker{
+		WorkerOptions: WorkerOptions{
+			NodeName: action.Spec.NodeName, API: w.API, Clock: w.Clock, ServerClock: w.ServerClock,
+			Remedies: map[string]remedy.Remedy{v1alpha1.RemedyReboot: nil},
+		},
+		runnerID: w.RunnerID, audit: newAuditor(action.Spec.NodeName, w.Events), metrics: w.metrics, claiming: map[types.UID]bool{},
+	}}
+	return t.work(ctx)
+}
+
+// take returns false if something is under way on the node.
+func (w *RemoteWorker) take(node string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.busy[node] {
+		return false
+	}
+	w.busy[node] = true
+	return true
+}
+
+func (w *RemoteWorker) give(node string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.busy, node)
+}
+
+// powerCycle is one action at work.
+type powerCycle struct {
+	*Worker
+	w *RemoteWorker
+
+	// action as it was read or written last.
+	action *v1alpha1.NodeAction
+	// phase that is kept.
+	phase proof.Phase
+	// gone: somebody has deleted the action after its power was switched. It is brought to its
+	// end, without another off, but nobody can be told.
+	gone bool
+}
+
+// errTakenOver says that another process goes on with the action.
+var errTakenOver = errors.New("another remote runner goes on with the action")
+
+// refusal ends an action before anything was switched.
+type refusal struct{ remedy.Outcome }
+
+func (r *refusal) Error() string { return r.Reason + ": " + r.Message }
+
+// work brings the action to its end.
+func (t *powerCycle) work(ctx context.Context) error {
+	in, err := t.readAll(ctx)
+	if err != nil {
+		return err
+	}
+	begun := t.action.Status.Claim != nil
+	kept, err := progressOf(t.action)
+	if err != nil {
+		logr.FromContextOrDiscard(ctx).Error(err, "What is kept proves nothing: it is proved anew")
+	}
+	t.phase = kept.Phase
+	if t.phase == proof.Looking {
+		if d := decideRemote(in); d.verb != execute {
+			return t.refuse(ctx, d)
+		}
+	}
+	if t.longOver(in) {
+		return t.conclude(ctx, t.action, t.booted(in.bootID), v1alpha1.RemedyReboot)
+	}
+	bmc, plan, err := t.plan(in)
+	switch {
+	case err != nil && t.phase == proof.Looking:
+		return t.conclude(ctx, t.action, remedy.Outcome{Reason: v1alpha1.ReasonRefused, Message: "nothing was switched: " + err.Error()}, v1alpha1.RemedyReboot)
+	case err != nil && t.phase != proof.Ended:
+		return fmt.Errorf("going on with the power cycle of node %s, which is in phase %s: %w", t.NodeName, t.phase, err)
+	}
+	if t.w.DryRun && begun {
+		return nil // that of another runner
+	}
+	if !begun {
+		if t.w.DryRun {
+			return t.conclude(ctx, t.action, remedy.Outcome{
+				Reason: v1alpha1.ReasonDryRun, Message: fmt.Sprintf("dry run, nothing was switched; this runner would switch the power of node %s off and on by %s", t.NodeName, bmc),
+			}, v1alpha1.RemedyReboot)
+		}
+		if err := t.begin(ctx, in, bmc.String()); err != nil {
+			return err
+		}
+		plan.BootID = t.action.Status.Claim.BootID
+	}
+	if err := t.takeOver(ctx, kept); err != nil {
+		return err
+	}
+	if kept.Phase == proof.Ended { // it needs no switch any more
+		return t.end(ctx, kept)
+	}
+	cycle := proof.Runner{Clock: t.Clock, Switch: bmc, Facts: t.facts, Keep: t.keep}
+	kept, err = cycle.Run(ctx, plan, kept)
+	var refused *refusal
+	if errors.As(err, &refused) {
+		return t.conclude(ctx, t.action, refused.Outcome, v1alpha1.RemedyReboot)
+	}
+	if err != nil {
+		return err
+	}
+	return t.end(ctx, kept)
+}
+
+// readAll reads all that a decision depends on.
+func (t *powerCycle) readAll(ctx context.Context) (input, error) {
+	lease, err := t.w.API.Lease(ctx, t.NodeName)
+	if err != nil {
+		return input{}, err
+	}
+	in, err := t.read(ctx, t.action)
+	in.remote, in.lease = true, lease
+	if in.node != nil {
+		in.bootID = in.node.Status.NodeInfo.BootID
+	}
+	return in, err
+}
+
+func (t *powerCycle) refuse(ctx context.Context, d decision) error {
+	if d.verb == leave {
+		return nil
+	}
+	return t.conclude(ctx, t.action, d.outcome, v1alpha1.RemedyReboot)
+}
+
+// longOver reports whether the node has booted since something was switched, so long ago that
+// nothing of it is on its way any more: if its power is off by now, somebody wants that.
+func (t *powerCycle) longOver(in input) bool {
+	if t.phase == proof.Looking || in.node == nil || in.node.UID != t.action.Spec.NodeUID || in.bootID == "" {
+		return false
+	}
+	return in.bootID != t.action.Status.Claim.BootID && in.now.After(deadline.Over(t.action))
+}
+
+// plan says what switches the node's power, and how.
+func (t *powerCycle) plan(in input) (power.Switch, proof.Plan, error) {
+	plan := proof.DefaultPlan()
+	if in.node == nil || in.node.UID != t.action.Spec.NodeUID {
+		return nil, plan, fmt.Errorf("node %s is gone, so nobody knows its machine", t.NodeName)
+	}
+	machine, err := power.ParseUUID(in.node.Status.NodeInfo.SystemUUID)
+	if err != nil {
+		return nil, plan, fmt.Errorf("its systemUUID: %w", err)
+	}
+	bmc, err := t.w.Switch(in.node)
+	if err != nil {
+		return nil, plan, err
+	}
+	plan.Node, plan.BootID, plan.Machine = t.NodeName, in.bootID, machine
+	plan.Reader, plan.Switch = t.w.RunnerID, bmc.String()
+	if claim := t.action.Status.Claim; claim != nil {
+		plan.BootID = claim.BootID
+	}
+	return bmc, plan, nil
+}
+
+// begin claims the action: from then on it is not begun anew, but gone on with.
+func (t *powerCycle) begin(ctx context.Context, in input, bmc string) error {
+	order := newOrder(in, decision{verb: execute, step: in.policy.StepWithHash(t.action.Spec.StepHash)}, t.Clock.Now())
+	order.Prepared.Execution, order.Prepared.Note = v1alpha1.ExecutionPowerCycle, bmc
+	t.BootID = in.bootID
+	if err := t.claim(ctx, t.action, order); err != nil {
+		return err
+	}
+	t.audit.claimed(ctx, in, order)
+	return nil
+}
+
+// takeOver has this process go on from what was kept. What another one has sent may still reach
+// the switch: that is waited for.
+func (t *powerCycle) takeOver(ctx context.Context, kept proof.Progress) error {
+	if t.holder() == t.w.RunnerID {
+		return nil
+	}
+	logr.FromContextOrDiscard(ctx).Info("Going on with what another remote runner has begun", "runner", t.holder(), "phase", kept.Phase)
+	if err := t.keep(ctx, kept); err != nil {
+		return err
+	}
+	if kept.Phase != proof.Cutting {
+		return nil
+	}
+	return t.pause(ctx, proof.Straggle)
+}
+
+// holder is the ID of the process that goes on with the action.
+func (t *powerCycle) holder() string {
+	if p := t.action.Status.Power; p != nil {
+		return p.RunnerID
+	}
+	return t.action.Status.Claim.RunnerID
+}
+
+// facts says what is known of the node now. As long as nothing was switched, the error is a
+// refusal if it must not be any more.
+func (t *powerCycle) facts(ctx context.Context) (proof.Facts, error) {
+	action, err := t.API.Action(ctx, t.action.Name)
+	if err != nil {
+		return proof.Facts{}, err
+	}
+	uid := t.action.UID
+	switch {
+	case action != nil && action.UID == uid && action.Finished() == nil && action.Status.Claim != nil:
+		t.action = action
+		if t.holder() != t.w.RunnerID {
+			return proof.Facts{}, errTakenOver
+		}
+	case t.phase == proof.Looking:
+		return proof.Facts{}, fmt.Errorf("NodeAction %s is gone, or somebody has written its status", t.action.Name)
+	default:
+		t.gone = true
+	}
+	in, err := t.readAll(ctx)
+	if err != nil {
+		return proof.Facts{}, err
+	}
+	d := decideRemote(in)
+	if t.phase == proof.Looking && d.verb != execute {
+		return proof.Facts{}, &refusal{d.outcome}
+	}
+	known := proof.Facts{Confirmed: d.verb == execute && !t.gone, Restore: true}
+	if in.node != nil && in.node.UID == t.action.Spec.NodeUID {
+		known.Answers, known.BootID = signOfLife(in.node, in.lease, in.now) != "", in.bootID
+	}
+	return known, nil
+}
+
+// keep writes the progress into the action, unless anybody has written it since it was read.
+func (t *powerCycle) keep(ctx context.Context, p proof.Progress) error {
+	if t.gone {
+		t.phase = p.Phase
+		return nil
+	}
+	remedy.Reached(ctx, "before-"+string(p.Phase))
+	written := t.action.DeepCopy()
+	written.Status.Power = powerStatus(t.w.RunnerID, p)
+	err := t.API.UpdateStatus(ctx, written)
+	if apierrors.IsNotFound(err) && t.phase != proof.Looking {
+		t.gone, t.phase = true, p.Phase
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	t.action, t.phase = written, p.Phase
+	logr.FromContextOrDiscard(ctx).Info("Power cycle", "node", t.NodeName, "phase", p.Phase, "outcome", p.Outcome, "message", p.Message)
+	remedy.Reached(ctx, "after-"+string(p.Phase))
+	return nil
+}
+
+// end waits for the node to boot, if its power was switched off and on, and reports.
+func (t *powerCycle) end(ctx context.Context, p proof.Progress) error {
+	var o remedy.Outcome
+	switch p.Outcome {
+	case proof.PowerCycled, proof.NewBoot:
+		var err error
+		if o, err = t.awaitBoot(ctx, p); err != nil {
+			return err
+		}
+	case proof.PowerStillOff:
+		o = t.executed(v1alpha1.ReasonNotBack, p.Message, "")
+	case proof.PowerStillOn, proof.NodeAnswers:
+		o = t.executed(v1alpha1.ReasonPowerStillOn, p.Message, "")
+	case proof.PowerWasOff:
+		o = remedy.Outcome{Reason: v1alpha1.ReasonPowerWasOff, Message: p.Message}
+	case proof.NotTheMachine:
+		o = remedy.Outcome{Reason: v1alpha1.ReasonRefused, Message: p.Message}
+	case proof.NoAnswer:
+		o = remedy.Outcome{Reason: v1alpha1.ReasonStartFailed, Message: p.Message}
+	default: // NotConfirmed
+		o = remedy.Outcome{Reason: v1alpha1.ReasonNotNeeded, Message: p.Message}
+	}
+	if p.Proof != nil {
+		o.Message += ". " + p.Proof.String()
+	}
+	if t.gone {
+		logr.FromContextOrDiscard(ctx).Info("Action was deleted before its result was written", "uid", t.action.UID, "reason", o.Reason, "message", clip(o.Message))
+		return nil
+	}
+	return t.conclude(ctx, t.action, o, v1alpha1.RemedyReboot)
+}
+
+// awaitBoot waits until the node has booted, or the step's timeout is over.
+func (t *powerCycle) awaitBoot(ctx context.Context, p proof.Progress) (remedy.Outcome, error) {
+	claim := t.action.Status.Claim
+	end := claim.Time.Add(t.action.Spec.Timeout.Duration)
+	for {
+		node, err := t.API.Node(ctx, t.NodeName)
+		if err != nil {
+			return remedy.Outcome{}, err
+		}
+		if node != nil && node.UID == t.action.Spec.NodeUID && node.Status.NodeInfo.BootID != "" && node.Status.NodeInfo.BootID != claim.BootID {
+			return t.booted(node.Status.NodeInfo.BootID), nil
+		}
+		if !t.ServerClock.Now().Before(end) {
+			why := "its power was switched off and on"
+			if p.Outcome == proof.NewBoot {
+				why = p.Message
+			}
+			return t.executed(v1alpha1.ReasonNotBack, fmt.Sprintf("%s, and %s after the claim the node is not back: look at its console", why, t.action.Spec.Timeout.Duration), ""), nil
+		}
+		if err := t.pause(ctx, bootPoll); err != nil {
+			return remedy.Outcome{}, err
+		}
+	}
+}
+
+// booted is the outcome of a node that has booted.
+func (t *powerCycle) booted(bootID string) remedy.Outcome {
+	claim := t.action.Status.Claim
+	return t.executed(v1alpha1.ReasonSucceeded, fmt.Sprintf("the node has booted: boot ID %s -> %s, %.0f s after the claim",
+		claim.BootID, bootID, max(0, t.ServerClock.Since(claim.Time.Time).Seconds())), bootID)
+}
+
+// executed is an outcome after something was switched.
+func (t *powerCycle) executed(reason, message, bootID string) remedy.Outcome {
+	return remedy.Outcome{Reason: reason, Message: message, Result: &v1alpha1.ActionResult{
+		Execution: v1alpha1.ExecutionPowerCycle, BootIDAfter: bootID,
+		StartedAt: v1alpha1.NewMicroTime(t.action.Status.Claim.Time.Time), FinishedAt: v1alpha1.NewMicroTime(t.ServerClock.Now()),
+	}}
+}
+
+func (t *powerCycle) pause(ctx context.Context, d time.Duration) error {
+	timer := t.Clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,396 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/power"
+	"github.com/nodemend/nodemend/internal/power/proof"
+)
+
+// ended wants an outcome, whose message says something.
+func (d *deadNode) ended(reason, says string) {
+	d.Helper()
+	f := d.action.Finished()
+	if f == nil || f.Reason != reason || !strings.Contains(f.Message, says) {
+		d.Errorf("it has ended as %+v, want %s: %s\n%s", f, reason, says, d.story())
+	}
+}
+
+func TestADeadNodeIsSwitchedOffAndOnWithAProof(t *testing.T) {
+	d := newDeadNode(t)
+	d.work()
+	d.ended(v1alpha1.ReasonSucceeded, "the node has booted: boot ID boot-1 -> boot-2")
+	status := d.action.Status
+	if status.Claim.RunnerID != "runner-0" || status.Claim.BootID != "boot-1" || status.Claim.Remedy != v1alpha1.RemedyReboot {
+		t.Errorf("the claim is %+v", status.Claim)
+	}
+	if r := status.Result; r == nil || r.Execution != v1alpha1.ExecutionPowerCycle || r.BootIDAfter != "boot-2" || !r.FinishedAt.After(r.StartedAt.Time) {
+		t.Errorf("the result is %+v", r)
+	}
+	if p := status.Power; p == nil || p.Phase != "Ended" || p.Outcome != "PowerCycled" || p.Proof == nil || p.Proof.BootID != "boot-1" ||
+		p.Proof.Machine != machineUUID || p.Proof.Reader != "runner-0" || p.Proof.Apart.Duration < proof.MinGap || p.Proof.First.Order != "SMBIOS" {
+		t.Errorf("kept is %+v", p)
+	}
+	if d.offs != 1 || d.ons != 1 || !slices.Equal(d.cuts, []int{1}) {
+		t.Errorf("%d offs, %d ons, cut were %v", d.offs, d.ons, d.cuts)
+	}
+}
+
+// Each call may be the last one of a process, before it has had its effect or after.
+func TestARunnerThatDiesAnywhereIsFollowedByOneThatGoesOn(t *testing.T) {
+	whole := newDeadNode(t)
+	whole.work()
+	for call := 1; call <= whole.calls; call++ {
+		for _, lost := range []bool{false, true} {
+			t.Run(fmt.Sprintf("call %d, after its effect: %t", call, lost), func(t *testing.T) {
+				d := newDeadNode(t)
+				d.happens = func(now int) {
+					if now == call {
+						d.died, d.lost = true, lost
+					}
+				}
+				d.work()
+				d.ended(v1alpha1.ReasonSucceeded, "boot-1 -> boot-2")
+				if d.offs > 2 || !slices.Equal(d.cuts, []int{1}) {
+					t.Errorf("%d offs, cut were %v\n%s", d.offs, d.cuts, d.story())
+				}
+			})
+		}
+	}
+}
+
+func TestTwoDeathsDoNotCutTheNextBoot(t *testing.T) {
+	whole := newDeadNode(t)
+	whole.work()
+	for first := 1; first <= whole.calls; first += 3 {
+		for second := first + 1; second <= whole.calls+40; second += 7 {
+			d := newDeadNode(t)
+			d.happens = func(now int) { d.died, d.lost = d.died || now == first || now == second, now == first }
+			d.work()
+			d.ended(v1alpha1.ReasonSucceeded, "boot-1 -> boot-2")
+			if !slices.Equal(d.cuts, []int{1}) {
+				t.Fatalf("deaths at %d and %d: cut were %v\n%s", first, second, d.cuts, d.story())
+			}
+		}
+	}
+}
+
+func TestANodeThatAnswersAgainKeepsItsPower(t *testing.T) {
+	whole := newDeadNode(t)
+	whole.work()
+	outcomes := map[string]int{}
+	for call := 1; call <= whole.calls; call++ {
+		d := newDeadNode(t)
+		offsBefore := 0
+		d.happens = func(now int) {
+			if now == call && d.on && d.boot == 1 {
+				offsBefore = d.offs
+				d.wake()
+				d.said, d.heard = d.boot, d.now
+			}
+		}
+		d.work()
+		outcomes[d.outcome()]++
+		if offsBefore == 0 && d.offs > 0 && d.outcome() == v1alpha1.ReasonNotNeeded {
+			t.Errorf("call %d: %d offs, and it has ended as NotNeeded\n%s", call, d.offs, d.story())
+		}
+		if slices.ContainsFunc(d.cuts, func(boot int) bool { return boot != 1 }) {
+			t.Errorf("call %d: cut were %v\n%s", call, d.cuts, d.story())
+		}
+	}
+	if outcomes[v1alpha1.ReasonNotNeeded] < 5 || outcomes[v1alpha1.ReasonSucceeded] < 5 {
+		t.Errorf("they have ended as %v", outcomes)
+	}
+}
+
+func TestWhatTheBMCSaysDecides(t *testing.T) {
+	for name, test := range map[string]struct {
+		change       func(d *deadNode)
+		reason, says string
+		offs         bool
+	}{
+		"it is off already":             {func(d *deadNode) { d.on = false }, v1alpha1.ReasonPowerWasOff, "was off already", false},
+		"it is of another machine":      {func(d *deadNode) { d.guid[5]++ }, v1alpha1.ReasonRefused, "another machine", false},
+		"it does not say whose":         {func(d *deadNode) { d.guid = power.GUID{} }, v1alpha1.ReasonRefused, "does not say which machine", false},
+		"it does not answer":            {func(d *deadNode) { d.readErr = power.ErrNoAnswer }, v1alpha1.ReasonStartFailed, "no answer", false},
+		"the login is refused":          {func(d *deadNode) { d.readErr = power.ErrLogin }, v1alpha1.ReasonStartFailed, "login refused", false},
+		"it acknowledges and goes on":   {func(d *deadNode) { d.deaf = true }, v1alpha1.ReasonPowerStillOn, "says On. Nothing was freed", true},
+		"it is slow":                    {func(d *deadNode) { d.delay = 40 * time.Second }, v1alpha1.ReasonSucceeded, "boot-2", true},
+		"it loses the session":          {func(d *deadNode) { d.offErr = errors.New("lost") }, v1alpha1.ReasonSucceeded, "boot-2", true},
+		"the machine does not boot":     {func(d *deadNode) { d.bootTime = 0 }, v1alpha1.ReasonNotBack, "15m0s after the claim the node is not back", true},
+		"the machine boots very slowly": {func(d *deadNode) { d.bootTime = 10 * time.Minute }, v1alpha1.ReasonSucceeded, "boot-2", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDeadNode(t)
+			test.change(d)
+			d.work()
+			d.ended(test.reason, test.says)
+			if (d.offs > 0) != test.offs {
+				t.Errorf("%d offs\n%s", d.offs, d.story())
+			}
+			if proved := d.action.Status.Power != nil && d.action.Status.Power.Proof != nil; proved != (test.reason == v1alpha1.ReasonSucceeded || test.reason == v1alpha1.ReasonNotBack || test.reason == v1alpha1.ReasonPowerWasOff) {
+				t.Errorf("there is a proof: %t", proved)
+			}
+		})
+	}
+}
+
+func TestWhatPeopleSayMeanwhileHoldsTheCut(t *testing.T) {
+	whole := newDeadNode(t)
+	cutAt := 0
+	whole.happens = func(now int) {
+		if cutAt == 0 && whole.action.Status.Power != nil {
+			cutAt = now // Cutting is kept
+		}
+	}
+	whole.work()
+	for name, test := range map[string]struct {
+		say    func(d *deadNode)
+		reason string
+	}{
+		"the cluster is paused":   {func(d *deadNode) { d.pause = clusterPause(nil) }, v1alpha1.ReasonRefused},
+		"the policy is paused":    {func(d *deadNode) { d.policy.Spec.Paused = true }, v1alpha1.ReasonRefused},
+		"the policy is deleted":   {func(d *deadNode) { d.policy = nil }, v1alpha1.ReasonSuperseded},
+		"the remediation is gone": {func(d *deadNode) { d.remediation = nil }, v1alpha1.ReasonSuperseded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for call := 1; call <= whole.calls; call++ {
+				d := newDeadNode(t)
+				said := 0
+				d.happens = func(now int) {
+					if now == call {
+						said = d.offs
+						test.say(d)
+					}
+				}
+				d.work()
+				switch {
+				case call < cutAt-12 && (d.offs > 0 || d.outcome() != test.reason):
+					t.Errorf("call %d of %d: %d offs, and it has ended as %s\n%s", call, cutAt, d.offs, d.outcome(), d.story())
+				case d.offs > said+1:
+					t.Errorf("call %d: another off\n%s", call, d.story())
+				case len(d.cuts) > 0 && (!d.on || d.outcome() != v1alpha1.ReasonSucceeded):
+					t.Errorf("call %d: what was cut is not on again, on: %t, %s\n%s", call, d.on, d.outcome(), d.story())
+				}
+			}
+		})
+	}
+}
+
+// What has ended is reported, whatever has become of the switch since.
+func TestAnEndIsReportedThoughTheSwitchIsUnknownByThen(t *testing.T) {
+	d := newDeadNode(t)
+	d.happens = func(int) {
+		d.died = d.died || d.action.Status.Power != nil && d.action.Status.Power.Phase == string(proof.Ended)
+	}
+	if err := d.worker("former").Work(t.Context(), "action"); err == nil || d.outcome() != "" {
+		t.Fatalf("got %v, %s", err, d.outcome())
+	}
+	d.died, d.happens = false, nil
+	w := d.worker("next")
+	w.Switch = func(*corev1.Node) (power.Switch, error) { return nil, errors.New("the file is gone") }
+	if err := w.Work(t.Context(), "action"); err != nil {
+		t.Error(err)
+	}
+	d.ended(v1alpha1.ReasonSucceeded, "boot-2")
+}
+
+// Who comes back long after that, when the node has booted and was then switched off by a person,
+// leaves it off.
+func TestALateRunnerSwitchesNothingOnThatHasBootedSince(t *testing.T) {
+	for booted, want := range map[bool]string{true: v1alpha1.ReasonSucceeded, false: v1alpha1.ReasonNotBack} {
+		d := newDeadNode(t)
+		d.happens = func(int) { d.died = d.offs == 1 }
+		if err := d.worker("former").Work(t.Context(), "action"); err == nil {
+			t.Fatal("it has not died")
+		}
+		d.died, d.happens = false, nil
+		d.pass(24 * time.Hour)
+		if booted { // and was switched off again
+			d.said, d.boot = 2, 2
+		}
+		w := d.worker("next")
+		for d.outcome() == "" {
+			_ = w.Work(t.Context(), "action")
+		}
+		d.ended(want, "")
+		if booted == d.on || booted != (d.ons == 0) {
+			t.Errorf("booted: %t: on %t, %d ons\n%s", booted, d.on, d.ons, d.story())
+		}
+	}
+}
+
+func TestPowerThatWasCutComesBackThoughTheActionIsDeleted(t *testing.T) {
+	whole := newDeadNode(t)
+	whole.work()
+	for call := 1; call <= whole.calls; call++ {
+		d := newDeadNode(t)
+		d.happens = func(now int) {
+			if now == call {
+				d.action = nil
+			}
+		}
+		w := d.worker("runner-0")
+		for range 3 {
+			_ = w.Work(t.Context(), "action")
+		}
+		if !d.on {
+			t.Errorf("call %d: the machine is left off\n%s", call, d.story())
+		}
+	}
+}
+
+// One that was cut off and still believes to lead, in the middle of an off, does not cut the boot
+// that another one has begun.
+func TestTheOffOfAFormerLeaderDoesNotCutTheNextBoot(t *testing.T) {
+	for _, onTheWay := range []time.Duration{time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, proof.CallTimeout} {
+		d := newDeadNode(t)
+		d.onTheWay = onTheWay
+		former := d.worker("former")
+		d.happens = func(int) { d.died = d.offs == 1 }
+		if err := former.Work(t.Context(), "action"); err == nil || d.offs != 1 {
+			t.Fatalf("%d offs, %v", d.offs, err)
+		}
+		d.died, d.happens, d.onTheWay = false, nil, 0
+		w := d.worker("next")
+		for d.outcome() == "" {
+			_ = w.Work(t.Context(), "action")
+		}
+		if !slices.Equal(d.cuts, []int{1}) {
+			t.Errorf("an off that was %s on its way: cut were %v\n%s", onTheWay, d.cuts, d.story())
+		}
+	}
+}
+
+// The former leader is stopped before one of its calls, the next one goes on for some calls and
+// is stopped, and so on. What nobody may do, the BMC says.
+func TestOfTwoLeadersOneGoesOn(t *testing.T) {
+	whole := newDeadNode(t)
+	whole.work()
+	for call := 1; call <= whole.calls; call++ {
+		for _, steps := range []int{1, 22, 45, 1000} {
+			for _, deaf := range []bool{false, true} {
+				d := newDeadNode(t)
+				d.deaf = deaf
+				former, next := d.worker("former"), d.worker("next")
+				turn, left := 0, call
+				d.happens = func(int) {
+					left--
+					if left > 0 {
+						return
+					}
+					turn++
+					switch turn {
+					case 1: // the former one is stopped here, in the middle of its call
+						left = steps
+						_ = next.Work(t.Context(), "action")
+						d.died, left = false, 1000
+					case 2:
+						d.died = true
+					}
+				}
+				for range 5 {
+					if d.outcome() == "" {
+						_ = former.Work(t.Context(), "action")
+					}
+				}
+				want := v1alpha1.ReasonSucceeded
+				if deaf {
+					want = v1alpha1.ReasonPowerStillOn
+				}
+				if d.outcome() != want || slices.ContainsFunc(d.cuts, func(boot int) bool { return boot != 1 }) {
+					t.Errorf("call %d, %d steps, deaf: %t: ended as %q, cut were %v\n%s", call, steps, deaf, d.outcome(), d.cuts, d.story())
+				}
+			}
+		}
+	}
+}
+
+func TestPowerIsNotCutAgainOnceSomethingHoldsIt(t *testing.T) {
+	for name, say := range map[string]func(d *deadNode){
+		"the cluster is paused":     func(d *deadNode) { d.pause = clusterPause(nil) },
+		"the remediation is gone":   func(d *deadNode) { d.remediation = nil },
+		"somebody deletes it":       func(d *deadNode) { d.action = nil },
+		"the node answers again":    func(d *deadNode) { d.wake(); d.heard = d.now },
+		"it has booted":             func(d *deadNode) { d.boot, d.said = 2, 2 },
+		"the time for it has ended": func(d *deadNode) { d.now = d.now.Add(10 * time.Minute) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDeadNode(t)
+			d.deaf = true
+			said := 0
+			d.happens = func(int) {
+				if d.offs == 3 && said == 0 {
+					said = d.offs
+					say(d)
+				}
+			}
+			w := d.worker("runner-0")
+			for range 3 {
+				_ = w.Work(t.Context(), "action")
+			}
+			if d.offs != 3 || d.ons > 0 && name != "it has booted" {
+				t.Errorf("%d offs, %d ons\n%s", d.offs, d.ons, d.story())
+			}
+		})
+	}
+}
+
+func TestABMCThatSaysOffOfANodeThatAnswersProvesNothing(t *testing.T) {
+	d := newDeadNode(t)
+	d.deaf = true
+	d.happens = func(int) {
+		if d.offs == 1 && !d.lies {
+			d.lies = true
+			d.wake()
+			d.heard = d.now
+		}
+	}
+	d.work()
+	d.ended(v1alpha1.ReasonPowerStillOn, "says Off, but the node answers")
+	if d.action.Status.Power.Proof != nil || d.ons > 0 {
+		t.Errorf("got %+v, %d ons", d.action.Status.Power, d.ons)
+	}
+}
+
+func TestWhatIsNotForTheRemoteRunnerIsLeftAlone(t *testing.T) {
+	d := newDeadNode(t)
+	d.action.Spec.Executor = ""
+	if err := d.worker("remote").Work(t.Context(), "action"); err != nil || d.action.Status.Claim != nil || d.outcome() != "" {
+		t.Errorf("got %v, %+v", err, d.action.Status)
+	}
+	w := d.worker("remote")
+	w.DryRun = true
+	d.action.Spec.Executor = v1alpha1.ExecutorRemote
+	if err := w.Work(t.Context(), "action"); err != nil {
+		t.Error(err)
+	}
+	d.ended(v1alpha1.ReasonDryRun, "would switch the power of node worker-1 off and on by ipmi://10.0.0.1:623")
+	if d.offs+d.ons > 0 {
+		t.Error("it was switched")
+	}
+}
+
+func TestOneThingAtATimeIsUnderWayOnANode(t *testing.T) {
+	d := newDeadNode(t)
+	w := d.worker("remote")
+	var meanwhile error
+	d.happens = func(now int) {
+		if now == 5 {
+			d.happens = nil
+			meanwhile = w.Work(t.Context(), "action")
+		}
+	}
+	if err := w.Work(t.Context(), "action"); err != nil || !errors.Is(meanwhile, errBusy) {
+		t.Errorf("got %v, and meanwhile %v", err, meanwhile)
+	}
+	d.ended(v1alpha1.ReasonSucceeded, "boot-2")
+}
