@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 
+	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/internal/serverclock"
 )
 
@@ -20,6 +22,9 @@ type RemoteAPI interface {
 	API
 	// Lease returns that of the node's kubelet, live; nil: there is none.
 	Lease(ctx context.Context, node string) (*coordinationv1.Lease, error)
+	// Twin returns the name of another node whose systemUUID a switch can't tell from this
+	// machine's; "": there is none.
+	Twin(ctx context.Context, node string, machine power.UUID) (string, error)
 }
 
 // remoteAPI is api, and reads the Leases of kubelets.
@@ -49,6 +54,39 @@ func newRemoteAPI(cfg *rest.Config, clock *serverclock.Clock) (remoteAPI, error)
 		return remoteAPI{}, fmt.Errorf("setting up the connection to the API server: %w", err)
 	}
 	return remoteAPI{api: known, leases: leases}, nil
+}
+
+// Twin implements RemoteAPI. It lists all nodes, in pieces.
+func (a remoteAPI) Twin(ctx context.Context, node string, machine power.UUID) (string, error) {
+	const atOnce = 500
+	alike := machine.Alike()
+	for from := ""; ; {
+		list, err := a.nodesFrom(ctx, from, atOnce)
+		if err != nil {
+			return "", err
+		}
+		for i := range list.Items {
+			other := &list.Items[i]
+			is, err := power.ParseUUID(other.Status.NodeInfo.SystemUUID)
+			if err == nil && other.Name != node && slices.Contains(alike, is) {
+				return other.Name, nil
+			}
+		}
+		if from = list.Continue; from == "" {
+			return "", nil
+		}
+	}
+}
+
+func (a remoteAPI) nodesFrom(ctx context.Context, from string, limit int64) (*corev1.NodeList, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	list := &corev1.NodeList{}
+	err := a.core.Get().Resource("nodes").VersionedParams(&metav1.ListOptions{Limit: limit, Continue: from}, metav1.ParameterCodec).Do(ctx).Into(list)
+	if err != nil {
+		return nil, fmt.Errorf("listing the nodes: %w", err)
+	}
+	return list, nil
 }
 
 // Lease implements RemoteAPI.

@@ -40,7 +40,10 @@ func deletedUnclaimed(in input) *decision {
 
 // powerTime is how much of the step's timeout is left for power that goes off and on slowly:
 // after that time nothing is switched off any more.
-func powerTime() time.Duration { return 2 * proof.DefaultPlan().GiveUp }
+func powerTime() time.Duration {
+	plan := proof.DefaultPlan()
+	return plan.GiveUp + plan.Settled + plan.GiveUp
+}
 
 // late refuses what is found too late, and gives up what was claimed and has not begun in time.
 func late(in input) *decision {

@@ -88,12 +88,12 @@ func TestDecideRemote(t *testing.T) {
 		}, v1alpha1.ReasonNotNeeded, "has booted since the claim: boot ID boot-0, now boot-1"},
 		"too late to begin": {func(in *input) {
 			in.action.Status.Claim = claimBy("me", "boot-1")
-			in.action.Status.Claim.Time.Time = testNow.Add(-9*time.Minute - time.Second)
-		}, v1alpha1.ReasonNotStarted, "6m0s before its timeout"},
+			in.action.Status.Claim.Time.Time = testNow.Add(-7*time.Minute - time.Second)
+		}, v1alpha1.ReasonNotStarted, "8m0s before its timeout"},
 		"late, and in time": {change: func(in *input) {
 			in.now = testNow.Add(time.Hour) // after it has expired
 			in.action.Status.Claim = claimBy("me", "boot-1")
-			in.action.Status.Claim.Time.Time = in.now.Add(-9 * time.Minute)
+			in.action.Status.Claim.Time.Time = in.now.Add(-7 * time.Minute)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -34,6 +34,9 @@ type deadNode struct {
 	holder  string
 	takenAt time.Time
 
+	// twin is another node of the same systemUUID.
+	twin string
+
 	// The machine.
 	on     bool
 	boot   int         // that which runs, or ran last
@@ -268,6 +271,11 @@ func (d *deadNode) Node(context.Context, string) (*corev1.Node, error) {
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
 	node.Status.NodeInfo.BootID, node.Status.NodeInfo.SystemUUID = fmt.Sprintf("boot-%d", d.said), machineUUID
 	return node, nil
+}
+
+// Twin implements RemoteAPI.
+func (d *deadNode) Twin(context.Context, string, power.UUID) (string, error) {
+	return d.twin, errors.Join(d.call(), d.answer())
 }
 
 // Lease implements RemoteAPI.

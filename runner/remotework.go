@@ -154,6 +154,16 @@ func (t *powerCycle) work(ctx context.Context) error {
 	case err != nil && t.phase != proof.Ended:
 		return fmt.Errorf("going on with the power cycle of node %s, which is in phase %s: %w", t.NodeName, t.phase, err)
 	}
+	if t.phase == proof.Looking {
+		twin, err := t.w.API.Twin(ctx, t.NodeName, plan.Machine)
+		if err != nil {
+			return err
+		}
+		if twin != "" {
+			return t.conclude(ctx, t.action, remedy.Outcome{Reason: v1alpha1.ReasonRefused, Message: fmt.Sprintf(
+				"nothing was switched: node %s has the systemUUID %s, too, so nobody can tell which of the two is switched", twin, plan.Machine)}, v1alpha1.RemedyReboot)
+		}
+	}
 	if t.w.DryRun && begun {
 		return nil // that of another runner
 	}
@@ -301,7 +311,10 @@ func (t *powerCycle) facts(ctx context.Context) (proof.Facts, error) {
 	if t.phase == proof.Looking && d.verb != execute {
 		return proof.Facts{}, &refusal{d.outcome}
 	}
-	known := proof.Facts{Confirmed: d.verb == execute && !t.gone, Restore: true}
+	claim := t.action.Status.Claim
+	// What we have cut is switched on again; not what has booted since, which somebody may have
+	// switched off.
+	known := proof.Facts{Confirmed: d.verb == execute && !t.gone, Restore: in.bootID == "" || in.bootID == claim.BootID}
 	if in.node != nil && in.node.UID == t.action.Spec.NodeUID {
 		known.Answers, known.BootID = signOfLife(in.node, in.lease, in.now) != "", in.bootID
 	}

@@ -118,6 +118,7 @@ func TestWhatTheBMCSaysDecides(t *testing.T) {
 		offs         bool
 	}{
 		"it is off already":             {func(d *deadNode) { d.on = false }, v1alpha1.ReasonPowerWasOff, "was off already", false},
+		"another node says to be it":    {func(d *deadNode) { d.twin = "worker-2" }, v1alpha1.ReasonRefused, "node worker-2 has the systemUUID", false},
 		"it is of another machine":      {func(d *deadNode) { d.guid[5]++ }, v1alpha1.ReasonRefused, "another machine", false},
 		"it does not say whose":         {func(d *deadNode) { d.guid = power.GUID{} }, v1alpha1.ReasonRefused, "does not say which machine", false},
 		"it does not answer":            {func(d *deadNode) { d.readErr = power.ErrNoAnswer }, v1alpha1.ReasonStartFailed, "no answer", false},

@@ -236,7 +236,7 @@ type ConditionMatch struct {
 
 // Step is one remedy, and how long and how often it is tried.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.reboot) || !has(self.reboot.method) || self.reboot.method != 'PowerCycle' || (has(self.timeout) && (!self.timeout.matches('^[0-9.hmnsu]+$') || duration(self.timeout) >= duration('10m')))",message="must be at least 10m for a reboot with method PowerCycle: power may take 3m to go off and 3m to go on, and then the machine boots",fieldPath=".timeout"
+// +kubebuilder:validation:XValidation:rule="!has(self.reboot) || !has(self.reboot.method) || self.reboot.method != 'PowerCycle' || (has(self.timeout) && (!self.timeout.matches('^[0-9.hmnsu]+$') || duration(self.timeout) >= duration('15m')))",message="must be at least 15m for a reboot with method PowerCycle: power may take 5m to be proved off and 3m to go on, and then the machine boots",fieldPath=".timeout"
 // +kubebuilder:validation:XValidation:rule="[has(self.command), has(self.restartUnit), has(self.reboot), has(self.maintenance)].exists_one(x, x)",message="exactly one remedy is required: command, restartUnit, reboot or maintenance"
 type Step struct {
 	// Runs a command on the node, as root.
