@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -38,6 +39,9 @@ type RemoteOptions struct {
 	// Lead calls its argument while this process leads, and returns when it does not any
 	// more. Required.
 	Lead func(ctx context.Context, id string, lead func(context.Context) error) error
+	// Settled is how long a switch has to say off that may have restarted meanwhile, see
+	// proof.Plan. Default: that of proof.DefaultPlan.
+	Settled time.Duration
 	// DryRun answers every action with what would be done, and does nothing.
 	DryRun bool
 	// Clock measures timeouts. Default: the real one.
@@ -74,7 +78,7 @@ func RunRemote(ctx context.Context, cfg *rest.Config, opts RemoteOptions) error 
 	events, stop := newRecorder(api.core, "nodemend-remote-runner", "")
 	defer stop()
 	worker, err := NewRemoteWorker(RemoteWorkerOptions{
-		RunnerID: name + "." + string(uuid.NewUUID()), API: api, Switch: opts.Switch, Clock: opts.Clock, ServerClock: corrected,
+		RunnerID: name + "." + string(uuid.NewUUID()), API: api, Switch: opts.Switch, Clock: opts.Clock, ServerClock: corrected, Settled: opts.Settled,
 		Events: events, Registry: opts.Registry, DryRun: opts.DryRun,
 	})
 	if err != nil {

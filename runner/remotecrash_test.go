@@ -41,8 +41,10 @@ const remoteRunnerEnv = "NODEMEND_TEST_REMOTE_RUNNER"
 // remoteRunner is one in a process of its own.
 type remoteRunner struct {
 	Kubeconfig, Config, Log string
-	// Node whose actions it sees: others are for the remote runners of other tests.
-	Node string
+	// Node whose actions it sees: others are for the remote runners of other tests, whose machines
+	// have the same systemUUID. Twins has it list all nodes.
+	Node  string
+	Twins bool
 	// Lease is that of the election; "": there is none.
 	Lease string
 	// Point is where it kills itself; empty: nowhere.
@@ -60,7 +62,7 @@ func runRemoteRunner(config string) int {
 		if err != nil {
 			return err
 		}
-		cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return onlyOf{r.Node, next} })
+		cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return onlyOf{r.Node, r.Twins, next} })
 		//nolint:forbidigo // this is a main
 		ctx := remedy.WithPoints(context.Background(), func(point string) {
 			if point == r.Point {
@@ -79,7 +81,7 @@ func runRemoteRunner(config string) int {
 			return err
 		}
 		return runner.RunRemote(ctx, cfg, runner.RemoteOptions{
-			Lead: lead, Logger: logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, nil)),
+			Lead: lead, Settled: 5 * time.Second, Logger: logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, nil)),
 			Switch: func(node *corev1.Node) (power.Switch, error) { return switches.Switch(remote.Node{Name: node.Name}) },
 		})
 	}()
@@ -87,20 +89,28 @@ func runRemoteRunner(config string) int {
 	return 1
 }
 
-// onlyOf lets actions of a node alone be listed and watched.
+// onlyOf lets a node and its actions alone be listed and watched.
 type onlyOf struct {
-	node string
-	next http.RoundTripper
+	node  string
+	twins bool
+	next  http.RoundTripper
 }
 
 // RoundTrip implements http.RoundTripper.
 func (o onlyOf) RoundTrip(request *http.Request) (*http.Response, error) {
 	query := request.URL.Query()
-	if selector := query.Get("fieldSelector"); selector == "spec.executor=Remote" {
-		request = request.Clone(request.Context())
-		query.Set("fieldSelector", selector+",spec.nodeName="+o.node)
-		request.URL.RawQuery = query.Encode()
+	selector := query.Get("fieldSelector")
+	switch {
+	case selector == "spec.executor=Remote":
+		selector += ",spec.nodeName=" + o.node
+	case request.URL.Path == "/api/v1/nodes" && !o.twins:
+		selector = "metadata.name=" + o.node
+	default:
+		return o.next.RoundTrip(request)
 	}
+	request = request.Clone(request.Context())
+	query.Set("fieldSelector", selector)
+	request.URL.RawQuery = query.Encode()
 	return o.next.RoundTrip(request)
 }
 
@@ -272,19 +282,29 @@ func TestARealBMCThatDoesNotTellTheTruthOrNothingLeavesTheNodeAlone(t *testing.T
 	for name, test := range map[string]struct {
 		change func(f *fixture, sim *ipmisim.Simulator)
 		reason string
+		twins  bool
 	}{
-		"off already": {func(_ *fixture, sim *ipmisim.Simulator) { sim.PowerOff() }, v1alpha1.ReasonPowerWasOff},
+		"off already": {func(_ *fixture, sim *ipmisim.Simulator) { sim.PowerOff() }, v1alpha1.ReasonPowerWasOff, false},
+		"two nodes'": {func(f *fixture, _ *ipmisim.Simulator) {
+			twin := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: f.node.Name + "-twin"}}
+			f.must(f.client.Create(f.ctx, twin))
+			f.Cleanup(func() { f.must(f.client.Delete(context.Background(), twin)) })
+			before := twin.DeepCopy()
+			twin.Status.NodeInfo.SystemUUID = ipmisim.GUID
+			f.must(f.client.Status().Patch(f.ctx, twin, client.MergeFrom(before)))
+		}, v1alpha1.ReasonRefused, true},
 		"another machine's": {func(f *fixture, _ *ipmisim.Simulator) {
 			node := f.node.DeepCopy()
 			node.Status.NodeInfo.SystemUUID = "b1234567-89ab-cdef-a123-456789abcdef"
 			f.must(f.client.Status().Patch(f.ctx, node, client.MergeFrom(f.node)))
-		}, v1alpha1.ReasonRefused},
-		"a node that answers": {func(f *fixture, _ *ipmisim.Simulator) { f.must(f.says(f.ctx, "boot-1", corev1.ConditionTrue)) }, v1alpha1.ReasonNotNeeded},
+		}, v1alpha1.ReasonRefused, false},
+		"a node that answers": {func(f *fixture, _ *ipmisim.Simulator) { f.must(f.says(f.ctx, "boot-1", corev1.ConditionTrue)) }, v1alpha1.ReasonNotNeeded, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, m, sim, r := newDeadMachine(t)
 			test.change(f, sim)
 			before := len(m.cut()) // somebody else may have
+			r.Twins = test.twins
 			r.start(f)
 			if got := f.finished(f.newAction(0, remotely)).Finished(); got.Reason != test.reason || len(m.cut()) != before {
 				t.Errorf("it has ended as %s: %s; cut were %v", got.Reason, got.Message, m.cut())

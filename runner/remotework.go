@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ import (
 const bootPoll = 5 * time.Second
 
 // RemoteWorkerOptions are what a RemoteWorker has to do with the world. All are required but
-// DryRun.
+// Settled and DryRun.
 type RemoteWorkerOptions struct {
 	// RunnerID names this process, and no other one.
 	RunnerID string
@@ -42,6 +43,8 @@ type RemoteWorkerOptions struct {
 	Events record.EventRecorder
 	// Registry takes the metrics.
 	Registry prometheus.Registerer
+	// Settled is as in RemoteOptions.
+	Settled time.Duration
 	// DryRun answers every action with what would be done.
 	DryRun bool
 }
@@ -229,6 +232,7 @@ func (t *powerCycle) longOver(in input) bool {
 // plan says what switches the node's power, and how.
 func (t *powerCycle) plan(in input) (power.Switch, proof.Plan, error) {
 	plan := proof.DefaultPlan()
+	plan.Settled = cmp.Or(t.w.Settled, plan.Settled)
 	if in.node == nil || in.node.UID != t.action.Spec.NodeUID {
 		return nil, plan, fmt.Errorf("node %s is gone, so nobody knows its machine", t.NodeName)
 	}
