@@ -288,7 +288,7 @@ func TestARealBMCThatDoesNotTellTheTruthOrNothingLeavesTheNodeAlone(t *testing.T
 		"two nodes'": {func(f *fixture, _ *ipmisim.Simulator) {
 			twin := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: f.node.Name + "-twin"}}
 			f.must(f.client.Create(f.ctx, twin))
-			f.Cleanup(func() { f.must(f.client.Delete(context.Background(), twin)) })
+			f.Cleanup(func() { f.must(f.client.Delete(context.WithoutCancel(f.ctx), twin)) })
 			before := twin.DeepCopy()
 			twin.Status.NodeInfo.SystemUUID = ipmisim.GUID
 			f.must(f.client.Status().Patch(f.ctx, twin, client.MergeFrom(before)))

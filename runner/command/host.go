@@ -72,7 +72,7 @@ func hasSame(hostProc, path string) (bool, error) {
 		return false, err
 	}
 	theirs, err := file.Stat()
-	if err = errors.Join(err, file.Close()); err != nil {
+	if err := errors.Join(err, file.Close()); err != nil {
 		return false, err
 	}
 	return theirs.Mode() == ours.Mode(), nil
