@@ -115,7 +115,7 @@ func TestTheRemoteRunnerWritesForItsActionsAlone(t *testing.T) {
 		}},
 		{"a secret", `cannot get resource "secrets"`, func() error { return own.Get(s.ctx, key(secret("bmc")), &corev1.Secret{}) }},
 		{"another's Lease", `cannot update resource "leases"`, func() error { return own.Update(s.ctx, lease("nodemend-controller")) }},
-		{"nodes", `cannot list resource "nodes"`, func() error { return own.List(s.ctx, &corev1.NodeList{}) }},
+		{"delete of a node", `cannot delete resource "nodes"`, func() error { return own.Delete(s.ctx, named(s.a.Name)) }},
 		{"policies", `cannot list resource "remedypolicies"`, func() error { return own.List(s.ctx, &v1alpha1.RemedyPolicyList{}) }},
 		{"pods", `cannot list resource "pods"`, func() error { return own.List(s.ctx, &corev1.PodList{}) }},
 	})

@@ -128,7 +128,7 @@ func TestPolicyCheckAcceptsThePoliciesAndSamples(t *testing.T) {
 		t.Fatalf("no object of nodemend.dev/v1alpha1 in %v", files)
 	}
 	for _, checked := range [][]string{samples, {instead}} {
-		if output, err := runPolicy(t, "", append([]string{"check", "--strict", "--condition", "QuickstartProblem"}, checked...)...); err != nil {
+		if output, err := runPolicy(t, "", append([]string{"check", "--strict", "--condition", "QuickstartProblem", "--condition", "AcceleratedHardwareReady"}, checked...)...); err != nil {
 			t.Errorf("%v:\n%s", err, output)
 		}
 	}
