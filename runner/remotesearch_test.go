@@ -147,7 +147,7 @@ func (c *chance) check(seed uint64) {
 		c.Errorf("seed %d: a proof, and boot 1 goes on\n%s", seed, c.story())
 	case c.outcome() == v1alpha1.ReasonSucceeded && (c.said < 2 || status.Result.BootIDAfter == "boot-1"):
 		c.Errorf("seed %d: it has succeeded without a boot\n%s", seed, c.story())
-	case c.outcome() == v1alpha1.ReasonPowerWasOff && (c.offs > 0 || proved == nil):
+	case c.outcome() == v1alpha1.ReasonPowerWasOff && (c.offs > 0 || proved == nil && status.Power.Outcome != string(proof.CameOn)):
 		c.Errorf("seed %d: %d offs, and the power was off\n%s", seed, c.offs, c.story())
 	case c.offs > 0 && !v1alpha1.MayHaveExecuted(c.outcome()):
 		c.Errorf("seed %d: %d offs, and it has ended as %s\n%s", seed, c.offs, c.outcome(), c.story())

@@ -17,12 +17,16 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/cut"
 	"github.com/nodemend/nodemend/internal/deadline"
 	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/internal/power/proof"
 	"github.com/nodemend/nodemend/internal/serverclock"
 	"github.com/nodemend/nodemend/runner/remedy"
 )
+
+// maxSwitch is how long status.power.proof.switch may be.
+const maxSwitch = 512
 
 // bootPoll is how often the node is looked at while it is to boot.
 const bootPoll = 5 * time.Second
@@ -121,9 +125,6 @@ type powerCycle struct {
 	// end, without another off, but nobody can be told.
 	gone bool
 }
-
-// errTakenOver says that another process goes on with the action.
-var errTakenOver = errors.New("another remote runner goes on with the action")
 
 // refusal ends an action before anything was switched.
 type refusal struct{ remedy.Outcome }
@@ -245,7 +246,7 @@ func (t *powerCycle) plan(in input) (power.Switch, proof.Plan, error) {
 		return nil, plan, err
 	}
 	plan.Node, plan.BootID, plan.Machine = t.NodeName, in.bootID, machine
-	plan.Reader, plan.Switch = t.w.RunnerID, bmc.String()
+	plan.Reader, plan.Switch = t.w.RunnerID, cut.Head(bmc.String(), maxSwitch)
 	if claim := t.action.Status.Claim; claim != nil {
 		plan.BootID = claim.BootID
 	}
@@ -300,7 +301,7 @@ func (t *powerCycle) facts(ctx context.Context) (proof.Facts, error) {
 	case action != nil && action.UID == uid && action.Finished() == nil && action.Status.Claim != nil:
 		t.action = action
 		if t.holder() != t.w.RunnerID {
-			return proof.Facts{}, errTakenOver
+			return proof.Facts{}, proof.ErrTakenOver
 		}
 	case t.phase == proof.Looking:
 		return proof.Facts{}, fmt.Errorf("NodeAction %s is gone, or somebody has written its status", t.action.Name)
@@ -315,11 +316,11 @@ func (t *powerCycle) facts(ctx context.Context) (proof.Facts, error) {
 	if t.phase == proof.Looking && d.verb != execute {
 		return proof.Facts{}, &refusal{d.outcome}
 	}
-	claim := t.action.Status.Claim
 	// What we have cut is switched on again; not what has booted since, which somebody may have
 	// switched off.
-	known := proof.Facts{Confirmed: d.verb == execute && !t.gone, Restore: in.bootID == "" || in.bootID == claim.BootID}
+	known := proof.Facts{Confirmed: d.verb == execute && !t.gone, Restore: in.node == nil}
 	if in.node != nil && in.node.UID == t.action.Spec.NodeUID {
+		known.Restore = in.bootID == "" || in.bootID == t.action.Status.Claim.BootID
 		known.Answers, known.BootID = signOfLife(in.node, in.lease, in.now) != "", in.bootID
 	}
 	return known, nil
@@ -342,6 +343,9 @@ func (t *powerCycle) keep(ctx context.Context, p proof.Progress) error {
 	if err != nil {
 		return err
 	}
+	if written.Status.Power == nil {
+		return errors.New("the API server drops status.power of a NodeAction: install the CRDs of this version of Nodemend")
+	}
 	t.action, t.phase = written, p.Phase
 	logr.FromContextOrDiscard(ctx).Info("Power cycle", "node", t.NodeName, "phase", p.Phase, "outcome", p.Outcome, "message", p.Message)
 	remedy.Reached(ctx, "after-"+string(p.Phase))
@@ -361,7 +365,7 @@ func (t *powerCycle) end(ctx context.Context, p proof.Progress) error {
 		o = t.executed(v1alpha1.ReasonNotBack, p.Message, "")
 	case proof.PowerStillOn, proof.NodeAnswers:
 		o = t.executed(v1alpha1.ReasonPowerStillOn, p.Message, "")
-	case proof.PowerWasOff:
+	case proof.PowerWasOff, proof.CameOn:
 		o = remedy.Outcome{Reason: v1alpha1.ReasonPowerWasOff, Message: p.Message}
 	case proof.NotTheMachine:
 		o = remedy.Outcome{Reason: v1alpha1.ReasonRefused, Message: p.Message}

@@ -28,7 +28,7 @@ actions that switch the power of a machine off and on, reboot: {method: PowerCyc
 by the switches that --config names: a remote.yaml (docs/fencing.md). Of several, one
 leads. Its account needs: get, list and watch nodeactions, update nodeactions/status,
 get remediations, remedypolicies and the remediationbudget nodemend-pause (all
-nodemend.dev), get nodes, get leases in kube-node-lease, create and patch events in
+nodemend.dev), get and list nodes, get leases in kube-node-lease, create and patch events in
 the namespace default, and get, create and update leases in its own namespace.`
 
 const remoteRunnerExample = `

@@ -236,7 +236,7 @@ type PowerCycleStatus struct {
 	// +kubebuilder:validation:Enum=Looking;Cutting;ProvedOff;Restoring;Ended
 	Phase string `json:"phase"`
 
-	// How it has ended: PowerCycled, PowerWasOff, NodeAnswers, NewBoot, PowerStillOn,
+	// How it has ended: PowerCycled, PowerWasOff, CameOn, NodeAnswers, NewBoot, PowerStillOn,
 	// PowerStillOff, NotTheMachine, NotConfirmed or NoAnswer.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64

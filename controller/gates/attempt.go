@@ -34,6 +34,13 @@ func Attempt(in Input) Verdict {
 	}
 	last := &status.History[len(status.History)-1]
 	switch last.Outcome {
+	case v1alpha1.ReasonPowerWasOff:
+		// Who has switched it off may be about to boot it, and for minutes it does not answer then.
+		return Verdict{
+			Reason: last.Outcome,
+			Message: fmt.Sprintf("action %s: %s; when nobody works on node %s any more: kubectl nodemend retry %s",
+				last.Action, last.Message, in.Node.Name, in.Remediation.Name),
+		}
 	case v1alpha1.ReasonInterrupted, v1alpha1.ReasonRebootNotObserved, v1alpha1.ReasonPowerStillOn, v1alpha1.ReasonLost:
 		return Verdict{
 			Reason: last.Outcome,

@@ -56,10 +56,10 @@ func WaitsForRetry(r *v1alpha1.Remediation) bool {
 	return d.waitsForAPerson() || r.BlockedBy() == reasonNoReport
 }
 
-// waitsForAPerson reports whether every step was executed in vain, or nobody knows
-// whether the last action was executed.
+// waitsForAPerson reports whether every step was executed in vain, nobody knows whether
+// the last action was executed, or somebody else has switched the node's power.
 func (d *decision) waitsForAPerson() bool {
 	last := lastRecord(&d.status)
 	return d.status.Phase() == v1alpha1.PhaseExhausted ||
-		last != nil && !last.Former && !last.Executed && v1alpha1.MayHaveExecuted(last.Outcome)
+		last != nil && !last.Former && !last.Executed && (v1alpha1.MayHaveExecuted(last.Outcome) || last.Outcome == v1alpha1.ReasonPowerWasOff)
 }

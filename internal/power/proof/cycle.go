@@ -24,6 +24,7 @@ type Cycle struct {
 	known    bool      // the last answer was On: the switch has found the machine
 	heard    time.Time // when it last answered since it has acknowledged an off, each time; zero: it has not
 	trouble  error     // why the last reading or order was none
+	wasOff   bool      // off was read in this phase, of Cutting since an off was sent
 }
 
 // New returns a Cycle that goes on from what was kept: the zero Progress for one that has not
@@ -63,6 +64,7 @@ func (c *Cycle) Saw(asked, answered time.Time, r power.Reading, err error) {
 	unwatched := c.last != nil && asked.Sub(c.last.answered) > c.plan.Repeat
 	c.last, c.trouble = &got, err
 	c.known = err == nil && r.Power == power.On
+	c.wasOff = c.wasOff || got.isOff(c.plan.Machine)
 	if !got.isOff(c.plan.Machine) || unwatched {
 		c.firstOff = nil
 	}
@@ -112,6 +114,9 @@ func (c *Cycle) Next(now time.Time, f Facts) Step {
 	case Cutting:
 		return c.cut(now, f)
 	case ProvedOff:
+		if !f.Restore && c.late(now) {
+			return c.end(PowerStillOff, "the power is off, and may not be switched on any more: the node has booted since, or is another one")
+		}
 		if !f.Restore {
 			return Step{Do: Wait, For: c.plan.Poll}
 		}
@@ -127,7 +132,7 @@ func (c *Cycle) newBoot(f Facts) bool { return f.BootID != "" && f.BootID != c.p
 // enter begins a phase, in which nothing has been read yet.
 func (c *Cycle) enter(phase Phase, now time.Time) {
 	c.kept.Phase, c.since = phase, now
-	c.last, c.firstOff, c.sent, c.heard, c.trouble = nil, nil, time.Time{}, time.Time{}, nil
+	c.last, c.firstOff, c.sent, c.heard, c.trouble, c.wasOff = nil, nil, time.Time{}, time.Time{}, nil, false
 }
 
 func (c *Cycle) end(outcome Outcome, message string) Step {
@@ -157,9 +162,13 @@ func (c *Cycle) look(now time.Time, f Facts) Step {
 			return c.end(NoAnswer, "nothing was switched: "+c.trouble.Error())
 		}
 		return c.readAgain(now, c.plan.Gap)
+	case c.wasOff && c.last.Power == power.On: // and the node does not answer, as long as it boots
+		return c.end(CameOn, "nothing was switched: the power was off, and is on now, so somebody or something has switched it on")
+	case c.last.Power == power.Changing && late:
+		return c.end(NotConfirmed, "nothing was switched: "+c.saying())
 	case (!f.Confirmed || f.BootID == "") && late:
 		return c.end(NotConfirmed, fmt.Sprintf("nothing was switched: within %s, no check has confirmed the fault of boot %s, or something else held it", c.plan.GiveUp, c.plan.BootID))
-	case !f.Confirmed, f.BootID == "", c.last.Power == power.Changing && !late:
+	case !f.Confirmed, f.BootID == "", c.last.Power == power.Changing:
 		return c.readAgain(now, c.plan.Poll)
 	case now.Sub(c.last.answered) > c.plan.Poll: // it may have been switched off since
 		return Step{Do: Read}
@@ -191,6 +200,8 @@ func (c *Cycle) cut(now time.Time, f Facts) Step {
 	again := c.sent.IsZero() || now.Sub(c.sent) >= c.plan.Repeat
 	switch {
 	case c.last.err != nil:
+	case c.wasOff && c.last.Power == power.On:
+		return c.end(PowerStillOn, "the power was switched off, was read off, and is on again: somebody has switched it on, or the switch does not tell the truth. Nothing was freed")
 	case f.Answers:
 		c.firstOff = nil // whatever the switch says
 		if c.last.Power == power.On && again && now.Sub(c.since) >= c.plan.Repeat {

@@ -95,6 +95,8 @@ type Outcome string
 const (
 	// PowerCycled is off, proved, and on again.
 	PowerCycled Outcome = "PowerCycled"
+	// CameOn is off when we came, and on later: somebody or something has switched it on.
+	CameOn Outcome = "CameOn"
 	// PowerWasOff is off when we came, proved while the fault was confirmed, and left off:
 	// somebody has done that.
 	PowerWasOff Outcome = "PowerWasOff"

@@ -126,11 +126,32 @@ func TestPowerIsOffWhenItWasReadOffTwice(t *testing.T) {
 	p.ended(PowerCycled, "")
 }
 
+// Who switches it on may be about to boot it, and for minutes it does not answer.
+func TestWhatSomebodyHasSwitchedOnIsNotCut(t *testing.T) {
+	p := newPlay(t, Progress{})
+	p.expect(Read, silent)
+	p.sees(power.Off)
+	p.expect(Wait, silent)
+	p.now = p.now.Add(5 * time.Second)
+	p.expect(Read, silent)
+	p.sees(power.On)
+	p.ended(CameOn, "nothing was switched: the power was off, and is on now")
+
+	p = newPlay(t, Progress{})
+	p.cut()
+	p.expect(Read, silent)
+	p.sees(power.Off)
+	p.expect(Wait, silent)
+	p.now = p.now.Add(5 * time.Second)
+	p.expect(Read, silent)
+	p.sees(power.On)
+	p.ended(PowerStillOn, "and is on again")
+}
+
 func TestAnythingBetweenTwoReadingsOfOffStartsAnew(t *testing.T) {
 	other := power.GUID(machine)
 	other[0]++
 	for name, between := range map[string]func(p *play){
-		"on":                   func(p *play) { p.sees(power.On) },
 		"changing":             func(p *play) { p.sees(power.Changing) },
 		"no answer":            func(p *play) { p.seesOf(power.GUID{}, "", errTimeout) },
 		"off, another machine": func(p *play) { p.seesOf(other, power.Off, nil) },

@@ -2,6 +2,7 @@ package proof
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,20 +14,25 @@ import (
 const (
 	// CallTimeout is how long a switch is given for one call.
 	CallTimeout = 20 * time.Second
-	// maxAge is how old facts may be when the power is switched: a runner that was stopped
-	// in between, and whose place another one has taken, asks again.
-	maxAge = 5 * time.Second
+	// maxAge is how old facts may be when the power is switched off: a runner that was stopped
+	// in between, and whose place another one has taken, asks again. maxAgeOn is that for
+	// switching it on, which a slow API server must not hinder.
+	maxAge, maxAgeOn = 5 * time.Second, 30 * time.Second
 	// Straggle is how long an order may still reach a switch after Facts has begun to answer
 	// for it. Who takes the place of another runner waits as long, so that an off of that one
 	// does not cut the next boot.
 	Straggle = maxAge + CallTimeout
 )
 
+// ErrTakenOver says that another runner goes on with the cycle.
+var ErrTakenOver = errors.New("another runner goes on with the power cycle")
+
 // Runner carries out a Cycle.
 type Runner struct {
 	Clock  clock.Clock
 	Switch power.Switch
-	// Facts returns what is known of the node now.
+	// Facts returns what is known of the node now. Once something may have been switched, an
+	// error other than ErrTakenOver only keeps it from being switched off.
 	Facts func(context.Context) (Facts, error)
 	// Keep keeps the progress where the next runner finds it. Nothing is switched before it
 	// has returned without an error.
@@ -40,10 +46,20 @@ func (r Runner) Run(ctx context.Context, plan Plan, kept Progress) (Progress, er
 	if err != nil {
 		return kept, err
 	}
+	var facts Facts
 	for {
 		begun := r.Clock.Now()
-		facts, err := r.Facts(ctx)
-		if err != nil {
+		now, err := r.Facts(ctx)
+		switch {
+		case err == nil:
+			facts = now
+		case kept.Phase == Cutting || kept.Phase == ProvedOff || kept.Phase == Restoring:
+			// The machine must not stay off since the API server does not answer once.
+			if ctx.Err() != nil || errors.Is(err, ErrTakenOver) {
+				return kept, err
+			}
+			facts.Confirmed = false
+		default:
 			return kept, fmt.Errorf("what is known of node %s: %w", plan.Node, err)
 		}
 		step := cycle.Next(r.Clock.Now(), facts)
@@ -53,8 +69,8 @@ func (r Runner) Run(ctx context.Context, plan Plan, kept Progress) (Progress, er
 			}
 			kept = next
 		}
-		switches := step.Do == SetOff || step.Do == SetOn
-		if switches && r.Clock.Since(begun) > maxAge {
+		age := r.Clock.Since(begun)
+		if step.Do == SetOff && age > maxAge || step.Do == SetOn && age > maxAgeOn {
 			continue
 		}
 		switch step.Do {

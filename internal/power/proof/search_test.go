@@ -356,7 +356,7 @@ func (w *world) checkEnd() {
 		if k.Proof == nil || w.offSent {
 			w.broken("it has ended %s with %+v, off sent: %t", k.Outcome, k.Proof, w.offSent)
 		}
-	case NotTheMachine, NoAnswer, NotConfirmed:
+	case NotTheMachine, NoAnswer, NotConfirmed, CameOn:
 		if w.offSent {
 			w.broken("it has ended %s, and was switched off", k.Outcome)
 		}
