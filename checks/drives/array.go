@@ -29,7 +29,10 @@ const inactive = "inactive"
 func (s sys) array(name string) []array {
 	of := func(file ...string) string { return s.text(append([]string{"block", name, "md"}, file...)...) }
 	a := array{name: name, level: of("level"), state: of("array_state"), sync: of("sync_action"), done: of("sync_completed")}
-	if a.state == "" || a.state == "clear" || a.level == "container" || a.level == "" && a.state != inactive {
+	// A container of the firmware's RAID has no level, and its arrays name it: external:/md127/0.
+	format, external := strings.CutPrefix(of("metadata_version"), "external:")
+	container := external && !strings.HasPrefix(format, "/") && !strings.HasPrefix(format, "-")
+	if a.state == "" || a.state == "clear" || container || a.level == "" && a.state != inactive {
 		return nil
 	}
 	// While it grows, the number of its disks has the former one behind it: 4 (3).

@@ -141,7 +141,9 @@ func TestOnANodeWithoutDrivesTheCheckIsOff(t *testing.T) {
 	h.set("class/nvme/nvme0", "state", "live", "transport", "tcp")
 	h.nvme("nvme1", "vol1", "0000:01:00.0")
 	h.set("class/nvme/nvme1", "model", "Amazon Elastic Block Store              ")
-	h.set("block/md127/md", "level", "container", "array_state", "inactive")
+	h.set("block/md127/md", "level", "", "array_state", "inactive", "metadata_version", "external:imsm")
+	h.disk("sde", "Msft", "6", "devices/LNXSYSTM:00/VMBUS:00/f8b3/host0/target0:0:0/0:0:0:0")
+	h.disk("sdf", "Google", "7", "devices/pci0000:00/0000:00:03.0/virtio0/host0/target0:0:1/0:0:1:0")
 	h.set("block/md126/md", "level", "", "array_state", "clear")
 	_, err := New(h.options())
 	if off := (checks.Off{}); !errors.As(err, &off) {
@@ -266,6 +268,21 @@ func TestADriveThatWasNotWellAndIsGoneIsMissingUntilItOrAnotherIsThere(t *testin
 	h.finds(h.start(o), checks.False, ReasonHealthy, "nvme0n1: nothing is wrong")
 	h.disk("sdc", "SEAGATE", "5", strings.ReplaceAll(sas(1), "2:", "7:")) // in its place, after a boot
 	h.finds(c, checks.False, ReasonHealthy, "nvme0n1, sda, sdc: nothing is wrong")
+}
+
+// The machine was off meanwhile, so no run has seen that it was gone.
+func TestADriveThatWasExchangedIsNotMissing(t *testing.T) {
+	h := newHost(t)
+	h.disk("sda", "SEAGATE", "2", sas(1))
+	h.says["sda"] = health{findings: []finding{{Reason: ReasonFailing, Text: "it says that it will fail soon"}}}
+	h.finds(h.check(), checks.True, ReasonFailing, "sda: it says that it will fail soon")
+	h.remove("block/sda")
+	h.disk("sda", "SEAGATE", "3", sas(1))
+	delete(h.says, "sda")
+	c := h.check()
+	for range 2 {
+		h.finds(c, checks.False, ReasonHealthy, "sda: nothing is wrong")
+	}
 }
 
 func TestADriveThatIsBackAndWellIsWell(t *testing.T) {

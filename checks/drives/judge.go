@@ -50,9 +50,9 @@ func (c *Check) judge(all inventory, now time.Time) checks.Result {
 	}
 	var found []finding
 	var well []string
-	there := map[string]bool{}
+	there, places := map[string]bool{}, map[string]bool{}
 	for _, d := range all.drives {
-		there[d.id] = true
+		there[d.id], places[d.place] = true, d.place != ""
 		r := c.known.meet(d)
 		problems, note := c.problems(d, r, now)
 		r.remember(problems)
@@ -63,7 +63,7 @@ func (c *Check) judge(all inventory, now time.Time) checks.Result {
 			well = append(well, d.name+note)
 		}
 	}
-	found = append(found, c.known.gone(there, c.options.Exclude, now)...)
+	found = append(found, c.known.gone(there, places, c.options.Exclude, now)...)
 	for _, a := range all.arrays {
 		problems := a.findings()
 		found = append(found, problems...)
@@ -78,14 +78,12 @@ func (c *Check) judge(all inventory, now time.Time) checks.Result {
 	return checks.Judge(found, grave(), healthy)
 }
 
-// meet returns what is remembered of a drive that is there. A new one takes the place of one
-// that is gone.
+// meet returns what is remembered of a drive that is there.
 func (k *known) meet(d drive) *remembered {
 	r := k.Drives[d.id]
 	if r == nil {
 		r = &remembered{}
 		k.Drives[d.id] = r
-		maps.DeleteFunc(k.Drives, func(id string, old *remembered) bool { return id != d.id && !old.Gone.IsZero() && old.Place == d.place })
 	}
 	r.Name, r.Place, r.Gone = d.name, d.place, time.Time{}
 	return r
@@ -181,14 +179,14 @@ func (r *remembered) remember(problems []finding) {
 	r.doubt = doubtful != nil
 }
 
-// gone are the drives that were not well, and are gone. Of others that are gone nobody knows
-// whether they were taken out.
-func (k *known) gone(there map[string]bool, exclude []string, now time.Time) (all []finding) {
+// gone are the drives that were not well, and are gone, without another one in their place. Of
+// others that are gone nobody knows whether they were taken out.
+func (k *known) gone(there, places map[string]bool, exclude []string, now time.Time) (all []finding) {
 	for _, id := range slices.Sorted(maps.Keys(k.Drives)) {
 		r := k.Drives[id]
 		switch {
 		case there[id]:
-		case r.Fault == nil || matches(exclude, r.Name):
+		case r.Fault == nil || places[r.Place] || matches(exclude, r.Name):
 			delete(k.Drives, id)
 		default:
 			if r.Gone.IsZero() {

@@ -163,6 +163,9 @@ var (
 	address  = regexp.MustCompile(`/\d+(:\d+:\d+:\d+)$`)
 )
 
+// virtual is what the vendor of a disk says which is a hypervisor's.
+var virtual = regexp.MustCompile(`^(Msft|Google|VMware|QEMU)$`)
+
 // scsi returns a disk that is spoken to as to one of SCSI (SATA is, too), unless it is
 // somewhere else, or may be taken out.
 func (s sys) scsi(name string) []drive {
@@ -181,7 +184,10 @@ func (s sys) scsi(name string) []drive {
 		asleep: s.text("block", name, "device", "power", "runtime_status") == "suspended",
 		io:     requests{done: s.hex("block", name, "device", "iodone_cnt"), failed: s.hex("block", name, "device", "ioerr_cnt")},
 	}
-	if s.text("block", name, "device", "vendor") == "ATA" {
+	switch vendor := s.text("block", name, "device", "vendor"); {
+	case virtual.MatchString(vendor):
+		return nil
+	case vendor == "ATA":
 		d.language = ata
 	}
 	return []drive{d}

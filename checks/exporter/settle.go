@@ -52,7 +52,9 @@ func (s *state) settle(e *entry) {
 	provisional := false
 	switch {
 	case before.status == o.status && o.status == corev1.ConditionTrue && before.reason != o.reason &&
-		0 < e.otherwise && e.otherwise < s.threshold(o):
+		0 < e.otherwise && e.otherwise < s.thresholdAfter(before, o):
+		return
+	case s.graver(before, o) && e.grave < s.threshold(o):
 		return
 	case s.graver(before, o):
 		e.since, e.seenSince, e.changed = o.at, true, true
@@ -78,6 +80,16 @@ func (s *state) settle(e *entry) {
 		s.dirty = true
 	}
 	e.shown, e.provisional, e.otherwise = o, provisional, 0
+}
+
+// thresholdAfter is threshold for another reason of a problem. That only a milder one is left takes
+// as many runs as that none is: the grave one may come back.
+func (s *state) thresholdAfter(before past, o observation) int {
+	milder := s.milder[o.conditionType]
+	if slices.Contains(milder, o.reason) && !slices.Contains(milder, before.reason) {
+		return max(s.threshold(o), s.thresholds[o.conditionType].Success)
+	}
+	return s.threshold(o)
 }
 
 // graver reports whether o is a problem, and another one than the milder one that was

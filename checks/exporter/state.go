@@ -58,8 +58,8 @@ type entry struct {
 	streak             int
 	streakAt, enoughAt time.Time
 	// alike is how many of the latest of them gave the same reason, otherwise how many
-	// another one than is reported.
-	alike, otherwise int
+	// another one than is reported, and grave how many none of the milder ones.
+	alike, otherwise, grave int
 
 	// shown is what is reported; nothing while shown.status is empty.
 	shown observation
@@ -196,6 +196,10 @@ func (s *state) observe(o observation) {
 	e.streak++
 	e.alike++
 	e.otherwise++
+	e.grave++
+	if o.status != corev1.ConditionTrue || slices.Contains(s.milder[o.conditionType], o.reason) {
+		e.grave = 0
+	}
 	if e.gives(s.before(e).reason) {
 		e.otherwise = 0
 	}

@@ -99,7 +99,11 @@ func (w watched) remember() map[string]remembered {
 // recall takes in what was remembered of the interfaces that are not excluded.
 func (w watched) recall(all map[string]remembered, exclude []string) {
 	for name, r := range all {
-		if w[name] == nil && !matches(exclude, name) {
+		switch h := w[name]; {
+		case matches(exclude, name):
+		case h != nil: // the file was read only after the first look
+			h.linked = h.linked || r.Linked
+		default:
 			w[name] = &history{linked: r.Linked, faulty: r.Faulty, bond: r.Bond, index: -1, losses: []losses{{}}}
 		}
 	}

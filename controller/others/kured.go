@@ -57,11 +57,12 @@ type lock struct {
 	Locks   []lock        `json:"locks"`
 }
 
-// locked reads the lock in the annotation of a DaemonSet. One that is not understood may be of any node.
+// locked reads the lock in the annotation of a DaemonSet. One that is not understood is not kured's:
+// whoever may write any DaemonSet could hold all nodes by it.
 func locked(value, daemonSet, node string, now time.Time) Hold {
 	var all lock
-	if err := json.Unmarshal([]byte(value), &all); err != nil {
-		return Hold{Why: fmt.Sprintf("the lock of kured is not understood, annotation %s of DaemonSet %s: %.100v", kuredLockAnnotation, daemonSet, err)}
+	if json.Unmarshal([]byte(value), &all) != nil {
+		return Hold{}
 	}
 	for _, l := range append(all.Locks, all) {
 		if l.NodeID != node || l.TTL > 0 && !l.Created.Add(l.TTL+evidence.MaxSkew).After(now) {

@@ -33,15 +33,19 @@ func askOthers(ctx context.Context, live client.Reader, s situation, d decision)
 	return gates.Verdict{Reason: gates.ReasonOtherHealer, Message: hold.Why, Recheck: gates.BudgetRecheck}, nil
 }
 
-// othersMeanwhile is askOthers for the controller, whose rights are its own: what it must not read
-// holds the step until somebody grants it.
+// othersMeanwhile is askOthers for the controller: what it can't read, since it has no right to or
+// another program's API does not answer, holds this step, and no one else's.
 func (r *Reconciler) othersMeanwhile(ctx context.Context, s situation, d decision) (gates.Verdict, error) {
 	verdict, err := askOthers(ctx, r.Live, s, d)
-	if apierrors.IsForbidden(err) {
-		return gates.Verdict{
-			Reason: gates.ReasonOtherHealer, Recheck: gates.BudgetRecheck,
-			Message: fmt.Sprintf("whether another program has node %s is not known: %.200s; grant the controller what docs/others.md says", s.node.Name, err),
-		}, nil
+	if err == nil || ctx.Err() != nil || apierrors.IsNotFound(err) {
+		return verdict, err
 	}
-	return verdict, err
+	hint := ""
+	if apierrors.IsForbidden(err) {
+		hint = "; grant the controller what docs/others.md says"
+	}
+	return gates.Verdict{
+		Reason: gates.ReasonOtherHealer, Recheck: gates.BudgetRecheck,
+		Message: fmt.Sprintf("whether another program has node %s is not known: %.200s%s", s.node.Name, err, hint),
+	}, nil
 }
