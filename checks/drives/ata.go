@@ -103,8 +103,9 @@ func unknownToDisk(err error) bool {
 	return errors.Is(err, errNoRegisters) || errors.As(err, &sense) && (sense.key == illegalRequest || sense.key == aborted)
 }
 
-// The attributes of SMART that count blocks that could not be read: in all, and now. Moved blocks
-// (5) are none of them: disks of flash move some all their life.
+// The attributes of SMART that count blocks that could not be read: in all, and, of disks that do
+// not tell that, now, which comes and goes. Moved blocks (5) are none of them: disks of flash move
+// some all their life.
 const (
 	unread  = 187
 	pending = 197
@@ -122,10 +123,11 @@ func attributes(data []byte, f func(id byte, entry []byte)) {
 
 // decodeATA decodes SMART data. Of the raw values the lower four bytes are what all count in.
 func decodeATA(data []byte) (h health) {
+	inAll := false
 	attributes(data, func(id byte, entry []byte) {
-		raw := uint64(binary.LittleEndian.Uint32(entry[5:]))
-		if id == unread || id == pending {
-			h.media, h.counted = h.media+raw, true
+		if id == unread || id == pending && !inAll {
+			h.media, h.counted = uint64(binary.LittleEndian.Uint32(entry[5:])), true
+			inAll = inAll || id == unread
 		}
 	})
 	return h

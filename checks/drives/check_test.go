@@ -285,6 +285,16 @@ func TestADriveThatWasExchangedIsNotMissing(t *testing.T) {
 	}
 }
 
+func TestADriveThatTellsNothingAnyMoreIsNotWell(t *testing.T) {
+	h := newHost(t)
+	h.disk("sda", "SEAGATE", "2", sas(1))
+	c := h.check()
+	h.says["sda"] = health{findings: []finding{{Reason: ReasonFailing, Text: "it says that it will fail soon"}}}
+	h.finds(c, checks.True, ReasonFailing, "sda: it says that it will fail soon")
+	h.says["sda"] = health{none: true}
+	h.finds(c, checks.True, ReasonFailing, "sda: it says that it will fail soon")
+}
+
 func TestADriveThatIsBackAndWellIsWell(t *testing.T) {
 	h := newHost(t)
 	h.nvme("nvme0", "1", "0000:01:00.0")

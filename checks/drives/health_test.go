@@ -150,8 +150,8 @@ func TestADiskOfSATAIsUnderstood(t *testing.T) {
 		texts   []string
 		asked   string
 	}{
-		"well":                     {map[string]answer{"power": active, "status": well, "data": data}, health{media: 7}, nil, "power status data"},
-		"fails":                    {map[string]answer{"power": active, "status": failing, "data": data, "limits": {data: limits}}, health{media: 7}, []string{"DriveFailing: it says that it will fail soon (SMART), attribute 5 is 36, and has to be above 36"}, "power status data limits"},
+		"well":                     {map[string]answer{"power": active, "status": well, "data": data}, health{media: 5}, nil, "power status data"},
+		"fails":                    {map[string]answer{"power": active, "status": failing, "data": data, "limits": {data: limits}}, health{media: 5}, []string{"DriveFailing: it says that it will fail soon (SMART), attribute 5 is 36, and has to be above 36"}, "power status data limits"},
 		"fails, without any table": {map[string]answer{"power": active, "status": failing}, health{}, []string{"DriveFailing: it says that it will fail soon (SMART)"}, "power status data limits"},
 		"fixed form":               {map[string]answer{"power": {sense: returnedFixed(0x80, 0, 0)}, "status": {sense: returnedFixed(0, 0xf4, 0x2c)}}, health{}, []string{"DriveFailing: it says that it will fail soon (SMART)"}, "power status data limits"},
 		"in standby":               {map[string]answer{"power": {sense: returned(0, 0, 0)}, "status": failing}, health{asleep: true}, nil, "power"},

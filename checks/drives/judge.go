@@ -123,7 +123,7 @@ func (c *Check) problems(d drive, r *remembered, now time.Time) (all []finding, 
 	if h == nil {
 		return all, ""
 	}
-	if h.asleep && r.Fault != nil { // it says nothing new
+	if (h.asleep || h.none) && r.Fault != nil { // it says nothing new
 		return append(all, *r.Fault), ""
 	}
 	if h.err != nil {

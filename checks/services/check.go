@@ -59,6 +59,8 @@ type Options struct {
 type Check struct {
 	options Options
 	files   bounded.Single[files]
+	// proxySeen is whether anybody has ever answered in kube-proxy's place.
+	proxySeen bool
 }
 
 var _ checks.Check = (*Check)(nil)

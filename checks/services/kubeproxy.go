@@ -19,9 +19,12 @@ func (c *Check) kubeProxy(ctx context.Context) part {
 	if err == nil && status == http.StatusNotFound {
 		status, connected, err = get(ctx, at+"/healthz")
 	}
+	c.proxySeen = c.proxySeen || err == nil
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED) && c.options.KubeProxyRequired:
 		return finding(ReasonKubeProxyGone, "nobody listens at %s: kube-proxy does not run", at)
+	case errors.Is(err, syscall.ECONNREFUSED) && c.proxySeen:
+		return finding(ReasonNotSeen, "nobody listens at %s any more, where kube-proxy did: if it must, set kubeProxyRequired", at)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return part{well: "there is no kube-proxy at " + at}
 	case err != nil && connected && ctx.Err() != nil:

@@ -67,6 +67,15 @@ func TestThatThereIsNoKubeProxyIsAFaultWhereItHasToBe(t *testing.T) {
 	expect(t, check(t, Options{KubeProxy: address, KubeProxyRequired: true}).kubeProxy(t.Context()), ReasonKubeProxyGone, "nobody listens at "+address)
 }
 
+// A kube-proxy that was restarted in vain must not look like a node without one.
+func TestAKubeProxyThatHasGoneIsNotOneThatNeverWas(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	c := check(t, Options{KubeProxy: server.URL})
+	expect(t, c.kubeProxy(t.Context()), ReasonKubeProxyStale, "kube-proxy")
+	server.Close()
+	expect(t, c.kubeProxy(t.Context()), ReasonNotSeen, "any more")
+}
+
 // nobody returns an address at which nobody listens.
 func nobody(t *testing.T, network string) string {
 	t.Helper()
