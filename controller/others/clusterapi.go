@@ -30,11 +30,12 @@ func machineAnnotations() []said {
 }
 
 // machineConditions are those that are False while a MachineHealthCheck has a Machine remediated.
+// HealthCheckSucceeded is none of them: it is also False while nothing is done, and stays so when the
+// MachineHealthCheck is deleted.
 func machineConditions() []said {
 	return []said{
 		{"OwnerRemediated", "is about to be replaced by its owner"},
 		{"ExternallyRemediated", "is being remediated by another program"},
-		{"HealthCheckSucceeded", "is unhealthy for its MachineHealthCheck"},
 	}
 }
 

@@ -147,7 +147,7 @@ func TestAsk(t *testing.T) {
 		"it is paused":                          {node: aNode(ofMachine), objects: []client.Object{theMachine(map[string]string{"cluster.x-k8s.io/paused": ""})}, why: "is paused"},
 		"its owner replaces it":                 {node: aNode(ofMachine), objects: []client.Object{theMachine(nil, condition("OwnerRemediated", "False"))}, why: "condition OwnerRemediated"},
 		"another program remediates it":         {node: aNode(ofMachine), objects: []client.Object{theMachine(nil, condition("ExternallyRemediated", "False"))}, why: "condition ExternallyRemediated"},
-		"it is unhealthy":                       {node: aNode(ofMachine), objects: []client.Object{theMachine(nil, condition("HealthCheckSucceeded", "False"))}, why: "condition HealthCheckSucceeded"},
+		"it is unhealthy, and nothing is done":  {node: aNode(ofMachine), objects: []client.Object{theMachine(nil, condition("HealthCheckSucceeded", "False"))}},
 		"other conditions":                      {node: aNode(ofMachine), objects: []client.Object{theMachine(nil, condition("Updating", "False"), "nonsense")}},
 		"a Machine that the node does not name": {node: aNode(), objects: []client.Object{deleted(theMachine(nil))}},
 		"the NodeClaim is well":                 {node: aNode(ofClaim), objects: []client.Object{theClaim(nil, condition("Ready", "True"), condition("Rebooting", "False"))}},
