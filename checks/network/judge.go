@@ -125,7 +125,7 @@ func (w watched) judge(all seen, o Options, now time.Time) checks.Result {
 		}
 		before := len(found)
 		found = append(found, h.findings(i, o, now)...)
-		h.faulty, h.bond = before < len(found), ""
+		h.faulty, h.bond, h.gone = before < len(found), "", false
 		if i.member != nil {
 			h.bond = i.upper
 		}
