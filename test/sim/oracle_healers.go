@@ -25,9 +25,13 @@ func (o *oracles) heldByOthers(r *v1alpha1.Remediation, step *v1alpha1.Step, nod
 	}
 }
 
-// createdBesideOthers looks at an action that was announced, perhaps long ago.
+// createdBesideOthers looks at an action that was announced, perhaps long ago. One for a node that has been
+// deleted since is created by a request that arrives late, and no runner of the next node executes it.
 func (o *oracles) createdBesideOthers(a *v1alpha1.NodeAction) {
 	node, r, h := find[*corev1.Node](o, a.Spec.NodeName), o.remediations[a.Spec.RemediationUID], o.world.healers[a.Spec.NodeName]
+	if node != nil && node.UID != a.Spec.NodeUID {
+		return
+	}
 	if _, givenUp := o.forgotten[a.Name]; givenUp || node == nil || r == nil || h == nil || !h.has(o.world, node) {
 		return
 	}
