@@ -47,6 +47,11 @@ func TestOtherHealer(t *testing.T) {
 		current   = "machineconfiguration.openshift.io/currentConfig"
 		desired   = "machineconfiguration.openshift.io/desiredConfig"
 	)
+	away := func(since time.Duration) func(*Input) {
+		return func(in *Input) {
+			in.Node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: ago(since)}}
+		}
+	}
 	gpu := func(since time.Duration) func(*Input) {
 		return condition("AcceleratedHardwareReady", corev1.ConditionFalse, since)
 	}
@@ -68,6 +73,8 @@ func TestOtherHealer(t *testing.T) {
 		{name: "kured", in: input(reboot, annotated(kured, "2026-03-04T11:59:00Z")), reason: "OtherHealer", messages: []string{"kured is about to reboot node w17"}},
 		{name: "a machine config to come", in: input(reboot, annotated(current, "worker-1"), annotated(desired, "worker-2")), reason: "OtherHealer",
 			messages: []string{"updates node w17 from worker-1 to worker-2"}},
+		{name: "away in its update", in: input(reboot, annotated(current, "worker-1"), annotated(desired, "worker-2"), away(20*time.Minute)), reason: "OtherHealer", recheck: 40 * time.Minute},
+		{name: "hung in its update", in: input(reboot, annotated(current, "worker-1"), annotated(desired, "worker-2"), away(time.Hour))},
 		{name: "the machine config wanted", in: input(reboot, annotated(current, "worker-1"), annotated(desired, "worker-1"))},
 		{name: "no machine config wanted", in: input(reboot, annotated(current, "worker-1"))},
 

@@ -3,6 +3,7 @@ package others
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,19 +15,41 @@ import (
 const (
 	currentConfigAnnotation = "machineconfiguration.openshift.io/currentConfig"
 	desiredConfigAnnotation = "machineconfiguration.openshift.io/desiredConfig"
+	// updateHangs is for how long a node that is updated may be away. A server boots for 20 minutes at
+	// most. After that the upgrade waits for the node, and the node for somebody who heals it.
+	updateHangs = time.Hour
 )
 
-func machineConfig(node *corev1.Node, _ Step) Hold {
+func machineConfig(node *corev1.Node, step Step) Hold {
 	current, desired := node.Annotations[currentConfigAnnotation], node.Annotations[desiredConfigAnnotation]
 	if desired == "" || desired == current {
 		return Hold{}
 	}
-	return Hold{Why: fmt.Sprintf("the machine-config-operator of OpenShift updates node %s from %s to %s", node.Name, current, desired)}
+	since, away := awaySince(node)
+	left := since.Add(updateHangs).Sub(step.Now)
+	if !away {
+		left = 0
+	} else if left <= 0 {
+		return Hold{}
+	}
+	return Hold{Left: left, Why: fmt.Sprintf("the machine-config-operator of OpenShift updates node %s from %s to %s", node.Name, current, desired)}
 }
 
-// clusterVersion asks whether OpenShift is being upgraded. Only its nodes have a machine config.
-func clusterVersion(ctx context.Context, c client.Reader, node *corev1.Node, _ Step) (Hold, error) {
-	if node.Annotations[desiredConfigAnnotation] == "" {
+// awaySince returns since when the node is not Ready.
+func awaySince(node *corev1.Node) (since time.Time, away bool) {
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
+			return c.LastTransitionTime.Time, c.Status != corev1.ConditionTrue
+		}
+	}
+	return time.Time{}, false
+}
+
+// clusterVersion asks whether OpenShift is being upgraded. Only its nodes have a machine config. An upgrade
+// waits for a node that hangs in it, so that one is not held.
+func clusterVersion(ctx context.Context, c client.Reader, node *corev1.Node, step Step) (Hold, error) {
+	since, away := awaySince(node)
+	if node.Annotations[desiredConfigAnnotation] == "" || away && !since.Add(updateHangs).After(step.Now) {
 		return Hold{}, nil
 	}
 	version, err := get(ctx, c, "config.openshift.io", "ClusterVersion", []string{"v1"}, types.NamespacedName{Name: "version"})

@@ -47,6 +47,13 @@ func annotated(pairs ...string) func(*corev1.Node) {
 	}
 }
 
+// away is not Ready for so long.
+func away(since time.Duration) func(*corev1.Node) {
+	return func(n *corev1.Node) {
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: ago(since)}}
+	}
+}
+
 // ofMachine lets the node name its Machine, ofClaim its NodeClaim.
 var ofMachine = annotated("cluster.x-k8s.io/machine", "m17", "cluster.x-k8s.io/cluster-namespace", "default")
 
@@ -158,6 +165,8 @@ func TestAsk(t *testing.T) {
 		"a NodeClaim that does not own it":      {node: aNode(), objects: []client.Object{deleted(theClaim(nil))}},
 		"OpenShift is as it should be":          {node: aNode(openshift), objects: []client.Object{version("False")}},
 		"OpenShift is being upgraded":           {node: aNode(openshift), objects: []client.Object{version("True")}, why: "OpenShift is being upgraded"},
+		"its upgrade waits for this node":       {node: aNode(openshift, away(time.Hour)), objects: []client.Object{version("True")}},
+		"the node is away for its update":       {node: aNode(openshift, away(59*time.Minute)), objects: []client.Object{version("True")}, why: "OpenShift is being upgraded"},
 		"OpenShift's kind, elsewhere":           {node: aNode(), objects: []client.Object{version("True")}},
 		"one version":                           {node: aNode(), objects: []client.Object{controlPlaneNode("c1", "v1.36.4", "True"), controlPlaneNode("c2", "v1.36.5+k3s1", "True")}},
 		"two versions": {node: aNode(), objects: []client.Object{controlPlaneNode("c2", "v1.37.1", "True"), controlPlaneNode("c1", "v1.36.4", "True")},
