@@ -60,6 +60,8 @@ func TestOtherHealer(t *testing.T) {
 		{name: "a remediator of medik8s", in: input(reboot, tainted(snr)), reason: "OtherHealer",
 			messages: []string{"a remediator of medik8s has node w17: it has the taint remediation.medik8s.io/self-node-remediation"}},
 		{name: "FAR", in: input(reboot, tainted("remediation.medik8s.io/fence-agents-remediation")), reason: "OtherHealer"},
+		{name: "SNR until 0.11", in: input(reboot, tainted("medik8s.io/remediation")), reason: "OtherHealer"},
+		{name: "FAR until 0.6", in: input(reboot, tainted("medik8s.io/fence-agents-remediation")), reason: "OtherHealer"},
 		{name: "a gentle step disturbs nobody", in: input(tainted(snr))},
 		{name: "NMO", in: input(reboot, tainted("medik8s.io/drain")), reason: "OtherHealer", messages: []string{"a NodeMaintenance of medik8s has node w17"}},
 		{name: "other taints", in: input(reboot, tainted("node.kubernetes.io/out-of-service"), tainted("medik8s.io/other"))},

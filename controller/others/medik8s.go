@@ -21,9 +21,11 @@ const (
 	// confirmedAnnotation, with any value, is a person's word to NodeHealthCheck that the node is healthy
 	// (docs/configuration.md of node-healthcheck-operator, healthyDelay). It goes with the remediation.
 	confirmedAnnotation = "remediation.medik8s.io/manually-confirmed-healthy"
-	// remediationTaints is the prefix of the taints of the remediators: …/self-node-remediation,
-	// …/fence-agents-remediation.
+	// remediationTaints is the prefix of the taints of the remediators: …/self-node-remediation since its
+	// 0.12, …/fence-agents-remediation since its 0.7.
 	remediationTaints = "remediation.medik8s.io/"
+	// remediationTaint and fenceTaint were theirs before.
+	remediationTaint, fenceTaint = "medik8s.io/remediation", "medik8s.io/fence-agents-remediation"
 	// drainTaint is node-maintenance-operator's (controllers/taint.go).
 	drainTaint = "medik8s.io/drain"
 	// leaseNamespace and the name node-NODE are those of the Lease by which NodeHealthCheck and
@@ -44,7 +46,7 @@ func remediated(node *corev1.Node, _ Step) Hold {
 		switch key := node.Spec.Taints[i].Key; {
 		case key == drainTaint:
 			return Hold{Why: fmt.Sprintf("a NodeMaintenance of medik8s has node %s: it has the taint %s", node.Name, key)}
-		case strings.HasPrefix(key, remediationTaints):
+		case strings.HasPrefix(key, remediationTaints), key == remediationTaint, key == fenceTaint:
 			return Hold{Why: fmt.Sprintf("a remediator of medik8s has node %s: it has the taint %s", node.Name, key)}
 		}
 	}
