@@ -113,6 +113,7 @@ func TestWhatIsNotCarriedOverIsSaid(t *testing.T) {
 		"a flag of a later kured":          {"kured --tomorrow=1\n", []string{"f:1: --tomorrow: not carried over: kured has no such flag"}},
 		"a time zone of few letters":       {"kured --start-time=22:00 --time-zone=CET\n", []string{"--time-zone: which is meant: a budget takes names such as Europe/Berlin, not CET"}},
 		"a flag that is off":               {"kured --annotate-nodes=false --notify-url=''\n", nil},
+		"an empty label":                   {"draino --node-label-expr=\"metadata.labels.a == ''\" --evict-statefulset-pods A\n", []string{"f:1: --node-label-expr: not carried over: a selector cannot say it"}},
 		"a disjunction":                    {"draino --node-label-expr=\"metadata.labels.a == 'b' || metadata.labels.a == 'c'\" --evict-statefulset-pods A\n", []string{"f:1: --node-label-expr: not carried over: a selector cannot say it: the policy selects no node until you write one"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -47,7 +47,7 @@ func (c *conversion) draino(l commandLine) {
 		c.lost(sets, "pods of StatefulSets are evicted, too: without this flag draino leaves them on the node. A podSelector can spare them")
 	}
 
-	policy := c.policy("draino", l.flag("dry-run").boolean(false), l.from(),
+	policy := c.policy("draino", l.idle(), l.from(),
 		"An autoscaler may remove the node once it is empty, as with draino. Pods with cluster-autoscaler.kubernetes.io/safe-to-evict=false are evicted, which draino spares.")
 	policy.nodes(selector, note)
 	c.matches(policy, "", all)
@@ -150,6 +150,12 @@ func conjunction(text string) (all []metav1.LabelSelectorRequirement, ok bool) {
 	for _, part := range and.Split(text, -1) {
 		if m := equals.FindStringSubmatch(part); m != nil {
 			operator := metav1.LabelSelectorOpIn
+			switch {
+			case m[4] == "" && m[3] == "==": // draino takes a label that is not there for an empty one
+				return nil, false
+			case m[4] == "":
+				all = append(all, metav1.LabelSelectorRequirement{Key: m[1] + m[2], Operator: metav1.LabelSelectorOpExists})
+			}
 			if m[3] == "!=" {
 				operator = metav1.LabelSelectorOpNotIn
 			}

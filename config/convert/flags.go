@@ -48,6 +48,17 @@ type commandLine struct {
 	args  []value
 }
 
+// idle is why the program does nothing; empty if it does.
+func (l *commandLine) idle() string {
+	switch {
+	case l.flag("dry-run").boolean(false): // of those that have it
+		return "its dry-run is set"
+	case l.pod.there() && l.at.get("spec").peek("replicas") == "0":
+		return "it has no replicas"
+	}
+	return ""
+}
+
 // flag returns the last value of a flag, which counts.
 func (l *commandLine) flag(name string) value {
 	if all := l.flags[name]; len(all) > 0 {

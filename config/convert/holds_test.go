@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -58,13 +59,35 @@ func TestALimitThatStopsAllIsSaidNotToStopReboots(t *testing.T) {
 
 func TestWhatHoldsTheOriginalFromOutsideIsNamed(t *testing.T) {
 	for text, want := range map[string]string{
-		healthCheck(""):                                    "f:4: spec: not carried over: on OpenShift NodeHealthCheck does nothing while the cluster is upgraded. Before an upgrade: kubectl nodemend pause budget/a",
+		healthCheck(""):                                    "f:4: spec: not carried over: on OpenShift NodeHealthCheck does nothing during an upgrade; here steps that are not disruptive go on. Before one: kubectl nodemend pause budget/a",
 		"openstack: {}\n" + magnumFileWith(""):             "f:1: openstack: not carried over: nothing here asks Magnum: it repairs nothing without the cluster's label auto_healing_enabled",
 		"cloud-provider: openstack\n" + magnumFileWith(""): "cloud-provider: not carried over: nothing here asks Magnum",
 	} {
 		if result := converted(t, text); !noted(result, Lost, want) {
 			t.Errorf("got %v, want %s", result.Notes, want)
 		}
+	}
+}
+
+func TestAProgramWithoutReplicasBecomesAPolicyThatActsOnNothing(t *testing.T) {
+	const draino = "kind: Deployment\nmetadata: {name: a}\nspec: {%stemplate: {spec: {containers: [{name: a, image: planetlabs/draino, args: [--evict-statefulset-pods, A]}]}}}\n"
+	for replicas, want := range map[string]string{
+		"":              "mode: Enforce",
+		"replicas: 1, ": "mode: Enforce",
+		"replicas: 0, ": "# as the original: it has no replicas",
+	} {
+		result, mistakes := Convert(v1alpha1.ModeEnforce, File{Name: "f", Data: fmt.Appendf(nil, draino, replicas)})
+		if !strings.Contains(result.YAML, want) || len(mistakes) > 0 {
+			t.Errorf("%swant %s: %v\n%s", replicas, want, mistakes, result.YAML)
+		}
+	}
+}
+
+// draino takes a label that is not there for an empty one.
+func TestANodeWithoutALabelIsNoneWhoseLabelHasAValue(t *testing.T) {
+	result := converted(t, "draino --node-label-expr=\"metadata.labels.a != ''\" A\n")
+	if !strings.Contains(result.YAML, "{key: a, operator: Exists}") {
+		t.Error(result.YAML)
 	}
 }
 

@@ -67,7 +67,7 @@ func (c *conversion) kured(l commandLine) {
 	}
 	selector, note := c.podNodes(&l)
 
-	policy := c.policy("kured", false, l.from())
+	policy := c.policy("kured", l.idle(), l.from())
 	policy.nodes(selector, note)
 	c.matches(policy, "of the plugin", []match{{conditionType: rebootRequired, status: "True", at: l.at}})
 	policy.add("steps:", "")

@@ -56,7 +56,7 @@ func (c *conversion) machineHealthCheck(v value) {
 	if of != "" {
 		about = append(about, "It is of the cluster "+of+": apply it there, not to the cluster that manages it.")
 	}
-	policy := c.policy(name, false, append(about,
+	policy := c.policy(name, "", append(about,
 		"A node whose Machine has the annotation cluster.x-k8s.io/skip-remediation needs the label nodemend.dev/exclude=true.")...)
 	policy.nodes(selector, "")
 	c.matches(policy, "", all)

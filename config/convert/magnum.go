@@ -76,10 +76,14 @@ func magnumFile(v value) value {
 // magnum converts a configuration.
 // Source: kubernetes/cloud-provider-openstack, pkg/autohealing/{config,healthcheck}.
 func (c *conversion) magnum(v value) {
-	dryRun := v.get("dry-run").boolean(false)
+	const itsDryRun = "its dry-run is set"
+	idle := ""
+	if v.get("dry-run").boolean(false) {
+		idle = itsDryRun
+	}
 	if ignored := v.get("dryRun"); ignored.boolean(false) && !v.has("dry-run") {
 		c.ask(ignored, "%s: what ran has repaired nodes. The policies are in DryRun, as it says", camelCase)
-		dryRun = true
+		idle = itsDryRun
 	}
 	join := v.get("check-delay-after-add").duration(mahJoin)
 	rebuild := v.get("rebuild-delay-after-reboot").duration(mahRebuild)
@@ -119,7 +123,7 @@ func (c *conversion) magnum(v value) {
 			continue
 		}
 		if all := c.magnumChecks(list); len(all) > 0 {
-			o := c.policy(mah+"-"+role.name, dryRun, fmt.Sprintf("From healthcheck.%s of %s, %s:%d.", role.field, mah, v.in.file, list.line))
+			o := c.policy(mah+"-"+role.name, idle, fmt.Sprintf("From healthcheck.%s of %s, %s:%d.", role.field, mah, v.in.file, list.line))
 			o.nodes(&metav1.LabelSelector{MatchExpressions: role.nodes}, "")
 			c.matches(o, "", all)
 			o.add("steps:", "")

@@ -33,7 +33,7 @@ func (c *conversion) nodeHealthCheck(v value) {
 	}
 	steps := c.escalation(spec)
 
-	policy := c.policy(name, false, from(v, nhc, name),
+	policy := c.policy(name, "", from(v, nhc, name),
 		"A node with the label remediation.medik8s.io/exclude-from-remediation=true is left alone here, too.")
 	policy.nodes(selector, "")
 	c.matches(policy, "", all)
@@ -44,7 +44,7 @@ func (c *conversion) nodeHealthCheck(v value) {
 	budget := c.result("RemediationBudget", name, from(v, nhc, name))
 	budget.nodes(selector, "")
 	c.nhcLimits(budget, spec, reboots(steps))
-	c.lost(spec, "on OpenShift %s does nothing while the cluster is upgraded. Before an upgrade: kubectl nodemend pause budget/%s --reason upgrade", nhc, budget.name)
+	c.lost(spec, "on OpenShift %s does nothing during an upgrade; here steps that are not disruptive go on. Before one: kubectl nodemend pause budget/%s --reason upgrade", nhc, budget.name)
 	c.pauses(budget, spec.get("pauseRequests"))
 	if pools := spec.get("minHealthyInCustomPool"); pools.there() {
 		c.lost(pools, "%s of medik8s has no such field. A second budget does it: nodeSelector and groupBy by the label of your pools, minHealthy: %s", nhc, pools.limit())

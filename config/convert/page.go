@@ -47,12 +47,13 @@ func (c *conversion) result(kind, name string, about ...string) *object {
 	return o
 }
 
-// policy adds a policy in its mode. Its notes are those since the last one.
-func (c *conversion) policy(name string, dryRun bool, about ...string) *object {
+// policy adds a policy in its mode; idle is why the original does nothing, empty if it does. Its
+// notes are those since the last one.
+func (c *conversion) policy(name, idle string, about ...string) *object {
 	o := c.result("RemedyPolicy", name, about...)
 	switch {
-	case dryRun:
-		o.add("mode: DryRun", "as the original: its dry-run is set")
+	case idle != "":
+		o.add("mode: DryRun", "as the original: "+idle)
 	case c.mode == v1alpha1.ModeEnforce:
 		o.add("mode: Enforce", "")
 	default:
