@@ -80,7 +80,7 @@ func New(options Options) (*Check, error) {
 		}
 	}
 	if options.Addresses == nil {
-		options.Addresses = net.InterfaceAddrs
+		options.Addresses = addresses
 	}
 	return &Check{options: options}, nil
 }

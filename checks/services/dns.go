@@ -72,10 +72,7 @@ func (c *Check) dns(ctx context.Context, seen files) part {
 		asking.Go(func() { answers[i].code, answers[i].err = c.options.Ask(ctx, server, c.options.Name) })
 	}
 	asking.Wait()
-	own, err := c.options.Addresses()
-	if err != nil {
-		own = nil // then only what is loopback is known to be this node's
-	}
+	own, _ := c.options.Addresses() // of what can't be read, only loopback is known to be this node's
 	return judgeDNS(seen.servers, answers, own)
 }
 
@@ -139,6 +136,21 @@ func isOwn(server netip.Addr, own []net.Addr) bool {
 	return false
 }
 
+// addresses are those of this node's interfaces, without the addresses of Services: kube-proxy puts
+// them on an interface of its own where it uses IPVS.
+func addresses() (all []net.Addr, err error) {
+	const ofServices = "kube-ipvs0"
+	interfaces, err := net.Interfaces()
+	for _, i := range interfaces {
+		if i.Name == ofServices {
+			continue
+		}
+		some, errAddrs := i.Addrs()
+		all, err = append(all, some...), errors.Join(err, errAddrs)
+	}
+	return all, err
+}
+
 // Errors of asking.
 var (
 	// errNoAnswer: what came is no answer to the question.
@@ -163,9 +175,9 @@ func askOnce(ctx context.Context, server netip.AddrPort, name dnsmessage.Name, w
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "udp", server.String())
-	if errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.EHOSTUNREACH) {
+	if errors.Is(err, syscall.ENETUNREACH) {
 		return 0, fmt.Errorf("%w: %w", errNoRoute, err) // nothing was sent: it is this kernel that says so
-	} else if err != nil {
+	} else if err != nil { // EHOSTUNREACH is what Cilium says of a Service that nobody provides
 		return 0, err
 	}
 	defer func() { _ = conn.Close() }() // nothing is lost
