@@ -71,7 +71,7 @@ func TestAFileKeepsAValueOverRestarts(t *testing.T) {
 	if got, first := f.Load(t.Context()); got.N != 0 || !first {
 		t.Errorf("without a file: got %+v, %t", got, first)
 	}
-	if _, first := f.Load(t.Context()); first || !f.Loaded() {
+	if _, first := f.Load(t.Context()); first || f.Unread() != nil {
 		t.Error("it is loaded twice")
 	}
 	f.Save(t.Context(), value{2})
@@ -89,8 +89,16 @@ func TestAFileKeepsAValueOverRestarts(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"N": 3`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, first := file(path).Load(t.Context()); got.N != 0 || !first {
-		t.Errorf("of a damaged file: got %+v, %t", got, first)
+	damaged := file(path)
+	if got, first := damaged.Load(t.Context()); got.N != 0 || first || damaged.Unread() == nil {
+		t.Errorf("of a damaged file: got %+v, %t, %v", got, first, damaged.Unread())
+	}
+	damaged.Save(t.Context(), value{4}) // replaces nothing
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if got, first := damaged.Load(t.Context()); got.N != 0 || !first || damaged.Unread() != nil {
+		t.Errorf("of one that was removed: got %+v, %t, %v", got, first, damaged.Unread())
 	}
 }
 
@@ -109,7 +117,7 @@ func TestAFileWhoseDiskHangsIsNotKnownUntilItAnswers(t *testing.T) {
 	}()
 	NewWithT(t).Eventually(clk.HasWaiters, time.Minute).Should(BeTrue())
 	clk.Step(2 * time.Second)
-	if <-known || f.Loaded() {
+	if <-known || f.Unread() == nil {
 		t.Error("what the file has is known before it was read")
 	}
 	f.Save(t.Context(), value{1}) // replaces nothing

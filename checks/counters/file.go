@@ -32,6 +32,8 @@ type File[T any] struct {
 	Clock clock.Clock
 
 	loaded bool
+	// unread is why it is not known what the file has.
+	unread error
 	read   bounded.Single[loaded[T]]
 	write  bounded.Single[written]
 	// kept is what the file has.
@@ -48,9 +50,9 @@ type written struct {
 	err  error
 }
 
-// Load returns what the file has, once: the zero value if there is no file, or a damaged one.
-// It returns false as long as that is not known, since the disk does not answer, and again
-// from then on.
+// Load returns what the file has, once: the zero value if there is no file. It returns false as
+// long as that is not known, since the disk does not answer or the file is damaged, and again from
+// then on.
 func (f *File[T]) Load(ctx context.Context) (value T, first bool) {
 	if f.loaded {
 		return value, false
@@ -66,17 +68,20 @@ func (f *File[T]) Load(ctx context.Context) (value T, first bool) {
 	})
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "What was remembered can't be read", "file", path, "waited", waited)
+		f.unread = fmt.Errorf("the disk of %s does not answer", path)
 		return value, false
 	}
-	f.loaded = true
 	if got.err != nil {
-		klog.FromContext(ctx).Error(got.err, "What was remembered is lost: all is as at the first look")
+		klog.FromContext(ctx).Error(got.err, "What was remembered can't be read", "file", path)
+		f.unread = fmt.Errorf("%w; if that does not end, remove the file: then all is as at the first look", got.err)
+		return value, false
 	}
+	f.loaded, f.unread = true, nil
 	return got.value, true
 }
 
-// Loaded is whether it is known what the file has.
-func (f *File[T]) Loaded() bool { return f.loaded }
+// Unread is why it is not known what the file has; nil once it is.
+func (f *File[T]) Unread() error { return f.unread }
 
 func load[T any](path string) (value T, err error) {
 	file, err := os.Open(path)

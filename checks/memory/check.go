@@ -78,8 +78,8 @@ func (c *Check) Run(ctx context.Context) checks.Result {
 	}
 	result := c.known.judge(got, c.options, c.options.Clock.Now())
 	c.kept.Save(ctx, c.known)
-	if result.Status == checks.False && !c.kept.Loaded() {
-		return checks.CannotTell(ReasonNotSeen, fmt.Sprintf("the disk of %s does not answer: what was counted before is not known", c.options.StateFile))
+	if err := c.kept.Unread(); err != nil && result.Status == checks.False {
+		return checks.CannotTell(ReasonNotSeen, fmt.Sprintf("what was counted before is not known: %v", err))
 	}
 	return result
 }

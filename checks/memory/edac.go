@@ -27,7 +27,8 @@ type controller struct {
 
 // module is a memory module.
 type module struct {
-	name string
+	// id is what its controller calls it, and name what people do, who may give it another label.
+	id, name string
 	// corrected and uncorrected are its errors since the driver was loaded.
 	corrected, uncorrected uint64
 }
@@ -73,7 +74,7 @@ func readController(path string) (controller, error) {
 	r := reader{path: path}
 	c := controller{
 		name: filepath.Base(path), counting: time.Duration(r.number("seconds_since_reset")) * time.Second,
-		modules: []module{{corrected: r.number("ce_noinfo_count"), uncorrected: r.number("ue_noinfo_count")}},
+		modules: []module{{id: filepath.Base(path), corrected: r.number("ce_noinfo_count"), uncorrected: r.number("ue_noinfo_count")}},
 	}
 	c.modules[0].name = c.name + ", unknown module"
 	entries, err := os.ReadDir(path)
@@ -83,6 +84,7 @@ func readController(path string) (controller, error) {
 	for _, e := range entries {
 		if name := e.Name(); strings.HasPrefix(name, "dimm") || strings.HasPrefix(name, "rank") {
 			c.modules = append(c.modules, module{
+				id:        c.name + " " + name,
 				name:      naming(c.name, name, r.text(name, "dimm_label"), r.text(name, "dimm_location")),
 				corrected: r.number(name, "dimm_ce_count"), uncorrected: r.number(name, "dimm_ue_count"),
 			})

@@ -24,8 +24,9 @@ type known struct {
 // counted is what was counted of a module.
 type counted struct {
 	Corrected counters.Counter `json:"corrected"`
-	// Before are the uncorrected errors of this boot from before the first look: history.
-	Before uint64 `json:"before,omitempty"`
+	// Uncorrected are those of this boot since the first look, and Last is what was counted last.
+	Uncorrected uint64 `json:"uncorrected,omitempty"`
+	Last        uint64 `json:"last,omitempty"`
 }
 
 // judge notes what was seen, and returns what it means.
@@ -38,12 +39,12 @@ func (k *known) judge(all seen, o Options, now time.Time) checks.Result {
 	for _, c := range all.controllers {
 		modules += len(c.modules) - 1
 		for _, m := range c.modules {
-			h, looked := last[m.name]
+			h, looked := last[m.id]
 			if !looked {
 				h = c.firstLook(m)
 			}
 			h.see(m, rebooted, now)
-			k.Modules[m.name] = h
+			k.Modules[m.id] = h
 			problems := h.problems(m, o)
 			found = append(found, problems...)
 			if len(problems) == 0 && m.corrected+m.uncorrected > 0 {
@@ -66,8 +67,7 @@ func (k *known) judge(all seen, o Options, now time.Time) checks.Result {
 // day counts; of anything else nobody knows when it was.
 func (c controller) firstLook(m module) (h counted) {
 	if c.counting > day {
-		h.Before = m.uncorrected
-		h.Corrected.Last = m.corrected
+		h.Last, h.Corrected.Last = m.uncorrected, m.corrected
 	}
 	return h
 }
@@ -75,16 +75,21 @@ func (c controller) firstLook(m module) (h counted) {
 // see takes what is counted now. A boot, a driver that is loaded anew and a person (reset_counters)
 // let the count begin from zero.
 func (h *counted) see(m module, rebooted bool, now time.Time) {
-	if rebooted || m.corrected < h.Corrected.Last || m.uncorrected < h.Before {
-		h.Corrected.Last, h.Before = 0, 0
+	if rebooted {
+		h.Uncorrected = 0
+	}
+	if rebooted || m.corrected < h.Corrected.Last || m.uncorrected < h.Last {
+		h.Corrected.Last, h.Last = 0, 0
 	}
 	h.Corrected.See(m.corrected, now, day)
+	h.Uncorrected += m.uncorrected - h.Last
+	h.Last = m.uncorrected
 }
 
 // problems are what is wrong with a module. What could not be corrected counts until the node
 // boots: nobody exchanges a module before that.
 func (h *counted) problems(m module, o Options) (all []finding) {
-	if n := m.uncorrected - h.Before; n > 0 {
+	if n := h.Uncorrected; n > 0 {
 		all = append(all, finding{Reason: ReasonUncorrected, Text: fmt.Sprintf("%s: uncorrected errors since the node booted: %d", m.name, n)})
 	}
 	if n := h.Corrected.Added(); o.MaxCorrected > 0 && n >= uint64(o.MaxCorrected) {

@@ -103,7 +103,10 @@ func TestAModuleWithAnUncorrectedErrorIsNamedUntilTheNodeBoots(t *testing.T) {
 	h.clock.Step(30 * day)
 	h.finds(c, checks.True, ReasonUncorrected, "DIMM_A1 (mc0 channel 0 slot 0): uncorrected errors since the node booted: 1; mc0 csrow 3 channel 0: uncorrected errors since the node booted: 2")
 	h.finds(h.check(), checks.True, ReasonUncorrected, "DIMM_A1") // after a restart of the detector
+	h.count(0, 0)                                                 // somebody has set the counters back
+	h.finds(c, checks.True, ReasonUncorrected, "DIMM_A1 (mc0 channel 0 slot 0): uncorrected errors since the node booted: 1")
 	h.boot = "second"
+	h.count(0, 1)
 	h.finds(h.check(), checks.True, ReasonUncorrected, "DIMM_A1 (mc0 channel 0 slot 0): uncorrected errors since the node booted: 1") // another one
 	h.boot = "third"
 	h.count(0, 0)
@@ -195,11 +198,30 @@ func TestADriverThatIsGoneOrTellsNonsenseIsNotHealthy(t *testing.T) {
 	h.finds(c, checks.Unknown, ReasonNotSeen, "is gone")
 }
 
-func TestADamagedStateFileIsAFirstLook(t *testing.T) {
+func TestADamagedStateFileProvesNoHealth(t *testing.T) {
 	h := newHost(t)
 	h.count(5000, 1)
 	h.write("state/memory.json", "{")
-	h.finds(h.check(), checks.False, ReasonHealthy)
+	c := h.check()
+	for range 2 {
+		h.finds(c, checks.Unknown, ReasonNotSeen, "memory.json", "remove the file")
+	}
+	if err := os.Remove(h.path + "/state/memory.json"); err != nil {
+		t.Fatal(err)
+	}
+	h.finds(c, checks.False, ReasonHealthy)
 	h.count(5000, 2)
-	h.finds(h.check(), checks.True, ReasonUncorrected)
+	h.finds(c, checks.True, ReasonUncorrected)
+}
+
+// People do that to find the module that has the error.
+func TestAModuleThatGetsALabelIsStillTheSame(t *testing.T) {
+	h := newHost(t)
+	h.finds(h.check(), checks.False, ReasonHealthy)
+	h.set("mc0/dimm3", "dimm_ue_count", 1)
+	c := h.check()
+	h.finds(c, checks.True, ReasonUncorrected, "mc0 csrow 3 channel 0: ")
+	h.set("mc0/dimm3", "dimm_label", "DIMM_B1")
+	h.finds(c, checks.True, ReasonUncorrected, "DIMM_B1 (mc0 csrow 3 channel 0): ")
+	h.finds(h.check(), checks.True, ReasonUncorrected, "DIMM_B1 (mc0 csrow 3 channel 0): ")
 }

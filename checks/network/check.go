@@ -71,7 +71,11 @@ func New(options Options) (*Check, error) {
 		options.Links = links
 	}
 	// If the interfaces can't be seen now, runs say so.
-	if names, err := sys(options.Sys).names(options); err == nil && len(names) == 0 {
+	none, err := bounded.Within(options.Clock, options.Timeout, func() bool {
+		names, err := sys(options.Sys).names(options)
+		return err == nil && len(names) == 0
+	})
+	if err == nil && none {
 		return nil, checks.Off{Why: "no network interface is one of hardware, a bond, or named by include"}
 	}
 	return &Check{
@@ -99,8 +103,8 @@ func (c *Check) Run(ctx context.Context) checks.Result {
 	}
 	result := c.watched.judge(got, options, options.Clock.Now())
 	c.kept.Save(ctx, c.watched.remember())
-	if result.Status == checks.False && !c.kept.Loaded() {
-		return checks.CannotTell(ReasonNotSeen, fmt.Sprintf("the disk of %s does not answer: what was faulty before is not known", options.StateFile))
+	if err := c.kept.Unread(); err != nil && result.Status == checks.False {
+		return checks.CannotTell(ReasonNotSeen, fmt.Sprintf("what was faulty before is not known: %v", err))
 	}
 	return result
 }

@@ -104,7 +104,7 @@ func (w watched) recall(all map[string]remembered, exclude []string) {
 		case h != nil: // the file was read only after the first look
 			h.linked = h.linked || r.Linked
 		default:
-			w[name] = &history{linked: r.Linked, faulty: r.Faulty, bond: r.Bond, index: -1, losses: []losses{{}}}
+			w[name] = &history{linked: r.Linked, faulty: r.Faulty, bond: r.Bond, index: -1, losses: []losses{{}}, gone: true}
 		}
 	}
 }
