@@ -23,7 +23,7 @@ const ConditionType = "DrivesUnhealthy"
 // Options of the check.
 type Options struct {
 	// Exclude are patterns of names, as of path.Match, of drives and arrays that are not
-	// looked at.
+	// looked at; of drives also of what tells them from all others.
 	Exclude []string
 	// Health is whether drives are asked how they are, HealthInterval how often, and MaxWait
 	// how long an answer may take. The latter two are required.
@@ -60,6 +60,8 @@ var _ checks.Check = (*Check)(nil)
 // asked is what a drive has told.
 type asked struct {
 	call bounded.Single[health]
+	// done is how many requests of others it had carried out when it was asked.
+	done uint64
 	// waited is how long its answer is waited for; 0: it has answered.
 	waited time.Duration
 	// answer is the last one, and at when it was; nil: there was none.
@@ -115,8 +117,8 @@ func (c *Check) Run(ctx context.Context) checks.Result {
 	}
 	result := c.judge(all, c.options.Clock.Now())
 	c.kept.Save(ctx, c.known)
-	if result.Status == checks.False && !c.kept.Loaded() {
-		return checks.CannotTell(ReasonNotSeen, fmt.Sprintf("the disk of %s does not answer: what was seen before is not known", c.options.StateFile))
+	if err := c.kept.Unread(); err != nil && result.Status == checks.False {
+		return checks.CannotTell(ReasonNotSeen, fmt.Sprintf("what was seen before is not known: %v", err))
 	}
 	return result
 }
@@ -136,6 +138,9 @@ func (c *Check) askAll(ctx context.Context, drives []drive) {
 		if a == nil {
 			a = &asked{}
 			c.asked[d.id] = a
+		}
+		if a.waited == 0 {
+			a.done = d.io.well()
 		}
 		if d.well() && a.due(c.options.Clock.Now(), c.options.HealthInterval) {
 			all.Go(func() { a.ask(ctx, d, c.options) })

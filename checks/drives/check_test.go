@@ -86,6 +86,12 @@ func sas(n int) string {
 	return fmt.Sprintf("devices/pci0000:00/0000:00:1f.2/host2/port-2:%d/end_device-2:%d/target2:0:%d/2:0:%d:0", n, n, n, n)
 }
 
+// bay lets a controller tell where the end of SAS is plugged.
+func (h *host) bay(end string, bay int) {
+	h.Helper()
+	h.set("class/sas_device/end_device-"+end, "enclosure_identifier", "0x500304801f3a2b00", "bay_identifier", fmt.Sprint(bay))
+}
+
 // array adds one that is well.
 func (h *host) array(name, level string, disks int) {
 	h.Helper()
@@ -144,6 +150,9 @@ func TestOnANodeWithoutDrivesTheCheckIsOff(t *testing.T) {
 	h.set("block/md127/md", "level", "", "array_state", "inactive", "metadata_version", "external:imsm")
 	h.disk("sde", "Msft", "6", "devices/LNXSYSTM:00/VMBUS:00/f8b3/host0/target0:0:0/0:0:0:0")
 	h.disk("sdf", "Google", "7", "devices/pci0000:00/0000:00:03.0/virtio0/host0/target0:0:1/0:0:1:0")
+	h.disk("sdg", "HC", "8", "devices/pci0000:00/0000:00:05.0/virtio3/host0/target0:0:0/0:0:0:1") // Hetzner's
+	h.nvme("nvme2", "vol2", "0000:02:00.0")
+	h.set("class/nvme/nvme2", "model", "Alibaba Cloud Elastic Block Storage     ")
 	h.set("block/md126/md", "level", "", "array_state", "clear")
 	_, err := New(h.options())
 	if off := (checks.Off{}); !errors.As(err, &off) {
@@ -250,6 +259,8 @@ func TestADriveThatWasNotWellAndIsGoneIsMissingUntilItOrAnotherIsThere(t *testin
 	h.nvme("nvme0", "1", "0000:01:00.0")
 	h.disk("sda", "SEAGATE", "2", sas(1))
 	h.disk("sdb", "SEAGATE", "3", sas(2))
+	h.bay("2:1", 11)
+	h.bay("2:2", 12)
 	c := h.check()
 	h.says["sda"] = health{findings: []finding{{Reason: ReasonFailing, Text: "it says that it will fail soon"}}}
 	h.finds(c, checks.True, ReasonFailing, "sda: it says that it will fail soon")
@@ -266,8 +277,74 @@ func TestADriveThatWasNotWellAndIsGoneIsMissingUntilItOrAnotherIsThere(t *testin
 	state, err := os.ReadFile(h.options().StateFile)
 	h.must(err, os.WriteFile(o.StateFile, state, 0o600))
 	h.finds(h.start(o), checks.False, ReasonHealthy, "nvme0n1: nothing is wrong")
-	h.disk("sdc", "SEAGATE", "5", strings.ReplaceAll(sas(1), "2:", "7:")) // in its place, after a boot
+	h.disk("sdc", "SEAGATE", "5", strings.ReplaceAll(sas(3), "2:", "7:")) // in its place, after a boot
+	h.bay("7:3", 11)
 	h.finds(c, checks.False, ReasonHealthy, "nvme0n1, sda, sdc: nothing is wrong")
+}
+
+// SAS numbers devices as they come, so those that were behind it have other numbers after a boot.
+func TestANeighbourIsNotInThePlaceOfADriveThatIsMissing(t *testing.T) {
+	h := newHost(t)
+	h.disk("sda", "SEAGATE", "1", sas(1))
+	h.disk("sdb", "SEAGATE", "2", sas(2))
+	h.disk("sdc", "SEAGATE", "3", sas(3))
+	h.says["sda"] = health{findings: []finding{{Reason: ReasonFailing, Text: "it says that it will fail soon"}}}
+	h.says["sdb"] = h.says["sda"]
+	h.finds(h.check(), checks.True, ReasonFailing, "sda: it says that it will fail soon; sdb: it says that it will fail soon")
+	for _, name := range []string{"sda", "sdb", "sdc"} {
+		h.remove("block/" + name)
+		delete(h.says, name)
+	}
+	h.disk("sda", "SEAGATE", "3", sas(1))
+	const missing = "%s is gone, of which was known: it says that it will fail soon"
+	h.finds(h.check(), checks.True, ReasonMissing, fmt.Sprintf(missing+"; "+missing, "sda (naa.1)", "sdb (naa.2)"))
+	h.disk("sdb", "SEAGATE", "4", sas(4)) // one for one
+	h.finds(h.check(), checks.True, ReasonMissing, fmt.Sprintf(missing, "sdb (naa.2)"))
+	h.disk("sdd", "SEAGATE", "5", sas(5))
+	h.finds(h.check(), checks.False, ReasonHealthy, "sda, sdb, sdd: nothing is wrong")
+}
+
+// Before the kernel gives a drive up it resets it, and a drive that dies may answer late or not at all.
+func TestADriveThatWasNotWellIsSoUntilItHasToldOtherwise(t *testing.T) {
+	for name, last := range map[string]func(h *host){
+		"the kernel resets it":           func(h *host) { h.set(sas(1), "state", "blocked") },
+		"the kernel has given it up":     func(h *host) { h.set(sas(1), "state", "offline") },
+		"it can't be asked":              func(h *host) { h.says["sda"] = health{err: unix.EIO} },
+		"it tells nothing":               func(h *host) { h.says["sda"] = health{none: true} },
+		"the kernel has put it to sleep": func(h *host) { h.set(sas(1)+"/power", "runtime_status", "suspended") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			h.disk("sda", "SEAGATE", "1", sas(1))
+			h.disk("sdb", "SEAGATE", "2", sas(2))
+			h.says["sda"] = health{findings: []finding{{Reason: ReasonFailing, Text: "it says that it will fail soon"}}}
+			c := h.check()
+			h.finds(c, checks.True, ReasonFailing, "sda: it says that it will fail soon")
+			last(h)
+			if got := c.Run(t.Context()); got.Status == checks.False {
+				t.Errorf("got %+v", got)
+			}
+			h.remove("block/sda")
+			h.finds(c, checks.True, ReasonMissing, "sda (naa.1) is gone, of which was known: it says that it will fail soon")
+		})
+	}
+}
+
+// The kernel says the same of a command that has timed out.
+func TestADriveThatHasToldIsNotOneThatCannot(t *testing.T) {
+	h := newHost(t)
+	h.disk("sda", "ATA", "1", sas(1))
+	h.finds(h.check(), checks.False, ReasonHealthy, "sda: nothing is wrong")
+	h.says["sda"] = health{none: true}
+	h.finds(h.check(), checks.Unknown, ReasonNotSeen, "sda: does not tell any more how it is; if that was switched off, exclude it")
+}
+
+func TestADamagedStateFileProvesNoHealth(t *testing.T) {
+	h := newHost(t)
+	h.disk("sda", "SEAGATE", "1", sas(1))
+	h.set("state", "drives.json", "{")
+	h.finds(h.check(), checks.Unknown, ReasonNotSeen, "what was seen before is not known: "+h.options().StateFile+
+		": unexpected end of JSON input; if that does not end, remove the file: then all is as at the first look")
 }
 
 // The machine was off meanwhile, so no run has seen that it was gone.
@@ -308,6 +385,31 @@ func TestADriveThatIsBackAndWellIsWell(t *testing.T) {
 	h.finds(c, checks.True, ReasonMissing, "nvme0n1 (Model 1) is gone, of which was known: the kernel can't use it at present (resetting)")
 	h.nvme("nvme0", "1", "0000:01:00.0")
 	h.finds(c, checks.False, ReasonHealthy, "nvme0n1, nvme1n1: nothing is wrong")
+}
+
+func TestADriveThatTheKernelCanNotUseForLongHangs(t *testing.T) {
+	h := newHost(t)
+	h.nvme("nvme0", "1", "0000:01:00.0")
+	c := h.check()
+	h.set("class/nvme/nvme0", "state", "resetting")
+	h.finds(c, checks.Unknown, ReasonNotReady, "nvme0n1: the kernel can't use it at present (resetting)")
+	h.clock.Step(2 * time.Minute)
+	h.finds(c, checks.True, ReasonHung, "nvme0n1: the kernel can't use it for 2m0s (resetting)")
+	h.set("class/nvme/nvme0", "state", "live")
+	h.finds(c, checks.False, ReasonHealthy, "nvme0n1: nothing is wrong")
+	h.set("class/nvme/nvme0", "state", "connecting")
+	h.finds(c, checks.Unknown, ReasonNotReady, "nvme0n1: the kernel can't use it at present (connecting)")
+}
+
+// Another boot may give its name to another one.
+func TestADriveCanBeExcludedByItsSerialNumber(t *testing.T) {
+	h := newHost(t)
+	h.nvme("nvme0", "S4X1", "0000:01:00.0")
+	h.nvme("nvme1", "S4X2", "0000:02:00.0")
+	h.set("class/nvme/nvme0", "state", "dead")
+	o := h.options()
+	o.Exclude = []string{"*S4X1"}
+	h.finds(h.start(o), checks.False, ReasonHealthy, "nvme1n1: nothing is wrong")
 }
 
 func TestADriveThatIsTakenOutIsNotMissedForItsLastMoment(t *testing.T) {
@@ -400,6 +502,27 @@ func TestADriveThatHangsHangsAlone(t *testing.T) {
 		h.finds(c, checks.True, ReasonHung, "nvme0n1: has not told for 2m0s how it is; nvme1n1: hot")
 		kernel <- health{}
 		h.finds(c, checks.True, ReasonHot, "nvme1n1: hot")
+	})
+}
+
+// Some controllers carry the question out once nothing else is to be done.
+func TestABusyDriveThatAnswersLateDoesNotHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.disk("sda", "ATA", "1", sas(1))
+		o := h.options()
+		kernel := make(chan health)
+		o.Clock = clock.RealClock{}
+		o.Ask = func(drive) health { return <-kernel }
+		c := h.start(o)
+		h.finds(c, checks.Unknown, ReasonSlow, "sda: has not told for 15s yet how it is")
+		h.set(sas(1), "iodone_cnt", "0x10")
+		time.Sleep(90 * time.Second)
+		h.finds(c, checks.Unknown, ReasonSlow, "sda: has not told for 2m0s yet how it is")
+		h.set(sas(1), "iodone_cnt", "0x10", "ioerr_cnt", "0x10") // all have failed
+		h.finds(c, checks.True, ReasonHung, "sda: has not told for 2m15s how it is")
+		kernel <- health{}
+		h.finds(c, checks.False, ReasonHealthy, "sda: nothing is wrong")
 	})
 }
 

@@ -31,13 +31,17 @@ type remembered struct {
 	Place string `json:"place,omitempty"`
 	// Media counts its lost blocks; nil before it has told of them.
 	Media *counters.Counter `json:"media,omitempty"`
-	// Fault is what was wrong with it when it was looked at last.
+	// Tells is whether it has ever told how it is.
+	Tells bool `json:"tells,omitempty"`
+	// Fault is what was wrong with it when it told last how it is.
 	Fault *finding `json:"fault,omitempty"`
 	// Gone is when it was not there any more.
 	Gone time.Time `json:"gone,omitzero"`
 	// doubt is whether the kernel could not use it at the last run, which is so for a moment
 	// when a drive is taken out.
 	doubt bool
+	// unusable is since when the kernel can't use it, and has not given it up; zero: it can.
+	unusable time.Time
 }
 
 // well is whether the kernel can use the drive.
@@ -50,12 +54,15 @@ func (c *Check) judge(all inventory, now time.Time) checks.Result {
 	}
 	var found []finding
 	var well []string
-	there, places := map[string]bool{}, map[string]bool{}
+	there, fresh := map[string]bool{}, map[string]int{}
 	for _, d := range all.drives {
-		there[d.id], places[d.place] = true, d.place != ""
-		r := c.known.meet(d)
+		there[d.id] = true
+		r, met := c.known.meet(d)
+		if !met {
+			fresh[d.place]++
+		}
 		problems, note := c.problems(d, r, now)
-		r.remember(problems)
+		r.remember(problems, c.told(d))
 		for _, p := range problems {
 			found = append(found, finding{Reason: p.Reason, Text: d.name + ": " + p.Text})
 		}
@@ -63,7 +70,7 @@ func (c *Check) judge(all inventory, now time.Time) checks.Result {
 			well = append(well, d.name+note)
 		}
 	}
-	found = append(found, c.known.gone(there, places, c.options.Exclude, now)...)
+	found = append(found, c.known.gone(there, fresh, c.options.Exclude, now)...)
 	for _, a := range all.arrays {
 		problems := a.findings()
 		found = append(found, problems...)
@@ -78,15 +85,24 @@ func (c *Check) judge(all inventory, now time.Time) checks.Result {
 	return checks.Judge(found, grave(), healthy)
 }
 
-// meet returns what is remembered of a drive that is there.
-func (k *known) meet(d drive) *remembered {
-	r := k.Drives[d.id]
-	if r == nil {
+// meet returns what is remembered of a drive that is there, and whether it was met before.
+func (k *known) meet(d drive) (r *remembered, met bool) {
+	r, met = k.Drives[d.id]
+	if !met {
 		r = &remembered{}
 		k.Drives[d.id] = r
 	}
 	r.Name, r.Place, r.Gone = d.name, d.place, time.Time{}
-	return r
+	return r, met
+}
+
+// told is whether it is known of a drive how it is now.
+func (c *Check) told(d drive) bool {
+	if !d.well() || !c.options.Health {
+		return d.well()
+	}
+	a := c.asked[d.id]
+	return a != nil && a.waited == 0 && a.answer != nil && a.answer.err == nil && !a.answer.asleep && !a.answer.none
 }
 
 // problems are what is wrong with a drive, or else what is told of one that is well.
@@ -106,15 +122,24 @@ func (c *Check) problems(d drive, r *remembered, now time.Time) (all []finding, 
 		add(ReasonFailed, "the kernel has given it up (%s)", d.state)
 		return all, ""
 	default:
-		add(ReasonNotReady, "the kernel can't use it at present (%s)", cmp.Or(d.state, "it does not tell why"))
+		state := cmp.Or(d.state, "it does not tell why")
+		if r.unusable.IsZero() {
+			r.unusable = now
+		}
+		if since := now.Sub(r.unusable); since >= c.options.MaxWait {
+			add(ReasonHung, "the kernel can't use it for %s (%s)", since.Round(time.Second), state)
+		} else {
+			add(ReasonNotReady, "the kernel can't use it at present (%s)", state)
+		}
 		return all, ""
 	}
+	r.unusable = time.Time{}
 	a := c.asked[d.id]
 	if a == nil { // it is not to be asked
 		return all, ""
 	}
 	switch {
-	case a.waited >= c.options.MaxWait:
+	case a.waited >= c.options.MaxWait && d.io.well() == a.done: // a busy disk may let this question wait for long
 		add(ReasonHung, "has not told for %s how it is", a.waited.Round(time.Second))
 	case a.waited > 0:
 		add(ReasonSlow, "has not told for %s yet how it is", a.waited.Round(time.Second))
@@ -130,6 +155,11 @@ func (c *Check) problems(d drive, r *remembered, now time.Time) (all []finding, 
 		add(ReasonNotSeen, "%s", describe(h.err))
 		return all, ""
 	}
+	if h.none && r.Tells { // the kernel says of commands that time out that they are not known
+		add(ReasonNotSeen, "does not tell any more how it is; if that was switched off, exclude it")
+		return all, ""
+	}
+	r.Tells = r.Tells || !h.asleep && !h.none
 	all = append(all, h.findings...)
 	if h.asleep || h.none {
 		return all, " (" + h.note() + ")"
@@ -160,9 +190,9 @@ func (r *remembered) count(h *health, now time.Time) uint64 {
 	return r.Media.Added()
 }
 
-// remember remembers the gravest of what is wrong with a drive, in case it is gone next. What
-// only the kernel says has to be so twice.
-func (r *remembered) remember(problems []finding) {
+// remember remembers the gravest of what is wrong with a drive, in case it is gone next. It is
+// forgotten only when the drive has told that it is well. What only the kernel says has to be so twice.
+func (r *remembered) remember(problems []finding, told bool) {
 	find := func(reasons ...string) *finding {
 		for _, reason := range reasons {
 			if at := slices.IndexFunc(problems, func(f finding) bool { return f.Reason == reason }); at >= 0 {
@@ -172,21 +202,28 @@ func (r *remembered) remember(problems []finding) {
 		return nil
 	}
 	doubtful := find(ReasonFailed, ReasonErrors, ReasonNotReady)
-	r.Fault = find(ReasonReadOnly, ReasonFailing, ReasonHung, ReasonMedia)
-	if r.doubt && r.Fault == nil {
+	if told {
+		r.Fault = nil
+	}
+	if grave := find(ReasonReadOnly, ReasonFailing, ReasonHung, ReasonMedia); grave != nil {
+		r.Fault = grave
+	} else if r.doubt && r.Fault == nil {
 		r.Fault = doubtful
 	}
 	r.doubt = doubtful != nil
 }
 
-// gone are the drives that were not well, and are gone, without another one in their place. Of
-// others that are gone nobody knows whether they were taken out.
-func (k *known) gone(there, places map[string]bool, exclude []string, now time.Time) (all []finding) {
+// gone are the drives that were not well, and are gone, unless a fresh one, which was never met before,
+// is in their place. Of others that are gone nobody knows whether they were taken out.
+func (k *known) gone(there map[string]bool, fresh map[string]int, exclude []string, now time.Time) (all []finding) {
 	for _, id := range slices.Sorted(maps.Keys(k.Drives)) {
 		r := k.Drives[id]
 		switch {
 		case there[id]:
-		case r.Fault == nil || places[r.Place] || matches(exclude, r.Name):
+		case r.Fault == nil || matches(exclude, r.Name) || matches(exclude, id):
+			delete(k.Drives, id)
+		case r.Place != "" && fresh[r.Place] > 0: // each is in the place of one
+			fresh[r.Place]--
 			delete(k.Drives, id)
 		default:
 			if r.Gone.IsZero() {

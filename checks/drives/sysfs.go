@@ -3,6 +3,7 @@ package drives
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -43,6 +44,9 @@ type drive struct {
 // requests are those that were made of a drive since the node booted. Only for SCSI they are
 // counted.
 type requests struct{ done, failed uint64 }
+
+// well are those that have not failed.
+func (r requests) well() uint64 { return r.done - min(r.failed, r.done) }
 
 // inventory is what one look at sysfs has seen.
 type inventory struct {
@@ -95,7 +99,9 @@ func (s sys) look(exclude []string) (all inventory) {
 			all.arrays = append(all.arrays, s.array(name)...)
 		}
 	}
-	all.drives = slices.DeleteFunc(all.drives, func(d drive) bool { return matches(exclude, d.name) || matches(exclude, d.device) })
+	all.drives = slices.DeleteFunc(all.drives, func(d drive) bool {
+		return matches(exclude, d.name) || matches(exclude, d.device) || matches(exclude, d.id)
+	})
 	all.arrays = slices.DeleteFunc(all.arrays, func(a array) bool { return matches(exclude, a.name) })
 	tellApart(all.drives)
 	all.err = errors.Join(errNVMe, errBlock)
@@ -126,8 +132,8 @@ func matches(patterns []string, name string) bool {
 var namespace = regexp.MustCompile(`^nvme(\d+)(c\d+)?n\d+$`)
 
 // volume is what the model of a drive of NVMe says which is a volume in the network, of
-// Amazon's, Google's and Microsoft's clouds.
-var volume = regexp.MustCompile(`^(Amazon Elastic Block Store|nvme_card-pd|MSFT NVMe Accelerator)`)
+// Amazon's, Google's, Microsoft's and Alibaba's clouds.
+var volume = regexp.MustCompile(`^(Amazon Elastic Block Store|nvme_card-pd|MSFT NVMe Accelerator|Alibaba Cloud Elastic Block Storage)`)
 
 // way is the part of a name that tells one of several ways to a namespace.
 var way = regexp.MustCompile(`c\d+`)
@@ -156,14 +162,15 @@ func (s sys) nvme(name string) []drive {
 }
 
 var (
-	// elsewhere is in the path of a disk that is not the node's own: iSCSI, Fibre Channel, USB.
-	elsewhere = regexp.MustCompile(`/(session\d+|rport-[\d:-]+|usb\d+)/`)
+	// elsewhere is in the path of a disk that is not the node's own: iSCSI, Fibre Channel, USB, a
+	// hypervisor's.
+	elsewhere = regexp.MustCompile(`/(session\d+|rport-[\d:-]+|usb\d+|virtio\d+)/`)
 	// numbered are the numbers of SCSI hosts, which another boot may give to others.
 	numbered = regexp.MustCompile(`/(host|port-|expander-|end_device-|target)\d+`)
 	address  = regexp.MustCompile(`/\d+(:\d+:\d+:\d+)$`)
 )
 
-// virtual is what the vendor of a disk says which is a hypervisor's.
+// virtual is what the vendor of a disk says which is a hypervisor's, and not of virtio.
 var virtual = regexp.MustCompile(`^(Msft|Google|VMware|QEMU)$`)
 
 // scsi returns a disk that is spoken to as to one of SCSI (SATA is, too), unless it is
@@ -180,7 +187,7 @@ func (s sys) scsi(name string) []drive {
 	d := drive{
 		name: name, device: name, language: scsi, state: state,
 		id:     cmp.Or(s.text("block", name, "device", "wwid"), s.serial(name), name),
-		place:  placeOf(strings.TrimPrefix(place, string(s))),
+		place:  s.placeOf(strings.TrimPrefix(place, string(s))),
 		asleep: s.text("block", name, "device", "power", "runtime_status") == "suspended",
 		io:     requests{done: s.hex("block", name, "device", "iodone_cnt"), failed: s.hex("block", name, "device", "ioerr_cnt")},
 	}
@@ -193,8 +200,20 @@ func (s sys) scsi(name string) []drive {
 	return []drive{d}
 }
 
-// placeOf is the path of a device without what another boot may change.
-func placeOf(device string) string {
+// bySAS is the path of a disk of SAS: that of its controller, and the name of its end.
+var bySAS = regexp.MustCompile(`^(.*?)/host\d+/.*/(end_device-[\d:]+)/`)
+
+// placeOf is the path of a device without what another boot may change. SAS numbers its devices
+// one after the other, as they come: a disk is in a bay, if its controller tells that, or else
+// somewhere at this controller.
+func (s sys) placeOf(device string) string {
+	if sas := bySAS.FindStringSubmatch(device); sas != nil {
+		of := func(file string) string { return s.text("class", "sas_device", sas[2], file) }
+		if bay := of("bay_identifier"); bay != "" {
+			return fmt.Sprintf("%s, enclosure %s, bay %s", sas[1], of("enclosure_identifier"), bay)
+		}
+		return sas[1]
+	}
 	return address.ReplaceAllString(numbered.ReplaceAllString(device, "/$1"), "/$1")
 }
 

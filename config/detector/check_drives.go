@@ -5,7 +5,8 @@ import "time"
 // Drives is the check that owns the condition DrivesUnhealthy.
 type Drives struct {
 	Run `yaml:",inline"`
-	// Exclude are patterns of names of drives and arrays that are not looked at.
+	// Exclude are patterns of names of drives and arrays that are not looked at, or of models and serial
+	// numbers of drives.
 	Exclude []string `yaml:"exclude"`
 	// Health is whether drives are asked how they are, which takes access to their devices.
 	Health bool `yaml:"health"`
