@@ -118,7 +118,7 @@ release: ## write all of a release into dist/: programs, image, chart, install.y
 CHARTS ?= ghcr.io/nodemend/charts
 
 .PHONY: publish
-publish: ## push image, signature and chart of the release in dist/ to IMAGE and CHARTS
+publish: ## push image, signatures and chart of the release in dist/ to IMAGE and CHARTS
 	@IMAGE=$(IMAGE) CHARTS=$(CHARTS) tools/release/publish
 
 .PHONY: verify
