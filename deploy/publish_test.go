@@ -128,6 +128,15 @@ func TestAReleaseIsPublishedToARegistry(t *testing.T) {
 		t.Errorf("there is no signature where cosign looks for it: %s", tags)
 	}
 	r.hasBundles(t, dist, want)
+	t.Run("cosign", func(t *testing.T) {
+		cosign := findCosign(t)
+		image := r.host + "/nodemend/nodemend:v0.1.0"
+		for _, verification := range [][]string{{"verify", image}, {"verify-attestation", "--type=slsaprovenance1", image}} {
+			if output, err := cosign(t, dist, verification...); err != nil {
+				t.Errorf("%q: %v: %s", verification, err, output)
+			}
+		}
+	})
 	pulled := t.TempDir()
 	if _, err := helm.Run(t, "pull", "oci://"+r.host+"/nodemend/charts/nodemend", "--version=0.1.0", "--plain-http", "--destination="+pulled); err != nil {
 		t.Fatal(err)
