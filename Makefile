@@ -7,9 +7,10 @@ SHELL := bash
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 TOOL := go tool -modfile=tools/go.mod
 
-# Packages and benchmarks to run: make unit PKG=./config/... BENCH=Hash
+# Packages and benchmarks to run, and how often: make bench PKG=./config/... BENCH=Hash BENCHTIME=1s
 PKG ?= ./...
 BENCH ?= .
+BENCHTIME ?= 100x
 
 .PHONY: help
 help: ## list the targets
@@ -58,8 +59,8 @@ unit: ## run the tests that need nothing but Go
 	go test -race $(PKG)
 
 .PHONY: bench
-bench: controlplane ## run the benchmarks; BENCH=<regexp> and PKG=<packages> choose
-	go test -tags integration -run "^$$" -bench "$(BENCH)" -benchtime 100x -benchmem $(PKG) | grep -v "no test files"
+bench: controlplane ## run the benchmarks; BENCH=<regexp>, PKG=<packages> and BENCHTIME=<time or number>x choose
+	go test -tags integration -run "^$$" -bench "$(BENCH)" -benchtime $(BENCHTIME) -benchmem $(PKG) | grep -v "no test files"
 
 # How many runners are killed, and which moments: make kills KILLS=500 KILLSEED=1
 KILLS ?= 500
@@ -118,7 +119,7 @@ release: ## write all of a release into dist/: programs, image, chart, install.y
 CHARTS ?= ghcr.io/nodemend/charts
 
 .PHONY: publish
-publish: ## push image, signature and chart of the release in dist/ to IMAGE and CHARTS
+publish: ## push image, signatures and chart of the release in dist/ to IMAGE and CHARTS
 	@IMAGE=$(IMAGE) CHARTS=$(CHARTS) tools/release/publish
 
 .PHONY: verify

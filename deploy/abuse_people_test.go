@@ -136,7 +136,9 @@ func TestAbuseOfTheCredentialsOfAKubelet(t *testing.T) {
 func TestNoTokenImpersonates(t *testing.T) {
 	p := newProps(t)
 	request := row{verb: "get", on: "nodes/" + p.b, want: admission + "cannot impersonate", why: "no role has the verb impersonate"}
-	for who, cfg := range p.tokens() {
+	tokens := p.tokens()
+	tokens["remote runner"] = p.remoteRunner()
+	for who, cfg := range tokens {
 		if cfg.Impersonate.UserName != "" || who == "forged runner" {
 			continue // the test plays them by impersonation; nobody knows that one
 		}

@@ -127,6 +127,16 @@ func TestAReleaseIsPublishedToARegistry(t *testing.T) {
 	if tags, _ := r.get(t, "nodemend/nodemend/tags/list"); !strings.Contains(tags, `"`+strings.Replace(want, ":", "-", 1)+`.sig"`) {
 		t.Errorf("there is no signature where cosign looks for it: %s", tags)
 	}
+	r.hasBundles(t, dist, want)
+	t.Run("cosign", func(t *testing.T) {
+		cosign := findCosign(t)
+		image := r.host + "/nodemend/nodemend:v0.1.0"
+		for _, verification := range [][]string{{"verify", image}, {"verify-attestation", "--type=slsaprovenance1", image}} {
+			if output, err := cosign(t, dist, verification...); err != nil {
+				t.Errorf("%q: %v: %s", verification, err, output)
+			}
+		}
+	})
 	pulled := t.TempDir()
 	if _, err := helm.Run(t, "pull", "oci://"+r.host+"/nodemend/charts/nodemend", "--version=0.1.0", "--plain-http", "--destination="+pulled); err != nil {
 		t.Fatal(err)
@@ -141,6 +151,48 @@ func TestAReleaseIsPublishedToARegistry(t *testing.T) {
 	}
 	if output, err := r.publish(t, t.TempDir()); err == nil || !strings.Contains(output, "run make release first") {
 		t.Errorf("no release: %v: %s", err, output)
+	}
+}
+
+// hasBundles makes sure that the bundles of a release are where cosign 3 looks: in the list of
+// what refers to the image, which a registry without that API has under a tag.
+func (r registry) hasBundles(t *testing.T, dist, digest string) {
+	t.Helper()
+	const repository, bundleType = "nodemend/nodemend/", "application/vnd.dev.sigstore.bundle.v0.3+json"
+	type blob struct{ MediaType, ArtifactType, Digest string }
+	var referrers struct{ Manifests []blob }
+	list, _ := r.get(t, repository+"manifests/"+strings.Replace(digest, ":", "-", 1))
+	if err := json.Unmarshal([]byte(list), &referrers); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, referrer := range referrers.Manifests {
+		if referrer.ArtifactType != bundleType {
+			t.Errorf("it is listed as %s", referrer.ArtifactType)
+		}
+		var manifest struct {
+			ArtifactType    string
+			Config, Subject blob
+			Layers          []blob
+			Annotations     map[string]string
+		}
+		content, _ := r.get(t, repository+"manifests/"+referrer.Digest)
+		if err := json.Unmarshal([]byte(content), &manifest); err != nil {
+			t.Fatal(err)
+		}
+		if manifest.ArtifactType != bundleType || manifest.Config.MediaType != "application/vnd.oci.empty.v1+json" || manifest.Subject.Digest != digest ||
+			len(manifest.Layers) != 1 || manifest.Layers[0].MediaType != bundleType {
+			t.Errorf("its manifest is %s", content)
+			continue
+		}
+		found[manifest.Annotations["dev.sigstore.bundle.predicateType"]], _ = r.get(t, repository+"blobs/"+manifest.Layers[0].Digest)
+	}
+	want := map[string]string{
+		"https://sigstore.dev/cosign/sign/v1": string(get(t, filepath.Join(dist, imageBundle))),
+		"https://slsa.dev/provenance/v1":      string(get(t, filepath.Join(dist, provenanceBundle))),
+	}
+	if !maps.Equal(found, want) {
+		t.Errorf("to the image refers %v, not %v", found, want)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -28,11 +29,26 @@ var remotely = []string{
 // installRemoteRunner applies what the remote runner adds, but its workload.
 func (s *scene) installRemoteRunner() {
 	s.Helper()
+	helm.Program(s.T)
 	for _, obj := range rendered(s.T, remotely...) {
 		if strings.HasPrefix(obj.GetName(), "nodemend-remote-runner") && obj.GetKind() != "Deployment" {
 			s.must(s.admin.Apply(s.ctx, client.ApplyConfigurationFromUnstructured(&obj), client.FieldOwner("test"), client.ForceOwnership))
 		}
 	}
+}
+
+// remoteRunner installs a remote runner, and returns the config of its pod on node B.
+func (s *scene) remoteRunner() *rest.Config {
+	s.Helper()
+	s.installRemoteRunner()
+	account := s.account("remote-runner", s.b)
+	own := s.client(account)
+	p := &props{scene: s}
+	p.until(func() bool { // each role is in force
+		return own.List(s.ctx, &v1alpha1.NodeActionList{}) == nil && client.IgnoreNotFound(own.Get(s.ctx, types.NamespacedName{Namespace: corev1.NamespaceNodeLease, Name: s.a.Name}, lease("any"))) == nil &&
+			client.NewDryRunClient(own).Create(s.ctx, remoteEvent("Node", s.a.Name)) == nil && client.NewDryRunClient(own).Create(s.ctx, lease("any")) == nil
+	})
+	return account
 }
 
 // remoteAction is one for the remote runner.
@@ -53,12 +69,9 @@ func in(phase string) func(*v1alpha1.NodeAction) {
 
 // Who has this token can switch nothing: the logins are in files. It says what was switched.
 func TestTheRemoteRunnerWritesForItsActionsAlone(t *testing.T) {
-	helm.Program(t)
 	s := newScene(t)
-	s.installRemoteRunner()
 	p := &props{scene: s}
-	account := s.account("remote-runner", s.b)
-	own := s.client(account)
+	own := s.client(s.remoteRunner())
 	unbound, node := s.client(s.bound("remote-runner", nil)), s.client(s.account("runner", s.a))
 	fresh, claimed, cut, foreign := s.remoteAction(), s.remoteAction(), s.remoteAction(), s.newAction(s.b)
 	s.must(claim(s.ctx, s.admin, claimed))

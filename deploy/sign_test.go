@@ -31,6 +31,8 @@ const (
 	imageFile          = "nodemend-v0.1.0-image.tar"
 	imageSignatureFile = "nodemend-v0.1.0-image-signature.tar"
 	provenanceFile     = "nodemend-v0.1.0.intoto.jsonl"
+	provenanceBundle   = "nodemend-v0.1.0.intoto.sigstore.json"
+	imageBundle        = "nodemend-v0.1.0-image.sigstore.json"
 	imageName          = "registry.example.com:5000/nodemend"
 	commit             = "0123456789abcdef0123456789abcdef01234567"
 
@@ -160,6 +162,41 @@ func TestOpenSSLVerifiesTheChartAndTheChecksums(t *testing.T) {
 	}
 }
 
+func TestCosignVerifiesEveryBundle(t *testing.T) {
+	cosign := findCosign(t)
+	dist := newSigner(t).signed(t, "COSIGN_PRIVATE_KEY="+pkcs8(t, newKey(t, elliptic.P256())))
+	for _, verification := range [][]string{ // as docs/verify.md says
+		{"verify-blob", "--bundle=SHA256SUMS.sigstore.json", "SHA256SUMS"},
+		{"verify-blob", "--bundle=" + chartFile + ".sigstore.json", chartFile},
+		{"verify-blob-attestation", "--type=slsaprovenance1", "--bundle=" + provenanceBundle, chartFile},
+		{"verify-blob-attestation", "--type=slsaprovenance1", "--bundle=" + provenanceBundle, imageFile},
+	} {
+		if output, err := cosign(t, dist, verification...); err != nil {
+			t.Errorf("%q: %v: %s", verification, err, output)
+		}
+		verification[len(verification)-1] = "cosign.pub" // another file
+		if output, err := cosign(t, dist, verification...); err == nil {
+			t.Errorf("%q: %s", verification, output)
+		}
+	}
+}
+
+// findCosign returns what runs a command of the cosign that is here, with the key of a release.
+func findCosign(t *testing.T) func(t *testing.T, dist string, args ...string) (string, error) {
+	t.Helper()
+	if _, err := exec.LookPath("cosign"); err != nil {
+		t.Skip("skipped: there is no cosign here")
+	}
+	return func(t *testing.T, dist string, args ...string) (string, error) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "cosign", slices.Insert(args, 1, "--key=cosign.pub", "--insecure-ignore-tlog=true")...)
+		cmd.Dir = dist
+		cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
+		output, err := cmd.CombinedOutput()
+		return string(output), err
+	}
+}
+
 func TestAChangedByteIsSeen(t *testing.T) {
 	dist := newSigner(t).signed(t, "COSIGN_PRIVATE_KEY="+pkcs8(t, newKey(t, elliptic.P256())))
 	public := publicKey(t, filepath.Join(dist, "cosign.pub"))
@@ -173,6 +210,12 @@ func TestAChangedByteIsSeen(t *testing.T) {
 		"the image's signature":  {imageSignatureFile, `cosign/signature":"ME`},
 		"what was built":         {provenanceFile, `payload":"`},
 		"the provenance's claim": {provenanceFile, `sig":"ME`},
+		"a bundle's signature":   {chartFile + ".sigstore.json", `signature":"ME`},
+		"a bundle's digest":      {"SHA256SUMS.sigstore.json", `digest":"`},
+		"a bundle's key":         {"SHA256SUMS.sigstore.json", `hint":"`},
+		"what the image is":      {imageBundle, `payload":"`},
+		"the image's claim":      {imageBundle, `sig":"ME`},
+		"the bundled provenance": {provenanceBundle, `payload":"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(dist, change.file)
@@ -198,7 +241,7 @@ func TestAChangedByteIsSeen(t *testing.T) {
 func TestTheSameReleaseIsSignedWithTheSameBytes(t *testing.T) {
 	s, key := newSigner(t), "COSIGN_PRIVATE_KEY="+pkcs8(t, newKey(t, elliptic.P256()))
 	a, b := content(t, s.signed(t, key)), content(t, s.signed(t, key))
-	if len(a) != 9 {
+	if len(a) != 13 {
 		t.Errorf("it has the files %q", slices.Sorted(maps.Keys(a)))
 	}
 	if !maps.Equal(a, b) {
@@ -363,15 +406,122 @@ func verify(t *testing.T, dist string, public *ecdsa.PublicKey) error {
 		if err := verifySignature(public, get(t, filepath.Join(dist, file)), string(get(t, filepath.Join(dist, file+".sig")))); err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
+		if err := verifyFileBundle(t, filepath.Join(dist, file), public); err != nil {
+			return fmt.Errorf("the bundle of %s: %w", file, err)
+		}
 	}
 	digest, err := verifyImage(t, dist, public)
 	if err != nil {
 		return fmt.Errorf("the image: %w", err)
 	}
+	if err := verifyImageBundle(t, dist, public, digest); err != nil {
+		return fmt.Errorf("the bundle of the image: %w", err)
+	}
 	if err := verifyProvenance(t, dist, public, digest); err != nil {
 		return fmt.Errorf("the provenance: %w", err)
 	}
 	return nil
+}
+
+// bundle is what sigstore_bundle.proto of Sigstore's protobuf-specs says of version 0.3, as far
+// as it takes to verify a signature by a key that no log knows.
+type bundle struct {
+	MediaType            string `json:"mediaType"`
+	VerificationMaterial struct {
+		PublicKey struct {
+			Hint string `json:"hint"`
+		} `json:"publicKey"`
+	} `json:"verificationMaterial"`
+	MessageSignature *struct {
+		MessageDigest struct {
+			Algorithm string `json:"algorithm"`
+			Digest    []byte `json:"digest"`
+		} `json:"messageDigest"`
+		Signature string `json:"signature"`
+	} `json:"messageSignature"`
+	DSSEEnvelope json.RawMessage `json:"dsseEnvelope"`
+}
+
+// readBundle returns a bundle that names this key. What the format does not know is an error,
+// as it is to a reader of protobuf.
+func readBundle(t *testing.T, file string, public *ecdsa.PublicKey) (*bundle, error) {
+	t.Helper()
+	decoder := json.NewDecoder(bytes.NewReader(get(t, file)))
+	decoder.DisallowUnknownFields()
+	b := &bundle{}
+	if err := decoder.Decode(b); err != nil {
+		return nil, err
+	}
+	if b.MediaType != "application/vnd.dev.sigstore.bundle.v0.3+json" {
+		return nil, fmt.Errorf("it is of the type %s", b.MediaType)
+	}
+	der, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(der)
+	if hint := b.VerificationMaterial.PublicKey.Hint; hint != base64.StdEncoding.EncodeToString(sum[:]) {
+		return nil, fmt.Errorf("it names the key %s", hint)
+	}
+	return b, nil
+}
+
+func verifyFileBundle(t *testing.T, file string, public *ecdsa.PublicKey) error {
+	t.Helper()
+	b, err := readBundle(t, file+".sigstore.json", public)
+	if err != nil {
+		return err
+	}
+	if b.MessageSignature == nil || b.DSSEEnvelope != nil {
+		return errors.New("it has no signature of a file")
+	}
+	content := get(t, file)
+	sum, named := sha256.Sum256(content), b.MessageSignature.MessageDigest
+	if named.Algorithm != "SHA2_256" || !bytes.Equal(named.Digest, sum[:]) {
+		return fmt.Errorf("it names the digest %s %x", named.Algorithm, named.Digest)
+	}
+	return verifySignature(public, content, b.MessageSignature.Signature)
+}
+
+func verifyImageBundle(t *testing.T, dist string, public *ecdsa.PublicKey, digest string) error {
+	t.Helper()
+	b, err := readBundle(t, filepath.Join(dist, imageBundle), public)
+	if err != nil {
+		return err
+	}
+	payload, err := open(public, b.DSSEEnvelope)
+	if err != nil {
+		return err
+	}
+	want := `{"_type":"https://in-toto.io/Statement/v1","predicate":{},"predicateType":"https://sigstore.dev/cosign/sign/v1","subject":[{"digest":{"sha256":"` +
+		strings.TrimPrefix(digest, "sha256:") + `"}}]}`
+	if string(payload) != want {
+		return fmt.Errorf("signed is %s, not %s", payload, want)
+	}
+	return nil
+}
+
+// open returns what a DSSE envelope with an in-toto statement has, if it is signed.
+func open(public *ecdsa.PublicKey, data []byte) ([]byte, error) {
+	var envelope struct {
+		PayloadType string `json:"payloadType"`
+		Payload     []byte `json:"payload"`
+		Signatures  []struct {
+			KeyID string `json:"keyid"`
+			Sig   string `json:"sig"`
+		} `json:"signatures"`
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&envelope); err != nil {
+		return nil, err
+	}
+	if len(envelope.Signatures) != 1 || envelope.PayloadType != "application/vnd.in-toto+json" {
+		return nil, fmt.Errorf("the envelope is %v", envelope)
+	}
+	// The encoding that is signed, of the DSSE protocol.
+	signed := fmt.Sprintf("DSSEv1 %d %s %d %s", len(envelope.PayloadType), envelope.PayloadType, len(envelope.Payload), envelope.Payload)
+	return envelope.Payload, verifySignature(public, []byte(signed), envelope.Signatures[0].Sig)
 }
 
 func verifySignature(public *ecdsa.PublicKey, content []byte, signature string) error {
@@ -457,23 +607,20 @@ func blob(files map[string][]byte, digest string) ([]byte, error) {
 
 func verifyProvenance(t *testing.T, dist string, public *ecdsa.PublicKey, imageDigest string) error {
 	t.Helper()
-	var envelope struct {
-		PayloadType string `json:"payloadType"`
-		Payload     []byte `json:"payload"`
-		Signatures  []struct {
-			Sig string `json:"sig"`
-		} `json:"signatures"`
-	}
-	if err := json.Unmarshal(get(t, filepath.Join(dist, provenanceFile)), &envelope); err != nil {
+	payload, err := open(public, get(t, filepath.Join(dist, provenanceFile)))
+	if err != nil {
 		return err
 	}
-	if len(envelope.Signatures) != 1 || envelope.PayloadType != "application/vnd.in-toto+json" {
-		return fmt.Errorf("the envelope is %v", envelope)
-	}
-	// The encoding that is signed, of the DSSE protocol.
-	signed := fmt.Sprintf("DSSEv1 %d %s %d %s", len(envelope.PayloadType), envelope.PayloadType, len(envelope.Payload), envelope.Payload)
-	if err := verifySignature(public, []byte(signed), envelope.Signatures[0].Sig); err != nil {
+	bundled, err := readBundle(t, filepath.Join(dist, provenanceBundle), public)
+	if err != nil {
 		return err
+	}
+	same, err := open(public, bundled.DSSEEnvelope)
+	if err != nil {
+		return fmt.Errorf("its bundle: %w", err)
+	}
+	if !bytes.Equal(same, payload) {
+		return fmt.Errorf("its bundle has %s", same)
 	}
 	type resource struct {
 		Name   string            `json:"name"`
@@ -497,7 +644,7 @@ func verifyProvenance(t *testing.T, dist string, public *ecdsa.PublicKey, imageD
 			} `json:"runDetails"`
 		} `json:"predicate"`
 	}
-	if err := json.Unmarshal(envelope.Payload, &statement); err != nil {
+	if err := json.Unmarshal(payload, &statement); err != nil {
 		return err
 	}
 	if statement.Type != "https://in-toto.io/Statement/v1" || statement.PredicateType != "https://slsa.dev/provenance/v1" {

@@ -191,7 +191,7 @@ func (s *story) seeAction(a *v1alpha1.NodeAction) {
 		if a.Status.Result != nil {
 			output = a.Status.Result.Output
 		}
-		s.sayOf("finished", a.Name, "%s: %s; it printed %q", finished.Reason, finished.Message, output)
+		s.sayOf("finished", a.Name, "%s: %s; it printed %q", finished.Reason, finished.Message, strings.TrimSpace(output))
 	}
 }
 

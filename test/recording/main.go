@@ -36,7 +36,7 @@ func run(ctx context.Context) error {
 	flag.StringVar(&f.title, "title", "", "what the picture shows, for those who can't see it (default: the command)")
 	flag.IntVar(&f.columns, "columns", 80, "width of the terminal")
 	flag.IntVar(&f.rows, "rows", 24, "height of the terminal")
-	flag.DurationVar(&f.pause, "pause", 2500*time.Millisecond, "how long nothing happens at most: longer waits are cut to this")
+	flag.DurationVar(&f.pause, "pause", 1500*time.Millisecond, "how long nothing happens at most: longer waits are cut to this")
 	flag.DurationVar(&f.line, "line", 150*time.Millisecond, "how long a line takes at least: people read one after the other")
 	flag.DurationVar(&f.hold, "hold", 6*time.Second, "how long the end is shown before it starts over")
 	flag.Parse()

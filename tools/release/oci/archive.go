@@ -18,6 +18,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 )
 
+// BundleType is the media type of a Sigstore bundle.
+const BundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
+
 // Archive returns the image layout of an image or an index as a tar archive. Name is
 // what it is called, with registry and tag.
 func Archive(name string, content mutate.Appendable, made time.Time) (archive []byte, err error) {

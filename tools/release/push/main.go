@@ -1,7 +1,9 @@
 // Command push pushes OCI archives of a release to a repository of a registry, each under the
-// tag that it names itself, and prints their references by digest.
+// tag that it names itself, and Sigstore bundles, each as an artifact that refers to the first
+// archive's image. It prints their references by digest.
 //
-//	push ghcr.io/nodemend/nodemend dist/nodemend-v1-image.tar dist/nodemend-v1-image-signature.tar
+//	push ghcr.io/nodemend/nodemend dist/nodemend-v1-image.tar dist/nodemend-v1-image-signature.tar \
+//	  dist/nodemend-v1-image.sigstore.json dist/nodemend-v1.intoto.sigstore.json
 //
 // Credentials are those of "docker login", "podman login" or "helm registry login". A registry
 // on loopback is spoken to without TLS.
@@ -16,6 +18,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -37,53 +40,67 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) < 2 {
-		return errors.New("give a repository, such as ghcr.io/nodemend/nodemend, and OCI archives")
+		return errors.New("give a repository, such as ghcr.io/nodemend/nodemend, an OCI archive of an image, and what else goes with it: archives and bundles (.sigstore.json)")
 	}
 	repository, err := name.NewRepository(args[0], name.StrictValidation)
 	if err != nil {
 		return err
 	}
-	for _, archive := range args[1:] {
-		if err := push(ctx, repository, archive); err != nil {
-			return fmt.Errorf("%s: %w", archive, err)
+	var image v1.Descriptor
+	for _, file := range args[1:] {
+		if strings.HasSuffix(file, ".sigstore.json") {
+			err = attach(ctx, repository, image, file)
+		} else {
+			var pushed v1.Descriptor
+			if pushed, err = push(ctx, repository, file); image.Size == 0 {
+				image = pushed
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
 		}
 	}
 	return nil
 }
 
-// push pushes all that an archive has.
-func push(ctx context.Context, repository name.Repository, archive string) (err error) {
+// push pushes the image that an archive has, and returns what it is.
+func push(ctx context.Context, repository name.Repository, archive string) (image v1.Descriptor, err error) {
 	dir, err := os.MkdirTemp("", "nodemend-push-")
 	if err != nil {
-		return err
+		return image, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	if err := unpack(archive, dir); err != nil {
-		return err
+		return image, err
 	}
 	index, err := layout.ImageIndexFromPath(dir)
 	if err != nil {
-		return fmt.Errorf("it is no OCI archive: %w", err)
+		return image, fmt.Errorf("it is no OCI archive: %w", err)
 	}
 	manifest, err := index.IndexManifest()
 	if err != nil {
-		return err
+		return image, err
 	}
-	for _, content := range manifest.Manifests {
-		tag, err := name.NewTag(repository.Name()+":"+content.Annotations["org.opencontainers.image.ref.name"], name.StrictValidation)
-		if err != nil {
-			return err
-		}
-		if err := write(ctx, tag, index, content); err != nil {
-			return err
-		}
-		fmt.Printf("%s@%s\n", tag, content.Digest)
+	if len(manifest.Manifests) != 1 {
+		return image, fmt.Errorf("it has %d images, and has to have one", len(manifest.Manifests))
 	}
-	return nil
+	image = manifest.Manifests[0]
+	tag, err := name.NewTag(repository.Name()+":"+image.Annotations["org.opencontainers.image.ref.name"], name.StrictValidation)
+	if err != nil {
+		return image, err
+	}
+	if err := write(tag, index, image, options(ctx)); err != nil {
+		return image, err
+	}
+	fmt.Printf("%s@%s\n", tag, image.Digest)
+	return image, nil
 }
 
-func write(ctx context.Context, tag name.Tag, index v1.ImageIndex, content v1.Descriptor) error {
-	options := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
+func options(ctx context.Context) []remote.Option {
+	return []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
+}
+
+func write(tag name.Tag, index v1.ImageIndex, content v1.Descriptor, options []remote.Option) error {
 	if content.MediaType.IsIndex() {
 		images, err := index.ImageIndex(content.Digest)
 		if err != nil {

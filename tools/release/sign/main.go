@@ -11,6 +11,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -28,6 +29,7 @@ SHA256SUMS, it adds
 	nodemend-VERSION.intoto.jsonl          the provenance of all files, an in-toto statement in a DSSE envelope
 	nodemend-VERSION.tgz.sig               the signature of the chart
 	SHA256SUMS.sig                         the signature of the checksums
+	….sigstore.json                        the same four as Sigstore bundles, which cosign 3 prefers
 	cosign.pub                             the public key
 
 COSIGN_PRIVATE_KEY is ` + accepted + `
@@ -104,7 +106,15 @@ func (r release) sign(key *ecdsa.PrivateKey, publicPEM []byte) error {
 	if err != nil {
 		return err
 	}
+	chartBundle, err := bundleOfFile(key, chart, chartSignature)
+	if err != nil {
+		return err
+	}
 	imageSignature, err := r.imageSignature(key, digest)
+	if err != nil {
+		return err
+	}
+	imageBundle, err := bundleOfImage(key, digest.Hex)
 	if err != nil {
 		return err
 	}
@@ -112,7 +122,19 @@ func (r release) sign(key *ecdsa.PrivateKey, publicPEM []byte) error {
 	if err != nil {
 		return err
 	}
+	provenanceLine, err := json.Marshal(provenance)
+	if err != nil {
+		return err
+	}
+	provenanceBundle, err := bundle(key, "dsseEnvelope", provenance)
+	if err != nil {
+		return err
+	}
 	sumsSignature, err := signature(key, sums)
+	if err != nil {
+		return err
+	}
+	sumsBundle, err := bundleOfFile(key, sums, sumsSignature)
 	if err != nil {
 		return err
 	}
@@ -122,8 +144,12 @@ func (r release) sign(key *ecdsa.PrivateKey, publicPEM []byte) error {
 	}{
 		{"cosign.pub", publicPEM},
 		{"nodemend-" + r.version + "-image-signature.tar", imageSignature},
-		{"nodemend-" + r.version + ".intoto.jsonl", provenance},
+		{"nodemend-" + r.version + "-image.sigstore.json", imageBundle},
+		{"nodemend-" + r.version + ".intoto.jsonl", append(provenanceLine, '\n')},
+		{"nodemend-" + r.version + ".intoto.sigstore.json", provenanceBundle},
 		{chartFile + ".sig", []byte(chartSignature)},
+		{chartFile + ".sigstore.json", chartBundle},
+		{"SHA256SUMS.sigstore.json", sumsBundle},
 		{"SHA256SUMS.sig", []byte(sumsSignature)},
 	} {
 		if err := write(filepath.Join(r.dist, file.name), file.content); err != nil {

@@ -2,25 +2,24 @@ package main
 
 import (
 	"crypto/ecdsa"
-	"encoding/base64"
-	"encoding/json"
 	"runtime"
 
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 )
 
 const (
-	payloadType = "application/vnd.in-toto+json"
+	payloadType   = "application/vnd.in-toto+json"
+	statementType = "https://in-toto.io/Statement/v1"
 	// page explains what of the provenance is particular to this project.
 	page = "https://github.com/nodemend/nodemend/blob/main/docs/verify.md"
 )
 
 // provenance returns an in-toto statement about how the subjects were built, in an
-// envelope, on a line. See slsa.dev/provenance/v1 and the DSSE protocol. It has no times,
-// so that another build of the same commit says the same.
-func (r release) provenance(key *ecdsa.PrivateKey, subjects []map[string]any) ([]byte, error) {
-	statement, err := json.Marshal(map[string]any{
-		"_type":         "https://in-toto.io/Statement/v1",
+// envelope. See slsa.dev/provenance/v1 and the DSSE protocol. It has no times, so that
+// another build of the same commit says the same.
+func (r release) provenance(key *ecdsa.PrivateKey, subjects []map[string]any) (dsse.Envelope, error) {
+	return envelope(key, map[string]any{
+		"_type":         statementType,
 		"subject":       subjects,
 		"predicateType": "https://slsa.dev/provenance/v1",
 		"predicate": map[string]any{
@@ -35,19 +34,6 @@ func (r release) provenance(key *ecdsa.PrivateKey, subjects []map[string]any) ([
 			"runDetails": map[string]any{"builder": map[string]string{"id": page + "#who-has-built-it"}},
 		},
 	})
-	if err != nil {
-		return nil, err
-	}
-	signed, err := signature(key, dsse.PAE(payloadType, statement))
-	if err != nil {
-		return nil, err
-	}
-	envelope, err := json.Marshal(dsse.Envelope{
-		PayloadType: payloadType,
-		Payload:     base64.StdEncoding.EncodeToString(statement),
-		Signatures:  []dsse.Signature{{Sig: signed}},
-	})
-	return append(envelope, '\n'), err
 }
 
 // subject describes something that the provenance is about.
