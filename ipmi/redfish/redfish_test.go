@@ -88,14 +88,12 @@ func TestAServiceIsNotReadForEver(t *testing.T) {
 		t.Errorf("pages in a circle: %v", err)
 	}
 	s.Put(entries, map[string]any{"Members": []any{}})
-	s.Members(entries, func([]any) []any {
-		links := []any{}
-		for i := range 900 {
-			links = append(links, map[string]any{"@odata.id": fmt.Sprintf("%s/%d", entries, i)})
-			s.Put(fmt.Sprintf("%s/%d", entries, i), map[string]any{"Id": i})
-		}
-		return links
-	})
+	links := []any{}
+	for i := range 900 {
+		links = append(links, map[string]any{"@odata.id": fmt.Sprintf("%s/%d", entries, i)})
+		s.Put(fmt.Sprintf("%s/%d", entries, i), map[string]any{"Id": i})
+	}
+	s.Members(entries, func([]any) []any { return links })
 	if _, err := sourceOf(t, s).Events(t.Context(), ipmi.Cursor{}); !errors.Is(err, service.ErrTooMuch) {
 		t.Errorf("one request for each of 900 entries: %v", err)
 	}
@@ -233,7 +231,9 @@ func grow(s *double.Service) {
 		drives = append(drives, map[string]any{"@odata.id": path})
 	}
 	s.Members(system+"/Memory", func([]any) []any { return modules })
-	s.Members(system+"/Storage", func([]any) []any { return []any{map[string]any{"@odata.id": system + "/Storage/RAID", "Drives": drives}} })
+	s.Members(system+"/Storage", func([]any) []any {
+		return []any{map[string]any{"@odata.id": system + "/Storage/RAID", "Drives": drives}}
+	})
 	s.Members("/redfish/v1/Managers/iDRAC.Embedded.1/LogServices/Sel/Entries", func([]any) []any {
 		entries := []any{}
 		for i := range 500 {
