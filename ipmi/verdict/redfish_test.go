@@ -497,6 +497,23 @@ func TestTheLogOfRedfishIsRead(t *testing.T) {
 				})
 			}, healthy + " | [" + what + "]", ""},
 		}},
+		{"the log numbers its entries anew, and has lost the newest", "what is older than a day was there before", v, []redfishMoment{
+			{func(b *bmcOfRedfish) {
+				b.add(b.now.AddDate(0, -1, 0), dataLost())
+				b.add(b.now.Add(-time.Minute), map[string]any{"Severity": "OK"})
+			}, healthy + " | [" + what + "]", ""},
+			{func(b *bmcOfRedfish) {
+				b.now = b.now.Add(time.Minute)
+				b.service.Members(v.log, func(all []any) []any {
+					for i, e := range all {
+						e.(map[string]any)["Id"] = fmt.Sprint(60 - i)
+					}
+					return all[1:]
+				})
+				b.entries = 60
+				b.add(b.now, map[string]any{"Severity": "OK"})
+			}, healthy + " | [" + what + "]", ""},
+		}},
 		{"an entry names a module that is called well", "what a part has lost is lost", v, []redfishMoment{
 			well, {func(b *bmcOfRedfish) { b.now = b.now.Add(time.Minute); b.add(b.now, of(v.dimm)) }, "failed | MemoryFailure | DIMM A1 health Critical", ""},
 		}},
