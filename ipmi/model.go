@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -120,6 +122,41 @@ type Sensor struct {
 	// Problem is why the sensor, or its record, can't be read or not be believed; empty
 	// if it can, or has no reading as it says itself.
 	Problem string `json:"problem,omitempty"`
+	// Path is that of the part's resource, of a source that knows parts (Redfish); empty of a
+	// sensor of IPMI. With the types it tells sensors apart, as they have no numbers.
+	Path string `json:"path,omitempty"`
+	// Identity is what the resource says which part it is; nil: nothing.
+	Identity *Identity `json:"identity,omitempty"`
+	// Said is the part's state in the words of the resource, as JSON.
+	Said string `json:"said,omitempty"`
+}
+
+// Identity tells a part from another one of its kind.
+type Identity struct {
+	Manufacturer string `json:"manufacturer,omitempty"`
+	Model        string `json:"model,omitempty"`
+	PartNumber   string `json:"partNumber,omitempty"`
+	Serial       string `json:"serial,omitempty"`
+	Firmware     string `json:"firmware,omitempty"`
+}
+
+// String returns "Samsung M393A4K40DB3-CWE, serial 4711, firmware 1.2", or what is known of
+// that.
+func (i Identity) String() string {
+	words := []string{}
+	for _, word := range []string{i.Manufacturer, i.Model, i.PartNumber} {
+		if word != "" && !slices.Contains(words, word) {
+			words = append(words, word)
+		}
+	}
+	text := strings.Join(words, " ")
+	if i.Serial != "" {
+		text += ", serial " + i.Serial
+	}
+	if i.Firmware != "" {
+		text += ", firmware " + i.Firmware
+	}
+	return strings.TrimPrefix(text, ", ")
 }
 
 // Limits are the bits of States of a threshold sensor (section 35.14).
@@ -162,7 +199,14 @@ type Event struct {
 	Data EventData `json:"data,omitzero"`
 	// Raw is the record as the BMC has it.
 	Raw SELRecord `json:"raw,omitzero"`
+	// Message is the text of an entry of Redfish, which has no bytes; Path is that of the part
+	// that the entry names, as Sensor has it.
+	Message string `json:"message,omitempty"`
+	Path    string `json:"path,omitempty"`
 }
+
+// OfLog is what Part returns for an entry of Redfish that names a kind of parts, but no part.
+const OfLog = "the log"
 
 // BMCAddress is the slave address of a BMC.
 const BMCAddress uint8 = 0x20

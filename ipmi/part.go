@@ -40,6 +40,10 @@ const (
 func Part(bmc DeviceID, e Event) string {
 	var names []string
 	switch {
+	case e.Path != "":
+		return ""
+	case e.Message != "":
+		return OfLog
 	case e.SensorType == typeMemory && bmc.Manufacturer == intel:
 		names = intelModules(bmc.Product, e)
 	case e.SensorType == typeMemory && bmc.Manufacturer == dell:

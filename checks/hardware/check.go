@@ -210,6 +210,9 @@ func inTime[T any](c *Check, use func() (T, error)) (value T, err error) {
 // made the BMC is asked until it is known; without it parts are named less well.
 func Read(ctx context.Context, source ipmi.Source, state verdict.State, bootID string, now clock.PassiveClock) verdict.Input {
 	in := verdict.Input{BootID: bootID}
+	if other, ok := source.(interface{ Kind() string }); ok {
+		in.Kind = other.Kind()
+	}
 	if !state.KnowsBMC() {
 		if id, err := identify(ctx, source); err == nil {
 			in.BMC = &id

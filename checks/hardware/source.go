@@ -12,6 +12,7 @@ import (
 	"github.com/nodemend/nodemend/ipmi"
 	"github.com/nodemend/nodemend/ipmi/device"
 	"github.com/nodemend/nodemend/ipmi/ipmitool"
+	"github.com/nodemend/nodemend/ipmi/redfish"
 	"github.com/nodemend/nodemend/ipmi/remote"
 )
 
@@ -23,7 +24,7 @@ var ErrNoBMC = errors.New("no BMC found")
 func devices() []string { return []string{"/dev/ipmi0", "/dev/ipmi/0", "/dev/ipmidev/0"} }
 
 // Open opens the source of a BMC that c asks for, on the node of that name. With the source
-// auto that is the driver's device, or else, if a host is given, lan or ipmitool; the error is
+// auto that is the driver's device, or else, if a host or URL is given, lan, ipmitool or redfish; the error is
 // ErrNoBMC if there is none.
 func Open(c config.Hardware, node string) (ipmi.Source, error) {
 	switch c.Source {
@@ -33,6 +34,8 @@ func Open(c config.Hardware, node string) (ipmi.Source, error) {
 		return openLAN(c.LAN, node)
 	case config.SourceIPMITool:
 		return openIPMITool(c.IPMITool)
+	case config.SourceRedfish:
+		return openRedfish(c.Redfish, node)
 	}
 	switch path := devicePath(c); {
 	case exists(path):
@@ -41,6 +44,8 @@ func Open(c config.Hardware, node string) (ipmi.Source, error) {
 		return openLAN(c.LAN, node)
 	case c.IPMITool.Host != "":
 		return openIPMITool(c.IPMITool)
+	case c.Redfish.URL != "":
+		return openRedfish(c.Redfish, node)
 	default:
 		return nil, fmt.Errorf("%w: there is no %s; if this machine has one, load the kernel modules ipmi_devintf and ipmi_si", ErrNoBMC, path)
 	}
@@ -48,7 +53,7 @@ func Open(c config.Hardware, node string) (ipmi.Source, error) {
 
 // Present reports whether c names a BMC, or this machine has a device of one.
 func Present(c config.Hardware) bool {
-	return c.Source != config.SourceAuto || c.LAN.Host != "" || c.IPMITool.Host != "" || exists(devicePath(c))
+	return c.Source != config.SourceAuto || c.LAN.Host != "" || c.IPMITool.Host != "" || c.Redfish.URL != "" || exists(devicePath(c))
 }
 
 // devicePath is the device to be used, whether or not it exists.
@@ -73,15 +78,37 @@ func openLAN(c config.LAN, node string) (ipmi.Source, error) {
 		CipherSuite: c.CipherSuite, Privilege: level,
 	}
 	if !c.TrustAddress {
-		text, err := os.ReadFile(machineUUID)
-		if err == nil {
-			o.Machine, err = power.ParseUUID(strings.TrimSpace(string(text)))
-		}
-		if err != nil {
-			return nil, fmt.Errorf("which machine this is can't be told, so not that %s is its BMC: %w; set trustAddress if you are sure of it", o.Host, err)
+		if o.Machine, err = machine(o.Host); err != nil {
+			return nil, err
 		}
 	}
 	return remote.New(o)
+}
+
+// machine returns which machine this is, whose BMC is to be at that address.
+func machine(address string) (uuid power.UUID, err error) {
+	text, err := os.ReadFile(machineUUID)
+	if err == nil {
+		uuid, err = power.ParseUUID(strings.TrimSpace(string(text)))
+	}
+	if err != nil {
+		return uuid, fmt.Errorf("which machine this is can't be told, so not that %s is its BMC: %w; set trustAddress if you are sure of it", address, err)
+	}
+	return uuid, nil
+}
+
+func openRedfish(c config.Redfish, node string) (ipmi.Source, error) {
+	o, err := c.Of(node)
+	if err != nil {
+		return nil, err
+	}
+	options := redfish.Options{Service: o}
+	if !c.TrustAddress {
+		if options.Machine, err = machine(o.URL); err != nil {
+			return nil, err
+		}
+	}
+	return redfish.New(options)
 }
 
 func openIPMITool(c config.IPMITool) (ipmi.Source, error) {

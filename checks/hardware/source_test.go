@@ -20,29 +20,36 @@ func TestTheSourceIsTheOneThatIsAskedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	password := filepath.Join(dir, "password")
+	if err := os.WriteFile(password, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, tc := range map[string]struct {
 		source, device, program, host string
-		lan                           string
+		lan, redfish                  string
 		want                          string // the source's name
 		err                           error
 		present                       bool
 	}{
-		"auto is the device":              {config.SourceAuto, device, program, "bmc", "", device, nil, true},
-		"auto without a device":           {config.SourceAuto, missing, program, "bmc", "", "ipmitool at bmc:623", nil, true},
-		"auto without anything":           {config.SourceAuto, missing, program, "", "", "", hardware.ErrNoBMC, false},
-		"the device":                      {config.SourceDevice, device, program, "bmc", "", device, nil, true},
-		"a device that is not there":      {config.SourceDevice, missing, program, "bmc", "", "", fs.ErrNotExist, true},
-		"ipmitool, beside a device":       {config.SourceIPMITool, device, program, "bmc", "", "ipmitool at bmc:623", nil, true},
-		"ipmitool of this machine":        {config.SourceIPMITool, device, program, "", "", "ipmitool", nil, true},
-		"an ipmitool that is not there":   {config.SourceIPMITool, device, missing, "", "", "", ipmitool.ErrNoProgram, true},
-		"auto, over the network":          {config.SourceAuto, missing, program, "bmc", "{name}-bmc", "lan at worker-1-bmc:623", nil, true},
-		"the network, beside a device":    {config.SourceLAN, device, program, "", "10.0.0.1", "lan at 10.0.0.1:623", nil, true},
-		"auto with no ipmitool for a BMC": {config.SourceAuto, missing, missing, "bmc", "", "", ipmitool.ErrNoProgram, true},
+		"auto is the device":              {config.SourceAuto, device, program, "bmc", "", "", device, nil, true},
+		"auto without a device":           {config.SourceAuto, missing, program, "bmc", "", "", "ipmitool at bmc:623", nil, true},
+		"auto without anything":           {config.SourceAuto, missing, program, "", "", "", "", hardware.ErrNoBMC, false},
+		"the device":                      {config.SourceDevice, device, program, "bmc", "", "", device, nil, true},
+		"a device that is not there":      {config.SourceDevice, missing, program, "bmc", "", "", "", fs.ErrNotExist, true},
+		"ipmitool, beside a device":       {config.SourceIPMITool, device, program, "bmc", "", "", "ipmitool at bmc:623", nil, true},
+		"ipmitool of this machine":        {config.SourceIPMITool, device, program, "", "", "", "ipmitool", nil, true},
+		"an ipmitool that is not there":   {config.SourceIPMITool, device, missing, "", "", "", "", ipmitool.ErrNoProgram, true},
+		"auto, over the network":          {config.SourceAuto, missing, program, "bmc", "{name}-bmc", "", "lan at worker-1-bmc:623", nil, true},
+		"the network, beside a device":    {config.SourceLAN, device, program, "", "10.0.0.1", "", "lan at 10.0.0.1:623", nil, true},
+		"auto with no ipmitool for a BMC": {config.SourceAuto, missing, missing, "bmc", "", "", "", ipmitool.ErrNoProgram, true},
+		"auto, by Redfish":                {config.SourceAuto, missing, program, "", "", "https://{name}-bmc", "redfish at worker-1-bmc", nil, true},
+		"Redfish, beside a device":        {config.SourceRedfish, device, program, "", "", "https://10.0.0.1:8443", "redfish at 10.0.0.1:8443", nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := config.Default().Checks.Hardware
 			c.Source, c.Device, c.IPMITool.Path, c.IPMITool.Host = tc.source, tc.device, tc.program, tc.host
 			c.LAN.Host, c.LAN.PasswordFile, c.LAN.TrustAddress = tc.lan, device, true
+			c.Redfish.URL, c.Redfish.PasswordFile, c.Redfish.TrustAddress = tc.redfish, password, true
 			if tc.host != "" {
 				c.IPMITool.PasswordFile = device
 			}

@@ -69,6 +69,8 @@ func describeHardware(report hardwareReport, rules verdict.Rules) string {
 	}
 	if bmc := report.BMC; bmc.Firmware == "" {
 		line("BMC", "read by %s", report.Source)
+	} else if bmc.IPMIVersion == "" {
+		line("BMC", "%s", strings.TrimSpace(fmt.Sprintf("%s firmware %s, read by %s", bmc.Name, bmc.Firmware, report.Source)))
 	} else {
 		line("BMC", "%s", strings.TrimSpace(fmt.Sprintf("%s firmware %s, IPMI %s, manufacturer %d, product %d, read by %s",
 			bmc.Name, bmc.Firmware, bmc.IPMIVersion, bmc.Manufacturer, bmc.Product, report.Source)))
@@ -89,6 +91,12 @@ func describeHardware(report hardwareReport, rules verdict.Rules) string {
 		line("counts", "%s", counts(f))
 		if f.Module != nil {
 			line("module", "%s: %s", f.Module.Locator, f.Module)
+		}
+		if f.Identity != nil {
+			line("part", "%s", f.Identity)
+		}
+		if f.Path != "" {
+			line("resource", "%s %s", f.Path, f.Said)
 		}
 		line("since", "%s", f.Since.UTC().Format(time.RFC3339))
 		line("rule", "%s", ruleOf(f, rules))
@@ -126,6 +134,9 @@ func ruleOf(f verdict.Failure, rules verdict.Rules) string {
 
 // describeSensor tells what the sensor shows now that a failure is about.
 func (r hardwareReport) describeSensor(line func(name, format string, args ...any), f verdict.Failure) {
+	if f.Path != "" {
+		return // its resource has told
+	}
 	record, hasRecord := r.record(f)
 	for _, s := range r.Sensors {
 		ofRecord := hasRecord && record.SensorNumber == s.Number && record.Owner == s.Owner && record.LUN == s.LUN && record.SensorType == s.Type
@@ -151,7 +162,7 @@ func (r hardwareReport) describeRecords(line func(name, format string, args ...a
 	record, ok := r.record(f)
 	var of []shownEvent
 	for _, e := range r.Events {
-		sameSensor := ok && e.SensorType == record.SensorType && e.SensorNumber == record.SensorNumber && e.Owner == record.Owner && e.LUN == record.LUN && e.EventType == record.EventType
+		sameSensor := ok && e.SensorType == record.SensorType && e.SensorNumber == record.SensorNumber && e.Owner == record.Owner && e.LUN == record.LUN && e.EventType == record.EventType && e.Path == record.Path
 		if sameSensor || !ok && e.SensorName != "" && f.Source == "sensor "+e.SensorName {
 			of = append(of, e)
 		}
@@ -161,6 +172,10 @@ func (r hardwareReport) describeRecords(line func(name, format string, args ...a
 		of = of[before:]
 	}
 	for _, e := range of {
+		if e.Message != "" {
+			line("log", "0x%02x %s, %s", e.ID, e.at(), e.Message)
+			continue
+		}
 		line("SEL", "0x%02x %s, %s, raw %s", e.ID, e.at(), strings.TrimSpace(e.StateName+" "+e.direction()), e.Raw)
 	}
 }

@@ -231,6 +231,9 @@ func writeHardware(w io.Writer, report hardwareReport) error {
 				sensor += fmt.Sprintf(" of software 0x%02x", e.Owner)
 			}
 		}
+		if e.Message != "" {
+			sensor, event, data = "entry", cell(e.Message), ""
+		}
 		fmt.Fprintf(&text, "0x%02x\t%s\t%s\t%s\t%s\t%s\n", e.ID, e.at(), cell(sensor), event, direction, data)
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

@@ -2,10 +2,13 @@ package detector
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/nodemend/nodemend/internal/power"
+	"github.com/nodemend/nodemend/internal/power/redfish"
 	"github.com/nodemend/nodemend/ipmi/lan"
 	"github.com/nodemend/nodemend/ipmi/verdict"
 )
@@ -16,13 +19,15 @@ const (
 	SourceDevice   = "device"
 	SourceIPMITool = "ipmitool"
 	SourceLAN      = "lan"
+	SourceRedfish  = "redfish"
 )
 
 // Hardware is the check that owns the condition HardwareFailure.
 type Hardware struct {
 	Run `yaml:",inline"`
-	// Source is one of auto, device, lan and ipmitool. With auto it is the driver's
-	// device, or else lan or ipmitool if it has a host, or else the check is off.
+	// Source is one of auto, device, lan, ipmitool and redfish. With auto it is the driver's
+	// device, or else lan or ipmitool if it has a host, or redfish if it has a URL, or else the
+	// check is off.
 	Source string `yaml:"source"`
 	// Device of the kernel's IPMI driver; empty: its usual names.
 	Device string `yaml:"device"`
@@ -30,6 +35,8 @@ type Hardware struct {
 	LAN LAN `yaml:"lan"`
 	// IPMITool says how ipmitool is run.
 	IPMITool IPMITool `yaml:"ipmitool"`
+	// Redfish says where the BMC's Redfish service is.
+	Redfish Redfish `yaml:"redfish"`
 	// SMBIOS is the folder with the firmware's tables; empty: they are not read.
 	SMBIOS string `yaml:"smbios"`
 	// StateFile keeps what was read from the System Event Log and what people
@@ -76,6 +83,36 @@ type IPMITool struct {
 	CipherSuite  int    `yaml:"cipherSuite"`
 }
 
+// Redfish says how a BMC is reached by Redfish, over its host interface or the network.
+type Redfish struct {
+	// URL is https://HOST or https://HOST:PORT. {name} in it is the node's name.
+	URL  string `yaml:"url"`
+	User string `yaml:"user"`
+	// PasswordFile holds the user's password. Nobody else than its owner and group may read it.
+	PasswordFile string `yaml:"passwordFile"`
+	// CAFile has certificates in PEM of which one has signed that of the BMC, or is it; empty:
+	// those that this machine trusts. ServerName is the name in it, if it is not the host of the
+	// URL, with {name} as there.
+	CAFile     string `yaml:"caFile"`
+	ServerName string `yaml:"serverName"`
+	// Fingerprints are the SHA-256 of the BMCs' certificates by the names of their nodes, instead.
+	Fingerprints map[string]string `yaml:"fingerprints"`
+	// TrustAddress reads a BMC that is not known to be this machine's.
+	TrustAddress bool `yaml:"trustAddress"`
+}
+
+// Of returns how the BMC of a node is reached. No file is read.
+func (r Redfish) Of(node string) (o redfish.Options, err error) {
+	of := func(text string) string { return strings.ReplaceAll(text, nodeName, node) }
+	tls := redfish.TLS{CAFile: r.CAFile, ServerName: of(r.ServerName)}
+	if len(r.Fingerprints) > 0 {
+		if tls.Fingerprint = r.Fingerprints[node]; tls.Fingerprint == "" {
+			return o, fmt.Errorf("fingerprints has none for the node %s", node)
+		}
+	}
+	return redfish.Options{URL: of(r.URL), User: r.User, Password: power.Secret{File: r.PasswordFile, Private: true}, TLS: tls}.Validated()
+}
+
 func (h *Hardware) setDefaults() {
 	*h = Hardware{
 		Run: Run{
@@ -83,19 +120,21 @@ func (h *Hardware) setDefaults() {
 			FailureThreshold: 2, SuccessThreshold: 2,
 		},
 		Source: SourceAuto, LAN: LAN{Port: 623, CipherSuite: 3, Privilege: lan.User.String()}, IPMITool: IPMITool{Port: 623, CipherSuite: 3},
-		SMBIOS: "/sys/firmware/dmi/tables", StateFile: "/var/lib/nodemend/hardware.json", Rules: verdict.Rules{},
+		Redfish: Redfish{Fingerprints: map[string]string{}},
+		SMBIOS:  "/sys/firmware/dmi/tables", StateFile: "/var/lib/nodemend/hardware.json", Rules: verdict.Rules{},
 	}
 }
 
 func (h *Hardware) problems(found *problems, at func(field ...string) []string) {
 	h.problemsWithin(maxHeartbeat, found, at)
-	if !slices.Contains([]string{SourceAuto, SourceDevice, SourceLAN, SourceIPMITool}, h.Source) {
-		found.add(fmt.Sprintf("%q is none of %s, %s, %s and %s", h.Source, SourceAuto, SourceDevice, SourceLAN, SourceIPMITool), at("source")...)
+	if !slices.Contains([]string{SourceAuto, SourceDevice, SourceLAN, SourceIPMITool, SourceRedfish}, h.Source) {
+		found.add(fmt.Sprintf("%q is none of %s, %s, %s, %s and %s", h.Source, SourceAuto, SourceDevice, SourceLAN, SourceIPMITool, SourceRedfish), at("source")...)
 	}
 	found.path(h.Device, at("device")...)
 	found.stateFile(h.StateFile, "acknowledgements and the place in the System Event Log have to be kept", at("stateFile")...)
 	found.path(h.SMBIOS, at("smbios")...)
 	h.LAN.problems(found, h.Source == SourceLAN, func(field string) []string { return at("lan", field) })
+	h.Redfish.problems(found, h.Source == SourceRedfish, func(field ...string) []string { return at(append([]string{"redfish"}, field...)...) })
 	t := h.IPMITool
 	found.path(t.PasswordFile, at("ipmitool", "passwordFile")...)
 	found.path(t.KeyFile, at("ipmitool", "keyFile")...)
@@ -137,6 +176,36 @@ func (l LAN) problems(found *problems, asked bool, at func(field string) []strin
 	}
 	if _, err := l.Level(); err != nil {
 		found.add(err.Error(), at("privilege")...)
+	}
+}
+
+func (r Redfish) problems(found *problems, asked bool, at func(field ...string) []string) {
+	found.path(r.PasswordFile, at("passwordFile")...)
+	found.path(r.CAFile, at("caFile")...)
+	if r.URL == "" {
+		if asked {
+			found.add("is missing: the source is "+SourceRedfish, at("url")...)
+		}
+		return
+	}
+	if r.PasswordFile == "" {
+		found.add("is missing: a URL is given", at("passwordFile")...)
+	}
+	const node = "node"
+	check := func(fingerprint string, field ...string) {
+		one := r
+		if one.Fingerprints = nil; fingerprint != "" {
+			one.Fingerprints = map[string]string{node: fingerprint}
+		}
+		if _, err := one.Of(node); err != nil {
+			found.add(err.Error(), at(field...)...)
+		}
+	}
+	if len(r.Fingerprints) == 0 {
+		check("", "url")
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Fingerprints)) {
+		check(r.Fingerprints[name], "fingerprints", name)
 	}
 }
 

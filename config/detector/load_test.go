@@ -184,6 +184,27 @@ conditions:
 				`f.yaml: line 27: conditions.KernelDeadlock.clearAfter: -1s is not between 0s and 720h0m0s`,
 			},
 		},
+		"of Redfish": {
+			`checks:
+  hardware:
+    source: redfish
+    redfish: {user: root}
+`,
+			[]string{`f.yaml: line 4: checks.hardware.redfish.url: is missing: the source is redfish`},
+		},
+		"of Redfish's service": {
+			`checks:
+  hardware:
+    redfish:
+      url: http://{name}-bmc/redfish/v1
+      caFile: ca.crt
+`,
+			[]string{
+				`f.yaml: line 5: checks.hardware.redfish.caFile: "ca.crt" is not an absolute path`,
+				`f.yaml: line 3: checks.hardware.redfish.passwordFile: is missing: a URL is given`,
+				`f.yaml: line 4: checks.hardware.redfish.url: the URL of a Redfish service is https://HOST or https://HOST:PORT, without a path or a user`,
+			},
+		},
 		"of the hardware": {
 			`checks:
   hardware:
@@ -228,7 +249,7 @@ conditions:
 				`f.yaml: line 23: unknown field "sensorTyp"`,
 				`f.yaml: line 28: "24 hours" is not a duration: accepted are numbers with units, such as 90s or 1h30m`,
 				`f.yaml: line 3: checks.hardware.interval: 6m0s is not between 1s and 5m0s: the controller would take reports for outdated`,
-				`f.yaml: line 4: checks.hardware.source: "usb" is none of auto, device, lan and ipmitool`,
+				`f.yaml: line 4: checks.hardware.source: "usb" is none of auto, device, lan, ipmitool and redfish`,
 				`f.yaml: line 5: checks.hardware.stateFile: is empty: acknowledgements and the place in the System Event Log have to be kept`,
 				`f.yaml: line 6: checks.hardware.lan.host: "https://bmc" is neither a name nor an address: accepted are such as 10.0.0.1 and {name}-bmc.example.com`,
 				`f.yaml: line 6: checks.hardware.lan.passwordFile: is missing: a host is given`,

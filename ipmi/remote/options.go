@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strconv"
 
 	"github.com/nodemend/nodemend/internal/power"
@@ -40,30 +39,15 @@ func (o Options) address() string { return net.JoinHostPort(o.Host, strconv.Itoa
 func (o Options) login() (lan.Options, error) {
 	l := lan.Options{Address: o.address(), User: o.User, Suite: o.CipherSuite, Privilege: o.Privilege}
 	var err error
-	if l.Password, err = secret(o.PasswordFile); err != nil {
+	if l.Password, err = (power.Secret{File: o.PasswordFile, Private: true}).Read(); err != nil {
 		return l, fmt.Errorf("the BMC's password: %w", err)
 	}
 	if o.KeyFile != "" {
-		if l.Key, err = secret(o.KeyFile); err != nil {
+		if l.Key, err = (power.Secret{File: o.KeyFile, Private: true}).Read(); err != nil {
 			return l, fmt.Errorf("the BMC's key: %w", err)
 		}
 	}
 	return l, nil
-}
-
-// secret reads a file that only its owner and group may read, and only its owner write.
-func secret(path string) (string, error) {
-	const othersMayUse, groupMayWrite = 0o007, 0o020
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return "", err
-	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("%s is no file", path)
-	case info.Mode().Perm()&(othersMayUse|groupMayWrite) != 0:
-		return "", fmt.Errorf("%s has the mode %04o: others may use it; chmod 0600, or in a pod defaultMode: 0400 of the Secret's volume", path, info.Mode().Perm())
-	}
-	return power.Secret{File: path}.Read()
 }
 
 var errNoHost = errors.New("no host is given for the BMC")

@@ -115,6 +115,10 @@ func (j *judgement) failures() []found {
 			forgotten:    p.Forgotten,
 			rank:         rule.rank,
 		}
+		f.Path, f.Identity, f.Said = p.Path, sensor.Identity, sensor.Said
+		if s.Located == ipmi.OfLog {
+			f.What += ": " + p.Data
+		}
 		last := p.Record
 		if p.byCount(rule) {
 			rate := rule.counted()

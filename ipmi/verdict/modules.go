@@ -154,7 +154,7 @@ func (j *judgement) noteModules() {
 	}
 	now := j.slots()
 	for _, p := range j.points {
-		if p.Type != typeMemory || p.Chassis != "" || p.History || p.Boot == "" || p.Boot != j.in.BootID {
+		if p.Type != typeMemory || p.Path != "" || p.Chassis != "" || p.History || p.Boot == "" || p.Boot != j.in.BootID {
 			continue
 		}
 		p.Module = nil

@@ -68,6 +68,8 @@ func component(s subject) string {
 	switch {
 	case strings.HasPrefix(s.Located, "module ") || strings.HasPrefix(s.Located, "data "):
 		return clip(s.name+" "+s.Located, maxName)
+	case s.Located == ipmi.OfLog:
+		return s.name
 	case s.Located != "":
 		return s.Located
 	case s.part != "":
@@ -120,10 +122,29 @@ func what(s subject, sensor ipmi.Sensor) string {
 		}
 		return strings.TrimSpace(number(*sensor.Reading)+" "+clean(sensor.Unit)) + ", " + text
 	}
+	if words := healthWords(s); words != "" {
+		return words
+	}
 	if name := ipmi.StateName(s.Type, s.EventType, s.State); name != "" {
 		return lower(name)
 	}
 	return fmt.Sprintf("state %d", s.State)
+}
+
+// healthWords are those of Redfish for the severity of a part's health.
+func healthWords(s subject) string {
+	const severities ipmi.EventType = 0x07
+	words := map[uint8]string{1: "health Warning", 2: "health Critical"}[s.State]
+	switch {
+	case s.EventType != severities:
+		return ""
+	case s.Located == ipmi.OfLog:
+		return "logged as Critical"
+	case s.Path == "":
+		return ""
+	default:
+		return words
+	}
 }
 
 // lower writes the words of a name small, except abbreviations: "power supply AC

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -23,7 +24,7 @@ const scenariosHead = `# Scenarios of HardwareFailure
 
 %d scenarios, by kind. Tests [play each](../ipmi/verdict/scenarios_test.go): a BMC holds and does something, often over hours and boots, and after each moment the verdict has to be what a good operator wants,
 for the reason given. It is asked for twice, with a restart of the detector before. A BMC that holds the same is read through the device's commands, over LAN and by ipmitool, with the same verdict; what a lack of time cuts off, and sensors of
-other controllers, are left out there. What is said of a maker is from the public sources that [part.go](../ipmi/part.go) and [oem.go](../ipmi/oem.go) name.
+other controllers, are left out there. Those of Redfish are played by a service with mock-ups of [Dell, HPE and the DMTF](../test/redfish/mockup.go). What is said of a maker is from the public sources that [part.go](../ipmi/part.go) and [oem.go](../ipmi/oem.go) name.
 `
 
 func TestTheDocumentationListsTheScenarios(t *testing.T) {
@@ -60,6 +61,10 @@ func kinds() []func(*testing.T) {
 		TestWhatABMCTellsInAnUnusualWayIsSeen,
 		TestAFanThatStopsAgainAndAgainIsSeen,
 		TestOnlyTimeCountsDuringWhichTheServerWasWatched,
+		TestPartsAreJudgedByRedfish,
+		TestWhatRedfishDoesNotTellIsNotKnown,
+		TestAServiceThatIsNotTheOneTellsNothing,
+		TestTheLogOfRedfishIsRead,
 	}
 }
 
@@ -121,7 +126,7 @@ func comments(t *testing.T) map[string]string {
 			}
 			ast.Inspect(f, func(n ast.Node) bool {
 				if call, ok := n.(*ast.CallExpr); ok {
-					if of, ok := call.Fun.(*ast.Ident); ok && (of.Name == "play" || of.Name == "playAfter") {
+					if of, ok := call.Fun.(*ast.Ident); ok && slices.Contains([]string{"play", "playAfter", "playRedfish"}, of.Name) {
 						sentence, _, _ := strings.Cut(strings.Join(strings.Fields(f.Doc.Text()), " "), ". ")
 						all[f.Name.Name] = strings.TrimSuffix(sentence, ".")
 					}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nodemend/nodemend/ipmi"
@@ -63,7 +64,8 @@ func (j *judgement) readLog() {
 		}
 		return
 	case isNew && again.cleared(log):
-		j.releaseUnless(func(*point) bool { return false })
+		// What a part's resource has told, or was told of it, is not only in the log.
+		j.releaseUnless(func(p *point) bool { return p.Path != "" })
 		j.memory.Tail = nil // what comes back after all is read again
 	case j.doubtLog(log, again):
 		return
@@ -84,7 +86,7 @@ func (j *judgement) readLog() {
 	for _, e := range log.Events[known:] {
 		j.memory.trace(e)
 		j.watchPower(e, fresh)
-		if e.OfSensor() {
+		if e.OfSensor() && !j.isOld(e) {
 			j.pair(ipmi.Standard(j.bmc(), e), fresh)
 		}
 	}
@@ -227,7 +229,7 @@ func (j *judgement) bmc() (id ipmi.DeviceID) {
 // stateOf returns the state that e is about and whether it begins. ok is false if e
 // tells nothing of a state.
 func stateOf(e ipmi.Event) (k key, begins, ok bool) {
-	k = sensorKey{e.SensorType, e.SensorNumber, e.EventType, owner(e.Owner), e.LUN}.state(e.Offset)
+	k = sensorKey{e.SensorType, e.SensorNumber, e.EventType, owner(e.Owner), e.LUN, e.Path}.state(e.Offset)
 	if e.EventType.Discrete() {
 		return k, e.Asserted, e.EventType != 0 && e.Offset < 15
 	}
@@ -299,6 +301,13 @@ func (j *judgement) isHistory(e ipmi.Event) bool {
 	return at.IsZero() || j.in.Now.Sub(at).Abs() > newFor
 }
 
+// isOld reports whether e, which has a text and no number of its own, was there at the last look:
+// some services number their entries anew.
+func (j *judgement) isOld(e ipmi.Event) bool {
+	at := plain(e.Time)
+	return e.Message != "" && !j.firstLook() && !at.IsZero() && !j.before.IsZero() && j.before.Sub(at) > newFor
+}
+
 // timeOf returns when e came: when it was first seen, if the SEL had no clock.
 func (j *judgement) timeOf(e ipmi.Event) (at time.Time) {
 	if at = plain(e.Time); at.IsZero() {
@@ -307,8 +316,11 @@ func (j *judgement) timeOf(e ipmi.Event) (at time.Time) {
 	return at
 }
 
-// dataOf returns the event data of e; "" if the source does not tell.
+// dataOf returns the event data of e, or its text; "" if the source does not tell.
 func dataOf(e ipmi.Event) string {
+	if e.Message != "" {
+		return clip(strings.ReplaceAll(printable(e.Message), "; ", ", "), maxProblem)
+	}
 	if e.Data == (ipmi.EventData{}) {
 		return ""
 	}

@@ -81,6 +81,8 @@ type memory struct {
 	Reread *reread `json:"reread,omitempty"`
 	// BMC says how event data are to be read; nil if it is not known.
 	BMC *maker `json:"bmc,omitempty"`
+	// Kind is Input.Kind of the last look.
+	Kind string `json:"kind,omitempty"`
 	// Began is when the SEL was first read; Unfinished is whether not to its end yet.
 	Began      time.Time `json:"began,omitzero"`
 	Unfinished bool      `json:"unfinished,omitempty"`
@@ -93,10 +95,12 @@ type memory struct {
 	// Redundant is whether the power supplies were so when last seen.
 	Redundant bool `json:"redundant,omitempty"`
 	// Slots are those of the memory in the boot SlotsBoot.
-	Slots     []slot  `json:"slots,omitempty"`
-	SlotsBoot string  `json:"slotsBoot,omitempty"`
-	Points    []point `json:"points,omitempty"`
-	Parts     []part  `json:"parts,omitempty"`
+	Slots     []slot `json:"slots,omitempty"`
+	SlotsBoot string `json:"slotsBoot,omitempty"`
+	// Serials are the parts that have a resource, with their serial numbers as last read.
+	Serials []slot  `json:"serials,omitempty"`
+	Points  []point `json:"points,omitempty"`
+	Parts   []part  `json:"parts,omitempty"`
 }
 
 // maker is who has made a BMC, and what.
@@ -114,6 +118,8 @@ type key struct {
 	// Owner and LUN are 0 for the BMC's own, see owner.
 	Owner uint8 `json:"owner,omitempty"`
 	LUN   uint8 `json:"lun,omitempty"`
+	// Path is that of the part's resource, see ipmi.Sensor.
+	Path string `json:"path,omitempty"`
 	// Located is which of the sensor's parts it is about, as ipmi.Part names it; empty if the
 	// sensor has but one.
 	Located string `json:"located,omitempty"`
@@ -122,7 +128,9 @@ type key struct {
 }
 
 // sensor returns the key of the sensor itself.
-func (k key) sensor() sensorKey { return sensorKey{k.Type, k.Number, k.EventType, k.Owner, k.LUN} }
+func (k key) sensor() sensorKey {
+	return sensorKey{k.Type, k.Number, k.EventType, k.Owner, k.LUN, k.Path}
+}
 
 // anywhere returns the same state of the sensor, of whichever of its parts.
 func (k key) anywhere() key { k.Located = ""; return k }
@@ -130,7 +138,7 @@ func (k key) anywhere() key { k.Located = ""; return k }
 func compareKeys(a, b key) int {
 	return cmp.Or(cmp.Compare(a.Chassis, b.Chassis), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Number, b.Number),
 		cmp.Compare(a.EventType, b.EventType), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.LUN, b.LUN),
-		cmp.Compare(a.Located, b.Located), cmp.Compare(a.State, b.State))
+		cmp.Compare(a.Path, b.Path), cmp.Compare(a.Located, b.Located), cmp.Compare(a.State, b.State))
 }
 
 // sensorKey identifies a sensor.
@@ -140,16 +148,17 @@ type sensorKey struct {
 	EventType ipmi.EventType  `json:"eventType"`
 	Owner     uint8           `json:"owner,omitempty"`
 	LUN       uint8           `json:"lun,omitempty"`
+	Path      string          `json:"path,omitempty"`
 }
 
 // state returns the key of one of the sensor's states.
 func (s sensorKey) state(state uint8) key {
-	return key{Type: s.Type, Number: s.Number, EventType: s.EventType, Owner: s.Owner, LUN: s.LUN, State: state}
+	return key{Type: s.Type, Number: s.Number, EventType: s.EventType, Owner: s.Owner, LUN: s.LUN, Path: s.Path, State: state}
 }
 
 // keyOf returns the key of a sensor.
 func keyOf(s ipmi.Sensor) sensorKey {
-	return sensorKey{s.Type, s.Number, s.EventType, owner(s.Owner), s.LUN}
+	return sensorKey{s.Type, s.Number, s.EventType, owner(s.Owner), s.LUN, s.Path}
 }
 
 // owner returns 0 for the BMC's own sensors, as states of earlier versions have them, too.
@@ -194,7 +203,8 @@ type point struct {
 	Occurrences []occurrence `json:"occurrences,omitempty"`
 	Reached     *reached     `json:"reached,omitempty"`
 	Ack         *ack         `json:"ack,omitempty"`
-	// Module is the one that it is about, in the boot when it was asserted; nil: not known.
+	// Module is the one that it is about, in the boot when it was asserted, or the part of Path
+	// with its serial number; nil: not known.
 	Module *slot `json:"module,omitempty"`
 }
 
@@ -251,6 +261,8 @@ type judgement struct {
 	logDoubted bool
 	// logReread is whether it has to be read once more.
 	logReread bool
+	// before is when the server was looked at before; zero: never.
+	before time.Time
 	// outage is the one that the SEL was in when it was read up to here; nil: none.
 	outage *outage
 }
@@ -263,6 +275,8 @@ func newJudgement(rules Rules, prev State, in Input) *judgement {
 		points: make(map[key]*point, len(prev.memory.Points)),
 		memory: prev.memory,
 	}
+	j.before = j.memory.Looked.At
+	j.changeKind()
 	for _, p := range prev.memory.Points {
 		p.Occurrences = slices.Clone(p.Occurrences)
 		j.points[p.key] = &p

@@ -42,11 +42,16 @@ type Failure struct {
 	Source string `json:"source"`
 	// Record is the ID of that SEL record; 0 if there is none.
 	Record uint16 `json:"record,omitempty"`
-	// Data are the event data of that record, in hexadecimal.
+	// Data are the event data of that record, in hexadecimal, or the text of the entry.
 	Data string `json:"data,omitempty"`
 	Rule string `json:"rule"` // its name
 	// Module is the memory module that it is about; nil if that is not known.
 	Module *ipmi.Module `json:"module,omitempty"`
+	// Path is that of the part's resource, Identity what the resource says which part it is, and
+	// Said its state in the words of the resource; of a source that knows parts.
+	Path     string         `json:"path,omitempty"`
+	Identity *ipmi.Identity `json:"identity,omitempty"`
+	Said     string         `json:"said,omitempty"`
 	// Unconfirmed is whether it was known before, and can't be seen to be
 	// still there.
 	Unconfirmed bool `json:"unconfirmed,omitempty"`
@@ -81,6 +86,10 @@ type Input struct {
 	// empty no power-off releases a failure.
 	BootID string
 
+	// Kind is that of the source: empty for IPMI, or "redfish". What one has read can't be read on
+	// by another.
+	Kind string
+
 	// BMC identifies it. It may be nil if State.KnowsBMC; before, parts are named less well.
 	BMC *ipmi.DeviceID
 
@@ -105,11 +114,13 @@ func Judge(rules Rules, prev State, in Input) (Verdict, State) {
 	j := newJudgement(rules, prev, in)
 	j.findSensors()
 	j.readModules()
+	j.readSerials()
 	j.readLog()
 	j.readSensors()
 	j.readChassis()
 	j.readParts()
 	j.noteModules()
+	j.noteSerials()
 	j.forget()
 	verdict := j.verdict()
 	return verdict, State{j.memorize()}

@@ -47,6 +47,10 @@ type Service struct {
 	instead  http.HandlerFunc
 	calls    []string
 	opened   int
+	// mockup are the resources of a mock-up by their paths; nil: the systems are all.
+	mockup   map[string]any
+	expands  bool
+	requests int
 }
 
 // Start starts a service. It ends with the test.
@@ -144,11 +148,12 @@ func link(path string) object { return object{"@odata.id": path} }
 
 func (s *Service) answer(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimSuffix(r.URL.Path, "/")
+	s.requests++
 	switch {
 	case path == root && r.Method == http.MethodGet:
 		reply(w, http.StatusOK, object{
 			"@odata.id": root, "@odata.type": "#ServiceRoot.v1_16_0.ServiceRoot", "Id": "RootService", "Name": "Root Service",
-			"RedfishVersion": "1.18.0", "Systems": link(systems), "Links": object{"Sessions": link(sessions)},
+			"RedfishVersion": "1.18.0", "ProtocolFeaturesSupported": object{"ExpandQuery": object{"NoLinks": s.expands, "Levels": s.expands}}, "Systems": link(systems), "Links": object{"Sessions": link(sessions)},
 		})
 	case path == sessions && r.Method == http.MethodPost:
 		s.login(w, r)
@@ -157,6 +162,8 @@ func (s *Service) answer(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(path, sessions+"/") && r.Method == http.MethodDelete:
 		delete(s.sessions, strings.TrimPrefix(path, sessions+"/"))
 		w.WriteHeader(http.StatusNoContent)
+	case s.mockup != nil && r.Method == http.MethodGet:
+		s.serveMockup(w, r, path)
 	case path == systems && r.Method == http.MethodGet:
 		members := []object{}
 		for i := range s.systems {

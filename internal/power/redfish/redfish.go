@@ -13,16 +13,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stmcginnis/gofish"
 	"github.com/stmcginnis/gofish/schemas"
 
 	"github.com/nodemend/nodemend/internal/power"
 )
 
 var _ power.Switch = (*Switch)(nil)
-
-// closeTime is how long a service is given to end a session.
-const closeTime = 2 * time.Second
 
 // Options say where the service is and how to log in.
 type Options struct {
@@ -34,6 +30,8 @@ type Options struct {
 	Password power.Secret
 	// TLS says how the service is known to be the one.
 	TLS TLS
+	// Patience is how long a request may take; zero: 15 seconds.
+	Patience time.Duration
 }
 
 // Switch is a machine of a service. It is safe for concurrent use.
@@ -41,15 +39,22 @@ type Switch struct{ options Options }
 
 // New returns the switch. It asks the service nothing yet.
 func New(o Options) (*Switch, error) {
-	u, err := url.Parse(o.URL)
-	if err != nil || u.Scheme != "https" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return nil, errors.New("the URL of a Redfish service is https://HOST or https://HOST:PORT, without a path or a user")
-	}
-	o.URL = "https://" + u.Host
-	if err := o.TLS.validate(); err != nil {
+	o, err := o.Validated()
+	if err != nil {
 		return nil, err
 	}
 	return &Switch{options: o}, nil
+}
+
+// Validated returns the options with the URL as it is used, or what is wrong with them. No file
+// is read.
+func (o Options) Validated() (Options, error) {
+	u, err := url.Parse(o.URL)
+	if err != nil || u.Scheme != "https" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return o, errors.New("the URL of a Redfish service is https://HOST or https://HOST:PORT, without a path or a user")
+	}
+	o.URL = "https://" + u.Host
+	return o, o.TLS.validate()
 }
 
 // String returns the URL.
@@ -115,70 +120,16 @@ func (s *Switch) Identify(ctx context.Context, machine power.UUID, on bool) erro
 
 // session calls f with the machine's system, in a session.
 func (s *Switch) session(ctx context.Context, machine power.UUID, f func(*schemas.ComputerSystem) error) error {
-	password, err := s.options.Password.Read()
+	session, err := Open(ctx, s.options)
 	if err != nil {
-		return fmt.Errorf("%s: %w", s, err)
+		return err
 	}
-	transport, err := s.options.TLS.transport()
-	if err != nil {
-		return fmt.Errorf("%s: %w", s, err)
-	}
-	defer transport.CloseIdleConnections()
-	client, err := gofish.ConnectContext(ctx, gofish.ClientConfig{
-		Endpoint: s.options.URL, Username: s.options.User, Password: password, HTTPClient: newClient(transport, strings.TrimPrefix(s.options.URL, "https://")), ReuseConnections: true,
-	})
+	defer session.Close()
+	system, err := session.pick(session.client, machine)
 	if err == nil {
-		defer logOut(ctx, client)
-		var system *schemas.ComputerSystem
-		if system, err = pick(client, machine); err == nil {
-			err = f(system)
-		}
+		err = f(system)
 	}
-	if err != nil {
-		return power.Hide(fmt.Errorf("%s: %w", s, explain(ctx, err)), password)
-	}
-	return nil
-}
-
-// logOut ends the session, also when there is no time left: a service has few of them, and
-// keeps one for half an hour.
-func logOut(ctx context.Context, client *gofish.APIClient) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
-	defer cancel()
-	client.WithContext(ctx).Logout()
-}
-
-// pick returns the system that is the machine. A service may have those of a whole rack.
-func pick(client *gofish.APIClient, machine power.UUID) (*schemas.ComputerSystem, error) {
-	// Those that could be read come along with the error of the others.
-	systems, err := client.Service.Systems()
-	var found []*schemas.ComputerSystem
-	var others []string
-	for _, system := range systems {
-		guid, parseErr := power.ParseGUID(system.UUID)
-		if parseErr != nil {
-			continue
-		}
-		if power.Check(guid, machine) == nil {
-			found = append(found, system)
-			continue
-		}
-		others = append(others, guid.String())
-	}
-	const most = 5
-	switch {
-	case len(found) == 1:
-		return found[0], nil
-	case len(found) > 1:
-		return nil, fmt.Errorf("%w: %d systems have the UUID %s", power.ErrNoIdentity, len(found), machine)
-	case err != nil:
-		return nil, err
-	case len(others) == 0:
-		return nil, fmt.Errorf("%w: none of its %d systems has a UUID", power.ErrNoIdentity, len(systems))
-	case len(others) > most:
-		others = append(others[:most], "…")
-	}
-	return nil, fmt.Errorf("%w: the UUID of its system is %s, and the node's systemUUID is %s", power.ErrOtherMachine, strings.Join(others, ", "), machine)
+	return session.explain(ctx, err)
 }
 
 func stateOf(system *schemas.ComputerSystem) (power.State, error) {
@@ -211,7 +162,7 @@ func explain(ctx context.Context, err error) error {
 		if login := isLogin(refused); login != nil {
 			return login
 		}
-		return fmt.Errorf("the service answers HTTP %d%s", refused.HTTPReturnedStatusCode, messageID(refused))
+		return fmt.Errorf("%w%s", Status(refused.HTTPReturnedStatusCode), messageID(refused))
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		return fmt.Errorf("%w: %w", power.ErrNoAnswer, context.Cause(ctx))
 	case errors.As(err, &certificate): // which net/http takes for an error of the network
@@ -228,12 +179,27 @@ func isLogin(refused *schemas.Error) error {
 	const unauthorized, forbidden = 401, 403
 	switch refused.HTTPReturnedStatusCode {
 	case unauthorized:
-		return fmt.Errorf("%w: the service does not accept user and password (HTTP 401%s)", power.ErrLogin, messageID(refused))
+		return status{fmt.Errorf("%w: the service does not accept user and password (HTTP 401%s)", power.ErrLogin, messageID(refused)), unauthorized}
 	case forbidden:
-		return fmt.Errorf("%w: the user may not do this (HTTP 403%s)", power.ErrLogin, messageID(refused))
+		return status{fmt.Errorf("%w: the user may not do this (HTTP 403%s)", power.ErrLogin, messageID(refused)), forbidden}
 	}
 	return nil
 }
+
+// Status is the HTTP status of a service that has refused a request. Errors wrap it.
+type Status int
+
+// Error says which it is.
+func (s Status) Error() string { return fmt.Sprintf("the service answers HTTP %d", int(s)) }
+
+// status is an error that wraps a Status as well, and does not repeat it.
+type status struct {
+	error
+	code Status
+}
+
+// Unwrap returns both.
+func (s status) Unwrap() []error { return []error{s.error, s.code} }
 
 // messageID returns which message of a registry the service has answered.
 func messageID(refused *schemas.Error) string {

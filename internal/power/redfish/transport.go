@@ -1,6 +1,7 @@
 package redfish
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nodemend/nodemend/internal/power"
@@ -37,6 +39,9 @@ const (
 	maxBody = 4 << 20
 	// maxRequest is how long one request may take.
 	maxRequest = 15 * time.Second
+	// maxRequests is how many there may be in a session: more than for the parts and the log of
+	// a big server, each asked for by itself.
+	maxRequests = 600
 )
 
 func (t TLS) validate() error {
@@ -93,20 +98,28 @@ func (t TLS) transport() (*http.Transport, error) {
 
 // newClient returns a client that sends what is secret to no other host, wherever the service
 // leads it, and reads no endless answers.
-func newClient(transport *http.Transport, host string) *http.Client {
-	return &http.Client{Timeout: maxRequest, Transport: bounded{transport, host}}
+func newClient(transport *http.Transport, o Options) *http.Client {
+	return &http.Client{
+		Timeout:   cmp.Or(o.Patience, maxRequest),
+		Transport: &bounded{Transport: transport, host: strings.TrimPrefix(o.URL, "https://")},
+	}
 }
 
-// bounded is a transport to one host.
+// bounded is a transport to one host, for one session.
 type bounded struct {
 	*http.Transport
-	host string
+	host     string
+	requests atomic.Int64
 }
 
 // RoundTrip is that of the transport.
-func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+func (b *bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.URL.Scheme != "https" || request.URL.Host != b.host {
 		return nil, fmt.Errorf("%w: the service leads to another address", power.ErrUnsupported)
+	}
+	// A session is ended whatever it has asked before.
+	if b.requests.Add(1) > maxRequests && request.Method != http.MethodDelete {
+		return nil, fmt.Errorf("%w: %d requests were not enough", ErrTooMuch, maxRequests)
 	}
 	response, err := b.Transport.RoundTrip(request)
 	if err == nil {
