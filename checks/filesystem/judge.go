@@ -40,7 +40,7 @@ func (f fileSystem) problems(seen found, w *waiting, o Options) (all []finding) 
 	switch {
 	case f.shutdown:
 		add(ReasonFailed, "%s", join("it was shut down: everything but what is in memory fails until it is mounted anew", damage))
-	case f.readOnly:
+	case f.readOnly, seen.refuses:
 		add(ReasonReadOnly, "%s", join("the kernel lets nobody write any more", damage))
 	case damage != "":
 		add(ReasonErrors, "%s: unmount it and run e2fsck, which counts anew", damage)

@@ -30,6 +30,7 @@ func TestWhatAFileSystemShowsIsJudged(t *testing.T) {
 		"nothing known":     {seen: found{}},
 		"read-only":         {system: fileSystem{readOnly: true}, seen: roomy, want: []finding{{Reason: ReasonReadOnly, Text: data + "the kernel lets nobody write any more"}}},
 		"after errors":      {system: fileSystem{readOnly: true, errors: damaged}, seen: roomy, want: []finding{{Reason: ReasonReadOnly, Text: data + "the kernel lets nobody write any more; ext4 has counted 3 error(s), the last in ext4_lookup at 2026-01-02T03:04:05Z"}}},
+		"it refuses to":     {system: fileSystem{errors: damaged}, seen: found{refuses: true}, want: []finding{{Reason: ReasonReadOnly, Text: data + "the kernel lets nobody write any more; ext4 has counted 3 error(s), the last in ext4_lookup at 2026-01-02T03:04:05Z"}}},
 		"errors alone":      {system: fileSystem{errors: damaged}, seen: roomy, want: []finding{{Reason: ReasonErrors, Text: data + "ext4 has counted 3 error(s), the last in ext4_lookup at 2026-01-02T03:04:05Z: unmount it and run e2fsck, which counts anew"}}},
 		"errors, no time":   {system: fileSystem{errors: ext4Errors{count: 1}}, seen: roomy, want: []finding{{Reason: ReasonErrors, Text: data + "ext4 has counted 1 error(s): unmount it and run e2fsck, which counts anew"}}},
 		"shut down":         {system: fileSystem{shutdown: true, readOnly: true}, seen: failedWith(unix.EIO), want: []finding{{Reason: ReasonFailed, Text: data + "it was shut down: everything but what is in memory fails until it is mounted anew"}}},

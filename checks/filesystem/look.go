@@ -23,6 +23,8 @@ type found struct {
 	err error
 	// space and inodes of a file system.
 	space, inodes share
+	// refuses is whether it lets nobody create a file.
+	refuses bool
 }
 
 // share is how much there is of something: of space in bytes.
@@ -54,7 +56,11 @@ var errHidden = errors.New("something else is mounted over it")
 // examine asks a file system below root how full it is, and reads its first folder.
 func examine(root string, f fileSystem) (result found) {
 	for _, point := range f.points {
-		if result = examineAt(filepath.Join(root, point), f.device); !errors.Is(result.err, errHidden) {
+		result = examineAt(filepath.Join(root, point), f.device)
+		if result.err == nil && f.mayRefuse() {
+			result.refuses, result.err = refuses(root, point)
+		}
+		if !errors.Is(result.err, errHidden) {
 			return result
 		}
 	}
@@ -102,6 +108,19 @@ func readFolder(fd int, path string) error {
 		return &fs.PathError{Op: "readdir", Path: path, Err: err}
 	}
 	return nil
+}
+
+// refuses tries to create a file without a name, of which nothing stays. An error is one of the
+// disk; that none can be created for another reason proves nothing.
+func refuses(root, folder string) (bool, error) {
+	fd, err := createIn(root, folder)
+	if err == nil {
+		_ = unix.Close(fd) // nothing was written to it
+	}
+	if failed(err) {
+		return false, &fs.PathError{Op: "create a file in", Path: folder, Err: err}
+	}
+	return errors.Is(err, unix.EROFS), nil
 }
 
 // write writes a block in a folder below root and waits until the disk has it. The file has no

@@ -43,6 +43,12 @@ type fileSystem struct {
 	errors ext4Errors
 }
 
+// mayRefuse is whether ext4 may let nobody write any more after an error that it has counted: not
+// all kernels say so in its options, such as 6.1.192.
+func (f fileSystem) mayRefuse() bool {
+	return f.errors.count > 0 && !f.readOnly && !f.toBeRead && !f.shutdown
+}
+
 // String names it to people.
 func (f fileSystem) String() string { return fmt.Sprintf("%s (%s on %s)", f.points[0], f.kind, f.disk) }
 

@@ -88,6 +88,16 @@ func fillDisk(ctx context.Context, options Options, dir string) error {
 		programs = append(programs, ipmitool)
 		return err
 	})
+	for _, name := range options.Programs {
+		t.do(func() error {
+			path, err := exec.LookPath(name)
+			if err != nil {
+				return fmt.Errorf("%w: it needs %s: %w", ErrUnavailable, name, err)
+			}
+			programs = append(programs, path)
+			return nil
+		})
+	}
 	t.programs(ctx, programs...)
 	t.busybox(ctx)
 	for _, name := range units() {

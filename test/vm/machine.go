@@ -31,6 +31,8 @@ type Options struct {
 	// Forwards are TCP ports of the machine, on 10.0.2.15, to be reached at
 	// Machine.Address.
 	Forwards []int
+	// Programs of this machine are added to the disk, with the libraries that they need.
+	Programs []string
 	// Modules of the kernel are loaded beside those that every machine needs.
 	Modules []string
 	// Devices are options of QEMU's, such as -device and what one is, for what else the

@@ -9,7 +9,12 @@ import (
 
 // SetLink pulls or puts back the cable of the machine's network card.
 func (m *Machine) SetLink(ctx context.Context, up bool) error {
-	_, err := m.monitor.run(ctx, "set_link", map[string]any{"name": networkCard, "up": up})
+	return m.SetLinkOf(ctx, networkCard, up)
+}
+
+// SetLinkOf pulls or puts back the cable of a network card of Options.Devices, by its id.
+func (m *Machine) SetLinkOf(ctx context.Context, device string, up bool) error {
+	_, err := m.monitor.run(ctx, "set_link", map[string]any{"name": device, "up": up})
 	return err
 }
 

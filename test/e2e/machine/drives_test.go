@@ -4,7 +4,6 @@ package machine
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,31 +32,10 @@ func drives() (all []string) {
 // drivesAre waits until the check of the drives says this, with these words.
 func (n *node) drivesAre(status corev1.ConditionStatus, reason string, words ...string) corev1.NodeCondition {
 	n.Helper()
-	n.Until(round, fmt.Sprintf("%s is %s, %s %q", drivesCondition, status, reason, words), func() (bool, string) {
-		c := n.Condition(drivesCondition)
-		for _, word := range words {
-			if !strings.Contains(c.Message, word) {
-				return false, c.Reason + ": " + c.Message
-			}
-		}
-		return c.Status == status && c.Reason == reason, c.Reason + ": " + c.Message
-	})
-	return n.Condition(drivesCondition)
+	return n.says(drivesCondition, status, reason, words...)
 }
 
-// holds restarts the detector, and waits until it confirms the condition, which has not changed
-// meanwhile.
-func (n *node) holds(before corev1.NodeCondition) {
-	n.Helper()
-	n.run("systemctl restart nodemend-detector.service")
-	restarted := n.Condition(before.Type).LastHeartbeatTime.Time
-	n.Until(round, "the detector confirms it after its restart", n.Confirms(before.Type, before.Status, restarted))
-	if now := n.Condition(before.Type); !now.LastTransitionTime.Equal(&before.LastTransitionTime) || now.Reason != before.Reason {
-		n.Errorf("after the restart the condition is %+v, and was %+v", now, before)
-	}
-}
-
-// array makes one of two loop devices, as md.rst of Linux has it, without mdadm.
+// makeArray makes one of two loop devices, as md.rst of Linux has it, without mdadm.
 const makeArray = `set -e
 for i in 0 1; do truncate -s 16M /run/disk$i; losetup /dev/loop$i /run/disk$i; done
 echo md9 >/sys/module/md_mod/parameters/new_array

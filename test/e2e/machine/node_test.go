@@ -38,8 +38,10 @@ type options struct {
 	units  map[string]string
 	// hostUnits: the agents are installed by nodemend host-units from pods.
 	hostUnits bool
-	// modules and devices of the machine, besides those of every machine.
-	modules, devices []string
+	// flags of the detector, besides those of every one.
+	flags []string
+	// modules, devices and programs of the machine, besides those of every machine.
+	modules, devices, programs []string
 }
 
 // node is a machine with its Node object.
@@ -70,14 +72,14 @@ func (s *scenario) start(name string, o options) *node {
 		if o.hostUnits {
 			n.pod(role, files, units)
 		} else {
-			n.unit(role, files, units)
+			n.unit(role, o.flags, files, units)
 		}
 	}
 	maps.Copy(files, o.files)
 	maps.Copy(units, o.units)
 	dir := filepath.Join(s.plane.dir, name)
 	s.Must(os.Mkdir(dir, 0o700))
-	n.machine = vmtest.Start(s, vm.Options{Dir: dir, Files: files, Units: units, BMC: o.bmc, Modules: o.modules, Devices: o.devices})
+	n.machine = vmtest.Start(s, vm.Options{Dir: dir, Files: files, Units: units, BMC: o.bmc, Modules: o.modules, Devices: o.devices, Programs: o.programs})
 	n.kubelet = startKubelet(context.WithoutCancel(s.Ctx), s.plane, n.machine, name)
 	s.Cleanup(n.end)
 	n.Until(moment, "the node is Ready", n.Is(corev1.NodeReady, corev1.ConditionTrue))
@@ -100,14 +102,17 @@ func (n *node) create() {
 	n.Must(n.plane.Status().Patch(n.Ctx, object, client.MergeFrom(base)))
 }
 
-// unit has a role run as a unit, which is the shipped one.
-func (n *node) unit(role string, files map[string]vm.File, units map[string]string) {
+// unit has a role run as a unit, which is the shipped one. The detector gets more flags.
+func (n *node) unit(role string, more []string, files map[string]vm.File, units map[string]string) {
 	n.Helper()
 	text, err := os.ReadFile(root + "/internal/hostunits/units/" + role + ".service")
 	n.Must(err)
 	kubeconfig := "/etc/nodemend/" + role + ".kubeconfig"
-	command := strings.Join(append([]string{agent, role, "--kubeconfig=" + kubeconfig, "--node-name=" + n.name}, flags(role)...), " ")
-	units["nodemend-"+role+".service"] = strings.Replace(string(text), "@ExecStart@", command, 1)
+	command := append([]string{agent, role, "--kubeconfig=" + kubeconfig, "--node-name=" + n.name}, flags(role)...)
+	if role == "detector" {
+		command = append(command, more...)
+	}
+	units["nodemend-"+role+".service"] = strings.Replace(string(text), "@ExecStart@", strings.Join(command, " "), 1)
 
 	config := n.account(role)
 	config.Host = n.plane.server()
