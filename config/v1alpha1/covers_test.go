@@ -38,7 +38,7 @@ func TestWhichIncidentsARemediationCovers(t *testing.T) {
 		{"and nothing later", ended("Deleted"), Trigger{Type: "Sick", Status: "True", LastTransitionTime: at(31)}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := tt.r.Covers(&tt.trigger); got != tt.want {
+			if got := tt.r.Covers(&tt.trigger, Duration{}); got != tt.want {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})

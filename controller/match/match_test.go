@@ -79,7 +79,7 @@ func TestPolicyTriggers(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			policy := &v1alpha1.RemedyPolicy{Spec: v1alpha1.RemedyPolicySpec{NodeSelector: tt.selector, Match: tt.match}}
-			trigger, wait := Policy(policy, tt.node, now, nil)
+			trigger, wait := Policy(policy, tt.node, now, nil, nil)
 			got := ""
 			if trigger != nil {
 				got = trigger.Type
