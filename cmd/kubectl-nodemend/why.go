@@ -255,8 +255,12 @@ func (t *tool) whyPolicy(ctx context.Context, e *remediation.Explainer, policy *
 		r := &known[i]
 		if r.Spec.Policy.UID == policy.UID && r.Spec.NodeUID == n.UID && r.Covers(trigger, v1alpha1.DebounceOf(policy.Spec.Match, trigger)) {
 			p.Remediation, p.State = r.Name, r.State()
-			p.Verdict = fmt.Sprintf("over: remediation %s of this incident ended as %s; %s=%s starts another one when it has changed",
-				r.Name, r.State(), trigger.Type, trigger.Status)
+			again := "when it has changed"
+			if slices.Contains(r.AwaitedHealthy(), trigger.Type) {
+				again = "after it was seen healthy for its debounce"
+			}
+			p.Verdict = fmt.Sprintf("over: remediation %s of this incident ended as %s; %s=%s starts another one %s",
+				r.Name, r.State(), trigger.Type, trigger.Status, again)
 			return p, nil
 		}
 	}
