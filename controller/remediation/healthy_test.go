@@ -65,7 +65,7 @@ func TestWhatAPersonHasEndedIsOverOnceItWasSeenHealthy(t *testing.T) {
 			s := incident(debounced(evidence.Seen{}), condition("True", time.Second, time.Hour))
 			s.remediation.Spec.Trigger = v1alpha1.Trigger{Type: "Sick", Status: "True"}
 			ended := ago(0)
-			s.remediation.Status.EndTime = &ended
+			s.remediation.Status.Step, s.remediation.Status.EndTime = 1, &ended
 			s.remediation.Status.Conditions = []metav1.Condition{{Type: v1alpha1.RemediationProgressing, Status: metav1.ConditionFalse, Reason: state}}
 			c := fake.NewClientBuilder().WithScheme(schemeOf(t)).WithObjects(s.node, s.remediation).WithStatusSubresource(s.node, s.remediation).Build()
 			metrics, err := NewMetrics(prometheus.NewRegistry())

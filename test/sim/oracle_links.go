@@ -129,7 +129,7 @@ func (o *oracles) linksNoticed() {
 		c := v1alpha1.FindNodeCondition(node, linkLost)
 		for _, p := range stored[*v1alpha1.RemedyPolicy](o) {
 			m := linkEntry(p.Spec.Match)
-			if is && m.Matches(c) && chosen(p.Spec.NodeSelector, node) && now.Sub(later(since, known).Add(m.For.Duration)) > quietFor && !o.cared(node, p, c) {
+			if is && m != nil && m.Matches(c) && chosen(p.Spec.NodeSelector, node) && now.Sub(later(since, known).Add(m.For.Duration)) > quietFor && !o.cared(node, p, c) {
 				o.world.broken("Every sick node has a remediation, although its condition flickers", "node %s: %s since %s, policy %s, and there is none",
 					node.Name, linkLost, since.UTC().Format(time.TimeOnly), p.Name)
 			}
