@@ -139,10 +139,13 @@ func judge(match []v1alpha1.ConditionMatch, i int, in Input) Finding {
 		f.Why = fmt.Sprintf("%s is %s again since %s, and not yet for %s", m.Type, c.Status, clockTime(f.Since), m.For.Duration)
 	case m.Matches(c):
 		f.State = Faulty
+	case c.Status == m.Status: // for another reason: another fault, and no recovery either
+		f.Why = fmt.Sprintf("%s is %s, but for %q and not for %s: %s", m.Type, c.Status, c.Reason, strings.Join(m.Reasons, " or "), c.Message)
 	case c.Status == healthy(match, m):
 		f.State = Clear
 	default:
-		f.Why = neither(match, m, c)
+		f.Why = fmt.Sprintf("%s is %s, which is neither the fault (%s) nor healthy (%s): %s",
+			m.Type, c.Status, m.Status, healthy(match, m), c.Message)
 	}
 	return f
 }
@@ -160,6 +163,8 @@ func debounced(match []v1alpha1.ConditionMatch, m v1alpha1.ConditionMatch, c *co
 		f.Why = fmt.Sprintf("%s was seen %s again since %s, and not yet for %s", m.Type, c.Status, clockTime(f.Since), m.For.Duration)
 	case m.Matches(c):
 		f.State = Faulty
+	case c.Status == m.Status: // for another reason: another fault, and no recovery either
+		f.Why = fmt.Sprintf("%s is %s, but for %q and not for %s: %s", m.Type, c.Status, c.Reason, strings.Join(m.Reasons, " or "), c.Message)
 	case c.Status == healthy(match, m):
 		f.Since = seen.Since
 		if due := seen.Since.Add(m.Debounce.Duration); due.After(in.Now) {
@@ -169,18 +174,10 @@ func debounced(match []v1alpha1.ConditionMatch, m v1alpha1.ConditionMatch, c *co
 		}
 		f.State = Clear
 	default:
-		f.Why = neither(match, m, c)
+		f.Why = fmt.Sprintf("%s is %s, which is neither the fault (%s) nor healthy (%s): %s",
+			m.Type, c.Status, m.Status, healthy(match, m), c.Message)
 	}
 	return f
-}
-
-// neither says why a condition is neither the fault nor healthy.
-func neither(match []v1alpha1.ConditionMatch, m v1alpha1.ConditionMatch, c *corev1.NodeCondition) string {
-	if c.Status == m.Status { // for another reason: another fault, and no recovery either
-		return fmt.Sprintf("%s is %s, but for %q and not for %s: %s", m.Type, c.Status, c.Reason, strings.Join(m.Reasons, " or "), c.Message)
-	}
-	return fmt.Sprintf("%s is %s, which is neither the fault (%s) nor healthy (%s): %s",
-		m.Type, c.Status, m.Status, healthy(match, m), c.Message)
 }
 
 // relapsed reports whether what is so since a time has come back since the remediation began.
