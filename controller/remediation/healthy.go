@@ -29,7 +29,7 @@ func (r *Reconciler) awaitHealthy(ctx context.Context, remediation *v1alpha1.Rem
 	})
 	status := *remediation.Status.DeepCopy()
 	for _, condition := range awaited {
-		if clear, left := allClear(findings, condition, now); clear {
+		if well, left := allClear(findings, condition, now); well {
 			status.SeenHealthy = append(status.SeenHealthy, condition)
 		} else if left > 0 && (wait == 0 || left < wait) {
 			wait = left
@@ -41,8 +41,8 @@ func (r *Reconciler) awaitHealthy(ctx context.Context, remediation *v1alpha1.Rem
 
 // allClear reports whether all findings of a condition are clear, and if not, after how long to
 // look again; 0: when it changes. A report that says the same again wakes nobody.
-func allClear(findings []evidence.Finding, condition string, now time.Time) (clear bool, wait time.Duration) {
-	clear, wait = true, gates.EvidenceRecheck
+func allClear(findings []evidence.Finding, condition string, now time.Time) (well bool, wait time.Duration) {
+	well, wait = true, gates.EvidenceRecheck
 	for _, f := range findings {
 		switch left := f.Due.Sub(now); {
 		case f.Type != condition || f.State == evidence.Clear:
@@ -52,7 +52,7 @@ func allClear(findings []evidence.Finding, condition string, now time.Time) (cle
 		case left > 0:
 			wait = min(wait, left)
 		}
-		clear = false
+		well = false
 	}
-	return clear, wait
+	return well, wait
 }

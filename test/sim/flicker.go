@@ -58,7 +58,7 @@ func (f *flicker) beat() {
 	case !w.chaos:
 		f.reason++ // for ever
 	case f.lost:
-		switch w.weighted([]int{6, 6, 4, 1}) {
+		switch w.weighted([]int{6, 8, 8, 1}) {
 		case 1:
 			f.reason++
 		case 2: // for a moment

@@ -158,7 +158,7 @@ func (w *world) newPolicy(name string) *v1alpha1.RemedyPolicy {
 	}
 	if w.flickers && w.chance(800) {
 		p.Spec.Match = append(p.Spec.Match, v1alpha1.ConditionMatch{
-			Type: linkLost, Status: corev1.ConditionTrue, For: duration(of(w.choices, 0, time.Minute, 3*time.Minute)), Debounce: duration(linkDebounce),
+			Type: linkLost, Status: corev1.ConditionTrue, For: duration(of(w.choices, 0, time.Minute, 4*time.Minute, 4*time.Minute)), Debounce: duration(linkDebounce),
 		})
 	}
 	for range w.inCrowd(0, 1) + w.pick(w.inCrowd(2, 3)) {
