@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/evidence"
 	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/gc"
 	"github.com/nodemend/nodemend/controller/index"
@@ -45,15 +46,15 @@ type Parts struct {
 
 // Loops returns all that the controller does.
 func Loops(p Parts) []worker.Loop {
-	permits := budget.New(p.Client, p.Live)
+	permits, seen := budget.New(p.Client, p.Live), &evidence.Tracker{}
 	maintenances := &maintenance.Reconciler{
 		Client: p.Client, Live: p.Live, Drainer: p.Drainer, Clock: p.Clock, Events: p.Events,
 	}
 	remediations := &remediation.Reconciler{
 		Client: p.Client, Live: p.Live, StillDrained: maintenances.StillDrained, Permits: permits, Nodes: p.Nodes, Store: p.Store,
-		Clock: p.Clock, Metrics: p.Metrics, Events: p.Events,
+		Clock: p.Clock, Seen: seen, Metrics: p.Metrics, Events: p.Events,
 	}
-	matcher := &match.Reconciler{Client: p.Client, Live: p.Live, Clock: p.Clock, Nodes: p.Nodes, Created: remediations.Created}
+	matcher := &match.Reconciler{Client: p.Client, Live: p.Live, Clock: p.Clock, Seen: seen, Nodes: p.Nodes, Created: remediations.Created}
 	budgets := &budget.Reconciler{Client: p.Client, Live: p.Live, Permits: permits, Clock: p.Clock, Nodes: p.Nodes, Store: p.Store}
 	history := &gc.Reconciler{Client: p.Client, Clock: p.Clock, Limit: p.HistoryLimit, Age: p.HistoryAge}
 	policies := &policy.Reconciler{Client: p.Client, Nodes: p.Nodes, Clock: p.Clock}

@@ -126,6 +126,9 @@ func events(r *v1alpha1.Remediation) []event {
 		{at: trigger.LastTransitionTime.Time, text: fmt.Sprintf("%s became %s%s", trigger.Type, trigger.Status, detail(trigger.Reason, trigger.Message))},
 		{at: r.StartedAt().Time, text: "remediation started"},
 	}
+	if seen := trigger.SeenSince; seen != nil {
+		told = append(told, event{at: seen.Time, text: fmt.Sprintf("the controller counts from here, by its own clock, for how long %s is %s", trigger.Type, trigger.Status)})
+	}
 	for _, record := range r.Status.History {
 		what := fmt.Sprintf("step %d (%s), attempt %d", record.Step, record.Remedy, record.Attempt)
 		if record.StartedAt != nil {

@@ -237,7 +237,7 @@ func (t *tool) whyPolicy(ctx context.Context, e *remediation.Explainer, policy *
 		return p, t.explain(ctx, e, p, n, &known[i])
 	}
 	now := t.clock.Now()
-	due, wait := match.Policy(policy, n, now, func(t *v1alpha1.Trigger) bool { return match.Covers(known, n, policy, t) })
+	due, wait := match.Policy(policy, n, now, nil, func(t *v1alpha1.Trigger) bool { return match.Covers(known, n, policy, t) })
 	trigger := due
 	if trigger == nil {
 		trigger = match.Now(policy, n, now)
@@ -253,15 +253,26 @@ func (t *tool) whyPolicy(ctx context.Context, e *remediation.Explainer, policy *
 	}
 	for i := range known {
 		r := &known[i]
-		if r.Spec.Policy.UID == policy.UID && r.Spec.NodeUID == n.UID && r.Covers(trigger) {
+		if r.Spec.Policy.UID == policy.UID && r.Spec.NodeUID == n.UID && r.Covers(trigger, v1alpha1.DebounceOf(policy.Spec.Match, trigger)) {
 			p.Remediation, p.State = r.Name, r.State()
-			p.Verdict = fmt.Sprintf("over: remediation %s of this incident ended as %s; %s=%s starts another one when it has changed",
-				r.Name, r.State(), trigger.Type, trigger.Status)
+			again := "when it has changed"
+			if slices.Contains(r.AwaitedHealthy(), trigger.Type) {
+				again = "after it was seen healthy for its debounce"
+			}
+			p.Verdict = fmt.Sprintf("over: remediation %s of this incident ended as %s; %s=%s starts another one %s",
+				r.Name, r.State(), trigger.Type, trigger.Status, again)
 			return p, nil
 		}
 	}
 	err := t.explain(ctx, e, p, n, match.NewRemediation(policy, n, *trigger, match.Latest(known, n, policy)))
 	p.Remediation, p.State = "", ""
+	if m := debouncing(policy, trigger); m != nil {
+		at := now.Add(m.For.Duration) // whatever it has counted so far
+		p.NextLook = &at
+		p.Verdict = fmt.Sprintf("waits until the controller has seen %s=%s for %s, by its own clock and without what is shorter than debounce, %s; it counts anew after its restart. If it runs, at the latest in %s",
+			m.Type, m.Status, short(m.For.Duration), short(m.Debounce.Duration), span(m.For.Duration))
+		return p, err
+	}
 	if due != nil {
 		p.Verdict = "a remediation is due: the controller starts it as soon as it looks; does it run?"
 		return p, err
@@ -305,7 +316,7 @@ func (t *tool) explain(ctx context.Context, explainer *remediation.Explainer, p 
 	p.Conditions = p.Conditions[:0] // those of the remediation: the policy may have been edited
 	for i, f := range e.Findings {
 		view := conditionNow(&r.Spec.Match[i], n)
-		view.Evidence = proved(f)
+		view.Evidence = proved(f) + byWhom(r, &r.Spec.Match[i])
 		p.Conditions = append(p.Conditions, view)
 	}
 	for _, answer := range e.Answers {
@@ -337,6 +348,29 @@ func proved(f evidence.Finding) string {
 	}
 }
 
+// debouncing returns the entry with debounce that has found the trigger, nil if it has none.
+func debouncing(policy *v1alpha1.RemedyPolicy, t *v1alpha1.Trigger) *v1alpha1.ConditionMatch {
+	i := slices.IndexFunc(policy.Spec.Match, func(m v1alpha1.ConditionMatch) bool {
+		return m.Type == t.Type && m.Status == t.Status && m.Debounces()
+	})
+	if i < 0 {
+		return nil
+	}
+	return &policy.Spec.Match[i]
+}
+
+// byWhom says what is not known here of an entry with debounce.
+func byWhom(r *v1alpha1.Remediation, m *v1alpha1.ConditionMatch) string {
+	if !m.Debounces() {
+		return ""
+	}
+	told := " by the times of the condition; the controller counts by its own clock"
+	if t := &r.Spec.Trigger; t.SeenSince != nil && t.Type == m.Type {
+		told += ", and had seen it " + string(t.Status) + " since " + t.SeenSince.UTC().Format(time.RFC3339)
+	}
+	return told
+}
+
 // conditionNow says what one entry of a match finds on the node.
 func conditionNow(m *v1alpha1.ConditionMatch, n *corev1.Node) whyMatch {
 	view := whyMatch{Match: fmt.Sprintf("%s=%s", m.Type, m.Status), Now: "absent: is its check running?"}
@@ -345,6 +379,9 @@ func conditionNow(m *v1alpha1.ConditionMatch, n *corev1.Node) whyMatch {
 	}
 	if m.For.Duration > 0 {
 		view.Match += " for " + short(m.For.Duration)
+	}
+	if m.Debounces() {
+		view.Match += ", debounce " + short(m.Debounce.Duration)
 	}
 	if m.IgnoreAfter.Duration > 0 {
 		view.Match += " (ignored after " + short(m.IgnoreAfter.Duration) + ")"

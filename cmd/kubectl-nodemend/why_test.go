@@ -176,6 +176,41 @@ func TestWhySaysThatAConditionCountsNoMore(t *testing.T) {
 	}
 }
 
+func TestWhyTellsWhatOnlyTheControllerCounts(t *testing.T) {
+	n, p := sick("mine", "z"), mends()
+	p.Spec.Match[0].For, p.Spec.Match[0].Debounce = v1alpha1.Duration{Duration: 5 * time.Minute}, v1alpha1.Duration{Duration: 2 * time.Minute}
+	tell := func(objects ...client.Object) string {
+		t.Helper()
+		req := requests{}
+		w, err := atNoon().why(t.Context(), req.cluster(t, append(objects, n, p)...), "mine")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return atNoon().whyText(w, false)
+	}
+	text := tell()
+	for _, want := range []string{
+		"waits until the controller has seen Sick=True for 5m, by its own clock and without what is shorter than debounce, 2m; it counts anew after its restart. If it runs, at the latest in 5m",
+		"Sick=True for 5m, debounce 2m: now True", "Next look: in 5m",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not tell %q:\n%s", want, text)
+		}
+	}
+	r := match.NewRemediation(p, n, *match.Now(p, n, noon), "")
+	r.UID, r.CreationTimestamp = "uid-r", before(time.Minute)
+	seen := before(10 * time.Minute)
+	r.Spec.Trigger.SeenSince = &seen
+	if text := tell(r); !strings.Contains(text, "the controller counts by its own clock, and had seen it True since "+seen.UTC().Format(time.RFC3339)) {
+		t.Error(text)
+	}
+	r.Status.EndTime = &seen
+	r.Status.Conditions = []metav1.Condition{{Type: v1alpha1.RemediationProgressing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonReleased}}
+	if text := tell(r); !strings.Contains(text, "ended as Released; Sick=True starts another one after it was seen healthy for its debounce") {
+		t.Error(text)
+	}
+}
+
 func TestARemediationThatCannotBeExplainedIsToldOnceAndIsAnError(t *testing.T) {
 	n, p := sick("mine", "z"), mends()
 	r := match.NewRemediation(p, n, *match.Now(p, n, noon), "")

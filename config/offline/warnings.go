@@ -43,6 +43,14 @@ func (k *Known) suspicions(p *v1alpha1.RemedyPolicySpec) (found []suspicion) {
 			slowest, slow = interval, m.Type
 		}
 		long(fmt.Sprintf("spec.match[%d].for", i), &m.For)
+		if interval, ours := k.Conditions[m.Type]; ours && m.Debounces() {
+			add(fmt.Sprintf("spec.match[%d].debounce", i), "is not needed: the check of %s, which runs every %s, has thresholds of its own and sets lastTransitionTime only when the status changes",
+				m.Type, short(interval))
+		}
+		if m.Debounces() && m.Debounce.Duration > m.For.Duration {
+			add(fmt.Sprintf("spec.match[%d].debounce", i), "%s is longer than for, %s: two reports of the fault are enough to start, whatever was between them",
+				short(m.Debounce.Duration), short(m.For.Duration))
+		}
 		if needs := stepsTake(p.Steps); m.IgnoreAfter.Duration > 0 && m.IgnoreAfter.Duration < m.For.Duration+needs {
 			add(fmt.Sprintf("spec.match[%d].ignoreAfter", i), "%s may be over before all steps are done, which take up to %s after for: no step is taken after that",
 				short(m.IgnoreAfter.Duration), short(needs))

@@ -58,6 +58,14 @@ func TestWarnings(t *testing.T) {
 			policyText("p", "", ready+", for: 30m, ignoreAfter: 2h", ", attempts: 2, timeout: 30m, verifyTimeout: 20m"),
 			[]string{"6:65 spec.match[0].ignoreAfter: 2h may be over before all steps are done, which take up to 100m after for: no step is taken after that"},
 		},
+		"debounce of a check of ours": {
+			policyText("p", "", `type: HardwareFailure, status: "True", for: 5m, debounce: 2m`, ", verifyTimeout: 10m"),
+			[]string{"6:70 spec.match[0].debounce: is not needed: the check of HardwareFailure, which runs every 5m, has thresholds of its own and sets lastTransitionTime only when the status changes"},
+		},
+		"a debounce that is longer than for": {
+			policyText("p", "", `type: KernelDeadlock, status: "True", for: 1m, debounce: 2m`, ""),
+			[]string{"6:69 spec.match[0].debounce: 2m is longer than for, 1m: two reports of the fault are enough to start, whatever was between them"},
+		},
 		"an age that is enough": {policyText("p", "", ready+", for: 20m, ignoreAfter: 2h", ", attempts: 2, timeout: 30m, verifyTimeout: 20m"), nil},
 		"long times": {
 			policyText("p", "  cooldown: 25h\n  maxRemediations: {count: 1, per: 720h}\n", ready+", for: 24h", ", timeout: 26h"),

@@ -38,7 +38,51 @@ func TestWhichIncidentsARemediationCovers(t *testing.T) {
 		{"and nothing later", ended("Deleted"), Trigger{Type: "Sick", Status: "True", LastTransitionTime: at(31)}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := tt.r.Covers(&tt.trigger); got != tt.want {
+			if got := tt.r.Covers(&tt.trigger, Duration{}); got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestWhichIncidentsWithDebounceARemediationCovers(t *testing.T) {
+	at := func(minute int) metav1.Time {
+		return metav1.NewTime(time.Date(2026, 3, 1, 12, minute, 0, 0, time.UTC))
+	}
+	end, two := at(30), Duration{2 * time.Minute}
+	ended := func(reason string, healthy ...string) *Remediation {
+		return &Remediation{
+			Spec: RemediationSpec{
+				Trigger: Trigger{Type: "Sick", Status: "True", LastTransitionTime: at(10)},
+				Match:   []ConditionMatch{{Type: "Sick", Status: "True", Debounce: two}, {Type: "Ill", Status: "True", Debounce: two}},
+			},
+			Status: RemediationStatus{EndTime: &end, SeenHealthy: healthy, Conditions: []metav1.Condition{
+				{Type: RemediationProgressing, Status: metav1.ConditionFalse, Reason: reason},
+			}},
+		}
+	}
+	trigger := func(conditionType string, seen metav1.Time) Trigger {
+		return Trigger{Type: conditionType, Status: "True", LastTransitionTime: at(40), SeenSince: &seen}
+	}
+	for _, tt := range []struct {
+		name     string
+		r        *Remediation
+		trigger  Trigger
+		debounce Duration
+		want     bool
+	}{
+		{"what was seen since before it ended", ended("Recovered"), trigger("Sick", at(29)), two, true},
+		{"not what was seen only later", ended("Recovered"), trigger("Sick", at(31)), two, false},
+		{"not what another debounce was counted for", ended("Recovered"), trigger("Sick", at(29)), Duration{time.Minute}, false},
+		{"one that is given back, after a restart", ended("Released"), trigger("Sick", at(31)), two, true},
+		{"not once it was seen healthy", ended("Released", "Sick"), trigger("Sick", at(31)), two, false},
+		{"but what began before", ended("Released", "Sick"), trigger("Sick", at(29)), two, true},
+		{"of one that is given back its own alone", ended("Released"), trigger("Ill", at(31)), two, false},
+		{"of one that is deleted all", ended("Deleted", "Sick"), trigger("Ill", at(31)), two, true},
+		{"until they were seen healthy", ended("Deleted", "Sick", "Ill"), trigger("Ill", at(31)), two, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.r.Covers(&tt.trigger, tt.debounce); got != tt.want {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})

@@ -15,11 +15,19 @@ func (m *ConditionMatch) Matches(c *corev1.NodeCondition) bool {
 	return c != nil && string(c.Type) == m.Type && c.Status == m.Status && m.hasReason(c.Reason)
 }
 
+// Debounces reports whether the controller itself counts for how long the condition is so.
+func (m *ConditionMatch) Debounces() bool { return m.Debounce.Duration > 0 }
+
 // Ignores reports whether the condition, which the entry matches, has been so for longer than
 // ignoreAfter: it counts no more, neither as the fault nor as recovery. One that does not say
 // since when may have been so for any time.
 func (m *ConditionMatch) Ignores(c *corev1.NodeCondition, now time.Time) bool {
-	return m.IgnoreAfter.Duration > 0 && now.Sub(c.LastTransitionTime.Time) > m.IgnoreAfter.Duration
+	return m.IgnoresSince(c.LastTransitionTime.Time, now)
+}
+
+// IgnoresSince is Ignores for a condition that is so since a time.
+func (m *ConditionMatch) IgnoresSince(since, now time.Time) bool {
+	return m.IgnoreAfter.Duration > 0 && now.Sub(since) > m.IgnoreAfter.Duration
 }
 
 // hasReason reports whether one of the reasons, which a condition joins by commas,

@@ -128,6 +128,24 @@ func TestAMatchMayIgnoreWhatIsOld(t *testing.T) {
 	}
 }
 
+func TestAMatchMayDebounceWhatOthersReport(t *testing.T) {
+	c := newClient(t)
+	const fromTo = "must be from 1m to 1h"
+	for entry, message := range map[string]string{
+		`"type": "Sick", "debounce": "1m"`:               "",
+		`"type": "Sick", "debounce": "1h"`:               "",
+		`"type": "Sick", "debounce": "59s"`:              fromTo,
+		`"type": "Sick", "debounce": "61m"`:              fromTo,
+		`"type": "Sick", "debounce": "0s"`:               fromTo,
+		`"type": "Sick", "debounce": "1d"`:               "must be a duration: numbers with the units",
+		`"type": "Ready", "debounce": "2m"`:              "debounce needs a condition that is reported again and again",
+		`"type": "NetworkUnavailable", "debounce": "2m"`: "debounce needs a condition that is reported again and again",
+	} {
+		judge(t, entry, createPolicy(t, c, `{"match": [{"status": "True", `+entry+`}], "steps": [{"reboot": {}}]}`,
+			&v1alpha1.RemedyPolicy{}), message)
+	}
+}
+
 func TestAnApprovalIsRequiredOrNot(t *testing.T) {
 	c := newClient(t)
 	for value, message := range map[string]string{"true": "", "false": "", `"yes"`: "must be of type boolean"} {

@@ -121,6 +121,11 @@ type Trigger struct {
 	// When the condition got that status.
 	// +required
 	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
+
+	// Since when the controller has seen that status, on its own clock. Only of an
+	// entry of match with debounce.
+	// +optional
+	SeenSince *metav1.Time `json:"seenSince,omitempty"`
 }
 
 // Types of the conditions of a Remediation.
@@ -236,6 +241,15 @@ type RemediationStatus struct {
 	// When the remediation ended. Absent while it is open.
 	// +optional
 	EndTime *metav1.Time `json:"endTime,omitempty"`
+
+	// Types of conditions, of entries of match with debounce, that the controller has
+	// seen healthy for debounce since a person has ended the remediation: reports of the
+	// fault from then on are another incident. Only where it ended as Released or Deleted.
+	// +optional
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=316
+	// +listType=set
+	SeenHealthy []string `json:"seenHealthy,omitempty"`
 
 	// Where it stands: the reason of the condition Progressing. To select by:
 	// kubectl get remediations --field-selector status.state=Exhausted.

@@ -174,6 +174,7 @@ const (
 // ConditionMatch names one status of one node condition.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.ignoreAfter) || !has(self.__for__) || !self.ignoreAfter.matches('^[0-9.hmnsu]+$') || !self.__for__.matches('^[0-9.hmnsu]+$') || duration(self.ignoreAfter) > duration(self.__for__)",message="ignoreAfter must be longer than for, or nothing ever starts"
+// +kubebuilder:validation:XValidation:rule="!has(self.debounce) || !(self.type in ['Ready', 'MemoryPressure', 'DiskPressure', 'PIDPressure', 'NetworkUnavailable'])",message="debounce needs a condition that is reported again and again, which the kubelet's and NetworkUnavailable are not; leave it out"
 type ConditionMatch struct {
 	// Type of the node condition, as in `kubectl describe node`.
 	//
@@ -213,17 +214,38 @@ type ConditionMatch struct {
 	Reasons []string `json:"reasons,omitempty"`
 
 	// How long the condition must have this status before the remediation starts,
-	// counted from its lastTransitionTime, whatever reasons it had meanwhile. 0s starts
-	// it at once. A condition that comes back during the remediation must have it as
-	// long again before the next step.
+	// counted from its lastTransitionTime, whatever reasons it had meanwhile, or as
+	// debounce says. 0s starts it at once. A condition that comes back during the
+	// remediation must have it as long again before the next step.
 	//
 	// Example: 1m30s
 	// +optional
 	// +kubebuilder:default="0s"
 	For Duration `json:"for,omitempty,omitzero"`
 
+	// Lets the controller count itself for how long the condition has this status, on its
+	// own clock, from when it has seen it: for conditions of other agents, which set
+	// lastTransitionTime anew when only the reason changes, or change the status for
+	// seconds. What the status is for shorter than debounce, in one piece, does not end
+	// it. It starts nothing, and is no evidence for a step, while it is another one. It
+	// counts as healthy only after it was so for debounce in one piece, and healthyFor
+	// is counted from when the controller saw it become so. From 1m to 1h; longer than
+	// the agent takes until it reports the same again.
+	//
+	// The controller counts anew after its own restart, and when it cannot know what
+	// was between two reports: they are further apart than debounce and differ in
+	// lastTransitionTime, or are more than 7m apart. So it starts later then, never
+	// earlier. Not for Ready, MemoryPressure, DiskPressure, PIDPressure and
+	// NetworkUnavailable.
+	//
+	// Example: 2m
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[0-9.hmnsu]+$') || (duration(self) >= duration('1m') && duration(self) <= duration('1h'))",message="must be from 1m to 1h"
+	Debounce Duration `json:"debounce,omitempty,omitzero"`
+
 	// How long the condition may have had this status, counted from its
-	// lastTransitionTime, until it counts no more. After that it starts nothing, and
+	// lastTransitionTime, or as debounce says if that is earlier, until it counts no
+	// more. After that it starts nothing, and
 	// an open remediation takes no further step for it; nor does it prove recovery.
 	// At least 1h, and longer than for. If it is left out, it counts at any age. Give
 	// it for a condition that another agent sets once and may never take back.

@@ -128,13 +128,69 @@ func (s *RemediationStatus) LastDecision(what string) *PersonsDecision {
 // Covers reports whether the trigger, a condition of the same node matched by the
 // same policy, is of the remediation's own incident. One that a person has deleted
 // covers all that was there when it ended.
-func (r *Remediation) Covers(t *Trigger) bool {
+//
+// Of an entry with debounce, lastTransitionTime says little: the incident of one that a person
+// has ended lasts until the condition was seen healthy, and one that the controller has seen
+// since before another one ended is the same. What one debounce calls one incident may be two
+// for another one: then the two are not compared.
+func (r *Remediation) Covers(t *Trigger, debounce Duration) bool {
+	if own := DebounceOf(r.Spec.Match, t); own.Duration > 0 && r.Ended() {
+		switch {
+		case slices.Contains(r.AwaitedHealthy(), t.Type):
+			return true
+		case t.SeenSince != nil && own == debounce && !t.SeenSince.After(r.Status.EndTime.Time):
+			return true
+		case slices.Contains(r.Status.SeenHealthy, t.Type):
+			return false
+		}
+	}
 	if r.State() == ReasonDeleted && r.Ended() {
 		return slices.ContainsFunc(r.Spec.Match, func(m ConditionMatch) bool { return m.Type == t.Type && m.Status == t.Status }) &&
 			!t.LastTransitionTime.After(r.Status.EndTime.Time)
 	}
 	own := &r.Spec.Trigger
 	return own.Type == t.Type && own.Status == t.Status && own.LastTransitionTime.Equal(&t.LastTransitionTime)
+}
+
+// Since returns since when the condition was so: as the controller has seen it, or else as the
+// condition says.
+func (t *Trigger) Since() metav1.Time {
+	if t.SeenSince != nil {
+		return *t.SeenSince
+	}
+	return t.LastTransitionTime
+}
+
+// DebounceOf returns the debounce of the first entry with one that matches the type and status
+// of the trigger, 0 if there is none.
+func DebounceOf(match []ConditionMatch, t *Trigger) Duration {
+	for i := range match {
+		if m := &match[i]; m.Type == t.Type && m.Status == t.Status && m.Debounces() {
+			return m.Debounce
+		}
+	}
+	return Duration{}
+}
+
+// AwaitedHealthy returns the types of the conditions with debounce whose incident lasts until
+// they are seen healthy: all of a remediation that a person has deleted, and that which has
+// started one whose node a person has given back.
+func (r *Remediation) AwaitedHealthy() []string {
+	state := r.State()
+	if !r.Ended() || state != ReasonReleased && state != ReasonDeleted {
+		return nil
+	}
+	var awaited []string
+	for i := range r.Spec.Match {
+		m := &r.Spec.Match[i]
+		if own := &r.Spec.Trigger; state == ReasonReleased && (m.Type != own.Type || m.Status != own.Status) {
+			continue
+		}
+		if m.Debounces() && !slices.Contains(r.Status.SeenHealthy, m.Type) && !slices.Contains(awaited, m.Type) {
+			awaited = append(awaited, m.Type)
+		}
+	}
+	return awaited
 }
 
 // StartedAt returns when the remediation was created, or, of a tombstone, the one in whose

@@ -1,6 +1,7 @@
 // Package evidence decides what a node condition proves: that the fault is
-// there, that it is gone, or nothing at all. It is pure: everything it needs
-// comes in as a value.
+// there, that it is gone, or nothing at all. Judge is pure: everything it needs
+// comes in as a value. A Tracker remembers what was seen of conditions whose own
+// times say little.
 package evidence
 
 import (
@@ -59,10 +60,14 @@ type Finding struct {
 	Type string
 	// State is what it proves.
 	State State
-	// Since is the condition's lastTransitionTime; zero when it is absent.
+	// Since is the condition's lastTransitionTime, or since when a [Tracker] has seen it
+	// so; zero when it is absent.
 	Since time.Time
 	// Why explains Unconfirmed to a person.
 	Why string
+	// Due is when time alone will make another finding of it; zero: it will not, or nobody
+	// knows.
+	Due time.Time
 }
 
 // Input is what a judgement is made from.
@@ -79,8 +84,19 @@ type Input struct {
 	// Began is when the remediation was created: a fault that has come back since has to
 	// hold for its time again. Zero: none has to.
 	Began time.Time
+	// Seen is what a Tracker has seen for the entries of match with debounce, by their
+	// index. Nil: nobody counts, and lastTransitionTime is believed.
+	Seen []Seen
 	// Now is the time of the decision.
 	Now time.Time
+}
+
+// seen returns what was seen for an entry.
+func (in Input) seen(i int, c *corev1.NodeCondition) Seen {
+	if in.Seen == nil {
+		return Seen{Held: c.LastTransitionTime.Time, Status: c.Status, Since: c.LastTransitionTime.Time}
+	}
+	return in.Seen[i]
 }
 
 // NeedsLease reports whether the freshness of conditions of this type is that of
@@ -94,13 +110,14 @@ func NeedsLease(conditionType string) bool {
 // Judge returns a finding for every entry of match, in its order.
 func Judge(match []v1alpha1.ConditionMatch, in Input) []Finding {
 	findings := make([]Finding, len(match))
-	for i, m := range match {
-		findings[i] = judge(match, m, in)
+	for i := range match {
+		findings[i] = judge(match, i, in)
 	}
 	return findings
 }
 
-func judge(match []v1alpha1.ConditionMatch, m v1alpha1.ConditionMatch, in Input) Finding {
+func judge(match []v1alpha1.ConditionMatch, i int, in Input) Finding {
+	m := match[i]
 	f := Finding{Type: m.Type}
 	c := v1alpha1.FindNodeCondition(in.Node, m.Type)
 	if c == nil {
@@ -112,6 +129,9 @@ func judge(match []v1alpha1.ConditionMatch, m v1alpha1.ConditionMatch, in Input)
 	if f.Why = unfresh(c, in); f.Why != "" {
 		return f
 	}
+	if m.Debounces() {
+		return debounced(match, m, c, in.seen(i, c), in)
+	}
 	switch {
 	case m.Matches(c) && m.Ignores(c, in.Now):
 		f.Why = fmt.Sprintf("%s is %s since %s, for longer than ignoreAfter (%s): it counts no more", m.Type, c.Status, clockTime(f.Since), m.IgnoreAfter.Duration)
@@ -120,9 +140,38 @@ func judge(match []v1alpha1.ConditionMatch, m v1alpha1.ConditionMatch, in Input)
 	case m.Matches(c):
 		f.State = Faulty
 	case c.Status == m.Status: // for another reason: another fault, and no recovery either
-		f.Why = fmt.Sprintf("%s is %s, but for %q and not for %s: %s",
-			m.Type, c.Status, c.Reason, strings.Join(m.Reasons, " or "), c.Message)
+		f.Why = fmt.Sprintf("%s is %s, but for %q and not for %s: %s", m.Type, c.Status, c.Reason, strings.Join(m.Reasons, " or "), c.Message)
 	case c.Status == healthy(match, m):
+		f.State = Clear
+	default:
+		f.Why = fmt.Sprintf("%s is %s, which is neither the fault (%s) nor healthy (%s): %s",
+			m.Type, c.Status, m.Status, healthy(match, m), c.Message)
+	}
+	return f
+}
+
+// debounced judges a fresh report by what was seen before it.
+func debounced(match []v1alpha1.ConditionMatch, m v1alpha1.ConditionMatch, c *corev1.NodeCondition, seen Seen, in Input) Finding {
+	f := Finding{Type: m.Type, Since: seen.Held}
+	switch {
+	case c.Status != seen.Status || m.Matches(c) && seen.Held.IsZero():
+		f.Since, f.Why = time.Time{}, fmt.Sprintf("%s is %s, and something newer is known of it", m.Type, c.Status)
+	case m.Matches(c) && (m.Ignores(c, in.Now) || m.IgnoresSince(seen.Held, in.Now)):
+		f.Why = fmt.Sprintf("%s is %s for longer than ignoreAfter (%s): it counts no more", m.Type, c.Status, m.IgnoreAfter.Duration)
+	case m.Matches(c) && relapsed(seen.Held, in) && seen.Held.Add(m.For.Duration).After(in.Now):
+		f.Due = seen.Held.Add(m.For.Duration)
+		f.Why = fmt.Sprintf("%s was seen %s again since %s, and not yet for %s", m.Type, c.Status, clockTime(f.Since), m.For.Duration)
+	case m.Matches(c):
+		f.State = Faulty
+	case c.Status == m.Status: // for another reason: another fault, and no recovery either
+		f.Why = fmt.Sprintf("%s is %s, but for %q and not for %s: %s", m.Type, c.Status, c.Reason, strings.Join(m.Reasons, " or "), c.Message)
+	case c.Status == healthy(match, m):
+		f.Since = seen.Since
+		if due := seen.Since.Add(m.Debounce.Duration); due.After(in.Now) {
+			f.Due = due
+			f.Why = fmt.Sprintf("%s was seen %s since %s, and not yet for its debounce of %s", m.Type, c.Status, clockTime(f.Since), m.Debounce.Duration)
+			break
+		}
 		f.State = Clear
 	default:
 		f.Why = fmt.Sprintf("%s is %s, which is neither the fault (%s) nor healthy (%s): %s",

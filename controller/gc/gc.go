@@ -164,10 +164,13 @@ func (k *keeping) lasts(r *v1alpha1.Remediation) bool {
 	if !k.sameNode(r) {
 		return false
 	}
+	if len(r.AwaitedHealthy()) > 0 {
+		return true
+	}
 	for i := range k.node.Status.Conditions {
 		c := &k.node.Status.Conditions[i]
 		trigger := v1alpha1.Trigger{Type: string(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime}
-		if r.Covers(&trigger) {
+		if r.Covers(&trigger, v1alpha1.Duration{}) {
 			return true
 		}
 	}

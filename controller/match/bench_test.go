@@ -25,7 +25,7 @@ func BenchmarkTwentyPoliciesOnOneNode(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			for i := range policies {
-				Policy(&policies[i], n, now, nil)
+				Policy(&policies[i], n, now, nil, nil)
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/evidence"
 	"github.com/nodemend/nodemend/controller/fieldmanager"
 	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/index"
@@ -28,6 +29,9 @@ type Reconciler struct {
 	Live client.Reader
 	// Clock tells whether a condition has held for its time.
 	Clock clock.PassiveClock
+	// Seen remembers conditions of entries with debounce. It is shown what the watch of nodes
+	// tells.
+	Seen *evidence.Tracker
 	// Nodes are those of the cache.
 	Nodes fleet.Nodes
 	// Created is told of each remediation that was created, which it must not change.
@@ -57,7 +61,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		if !policy.DeletionTimestamp.IsZero() {
 			continue
 		}
-		trigger, wait := Policy(policy, &node, now, func(t *v1alpha1.Trigger) bool { return Covers(known.Items, &node, policy, t) })
+		trigger, wait := Policy(policy, &node, now, r.Seen.Seen, func(t *v1alpha1.Trigger) bool { return Covers(known.Items, &node, policy, t) })
 		if trigger != nil {
 			errs = append(errs, r.start(ctx, policy, &node, trigger, known.Items))
 		}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/evidence"
 	"github.com/nodemend/nodemend/controller/fleet"
 )
 
@@ -22,9 +23,11 @@ import (
 // on the node. It returns the condition that started first; or, when none has
 // held yet, how long until the next one will have (0: none is on its way). A condition
 // that is covered, or that its entry ignores for its age, is left out, so that it hides none
-// that began later; covered nil: none is.
-func Policy(policy *v1alpha1.RemedyPolicy, node *corev1.Node, now time.Time, covered func(*v1alpha1.Trigger) bool) (trigger *v1alpha1.Trigger, wait time.Duration) {
-	var first *corev1.NodeCondition
+// that began later; covered nil: none is. What was seen for entries with debounce, seen tells;
+// nil: nobody has, and lastTransitionTime is believed.
+func Policy(policy *v1alpha1.RemedyPolicy, node *corev1.Node, now time.Time, seen Seen, covered func(*v1alpha1.Trigger) bool) (trigger *v1alpha1.Trigger, wait time.Duration) {
+	var first *v1alpha1.Trigger
+	var began time.Time
 	for i := range policy.Spec.Match {
 		m := &policy.Spec.Match[i]
 		c := v1alpha1.FindNodeCondition(node, m.Type)
@@ -32,16 +35,24 @@ func Policy(policy *v1alpha1.RemedyPolicy, node *corev1.Node, now time.Time, cov
 		if !m.Matches(c) || c.LastTransitionTime.IsZero() || m.Ignores(c, now) {
 			continue
 		}
-		if left := c.LastTransitionTime.Add(m.For.Duration).Sub(now); left > 0 {
+		t, since := triggerOf(c), c.LastTransitionTime.Time
+		if m.Debounces() && seen != nil {
+			known := seen(node, m, now)
+			if since = known.Held; known.Status != m.Status || since.IsZero() || m.IgnoresSince(since, now) {
+				continue // or something newer is known
+			}
+			t.SeenSince = &metav1.Time{Time: since}
+		}
+		if left := since.Add(m.For.Duration).Sub(now); left > 0 {
 			if wait == 0 || left < wait {
 				wait = left
 			}
 			continue
 		}
-		if first != nil && !c.LastTransitionTime.Time.Before(first.LastTransitionTime.Time) || covered != nil && covered(triggerOf(c)) {
+		if first != nil && !since.Before(began) || covered != nil && covered(t) {
 			continue
 		}
-		first = c
+		first, began = t, since
 	}
 	if first == nil && wait == 0 {
 		return nil, 0
@@ -53,8 +64,11 @@ func Policy(policy *v1alpha1.RemedyPolicy, node *corev1.Node, now time.Time, cov
 	if first == nil {
 		return nil, wait
 	}
-	return triggerOf(first), 0
+	return first, 0
 }
+
+// Seen tells what was seen of a node for an entry with debounce, as [evidence.Tracker] does.
+type Seen func(node *corev1.Node, m *v1alpha1.ConditionMatch, now time.Time) evidence.Seen
 
 func triggerOf(c *corev1.NodeCondition) *v1alpha1.Trigger {
 	return &v1alpha1.Trigger{
@@ -70,14 +84,14 @@ func Now(policy *v1alpha1.RemedyPolicy, node *corev1.Node, now time.Time) *v1alp
 	for i := range hasty.Spec.Match {
 		hasty.Spec.Match[i].For = v1alpha1.Duration{}
 	}
-	trigger, _ := Policy(hasty, node, now, nil)
+	trigger, _ := Policy(hasty, node, now, nil, nil)
 	return trigger
 }
 
 // Concerns reports whether a remediation of the policy is due on the node, or
 // will be if nothing changes.
-func Concerns(policy *v1alpha1.RemedyPolicy, node *corev1.Node, now time.Time) bool {
-	trigger, wait := Policy(policy, node, now, nil)
+func Concerns(policy *v1alpha1.RemedyPolicy, node *corev1.Node, now time.Time, seen Seen) bool {
+	trigger, wait := Policy(policy, node, now, seen, nil)
 	return trigger != nil || wait > 0
 }
 
@@ -89,7 +103,7 @@ func Covers(remediations []v1alpha1.Remediation, node *corev1.Node, policy *v1al
 }
 
 func covers(r *v1alpha1.Remediation, node *corev1.Node, policy *v1alpha1.RemedyPolicy, trigger *v1alpha1.Trigger) bool {
-	return of(r, node, policy) && (!r.Ended() || r.Covers(trigger))
+	return of(r, node, policy) && (!r.Ended() || r.Covers(trigger, v1alpha1.DebounceOf(policy.Spec.Match, trigger)))
 }
 
 func of(r *v1alpha1.Remediation, node *corev1.Node, policy *v1alpha1.RemedyPolicy) bool {

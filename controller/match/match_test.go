@@ -10,8 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/util/workqueue"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/evidence"
 )
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -79,7 +84,7 @@ func TestPolicyTriggers(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			policy := &v1alpha1.RemedyPolicy{Spec: v1alpha1.RemedyPolicySpec{NodeSelector: tt.selector, Match: tt.match}}
-			trigger, wait := Policy(policy, tt.node, now, nil)
+			trigger, wait := Policy(policy, tt.node, now, nil, nil)
 			got := ""
 			if trigger != nil {
 				got = trigger.Type
@@ -110,7 +115,7 @@ func TestAConditionThatIsCoveredHidesNoneThatBeganLater(t *testing.T) {
 		{2 * time.Minute, 0, "B"},
 		{20 * time.Second, 40 * time.Second, ""},
 	} {
-		trigger, wait := Policy(policy, node(nil, since("A", "True", time.Hour), since("B", "True", tt.held)), now, covered)
+		trigger, wait := Policy(policy, node(nil, since("A", "True", time.Hour), since("B", "True", tt.held)), now, nil, covered)
 		if got := trigger != nil && trigger.Type == "B"; got != (tt.trigger == "B") || wait != tt.wait {
 			t.Errorf("B has held for %s: got %v, wait %s; want %q, wait %s", tt.held, trigger, wait, tt.trigger, tt.wait)
 		}
@@ -214,5 +219,71 @@ func TestARemediationHoldsASnapshotOfItsPolicy(t *testing.T) {
 	}
 	if !slices.Contains(r.Finalizers, v1alpha1.RemediationFinalizer) {
 		t.Error("without the finalizer its deletion leaves behind what it started")
+	}
+}
+
+func TestAConditionWithDebounceHoldsSinceItWasSeen(t *testing.T) {
+	debounced := entry("A", 5*time.Minute)
+	debounced.Debounce = v1alpha1.Duration{Duration: 2 * time.Minute}
+	for name, tt := range map[string]struct {
+		match v1alpha1.ConditionMatch
+		says  time.Duration // ago, by the condition
+		seen  evidence.Seen
+		start bool
+		wait  time.Duration
+	}{
+		"seen for its time, although it turned just now":    {debounced, time.Second, evidence.Seen{Held: now.Add(-5 * time.Minute), Status: "True"}, true, 0},
+		"seen only now, whatever it says":                   {debounced, time.Hour, evidence.Seen{Held: now.Add(-time.Minute), Status: "True"}, false, 4 * time.Minute},
+		"something newer is known":                          {debounced, time.Hour, evidence.Seen{Held: now.Add(-time.Hour), Status: "False"}, false, 0},
+		"nothing is known":                                  {debounced, time.Hour, evidence.Seen{Status: "True"}, false, 0},
+		"it was seen for longer than ignoreAfter":           {ignored(debounced), time.Second, evidence.Seen{Held: now.Add(-3 * time.Hour), Status: "True"}, false, 0},
+		"it says that it is so for longer than that":        {ignored(debounced), 3 * time.Hour, evidence.Seen{Held: now.Add(-10 * time.Minute), Status: "True"}, false, 0},
+		"without debounce nobody is asked what he has seen": {entry("A", 5*time.Minute), time.Second, evidence.Seen{Held: now.Add(-time.Hour), Status: "True"}, false, 5*time.Minute - time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy := &v1alpha1.RemedyPolicy{Spec: v1alpha1.RemedyPolicySpec{Match: []v1alpha1.ConditionMatch{tt.match}}}
+			seen := func(*corev1.Node, *v1alpha1.ConditionMatch, time.Time) evidence.Seen { return tt.seen }
+			trigger, wait := Policy(policy, node(nil, since("A", "True", tt.says)), now, seen, nil)
+			if (trigger != nil) != tt.start || wait != tt.wait {
+				t.Fatalf("got %v, wait %s", trigger, wait)
+			}
+			if trigger != nil && !trigger.SeenSince.Time.Equal(tt.seen.Held) {
+				t.Errorf("it does not tell since when: %v", trigger)
+			}
+		})
+	}
+}
+
+// The policy goes on to ask the controller's memory, which the watch of nodes feeds.
+func TestEveryReportOfANodeIsSeen(t *testing.T) {
+	m := entry("A", 0)
+	m.Debounce = v1alpha1.Duration{Duration: 2 * time.Minute}
+	policy := policyFor("A", 0)
+	policy.Spec.Match[0] = m
+	r := newReconciler(t, policy)
+	r.Seen = &evidence.Tracker{}
+	clock := clocktesting.NewFakePassiveClock(now)
+	r.Clock = clock
+	version := func(v string, c corev1.NodeCondition) *corev1.Node {
+		n := node(nil, c)
+		n.ResourceVersion = v
+		return n
+	}
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer q.ShutDown()
+	nodes := []*corev1.Node{
+		version("1", since("A", "True", 0)), version("2", since("A", "False", -30*time.Second)), version("3", since("A", "True", -60*time.Second)),
+	}
+	r.onNode().Create(t.Context(), event.CreateEvent{Object: nodes[0]}, q)
+	for i := range nodes[1:] {
+		clock.SetTime(now.Add(time.Duration(i+1) * 30 * time.Second))
+		r.onNode().Update(t.Context(), event.UpdateEvent{ObjectOld: nodes[i], ObjectNew: nodes[i+1]}, q)
+	}
+	if seen := r.Seen.Seen(nodes[2], &m, clock.Now()); !seen.Held.Equal(now) || !seen.Since.Equal(clock.Now()) {
+		t.Errorf("got %+v", seen)
+	}
+	r.onNode().Delete(t.Context(), event.DeleteEvent{Object: nodes[2]}, q)
+	if seen := r.Seen.Seen(nodes[2], &m, clock.Now()); !seen.Held.Equal(clock.Now()) {
+		t.Errorf("a node that is gone is remembered: %+v", seen)
 	}
 }

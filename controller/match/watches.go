@@ -63,12 +63,22 @@ func (r *Reconciler) onNode() handler.EventHandler {
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, e.Object.(*corev1.Node), q) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			node := e.Object.(*corev1.Node)
+			r.Seen.Observe(node, r.Clock.Now())
+			add(ctx, node, q)
+		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			if updated := e.ObjectNew.(*corev1.Node); fleet.Changed(e.ObjectOld.(*corev1.Node), updated) {
+			old, updated := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
+			if old.UID != updated.UID {
+				r.Seen.Forget(old)
+			}
+			r.Seen.Observe(updated, r.Clock.Now())
+			if fleet.Changed(old, updated) {
 				add(ctx, updated, q)
 			}
 		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { r.Seen.Forget(e.Object.(*corev1.Node)) },
 	}
 }
 
@@ -81,7 +91,7 @@ func (r *Reconciler) anyConcerns(ctx context.Context, node *corev1.Node) bool {
 	}
 	now := r.Clock.Now()
 	for i := range policies.Items {
-		if Concerns(&policies.Items[i], node, now) {
+		if Concerns(&policies.Items[i], node, now, r.Seen.Seen) {
 			return true
 		}
 	}
@@ -100,7 +110,7 @@ func (r *Reconciler) concerned(ctx context.Context, obj client.Object) []reconci
 	var names []string
 	now := r.Clock.Now()
 	for _, node := range nodes {
-		if Concerns(policy, node, now) {
+		if Concerns(policy, node, now, r.Seen.Seen) {
 			names = append(names, node.Name)
 		}
 	}

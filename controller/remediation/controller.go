@@ -28,6 +28,7 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/attempt"
 	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/evidence"
 	"github.com/nodemend/nodemend/controller/fieldmanager"
 	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/gates"
@@ -53,6 +54,8 @@ type Reconciler struct {
 	Store index.Store
 	// Clock tells the time of decisions.
 	Clock clock.PassiveClock
+	// Seen remembers conditions of entries with debounce.
+	Seen *evidence.Tracker
 	// Metrics counts outcomes.
 	Metrics *Metrics
 	// Events tells people what has changed.
@@ -75,7 +78,7 @@ func (r *Reconciler) Created(remediation *v1alpha1.Remediation) {
 
 // observer reads what the next decision is made from.
 func (r *Reconciler) observer() observer {
-	return observer{cache: r.Client, live: r.Live, store: r.Store, clock: r.Clock}
+	return observer{cache: r.Client, live: r.Live, store: r.Store, clock: r.Clock, seen: r.Seen}
 }
 
 // Reconcile takes the next decision about one remediation and carries it out.
@@ -96,8 +99,11 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (wait time.Dura
 		return 0, err
 	}
 	if remediation.Ended() {
-		if err := r.release(ctx, remediation); err != nil || remediation.DeletionTimestamp == nil {
+		if err := r.release(ctx, remediation); err != nil {
 			return 0, err
+		}
+		if remediation.DeletionTimestamp == nil {
+			return r.awaitHealthy(ctx, remediation)
 		}
 		return r.finalize(ctx, remediation)
 	}

@@ -79,6 +79,16 @@ const (
 // decide says what comes next. It is pure. Its rules are asked in their order, and the first one
 // that applies decides.
 func decide(s situation) decision {
+	d := comesNext(s)
+	for _, f := range d.proof.matched { // what time alone changes wakes nobody
+		if left := f.Due.Sub(s.now); left > 0 && (d.wait == 0 || left < d.wait) {
+			d.wait = left
+		}
+	}
+	return d
+}
+
+func comesNext(s situation) decision {
 	d := begin(s)
 	d.recordFinished(s)
 	if decided, is := d.by(s, whateverTheNode()...); is {

@@ -48,7 +48,7 @@ func notes(before, after *v1alpha1.Remediation) []note {
 	old, status, trigger := &before.Status, &after.Status, &after.Spec.Trigger
 	if old.Step == 0 {
 		add(corev1.EventTypeNormal, eventStarted, "Start", fmt.Sprintf("policy %s: %s is %s since %s: %s",
-			after.Spec.Policy.Name, trigger.Type, trigger.Status, clockTime(trigger.LastTransitionTime.Time), trigger.Message))
+			after.Spec.Policy.Name, trigger.Type, trigger.Status, clockTime(trigger.Since().Time), trigger.Message))
 	}
 	if status.Retried != old.Retried {
 		add(corev1.EventTypeNormal, eventRetried, "Retry", fmt.Sprintf("%s starts over with step 1 (%s=%s)", retriedBy(status), v1alpha1.RetryAnnotation, status.Retried))

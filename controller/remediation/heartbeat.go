@@ -17,9 +17,14 @@ import (
 )
 
 // onNode wakes the open remediations of a node that has come, changed or gone; of one that
-// only says the same again those whose decision may be another one for that.
+// only says the same again those whose decision may be another one for that. Those that wait for
+// a condition to be seen healthy are woken by changes as well.
 func (r *Reconciler) onNode() handler.EventHandler {
-	all := func(ctx context.Context, node client.Object, q queue) { add(q, r.openOnNode(ctx, node.GetName())) }
+	all := func(ctx context.Context, node client.Object, q queue) {
+		wake(q, r.openWhere(ctx, index.ByNode, node.GetName(), func(remediation *v1alpha1.Remediation) bool {
+			return !remediation.Ended() || len(remediation.AwaitedHealthy()) > 0
+		}))
+	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { all(ctx, e.Object, q) },
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { all(ctx, e.Object, q) },

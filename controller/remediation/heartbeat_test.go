@@ -67,10 +67,11 @@ func TestANewerReportOfTheSameIsAwaitedWhereItMayDecide(t *testing.T) {
 
 func TestOnlyAChangeOfTheNodeWakesWhoAwaitsNoReport(t *testing.T) {
 	waits := blocked("n", gates.ReasonBudgetExhausted)
+	byNode := func(obj client.Object) []string {
+		return []string{obj.(*v1alpha1.Remediation).Spec.NodeName} //nolint:forcetypeassert // the type is asked for
+	}
 	cache := fake.NewClientBuilder().WithScheme(schemeOf(t)).WithObjects(waits).
-		WithIndex(&v1alpha1.Remediation{}, index.OpenByNode, func(obj client.Object) []string {
-			return []string{obj.(*v1alpha1.Remediation).Spec.NodeName} //nolint:forcetypeassert // the type is asked for
-		}).Build()
+		WithIndex(&v1alpha1.Remediation{}, index.OpenByNode, byNode).WithIndex(&v1alpha1.Remediation{}, index.ByNode, byNode).Build()
 	on := (&Reconciler{Client: cache, Store: index.Read(cache)}).onNode()
 	queue := func() workqueue.TypedRateLimitingInterface[reconcile.Request] {
 		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())

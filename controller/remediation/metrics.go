@@ -105,7 +105,7 @@ func (m *Metrics) changed(before, after *v1alpha1.Remediation) {
 	}
 	if after.Status.Actions == 1 && before.Status.Actions == 0 {
 		if c := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.RemediationProgressing); c != nil {
-			m.toAction.WithLabelValues(policy).Observe(c.LastTransitionTime.Sub(after.Spec.Trigger.LastTransitionTime.Time).Seconds())
+			m.toAction.WithLabelValues(policy).Observe(c.LastTransitionTime.Sub(after.Spec.Trigger.Since().Time).Seconds())
 		}
 	}
 	if after.Ended() && !before.Ended() {

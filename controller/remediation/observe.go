@@ -33,6 +33,8 @@ type observer struct {
 	store index.Store
 	// clock tells the time of decisions.
 	clock clock.PassiveClock
+	// seen remembers conditions; nil for who does not watch nodes.
+	seen *evidence.Tracker
 }
 
 // observe reads all that a decision needs.
@@ -64,6 +66,7 @@ func (o observer) observe(ctx context.Context, remediation *v1alpha1.Remediation
 	if s.node == nil {
 		return s, nil
 	}
+	s.seen = o.seenOf(s.node, spec.Match, s.now)
 	var past v1alpha1.RemediationList
 	if err := o.cache.List(ctx, &past, client.MatchingFields{index.ByNode: spec.NodeName}, client.UnsafeDisableDeepCopy); err != nil {
 		return s, fmt.Errorf("listing the remediations of node %s: %w", spec.NodeName, err)
@@ -90,6 +93,21 @@ func (o observer) observe(ctx context.Context, remediation *v1alpha1.Remediation
 		s.leaseRenewed, err = o.leaseRenewed(ctx, spec.NodeName)
 	}
 	return s, err
+}
+
+// seenOf returns what was seen of a node for the entries with debounce, by their index; nil: who
+// asks has seen nothing.
+func (o observer) seenOf(node *corev1.Node, match []v1alpha1.ConditionMatch, now time.Time) []evidence.Seen {
+	if o.seen == nil {
+		return nil
+	}
+	seen := make([]evidence.Seen, len(match))
+	for i := range match {
+		if m := &match[i]; m.Debounces() {
+			seen[i] = o.seen.Seen(node, m, now)
+		}
+	}
+	return seen
 }
 
 // attempts returns the attempt that the status names, nil if there is none, and the others on

@@ -47,7 +47,10 @@ type situation struct {
 	controlPlane *gates.ControlPlane
 	// leaseRenewed is when the kubelet last renewed the node's Lease.
 	leaseRenewed time.Time
-	now          time.Time
+	// seen is what was seen of the node's conditions, by the index of their entry of match; nil:
+	// nobody has.
+	seen []evidence.Seen
+	now  time.Time
 }
 
 // step returns the step of this number, nil if there is none.
@@ -201,7 +204,7 @@ func (s *situation) proof(status *v1alpha1.RemediationStatus) proof {
 		}
 	}
 	all, matched := evidence.Judge(s.judged(status), evidence.Input{
-		Node: s.node, LeaseRenewed: s.leaseRenewed, After: after, Began: s.remediation.CreationTimestamp.Time, Now: s.now,
+		Node: s.node, LeaseRenewed: s.leaseRenewed, After: after, Began: s.remediation.CreationTimestamp.Time, Seen: s.seen, Now: s.now,
 	}), len(s.remediation.Spec.Match)
 	return proof{matched: all[:matched:matched], ready: all[matched:]}
 }

@@ -36,7 +36,9 @@ func Strip(obj any) (any, error) {
 	if !slices.ContainsFunc(status.History, needsStep) {
 		spec.Steps = nil
 	}
-	if r.State() != v1alpha1.ReasonDeleted { // whose match tells which incidents start no other
+	// The match of one that a person has deleted tells which incidents start no other, debounce
+	// what one incident is.
+	if r.State() != v1alpha1.ReasonDeleted && !slices.ContainsFunc(spec.Match, func(m v1alpha1.ConditionMatch) bool { return m.Debounces() }) {
 		spec.Match = nil
 	}
 	status.BootID, status.BootedAt, status.Decisions = "", nil, nil

@@ -62,7 +62,7 @@ func TestOfEndedRemediationsWhatDecisionsNeedIsKept(t *testing.T) {
 			g.Expect(r.State()).To(Equal(whole.State()))
 			for _, at := range []metav1.Time{whole.Spec.Trigger.LastTransitionTime, ago(2 * time.Minute), later} {
 				trigger := v1alpha1.Trigger{Type: whole.Spec.Trigger.Type, Status: whole.Spec.Trigger.Status, LastTransitionTime: at}
-				g.Expect(r.Covers(&trigger)).To(Equal(whole.Covers(&trigger)), at.String())
+				g.Expect(r.Covers(&trigger, v1alpha1.Duration{})).To(Equal(whole.Covers(&trigger, v1alpha1.Duration{})), at.String())
 			}
 			g.Expect(r.Status.EndTime).To(Equal(whole.Status.EndTime))
 			for i := range r.Status.History {

@@ -74,8 +74,8 @@ func (r *Reconciler) open(ctx context.Context, field, value string) []reconcile.
 	return worker.Requests(r.openWhere(ctx, field, value, func(*v1alpha1.Remediation) bool { return true })...)
 }
 
-// openWhere returns those of the open remediations whose indexed field has the value that are
-// wanted.
+// openWhere returns those of the remediations, open ones for an index of them, whose indexed
+// field has the value that are wanted.
 func (r *Reconciler) openWhere(ctx context.Context, field, value string, wanted func(*v1alpha1.Remediation) bool) (names []string) {
 	var list v1alpha1.RemediationList
 	if err := r.Client.List(ctx, &list, client.MatchingFields{field: value}, client.UnsafeDisableDeepCopy); err != nil {

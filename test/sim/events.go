@@ -46,6 +46,7 @@ func happeningsOfNodes() []happening {
 		{"a state file is an older one", 2, (*world).oldState},
 		{"checks hang", 3, (*world).hangChecks},
 		{"an agent sets a latch", 12, (*world).latch},
+		{"a link is lost, but for moments", 20, (*world).loseLink},
 		{"a check cannot tell", 3, (*world).confuseCheck},
 		{"a runner is an older one, or in a dry run", 2, (*world).changeRunner},
 		{"a program is missing", 2, (*world).missProgram},
@@ -448,6 +449,9 @@ func (w *world) calm() {
 		clear(n.faults)
 		if n.agent != nil {
 			n.agent.say(corev1.ConditionFalse, 0)
+		}
+		if n.flicker != nil {
+			n.flicker.lost, n.flicker.away = false, 0
 		}
 		clear(n.unsure)
 		w.after(20*time.Second, n.powerOn)

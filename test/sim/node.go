@@ -56,6 +56,8 @@ type node struct {
 	checks []string
 	// agent is somebody else's, which reports on it; nil: there is none.
 	agent *agent
+	// flicker is another one, which reports on its link; nil: there is none.
+	flicker *flicker
 	// slow is until when requests of its agents may have been on their way for long.
 	// claimTakes is how long the next claim of its runner does, which counts for nothing.
 	slow       time.Time

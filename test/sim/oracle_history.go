@@ -112,7 +112,7 @@ func (o *oracles) heldForLong(created *v1alpha1.Remediation) {
 	}
 	held := time.Since(t.LastTransitionTime.Time) + clockSlack
 	for _, m := range created.Spec.Match {
-		if m.Type == t.Type && m.Status == t.Status && held >= m.For.Duration {
+		if m.Type == t.Type && m.Status == t.Status && (m.Debounces() || held >= m.For.Duration) {
 			return
 		}
 	}

@@ -49,7 +49,7 @@ func (o *oracles) staysGivenBack(r *v1alpha1.Remediation, node *corev1.Node) {
 	at, was := o.givenBack[r.UID]
 	for _, m := range r.Spec.Match {
 		c := v1alpha1.FindNodeCondition(node, m.Type)
-		if was && c != nil && m.Type != string(corev1.NodeReady) && m.Type != wornOut && m.Matches(c) && c.LastTransitionTime.Add(clockSlack).Before(at) {
+		if was && c != nil && m.Type != string(corev1.NodeReady) && m.Type != wornOut && !m.Debounces() && m.Matches(c) && c.LastTransitionTime.Add(clockSlack).Before(at) {
 			o.world.broken("A sick node that a person has given back is not taken out again", "%s for node %s, %s after that", r.Name, node.Name, time.Since(at))
 		}
 	}
@@ -227,7 +227,7 @@ func (o *oracles) stillSick(node *corev1.Node, m *v1alpha1.NodeMaintenance) {
 	}
 	for _, match := range r.Spec.Match {
 		c := v1alpha1.FindNodeCondition(node, match.Type)
-		if match.Type != string(corev1.NodeReady) && match.Type != wornOut && c != nil && c.Status == match.Status && r.Status.EndTime.Sub(c.LastTransitionTime.Time) > o.slack() {
+		if match.Type != string(corev1.NodeReady) && match.Type != wornOut && !match.Debounces() && c != nil && c.Status == match.Status && r.Status.EndTime.Sub(c.LastTransitionTime.Time) > o.slack() {
 			o.world.broken("A sick node stays out of service when its remediation is deleted", "node %s is %s, %s", node.Name, match.Type, r.Name)
 		}
 	}

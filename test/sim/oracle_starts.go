@@ -36,6 +36,7 @@ func (o *oracles) announced(old, updated *v1alpha1.Remediation) {
 	o.nobodyElseActs(updated, node)
 	o.heldAgain(updated, node)
 	o.startsWhileItCounts(updated, node)
+	o.stepsByDebounce(updated, node)
 	o.provedBefore(old, updated, node)
 	o.reallyAway(updated, node)
 	o.joinedBefore(updated, node)
@@ -130,6 +131,9 @@ func (o *oracles) heldAgain(r *v1alpha1.Remediation, node *corev1.Node) {
 		c := v1alpha1.FindNodeCondition(node, m.Type)
 		if !o.everybodyKnows(o.turned[node.Name+"/"+m.Type]) {
 			return
+		}
+		if m.Debounces() && m.Matches(c) {
+			return // which stepsByDebounce looks at
 		}
 		if !m.Matches(c) {
 			continue

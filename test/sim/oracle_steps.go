@@ -98,7 +98,7 @@ func (o *oracles) recoveredForLong(old, updated *v1alpha1.Remediation) {
 	for i := range updated.Spec.Match {
 		m := &updated.Spec.Match[i]
 		c := v1alpha1.FindNodeCondition(node, m.Type)
-		if m.Type == string(corev1.NodeReady) || c == nil || !o.everybodyKnows(o.turned[node.Name+"/"+m.Type]) {
+		if m.Type == string(corev1.NodeReady) || m.Debounces() || c == nil || !o.everybodyKnows(o.turned[node.Name+"/"+m.Type]) {
 			continue // or nobody may know yet what it is
 		}
 		if since := time.Since(c.LastTransitionTime.Time); m.Matches(c) || since < healthyFor-slack {
@@ -230,6 +230,9 @@ func (o *oracles) noticed() {
 				if m.Type == wornOut && now.Sub(o.turned[node.Name+"/"+wornOut]) <= quietFor {
 					continue // the agent says only now that it is so for long
 				}
+				if m.Debounces() {
+					continue // for linksNoticed
+				}
 				if m.Matches(c) && now.Sub(c.LastTransitionTime.Add(m.For.Duration)) > quietFor && !c.LastTransitionTime.IsZero() && !o.cared(node, p, c) {
 					o.world.broken("Every sick node has a remediation", "node %s: %s is %s since %s, policy %s, and there is none",
 						node.Name, c.Type, c.Status, c.LastTransitionTime.UTC().Format(time.TimeOnly), p.Name)
@@ -243,7 +246,7 @@ func (o *oracles) noticed() {
 func (o *oracles) cared(node *corev1.Node, p *v1alpha1.RemedyPolicy, c *corev1.NodeCondition) bool {
 	trigger := v1alpha1.Trigger{Type: string(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime}
 	for _, r := range stored[*v1alpha1.Remediation](o) {
-		if r.Spec.NodeUID == node.UID && r.Spec.Policy.UID == p.UID && (!r.Ended() || r.Covers(&trigger)) {
+		if r.Spec.NodeUID == node.UID && r.Spec.Policy.UID == p.UID && (!r.Ended() || r.Covers(&trigger, v1alpha1.DebounceOf(p.Spec.Match, &trigger))) {
 			return true
 		}
 	}

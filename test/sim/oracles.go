@@ -28,6 +28,8 @@ type oracles struct {
 	// turned when it last wrote another status or transition time.
 	written map[string]int
 	turned  map[string]time.Time
+	// links is what agents have reported of the links of nodes.
+	links map[types.UID]*link
 	// cordoned is when the node of a maintenance was cordoned for it first, named are those
 	// that a remediation has named while they were there.
 	// idle are those whose node was not available then.
@@ -112,6 +114,7 @@ func (o *oracles) rested() {
 		o.wellCounted()
 		o.policiesTold()
 		o.noticed()
+		o.linksNoticed()
 		o.onlyOne()
 		o.staysDrained()
 	}
@@ -119,7 +122,7 @@ func (o *oracles) rested() {
 
 func newOracles(w *world) *oracles {
 	return &oracles{
-		world: w, checks: map[string][]seen{}, written: map[string]int{}, turned: map[string]time.Time{}, waiting: lasting{}, keeping: lasting{}, undrained: lasting{}, cordoned: map[types.UID]time.Time{}, remediations: map[types.UID]*v1alpha1.Remediation{}, collected: map[types.UID]bool{}, paused: map[string]time.Time{}, givenBack: map[types.UID]time.Time{}, outWhenDeleted: map[types.UID]string{}, named: map[types.UID]bool{}, idle: map[types.UID]bool{},
+		world: w, checks: map[string][]seen{}, written: map[string]int{}, turned: map[string]time.Time{}, links: map[types.UID]*link{}, waiting: lasting{}, keeping: lasting{}, undrained: lasting{}, cordoned: map[types.UID]time.Time{}, remediations: map[types.UID]*v1alpha1.Remediation{}, collected: map[types.UID]bool{}, paused: map[string]time.Time{}, givenBack: map[types.UID]time.Time{}, outWhenDeleted: map[types.UID]string{}, named: map[types.UID]bool{}, idle: map[types.UID]bool{},
 		actions: map[types.UID]*v1alpha1.NodeAction{}, deleted: map[string]bool{}, forgotten: map[string]time.Time{},
 		edited: map[string]time.Time{}, labelled: map[string]time.Time{}, rebooted: map[string]time.Time{}, born: map[types.UID]uint64{}, drainedAt: map[string]uint64{},
 		returned: map[string]time.Time{}, drained: map[string]time.Time{}, released: map[string]bool{}, freed: map[string]time.Time{},
@@ -227,6 +230,7 @@ func (o *oracles) changed(c apiserver.Change) {
 			if c.By == "controller" {
 				o.startedUnderPolicy(updated)
 				o.startedWhileItCounts(updated)
+				o.startedByDebounce(updated)
 				o.startedAsBuried(updated)
 			}
 			o.heldForLong(updated)
@@ -251,6 +255,7 @@ func (o *oracles) changed(c apiserver.Change) {
 		o.advancedOnEvidence(old, updated)
 		o.recoveredOnEvidence(old, updated)
 		o.recoveredForLong(old, updated)
+		o.recoveredByDebounce(old, updated)
 		o.recoveredAsReady(old, updated)
 		o.releasedByPeople(old, updated)
 		o.startedOverAsAsked(old, updated)

@@ -26,6 +26,7 @@ func (w *world) setScene() {
 		count += 2
 	}
 	w.agents = w.chance(200)
+	w.flickers = w.chance(200)
 	others := count // are not of the control plane
 	if w.chance(120) {
 		others = w.pick(2)
@@ -39,6 +40,9 @@ func (w *world) setScene() {
 		n.powerOn()
 		if w.agents {
 			n.startAgent()
+		}
+		if w.flickers {
+			n.startFlicker()
 		}
 		for j := range w.pick(3) {
 			w.labelledPod(n, fmt.Sprintf("%s-p%d", n.name, j+1), map[string]string{guardedLabel: of(w.choices, "false", "true")})
@@ -150,6 +154,11 @@ func (w *world) newPolicy(name string) *v1alpha1.RemedyPolicy {
 	if w.agents && w.chance(800) {
 		p.Spec.Match = append(p.Spec.Match, v1alpha1.ConditionMatch{
 			Type: wornOut, Status: corev1.ConditionTrue, For: duration(of(w.choices, 0, time.Minute)), IgnoreAfter: duration(of(w.choices, time.Hour, time.Hour, time.Hour, 0)),
+		})
+	}
+	if w.flickers && w.chance(800) {
+		p.Spec.Match = append(p.Spec.Match, v1alpha1.ConditionMatch{
+			Type: linkLost, Status: corev1.ConditionTrue, For: duration(of(w.choices, 0, time.Minute, 4*time.Minute, 4*time.Minute)), Debounce: duration(linkDebounce),
 		})
 	}
 	for range w.inCrowd(0, 1) + w.pick(w.inCrowd(2, 3)) {

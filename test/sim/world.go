@@ -30,6 +30,8 @@ type world struct {
 	chaos bool
 	// agents: one of somebody else reports on each node.
 	agents bool
+	// flickers: another one reports on each node's link.
+	flickers bool
 	// fated decides the fate of a request in a story; nil: chance does.
 	fated func(*call) int
 	dir   string // for files of nodes
