@@ -18,6 +18,7 @@ func underWay() []rule {
 		{"action lost", lostAction},
 		{"action not wanted any more", unwantedAction},
 		{"action announced", announcedAction},
+		{"clear while another program is at work", recallClear},
 		{"runner executes", executing},
 		{"rebooted without a report", rebooted},
 		{"clear without a report", clearUnreported},
@@ -60,8 +61,23 @@ func executing(d decision, s situation) (decision, bool) {
 	}
 	d.executes(s)
 	d.unblocked(s.now)
-	d.wait = s.attempt.Over.Sub(s.now)
+	d.wait = s.untilOver()
 	return d, true
+}
+
+// recallClear has another program stop once the node is clear, or a person wants to start over. The
+// permit is kept until its object is gone.
+func recallClear(d decision, s situation) (decision, bool) {
+	if !s.attempt.Recallable || !d.clear && !d.retryAsked(s) {
+		return d, false
+	}
+	why := "the node is clear since " + clockTime(d.clearSince)
+	if !d.clear {
+		why = "a person wants to start over"
+	}
+	d.executes(s)
+	d.unblocked(s.now)
+	return d.recalls(s, d.clear, why), true
 }
 
 // rebooted is for a reboot that nobody has reported on: the node itself tells what became of it.
@@ -150,11 +166,22 @@ func awaitClaim(d decision, s situation) decision {
 // executes says that it is for the runner now, whether or not it has claimed the action: that
 // stands in the action, and is not worth a write here.
 func (d *decision) executes(s situation) {
+	if s.attempt.Progress != "" {
+		d.progressing(s.now, v1alpha1.ReasonActing, head(fmt.Sprintf("%s executes %s: %s", d.who(s), d.status.Action, s.attempt.Progress)))
+		return
+	}
 	d.progressing(s.now, v1alpha1.ReasonActing, fmt.Sprintf("%s is to execute %s", d.who(s), d.status.Action))
 }
 
 // who carries out the attempt, for people.
 func (d *decision) who(s situation) string { return attempt.By(s.step(d.status.Step)).Who() }
+
+// recalls is the decision to tell who has begun the action to stop.
+func (d decision) recalls(s situation, isClear bool, why string) decision {
+	d.effect, d.wait = recall, 0
+	d.recalled = attempt.Recall{Clear: isClear, Message: why, At: s.now}
+	return d
+}
 
 // cancels is the decision to cancel the action, unless a runner has claimed it.
 func (d decision) cancels(reason, message string) decision {
