@@ -99,7 +99,7 @@ func TestWhatPeopleDecideIsBounded(t *testing.T) {
 
 func TestAStepIsExactlyOneRemedy(t *testing.T) {
 	c := newClient(t)
-	const one = "exactly one remedy is required: command, restartUnit, reboot or maintenance"
+	const one = "exactly one remedy is required: command, restartUnit, reboot, external or maintenance"
 	const source = "exactly one is required: argv or script"
 	for step, message := range map[string]string{
 		`{"command": {"argv": ["/bin/true"]}}`:                          "",
