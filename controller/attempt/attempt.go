@@ -39,6 +39,8 @@ type Attempt struct {
 	BeginBy, Over time.Time
 	// Recallable: its work has begun, and who does it can be told to stop, and was not yet.
 	Recallable bool
+	// Stopped is since when who does it is to stop, the zero time if they are not.
+	Stopped time.Time
 	// Progress tells people how far it is, "" if its object does not.
 	Progress string
 

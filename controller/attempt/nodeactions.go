@@ -72,6 +72,9 @@ func (nodeActions) Tell(object client.Object) Attempt {
 	}
 	if external := action.Status.External; external != nil {
 		a.Recallable = a.Begun != nil && a.End == nil && external.Stop == nil
+		if external.Stop != nil && a.End == nil {
+			a.Stopped = external.Stop.Time.Time
+		}
 		a.Progress = external.Object.String()
 		if external.Said != "" {
 			a.Progress += ": " + external.Said

@@ -38,6 +38,7 @@ import (
 	"github.com/nodemend/nodemend/controller/others"
 	"github.com/nodemend/nodemend/controller/worker"
 	"github.com/nodemend/nodemend/internal/cut"
+	"github.com/nodemend/nodemend/internal/deadline"
 )
 
 // claimer is who claims in the name of other programs.
@@ -91,7 +92,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	switch {
 	case err != nil:
 		err = fmt.Errorf("reading action %s: %w", request.Name, err)
-	case action.Spec.Executor != v1alpha1.ExecutorExternal || action.Finished() != nil:
+	case action.Spec.Executor != v1alpha1.ExecutorExternal:
+	case action.Finished() != nil:
+		wait, err = r.sweep(ctx, &action)
 	case action.Status.Claim == nil:
 		err = r.begin(ctx, &action)
 	case action.Status.External == nil: // somebody has written a claim of their own
@@ -277,7 +280,14 @@ func (r *Reconciler) create(ctx context.Context, action *v1alpha1.NodeAction, ob
 	switch {
 	case err == nil:
 	case apierrors.IsAlreadyExists(err): // since a moment ago
-		return r.finish(ctx, action, outcome{v1alpha1.ReasonRefused, "there is a " + name + " already, which is not of this action and is not touched"})
+		there := empty(&action.Status.External.Object)
+		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(there), there); err != nil {
+			return fmt.Errorf("reading %s: %w", name, err)
+		}
+		if !ours(there, action) {
+			return r.finish(ctx, action, outcome{v1alpha1.ReasonRefused, "there is a " + name + " already, which is not of this action and is not touched"})
+		}
+		object = there // the request was sent twice
 	default:
 		if end := notMade(name, object.GroupVersionKind().GroupVersion(), err); end != nil {
 			return r.finish(ctx, action, *end)
@@ -356,6 +366,32 @@ func (r *Reconciler) look(ctx context.Context, action *v1alpha1.NodeAction) (loo
 	}
 	l.nodeGone = err != nil || node.UID != action.Spec.NodeUID
 	return l, nil
+}
+
+// sweep deletes an object that comes after all, although nobody knew of it when the action ended. Its
+// remediation waits until then for what may still be at work, and keeps its permit.
+func (r *Reconciler) sweep(ctx context.Context, action *v1alpha1.NodeAction) (time.Duration, error) {
+	if action.Finished().Reason != v1alpha1.ReasonInterrupted || !deadline.Over(action).After(r.Clock.Now()) {
+		return 0, nil
+	}
+	var whole v1alpha1.NodeAction // the cache has it without
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(action), &whole); err != nil {
+		return 0, fmt.Errorf("reading action %s: %w", action.Name, err)
+	}
+	if whole.UID != action.UID || whole.Status.External == nil {
+		return 0, nil
+	}
+	l, err := r.look(ctx, &whole)
+	if err != nil {
+		return 0, err
+	}
+	if l.object != nil && ours(l.object, &whole) {
+		uid := l.object.GetUID()
+		if err := r.Client.Delete(ctx, empty(&whole.Status.External.Object), client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+			return 0, fmt.Errorf("deleting %s: %w", whole.Status.External.Object.String(), err)
+		}
+	}
+	return poll, nil
 }
 
 // cannot shows what the API server refuses, and tries again: the action does not end as long as the

@@ -44,15 +44,15 @@ func lives() map[string]life {
 		},
 		"it lies": {
 			remediator: remediator{does: func(s *scene) { s.says(processing, "False", succeeded, "True") }},
-			ends:       v1alpha1.ReasonSucceeded, says: "the node was not clear within 10m0s", within: 700, told: true,
+			ends:       v1alpha1.ReasonSucceeded, says: "the node was not clear within 10m0s", within: 1200, told: true,
 		},
 		"it fails": {
 			remediator: remediator{does: func(s *scene) { s.says(processing, "False", succeeded, "False") }},
 			ends:       v1alpha1.ReasonFailed, says: "has failed: Processing=False (Played), Succeeded=False (Played)", within: 240, told: true,
 		},
-		"it takes too long": {ends: v1alpha1.ReasonTimedOut, says: "within 10m0s", within: 700, told: true},
+		"it takes too long": {ends: v1alpha1.ReasonTimedOut, says: "within 10m0s", within: 1200, told: true},
 		"it dies before it begins": {
-			remediator: remediator{deaf: true}, ends: v1alpha1.ReasonTimedOut, says: "it has told nothing yet", within: 700, told: true,
+			remediator: remediator{deaf: true}, ends: v1alpha1.ReasonTimedOut, says: "it has told nothing yet", within: 1200, told: true,
 		},
 		"the remediation is deleted": {
 			at: map[int]func(*scene){60: func(s *scene) { s.recall(false) }}, ends: v1alpha1.ReasonFailed, within: 240, told: true,
@@ -87,7 +87,7 @@ func lives() map[string]life {
 					s.change(func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"example.com/for-ever"}) })
 				},
 				1800: func(s *scene) { s.change(func(o *unstructured.Unstructured) { o.SetFinalizers(nil) }) },
-			}, ends: v1alpha1.ReasonTimedOut, within: 1900, told: true,
+			}, ends: v1alpha1.ReasonTimedOut, within: 2100, told: true,
 		},
 	}
 }
@@ -96,7 +96,11 @@ func lives() map[string]life {
 func (s *scene) play(l *life) *v1alpha1.NodeAction {
 	s.t.Helper()
 	told := false
-	for second := 0; second <= l.within; second += 5 {
+	step := 0
+	for second := 0; second <= l.within; second += step {
+		if step = 10; second >= 300 {
+			step = 60
+		}
 		if do := l.at[second]; do != nil && s.action().Finished() == nil && s.action().Status.External != nil {
 			do(s)
 		}
@@ -109,7 +113,7 @@ func (s *scene) play(l *life) *v1alpha1.NodeAction {
 		if s.action().Finished() != nil {
 			break
 		}
-		s.clock.SetTime(s.clock.Now().Add(5 * time.Second))
+		s.clock.SetTime(s.clock.Now().Add(time.Duration(step) * time.Second))
 	}
 	if l.told != told && s.at == 0 {
 		s.t.Errorf("that the remediator was told that its time is over: %t", told)
@@ -196,5 +200,25 @@ func TestAnObjectOfSomebodyElseIsNotTouched(t *testing.T) {
 				t.Errorf("it was touched: %v", object)
 			}
 		})
+	}
+}
+
+// A create that arrives when nobody waits for it any more leaves nothing behind.
+func TestAnObjectThatComesLateIsDeleted(t *testing.T) {
+	s := newScene(t)
+	s.at, s.before = 2, true
+	l := life{within: 200}
+	checkEnd(t, s.play(&l), v1alpha1.ReasonInterrupted, "there is none")
+	late, err := fromTemplate(template(nil), s.action(), node(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	late.SetUID("late-uid")
+	if err := s.c.Create(t.Context(), late); err != nil {
+		t.Fatal(err)
+	}
+	s.look()
+	if s.object() != nil {
+		t.Error("it is still there")
 	}
 }

@@ -66,12 +66,12 @@ func TestAnotherProgramHasTheNodeUntilItsObjectIsGone(t *testing.T) {
 		"the policy is paused meanwhile":         {s: external(pausedPolicy), effect: nothing},
 		"the node is clear":                      {s: external(wellAgain), effect: recall, isClear: true},
 		"the node is clear, and all is paused":   {s: external(wellAgain, pausedPolicy, excluded), effect: recall, isClear: true},
-		"the node is clear, and it was told":     {s: external(wellAgain, stopped), effect: nothing},
+		"the node is clear, and it was told":     {s: external(wellAgain, stopped), effect: nothing, blocked: v1alpha1.ReasonStillRunning},
 		"a person wants to start over":           {s: external(retry("1")), effect: recall},
 		"the remediation is deleted":             {s: external(byAPerson), effect: recall, blocked: v1alpha1.ReasonStillRunning},
 		"the node is gone":                       {s: external(nodeGone), effect: recall, blocked: v1alpha1.ReasonStillRunning},
 		"the node is gone, and it was told":      {s: external(nodeGone, stopped), effect: nothing, blocked: v1alpha1.ReasonStillRunning},
-		"a finalizer keeps its object for a day": {s: external(stopped), effect: nothing},
+		"a finalizer keeps its object for a day": {s: external(stopped), effect: nothing, blocked: v1alpha1.ReasonStillRunning},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := decide(tt.s)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/attempt"
@@ -31,6 +32,9 @@ func underWay() []rule {
 		otherwise("action waits for its runner", awaitClaim),
 	}
 }
+
+// letGoTime is how long another program may take to let go of a node before people are told.
+const letGoTime = 5 * time.Minute
 
 func lostAction(d decision, s situation) (decision, bool) {
 	if s.attempt != nil || d.status.Phase() == v1alpha1.PhaseActionAnnounced {
@@ -60,8 +64,16 @@ func executing(d decision, s situation) (decision, bool) {
 		return d, false
 	}
 	d.executes(s)
-	d.unblocked(s.now)
 	d.wait = s.untilOver()
+	if stopped := s.attempt.Stopped; !stopped.IsZero() {
+		if d.wait = stopped.Add(letGoTime).Sub(s.now); d.wait <= 0 {
+			d.set(s.now, v1alpha1.RemediationBlocked, metav1.ConditionTrue, v1alpha1.ReasonStillRunning,
+				head(fmt.Sprintf("%s is to stop since %s, and its object is not gone: %s", d.who(s), clockTime(stopped), s.attempt.Progress)))
+			d.wait = 0
+			return d, true // with the permit
+		}
+	}
+	d.unblocked(s.now)
 	return d, true
 }
 
