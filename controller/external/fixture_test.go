@@ -3,6 +3,7 @@ package external
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -112,17 +113,21 @@ func template(annotations map[string]string) *unstructured.Unstructured {
 	return object
 }
 
+// known are the kinds that Go types are for.
+var known = sync.OnceValues(func() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
+})
+
 // newScene returns one with these objects; nil: all that the action needs.
 func newScene(t *testing.T, objects ...client.Object) *scene {
 	t.Helper()
 	if objects == nil {
 		objects = []client.Object{node(), remediation(), policy(), template(nil)}
 	}
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+	scheme, err := known()
+	if err != nil {
+		t.Fatal(err)
 	}
 	s := &scene{t: t, clock: clocktesting.NewFakePassiveClock(start)}
 	s.c = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.NodeAction{}).
