@@ -1,14 +1,11 @@
 package sim
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -16,30 +13,6 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/test/apiserver"
 )
-
-const (
-	medik8s            = "medik8s"
-	remediatorVersion  = "self-node-remediation.medik8s.io/v1alpha1"
-	remediatorFinalize = "self-node-remediation.medik8s.io/snr-finalizer"
-	remediatorTaint    = "remediation.medik8s.io/self-node-remediation"
-	timedOut           = "remediation.medik8s.io/nhc-timed-out"
-)
-
-// remediatorKinds are the kinds of the remediator, which stories have.
-func remediatorKinds() []schema.GroupVersionKind {
-	version := schema.FromAPIVersionAndKind(remediatorVersion, "")
-	return []schema.GroupVersionKind{version.GroupVersion().WithKind("SelfNodeRemediationTemplate"), version.GroupVersion().WithKind("SelfNodeRemediation")}
-}
-
-// external is a step that is left to the remediator.
-func external() v1alpha1.Step {
-	return v1alpha1.Step{
-		External: &v1alpha1.ExternalRemedy{TemplateRef: v1alpha1.TemplateReference{
-			APIVersion: remediatorVersion, Kind: "SelfNodeRemediationTemplate", Namespace: medik8s, Name: "automatic",
-		}},
-		Timeout: duration(10 * time.Minute), VerifyTimeout: duration(2 * time.Minute), Attempts: 1,
-	}
-}
 
 // remediator is another program's, which keeps the contract, and takes nothing for its own that does
 // not. It taints the node while it has it, as SelfNodeRemediation does.
@@ -59,13 +32,7 @@ type remediator struct {
 
 // remediates has the remediator installed, and at work.
 func (s *stage) remediates(n *node) *remediator {
-	template := &unstructured.Unstructured{Object: map[string]any{
-		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"remediationStrategy": "Automatic"}}},
-	}}
-	template.SetGroupVersionKind(remediatorKinds()[0])
-	template.SetNamespace(medik8s)
-	template.SetName("automatic")
-	s.create(template)
+	s.create(remediatorTemplate())
 	m := &remediator{s: s, node: n, seen: map[types.UID]types.UID{}}
 	s.after(time.Second, m.look)
 	return m
@@ -73,12 +40,7 @@ func (s *stage) remediates(n *node) *remediator {
 
 // object is that of the node, nil if there is none.
 func (m *remediator) object() *unstructured.Unstructured {
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(remediatorKinds()[1])
-	if m.s.admin.Get(m.s.ctx, client.ObjectKey{Namespace: medik8s, Name: m.node.name}, object) != nil {
-		return nil
-	}
-	return object
+	return m.s.remediatorObject(m.node.name)
 }
 
 // look looks at the object, as long as the story lasts.
@@ -116,21 +78,7 @@ func (m *remediator) look() {
 	m.s.must(m.s.admin.Update(m.s.ctx, object))
 }
 
-func says(object *unstructured.Unstructured, processing, succeeded string) {
-	object.Object["status"] = map[string]any{"conditions": []any{
-		map[string]any{"type": "Processing", "status": processing, "reason": "Played"},
-		map[string]any{"type": "Succeeded", "status": succeeded, "reason": "Played"},
-	}}
-}
-
-func (m *remediator) taint(wanted bool) {
-	m.s.changeNode(m.node.name, func(n *corev1.Node) {
-		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == remediatorTaint })
-		if wanted {
-			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: remediatorTaint, Effect: corev1.TaintEffectNoSchedule})
-		}
-	})
-}
+func (m *remediator) taint(wanted bool) { m.s.remediatorTaints(m.node.name, wanted) }
 
 // check holds the controller to the contract, to I1 and to I2.
 func (m *remediator) check(object *unstructured.Unstructured) {
