@@ -335,8 +335,7 @@ func (r *Reconciler) goOn(ctx context.Context, action *v1alpha1.NodeAction) (tim
 		ctrl.LoggerFrom(ctx).Info("Told the remediator of another program to stop", "node", action.Spec.NodeName, "object", name, "why", action.Status.External.Stop.Message)
 		return time.Second, nil
 	case remove:
-		uid := l.object.GetUID()
-		if err := r.Client.Delete(ctx, empty(&action.Status.External.Object), client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		if err := r.remove(ctx, l.object); err != nil {
 			return r.cannot(ctx, action, "deleting "+name, err)
 		}
 		ctrl.LoggerFrom(ctx).Info("Deleted the object of another program", "node", action.Spec.NodeName, "object", name, "why", action.Status.External.Stop.Message)
@@ -360,12 +359,21 @@ func (r *Reconciler) look(ctx context.Context, action *v1alpha1.NodeAction) (loo
 		return l, nil
 	}
 	var node corev1.Node
-	err := r.Live.Get(ctx, types.NamespacedName{Name: action.Spec.NodeName}, &node)
-	if client.IgnoreNotFound(err) != nil {
+	switch err := r.Live.Get(ctx, types.NamespacedName{Name: action.Spec.NodeName}, &node); {
+	case apierrors.IsNotFound(err):
+		l.nodeGone = true
+	case err != nil:
 		return l, fmt.Errorf("reading node %s: %w", action.Spec.NodeName, err)
+	default:
+		l.nodeGone = node.UID != action.Spec.NodeUID
 	}
-	l.nodeGone = err != nil || node.UID != action.Spec.NodeUID
 	return l, nil
+}
+
+// remove deletes the object, and no other one of its name. That it is gone is success.
+func (r *Reconciler) remove(ctx context.Context, object *unstructured.Unstructured) error {
+	uid := object.GetUID()
+	return client.IgnoreNotFound(r.Client.Delete(ctx, object.DeepCopy(), client.Preconditions{UID: &uid}))
 }
 
 // sweep deletes an object that comes after all, although nobody knew of it when the action ended. Its
@@ -386,8 +394,7 @@ func (r *Reconciler) sweep(ctx context.Context, action *v1alpha1.NodeAction) (ti
 		return 0, err
 	}
 	if l.object != nil && ours(l.object, &whole) {
-		uid := l.object.GetUID()
-		if err := r.Client.Delete(ctx, empty(&whole.Status.External.Object), client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		if err := r.remove(ctx, l.object); err != nil {
 			return 0, fmt.Errorf("deleting %s: %w", whole.Status.External.Object.String(), err)
 		}
 	}
