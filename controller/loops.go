@@ -9,6 +9,7 @@ import (
 
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/evidence"
+	"github.com/nodemend/nodemend/controller/external"
 	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/gc"
 	"github.com/nodemend/nodemend/controller/index"
@@ -57,8 +58,9 @@ func Loops(p Parts) []worker.Loop {
 	matcher := &match.Reconciler{Client: p.Client, Live: p.Live, Clock: p.Clock, Seen: seen, Nodes: p.Nodes, Created: remediations.Created}
 	budgets := &budget.Reconciler{Client: p.Client, Live: p.Live, Permits: permits, Clock: p.Clock, Nodes: p.Nodes, Store: p.Store}
 	history := &gc.Reconciler{Client: p.Client, Clock: p.Clock, Limit: p.HistoryLimit, Age: p.HistoryAge}
+	externals := &external.Reconciler{Client: p.Client, Live: p.Live, Clock: p.Clock}
 	policies := &policy.Reconciler{Client: p.Client, Nodes: p.Nodes, Clock: p.Clock}
 	return []worker.Loop{
-		matcher.Loop(), remediations.Loop(), maintenances.Loop(), budgets.Loop(), history.Loop(), policies.Loop(),
+		matcher.Loop(), remediations.Loop(), externals.Loop(), maintenances.Loop(), budgets.Loop(), history.Loop(), policies.Loop(),
 	}
 }

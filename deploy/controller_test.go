@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -97,6 +98,26 @@ func TestTheControllerCancelsWhatNobodyHasClaimed(t *testing.T) {
 	s.must(patchAction(s.ctx, leader, s.actionB, finishedAs(v1alpha1.ReasonExpired)))
 	s.must(leader.Delete(s.ctx, s.actionA))
 	s.must(leader.Create(s.ctx, s.actionFor(s.a)))
+}
+
+// What is for another program the controller claims and ends itself; of a runner's actions it does neither.
+func TestTheControllerReportsForOtherProgramsAlone(t *testing.T) {
+	s := newScene(t)
+	leader := s.client(s.account("controller", s.b))
+	external := s.actionFor(s.a)
+	external.Spec.Executor = v1alpha1.ExecutorExternal
+	s.must(s.admin.Create(s.ctx, external))
+	const (
+		claims  = `{"claim":{"runnerID":"the controller","bootID":"","time":"2026-01-01T00:00:00Z","remedy":"external"}}`
+		follows = `{"claim":{"runnerID":"the controller","bootID":"","time":"2026-01-01T00:00:00Z","remedy":"external"},"external":{"object":{"apiVersion":"example.com/v1","kind":"Example","name":"a"}}}`
+	)
+	s.must(patchAction(s.ctx, leader, external, follows))
+	s.must(patchAction(s.ctx, leader, external, finishedAs(v1alpha1.ReasonSucceeded)))
+	for what, change := range map[string]string{"claims": claims, "follows": follows, "ends": finishedAs(v1alpha1.ReasonSucceeded)} {
+		if err := patchAction(s.ctx, leader, s.actionB, change); !apierrors.IsForbidden(err) {
+			t.Errorf("it %s an action of a runner: %v", what, err)
+		}
+	}
 }
 
 func TestTheControllerReadsTheHeartbeatsOfKubelets(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -99,6 +100,7 @@ func (c *cluster) check(ctx context.Context, report *offline.Report) error {
 			budgets = append(budgets, c.budgets[i])
 		}
 	}
+	c.templates(ctx, report)
 	counts := policy.Count(report.Policies, budgets, c.nodes)
 	for i := range report.Policies {
 		p := &report.Policies[i]
@@ -116,6 +118,27 @@ func (c *cluster) check(ctx context.Context, report *offline.Report) error {
 		report.Warnings = append(report.Warnings, warning)
 	}
 	return nil
+}
+
+// templates warns of templates of external steps that the cluster does not give.
+func (c *cluster) templates(ctx context.Context, report *offline.Report) {
+	for i := range report.Policies {
+		p := &report.Policies[i]
+		at := slices.IndexFunc(report.Valid, func(v offline.Valid) bool { return v.At.Object == "RemedyPolicy/"+p.Name })
+		for number := range p.Spec.Steps {
+			external := p.Spec.Steps[number].External
+			if external == nil || at < 0 {
+				continue
+			}
+			ref, template := &external.TemplateRef, &unstructured.Unstructured{}
+			template.SetGroupVersionKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+			if err := c.api.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, template); err != nil {
+				warning := report.Valid[at].At
+				warning.Field, warning.Message = fmt.Sprintf("spec.steps[%d].external.templateRef", number), "in the cluster: the step would be held: "+err.Error()
+				report.Warnings = append(report.Warnings, warning)
+			}
+		}
+	}
 }
 
 // doubted reports whether there is a warning about a condition of the policy.

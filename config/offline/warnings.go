@@ -17,6 +17,9 @@ type suspicion struct{ field, message string }
 // day is how long a time may be that nobody doubts.
 const day = 24 * time.Hour
 
+// selfNodeTime is what SelfNodeRemediation needs at least (its internal/reboot/calculator.go).
+const selfNodeTime = 5 * time.Minute
+
 // runs of its check are what a condition may need to become clear.
 const runs = 2
 
@@ -62,6 +65,9 @@ func (k *Known) suspicions(p *v1alpha1.RemedyPolicySpec) (found []suspicion) {
 		long(at+".verifyTimeout", &s.VerifyTimeout)
 		if drain := s.Drain(); drain != nil {
 			long(at+"."+s.Remedy()+".drain.timeout", &drain.Timeout)
+		}
+		if s.External != nil && s.External.TemplateRef.ObjectKind() == "SelfNodeRemediation" && s.Timeout.Duration < selfNodeTime {
+			add(at+".timeout", "%s may be over before SelfNodeRemediation takes the node for rebooted: 3m in a small cluster, 5m with 1,000 nodes; then the node boots", short(s.Timeout.Duration))
 		}
 		if !s.Final() && s.VerifyTimeout.Duration < runs*slowest {
 			add(at+".verifyTimeout", "%s is shorter than two runs of the check of %s, %s apart: the next step may start although this one has helped",

@@ -54,6 +54,11 @@ func TestWarnings(t *testing.T) {
 			policyText("p", "", `type: HardwareFailure, status: "True"`, ""),
 			[]string{"7:11 spec.steps[0].verifyTimeout: 2m is shorter than two runs of the check of HardwareFailure, 5m apart: the next step may start although this one has helped"},
 		},
+		"a time in which SelfNodeRemediation can't be done": {
+			strings.Replace(policyText("p", "", ready, ", timeout: 3m"), "command: {argv: [/bin/true]}",
+				"external: {templateRef: {apiVersion: self-node-remediation.medik8s.io/v1alpha1, kind: SelfNodeRemediationTemplate, namespace: medik8s, name: automatic}}", 1),
+			[]string{"7:175 spec.steps[0].timeout: 3m may be over before SelfNodeRemediation takes the node for rebooted: 3m in a small cluster, 5m with 1,000 nodes; then the node boots"},
+		},
 		"an age at which a condition is ignored before all is done": {
 			policyText("p", "", ready+", for: 30m, ignoreAfter: 2h", ", attempts: 2, timeout: 30m, verifyTimeout: 20m"),
 			[]string{"6:65 spec.match[0].ignoreAfter: 2h may be over before all steps are done, which take up to 100m after for: no step is taken after that"},

@@ -99,7 +99,7 @@ func TestWhatPeopleDecideIsBounded(t *testing.T) {
 
 func TestAStepIsExactlyOneRemedy(t *testing.T) {
 	c := newClient(t)
-	const one = "exactly one remedy is required: command, restartUnit, reboot or maintenance"
+	const one = "exactly one remedy is required: command, restartUnit, reboot, external or maintenance"
 	const source = "exactly one is required: argv or script"
 	for step, message := range map[string]string{
 		`{"command": {"argv": ["/bin/true"]}}`:                          "",
@@ -133,6 +133,12 @@ func TestAStepIsExactlyOneRemedy(t *testing.T) {
 		`{"restartUnit": {"name": "` + strings.Repeat("a", 250) + `.service"}}`: "may not be more than 255",
 		`{"reboot": {"method": "sysrq"}}`:                                       `supported values: "SysRq", "Systemd"`,
 		`{"reboot": {"method": ""}}`:                                            `supported values: "SysRq", "Systemd"`,
+		`{"external": {"templateRef": {"apiVersion": "a.b/v1", "kind": "XTemplate", "name": "x"}}, "timeout": "2m"}`:  "",
+		`{"external": {"templateRef": {"apiVersion": "a.b/v1", "kind": "XTemplate", "name": "x"}}}`:                   "must be from 2m to 24h",
+		`{"external": {"templateRef": {"apiVersion": "a.b/v1", "kind": "XTemplate", "name": "x"}}, "timeout": "25h"}`: "must be from 2m to 24h",
+		`{"external": {}, "timeout": "2m"}`: "external.templateRef: Required value",
+		`{"external": {"templateRef": {"apiVersion": "a.b/v1", "kind": "X", "name": "x"}}, "timeout": "2m"}`:     "should match",
+		`{"external": {"templateRef": {"apiVersion": "v1", "kind": "XTemplate", "name": "x"}}, "timeout": "2m"}`: "should match",
 	} {
 		judge(t, step, createPolicy(t, c, `{"steps": [`+step+`]}`, &v1alpha1.RemedyPolicy{}), message)
 	}

@@ -5,9 +5,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// NodeAction is one attempt of one step, for the runner of one node, or for the
-// remote runner. It does not hold what to execute: it names a policy and the hash of
-// one of its steps, and the runner reads the step from the policy.
+// NodeAction is one attempt of one step, for the runner of one node, for the remote
+// runner, or for the remediator of another program. It does not hold what to execute:
+// it names a policy and the hash of one of its steps, and the runner reads the step
+// from the policy.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -51,9 +52,10 @@ type NodeActionSpec struct {
 	NodeName string `json:"nodeName"`
 
 	// Who executes it: Remote, the remote runner, which acts on the machine from
-	// outside. If it is left out, the node's runner.
+	// outside; External, another program, to which the controller hands it. If it is
+	// left out, the node's runner.
 	// +optional
-	// +kubebuilder:validation:Enum=Remote
+	// +kubebuilder:validation:Enum=Remote;External
 	Executor Executor `json:"executor,omitempty"`
 
 	// UID of that node.
@@ -114,10 +116,12 @@ const ActionFinished = "Finished"
 // executed; after the others it was not, or not known to be.
 const (
 	// ReasonSucceeded: the command ended with exit status 0; the unit is active
-	// again; the node has booted.
+	// again; the node has booted; another program's remediator says so, or the node was
+	// clear while it was at work.
 	ReasonSucceeded = "Succeeded"
 	// ReasonFailed: the command ended with another status or a signal; the unit
-	// was restarted and is not active.
+	// was restarted and is not active; another program's remediator says so, or somebody
+	// has deleted its object.
 	ReasonFailed = "Failed"
 	// ReasonTimedOut: the step's timeout passed, and what was left of the remedy
 	// was killed.
@@ -167,9 +171,10 @@ const (
 )
 
 // NodeActionStatus is written by who executes the action, and by the controller to
-// cancel one that nobody has claimed.
+// cancel one that nobody has claimed, and of one for another program's remediator.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.power) || has(self.claim)",message="only what is claimed has progress",fieldPath=".power"
+// +kubebuilder:validation:XValidation:rule="!has(self.external) || has(self.claim)",message="only what is claimed has progress",fieldPath=".external"
 type NodeActionStatus struct {
 	// The runner's claim, written before the first side effect.
 	// +optional
@@ -179,6 +184,11 @@ type NodeActionStatus struct {
 	// here before.
 	// +optional
 	Power *PowerCycleStatus `json:"power,omitempty"`
+
+	// The other program's object, and what it tells. It is kept here before it is
+	// created.
+	// +optional
+	External *ExternalStatus `json:"external,omitempty"`
 
 	// Result of the execution.
 	// +optional
@@ -209,7 +219,7 @@ type Claim struct {
 	// +required
 	Time metav1.Time `json:"time"`
 
-	// The remedy: command, restartUnit or reboot. A claimed reboot has succeeded
+	// The remedy: command, restartUnit, reboot or external. A claimed reboot has succeeded
 	// when the node runs with another boot ID.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
@@ -220,6 +230,73 @@ type Claim struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	InvocationID string `json:"invocationID,omitempty"`
+}
+
+// ExternalStatus is how far the remediator of another program is.
+type ExternalStatus struct {
+	// The object. There is at most one for an action, and none of another UID is
+	// touched.
+	// +required
+	Object ExternalObject `json:"object"`
+
+	// What its status told last, for people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Said string `json:"said,omitempty"`
+
+	// Why the object is to go. The action ends when it is gone.
+	// +optional
+	Stop *ExternalStop `json:"stop,omitempty"`
+}
+
+// ExternalObject names an object of another program.
+type ExternalObject struct {
+	// Group and version.
+	// +required
+	// +kubebuilder:validation:MaxLength=317
+	APIVersion string `json:"apiVersion"`
+
+	// Kind.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+
+	// Namespace, if its kind has namespaces.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+
+	// Name.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// UID, once the object was seen.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	UID types.UID `json:"uid,omitempty"`
+}
+
+// ExternalStop is why the object of another program is to go.
+type ExternalStop struct {
+	// How the action ends when the object is gone: Succeeded, Failed or TimedOut.
+	// +required
+	// +kubebuilder:validation:Enum=Succeeded;Failed;TimedOut
+	Reason string `json:"reason"`
+
+	// Why, for people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+
+	// When that was found, by the clock of the controller.
+	// +required
+	Time metav1.Time `json:"time"`
+
+	// The node is clear: the remediator is not told that its time is over.
+	// +optional
+	Clear bool `json:"clear,omitempty"`
 }
 
 // PowerCycleStatus is how far the power of a machine is switched off and on again.

@@ -315,7 +315,7 @@ type ActionRecord struct {
 	// +required
 	Attempt int32 `json:"attempt"`
 
-	// The remedy: command, restartUnit, reboot or maintenance.
+	// The remedy: command, restartUnit, reboot, external or maintenance.
 	// +optional
 	Remedy string `json:"remedy,omitempty"`
 

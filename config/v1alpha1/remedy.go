@@ -40,6 +40,9 @@ const (
 	ExecutorRemote Executor = "Remote"
 	// ExecutorMaintenance is the controller of maintenances, by a NodeMaintenance.
 	ExecutorMaintenance Executor = "Maintenance"
+	// ExecutorExternal is another program, by an object of its own, which the controller creates
+	// and follows for a NodeAction.
+	ExecutorExternal Executor = "External"
 )
 
 // Remedies returns the remedies that this version knows, gentlest first. They must not be
@@ -49,6 +52,7 @@ func Remedies() []*Remedy {
 		&commandRemedy,
 		&restartUnitRemedy,
 		&rebootRemedy,
+		&externalRemedy,
 		&maintenanceRemedy,
 	}
 }

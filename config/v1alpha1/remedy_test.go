@@ -16,6 +16,9 @@ func steps() map[string]v1alpha1.Step {
 		"restartUnit": {RestartUnit: &v1alpha1.RestartUnitRemedy{Name: "containerd.service"}},
 		"reboot":      {Reboot: &v1alpha1.RebootRemedy{Method: v1alpha1.RebootSysRq, Drain: &v1alpha1.Drain{}}},
 		"maintenance": {Maintenance: &v1alpha1.MaintenanceRemedy{Reason: "a fan has failed"}},
+		"external": {External: &v1alpha1.ExternalRemedy{TemplateRef: v1alpha1.TemplateReference{
+			APIVersion: "fence-agents-remediation.medik8s.io/v1alpha1", Kind: "FenceAgentsRemediationTemplate", Name: "bmc",
+		}}},
 		"power cycle": {Reboot: &v1alpha1.RebootRemedy{Method: v1alpha1.RebootPowerCycle}},
 	}
 }
@@ -72,6 +75,10 @@ func TestARemedyIsWhatItsValueSays(t *testing.T) {
 		"power cycle": {
 			traits{disruptive: true, needsMatch: true, reboots: true},
 			"cordon the node, and switch its power off and on (PowerCycle)", "reboot",
+		},
+		"external": {
+			traits{disruptive: true, needsMatch: true},
+			"cordon the node, and leave it to a FenceAgentsRemediation of template bmc", "FenceAgentsRemediation",
 		},
 		"": {traits{needsRunner: true, needsMatch: true}, "act", ""},
 	} {

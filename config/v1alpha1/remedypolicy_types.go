@@ -259,7 +259,8 @@ type ConditionMatch struct {
 // Step is one remedy, and how long and how often it is tried.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.reboot) || !has(self.reboot.method) || self.reboot.method != 'PowerCycle' || (has(self.timeout) && (!self.timeout.matches('^[0-9.hmnsu]+$') || duration(self.timeout) >= duration('15m')))",message="must be at least 15m for a reboot with method PowerCycle: power may take 5m to be proved off and 3m to go on, and then the machine boots",fieldPath=".timeout"
-// +kubebuilder:validation:XValidation:rule="[has(self.command), has(self.restartUnit), has(self.reboot), has(self.maintenance)].exists_one(x, x)",message="exactly one remedy is required: command, restartUnit, reboot or maintenance"
+// +kubebuilder:validation:XValidation:rule="!has(self.external) || (has(self.timeout) && (!self.timeout.matches('^[0-9.hmnsu]+$') || (duration(self.timeout) >= duration('2m') && duration(self.timeout) <= duration('24h'))))",message="must be from 2m to 24h for an external step: it is for how long the remediator may work until the node is clear",fieldPath=".timeout"
+// +kubebuilder:validation:XValidation:rule="[has(self.command), has(self.restartUnit), has(self.reboot), has(self.external), has(self.maintenance)].exists_one(x, x)",message="exactly one remedy is required: command, restartUnit, reboot, external or maintenance"
 type Step struct {
 	// Runs a command on the node, as root.
 	// +optional
@@ -273,6 +274,11 @@ type Step struct {
 	// +optional
 	Reboot *RebootRemedy `json:"reboot,omitempty"`
 
+	// Cordons the node, and leaves it to the remediator of another program, such as
+	// SelfNodeRemediation or FenceAgentsRemediation of medik8s, or Metal3Remediation.
+	// +optional
+	External *ExternalRemedy `json:"external,omitempty"`
+
 	// Keeps the node cordoned until it has recovered, whatever the reason. It must be
 	// the last step.
 	// +optional
@@ -280,7 +286,8 @@ type Step struct {
 
 	// Maximum duration of one attempt, at least 1s. When it is over, a command is
 	// killed with all processes that it started, and so are the processes of a unit
-	// that does not stop. For a reboot it includes the boot. A drain has its own
+	// that does not stop. For a reboot it includes the boot. An external remediator is
+	// told to stop, and what it still does then is waited for. A drain has its own
 	// timeout, and a maintenance has none.
 	// +optional
 	// +kubebuilder:default="1m"

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/deadline"
 )
 
 // Attempt is one that was started, as the object of its executor tells.
@@ -36,6 +37,12 @@ type Attempt struct {
 	// BeginBy is until when somebody may say that its work begins. Over is when it is over at
 	// the latest, what is said about its end included.
 	BeginBy, Over time.Time
+	// Recallable: its work has begun, and who does it can be told to stop, and was not yet.
+	Recallable bool
+	// Stopped is since when who does it is to stop, the zero time if they are not.
+	Stopped time.Time
+	// Progress tells people how far it is, "" if its object does not.
+	Progress string
 
 	// Object that tells all this. It must not be changed.
 	Object client.Object
@@ -60,6 +67,19 @@ type End struct {
 	// At is when, by the clock of who said so.
 	At time.Time
 }
+
+// Recall is why who does the work is to stop.
+type Recall struct {
+	// Clear: the node is, so there is nothing to do any more.
+	Clear bool
+	// Message for people.
+	Message string
+	// At is the time now.
+	At time.Time
+}
+
+// Endless reports whether only its object tells when it is over, however long that takes.
+func (a *Attempt) Endless() bool { return a.Over.Equal(deadline.Never) }
 
 // Cancellable reports whether nobody has begun it, and it has not ended.
 func (a *Attempt) Cancellable() bool { return a.Begun == nil && a.End == nil }
@@ -86,6 +106,15 @@ func (a *Attempt) Cancel(ctx context.Context, c client.Client, end End) error {
 		return nil
 	}
 	return a.by.Cancel(ctx, c, a.Object, end)
+}
+
+// Recall tells who does its work to stop, if they can be told. It fails with a conflict if the
+// object has changed since it was read.
+func (a *Attempt) Recall(ctx context.Context, c client.Client, why Recall) error {
+	if !a.Recallable {
+		return nil
+	}
+	return a.by.Recall(ctx, c, a.Object, why)
 }
 
 // Delete deletes its object. That there is none is success.

@@ -31,6 +31,9 @@ type Executor interface {
 	// Cancel sees that the attempt of an object never begins. It fails with a conflict if it has
 	// begun since the object was read.
 	Cancel(ctx context.Context, c client.Client, object client.Object, end End) error
+	// Recall tells who has begun the attempt of an object to stop. It fails with a conflict if
+	// the object has changed since it was read.
+	Recall(ctx context.Context, c client.Client, object client.Object, why Recall) error
 }
 
 // named is an executor under the name that remedies give it.
@@ -44,7 +47,8 @@ type named struct {
 func executors() []named {
 	return []named{
 		{v1alpha1.ExecutorRunner, nodeActions{}},
-		{v1alpha1.ExecutorRemote, nodeActions{remote: true}},
+		{v1alpha1.ExecutorRemote, nodeActions{executor: v1alpha1.ExecutorRemote}},
+		{v1alpha1.ExecutorExternal, nodeActions{executor: v1alpha1.ExecutorExternal}},
 	}
 }
 

@@ -15,14 +15,15 @@ import (
 	"github.com/nodemend/nodemend/controller/fieldmanager"
 	"github.com/nodemend/nodemend/controller/index"
 	"github.com/nodemend/nodemend/controller/optimistic"
+	"github.com/nodemend/nodemend/internal/cut"
 	"github.com/nodemend/nodemend/internal/deadline"
 )
 
 // nodeActions has a runner carry out attempts, which claims a NodeAction before it begins: that of
-// the node or the remote one, as the action says.
+// the node or the remote one, as the action says. For another program package external does.
 type nodeActions struct {
-	// remote: those that are started are for the remote runner.
-	remote bool
+	// executor is for whom those are that are started; "": the node's runner.
+	executor v1alpha1.Executor
 }
 
 // voidExpiry is when an action expires that no runner may claim.
@@ -30,10 +31,14 @@ var voidExpiry = time.Unix(1, 0)
 
 // Who implements Executor.
 func (by nodeActions) Who() string {
-	if by.remote {
+	switch by.executor {
+	case v1alpha1.ExecutorRemote:
 		return "the remote runner"
+	case v1alpha1.ExecutorExternal:
+		return "another program"
+	default:
+		return "the node's runner"
 	}
-	return "the node's runner"
 }
 
 // Kind implements Executor.
@@ -54,7 +59,7 @@ func (nodeActions) Tell(object client.Object) Attempt {
 		Created: action.CreationTimestamp.Time,
 		Void:    !action.Spec.ExpiresAt.After(voidExpiry),
 		BeginBy: deadline.Claimable(action), Over: deadline.Over(action),
-		Object: action, by: nodeActions{remote: action.Spec.Executor == v1alpha1.ExecutorRemote},
+		Object: action, by: nodeActions{executor: action.Spec.Executor},
 	}
 	if claim := action.Status.Claim; claim != nil {
 		a.Begun = &Begun{At: claim.Time.Time, BootID: claim.BootID}
@@ -64,6 +69,16 @@ func (nodeActions) Tell(object client.Object) Attempt {
 	}
 	if result := action.Status.Result; result != nil {
 		a.Output = result.Output
+	}
+	if external := action.Status.External; external != nil {
+		a.Recallable = a.Begun != nil && a.End == nil && external.Stop == nil
+		if external.Stop != nil && a.End == nil {
+			a.Stopped = external.Stop.Time.Time
+		}
+		a.Progress = external.Object.String()
+		if external.Said != "" {
+			a.Progress += ": " + external.Said
+		}
 	}
 	return a
 }
@@ -100,17 +115,13 @@ func (by nodeActions) Start(ctx context.Context, c client.Client, o Order) error
 	if o.Void {
 		expiresAt = voidExpiry
 	}
-	var executor v1alpha1.Executor
-	if by.remote {
-		executor = v1alpha1.ExecutorRemote
-	}
 	spec := &o.Remediation.Spec
 	err = c.Create(ctx, &v1alpha1.NodeAction{
 		ObjectMeta: metav1.ObjectMeta{Name: o.Name},
 		Spec: v1alpha1.NodeActionSpec{
 			NodeName:       spec.NodeName,
 			NodeUID:        spec.NodeUID,
-			Executor:       executor,
+			Executor:       by.executor,
 			Remediation:    o.Remediation.Name,
 			RemediationUID: o.Remediation.UID,
 			Policy:         spec.Policy,
@@ -138,6 +149,24 @@ func (nodeActions) Cancel(ctx context.Context, c client.Client, object client.Ob
 	})
 	if err := c.Status().Patch(ctx, cancelled, optimistic.Since(action), fieldmanager.Controller); err != nil {
 		return fmt.Errorf("cancelling action %s: %w", action.Name, err)
+	}
+	return nil
+}
+
+// Recall implements Executor: it writes down that the other program's object is to go. A runner
+// can't be told.
+func (nodeActions) Recall(ctx context.Context, c client.Client, object client.Object, why Recall) error {
+	action := object.(*v1alpha1.NodeAction)
+	recalled := action.DeepCopy()
+	reason := v1alpha1.ReasonFailed
+	if why.Clear {
+		reason = v1alpha1.ReasonSucceeded
+	}
+	recalled.Status.External.Stop = &v1alpha1.ExternalStop{
+		Reason: reason, Message: cut.Head(why.Message, MaxText), Time: metav1.NewTime(why.At), Clear: why.Clear,
+	}
+	if err := c.Status().Patch(ctx, recalled, optimistic.Since(action), fieldmanager.Controller); err != nil {
+		return fmt.Errorf("recalling action %s: %w", action.Name, err)
 	}
 	return nil
 }

@@ -179,6 +179,8 @@ func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wai
 		return d.wait, r.start(ctx, s, d)
 	case cancel:
 		return d.wait, s.attempt.Cancel(ctx, r.Client, attempt.End{Reason: d.cancelled.reason, Message: d.cancelled.message, At: r.Clock.Now()})
+	case recall:
+		return d.wait, s.attempt.Recall(ctx, r.Client, d.recalled)
 	case takeOut:
 		return d.wait, r.takeOut(ctx, s, d)
 	case calm:

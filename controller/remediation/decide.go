@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/attempt"
 	"github.com/nodemend/nodemend/controller/evidence"
 	"github.com/nodemend/nodemend/controller/gates"
 )
@@ -28,6 +29,8 @@ const (
 	void
 	// cancel the action unless a runner has claimed it.
 	cancel
+	// recall the action, after the status was written: who has begun it is to stop.
+	recall
 	// release the permits, after the status was written.
 	release
 	// takeOut: take the permits, write the status, create the maintenance that it
@@ -44,6 +47,8 @@ type decision struct {
 	effect effect
 	// cancelled is why an action is cancelled, as its Finished condition says.
 	cancelled outcome
+	// recalled is why one is recalled.
+	recalled attempt.Recall
 	// maintenance is how takeOut and calm want it.
 	maintenance v1alpha1.NodeMaintenanceSpec
 	// wait is after how long to look again; 0: when something changes.

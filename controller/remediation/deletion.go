@@ -175,6 +175,11 @@ func (r *Reconciler) endAttempts(ctx context.Context, attempts []attempt.Attempt
 		case a.Cancellable():
 			running = true // unless this cancels it, which leads here again
 			errs = append(errs, a.Cancel(ctx, r.Client, r.wasDeleted()))
+		case a.Recallable:
+			running = true // until its object is gone, which leads here again
+			errs = append(errs, a.Recall(ctx, r.Client, attempt.Recall{Message: r.wasDeleted().Message, At: r.Clock.Now()}))
+		case left > 0 && a.Endless():
+			running = true
 		case left > 0:
 			running, wait = true, max(wait, left)
 		default:
@@ -185,11 +190,13 @@ func (r *Reconciler) endAttempts(ctx context.Context, attempts []attempt.Attempt
 }
 
 // cancelFormer cancels what a former remediation of the same name has left that nobody has
-// begun, and reports whether there was anything.
+// begun, recalls what can be, and reports whether there was anything.
 func (r *Reconciler) cancelFormer(ctx context.Context, s situation) (cancelled bool, err error) {
 	for i := range s.others {
 		if a := &s.others[i]; s.former(a) && a.Cancellable() {
 			return true, a.Cancel(ctx, r.Client, r.wasDeleted())
+		} else if s.former(a) && a.Recallable {
+			return true, a.Recall(ctx, r.Client, attempt.Recall{Message: r.wasDeleted().Message, At: r.Clock.Now()})
 		}
 	}
 	return false, nil

@@ -80,7 +80,11 @@ func (d decision) over(s situation, reason, message string) decision {
 		return d.cancels(v1alpha1.ReasonCancelled, message)
 	default:
 		if until := s.attempt.Over; until.After(s.now) {
-			return d.stillRunning(s.now, until)
+			d = d.stillRunning(s.now, until)
+			if s.attempt.Recallable {
+				return d.recalls(s, false, message)
+			}
+			return d
 		}
 		d.recordUnreported(s, outcome{v1alpha1.ReasonInterrupted, d.who(s) + " began it and never reported"})
 	}

@@ -56,6 +56,14 @@ type situation struct {
 // step returns the step of this number, nil if there is none.
 func (s *situation) step(number int32) *v1alpha1.Step { return s.remediation.Step(number) }
 
+// untilOver is after how long the attempt is over at the latest; 0: an event tells.
+func (s *situation) untilOver() time.Duration {
+	if s.attempt.Endless() {
+		return 0
+	}
+	return s.attempt.Over.Sub(s.now)
+}
+
 // mayRunUntil returns until when something that was started under the name of
 // this remediation may still run although nobody reports on it: an action that
 // was lost or interrupted, or one of a former remediation of the same name. Until

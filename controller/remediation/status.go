@@ -8,6 +8,7 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/gates"
+	"github.com/nodemend/nodemend/internal/deadline"
 )
 
 func (d *decision) set(now time.Time, conditionType string, status metav1.ConditionStatus, reason, message string) {
@@ -50,8 +51,11 @@ func (d decision) stillRunning(now, until time.Time) decision {
 	if d.progress() == "" {
 		d.progressing(now, v1alpha1.ReasonWaiting, "")
 	}
-	d.set(now, v1alpha1.RemediationBlocked, metav1.ConditionTrue, v1alpha1.ReasonStillRunning,
-		"an action may still be running until "+clockTime(until))
+	message := "an action may still be running until " + clockTime(until)
+	if until.Equal(deadline.Never) {
+		message, until = "another program is still at work: its object is not gone", now // an event tells when
+	}
+	d.set(now, v1alpha1.RemediationBlocked, metav1.ConditionTrue, v1alpha1.ReasonStillRunning, message)
 	d.wait = until.Sub(now)
 	return d
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/attempt"
@@ -18,6 +19,7 @@ func underWay() []rule {
 		{"action lost", lostAction},
 		{"action not wanted any more", unwantedAction},
 		{"action announced", announcedAction},
+		{"clear while another program is at work", recallClear},
 		{"runner executes", executing},
 		{"rebooted without a report", rebooted},
 		{"clear without a report", clearUnreported},
@@ -30,6 +32,9 @@ func underWay() []rule {
 		otherwise("action waits for its runner", awaitClaim),
 	}
 }
+
+// letGoTime is how long another program may take to let go of a node before people are told.
+const letGoTime = 5 * time.Minute
 
 func lostAction(d decision, s situation) (decision, bool) {
 	if s.attempt != nil || d.status.Phase() == v1alpha1.PhaseActionAnnounced {
@@ -59,9 +64,32 @@ func executing(d decision, s situation) (decision, bool) {
 		return d, false
 	}
 	d.executes(s)
+	d.wait = s.untilOver()
+	if stopped := s.attempt.Stopped; !stopped.IsZero() {
+		if d.wait = stopped.Add(letGoTime).Sub(s.now); d.wait <= 0 {
+			d.set(s.now, v1alpha1.RemediationBlocked, metav1.ConditionTrue, v1alpha1.ReasonStillRunning,
+				head(fmt.Sprintf("%s is to stop since %s, and its object is not gone: %s", d.who(s), clockTime(stopped), s.attempt.Progress)))
+			d.wait = 0
+			return d, true // with the permit
+		}
+	}
 	d.unblocked(s.now)
-	d.wait = s.attempt.Over.Sub(s.now)
 	return d, true
+}
+
+// recallClear has another program stop once the node is clear, or a person wants to start over. The
+// permit is kept until its object is gone.
+func recallClear(d decision, s situation) (decision, bool) {
+	if !s.attempt.Recallable || !d.clear && !d.retryAsked(s) {
+		return d, false
+	}
+	why := "the node is clear since " + clockTime(d.clearSince)
+	if !d.clear {
+		why = "a person wants to start over"
+	}
+	d.executes(s)
+	d.unblocked(s.now)
+	return d.recalls(s, d.clear, why), true
 }
 
 // rebooted is for a reboot that nobody has reported on: the node itself tells what became of it.
@@ -150,11 +178,22 @@ func awaitClaim(d decision, s situation) decision {
 // executes says that it is for the runner now, whether or not it has claimed the action: that
 // stands in the action, and is not worth a write here.
 func (d *decision) executes(s situation) {
+	if s.attempt.Progress != "" {
+		d.progressing(s.now, v1alpha1.ReasonActing, head(fmt.Sprintf("%s executes %s: %s", d.who(s), d.status.Action, s.attempt.Progress)))
+		return
+	}
 	d.progressing(s.now, v1alpha1.ReasonActing, fmt.Sprintf("%s is to execute %s", d.who(s), d.status.Action))
 }
 
 // who carries out the attempt, for people.
 func (d *decision) who(s situation) string { return attempt.By(s.step(d.status.Step)).Who() }
+
+// recalls is the decision to tell who has begun the action to stop.
+func (d decision) recalls(s situation, isClear bool, why string) decision {
+	d.effect, d.wait = recall, 0
+	d.recalled = attempt.Recall{Clear: isClear, Message: why, At: s.now}
+	return d
+}
 
 // cancels is the decision to cancel the action, unless a runner has claimed it.
 func (d decision) cancels(reason, message string) decision {

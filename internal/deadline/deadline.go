@@ -29,6 +29,10 @@ const (
 	ReportGrace = time.Minute
 )
 
+// Never is when an action is over that another program's remediator carries out: the controller
+// follows its object, and only that it is gone ends the action.
+var Never = time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // Claimable returns until when a claim of the action may arrive.
 func Claimable(a *v1alpha1.NodeAction) time.Time { return a.Spec.ExpiresAt.Add(ClaimGrace) }
 
@@ -36,6 +40,9 @@ func Claimable(a *v1alpha1.NodeAction) time.Time { return a.Spec.ExpiresAt.Add(C
 // it after the timeout. A runner may begin up to expiresAt after its claim, when the answer to
 // that was late.
 func Killed(a *v1alpha1.NodeAction) time.Time {
+	if a.Spec.Executor == v1alpha1.ExecutorExternal && a.Status.Claim != nil && a.Finished() == nil {
+		return Never
+	}
 	start := a.Spec.ExpiresAt.Time
 	if a.Status.Claim != nil && a.Status.Claim.Time.After(start) {
 		start = a.Status.Claim.Time.Time
@@ -45,7 +52,12 @@ func Killed(a *v1alpha1.NodeAction) time.Time {
 
 // Over returns when the action is over at the latest, its report included, whoever claims it
 // and when.
-func Over(a *v1alpha1.NodeAction) time.Time { return Killed(a).Add(ReportGrace) }
+func Over(a *v1alpha1.NodeAction) time.Time {
+	if killed := Killed(a); killed != Never {
+		return killed.Add(ReportGrace)
+	}
+	return Never
+}
 
 // RunsUntil returns until when the action may run although nobody says so: Over if it was
 // claimed and has not finished, or if nobody knows whether it has. It is the zero time for

@@ -62,3 +62,22 @@ func TestTheControllerWaitsLongerThanTheRunner(t *testing.T) {
 		}
 	}
 }
+
+// Only that another program's object is gone ends its action.
+func TestWhatAnotherProgramDoesIsNeverOverByItself(t *testing.T) {
+	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	a := &v1alpha1.NodeAction{Spec: v1alpha1.NodeActionSpec{
+		Executor: v1alpha1.ExecutorExternal, ExpiresAt: metav1.NewTime(now), Timeout: v1alpha1.Duration{Duration: time.Minute},
+	}}
+	if !Over(a).Before(now.Add(time.Hour)) {
+		t.Errorf("one that nobody has claimed is over at %s", Over(a))
+	}
+	a.Status.Claim = &v1alpha1.Claim{Time: metav1.NewTime(now)}
+	if Over(a) != Never || !MayRun(a, now.Add(24*365*time.Hour)) {
+		t.Errorf("it is over at %s", Over(a))
+	}
+	a.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ActionFinished, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonInterrupted}}
+	if over := Over(a); over != now.Add(time.Minute+EndGrace+ReportGrace) {
+		t.Errorf("one of which nobody knows the end is over at %s", over)
+	}
+}

@@ -21,6 +21,9 @@ func deepCopy(obj client.Object) client.Object { return obj.DeepCopyObject().(cl
 
 // shallowCopy returns another object with the same parts, which must not be changed.
 func shallowCopy(obj client.Object) client.Object {
+	if unknown(obj) { // its metadata are a part
+		return deepCopy(obj)
+	}
 	c := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object)
 	assign(c, obj)
 	return c
@@ -42,6 +45,9 @@ func assign(obj, from client.Object) { reflect.ValueOf(obj).Elem().Set(reflect.V
 // normalize makes of an object what is left of it after it went through JSON: times have
 // whole seconds, or microseconds, and lists and maps that are empty are not there.
 func normalize(obj client.Object) {
+	if unknown(obj) {
+		return
+	}
 	v := reflect.ValueOf(obj).Elem()
 	walkerOf(v.Type()).walk(v)
 	obj.GetObjectKind().SetGroupVersionKind(noKind)

@@ -51,6 +51,10 @@ type Options struct {
 	Definitions *Definitions
 	// Now is the server's time.
 	Now func() time.Time
+	// Others are kinds of other programs, with namespaces, of which the server knows nothing more; nil:
+	// there are none. A Client reads and writes their objects as *unstructured.Unstructured, and does
+	// not list them. They have no subresources.
+	Others []schema.GroupVersionKind
 	// Trusting applies schema and CEL rules only where they decide something that no
 	// Go type does: in objects that people write, and in the status of budgets and
 	// actions.
@@ -109,6 +113,9 @@ func New(o Options) (*Server, error) {
 		s.kinds = append(s.kinds, &k)
 		s.byType[reflect.TypeOf(k.object)] = &k
 	}
+	for _, gvk := range o.Others {
+		s.kinds = append(s.kinds, other(gvk))
+	}
 	return s, nil
 }
 
@@ -125,6 +132,11 @@ func NewScheme() (*runtime.Scheme, error) {
 func (s *Server) kindOf(obj runtime.Object) (*kind, error) {
 	if k := s.byType[reflect.TypeOf(obj)]; k != nil {
 		return k, nil
+	}
+	for _, k := range s.kinds {
+		if unknown(obj) && unknown(k.object) && k.gvk == obj.GetObjectKind().GroupVersionKind() {
+			return k, nil
+		}
 	}
 	return nil, fmt.Errorf("the simulated API server does not serve %T: %w", obj, &meta.NoKindMatchError{GroupKind: obj.GetObjectKind().GroupVersionKind().GroupKind()})
 }

@@ -465,6 +465,9 @@ func (w *world) calm() {
 	}
 	clear(w.traps)
 	clear(w.slow)
+	if w.remediators != nil {
+		w.remediators.dead = time.Time{}
+	}
 	for after := time.Duration(0); after < calmTime; after += time.Hour {
 		w.after(after, w.people.comeToRest)
 	}

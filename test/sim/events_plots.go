@@ -523,9 +523,9 @@ func (w *world) regroup() bool {
 	}
 	w.people.edited, w.people.limited = time.Now(), time.Now()
 	reboot, gentle := w.newStep(), w.newStep()
-	reboot.Command, reboot.RestartUnit, reboot.RequireApproval, reboot.Attempts = nil, nil, false, 1
+	reboot.Command, reboot.RestartUnit, reboot.External, reboot.RequireApproval, reboot.Attempts = nil, nil, nil, false, 1
 	reboot.Reboot, reboot.Timeout = &v1alpha1.RebootRemedy{}, duration(10*time.Minute)
-	gentle.Reboot, gentle.RestartUnit, gentle.RequireApproval = nil, nil, false
+	gentle.Reboot, gentle.RestartUnit, gentle.External, gentle.RequireApproval = nil, nil, nil, false
 	gentle.Command, gentle.Timeout = &v1alpha1.CommandRemedy{Argv: []string{"/bin/a"}}, duration(20*time.Second)
 	p.Spec.Steps = []v1alpha1.Step{reboot, gentle}
 	w.update(p)

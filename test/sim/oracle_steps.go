@@ -26,16 +26,23 @@ func (o *oracles) advancedOnEvidence(old, updated *v1alpha1.Remediation) {
 	n := o.world.node(updated.Spec.NodeName)
 	e := n.executionOf(last.Action)
 	step := updated.Step(after.Step)
-	if advanced && step.Maintenance == nil && e == nil && !n.bootedSince(last) {
+	ended, handed := o.handed[last.Action]
+	if advanced && step.Maintenance == nil && e == nil && !handed && !n.bootedSince(last) {
 		o.world.broken("The next step is taken only after the one before was executed", "%s: %d/%d after %s", updated.Name, after.Step, after.Attempt, last.Outcome)
 		return
 	}
+	if e != nil {
+		ended = e.ends
+	} else if handed && ended.IsZero() {
+		o.world.broken("The next step is taken only after another program's object is gone", "%s: %d/%d", updated.Name, after.Step, after.Attempt)
+		return
+	}
 	node := find[*corev1.Node](o, updated.Spec.NodeName)
-	if node == nil || notReady(node) || time.Since(n.turned) < quietFor || e == nil || e.ends.IsZero() {
+	if node == nil || notReady(node) || time.Since(n.turned) < quietFor || ended.IsZero() {
 		return // steps that need its runner are left out while it is not Ready
 	}
 	for _, m := range updated.Spec.Match {
-		if m.Type == string(corev1.NodeReady) || o.sawInAnyBoot(n, m.Type, m.Status, e.ends) {
+		if m.Type == string(corev1.NodeReady) || o.sawInAnyBoot(n, m.Type, m.Status, ended) {
 			return
 		}
 	}

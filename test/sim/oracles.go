@@ -40,6 +40,8 @@ type oracles struct {
 	actions   map[types.UID]*v1alpha1.NodeAction
 	deleted   map[string]bool
 	forgotten map[string]time.Time
+	// handed has the actions for which there was an object of another program, and when it was gone.
+	handed map[string]time.Time
 	// tallied is when a policy was last changed, or a remediation began, ended or went.
 	tallied time.Time
 	// edited is when a policy last changed, labelled when the labels of a node did, rebooted
@@ -123,7 +125,7 @@ func (o *oracles) rested() {
 func newOracles(w *world) *oracles {
 	return &oracles{
 		world: w, checks: map[string][]seen{}, written: map[string]int{}, turned: map[string]time.Time{}, links: map[types.UID]*link{}, waiting: lasting{}, keeping: lasting{}, undrained: lasting{}, cordoned: map[types.UID]time.Time{}, remediations: map[types.UID]*v1alpha1.Remediation{}, collected: map[types.UID]bool{}, paused: map[string]time.Time{}, givenBack: map[types.UID]time.Time{}, outWhenDeleted: map[types.UID]string{}, named: map[types.UID]bool{}, idle: map[types.UID]bool{},
-		actions: map[types.UID]*v1alpha1.NodeAction{}, deleted: map[string]bool{}, forgotten: map[string]time.Time{},
+		actions: map[types.UID]*v1alpha1.NodeAction{}, deleted: map[string]bool{}, forgotten: map[string]time.Time{}, handed: map[string]time.Time{},
 		edited: map[string]time.Time{}, labelled: map[string]time.Time{}, rebooted: map[string]time.Time{}, born: map[types.UID]uint64{}, drainedAt: map[string]uint64{},
 		returned: map[string]time.Time{}, drained: map[string]time.Time{}, released: map[string]bool{}, freed: map[string]time.Time{},
 		unwell: map[string]map[string]time.Time{}, acting: map[string]time.Time{}, out: map[string]map[budgetUID]bool{},
@@ -166,6 +168,7 @@ func (o *oracles) changed(c apiserver.Change) {
 	if o.violation != nil {
 		return
 	}
+	o.handedOver(c)
 	if c.New == nil {
 		o.touched = time.Now()
 		o.tallied = o.touched

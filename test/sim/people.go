@@ -67,6 +67,8 @@ func peoplesActs() []happening {
 		{"a step is approved", 3, (*world).approve},
 		{"somebody starts over", 3, (*world).retry},
 		{"a pod is deleted", 1, (*world).deletePod},
+		{"another program's object is deleted", 2, (*world).deleteOfOthers},
+		{"another program does nothing for a while", 2, (*world).otherDies},
 	}
 }
 

@@ -73,7 +73,7 @@ func play(t *testing.T, definitions *apiserver.Definitions, dir string, c *choic
 			w.history = &history{out, time.Now()}
 		}
 		server, err := apiserver.New(apiserver.Options{
-			Definitions: definitions, Now: time.Now, Trusting: true, Changed: w.observe,
+			Definitions: definitions, Now: time.Now, Trusting: true, Others: remediatorKinds(), Changed: w.observe,
 		})
 		if err != nil {
 			t.Fatal(err)

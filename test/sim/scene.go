@@ -64,6 +64,9 @@ func (w *world) setScene() {
 	if w.chance(300) {
 		w.guardPods()
 	}
+	if w.chance(250) {
+		w.installRemediators()
+	}
 	for i := range 1 + w.pick(2) {
 		w.must(w.admin.Create(w.ctx, w.newBudget(fmt.Sprintf("b%d", i+1))))
 	}
@@ -192,11 +195,17 @@ func (w *world) newStep() v1alpha1.Step {
 	}
 	s.RequireApproval = w.chance(50)
 	remedies := []int{1, 1, w.inCrowd(4, 1)}
+	if w.remediators != nil {
+		remedies = append(remedies, 2)
+	}
 	switch w.weighted(remedies) {
 	case 0:
 		s.Command = &v1alpha1.CommandRemedy{Argv: []string{of(w.choices, "/bin/a", "/bin/b")}}
 	case 1:
 		s.RestartUnit = &v1alpha1.RestartUnitRemedy{Name: of(w.choices, "a.service", "b.service")}
+	case 3:
+		s.External, s.Timeout = external().External, duration(of(w.choices, 3*time.Minute, 10*time.Minute))
+		s.External.Drain = w.newDrain()
 	default:
 		s.Reboot = &v1alpha1.RebootRemedy{Drain: w.newDrain()}
 		s.Timeout = duration(10 * time.Minute)

@@ -99,7 +99,7 @@ func (st story) play(t *testing.T, dir string, d death, out io.Writer) (s *stage
 		if out != nil {
 			w.history = &history{out, time.Now()}
 		}
-		server, err := apiserver.New(apiserver.Options{Definitions: definitions, Now: time.Now, Trusting: true, Changed: func(c apiserver.Change) {
+		server, err := apiserver.New(apiserver.Options{Definitions: definitions, Now: time.Now, Trusting: true, Others: remediatorKinds(), Changed: func(c apiserver.Change) {
 			s.see(c)
 			w.observe(c)
 		}})
@@ -143,10 +143,10 @@ func (*stage) caughtUp() {
 	}
 }
 
-// unclear reports whether a runner has died where nobody can tell what it has done: that
-// holds until a person has looked.
+// unclear reports whether a runner, or a controller that had claimed an action for another program, has
+// died where nobody can tell what it has done: that holds until a person has looked.
 func (s *stage) unclear() bool {
-	return s.died && s.death.role == "runner" && slices.ContainsFunc(stored[*v1alpha1.Remediation](s.oracles), func(r *v1alpha1.Remediation) bool {
+	return s.died && slices.ContainsFunc(stored[*v1alpha1.Remediation](s.oracles), func(r *v1alpha1.Remediation) bool {
 		return r.BlockedBy() == v1alpha1.ReasonInterrupted || r.BlockedBy() == v1alpha1.ReasonRebootNotObserved
 	})
 }

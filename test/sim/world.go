@@ -42,7 +42,9 @@ type world struct {
 	people      people
 	// healers are the other programs that have a node, by its name.
 	healers map[string]*healer
-	oracles *oracles
+	// remediators are those of another program that steps are left to; nil: there are none.
+	remediators *remediators
+	oracles     *oracles
 
 	calls  []*call
 	timers []timer

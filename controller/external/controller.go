@@ -1,0 +1,451 @@
+// Package external hands attempts of steps to the remediators of other programs, by the contract
+// of NodeHealthCheck: it creates their object from a template, follows it, and deletes it.
+//
+// A NodeAction whose executor is External is the ledger: the claim, with the name of the object, is
+// written before the one create, and why the object is to go before it is deleted. So a controller
+// that stops at any point is followed by another one, and an object is created at most once for an
+// action (invariant I2 of docs/design.md). The action ends, and its remediation returns its permit,
+// when the object is gone, its finalizer included (I1).
+//
+// Nothing of another program is kept in a cache or watched. What is asked for does not have to
+// exist: a kind that nobody has installed holds the step, with that reason.
+package external
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/fieldmanager"
+	"github.com/nodemend/nodemend/controller/optimistic"
+	"github.com/nodemend/nodemend/controller/others"
+	"github.com/nodemend/nodemend/controller/worker"
+	"github.com/nodemend/nodemend/internal/cut"
+	"github.com/nodemend/nodemend/internal/deadline"
+)
+
+// claimer is who claims in the name of other programs.
+const claimer = "the controller"
+
+// rights tells what to do where the API server refuses.
+const rights = "; grant the controller the rights by a ClusterRole with the label rbac.ext-remediation/aggregate-to-ext-remediation: \"true\" (docs/others.md)"
+
+// Reconciler brings the actions that are for other programs to their ends.
+type Reconciler struct {
+	// Client reads from the cache and writes to the API server.
+	Client client.Client
+	// Live reads from the API server.
+	Live client.Reader
+	// Clock tells the time of decisions.
+	Clock clock.PassiveClock
+
+	backoff worker.Backoff
+}
+
+// workers is how many actions are looked at at the same time.
+const workers = 8
+
+// Loop returns the reconciler with what wakes it.
+func (r *Reconciler) Loop() worker.Loop {
+	r.backoff = worker.NewBackoff()
+	of := func(object client.Object) bool {
+		return object.(*v1alpha1.NodeAction).Spec.Executor == v1alpha1.ExecutorExternal
+	}
+	return worker.Loop{
+		Name: "external", Key: "action", Workers: workers, Reconciler: r,
+		Watches: []worker.Watch{{
+			Kind: &v1alpha1.NodeAction{}, Handler: &handler.EnqueueRequestForObject{},
+			Predicates: []predicate.Predicate{predicate.Funcs{
+				CreateFunc: func(e event.CreateEvent) bool { return of(e.Object) },
+				UpdateFunc: func(e event.UpdateEvent) bool { return of(e.ObjectNew) },
+				DeleteFunc: func(event.DeleteEvent) bool { return false },
+			}},
+		}},
+	}
+}
+
+// Reconcile takes the next step for one action.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var action v1alpha1.NodeAction
+	err := r.Client.Get(ctx, request.NamespacedName, &action)
+	if apierrors.IsNotFound(err) {
+		return reconcile.Result{}, nil
+	}
+	var wait time.Duration
+	switch {
+	case err != nil:
+		err = fmt.Errorf("reading action %s: %w", request.Name, err)
+	case action.Spec.Executor != v1alpha1.ExecutorExternal:
+	case action.Finished() != nil:
+		wait, err = r.sweep(ctx, &action)
+	case action.Status.Claim == nil:
+		err = r.begin(ctx, &action)
+	case action.Status.External == nil: // somebody has written a claim of their own
+		err = r.finish(ctx, &action, outcome{v1alpha1.ReasonInterrupted, "it was claimed, and nobody knows for which object"})
+	default:
+		wait, err = r.goOn(ctx, &action)
+	}
+	return r.backoff.Result(request.Name, wait, err)
+}
+
+// begin claims the action and creates its object, unless it must not begin.
+func (r *Reconciler) begin(ctx context.Context, action *v1alpha1.NodeAction) error {
+	if !action.Spec.ExpiresAt.After(r.Clock.Now()) {
+		return nil // whoever waits for it cancels it
+	}
+	f, err := r.facts(ctx, action)
+	if err != nil {
+		return err
+	}
+	step, end := mayStart(f)
+	if end != nil {
+		return r.finish(ctx, action, *end)
+	}
+	object, end, err := r.prepare(ctx, f, &step.External.TemplateRef)
+	if err != nil {
+		return err
+	}
+	if end != nil {
+		return r.finish(ctx, action, *end)
+	}
+	hold, err := others.Ask(ctx, r.Live, f.node.Name, f.node.UID, others.Step{Now: r.Clock.Now(), Takes: action.Spec.Timeout.Duration})
+	if err != nil {
+		return err
+	}
+	if hold.Why != "" {
+		return r.finish(ctx, action, outcome{v1alpha1.ReasonRefused, hold.Why})
+	}
+	claimed, err := r.claim(ctx, action, f.node, object)
+	if err != nil {
+		return err
+	}
+	return r.create(ctx, claimed, object)
+}
+
+// facts reads what has to be known before the claim, from the API server.
+func (r *Reconciler) facts(ctx context.Context, action *v1alpha1.NodeAction) (facts, error) {
+	f := facts{action: action}
+	var node corev1.Node
+	var remediation v1alpha1.Remediation
+	var policy v1alpha1.RemedyPolicy
+	var pause v1alpha1.RemediationBudget
+	for _, read := range []struct {
+		name   string
+		object client.Object
+		found  func()
+	}{
+		{action.Spec.NodeName, &node, func() { f.node = &node }},
+		{action.Spec.Remediation, &remediation, func() { f.remediation = &remediation }},
+		{action.Spec.Policy.Name, &policy, func() { f.policy = &policy }},
+		{v1alpha1.ClusterPauseBudget, &pause, func() { f.pause = &pause }},
+	} {
+		switch err := r.Live.Get(ctx, types.NamespacedName{Name: read.name}, read.object); {
+		case err == nil:
+			read.found()
+		case !apierrors.IsNotFound(err):
+			return f, fmt.Errorf("reading %T %s: %w", read.object, read.name, err)
+		}
+	}
+	return f, nil
+}
+
+// prepare makes the object of the action from the template. What is wrong with that ends the action
+// before it has begun.
+func (r *Reconciler) prepare(ctx context.Context, f facts, ref *v1alpha1.TemplateReference) (*unstructured.Unstructured, *outcome, error) {
+	template := empty(&v1alpha1.ExternalObject{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name})
+	what := ref.Kind + " " + ref.Name
+	if ref.Namespace != "" {
+		what = ref.Kind + " " + ref.Namespace + "/" + ref.Name
+	}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(template), template); err != nil {
+		return nil, notMade(what, kindOf(ref).GroupVersion(), err), ignoreRefusals(err)
+	}
+	machine, end, err := r.machine(ctx, f.node, template)
+	if end != nil || err != nil {
+		return nil, end, err
+	}
+	object, err := fromTemplate(template, f.action, f.node, machine)
+	if err != nil {
+		return nil, ends(v1alpha1.ReasonStartFailed, "%v", err), nil
+	}
+	there := object.DeepCopy()
+	switch err := r.Live.Get(ctx, client.ObjectKeyFromObject(object), there); {
+	case err == nil:
+		return nil, ends(v1alpha1.ReasonRefused, "there is a %s %s already, which is not of this action and is not touched: owned by %s",
+			there.GetKind(), client.ObjectKeyFromObject(there), owners(there)), nil
+	case !apierrors.IsNotFound(err):
+		return nil, notMade(object.GetKind()+" "+object.GetName(), kindOf(ref).GroupVersion(), err), ignoreRefusals(err)
+	}
+	return object, nil, nil
+}
+
+// machine returns the Cluster API Machine of the node as the owner of an object that needs one.
+func (r *Reconciler) machine(ctx context.Context, node *corev1.Node, template *unstructured.Unstructured) (*metav1.OwnerReference, *outcome, error) {
+	if template.GetKind() != metal3+"Template" {
+		return nil, nil, nil
+	}
+	namespace, name := node.Annotations["cluster.x-k8s.io/cluster-namespace"], node.Annotations["cluster.x-k8s.io/machine"]
+	if name == "" || namespace != template.GetNamespace() {
+		return nil, ends(v1alpha1.ReasonStartFailed,
+			"a %s has to be in the namespace of the node's Machine: the template is in %q, and by its annotations node %s has Machine %q in %q",
+			metal3, template.GetNamespace(), node.Name, name, namespace), nil
+	}
+	var err error
+	for _, version := range []string{"v1beta2", "v1beta1"} {
+		machine := &metav1.PartialObjectMetadata{}
+		machine.SetGroupVersionKind(schema.GroupVersionKind{Group: "cluster.x-k8s.io", Version: version, Kind: "Machine"})
+		err = r.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, machine)
+		if err == nil {
+			return &metav1.OwnerReference{APIVersion: machine.APIVersion, Kind: "Machine", Name: name, UID: machine.UID}, nil, nil
+		}
+		if !meta.IsNoMatchError(err) {
+			break
+		}
+	}
+	return nil, notMade("Machine "+namespace+"/"+name, schema.GroupVersion{Group: "cluster.x-k8s.io"}, err), ignoreRefusals(err)
+}
+
+// notMade says why nothing was created, nil if the API server has not said so.
+func notMade(what string, group schema.GroupVersion, err error) *outcome {
+	switch {
+	case meta.IsNoMatchError(err):
+		return ends(v1alpha1.ReasonStartFailed, "this cluster does not know the kind of %s in %s: is its operator installed, and is this the version that it serves?", what, group)
+	case apierrors.IsNotFound(err):
+		return ends(v1alpha1.ReasonStartFailed, "there is no %s", what)
+	case apierrors.IsForbidden(err):
+		return ends(v1alpha1.ReasonStartFailed, "%s: %v%s", what, err, rights)
+	case refused(err):
+		return ends(v1alpha1.ReasonStartFailed, "%s: %v", what, err)
+	default:
+		return nil
+	}
+}
+
+// refused reports whether the API server has answered that it has done nothing and will not.
+func refused(err error) bool {
+	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) ||
+		apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err)
+}
+
+func ignoreRefusals(err error) error {
+	if refused(err) {
+		return nil
+	}
+	return err
+}
+
+// claim writes down that the object is about to be created. It fails with a conflict if anybody has
+// changed the action since it was read.
+func (r *Reconciler) claim(ctx context.Context, action *v1alpha1.NodeAction, node *corev1.Node, object *unstructured.Unstructured) (*v1alpha1.NodeAction, error) {
+	claimed := action.DeepCopy()
+	claimed.Status.Claim = &v1alpha1.Claim{
+		RunnerID: claimer, BootID: node.Status.NodeInfo.BootID, Time: metav1.NewTime(r.Clock.Now().Truncate(time.Second)), Remedy: v1alpha1.RemedyExternal,
+	}
+	claimed.Status.External = &v1alpha1.ExternalStatus{Object: v1alpha1.ExternalObject{
+		APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName(),
+	}}
+	if err := r.patch(ctx, action, claimed); err != nil {
+		return nil, fmt.Errorf("claiming action %s: %w", action.Name, err)
+	}
+	if claimed.Status.External == nil {
+		return nil, errors.New("the API server drops status.external of a NodeAction: install the CRDs of this version of Nodemend")
+	}
+	return claimed, nil
+}
+
+// create creates the object, once: by whoever has just written the claim. If the answer is lost,
+// whoever looks next finds the object, or that there is none.
+func (r *Reconciler) create(ctx context.Context, action *v1alpha1.NodeAction, object *unstructured.Unstructured) error {
+	bounded, cancel := context.WithTimeout(ctx, createTime)
+	defer cancel()
+	name := action.Status.External.Object.String()
+	err := r.Client.Create(bounded, object, fieldmanager.Controller)
+	switch {
+	case err == nil:
+	case apierrors.IsAlreadyExists(err): // since a moment ago
+		there := empty(&action.Status.External.Object)
+		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(there), there); err != nil {
+			return fmt.Errorf("reading %s: %w", name, err)
+		}
+		if !ours(there, action) {
+			return r.finish(ctx, action, outcome{v1alpha1.ReasonRefused, "there is a " + name + " already, which is not of this action and is not touched"})
+		}
+		object = there // the request was sent twice
+	default:
+		if end := notMade(name, object.GroupVersionKind().GroupVersion(), err); end != nil {
+			return r.finish(ctx, action, *end)
+		}
+		return fmt.Errorf("creating %s: %w", name, err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Created the object of another program", "node", action.Spec.NodeName, "object", name, "uid", object.GetUID())
+	seen := action.DeepCopy()
+	seen.Status.External.Object.UID = object.GetUID()
+	if err := r.patch(ctx, action, seen); err != nil {
+		return fmt.Errorf("writing the status of action %s: %w", action.Name, err)
+	}
+	return nil
+}
+
+// goOn takes the next step for a claimed action.
+func (r *Reconciler) goOn(ctx context.Context, action *v1alpha1.NodeAction) (time.Duration, error) {
+	l, err := r.look(ctx, action)
+	if err != nil {
+		return r.cannot(ctx, action, "reading", err)
+	}
+	d := follow(l)
+	name := action.Status.External.Object.String()
+	switch d.verb {
+	case finish:
+		return 0, r.finish(ctx, action, d.end)
+	case write:
+		changed := action.DeepCopy()
+		changed.Status.External = &d.progress
+		if err := r.patch(ctx, action, changed); err != nil {
+			return 0, fmt.Errorf("writing the status of action %s: %w", action.Name, err)
+		}
+		return time.Second, nil // or its event comes before
+	case expire:
+		expired := l.object.DeepCopy()
+		annotations := expired.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[timedOutAnnotation] = r.Clock.Now().UTC().Format(time.RFC3339)
+		expired.SetAnnotations(annotations)
+		if err := r.Client.Patch(ctx, expired, optimistic.Since(l.object), fieldmanager.Controller); err != nil {
+			return r.cannot(ctx, action, "telling "+name+" to stop", err)
+		}
+		ctrl.LoggerFrom(ctx).Info("Told the remediator of another program to stop", "node", action.Spec.NodeName, "object", name, "why", action.Status.External.Stop.Message)
+		return time.Second, nil
+	case remove:
+		if err := r.remove(ctx, l.object); err != nil {
+			return r.cannot(ctx, action, "deleting "+name, err)
+		}
+		ctrl.LoggerFrom(ctx).Info("Deleted the object of another program", "node", action.Spec.NodeName, "object", name, "why", action.Status.External.Stop.Message)
+		return time.Second, nil
+	default:
+		return d.wait, nil
+	}
+}
+
+// look reads what is known of a claimed action. A kind that is gone has no objects.
+func (r *Reconciler) look(ctx context.Context, action *v1alpha1.NodeAction) (look, error) {
+	l := look{action: action, now: r.Clock.Now()}
+	object := empty(&action.Status.External.Object)
+	switch err := r.Live.Get(ctx, client.ObjectKeyFromObject(object), object); {
+	case err == nil:
+		l.object = object
+	case !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err):
+		return l, err
+	}
+	if l.object == nil || !tell(l.object).goes {
+		return l, nil
+	}
+	var node corev1.Node
+	switch err := r.Live.Get(ctx, types.NamespacedName{Name: action.Spec.NodeName}, &node); {
+	case apierrors.IsNotFound(err):
+		l.nodeGone = true
+	case err != nil:
+		return l, fmt.Errorf("reading node %s: %w", action.Spec.NodeName, err)
+	default:
+		l.nodeGone = node.UID != action.Spec.NodeUID
+	}
+	return l, nil
+}
+
+// remove deletes the object, and no other one of its name. That it is gone is success.
+func (r *Reconciler) remove(ctx context.Context, object *unstructured.Unstructured) error {
+	uid := object.GetUID()
+	return client.IgnoreNotFound(r.Client.Delete(ctx, object.DeepCopy(), client.Preconditions{UID: &uid}))
+}
+
+// sweep deletes an object that comes after all, although nobody knew of it when the action ended. Its
+// remediation waits until then for what may still be at work, and keeps its permit.
+func (r *Reconciler) sweep(ctx context.Context, action *v1alpha1.NodeAction) (time.Duration, error) {
+	if action.Finished().Reason != v1alpha1.ReasonInterrupted || !deadline.Over(action).After(r.Clock.Now()) {
+		return 0, nil
+	}
+	var whole v1alpha1.NodeAction // the cache has it without
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(action), &whole); err != nil {
+		return 0, fmt.Errorf("reading action %s: %w", action.Name, err)
+	}
+	if whole.UID != action.UID || whole.Status.External == nil {
+		return 0, nil
+	}
+	l, err := r.look(ctx, &whole)
+	if err != nil {
+		return 0, err
+	}
+	if l.object != nil && ours(l.object, &whole) {
+		if err := r.remove(ctx, l.object); err != nil {
+			return 0, fmt.Errorf("deleting %s: %w", whole.Status.External.Object.String(), err)
+		}
+	}
+	return poll, nil
+}
+
+// cannot shows what the API server refuses, and tries again: the action does not end as long as the
+// object may be there.
+func (r *Reconciler) cannot(ctx context.Context, action *v1alpha1.NodeAction, what string, err error) (time.Duration, error) {
+	err = fmt.Errorf("%s: %w", what, err)
+	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+		return 0, err
+	}
+	changed := action.DeepCopy()
+	changed.Status.External.Said = cut.Head(err.Error()+rights, maxSaid)
+	if changed.Status.External.Said == action.Status.External.Said {
+		return poll, nil
+	}
+	ctrl.LoggerFrom(ctx).Error(err, "What is asked of another program's object is refused", "node", action.Spec.NodeName)
+	return poll, r.patch(ctx, action, changed)
+}
+
+// finish ends the action.
+func (r *Reconciler) finish(ctx context.Context, action *v1alpha1.NodeAction, end outcome) error {
+	finished := action.DeepCopy()
+	meta.SetStatusCondition(&finished.Status.Conditions, metav1.Condition{
+		Type: v1alpha1.ActionFinished, Status: metav1.ConditionTrue, Reason: end.reason, Message: cut.Head(end.message, maxSaid),
+		LastTransitionTime: metav1.NewTime(r.Clock.Now()),
+	})
+	if err := r.patch(ctx, action, finished); err != nil {
+		return fmt.Errorf("ending action %s: %w", action.Name, err)
+	}
+	return nil
+}
+
+// patch writes the status of an action that has not changed since it was read.
+func (r *Reconciler) patch(ctx context.Context, before, after *v1alpha1.NodeAction) error {
+	return r.Client.Status().Patch(ctx, after, optimistic.Since(before), fieldmanager.Controller)
+}
+
+// owners of an object, for people.
+func owners(object *unstructured.Unstructured) string {
+	all := ""
+	for _, owner := range object.GetOwnerReferences() {
+		if all != "" {
+			all += ", "
+		}
+		all += owner.Kind + " " + owner.Name
+	}
+	if all == "" {
+		return "nobody"
+	}
+	return all
+}

@@ -1,0 +1,161 @@
+package external
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/cut"
+)
+
+const (
+	// poll is how often an object is looked at. Nobody watches kinds of other programs.
+	poll = 10 * time.Second
+	// createTime is how long the one create may take, createWindow until when an object that it
+	// has made may still be seen for the first time.
+	createTime   = 10 * time.Second
+	createWindow = 2 * time.Minute
+	// stopGrace is how long a remediator may take to stop before its object is deleted.
+	stopGrace = time.Minute
+	// maxSaid is how many bytes are kept of what a status tells.
+	maxSaid = 1024
+)
+
+// look is what is known of a claimed action.
+type look struct {
+	action *v1alpha1.NodeAction
+	// object under the name of its object, nil if there is none.
+	object *unstructured.Unstructured
+	// nodeGone: there is no Node with the UID of the action's any more.
+	nodeGone bool
+	now      time.Time
+}
+
+// verb is what to do next.
+type verb string
+
+const (
+	wait   verb = "Wait"
+	write  verb = "Write"  // the progress
+	expire verb = "Expire" // the object: it is told that its time is over
+	remove verb = "Remove" // the object
+	finish verb = "Finish" // the action
+)
+
+// outcome is how an action ends.
+type outcome struct{ reason, message string }
+
+// decision is what to do next about a claimed action.
+type decision struct {
+	verb verb
+	// progress for write.
+	progress v1alpha1.ExternalStatus
+	// end for finish.
+	end outcome
+	// wait is after how long to look again.
+	wait time.Duration
+}
+
+// follow decides what comes next for a claimed action. It is pure. One step is taken at a time, each
+// of which may be repeated; what it has decided stands in the action before it is done.
+func follow(l look) decision {
+	external := l.action.Status.External
+	if l.object == nil || !ours(l.object, l.action) {
+		return l.missing()
+	}
+	said := tell(l.object)
+	progress := *external.DeepCopy()
+	progress.Object.UID = l.object.GetUID()
+	progress.Said = l.said(said)
+	if progress.Stop == nil {
+		progress.Stop = l.stop(said)
+	}
+	if !same(&progress, external) {
+		return decision{verb: write, progress: progress}
+	}
+	if external.Stop == nil {
+		return decision{verb: wait, wait: max(time.Second, min(poll, l.end().Sub(l.now)))}
+	}
+	return l.wind(said)
+}
+
+// missing is for an object that is not there. It is never created anew: whoever has deleted it may
+// have done so because it had done its work, or was not to do it.
+func (l *look) missing() decision {
+	external := l.action.Status.External
+	if external.Object.UID != "" {
+		if stop := external.Stop; stop != nil {
+			return decision{verb: finish, end: outcome{stop.Reason, stop.Message}}
+		}
+		return decision{verb: finish, end: outcome{v1alpha1.ReasonFailed, fmt.Sprintf(
+			"somebody has deleted %s while it was under way: it had told %s", external.Object.String(), external.Said)}}
+	}
+	if left := l.action.Status.Claim.Time.Add(createWindow).Sub(l.now); left > 0 {
+		return decision{verb: wait, wait: min(poll, left)}
+	}
+	return decision{verb: finish, end: outcome{v1alpha1.ReasonInterrupted, fmt.Sprintf(
+		"%s was to be created at %s, and nobody knows whether it was: there is none", external.Object.String(), l.action.Status.Claim.Time.UTC().Format(time.RFC3339))}}
+}
+
+// end is when the time of the remediator is over.
+func (l *look) end() time.Time { return l.action.Status.Claim.Time.Add(l.action.Spec.Timeout.Duration) }
+
+// said is what is kept of what the object tells.
+func (l *look) said(said told) string {
+	text := said.text
+	if at := l.object.GetDeletionTimestamp(); at != nil {
+		text = fmt.Sprintf("it is being deleted since %s, and waits for its finalizers (%s); %s",
+			at.UTC().Format(time.RFC3339), strings.Join(l.object.GetFinalizers(), ", "), text)
+	}
+	return cut.Head(text, maxSaid)
+}
+
+// stop says why the object is to go, nil if it is not.
+func (l *look) stop(said told) *v1alpha1.ExternalStop {
+	stop := func(reason, message string) *v1alpha1.ExternalStop {
+		return &v1alpha1.ExternalStop{Reason: reason, Message: cut.Head(message, maxSaid), Time: metav1.NewTime(l.now.Truncate(time.Second))}
+	}
+	name := l.action.Status.External.Object.String()
+	switch {
+	case l.object.GetDeletionTimestamp() != nil:
+		return stop(v1alpha1.ReasonFailed, fmt.Sprintf("somebody has deleted %s while it was under way: %s", name, said.text))
+	case said.failed:
+		return stop(v1alpha1.ReasonFailed, fmt.Sprintf("%s has failed: %s", name, said.text))
+	case l.now.Before(l.end()):
+		return nil
+	case said.succeeded:
+		return stop(v1alpha1.ReasonSucceeded, fmt.Sprintf("%s says that it has succeeded, and the node was not clear within %s: %s", name, l.action.Spec.Timeout.Duration, said.text))
+	default:
+		return stop(v1alpha1.ReasonTimedOut, fmt.Sprintf("%s has not made the node well within %s: %s", name, l.action.Spec.Timeout.Duration, said.text))
+	}
+}
+
+// wind ends the remediator's work: it is told that its time is over, unless the node is clear, and
+// gets some time to stop. Then its object is deleted, and its finalizer waited for.
+func (l *look) wind(said told) decision {
+	stop := l.action.Status.External.Stop
+	_, told := l.object.GetAnnotations()[timedOutAnnotation]
+	grace := stop.Time.Add(stopGrace).Sub(l.now)
+	left := l.end().Sub(l.now)
+	switch {
+	case l.object.GetDeletionTimestamp() != nil:
+		return decision{verb: wait, wait: poll}
+	case l.nodeGone && said.goes && !said.succeeded && !said.failed && left > 0: // which is what it is to do
+		return decision{verb: wait, wait: min(poll, left)}
+	case !stop.Clear && !told:
+		return decision{verb: expire}
+	case !stop.Clear && said.processing && grace > 0:
+		return decision{verb: wait, wait: min(poll, grace)}
+	default:
+		return decision{verb: remove}
+	}
+}
+
+// same compares what is kept.
+func same(a, b *v1alpha1.ExternalStatus) bool {
+	return a.Object == b.Object && a.Said == b.Said && (a.Stop == nil) == (b.Stop == nil)
+}
