@@ -80,6 +80,12 @@ func describeHardware(report hardwareReport, rules verdict.Rules) string {
 	for _, problem := range report.Errors {
 		line("ERROR", "%s", problem)
 	}
+	for _, p := range report.Server.Processors {
+		line("CPU", "%s", p)
+	}
+	for _, p := range report.Server.Supplies {
+		line("SUPPLY", "%s", p)
+	}
 	for i, f := range report.Verdict.Failures {
 		if i == maxDescribed {
 			fmt.Fprintf(&text, "\nand %d more: nodemend hardware status\n", len(report.Verdict.Failures)-i)
@@ -89,6 +95,13 @@ func describeHardware(report hardwareReport, rules verdict.Rules) string {
 		line("counts", "%s", counts(f))
 		if f.Module != nil {
 			line("module", "%s: %s", f.Module.Locator, f.Module)
+		}
+		for i, m := range f.Candidates {
+			if i == maxRecords {
+				line("or", "one of %d more modules", len(f.Candidates)-i)
+				break
+			}
+			line("may be", "%s", verdict.Slot(m))
 		}
 		line("since", "%s", f.Since.UTC().Format(time.RFC3339))
 		line("rule", "%s", ruleOf(f, rules))
