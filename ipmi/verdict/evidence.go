@@ -20,7 +20,8 @@ func (v Verdict) Evidence() (lines []string) {
 		if !f.Counts() {
 			continue
 		}
-		if listed++; listed <= maxListed {
+		listed++
+		if listed <= maxListed {
 			lines = append(lines, f.evidence()...)
 		}
 	}

@@ -1,13 +1,10 @@
 package verdict
 
 import (
-	"bytes"
 	_ "embed"
 	"regexp"
 	"slices"
 	"sync"
-
-	"go.yaml.in/yaml/v3"
 )
 
 //go:embed shared.yaml
@@ -25,12 +22,8 @@ type sharedSensor struct {
 	name, slots *regexp.Regexp
 }
 
-var sharedSensors = sync.OnceValue(func() (all []sharedSensor) {
-	decoder := yaml.NewDecoder(bytes.NewReader(sharedYAML))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&all); err != nil {
-		panic(err) // it is a part of the program, and tests read it
-	}
+var sharedSensors = sync.OnceValue(func() []sharedSensor {
+	all := decoded[[]sharedSensor](sharedYAML)
 	for i := range all {
 		all[i].name, all[i].slots = pattern(all[i].SensorName), pattern(all[i].Slots)
 	}
