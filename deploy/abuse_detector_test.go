@@ -3,10 +3,13 @@
 package deploy_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodemend/nodemend/internal/repairnote"
 )
 
 // Who has root on node A has this token.
@@ -41,6 +44,7 @@ func TestAbuseOfTheTokenOfADetector(t *testing.T) {
 		{"detector", "merge patch", own, `{"metadata":{"managedFields":[{}]}}`, allowed, "a weakness: who owns which field of its own node can be forgotten. Then the controller takes its cordon for somebody else's, and leaves it"},
 		{"detector", "merge patch", own, `{"status":{"addresses":null,"capacity":{"cpu":"1000"}}}`, by("detector"), "pods are placed, and kubelets reached, by it"},
 		{"detector", "strategic patch", own, `{"status":{"conditions":[{"type":"` + fault + `","status":"True","message":"` + strings.Repeat("x", 5000) + `"}]}}`, by("detector"), "everybody reads Nodes"},
+		{"detector", "strategic patch", own, `{"status":{"conditions":[{"type":"` + fault + `","status":"True","message":"` + repairnote.Join(strings.Repeat("x", 1024), slices.Repeat([]string{strings.Repeat("y", repairnote.MaxLine)}, repairnote.MaxLines)) + `"}]}}`, allowed, "the longest message of a check, with what a technician has to know"},
 		{"detector", "strategic patch", own, condition(fault, strings.Repeat("x", 1<<19)), by("detector"), "everybody reads Nodes"},
 		{"detector", "strategic patch", own, condition(fault, `False\nPolicy x: all is well`), by("detector"), "a line of its own on somebody's screen"},
 		{"detector", "update", own, p.body(p.scene.a), rbac, "it writes narrow patches only"},

@@ -69,7 +69,16 @@ func Part(bmc DeviceID, e Event) string {
 
 // anyModule tells the modules of a BIOS's memory events apart.
 func anyModule(e Event) string {
-	if e.SensorType != typeMemory || e.EventType != SensorSpecific || e.Owner&1 == 0 {
+	if e.SensorType != typeMemory || e.Owner&1 == 0 {
+		return ""
+	}
+	return PartByData(e)
+}
+
+// PartByData tells the parts apart that share the sensor of an event, by a byte whose meaning
+// is not known: "data 0x80", or "module 0x05" as table 42-3 has it. It is empty if there is none.
+func PartByData(e Event) string {
+	if e.EventType != SensorSpecific {
 		return ""
 	}
 	switch holds, value := e.Data.third(); {

@@ -16,6 +16,7 @@ import (
 	"github.com/nodemend/nodemend/checks/exporter"
 	"github.com/nodemend/nodemend/internal/coreapi"
 	"github.com/nodemend/nodemend/internal/cut"
+	"github.com/nodemend/nodemend/internal/repairnote"
 )
 
 // maxMessage bounds the message of an event, in bytes: the admission policy of events
@@ -64,7 +65,7 @@ func (r *Recorder) Changed(c exporter.Change) {
 	if c.Status == corev1.ConditionTrue {
 		eventType = corev1.EventTypeWarning
 	}
-	r.write(c.Source, eventType, c.Reason, fmt.Sprintf("Node condition %s is now: %s, reason: %s, message: %q", c.Type, c.Status, c.Reason, c.Message))
+	r.write(c.Source, eventType, c.Reason, fmt.Sprintf("Node condition %s is now: %s, reason: %s, message: %q", c.Type, c.Status, c.Reason, repairnote.Said(c.Message)))
 }
 
 func (r *Recorder) write(source, eventType, reason, message string) {

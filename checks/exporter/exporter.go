@@ -19,6 +19,7 @@ import (
 	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/statefile"
 	"github.com/nodemend/nodemend/internal/cut"
+	"github.com/nodemend/nodemend/internal/repairnote"
 	"github.com/nodemend/nodemend/internal/serverclock"
 )
 
@@ -28,7 +29,8 @@ const (
 	// stuckAfter is when a request counts as stuck in spite of its deadline.
 	stuckAfter = 4 * requestTimeout
 
-	// Limits in bytes; a Node is read by many and its size matters.
+	// Limits in bytes, without the note for the technician; a Node is read by many and its
+	// size matters.
 	maxReason  = 128
 	maxMessage = 1024
 
@@ -129,7 +131,7 @@ func (e *Exporter) Take(report *checks.Report) {
 			conditionType: corev1.NodeConditionType(c.Type),
 			status:        corev1.ConditionStatus(c.Status),
 			reason:        cut.Valid(c.Reason, maxReason),
-			message:       cut.Valid(c.Message, maxMessage),
+			message:       repairnote.Bound(c.Message, maxMessage),
 			at:            e.options.steady(c.At),
 		})
 	}

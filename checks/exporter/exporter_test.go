@@ -3,6 +3,7 @@ package exporter
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks"
+	"github.com/nodemend/nodemend/internal/repairnote"
 )
 
 // The tests run in a synctest bubble: the real clock is a fake one there.
@@ -148,6 +150,26 @@ func TestAPatchHoldsItsConditionsTheUIDAndNothingElse(t *testing.T) {
 		`
 		if err := testutil.GatherAndCompare(registry, strings.NewReader(metric), "nodemend_detector_requests_total"); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+func TestWhatATechnicianHasToKnowIsWrittenWithinLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := &fakeNode{}
+		e, _, stop := run(t, node)
+		defer stop()
+		lines := []string{"server: serial ABC1234", "slot A1: serial 4711"}
+		e.Take(&checks.Report{Source: "test", Observations: []checks.Observation{{
+			Type: string(runtime), Status: checks.True, Reason: "R", Message: repairnote.Join(strings.Repeat("x", 5000), lines), At: time.Now(),
+		}}})
+		synctest.Wait()
+		conditions := e.Conditions()
+		if len(conditions) != 1 {
+			t.Fatalf("got %+v", conditions)
+		}
+		if said, got := repairnote.Split(conditions[0].Message); len(said) != maxMessage || !slices.Equal(got, lines) {
+			t.Errorf("%d bytes for everybody, and %q", len(said), got)
 		}
 	})
 }

@@ -12,6 +12,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks"
+	"github.com/nodemend/nodemend/internal/repairnote"
+	"github.com/nodemend/nodemend/internal/smbios"
 	"github.com/nodemend/nodemend/ipmi"
 	"github.com/nodemend/nodemend/ipmi/verdict"
 )
@@ -45,8 +47,8 @@ type Options struct {
 	Store Store
 	// BootID is the kernel's.
 	BootID string
-	// Modules are those of the memory, by the firmware; nil: not known.
-	Modules []ipmi.Module
+	// Machine is what the firmware tells; empty: nothing.
+	Machine smbios.Machine
 	// Timeout is the deadline of a run.
 	Timeout time.Duration
 	Clock   clock.PassiveClock
@@ -62,6 +64,8 @@ type Check struct {
 	state   *verdict.State // nil before the first run
 	// looked is when the BMC was read last; zero before the first run.
 	looked time.Time
+	// bmc is the BMC as it was when something began to be wrong; nil: nothing is, or it is not known.
+	bmc *ipmi.DeviceID
 	// unsaved is whether state is newer than what the store has.
 	unsaved bool
 	// late is closed when the last use of the store that was not waited for any more has ended.
@@ -101,7 +105,7 @@ func (c *Check) Run(ctx context.Context) checks.Result {
 		return checks.CannotTell(ReasonForgotten, "what is remembered of the hardware can't be read: "+errStoreHangs.Error())
 	}
 	in := Read(reading, c.source, last, c.options.BootID, c.options.Clock)
-	in.Modules = c.options.Modules
+	in.Modules = c.options.Machine.Modules
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return checks.CannotTell(ReasonInterrupted, "the run was interrupted")
 	}
@@ -110,10 +114,12 @@ func (c *Check) Run(ctx context.Context) checks.Result {
 	}
 	c.looked = in.Now
 	found := c.judge(ctx, last, in)
+	note := c.note(reading, found, in)
 	if in.ChassisError != nil && in.SensorsError != nil && in.LogError != nil {
 		c.Close() // a new one may help
 	}
 	c.options.Metrics.record(found, in)
+	found.Message = repairnote.Join(found.Message, note)
 	return result(found)
 }
 

@@ -20,6 +20,8 @@ import (
 
 	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/hardware"
+	"github.com/nodemend/nodemend/internal/repairnote"
+	"github.com/nodemend/nodemend/internal/smbios"
 	"github.com/nodemend/nodemend/ipmi"
 	"github.com/nodemend/nodemend/ipmi/device"
 	"github.com/nodemend/nodemend/ipmi/verdict"
@@ -51,6 +53,46 @@ func logging(t *testing.T) (context.Context, *strings.Builder) {
 	var log strings.Builder
 	logger := funcr.New(func(_, args string) { log.WriteString(args + "\n") }, funcr.Options{})
 	return logr.NewContext(t.Context(), logger), &log
+}
+
+func TestAFailureComesWithANoteForTheTechnician(t *testing.T) {
+	d := newDouble(t)
+	machine := smbios.Machine{
+		Manufacturer: "Dell Inc.", Product: "PowerEdge R740", Serial: "ABC1234", BIOS: "2.21.1",
+		Modules:    []ipmi.Module{{Locator: "A1", Serial: "4711", Bytes: 32 << 30}},
+		Processors: []smbios.Part{{Locator: "CPU1", Serial: "S-1"}},
+		Supplies:   []smbios.Part{{Locator: "PSU.Slot.1", Manufacturer: "DELL", PartNumber: "0CMPG", Serial: "CN17"}},
+	}
+	check := newCheck(t, d, filepath.Join(t.TempDir(), "state"), func(o *hardware.Options) { o.Machine = machine })
+	healthy := check.Run(t.Context())
+	expect(t, healthy, checks.False, verdict.ReasonHealthy)
+	if _, lines := repairnote.Split(healthy.Message); lines != nil {
+		t.Errorf("of a healthy server: %q", lines)
+	}
+	d.loseData(true)
+	d.must(d.Assert(supply, 1, true))
+	failed := check.Run(t.Context())
+	said, lines := repairnote.Split(failed.Message)
+	if strings.Contains(said, "serial") || !strings.HasPrefix(said, "DIMM_A1: uncorrectable ECC (SEL 0x01") {
+		t.Errorf("everybody is told %q", said)
+	}
+	text := strings.Join(lines, "\n")
+	for _, want := range []string{
+		"server: Dell Inc. PowerEdge R740, serial ABC1234, BIOS 2.21.1\n",
+		"BMC: node-bmc firmware ", ", manufacturer ",
+		"DIMM_A1: uncorrectable ECC, since 2026-", ", SEL 0x01, record 0100", "\nslot A1: 32 GiB, serial 4711\n",
+		"\nPSU1: failure detected, since ", "\nthere is PowerSupply: PSU.Slot.1: DELL 0CMPG, serial CN17",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "CPU1") {
+		t.Errorf("a processor that is well:\n%s", text)
+	}
+	if again := check.Run(t.Context()); again.Message != failed.Message {
+		t.Errorf("got %q, then %q", failed.Message, again.Message)
+	}
 }
 
 func TestASourceThatCanNotBeOpenedIsTriedAgain(t *testing.T) {

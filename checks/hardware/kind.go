@@ -42,11 +42,11 @@ func Kind() checks.Kind {
 			}
 			machine, err := Machine(c)
 			if err != nil { // a name or a proof less
-				klog.Background().Error(err, "What the firmware tells of the memory can't be read")
+				klog.Background().Error(err, "What the firmware tells of the server can't be read")
 			}
 			return New(Options{
 				Open:  func() (ipmi.Source, error) { return Open(c, n.NodeName) },
-				Rules: c.Rules, Store: Store{Path: c.StateFile}, BootID: n.BootID, Modules: machine.Modules,
+				Rules: c.Rules, Store: Store{Path: c.StateFile}, BootID: n.BootID, Machine: machine,
 				Timeout: c.Timeout.Duration, Clock: n.Clock, Metrics: metrics,
 			}), nil
 		},

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/repairnote"
 )
 
 func (t *tool) describeCommand() *cobra.Command {
@@ -123,7 +124,7 @@ type event struct {
 func events(r *v1alpha1.Remediation) []event {
 	trigger := r.Spec.Trigger
 	told := []event{
-		{at: trigger.LastTransitionTime.Time, text: fmt.Sprintf("%s became %s%s", trigger.Type, trigger.Status, detail(trigger.Reason, trigger.Message))},
+		{at: trigger.LastTransitionTime.Time, text: fmt.Sprintf("%s became %s%s", trigger.Type, trigger.Status, detail(trigger.Reason, repairnote.Said(trigger.Message)))},
 		{at: r.StartedAt().Time, text: "remediation started"},
 	}
 	if seen := trigger.SeenSince; seen != nil {

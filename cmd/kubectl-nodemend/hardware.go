@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/repairnote"
 )
 
 // hardwareFailure is the condition that the check hardware reports.
@@ -63,6 +64,8 @@ type ticketMaintenance struct {
 	Reason string      `json:"reason"`
 	Since  metav1.Time `json:"since"`
 	Drain  string      `json:"drain"`
+	// Evidence is what the node has told last while something was broken.
+	Evidence []v1alpha1.Evidence `json:"evidence,omitempty"`
 }
 
 // maxOfTicket is how many remediations and maintenances a ticket has.
@@ -129,10 +132,28 @@ func newTicket(n *corev1.Node, remediations []v1alpha1.Remediation, maintenances
 	for i := range maintenances {
 		m := &maintenances[i]
 		if len(k.Maintenances) < maxOfTicket {
-			k.Maintenances = append(k.Maintenances, ticketMaintenance{m.Name, wantedBy(m), m.Spec.Reason, m.CreationTimestamp, drainState(m)})
+			k.Maintenances = append(k.Maintenances, ticketMaintenance{m.Name, wantedBy(m), m.Spec.Reason, m.CreationTimestamp, drainState(m), m.Status.Evidence})
 		}
 	}
 	return k
+}
+
+// evidence returns what the node has told a technician last, by its condition, or else by what a
+// maintenance has of it.
+func (k ticket) evidence() []string {
+	if k.Condition != nil {
+		if _, told := repairnote.Split(k.Condition.Message); len(told) > 0 {
+			return told
+		}
+	}
+	for _, m := range k.Maintenances {
+		for _, e := range m.Evidence {
+			if e.Type == hardwareFailure {
+				return e.Details
+			}
+		}
+	}
+	return nil
 }
 
 func isHardwareFailure(c corev1.NodeCondition) bool { return c.Type == hardwareFailure }
@@ -150,7 +171,7 @@ func (t *tool) ticketText(k ticket) string {
 	} else {
 		facts = append(facts,
 			[]string{hardwareFailure + ":", fmt.Sprintf("%s (%s) since %s", c.Status, c.Reason, c.LastTransitionTime.UTC().Format(time.RFC3339))},
-			[]string{"", c.Message})
+			[]string{"", repairnote.Said(c.Message)})
 	}
 	for _, m := range k.Maintenances {
 		facts = append(facts, []string{"Maintenance:", fmt.Sprintf("%s since %s for %s: %s; drain: %s",
@@ -163,11 +184,14 @@ func (t *tool) ticketText(k ticket) string {
 		}
 		facts = append(facts,
 			[]string{"Remediation:", fmt.Sprintf("%s of policy %s since %s: %s", r.Name, r.Policy, r.Since.UTC().Format(time.RFC3339), dash(state))},
-			[]string{"", fmt.Sprintf("began with %s: %s", r.Reason, r.Message)})
+			[]string{"", fmt.Sprintf("began with %s: %s", r.Reason, repairnote.Said(r.Message))})
 	}
 	text.WriteString(table(nil, facts))
 	if k.NotAsked != "" {
 		fmt.Fprintf(&text, "\nThe node was not asked: %s\nOn the node: nodemend hardware describe\n", oneLine(k.NotAsked))
+		if told := k.evidence(); len(told) > 0 {
+			text.WriteString("\nWhat it has told last:\n" + quoted(strings.Join(told, "\n")))
+		}
 	} else {
 		text.WriteString("\nFrom the node:\n" + quoted(k.BMC))
 	}

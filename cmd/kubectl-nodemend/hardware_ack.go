@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/internal/repairnote"
 )
 
 // askedAtOnce is how many nodes are asked at a time.
@@ -91,7 +93,7 @@ func reported(n *corev1.Node) string {
 	if i < 0 {
 		return "reports nothing of its hardware"
 	}
-	return n.Status.Conditions[i].Message
+	return repairnote.Said(n.Status.Conditions[i].Message)
 }
 
 // eachNode asks nodes, some at once, and prints the answers in their order.

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/repairnote"
 	"github.com/nodemend/nodemend/ipmi/verdict"
 )
 
@@ -147,7 +148,7 @@ type tally struct{ nodes, now, wouldBeOut, out, parts map[string]bool }
 
 // take notes what a message tells of a node. One that is not the check's own counts as its reason.
 func take(kinds map[string]*tally, node, reason, message string, note func(*tally)) {
-	said := slices.DeleteFunc(verdict.ReadMessage(message), func(s verdict.Said) bool { return s.Aside })
+	said := slices.DeleteFunc(verdict.ReadMessage(repairnote.Said(message)), func(s verdict.Said) bool { return s.Aside })
 	if len(said) == 0 {
 		said = []verdict.Said{{What: reason}}
 	}

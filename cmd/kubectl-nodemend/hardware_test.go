@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/repairnote"
 )
 
 // hardwareNode is a node whose check reports this; none if the status is empty.
@@ -199,10 +200,50 @@ func TestATicketHasWhatIsKnown(t *testing.T) {
 	if strings.Count(text, "Remediation:") != 1 {
 		t.Errorf("remediations of other conditions are in\n%s", text)
 	}
+	if strings.Contains(text, "told last") {
+		t.Errorf("a node that answers has told before:\n%s", text)
+	}
+
+	// The server is off.
+	n.Status.Conditions[0].Message = repairnote.Join("DIMM_A1: uncorrectable ECC (SEL 0x07)", []string{"slot A1: serial 4711", "\x1b[2JSEL 0x07, record 07"})
+	k = newTicket(&n, nil, []v1alpha1.NodeMaintenance{m})
+	k.NotAsked = "no answer"
+	const told = "\nWhat it has told last:\n    | slot A1: serial 4711\n    | \ufffd[2JSEL 0x07, record 07\n"
+	if text := (&tool{}).ticketText(k); !strings.HasSuffix(text, told) || !strings.Contains(text, "DIMM_A1: uncorrectable ECC (SEL 0x07)\n") {
+		t.Errorf("got\n%s", text)
+	}
+	// It is well again, or there is no such node any more.
+	n.Status.Conditions[0].Message = "no hardware failure"
+	m.Status.Evidence = []v1alpha1.Evidence{{Type: "Other", Details: []string{"x"}}, {Type: hardwareFailure, Details: []string{"slot A1: serial 4711", "\x1b[2JSEL 0x07, record 07"}}}
+	k = newTicket(&n, nil, []v1alpha1.NodeMaintenance{m})
+	k.NotAsked = "no answer"
+	if text := (&tool{}).ticketText(k); !strings.HasSuffix(text, told) {
+		t.Errorf("got\n%s", text)
+	}
+
 	n.Status.Conditions = nil
 	k = newTicket(&n, nil, nil)
 	k.NotAsked = "no pod\nof it"
 	if text := (&tool{}).ticketText(k); !strings.Contains(text, "not reported") || !strings.Contains(text, "The node was not asked: no pod of it\n") {
 		t.Errorf("got\n%s", text)
+	}
+}
+
+func TestTheStatusOfAMaintenanceHasTheEvidence(t *testing.T) {
+	m := v1alpha1.NodeMaintenance{
+		ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: v1alpha1.NodeMaintenanceSpec{NodeName: "w1", Reason: "r"},
+		Status: v1alpha1.NodeMaintenanceStatus{Evidence: []v1alpha1.Evidence{{
+			Type: hardwareFailure, Reason: "MemoryFailure", Since: metav1.NewTime(time.Date(2026, 11, 21, 5, 48, 33, 0, time.UTC)),
+			Message: "DIMM_A1: uncorrectable ECC", Details: []string{"slot A1: serial 4711", "\x1b[2J"},
+		}}},
+	}
+	tl := &tool{clock: clock.RealClock{}}
+	const want = "\nHardwareFailure (MemoryFailure) since 2026-11-21T05:48:33Z, for the technician:\n" +
+		"    | DIMM_A1: uncorrectable ECC\n    | slot A1: serial 4711\n    | \ufffd[2J\n"
+	if text := tl.maintenanceText([]v1alpha1.NodeMaintenance{m}, true); !strings.HasSuffix(text, want) {
+		t.Errorf("got\n%s", text)
+	}
+	if text := tl.maintenanceText([]v1alpha1.NodeMaintenance{m}, false); strings.Contains(text, "technician") {
+		t.Errorf("in the list of all:\n%s", text)
 	}
 }

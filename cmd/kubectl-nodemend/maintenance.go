@@ -184,9 +184,10 @@ interrupted.`,
 func (t *tool) maintenanceStatus() *cobra.Command {
 	var form output
 	cmd := &cobra.Command{
-		Use:               "status [NODE]",
-		Short:             "Which nodes are out of service, why, and how far their drain is",
-		Long:              `List maintenances, of people and of policies; with -o wide, or of one node, also the pods that are left, with the reason.`,
+		Use:   "status [NODE]",
+		Short: "Which nodes are out of service, why, and how far their drain is",
+		Long: `List maintenances, of people and of policies; with -o wide, or of one node, also the pods that are left, with the reason, and
+what the node has told a technician of broken parts.`,
 		Example:           `  kubectl nodemend maintenance status worker-17`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: t.completeNode,
@@ -382,6 +383,14 @@ func (t *tool) maintenanceText(found []v1alpha1.NodeMaintenance, pods bool) stri
 	for i := range found {
 		if d := found[i].Status.Drain; pods && d != nil && len(d.Pods) > 0 {
 			text.WriteString("\n" + podTable(d.Pods))
+		}
+	}
+	for i := range found {
+		for _, e := range found[i].Status.Evidence {
+			if pods {
+				fmt.Fprintf(&text, "\n%s (%s) since %s, for the technician:\n%s", oneLine(e.Type), oneLine(e.Reason),
+					e.Since.UTC().Format(time.RFC3339), quoted(strings.Join(append([]string{e.Message}, e.Details...), "\n")))
+			}
 		}
 	}
 	return text.String()

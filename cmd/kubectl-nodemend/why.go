@@ -18,6 +18,7 @@ import (
 	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/match"
 	"github.com/nodemend/nodemend/controller/remediation"
+	"github.com/nodemend/nodemend/internal/repairnote"
 )
 
 func (t *tool) whyCommand() *cobra.Command {
@@ -390,7 +391,7 @@ func conditionNow(m *v1alpha1.ConditionMatch, n *corev1.Node) whyMatch {
 	if c == nil {
 		return view
 	}
-	view.Now = oneLine(string(c.Status)) + detail(c.Reason, c.Message)
+	view.Now = oneLine(string(c.Status)) + detail(c.Reason, repairnote.Said(c.Message))
 	if !c.LastTransitionTime.IsZero() {
 		view.Since = &c.LastTransitionTime
 	}

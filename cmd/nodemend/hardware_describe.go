@@ -82,6 +82,12 @@ func describeHardware(report hardwareReport, rules verdict.Rules) string {
 	for _, problem := range report.Errors {
 		line("ERROR", "%s", problem)
 	}
+	for _, p := range report.Server.Processors {
+		line("CPU", "%s", p)
+	}
+	for _, p := range report.Server.Supplies {
+		line("SUPPLY", "%s", p)
+	}
 	for i, f := range report.Verdict.Failures {
 		if i == maxDescribed {
 			fmt.Fprintf(&text, "\nand %d more: nodemend hardware status\n", len(report.Verdict.Failures)-i)
@@ -97,6 +103,13 @@ func describeHardware(report hardwareReport, rules verdict.Rules) string {
 		}
 		if f.Path != "" {
 			line("resource", "%s %s", f.Path, f.Said)
+		}
+		for i, m := range f.Candidates {
+			if i == maxRecords {
+				line("or", "one of %d more modules", len(f.Candidates)-i)
+				break
+			}
+			line("may be", "%s", verdict.Slot(m))
 		}
 		line("since", "%s", f.Since.UTC().Format(time.RFC3339))
 		line("rule", "%s", ruleOf(f, rules))

@@ -241,11 +241,51 @@ type NodeMaintenanceStatus struct {
 	// +optional
 	Drain *DrainStatus `json:"drain,omitempty"`
 
+	// What whoever repairs the node has to know, by what the checks of the node said last
+	// while something was broken. It stays while the node is off, and when it is well again.
+	// +optional
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=map
+	// +listMapKey=type
+	Evidence []Evidence `json:"evidence,omitempty"`
+
 	// Observations: Cordoned, Drained.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Evidence is what a condition of a node has told a technician. It is the node's word.
+type Evidence struct {
+	// Type of the node condition.
+	//
+	// Example: HardwareFailure
+	// +required
+	// +kubebuilder:validation:MaxLength=316
+	Type string `json:"type"`
+
+	// Reason of the condition.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason,omitempty"`
+
+	// Since when the condition has its status.
+	// +optional
+	Since metav1.Time `json:"since,omitempty,omitzero"`
+
+	// What is broken, in words.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+
+	// The server and its firmware, then each part: its slot, since when, what was read in
+	// bytes, its serial number.
+	// +optional
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=256
+	// +listType=atomic
+	Details []string `json:"details,omitempty"`
 }
 
 // DrainStatus is the progress of a drain.

@@ -4,6 +4,8 @@ package maintenance
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/fieldmanager"
 	"github.com/nodemend/nodemend/controller/worker"
+	"github.com/nodemend/nodemend/internal/repairnote"
 )
 
 func TestACordonOfSomebodyElseIsReportedAndStays(t *testing.T) {
@@ -31,6 +34,38 @@ func TestACordonOfSomebodyElseIsReportedAndStays(t *testing.T) {
 	if n := s.node(node); !n.Spec.Unschedulable || n.Annotations[v1alpha1.CordonedAnnotation] != "" {
 		t.Errorf("cordoned %t, annotations %v", n.Spec.Unschedulable, n.Annotations)
 	}
+}
+
+func TestAMaintenanceKeepsWhatItsNodeHasToldATechnician(t *testing.T) {
+	s := newScene(t, "told")
+	node := s.plainNode("told")
+	s.start()
+	s.maintain("told", node, nil)
+	s.awaitCordoned("told", v1alpha1.ReasonCordoned)
+	tell := func(status corev1.ConditionStatus, message string) {
+		data, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []any{
+			map[string]any{"type": "HardwareFailure", "status": status, "reason": "MemoryFailure", "message": message},
+		}}})
+		s.must(err)
+		s.must(s.client.Status().Patch(s.ctx, aNode(node), client.RawPatch(types.StrategicMergePatchType, data)))
+	}
+	has := func(details ...string) {
+		s.awaitMaintenance("told", "has the evidence", func(m *v1alpha1.NodeMaintenance) bool {
+			return len(m.Status.Evidence) == 1 && slices.Equal(m.Status.Evidence[0].Details, details)
+		})
+	}
+	tell(corev1.ConditionTrue, repairnote.Join("DIMM_A1", []string{"slot A1: serial 4711"}))
+	has("slot A1: serial 4711")
+	// Whatever a node says, and without a time, is accepted.
+	most := slices.Repeat([]string{strings.Repeat("x", repairnote.MaxLine)}, repairnote.MaxLines)
+	_, within := repairnote.Split(repairnote.Join("", most))
+	tell(corev1.ConditionTrue, repairnote.Join(strings.Repeat("y", 3000), most))
+	has(within...)
+	tell(corev1.ConditionFalse, "well again")
+	s.uncordonByHand(node) // so that it is looked at again
+	s.await("the node to be cordoned again", func() bool { return s.out(node) })
+	has(within...)
+	s.release("told")
 }
 
 func TestANodeInMaintenanceThatAPersonUncordonsIsCordonedAndDrainedAgain(t *testing.T) {

@@ -37,8 +37,9 @@ func begin(m *v1alpha1.NodeMaintenance, node *corev1.Node, cordon cordonState, n
 	}
 	drained := m.Condition(v1alpha1.MaintenanceDrained)
 	if s.status.NodeUID != node.UID {
-		s.status.NodeUID, drained = node.UID, nil
+		s.status.NodeUID, s.status.Evidence, drained = node.UID, nil, nil
 	}
+	s.status.Evidence = gathered(s.status.Evidence, node)
 	if drained == nil {
 		s.status.Drain = nil
 	}

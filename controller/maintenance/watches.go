@@ -40,8 +40,8 @@ func ofMaintenance(_ context.Context, obj client.Object) []reconcile.Request {
 	return worker.Requests(obj.(*v1alpha1.NodeMaintenance).Spec.NodeName)
 }
 
-// onNode queues a node that has come, has gone or whose cordon has changed, if it is
-// held or has our mark. All others, which are heartbeats, go no further.
+// onNode queues a node that has come, has gone, whose cordon has changed or that tells a technician
+// more, if it is held or has our mark. All others, which are heartbeats, go no further.
 func (r *Reconciler) onNode() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	add := func(ctx context.Context, node *corev1.Node, q queue) {
@@ -56,7 +56,7 @@ func (r *Reconciler) onNode() handler.EventHandler {
 			old, updated := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
 			before, was := marked(old)
 			after, is := marked(updated)
-			if old.UID != updated.UID || old.Spec.Unschedulable != updated.Spec.Unschedulable || was != is || before != after {
+			if old.UID != updated.UID || old.Spec.Unschedulable != updated.Spec.Unschedulable || was != is || before != after || tellsMore(old, updated) {
 				add(ctx, updated, q)
 			}
 		},

@@ -26,6 +26,30 @@ type Machine struct {
 	BIOS string `json:"bios,omitempty"`
 	// Modules are those of the memory, and empty slots.
 	Modules []ipmi.Module `json:"modules,omitempty"`
+	// Processors and Supplies are those that are there.
+	Processors []Part `json:"processors,omitempty"`
+	Supplies   []Part `json:"supplies,omitempty"`
+}
+
+// Part is something that can be exchanged.
+type Part struct {
+	// Locator is how its place is called: "CPU1", "PSU.Slot.1".
+	Locator      string `json:"locator"`
+	Manufacturer string `json:"manufacturer,omitempty"`
+	PartNumber   string `json:"partNumber,omitempty"`
+	Serial       string `json:"serial,omitempty"`
+}
+
+// String returns "PSU.Slot.1: DELL 0CMPGMA01, serial CN1797", or what is known of that.
+func (p Part) String() string {
+	text := p.Locator
+	if what := strings.TrimSpace(p.Manufacturer + " " + p.PartNumber); what != "" {
+		text += ": " + what
+	}
+	if p.Serial != "" {
+		text += ", serial " + p.Serial
+	}
+	return text
 }
 
 // String returns "Dell Inc. PowerEdge R740, serial ABC1234, BIOS 2.21.1".
@@ -92,10 +116,45 @@ func decode(entry, tables []byte) (m Machine, err error) {
 			Serial: text(device.SerialNumber), Bytes: device.GetSizeBytes(),
 		})
 	}
+	m.Processors = parts(info, smbios.TableTypeProcessorInfo, processor)
+	m.Supplies = parts(info, powerSupply, supply)
 	if m.Manufacturer == "" && m.Product == "" && len(m.Modules) == 0 {
 		return m, errors.New("they tell nothing of the machine")
 	}
 	return m, nil
+}
+
+// powerSupply is the type of a System Power Supply (section 7.40).
+const powerSupply smbios.TableType = 39
+
+// fields are where a structure has what a Part is made of. There is one if a bit is set.
+type fields struct {
+	locator, manufacturer, partNumber, serial int
+	there                                     int
+	bit                                       uint8
+}
+
+var (
+	processor = fields{locator: 0x04, manufacturer: 0x07, partNumber: 0x22, serial: 0x20, there: 0x18, bit: 1 << 6} // section 7.5
+	supply    = fields{locator: 0x05, manufacturer: 0x07, partNumber: 0x0a, serial: 0x08, there: 0x0e, bit: 1 << 1} // section 7.40
+)
+
+// parts returns those of a type that are there and have a name. What an older structure lacks is empty.
+func parts(info *smbios.Info, kind smbios.TableType, at fields) (all []Part) {
+	for _, table := range info.GetTablesByType(kind) {
+		field := func(offset int) string {
+			value, err := table.GetStringAt(offset)
+			if err != nil {
+				return ""
+			}
+			return text(value)
+		}
+		p := Part{field(at.locator), field(at.manufacturer), field(at.partNumber), field(at.serial)}
+		if there, err := table.GetByteAt(at.there); err == nil && there&at.bit != 0 && p.Locator != "" {
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 // text returns a text of the firmware, empty if it stands for nothing.

@@ -41,6 +41,20 @@ func module(mib uint16, locator, maker, serial, part string) []byte {
 	return structure(17, body, locator)
 }
 
+// processorAt and supplyAt are one of type 4, of SMBIOS 2.5, and of type 39, with a byte that says
+// whether it is there.
+func processorAt(status byte, texts ...string) []byte {
+	body := make([]byte, 0x28-4)
+	body[0x04-4], body[0x07-4], body[0x20-4], body[0x22-4], body[0x18-4] = 1, 2, 3, 4, status
+	return structure(4, body, texts...)
+}
+
+func supplyAt(characteristics byte, texts ...string) []byte {
+	body := make([]byte, 0x10-4)
+	body[0x05-4], body[0x07-4], body[0x08-4], body[0x0a-4], body[0x0e-4] = 1, 2, 3, 4, characteristics
+	return structure(39, body, texts...)
+}
+
 // tables are those of a server.
 func tables() []byte {
 	system := make([]byte, 0x1b-4)
@@ -54,6 +68,11 @@ func tables() []byte {
 		module(0x7fff, "A1", "Samsung", "32A1B2C3", "M393A4K40DB3-CWE"),
 		module(16384, "A2", "Hynix", "  0D0D0D0D ", "Not Specified"),
 		module(0, "A3", "", "", ""),
+		processorAt(0x41, "CPU1", "Intel", "Not Specified", "Unknown"),
+		processorAt(0x00, "CPU2", "Intel", "S-2", "P-2"),
+		supplyAt(0x02, "PSU.Slot.1", "DELL", "CN1797", "0CMPGMA01"),
+		supplyAt(0x00, "PSU.Slot.2", "DELL", "N/A", "0CMPGMA01"),
+		structure(39, []byte{1, 2}, "cut off"),
 		structure(127, nil),
 	} {
 		all = append(all, s...)
@@ -99,11 +118,16 @@ func TestTheFirmwareTellsOfTheMachine(t *testing.T) {
 			{Locator: "A2", Manufacturer: "Hynix", Serial: "0D0D0D0D", Bytes: 16 << 30},
 			{Locator: "A3"},
 		},
+		Processors: []Part{{Locator: "CPU1", Manufacturer: "Intel"}},
+		Supplies:   []Part{{Locator: "PSU.Slot.1", Manufacturer: "DELL", PartNumber: "0CMPGMA01", Serial: "CN1797"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if text := got.String(); text != "Dell Inc. PowerEdge R740, serial ABC1234, BIOS 2.21.1" {
+		t.Error(text)
+	}
+	if text := got.Processors[0].String() + "; " + got.Supplies[0].String(); text != "CPU1: Intel; PSU.Slot.1: DELL 0CMPGMA01, serial CN1797" {
 		t.Error(text)
 	}
 }

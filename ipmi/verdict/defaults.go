@@ -19,11 +19,14 @@ func DefaultRulesYAML() []byte { return bytes.Clone(rulesYAML) }
 // DefaultRules returns the same, the gravest first: failures are listed in this order.
 func DefaultRules() Rules { return slices.Clone(defaultRules()) }
 
-var defaultRules = sync.OnceValue(func() (rules Rules) {
-	decoder := yaml.NewDecoder(bytes.NewReader(rulesYAML))
+var defaultRules = sync.OnceValue(func() Rules { return decoded[Rules](rulesYAML) })
+
+// decoded returns what a file of this package has.
+func decoded[T any](file []byte) (value T) {
+	decoder := yaml.NewDecoder(bytes.NewReader(file))
 	decoder.KnownFields(true)
-	if err := decoder.Decode(&rules); err != nil {
+	if err := decoder.Decode(&value); err != nil {
 		panic(err) // it is a part of the program, and tests read it
 	}
-	return rules
-})
+	return value
+}

@@ -137,7 +137,7 @@ func reason(status Status, failures []Failure, doubts []doubt) string {
 		var kind Kind
 		for _, f := range failures {
 			switch {
-			case !f.counts() || f.Unconfirmed || f.Kind == kind:
+			case !f.Counts() || f.Unconfirmed || f.Kind == kind:
 			case kind == "":
 				kind = f.Kind
 			default:

@@ -37,6 +37,8 @@ func TestAnExchangedModuleIsOver(t *testing.T) {
 		failing = "failed | MemoryFailure | DIMM_A1 uncorrectable ECC"
 		first   = "0x1a2b3c4d"
 	)
+	// A parity error of channel B that does not tell the module (Intel's G90620, table 65).
+	channelB := ecc(biosSMI, 2, 0x10, 0x08)
 	fails := func(pairs ...string) moment { return moment{together(finds(pairs...), logs(uncorrectable())), failing} }
 	was := fails("A1", first, "A2", "S-22", "B1", "S-33")
 	play(t, []scenario{
@@ -105,6 +107,15 @@ func TestAnExchangedModuleIsOver(t *testing.T) {
 			},
 			{restarted(finds("A1", "S-99", "A2", "S-22")), "failed | PowerSupplyFailure | PSU1 failure detected"},
 		}},
+		{"one of two, which is put out of use", "the firmware shows it no more: the other one is well", []moment{
+			{together(made(343, 112), finds("A1", "S-33", "B1", "S-11", "B2", "S-22", "B3", "")), healthy},
+			{restarted(finds("A1", "S-33", "B1", "", "B2", "S-22", "B3", ""), logs(channelB)), "failed | MemoryFailure | one of DIMM_B1, DIMM_B2 parity"},
+			{restarted(finds("A1", "S-33", "B1", "", "B2", "S-99", "B3", "")), "failed | MemoryFailure | one of DIMM_B1, DIMM_B2 parity"},
+			{acknowledges, healthy + " | (one of DIMM_B1, DIMM_B2 parity)"},
+		}},
+		{"one of those in the log at the first look", "one may have been put out of use before", []moment{
+			{together(made(343, 112), (*bmc).forget, finds("A1", "S-33", "B1", "", "B2", "S-22", "B3", ""), logs(channelB)), "failed | MemoryFailure | one of DIMM_B1, DIMM_B2, DIMM_B3 parity"},
+		}},
 		{"correctable errors", "they were those of the module before", []moment{
 			{together(finds("A1", first, "A2", "S-22"), logs(many(10, correctable())...)), "failed | MemoryFailure | DIMM_A1 correctable ECC, 10 times within 24h"},
 			{restarted(finds("A1", "S-99", "A2", "S-22")), healthy},
@@ -154,6 +165,7 @@ func TestTheFirmwareTellsWhichOfSeveralModulesThereAre(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBMC(t)
 			b.in.BMC, b.in.Modules = &supermicro, test.there
+			b.judge()
 			b.log(failure)
 			v := b.judge()
 			if len(v.Failures) != 1 || v.Failures[0].Component != test.want {

@@ -74,6 +74,13 @@ func losesInput(k key) bool {
 	return k.Type == typePowerSupply && k.EventType == ipmi.SensorSpecific && (k.State == supplyNoInput || k.State == supplyNoInputOrRange)
 }
 
+// shorts reports whether k is a 240VA power down: too much current on a rail, which no lost
+// input explains.
+func shorts(k key) bool {
+	const powerDown240VA = 2
+	return k.Type == typePowerUnit && k.EventType == ipmi.SensorSpecific && k.State == powerDown240VA
+}
+
 // isWithoutInput reports whether the supply of a sensor is known to have no input.
 func (j *judgement) isWithoutInput(sensor sensorKey) bool {
 	for _, state := range []uint8{supplyNoInput, supplyNoInputOrRange} {

@@ -40,9 +40,9 @@ func (j *judgement) verdict() Verdict {
 	for i := range failures {
 		f := &failures[i].Failure
 		f.Unconfirmed = f.Unconfirmed || blind
-		certain = certain || f.counts() && !f.Unconfirmed
-		uncertain = uncertain || f.counts() && f.Unconfirmed
-		forgotten = forgotten || f.counts() && f.forgotten
+		certain = certain || f.Counts() && !f.Unconfirmed
+		uncertain = uncertain || f.Counts() && f.Unconfirmed
+		forgotten = forgotten || f.Counts() && f.forgotten
 	}
 	if forgotten {
 		doubts = append(doubts, doubt{
@@ -78,7 +78,7 @@ type found struct {
 func (j *judgement) weaken(failures []found) {
 	for i := range failures {
 		f := &failures[i]
-		if f.subject.Chassis != "" || f.Severity != SeverityFailure || j.rules.lackOfInput(f.subject) {
+		if f.subject.Chassis != "" || f.Severity != SeverityFailure || j.rules.lackOfInput(f.subject) || shorts(f.subject.key) {
 			continue
 		}
 		if f.NoInput = j.explains(j.feeds, f.subject.sensor()); f.NoInput != "" {
@@ -125,16 +125,17 @@ func (j *judgement) failures() []found {
 			last, f.Since = p.Reached.Record, p.Reached.Since
 			f.What = fmt.Sprintf("%s, %d times within %s", what(s, ipmi.Sensor{}), rate.Count, duration(rate.Per))
 		}
-		if m, ok := j.moduleOf(s); ok {
-			f.Module = &m
-		}
+		f.Module, f.Candidates = j.modulesOf(s)
 		switch {
 		case last.ID != 0:
 			f.Record, f.recorded, f.Source, f.Data = last.ID, last.Time, fmt.Sprintf("SEL 0x%02x", last.ID), p.Data
+			f.Raw = rawRecord(p.Raw)
 		case s.Chassis != "":
 			f.Source = "chassis status"
 		case s.Type == eventLogging && s.State == logFull:
 			f.Source = "SEL info"
+		default:
+			f.Raw = rawSensor(sensor, s.sensor())
 		}
 		all = append(all, found{f, s, rule.Rate == nil && p.byCount(rule)})
 	}
@@ -181,6 +182,7 @@ func (j *judgement) absences() []found {
 			Severity:     severity,
 			Since:        c.Missing,
 			Source:       "sensor " + s.name,
+			Raw:          rawSensor(j.sensors[c.sensorKey], c.sensorKey),
 			Rule:         rule.Name,
 			Unconfirmed:  j.sensors == nil,
 			Acknowledged: c.Ack,

@@ -15,10 +15,11 @@ type subject struct {
 	name   string // of the sensor
 	part   string // what people call it, if the name does not tell
 	absent bool
+	live   bool // as point.Live
 }
 
 func (p point) subject() subject {
-	return subject{key: p.key, name: sensorName(p.Name, p.Type, p.Number), part: p.Part}
+	return subject{key: p.key, name: sensorName(p.Name, p.Type, p.Number), part: p.Part, live: p.Live}
 }
 
 func (c part) subject() subject {

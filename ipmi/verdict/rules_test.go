@@ -257,6 +257,12 @@ func decides(t *testing.T, name string) bool {
 	}
 	b := newBMC(t)
 	switch m := rule.Match; {
+	case m.Absent && m.SensorType != "":
+		const devicePresence ipmi.EventType = 0x08 // IPMI 2.0, table 42-2
+		kind, _ := ipmi.ParseSensorType(m.SensorType)
+		adds(ipmi.Sensor{Name: "Part", Number: 0x60, Type: kind, EventType: devicePresence, Available: true, States: 1 << 1})(b)
+		b.judge()
+		shows("Part", 1<<0)(b)
 	case m.Absent:
 		b.judge()
 		b.pull("Disk0")

@@ -206,6 +206,13 @@ func TestAPowerFeedTakesNoServerOut(t *testing.T) {
 			{shows("PSU1 Status", present|broken), failing},
 			{shows("PSU1 Status", present), well},
 		}},
+		{"too much current on a rail of a supply without its feed", "something is shorted, which no feed explains", []moment{
+			{adds(ipmi.Sensor{Name: "PSU1 Rail", Number: 0x24, Type: powerUnit, EventType: ipmi.SensorSpecific, Entity: ipmi.Entity{ID: 10, Instance: 1}, Available: true}), well},
+			{
+				together(shows("PSU1 Status", present|noInput), shows("PSU1 Rail", 1<<2)),
+				"failed | PowerSupplyFailure | PSU1 Rail 240VA power down | warning PSU1 power supply AC lost",
+			},
+		}},
 		{"the only supply that is seen", "the server runs, so something feeds it", []moment{
 			{func(b *bmc) { b.in.Sensors = b.in.Sensors[:6] }, "cannotTell | ComponentMissing"},
 			{acknowledges, well},

@@ -50,6 +50,34 @@ func TestAServerIsNotTakenOutForLittle(t *testing.T) {
 			{logs(same[0]), healthy}, {logs(same[:5]...), healthy}, {logs(same[5:]...), healthy},
 		}},
 	}
+	const severity ipmi.EventType = 0x07 // IPMI 2.0, table 42-2
+	for _, row := range []struct {
+		name string
+		kind ipmi.SensorType
+		why  string
+	}{
+		{"SysHealth_Stat", 0x18, "HPE's iLO sums up the server by it, a lost feed included, and does not tell the part"},
+		{"RAID Battery", 0x29, "the server works without"},
+		{"BMC Health", 0x28, "the server works, but less of it is seen"},
+	} {
+		warning := healthy + " | warning " + row.name + " transition to "
+		scenarios = append(scenarios, scenario{"only the state of " + row.name, row.why, []moment{
+			{adds(ipmi.Sensor{Name: row.name, Number: 0x33, Type: row.kind, EventType: severity, Available: true, States: 1}), healthy},
+			{shows(row.name, 1<<2), warning + "critical from less severe"},
+			{shows(row.name, 1<<3), warning + "non-recoverable from less severe"},
+			{shows(row.name, 1<<5), warning + "critical from non-recoverable"},
+			{shows(row.name, 1<<6), warning + "non-recoverable"},
+			{shows("PSU1 Status", 1|1<<1), "failed | PowerSupplyFailure | PSU1 failure detected | warning " + row.name + " transition to non-recoverable"},
+		}})
+	}
+	const battery ipmi.SensorType = 0x29
+	scenarios = append(scenarios, scenario{"a battery is gone", "a failed one would take no server out either", []moment{
+		{adds(ipmi.Sensor{Name: "RAID Battery", Number: 0x33, Type: battery, EventType: ipmi.SensorSpecific, Available: true, States: 1 << 2}), healthy},
+		{
+			together(logs(ended(named("RAID Battery", event(battery, 0x33, 2)))), shows("RAID Battery", 0)),
+			healthy + " | warning RAID Battery absent",
+		},
+	}})
 	for _, name := range []string{"VBAT", "P3V_BAT", "CMOS", "RTC 3V", "Battery"} {
 		scenarios = append(scenarios, scenario{"the clock's battery " + name, "the server works without, and it costs a coin", []moment{
 			{adds(volts(name)), healthy},

@@ -1,6 +1,7 @@
 package verdict_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -198,6 +199,53 @@ func TestEventsAreOfThePartThatTheyAreAbout(t *testing.T) {
 			{together(made(row.manufacturer, 0), logs(with(row.data, event(drive, 0x70, 1)))), "failed | DriveFailure | " + row.label + " drive fault"},
 		}})
 	}
+	const huawei, hpe = 2011, 47196
+	shared := func(maker uint32, sensor string, slots ...string) func(*bmc) {
+		return together(made(maker, 0), finds(slots...), adds(ipmi.Sensor{Name: sensor, Number: 0x41, Type: memory, EventType: ipmi.SensorSpecific, Available: true}))
+	}
+	lostBy := func(sensor string, data ipmi.EventData) func(*bmc) {
+		return logs(named(sensor, with(data, event(memory, 0x41, 1))))
+	}
+	const cpu1, status = "CPU1 Memory", "Memory Status"
+	slots := []string{"DIMM000 J5", "S-11", "DIMM001 J6", "", "DIMM010 J8", "S-22", "DIMM100 J17", "S-33"}
+	var all []string
+	for i := range 12 {
+		all = append(all, fmt.Sprintf("PROC 1 DIMM %d", i+1), fmt.Sprintf("S-1%d", i))
+	}
+	scenarios = append(scenarios, []scenario{
+		{"Huawei, modules of a processor", "nothing public tells which: one of those that it has", []moment{
+			{shared(huawei, cpu1, slots...), healthy},
+			{lostBy(cpu1, ipmi.EventData{1, 0xff, 0xff}), failed + "one of DIMM000 J5, DIMM010 J8" + lost},
+		}},
+		{"Huawei, with data that are not public", "they tell modules apart", []moment{
+			{shared(huawei, cpu1, slots...), healthy},
+			{lostBy(cpu1, ipmi.EventData{0xa1, 0xff, 3}), failed + "one of DIMM000 J5, DIMM010 J8 (data 0x03)" + lost},
+		}},
+		{"Huawei, the only module of a processor", "it is that one", []moment{
+			{shared(huawei, "CPU2 Memory", slots...), healthy},
+			{lostBy("CPU2 Memory", ipmi.EventData{1, 0xff, 0xff}), failed + "DIMM100 J17" + lost},
+		}},
+		{"Huawei, one error each of twelve modules", "single errors are cosmic rays", []moment{
+			{shared(huawei, cpu1, slots...), healthy},
+			{func(b *bmc) {
+				for module := range uint8(12) {
+					b.after(time.Minute).log(named(cpu1, with(ipmi.EventData{0xa0, 0xff, module}, event(memory, 0x41, 0))))
+				}
+			}, healthy},
+		}},
+		{"HPE, few modules", "nothing public tells which: one of those that there are", []moment{
+			{shared(hpe, status, "PROC 1 DIMM 1", "S-11", "PROC 2 DIMM 5", "S-22", "PROC 2 DIMM 6", ""), healthy},
+			{lostBy(status, ipmi.EventData{1, 0xff, 0xff}), failed + "one of PROC 1 DIMM 1, PROC 2 DIMM 5" + lost},
+		}},
+		{"HPE, many modules", "a list that is too long tells nobody anything", []moment{
+			{shared(hpe, status, all...), healthy},
+			{lostBy(status, ipmi.EventData{1, 0xff, 0xff}), failed + "Memory" + lost},
+		}},
+		{"a memory sensor of that name of another maker", "it is not known what it is about", []moment{
+			{shared(dell, cpu1, slots...), healthy},
+			{lostBy(cpu1, ipmi.EventData{1, 0xff, 0xff}), failed + cpu1 + lost},
+		}},
+	}...)
 	play(t, scenarios)
 }
 

@@ -197,6 +197,9 @@ func (j *judgement) pair(e ipmi.Event, fresh map[key]bool) {
 		return
 	}
 	k.Located = clip(ipmi.Part(j.bmc(), e), maxName)
+	if k.Located == "" && e.SensorType == typeMemory && j.sharedSlots(cmp.Or(clean(e.SensorName), clean(j.sensors[k.sensor()].Name))) != nil {
+		k.Located = ipmi.PartByData(e)
+	}
 	p := j.points[k]
 	switch {
 	case begins:
@@ -265,6 +268,7 @@ func (j *judgement) assert(k key, e ipmi.Event) {
 		p.Since = j.timeOf(e)
 	}
 	p.Asserted, p.Latched, p.Boot, p.Record, p.Data = true, true, j.in.BootID, recordOf(e), dataOf(e)
+	p.Raw = rawOf(e)
 	isHistory := j.isHistory(e)
 	switch {
 	case isNew:
@@ -325,6 +329,14 @@ func dataOf(e ipmi.Event) string {
 		return ""
 	}
 	return e.Data.String()
+}
+
+// rawOf returns all bytes of e; "" if the source does not tell.
+func rawOf(e ipmi.Event) string {
+	if e.Raw == (ipmi.SELRecord{}) {
+		return ""
+	}
+	return e.Raw.String()
 }
 
 // end notes that the states of a sensor, or of one of its parts, are over, except one.

@@ -97,6 +97,8 @@ type memory struct {
 	// Slots are those of the memory in the boot SlotsBoot.
 	Slots     []slot `json:"slots,omitempty"`
 	SlotsBoot string `json:"slotsBoot,omitempty"`
+	// Filled are the slots that have had a module, with the serial number of the last one.
+	Filled []slot `json:"filled,omitempty"`
 	// Serials are the parts that have a resource, with their serial numbers as last read.
 	Serials []slot  `json:"serials,omitempty"`
 	Points  []point `json:"points,omitempty"`
@@ -193,8 +195,9 @@ type point struct {
 	History bool `json:"history,omitempty"`
 	// Forgotten is whether it may have counted then: nobody remembers.
 	Forgotten bool `json:"forgotten,omitempty"`
-	// Data are the event data of that record.
+	// Data are the event data of that record, Raw is all of it.
 	Data string `json:"data,omitempty"`
+	Raw  string `json:"raw,omitempty"`
 	// Unread is since when its sensor has no reading while others have one; zero if it
 	// has one.
 	Unread time.Time `json:"unread,omitzero"`
@@ -220,7 +223,7 @@ func (p *point) endHistory() {
 func (p *point) release() {
 	p.Ack = p.Ack.withoutRecord(p.Record)
 	p.Asserted, p.Latched = p.Shown, false
-	p.Record, p.Live, p.History, p.Forgotten, p.Data = record{}, false, false, false, ""
+	p.Record, p.Live, p.History, p.Forgotten, p.Data, p.Raw = record{}, false, false, false, "", ""
 	p.Occurrences, p.Reached, p.Module = nil, nil, nil
 }
 
@@ -286,6 +289,7 @@ func newJudgement(rules Rules, prev State, in Input) *judgement {
 	}
 	j.memory.Tail = slices.Clone(j.memory.Tail)
 	j.memory.Parts = slices.Clone(j.memory.Parts)
+	j.memory.Filled = slices.Clone(j.memory.Filled)
 	j.setClock()
 	if j.usable() {
 		j.sensors = index(in.Sensors)

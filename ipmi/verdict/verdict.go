@@ -44,9 +44,13 @@ type Failure struct {
 	Record uint16 `json:"record,omitempty"`
 	// Data are the event data of that record, in hexadecimal, or the text of the entry.
 	Data string `json:"data,omitempty"`
+	// Raw is what was read, in bytes: "record 0700026f…", or of a sensor "number 0x03, states 0x0003".
+	Raw  string `json:"raw,omitempty"`
 	Rule string `json:"rule"` // its name
-	// Module is the memory module that it is about; nil if that is not known.
-	Module *ipmi.Module `json:"module,omitempty"`
+	// Module is the memory module that it is about; nil if that is not known for sure. Then
+	// Candidates are those that it may be about. One without a size was there before.
+	Module     *ipmi.Module  `json:"module,omitempty"`
+	Candidates []ipmi.Module `json:"candidates,omitempty"`
 	// Path is that of the part's resource, Identity what the resource says which part it is, and
 	// Said its state in the words of the resource; of a source that knows parts.
 	Path     string         `json:"path,omitempty"`
@@ -70,8 +74,8 @@ type Failure struct {
 	rank      int       // of the rule: lower is more severe
 }
 
-// counts reports whether f takes the server out of service.
-func (f Failure) counts() bool {
+// Counts reports whether f takes the server out of service, if it is not Unconfirmed.
+func (f Failure) Counts() bool {
 	return f.Severity == SeverityFailure && f.Acknowledged == nil && !f.History
 }
 

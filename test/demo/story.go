@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/repairnote"
 )
 
 // story watches the cluster and tells what happens, each thing once.
@@ -167,14 +168,14 @@ func (s *story) seeNode(node *corev1.Node) error {
 		if c.Status == corev1.ConditionTrue {
 			s.faulty = time.Now()
 			s.demo.screen.line("")
-			s.say("condition", "%s=True: %s", s.condition, c.Message)
+			s.say("condition", "%s=True: %s", s.condition, repairnote.Said(c.Message))
 		}
 	case c.Status == corev1.ConditionFalse && s.faulty.IsZero():
 		s.faulty = time.Now()
 		s.say("healthy", "%s: %s=False: %s", node.Name, s.condition, c.Message)
 		return s.fault(s)
 	case c.Status == corev1.ConditionTrue:
-		s.say("condition", "%s=True: %s", s.condition, c.Message)
+		s.say("condition", "%s=True: %s", s.condition, repairnote.Said(c.Message))
 	case c.Status == corev1.ConditionFalse && s.told["condition"]:
 		s.say("cleared", "%s=False: %s", s.condition, c.Message)
 	}

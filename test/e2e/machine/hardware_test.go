@@ -5,12 +5,15 @@ package machine
 import (
 	"os/exec"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/repairnote"
 	"github.com/nodemend/nodemend/test/e2e/story"
 	"github.com/nodemend/nodemend/test/ipmisim"
 )
@@ -114,7 +117,25 @@ func (n *node) fails(bmc *ipmisim.Simulator, part part, cutOff bool) (verdict st
 	c := n.Condition(hardware)
 	n.Until(round, "the node is in maintenance", n.Reaches(v1alpha1.ReasonInMaintenance))
 	n.cordoned()
-	return selTime.ReplaceAllString(c.Reason+": "+c.Message, "then")
+	n.hasEvidence(c)
+	return selTime.ReplaceAllString(c.Reason+": "+repairnote.Said(c.Message), "then")
+}
+
+// hasEvidence sees that a technician finds in the status of the maintenance what the condition told.
+func (n *node) hasEvidence(c corev1.NodeCondition) {
+	n.Helper()
+	n.Until(moment, "the maintenance has the evidence", func() (bool, string) {
+		var list v1alpha1.NodeMaintenanceList
+		n.Must(n.plane.List(n.Ctx, &list, client.MatchingFields{"spec.nodeName": n.name}))
+		for _, m := range list.Items {
+			for _, e := range m.Status.Evidence {
+				text := strings.Join(e.Details, "\n")
+				return e.Type == hardware && e.Reason == c.Reason && strings.Contains(text, "BMC: ") && strings.Contains(text, " firmware ") &&
+					strings.Contains(text, ", since 20") && (strings.Contains(text, "record ") || strings.Contains(text, "states 0x")), text
+			}
+		}
+		return false, "none"
+	})
 }
 
 // isRepaired exchanges a part, as people do it who know nothing of Kubernetes, and sees the
@@ -123,6 +144,7 @@ func (n *node) isRepaired(bmc *ipmisim.Simulator, part part, cutOff bool) {
 	n.Helper()
 	failed, boots := n.Condition(hardware), len(n.machine.Boots())
 	n.chassis(bmc, "off")
+	n.hasEvidence(failed) // also while it is off
 	part.mended(bmc)
 	if cutOff {
 		n.cutOff()
