@@ -31,7 +31,7 @@ var rights = []right{
 	{"remediationbudgets/status", nobody, nobody, "patch", nobody, nobody, "the controller gives permits"},
 	{"remediations", "get", nobody, "get list watch create patch delete", reads, "create patch delete", "the runner asks whether its action is announced; people approve and cancel"},
 	{"remediations/status", nobody, nobody, "patch", nobody, nobody, "the controller keeps the history, nobody rewrites it"},
-	{"nodeactions", reads, nobody, "get list watch create delete", reads, nobody, "the controller orders, and runners look for what is ordered; RBAC can't narrow it to a node"},
+	{"nodeactions", reads, nobody, "get list watch create patch delete", reads, nobody, "the controller orders, and runners look for what is ordered; RBAC can't narrow it to a node"},
 	{"nodeactions/status", "update", nobody, "patch", nobody, nobody, "runners claim and report, the controller cancels"},
 	{"nodemaintenances", nobody, nobody, "get list watch create patch delete", reads, "create patch delete", "people and the controller take nodes out of service"},
 	{"nodemaintenances/status", nobody, nobody, "patch", nobody, nobody, "the controller says how far it is"},

@@ -82,6 +82,9 @@ func runRemoteRunner(config string) int {
 		}
 		return runner.RunRemote(ctx, cfg, runner.RemoteOptions{
 			Lead: lead, Settled: 5 * time.Second, Logger: logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, nil)),
+			Needed: func(node *corev1.Node) (*corev1.Node, error) {
+				return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}, nil
+			},
 			Switch: func(node *corev1.Node) (power.Switch, error) { return switches.Switch(remote.Node{Name: node.Name}) },
 		})
 	}()
@@ -209,6 +212,7 @@ func newDeadMachine(t *testing.T) (*fixture, *machine, *ipmisim.Simulator, remot
 // remotely makes an action one for the remote runner.
 func remotely(a *v1alpha1.NodeAction) {
 	a.Spec.Executor, a.Spec.Timeout = v1alpha1.ExecutorRemote, v1alpha1.Duration{Duration: 15 * time.Minute}
+	a.Finalizers = []string{v1alpha1.PowerFinalizer}
 }
 
 // cycled wants the action to have ended so, and one boot to have been cut.

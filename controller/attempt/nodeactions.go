@@ -101,12 +101,14 @@ func (by nodeActions) Start(ctx context.Context, c client.Client, o Order) error
 		expiresAt = voidExpiry
 	}
 	var executor v1alpha1.Executor
+	var finalizers []string
 	if by.remote {
-		executor = v1alpha1.ExecutorRemote
+		// It is all that tells of a machine that is off.
+		executor, finalizers = v1alpha1.ExecutorRemote, []string{v1alpha1.PowerFinalizer}
 	}
 	spec := &o.Remediation.Spec
 	err = c.Create(ctx, &v1alpha1.NodeAction{
-		ObjectMeta: metav1.ObjectMeta{Name: o.Name},
+		ObjectMeta: metav1.ObjectMeta{Name: o.Name, Finalizers: finalizers},
 		Spec: v1alpha1.NodeActionSpec{
 			NodeName:       spec.NodeName,
 			NodeUID:        spec.NodeUID,

@@ -43,6 +43,24 @@ func Killed(a *v1alpha1.NodeAction) time.Time {
 	return start.Add(a.Spec.Timeout.Duration).Add(EndGrace)
 }
 
+// RestoreTime is how long after an action is Over what it has switched off is still switched on
+// again by whoever goes on with it. People are told when it is Over; later the machine is theirs.
+const RestoreTime = time.Hour
+
+// Restorable returns until when the remote runner switches on again what the action has switched
+// off.
+func Restorable(a *v1alpha1.NodeAction) time.Time { return Over(a).Add(RestoreTime) }
+
+// MayBeOff reports whether the power of a machine may be off by the action, and is to be switched
+// on again.
+func MayBeOff(a *v1alpha1.NodeAction, now time.Time) bool {
+	if a.Finished() != nil || a.Status.Claim == nil || a.Status.Power == nil || now.After(Restorable(a)) {
+		return false
+	}
+	phase := a.Status.Power.Phase
+	return phase != "Looking" && phase != "Ended"
+}
+
 // Over returns when the action is over at the latest, its report included, whoever claims it
 // and when.
 func Over(a *v1alpha1.NodeAction) time.Time { return Killed(a).Add(ReportGrace) }
