@@ -101,14 +101,12 @@ func (by nodeActions) Start(ctx context.Context, c client.Client, o Order) error
 		expiresAt = voidExpiry
 	}
 	var executor v1alpha1.Executor
-	var finalizers []string
 	if by.remote {
-		// It is all that tells of a machine that is off.
-		executor, finalizers = v1alpha1.ExecutorRemote, []string{v1alpha1.PowerFinalizer}
+		executor = v1alpha1.ExecutorRemote
 	}
 	spec := &o.Remediation.Spec
 	err = c.Create(ctx, &v1alpha1.NodeAction{
-		ObjectMeta: metav1.ObjectMeta{Name: o.Name, Finalizers: finalizers},
+		ObjectMeta: metav1.ObjectMeta{Name: o.Name, Finalizers: by.finalizers()},
 		Spec: v1alpha1.NodeActionSpec{
 			NodeName:       spec.NodeName,
 			NodeUID:        spec.NodeUID,
@@ -125,6 +123,14 @@ func (by nodeActions) Start(ctx context.Context, c client.Client, o Order) error
 	}, fieldmanager.Controller)
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating action %s: %w", o.Name, err)
+	}
+	return nil
+}
+
+// finalizers keep an action by which a machine may be off: it is all that tells of that.
+func (by nodeActions) finalizers() []string {
+	if by.remote {
+		return []string{v1alpha1.PowerFinalizer}
 	}
 	return nil
 }

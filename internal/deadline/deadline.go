@@ -43,6 +43,20 @@ func Killed(a *v1alpha1.NodeAction) time.Time {
 	return start.Add(a.Spec.Timeout.Duration).Add(EndGrace)
 }
 
+// Over returns when the action is over at the latest, its report included, whoever claims it
+// and when.
+func Over(a *v1alpha1.NodeAction) time.Time { return Killed(a).Add(ReportGrace) }
+
+// RunsUntil returns until when the action may run although nobody says so: Over if it was
+// claimed and has not finished, or if nobody knows whether it has. It is the zero time for
+// all others.
+func RunsUntil(a *v1alpha1.NodeAction) time.Time {
+	if !a.MayRun() {
+		return time.Time{}
+	}
+	return Over(a)
+}
+
 // RestoreTime is how long after an action is Over what it has switched off is still switched on
 // again by whoever goes on with it. People are told when it is Over; later the machine is theirs.
 const RestoreTime = time.Hour
@@ -59,20 +73,6 @@ func MayBeOff(a *v1alpha1.NodeAction, now time.Time) bool {
 	}
 	phase := a.Status.Power.Phase
 	return phase != "Looking" && phase != "Ended"
-}
-
-// Over returns when the action is over at the latest, its report included, whoever claims it
-// and when.
-func Over(a *v1alpha1.NodeAction) time.Time { return Killed(a).Add(ReportGrace) }
-
-// RunsUntil returns until when the action may run although nobody says so: Over if it was
-// claimed and has not finished, or if nobody knows whether it has. It is the zero time for
-// all others.
-func RunsUntil(a *v1alpha1.NodeAction) time.Time {
-	if !a.MayRun() {
-		return time.Time{}
-	}
-	return Over(a)
 }
 
 // Lost returns until when an action may run that is gone, or whose runner has forgotten it:
