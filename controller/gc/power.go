@@ -58,7 +58,8 @@ func (p *Power) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	released := action.DeepCopy()
 	controllerutil.RemoveFinalizer(released, v1alpha1.PowerFinalizer)
 	// It fails if a runner has begun since.
-	if err := p.Client.Patch(ctx, released, optimistic.Since(&action), fieldmanager.Controller); client.IgnoreNotFound(err) != nil {
+	err := p.Client.Patch(ctx, released, optimistic.Since(&action), fieldmanager.Controller)
+	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("removing the finalizer of action %s: %w", action.Name, err)
 	}
 	return reconcile.Result{}, nil

@@ -234,7 +234,7 @@ func (c *Cycle) cut(now time.Time, f Facts) Step {
 // off.
 func (c *Cycle) watch(now time.Time, f Facts) Step {
 	switch {
-	case c.last == nil && !(c.late(now) && f.Over):
+	case c.last == nil && (!c.late(now) || !f.Over):
 		return Step{Do: Read}
 	case c.last != nil && c.last.isOff(c.plan.Machine) && (!f.Answers || f.Stale):
 		c.enter(Restoring, now)
