@@ -59,8 +59,9 @@ func Loops(p Parts) []worker.Loop {
 	budgets := &budget.Reconciler{Client: p.Client, Live: p.Live, Permits: permits, Clock: p.Clock, Nodes: p.Nodes, Store: p.Store}
 	history := &gc.Reconciler{Client: p.Client, Clock: p.Clock, Limit: p.HistoryLimit, Age: p.HistoryAge}
 	externals := &external.Reconciler{Client: p.Client, Live: p.Live, Clock: p.Clock}
+	power := &gc.Power{Client: p.Client, Clock: p.Clock}
 	policies := &policy.Reconciler{Client: p.Client, Nodes: p.Nodes, Clock: p.Clock}
 	return []worker.Loop{
-		matcher.Loop(), remediations.Loop(), externals.Loop(), maintenances.Loop(), budgets.Loop(), history.Loop(), policies.Loop(),
+		matcher.Loop(), remediations.Loop(), externals.Loop(), maintenances.Loop(), budgets.Loop(), history.Loop(), power.Loop(), policies.Loop(),
 	}
 }

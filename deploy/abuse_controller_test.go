@@ -41,7 +41,7 @@ func TestAbuseOfTheTokenOfTheController(t *testing.T) {
 		{"controller", "apply", own + "/status", `{"apiVersion":"nodemend.dev/v1alpha1","kind":"NodeAction","metadata":{"name":"` + p.actionA.Name + `"},"status":{"result":{"startedAt":"2026-01-01T00:00:00.000000Z","finishedAt":"2026-01-01T00:00:00.000000Z"}}}`, by("controller"), "whatever the kind of patch"},
 		{"controller", "strategic patch", own + "/status", `{"status":{}}`, invalid, "there is no such patch for kinds of CRDs"},
 		{"controller", "update", own + "/status", p.body(p.actionA), rbac, "it patches only"},
-		{"controller", "merge patch", own, `{"metadata":{"finalizers":["a/b"]}}`, rbac, "an order never changes"},
+		{"controller", "merge patch", own, `{"metadata":{"finalizers":["a/b"]}}`, by("controller-actions"), "an order never changes: its own finalizer goes when it is over"},
 
 		{"controller", "merge patch", "remedypolicies/" + p.policy.Name, `{"spec":{"mode":"Enforce"}}`, rbac, "only who may write policies decides what runs as root"},
 		{"controller", "create", "remedypolicies", p.body(p.policy), rbac, "as above"},

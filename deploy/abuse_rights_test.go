@@ -27,13 +27,13 @@ const (
 var rights = []right{
 	{"remedypolicies", "get", "get", nobody, reads, reads, nobody, "a policy names commands that run as root: no account of ours and no role writes one"},
 	{"remedypolicies/status", nobody, nobody, nobody, "patch", nobody, nobody, "the controller says whether the policy can act"},
-	{"remediationbudgets", nobody, nobody, nobody, reads, reads, "create patch delete", "people decide how much happens at once"},
+	{"remediationbudgets", nobody, "get list", nobody, reads, reads, "create patch delete", "people decide how much happens at once, and the remote runner asks what holds a node"},
 	{"remediationbudgets/status", nobody, nobody, nobody, "patch", nobody, nobody, "the controller gives permits"},
 	{"remediations", "get", "get", nobody, "get list watch create patch delete", reads, "create patch delete", "runners ask whether their action is announced; people approve and cancel"},
 	{"remediations/status", nobody, nobody, nobody, "patch", nobody, nobody, "the controller keeps the history, nobody rewrites it"},
-	{"nodeactions", reads, reads, nobody, "get list watch create delete", reads, nobody, "the controller orders, and runners look for what is ordered; RBAC can't narrow it to a node"},
+	{"nodeactions", reads, reads, nobody, "get list watch create patch delete", reads, nobody, "the controller orders, and runners look for what is ordered; RBAC can't narrow it to a node"},
 	{"nodeactions/status", "update", "update", nobody, "patch", nobody, nobody, "runners claim and report, the controller cancels"},
-	{"nodemaintenances", nobody, nobody, nobody, "get list watch create patch delete", reads, "create patch delete", "people and the controller take nodes out of service"},
+	{"nodemaintenances", nobody, "list", nobody, "get list watch create patch delete", reads, "create patch delete", "people and the controller take nodes out of service, which the remote runner respects"},
 	{"nodemaintenances/status", nobody, nobody, nobody, "patch", nobody, nobody, "the controller says how far it is"},
 
 	{"nodes", "get", "get list", "get", "get list watch patch", reads, nobody, "the controller cordons; agents look at their own node, and the remote runner at whose machine it switches: RBAC can't narrow that"},

@@ -120,6 +120,24 @@ func TestTheControllerReportsForOtherProgramsAlone(t *testing.T) {
 	}
 }
 
+func TestTheControllerTakesOnlyItsFinalizerFromAnActionThatIsOver(t *testing.T) {
+	s := newScene(t)
+	leader := s.client(s.account("controller", s.b))
+	action := s.actionFor(s.a)
+	action.Spec.Executor, action.Finalizers = v1alpha1.ExecutorRemote, []string{v1alpha1.PowerFinalizer}
+	s.must(leader.Create(s.ctx, action))
+	merge := func(patch string) func() error {
+		return func() error {
+			return leader.Patch(s.ctx, action.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)))
+		}
+	}
+	const only = "the controller may only remove its finalizer from NodeAction "
+	s.refused([]attempt{{"the finalizer of one that is under way", only + action.Name + ", once it has finished or is being deleted", merge(`{"metadata":{"finalizers":null}}`)}})
+	s.must(leader.Delete(s.ctx, action.DeepCopy()))
+	s.refused([]attempt{{"a label", only, merge(`{"metadata":{"labels":{"a":"b"},"finalizers":null}}`)}})
+	s.must(merge(`{"metadata":{"finalizers":null}}`)())
+}
+
 func TestTheControllerReadsTheHeartbeatsOfKubelets(t *testing.T) {
 	s := newScene(t)
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: s.a.Name, Namespace: corev1.NamespaceNodeLease}}
@@ -158,7 +176,7 @@ func TestTheControllerNeitherActsNorWritesPolicies(t *testing.T) {
 		{"cancel and drop a condition", "the controller may only cancel NodeAction " + started.Name + ": set its condition Finished", status(started, finishedAs(v1alpha1.ReasonCancelled))},
 		{"cancel a claimed one", "the controller may not cancel NodeAction " + claimed.Name + ": the runner of node " + s.a.Name + " has claimed it", status(claimed, finishedAs(v1alpha1.ReasonCancelled))},
 		{"update the status", `cannot update resource "nodeactions/status"`, func() error { return claim(s.ctx, leader, s.actionA.DeepCopy()) }},
-		{"label an action", `cannot patch resource "nodeactions"`, patch(s.actionA.DeepCopy(), `{"metadata":{"labels":{"a":"b"}}}`)},
+		{"label an action", "the controller may only remove its finalizer from NodeAction", patch(s.actionA.DeepCopy(), `{"metadata":{"labels":{"a":"b"}}}`)},
 		{"create a policy", `cannot create resource "remedypolicies"`, func() error {
 			policy := s.policy.DeepCopy()
 			policy.ObjectMeta = metav1.ObjectMeta{Name: "mine"}

@@ -98,6 +98,11 @@ func TestTheRemoteRunnerWritesForItsActionsAlone(t *testing.T) {
 		"not back after a cut":          write(own, cut, in("Ended"), result(""), ended(v1alpha1.ReasonNotBack)),
 		"power still on after a cut":    write(own, cut, in("Ended"), result(""), ended(v1alpha1.ReasonPowerStillOn)),
 		"the node's runner, its action": write(node, s.actionA, claimedAt(0)),
+		"list budgets":                  func() error { return own.List(s.ctx, &v1alpha1.RemediationBudgetList{}) },
+		"list the maintenances of a node": func() error {
+			return own.List(s.ctx, &v1alpha1.NodeMaintenanceList{}, client.MatchingFields{"spec.nodeName": s.a.Name})
+		},
+		"watch what goes off late": write(own, claimed, in("Watching")),
 		"read a Lease": func() error {
 			return client.IgnoreNotFound(own.Get(s.ctx, types.NamespacedName{Namespace: corev1.NamespaceNodeLease, Name: s.a.Name}, lease("any")))
 		},
@@ -127,6 +132,12 @@ func TestTheRemoteRunnerWritesForItsActionsAlone(t *testing.T) {
 			return own.Patch(s.ctx, named(s.a.Name), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"taints":[]}}`)))
 		}},
 		{"a secret", `cannot get resource "secrets"`, func() error { return own.Get(s.ctx, key(secret("bmc")), &corev1.Secret{}) }},
+		{"a finalizer", `cannot patch resource "nodeactions"`, func() error {
+			return own.Patch(s.ctx, cut.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":[]}}`)))
+		}},
+		{"a maintenance", `cannot delete resource "nodemaintenances"`, func() error {
+			return own.Delete(s.ctx, &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "any"}})
+		}},
 		{"another's Lease", `cannot update resource "leases"`, func() error { return own.Update(s.ctx, lease("nodemend-controller")) }},
 		{"delete of a node", `cannot delete resource "nodes"`, func() error { return own.Delete(s.ctx, named(s.a.Name)) }},
 		{"policies", `cannot list resource "remedypolicies"`, func() error { return own.List(s.ctx, &v1alpha1.RemedyPolicyList{}) }},

@@ -27,6 +27,8 @@ type input struct {
 	node        *corev1.Node
 	// pause is the budget that pauses the whole cluster.
 	pause *v1alpha1.RemediationBudget
+	// holds are those of the node, for the remote runner.
+	holds Holds
 
 	// claiming: this process has sent a claim, and nothing else.
 	claiming bool

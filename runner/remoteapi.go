@@ -9,10 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 
+	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/internal/serverclock"
 )
@@ -25,6 +27,16 @@ type RemoteAPI interface {
 	// Twin returns the name of another node whose systemUUID a switch can't tell from this
 	// machine's; "": there is none.
 	Twin(ctx context.Context, node string, machine power.UUID) (string, error)
+	// Holds returns what keeps actions from the node of this name, live.
+	Holds(ctx context.Context, node string) (Holds, error)
+}
+
+// Holds is what may keep actions from a node.
+type Holds struct {
+	// Budgets are all that there are.
+	Budgets []v1alpha1.RemediationBudget
+	// Maintenances are those of the node's name.
+	Maintenances []v1alpha1.NodeMaintenance
 }
 
 // remoteAPI is api, and reads the Leases of kubelets.
@@ -76,6 +88,22 @@ func (a remoteAPI) Twin(ctx context.Context, node string, machine power.UUID) (s
 			return "", nil
 		}
 	}
+}
+
+// Holds implements RemoteAPI.
+func (a remoteAPI) Holds(ctx context.Context, node string) (Holds, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var budgets v1alpha1.RemediationBudgetList
+	if err := a.own.Get().Resource("remediationbudgets").Do(ctx).Into(&budgets); err != nil {
+		return Holds{}, fmt.Errorf("listing the RemediationBudgets: %w", err)
+	}
+	var maintenances v1alpha1.NodeMaintenanceList
+	of := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()}
+	if err := a.own.Get().Resource("nodemaintenances").VersionedParams(&of, metav1.ParameterCodec).Do(ctx).Into(&maintenances); err != nil {
+		return Holds{}, fmt.Errorf("listing the NodeMaintenances of node %s: %w", node, err)
+	}
+	return Holds{Budgets: budgets.Items, Maintenances: maintenances.Items}, nil
 }
 
 func (a remoteAPI) nodesFrom(ctx context.Context, from string, limit int64) (*corev1.NodeList, error) {

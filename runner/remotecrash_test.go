@@ -82,6 +82,9 @@ func runRemoteRunner(config string) int {
 		}
 		return runner.RunRemote(ctx, cfg, runner.RemoteOptions{
 			Lead: lead, Settled: 5 * time.Second, Logger: logr.FromSlogHandler(slog.NewJSONHandler(os.Stderr, nil)),
+			Needed: func(node *corev1.Node) (*corev1.Node, error) {
+				return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}, nil
+			},
 			Switch: func(node *corev1.Node) (power.Switch, error) { return switches.Switch(remote.Node{Name: node.Name}) },
 		})
 	}()
@@ -158,11 +161,17 @@ func (m *machine) PowerOn(ctx context.Context) error {
 		return nil
 	}
 	m.on, m.boot = true, m.boot+1
-	return m.f.says(ctx, fmt.Sprintf("boot-%d", m.boot), corev1.ConditionTrue)
+	return client.IgnoreNotFound(m.f.says(ctx, fmt.Sprintf("boot-%d", m.boot), corev1.ConditionTrue))
 }
 
 // Reset implements ipmisim.Machine. Nobody asks for one.
 func (*machine) Reset(context.Context) error { return errors.New("it was reset") }
+
+func (m *machine) isOn() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.on
+}
 
 func (m *machine) cut() []int {
 	m.mu.Lock()
@@ -209,6 +218,7 @@ func newDeadMachine(t *testing.T) (*fixture, *machine, *ipmisim.Simulator, remot
 // remotely makes an action one for the remote runner.
 func remotely(a *v1alpha1.NodeAction) {
 	a.Spec.Executor, a.Spec.Timeout = v1alpha1.ExecutorRemote, v1alpha1.Duration{Duration: 15 * time.Minute}
+	a.Finalizers = []string{v1alpha1.PowerFinalizer}
 }
 
 // cycled wants the action to have ended so, and one boot to have been cut.
@@ -244,6 +254,34 @@ func TestARemoteRunnerThatIsKilledAtAnyWriteIsFollowedByOneThatGoesOn(t *testing
 			r.start(f)
 			f.cycled(action, m, r)
 		})
+	}
+}
+
+// The action is all that is left to tell of the machine. Its finalizer keeps it, and it has the machine.
+func TestARemoteRunnerBringsBackAMachineWhoseNodeAndActionWereDeleted(t *testing.T) {
+	f, m, _, r := newDeadMachine(t)
+	r.Point = "before-Restoring"
+	p := r.start(f)
+	action := f.newAction(0, remotely)
+	select {
+	case <-p.Exited:
+	case <-f.ctx.Done():
+		f.Fatalf("it was not switched off; its log: %s", f.read(r.Log))
+	}
+	if m.isOn() {
+		t.Fatal("it is on")
+	}
+	f.must(f.client.Delete(f.ctx, f.node))
+	f.must(f.client.Delete(f.ctx, action))
+	var kept v1alpha1.NodeAction
+	f.must(f.client.Get(f.ctx, client.ObjectKeyFromObject(action), &kept))
+	if kept.DeletionTimestamp == nil || kept.Status.Power.Machine != ipmisim.GUID {
+		t.Fatalf("kept is %+v", kept)
+	}
+	r.Point = ""
+	r.start(f)
+	if err := waitFor(f, m.isOn); err != nil {
+		t.Errorf("the machine is left off: %v; the log:\n%s", err, f.read(r.Log))
 	}
 }
 

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -20,7 +21,7 @@ const silence = 50 * time.Second
 // decideRemote says what the remote runner does with an action, before its claim and, as long
 // as nothing was switched, after it.
 func decideRemote(in input) decision {
-	return first(in, slices.Concat([]check{notRemote, finished, deletedUnclaimed, late}, standing(), []check{answering, unidentified}))
+	return first(in, slices.Concat([]check{notRemote, finished, deleted, unrecorded, late}, standing(), []check{budgetPaused, inMaintenance, answering, unidentified}))
 }
 
 // notRemote leaves the action of a node's runner to that.
@@ -31,18 +32,56 @@ func notRemote(in input) *decision {
 	return nil
 }
 
-func deletedUnclaimed(in input) *decision {
-	if in.action.Status.Claim != nil {
+// unrecorded refuses an action that could be deleted while a machine is off by it: nothing else
+// would tell the next remote runner to switch it on.
+func unrecorded(in input) *decision {
+	if slices.Contains(in.action.Finalizers, v1alpha1.PowerFinalizer) {
 		return nil
 	}
-	return deleted(in)
+	return finishWith(v1alpha1.ReasonRefused, "nothing was switched: NodeAction %s has no finalizer %s, so once it is deleted nothing would tell of a machine that is off. "+
+		"Has somebody removed it, or is the controller of an earlier version?", in.action.Name, v1alpha1.PowerFinalizer)
 }
 
-// powerTime is how much of the step's timeout is left for power that goes off and on slowly:
+// budgetPaused refuses what was created before somebody paused a budget of the node.
+func budgetPaused(in input) *decision {
+	for i := range in.holds.Budgets {
+		if b := &in.holds.Budgets[i]; b.Pauses(in.node) {
+			return finishWith(v1alpha1.ReasonRefused, "nothing was switched: RemediationBudget %s, which selects node %s, is paused", b.Name, in.nodeName)
+		}
+	}
+	return nil
+}
+
+// inMaintenance refuses what was created before somebody else took the node out of service.
+func inMaintenance(in input) *decision {
+	for i := range in.holds.Maintenances {
+		m := &in.holds.Maintenances[i]
+		if of := m.Spec.Remediation; m.Holds(in.node) && (of == nil || of.UID != in.action.Spec.RemediationUID) {
+			return finishWith(v1alpha1.ReasonRefused, "nothing was switched: node %s is in maintenance %s (%s)", in.nodeName, m.Name, m.Spec.Reason)
+		}
+	}
+	return nil
+}
+
+// heldByPeople says how people keep the machine for themselves; "" if they don't, or if its node
+// is gone, of which they could only say it by its name.
+func heldByPeople(in input) string {
+	if in.node == nil {
+		in.node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: in.nodeName, UID: in.action.Spec.NodeUID}}
+	}
+	for _, check := range []check{excluded, clusterPaused, budgetPaused, inMaintenance} {
+		if d := check(in); d != nil {
+			return strings.TrimPrefix(d.outcome.Message, "nothing was switched: ")
+		}
+	}
+	return ""
+}
+
+// powerTime is how much of the step's timeout is left for power that goes off late and on slowly:
 // after that time nothing is switched off any more.
 func powerTime() time.Duration {
 	plan := proof.DefaultPlan()
-	return plan.GiveUp + plan.Settled + plan.GiveUp
+	return plan.GiveUp + plan.Settled + plan.GiveUp + plan.GiveUp
 }
 
 // late refuses what is found too late, and gives up what was claimed and has not begun in time.

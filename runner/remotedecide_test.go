@@ -23,6 +23,7 @@ func goodRemoteInput(t *testing.T) input {
 	in.remediation.Spec.Steps = in.policy.Spec.Steps
 	in.action.Spec.StepHash, in.action.Spec.Executor = hashOf(t, &in.policy.Spec.Steps[1]), v1alpha1.ExecutorRemote
 	in.action.Spec.Timeout.Duration = 15 * time.Minute
+	in.action.Finalizers = []string{v1alpha1.PowerFinalizer}
 	in.remote, in.remedies = true, []string{v1alpha1.RemedyReboot}
 	in.node.Status.Conditions = []corev1.NodeCondition{{Type: "Ready", Status: corev1.ConditionUnknown}}
 	in.node.Status.NodeInfo.BootID, in.node.Status.NodeInfo.SystemUUID = "boot-1", machineUUID
@@ -88,12 +89,22 @@ func TestDecideRemote(t *testing.T) {
 		}, v1alpha1.ReasonNotNeeded, "has booted since the claim: boot ID boot-0, now boot-1"},
 		"too late to begin": {func(in *input) {
 			in.action.Status.Claim = claimBy("me", "boot-1")
-			in.action.Status.Claim.Time.Time = testNow.Add(-7*time.Minute - time.Second)
-		}, v1alpha1.ReasonNotStarted, "8m0s before its timeout"},
+			in.action.Status.Claim.Time.Time = testNow.Add(-4*time.Minute - time.Second)
+		}, v1alpha1.ReasonNotStarted, "11m0s before its timeout"},
+		"a claimed one that is deleted": {func(in *input) {
+			in.action.Status.Claim = claimBy("me", "boot-1")
+			in.action.Status.Claim.Time.Time, in.action.DeletionTimestamp = testNow, &metav1.Time{Time: testNow}
+		}, v1alpha1.ReasonCancelled, "deleted"},
+		"one that nothing would remember": {func(in *input) { in.action.Finalizers = nil }, v1alpha1.ReasonRefused, "no finalizer nodemend.dev/power"},
+		"a paused budget":                 {func(in *input) { in.holds.Budgets = pausedBudgets() }, v1alpha1.ReasonRefused, "RemediationBudget rack-7"},
+		"a maintenance of a person": {func(in *input) {
+			in.holds.Maintenances = maintenances("")
+			in.holds.Maintenances[0].Spec.NodeName = in.node.Name
+		}, v1alpha1.ReasonRefused, "is in maintenance m (new DIMM)"},
 		"late, and in time": {change: func(in *input) {
 			in.now = testNow.Add(time.Hour) // after it has expired
 			in.action.Status.Claim = claimBy("me", "boot-1")
-			in.action.Status.Claim.Time.Time = in.now.Add(-7 * time.Minute)
+			in.action.Status.Claim.Time.Time = in.now.Add(-4 * time.Minute)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +143,9 @@ func TestAnActionKeepsTheProgressOfAPowerCycle(t *testing.T) {
 	if err != nil || kept.Phase != proof.Ended || kept.Outcome != proof.PowerCycled || kept.Proof == nil || !kept.Proof.Proves("worker-1", "boot-1") {
 		t.Fatalf("got %+v, %v", kept, err)
 	}
-	if again := powerStatus("runner-0", kept); !sameJSON(t, again, d.action.Status.Power) {
+	again := powerStatus("runner-0", kept)
+	again.Machine, again.Labels = machineUUID, map[string]string{"rack": "7"}
+	if !sameJSON(t, again, d.action.Status.Power) {
 		t.Errorf("got %+v, want %+v", again, d.action.Status.Power)
 	}
 	for name, change := range map[string]func(*v1alpha1.PowerProof){

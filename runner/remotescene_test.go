@@ -14,10 +14,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/deadline"
 	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/internal/power/proof"
 	"github.com/nodemend/nodemend/internal/serverclock"
@@ -55,6 +57,7 @@ type deadNode struct {
 	guid     power.GUID
 	readErr  error
 	offErr   error
+	onErr    error         // it has no effect, either
 	deaf     bool          // it acknowledges, and does nothing
 	lies     bool          // it says off of what is on
 	onTheWay time.Duration // how long an off takes to reach it
@@ -66,6 +69,9 @@ type deadNode struct {
 	remediation *v1alpha1.Remediation
 	policy      *v1alpha1.RemedyPolicy
 	pause       *v1alpha1.RemediationBudget
+	holds       Holds
+	nodeGone    bool
+	nodeUID     types.UID
 	said        int // the boot that it said last
 	heard       time.Time
 
@@ -77,13 +83,14 @@ type deadNode struct {
 	// died: every call of this process fails, without an effect; lost: only its answer is.
 	died bool
 	lost bool
+	kill context.CancelFunc // ends the process that runs
 }
 
 var errDied = errors.New("the runner has died")
 
 func newDeadNode(t *testing.T) *deadNode {
 	t.Helper()
-	d := &deadNode{T: t, now: testNow, on: true, boot: 1, said: 1, hung: true, heard: testNow.Add(-10 * time.Minute), bootTime: 30 * time.Second}
+	d := &deadNode{T: t, now: testNow, on: true, boot: 1, said: 1, hung: true, heard: testNow.Add(-10 * time.Minute), bootTime: 30 * time.Second, nodeUID: "node-1"}
 	machine, err := power.ParseUUID(machineUUID)
 	must(t, err)
 	d.guid = power.GUID(power.GUID(machine).In(power.SMBIOS))
@@ -100,7 +107,7 @@ func newDeadNode(t *testing.T) *deadNode {
 		Status:     v1alpha1.RemediationStatus{Action: "action"},
 	}
 	d.action = &v1alpha1.NodeAction{
-		ObjectMeta: metav1.ObjectMeta{Name: "action", UID: "action-1", ResourceVersion: "1"},
+		ObjectMeta: metav1.ObjectMeta{Name: "action", UID: "action-1", ResourceVersion: "1", Finalizers: []string{v1alpha1.PowerFinalizer}},
 		Spec: v1alpha1.NodeActionSpec{
 			NodeName: "worker-1", NodeUID: "node-1", Executor: v1alpha1.ExecutorRemote,
 			Remediation: "incident", RemediationUID: "remediation-1", Step: 1, Attempt: 1,
@@ -116,12 +123,32 @@ func newDeadNode(t *testing.T) *deadNode {
 func (d *deadNode) worker(id string) *RemoteWorker {
 	d.Helper()
 	w, err := NewRemoteWorker(RemoteWorkerOptions{
-		RunnerID: id, API: d, Switch: func(*corev1.Node) (power.Switch, error) { return bmcOf{d, id}, nil },
+		RunnerID: id, API: d, Switch: func(node *corev1.Node) (power.Switch, error) {
+			if node.Name != "worker-1" || node.Labels["rack"] != "7" || len(node.Labels) != 1 {
+				return nil, fmt.Errorf("no switch of %s with %v", node.Name, node.Labels)
+			}
+			return bmcOf{d, id}, nil
+		},
+		Needed: func(node *corev1.Node) (*corev1.Node, error) {
+			return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: map[string]string{"rack": node.Labels["rack"]}}}, nil
+		},
 		Clock: fakeClock{deadNode: d}, ServerClock: serverclock.New(fakeClock{deadNode: d}),
 		Events: record.NewFakeRecorder(1000), Registry: prometheus.NewRegistry(),
 	})
 	must(d.T, err)
 	return w
+}
+
+// run has a process work on the action until it is done, or dies.
+func (d *deadNode) run(w *RemoteWorker) error {
+	ctx, kill := context.WithCancel(d.Context())
+	outer := d.kill
+	d.kill = kill
+	defer func() {
+		kill()
+		d.kill = outer
+	}()
+	return w.Work(ctx, "action")
 }
 
 // outcome is the reason of the end of the action.
@@ -144,7 +171,7 @@ func (d *deadNode) work() {
 		if tries > 50 {
 			d.Fatalf("it does not end: %+v", d.action.Status)
 		}
-		err := w.Work(d.Context(), "action")
+		err := d.run(w)
 		if d.died {
 			d.died = false
 			d.note("the runner has died")
@@ -210,6 +237,9 @@ func (d *deadNode) call() error {
 	if d.happens != nil {
 		d.happens(d.calls)
 	}
+	if d.died && d.kill != nil {
+		d.kill()
+	}
 	if d.died && !d.lost {
 		return errDied
 	}
@@ -260,17 +290,33 @@ func (d *deadNode) Budget(context.Context, string) (*v1alpha1.RemediationBudget,
 
 // Node implements API.
 func (d *deadNode) Node(context.Context, string) (*corev1.Node, error) {
-	if err := errors.Join(d.call(), d.answer()); err != nil {
+	if err := errors.Join(d.call(), d.answer()); err != nil || d.nodeGone {
 		return nil, err
 	}
 	status := corev1.ConditionTrue
 	if d.now.Sub(d.heard) > silence {
 		status = corev1.ConditionUnknown
 	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1", UID: "node-1"}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1", UID: d.nodeUID, Labels: map[string]string{"rack": "7", "other": "label"}}}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
 	node.Status.NodeInfo.BootID, node.Status.NodeInfo.SystemUUID = fmt.Sprintf("boot-%d", d.said), machineUUID
 	return node, nil
+}
+
+// Holds implements RemoteAPI.
+func (d *deadNode) Holds(context.Context, string) (Holds, error) {
+	return d.holds, errors.Join(d.call(), d.answer())
+}
+
+// deleteAction is how somebody deletes it: as long as a machine is off by it, its finalizer keeps it.
+func (d *deadNode) deleteAction() {
+	if d.action == nil || !deadline.MayBeOff(d.action, d.now) {
+		d.action = nil
+		return
+	}
+	version, err := strconv.Atoi(d.action.ResourceVersion)
+	must(d.T, err)
+	d.action.DeletionTimestamp, d.action.ResourceVersion = &metav1.Time{Time: d.now}, strconv.Itoa(version+1)
 }
 
 // Twin implements RemoteAPI.
@@ -387,6 +433,9 @@ func (b bmcOf) On(_ context.Context, machine power.UUID) error {
 	}
 	if err := power.Check(b.d.guid, machine); err != nil {
 		return err
+	}
+	if b.d.onErr != nil {
+		return b.d.onErr
 	}
 	b.d.ons++
 	if !b.d.on {

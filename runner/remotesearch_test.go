@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/deadline"
 	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/internal/power/proof"
 )
@@ -34,7 +35,7 @@ func (c *chance) happen(int) {
 		return
 	}
 	c.events--
-	switch c.rand.IntN(17) {
+	switch c.rand.IntN(20) {
 	case 0, 1:
 		c.died, c.lost = true, c.rand.IntN(2) == 0
 	case 2:
@@ -83,12 +84,29 @@ func (c *chance) happen(int) {
 		}
 	case 15:
 		c.pass(time.Duration(c.rand.IntN(60)) * time.Second)
+	case 17:
+		c.note("event: the node is deleted, or created anew")
+		if c.nodeGone = !c.nodeGone; !c.nodeGone {
+			c.nodeUID += "-again"
+		}
+	case 18:
+		c.note("event: a maintenance begins, or ends")
+		if c.holds.Maintenances == nil {
+			c.holds.Maintenances, c.heldAt = maintenances(""), c.now
+		} else {
+			c.holds.Maintenances = nil
+		}
+	case 19:
+		if c.action != nil && c.action.Status.Power != nil && deadline.MayBeOff(c.action, c.now) {
+			c.note("event: the action is deleted")
+			c.deleteAction()
+		}
 	case 16: // another one believes to lead, for a while
 		c.note("event: %s goes on", c.old.RunnerID)
 		c.nested = true
 		stop := c.calls + c.rand.IntN(60)
 		c.happens = func(now int) { c.died = now >= stop }
-		_ = c.old.Work(c.Context(), "action")
+		_ = c.run(c.old)
 		c.died, c.happens, c.nested = false, c.happen, false
 	}
 }
@@ -96,6 +114,7 @@ func (c *chance) happen(int) {
 // calm lets all be well, but for what cannot be taken back.
 func (c *chance) calm() {
 	c.events, c.lies, c.deaf, c.readErr, c.offErr, c.onTheWay, c.pause, c.heldAt = 0, false, false, nil, nil, 0, nil, time.Time{}
+	c.holds, c.nodeGone = Holds{}, false
 	machine, err := power.ParseUUID(machineUUID)
 	must(c.T, err)
 	c.guid = power.GUID(machine)
@@ -108,8 +127,8 @@ func play(t *testing.T, seed uint64) string {
 	c.w, c.old = c.worker("runner-0"), c.worker("runner-old")
 	c.happens = c.happen
 	c.mayCut = func() string {
-		if c.pause != nil && c.now.Sub(c.heldAt) > 6*time.Second {
-			return "the cluster is paused"
+		if (c.pause != nil || c.holds.Maintenances != nil) && c.now.Sub(c.heldAt) > 6*time.Second {
+			return "people hold the node"
 		}
 		return ""
 	}
@@ -120,7 +139,7 @@ func play(t *testing.T, seed uint64) string {
 		if tries > 60 {
 			t.Fatalf("seed %d: it does not end: %+v\n%s", seed, c.action.Status, c.story())
 		}
-		if err := c.w.Work(t.Context(), "action"); err != nil {
+		if err := c.run(c.w); err != nil {
 			c.pass(time.Second)
 		}
 		if c.died {
@@ -136,6 +155,8 @@ func play(t *testing.T, seed uint64) string {
 // check compares what was reported with the truth.
 func (c *chance) check(seed uint64) {
 	c.Helper()
+	machine, err := power.ParseUUID(machineUUID)
+	must(c.T, err)
 	status := c.action.Status
 	var proved *v1alpha1.PowerProof
 	if status.Power != nil {
@@ -153,6 +174,8 @@ func (c *chance) check(seed uint64) {
 		c.Errorf("seed %d: %d offs, and it has ended as %s\n%s", seed, c.offs, c.outcome(), c.story())
 	case c.outcome() == v1alpha1.ReasonSucceeded && !c.touched && !c.on:
 		c.Errorf("seed %d: it has succeeded, and the machine is off\n%s", seed, c.story())
+	case !c.on && !c.touched && !c.lied && c.readErr == nil && power.Check(c.guid, machine) == nil && status.Claim != nil && c.now.Before(status.Claim.Time.Add(15*time.Minute)):
+		c.Errorf("seed %d: it has ended as %s, and the machine is left off\n%s", seed, c.outcome(), c.story())
 	}
 }
 

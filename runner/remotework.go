@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
@@ -40,6 +42,9 @@ type RemoteWorkerOptions struct {
 	API RemoteAPI
 	// Switch returns what switches the power of a node. It asks nobody.
 	Switch func(*corev1.Node) (power.Switch, error)
+	// Needed returns a node with nothing but its name and what Switch looks at, to be kept for
+	// when the node is gone.
+	Needed func(*corev1.Node) (*corev1.Node, error)
 	// Clock measures what passes, ServerClock is what others compare.
 	Clock       clock.WithTicker
 	ServerClock *serverclock.Clock
@@ -49,7 +54,8 @@ type RemoteWorkerOptions struct {
 	Registry prometheus.Registerer
 	// Settled is as in RemoteOptions.
 	Settled time.Duration
-	// DryRun answers every action with what would be done.
+	// DryRun answers every action with what would be done. What another process has switched off
+	// is switched on all the same.
 	DryRun bool
 }
 
@@ -121,35 +127,44 @@ type powerCycle struct {
 	action *v1alpha1.NodeAction
 	// phase that is kept.
 	phase proof.Phase
+	// machine is switched, by the switch of this node: as it was when nothing was switched yet.
+	machine power.UUID
+	needed  *corev1.Node
 	// gone: somebody has deleted the action after its power was switched. It is brought to its
 	// end, without another off, but nobody can be told.
 	gone bool
 }
 
-// refusal ends an action before anything was switched.
+// refusal ends an action: before anything was switched, or so late that the machine is for people.
 type refusal struct{ remedy.Outcome }
 
 func (r *refusal) Error() string { return r.Reason + ": " + r.Message }
 
+// Is implements errors.Is.
+func (*refusal) Is(target error) bool { return target == proof.ErrGivenUp }
+
 // work brings the action to its end.
 func (t *powerCycle) work(ctx context.Context) error {
-	in, err := t.readAll(ctx)
-	if err != nil {
-		return err
-	}
 	begun := t.action.Status.Claim != nil
 	kept, err := progressOf(t.action)
 	if err != nil {
 		logr.FromContextOrDiscard(ctx).Error(err, "What is kept proves nothing: it is proved anew")
 	}
 	t.phase = kept.Phase
+	if err := t.remember(); err != nil {
+		return err
+	}
+	in, err := t.readAll(ctx)
+	if err != nil {
+		return err
+	}
 	if t.phase == proof.Looking {
 		if d := decideRemote(in); d.verb != execute {
 			return t.refuse(ctx, d)
 		}
 	}
-	if t.longOver(in) {
-		return t.conclude(ctx, t.action, t.booted(in.bootID), v1alpha1.RemedyReboot)
+	if o := t.left(in); o != nil {
+		return t.conclude(ctx, t.action, *o, v1alpha1.RemedyReboot)
 	}
 	bmc, plan, err := t.plan(in)
 	switch {
@@ -168,7 +183,7 @@ func (t *powerCycle) work(ctx context.Context) error {
 				"nothing was switched: node %s has the systemUUID %s, too, so nobody can tell which of the two is switched", twin, plan.Machine)}, v1alpha1.RemedyReboot)
 		}
 	}
-	if t.w.DryRun && begun {
+	if t.w.DryRun && begun && t.phase == proof.Looking {
 		return nil // that of another runner
 	}
 	if !begun {
@@ -192,6 +207,9 @@ func (t *powerCycle) work(ctx context.Context) error {
 	kept, err = cycle.Run(ctx, plan, kept)
 	var refused *refusal
 	if errors.As(err, &refused) {
+		if t.gone {
+			return t.unheard(ctx, refused.Outcome)
+		}
 		return t.conclude(ctx, t.action, refused.Outcome, v1alpha1.RemedyReboot)
 	}
 	if err != nil {
@@ -206,8 +224,14 @@ func (t *powerCycle) readAll(ctx context.Context) (input, error) {
 	if err != nil {
 		return input{}, err
 	}
+	var holds Holds
+	if t.mayBeHeld() {
+		if holds, err = t.w.API.Holds(ctx, t.NodeName); err != nil {
+			return input{}, err
+		}
+	}
 	in, err := t.read(ctx, t.action)
-	in.remote, in.lease = true, lease
+	in.remote, in.lease, in.holds = true, lease, holds
 	if in.node != nil {
 		in.bootID = in.node.Status.NodeInfo.BootID
 	}
@@ -221,31 +245,96 @@ func (t *powerCycle) refuse(ctx context.Context, d decision) error {
 	return t.conclude(ctx, t.action, d.outcome, v1alpha1.RemedyReboot)
 }
 
-// longOver reports whether the node has booted since something was switched, so long ago that
-// nothing of it is on its way any more: if its power is off by now, somebody wants that.
-func (t *powerCycle) longOver(in input) bool {
-	if t.phase == proof.Looking || in.node == nil || in.node.UID != t.action.Spec.NodeUID || in.bootID == "" {
-		return false
-	}
-	return in.bootID != t.action.Status.Claim.BootID && in.now.After(deadline.Over(t.action))
+// mayBeHeld reports whether what people say matters: what was cut in time is switched on again
+// whatever they say.
+func (t *powerCycle) mayBeHeld() bool {
+	return t.phase == proof.Looking || t.phase == proof.Cutting || t.ServerClock.Now().After(deadline.Over(t.action))
 }
 
-// plan says what switches the node's power, and how.
+// isOurs reports whether a node is that of the machine, also if it was registered anew.
+func (t *powerCycle) isOurs(node *corev1.Node) bool {
+	if node == nil || node.UID == t.action.Spec.NodeUID {
+		return node != nil
+	}
+	is, err := power.ParseUUID(node.Status.NodeInfo.SystemUUID)
+	return err == nil && slices.Contains(t.machine.Alike(), is)
+}
+
+// hasBooted reports whether the node was seen with another boot than that which was to end.
+func (t *powerCycle) hasBooted(node *corev1.Node) bool {
+	if !t.isOurs(node) {
+		return false
+	}
+	bootID := node.Status.NodeInfo.BootID
+	return bootID != "" && bootID != t.action.Status.Claim.BootID
+}
+
+// left returns how an action ends with which nobody goes on, since it was over long ago: the node
+// has booted, and if its power is off by now, somebody wants that; or people have been told to look
+// at it, and may work on the machine.
+func (t *powerCycle) left(in input) *remedy.Outcome {
+	if t.phase == proof.Looking || t.phase == proof.Ended || !in.now.After(deadline.Over(t.action)) {
+		return nil
+	}
+	if t.hasBooted(in.node) {
+		o := t.booted(in.bootID)
+		return &o
+	}
+	why := heldByPeople(in)
+	if in.now.After(deadline.Restorable(t.action)) {
+		why = fmt.Sprintf("nobody went on with it for %s", in.now.Sub(t.action.Status.Claim.Time.Time).Round(time.Second))
+	}
+	if why == "" {
+		return nil
+	}
+	var o remedy.Outcome
+	if t.phase == proof.Cutting || t.phase == proof.Watching {
+		o = t.executed(v1alpha1.ReasonPowerStillOn, fmt.Sprintf("the power may have been switched off, and %s: so it is left as it is. Look at it", why), "")
+	} else {
+		o = t.executed(v1alpha1.ReasonNotBack, fmt.Sprintf("the power was switched off, and %s: so it is left as it is, since somebody may work on the machine. When nobody does, switch it on", why), "")
+	}
+	return &o
+}
+
+// remember reads which machine is switched, and by what.
+func (t *powerCycle) remember() error {
+	status := t.action.Status.Power
+	if status == nil || status.Machine == "" {
+		return nil
+	}
+	machine, err := power.ParseUUID(status.Machine)
+	if err != nil {
+		return fmt.Errorf("status.power.machine of NodeAction %s: %w", t.action.Name, err)
+	}
+	t.machine = machine
+	t.needed = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: t.NodeName, Labels: status.Labels, Annotations: status.Annotations}}
+	return nil
+}
+
+// plan says what switches the node's power, and how. Once something may have been switched, it is
+// the machine that was, whatever has become of the node.
 func (t *powerCycle) plan(in input) (power.Switch, proof.Plan, error) {
 	plan := proof.DefaultPlan()
 	plan.Settled = cmp.Or(t.w.Settled, plan.Settled)
-	if in.node == nil || in.node.UID != t.action.Spec.NodeUID {
-		return nil, plan, fmt.Errorf("node %s is gone, so nobody knows its machine", t.NodeName)
+	if t.phase == proof.Looking || t.needed == nil {
+		if in.node == nil || in.node.UID != t.action.Spec.NodeUID {
+			return nil, plan, fmt.Errorf("node %s is gone, so nobody knows its machine", t.NodeName)
+		}
+		machine, err := power.ParseUUID(in.node.Status.NodeInfo.SystemUUID)
+		if err != nil {
+			return nil, plan, fmt.Errorf("its systemUUID: %w", err)
+		}
+		needed, err := t.w.Needed(in.node)
+		if err != nil {
+			return nil, plan, err
+		}
+		t.machine, t.needed = machine, needed
 	}
-	machine, err := power.ParseUUID(in.node.Status.NodeInfo.SystemUUID)
-	if err != nil {
-		return nil, plan, fmt.Errorf("its systemUUID: %w", err)
-	}
-	bmc, err := t.w.Switch(in.node)
+	bmc, err := t.w.Switch(t.needed)
 	if err != nil {
 		return nil, plan, err
 	}
-	plan.Node, plan.BootID, plan.Machine = t.NodeName, in.bootID, machine
+	plan.Node, plan.BootID, plan.Machine = t.NodeName, in.bootID, t.machine
 	plan.Reader, plan.Switch = t.w.RunnerID, cut.Head(bmc.String(), maxSwitch)
 	if claim := t.action.Status.Claim; claim != nil {
 		plan.BootID = claim.BootID
@@ -289,12 +378,17 @@ func (t *powerCycle) holder() string {
 	return t.action.Status.Claim.RunnerID
 }
 
-// facts says what is known of the node now. As long as nothing was switched, the error is a
-// refusal if it must not be any more.
+// over reports whether the step's timeout is.
+func (t *powerCycle) over() bool {
+	return !t.ServerClock.Now().Before(t.action.Status.Claim.Time.Add(t.action.Spec.Timeout.Duration))
+}
+
+// facts says what is known of the node now. The error is a refusal if nothing must be switched any
+// more.
 func (t *powerCycle) facts(ctx context.Context) (proof.Facts, error) {
 	action, err := t.API.Action(ctx, t.action.Name)
 	if err != nil {
-		return proof.Facts{}, err
+		return proof.Facts{Over: t.over()}, err
 	}
 	uid := t.action.UID
 	switch {
@@ -310,7 +404,10 @@ func (t *powerCycle) facts(ctx context.Context) (proof.Facts, error) {
 	}
 	in, err := t.readAll(ctx)
 	if err != nil {
-		return proof.Facts{}, err
+		return proof.Facts{Over: t.over()}, err
+	}
+	if o := t.left(in); o != nil {
+		return proof.Facts{}, &refusal{*o}
 	}
 	d := decideRemote(in)
 	if t.phase == proof.Looking && d.verb != execute {
@@ -318,9 +415,8 @@ func (t *powerCycle) facts(ctx context.Context) (proof.Facts, error) {
 	}
 	// What we have cut is switched on again; not what has booted since, which somebody may have
 	// switched off.
-	known := proof.Facts{Confirmed: d.verb == execute && !t.gone, Restore: in.node == nil}
-	if in.node != nil && in.node.UID == t.action.Spec.NodeUID {
-		known.Restore = in.bootID == "" || in.bootID == t.action.Status.Claim.BootID
+	known := proof.Facts{Confirmed: d.verb == execute && !t.gone && !t.w.DryRun, Restore: !t.hasBooted(in.node), Over: t.over()}
+	if t.isOurs(in.node) {
 		known.Answers, known.BootID = signOfLife(in.node, in.lease, in.now) != "", in.bootID
 	}
 	return known, nil
@@ -335,6 +431,10 @@ func (t *powerCycle) keep(ctx context.Context, p proof.Progress) error {
 	remedy.Reached(ctx, "before-"+string(p.Phase))
 	written := t.action.DeepCopy()
 	written.Status.Power = powerStatus(t.w.RunnerID, p)
+	if t.needed != nil {
+		written.Status.Power.Machine = t.machine.String()
+		written.Status.Power.Labels, written.Status.Power.Annotations = t.needed.Labels, t.needed.Annotations
+	}
 	err := t.API.UpdateStatus(ctx, written)
 	if apierrors.IsNotFound(err) && t.phase != proof.Looking {
 		t.gone, t.phase = true, p.Phase
@@ -356,7 +456,7 @@ func (t *powerCycle) keep(ctx context.Context, p proof.Progress) error {
 func (t *powerCycle) end(ctx context.Context, p proof.Progress) error {
 	var o remedy.Outcome
 	switch p.Outcome {
-	case proof.PowerCycled, proof.NewBoot:
+	case proof.PowerCycled, proof.NewBoot, proof.WentOffLate:
 		var err error
 		if o, err = t.awaitBoot(ctx, p); err != nil {
 			return err
@@ -378,10 +478,15 @@ func (t *powerCycle) end(ctx context.Context, p proof.Progress) error {
 		o.Message += ". " + p.Proof.String()
 	}
 	if t.gone {
-		logr.FromContextOrDiscard(ctx).Info("Action was deleted before its result was written", "uid", t.action.UID, "reason", o.Reason, "message", clip(o.Message))
-		return nil
+		return t.unheard(ctx, o)
 	}
 	return t.conclude(ctx, t.action, o, v1alpha1.RemedyReboot)
+}
+
+// unheard logs an outcome that nobody can be told.
+func (t *powerCycle) unheard(ctx context.Context, o remedy.Outcome) error {
+	logr.FromContextOrDiscard(ctx).Info("Action was deleted before its result was written", "uid", t.action.UID, "reason", o.Reason, "message", clip(o.Message))
+	return nil
 }
 
 // awaitBoot waits until the node has booted, or the step's timeout is over.
@@ -393,12 +498,12 @@ func (t *powerCycle) awaitBoot(ctx context.Context, p proof.Progress) (remedy.Ou
 		if err != nil {
 			return remedy.Outcome{}, err
 		}
-		if node != nil && node.UID == t.action.Spec.NodeUID && node.Status.NodeInfo.BootID != "" && node.Status.NodeInfo.BootID != claim.BootID {
+		if t.hasBooted(node) {
 			return t.booted(node.Status.NodeInfo.BootID), nil
 		}
 		if !t.ServerClock.Now().Before(end) {
 			why := "its power was switched off and on"
-			if p.Outcome == proof.NewBoot {
+			if p.Message != "" {
 				why = p.Message
 			}
 			return t.executed(v1alpha1.ReasonNotBack, fmt.Sprintf("%s, and %s after the claim the node is not back: look at its console", why, t.action.Spec.Timeout.Duration), ""), nil

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/internal/power"
@@ -161,6 +163,8 @@ func TestWhatPeopleSayMeanwhileHoldsTheCut(t *testing.T) {
 		"the policy is paused":    {func(d *deadNode) { d.policy.Spec.Paused = true }, v1alpha1.ReasonRefused},
 		"the policy is deleted":   {func(d *deadNode) { d.policy = nil }, v1alpha1.ReasonSuperseded},
 		"the remediation is gone": {func(d *deadNode) { d.remediation = nil }, v1alpha1.ReasonSuperseded},
+		"a budget is paused":      {func(d *deadNode) { d.holds.Budgets = pausedBudgets() }, v1alpha1.ReasonRefused},
+		"a maintenance begins":    {func(d *deadNode) { d.holds.Maintenances = maintenances("") }, v1alpha1.ReasonRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for call := 1; call <= whole.calls; call++ {
@@ -174,7 +178,7 @@ func TestWhatPeopleSayMeanwhileHoldsTheCut(t *testing.T) {
 				}
 				d.work()
 				switch {
-				case call < cutAt-12 && (d.offs > 0 || d.outcome() != test.reason):
+				case call < cutAt-14 && (d.offs > 0 || d.outcome() != test.reason):
 					t.Errorf("call %d of %d: %d offs, and it has ended as %s\n%s", call, cutAt, d.offs, d.outcome(), d.story())
 				case d.offs > said+1:
 					t.Errorf("call %d: another off\n%s", call, d.story())
@@ -192,40 +196,208 @@ func TestAnEndIsReportedThoughTheSwitchIsUnknownByThen(t *testing.T) {
 	d.happens = func(int) {
 		d.died = d.died || d.action.Status.Power != nil && d.action.Status.Power.Phase == string(proof.Ended)
 	}
-	if err := d.worker("former").Work(t.Context(), "action"); err == nil || d.outcome() != "" {
+	if err := d.run(d.worker("former")); err == nil || d.outcome() != "" {
 		t.Fatalf("got %v, %s", err, d.outcome())
 	}
 	d.died, d.happens = false, nil
 	w := d.worker("next")
 	w.Switch = func(*corev1.Node) (power.Switch, error) { return nil, errors.New("the file is gone") }
-	if err := w.Work(t.Context(), "action"); err != nil {
+	if err := d.run(w); err != nil {
 		t.Error(err)
 	}
 	d.ended(v1alpha1.ReasonSucceeded, "boot-2")
 }
 
-// Who comes back long after that, when the node has booted and was then switched off by a person,
-// leaves it off.
-func TestALateRunnerSwitchesNothingOnThatHasBootedSince(t *testing.T) {
-	for booted, want := range map[bool]string{true: v1alpha1.ReasonSucceeded, false: v1alpha1.ReasonNotBack} {
+// pausedBudgets are one of other nodes, and one of this.
+func pausedBudgets() []v1alpha1.RemediationBudget {
+	others := v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: "others"}}
+	others.Spec.Paused, others.Spec.NodeSelector = true, &metav1.LabelSelector{MatchLabels: map[string]string{"rack": "8"}}
+	return []v1alpha1.RemediationBudget{others, {ObjectMeta: metav1.ObjectMeta{Name: "rack-7"}, Spec: v1alpha1.RemediationBudgetSpec{Paused: true}}}
+}
+
+// maintenances are one of this node: of the remediation of this UID, or else of a person.
+func maintenances(of types.UID) []v1alpha1.NodeMaintenance {
+	m := v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: v1alpha1.NodeMaintenanceSpec{NodeName: "worker-1", Reason: "new DIMM"}}
+	if of != "" {
+		m.Spec.Remediation = &v1alpha1.RemediationReference{Name: "incident", UID: of}
+	}
+	return []v1alpha1.NodeMaintenance{m}
+}
+
+func TestTheMaintenanceOfItsOwnRemediationDoesNotHoldTheCut(t *testing.T) {
+	d := newDeadNode(t)
+	d.holds.Maintenances = maintenances("remediation-1")
+	d.work()
+	d.ended(v1alpha1.ReasonSucceeded, "boot-2")
+}
+
+// Who comes back when people were told to look at it long ago leaves the machine as it is: it is on,
+// and somebody has switched it off again, or works on it.
+func TestALateRunnerLeavesTheMachineToPeople(t *testing.T) {
+	for name, test := range map[string]struct {
+		phase  proof.Phase
+		after  time.Duration
+		change func(d *deadNode)
+		reason string
+		on     bool
+	}{
+		"it has booted":                        {proof.Restoring, 24 * time.Hour, func(d *deadNode) { d.said, d.boot = 2, 2 }, v1alpha1.ReasonSucceeded, false},
+		"it has booted, and has a new Node":    {proof.Restoring, 24 * time.Hour, func(d *deadNode) { d.said, d.boot, d.nodeUID = 2, 2, "node-2" }, v1alpha1.ReasonSucceeded, false},
+		"days later":                           {proof.Restoring, 24 * time.Hour, nil, v1alpha1.ReasonNotBack, false},
+		"days later, and nobody has proved it": {proof.Cutting, 24 * time.Hour, nil, v1alpha1.ReasonPowerStillOn, false},
+		"days later, and the node is gone":     {proof.Restoring, 24 * time.Hour, func(d *deadNode) { d.nodeGone = true }, v1alpha1.ReasonNotBack, false},
+		"soon after":                           {proof.Restoring, 30 * time.Minute, nil, v1alpha1.ReasonNotBack, true},
+		"in time, and paused":                  {proof.Restoring, 5 * time.Minute, func(d *deadNode) { d.pause = clusterPause(nil) }, v1alpha1.ReasonSucceeded, true},
+		"soon after, and in maintenance":       {proof.Restoring, 30 * time.Minute, func(d *deadNode) { d.holds.Maintenances = maintenances("") }, v1alpha1.ReasonNotBack, false},
+		"soon after, and paused":               {proof.Restoring, 30 * time.Minute, func(d *deadNode) { d.pause = clusterPause(nil) }, v1alpha1.ReasonNotBack, false},
+		"soon after, budget paused, no node": {proof.Restoring, 30 * time.Minute, func(d *deadNode) {
+			d.nodeGone, d.holds.Budgets = true, pausedBudgets()
+		}, v1alpha1.ReasonNotBack, false},
+	} {
+		for _, same := range []bool{false, true} { // by the next process, or by one that was stopped
+			if same && test.on && test.after > 15*time.Minute {
+				continue // it gives up
+			}
+			t.Run(fmt.Sprintf("%s, same process: %t", name, same), func(t *testing.T) {
+				d := newDeadNode(t)
+				seen := 0
+				if same { // it is stopped when its first on was in vain
+					d.onErr = power.ErrNoAnswer
+				}
+				d.happens = func(int) {
+					if d.on || d.action.Status.Power.Phase != string(test.phase) {
+						return
+					}
+					seen++
+					switch {
+					case !same:
+						d.happens, d.died = nil, true
+					case seen == 3:
+						d.happens, d.onErr = nil, nil
+						d.pass(test.after)
+						if test.change != nil {
+							test.change(d)
+						}
+					}
+				}
+				w := d.worker("former")
+				_ = d.run(w)
+				if !same {
+					d.died = false
+					d.pass(test.after)
+					if test.change != nil {
+						test.change(d)
+					}
+					w = d.worker("next")
+				}
+				for tries := 0; d.outcome() == "" && tries < 20; tries++ {
+					_ = d.run(w)
+				}
+				d.ended(test.reason, "")
+				if test.on != d.on || test.on != (d.ons > 0) {
+					t.Errorf("on %t, %d ons\n%s", d.on, d.ons, d.story())
+				}
+			})
+		}
+	}
+}
+
+// Whatever is deleted meanwhile, and whoever dies then: what we have switched off is on again.
+func TestWhatWasCutComesBackWhateverIsDeletedMeanwhile(t *testing.T) {
+	whole := newDeadNode(t)
+	whole.work()
+	for name, deletes := range map[string]func(d *deadNode){
+		"the Node":                        func(d *deadNode) { d.nodeGone = true },
+		"the Node, which is created anew": func(d *deadNode) { d.nodeUID = "node-2" },
+		"the action":                      (*deadNode).deleteAction,
+		"the Remediation":                 func(d *deadNode) { d.remediation = nil },
+		"all of them":                     func(d *deadNode) { d.deleteAction(); d.nodeGone, d.remediation, d.policy = true, nil, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for call := 1; call <= whole.calls; call++ {
+				for _, after := range []int{0, 7} { // calls, after which it dies
+					d := newDeadNode(t)
+					d.happens = func(now int) {
+						if now == call {
+							deletes(d)
+						}
+						d.died = d.died || now == call+after
+					}
+					_ = d.run(d.worker("former"))
+					d.died, d.happens = false, nil
+					for tries := range 10 {
+						_ = d.run(d.worker(fmt.Sprint("next-", tries)))
+					}
+					if !d.on {
+						t.Fatalf("call %d, +%d: the machine is left off\n%s", call, after, d.story())
+					}
+					if d.action != nil && d.outcome() == "" {
+						t.Fatalf("call %d, +%d: it does not end\n%s", call, after, d.story())
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestADryRunBringsBackWhatWasCut(t *testing.T) {
+	for _, phase := range []proof.Phase{proof.Cutting, proof.Restoring} {
 		d := newDeadNode(t)
-		d.happens = func(int) { d.died = d.offs == 1 }
-		if err := d.worker("former").Work(t.Context(), "action"); err == nil {
-			t.Fatal("it has not died")
-		}
+		d.happens = func(int) { d.died = d.died || !d.on && d.action.Status.Power.Phase == string(phase) }
+		_ = d.run(d.worker("former"))
 		d.died, d.happens = false, nil
-		d.pass(24 * time.Hour)
-		if booted { // and was switched off again
-			d.said, d.boot = 2, 2
-		}
 		w := d.worker("next")
-		for d.outcome() == "" {
-			_ = w.Work(t.Context(), "action")
+		w.DryRun = true
+		if err := d.run(w); err != nil {
+			t.Error(err)
 		}
-		d.ended(want, "")
-		if booted == d.on || booted != (d.ons == 0) {
-			t.Errorf("booted: %t: on %t, %d ons\n%s", booted, d.on, d.ons, d.story())
+		d.ended(v1alpha1.ReasonSucceeded, "boot-1 -> boot-2")
+		if d.offs != 1 {
+			t.Errorf("%d offs", d.offs)
 		}
+	}
+}
+
+func TestWhatGoesOffLateIsSwitchedOnAgain(t *testing.T) {
+	d := newDeadNode(t)
+	d.delay = 4 * time.Minute
+	d.work()
+	d.ended(v1alpha1.ReasonSucceeded, "boot-1 -> boot-2")
+	if p := d.action.Status.Power; p.Proof != nil || p.Outcome != string(proof.NewBoot) || !slices.Equal(d.cuts, []int{1}) {
+		t.Errorf("kept is %+v, cut were %v\n%s", p, d.cuts, d.story())
+	}
+}
+
+func TestABMCThatHangsWhenThePowerIsOffIsWaitedFor(t *testing.T) {
+	d := newDeadNode(t)
+	since := time.Time{}
+	d.happens = func(int) {
+		if !d.on && since.IsZero() && d.action.Status.Power.Phase == string(proof.Restoring) {
+			since, d.readErr, d.onErr = d.now, power.ErrNoAnswer, power.ErrNoAnswer
+		}
+		if !since.IsZero() && d.now.Sub(since) > 8*time.Minute {
+			d.readErr, d.onErr = nil, nil
+		}
+	}
+	d.work()
+	d.ended(v1alpha1.ReasonSucceeded, "boot-1 -> boot-2")
+}
+
+func TestNothingIsCutUnderAnActionThatCouldVanish(t *testing.T) {
+	d := newDeadNode(t)
+	d.action.Finalizers = nil
+	d.work()
+	d.ended(v1alpha1.ReasonRefused, "has no finalizer nodemend.dev/power")
+	d = newDeadNode(t)
+	d.happens = func(int) {
+		if d.action.Status.Claim != nil && d.action.Status.Power == nil {
+			d.action.DeletionTimestamp = &metav1.Time{Time: d.now}
+		}
+	}
+	d.work()
+	d.ended(v1alpha1.ReasonCancelled, "deleted")
+	if d.offs > 0 {
+		t.Errorf("%d offs", d.offs)
 	}
 }
 
@@ -241,7 +413,7 @@ func TestPowerThatWasCutComesBackThoughTheActionIsDeleted(t *testing.T) {
 		}
 		w := d.worker("runner-0")
 		for range 3 {
-			_ = w.Work(t.Context(), "action")
+			_ = d.run(w)
 		}
 		if !d.on {
 			t.Errorf("call %d: the machine is left off\n%s", call, d.story())
@@ -257,13 +429,13 @@ func TestTheOffOfAFormerLeaderDoesNotCutTheNextBoot(t *testing.T) {
 		d.onTheWay = onTheWay
 		former := d.worker("former")
 		d.happens = func(int) { d.died = d.offs == 1 }
-		if err := former.Work(t.Context(), "action"); err == nil || d.offs != 1 {
+		if err := d.run(former); err == nil || d.offs != 1 {
 			t.Fatalf("%d offs, %v", d.offs, err)
 		}
 		d.died, d.happens, d.onTheWay = false, nil, 0
 		w := d.worker("next")
 		for d.outcome() == "" {
-			_ = w.Work(t.Context(), "action")
+			_ = d.run(w)
 		}
 		if !slices.Equal(d.cuts, []int{1}) {
 			t.Errorf("an off that was %s on its way: cut were %v\n%s", onTheWay, d.cuts, d.story())
@@ -292,7 +464,7 @@ func TestOfTwoLeadersOneGoesOn(t *testing.T) {
 					switch turn {
 					case 1: // the former one is stopped here, in the middle of its call
 						left = steps
-						_ = next.Work(t.Context(), "action")
+						_ = d.run(next)
 						d.died, left = false, 1000
 					case 2:
 						d.died = true
@@ -300,7 +472,7 @@ func TestOfTwoLeadersOneGoesOn(t *testing.T) {
 				}
 				for range 5 {
 					if d.outcome() == "" {
-						_ = former.Work(t.Context(), "action")
+						_ = d.run(former)
 					}
 				}
 				want := v1alpha1.ReasonSucceeded
@@ -336,7 +508,7 @@ func TestPowerIsNotCutAgainOnceSomethingHoldsIt(t *testing.T) {
 			}
 			w := d.worker("runner-0")
 			for range 3 {
-				_ = w.Work(t.Context(), "action")
+				_ = d.run(w)
 			}
 			if d.offs != 3 || d.ons > 0 && name != "it has booted" {
 				t.Errorf("%d offs, %d ons\n%s", d.offs, d.ons, d.story())
@@ -365,13 +537,13 @@ func TestABMCThatSaysOffOfANodeThatAnswersProvesNothing(t *testing.T) {
 func TestWhatIsNotForTheRemoteRunnerIsLeftAlone(t *testing.T) {
 	d := newDeadNode(t)
 	d.action.Spec.Executor = ""
-	if err := d.worker("remote").Work(t.Context(), "action"); err != nil || d.action.Status.Claim != nil || d.outcome() != "" {
+	if err := d.run(d.worker("remote")); err != nil || d.action.Status.Claim != nil || d.outcome() != "" {
 		t.Errorf("got %v, %+v", err, d.action.Status)
 	}
 	w := d.worker("remote")
 	w.DryRun = true
 	d.action.Spec.Executor = v1alpha1.ExecutorRemote
-	if err := w.Work(t.Context(), "action"); err != nil {
+	if err := d.run(w); err != nil {
 		t.Error(err)
 	}
 	d.ended(v1alpha1.ReasonDryRun, "would switch the power of node worker-1 off and on by ipmi://10.0.0.1:623")
@@ -387,10 +559,10 @@ func TestOneThingAtATimeIsUnderWayOnANode(t *testing.T) {
 	d.happens = func(now int) {
 		if now == 5 {
 			d.happens = nil
-			meanwhile = w.Work(t.Context(), "action")
+			meanwhile = d.run(w)
 		}
 	}
-	if err := w.Work(t.Context(), "action"); err != nil || !errors.Is(meanwhile, errBusy) {
+	if err := d.run(w); err != nil || !errors.Is(meanwhile, errBusy) {
 		t.Errorf("got %v, and meanwhile %v", err, meanwhile)
 	}
 	d.ended(v1alpha1.ReasonSucceeded, "boot-2")

@@ -200,7 +200,7 @@ func (u *uninstall) giveBack(ctx context.Context, patience time.Duration) error 
 	if err := u.deleteAll(ctx, &v1alpha1.RemediationBudgetList{}); err != nil {
 		return err
 	}
-	if err := u.deleteAll(ctx, &v1alpha1.NodeActionList{}); apierrors.IsForbidden(err) {
+	if err := u.deleteActions(ctx); apierrors.IsForbidden(err) {
 		u.printf("NodeActions are left: only the controller and system:masters may delete them; they go with their CustomResourceDefinition\n")
 	} else if err != nil {
 		return err
@@ -354,13 +354,33 @@ func names(objects []client.Object) []string {
 	return names
 }
 
+// deleteActions deletes what is left of the NodeActions, and where no controller runs lets them go.
+func (u *uninstall) deleteActions(ctx context.Context) error {
+	if err := u.deleteAll(ctx, &v1alpha1.NodeActionList{}); err != nil {
+		return err
+	}
+	left, err := u.all(ctx, &v1alpha1.NodeActionList{})
+	if err != nil {
+		return err
+	}
+	for _, obj := range left {
+		if action := obj.(*v1alpha1.NodeAction); deadline.MayBeOff(action, u.clock.Now()) {
+			u.printf("look at node %s: its power may be off by action %s, which no remote runner has brought to its end\n", action.Spec.NodeName, action.Name)
+		}
+	}
+	return u.release(ctx, left)
+}
+
 // release removes the finalizers of Nodemend, and those of nobody else.
 func (u *uninstall) release(ctx context.Context, objects []client.Object) error {
 	var errs []error
 	for _, obj := range objects {
 		before := obj.DeepCopyObject().(client.Object)
-		ours := controllerutil.RemoveFinalizer(obj, v1alpha1.RemediationFinalizer)
-		if !controllerutil.RemoveFinalizer(obj, v1alpha1.MaintenanceFinalizer) && !ours {
+		ours := false
+		for _, finalizer := range []string{v1alpha1.RemediationFinalizer, v1alpha1.MaintenanceFinalizer, v1alpha1.PowerFinalizer} {
+			ours = controllerutil.RemoveFinalizer(obj, finalizer) || ours
+		}
+		if !ours {
 			continue
 		}
 		patch := optimistic.Since(before)

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodemend/nodemend/config/remote"
 	"github.com/nodemend/nodemend/internal/power"
@@ -27,9 +28,10 @@ With --remote it is the remote runner, which is not on a node: it executes the
 actions that switch the power of a machine off and on, reboot: {method: PowerCycle},
 by the switches that --config names: a remote.yaml (docs/fencing.md). Of several, one
 leads. Its account needs: get, list and watch nodeactions, update nodeactions/status,
-get remediations, remedypolicies and the remediationbudget nodemend-pause (all
-nodemend.dev), get and list nodes, get leases in kube-node-lease, create and patch events in
-the namespace default, and get, create and update leases in its own namespace.`
+get remediations and remedypolicies, get and list remediationbudgets, list
+nodemaintenances (all nodemend.dev), get and list nodes, get leases in kube-node-lease,
+create and patch events in the namespace default, and get, create and update leases in
+its own namespace.`
 
 const remoteRunnerExample = `
 
@@ -95,7 +97,7 @@ func (r *remoteRunner) run(cmd *cobra.Command, kubeconfig string, o runner.Optio
 		}
 	}
 	return runner.RunRemote(cmd.Context(), cfg, runner.RemoteOptions{
-		Switch: switchesOf(o.Config), Lead: lead, DryRun: o.DryRun, Registry: registry,
+		Switch: switchesOf(o.Config), Needed: neededOf(o.Config), Lead: lead, DryRun: o.DryRun, Registry: registry,
 		MetricsAddress: o.MetricsAddress, HealthAddress: o.HealthAddress, Logger: logr.FromContextOrDiscard(cmd.Context()),
 	})
 }
@@ -108,5 +110,17 @@ func switchesOf(file string) func(*corev1.Node) (power.Switch, error) {
 			return nil, err
 		}
 		return config.Switch(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations})
+	}
+}
+
+// neededOf returns what reduces a node to what its switch is found by.
+func neededOf(file string) func(*corev1.Node) (*corev1.Node, error) {
+	return func(node *corev1.Node) (*corev1.Node, error) {
+		config, err := remote.Load(file)
+		if err != nil {
+			return nil, err
+		}
+		needed := config.Needed(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations})
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: needed.Name, Labels: needed.Labels, Annotations: needed.Annotations}}, nil
 	}
 }

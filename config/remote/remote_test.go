@@ -2,6 +2,7 @@ package remote
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -88,6 +89,14 @@ func TestANodeHasTheSwitchOfTheFirstEntryThatNamesIt(t *testing.T) {
 			got = err.Error()
 		} else {
 			got = s.String()
+			// What is kept of the node is enough, and no more.
+			kept := test.node
+			kept.Labels = labels("other", "label")
+			maps.Copy(kept.Labels, test.node.Labels)
+			kept = c.Needed(kept)
+			if again, err := c.Switch(kept); err != nil || again.String() != got || kept.Labels["other"] != "" {
+				t.Errorf("%+v: of what is kept: got %v, %v", kept, again, err)
+			}
 		}
 		if !strings.Contains(got, test.want) || err == nil && got != test.want {
 			t.Errorf("%+v: got %q, want %q", test.node, got, test.want)

@@ -3,8 +3,10 @@ package remote
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/nodemend/nodemend/internal/power"
@@ -38,6 +40,44 @@ func (c Config) Switch(node Node) (power.Switch, error) {
 		return found, nil
 	}
 	return nil, fmt.Errorf("%s: node %s: %w", c.name, node.Name, ErrNoSwitch)
+}
+
+// Needed returns of a node what Switch looks at.
+func (c Config) Needed(node Node) Node {
+	needed := Node{Name: node.Name, Labels: map[string]string{}, Annotations: map[string]string{}}
+	keep := func(kind, key string) (string, error) {
+		of, to := node.Labels, needed.Labels
+		if kind == "annotation" {
+			of, to = node.Annotations, needed.Annotations
+		}
+		if value, has := of[key]; has && key != "" {
+			to[key] = value
+		}
+		return "", nil
+	}
+	for i := range c.Switches {
+		s := &c.Switches[i]
+		for key := range s.Nodes.MatchLabels {
+			_, _ = keep("label", key)
+		}
+		for _, template := range s.templates() {
+			_, _ = expand(template, keep)
+		}
+	}
+	return needed
+}
+
+// templates are the values that may have placeholders.
+func (s *Switch) templates() []string {
+	switch {
+	case s.IPMI != nil:
+		return []string{s.IPMI.Host}
+	case s.Redfish != nil:
+		return []string{s.Redfish.URL, s.Redfish.ServerName}
+	case s.Program != nil:
+		return slices.Collect(maps.Values(s.Program.Options))
+	}
+	return nil
 }
 
 func (n Nodes) include(node Node) bool {

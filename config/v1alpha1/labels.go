@@ -21,6 +21,10 @@ const RemediationFinalizer = "nodemend.dev/remediation"
 // given the node back.
 const MaintenanceFinalizer = "nodemend.dev/maintenance"
 
+// PowerFinalizer keeps an action of the remote runner that is deleted until a machine that it
+// has switched off is on again, or so late that it is for people.
+const PowerFinalizer = "nodemend.dev/power"
+
 // CordonedAnnotation on a node says that Nodemend has cordoned it and will uncordon
 // it; its value is the name of the NodeMaintenance that was the first reason. A node
 // that is cordoned without it was cordoned by somebody else, and stays so.

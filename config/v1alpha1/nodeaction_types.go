@@ -308,13 +308,31 @@ type PowerCycleStatus struct {
 	RunnerID string `json:"runnerID"`
 
 	// Looking: nothing was switched. Cutting: an off may have been sent. ProvedOff: it
-	// is off, as the proof says. Restoring: an on may have been sent. Ended: see outcome.
+	// is off, as the proof says. Restoring: an on may have been sent. Watching: nothing has
+	// proved that it is off, and what goes off late is switched on again. Ended: see outcome.
 	// +required
-	// +kubebuilder:validation:Enum=Looking;Cutting;ProvedOff;Restoring;Ended
+	// +kubebuilder:validation:Enum=Looking;Cutting;ProvedOff;Restoring;Watching;Ended
 	Phase string `json:"phase"`
 
+	// The node's systemUUID when it was claimed: the machine that is switched.
+	// +optional
+	// +kubebuilder:validation:MaxLength=36
+	Machine string `json:"machine,omitempty"`
+
+	// Labels of the node by which its switch was found, so that it is found when the node is
+	// gone.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// Annotations of the node by which its switch was found.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	Annotations map[string]string `json:"annotations,omitempty"`
+
 	// How it has ended: PowerCycled, PowerWasOff, CameOn, NodeAnswers, NewBoot, PowerStillOn,
-	// PowerStillOff, NotTheMachine, NotConfirmed or NoAnswer.
+	// WentOffLate, PowerStillOff, NotTheMachine, NotConfirmed or NoAnswer. While Watching, how
+	// it ends if nothing happens.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Outcome string `json:"outcome,omitempty"`

@@ -97,6 +97,29 @@ func (s *RemediationStatus) Summarize() {
 	s.State, s.BlockedBy = s.state(), (&Remediation{Status: *s}).BlockedBy()
 }
 
+// TriesOfAnApproval is how often a power cycle that a person has approved is tried without
+// anything being switched: what they have looked at is long ago by then.
+const TriesOfAnApproval = 5
+
+// Unexecuted returns how often the present attempt was tried and not executed.
+func (s *RemediationStatus) Unexecuted() (tries int) {
+	for i := len(s.History) - 1; i >= 0; i-- {
+		record := &s.History[i]
+		if record.Executed || record.Former || record.Step != s.Step || record.Attempt != s.Attempt {
+			break
+		}
+		tries++
+	}
+	return tries
+}
+
+// ApprovalUsedUp reports whether the present attempt is of a power cycle that a person has
+// approved, and was tried so often in vain that a person has to look again.
+func (r *Remediation) ApprovalUsedUp() bool {
+	step := r.Step(r.Status.Step)
+	return step != nil && step.RequireApproval && step.Executor() == ExecutorRemote && r.Status.Unexecuted() >= TriesOfAnApproval
+}
+
 // Approved reports whether a person has approved the step of this number, counted from 1,
 // or a later one.
 func (r *Remediation) Approved(step int32) bool {

@@ -117,7 +117,7 @@ func (by nodeActions) Start(ctx context.Context, c client.Client, o Order) error
 	}
 	spec := &o.Remediation.Spec
 	err = c.Create(ctx, &v1alpha1.NodeAction{
-		ObjectMeta: metav1.ObjectMeta{Name: o.Name},
+		ObjectMeta: metav1.ObjectMeta{Name: o.Name, Finalizers: by.finalizers()},
 		Spec: v1alpha1.NodeActionSpec{
 			NodeName:       spec.NodeName,
 			NodeUID:        spec.NodeUID,
@@ -134,6 +134,14 @@ func (by nodeActions) Start(ctx context.Context, c client.Client, o Order) error
 	}, fieldmanager.Controller)
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating action %s: %w", o.Name, err)
+	}
+	return nil
+}
+
+// finalizers keep an action by which a machine may be off: it is all that tells of that.
+func (by nodeActions) finalizers() []string {
+	if by.executor == v1alpha1.ExecutorRemote {
+		return []string{v1alpha1.PowerFinalizer}
 	}
 	return nil
 }

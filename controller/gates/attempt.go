@@ -21,14 +21,7 @@ const (
 // where it is not, a person has to look.
 func Attempt(in Input) Verdict {
 	status := &in.Remediation.Status
-	failures := 0
-	for i := len(status.History) - 1; i >= 0; i-- {
-		record := &status.History[i]
-		if record.Executed || record.Former || record.Step != status.Step || record.Attempt != status.Attempt {
-			break
-		}
-		failures++
-	}
+	failures := status.Unexecuted()
 	if failures == 0 {
 		return Verdict{}
 	}
@@ -46,6 +39,13 @@ func Attempt(in Input) Verdict {
 			Reason: last.Outcome,
 			Message: fmt.Sprintf("action %s may or may not have been executed (%s); look at node %s, then to start over: kubectl nodemend retry %s",
 				last.Action, last.Message, in.Node.Name, in.Remediation.Name),
+		}
+	}
+	if in.Remediation.ApprovalUsedUp() {
+		return Verdict{
+			Reason: last.Outcome,
+			Message: fmt.Sprintf("after %d tries nothing was switched, so the approval counts no more (%s: %s); look at node %s again, then to start over: kubectl nodemend retry %s",
+				failures, last.Action, last.Message, in.Node.Name, in.Remediation.Name),
 		}
 	}
 	again := last.FinishedAt.Add(backoff(failures))

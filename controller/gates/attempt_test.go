@@ -31,6 +31,25 @@ func TestAttempt(t *testing.T) {
 			reason: "Refused", recheck: 30 * time.Minute},
 		{name: "no runner claimed it", in: after(record(1, "Expired", 0)), reason: "RunnerAway", recheck: 30 * time.Second},
 	}
+	// What a person has looked at was long ago when a BMC is plugged in again.
+	power := func(approval bool, tries int, former bool) Input {
+		in := after()
+		step := &in.Remediation.Spec.Steps[0]
+		*step = v1alpha1.Step{Reboot: &v1alpha1.RebootRemedy{Method: v1alpha1.RebootPowerCycle}, RequireApproval: approval, Attempts: step.Attempts, Timeout: step.Timeout}
+		for range tries {
+			r := record(1, "StartFailed", 24*time.Hour)
+			r.Message, r.Former = "no answer", former
+			in.Remediation.Status.History = append(in.Remediation.Status.History, r)
+		}
+		return in
+	}
+	tests = append(tests,
+		gateTest{name: "power that was approved is tried again", in: power(true, 4, false)},
+		gateTest{name: "and then needs a person", in: power(true, 5, false), reason: "StartFailed",
+			messages: []string{"after 5 tries nothing was switched, so the approval counts no more (action: no answer); look at node w17 again", "kubectl nodemend retry w17-0123"}},
+		gateTest{name: "who has looked again", in: power(true, 5, true)},
+		gateTest{name: "power that needs no approval is tried for ever", in: power(false, 9, false)},
+	)
 	for _, outcome := range []string{"Interrupted", "RebootNotObserved", "Lost"} {
 		tests = append(tests, gateTest{name: outcome, in: after(record(1, outcome, 24*time.Hour)), reason: outcome,
 			messages: []string{"may or may not have been executed (because); look at node w17",

@@ -85,6 +85,38 @@ func blockedMessage(d decision) string {
 	return meta.FindStatusCondition(d.status.Conditions, v1alpha1.RemediationBlocked).Message
 }
 
+// A BMC that is plugged in again days after somebody has approved cuts nothing.
+func TestAnApprovalOfAPowerCycleIsUsedUp(t *testing.T) {
+	tried := func(times int, more ...func(*situation)) situation {
+		options := []func(*situation){at(3, 1)}
+		for range times {
+			options = append(options, history(v1alpha1.ReasonStartFailed, 24*time.Hour))
+		}
+		approved := func(s *situation) {
+			s.remediation.Spec.Steps[2].RequireApproval = true
+			s.policy.Spec.Steps = s.remediation.Spec.Steps
+			s.remediation.Annotations = map[string]string{v1alpha1.ApprovedStepAnnotation: "3"}
+		}
+		return dead(append(append(options, approved), more...)...)
+	}
+	if d := decide(tried(v1alpha1.TriesOfAnApproval - 1)); d.effect != takeOut {
+		t.Errorf("got %s, blocked by %q", d.rule, d.blockedBy())
+	}
+	s := tried(v1alpha1.TriesOfAnApproval)
+	d := decide(s)
+	if d.blockedBy() != v1alpha1.ReasonStartFailed || !strings.Contains(blockedMessage(d), "the approval counts no more") {
+		t.Errorf("got %s, blocked by %q", d.rule, d.blockedBy())
+	}
+	s.remediation.Status = d.status
+	if !WaitsForRetry(s.remediation) {
+		t.Error("it does not wait for a person")
+	}
+	d = decide(tried(v1alpha1.TriesOfAnApproval, func(s *situation) { s.remediation.Annotations[v1alpha1.RetryAnnotation] = "1" }))
+	if d.status.Retried != "1" || !d.status.History[0].Former {
+		t.Errorf("it does not start over: %s, %+v", d.rule, d.status)
+	}
+}
+
 // Power that was off is for who has switched it off: it may be about to boot.
 func TestAPowerCycleThatCouldNotBeWaitsForAPerson(t *testing.T) {
 	for _, outcome := range []string{v1alpha1.ReasonPowerStillOn, v1alpha1.ReasonPowerWasOff} {

@@ -36,7 +36,8 @@ func retryValue(r *v1alpha1.Remediation) string {
 // for it and it is a person that the remediation waits for. What was done before
 // stays in the history and counts towards no step any more.
 func (d *decision) startOver(s situation) {
-	if !d.retryAsked(s) || !d.waitsForAPerson() {
+	usedUp := (&v1alpha1.Remediation{Spec: s.remediation.Spec, Status: d.status}).ApprovalUsedUp()
+	if !d.retryAsked(s) || !d.waitsForAPerson() && !usedUp {
 		return
 	}
 	for i := range d.status.History {
@@ -53,7 +54,7 @@ func (d *decision) startOver(s situation) {
 // when one asks for it.
 func WaitsForRetry(r *v1alpha1.Remediation) bool {
 	d := decision{status: r.Status}
-	return d.waitsForAPerson() || r.BlockedBy() == reasonNoReport
+	return d.waitsForAPerson() || r.BlockedBy() == reasonNoReport || r.ApprovalUsedUp()
 }
 
 // waitsForAPerson reports whether every step was executed in vain, nobody knows whether

@@ -69,6 +69,24 @@ func RunsUntil(a *v1alpha1.NodeAction) time.Time {
 	return Over(a)
 }
 
+// RestoreTime is how long after an action is Over what it has switched off is still switched on
+// again by whoever goes on with it. People are told when it is Over; later the machine is theirs.
+const RestoreTime = time.Hour
+
+// Restorable returns until when the remote runner switches on again what the action has switched
+// off.
+func Restorable(a *v1alpha1.NodeAction) time.Time { return Over(a).Add(RestoreTime) }
+
+// MayBeOff reports whether the power of a machine may be off by the action, and is to be switched
+// on again.
+func MayBeOff(a *v1alpha1.NodeAction, now time.Time) bool {
+	if a.Finished() != nil || a.Status.Claim == nil || a.Status.Power == nil || now.After(Restorable(a)) {
+		return false
+	}
+	phase := a.Status.Power.Phase
+	return phase != "Looking" && phase != "Ended"
+}
+
 // Lost returns until when an action may run that is gone, or whose runner has forgotten it:
 // it had this timeout, and could not be begun any more when that was found.
 func Lost(found time.Time, timeout time.Duration) time.Time { return found.Add(timeout + ReportGrace) }

@@ -38,7 +38,7 @@ func New(plan Plan, kept Progress, now time.Time) (*Cycle, error) {
 	}
 	proved := kept.Proof != nil && kept.Proof.Proves(plan.Node, plan.BootID)
 	switch kept.Phase {
-	case Looking, Cutting, Restoring, Ended:
+	case Looking, Cutting, Restoring, Watching, Ended:
 	case ProvedOff:
 		if !proved { // of another boot, say: prove it anew
 			kept.Phase = Cutting
@@ -114,17 +114,27 @@ func (c *Cycle) Next(now time.Time, f Facts) Step {
 	case Cutting:
 		return c.cut(now, f)
 	case ProvedOff:
-		if !f.Restore && c.late(now) {
-			return c.end(PowerStillOff, "the power is off, and may not be switched on any more: the node has booted since, or is another one")
-		}
-		if !f.Restore {
-			return Step{Do: Wait, For: c.plan.Poll}
-		}
-		c.enter(Restoring, now)
-		return Step{Do: SetOn}
+		return c.provedOff(now, f)
+	case Watching:
+		return c.watch(now, f)
 	default:
 		return c.restore(now, f)
 	}
+}
+
+// provedOff is Next from when there is a proof.
+func (c *Cycle) provedOff(now time.Time, f Facts) Step {
+	switch {
+	case f.Answers && !f.Stale: // the boot that is over
+		c.kept.Proof = nil
+		return c.giveUp(now, f, PowerStillOn, c.plan.Switch+" said Off, and the node answers since: it does not tell the truth, or switches another machine. Nothing may be freed")
+	case !f.Restore && c.late(now):
+		return c.end(PowerStillOff, "the power is off, and may not be switched on any more: the node has booted since")
+	case !f.Restore:
+		return Step{Do: Wait, For: c.plan.Poll}
+	}
+	c.enter(Restoring, now)
+	return Step{Do: SetOn}
 }
 
 func (c *Cycle) newBoot(f Facts) bool { return f.BootID != "" && f.BootID != c.plan.BootID }
@@ -133,6 +143,13 @@ func (c *Cycle) newBoot(f Facts) bool { return f.BootID != "" && f.BootID != c.p
 func (c *Cycle) enter(phase Phase, now time.Time) {
 	c.kept.Phase, c.since = phase, now
 	c.last, c.firstOff, c.sent, c.heard, c.trouble, c.wasOff = nil, nil, time.Time{}, time.Time{}, nil, false
+}
+
+// giveUp waits no longer for a proof. An off that was sent may still take effect.
+func (c *Cycle) giveUp(now time.Time, f Facts, outcome Outcome, message string) Step {
+	c.enter(Watching, now)
+	c.kept.Outcome, c.kept.Message = outcome, message
+	return c.watch(now, f)
 }
 
 func (c *Cycle) end(outcome Outcome, message string) Step {
@@ -150,7 +167,7 @@ func (c *Cycle) look(now time.Time, f Facts) Step {
 		return Step{Do: Read}
 	case c.last.err != nil && isOther(c.last.err):
 		return c.end(NotTheMachine, "nothing was switched: "+c.last.err.Error())
-	case c.last.err != nil && late:
+	case c.last.err != nil && (late || errors.Is(c.last.err, power.ErrLogin)): // BMCs lock out who tries too often
 		return c.end(NoAnswer, "nothing was switched: "+c.last.err.Error())
 	case c.last.err != nil:
 		return c.readAgain(now, c.plan.Poll)
@@ -182,30 +199,30 @@ func (c *Cycle) cut(now time.Time, f Facts) Step {
 	switch {
 	case c.last == nil:
 		if c.late(now) {
-			return c.stillOn()
+			return c.stillOn(now, f)
 		}
 		return Step{Do: Read}
-	case c.last.isOff(c.plan.Machine) && !f.Answers:
+	case c.last.isOff(c.plan.Machine) && !f.Answers && !f.Stale:
 		if c.proved() {
 			c.enter(ProvedOff, now)
 			return c.Next(now, f)
 		}
 		if c.unsettled(now) {
-			return c.stillOn()
+			return c.stillOn(now, f)
 		}
 		return c.readAgain(now, c.plan.Gap)
 	case c.late(now):
-		return c.stillOn()
+		return c.stillOn(now, f)
 	}
 	again := c.sent.IsZero() || now.Sub(c.sent) >= c.plan.Repeat
 	switch {
 	case c.last.err != nil:
 	case c.wasOff && c.last.Power == power.On:
-		return c.end(PowerStillOn, "the power was switched off, was read off, and is on again: somebody has switched it on, or the switch does not tell the truth. Nothing was freed")
+		return c.giveUp(now, f, PowerStillOn, "the power was switched off, was read off, and is on again: somebody has switched it on, or the switch does not tell the truth. Nothing was freed")
 	case f.Answers:
 		c.firstOff = nil // whatever the switch says
 		if c.last.Power == power.On && again && now.Sub(c.since) >= c.plan.Repeat {
-			return c.end(NodeAnswers, "the node answers again; an off that may have been sent has had no effect")
+			return c.giveUp(now, f, NodeAnswers, "the node answers again; an off that may have been sent has had no effect")
 		}
 	case f.Confirmed && f.BootID == c.plan.BootID && again && now.Sub(c.last.answered) <= c.plan.Poll:
 		return Step{Do: SetOff}
@@ -213,20 +230,43 @@ func (c *Cycle) cut(now time.Time, f Facts) Step {
 	return c.readAgain(now, c.plan.Poll)
 }
 
-// restore is Next from when an on may have been sent.
+// watch is Next from when nobody waits for a proof any more. What goes off now, we have switched
+// off.
+func (c *Cycle) watch(now time.Time, f Facts) Step {
+	switch {
+	case c.last == nil && (!c.late(now) || !f.Over):
+		return Step{Do: Read}
+	case c.last != nil && c.last.isOff(c.plan.Machine) && (!f.Answers || f.Stale):
+		c.enter(Restoring, now)
+		c.kept.Outcome, c.kept.Message = "", ""
+		return Step{Do: SetOn}
+	case c.late(now) && c.last != nil && c.last.err == nil && c.last.Power == power.On:
+		return c.end(c.kept.Outcome, c.kept.Message)
+	case c.late(now) && f.Over:
+		return c.end(c.kept.Outcome, c.kept.Message+". Later: "+c.saying())
+	}
+	return c.readAgain(now, c.plan.Gap)
+}
+
+// restore is Next from when an on may have been sent. A machine that we have cut is tried for as
+// long as there is time; one that has booted since the proof, and is off, somebody has switched off.
 func (c *Cycle) restore(now time.Time, f Facts) Step {
+	over := c.late(now) && (f.Over || c.kept.Proof != nil && !f.Restore)
 	switch {
 	case c.last == nil:
-		if c.late(now) {
+		if over {
 			return c.stillOff()
 		}
 		return Step{Do: Read}
 	case c.last.err == nil && c.last.Power == power.On && c.kept.Proof != nil:
 		return c.end(PowerCycled, "")
-	case c.last.err == nil && c.last.Power == power.On && now.Sub(c.since) >= c.plan.Repeat:
-		// The last off that we have sent takes no effect any more.
+	case c.last.err == nil && c.last.Power == power.On && !c.late(now):
+		return c.readAgain(now, c.plan.Gap) // an off that we have sent may still take effect
+	case c.last.err == nil && c.last.Power == power.On && c.newBoot(f):
 		return c.end(NewBoot, "the node has booted since, its boot ID is "+f.BootID+"; its power is on")
-	case c.late(now):
+	case c.last.err == nil && c.last.Power == power.On:
+		return c.end(WentOffLate, "its power went off late, when nobody waited for it any more, and was switched on again. Nothing was freed")
+	case over:
 		return c.stillOff()
 	case c.kept.Proof != nil && !f.Restore:
 		// The node has booted after the proof: if it is off again, somebody has switched it off.
@@ -249,8 +289,12 @@ func (c *Cycle) proved() bool {
 	return err == nil
 }
 
-// readAgain reads when it is time to, after the last reading.
+// readAgain reads when it is time to, after the last reading. BMCs lock out who tries to log in
+// too often.
 func (c *Cycle) readAgain(now time.Time, after time.Duration) Step {
+	if errors.Is(c.last.err, power.ErrLogin) {
+		after = max(after, c.plan.Repeat)
+	}
 	if passed := now.Sub(c.last.answered); passed < after {
 		return Step{Do: Wait, For: after - passed}
 	}
@@ -268,8 +312,8 @@ func (c *Cycle) unsettled(now time.Time) bool {
 	return true
 }
 
-func (c *Cycle) stillOn() Step {
-	return c.end(PowerStillOn, fmt.Sprintf("the power was switched off, but %s later there is no proof that it is: %s. Nothing was freed", c.plan.GiveUp, c.saying()))
+func (c *Cycle) stillOn(now time.Time, f Facts) Step {
+	return c.giveUp(now, f, PowerStillOn, fmt.Sprintf("the power was switched off, but %s later there is no proof that it is: %s. Nothing was freed", c.plan.GiveUp, c.saying()))
 }
 
 func (c *Cycle) stillOff() Step {

@@ -27,7 +27,8 @@ type Plan struct {
 	Poll time.Duration
 	// Repeat is how long after an off or on that has had no effect it is sent again.
 	Repeat time.Duration
-	// GiveUp is how long the power may take to go off or on, and a switch to answer at all.
+	// GiveUp is how long the power may take to go off or on, and a switch to answer at all, and
+	// how long it is watched after that.
 	GiveUp time.Duration
 }
 
@@ -69,6 +70,12 @@ type Facts struct {
 	// Restore says that the machine may be switched on again: what was to be moved has
 	// moved.
 	Restore bool
+	// Over says that the time for the whole of it has ended: what is not on by then is for
+	// people. As long as it has not, power that was cut is switched on again and again.
+	Over bool
+	// Stale says that nobody knows it now: these are the last facts that were known, but for
+	// Confirmed and Over.
+	Stale bool
 }
 
 // Phase is how far a Cycle is.
@@ -84,6 +91,9 @@ const (
 	ProvedOff Phase = "ProvedOff"
 	// Restoring is from when an on may have been sent.
 	Restoring Phase = "Restoring"
+	// Watching is from when nobody waits for a proof any more: nothing is switched off again,
+	// and what goes off late is switched on.
+	Watching Phase = "Watching"
 	// Ended is when there is an outcome.
 	Ended Phase = "Ended"
 )
@@ -108,6 +118,9 @@ const (
 	// PowerStillOn is power that was switched off, without a proof that it is. Nothing may be
 	// freed.
 	PowerStillOn Outcome = "PowerStillOn"
+	// WentOffLate is power that went off when nobody waited for it any more, without a proof,
+	// and that is on again.
+	WentOffLate Outcome = "WentOffLate"
 	// PowerStillOff is power that was switched on, and has not been read on.
 	PowerStillOff Outcome = "PowerStillOff"
 	// NotTheMachine is a switch that is of another machine, or of none. Nothing was switched.
@@ -122,7 +135,8 @@ const (
 // Progress is what is kept of a Cycle, for a runner that goes on with it.
 type Progress struct {
 	Phase Phase `json:"phase"`
-	// Outcome of a Cycle that has ended.
+	// Outcome of a Cycle that has ended, or that it will have if nothing happens while it is
+	// Watching.
 	Outcome Outcome `json:"outcome,omitempty"`
 	// Message says why, for people.
 	Message string `json:"message,omitempty"`

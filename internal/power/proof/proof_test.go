@@ -75,6 +75,22 @@ func (p *play) cut() {
 	p.Switched(p.now, nil)
 }
 
+// givenUp wants that no proof is awaited any more, and that nothing happens as long as it is watched.
+func (p *play) givenUp(f Facts) {
+	p.t.Helper()
+	for p.Progress().Phase == Watching {
+		switch step := p.Next(p.now, f); step.Do {
+		case Read:
+			p.sees(power.On)
+		case Wait:
+			p.now = p.now.Add(step.For)
+		case End:
+		default:
+			p.t.Fatalf("got %+v", step)
+		}
+	}
+}
+
 func (p *play) ended(want Outcome, says string) {
 	p.t.Helper()
 	p.expect(End, silent)
@@ -145,6 +161,8 @@ func TestWhatSomebodyHasSwitchedOnIsNotCut(t *testing.T) {
 	p.now = p.now.Add(5 * time.Second)
 	p.expect(Read, silent)
 	p.sees(power.On)
+	p.expect(Read, silent)
+	p.givenUp(silent)
 	p.ended(PowerStillOn, "and is on again")
 }
 
@@ -228,17 +246,18 @@ func TestABMCThatMayHaveRestartedHasToSayOffForLonger(t *testing.T) {
 		for _, kept := range []Progress{{}, {Phase: Cutting}} {
 			p := newPlay(t, kept)
 			for range 30 {
-				if p.Next(p.now, silent).Do == End {
+				if p.Next(p.now, silent).Do == End || p.Progress().Phase == Watching {
 					break
 				}
 				p.sees(power.Off)
 				p.now = p.now.Add(20 * time.Second)
 			}
-			want := NoAnswer
 			if kept.Phase == Cutting {
-				want = PowerStillOn
+				p.givenUp(silent)
+				p.ended(PowerStillOn, "a BMC says Off, but was not read for 2m0s without a break")
+				continue
 			}
-			p.ended(want, "a BMC says Off, but was not read for 2m0s without a break")
+			p.ended(NoAnswer, "a BMC says Off, but was not read for 2m0s without a break")
 		}
 	})
 }
@@ -248,11 +267,14 @@ func TestABMCThatSaysOffWhileTheNodeAnswersProvesNothing(t *testing.T) {
 	alive.Answers = true
 	p := newPlay(t, Progress{})
 	p.cut()
-	for range 40 {
+	for range 80 {
 		p.sees(power.Off)
-		p.Next(p.now, alive)
+		if step := p.Next(p.now, alive); step.Do == SetOn {
+			t.Fatal("it is switched on")
+		}
 		p.now = p.now.Add(5 * time.Second)
 	}
+	alive.Over = true
 	p.expect(End, alive)
 	if k := p.Progress(); k.Outcome != PowerStillOn || k.Proof != nil || !strings.Contains(k.Message, "says Off, but the node answers") {
 		t.Errorf("got %+v", k)
@@ -277,9 +299,144 @@ func TestPowerThatStaysOnIsSwitchedOffAgainAndThenGivenUp(t *testing.T) {
 			t.Fatalf("got %+v", step)
 		}
 	}
+	passed := p.now.Sub(start)
+	p.givenUp(silent)
 	p.ended(PowerStillOn, "a BMC says On. Nothing was freed")
-	if passed := p.now.Sub(start); offs != 12 || passed < 3*time.Minute || passed > 182*time.Second {
+	if offs != 12 || passed < 3*time.Minute || passed > 182*time.Second {
 		t.Errorf("%d offs within %s", offs, passed)
+	}
+}
+
+// An off may take effect after nobody waits for it any more: the machine must not stay off.
+func TestWhatGoesOffLateIsSwitchedOnAgain(t *testing.T) {
+	late := func(t *testing.T) *play {
+		t.Helper()
+		p := newPlay(t, Progress{})
+		p.cut()
+		p.now = p.now.Add(3 * time.Minute)
+		p.sees(power.On)
+		p.expect(Read, silent) // of the watch
+		if k := p.Progress(); k.Phase != Watching || k.Outcome != PowerStillOn || k.Proof != nil {
+			t.Fatalf("got %+v", k)
+		}
+		return p
+	}
+	for name, watched := range map[string]func(p *play){
+		"by the same runner": func(*play) {},
+		"by the next one":    func(p *play) { *p = *newPlay(p.t, p.Progress()) },
+		"when the switch answers again": func(p *play) {
+			for range 30 {
+				p.seesOf(power.GUID{}, "", errTimeout)
+				p.expect(Wait, silent)
+				p.now = p.now.Add(20 * time.Second)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := late(t)
+			watched(p)
+			p.sees(power.Off)
+			p.expect(SetOn, silent)
+			p.Switched(p.now, nil)
+			p.sees(power.On)
+			p.expect(Wait, silent)
+			p.now = p.now.Add(3 * time.Minute)
+			p.sees(power.On)
+			p.ended(WentOffLate, "went off late")
+			if p.Progress().Proof != nil {
+				t.Error("there is a proof")
+			}
+		})
+	}
+	t.Run("it stays on", func(t *testing.T) {
+		p := late(t)
+		p.givenUp(silent)
+		p.ended(PowerStillOn, "there is no proof that it is")
+	})
+	t.Run("nobody can see it", func(t *testing.T) {
+		p := late(t)
+		over := silent
+		p.now = p.now.Add(4 * time.Minute)
+		p.seesOf(power.GUID{}, "", errTimeout)
+		p.expect(Wait, over)
+		over.Over = true
+		p.expect(End, over)
+		p.ended(PowerStillOn, "Later: no answer: in time")
+	})
+	t.Run("after a node has answered", func(t *testing.T) {
+		alive := silent
+		alive.Answers = true
+		p := newPlay(t, Progress{})
+		p.cut()
+		p.now = p.now.Add(15 * time.Second)
+		p.sees(power.On)
+		p.expect(Read, alive)
+		p.sees(power.Off)
+		p.expect(Wait, alive) // its last sign of life may be older
+		p.now = p.now.Add(5 * time.Second)
+		p.sees(power.Off)
+		p.expect(SetOn, silent)
+	})
+}
+
+// A BMC that hangs in the middle leaves the machine off, and answers when its next step has begun.
+func TestWhatWasCutIsSwitchedOnAsLongAsThereIsTime(t *testing.T) {
+	p := newPlay(t, proved(t))
+	p.expect(SetOn, silent)
+	p.Switched(p.now, errTimeout)
+	for range 20 {
+		p.seesOf(power.GUID{}, "", errTimeout)
+		p.expect(Wait, silent)
+		p.now = p.now.Add(20 * time.Second)
+	}
+	p.sees(power.Off)
+	p.expect(SetOn, silent)
+	over := silent
+	over.Over = true
+	p.Switched(p.now, errTimeout)
+	p.expect(End, over)
+	p.ended(PowerStillOff, "it is not on: no answer")
+}
+
+// The switch says off, and the node answers, by its old boot: the switch is that of something else.
+func TestANodeThatAnswersAfterTheProofRefutesIt(t *testing.T) {
+	p := newPlay(t, proved(t))
+	alive := silent
+	alive.Answers = true
+	p.expect(Read, alive)
+	if k := p.Progress(); k.Phase != Watching || k.Outcome != PowerStillOn || k.Proof != nil || !strings.Contains(k.Message, "the node answers since") {
+		t.Errorf("got %+v", k)
+	}
+}
+
+func TestWhatNobodyKnowsOfTheNodeProvesNothing(t *testing.T) {
+	stale := silent
+	stale.Stale, stale.Confirmed = true, false
+	p := newPlay(t, Progress{})
+	p.cut()
+	for range 20 {
+		p.sees(power.Off)
+		p.expect(Wait, stale)
+		p.now = p.now.Add(5 * time.Second)
+	}
+	if k := p.Progress(); k.Proof != nil {
+		t.Errorf("got %+v", k)
+	}
+	if got := p.staysOff(silent); got != SetOn {
+		t.Errorf("once it is known again: %s, %+v", got, p.Progress())
+	}
+}
+
+func TestALoginThatIsRefusedIsNotTriedAgainAndAgain(t *testing.T) {
+	p := newPlay(t, Progress{})
+	p.expect(Read, silent)
+	p.seesOf(power.GUID{}, "", power.ErrLogin)
+	p.ended(NoAnswer, "nothing was switched: login refused")
+	p = newPlay(t, Progress{})
+	p.cut()
+	p.seesOf(power.GUID{}, "", power.ErrLogin)
+	if step := p.Next(p.now, silent); step.Do != Wait || step.For != 15*time.Second {
+		t.Errorf("got %+v", step)
 	}
 }
 

@@ -24,15 +24,20 @@ const (
 	Straggle = maxAge + CallTimeout
 )
 
-// ErrTakenOver says that another runner goes on with the cycle.
-var ErrTakenOver = errors.New("another runner goes on with the power cycle")
+// ErrTakenOver says that another runner goes on with the cycle, ErrGivenUp that nobody is to go
+// on with it.
+var (
+	ErrTakenOver = errors.New("another runner goes on with the power cycle")
+	ErrGivenUp   = errors.New("nobody goes on with the power cycle")
+)
 
 // Runner carries out a Cycle.
 type Runner struct {
 	Clock  clock.Clock
 	Switch power.Switch
 	// Facts returns what is known of the node now. Once something may have been switched, an
-	// error other than ErrTakenOver only keeps it from being switched off.
+	// error other than ErrTakenOver and ErrGivenUp only keeps it from being switched off, and
+	// from being proved off. With an error it still says whether the time is Over.
 	Facts func(context.Context) (Facts, error)
 	// Keep keeps the progress where the next runner finds it. Nothing is switched before it
 	// has returned without an error.
@@ -53,12 +58,11 @@ func (r Runner) Run(ctx context.Context, plan Plan, kept Progress) (Progress, er
 		switch {
 		case err == nil:
 			facts = now
-		case kept.Phase == Cutting || kept.Phase == ProvedOff || kept.Phase == Restoring:
+		case ctx.Err() != nil, errors.Is(err, ErrTakenOver), errors.Is(err, ErrGivenUp):
+			return kept, fmt.Errorf("what is known of node %s: %w", plan.Node, err)
+		case kept.Phase != "" && kept.Phase != Looking && kept.Phase != Ended:
 			// The machine must not stay off since the API server does not answer once.
-			if ctx.Err() != nil || errors.Is(err, ErrTakenOver) {
-				return kept, err
-			}
-			facts.Confirmed = false
+			facts.Confirmed, facts.Stale, facts.Over = false, true, now.Over
 		default:
 			return kept, fmt.Errorf("what is known of node %s: %w", plan.Node, err)
 		}

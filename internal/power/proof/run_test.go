@@ -50,7 +50,7 @@ func TestWhatWasCutIsSwitchedOnAlthoughNothingIsKnownOfItsNode(t *testing.T) {
 			Keep: func(context.Context, Progress) error { return nil },
 		}
 		got, err := runner.Run(t.Context(), (*world)(nil).plan(), Progress{})
-		if err != nil || got.Outcome != PowerCycled || !bmc.on {
+		if err != nil || got.Outcome != WentOffLate || got.Proof != nil || !bmc.on {
 			t.Errorf("got %+v, %v; the power is on: %t", got, err, bmc.on)
 		}
 	})

@@ -26,7 +26,7 @@ func TestNoWorldHasAWrongProof(t *testing.T) {
 	}
 	t.Log(outcomes)
 	for _, outcome := range []Outcome{
-		PowerCycled, PowerWasOff, NodeAnswers, NewBoot, PowerStillOn, PowerStillOff, NotTheMachine, NoAnswer, NotConfirmed,
+		PowerCycled, PowerWasOff, NodeAnswers, NewBoot, PowerStillOn, PowerStillOff, NotTheMachine, NoAnswer, NotConfirmed, WentOffLate,
 	} {
 		if outcomes[outcome] == 0 {
 			t.Errorf("none has ended %s", outcome)

@@ -33,6 +33,9 @@ type world struct {
 
 	// What was said and done.
 	lied         bool // off was said of a machine that is on, and not for a restart of the BMC
+	misled       bool // on was said last of a machine that is off
+	touched      bool // somebody else has switched it off
+	begun        time.Time
 	ordered      bool // an off was kept, to be sent
 	offSent      bool
 	acknowledged bool
@@ -129,6 +132,7 @@ func (w *world) happen() {
 	switch w.choose(24) {
 	case 1:
 		w.note("somebody switches off")
+		w.touched = true
 		w.switchTo(false)
 	case 2:
 		w.note("somebody switches on")
@@ -165,11 +169,11 @@ func (w *world) Facts(context.Context) (Facts, error) {
 	w.happen()
 	w.pass(time.Duration(w.choose(3)) * 100 * time.Millisecond)
 	if w.choose(40) == 1 {
-		return Facts{}, errDied
+		return Facts{Over: w.now.Sub(w.begun) > 20*time.Minute}, errDied
 	}
 	answers := w.on && !w.hung
 	w.factsAt = w.now
-	w.facts = Facts{Confirmed: w.choose(8) != 1 && !w.now.Before(w.heldUntil), Answers: answers, BootID: "1", Restore: w.choose(3) != 1}
+	w.facts = Facts{Over: w.now.Sub(w.begun) > 20*time.Minute, Confirmed: w.choose(8) != 1 && !w.now.Before(w.heldUntil), Answers: answers, BootID: "1", Restore: w.choose(3) != 1}
 	if answers {
 		w.facts.BootID = fmt.Sprint(w.boot)
 	}
@@ -245,6 +249,7 @@ func (w *world) Read(context.Context, power.UUID) (r power.Reading, err error) {
 		r.Power = power.Off
 	}
 	_, matches := r.GUID.Matches(w.plan().Machine)
+	w.misled = !w.on && r.Power == power.On
 	w.lastRead = read{asked, w.now, r.Power, matches && err == nil}
 	if w.lastRead.matches && r.Power == power.Off {
 		w.offReads = append(w.offReads, w.lastRead)
@@ -282,6 +287,8 @@ func (w *world) Off(_ context.Context, machine power.UUID) error {
 	case c == 3:
 		w.cutAt = w.now.Add(10 * time.Second)
 	case c == 4: // acknowledged, and forgotten
+	case c == 5: // when nobody expects it any more
+		w.cutAt = w.now.Add(170 * time.Second)
 	default:
 		w.cutAt = w.now.Add(50 * time.Millisecond)
 	}
@@ -307,6 +314,7 @@ func (w *world) On(_ context.Context, machine power.UUID) error {
 		return errTimeout
 	case 2: // acknowledged, and forgotten
 	default:
+		w.cutAt = time.Time{}
 		w.switchTo(true)
 	}
 	return nil
@@ -324,6 +332,7 @@ func (*world) plan() Plan {
 // search plays a world until the power cycle has ended, and returns the outcome.
 func search(t testing.TB, choices []byte) Outcome {
 	w := &world{t: t, choices: choices, now: time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC), on: true, boot: 1, hung: true}
+	w.begun = w.now
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	for lives := 0; ; lives++ {
@@ -368,9 +377,12 @@ func (w *world) checkEnd() {
 		if w.boot == 1 {
 			w.broken("it has ended %s, and there was none", k.Outcome)
 		}
-	case NodeAnswers, PowerStillOn:
+	case NodeAnswers, PowerStillOn, WentOffLate:
 	default:
 		w.broken("it has ended %q", k.Outcome)
+	}
+	if !w.on && w.offSent && !w.touched && !w.misled && w.lastRead.matches && k.Outcome != PowerStillOff {
+		w.broken("it has ended %s, and the machine is left off", k.Outcome)
 	}
 	if k.Message == "" && k.Outcome != PowerCycled {
 		w.broken("it has ended %s and does not say why", k.Outcome)
