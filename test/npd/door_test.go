@@ -3,9 +3,10 @@
 package npd
 
 import (
-	"context"
+	"encoding/pem"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"path/filepath"
@@ -59,22 +60,21 @@ func newDoor(t testing.TB, dir, address string, ahead time.Duration) *door {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: proxy, ReadHeaderTimeout: patience}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = server.Serve(listener) // it ends when it is closed
-	}()
-	t.Cleanup(func() {
-		_ = server.Shutdown(context.WithoutCancel(t.Context())) // the program has ended before
-		<-ended
+	server := httptest.NewUnstartedServer(proxy)
+	_ = server.Listener.Close() // another one takes its place
+	server.Listener = listener
+	server.StartTLS()
+	t.Cleanup(func() { // the program has ended before
+		server.CloseClientConnections()
+		server.Close()
 	})
 	config, err := clientcmd.LoadFromFile(shared.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, cluster := range config.Clusters {
-		cluster.Server, cluster.CertificateAuthority, cluster.CertificateAuthorityData = "http://"+listener.Addr().String(), "", nil
+		cluster.Server, cluster.TLSServerName, cluster.CertificateAuthority = "https://"+listener.Addr().String(), "example.com", ""
+		cluster.CertificateAuthorityData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	}
 	if err := clientcmd.WriteToFile(*config, d.kubeconfig); err != nil {
 		t.Fatal(err)
