@@ -94,7 +94,7 @@ func (s *Source) logAt(ctx context.Context, path string) (best *eventLog, err er
 		}
 		if r.err != nil {
 			unreadable = r.err
-			return nil
+			return nil //nolint:nilerr // it costs this resource only
 		}
 		if l.rank() > 0 && (best == nil || l.rank() > best.service.rank()) {
 			best = &eventLog{l.Entries.Path, l}
@@ -125,7 +125,7 @@ func (s *Source) Events(ctx context.Context, after ipmi.Cursor) (ipmi.EventLog, 
 		}
 		if r.err != nil {
 			unreadable = r.err
-			return nil
+			return nil //nolint:nilerr // it costs this resource only
 		}
 		all, ids = append(all, e.event()), append(ids, string(e.ID))
 		return nil

@@ -148,7 +148,8 @@ func (s *Source) each(ctx context.Context, path string, most int, f func(raw) er
 			return err
 		}
 		for _, member := range c.Members {
-			if count++; count > most {
+			count++
+			if count > most {
 				return fmt.Errorf("%w: more than %d members", errLong, most)
 			}
 			r, err := s.member(ctx, member)
@@ -177,7 +178,8 @@ func (s *Source) page(ctx context.Context, path string, first bool) (c collectio
 		}
 	}
 	c = collection{}
-	return c, s.get(ctx, path, &c)
+	err = s.get(ctx, path, &c)
+	return c, err
 }
 
 // member returns a member of a collection, which may be but a link to it.
@@ -283,7 +285,7 @@ func (s *Source) environment(ctx context.Context, p *parts, path string) error {
 	}
 	if r.err != nil {
 		p.miss("chassis "+canonical(path), r.err)
-		return nil
+		return nil //nolint:nilerr // it costs this resource only
 	}
 	if err := s.members(ctx, p, c.Thermal.Path, []list{{"Fans", kindFan}, {"Temperatures", kindTemperature}}); err != nil {
 		return err
@@ -318,7 +320,7 @@ func (s *Source) subsystem(ctx context.Context, p *parts, k kind, path string) e
 	}
 	if r.err != nil {
 		p.miss(k.name, r.err)
-		return nil
+		return nil //nolint:nilerr // it costs this resource only
 	}
 	if k == kindFan {
 		return s.list(ctx, p, k, subsystem.Fans.Path)
@@ -347,7 +349,7 @@ func (s *Source) members(ctx context.Context, p *parts, path string, of []list) 
 	}
 	if r.err != nil {
 		p.miss(canonical(path), r.err)
-		return nil
+		return nil //nolint:nilerr // it costs this resource only
 	}
 	for _, l := range of {
 		data, has := properties[l.name]

@@ -250,7 +250,8 @@ func BenchmarkPoll(b *testing.B) {
 	for _, name := range []string{"dell", "hpe", "big"} {
 		b.Run(name, func(b *testing.B) {
 			s := double.Start(b)
-			if s.Mockup(strings.Replace(name, "big", "dell", 1)); name == "big" {
+			s.Mockup(strings.Replace(name, "big", "dell", 1))
+			if name == "big" {
 				grow(s)
 			}
 			source := sourceOf(b, s)

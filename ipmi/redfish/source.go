@@ -170,7 +170,8 @@ func (s *Source) system(ctx context.Context) (y system, err error) {
 	if err := s.open(ctx); err != nil {
 		return y, err
 	}
-	return y, s.get(ctx, s.path, &y)
+	err = s.get(ctx, s.path, &y)
+	return y, err
 }
 
 // manager is the BMC.
@@ -185,7 +186,8 @@ func (s *Source) manager(ctx context.Context, y system) (m manager, err error) {
 	if len(y.Links.ManagedBy) == 0 {
 		return m, nil
 	}
-	return m, s.get(ctx, y.Links.ManagedBy[0].Path, &m)
+	err = s.get(ctx, y.Links.ManagedBy[0].Path, &m)
+	return m, err
 }
 
 // DeviceID returns what the manager of the system is, and its firmware.

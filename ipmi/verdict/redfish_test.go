@@ -439,7 +439,7 @@ func TestAServiceThatIsNotTheOneTellsNothing(t *testing.T) {
 				b.supply(0, "Status.Health", "Critical")
 				b.service.Instead(func(w http.ResponseWriter, r *http.Request) {
 					if strings.Contains(r.URL.Path, "/Storage") {
-						panic(http.ErrAbortHandler)
+						panic(http.ErrAbortHandler) //nolint:forbidigo // which ends the connection
 					}
 					b.service.Pass(w, r)
 				})
