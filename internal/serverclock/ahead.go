@@ -3,8 +3,6 @@ package serverclock
 import (
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // drift is by how much two clocks may get apart, as a part of the time that passes: the kernel
@@ -27,14 +25,6 @@ func (c *Clock) Ahead() (Bounds, bool) {
 	b, known := c.difference.at(c.sinceBoot())
 	apart := c.sinceBoot() - time.Duration(c.local.Now().UnixNano())
 	return Bounds{b.Least + apart, b.Most + apart}, known
-}
-
-// sinceBoot is how long ago the machine has booted, suspensions included, which differs from
-// process to process only by a constant.
-func sinceBoot() time.Duration {
-	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) // every Linux has it
-	return time.Duration(t.Nano())
 }
 
 // difference is how far the server's clock is ahead of the time since the boot.
