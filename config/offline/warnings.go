@@ -46,7 +46,7 @@ func (k *Known) suspicions(p *v1alpha1.RemedyPolicySpec) (found []suspicion) {
 			slowest, slow = interval, m.Type
 		}
 		long(fmt.Sprintf("spec.match[%d].for", i), &m.For)
-		if interval, ours := k.Conditions[m.Type]; ours && m.Debounces() {
+		if interval := k.Conditions[m.Type]; interval > 0 && m.Debounces() { // of a check of ours
 			add(fmt.Sprintf("spec.match[%d].debounce", i), "is not needed: the check of %s, which runs every %s, has thresholds of its own and sets lastTransitionTime only when the status changes",
 				m.Type, short(interval))
 		}
