@@ -39,6 +39,9 @@ func about(machine smbios.Machine, bmc *ipmi.DeviceID) (lines []string) {
 	if bmc == nil {
 		return lines
 	}
+	if bmc.IPMIVersion == "" { // it was asked by Redfish
+		return append(lines, "BMC: "+strings.TrimSpace(fmt.Sprintf("%s firmware %s", bmc.Name, bmc.Firmware)))
+	}
 	return append(lines, "BMC: "+strings.TrimSpace(fmt.Sprintf("%s firmware %s, IPMI %s, manufacturer %d, product %d",
 		bmc.Name, bmc.Firmware, bmc.IPMIVersion, bmc.Manufacturer, bmc.Product)))
 }

@@ -36,10 +36,16 @@ func (f *Failure) evidence() []string {
 	if f.Source != "" {
 		line += ", " + f.Source
 	}
-	if f.Raw != "" {
+	switch {
+	case f.Path != "": // whose number is our own
+		line += ", " + f.Path
+	case f.Raw != "":
 		line += ", " + f.Raw
 	}
 	lines := []string{line}
+	if f.Identity != nil {
+		lines = append(lines, "part: "+f.Identity.String())
+	}
 	if f.Module != nil {
 		lines = append(lines, Slot(*f.Module))
 	}

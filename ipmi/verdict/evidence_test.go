@@ -49,6 +49,21 @@ func TestEvidenceIsForTheTechnician(t *testing.T) {
 	}
 }
 
+func TestEvidenceOfAResourceNamesItAndThePart(t *testing.T) {
+	b := newBMC(t)
+	psu := b.sensor("PSU1 Status")
+	psu.Path, psu.Identity = "/redfish/v1/Chassis/1/PowerSubsystem/PowerSupplies/1", &ipmi.Identity{Manufacturer: "Delta", Model: "D1400", Serial: "S-1", Firmware: "1.2"}
+	psu.Said = `{"LineInputVoltage":229}`
+	psu.States = 1 | 1<<1
+	want := []string{
+		"PSU1: failure detected, since 2026-11-21T05:48:33Z, sensor PSU1 Status, /redfish/v1/Chassis/1/PowerSubsystem/PowerSupplies/1",
+		"part: Delta D1400, serial S-1, firmware 1.2",
+	}
+	if diff := cmp.Diff(want, b.judge().Evidence()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func TestEvidenceNamesAllModulesThatItMayBe(t *testing.T) {
 	b := newBMC(t)
 	b.in.BMC = &ipmi.DeviceID{Manufacturer: 343, Product: 112}
