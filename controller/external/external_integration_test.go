@@ -28,8 +28,10 @@ import (
 	"github.com/nodemend/nodemend/test/cluster/clustertest"
 )
 
+// TestMain starts an API server of its own: what others put beside it, such as nodes of a control plane that
+// is being upgraded, keeps actions from nodes.
 func TestMain(m *testing.M) {
-	os.Exit(clustertest.RunTogether(m))
+	os.Exit(clustertest.Run(m, clustertest.Together()))
 }
 
 // patience is for hangs.
