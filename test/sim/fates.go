@@ -57,6 +57,7 @@ func (w *world) deliver(p *process, watch *watch) {
 	case err != nil:
 		w.relist(p, watch)
 	case ok:
+		w.oracles.seen(step)
 		watch.told(step)
 	}
 }
@@ -68,6 +69,7 @@ func (w *world) relist(p *process, watch *watch) {
 		return
 	}
 	for _, step := range steps {
+		w.oracles.seen(step)
 		watch.told(step)
 	}
 }

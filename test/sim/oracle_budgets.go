@@ -376,9 +376,20 @@ func (o *oracles) cordonedUnderPermit(old, updated *corev1.Node) {
 	}
 }
 
+// seen remembers when a controller last saw that a budget is gone.
+func (o *oracles) seen(step apiserver.Step) {
+	if b, is := step.Old.(*v1alpha1.RemediationBudget); is && step.New == nil {
+		o.seenGone[b.Name] = time.Now()
+	}
+}
+
 // takenForEarlier reports whether every controller takes a budget for an earlier one of the
-// name, which selects the node as well: then it has to ask that for a permit.
+// name, which selects the node as well: then it has to ask that for a permit. One that has seen
+// that an earlier one is gone may have decided before it saw the next.
 func (o *oracles) takenForEarlier(b *v1alpha1.RemediationBudget, node *corev1.Node) bool {
+	if time.Since(o.seenGone[b.Name]) < o.onItsWay() {
+		return false
+	}
 	leaders := o.world.leaders()
 	for _, p := range leaders {
 		if !slices.ContainsFunc(apiserver.All[*v1alpha1.RemediationBudget](p.view), func(seen *v1alpha1.RemediationBudget) bool {

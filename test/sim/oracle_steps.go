@@ -27,7 +27,7 @@ func (o *oracles) advancedOnEvidence(old, updated *v1alpha1.Remediation) {
 	e := n.executionOf(last.Action)
 	step := updated.Step(after.Step)
 	ended, handed := o.handed[last.Action]
-	if advanced && step.Maintenance == nil && e == nil && !handed && !n.bootedSince(last) {
+	if advanced && step.NeedsRunner() && e == nil && !handed && !n.bootedSince(last) {
 		o.world.broken("The next step is taken only after the one before was executed", "%s: %d/%d after %s", updated.Name, after.Step, after.Attempt, last.Outcome)
 		return
 	}

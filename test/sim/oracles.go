@@ -96,6 +96,8 @@ type oracles struct {
 	stormy map[storm]time.Time
 	// wrote is how often a controller has written a remediation since time last went on.
 	wrote map[string]int
+	// seenGone is when a controller last saw that a budget of the name is gone.
+	seenGone map[string]time.Time
 	// foundOut is when a controller last asked for a node and was told that it is not
 	// available.
 	foundOut map[string]time.Time
@@ -125,7 +127,7 @@ func (o *oracles) rested() {
 func newOracles(w *world) *oracles {
 	return &oracles{
 		world: w, checks: map[string][]seen{}, written: map[string]int{}, turned: map[string]time.Time{}, links: map[types.UID]*link{}, waiting: lasting{}, keeping: lasting{}, undrained: lasting{}, cordoned: map[types.UID]time.Time{}, remediations: map[types.UID]*v1alpha1.Remediation{}, collected: map[types.UID]bool{}, paused: map[string]time.Time{}, givenBack: map[types.UID]time.Time{}, outWhenDeleted: map[types.UID]string{}, named: map[types.UID]bool{}, idle: map[types.UID]bool{},
-		actions: map[types.UID]*v1alpha1.NodeAction{}, deleted: map[string]bool{}, forgotten: map[string]time.Time{}, handed: map[string]time.Time{},
+		actions: map[types.UID]*v1alpha1.NodeAction{}, deleted: map[string]bool{}, forgotten: map[string]time.Time{}, handed: map[string]time.Time{}, seenGone: map[string]time.Time{},
 		edited: map[string]time.Time{}, labelled: map[string]time.Time{}, rebooted: map[string]time.Time{}, born: map[types.UID]uint64{}, drainedAt: map[string]uint64{},
 		returned: map[string]time.Time{}, drained: map[string]time.Time{}, released: map[string]bool{}, freed: map[string]time.Time{},
 		unwell: map[string]map[string]time.Time{}, acting: map[string]time.Time{}, out: map[string]map[budgetUID]bool{},
