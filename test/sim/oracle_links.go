@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
@@ -129,7 +130,7 @@ func (o *oracles) linksNoticed() {
 		c := v1alpha1.FindNodeCondition(node, linkLost)
 		for _, p := range stored[*v1alpha1.RemedyPolicy](o) {
 			m := linkEntry(p.Spec.Match)
-			if is && m != nil && m.Matches(c) && chosen(p.Spec.NodeSelector, node) && now.Sub(later(since, known).Add(m.For.Duration)) > quietFor && !o.cared(node, p, c) {
+			if is && m != nil && m.Matches(c) && chosen(p.Spec.NodeSelector, node) && now.Sub(later(since, known).Add(m.For.Duration)) > quietFor && !o.cared(node, p, c, &metav1.Time{Time: since}) {
 				o.world.broken("Every sick node has a remediation, although its condition flickers", "node %s: %s since %s, policy %s, and there is none",
 					node.Name, linkLost, since.UTC().Format(time.TimeOnly), p.Name)
 			}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -240,7 +241,7 @@ func (o *oracles) noticed() {
 				if m.Debounces() {
 					continue // for linksNoticed
 				}
-				if m.Matches(c) && now.Sub(c.LastTransitionTime.Add(m.For.Duration)) > quietFor && !c.LastTransitionTime.IsZero() && !o.cared(node, p, c) {
+				if m.Matches(c) && now.Sub(c.LastTransitionTime.Add(m.For.Duration)) > quietFor && !c.LastTransitionTime.IsZero() && !o.cared(node, p, c, nil) {
 					o.world.broken("Every sick node has a remediation", "node %s: %s is %s since %s, policy %s, and there is none",
 						node.Name, c.Type, c.Status, c.LastTransitionTime.UTC().Format(time.TimeOnly), p.Name)
 				}
@@ -249,9 +250,10 @@ func (o *oracles) noticed() {
 	}
 }
 
-// cared reports whether there is a remediation for the condition: open, or of this incident.
-func (o *oracles) cared(node *corev1.Node, p *v1alpha1.RemedyPolicy, c *corev1.NodeCondition) bool {
-	trigger := v1alpha1.Trigger{Type: string(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime}
+// cared reports whether there is a remediation for the condition: open, or of this incident. Of a condition
+// with debounce, seen is since when a controller that has always watched has seen it.
+func (o *oracles) cared(node *corev1.Node, p *v1alpha1.RemedyPolicy, c *corev1.NodeCondition, seen *metav1.Time) bool {
+	trigger := v1alpha1.Trigger{Type: string(c.Type), Status: c.Status, LastTransitionTime: c.LastTransitionTime, SeenSince: seen}
 	for _, r := range stored[*v1alpha1.Remediation](o) {
 		if r.Spec.NodeUID == node.UID && r.Spec.Policy.UID == p.UID && (!r.Ended() || r.Covers(&trigger, v1alpha1.DebounceOf(p.Spec.Match, &trigger))) {
 			return true
