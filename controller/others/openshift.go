@@ -25,31 +25,29 @@ func machineConfig(node *corev1.Node, step Step) Hold {
 	if desired == "" || desired == current {
 		return Hold{}
 	}
-	since, away := awaySince(node)
-	left := since.Add(updateHangs).Sub(step.Now)
-	if !away {
-		left = 0
-	} else if left <= 0 {
+	left, hangs := updateLeft(node, step.Now)
+	if hangs {
 		return Hold{}
 	}
 	return Hold{Left: left, Why: fmt.Sprintf("the machine-config-operator of OpenShift updates node %s from %s to %s", node.Name, current, desired)}
 }
 
-// awaySince returns since when the node is not Ready.
-func awaySince(node *corev1.Node) (since time.Time, away bool) {
+// updateLeft returns after how long an update counts as one that hangs; 0: it does not, while the node is
+// Ready.
+func updateLeft(node *corev1.Node, now time.Time) (left time.Duration, hangs bool) {
 	for i := range node.Status.Conditions {
-		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
-			return c.LastTransitionTime.Time, c.Status != corev1.ConditionTrue
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
+			left = c.LastTransitionTime.Add(updateHangs).Sub(now)
+			return max(left, 0), left <= 0
 		}
 	}
-	return time.Time{}, false
+	return 0, false
 }
 
 // clusterVersion asks whether OpenShift is being upgraded. Only its nodes have a machine config. An upgrade
 // waits for a node that hangs in it, so that one is not held.
 func clusterVersion(ctx context.Context, c client.Reader, node *corev1.Node, step Step) (Hold, error) {
-	since, away := awaySince(node)
-	if node.Annotations[desiredConfigAnnotation] == "" || away && !since.Add(updateHangs).After(step.Now) {
+	if _, hangs := updateLeft(node, step.Now); hangs || node.Annotations[desiredConfigAnnotation] == "" {
 		return Hold{}, nil
 	}
 	version, err := get(ctx, c, "config.openshift.io", "ClusterVersion", []string{"v1"}, types.NamespacedName{Name: "version"})
