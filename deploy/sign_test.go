@@ -185,7 +185,7 @@ func TestCosignVerifiesEveryBundle(t *testing.T) {
 func findCosign(t *testing.T) func(t *testing.T, dist string, args ...string) (string, error) {
 	t.Helper()
 	if _, err := exec.LookPath("cosign"); err != nil {
-		t.Skip("skipped: there is no cosign here")
+		t.Skip("skipped: no cosign in $PATH; to install it: go install github.com/sigstore/cosign/v3/cmd/cosign@v3.1.3")
 	}
 	return func(t *testing.T, dist string, args ...string) (string, error) {
 		t.Helper()
