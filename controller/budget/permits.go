@@ -41,7 +41,7 @@ func (r *Refused) Unwrap() error { return r.err }
 // Take takes the permit for the node in every one of the budgets, in their
 // order. Taking a permit that the remediation holds already succeeds, and may
 // make it one for a disruptive step, which it is until it is released, and change its
-// version; without a version it keeps the one it has. When one refuses, the error is a Refused, and the permits of those
+// version for a later one; without a version it keeps the one it has. When one refuses, the error is a Refused, and the permits of those
 // before it are held: another controller may have taken them for the same version, and be about
 // to use them, so whoever releases them makes sure of that first. After any other error
 // the permits may or may not be held, and Take or Release is to be called again.
@@ -98,8 +98,8 @@ func (p *Permits) foresee(budgets []v1alpha1.RemediationBudget, node *corev1.Nod
 		if held, _, taken := Permit(known, node.Name); taken && held.Remediation == permit.Remediation && held.Version == permit.Version {
 			refused.Taken = append(refused.Taken, budgets[i])
 		}
-		if refused.err == nil {
-			refused.err = take(known, known.DeepCopy(), node, permit)
+		if err := take(known, known.DeepCopy(), node, permit); refused.err == nil && errors.Is(err, ErrExhausted) {
+			refused.err = err
 		}
 	}
 	if refused.err == nil {
@@ -160,10 +160,17 @@ func (p *Permits) leave(ctx context.Context, name, remediation string) (*corev1.
 
 // take gives the node's permit to the remediation, if the limits leave one. A permit
 // that the API server has for another one can't be passed on in the write that releases it.
+// One for a later version of the remediation stays, and the error is a conflict: who took it may
+// be about to announce an action under it, and an earlier version could be released unnoticed.
 func take(was, b *v1alpha1.RemediationBudget, node *corev1.Node, permit v1alpha1.Permit) error {
 	for _, state := range []*v1alpha1.RemediationBudget{was, b} {
-		if held, _, taken := Permit(state, node.Name); taken && held.Remediation != permit.Remediation {
+		held, _, taken := Permit(state, node.Name)
+		switch {
+		case taken && held.Remediation != permit.Remediation:
 			return exhausted(b, "remediation %s acts on node %s", held.Remediation, node.Name)
+		case taken && permit.Version != "" && fleet.Later(permit.Version, held.Version) != permit.Version:
+			return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("remediations").GroupResource(), permit.Remediation,
+				fmt.Errorf("budget %s has its permit for the later version %s", b.Name, held.Version))
 		}
 	}
 	held, group, taken := Permit(b, node.Name)

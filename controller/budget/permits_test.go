@@ -307,6 +307,14 @@ func TestAPermitThatWasTakenAnewIsNotReleased(t *testing.T) {
 	if version() != "2" {
 		t.Errorf("taken anew, it has version %q", version())
 	}
+	if err := take(&b, &b, readyNode("mine", "rack", ""), v1alpha1.Permit{Remediation: "mine", Version: "1"}); !apierrors.IsConflict(err) || version() != "2" {
+		t.Errorf("taken by an earlier view of the remediation, it has version %q: %v", version(), err)
+	}
+	released := b.DeepCopy()
+	delete(released.Status.Groups["-"].Permits, "mine")
+	if err := take(&b, released, readyNode("mine", "rack", ""), v1alpha1.Permit{Remediation: "mine", Version: "1"}); !apierrors.IsConflict(err) {
+		t.Errorf("released and taken by an earlier view of the remediation in one write: %v", err)
+	}
 	taking("")
 	if version() != "2" {
 		t.Errorf("taken without a version, it has version %q", version())

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/test/apiserver"
@@ -34,6 +35,7 @@ func (o *oracles) budgetWritten(old, updated *v1alpha1.RemediationBudget) {
 	}
 	o.permitsReturned(old, updated)
 	o.disruptiveUntilReturned(old, updated)
+	o.laterVersionKept(old, updated)
 	if old.Status.Nodes == nil && updated.Status.Nodes != nil {
 		o.learned(updated)
 	}
@@ -103,6 +105,25 @@ func (o *oracles) withinPermits(g given) {
 	if held > allowed {
 		o.world.broken("I1: maxConcurrent is never exceeded", "budget %s, group %s: %d permits with that for node %s, for %d nodes, %d may be",
 			g.budget.Name, g.group, held, g.node, nodes, allowed)
+	}
+}
+
+// I1: a permit for a later version of its remediation is not made one for an earlier version,
+// which may be released although the later one is about to be used.
+func (o *oracles) laterVersionKept(old, updated *v1alpha1.RemediationBudget) {
+	for _, group := range sortedKeys(old.Status.Groups) {
+		permits := old.Status.Groups[group].Permits
+		for _, node := range sortedKeys(permits) {
+			before := permits[node]
+			after, held := permitOf(updated, node)
+			if !held || after.Remediation != before.Remediation || before.Version == "" {
+				continue
+			}
+			if c, err := resourceversion.CompareResourceVersion(after.Version, before.Version); err != nil || c < 0 {
+				o.world.broken("I1: a permit for a later version is not made one for an earlier", "budget %s: that of %s for node %s, of version %s, is of %s",
+					updated.Name, after.Remediation, node, before.Version, after.Version)
+			}
+		}
 	}
 }
 
