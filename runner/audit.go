@@ -13,6 +13,7 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/internal/coreapi"
+	"github.com/nodemend/nodemend/internal/standing"
 	"github.com/nodemend/nodemend/runner/remedy"
 )
 
@@ -55,7 +56,7 @@ func (a auditor) claimed(ctx context.Context, in input, order remedy.Order) {
 		"stepHash", spec.StepHash, "step", spec.Step, "attempt", spec.Attempt,
 		"remedy", order.Step.Remedy(), "execution", order.Prepared.Execution, "what", what, "timeout", order.Step.Timeout.String(),
 	}
-	if c := matched(in.policy.Spec.Match, in.node); c != nil {
+	if c := standing.Matched(in.policy.Spec.Match, in.node); c != nil {
 		keysAndValues = append(keysAndValues, "condition", c.Type, "conditionReason", c.Reason)
 	}
 	logr.FromContextOrDiscard(ctx).Info("Action claimed", keysAndValues...)

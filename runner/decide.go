@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/standing"
 	"github.com/nodemend/nodemend/runner/remedy"
 )
 
@@ -80,30 +81,11 @@ type check func(input) *decision
 // decide says what to do with an action that the ledger has no entry of. It
 // depends on nothing but its input.
 func decide(in input) decision {
-	return first(in, slices.Concat([]check{notOurs, finished, claimedBefore, executedBefore, deleted, expired}, standing()))
-}
-
-// standing are the checks of what has to hold whoever executes the action, until it begins.
-func standing() []check {
-	return []check{
-		notThisNode,
-		notThisMachine,
-		excluded,
-		clusterPaused,
-		notAnnounced,
-		notApproved,
-		policyGone,
-		notEnforced,
-		stepGone,
-		anotherStep,
-		notSelected,
-		notSupported,
-		notNeeded,
-	}
+	return first(in, notOurs, finished, claimedBefore, executedBefore, expired, refused, notThisMachine, notSupported, unseen)
 }
 
 // first returns what the first of the checks says that does not hold, else to execute.
-func first(in input, checks []check) decision {
+func first(in input, checks ...check) decision {
 	for _, check := range checks {
 		if d := check(in); d != nil {
 			return *d
@@ -164,14 +146,6 @@ func executedBefore(in input) *decision {
 		in.earlier.UID, in.earlier.StartedAt.UTC().Format(time.RFC3339))
 }
 
-// deleted cancels an action that only a finalizer still keeps.
-func deleted(in input) *decision {
-	if in.action.DeletionTimestamp != nil {
-		return finishWith(v1alpha1.ReasonCancelled, "the action was deleted before it was started")
-	}
-	return nil
-}
-
 func expired(in input) *decision {
 	if expiresAt := in.action.Spec.ExpiresAt; in.now.After(expiresAt.Time) {
 		return finishWith(v1alpha1.ReasonExpired, "found at %s, after its expiresAt %s",
@@ -180,16 +154,12 @@ func expired(in input) *decision {
 	return nil
 }
 
-// notThisNode refuses an action for an earlier node of the same name.
-func notThisNode(in input) *decision {
-	switch {
-	case in.node == nil:
-		return finishWith(v1alpha1.ReasonRefused, "there is no Node %s", in.nodeName)
-	case in.node.UID != in.action.Spec.NodeUID:
-		return finishWith(v1alpha1.ReasonRefused, "it is for the Node %s with UID %s, this one has UID %s",
-			in.nodeName, in.action.Spec.NodeUID, in.node.UID)
-	}
-	return nil
+// refused ends an action that must not begin, whoever executes it.
+func refused(in input) *decision { return finishAs(standing.Refuses(in.facts())) }
+
+// facts are those of the rules for all who execute actions.
+func (in *input) facts() standing.Facts {
+	return standing.Facts{Action: in.action, Node: in.node, Remediation: in.remediation, Policy: in.policy, Pause: in.pause}
 }
 
 // notThisMachine refuses an action for another machine, whose node's name the runner was given.
@@ -200,112 +170,6 @@ func notThisMachine(in input) *decision {
 	}
 	return finishWith(v1alpha1.ReasonRefused, "the kubelet of Node %s runs on another machine: it reports the machine ID %s, and here /etc/machine-id says %s. "+
 		"Correct the runner's node name; if the file has changed, restart kubelet and runner", in.nodeName, reported, in.machineID)
-}
-
-// excluded refuses what was created before somebody excluded the node.
-func excluded(in input) *decision {
-	if v1alpha1.Excluded(in.node) {
-		return finishWith(v1alpha1.ReasonRefused, "Node %s has the label %s=true", in.nodeName, v1alpha1.ExcludeLabel)
-	}
-	return nil
-}
-
-// clusterPaused refuses what was created before somebody paused the cluster, or by a
-// controller that does not know of it.
-func clusterPaused(in input) *decision {
-	if in.pause == nil || !in.pause.Pauses(in.node) {
-		return nil
-	}
-	why := ""
-	if in.pause.Spec.PauseReason != "" {
-		why = fmt.Sprintf(" (%s)", in.pause.Spec.PauseReason)
-	}
-	return finishWith(v1alpha1.ReasonRefused, "the cluster is paused by RemediationBudget %s%s", in.pause.Name, why)
-}
-
-// notAnnounced refuses an action that its remediation does not wait for: a controller
-// with an old view has created it, or created it again, after the remediation had gone
-// on, and the permit may be somebody else's by now.
-func notAnnounced(in input) *decision {
-	spec := &in.action.Spec
-	switch r := in.remediation; {
-	case r == nil || r.UID != spec.RemediationUID:
-		return finishWith(v1alpha1.ReasonSuperseded, "Remediation %s, which it is part of, has been deleted", spec.Remediation)
-	case r.DeletionTimestamp != nil:
-		return finishWith(v1alpha1.ReasonSuperseded, "Remediation %s is being deleted", r.Name)
-	case r.Status.Action != in.action.Name:
-		return finishWith(v1alpha1.ReasonSuperseded, "Remediation %s does not wait for it: its status.action is %q", r.Name, r.Status.Action)
-	}
-	return nil
-}
-
-// notApproved refuses a step that a person has to approve and has not, whoever created
-// the action.
-func notApproved(in input) *decision {
-	if step := in.remediation.Step(in.action.Spec.Step); step == nil || !step.RequireApproval || in.remediation.Approved(in.action.Spec.Step) {
-		return nil
-	}
-	return finishWith(v1alpha1.ReasonRefused, "step %d of Remediation %s requires approval, which it does not have", in.action.Spec.Step, in.remediation.Name)
-}
-
-func policyGone(in input) *decision {
-	ref := in.action.Spec.Policy
-	switch {
-	case in.policy == nil:
-		return finishWith(v1alpha1.ReasonSuperseded, "RemedyPolicy %s has been deleted", ref.Name)
-	case in.policy.UID != ref.UID:
-		return finishWith(v1alpha1.ReasonSuperseded,
-			"RemedyPolicy %s has been deleted and created again: its UID is %s, the action names %s", ref.Name, in.policy.UID, ref.UID)
-	case in.policy.DeletionTimestamp != nil:
-		return finishWith(v1alpha1.ReasonSuperseded, "RemedyPolicy %s is being deleted", ref.Name)
-	}
-	return nil
-}
-
-// notEnforced refuses a step of a policy that was told to do nothing meanwhile, or
-// that has a mode which this version does not know.
-func notEnforced(in input) *decision {
-	if mode := in.policy.Spec.Mode; mode != "" && mode != v1alpha1.ModeEnforce {
-		return finishWith(v1alpha1.ReasonRefused, "RemedyPolicy %s is in mode %s", in.policy.Name, mode)
-	}
-	if in.policy.Spec.Paused {
-		return finishWith(v1alpha1.ReasonRefused, "RemedyPolicy %s is paused", in.policy.Name)
-	}
-	return nil
-}
-
-func stepGone(in input) *decision {
-	if in.policy.StepWithHash(in.action.Spec.StepHash) == nil {
-		return finishWith(v1alpha1.ReasonSuperseded,
-			"RemedyPolicy %s has no step with hash %s any more: the policy was edited, or it uses fields that this version of the runner does not know",
-			in.policy.Name, in.action.Spec.StepHash)
-	}
-	return nil
-}
-
-// anotherStep refuses a step under the number of another one, whose approval it would have.
-func anotherStep(in input) *decision {
-	number := in.action.Spec.Step
-	if step := in.remediation.Step(number); step != nil {
-		if hash, err := step.Hash(); err == nil && hash == in.action.Spec.StepHash {
-			return nil
-		}
-	}
-	return finishWith(v1alpha1.ReasonRefused, "it asks for a step with hash %s, which step %d of Remediation %s is not",
-		in.action.Spec.StepHash, number, in.remediation.Name)
-}
-
-// notSelected refuses a step on a node that its policy was not written for,
-// whoever created the action.
-func notSelected(in input) *decision {
-	selects, err := selectsNode(in.policy, in.node)
-	switch {
-	case err != nil:
-		return finishWith(v1alpha1.ReasonRefused, "the nodeSelector of RemedyPolicy %s is invalid: %v", in.policy.Name, err)
-	case !selects:
-		return finishWith(v1alpha1.ReasonRefused, "RemedyPolicy %s does not select Node %s: see its spec.nodeSelector", in.policy.Name, in.nodeName)
-	}
-	return nil
 }
 
 func notSupported(in input) *decision {
@@ -322,20 +186,45 @@ func notSupported(in input) *decision {
 		strings.Join(in.remedies, ", "))
 }
 
-func notNeeded(in input) *decision {
-	if matched(in.policy.Spec.Match, in.node) != nil {
-		since, what := in.booted, "the node booted"
-		if in.ended.After(since) {
-			since, what = in.ended, "another action ended here"
+// unseen refuses what no check has reported since the node booted or something was executed: it
+// may be well by now.
+func unseen(in input) *decision {
+	since, what := in.booted, "the node booted"
+	if in.ended.After(since) {
+		since, what = in.ended, "another action ended here"
+	}
+	if conditions := unseenSince(since, in.policy.Spec.Match, in.node); conditions != "" {
+		return finishWith(v1alpha1.ReasonNotNeeded, "%s at %s, and no check has reported %s since",
+			what, since.UTC().Format(time.RFC3339), conditions)
+	}
+	return nil
+}
+
+// unseenSince returns the matched conditions that no check has reported since a time, at
+// which the node booted or an execution ended, "" if one has been or does not say: what was
+// wrong before may be well now. Conditions of the kubelet and the network are not judged here, since the node's
+// Lease says how fresh those are.
+func unseenSince(since time.Time, match []v1alpha1.ConditionMatch, node *corev1.Node) string {
+	var unseen []string
+	for i := range match {
+		c := v1alpha1.FindNodeCondition(node, match[i].Type)
+		if !match[i].Matches(c) {
+			continue
 		}
-		if unseen := unseenSince(since, in.policy.Spec.Match, in.node); unseen != "" {
-			return finishWith(v1alpha1.ReasonNotNeeded, "%s at %s, and no check has reported %s since",
-				what, since.UTC().Format(time.RFC3339), unseen)
+		if v1alpha1.KubeletOwned(match[i].Type) || match[i].Type == string(corev1.NodeNetworkUnavailable) || c.LastHeartbeatTime.IsZero() || !c.LastHeartbeatTime.Time.Before(since.Truncate(time.Second)) {
+			return ""
 		}
+		unseen = append(unseen, match[i].Type)
+	}
+	return strings.Join(unseen, " and ")
+}
+
+// finishAs ends an action that was refused; nil: it was not.
+func finishAs(r *standing.Refusal) *decision {
+	if r == nil {
 		return nil
 	}
-	return finishWith(v1alpha1.ReasonNotNeeded, "no condition matched by RemedyPolicy %s is there any more: %s",
-		in.policy.Name, describeMatch(in.policy.Spec.Match, in.node))
+	return &decision{verb: finish, outcome: remedy.Outcome{Reason: r.Reason, Message: r.Message}}
 }
 
 func finishWith(reason, format string, args ...any) *decision {

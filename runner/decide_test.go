@@ -105,50 +105,6 @@ func TestDecide(t *testing.T) {
 			wantVerb: execute,
 		},
 		{
-			name:       "a deleted remediation's action is not executed",
-			change:     func(in *input) { in.remediation = nil },
-			wantVerb:   finish,
-			wantReason: v1alpha1.ReasonSuperseded, wantMessage: "Remediation incident, which it is part of, has been deleted",
-		},
-		{
-			name:       "nor is one of a remediation that was created anew",
-			change:     func(in *input) { in.remediation.UID = "remediation-2" },
-			wantVerb:   finish,
-			wantReason: v1alpha1.ReasonSuperseded, wantMessage: "has been deleted",
-		},
-		{
-			name:       "nor one of a remediation that is being deleted",
-			change:     func(in *input) { in.remediation.DeletionTimestamp = &metav1.Time{Time: testNow} },
-			wantVerb:   finish,
-			wantReason: v1alpha1.ReasonSuperseded, wantMessage: "is being deleted",
-		},
-		{
-			name:       "an action that its remediation does not wait for is not executed",
-			change:     func(in *input) { in.remediation.Status.Action = "action-2" },
-			wantVerb:   finish,
-			wantReason: v1alpha1.ReasonSuperseded, wantMessage: `does not wait for it: its status.action is "action-2"`,
-		},
-		{
-			name:       "a step that requires approval is refused without it",
-			change:     func(in *input) { in.remediation.Spec.Steps[1].RequireApproval = true },
-			wantVerb:   finish,
-			wantReason: v1alpha1.ReasonRefused, wantMessage: "step 2 of Remediation incident requires approval",
-		},
-		{
-			name: "and executed with it",
-			change: func(in *input) {
-				in.policy.Spec.Steps[1].RequireApproval = true // and so of the remediation
-				in.action.Spec.StepHash = hashOf(t, &in.policy.Spec.Steps[1])
-				in.remediation.Annotations = map[string]string{v1alpha1.ApprovedStepAnnotation: "2"}
-			},
-			wantVerb: execute,
-		},
-		{
-			name:     "any one of the matched conditions is enough",
-			change:   func(in *input) { in.node.Status.Conditions = setConditions("Ready", "Unknown") },
-			wantVerb: execute,
-		},
-		{
 			name:     "a claim that may have been sent before is sent again",
 			change:   func(in *input) { in.claiming = true },
 			wantVerb: execute,
@@ -224,17 +180,6 @@ func TestDecide(t *testing.T) {
 			wantReason: v1alpha1.ReasonRefused, wantMessage: "with UID action-0, was executed on this node at 2026-03-01T11:00:00Z",
 		},
 		{
-			name:       "on a node that was excluded it is refused",
-			change:     func(in *input) { in.node.Labels[v1alpha1.ExcludeLabel] = "true" },
-			wantVerb:   finish,
-			wantReason: v1alpha1.ReasonRefused, wantMessage: "nodemend.dev/exclude=true",
-		},
-		{
-			name:     "a label that excludes nothing is no reason",
-			change:   func(in *input) { in.node.Labels[v1alpha1.ExcludeLabel] = "false" },
-			wantVerb: execute,
-		},
-		{
 			name:       "in a pause of the cluster it is refused",
 			change:     func(in *input) { in.pause = clusterPause(nil) },
 			wantVerb:   finish,
@@ -249,19 +194,6 @@ func TestDecide(t *testing.T) {
 			},
 			wantVerb:   finish,
 			wantReason: v1alpha1.ReasonRefused,
-		},
-		{
-			name:     "a pause of other nodes is no reason",
-			change:   func(in *input) { in.pause = clusterPause(map[string]string{"pool": "storage"}) },
-			wantVerb: execute,
-		},
-		{
-			name: "nor is one that is over",
-			change: func(in *input) {
-				in.pause = clusterPause(nil)
-				in.pause.Spec.Paused = false
-			},
-			wantVerb: execute,
 		},
 		{
 			name:       "a claim of an earlier boot is interrupted",
@@ -296,95 +228,6 @@ func TestDecide(t *testing.T) {
 			change:     func(in *input) { in.now = testNow.Add(time.Minute + time.Second) },
 			wantVerb:   finish,
 			wantReason: v1alpha1.ReasonExpired, wantMessage: "2026-03-01T12:01:01Z, after its expiresAt 2026-03-01T12:01:00Z",
-		},
-		{
-			name:       "without a node it is refused",
-			change:     func(in *input) { in.node = nil },
-			wantVerb:   finish,
-			wantReason: v1alpha1.ReasonRefused, wantMessage: "no Node worker-1",
-		},
-		{
-			name:       "for an earlier node of the same name it is refused",
-			change:     func(in *input) { in.node.UID = "node-2" },
-			wantVerb:   finish,
-			wantReason: v1alpha1.ReasonRefused, wantMessage: "with UID node-1, this one has UID node-2",
-		},
-		{
-			name:       "without its policy it is superseded",
-			change:     func(in *input) { in.policy = nil },
-			wantVerb:   finish,
-			wantReason: v1alpha1.ReasonSuperseded, wantMessage: "runtime has been deleted",
-		},
-		{
-			name:       "with a policy of the same name it is superseded",
-			change:     func(in *input) { in.policy.UID = "policy-2" },
-			wantVerb:   finish,
-			wantReason: v1alpha1.ReasonSuperseded, wantMessage: "created again",
-		},
-		{
-			name:       "with a policy that is being deleted it is superseded",
-			change:     func(in *input) { in.policy.DeletionTimestamp = &metav1.Time{Time: testNow} },
-			wantVerb:   finish,
-			wantReason: v1alpha1.ReasonSuperseded, wantMessage: "being deleted",
-		},
-		{
-			name:       "of a policy in dry run it is refused",
-			change:     func(in *input) { in.policy.Spec.Mode = v1alpha1.ModeDryRun },
-			wantVerb:   finish,
-			wantReason: v1alpha1.ReasonRefused, wantMessage: "RemedyPolicy runtime is in mode DryRun",
-		},
-		{
-			name:       "of a policy that is paused it is refused",
-			change:     func(in *input) { in.policy.Spec.Paused = true },
-			wantVerb:   finish,
-			wantReason: v1alpha1.ReasonRefused, wantMessage: "RemedyPolicy runtime is paused",
-		},
-		{
-			name:     "of a policy that is enforced it is executed",
-			change:   func(in *input) { in.policy.Spec.Mode = v1alpha1.ModeEnforce },
-			wantVerb: execute,
-		},
-		{
-			name:       "without its step it is superseded",
-			change:     func(in *input) { in.policy.Spec.Steps[1].Timeout.Duration = time.Hour },
-			wantVerb:   finish,
-			wantReason: v1alpha1.ReasonSuperseded, wantMessage: "has no step with hash",
-		},
-		{
-			name:       "under the number of another step it is refused",
-			change:     func(in *input) { in.action.Spec.Step = 1 },
-			wantVerb:   finish,
-			wantReason: v1alpha1.ReasonRefused, wantMessage: "which step 1 of Remediation incident is not",
-		},
-		{
-			name: "the approval of another step is none",
-			change: func(in *input) {
-				in.policy.Spec.Steps[1].RequireApproval = true
-				in.action.Spec.StepHash = hashOf(t, &in.policy.Spec.Steps[1])
-				in.action.Spec.Step = 1
-			},
-			wantVerb:   finish,
-			wantReason: v1alpha1.ReasonRefused, wantMessage: "which step 1 of Remediation incident is not",
-		},
-		{
-			name:       "under a number that no step has it is refused",
-			change:     func(in *input) { in.action.Spec.Step = 3 },
-			wantVerb:   finish,
-			wantReason: v1alpha1.ReasonRefused, wantMessage: "which step 3 of Remediation incident is not",
-		},
-		{
-			name:       "on a node that the policy does not select it is refused",
-			change:     func(in *input) { in.node.Labels = nil },
-			wantVerb:   finish,
-			wantReason: v1alpha1.ReasonRefused, wantMessage: "does not select Node worker-1",
-		},
-		{
-			name: "with an unreadable nodeSelector it is refused",
-			change: func(in *input) {
-				in.policy.Spec.NodeSelector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}
-			},
-			wantVerb:   finish,
-			wantReason: v1alpha1.ReasonRefused, wantMessage: "nodeSelector of RemedyPolicy runtime is invalid",
 		},
 		{
 			name: "a remedy of a later version is unsupported",
@@ -445,31 +288,6 @@ func TestDecide(t *testing.T) {
 				in.node.Status.Conditions[0].Status = corev1.ConditionUnknown
 				in.node.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(testNow.Add(-2 * time.Hour))
 				in.node.Status.Conditions[1].LastHeartbeatTime = metav1.NewTime(testNow.Add(-2 * time.Hour))
-			},
-			wantVerb: execute,
-		},
-		{
-			name:       "when no matched condition is left it is not needed",
-			change:     func(in *input) { in.node.Status.Conditions = setConditions("RuntimeUnhealthy", "False") },
-			wantVerb:   finish,
-			wantReason: v1alpha1.ReasonNotNeeded, wantMessage: "RuntimeUnhealthy is False, not True; Ready is absent, not Unknown",
-		},
-		{
-			name: "when the condition has another reason it is not needed",
-			change: func(in *input) {
-				in.policy.Spec.Match[0].Reasons = []string{"Timeout", "Hung"}
-				in.node.Status.Conditions = setConditions("RuntimeUnhealthy", "True")
-				in.node.Status.Conditions[0].Reason = "Crash"
-			},
-			wantVerb:   finish,
-			wantReason: v1alpha1.ReasonNotNeeded, wantMessage: "RuntimeUnhealthy is True for Crash, not for Timeout or Hung; Ready is absent",
-		},
-		{
-			name: "when the condition has one of the reasons it is executed",
-			change: func(in *input) {
-				in.policy.Spec.Match[0].Reasons = []string{"Timeout", "Hung"}
-				in.node.Status.Conditions = setConditions("RuntimeUnhealthy", "True")
-				in.node.Status.Conditions[0].Reason = "Crash, Hung"
 			},
 			wantVerb: execute,
 		},

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/standing"
 	"github.com/nodemend/nodemend/runner/remedy"
 )
 
@@ -43,7 +44,7 @@ func environment(in input) []string {
 		})),
 		"NODEMEND_ATTEMPT=" + strconv.Itoa(int(a.Attempt)),
 	}
-	if c := matched(in.policy.Spec.Match, in.node); c != nil {
+	if c := standing.Matched(in.policy.Spec.Match, in.node); c != nil {
 		env = append(env,
 			"NODEMEND_CONDITION="+string(c.Type),
 			"NODEMEND_CONDITION_STATUS="+string(c.Status),

@@ -12,6 +12,7 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/internal/power/proof"
+	"github.com/nodemend/nodemend/internal/standing"
 )
 
 // silence is how long nothing may have been heard of a node that does not answer: the node
@@ -21,7 +22,7 @@ const silence = 50 * time.Second
 // decideRemote says what the remote runner does with an action, before its claim and, as long
 // as nothing was switched, after it.
 func decideRemote(in input) decision {
-	return first(in, slices.Concat([]check{notRemote, finished, deleted, unrecorded, late}, standing(), []check{budgetPaused, inMaintenance, answering, unidentified}))
+	return first(in, notRemote, finished, unrecorded, late, refused, notSupported, unseen, budgetPaused, inMaintenance, answering, unidentified)
 }
 
 // notRemote leaves the action of a node's runner to that.
@@ -69,7 +70,8 @@ func heldByPeople(in input) string {
 	if in.node == nil {
 		in.node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: in.nodeName, UID: in.action.Spec.NodeUID}}
 	}
-	for _, check := range []check{excluded, clusterPaused, budgetPaused, inMaintenance} {
+	byPeople := func(in input) *decision { return finishAs(standing.HeldByPeople(in.facts())) }
+	for _, check := range []check{byPeople, budgetPaused, inMaintenance} {
 		if d := check(in); d != nil {
 			return strings.TrimPrefix(d.outcome.Message, "nothing was switched: ")
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/worker"
+	"github.com/nodemend/nodemend/internal/standing"
 )
 
 func TestAnObjectIsMadeAsNodeHealthCheckMakesIt(t *testing.T) {
@@ -297,7 +298,7 @@ func TestAMetal3RemediationIsOwnedByTheMachine(t *testing.T) {
 				n.Annotations["cluster.x-k8s.io/machine"] = missing
 			}
 			s := newScene(t, n, remediation(), policy(), given.DeepCopy(), machine.DeepCopy())
-			object, end, err := s.r.prepare(t.Context(), facts{action: action(t), node: n}, &one.External.TemplateRef)
+			object, end, err := s.r.prepare(t.Context(), standing.Facts{Action: action(t), Node: n}, &one.External.TemplateRef)
 			if err != nil {
 				t.Fatal(err)
 			}

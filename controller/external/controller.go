@@ -39,6 +39,7 @@ import (
 	"github.com/nodemend/nodemend/controller/worker"
 	"github.com/nodemend/nodemend/internal/cut"
 	"github.com/nodemend/nodemend/internal/deadline"
+	"github.com/nodemend/nodemend/internal/standing"
 )
 
 // claimer is who claims in the name of other programs.
@@ -114,9 +115,12 @@ func (r *Reconciler) begin(ctx context.Context, action *v1alpha1.NodeAction) err
 	if err != nil {
 		return err
 	}
-	step, end := mayStart(f)
-	if end != nil {
-		return r.finish(ctx, action, *end)
+	if refusal := standing.Refuses(f); refusal != nil {
+		return r.finish(ctx, action, outcome{refusal.Reason, refusal.Message})
+	}
+	step := f.Policy.StepWithHash(action.Spec.StepHash)
+	if step.External == nil {
+		return r.finish(ctx, action, outcome{v1alpha1.ReasonUnsupported, "the step is for a runner, and the action asks for another program"})
 	}
 	object, end, err := r.prepare(ctx, f, &step.External.TemplateRef)
 	if err != nil {
@@ -125,14 +129,14 @@ func (r *Reconciler) begin(ctx context.Context, action *v1alpha1.NodeAction) err
 	if end != nil {
 		return r.finish(ctx, action, *end)
 	}
-	hold, err := others.Ask(ctx, r.Live, f.node.Name, f.node.UID, others.Step{Now: r.Clock.Now(), Takes: action.Spec.Timeout.Duration})
+	hold, err := others.Ask(ctx, r.Live, f.Node.Name, f.Node.UID, others.Step{Now: r.Clock.Now(), Takes: action.Spec.Timeout.Duration})
 	if err != nil {
 		return err
 	}
 	if hold.Why != "" {
 		return r.finish(ctx, action, outcome{v1alpha1.ReasonRefused, hold.Why})
 	}
-	claimed, err := r.claim(ctx, action, f.node, object)
+	claimed, err := r.claim(ctx, action, f.Node, object)
 	if err != nil {
 		return err
 	}
@@ -140,8 +144,8 @@ func (r *Reconciler) begin(ctx context.Context, action *v1alpha1.NodeAction) err
 }
 
 // facts reads what has to be known before the claim, from the API server.
-func (r *Reconciler) facts(ctx context.Context, action *v1alpha1.NodeAction) (facts, error) {
-	f := facts{action: action}
+func (r *Reconciler) facts(ctx context.Context, action *v1alpha1.NodeAction) (standing.Facts, error) {
+	f := standing.Facts{Action: action}
 	var node corev1.Node
 	var remediation v1alpha1.Remediation
 	var policy v1alpha1.RemedyPolicy
@@ -151,10 +155,10 @@ func (r *Reconciler) facts(ctx context.Context, action *v1alpha1.NodeAction) (fa
 		object client.Object
 		found  func()
 	}{
-		{action.Spec.NodeName, &node, func() { f.node = &node }},
-		{action.Spec.Remediation, &remediation, func() { f.remediation = &remediation }},
-		{action.Spec.Policy.Name, &policy, func() { f.policy = &policy }},
-		{v1alpha1.ClusterPauseBudget, &pause, func() { f.pause = &pause }},
+		{action.Spec.NodeName, &node, func() { f.Node = &node }},
+		{action.Spec.Remediation, &remediation, func() { f.Remediation = &remediation }},
+		{action.Spec.Policy.Name, &policy, func() { f.Policy = &policy }},
+		{v1alpha1.ClusterPauseBudget, &pause, func() { f.Pause = &pause }},
 	} {
 		switch err := r.Live.Get(ctx, types.NamespacedName{Name: read.name}, read.object); {
 		case err == nil:
@@ -168,7 +172,7 @@ func (r *Reconciler) facts(ctx context.Context, action *v1alpha1.NodeAction) (fa
 
 // prepare makes the object of the action from the template. What is wrong with that ends the action
 // before it has begun.
-func (r *Reconciler) prepare(ctx context.Context, f facts, ref *v1alpha1.TemplateReference) (*unstructured.Unstructured, *outcome, error) {
+func (r *Reconciler) prepare(ctx context.Context, f standing.Facts, ref *v1alpha1.TemplateReference) (*unstructured.Unstructured, *outcome, error) {
 	template := empty(&v1alpha1.ExternalObject{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name})
 	what := ref.Kind + " " + ref.Name
 	if ref.Namespace != "" {
@@ -177,11 +181,11 @@ func (r *Reconciler) prepare(ctx context.Context, f facts, ref *v1alpha1.Templat
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(template), template); err != nil {
 		return nil, notMade(what, kindOf(ref).GroupVersion(), err), ignoreRefusals(err)
 	}
-	machine, end, err := r.machine(ctx, f.node, template)
+	machine, end, err := r.machine(ctx, f.Node, template)
 	if end != nil || err != nil {
 		return nil, end, err
 	}
-	object, err := fromTemplate(template, f.action, f.node, machine)
+	object, err := fromTemplate(template, f.Action, f.Node, machine)
 	if err != nil {
 		return nil, ends(v1alpha1.ReasonStartFailed, "%v", err), nil
 	}

@@ -49,6 +49,10 @@ const (
 // outcome is how an action ends.
 type outcome struct{ reason, message string }
 
+func ends(reason, format string, args ...any) *outcome {
+	return &outcome{reason, fmt.Sprintf(format, args...)}
+}
+
 // decision is what to do next about a claimed action.
 type decision struct {
 	verb verb
