@@ -386,7 +386,7 @@ func (o *oracles) cordonedUnderPermit(old, updated *corev1.Node) {
 	}
 	r := find[*v1alpha1.Remediation](o, m.Spec.Remediation.Name)
 	named := r != nil && r.UID == m.Spec.Remediation.UID && !r.Ended() && r.Status.Maintenance == m.Name && m.DeletionTimestamp == nil
-	if !named || o.returned[updated.Name].After(m.CreationTimestamp.Time) {
+	if !named || !o.returned[updated.Name].Before(m.CreationTimestamp.Time) { // in the same moment, too
 		return
 	}
 	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
