@@ -83,8 +83,12 @@ func (p *process) learn() {
 	if p.server == nil || p.clock.offset == 0 && p.server.Offset() == 0 {
 		return
 	}
+	before := p.server.Now()
 	if response, err := p.answered.RoundTrip(&http.Request{}); err == nil {
 		_ = response.Body.Close()
+	}
+	if p.node == nil && p.server.Now().Sub(before).Abs() > clockSlack {
+		p.world.skewed = time.Now()
 	}
 }
 

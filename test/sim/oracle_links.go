@@ -24,10 +24,11 @@ func linkEntry(match []v1alpha1.ConditionMatch) *v1alpha1.ConditionMatch {
 }
 
 // lostFor looks for how long a link was lost when somebody acts on that, and reports whether it
-// was shorter than the entry's for. Nobody has to know of the contrary piece before it yet.
+// was shorter than the entry's for. Nobody has to know of the contrary piece before it yet. A
+// process measures such times by a clock that never jumps, and the one here does.
 func (o *oracles) lostFor(l *link, m *v1alpha1.ConditionMatch) (since time.Time, short bool) {
 	since, before, is := l.held(corev1.ConditionTrue, linkDebounce+debounceSlack)
-	if !is || !before.IsZero() && !o.everybodyKnows(before) {
+	if !is || !before.IsZero() && !o.everybodyKnows(before) || !o.world.skewed.Before(since) {
 		return since, false
 	}
 	return since, time.Since(since) < m.For.Duration-clockSlack
@@ -94,7 +95,7 @@ func (o *oracles) stepsByDebounce(r *v1alpha1.Remediation, node *corev1.Node) {
 
 // A node has recovered only when a condition with debounce was healthy for that, and healthyFor,
 // in one piece. Only what is shorter than the time between two reports may be missed, and that
-// only where watches are interrupted.
+// only where watches are interrupted. A clock that has jumped excuses, as for what was lost.
 func (o *oracles) recoveredByDebounce(old, updated *v1alpha1.Remediation) {
 	l, m := o.links[updated.Spec.NodeUID], linkEntry(updated.Spec.Match)
 	if !justRecovered(old, updated) || l == nil || m == nil || !m.Debounces() {
@@ -106,7 +107,7 @@ func (o *oracles) recoveredByDebounce(old, updated *v1alpha1.Remediation) {
 	}
 	since, before, is := l.held(corev1.ConditionFalse, shorter)
 	least := max(m.Debounce.Duration, updated.Spec.Recovery.HealthyFor.Duration) - clockSlack
-	if !before.IsZero() && o.everybodyKnows(before) && (!is || time.Since(since) < least) {
+	if !before.IsZero() && o.everybodyKnows(before) && (!is || o.world.skewed.Before(since) && time.Since(since) < least) {
 		o.world.broken("A node has recovered only when a condition with debounce was healthy in one piece", "%s: %s since %s",
 			updated.Name, linkLost, since.UTC().Format(time.TimeOnly))
 	}
