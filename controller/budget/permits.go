@@ -41,15 +41,18 @@ func (r *Refused) Unwrap() error { return r.err }
 // Take takes the permit for the node in every one of the budgets, in their
 // order. Taking a permit that the remediation holds already succeeds, and may
 // make it one for a disruptive step, which it is until it is released, and change its
-// version for a later one; without a version it keeps the one it has. When one refuses, the error is a Refused, and the permits of those
+// version for a later one; without a version it keeps the one it has. Version known is that up to
+// which all that has happened to nodes is known to whoever asks, with the node as it was then: if
+// somebody knows more who has counted, the error is a conflict, for the node may be in
+// another group by now. When one refuses, the error is a Refused, and the permits of those
 // before it are held: another controller may have taken them for the same version, and be about
 // to use them, so whoever releases them makes sure of that first. After any other error
 // the permits may or may not be held, and Take or Release is to be called again.
 //
 // No two control-plane nodes get permits at once, whatever budgets select them and however
 // many controllers there are.
-func (p *Permits) Take(ctx context.Context, budgets []v1alpha1.RemediationBudget, node *corev1.Node, permit v1alpha1.Permit) error {
-	if refused := p.foresee(budgets, node, permit); refused != nil {
+func (p *Permits) Take(ctx context.Context, budgets []v1alpha1.RemediationBudget, node *corev1.Node, permit v1alpha1.Permit, known string) error {
+	if refused := p.foresee(budgets, node, permit, known); refused != nil {
 		return refused
 	}
 	controlPlane := fleet.ControlPlane(node)
@@ -66,7 +69,7 @@ func (p *Permits) Take(ctx context.Context, budgets []v1alpha1.RemediationBudget
 	}
 	for i := range budgets {
 		name := budgets[i].Name
-		err := p.change(ctx, name, orderTake, func(was, b *v1alpha1.RemediationBudget) error { return take(was, b, node, permit) })
+		err := p.change(ctx, name, orderTake, func(was, b *v1alpha1.RemediationBudget) error { return take(was, b, node, permit, known) })
 		switch {
 		case errors.Is(err, ErrExhausted):
 			return &Refused{Taken: budgets[:i], err: err}
@@ -88,17 +91,17 @@ func (p *Permits) Take(ctx context.Context, budgets []v1alpha1.RemediationBudget
 // foresee returns the refusal of any of several budgets as far as they are known, nil if
 // there is none. Taking from the first what the last is known to refuse would be done and
 // undone for as long as the cache is behind.
-func (p *Permits) foresee(budgets []v1alpha1.RemediationBudget, node *corev1.Node, permit v1alpha1.Permit) error {
+func (p *Permits) foresee(budgets []v1alpha1.RemediationBudget, node *corev1.Node, permit v1alpha1.Permit, known string) error {
 	if len(budgets) < 2 {
 		return nil
 	}
 	refused := &Refused{}
 	for i := range budgets {
-		known := p.Newest(&budgets[i])
-		if held, _, taken := Permit(known, node.Name); taken && held.Remediation == permit.Remediation && held.Version == permit.Version {
+		newest := p.Newest(&budgets[i])
+		if held, _, taken := Permit(newest, node.Name); taken && held.Remediation == permit.Remediation && held.Version == permit.Version {
 			refused.Taken = append(refused.Taken, budgets[i])
 		}
-		if err := take(known, known.DeepCopy(), node, permit); refused.err == nil && errors.Is(err, ErrExhausted) {
+		if err := take(newest, newest.DeepCopy(), node, permit, known); refused.err == nil && errors.Is(err, ErrExhausted) {
 			refused.err = err
 		}
 	}
@@ -162,7 +165,9 @@ func (p *Permits) leave(ctx context.Context, name, remediation string) (*corev1.
 // that the API server has for another one can't be passed on in the write that releases it.
 // One for a later version of the remediation stays, and the error is a conflict: who took it may
 // be about to announce an action under it, and an earlier version could be released unnoticed.
-func take(was, b *v1alpha1.RemediationBudget, node *corev1.Node, permit v1alpha1.Permit) error {
+// It is a conflict, too, if the group in which the node is may be another by now, of which somebody
+// knew who has counted.
+func take(was, b *v1alpha1.RemediationBudget, node *corev1.Node, permit v1alpha1.Permit, known string) error {
 	for _, state := range []*v1alpha1.RemediationBudget{was, b} {
 		held, _, taken := Permit(state, node.Name)
 		switch {
@@ -184,6 +189,8 @@ func take(was, b *v1alpha1.RemediationBudget, node *corev1.Node, permit v1alpha1
 	switch {
 	case !anew && held == permit:
 		return nil
+	case anew && fleet.Later(known, b.Status.NodesVersion) != known:
+		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("remediationbudgets").GroupResource(), b.Name, errBehind)
 	case anew && len(Selecting([]v1alpha1.RemediationBudget{*b}, node)) == 0: // whoever asks has an earlier view of it
 		return exhausted(b, "it does not select node %s any more", node.Name)
 	case b.Spec.Paused:

@@ -41,7 +41,7 @@ func TestTake(t *testing.T) {
 	} {
 		b := budgetOf("b", "", tt.limit)
 		b.Status.Groups = map[string]v1alpha1.BudgetGroup{"r7": {Limit: &tt.limit, DisruptionLimit: &tt.disruptions, Permits: tt.held}}
-		err := take(&b, &b, readyNode("mine", "rack", "r7"), tt.ask)
+		err := take(&b, &b, readyNode("mine", "rack", "r7"), tt.ask, "")
 		tt.ask.Disruptive = tt.ask.Disruptive || tt.held["mine"].Disruptive
 		if tt.refused == "" && (err != nil || b.Status.Groups["r7"].Permits["mine"] != tt.ask) {
 			t.Errorf("%s: %v, permits %v", name, err, b.Status.Groups["r7"].Permits)
@@ -69,12 +69,12 @@ func TestNobodyTakesAPermitOfAPausedBudget(t *testing.T) {
 		if permit.Remediation == "new" {
 			node = "another"
 		}
-		if err := take(&b, &b, readyNode(node, "rack", "r7"), permit); !errors.Is(err, ErrPaused) {
+		if err := take(&b, &b, readyNode(node, "rack", "r7"), permit, ""); !errors.Is(err, ErrPaused) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	// What was announced under it goes on.
-	if err := take(&b, &b, readyNode("mine", "rack", "r7"), v1alpha1.Permit{Remediation: "mine"}); err != nil {
+	if err := take(&b, &b, readyNode("mine", "rack", "r7"), v1alpha1.Permit{Remediation: "mine"}, ""); err != nil {
 		t.Error(err)
 	}
 }
@@ -83,7 +83,7 @@ func TestNobodyTakesAPermitBeforeTheGroupIsCounted(t *testing.T) {
 	b := budgetOf("b", "", 5)
 	for _, rack := range []string{"r7", "r9"} {
 		b.Status.Groups["r7"] = v1alpha1.BudgetGroup{Nodes: 3}
-		err := take(&b, &b, readyNode("mine", "rack", rack), v1alpha1.Permit{Remediation: "mine"})
+		err := take(&b, &b, readyNode("mine", "rack", rack), v1alpha1.Permit{Remediation: "mine"}, "")
 		if !errors.Is(err, ErrExhausted) || !strings.Contains(err.Error(), "the nodes of group "+rack+" are not counted yet") {
 			t.Errorf("%s: %v", rack, err)
 		}
@@ -94,10 +94,10 @@ func TestANodeThatMovedKeepsItsPermitWhereItWas(t *testing.T) {
 	b := budgetOf("b", "", 5)
 	b.Status.Groups["r6"].Permits["mine"] = v1alpha1.Permit{Remediation: "mine"}
 	moved := readyNode("mine", "rack", "r7")
-	if err := take(&b, &b, moved, v1alpha1.Permit{Remediation: "other"}); !errors.Is(err, ErrExhausted) {
+	if err := take(&b, &b, moved, v1alpha1.Permit{Remediation: "other"}, ""); !errors.Is(err, ErrExhausted) {
 		t.Errorf("another took a second permit: %v", err)
 	}
-	if err := take(&b, &b, moved, v1alpha1.Permit{Remediation: "mine", Disruptive: true}); err != nil {
+	if err := take(&b, &b, moved, v1alpha1.Permit{Remediation: "mine", Disruptive: true}, ""); err != nil {
 		t.Fatal(err)
 	}
 	if !b.Status.Groups["r6"].Permits["mine"].Disruptive || len(b.Status.Groups["r7"].Permits) != 0 {
@@ -151,7 +151,7 @@ func TestWhoHasTakenANodeOutHoldsItsDisruptionUntilTheRelease(t *testing.T) {
 	node := readyNode("mine", "rack", "r7")
 	b.Status.Groups["r7"] = v1alpha1.BudgetGroup{Nodes: 3, Limit: ptr.To[int32](5), DisruptionLimit: ptr.To[int32](1)}
 	for _, disruptive := range []bool{true, false} { // since it is out meanwhile
-		if err := take(&b, &b, node, v1alpha1.Permit{Remediation: "mine", Disruptive: disruptive}); err != nil {
+		if err := take(&b, &b, node, v1alpha1.Permit{Remediation: "mine", Disruptive: disruptive}, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -166,7 +166,7 @@ func TestNobodyTakesAPermitByLimitsThatAreOver(t *testing.T) {
 	b.Status.Groups["r7"] = v1alpha1.BudgetGroup{Nodes: 3, Limit: ptr.To[int32](5)}
 	b.Status.ObservedGeneration = 1
 	ask := func() error {
-		return take(&b, &b, readyNode("mine", "rack", "r7"), v1alpha1.Permit{Remediation: "mine"})
+		return take(&b, &b, readyNode("mine", "rack", "r7"), v1alpha1.Permit{Remediation: "mine"}, "")
 	}
 	if err := ask(); !errors.Is(err, ErrExhausted) || !strings.Contains(err.Error(), "are not counted yet") {
 		t.Error(err)
@@ -191,10 +191,10 @@ func TestAPermitThatIsReleasedIsNotPassedOnInTheSameWrite(t *testing.T) {
 	if err := release(b, "mine", v1alpha1.Permit{Remediation: "old"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := take(&was, b, node, v1alpha1.Permit{Remediation: "new"}); !errors.Is(err, ErrExhausted) {
+	if err := take(&was, b, node, v1alpha1.Permit{Remediation: "new"}, ""); !errors.Is(err, ErrExhausted) {
 		t.Error(err)
 	}
-	if err := take(b, b, node, v1alpha1.Permit{Remediation: "new"}); err != nil {
+	if err := take(b, b, node, v1alpha1.Permit{Remediation: "new"}, ""); err != nil {
 		t.Error(err)
 	}
 }
@@ -204,12 +204,44 @@ func TestABudgetThatDoesNotSelectTheNodeAnyMoreGivesNoPermitForIt(t *testing.T) 
 	b.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"rack": "r6"}}
 	node := readyNode("mine", "rack", "r7")
 	permit := v1alpha1.Permit{Remediation: "mine", Version: "2"}
-	if err := take(&b, &b, node, permit); !errors.Is(err, ErrExhausted) || !strings.Contains(err.Error(), "it does not select node mine any more") {
+	if err := take(&b, &b, node, permit, ""); !errors.Is(err, ErrExhausted) || !strings.Contains(err.Error(), "it does not select node mine any more") {
 		t.Errorf("got %v", err)
 	}
 	b.Status.Groups["r7"].Permits["mine"] = permit
-	if err := take(&b, &b, node, permit); err != nil {
+	if err := take(&b, &b, node, permit, ""); err != nil {
 		t.Errorf("whoever has it keeps it: %v", err)
+	}
+}
+
+// Somebody has counted who knows more of the nodes: the one that asks may have the labels of
+// before.
+func TestNobodyTakesAPermitByAnEarlierViewOfTheNodes(t *testing.T) {
+	for name, tt := range map[string]struct {
+		held     v1alpha1.Permit
+		known    string
+		conflict bool
+		group    string
+	}{
+		"nothing is held":                           {v1alpha1.Permit{}, "99", true, ""},
+		"a new attempt, filed by who knows more":    {v1alpha1.Permit{Remediation: "mine", Version: "1"}, "99", true, "r6"},
+		"the same attempt, filed by who knows more": {v1alpha1.Permit{Remediation: "mine", Version: "2"}, "99", true, "r6"},
+		"the same attempt, by who knows as much":    {v1alpha1.Permit{Remediation: "mine", Version: "2"}, "100", false, "r7"},
+		"a new attempt, by who knows as much":       {v1alpha1.Permit{Remediation: "mine", Version: "1"}, "100", false, "r7"},
+		"nothing is held, and all is known":         {v1alpha1.Permit{}, "100", false, "r7"},
+	} {
+		b := budgetOf("b", "", 1)
+		b.Status.NodesVersion = "100"
+		b.Status.Groups = map[string]v1alpha1.BudgetGroup{"r6": {Limit: ptr.To[int32](1), Permits: map[string]v1alpha1.Permit{}}, "r7": {Limit: ptr.To[int32](1)}}
+		if tt.held.Remediation != "" {
+			b.Status.Groups["r6"].Permits["mine"] = tt.held
+		}
+		err := take(&b, &b, readyNode("mine", "rack", "r7"), v1alpha1.Permit{Remediation: "mine", Version: "2"}, tt.known)
+		if tt.conflict != apierrors.IsConflict(err) || !tt.conflict && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, group, _ := Permit(&b, "mine"); group != tt.group {
+			t.Errorf("%s: the permit is in group %q, want %q", name, group, tt.group)
+		}
 	}
 }
 
@@ -229,7 +261,7 @@ func TestWhatIsBegunCountsInTheGroupInWhichTheNodeIs(t *testing.T) {
 		b := budgetOf("b", "", tt.limit)
 		b.Status.Groups["r6"] = v1alpha1.BudgetGroup{Limit: ptr.To[int32](1), Permits: map[string]v1alpha1.Permit{"mine": {Remediation: "mine", Version: "1"}}}
 		b.Status.Groups["r7"].Permits["other"] = v1alpha1.Permit{Remediation: "other", Disruptive: false}
-		err := take(&b, &b, readyNode("mine", "rack", "r7"), tt.permit)
+		err := take(&b, &b, readyNode("mine", "rack", "r7"), tt.permit, "")
 		_, group, _ := Permit(&b, "mine")
 		if errors.Is(err, ErrExhausted) != tt.refused || group != tt.group || len(b.Status.Groups["r6"].Permits)+len(b.Status.Groups["r7"].Permits) != 2 {
 			t.Errorf("%s: %v, in group %s of %v", name, err, group, b.Status.Groups)
@@ -298,7 +330,7 @@ func TestAPermitThatWasTakenAnewIsNotReleased(t *testing.T) {
 	}
 	taking := func(version string) {
 		t.Helper()
-		if err := take(&b, &b, readyNode("mine", "rack", ""), v1alpha1.Permit{Remediation: "mine", Version: version}); err != nil {
+		if err := take(&b, &b, readyNode("mine", "rack", ""), v1alpha1.Permit{Remediation: "mine", Version: version}, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -307,12 +339,12 @@ func TestAPermitThatWasTakenAnewIsNotReleased(t *testing.T) {
 	if version() != "2" {
 		t.Errorf("taken anew, it has version %q", version())
 	}
-	if err := take(&b, &b, readyNode("mine", "rack", ""), v1alpha1.Permit{Remediation: "mine", Version: "1"}); !apierrors.IsConflict(err) || version() != "2" {
+	if err := take(&b, &b, readyNode("mine", "rack", ""), v1alpha1.Permit{Remediation: "mine", Version: "1"}, ""); !apierrors.IsConflict(err) || version() != "2" {
 		t.Errorf("taken by an earlier view of the remediation, it has version %q: %v", version(), err)
 	}
 	released := b.DeepCopy()
 	delete(released.Status.Groups["-"].Permits, "mine")
-	if err := take(&b, released, readyNode("mine", "rack", ""), v1alpha1.Permit{Remediation: "mine", Version: "1"}); !apierrors.IsConflict(err) {
+	if err := take(&b, released, readyNode("mine", "rack", ""), v1alpha1.Permit{Remediation: "mine", Version: "1"}, ""); !apierrors.IsConflict(err) {
 		t.Errorf("released and taken by an earlier view of the remediation in one write: %v", err)
 	}
 	taking("")
@@ -409,7 +441,7 @@ func TestNothingIsTakenWhatAnotherBudgetIsKnownToRefuse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var refused *Refused
-			err := New(nil, nil).foresee(tt.budgets, node, mine)
+			err := New(nil, nil).foresee(tt.budgets, node, mine, "")
 			if errors.As(err, &refused) != tt.refused {
 				t.Fatalf("got %v, want a refusal: %t", err, tt.refused)
 			}

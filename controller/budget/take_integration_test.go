@@ -22,6 +22,9 @@ import (
 	"github.com/nodemend/nodemend/controller/fleet"
 )
 
+// allKnown is a version of nodes that no counter knows more than.
+const allKnown = "18446744073709551615"
+
 func contextOf(t testing.TB) context.Context { return context.WithoutCancel(t.Context()) }
 
 // takeAll takes the permits of n nodes at once, in turn from each of the permits,
@@ -31,7 +34,7 @@ func takeAll(t testing.TB, n int, budgets []v1alpha1.RemediationBudget, from ...
 	errs := make([]error, n)
 	var taking sync.WaitGroup
 	for i := range n {
-		taking.Go(func() { errs[i] = from[i%len(from)].Take(t.Context(), budgets, numbered(i), permitFor(i)) })
+		taking.Go(func() { errs[i] = from[i%len(from)].Take(t.Context(), budgets, numbered(i), permitFor(i), allKnown) })
 	}
 	taking.Wait()
 	for _, err := range errs {
@@ -138,17 +141,17 @@ func TestACacheThatHasStoppedExceedsNothing(t *testing.T) {
 	b := createBudget(t, c, "stopped", atMost(2))
 	budgets := []v1alpha1.RemediationBudget{*b}
 	behind := New(stale(c), c)
-	must(t, behind.Take(t.Context(), budgets, numbered(0), permitFor(0)))
+	must(t, behind.Take(t.Context(), budgets, numbered(0), permitFor(0), allKnown))
 
 	other := New(c, c)
-	must(t, other.Take(t.Context(), budgets, numbered(1), permitFor(1)))
-	if err := behind.Take(t.Context(), budgets, numbered(2), permitFor(2)); !errors.Is(err, ErrExhausted) {
+	must(t, other.Take(t.Context(), budgets, numbered(1), permitFor(1), allKnown))
+	if err := behind.Take(t.Context(), budgets, numbered(2), permitFor(2), allKnown); !errors.Is(err, ErrExhausted) {
 		t.Errorf("got %v, want a refusal", err)
 	}
 	must(t, other.Release(t.Context(), budgets, "node-0", permitFor(0)))
-	must(t, other.Take(t.Context(), budgets, numbered(3), permitFor(3)))
+	must(t, other.Take(t.Context(), budgets, numbered(3), permitFor(3), allKnown))
 	// It believes to hold the permit still.
-	if err := behind.Take(t.Context(), budgets, numbered(0), permitFor(0)); !errors.Is(err, ErrExhausted) {
+	if err := behind.Take(t.Context(), budgets, numbered(0), permitFor(0), allKnown); !errors.Is(err, ErrExhausted) {
 		t.Errorf("got %v for a permit that another has released, want a refusal", err)
 	}
 	if held := permitsIn(t, c, b.Name); len(held) != 2 || held["node-1"] != "r-1" || held["node-3"] != "r-3" {
@@ -164,7 +167,7 @@ func TestAWriteNeedsNoReadAlthoughTheCacheIsBehind(t *testing.T) {
 	}})
 	p := New(stale(c), noLive)
 	for i := range 2 {
-		must(t, p.Take(t.Context(), []v1alpha1.RemediationBudget{*b}, numbered(i), permitFor(i)))
+		must(t, p.Take(t.Context(), []v1alpha1.RemediationBudget{*b}, numbered(i), permitFor(i), allKnown))
 	}
 }
 
@@ -181,9 +184,9 @@ func TestANodeThatChangesItsGroupHasOnePermitAlthoughTheCacheHasStopped(t *testi
 	}
 	budgets := []v1alpha1.RemediationBudget{*b}
 	behind, other := New(stale(c), c), New(c, c)
-	must(t, behind.Take(t.Context(), budgets, readyNode("x", "rack", "r7"), permitFor(0)))
-	must(t, other.Take(t.Context(), budgets, readyNode("moves", "rack", "r6"), permitFor(1)))
-	if err := behind.Take(t.Context(), budgets, readyNode("moves", "rack", "r7"), permitFor(2)); !errors.Is(err, ErrExhausted) {
+	must(t, behind.Take(t.Context(), budgets, readyNode("x", "rack", "r7"), permitFor(0), allKnown))
+	must(t, other.Take(t.Context(), budgets, readyNode("moves", "rack", "r6"), permitFor(1), allKnown))
+	if err := behind.Take(t.Context(), budgets, readyNode("moves", "rack", "r7"), permitFor(2), allKnown); !errors.Is(err, ErrExhausted) {
 		t.Errorf("got %v, want a refusal: another acts on the node", err)
 	}
 }
@@ -203,7 +206,7 @@ func TestAnAnswerThatWasLostIsReadBack(t *testing.T) {
 				}
 				return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
 			}})
-			must(t, New(lossy, c).Take(t.Context(), []v1alpha1.RemediationBudget{*b}, numbered(0), permitFor(0)))
+			must(t, New(lossy, c).Take(t.Context(), []v1alpha1.RemediationBudget{*b}, numbered(0), permitFor(0), allKnown))
 			if held := permitsIn(t, c, b.Name); held["node-0"] != "r-0" {
 				t.Errorf("permits %v", held)
 			}
@@ -224,7 +227,7 @@ func TestAWriteThatFailsForGoodFailsForAllWhoWaitForIt(t *testing.T) {
 	var taking sync.WaitGroup
 	for i := range 20 {
 		taking.Go(func() {
-			if err := p.Take(t.Context(), []v1alpha1.RemediationBudget{*b}, numbered(i), permitFor(i)); !apierrors.IsForbidden(err) {
+			if err := p.Take(t.Context(), []v1alpha1.RemediationBudget{*b}, numbered(i), permitFor(i), allKnown); !apierrors.IsForbidden(err) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -238,9 +241,9 @@ func TestARefusalSaysWhichPermitsWereTakenBefore(t *testing.T) {
 	c := newClient(t)
 	a, z := createBudget(t, c, "all-a", atMost(5)), createBudget(t, c, "all-z", atMost(1))
 	budgets := []v1alpha1.RemediationBudget{*a, *z}
-	must(t, New(c, c).Take(t.Context(), budgets, numbered(0), permitFor(0)))
+	must(t, New(c, c).Take(t.Context(), budgets, numbered(0), permitFor(0), allKnown))
 	p := New(c, c) // of another controller, which does not know of that yet
-	err := p.Take(t.Context(), budgets, numbered(1), permitFor(1))
+	err := p.Take(t.Context(), budgets, numbered(1), permitFor(1), allKnown)
 	var refused *Refused
 	if !errors.Is(err, ErrExhausted) || !errors.As(err, &refused) || len(refused.Taken) != 1 || refused.Taken[0].Name != "all-a" {
 		t.Fatalf("got %v", err)
@@ -253,7 +256,7 @@ func TestARefusalSaysWhichPermitsWereTakenBefore(t *testing.T) {
 		t.Errorf("permits %v, want that of node-0 alone", held)
 	}
 	// Now it knows, whatever its cache shows.
-	if err := p.Take(t.Context(), budgets, numbered(1), permitFor(1)); !errors.As(err, &refused) || len(refused.Taken) != 0 {
+	if err := p.Take(t.Context(), budgets, numbered(1), permitFor(1), allKnown); !errors.As(err, &refused) || len(refused.Taken) != 0 {
 		t.Fatalf("got %v", err)
 	}
 }
@@ -274,7 +277,7 @@ func TestTheControlPlaneIsActedOnOneNodeAtATimeWhateverTheBudgets(t *testing.T) 
 	var taking sync.WaitGroup
 	for i, node := range nodes {
 		taking.Go(func() {
-			if err := p.Take(t.Context(), budgets[i:i+1], node, permitFor(i)); err == nil {
+			if err := p.Take(t.Context(), budgets[i:i+1], node, permitFor(i), allKnown); err == nil {
 				given.Add(1)
 			} else if !errors.Is(err, ErrExhausted) {
 				t.Error(err)
@@ -297,12 +300,12 @@ func TestOfTwoControllersThatActOnTheControlPlaneAtOnceOneGetsAPermit(t *testing
 		budgets[i] = []v1alpha1.RemediationBudget{*createBudget(t, s.client, fmt.Sprintf("rival-%d", i), atMost(5))}
 	}
 	late := interceptor.NewClient(s.client, interceptor.Funcs{SubResourcePatch: func(ctx context.Context, c client.Client, sub string, obj client.Object, p client.Patch, o ...client.SubResourcePatchOption) error {
-		if err := New(s.client, s.client).Take(ctx, budgets[1], &nodes[1], permitFor(1)); err != nil {
+		if err := New(s.client, s.client).Take(ctx, budgets[1], &nodes[1], permitFor(1), allKnown); err != nil {
 			t.Errorf("the other controller got %v, want a permit", err)
 		}
 		return c.SubResource(sub).Patch(ctx, obj, p, o...)
 	}})
-	err := New(late, s.client).Take(t.Context(), budgets[0], &nodes[0], permitFor(0))
+	err := New(late, s.client).Take(t.Context(), budgets[0], &nodes[0], permitFor(0), allKnown)
 	var refused *Refused
 	if !errors.Is(err, ErrExhausted) || !errors.As(err, &refused) || len(refused.Taken) != 1 {
 		t.Errorf("got %v, want a refusal that names the permit taken", err)
@@ -324,7 +327,7 @@ func TestAnActionInTheControlPlaneHoldsWithoutItsBudgetOrTheCache(t *testing.T) 
 	}})
 	var node corev1.Node
 	must(t, s.client.Get(t.Context(), client.ObjectKey{Name: s.node(1)}, &node))
-	if err := New(behind, s.client).Take(t.Context(), budgets, &node, permitFor(1)); !errors.Is(err, ErrExhausted) {
+	if err := New(behind, s.client).Take(t.Context(), budgets, &node, permitFor(1), allKnown); !errors.Is(err, ErrExhausted) {
 		t.Errorf("got %v, want ErrExhausted: an action is under way on %s", err, s.node(0))
 	}
 }
@@ -344,21 +347,21 @@ func TestACallerThatGivesUpLeavesTheOthersAlone(t *testing.T) {
 	impatient, cancel := context.WithCancel(t.Context())
 	var taking sync.WaitGroup
 	taking.Go(func() {
-		if err := p.Take(first, budgets, numbered(0), permitFor(0)); err != nil {
+		if err := p.Take(first, budgets, numbered(0), permitFor(0), allKnown); err != nil {
 			t.Errorf("the write that others wait for ended with its first caller: %v", err)
 		}
 	})
 	<-inside
 	cancelFirst()
 	taking.Go(func() {
-		if err := p.Take(impatient, budgets, numbered(1), permitFor(1)); !errors.Is(err, context.Canceled) {
+		if err := p.Take(impatient, budgets, numbered(1), permitFor(1), allKnown); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 		close(hold)
 	})
 	cancel()
 	taking.Wait()
-	must(t, p.Take(t.Context(), budgets, numbered(2), permitFor(2)))
+	must(t, p.Take(t.Context(), budgets, numbered(2), permitFor(2), allKnown))
 	if held := permitsIn(t, c, b.Name); len(held) != 2 || held["node-0"] != "r-0" || held["node-2"] != "r-2" {
 		t.Errorf("permits %v, want those of node-0 and node-2", held)
 	}

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -252,7 +253,11 @@ func (r *Reconciler) takePermits(ctx context.Context, s situation, d decision) (
 	if d.effect != create { // which was announced: nothing takes that back
 		permit.Version = s.remediation.ResourceVersion
 	}
-	err = r.Permits.Take(ctx, s.budgets, s.node, permit)
+	known, err := r.nodesKnown(ctx, s.node)
+	if err != nil {
+		return false, 0, err
+	}
+	err = r.Permits.Take(ctx, s.budgets, s.node, permit, known)
 	if errors.Is(err, budget.ErrExhausted) {
 		wait, err = r.refused(ctx, s, permit, err)
 		return false, wait, err
@@ -270,6 +275,17 @@ func (r *Reconciler) takePermits(ctx context.Context, s situation, d decision) (
 		return held(verdict, permit, s.budgets)
 	}
 	return true, 0, nil
+}
+
+// nodesKnown returns the version up to which all that has happened to nodes is known. It fails with
+// a conflict if the node has other labels by then, and so may be of other budgets and groups.
+func (r *Reconciler) nodesKnown(ctx context.Context, node *corev1.Node) (string, error) {
+	_, version := r.Nodes()
+	now := r.Store.Node(ctx, node.Name)
+	if now != nil && now.UID == node.UID && !maps.Equal(now.Labels, node.Labels) {
+		return "", apierrors.NewConflict(corev1.Resource("nodes"), node.Name, errors.New("it was relabelled meanwhile"))
+	}
+	return version, nil
 }
 
 // pauseFresh is for how long it is known that nobody has paused the cluster, if the node's

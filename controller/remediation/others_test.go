@@ -111,7 +111,7 @@ func TestWhatAnotherHealerHasIsLeftAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := &Reconciler{
-				Client: c, Live: c, Store: index.Read(c), Permits: budget.New(c, c),
+				Client: c, Live: c, Store: index.Read(c), Permits: budget.New(c, c), Nodes: noNodes,
 				Clock: clocktesting.NewFakePassiveClock(now), Metrics: metrics, Events: events.NewFakeRecorder(10),
 			}
 			d := begin(s)

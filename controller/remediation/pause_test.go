@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -125,7 +126,7 @@ func TestAPauseIsAskedForAgainOnceThePermitsAreThere(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := &Reconciler{Client: c, Live: live, Store: index.Read(c), Permits: budget.New(c, c), Clock: ticking, Metrics: metrics, Events: events.NewFakeRecorder(10)}
+			r := &Reconciler{Client: c, Live: live, Store: index.Read(c), Permits: budget.New(c, c), Nodes: noNodes, Clock: ticking, Metrics: metrics, Events: events.NewFakeRecorder(10)}
 			d := begin(s)
 			d.effect = tt.effect
 
@@ -145,3 +146,6 @@ func TestAPauseIsAskedForAgainOnceThePermitsAreThere(t *testing.T) {
 		})
 	}
 }
+
+// noNodes are those of tests in which nobody has counted any.
+func noNodes() ([]*corev1.Node, string) { return nil, "" }

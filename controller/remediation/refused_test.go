@@ -57,7 +57,7 @@ func TestAPermitThatIsNotUsedIsReturnedOnlyFromAVersionOfTheRemediationThatIsPas
 				t.Fatal(err)
 			}
 			r := &Reconciler{
-				Client: api, Live: c, Store: index.Read(c), Permits: budget.New(c, c), Clock: clocktesting.NewFakePassiveClock(now),
+				Client: api, Live: c, Store: index.Read(c), Permits: budget.New(c, c), Nodes: noNodes, Clock: clocktesting.NewFakePassiveClock(now),
 				Metrics: metrics, Events: events.NewFakeRecorder(10),
 			}
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(s.remediation), s.remediation); err != nil {

@@ -43,7 +43,7 @@ func TestNoActionBeginsOnANodeThatAPodHasComeToSinceItsDrain(t *testing.T) {
 			}
 			asked := false
 			r := &Reconciler{
-				Client: c, Live: c, Store: index.Read(c), Permits: budget.New(c, c), Clock: clocktesting.NewFakePassiveClock(now),
+				Client: c, Live: c, Store: index.Read(c), Permits: budget.New(c, c), Nodes: noNodes, Clock: clocktesting.NewFakePassiveClock(now),
 				Metrics: metrics, Events: events.NewFakeRecorder(10),
 				StillDrained: func(_ context.Context, m *v1alpha1.NodeMaintenance) (bool, error) {
 					asked = m == s.maintenance

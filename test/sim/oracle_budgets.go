@@ -36,6 +36,7 @@ func (o *oracles) budgetWritten(old, updated *v1alpha1.RemediationBudget) {
 	o.permitsReturned(old, updated)
 	o.disruptiveUntilReturned(old, updated)
 	o.laterVersionKept(old, updated)
+	o.filedWhereTheNodeIs(old, updated)
 	if old.Status.Nodes == nil && updated.Status.Nodes != nil {
 		o.learned(updated)
 	}
@@ -125,6 +126,33 @@ func (o *oracles) laterVersionKept(old, updated *v1alpha1.RemediationBudget) {
 			}
 		}
 	}
+}
+
+// I1: a permit that has come to the group in which its node is does not go back to a former one:
+// who has filed it knew more of the node than who moves it.
+func (o *oracles) filedWhereTheNodeIs(old, updated *v1alpha1.RemediationBudget) {
+	for _, node := range stored[*corev1.Node](o) {
+		key := updated.Name + "/" + node.Name
+		before, was := filedIn(old, node.Name)
+		after, is := filedIn(updated, node.Name)
+		switch at := groupOf(updated, node); {
+		case is && after == at && (!was || before != at):
+			o.filed[key] = time.Now()
+		case is && was && before == at && after != at && updated.Generation == old.Generation && o.labelled[node.Name].Before(o.filed[key]):
+			o.world.broken("I1: a permit stays in the group in which its node is", "budget %s: that for node %s goes from group %s, where the node is, to %s",
+				updated.Name, node.Name, before, after)
+		}
+	}
+}
+
+// filedIn returns the group that has the permit for a node.
+func filedIn(b *v1alpha1.RemediationBudget, node string) (group string, is bool) {
+	for group, g := range b.Status.Groups {
+		if _, is := g.Permits[node]; is {
+			return group, true
+		}
+	}
+	return "", false
 }
 
 // I1: a permit for a disruptive step is one until it is returned: the node may be out

@@ -81,6 +81,8 @@ type oracles struct {
 	current []time.Time
 	// former are the nodes as they last were, also those that are gone.
 	former map[string]*corev1.Node
+	// filed is when the permit of a budget for a node last came to the group in which that is.
+	filed map[string]time.Time
 	// regrouped is when a node last came, went, or was labelled.
 	regrouped time.Time
 	// touched is when a node, remediation, policy or budget was last written, or went.
@@ -128,7 +130,7 @@ func newOracles(w *world) *oracles {
 	return &oracles{
 		world: w, checks: map[string][]seen{}, written: map[string]int{}, turned: map[string]time.Time{}, links: map[types.UID]*link{}, waiting: lasting{}, keeping: lasting{}, undrained: lasting{}, cordoned: map[types.UID]time.Time{}, remediations: map[types.UID]*v1alpha1.Remediation{}, collected: map[types.UID]bool{}, paused: map[string]time.Time{}, givenBack: map[types.UID]time.Time{}, outWhenDeleted: map[types.UID]string{}, named: map[types.UID]bool{}, idle: map[types.UID]bool{},
 		actions: map[types.UID]*v1alpha1.NodeAction{}, deleted: map[string]bool{}, forgotten: map[string]time.Time{}, handed: map[string]time.Time{}, seenGone: map[string]time.Time{},
-		edited: map[string]time.Time{}, labelled: map[string]time.Time{}, rebooted: map[string]time.Time{}, born: map[types.UID]uint64{}, drainedAt: map[string]uint64{},
+		edited: map[string]time.Time{}, labelled: map[string]time.Time{}, filed: map[string]time.Time{}, rebooted: map[string]time.Time{}, born: map[types.UID]uint64{}, drainedAt: map[string]uint64{},
 		returned: map[string]time.Time{}, drained: map[string]time.Time{}, released: map[string]bool{}, freed: map[string]time.Time{},
 		unwell: map[string]map[string]time.Time{}, acting: map[string]time.Time{}, out: map[string]map[budgetUID]bool{},
 		stormy: map[storm]time.Time{}, former: map[string]*corev1.Node{}, wrote: map[string]int{}, foundOut: map[string]time.Time{},
