@@ -61,6 +61,11 @@ func (r *Reconciler) finalize(ctx context.Context, remediation *v1alpha1.Remedia
 		return 0, nil
 	}
 	if remediation.State() == v1alpha1.ReasonDeleted {
+		// Another controller may have let it go long ago, and a person may have deleted its
+		// tombstone since, to start over.
+		if err := r.unchanged(ctx, remediation); err != nil {
+			return 0, client.IgnoreNotFound(err)
+		}
 		if err := r.bury(ctx, remediation); err != nil {
 			return 0, err
 		}

@@ -162,6 +162,24 @@ func TestWhatAFormerRemediationOfTheNameLeftUnclaimedIsCancelled(t *testing.T) {
 	}
 }
 
+// Another controller has let a deleted remediation go, and a person has deleted its tombstone, to
+// start over. The cache of this one shows neither.
+func TestATombstoneIsNotMadeAnewForWhatIsGone(t *testing.T) {
+	s := incident(at(1, 1))
+	s.remediation.Finalizers = []string{v1alpha1.RemediationFinalizer}
+	s.remediation.DeletionTimestamp = ptr.To(ago(0))
+	s.remediation.Status.Conditions = []metav1.Condition{{Type: v1alpha1.RemediationProgressing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonDeleted}}
+	c := cacheOf(t)
+	r := &Reconciler{Client: c, Live: c, Store: index.Read(c), Permits: budget.New(c, c), Clock: clocktesting.NewFakePassiveClock(now)}
+	if _, err := r.finalize(t.Context(), s.remediation); err != nil {
+		t.Fatal(err)
+	}
+	var left v1alpha1.RemediationList
+	if err := c.List(t.Context(), &left); err != nil || len(left.Items) != 0 {
+		t.Errorf("left are %v, %v", left.Items, err)
+	}
+}
+
 // Another controller gives back the maintenance of a node that was deleted, which the cache of
 // this one does not know yet: no person has released the node.
 func TestAMaintenanceThatIsDeletedMayBeThatOfANodeThatIsGone(t *testing.T) {
