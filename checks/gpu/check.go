@@ -144,7 +144,7 @@ func (c *Check) askDriver(ctx context.Context, all inventory) {
 	a := &c.asked
 	var of []string
 	for _, g := range all.gpus {
-		if g.driver == driver && !c.excluded(g.address, g.model, g.uuid) {
+		if g.driver == driver && !c.excludes(g, nil) {
 			of = append(of, g.address)
 		}
 	}

@@ -274,6 +274,41 @@ func TestOneOfTwoThatWasMovedWhereTheOtherWasLeavesTheOtherMissed(t *testing.T) 
 	}
 }
 
+func TestAGPUThatIsNotLookedAtIsInNobodysPlace(t *testing.T) {
+	const (
+		three   = "0000:5e:00.0"
+		missing = second + ": it is not there any more; if it was taken out, exclude it"
+	)
+	for name, tc := range map[string]struct {
+		other  func(h *host)
+		status checks.Status
+		reason string
+		want   string
+	}{
+		"lent":     {func(h *host) { h.bind(three, "vfio-pci") }, checks.True, ReasonMissing, missing},
+		"left out": {func(h *host) { h.set("driver/nvidia/gpus/"+three, "information", "GPU Excluded: Yes") }, checks.True, ReasonMissing, missing},
+		"excluded": {func(h *host) { h.tell(three, fieldSerial, "unwanted") }, checks.True, ReasonMissing, missing},
+		"without a driver": {
+			func(h *host) { h.bind(three, "") }, checks.Unknown, ReasonNoDriver,
+			second + ": it is not there any more, unless it is one that no driver has; load the driver, or exclude it",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, _ := both(t)
+			h.gpu(three, 3)
+			tc.other(h)
+			o := h.options()
+			o.Exclude = []string{"unwanted"}
+			h.finds(h.start(o), checks.False, ReasonHealthy, wellBoth+"; 1 not looked at")
+			h.vanish(two)
+			c := h.start(o)
+			for range 2 {
+				h.finds(c, tc.status, tc.reason, tc.want)
+			}
+		})
+	}
+}
+
 // A driver tells no UUID before somebody has used the GPU, and nvidia-smi may be missing.
 func TestAGPUWithoutAUUIDIsKnownByItsAddress(t *testing.T) {
 	h, _ := both(t)

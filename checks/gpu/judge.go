@@ -16,13 +16,20 @@ import (
 type finding = checks.Finding
 
 // excluded is whether a GPU of which this is known is not looked at.
-func (c *Check) excluded(known ...string) bool {
+func (c *Check) excluded(r remembered) bool {
 	return slices.ContainsFunc(c.options.Exclude, func(pattern string) bool {
-		return slices.ContainsFunc(known, func(k string) bool {
-			match, err := path.Match(pattern, k)
-			return err == nil && match && k != ""
+		return slices.ContainsFunc([]string{r.Address, r.Model, r.Serial, r.UUID}, func(known string) bool {
+			match, err := path.Match(pattern, known)
+			return err == nil && match && known != ""
 		})
 	})
+}
+
+// excludes is whether a GPU is not looked at, by what is told of it now.
+func (c *Check) excludes(g gpu, row map[string]string) bool {
+	r := remembered{}
+	r.learn(g, row)
+	return c.excluded(r)
 }
 
 // judge notes what was seen, and returns what it means.
@@ -32,20 +39,26 @@ func (c *Check) judge(all inventory, now time.Time) checks.Result {
 	if a := c.asked.answer; a != nil {
 		rows = a.rows
 	}
-	met, missing := c.known.meet(all.gpus, rows)
+	out := func(g gpu) bool { return g.leftOut || c.excludes(g, rows[g.address]) }
+	met, missing := c.known.meet(all.gpus, func(g gpu) string { return cmp.Or(g.uuid, rows[g.address][fieldUUID]) },
+		func(g gpu) bool { return g.driver == driver && !out(g) })
 	c.known.GPUs = nil
 	c.forgetSlow(all.gpus)
+	strangers := 0
 	for _, g := range all.gpus {
 		r, before := met[g.address]
 		r.learn(g, rows[g.address])
 		switch {
-		case g.leftOut || c.excluded(r.Address, r.Model, r.Serial, r.UUID):
+		case out(g) || c.excluded(r): // by what is told of it, or was known
 			v.out++
 			continue
 		case g.driver == driver:
 			v.judge(g, &r)
 		case g.driver != "" || !before:
 			v.out++
+			if g.driver == "" {
+				strangers++
+			}
 			continue
 		case g.lost:
 			v.add(ReasonFellOff, r, offBus)
@@ -55,10 +68,15 @@ func (c *Check) judge(all inventory, now time.Time) checks.Result {
 		c.known.GPUs = append(c.known.GPUs, r)
 	}
 	for _, r := range missing {
-		if c.excluded(r.Address, r.Model, r.Serial, r.UUID) {
+		switch {
+		case c.excluded(r):
 			continue
+		case strangers > 0: // another boot may have given it another address
+			strangers--
+			v.add(ReasonNoDriver, r, "it is not there any more, unless it is one that no driver has; load the driver, or exclude it")
+		default:
+			v.add(ReasonMissing, r, "it is not there any more; if it was taken out, exclude it")
 		}
-		v.add(ReasonMissing, r, "it is not there any more; if it was taken out, exclude it")
 		c.known.GPUs = append(c.known.GPUs, r)
 	}
 	c.asked.bad = v.bad

@@ -55,11 +55,11 @@ func (r *remembered) learn(g gpu, row map[string]string) {
 }
 
 // meet returns what is remembered of the GPUs that are there, by their present addresses, and those
-// that are missing. A GPU is known by its UUID, wherever it is, or else by its address. One that was
-// never met before is in the place of one that is not there: somebody has exchanged it.
-func (k known) meet(gpus []gpu, rows map[string]map[string]string) (met map[string]remembered, missing []remembered) {
+// that are missing. A GPU is known by its UUID, wherever it is, or else by its address. One that is
+// looked at and was never met before is in the place of one that is not there: somebody has exchanged
+// it.
+func (k known) meet(gpus []gpu, uuid func(gpu) string, lookedAt func(gpu) bool) (met map[string]remembered, missing []remembered) {
 	met, missing = map[string]remembered{}, slices.Clone(k.GPUs)
-	uuid := func(g gpu) string { return cmp.Or(g.uuid, rows[g.address][fieldUUID]) }
 	take := func(is func(remembered) bool) (r remembered, found bool) {
 		at := slices.IndexFunc(missing, is)
 		if at < 0 {
@@ -82,7 +82,7 @@ func (k known) meet(gpus []gpu, rows map[string]map[string]string) (met map[stri
 		r, found := take(func(r remembered) bool { return r.Address == g.address && (r.UUID == "" || uuid(g) == "") })
 		if found {
 			met[g.address] = r
-		} else {
+		} else if lookedAt(g) {
 			fresh = append(fresh, g)
 		}
 	}
