@@ -229,7 +229,7 @@ func (v *verdict) healthy(version string) string {
 		if a.absent {
 			told = append(told, "nvidia-smi was not found: only the kernel tells of them")
 		} else if len(a.untold) > 0 {
-			told = append(told, fmt.Sprintf("driver %s does not tell %s", version, strings.Join(a.untold, ", ")))
+			told = append(told, strings.TrimSpace("driver "+version)+" does not tell "+strings.Join(a.untold, ", "))
 		}
 	}
 	return strings.Join(told, "; ")

@@ -133,7 +133,7 @@ func (p *program) find() (place, error) {
 		{root, "/usr/local/nvidia/bin/nvidia-smi"},
 		{root, "/home/kubernetes/bin/nvidia/bin/nvidia-smi"}, // Google's Container-Optimized OS
 		{root, "/run/current-system/sw/bin/nvidia-smi"},      // NixOS
-		{filepath.Join("/", root, "run/nvidia/driver"), "/usr/bin/nvidia-smi"},
+		{root + "/run/nvidia/driver", "/usr/bin/nvidia-smi"},
 	} {
 		// No more: a link is one as seen from the root.
 		_, err := os.Lstat(where.inside())
@@ -148,7 +148,7 @@ func (p *program) find() (place, error) {
 }
 
 // inside is where it is as seen by this process.
-func (w place) inside() string { return filepath.Join("/", w.root, w.path) }
+func (w place) inside() string { return filepath.Clean(w.root + w.path) }
 
 // hostRoot is where the file system of the host begins; "" if that is this process's, or is not seen.
 func hostRoot() string {

@@ -22,16 +22,16 @@ import (
 // patience bounds every wait.
 const patience = time.Minute
 
-// real is this machine, if its driver has a GPU, with a program in the place of nvidia-smi, which
+// machine is this one, if its driver has a GPU, with a program in the place of nvidia-smi, which
 // changes what the real one says. Nothing of the GPU is changed.
-type real struct {
+type machine struct {
 	*testing.T
 	dir string
 	gpu gpu
 	smi place
 }
 
-func newReal(t *testing.T) *real {
+func newReal(t *testing.T) *machine {
 	t.Helper()
 	all := files{"/sys", "/proc"}.look()
 	for _, g := range all.gpus {
@@ -45,7 +45,7 @@ func newReal(t *testing.T) *real {
 		if where.root != "" {
 			t.Skipf("nvidia-smi is in another root, %s, and is not changed there", where.root)
 		}
-		r := &real{t, t.TempDir(), g, where}
+		r := &machine{t, t.TempDir(), g, where}
 		r.say("")
 		return r
 	}
@@ -54,7 +54,7 @@ func newReal(t *testing.T) *real {
 }
 
 // say lets the program execute lines of a shell before nvidia-smi, which is "$real", would be run.
-func (r *real) say(lines string) {
+func (r *machine) say(lines string) {
 	r.Helper()
 	script := "#!/bin/sh\nexport " + strings.Join(r.smi.env(), " ") + "\nreal=" + r.smi.path + "\n" + lines + "\nexec $real \"$@\"\n"
 	next := filepath.Join(r.dir, "next")
@@ -64,7 +64,7 @@ func (r *real) say(lines string) {
 }
 
 // check is one of a detector that has just started.
-func (r *real) check(limit time.Duration) *Check {
+func (r *machine) check(limit time.Duration) *Check {
 	r.Helper()
 	c, err := New(Options{
 		Health: true, MaxWait: limit, MaxSlowdown: time.Hour, Program: filepath.Join(r.dir, "nvidia-smi"),
@@ -78,7 +78,7 @@ func (r *real) check(limit time.Duration) *Check {
 }
 
 // finds runs a check of a detector that was running, and one that has just started.
-func (r *real) finds(c *Check, status checks.Status, reason string, words ...string) {
+func (r *machine) finds(c *Check, status checks.Status, reason string, words ...string) {
 	r.Helper()
 	for name, c := range map[string]*Check{"running": c, "started anew": r.check(c.options.MaxWait)} {
 		got := c.Run(r.Context())
@@ -207,6 +207,8 @@ func TestAProgramThatARealGPUEndsIsAnEventAndNoFault(t *testing.T) {
 		}
 	}
 	stop()
-	<-ended
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 	r.finds(r.check(patience), checks.False, ReasonHealthy, "nothing is wrong")
 }
