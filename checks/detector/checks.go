@@ -16,6 +16,7 @@ import (
 	"github.com/nodemend/nodemend/checks/drives"
 	"github.com/nodemend/nodemend/checks/exhaustion"
 	"github.com/nodemend/nodemend/checks/filesystem"
+	"github.com/nodemend/nodemend/checks/gpu"
 	"github.com/nodemend/nodemend/checks/hardware"
 	"github.com/nodemend/nodemend/checks/kubelet"
 	"github.com/nodemend/nodemend/checks/kubeletapi"
@@ -34,7 +35,7 @@ func Kinds() []checks.Kind {
 	return []checks.Kind{
 		containerruntime.Kind(), pleg.Kind(), kubelet.Kind(), hardware.Kind(),
 		filesystem.Kind(), exhaustion.Kind(), tasks.Kind(), clockcheck.Kind(), network.Kind(),
-		drives.Kind(), memory.Kind(), services.Kind(),
+		drives.Kind(), memory.Kind(), gpu.Kind(), services.Kind(),
 	}
 }
 

@@ -23,6 +23,7 @@ type Checks struct {
 	Network    Network      `yaml:"network"`
 	Drives     Drives       `yaml:"drives"`
 	Memory     Memory       `yaml:"memory"`
+	GPU        GPU          `yaml:"gpu"`
 	Services   Services     `yaml:"services"`
 }
 
@@ -45,7 +46,8 @@ func (c *Checks) all() []namedSettings {
 	return []namedSettings{
 		{"runtime", &c.Runtime}, {"pleg", &c.PLEG}, {"kubelet", &c.Kubelet}, {"hardware", &c.Hardware},
 		{"filesystem", &c.Filesystem}, {"exhaustion", &c.Exhaustion}, {"tasks", &c.Tasks},
-		{"clock", &c.Clock}, {"network", &c.Network}, {"drives", &c.Drives}, {"memory", &c.Memory}, {"services", &c.Services},
+		{"clock", &c.Clock}, {"network", &c.Network}, {"drives", &c.Drives}, {"memory", &c.Memory},
+		{"gpu", &c.GPU}, {"services", &c.Services},
 	}
 }
 

@@ -369,6 +369,18 @@ conditions:
 				`f.yaml: line 5: checks.memory.stateFile: is empty: what was counted before has to be kept`,
 			},
 		},
+		"of the GPUs": {
+			"checks:\n  gpu:\n    exclude: [\"[0000\"]\n    healthInterval: 10s\n    maxWait: 1s\n    maxSlowdown: -1s\n    nvidiaSMI: {path: nvidia-smi, root: .}\n    stateFile: \"\"\n",
+			[]string{
+				`f.yaml: line 3: checks.gpu.exclude: "[0000" is no pattern of names: accepted are such as 0000:3b:00.0 and *165042*`,
+				`f.yaml: line 4: checks.gpu.healthInterval: 10s is not between 1m0s and 24h0m0s: it is at least the interval`,
+				`f.yaml: line 5: checks.gpu.maxWait: 1s is not between 45s and 1h0m0s: it is at least the timeout`,
+				`f.yaml: line 6: checks.gpu.maxSlowdown: -1s is not between 0s and 24h0m0s`,
+				`f.yaml: line 7: checks.gpu.nvidiaSMI.path: "nvidia-smi" is not an absolute path`,
+				`f.yaml: line 7: checks.gpu.nvidiaSMI.root: "." is not an absolute path`,
+				`f.yaml: line 8: checks.gpu.stateFile: is empty: nobody else knows which GPUs the node had`,
+			},
+		},
 		"of the service network": {
 			"checks:\n  services:\n    enabled: true\n    kubeProxyEndpoint: \"\"\n    kubeProxyRequired: true\n    cniConfigs: [etc/cni]\n    cniPlugins: [/opt/]\n    nameservers: [ns1]\n    dnsName: a_b..c\n",
 			[]string{
@@ -393,7 +405,7 @@ conditions:
 		},
 		"only checks that there are": {
 			"checks:\n  only: [kubelet, kublet]\n  runtime: {interval: 0s}\n",
-			[]string{`f.yaml: line 2: checks.only: "kublet" is no check: accepted are runtime, pleg, kubelet, hardware, filesystem, exhaustion, tasks, clock, network, drives, memory, services`},
+			[]string{`f.yaml: line 2: checks.only: "kublet" is no check: accepted are runtime, pleg, kubelet, hardware, filesystem, exhaustion, tasks, clock, network, drives, memory, gpu, services`},
 		},
 		"conditions that there can't be": {
 			"conditions:\n  Good: {}\n  has space/: {}\n  -x: {}\n  example.com/Good: {}\n",

@@ -22,6 +22,7 @@ import (
 	"github.com/nodemend/nodemend/checks/drives"
 	"github.com/nodemend/nodemend/checks/exhaustion"
 	"github.com/nodemend/nodemend/checks/filesystem"
+	"github.com/nodemend/nodemend/checks/gpu"
 	"github.com/nodemend/nodemend/checks/hardware"
 	"github.com/nodemend/nodemend/checks/kubelet"
 	"github.com/nodemend/nodemend/checks/memory"
@@ -107,6 +108,7 @@ func TestEveryConditionAndReasonIsSetBySomebody(t *testing.T) {
 			drives.ReasonFailed, drives.ReasonArrayFailed, drives.ReasonReadOnly, drives.ReasonFailing, drives.ReasonHung,
 			drives.ReasonMissing, drives.ReasonMedia, drives.ReasonErrors,
 		},
+		gpu.ConditionType:      {gpu.ReasonFellOff, gpu.ReasonMissing, gpu.ReasonReboot, gpu.ReasonReset, gpu.ReasonNotAnswering},
 		clock.ConditionType:    {clock.ReasonOff, clock.ReasonServiceDown},
 		services.ConditionType: {services.ReasonKubeProxyGone, services.ReasonKubeProxyTimeout, services.ReasonKubeProxyStale},
 		filesystem.ConditionType: {

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -30,11 +31,14 @@ type Child struct {
 // [exec.CommandContext] nor have a SysProcAttr; its WaitDelay is how long output is read
 // after the program has ended, if a process that has left its group holds it open. The
 // caller must call [Child.Wait]. A program whose disk hangs is an error after five seconds.
-func Start(cmd *exec.Cmd) (*Child, error) {
-	if err := readable(cmd.Path, readLimit); err != nil {
+func Start(cmd *exec.Cmd) (*Child, error) { return startBelow("", cmd) }
+
+// startBelow starts a program whose file system begins at root; "": as that of this process does.
+func startBelow(root string, cmd *exec.Cmd) (*Child, error) {
+	if err := readable(filepath.Join(root, cmd.Path), readLimit); err != nil {
 		return nil, err
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Chroot: root}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -42,8 +46,12 @@ func Start(cmd *exec.Cmd) (*Child, error) {
 }
 
 // Run starts a program, and waits for it until ctx ends: see [Start] and [Child.Wait].
-func Run(ctx context.Context, cmd *exec.Cmd) error {
-	c, err := Start(cmd)
+func Run(ctx context.Context, cmd *exec.Cmd) error { return RunBelow(ctx, "", cmd) }
+
+// RunBelow is like [Run]. The program's file system begins at root, and so do the paths in cmd; ""
+// is that of this process. Another one takes CAP_SYS_CHROOT.
+func RunBelow(ctx context.Context, root string, cmd *exec.Cmd) error {
+	c, err := startBelow(root, cmd)
 	if err != nil {
 		return err
 	}

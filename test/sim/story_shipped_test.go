@@ -51,6 +51,8 @@ var (
 	tasksWait     = []symptom{{condition: "TasksBlocked", reason: "TasksBlocked", after: 4 * time.Minute}}
 	driveIsGone   = []symptom{{condition: "StorageDeviceFailed", reason: "NVMeRemoved"}}
 	gpuFails      = []symptom{{condition: "GPUFailed", reason: "GPUFellOffTheBus"}}
+	gpuIsMissing  = []symptom{{condition: "GPUUnhealthy", reason: "GPUMissing", after: 3 * time.Minute}}
+	gpuIsLost     = []symptom{gpuFails[0], {condition: "GPUUnhealthy", reason: "GPUFellOffTheBus", after: 3 * time.Minute}}
 	clockIsOff    = []symptom{{condition: "ClockUnhealthy", reason: "ClockOff", after: 4 * time.Minute}}
 	cableIsBroken = []symptom{{condition: "NetworkUnhealthy", reason: "LinkFlapping", after: 10 * time.Minute}}
 	driveFails    = []symptom{{condition: "DrivesUnhealthy", reason: "DriveFailing", after: 2 * time.Minute}}
@@ -90,6 +92,9 @@ func TestEveryShippedPolicyHealsTheFaultThatItIsForAndTheGentlestActsFirst(t *te
 		{"a drive that the kernel has given up", driveIsGone, "", []string{"kernel-hardware 1/1"}},
 		{"a GPU that fell off the bus", gpuFails, reboot, []string{"gpu-failed 1/1"}},
 		{"a GPU that is broken", gpuFails, "", []string{"gpu-failed 1/1", "gpu-failed 2/1"}},
+		{"a GPU that is missing until a reboot", gpuIsMissing, reboot, []string{"gpu 1/1"}},
+		{"a GPU that is missing", gpuIsMissing, "", []string{"gpu 1/1", "gpu 2/1"}},
+		{"a GPU that both the log and the check tell of", gpuIsLost, reboot, []string{"gpu-failed 1/1"}},
 		{"a clock that is off", clockIsOff, restart, []string{"clock 1/1"}},
 		{"a broken cable", cableIsBroken, "", []string{"network 1/1"}},
 		{"a drive that fails", driveFails, "", []string{"drives 1/1"}},
