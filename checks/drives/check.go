@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -130,7 +129,7 @@ func (c *Check) inventory(ctx context.Context) (inventory, time.Duration, error)
 
 // askAll asks each drive whose answer is old, or was bad, each on its own.
 func (c *Check) askAll(ctx context.Context, drives []drive) {
-	var all sync.WaitGroup
+	var all bounded.Group
 	there := map[string]bool{}
 	for _, d := range drives {
 		there[d.id] = true
