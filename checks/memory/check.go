@@ -19,6 +19,9 @@ const ConditionType = "MemoryUnhealthy"
 
 // Options of the check.
 type Options struct {
+	// Exclude are patterns of names, as of path.Match, of modules whose errors do not count, such
+	// as that of one which is to be exchanged: the label, or the place, or the kernel's name.
+	Exclude []string
 	// MaxCorrected is how many errors of a module may be corrected within a day, and
 	// MaxOffline how many pages the kernel may have put out of use; 0: that is not looked at.
 	MaxCorrected, MaxOffline int

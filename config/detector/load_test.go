@@ -362,11 +362,12 @@ conditions:
 			},
 		},
 		"of the memory": {
-			"checks:\n  memory:\n    maxCorrected: -1\n    maxOffline: -1\n    stateFile: \"\"\n",
+			"checks:\n  memory:\n    exclude: [\"\"]\n    maxCorrected: -1\n    maxOffline: -1\n    stateFile: \"\"\n",
 			[]string{
-				`f.yaml: line 3: checks.memory.maxCorrected: -1 is not at least 0, in errors a day`,
-				`f.yaml: line 4: checks.memory.maxOffline: -1 is not at least 0, in pages`,
-				`f.yaml: line 5: checks.memory.stateFile: is empty: what was counted before has to be kept`,
+				`f.yaml: line 3: checks.memory.exclude: "" is no pattern of names: accepted are such as DIMM_A1 and mc0*`,
+				`f.yaml: line 4: checks.memory.maxCorrected: -1 is not at least 0, in errors a day`,
+				`f.yaml: line 5: checks.memory.maxOffline: -1 is not at least 0, in pages`,
+				`f.yaml: line 6: checks.memory.stateFile: is empty: what was counted before has to be kept`,
 			},
 		},
 		"of the service network": {
