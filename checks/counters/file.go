@@ -28,8 +28,14 @@ const (
 // File keeps a value in a file, whose disk may hang. It is used by one goroutine at a time.
 type File[T any] struct {
 	// Path of the file, whose folder is created; empty: nothing is kept.
-	Path  string
-	Clock clock.Clock
+	Path string
+	// LookOnly is whether the file is only read: a person looks, and the detector's memory is
+	// not theirs to change.
+	LookOnly bool
+	// Disposable is whether a file that can't be understood is replaced, as one of which what it
+	// has is known again soon.
+	Disposable bool
+	Clock      clock.Clock
 
 	loaded bool
 	// unread is why it is not known what the file has.
@@ -107,7 +113,7 @@ func load[T any](path string) (value T, err error) {
 // by the next call, and is in memory until then. Before Load has returned something, nothing
 // is written.
 func (f *File[T]) Save(ctx context.Context, value T) {
-	if f.Path == "" || !f.loaded {
+	if f.Path == "" || f.LookOnly || !f.loaded {
 		return
 	}
 	data, err := json.Marshal(value)
