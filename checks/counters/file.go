@@ -77,6 +77,11 @@ func (f *File[T]) Load(ctx context.Context) (value T, first bool) {
 		f.unread = fmt.Errorf("the disk of %s does not answer", path)
 		return value, false
 	}
+	if got.err != nil && f.Disposable {
+		klog.FromContext(ctx).Error(got.err, "What was remembered can't be read, and is replaced", "file", path)
+		f.loaded, f.unread = true, nil
+		return value, true
+	}
 	if got.err != nil {
 		klog.FromContext(ctx).Error(got.err, "What was remembered can't be read", "file", path)
 		f.unread = fmt.Errorf("%w; if that does not end, remove the file: then all is as at the first look", got.err)

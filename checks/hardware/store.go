@@ -63,7 +63,7 @@ func (s Store) Update(change func(verdict.State) verdict.State) error {
 }
 
 // replace is Update for the check, which goes on without a file that can't be
-// used: change is told whether it can.
+// used: change is told whether it can. If it is only to be read, nothing is saved.
 func (s Store) replace(change func(state verdict.State, usable bool) verdict.State) error {
 	if s.LookOnly {
 		state, err := s.Load()

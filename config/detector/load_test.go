@@ -339,8 +339,11 @@ conditions:
 			},
 		},
 		"of the tasks": {
-			"checks:\n  tasks:\n    enabled: true\n    maxBlocked: 50s\n",
-			[]string{`f.yaml: line 4: checks.tasks.maxBlocked: 50s is not between 1m0s and 24h0m0s: it takes two runs to see that a task waits`},
+			"checks:\n  tasks:\n    enabled: true\n    maxBlocked: 50s\n    stateFile: \"\"\n",
+			[]string{
+				`f.yaml: line 4: checks.tasks.maxBlocked: 50s is not between 1m0s and 24h0m0s: it takes two runs to see that a task waits`,
+				`f.yaml: line 5: checks.tasks.stateFile: is empty: a restarted detector would have to watch a blocked task for maxBlocked again`,
+			},
 		},
 		"of the clock": {
 			"checks:\n  clock:\n    maxOffset: 1s\n    maxError: 20s\n",
