@@ -78,7 +78,7 @@ func (f *File[T]) Load(ctx context.Context) (value T, first bool) {
 		return value, false
 	}
 	if got.err != nil && f.Disposable {
-		klog.FromContext(ctx).Error(got.err, "What was remembered can't be read, and is replaced", "file", path)
+		klog.FromContext(ctx).Error(got.err, "What was remembered can't be read, and is given up", "file", path)
 		f.loaded, f.unread = true, nil
 		return value, true
 	}

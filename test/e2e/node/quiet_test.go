@@ -3,9 +3,7 @@
 package node_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -18,7 +16,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -84,89 +81,27 @@ func TestAHealthyNodeHasNoFalseAlarm(t *testing.T) {
 		if len(restarts) > 0 && now.After(restarts[0].at) {
 			q.measure() // what it has used until then
 			q.inside(restarts[0].what)
-			q.note("restart", restarts[0].what)
+			q.listener.Note("restart", restarts[0].what)
 			restarts = restarts[1:]
 		}
 		q.replacePod()
 	}
 	q.measure()
-	q.stopWatching()
+	q.Must(q.listener.Stop())
 	q.judge(time.Since(began))
 }
 
 // quiet is a healthy node, and what its detector has said.
 type quiet struct {
 	*story.Node
-	kube    kubernetes.Interface
-	node    *node.Node
-	dir     string
-	log     *os.File
-	said    []saying
-	deleted int
-
-	cancel  context.CancelFunc
-	watched chan struct{}
-	err     error
+	kube     kubernetes.Interface
+	node     *node.Node
+	dir      string
+	listener *story.Listener
+	deleted  int
 
 	processes map[string]time.Duration // what each of the detector's has used of the processors
 	memory    int                      // kB that it took at the most
-}
-
-// saying is a change of a condition.
-type saying struct {
-	at       time.Time
-	from, to corev1.NodeCondition
-}
-
-// note writes a line to the log.
-func (q *quiet) note(fields ...string) {
-	_, _ = fmt.Fprintln(q.log, time.Now().UTC().Format(time.RFC3339)+"\t"+strings.Join(fields, "\t")) // at worst it is not kept
-}
-
-// watch takes down all changes of conditions until ctx ends.
-func (q *quiet) watch(ctx context.Context) {
-	defer close(q.watched)
-	last := map[corev1.NodeConditionType]corev1.NodeCondition{}
-	for ctx.Err() == nil {
-		w, err := q.kube.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", quietNode).String()})
-		if err != nil {
-			if ctx.Err() == nil {
-				q.err = errors.Join(q.err, err)
-			}
-			return
-		}
-		for event := range w.ResultChan() {
-			object, ok := event.Object.(*corev1.Node)
-			if !ok {
-				break // it begins anew
-			}
-			for _, c := range object.Status.Conditions {
-				old := last[c.Type]
-				last[c.Type] = c
-				if c.Status != old.Status || c.Reason != old.Reason || c.Message != old.Message {
-					q.note(string(c.Type), string(c.Status), c.Reason, c.Message)
-				}
-				if c.Status != old.Status {
-					q.said = append(q.said, saying{time.Now(), old, c})
-				}
-			}
-			for conditionType := range last {
-				if story.Condition(object, conditionType).Status == "" {
-					q.note(string(conditionType), "gone")
-					q.said = append(q.said, saying{time.Now(), last[conditionType], corev1.NodeCondition{Type: conditionType}})
-					delete(last, conditionType)
-				}
-			}
-		}
-		w.Stop()
-	}
-}
-
-func (q *quiet) stopWatching() {
-	q.Helper()
-	q.cancel()
-	<-q.watched
-	q.Must(q.err)
 }
 
 // measure takes down what the detector uses.
@@ -186,25 +121,16 @@ grep -E "^Vm(RSS|HWM):" /proc/$pid/status`)
 	q.Must(err)
 	q.memory = max(q.memory, most)
 	q.processes[words[0]] = time.Duration(user+system) * 10 * time.Millisecond // USER_HZ is 100
-	q.note("process "+words[0], "CPU "+q.processes[words[0]].String(), strings.Join(words[3:], " "))
+	q.listener.Note("process "+words[0], "CPU "+q.processes[words[0]].String(), strings.Join(words[3:], " "))
 	q.Logf("process %s: %s of CPU, %s", words[0], q.processes[words[0]], strings.Join(words[3:], " "))
 }
 
 // judge fails the test for each false alarm, and says what was seen.
 func (q *quiet) judge(lasted time.Duration) {
 	q.Helper()
-	changes := 0
-	for _, s := range q.said {
-		if !slices.Contains(quietConditions, s.to.Type) {
-			continue // the kubelet's
-		}
-		if s.from.Status != "" {
-			changes++
-		}
-		// Unknown at the start is none: a check has not seen enough yet.
-		if s.to.Status == corev1.ConditionTrue || s.from.Status == corev1.ConditionFalse {
-			q.Errorf("%s: %s became %s: %s", s.at.UTC().Format(time.TimeOnly), s.to.Type, s.to.Status, story.Describe(s.to))
-		}
+	alarms, changes := q.listener.FalseAlarms(quietConditions)
+	for _, alarm := range alarms {
+		q.Error(alarm)
 	}
 	var cpu time.Duration
 	for _, used := range q.processes {
@@ -219,7 +145,7 @@ func (q *quiet) judge(lasted time.Duration) {
 	}
 	summary := fmt.Sprintf("%d conditions of a healthy node for %s, with a restart and a kill of the detector and %d pods replaced: %d changes of a status; %.2f %% of a processor (%s), at most %.1f MB; %d requests: %s",
 		len(quietConditions), lasted.Round(time.Second), q.deleted, changes, 100*cpu.Seconds()/lasted.Seconds(), cpu, float64(q.memory)/1024, all, strings.Join(kinds, ", "))
-	q.note("summary", summary)
+	q.listener.Note("summary", summary)
 	q.Log(summary)
 	q.Proved("%s", summary)
 }

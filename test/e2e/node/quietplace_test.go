@@ -81,15 +81,14 @@ rules:
 // beginQuiet starts a control plane, a node with pods, and the shipped unit of the detector on it.
 func beginQuiet(t *testing.T) *quiet {
 	t.Helper()
-	q := &quiet{processes: map[string]time.Duration{}, watched: make(chan struct{}), dir: *quietOut}
+	q := &quiet{processes: map[string]time.Duration{}, dir: *quietOut}
 	q.Node = &story.Node{Story: &story.Story{T: t, Ctx: longer(t), Poll: poll}, NodeName: quietNode}
-	var err error
 	if q.dir == "" {
 		q.dir = t.TempDir()
 	}
-	q.log, err = os.Create(filepath.Join(q.dir, "said.tsv"))
+	log, err := os.OpenFile(filepath.Join(q.dir, "said.tsv"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	q.Must(err)
-	t.Cleanup(func() { _ = q.log.Close() }) // at worst it is not kept
+	t.Cleanup(func() { _ = log.Close() }) // at worst it is not kept
 	bmc := ipmisim.Start(t)
 
 	ctx, cancel := context.WithTimeout(q.Ctx, startTime)
@@ -128,16 +127,14 @@ func beginQuiet(t *testing.T) *quiet {
 	q.forward("127.0.0.2:53", noSuchName)
 	q.furnish(c, bmc)
 
-	watching, stop := context.WithCancel(q.Ctx)
-	q.cancel = stop
-	go q.watch(watching)
-	t.Cleanup(func() {
-		stop()
-		<-q.watched
-	})
+	q.listener = story.Listen(q.Ctx, q.kube, quietNode, log)
+	t.Cleanup(func() { _ = q.listener.Stop() }) // the test has asked, if it came so far
 	q.inside("systemctl daemon-reload && systemctl start nodemend-detector.service")
 	return q
 }
+
+// usual gives a plugin the times that those of node-problem-detector have.
+var usual = strings.NewReplacer(`"invoke_interval": "2s", "timeout": "2s"`, `"invoke_interval": "30s", "timeout": "5s"`, `"timeout": "1s"`, `"timeout": "5s"`)
 
 // furnish puts on the node what the detector needs, and what it looks at.
 func (q *quiet) furnish(c *cluster.Cluster, bmc *ipmisim.Simulator) {
@@ -161,7 +158,7 @@ func (q *quiet) furnish(c *cluster.Cluster, bmc *ipmisim.Simulator) {
 		"/etc/nodemend/bmc":             string(password),
 		"/etc/nodemend/detector.yaml":   quietConfig,
 		"/etc/nodemend/stats.json":      quietStats,
-		"/etc/nodemend/fault.json":      faultMonitor,
+		"/etc/nodemend/fault.json":      usual.Replace(faultMonitor),
 		"/etc/systemd/system/nodemend-detector.service": strings.Replace(string(unit), "@ExecStart@",
 			"/usr/local/bin/nodemend-agent detector"+quietFlags, 1),
 	} {
