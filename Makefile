@@ -54,6 +54,11 @@ RUN ?= .
 e2e: controlplane build ## break real nodes and machines and see them healed, as root on Debian; RUN and E2E choose
 	go test -json -tags e2e -count 1 -p 2 -parallel 4 -timeout 30m -run "$(RUN)" $(E2E) | go run ./test/e2e/report
 
+.PHONY: quiet
+quiet: controlplane build ## watch a healthy node and a healthy machine for FOR=1h: the detector may raise no false alarm; what it says is kept in bin/quiet
+	mkdir -p bin/quiet
+	go test -v -tags e2e -count 1 -timeout 0 -run NoFalseAlarm ./test/e2e/node ./test/e2e/machine -quiet $(or $(FOR),1h) -quiet.out $(CURDIR)/bin/quiet
+
 .PHONY: unit
 unit: ## run the tests that need nothing but Go
 	go test -race $(PKG)

@@ -58,6 +58,9 @@ type Node struct {
 	Ready func(context.Context) (corev1.NodeCondition, error)
 	// ServerClock knows the API server's time once that has answered; nil without one.
 	ServerClock *serverclock.Clock
+	// LookOnly is whether a person looks, once: what the detector remembers is read, and not
+	// changed.
+	LookOnly bool
 	// Registerer takes metrics of the check's own.
 	Registerer prometheus.Registerer
 	Clock      clock.Clock

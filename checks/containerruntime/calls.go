@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -12,6 +11,8 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/internal/bounded"
 )
 
 // answers is what the calls of one run have returned.
@@ -41,7 +42,7 @@ func ask(ctx context.Context, conn *grpc.ClientConn, watch clock.PassiveClock) (
 		{runtimeapi.RuntimeService_ListContainers_FullMethodName, &runtimeapi.ListContainersRequest{}, &a.containers},
 	}
 	a.calls = make([]outcome, len(calls))
-	var calling sync.WaitGroup
+	var calling bounded.Group
 	for i, call := range calls {
 		calling.Go(func() {
 			started := watch.Now()

@@ -136,6 +136,44 @@ func TestAFileWhoseDiskHangsIsNotKnownUntilItAnswers(t *testing.T) {
 	}
 }
 
+func TestAFileOfWhoOnlyLooksIsNotWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "folder", "file.json")
+	looks := func(want int) {
+		t.Helper()
+		f := file(path)
+		f.LookOnly = true
+		if got, first := f.Load(t.Context()); got.N != want || !first {
+			t.Errorf("got %+v, %t, want %d", got, first, want)
+		}
+		f.Save(t.Context(), value{7})
+	}
+	looks(0)
+	if _, err := os.Stat(filepath.Dir(path)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder is there: %v", err)
+	}
+	f := file(path)
+	f.Load(t.Context())
+	f.Save(t.Context(), value{1})
+	looks(1)
+	looks(1)
+}
+
+func TestADisposableFileThatIsDamagedIsReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file.json")
+	if err := os.WriteFile(path, []byte(`{"N": 3`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := file(path)
+	f.Disposable = true
+	if got, first := f.Load(t.Context()); got.N != 0 || !first || f.Unread() != nil {
+		t.Errorf("got %+v, %t, %v", got, first, f.Unread())
+	}
+	f.Save(t.Context(), value{4})
+	if got, first := file(path).Load(t.Context()); got.N != 4 || !first {
+		t.Errorf("after a restart: got %+v, %t", got, first)
+	}
+}
+
 func TestWithoutAPathNothingIsKept(t *testing.T) {
 	f := file("")
 	if got, first := f.Load(t.Context()); got.N != 0 || !first {

@@ -28,8 +28,14 @@ const (
 // File keeps a value in a file, whose disk may hang. It is used by one goroutine at a time.
 type File[T any] struct {
 	// Path of the file, whose folder is created; empty: nothing is kept.
-	Path  string
-	Clock clock.Clock
+	Path string
+	// LookOnly is whether the file is only read: a person looks, and the detector's memory is
+	// not theirs to change.
+	LookOnly bool
+	// Disposable is whether a file that can't be understood is replaced, as one of which what it
+	// has is known again soon.
+	Disposable bool
+	Clock      clock.Clock
 
 	loaded bool
 	// unread is why it is not known what the file has.
@@ -71,6 +77,11 @@ func (f *File[T]) Load(ctx context.Context) (value T, first bool) {
 		f.unread = fmt.Errorf("the disk of %s does not answer", path)
 		return value, false
 	}
+	if got.err != nil && f.Disposable {
+		klog.FromContext(ctx).Error(got.err, "What was remembered can't be read, and is given up", "file", path)
+		f.loaded, f.unread = true, nil
+		return value, true
+	}
 	if got.err != nil {
 		klog.FromContext(ctx).Error(got.err, "What was remembered can't be read", "file", path)
 		f.unread = fmt.Errorf("%w; if that does not end, remove the file: then all is as at the first look", got.err)
@@ -107,7 +118,7 @@ func load[T any](path string) (value T, err error) {
 // by the next call, and is in memory until then. Before Load has returned something, nothing
 // is written.
 func (f *File[T]) Save(ctx context.Context, value T) {
-	if f.Path == "" || !f.loaded {
+	if f.Path == "" || f.LookOnly || !f.loaded {
 		return
 	}
 	data, err := json.Marshal(value)

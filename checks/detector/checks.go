@@ -125,7 +125,8 @@ func newNode(options Options, core rest.Interface, server *serverclock.Clock, re
 	}
 	return &checks.Node{
 		Config: options.Config, NodeName: options.NodeName, BootID: bootID, Runtime: runtime, Kubelet: api,
-		Ready: newReadyCondition(core, options.NodeName), ServerClock: server, Registerer: registerer, Clock: clock.RealClock{},
+		Ready: newReadyCondition(core, options.NodeName), ServerClock: server,
+		LookOnly: options.lookOnly, Registerer: registerer, Clock: clock.RealClock{},
 	}, nil
 }
 

@@ -62,6 +62,8 @@ type Options struct {
 
 	// rehearsing says that all of this is a rehearsal.
 	rehearsing bool
+	// lookOnly says that a person looks: see checks.Node.
+	lookOnly bool
 }
 
 // detector is what Run runs.

@@ -34,8 +34,8 @@ type Outcome struct {
 }
 
 // CheckOnce runs the checks of these names once, beside each other, or all that
-// are enabled if no name is given. It reports nothing to the API server, and
-// neither waits for a grace period nor for a second run. Without a Client what
+// are enabled if no name is given. It reports nothing to the API server, changes nothing of
+// what the detector remembers, and neither waits for a grace period nor for a second run. Without a Client what
 // needs credentials can't be looked at. A check that has nothing to check on this node
 // is left out, or cannot tell if it was named.
 func CheckOnce(ctx context.Context, options Options, names ...string) ([]Outcome, error) {
@@ -58,6 +58,7 @@ func CheckOnce(ctx context.Context, options Options, names ...string) ([]Outcome
 			return nil, err
 		}
 	}
+	options.lookOnly = true
 	enabled, err := newChecks(options, core, server, prometheus.NewRegistry())
 	if err != nil {
 		return nil, err

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -35,6 +34,8 @@ type Options struct {
 	MaxMediaErrors, MaxErrors, MaxUsed int
 	// StateFile keeps what was seen before; empty: memory does.
 	StateFile string
+	// LookOnly is whether StateFile is only read.
+	LookOnly bool
 	// Timeout is the deadline of a run. Required.
 	Timeout time.Duration
 	// Sys is where sysfs is mounted, and Dev the folder of devices; empty: /sys and /dev.
@@ -84,7 +85,7 @@ func New(options Options) (*Check, error) {
 	}
 	c := &Check{
 		options: options, asked: map[string]*asked{}, traffic: map[string]requests{},
-		kept: counters.File[known]{Path: options.StateFile, Clock: options.Clock},
+		kept: counters.File[known]{Path: options.StateFile, LookOnly: options.LookOnly, Clock: options.Clock},
 	}
 	// If they can't be seen now, runs say so.
 	all, err := bounded.Within(options.Clock, options.Timeout, func() inventory { return sys(options.Sys).look(options.Exclude) })
@@ -130,7 +131,7 @@ func (c *Check) inventory(ctx context.Context) (inventory, time.Duration, error)
 
 // askAll asks each drive whose answer is old, or was bad, each on its own.
 func (c *Check) askAll(ctx context.Context, drives []drive) {
-	var all sync.WaitGroup
+	var all bounded.Group
 	there := map[string]bool{}
 	for _, d := range drives {
 		there[d.id] = true

@@ -600,3 +600,15 @@ func TestADriveWithTwoWaysToItIsAskedOnEach(t *testing.T) {
 		t.Errorf("asked %v", h.questions)
 	}
 }
+
+// A panic of a goroutine that nobody guards ends the whole detector.
+func TestAPanicOfADrivesAnswerIsOneOfTheCheck(t *testing.T) {
+	h := newHost(t)
+	h.nvme("nvme1", "vol1", "0000:01:00.0")
+	o := h.options()
+	o.Ask = func(drive) health { panic("no such mode") } //nolint:forbidigo // as a library does
+	c := h.start(o)
+	if got := checks.Guarded(t.Context(), Kind(), c); got.Status != checks.Unknown || got.Reason != checks.ReasonCheckPanicked || !strings.Contains(got.Message, "no such mode") {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -220,7 +220,7 @@ func (k *known) gone(there map[string]bool, fresh map[string]int, exclude []stri
 		r := k.Drives[id]
 		switch {
 		case there[id]:
-		case r.Fault == nil || matches(exclude, r.Name) || matches(exclude, id):
+		case r.Fault == nil || checks.Matches(exclude, r.Name) || checks.Matches(exclude, id):
 			delete(k.Drives, id)
 		case r.Place != "" && fresh[r.Place] > 0: // each is in the place of one
 			fresh[r.Place]--

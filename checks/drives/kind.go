@@ -18,7 +18,7 @@ func Kind() checks.Kind {
 			return New(Options{
 				Exclude: c.Exclude, Health: c.Health, HealthInterval: c.HealthInterval.Duration, MaxWait: c.MaxWait.Duration,
 				MaxMediaErrors: c.MaxMediaErrors, MaxErrors: c.MaxErrors, MaxUsed: c.MaxUsed,
-				StateFile: c.StateFile, Timeout: c.Timeout.Duration, Clock: n.Clock,
+				StateFile: c.StateFile, LookOnly: n.LookOnly, Timeout: c.Timeout.Duration, Clock: n.Clock,
 			})
 		},
 	}

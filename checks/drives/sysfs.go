@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/nodemend/nodemend/checks"
 )
 
 // language is that in which a drive is asked how it is.
@@ -100,9 +101,9 @@ func (s sys) look(exclude []string) (all inventory) {
 		}
 	}
 	all.drives = slices.DeleteFunc(all.drives, func(d drive) bool {
-		return matches(exclude, d.name) || matches(exclude, d.device) || matches(exclude, d.id)
+		return checks.Matches(exclude, d.name) || checks.Matches(exclude, d.device) || checks.Matches(exclude, d.id)
 	})
-	all.arrays = slices.DeleteFunc(all.arrays, func(a array) bool { return matches(exclude, a.name) })
+	all.arrays = slices.DeleteFunc(all.arrays, func(a array) bool { return checks.Matches(exclude, a.name) })
 	tellApart(all.drives)
 	all.err = errors.Join(errNVMe, errBlock)
 	return all
@@ -118,14 +119,6 @@ func tellApart(drives []drive) {
 		}
 		seen[d.id] = true
 	}
-}
-
-// matches is whether a name matches one of the patterns.
-func matches(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool {
-		match, err := path.Match(pattern, name)
-		return err == nil && match
-	})
 }
 
 // namespace is the name of a block device of an NVMe controller, or of a way to it.

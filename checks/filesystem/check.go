@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks"
+	"github.com/nodemend/nodemend/internal/bounded"
 )
 
 // ConditionType is the node condition that the check owns.
@@ -111,7 +112,7 @@ func (c *Check) mounted() ([]fileSystem, error) {
 // forget forgets the looks that have returned.
 func (c *Check) forget() {
 	for name, l := range c.looks {
-		if l.returned() {
+		if l.Returned() {
 			delete(c.looks, name)
 		}
 	}
@@ -120,7 +121,7 @@ func (c *Check) forget() {
 // look begins a look, unless one is under way.
 func (c *Check) look(name string, what func() found) {
 	if c.looks[name] == nil {
-		c.looks[name] = begin(c.options.Clock.Now(), what)
+		c.looks[name] = &look{bounded.Start(what), c.options.Clock.Now()}
 	}
 }
 
@@ -130,7 +131,7 @@ func (c *Check) wait(ctx context.Context) {
 	defer cancel()
 	for _, l := range c.looks {
 		select {
-		case <-l.done:
+		case <-l.Done():
 		case <-ctx.Done():
 		}
 	}
@@ -139,10 +140,10 @@ func (c *Check) wait(ctx context.Context) {
 // seen returns what a look has found, or how long it is waited for.
 func (c *Check) seen(name string) (found, *waiting) {
 	l := c.looks[name]
-	if !l.returned() {
-		return found{}, &waiting{c.options.Clock.Since(l.started)}
+	if !l.Returned() {
+		return found{}, &waiting{c.options.Clock.Since(l.began)}
 	}
-	return l.found, nil
+	return l.Value(), nil
 }
 
 func (c *Check) judge(systems []fileSystem) checks.Result {

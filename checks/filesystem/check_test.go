@@ -213,3 +213,20 @@ func FuzzParseMounts(f *testing.F) {
 		}
 	})
 }
+
+// A panic of a goroutine that nobody guards ends the whole detector.
+func TestAPanicOfALookIsOneOfTheCheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newHost(t, "").check("/data")
+		c.look("/data", func() found {
+			time.Sleep(time.Second)
+			panic("no such mode") //nolint:forbidigo // as a library does
+		})
+		if got := checks.Guarded(t.Context(), Kind(), c); got.Status != checks.Unknown || got.Reason != checks.ReasonCheckPanicked {
+			t.Errorf("got %+v", got)
+		}
+		if got := checks.Guarded(t.Context(), Kind(), c); got.Status != checks.False {
+			t.Errorf("at the next look: got %+v", got)
+		}
+	})
+}

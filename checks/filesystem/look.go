@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/nodemend/nodemend/internal/bounded"
 )
 
-// look is one look at a disk, on a goroutine of its own: it may never return.
+// look is one look at a disk, which may never return.
 type look struct {
-	started time.Time
-	done    chan struct{} // closed once found is there
-	found   found
+	*bounded.Started[found]
+	began time.Time
 }
 
 // found is what a look has found.
@@ -29,26 +30,6 @@ type found struct {
 
 // share is how much there is of something: of space in bytes.
 type share struct{ available, all uint64 }
-
-// begin starts a look.
-func begin(now time.Time, what func() found) *look {
-	l := &look{started: now, done: make(chan struct{})}
-	go func() {
-		defer close(l.done)
-		l.found = what()
-	}()
-	return l
-}
-
-// returned is whether the look is over.
-func (l *look) returned() bool {
-	select {
-	case <-l.done:
-		return true
-	default:
-		return false
-	}
-}
 
 // errHidden is the error of a file system on whose mount points others are mounted.
 var errHidden = errors.New("something else is mounted over it")

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks"
+	"github.com/nodemend/nodemend/internal/bounded"
 	"github.com/nodemend/nodemend/internal/repairnote"
 	"github.com/nodemend/nodemend/internal/smbios"
 	"github.com/nodemend/nodemend/ipmi"
@@ -194,19 +195,18 @@ func inTime[T any](c *Check, use func() (T, error)) (value T, err error) {
 		value T
 		err   error
 	}
-	answers, ended := make(chan answer, 1), make(chan struct{})
-	go func() {
-		defer close(ended)
+	using := bounded.Start(func() answer {
 		value, err := use()
-		answers <- answer{value, err}
-	}()
+		return answer{value, err}
+	})
 	limit := clock.RealClock{}.NewTimer(storeLimit)
 	defer limit.Stop()
 	select {
-	case a := <-answers:
+	case <-using.Done():
+		a := using.Value()
 		return a.value, a.err
 	case <-limit.C():
-		c.late = ended
+		c.late = using.Done()
 		return value, errStoreHangs
 	}
 }

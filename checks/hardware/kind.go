@@ -46,7 +46,7 @@ func Kind() checks.Kind {
 			}
 			return New(Options{
 				Open:  func() (ipmi.Source, error) { return Open(c, n.NodeName) },
-				Rules: c.Rules, Store: Store{Path: c.StateFile}, BootID: n.BootID, Machine: machine,
+				Rules: c.Rules, Store: Store{Path: c.StateFile, LookOnly: n.LookOnly}, BootID: n.BootID, Machine: machine,
 				Timeout: c.Timeout.Duration, Clock: n.Clock, Metrics: metrics,
 			}), nil
 		},

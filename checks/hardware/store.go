@@ -23,6 +23,8 @@ const maxState = 4 << 20
 type Store struct {
 	// Path of the file. Its directory is created.
 	Path string
+	// LookOnly is whether the check only reads it.
+	LookOnly bool
 }
 
 // Load returns what is remembered; the zero state if there is no file.
@@ -61,8 +63,13 @@ func (s Store) Update(change func(verdict.State) verdict.State) error {
 }
 
 // replace is Update for the check, which goes on without a file that can't be
-// used: change is told whether it can.
+// used: change is told whether it can. If it is only to be read, nothing is saved.
 func (s Store) replace(change func(state verdict.State, usable bool) verdict.State) error {
+	if s.LookOnly {
+		state, err := s.Load()
+		change(state, err == nil)
+		return nil
+	}
 	unlock, err := s.lock()
 	if err != nil {
 		return err

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/kubeletapi"
+	"github.com/nodemend/nodemend/internal/bounded"
 	client "github.com/nodemend/nodemend/internal/systemd"
 )
 
@@ -87,7 +87,7 @@ func (c *Check) observe(ctx context.Context) observation {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout*9/10)
 	defer cancel()
 	var seen observation
-	var looking sync.WaitGroup
+	var looking bounded.Group
 	looking.Go(func() { seen.plain.response, seen.plain.err = c.options.Kubelet.Healthz(ctx) })
 	looking.Go(func() { seen.secure.response, seen.secure.err = c.options.Kubelet.Get(ctx, "/healthz") })
 	looking.Go(func() { seen.unit, seen.unitErr = c.systemd.first(ctx, c.names) })

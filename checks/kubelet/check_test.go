@@ -228,3 +228,18 @@ func BenchmarkRun(b *testing.B) {
 		}
 	}
 }
+
+// A panic of a goroutine that nobody guards ends the whole detector.
+func TestAPanicOfSystemdsAnswerIsOneOfTheCheck(t *testing.T) {
+	n := healthyNode()
+	c, _ := n.check(t, patient)
+	c.systemd = bad{}
+	if got := checks.Guarded(t.Context(), Kind(), c); got.Status != checks.Unknown || got.Reason != checks.ReasonCheckPanicked {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// bad is a systemd whose answer is not understood.
+type bad struct{}
+
+func (bad) first(context.Context, []string) (unit, error) { panic("no such mode") } //nolint:forbidigo // as a library does

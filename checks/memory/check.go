@@ -19,6 +19,9 @@ const ConditionType = "MemoryUnhealthy"
 
 // Options of the check.
 type Options struct {
+	// Exclude are patterns of names, as of path.Match, of modules whose errors do not count, such
+	// as that of one which is to be exchanged: the label, or the place, or the kernel's name.
+	Exclude []string
 	// MaxCorrected is how many errors of a module may be corrected within a day, and
 	// MaxOffline how many pages the kernel may have put out of use; 0: that is not looked at.
 	MaxCorrected, MaxOffline int
@@ -26,6 +29,8 @@ type Options struct {
 	StateFile string
 	// BootID is the kernel's.
 	BootID string
+	// LookOnly is whether StateFile is only read.
+	LookOnly bool
 	// Timeout is the deadline of a run. Required.
 	Timeout time.Duration
 	// Sys and Proc are where sysfs and procfs are mounted; empty: /sys and /proc.
@@ -56,7 +61,7 @@ func New(options Options) (*Check, error) {
 	if len(f.controllers()) == 0 {
 		return nil, checks.Off{Why: "no driver of the kernel (EDAC) counts errors of the memory, as in a virtual machine"}
 	}
-	return &Check{options: options, files: f, kept: counters.File[known]{Path: options.StateFile, Clock: options.Clock}}, nil
+	return &Check{options: options, files: f, kept: counters.File[known]{Path: options.StateFile, LookOnly: options.LookOnly, Clock: options.Clock}}, nil
 }
 
 // Timeout implements checks.Check.

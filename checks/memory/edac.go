@@ -28,7 +28,9 @@ type controller struct {
 // module is a memory module.
 type module struct {
 	// id is what its controller calls it, and name what people do, who may give it another label.
+	// names are all by which it can be excluded.
 	id, name string
+	names    []string
 	// corrected and uncorrected are its errors since the driver was loaded.
 	corrected, uncorrected uint64
 }
@@ -77,15 +79,16 @@ func readController(path string) (controller, error) {
 		modules: []module{{id: filepath.Base(path), corrected: r.number("ce_noinfo_count"), uncorrected: r.number("ue_noinfo_count")}},
 	}
 	c.modules[0].name = c.name + ", unknown module"
+	c.modules[0].names = []string{c.name}
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		return c, err
 	}
 	for _, e := range entries {
 		if name := e.Name(); strings.HasPrefix(name, "dimm") || strings.HasPrefix(name, "rank") {
+			id, label, place := c.name+" "+name, r.text(name, "dimm_label"), c.name+" "+cmp.Or(r.text(name, "dimm_location"), name)
 			c.modules = append(c.modules, module{
-				id:        c.name + " " + name,
-				name:      naming(c.name, name, r.text(name, "dimm_label"), r.text(name, "dimm_location")),
+				id: id, name: naming(label, place), names: []string{id, label, place},
 				corrected: r.number(name, "dimm_ce_count"), uncorrected: r.number(name, "dimm_ue_count"),
 			})
 		}
@@ -94,8 +97,7 @@ func readController(path string) (controller, error) {
 }
 
 // naming names a module as its board is labelled, if that is known, and as the controller does.
-func naming(controller, file, label, location string) string {
-	place := controller + " " + cmp.Or(location, file)
+func naming(label, place string) string {
 	if label == "" || strings.HasPrefix(label, "mc#") { // which the kernel makes up of the location
 		return place
 	}

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nodemend/nodemend/checks"
@@ -37,18 +38,23 @@ func (k *known) judge(all seen, o Options, now time.Time) checks.Result {
 	var history []string
 	modules := 0
 	for _, c := range all.controllers {
-		modules += len(c.modules) - 1
-		for _, m := range c.modules {
+		for n, m := range c.modules {
 			h, looked := last[m.id]
 			if !looked {
 				h = c.firstLook(m)
 			}
 			h.see(m, rebooted, now)
 			k.Modules[m.id] = h
+			text := fmt.Sprintf("%s: %d corrected, %d not", m.name, m.corrected, m.uncorrected)
+			if m.excluded(o) {
+				history = append(history, text+", excluded")
+				continue
+			}
+			modules += min(n, 1) // the first is the controller itself
 			problems := h.problems(m, o)
 			found = append(found, problems...)
 			if len(problems) == 0 && m.corrected+m.uncorrected > 0 {
-				history = append(history, fmt.Sprintf("%s: %d corrected, %d not", m.name, m.corrected, m.uncorrected))
+				history = append(history, text)
 			}
 		}
 	}
@@ -61,6 +67,11 @@ func (k *known) judge(all seen, o Options, now time.Time) checks.Result {
 		healthy = fmt.Sprintf("none of %d memory modules has too many errors (%s)", modules, checks.Listed(history))
 	}
 	return checks.Judge(found, grave(), checks.Healthy(ReasonHealthy, healthy))
+}
+
+// excluded is whether its errors do not count. They are remembered: when it is excluded no more, they do.
+func (m module) excluded(o Options) bool {
+	return slices.ContainsFunc(m.names, func(name string) bool { return checks.Matches(o.Exclude, name) })
 }
 
 // firstLook is what is known of a module at the first look at it. What was counted within a

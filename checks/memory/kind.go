@@ -16,7 +16,7 @@ func Kind() checks.Kind {
 		New: func(n *checks.Node) (checks.Check, error) {
 			c := n.Config.Checks.Memory
 			return New(Options{
-				MaxCorrected: c.MaxCorrected, MaxOffline: c.MaxOffline, StateFile: c.StateFile,
+				Exclude: c.Exclude, MaxCorrected: c.MaxCorrected, MaxOffline: c.MaxOffline, StateFile: c.StateFile, LookOnly: n.LookOnly,
 				BootID: n.BootID, Timeout: c.Timeout.Duration, Clock: n.Clock,
 			})
 		},

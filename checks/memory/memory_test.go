@@ -20,6 +20,9 @@ type host struct {
 	path  string
 	clock *testclock.FakeClock
 	boot  string
+	// exclude and lookOnly are options.
+	exclude  []string
+	lookOnly bool
 }
 
 func newHost(t *testing.T) *host {
@@ -63,7 +66,7 @@ func (h *host) count(corrected, uncorrected int) {
 func (h *host) check() *Check {
 	h.Helper()
 	c, err := New(Options{
-		MaxCorrected: 1000, MaxOffline: 100, StateFile: filepath.Join(h.path, "state", "memory.json"),
+		Exclude: h.exclude, MaxCorrected: 1000, MaxOffline: 100, StateFile: filepath.Join(h.path, "state", "memory.json"), LookOnly: h.lookOnly,
 		BootID: h.boot, Timeout: time.Minute, Sys: h.path, Proc: h.path, Clock: h.clock,
 	})
 	if err != nil {
@@ -224,4 +227,41 @@ func TestAModuleThatGetsALabelIsStillTheSame(t *testing.T) {
 	h.set("mc0/dimm3", "dimm_label", "DIMM_B1")
 	h.finds(c, checks.True, ReasonUncorrected, "DIMM_B1 (mc0 csrow 3 channel 0): ")
 	h.finds(h.check(), checks.True, ReasonUncorrected, "DIMM_B1 (mc0 csrow 3 channel 0): ")
+}
+
+func TestErrorsOfAModuleThatIsExcludedDoNotCountUntilItIsExcludedNoMore(t *testing.T) {
+	for _, pattern := range []string{"DIMM_A1", "DIMM_A*", "mc0 dimm0", "mc0 channel 0 slot 0", "*"} {
+		h := newHost(t)
+		h.finds(h.check(), checks.False, ReasonHealthy)
+		h.exclude = []string{"DIMM_B1", pattern}
+		h.count(3, 1)
+		c := h.check()
+		h.finds(c, checks.False, ReasonHealthy, "DIMM_A1 (mc0 channel 0 slot 0): 3 corrected, 1 not, excluded")
+		h.set("mc0/dimm3", "dimm_ue_count", 1)
+		if pattern != "*" {
+			h.finds(c, checks.True, ReasonUncorrected, "mc0 csrow 3 channel 0: ")
+		}
+		h.exclude = nil
+		h.finds(h.check(), checks.True, ReasonUncorrected, "DIMM_A1 (mc0 channel 0 slot 0): uncorrected errors since the node booted: 1; mc0 csrow 3")
+	}
+}
+
+func TestAModuleWithoutALabelIsExcludedByItsPlace(t *testing.T) {
+	h := newHost(t)
+	h.finds(h.check(), checks.False, ReasonHealthy, "2 memory modules")
+	h.exclude = []string{"mc0 csrow 3*"}
+	h.set("mc0/dimm3", "dimm_ue_count", 1)
+	h.finds(h.check(), checks.False, ReasonHealthy, "none of 1 memory modules", "mc0 csrow 3 channel 0: 0 corrected, 1 not, excluded")
+}
+
+func TestAPersonsLookChangesNothing(t *testing.T) {
+	h := newHost(t)
+	h.finds(h.check(), checks.False, ReasonHealthy)
+	h.lookOnly = true
+	h.boot = "second" // which the detector has not seen yet
+	h.count(0, 1)
+	h.finds(h.check(), checks.True, ReasonUncorrected, "DIMM_A1")
+	h.lookOnly = false
+	h.count(0, 2)
+	h.finds(h.check(), checks.True, ReasonUncorrected, ": 2")
 }

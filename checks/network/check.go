@@ -34,6 +34,8 @@ type Options struct {
 	MaxErrors, MaxDropped int
 	// StateFile keeps what was faulty when it was last seen; empty: memory does.
 	StateFile string
+	// LookOnly is whether StateFile is only read.
+	LookOnly bool
 	// Timeout is the deadline of a run. Required.
 	Timeout time.Duration
 	// Sys is where sysfs is mounted; empty: /sys.
@@ -80,7 +82,7 @@ func New(options Options) (*Check, error) {
 	}
 	return &Check{
 		options: options, watched: watched{},
-		kept: counters.File[map[string]remembered]{Path: options.StateFile, Clock: options.Clock},
+		kept: counters.File[map[string]remembered]{Path: options.StateFile, LookOnly: options.LookOnly, Clock: options.Clock},
 	}, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,6 +13,8 @@ import (
 
 	"github.com/prometheus/procfs/sysfs"
 	"golang.org/x/sys/unix"
+
+	"github.com/nodemend/nodemend/checks"
 )
 
 // iface is a network interface as it was when it was looked at.
@@ -100,7 +101,7 @@ func (s sys) names(o Options) ([]string, error) {
 	}
 	var names []string
 	add := func(name string) {
-		if !matches(o.Exclude, name) && !slices.Contains(names, name) {
+		if !checks.Matches(o.Exclude, name) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -110,10 +111,10 @@ func (s sys) names(o Options) ([]string, error) {
 			continue
 		}
 		isBond := s.has(name, "bonding")
-		if isBond || s.hardware(name) || matches(o.Include, name) {
+		if isBond || s.hardware(name) || checks.Matches(o.Include, name) {
 			add(name)
 		}
-		if isBond && !matches(o.Exclude, name) {
+		if isBond && !checks.Matches(o.Exclude, name) {
 			for _, m := range s.members(name) {
 				add(m)
 			}
@@ -124,13 +125,6 @@ func (s sys) names(o Options) ([]string, error) {
 }
 
 func (s sys) members(bond string) []string { return strings.Fields(s.text(bond, "bonding", "slaves")) }
-
-func matches(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool {
-		match, err := path.Match(p, name)
-		return err == nil && match
-	})
-}
 
 // representor is the name of a port that stands for a part of an interface, which is used by a
 // pod or a virtual machine.

@@ -100,7 +100,7 @@ func (w watched) remember() map[string]remembered {
 func (w watched) recall(all map[string]remembered, exclude []string) {
 	for name, r := range all {
 		switch h := w[name]; {
-		case matches(exclude, name):
+		case checks.Matches(exclude, name):
 		case h != nil: // the file was read only after the first look
 			h.linked = h.linked || r.Linked
 		default:

@@ -18,7 +18,7 @@ func Kind() checks.Kind {
 			return New(Options{
 				Include: c.Include, Exclude: c.Exclude,
 				MinSpeed: c.MinSpeed, MaxFlaps: c.MaxFlaps, FlapWindow: c.FlapWindow.Duration,
-				MaxErrors: c.MaxErrors, MaxDropped: c.MaxDropped, StateFile: c.StateFile,
+				MaxErrors: c.MaxErrors, MaxDropped: c.MaxDropped, StateFile: c.StateFile, LookOnly: n.LookOnly,
 				Timeout: c.Timeout.Duration, Clock: n.Clock,
 			})
 		},

@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	. "github.com/onsi/gomega"
+	"golang.org/x/sys/unix"
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks"
@@ -64,8 +66,14 @@ func (r wires) run(lines string) {
 // check is one that has just started, as after a restart of the detector.
 func (r wires) check(include ...string) *network.Check {
 	r.Helper()
+	return r.checkFor(0, include...)
+}
+
+// checkFor is one that wants links to be that fast, in Mb/s.
+func (r wires) checkFor(speed int, include ...string) *network.Check {
+	r.Helper()
 	c, err := network.New(network.Options{
-		Include: include, MaxFlaps: 5, FlapWindow: time.Hour, MaxErrors: 1, MaxDropped: 5, Timeout: patience, Clock: clock.RealClock{},
+		Include: include, MinSpeed: speed, MaxFlaps: 5, FlapWindow: time.Hour, MaxErrors: 1, MaxDropped: 5, Timeout: patience, Clock: clock.RealClock{},
 	})
 	if err != nil {
 		r.Fatal(err)
@@ -193,4 +201,101 @@ func TestARealBondWithoutAMemberIsDegraded(t *testing.T) {
 		link set port2 master bond0
 		link set bond0 up`)
 	r.finds(r.check(), checks.True, network.ReasonDegraded, "bond0: no switch speaks LACP with it")
+}
+
+// A tunnel to a place to which there is no way can't send what it is given.
+func TestPacketsThatARealInterfaceFailsToSendAreCounted(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	r := wires{t}
+	r.run(`link add port type veth peer name far
+		link set port up
+		link set far up
+		link add tunnel type vxlan id 7 remote 10.9.0.2 dstport 4789
+		address add 10.8.0.1/24 dev tunnel
+		link set tunnel up
+		neighbour add 10.8.0.2 lladdr 02:00:00:00:00:02 dev tunnel`)
+	c := r.check("tunnel")
+	r.finds(c, checks.False, network.ReasonHealthy, "tunnel")
+	send := func() {
+		t.Helper()
+		conn, err := net.Dial("udp", "10.8.0.2:9")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		for range 100 {
+			if _, err := conn.Write([]byte("hello")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	send()
+	if got := c.Run(t.Context()); got.Status != checks.True || got.Reason != network.ReasonErrors || !strings.Contains(got.Message, "tunnel: 10") {
+		t.Errorf("got %+v", got)
+	} else {
+		t.Logf("%s %s: %s", got.Status, got.Reason, got.Message)
+	}
+	r.run(`address add 10.9.0.1/24 dev port
+		neighbour add 10.9.0.2 lladdr 02:00:00:00:00:03 dev port`)
+	send()
+	r.finds(c, checks.False, network.ReasonHealthy, "tunnel")
+}
+
+func TestTheSpeedOfARealInterfaceIsThatOfItsLink(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	r := wires{t}
+	device, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Skip("needs tun: ", err)
+	}
+	defer func() { _ = unix.Close(device) }() // with which it is gone
+	of, err := unix.NewIfreq("tap")
+	if err != nil {
+		t.Fatal(err)
+	}
+	of.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI)
+	if err := unix.IoctlIfreq(device, unix.TUNSETIFF, of); err != nil {
+		t.Fatal(err)
+	}
+	r.run("link set tap up")
+	r.speed("tap", 100)
+	r.finds(r.checkFor(0, "tap"), checks.False, network.ReasonHealthy, "tap (100 Mb/s)")
+	c := r.checkFor(1000, "tap")
+	r.finds(c, checks.True, network.ReasonSlow, "tap: 100 Mb/s, and minSpeed is 1000")
+	r.finds(r.checkFor(1000, "tap"), checks.True, network.ReasonSlow, "tap: 100 Mb/s") // after a restart
+	r.speed("tap", 1000)
+	r.finds(c, checks.False, network.ReasonHealthy, "tap (1000 Mb/s)")
+}
+
+// speed sets the speed of an interface, as ethtool -s does.
+func (r wires) speed(name string, megabits uint16) {
+	r.Helper()
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		r.Fatal(err)
+	}
+	defer func() { _ = unix.Close(socket) }() // nothing was sent
+	// ethtool_cmd of linux/ethtool.h.
+	command := struct {
+		cmd, supported, advertising                    uint32
+		speed                                          uint16
+		duplex, port, address, transceiver, auto, mdio uint8
+		_                                              [2]uint32
+		speedHigh                                      uint16
+		_                                              [2]uint8
+		_                                              [3]uint32
+	}{cmd: unix.ETHTOOL_SSET, speed: megabits, duplex: 1}
+	request := struct {
+		name [unix.IFNAMSIZ]byte
+		data unsafe.Pointer
+		_    [16]byte
+	}{data: unsafe.Pointer(&command)} //nolint:gosec // as ioctl wants it
+	copy(request.name[:], name)
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(socket), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&request))); errno != 0 { //nolint:gosec // as above
+		r.Fatalf("setting the speed of %s: %v", name, errno)
+	}
 }

@@ -305,3 +305,26 @@ func BenchmarkRun(b *testing.B) {
 		}
 	}
 }
+
+// A panic of a goroutine that nobody guards ends the whole detector.
+func TestAPanicOfWhatItAsksIsOneOfTheCheck(t *testing.T) {
+	for name, test := range map[string]struct {
+		timeout time.Duration
+		breaks  func(*Check)
+	}{
+		"the probe": {hasty, func(c *Check) {
+			c.options.Probe = func(context.Context) error { panic("no such mode") } //nolint:forbidigo // as a library does
+		}},
+		"the metrics": {patient, func(c *Check) { c.options.Kubelet = nil }}, // whose methods then panic
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := healthyNode()
+			n.metrics = hang
+			c := n.check(t, test.timeout)
+			test.breaks(c)
+			if got := checks.Guarded(t.Context(), Kind(), c); got.Status != checks.Unknown || got.Reason != checks.ReasonCheckPanicked {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}

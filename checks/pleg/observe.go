@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodemend/nodemend/internal/bounded"
 )
 
 // observation is what one run has seen.
@@ -55,18 +56,18 @@ type doubt struct{ healthz, probe, ready bool }
 // observe ends with ctx. If there is no answer from /metrics after half of the
 // time, everything else is looked at while it is waited for.
 func (c *Check) observe(ctx context.Context) observation {
-	pages := make(chan page, 1)
-	go func() { pages <- c.readPage(ctx) }()
+	reading := bounded.Start(func() page { return c.readPage(ctx) })
 	patience := c.options.Clock.NewTimer(c.options.Timeout / 2)
 	defer patience.Stop()
 
 	var seen observation
 	select {
-	case seen.page = <-pages:
+	case <-reading.Done():
+		seen.page = reading.Value()
 		c.look(ctx, &seen, doubts(seen.page, c.options.Clock.Now(), c.options.MaxLastSeen))
 	case <-patience.C():
 		c.look(ctx, &seen, doubt{healthz: true, probe: true, ready: true})
-		seen.page = <-pages
+		seen.page = reading.Value()
 	}
 	seen.now = c.options.Clock.Now()
 	return seen
@@ -90,7 +91,7 @@ func (c *Check) readPage(ctx context.Context) page {
 
 // look fills in what doubt asks for, all at the same time.
 func (c *Check) look(ctx context.Context, seen *observation, doubt doubt) {
-	var looking sync.WaitGroup
+	var looking bounded.Group
 	if doubt.healthz {
 		looking.Go(func() {
 			_, err := c.options.Kubelet.Healthz(ctx)

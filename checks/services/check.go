@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
@@ -109,7 +108,7 @@ func (c *Check) Run(ctx context.Context) checks.Result {
 	within, cancel := context.WithTimeout(ctx, c.options.Timeout*9/10)
 	defer cancel()
 	var parts [3]part
-	var asking sync.WaitGroup
+	var asking bounded.Group
 	if c.options.KubeProxy != "" {
 		asking.Go(func() { parts[0] = c.kubeProxy(within) })
 	}

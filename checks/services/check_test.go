@@ -133,3 +133,16 @@ func TestThereIsNothingToCheckIfAllIsSwitchedOff(t *testing.T) {
 func symlink(to, path string) error {
 	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.Symlink(to, path))
 }
+
+// A panic of a goroutine that nobody guards ends the whole detector.
+func TestAPanicOfANameserversAnswerIsOneOfTheCheck(t *testing.T) {
+	c := check(t, Options{
+		DNS: true, Nameservers: []netip.Addr{netip.MustParseAddr("10.96.0.10")}, Process: t.TempDir(),
+		Ask: func(context.Context, netip.Addr, dnsmessage.Name) (dnsmessage.RCode, error) {
+			panic("no such mode") //nolint:forbidigo // as a library does
+		},
+	})
+	if got := checks.Guarded(t.Context(), Kind(), c); got.Status != checks.Unknown || got.Reason != checks.ReasonCheckPanicked {
+		t.Errorf("got %+v", got)
+	}
+}

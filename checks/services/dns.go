@@ -14,11 +14,12 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/nodemend/nodemend/internal/bounded"
 )
 
 const (
@@ -67,7 +68,7 @@ func (c *Check) dns(ctx context.Context, seen files) part {
 		return finding(ReasonNoNameserver, "/etc/resolv.conf names no nameserver")
 	}
 	answers := make([]answer, len(seen.servers))
-	var asking sync.WaitGroup
+	var asking bounded.Group
 	for i, server := range seen.servers {
 		asking.Go(func() { answers[i].code, answers[i].err = c.options.Ask(ctx, server, c.options.Name) })
 	}

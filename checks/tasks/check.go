@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/checks"
+	"github.com/nodemend/nodemend/checks/counters"
 )
 
 // ConditionType is the node condition that the check owns.
@@ -30,15 +31,24 @@ type Options struct {
 	MaxBlocked time.Duration
 	// Timeout is the deadline of a run. Required.
 	Timeout time.Duration
+	// StateFile keeps since when tasks wait; empty: memory does. LookOnly is whether it is only
+	// read.
+	StateFile string
+	LookOnly  bool
+	// BootID is the kernel's.
+	BootID string
 	// Proc is where the host's /proc is mounted; empty: /proc.
-	Proc  string
-	Clock clock.PassiveClock
+	Proc string
+	// Uptime is how long ago the node has booted; nil: the kernel tells.
+	Uptime func() time.Duration
+	Clock  clock.Clock
 }
 
 // Check is the check of all tasks of the node.
 type Check struct {
 	options Options
 	watched watched
+	kept    counters.File[known]
 }
 
 var _ checks.Check = (*Check)(nil)
@@ -48,7 +58,21 @@ func New(options Options) *Check {
 	if options.Proc == "" {
 		options.Proc = procfs.DefaultMountPoint
 	}
-	return &Check{options: options}
+	if options.Uptime == nil {
+		options.Uptime = uptime
+	}
+	return &Check{options: options, kept: counters.File[known]{
+		// Who waits is seen anew at once, and since when after MaxBlocked.
+		Path: options.StateFile, LookOnly: options.LookOnly, Disposable: true, Clock: options.Clock,
+	}}
+}
+
+// uptime is how long ago the node has booted, without the time for which it was suspended: it is the
+// same clock for all processes, and nobody sets it.
+func uptime() time.Duration {
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // fails for unknown clocks only
+	return time.Duration(now.Nano())
 }
 
 // Timeout implements checks.Check.
@@ -68,7 +92,16 @@ func (c *Check) Run(ctx context.Context) checks.Result {
 	if err != nil {
 		return checks.CannotTell(ReasonNotSeen, err.Error())
 	}
-	return c.watched.judge(waiting, c.options.Clock.Now(), c.options.MaxBlocked)
+	now := c.options.Uptime()
+	if before, first := c.kept.Load(ctx); first {
+		c.watched.recall(before, c.options.BootID, now)
+	}
+	result := c.watched.judge(waiting, now, c.options.MaxBlocked)
+	c.kept.Save(ctx, c.watched.remember(c.options.BootID, now))
+	if err := c.kept.Unread(); err != nil && result.Status == checks.Unknown {
+		result.Message += fmt.Sprintf("; what was seen before is not known: %v", err)
+	}
+	return result
 }
 
 // blocked returns the tasks that wait now. Nobody is looked at if the load shows that none

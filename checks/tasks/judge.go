@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,25 +41,35 @@ func meant(in string) bool {
 	return strings.Contains(in, "vfork") || slices.Contains([]string{"__refrigerator", "kernel_clone", "_do_fork", "do_fork"}, in)
 }
 
-// watched are the tasks that the last run has seen waiting, and since when.
+// sleep is one of a task. Until the node boots no other one is the same.
+type sleep struct {
+	Process  int    `json:"process"`
+	Thread   int    `json:"thread"`
+	Started  uint64 `json:"started"`
+	Switches uint64 `json:"switches"`
+}
+
+func (t task) sleep() sleep { return sleep{t.process, t.thread, t.started, t.switches} }
+
+// watched are the tasks that the last run has seen waiting, and since when, after the boot.
 type watched struct {
-	since map[task]time.Time
+	since map[sleep]time.Duration
 	// looked is whether there was a last run.
 	looked bool
 }
 
 // judge tells whether one of those that wait now has done so for too long.
-func (w *watched) judge(waiting []task, now time.Time, most time.Duration) checks.Result {
-	since := map[task]time.Time{}
+func (w *watched) judge(waiting []task, now, most time.Duration) checks.Result {
+	since := map[sleep]time.Duration{}
 	var young, old []task
 	for _, t := range waiting {
-		first, watched := w.since[t]
+		first, watched := w.since[t.sleep()]
 		if !watched {
 			first = now
 		}
-		since[t] = first
+		since[t.sleep()] = first
 		switch {
-		case watched && now.Sub(first) >= most:
+		case watched && now-first >= most:
 			old = append(old, t)
 		case watched, !w.looked: // before the first run it may have waited for hours
 			young = append(young, t)
@@ -76,12 +87,9 @@ func (w *watched) judge(waiting []task, now time.Time, most time.Duration) check
 }
 
 // describe names tasks, those that have waited longest first.
-func describe(tasks []task, since map[task]time.Time, now time.Time) string {
+func describe(tasks []task, since map[sleep]time.Duration, now time.Duration) string {
 	slices.SortFunc(tasks, func(a, b task) int {
-		if c := since[a].Compare(since[b]); c != 0 {
-			return c
-		}
-		return a.thread - b.thread
+		return cmp.Or(cmp.Compare(since[a.sleep()], since[b.sleep()]), a.thread-b.thread)
 	})
 	var texts []string
 	for _, t := range tasks {
@@ -93,7 +101,7 @@ func describe(tasks []task, since map[task]time.Time, now time.Time) string {
 		if t.in != "" {
 			text += " in " + t.in
 		}
-		texts = append(texts, fmt.Sprintf("%s for at least %s", text, now.Sub(since[t]).Round(time.Second)))
+		texts = append(texts, fmt.Sprintf("%s for at least %s", text, (now-since[t.sleep()]).Round(time.Second)))
 	}
 	return checks.Listed(texts)
 }

@@ -14,7 +14,10 @@ func Kind() checks.Kind {
 		Settings:      func(c *config.Checks) *config.Run { return &c.Tasks.Run },
 		New: func(n *checks.Node) (checks.Check, error) {
 			c := n.Config.Checks.Tasks
-			return New(Options{MaxBlocked: c.MaxBlocked.Duration, Timeout: c.Timeout.Duration, Clock: n.Clock}), nil
+			return New(Options{
+				MaxBlocked: c.MaxBlocked.Duration, StateFile: c.StateFile, LookOnly: n.LookOnly,
+				BootID: n.BootID, Timeout: c.Timeout.Duration, Clock: n.Clock,
+			}), nil
 		},
 	}
 }

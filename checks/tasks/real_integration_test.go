@@ -51,17 +51,22 @@ func TestAProgramThatWaitsForARealDiskIsBlockedUntilTheDiskAnswers(t *testing.T)
 	g.Expect(dd.Start()).To(Succeed())
 	named := fmt.Sprintf("dd (process %d) has waited in ", dd.Process.Pid)
 
-	// Two checks, the second one as after a restart.
-	var c *tasks.Check
-	for range 2 {
-		c = tasks.New(tasks.Options{MaxBlocked: 2 * time.Second, Timeout: time.Minute, Clock: clock.RealClock{}})
-		var got checks.Result
-		g.Eventually(func() string {
-			got = c.Run(t.Context())
-			return got.Message
-		}, patience, 500*time.Millisecond).Should(SatisfyAll(ContainSubstring(named), Satisfy(func(string) bool { return got.Status == checks.True })))
-		t.Logf("%s %s: %s", got.Status, got.Reason, got.Message)
+	start := func() *tasks.Check {
+		return tasks.New(tasks.Options{
+			MaxBlocked: 2 * time.Second, Timeout: time.Minute, StateFile: filepath.Join(dir, "tasks.json"), BootID: "this", Clock: clock.RealClock{},
+		})
 	}
+	c := start()
+	var got checks.Result
+	g.Eventually(func() string {
+		got = c.Run(t.Context())
+		return got.Message
+	}, patience, 500*time.Millisecond).Should(SatisfyAll(ContainSubstring(named), Satisfy(func(string) bool { return got.Status == checks.True })))
+	t.Logf("%s %s: %s", got.Status, got.Reason, got.Message)
+	c = start()
+	got = c.Run(t.Context())
+	g.Expect(got).To(SatisfyAll(HaveField("Status", checks.True), HaveField("Message", ContainSubstring(named))), "right after a restart")
+	t.Logf("after a restart: %s %s: %s", got.Status, got.Reason, got.Message)
 	disk.Mend()
 	g.Expect(dd.Wait()).To(Succeed())
 	g.Eventually(func() bool { return strings.Contains(c.Run(t.Context()).Message, named) }, patience).Should(BeFalse())

@@ -19,8 +19,9 @@ import (
 // checkHelp has a place for the names of all checks.
 const checkHelp = `Run the checks of this node once, here and now, and print what they find.
 
-Nothing is written to the API server. One run decides: thresholds and grace
-periods of the configuration do not apply. Without a NAME all checks that the
+This only looks: nothing is written to the API server, and what the detector
+remembers in its state files is read, and not changed. One run decides: thresholds
+and grace periods of the configuration do not apply. Without a NAME all checks that the
 configuration enables run; the names are %s.
 
 Exit status: 0 if nothing is wrong, 1 if a check found a problem, 2 if none did

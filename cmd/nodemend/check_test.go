@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -86,6 +87,37 @@ func TestTheExitStatusOfCheckIsOneForAProblemAlone(t *testing.T) {
 			t.Errorf("exit status %d (%s), want 2", status, text)
 		}
 	})
+}
+
+// What the detector remembers is not a person's to change: a fault that was seen by a person would
+// be no new one to it.
+func TestACheckByAPersonWritesNoStateFile(t *testing.T) {
+	dir, state := t.TempDir(), filepath.Join(t.TempDir(), "state")
+	config := filepath.Join(dir, "detector.yaml")
+	if err := os.WriteFile(config, []byte(strings.ReplaceAll(`
+stateFile: STATE/detector.json
+checks:
+  only: [tasks, network, drives, memory, hardware]
+  tasks: {enabled: true, stateFile: STATE/tasks.json}
+  network: {include: [lo], stateFile: STATE/network.json}
+  drives: {stateFile: STATE/drives.json}
+  memory: {stateFile: STATE/memory.json}
+  hardware: {source: ipmitool, ipmitool: {path: /bin/false}, stateFile: STATE/hardware.json}
+`, "STATE", state)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if status, text := runCheck(t, t.Context(), &out, "--config="+config); status != 2 { // the BMC does not tell
+		t.Fatalf("exit status %d (%s), want 2", status, text)
+	}
+	for _, check := range []string{"tasks ", "network ", "hardware "} {
+		if !strings.Contains(out.String(), check) {
+			t.Errorf("the check %swas not run:\n%s", check, out.String())
+		}
+	}
+	if files, err := os.ReadDir(state); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("written: %v, %v", files, err)
+	}
 }
 
 func runCheck(t *testing.T, ctx context.Context, out io.Writer, args ...string) (status int, text string) { //nolint:revive // as testing has it, t is first

@@ -8,6 +8,8 @@ import (
 // Memory is the check that owns the condition MemoryUnhealthy.
 type Memory struct {
 	Run `yaml:",inline"`
+	// Exclude are patterns of names of modules whose errors do not count.
+	Exclude []string `yaml:"exclude"`
 	// MaxCorrected is how many errors of a module may be corrected within a day, and
 	// MaxOffline how many pages the kernel may have put out of use. Zero: that is not looked
 	// at.
@@ -24,12 +26,13 @@ func (m *Memory) setDefaults() {
 			// All is counted: a second look tells the same.
 			FailureThreshold: 1, SuccessThreshold: 1,
 		},
-		MaxCorrected: 1000, MaxOffline: 100, StateFile: "/var/lib/nodemend/memory.json",
+		Exclude: []string{}, MaxCorrected: 1000, MaxOffline: 100, StateFile: "/var/lib/nodemend/memory.json",
 	}
 }
 
 func (m *Memory) problems(found *problems, at func(field ...string) []string) {
 	m.problemsWithin(maxHeartbeat, found, at)
+	found.patterns(m.Exclude, "DIMM_A1 and mc0*", at("exclude")...)
 	found.notNegative(m.MaxCorrected, "errors a day", at("maxCorrected")...)
 	found.notNegative(m.MaxOffline, "pages", at("maxOffline")...)
 	found.stateFile(m.StateFile, "what was counted before has to be kept", at("stateFile")...)

@@ -339,8 +339,11 @@ conditions:
 			},
 		},
 		"of the tasks": {
-			"checks:\n  tasks:\n    enabled: true\n    maxBlocked: 50s\n",
-			[]string{`f.yaml: line 4: checks.tasks.maxBlocked: 50s is not between 1m0s and 24h0m0s: it takes two runs to see that a task waits`},
+			"checks:\n  tasks:\n    enabled: true\n    maxBlocked: 50s\n    stateFile: \"\"\n",
+			[]string{
+				`f.yaml: line 4: checks.tasks.maxBlocked: 50s is not between 1m0s and 24h0m0s: it takes two runs to see that a task waits`,
+				`f.yaml: line 5: checks.tasks.stateFile: is empty: a restarted detector would have to watch a blocked task for maxBlocked again`,
+			},
 		},
 		"of the clock": {
 			"checks:\n  clock:\n    maxOffset: 1s\n    maxError: 20s\n",
@@ -362,11 +365,12 @@ conditions:
 			},
 		},
 		"of the memory": {
-			"checks:\n  memory:\n    maxCorrected: -1\n    maxOffline: -1\n    stateFile: \"\"\n",
+			"checks:\n  memory:\n    exclude: [\"\"]\n    maxCorrected: -1\n    maxOffline: -1\n    stateFile: \"\"\n",
 			[]string{
-				`f.yaml: line 3: checks.memory.maxCorrected: -1 is not at least 0, in errors a day`,
-				`f.yaml: line 4: checks.memory.maxOffline: -1 is not at least 0, in pages`,
-				`f.yaml: line 5: checks.memory.stateFile: is empty: what was counted before has to be kept`,
+				`f.yaml: line 3: checks.memory.exclude: "" is no pattern of names: accepted are such as DIMM_A1 and mc0*`,
+				`f.yaml: line 4: checks.memory.maxCorrected: -1 is not at least 0, in errors a day`,
+				`f.yaml: line 5: checks.memory.maxOffline: -1 is not at least 0, in pages`,
+				`f.yaml: line 6: checks.memory.stateFile: is empty: what was counted before has to be kept`,
 			},
 		},
 		"of the GPUs": {

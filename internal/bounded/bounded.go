@@ -1,4 +1,5 @@
-// Package bounded calls what may hang in the kernel, such as a file system whose disk has died.
+// Package bounded calls what may hang in the kernel, such as a file system whose disk has died, on
+// goroutines of their own. Whatever panics there is a panic of the caller, who may recover from it.
 package bounded
 
 import (
@@ -29,13 +30,13 @@ func Within[T any](clk clock.Clock, limit time.Duration, f func() T) (T, error) 
 }
 
 func call[T any](end <-chan struct{}, clk clock.Clock, limit time.Duration, f func() T) (T, error) {
-	done := run(f)
+	started := Start(f)
 	timer := clk.NewTimer(limit)
 	defer timer.Stop()
 	var none T
 	select {
-	case o := <-done:
-		return o.take(), nil
+	case <-started.Done():
+		return started.Value(), nil
 	case <-timer.C():
 		return none, ErrLate
 	case <-end:

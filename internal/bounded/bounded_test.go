@@ -35,6 +35,18 @@ func TestAPanicOfACallIsOneOfItsCaller(t *testing.T) {
 	for name, call := range map[string]func(f func() int){
 		"Within": func(f func() int) { _, _ = Within(clock.RealClock{}, time.Hour, f) },
 		"Single": func(f func() int) { _, _, _ = single.Call(t.Context(), clock.RealClock{}, time.Hour, f) },
+		"Start": func(f func() int) { Start(f).Value() },
+		"Group": func(f func() int) {
+			var group Group
+			group.Go(func() {})
+			group.Go(func() { f() })
+			group.Wait()
+		},
+		"a call in a Group": func(f func() int) {
+			var group Group
+			group.Go(func() { _, _ = Within(clock.RealClock{}, time.Hour, f) })
+			group.Wait()
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

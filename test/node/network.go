@@ -29,6 +29,15 @@ func (n *Node) DialContext(ctx context.Context, network, address string) (conn n
 	return conn, err
 }
 
+// ListenPacket listens at an address inside, as of the BMC or the nameserver that the test plays.
+func (n *Node) ListenPacket(ctx context.Context, network, address string) (conn net.PacketConn, err error) {
+	err = n.inNetwork(func() error {
+		conn, err = (&net.ListenConfig{}).ListenPacket(ctx, network, address)
+		return err
+	})
+	return conn, err
+}
+
 // inNetwork calls do on a thread that is in the node's network. Sockets stay in the
 // one that they were made in.
 func (n *Node) inNetwork(do func() error) error {

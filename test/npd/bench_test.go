@@ -58,7 +58,7 @@ checks:
   runtime: {endpoint: "unix://%[5]s"}
   hardware: {stateFile: %[1]s/hardware.json}
   filesystem: {write: [%[1]s]}
-  tasks: {enabled: true}
+  tasks: {enabled: true, stateFile: %[1]s/tasks.json}
   network: {stateFile: %[1]s/network.json}
   drives: {stateFile: %[1]s/drives.json}
   memory: {stateFile: %[1]s/memory.json}
