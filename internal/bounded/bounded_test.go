@@ -35,7 +35,7 @@ func TestAPanicOfACallIsOneOfItsCaller(t *testing.T) {
 	for name, call := range map[string]func(f func() int){
 		"Within": func(f func() int) { _, _ = Within(clock.RealClock{}, time.Hour, f) },
 		"Single": func(f func() int) { _, _, _ = single.Call(t.Context(), clock.RealClock{}, time.Hour, f) },
-		"Start": func(f func() int) { Start(f).Value() },
+		"Start":  func(f func() int) { Start(f).Value() },
 		"Group": func(f func() int) {
 			var group Group
 			group.Go(func() {})
