@@ -26,7 +26,7 @@ func (t *tool) hardwareCommand() *cobra.Command {
 		Long:  `See what the check hardware has found by the BMCs, and acknowledge it.`,
 		Example: `  kubectl nodemend hardware describe worker-17
   kubectl nodemend hardware report
-  kubectl nodemend hardware ack worker-17 --reason "DIMM A1 exchanged, ticket 4711"`,
+  kubectl nodemend hardware ack worker-17 --component DIMM_A1 --reason "DIMM A1 exchanged, ticket 4711"`,
 	}
 	cmd.AddCommand(t.hardwareDescribe(), t.hardwareReport(), t.hardwareAck())
 	return cmd
