@@ -68,17 +68,17 @@ func sources() []source {
 	}
 }
 
-// patience is how long an answer is waited for: where the kinds of another program have a webhook
+// answerTime is how long an answer is waited for: where the kinds of another program have a webhook
 // that converts them, its pod may be on the dead node. Who asks has other things to do, too.
-const patience = 5 * time.Second
+const answerTime = 5 * time.Second
 
-// inTime calls ask, which has to answer within patience.
+// inTime calls ask, which has to answer within answerTime.
 func inTime(ctx context.Context, ask func(context.Context) error) error {
-	bounded, cancel := context.WithTimeout(ctx, patience)
+	bounded, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	err := ask(bounded)
 	if err != nil && ctx.Err() == nil && bounded.Err() != nil {
-		return fmt.Errorf("no answer within %s: %w", patience, err)
+		return fmt.Errorf("no answer within %s: %w", answerTime, err)
 	}
 	return err
 }
