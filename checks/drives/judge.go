@@ -61,8 +61,8 @@ func (c *Check) judge(all inventory, now time.Time) checks.Result {
 		if !met {
 			fresh[d.place]++
 		}
-		problems, note := c.problems(d, r, now)
-		r.remember(problems, c.told(d))
+		problems, note, told := c.problems(d, r, now)
+		r.remember(problems, told)
 		for _, p := range problems {
 			found = append(found, finding{Reason: p.Reason, Text: d.name + ": " + p.Text})
 		}
@@ -96,17 +96,9 @@ func (k *known) meet(d drive) (r *remembered, met bool) {
 	return r, met
 }
 
-// told is whether it is known of a drive how it is now.
-func (c *Check) told(d drive) bool {
-	if !d.well() || !c.options.Health {
-		return d.well()
-	}
-	a := c.asked[d.id]
-	return a != nil && a.waited == 0 && a.answer != nil && a.answer.err == nil && !a.answer.asleep && !a.answer.none
-}
-
-// problems are what is wrong with a drive, or else what is told of one that is well.
-func (c *Check) problems(d drive, r *remembered, now time.Time) (all []finding, note string) {
+// problems are what is wrong with a drive, or else what is told of one that is well. It has told if
+// it is known how it is now.
+func (c *Check) problems(d drive, r *remembered, now time.Time) (all []finding, note string, told bool) {
 	add := func(reason, format string, args ...any) {
 		all = append(all, finding{Reason: reason, Text: fmt.Sprintf(format, args...)})
 	}
@@ -120,7 +112,7 @@ func (c *Check) problems(d drive, r *remembered, now time.Time) (all []finding, 
 	case d.well():
 	case d.state == "dead" || d.state == "offline":
 		add(ReasonFailed, "the kernel has given it up (%s)", d.state)
-		return all, ""
+		return all, "", false
 	default:
 		state := cmp.Or(d.state, "it does not tell why")
 		if r.unusable.IsZero() {
@@ -131,12 +123,12 @@ func (c *Check) problems(d drive, r *remembered, now time.Time) (all []finding, 
 		} else {
 			add(ReasonNotReady, "the kernel can't use it at present (%s)", state)
 		}
-		return all, ""
+		return all, "", false
 	}
 	r.unusable = time.Time{}
 	a := c.asked[d.id]
 	if a == nil { // it is not to be asked
-		return all, ""
+		return all, "", !c.options.Health
 	}
 	switch {
 	case a.waited >= c.options.MaxWait && d.io.well() == a.done: // a busy disk may let this question wait for long
@@ -146,23 +138,23 @@ func (c *Check) problems(d drive, r *remembered, now time.Time) (all []finding, 
 	}
 	h := a.answer
 	if h == nil {
-		return all, ""
+		return all, "", false
 	}
 	if (h.asleep || h.none) && r.Fault != nil { // it says nothing new
-		return append(all, *r.Fault), ""
+		return append(all, *r.Fault), "", false
 	}
 	if h.err != nil {
 		add(ReasonNotSeen, "%s", describe(h.err))
-		return all, ""
+		return all, "", false
 	}
 	if h.none && r.Tells { // the kernel says of commands that time out that they are not known
 		add(ReasonNotSeen, "does not tell any more how it is; if that was switched off, exclude it")
-		return all, ""
+		return all, "", false
 	}
 	r.Tells = r.Tells || !h.asleep && !h.none
 	all = append(all, h.findings...)
 	if h.asleep || h.none {
-		return all, " (" + h.note() + ")"
+		return all, " (" + h.note() + ")", false
 	}
 	if n := r.count(h, now); c.options.MaxMediaErrors > 0 && n >= uint64(c.options.MaxMediaErrors) {
 		add(ReasonMedia, "%d media errors in 24 h", n)
@@ -173,7 +165,7 @@ func (c *Check) problems(d drive, r *remembered, now time.Time) (all []finding, 
 	if note = h.note(); note != "" {
 		note = " (" + note + ")"
 	}
-	return all, note
+	return all, note, a.waited == 0
 }
 
 // count returns how many of the lost blocks of a drive's life it has lost within a day. Those

@@ -67,8 +67,10 @@ type Check struct {
 	looked time.Time
 	// bmc is the BMC as it was when something began to be wrong; nil: nothing is, or it is not known.
 	bmc *ipmi.DeviceID
-	// unsaved is whether state is newer than what the store has.
+	// unsaved is whether state is newer than what the store has, and stored is what it had when it
+	// was read or written last.
 	unsaved bool
+	stored  verdict.State
 	// late is closed when the last use of the store that was not waited for any more has ended.
 	late <-chan struct{}
 }
@@ -133,6 +135,7 @@ func (c *Check) remembered(ctx context.Context) (state verdict.State, known bool
 	state, err := inTime(c, c.options.Store.Load)
 	switch {
 	case err == nil:
+		c.stored = state
 		return state, true
 	case c.state != nil:
 		state = *c.state
@@ -158,11 +161,14 @@ func (c *Check) judge(ctx context.Context, last verdict.State, in verdict.Input)
 		found, next := verdict.Judge(c.options.Rules, state, in)
 		return judged{found, next}
 	}
-	unsaved, store := c.unsaved, c.options.Store
+	unsaved, store, known := c.unsaved, c.options.Store, c.stored
 	j, err := inTime(c, func() (j judged, err error) {
 		err = store.replace(func(stored verdict.State, usable bool) verdict.State {
-			if unsaved || !usable {
+			switch {
+			case !usable:
 				stored = last
+			case unsaved:
+				stored = last.WithAcknowledgements(stored, known)
 			}
 			j = judge(stored)
 			return j.next
@@ -174,6 +180,9 @@ func (c *Check) judge(ctx context.Context, last verdict.State, in verdict.Input)
 			j = judge(last)
 		}
 		klog.FromContext(ctx).Error(err, "What is remembered of the hardware is kept in memory only")
+	}
+	if err == nil {
+		c.stored = j.next
 	}
 	c.state, c.unsaved = &j.next, err != nil
 	return j.found

@@ -262,6 +262,42 @@ func TestWhatCanNotBeSavedIsKeptInMemory(t *testing.T) {
 	expect(t, newCheck(t, d, path).Run(ctx), checks.True, "MemoryFailure", dataLost)
 }
 
+func TestAnAcknowledgementIsKeptThoughTheStateCouldNotBeSavedBefore(t *testing.T) {
+	d := newDouble(t)
+	path := filepath.Join(t.TempDir(), "state")
+	check := newCheck(t, d, path)
+	d.loseData(true)
+	d.loseData(false)
+	expect(t, check.Run(t.Context()), checks.True, "MemoryFailure", dataLost)
+	lock := func(broken bool) {
+		d.must(os.Remove(path + ".lock"))
+		if broken {
+			d.must(os.Mkdir(path+".lock", 0o700))
+		}
+	}
+	acknowledge := func() {
+		d.must(hardware.Store{Path: path}.Update(func(s verdict.State) verdict.State {
+			return s.Acknowledge(verdict.All, "known", "alice", start)
+		}))
+	}
+	lock(true)
+	expect(t, check.Run(t.Context()), checks.True, "MemoryFailure", dataLost)
+	lock(false)
+	acknowledge()
+	for range 2 {
+		expect(t, check.Run(t.Context()), checks.False, verdict.ReasonHealthy, "acknowledged by alice")
+	}
+	expect(t, newCheck(t, d, path).Run(t.Context()), checks.False, verdict.ReasonHealthy, "acknowledged by alice")
+
+	// What has come meanwhile counts.
+	lock(true)
+	d.stopFan(true)
+	expect(t, check.Run(t.Context()), checks.True, "FanFailure")
+	lock(false)
+	acknowledge()
+	expect(t, check.Run(t.Context()), checks.True, "FanFailure")
+}
+
 func TestWhatIsRememberedCountsWhereItCanOnlyBeRead(t *testing.T) {
 	d := newDouble(t)
 	path := filepath.Join(t.TempDir(), "state")

@@ -47,6 +47,9 @@ func agents(ctx context.Context, c client.Client, nodes []corev1.Node) ([]agentS
 			return []agentStatus{{Role: "roles", Problem: problem(err)}}, nil
 		}
 	}
+	if problem := onlyOurs(ctx, c, &daemons, &deployments); problem != "" {
+		return []agentStatus{{Role: "roles", Problem: problem}}, nil
+	}
 	var found []agentStatus
 	for i := range deployments.Items {
 		d := &deployments.Items[i]
@@ -78,6 +81,33 @@ func agents(ctx context.Context, c client.Client, nodes []corev1.Node) ([]agentS
 	}
 	slices.SortFunc(found, func(a, b agentStatus) int { return cmp.Compare(a.Role, b.Role) })
 	return append(found, differ(found)...), deployments.Items
+}
+
+// onlyOurs removes workloads that are not in the namespace of Nodemend. Where nobody can tell which
+// that is, they have to be in one; else it says what to do.
+func onlyOurs(ctx context.Context, c client.Client, daemons *appsv1.DaemonSetList, deployments *appsv1.DeploymentList) (problem string) {
+	var namespaces []string
+	for i := range daemons.Items {
+		namespaces = append(namespaces, daemons.Items[i].Namespace)
+	}
+	for i := range deployments.Items {
+		namespaces = append(namespaces, deployments.Items[i].Namespace)
+	}
+	slices.Sort(namespaces)
+	if namespaces = slices.Compact(namespaces); len(namespaces) == 0 {
+		return ""
+	}
+	namespace, err := home(ctx, c)
+	switch {
+	case err != nil && len(namespaces) == 1:
+		return ""
+	case err != nil:
+		return fmt.Sprintf("workloads in the namespaces %s are labelled %s=nodemend, and which of them are Nodemend's is not known: %v",
+			strings.Join(namespaces, ", "), nameLabel, explained(err))
+	}
+	daemons.Items = slices.DeleteFunc(daemons.Items, func(d appsv1.DaemonSet) bool { return d.Namespace != namespace })
+	deployments.Items = slices.DeleteFunc(deployments.Items, func(d appsv1.Deployment) bool { return d.Namespace != namespace })
+	return ""
 }
 
 // differ says so if the roles are not of one version.
@@ -121,7 +151,7 @@ func without(nodes []corev1.Node, pods []corev1.Pod, d *appsv1.DaemonSet) []stri
 		ready := slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
 			return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 		})
-		if ready && p.Labels[componentLabel] == role {
+		if ready && p.Namespace == d.Namespace && p.Labels[componentLabel] == role {
 			has[p.Spec.NodeName] = true
 		}
 	}

@@ -42,6 +42,30 @@ func TestRolesOfDifferentVersionsAreTold(t *testing.T) {
 	}
 }
 
+// Whoever may create workloads in some namespace may label them as they like.
+func TestWorkloadsThatOthersHaveLabelledAreNotNodemends(t *testing.T) {
+	labelled := func(namespace string) []client.Object {
+		meta := metav1.ObjectMeta{Name: "controller", Namespace: namespace, Labels: map[string]string{nameLabel: "nodemend", componentLabel: "controller"}}
+		return []client.Object{&appsv1.Deployment{ObjectMeta: meta}, &appsv1.DaemonSet{ObjectMeta: meta}}
+	}
+	of := func(objects ...client.Object) ([]agentStatus, []appsv1.Deployment) {
+		return agents(t.Context(), fake.NewClientBuilder().WithObjects(objects...).Build(), nil)
+	}
+	two := slices.Concat(labelled("aaa"), labelled("nodemend-system"))
+	if found, deployments := of(append(two, bound("nodemend-controller", "nodemend-system"))...); len(found) != 2 || len(deployments) != 1 || deployments[0].Namespace != "nodemend-system" {
+		t.Errorf("got %+v and %d Deployments", found, len(deployments))
+	}
+	if found, deployments := of(two...); len(deployments) > 0 || len(found) != 1 || !strings.Contains(found[0].Problem, "in the namespaces aaa, nodemend-system are labelled") {
+		t.Errorf("which are Nodemend's nobody knows: got %+v and %d Deployments", found, len(deployments))
+	}
+	if found, deployments := of(append(labelled("aaa"), bound("nodemend-controller", "nodemend-system"))...); len(deployments) > 0 || len(found) != 1 || !strings.HasPrefix(found[0].Problem, "no workload") {
+		t.Errorf("there are but others': got %+v and %d Deployments", found, len(deployments))
+	}
+	if found, deployments := of(labelled("nodemend-system")...); len(found) != 2 || len(deployments) != 1 {
+		t.Errorf("in one namespace: got %+v and %d Deployments", found, len(deployments))
+	}
+}
+
 func TestNodesThatLackAPodAreThoseThatShouldHaveOne(t *testing.T) {
 	d := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "d", Namespace: "n", Labels: map[string]string{nameLabel: "nodemend", componentLabel: "detector"}}}
 	d.Spec.Template.Spec.NodeSelector = map[string]string{"canary": "yes"}

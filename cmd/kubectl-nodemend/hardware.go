@@ -26,7 +26,7 @@ func (t *tool) hardwareCommand() *cobra.Command {
 		Long:  `See what the check hardware has found by the BMCs, and acknowledge it.`,
 		Example: `  kubectl nodemend hardware describe worker-17
   kubectl nodemend hardware report
-  kubectl nodemend hardware ack worker-17 --reason "DIMM A1 exchanged, ticket 4711"`,
+  kubectl nodemend hardware ack worker-17 --component DIMM_A1 --reason "DIMM A1 exchanged, ticket 4711"`,
 	}
 	cmd.AddCommand(t.hardwareDescribe(), t.hardwareReport(), t.hardwareAck())
 	return cmd
@@ -77,7 +77,8 @@ func (t *tool) hardwareDescribe() *cobra.Command {
 		Use:   "describe NODE",
 		Short: "What is wrong with a server, for a ticket",
 		Long: `Show what is wrong with the hardware of a node, to be pasted into a ticket: what the check
-reports, what came of it, and, from the node itself, each part with what its BMC says of it in words and in raw bytes.
+reports, what came of it, and, from the node itself, each part with what its BMC says of it in words and in raw bytes,
+and with the ID by which "hardware ack --seen" acknowledges it.
 
 The node is asked by kubectl exec in the pod of its detector. Where that is not possible, the rest is
 shown, and why.`,

@@ -8,43 +8,107 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/nodemend/nodemend/internal/repairnote"
 )
 
 // askedAtOnce is how many nodes are asked at a time.
 const askedAtOnce = 8
 
+// errNoFailure is of a node that has no failure to be acknowledged.
+var errNoFailure = errors.New("no such failure")
+
+// ackSelection are the flags that say which failures are meant, as the node's own command has them.
+type ackSelection struct {
+	seen, kinds, components, whats []string
+	until                          string
+	all                            bool
+}
+
+func (s *ackSelection) addTo(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&s.seen, "seen", nil, "`ID` of a failure, as describe shows it; several: with commas")
+	flags.StringArrayVar(&s.components, "component", nil, "failures of this `part`, such as DIMM_A1")
+	flags.StringSliceVar(&s.kinds, "kind", nil, "failures of this `kind` of parts, such as PowerSupply")
+	flags.StringArrayVar(&s.whats, "what", nil, "failures that are `this`, as report has it")
+	flags.StringVar(&s.until, "until", "", "`ID` of the last SEL record that is meant, such as 0x1a")
+	flags.BoolVar(&s.all, "all", false, "all failures that the detector knows of now, of one node")
+}
+
+// check returns what is wrong with a selection for one node, or for several, about which nobody
+// can have read all.
+func (s *ackSelection) check(one bool) error {
+	words := len(s.kinds)+len(s.components)+len(s.whats) > 0
+	switch {
+	case !one && s.until != "":
+		return errors.New("--until names a record of one server's SEL: name that node alone")
+	case !one && (s.all || len(s.seen) > 0):
+		return errors.New("--all and --seen are for one node: say with --what, --component or --kind which failures of several nodes are meant, as \"kubectl nodemend hardware report\" has them")
+	case !one && !words:
+		return errors.New("say with --what, --component or --kind which failures of these nodes are meant, as \"kubectl nodemend hardware report\" has them")
+	case s.all && (words || s.until != "" || len(s.seen) > 0):
+		return errors.New("--all means all failures: leave out --seen, --component, --kind, --what and --until, or --all")
+	case !s.all && !words && s.until == "" && len(s.seen) == 0:
+		return errors.New("say which failures are meant: --seen with IDs that \"kubectl nodemend hardware describe NODE\" shows, --component, --kind, --what, --until, or --all")
+	default:
+		return nil
+	}
+}
+
+// flags returns them as they were given.
+func (s *ackSelection) flags() (flags []string) {
+	for _, given := range []struct {
+		name   string
+		values []string
+	}{{"seen", s.seen}, {"component", s.components}, {"kind", s.kinds}, {"what", s.whats}} {
+		for _, value := range given.values {
+			flags = append(flags, "--"+given.name+"="+value)
+		}
+	}
+	if s.until != "" {
+		flags = append(flags, "--until="+s.until)
+	}
+	if s.all {
+		flags = append(flags, "--all")
+	}
+	return flags
+}
+
 func (t *tool) hardwareAck() *cobra.Command {
-	var reason, until string
+	var reason string
 	var dryRun bool
 	var of nodeSet
+	var which ackSelection
 	cmd := &cobra.Command{
 		Use:   "ack NODE...",
 		Short: "Acknowledge failures of servers, so that they do not count any more",
-		Long: `Acknowledge what the check hardware has found on nodes: all that it knows of now, or with
---until what was logged up to that record of the SEL. What comes later counts again.
+		Long: `Acknowledge what the check hardware has found on nodes. What comes later counts again.
 
-With -l it is said to nodes whose hardware is not healthy. --dry-run shows them and what they report, and
-changes nothing. It is written on the node, by kubectl exec in the pod of its detector.`,
-		Example: `  kubectl nodemend hardware ack worker-17 --until 0x1a --reason "DIMM A1 exchanged, ticket 4711"
-  kubectl nodemend hardware ack -l rack=r7 --reason "feed B was off, ticket 4712" --dry-run`,
+Say which failures are meant. Of one node, --seen takes the IDs that "hardware describe" shows: what has come
+since then is not acknowledged. --component, --kind and --what take the words that it shows, of several nodes,
+too. --until takes what was logged up to that record of the SEL, --all everything. A failure has to match
+all that is given.
+
+With -l it is said to nodes whose hardware is not healthy. Each failure that is acknowledged is printed. --dry-run
+prints them, and acknowledges nothing. It is written on the node, by kubectl exec in the pod of its
+detector.`,
+		Example: `  kubectl nodemend hardware ack worker-17 --seen 5f0c21aa --reason "known, ticket 4711"
+  kubectl nodemend hardware ack worker-17 --component DIMM_A1 --reason "DIMM A1 exchanged, ticket 4711"
+  kubectl nodemend hardware ack -l rack=r7 --kind PowerSupply --reason "feed B was off, ticket 4712" --dry-run`,
 		Args:              of.args,
 		ValidArgsFunction: t.completeNodes,
 	}
 	of.addTo(cmd)
+	which.addTo(cmd.Flags())
 	cmd.Flags().StringVar(&reason, "reason", "", "why it does not count (required)")
-	cmd.Flags().StringVar(&until, "until", "", "`ID` of the last SEL record that is meant, such as 0x1a; of one node")
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "show what would be acknowledged, and acknowledge nothing")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be acknowledged, and acknowledge nothing")
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
 		if reason = strings.TrimSpace(reason); reason == "" {
 			return errors.New("say with --reason why it does not count")
 		}
-		if until != "" && len(args) != 1 {
-			return errors.New("--until names a record of one server's SEL: name that node alone")
+		if err := which.check(len(args) == 1); err != nil {
+			return err
 		}
 		nodes, err := of.nodes(ctx, c, args...)
 		if err != nil {
@@ -56,18 +120,12 @@ changes nothing. It is written on the node, by kubectl exec in the pod of its de
 				return nil
 			}
 		}
-		if dryRun {
-			for i := range nodes {
-				t.printf("node %s: %s\n", nodes[i].Name, reported(&nodes[i]))
-			}
-			return nil
-		}
-		command := []string{"hardware", "ack", "--reason=" + reason}
+		command := append([]string{"hardware", "ack", "--reason=" + reason}, which.flags()...)
 		if by := person(ctx, c); by != "" {
 			command = append(command, "--by="+by)
 		}
-		if until != "" {
-			command = append(command, "--until="+until)
+		if dryRun {
+			command = append(command, "--dry-run")
 		}
 		detectors, err := t.detectors(ctx, c, nodes)
 		if err != nil {
@@ -87,16 +145,8 @@ func hardwareHealthy(n corev1.Node) bool {
 	return i < 0 || n.Status.Conditions[i].Status == corev1.ConditionFalse
 }
 
-// reported is what the check says of a node.
-func reported(n *corev1.Node) string {
-	i := slices.IndexFunc(n.Status.Conditions, isHardwareFailure)
-	if i < 0 {
-		return "reports nothing of its hardware"
-	}
-	return repairnote.Said(n.Status.Conditions[i].Message)
-}
-
-// eachNode asks nodes, some at once, and prints the answers in their order.
+// eachNode asks nodes, some at once, and prints the answers in their order. Of several nodes
+// some may have no such failure.
 func (t *tool) eachNode(ctx context.Context, nodes []corev1.Node, ask func(ctx context.Context, name string) (string, error)) error {
 	answers, errs := make([]string, len(nodes)), make([]error, len(nodes))
 	var group errgroup.Group
@@ -108,12 +158,23 @@ func (t *tool) eachNode(ctx context.Context, nodes []corev1.Node, ask func(ctx c
 		})
 	}
 	_ = group.Wait() // has none
+	var failed []error
+	without := 0
 	for i := range nodes {
-		if errs[i] != nil {
-			errs[i] = fmt.Errorf("node %s: %w", nodes[i].Name, errs[i])
-			continue
+		switch err := errs[i]; {
+		case errors.Is(err, errNoFailure) && len(nodes) > 1:
+			without++
+			t.printf("node %s: %s\n", nodes[i].Name, errNoFailure)
+		case err != nil:
+			failed = append(failed, fmt.Errorf("node %s: %w", nodes[i].Name, err))
+		default:
+			for line := range strings.SplitSeq(strings.TrimSpace(answers[i]), "\n") {
+				t.printf("node %s: %s\n", nodes[i].Name, line)
+			}
 		}
-		t.printf("node %s: %s\n", nodes[i].Name, strings.TrimSpace(answers[i]))
 	}
-	return errors.Join(errs...)
+	if without == len(nodes) {
+		return errors.New("nothing was acknowledged: none of these nodes has such a failure")
+	}
+	return errors.Join(failed...)
 }

@@ -16,10 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// noFailureStatus is what nodemend hardware ack exits with if there is no failure to be acknowledged.
+const noFailureStatus = 3
+
 // maxAnswer is how many bytes of what a node says are read.
 const maxAnswer = 64 << 10
 
-// detectors returns the pods of the detector on nodes, by the names of these.
+// detectors returns the pods of Nodemend's detector on nodes, by the names of these. What another pod
+// says, in whatever namespace and with whatever labels, would be believed, and nothing acknowledged.
 func (t *tool) detectors(ctx context.Context, c client.Client, nodes []corev1.Node) (map[string]corev1.Pod, error) {
 	opts := []client.ListOption{client.MatchingLabels{nameLabel: "nodemend", componentLabel: "detector"}}
 	if len(nodes) == 1 { // of thousands
@@ -30,7 +34,17 @@ func (t *tool) detectors(ctx context.Context, c client.Client, nodes []corev1.No
 		return nil, err
 	}
 	found := map[string]corev1.Pod{}
+	if len(pods.Items) == 0 {
+		return found, nil
+	}
+	namespace, err := home(ctx, c)
+	if err != nil {
+		return nil, err
+	}
 	for _, p := range pods.Items {
+		if p.Namespace != namespace || p.Spec.ServiceAccountName != detectorAccount {
+			continue
+		}
 		if before, ok := found[p.Spec.NodeName]; !ok || before.DeletionTimestamp != nil {
 			found[p.Spec.NodeName] = p
 		}
@@ -70,7 +84,11 @@ func (t *tool) onNode(ctx context.Context, detectors map[string]corev1.Pod, node
 	switch {
 	case errors.As(err, &failed):
 		said := strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(complaint.String()), fmt.Sprintf("command terminated with exit code %d", failed.ExitCode())))
-		return "", fmt.Errorf("pod %s/%s: %s", pod.Namespace, pod.Name, oneLine(said))
+		err := fmt.Errorf("pod %s/%s: %s", pod.Namespace, pod.Name, oneLine(said))
+		if failed.ExitCode() == noFailureStatus {
+			err = fmt.Errorf("%w (%w)", errNoFailure, err)
+		}
+		return "", err
 	case err != nil:
 		return "", fmt.Errorf("running kubectl: %w", err)
 	}

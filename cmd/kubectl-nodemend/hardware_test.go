@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,9 +12,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/internal/repairnote"
@@ -133,9 +138,57 @@ func TestTheNodeIsAskedWithTheConfigurationOfItsDetector(t *testing.T) {
 	}
 }
 
+// bound returns a ClusterRoleBinding of Nodemend for ServiceAccounts of its name in these namespaces.
+func bound(name string, namespaces ...string) *rbacv1.ClusterRoleBinding {
+	b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	for _, namespace := range namespaces {
+		b.Subjects = append(b.Subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: namespace})
+	}
+	return b
+}
+
+func TestOnlyTheDetectorsOfNodemendAreAsked(t *testing.T) {
+	pod := func(namespace, name, node, account string) client.Object {
+		p := detectorPod(node, []string{"/nodemend-agent"}, nil)
+		p.Namespace, p.Name, p.Spec.ServiceAccountName = namespace, name, account
+		p.Labels = map[string]string{nameLabel: "nodemend", componentLabel: "detector"}
+		return &p
+	}
+	pods := []client.Object{
+		pod("aaa", "made-up", "w1", detectorAccount), // of a tenant
+		pod("nodemend-system", "real", "w1", detectorAccount),
+		pod("nodemend-system", "other", "w2", "default"),
+		pod("zzz", "made-up", "w3", detectorAccount),
+	}
+	nodes := []corev1.Node{hardwareNode("w1", "True", "", ""), hardwareNode("w2", "True", "", "")}
+	for name, tc := range map[string]struct {
+		bindings []client.Object
+		problem  string
+	}{
+		"installed":  {[]client.Object{bound("nodemend-detector", "nodemend-system"), bound("nodemend-controller", "nodemend-system")}, ""},
+		"nowhere":    {nil, "there is none of the ClusterRoleBindings nodemend-detector"},
+		"two places": {[]client.Object{bound("nodemend-detector", "nodemend-system", "old")}, "name the namespaces nodemend-system, old"},
+	} {
+		c := fake.NewClientBuilder().WithObjects(pods...).WithObjects(tc.bindings...).Build()
+		found, err := (&tool{}).detectors(t.Context(), c, nodes)
+		if tc.problem != "" {
+			if err == nil || !strings.Contains(err.Error(), tc.problem) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if p := found["w1"]; err != nil || len(found) != 1 || p.Namespace != "nodemend-system" || p.Name != "real" {
+			t.Errorf("%s: %v, %v", name, found, err)
+		}
+	}
+	if found, err := (&tool{}).detectors(t.Context(), fake.NewClientBuilder().Build(), nodes); err != nil || len(found) > 0 {
+		t.Errorf("without a pod: %v, %v", found, err)
+	}
+}
+
 func TestKubectlIsGivenWhatThisCommandWasGiven(t *testing.T) {
 	dir := t.TempDir()
-	script := "#!/bin/sh\nfor arg; do echo \"$arg\"; done\ncase \"$*\" in *broken*) echo 'no BMC found' >&2; echo 'command terminated with exit code 2' >&2; exit 2;; esac\n"
+	script := "#!/bin/sh\nfor arg; do echo \"$arg\"; done\ncase \"$*\" in *broken*) echo 'no BMC found' >&2; echo 'command terminated with exit code 2' >&2; exit 2;; *detector-well*) echo 'nothing was acknowledged' >&2; exit 3;; esac\n"
 	if err := os.WriteFile(filepath.Join(dir, "kubectl"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -153,6 +206,7 @@ func TestKubectlIsGivenWhatThisCommandWasGiven(t *testing.T) {
 	detectors := map[string]corev1.Pod{
 		"w1":     detectorPod("w1", []string{"/nodemend-agent"}, nil),
 		"broken": detectorPod("broken", []string{"/nodemend-agent"}, nil),
+		"well":   detectorPod("well", []string{"/nodemend-agent"}, nil),
 	}
 	got, err := tl.onNode(t.Context(), detectors, "w1", "hardware", "ack", "--reason=it's; $(done)")
 	want := "exec\n--namespace=nodemend-system\ndetector-w1\n--container=detector\n--as-group=a\n--as-group=b\n--context=prod\n--\n/nodemend-agent\nhardware\nack\n--reason=it's; $(done)\n"
@@ -162,12 +216,71 @@ func TestKubectlIsGivenWhatThisCommandWasGiven(t *testing.T) {
 	if _, err := tl.onNode(t.Context(), detectors, "broken", "hardware", "describe"); err == nil || err.Error() != "pod nodemend-system/detector-broken: no BMC found" {
 		t.Errorf("got %v", err)
 	}
+	if _, err := tl.onNode(t.Context(), detectors, "well", "hardware", "ack"); !errors.Is(err, errNoFailure) || !strings.Contains(err.Error(), "detector-well: nothing was acknowledged") {
+		t.Errorf("got %v", err)
+	}
 	if _, err := tl.onNode(t.Context(), detectors, "w9", "hardware", "describe"); err == nil || !strings.Contains(err.Error(), "no pod of the detector") {
 		t.Errorf("got %v", err)
 	}
 	t.Setenv("PATH", t.TempDir())
 	if _, err := tl.onNode(t.Context(), detectors, "w1", "hardware", "describe"); err == nil || !strings.Contains(err.Error(), "running kubectl") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnAcknowledgementSaysWhichFailuresAreMeant(t *testing.T) {
+	for name, tc := range map[string]struct {
+		which     ackSelection
+		one, many string // what is wrong; empty: nothing
+	}{
+		"nothing":   {ackSelection{}, "say which failures", "say with --what"},
+		"a kind":    {ackSelection{kinds: []string{"PowerSupply"}}, "", ""},
+		"a part":    {ackSelection{components: []string{"PSU1"}}, "", ""},
+		"a failure": {ackSelection{whats: []string{"power supply AC lost"}}, "", ""},
+		"seen":      {ackSelection{seen: []string{"5f0c21aa"}}, "", "are for one node"},
+		"all":       {ackSelection{all: true}, "", "are for one node"},
+		"a record":  {ackSelection{until: "0x1a"}, "", "one server's SEL"},
+		"both":      {ackSelection{all: true, kinds: []string{"Fan"}}, "--all means all", "are for one node"},
+	} {
+		for one, want := range map[bool]string{true: tc.one, false: tc.many} {
+			if err := tc.which.check(one); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("%s, of one %t: %v, want %q", name, one, err, want)
+			}
+		}
+	}
+	all := ackSelection{seen: []string{"a", "b"}, kinds: []string{"Fan"}, components: []string{"one of A1, B1"}, whats: []string{"absent"}, until: "1a", all: true}
+	const want = "--seen=a|--seen=b|--component=one of A1, B1|--kind=Fan|--what=absent|--until=1a|--all"
+	if got := strings.Join(all.flags(), "|"); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestOfSeveralNodesSomeHaveNoSuchFailure(t *testing.T) {
+	var out bytes.Buffer
+	tl := &tool{streams: genericiooptions.IOStreams{Out: &out}}
+	nodes := []corev1.Node{hardwareNode("w1", "True", "", ""), hardwareNode("w2", "True", "", ""), hardwareNode("w3", "True", "", "")}
+	ask := func(_ context.Context, name string) (string, error) {
+		switch name {
+		case "w1":
+			return "acknowledged PowerSupply PSU1: absent\nby jane; the detector looks again now\n", nil
+		case "w2":
+			return "", errNoFailure
+		default:
+			return "", errors.New("no answer")
+		}
+	}
+	err := tl.eachNode(t.Context(), nodes, ask)
+	const want = "node w1: acknowledged PowerSupply PSU1: absent\nnode w1: by jane; the detector looks again now\nnode w2: no such failure\n"
+	if err == nil || err.Error() != "node w3: no answer" || out.String() != want {
+		t.Errorf("%v, printed\n%s", err, out.String())
+	}
+	if err := tl.eachNode(t.Context(), nodes[:2], ask); err != nil {
+		t.Error(err)
+	}
+	for _, without := range [][]corev1.Node{nodes[1:2], {nodes[1], nodes[1]}} {
+		if err := tl.eachNode(t.Context(), without, ask); err == nil {
+			t.Errorf("%d nodes without one are no error", len(without))
+		}
 	}
 }
 

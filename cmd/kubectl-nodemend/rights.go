@@ -24,6 +24,7 @@ func grants() []grant {
 		{"nodemend-view", "cluster.x-k8s.io", []string{"machines"}, []string{"get"}},
 		{"nodemend-view", "karpenter.sh", []string{"nodeclaims"}, []string{"get"}},
 		{"nodemend-view", "config.openshift.io", []string{"clusterversions"}, []string{"get"}},
+		{"nodemend-view", "rbac.authorization.k8s.io", []string{"clusterrolebindings"}, []string{"get"}},
 		{"nodemend-edit", "nodemend.dev", []string{"remediations", "nodemaintenances", "remediationbudgets"}, []string{"create", "patch", "delete"}},
 	}
 }

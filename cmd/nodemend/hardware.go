@@ -24,7 +24,10 @@ const hardwareExample = `  # What is wrong?
   nodemend hardware status -o json | jq '.events[]'
 
   # DIMM_A1 was exchanged while the server kept its standby power.
-  nodemend hardware ack --until 0x1a --reason "DIMM A1 exchanged, ticket 4711"
+  nodemend hardware ack --component DIMM_A1 --reason "DIMM A1 exchanged, ticket 4711"
+
+  # One failure as describe has shown it, and none that has come since.
+  nodemend hardware ack --seen 5f0c21aa --reason "known, ticket 4711"
 
   # By which rules is it judged?
   nodemend hardware rules`

@@ -1,20 +1,22 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/nodemend/nodemend/checks/hardware"
+	config "github.com/nodemend/nodemend/config/detector"
 	"github.com/nodemend/nodemend/internal/demand"
+	"github.com/nodemend/nodemend/ipmi"
 	"github.com/nodemend/nodemend/ipmi/verdict"
 )
 
@@ -25,12 +27,64 @@ proved is not: it counts until the SEL is cleared, the chassis was really powere
 off, or somebody has acknowledged it. So does a component that was taken out for
 good. What comes later counts again.
 
-With --until, the failures are acknowledged whose last SEL record is that one or
-came before it. Without, all are that are known now. The reason is shown wherever
-the failure is. The detector looks again at once.`
+Say which failures are meant. --seen takes the IDs that "nodemend hardware describe"
+shows: what has come since then is not acknowledged. --component, --kind and --what
+take the words that it shows. --until takes the failures whose last SEL record is that
+one or came before it. A failure has to match all that is given. --all takes all.
+
+Each failure that is acknowledged is printed. --dry-run prints them, and acknowledges
+nothing. The reason is shown wherever the failure is. The detector looks again at once.
+
+Exit status: 0 if something was acknowledged, 3 if there is no such failure.`
+
+// ackSelection says which failures are meant.
+type ackSelection struct {
+	seen, kinds, components, whats []string
+	until                          string
+	all                            bool
+}
+
+func (s *ackSelection) addTo(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&s.seen, "seen", nil, "`ID` of a failure, as describe shows it; several: with commas")
+	flags.StringArrayVar(&s.components, "component", nil, "failures of this `part`, such as DIMM_A1")
+	flags.StringSliceVar(&s.kinds, "kind", nil, "failures of this `kind` of parts, such as PowerSupply")
+	flags.StringArrayVar(&s.whats, "what", nil, "failures that are `this`, such as \"failure detected\"")
+	flags.StringVar(&s.until, "until", "", "`ID` of the last SEL record that is meant, such as 0x1a")
+	flags.BoolVar(&s.all, "all", false, "all failures that the detector knows of now")
+}
+
+// record returns up to which one failures are meant.
+func (s *ackSelection) record(flags *pflag.FlagSet) (uint16, error) {
+	narrow := len(s.seen)+len(s.kinds)+len(s.components)+len(s.whats) > 0 || flags.Changed("until")
+	switch {
+	case s.all && narrow:
+		return 0, errors.New("--all means all failures: leave out --seen, --component, --kind, --what and --until, or --all")
+	case !s.all && !narrow:
+		return 0, errors.New("say which failures are meant: --seen with IDs that \"nodemend hardware describe\" shows, --component, --kind, --what, --until, or --all")
+	case !flags.Changed("until"):
+		return verdict.All, nil
+	}
+	return parseRecord(s.until)
+}
+
+// matches reports whether f is meant, whatever its record is.
+func (s *ackSelection) matches(f verdict.Failure) bool {
+	oneOf := func(accepted []string, words ...string) bool {
+		return len(accepted) == 0 || slices.ContainsFunc(accepted, func(a string) bool {
+			return slices.ContainsFunc(words, func(word string) bool { return strings.EqualFold(strings.TrimSpace(a), word) })
+		})
+	}
+	whats := make([]string, 0, len(s.whats))
+	for _, what := range s.whats {
+		whats = append(whats, verdict.WithoutReading(strings.TrimSpace(what)))
+	}
+	return oneOf(s.seen, f.ID) && oneOf(s.kinds, string(f.Kind)) && oneOf(s.components, f.Component) && oneOf(whats, f.What)
+}
 
 func newHardwareAckCommand(f *hardwareFlags) *cobra.Command {
-	var until, reason, by string
+	var which ackSelection
+	var reason, by string
+	var dryRun bool
 	cmd := &cobra.Command{
 		Use:     "ack --reason TEXT",
 		Short:   "Acknowledge failures, so that they do not count any more",
@@ -38,15 +92,12 @@ func newHardwareAckCommand(f *hardwareFlags) *cobra.Command {
 		Example: hardwareExample,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			record := verdict.All
-			if cmd.Flags().Changed("until") {
-				var err error
-				if record, err = parseRecord(until); err != nil {
-					return usageError{err}
-				}
-			}
 			if strings.TrimSpace(reason) == "" {
 				return usageError{errors.New("no reason given; say with --reason why the failure does not count")}
+			}
+			record, err := which.record(cmd.Flags())
+			if err != nil {
+				return usageError{err}
 			}
 			if by == "" {
 				by = userName()
@@ -55,43 +106,114 @@ func newHardwareAckCommand(f *hardwareFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := acknowledge(hardware.Store{Path: c.Checks.Hardware.StateFile}, record, reason, by); err != nil {
+			a := acknowledging{which: which, record: record, reason: reason, by: by, dryRun: dryRun}
+			done, err := a.of(c.Checks.Hardware)
+			if err != nil {
 				return err
 			}
-			next := "the detector looks again now"
-			if err := demand.Send(cmd.Context(), c.Socket); err != nil {
-				next = fmt.Sprintf("the detector looks again when it runs the next time (%v)", err)
+			var text strings.Builder
+			for _, failure := range done {
+				fmt.Fprintf(&text, "%s %s %s\n", map[bool]string{false: "acknowledged", true: "would acknowledge"}[dryRun], failure.Kind, cell(failure.String()))
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "acknowledged by %s; %s\n", by, next)
+			if !dryRun {
+				next := "the detector looks again now"
+				if err := demand.Send(cmd.Context(), c.Socket); err != nil {
+					next = fmt.Sprintf("the detector looks again when it runs the next time (%v)", err)
+				}
+				fmt.Fprintf(&text, "by %s; %s\n", by, next)
+			}
+			_, err = fmt.Fprint(cmd.OutOrStdout(), text.String())
 			return err
 		},
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := cmd.Flags()
-	flags.StringVar(&until, "until", "", "`ID` of the last SEL record that is meant, such as 0x1a (default: all failures that are known)")
+	which.addTo(flags)
 	flags.StringVar(&reason, "reason", "", "why it does not count (required)")
 	flags.StringVar(&by, "by", "", "who says so (default: the user)")
+	flags.BoolVar(&dryRun, "dry-run", false, "print what would be acknowledged, and acknowledge nothing")
 	return cmd
 }
 
-// acknowledge notes in the store that failures do not count. It is an error if
-// there is none to be acknowledged.
-func acknowledge(store hardware.Store, record uint16, reason, by string) error {
-	var before, after []byte
-	var unusable error
-	err := store.Update(func(s verdict.State) verdict.State {
-		acknowledged := s.Acknowledge(record, reason, by, time.Now())
-		var errs [2]error
-		before, errs[0] = json.Marshal(s)
-		after, errs[1] = json.Marshal(acknowledged)
-		unusable = errors.Join(errs[:]...)
-		return acknowledged
-	})
-	if err = errors.Join(err, unusable); err == nil && bytes.Equal(before, after) {
-		err = errors.New("nothing was acknowledged: the detector has seen no such failure that is not acknowledged yet; " +
-			`if one has just come up, have it seen first with "nodemend check hardware"`)
+// acknowledging is what a person has asked for.
+type acknowledging struct {
+	which      ackSelection
+	record     uint16
+	reason, by string
+	dryRun     bool
+}
+
+// of notes in the store that failures do not count, and returns them. It is a noFailureError
+// if there is none to be acknowledged.
+func (a acknowledging) of(c config.Hardware) (done []verdict.Failure, err error) {
+	var modules []ipmi.Module
+	if machine, err := hardware.Machine(c); err == nil { // else some parts are named less well
+		modules = machine.Modules
 	}
-	return err
+	store := hardware.Store{Path: c.StateFile}
+	var refused error
+	change := func(s verdict.State) verdict.State {
+		var next verdict.State
+		if next, done, refused = a.in(s, c.Rules, modules); refused != nil {
+			return s
+		}
+		return next
+	}
+	if a.dryRun {
+		var s verdict.State
+		if s, err = store.Load(); err == nil {
+			change(s)
+		}
+	} else {
+		err = store.Update(change)
+	}
+	return done, errors.Join(err, refused)
+}
+
+// in returns a state with what is acknowledged in it.
+func (a acknowledging) in(s verdict.State, rules verdict.Rules, modules []ipmi.Module) (next verdict.State, done []verdict.Failure, err error) {
+	known := s.Known(rules, modules)
+	for _, id := range a.which.seen {
+		if !slices.ContainsFunc(known, func(f verdict.Failure) bool { return strings.EqualFold(f.ID, strings.TrimSpace(id)) }) {
+			return s, nil, noFailureError{fmt.Errorf("nothing was acknowledged: the failure %s is over, has come again, or is acknowledged, or the detector has not seen it yet%s",
+				cell(id), others(known))}
+		}
+	}
+	if a.which.all {
+		next = s.Acknowledge(verdict.All, a.reason, a.by, time.Now())
+	} else {
+		var ids []string
+		for _, f := range known {
+			if a.which.matches(f) {
+				ids = append(ids, f.ID)
+			}
+		}
+		next = s.AcknowledgeOnly(ids, a.record, a.reason, a.by, time.Now())
+	}
+	left := next.Known(rules, modules)
+	done = slices.DeleteFunc(slices.Clone(known), func(f verdict.Failure) bool {
+		return slices.ContainsFunc(left, func(other verdict.Failure) bool { return other.ID == f.ID })
+	})
+	if len(done) == 0 {
+		return s, nil, noFailureError{fmt.Errorf("nothing was acknowledged: the detector knows of no such failure that is not acknowledged yet%s", others(known))}
+	}
+	return next, done, nil
+}
+
+// others tells what else could be acknowledged.
+func others(known []verdict.Failure) string {
+	const most = 5
+	if len(known) == 0 {
+		return `; if one has just come up, have it seen first with "nodemend check hardware"`
+	}
+	var all []string
+	for _, f := range known[:min(most, len(known))] {
+		all = append(all, fmt.Sprintf("%s %s (--seen %s)", f.Kind, cell(f.String()), f.ID))
+	}
+	if len(known) > most {
+		all = append(all, fmt.Sprintf("and %d more", len(known)-most))
+	}
+	return "; it knows of " + strings.Join(all, ", ")
 }
 
 // parseRecord reads the ID of a SEL record, in hexadecimal as it is shown, with or

@@ -15,7 +15,7 @@ import (
 
 const hardwareDescribeHelp = `Describe what is wrong with the hardware of this server, to be pasted into a ticket:
 each part, what its sensor and the System Event Log (SEL) say of it in words and in
-raw bytes, since when, and by which rule it counts.
+raw bytes, since when, by which rule it counts, and how to acknowledge it.
 
 Nothing is changed. "kubectl nodemend hardware describe NODE" shows the same.`
 
@@ -95,6 +95,7 @@ func describeHardware(report hardwareReport, rules verdict.Rules) string {
 		}
 		fmt.Fprintf(&text, "\n%d. %s: %s\n", i+1, cell(f.Component), cell(f.What))
 		line("counts", "%s", counts(f))
+		line("kind", "%s", f.Kind)
 		if f.Module != nil {
 			line("module", "%s: %s", f.Module.Locator, f.Module)
 		}
@@ -115,6 +116,9 @@ func describeHardware(report hardwareReport, rules verdict.Rules) string {
 		line("rule", "%s", ruleOf(f, rules))
 		report.describeSensor(line, f)
 		report.describeRecords(line, f)
+		if f.Acknowledged == nil {
+			line("ack", "--seen %s", f.ID)
+		}
 	}
 	return text.String()
 }

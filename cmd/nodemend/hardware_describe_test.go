@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -26,27 +27,32 @@ VERDICT   failed: MultipleFailures
 
 1. DIMM_A1: uncorrectable ECC
 counts    yes
+kind      Memory
 since     2026-11-21T05:48:33Z
 rule      memory-uncorrectable-ecc: lost data, and will lose more
 sensor    0x04 DIMM_A1, Memory: - Presence Detected
 SEL       0x01 2026-11-21T05:48:33Z, Uncorrectable ECC Asserted, raw 010002b130016b2000040c046f01ffff
 SEL       0x02 2026-11-21T05:48:33Z, Uncorrectable ECC Deasserted, raw 020002b130016b2000040c04ef01ffff
+ack       --seen ID
 
 2. PSU1: failure detected
 counts    yes
+kind      PowerSupply
 since     2026-11-21T05:48:33Z
 rule      power-supply-failed: broken: replace it before the next one fails. Where that may wait, use whileRedundant
 sensor    0x03 PSU1 Status, Power Supply: - Presence detected, Failure detected
 SEL       0x03 2026-11-21T05:48:33Z, Failure detected Asserted, raw 030002b130016b20000408036f01ffff
+ack       --seen ID
 `
-	if got := m.expect(0, nil, "hardware", "describe"); got != broken {
+	ids := regexp.MustCompile(`seen [0-9a-f]{8}\n`)
+	if got := ids.ReplaceAllString(m.expect(0, nil, "hardware", "describe"), "seen ID\n"); got != broken {
 		t.Errorf("printed\n%s\nwant\n%s", got, broken)
 	}
 	if after := m.state(); after != before {
 		t.Errorf("it has written to the state: %s", after)
 	}
 	m.see(1)
-	m.expect(0, nil, "hardware", "ack", "--reason", "known", "--by", "alice")
+	m.expect(0, nil, "hardware", "ack", "--reason", "known", "--by", "alice", "--all")
 	m.expect(0, []string{"counts    no: acknowledged by alice at 2"}, "hardware", "describe")
 }
 

@@ -219,14 +219,19 @@ func TestAcknowledgingTakesEffectAndIsShown(t *testing.T) {
 		t.Helper()
 		m.expect(status, []string{says}, append([]string{"hardware", "ack", "--reason", "exchanged", "--by", "alice"}, args...)...)
 	}
-	ack(1, "nothing was acknowledged")
+	ack(3, "nothing was acknowledged", "--all")
 	m.see(0)
 	m.loseData()
 	m.expect(1, nil, "hardware", "status")
-	ack(1, "have it seen first with \"nodemend check hardware\"") // the detector has not looked
+	ack(3, "have it seen first with \"nodemend check hardware\"", "--all") // the detector has not looked
 	m.see(1)
 	m.TakeCounts()
-	ack(0, "acknowledged by alice; the detector looks again when it runs the next time")
+	before := m.state()
+	ack(0, "would acknowledge Memory DIMM_A1: uncorrectable ECC (SEL 0x01, 2026-11-21T05:48Z)\n", "--all", "--dry-run")
+	if after := m.state(); after != before {
+		t.Errorf("a dry run has written %s", after)
+	}
+	ack(0, "acknowledged Memory DIMM_A1: uncorrectable ECC (SEL 0x01, 2026-11-21T05:48Z)\nby alice; the detector looks again when it runs the next time", "--all")
 	if counts := m.TakeCounts(); len(counts) > 0 {
 		t.Errorf("the BMC was asked %v", counts)
 	}
@@ -235,14 +240,78 @@ func TestAcknowledgingTakesEffectAndIsShown(t *testing.T) {
 		"acknowledged by alice: DIMM_A1: uncorrectable ECC (SEL 0x01",
 		"2026-11-21T05:48:33Z  SEL 0x01  by alice: exchanged\n",
 	}, "hardware", "status")
-	ack(1, "nothing was acknowledged") // it is already
+	ack(3, "nothing was acknowledged", "--all") // it is already
 
 	m.loseData() // 0x03 and 0x04
 	m.see(1)
-	ack(1, "nothing was acknowledged", "--until", "0x02")
+	ack(3, "nothing was acknowledged", "--until", "0x02")
 	m.see(1)
-	ack(0, "acknowledged by alice", "--until", "3")
+	ack(0, "by alice", "--until", "3")
 	m.see(0)
+}
+
+// shownID returns how the ticket says that a failure is acknowledged.
+func (m *machine) shownID(of string) string {
+	m.t.Helper()
+	_, block, _ := strings.Cut(m.expect(0, nil, "hardware", "describe"), ". "+of+": ")
+	_, id, ok := strings.Cut(block, "\nack       --seen ")
+	if !ok {
+		m.t.Fatalf("%s has no ID", of)
+	}
+	return strings.Fields(id)[0]
+}
+
+func TestOnlyTheFailuresThatAreMeantAreAcknowledged(t *testing.T) {
+	m := newMachine(t)
+	ack := func(status int, says string, args ...string) {
+		t.Helper()
+		m.expect(status, []string{says}, append([]string{"hardware", "ack", "--reason", "known", "--by", "alice"}, args...)...)
+	}
+	m.see(0)
+	m.loseData()
+	if err := m.Assert(3, 1, true); err != nil {
+		t.Fatal(err)
+	}
+	m.see(1)
+	for _, selection := range [][]string{
+		{"--kind", "powersupply"}, {"--kind=Fan,PowerSupply"}, {"--component", "PSU1"}, {"--what", "failure detected"},
+		{"--seen", m.shownID("PSU1")}, {"--until", "3", "--kind", "PowerSupply"},
+	} {
+		ack(0, "would acknowledge PowerSupply PSU1: failure detected", append(selection, "--dry-run")...)
+		if out := m.expect(0, nil, append([]string{"hardware", "ack", "--reason=x", "--dry-run"}, selection...)...); strings.Contains(out, "DIMM") {
+			t.Errorf("%q: %s", selection, out)
+		}
+	}
+	for _, selection := range [][]string{
+		{"--kind", "Fan"}, {"--component", "PSU"}, {"--what", "failure"}, {"--until", "2", "--kind", "PowerSupply"}, {"--kind=PowerSupply", "--component=DIMM_A1"},
+	} {
+		ack(3, "it knows of Memory DIMM_A1: uncorrectable ECC", selection...)
+	}
+	ack(0, "acknowledged PowerSupply PSU1: failure detected", "--kind", "PowerSupply")
+	m.expect(0, []string{"VERDICT   failed: MemoryFailure"}, "hardware", "describe")
+}
+
+func TestWhatHasComeSinceTheTicketIsNotAcknowledged(t *testing.T) {
+	m := newMachine(t)
+	m.see(0)
+	m.loseData()
+	m.see(1)
+	dimm := m.shownID("DIMM_A1")
+	if err := m.Assert(3, 1, true); err != nil {
+		t.Fatal(err)
+	}
+	m.see(1)
+	if out := m.expect(0, nil, "hardware", "ack", "--reason=known", "--seen", dimm, "--dry-run"); strings.Contains(out, "PSU1") {
+		t.Errorf("a failure that nobody has seen: %s", out)
+	}
+	m.loseData() // once more
+	m.see(1)
+	before := m.state()
+	m.expect(3, []string{"the failure " + dimm + " is over, has come again", "it knows of Memory DIMM_A1: uncorrectable ECC"},
+		"hardware", "ack", "--reason=known", "--seen", dimm+","+m.shownID("PSU1"))
+	if after := m.state(); after != before {
+		t.Errorf("it was acknowledged in part: %s", after)
+	}
 }
 
 func TestAcknowledgingWithMistakesChangesNothing(t *testing.T) {
@@ -252,12 +321,14 @@ func TestAcknowledgingWithMistakesChangesNothing(t *testing.T) {
 	m.see(1)
 	before := m.state()
 	for want, args := range map[string][]string{
-		"no reason given":           {},
-		"no reason given; say":      {"--reason", "  "},
+		"no reason given":           {"--all"},
+		"no reason given; say":      {"--reason", "  ", "--all"},
+		"say which failures are":    {"--reason", "x"},
+		"--all means all failures":  {"--reason", "x", "--all", "--kind", "Memory"},
 		"--until=0x is not":         {"--reason", "x", "--until", "0x"},
 		"--until= is not the ID":    {"--reason", "x", "--until="},
 		`unknown command "now" for`: {"--reason", "x", "now"},
-		"unknown flag: --all":       {"--reason", "x", "--all"},
+		"unknown flag: --most":      {"--reason", "x", "--most"},
 	} {
 		m.expect(2, []string{want}, append([]string{"hardware", "ack"}, args...)...)
 	}
@@ -265,7 +336,7 @@ func TestAcknowledgingWithMistakesChangesNothing(t *testing.T) {
 		t.Errorf("the state was %s, and is %s", before, after)
 	}
 	m.write(m.stateFile, "{")
-	m.expect(1, []string{m.stateFile}, "hardware", "ack", "--reason", "x")
+	m.expect(1, []string{m.stateFile}, "hardware", "ack", "--reason", "x", "--all")
 	if after := m.state(); after != "{" {
 		t.Errorf("a damaged state has become %s", after)
 	}

@@ -68,12 +68,27 @@ func sources() []source {
 	}
 }
 
+// answerTime is how long an answer is waited for: where the kinds of another program have a webhook
+// that converts them, its pod may be on the dead node. Who asks has other things to do, too.
+const answerTime = 5 * time.Second
+
+// inTime calls ask, which has to answer within answerTime.
+func inTime(ctx context.Context, ask func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	err := ask(bounded)
+	if err != nil && ctx.Err() == nil && bounded.Err() != nil {
+		return fmt.Errorf("no answer within %s: %w", answerTime, err)
+	}
+	return err
+}
+
 // Ask asks the API server whether another program has the node of this name, by what the node carries
-// now, and by their objects. What does not exist says nothing. What cannot be read is an error: nobody
-// knows then. Of a node that is gone or another one, others have nothing.
+// now, and by their objects. What does not exist says nothing. What cannot be read, or not in time, is an
+// error: nobody knows then. Of a node that is gone or another one, others have nothing.
 func Ask(ctx context.Context, live client.Reader, name string, uid types.UID, step Step) (Hold, error) {
 	var node corev1.Node
-	err := live.Get(ctx, types.NamespacedName{Name: name}, &node)
+	err := inTime(ctx, func(ctx context.Context) error { return live.Get(ctx, types.NamespacedName{Name: name}, &node) })
 	if apierrors.IsNotFound(err) || err == nil && node.UID != uid {
 		return Hold{}, nil
 	}
@@ -84,7 +99,11 @@ func Ask(ctx context.Context, live client.Reader, name string, uid types.UID, st
 		return hold, nil
 	}
 	for _, s := range sources() {
-		hold, err := s.ask(ctx, live, &node, step)
+		var hold Hold
+		err := inTime(ctx, func(ctx context.Context) (err error) {
+			hold, err = s.ask(ctx, live, &node, step)
+			return err
+		})
 		if err != nil && !absent(err) {
 			return Hold{}, fmt.Errorf("asking %s about node %s: %w", s.what, name, err)
 		}

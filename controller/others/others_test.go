@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -201,39 +202,53 @@ func TestWhatCannotBeReadIsAnError(t *testing.T) {
 	everybody := aNode(ofMachine, ofClaim, annotated("machineconfiguration.openshift.io/currentConfig", "a", "machineconfiguration.openshift.io/desiredConfig", "a"))
 	refused := apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("no rights"))
 	for _, kind := range []string{"Node", "Lease", "Machine", "NodeClaim", "ClusterVersion", "NodeList", "DaemonSetList"} {
-		t.Run(kind, func(t *testing.T) {
-			of := func(obj interface{ GetObjectKind() schema.ObjectKind }) bool {
-				gvk := obj.GetObjectKind().GroupVersionKind()
-				switch obj.(type) {
-				case *corev1.Node:
-					gvk.Kind = "Node"
-				case *corev1.NodeList:
-					gvk.Kind = "NodeList"
-				case *coordinationv1.Lease:
-					gvk.Kind = "Lease"
-				}
-				return gvk.Kind == kind
-			}
-			c := fake.NewClientBuilder().WithObjects(everybody).WithInterceptorFuncs(interceptor.Funcs{
-				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-					if of(obj) {
-						return refused
+		for name, tt := range map[string]struct {
+			answer func(context.Context) error
+			says   string
+		}{
+			"refused":   {func(context.Context) error { return refused }, "no rights"},
+			"no answer": {func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, "no answer within 5s"},
+		} {
+			t.Run(kind+", "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					hold, err := Ask(t.Context(), answering(everybody, kind, tt.answer), "w17", "node-uid", Step{Now: now})
+					if err == nil || !strings.Contains(err.Error(), tt.says) || hold.Why != "" {
+						t.Errorf("%+v, %v", hold, err)
 					}
-					return c.Get(ctx, key, obj, opts...)
-				},
-				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-					if of(list) {
-						return refused
-					}
-					return c.List(ctx, list, opts...)
-				},
-			}).Build()
-			hold, err := Ask(t.Context(), c, "w17", "node-uid", Step{Now: now})
-			if !apierrors.IsForbidden(err) || hold.Why != "" {
-				t.Errorf("%+v, %v", hold, err)
-			}
-		})
+				})
+			})
+		}
 	}
+}
+
+// answering returns a client of a cluster with this node that answers so for a kind.
+func answering(node *corev1.Node, kind string, answer func(context.Context) error) client.Client {
+	of := func(obj interface{ GetObjectKind() schema.ObjectKind }) bool {
+		gvk := obj.GetObjectKind().GroupVersionKind()
+		switch obj.(type) {
+		case *corev1.Node:
+			gvk.Kind = "Node"
+		case *corev1.NodeList:
+			gvk.Kind = "NodeList"
+		case *coordinationv1.Lease:
+			gvk.Kind = "Lease"
+		}
+		return gvk.Kind == kind
+	}
+	return fake.NewClientBuilder().WithObjects(node).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if of(obj) {
+				return answer(ctx)
+			}
+			return c.Get(ctx, key, obj, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if of(list) {
+				return answer(ctx)
+			}
+			return c.List(ctx, list, opts...)
+		},
+	}).Build()
 }
 
 func TestOfANodeThatIsGoneOthersHaveNothing(t *testing.T) {

@@ -23,7 +23,7 @@ func Remove(ctx context.Context, o Options) (done []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	holder, err := claim{path: here.claim}.holder()
+	holder, err := claim{path: here.claim}.holder(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -41,10 +41,10 @@ func Run(ctx context.Context, o Options) error {
 // keep installs and stays.
 func (i *installer) keep(ctx context.Context, mine claim, h *health) (err error) {
 	log := logr.FromContextOrDiscard(ctx)
-	if err := mine.take(); err != nil {
+	if err := mine.take(ctx); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, mine.release()) }()
+	defer func() { err = errors.Join(err, mine.release(context.WithoutCancel(ctx))) }()
 	c, err := i.converge(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -73,7 +73,7 @@ func (i *installer) keep(ctx context.Context, mine claim, h *health) (err error)
 
 // again is converge for the installer that has the claim.
 func (i *installer) again(ctx context.Context, mine claim) (credentials, error) {
-	ours, err := mine.renew()
+	ours, err := mine.renew(ctx)
 	if err == nil && !ours {
 		err = errSuperseded
 	}

@@ -173,7 +173,7 @@ func TestAClaimOfAnInstallerThatWasKilledGetsTooOld(t *testing.T) {
 	virtually(t, func(t *testing.T, h *host) {
 		k := h.keep("1")
 		killed := claim{path: h.path("/run/nodemend/host-units-runner.claim"), id: "killed"}
-		if err := killed.take(); err != nil {
+		if err := killed.take(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		pass(claimAge - interval)
@@ -196,10 +196,96 @@ func TestABrokenClaimClaimsNothing(t *testing.T) {
 		if err := os.WriteFile(c.path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if ours, err := c.renew(); err != nil || !ours {
+		if ours, err := c.renew(t.Context()); err != nil || !ours {
 			t.Errorf("%q: ours %t, %v", content, ours, err)
 		}
 	}
+}
+
+// The installer that reads and writes a claim has it alone.
+func TestTheEarlierInstallerUndoesNoClaimThatIsTakenInThatMoment(t *testing.T) {
+	for name, test := range map[string]struct {
+		do   func(ctx context.Context, earlier claim) (ours bool, err error)
+		ours bool
+		want types.UID
+	}{
+		"renew":   {func(ctx context.Context, c claim) (bool, error) { return c.renew(ctx) }, false, "later"},
+		"release": {func(ctx context.Context, c claim) (bool, error) { return false, c.release(ctx) }, false, "later"},
+		"take":    {func(ctx context.Context, c claim) (bool, error) { return true, c.take(ctx) }, true, "earlier"}, // it is the latest then
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				path := t.TempDir() + "/claim"
+				earlier, later := claim{path: path, id: "earlier"}, claim{path: path, id: "later"}
+				if err := earlier.take(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				type end struct {
+					ours bool
+					err  error
+				}
+				ended := make(chan end, 1)
+				err := later.locked(t.Context(), 0, func(f *os.File) error {
+					go func() {
+						ours, err := test.do(t.Context(), earlier)
+						ended <- end{ours, err}
+					}()
+					synctest.Wait() // it has read what it can
+					return later.write(f)
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := <-ended; got.err != nil || got.ours != test.ours {
+					t.Errorf("ours %t, %v, want %t", got.ours, got.err, test.ours)
+				}
+				if got, err := later.holder(t.Context()); err != nil || got != test.want {
+					t.Errorf("the claim is of %q, %v, want %q", got, err, test.want)
+				}
+			})
+		})
+	}
+}
+
+func TestAClaimThatIsReleasedInThatMomentIsTakenAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := t.TempDir() + "/claim"
+		earlier, later := claim{path: path, id: "earlier"}, claim{path: path, id: "later"}
+		if err := earlier.take(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		err := earlier.locked(t.Context(), 0, func(*os.File) error {
+			go func() { ended <- later.take(t.Context()) }()
+			synctest.Wait()
+			return os.Remove(path)
+		})
+		if err := errors.Join(err, <-ended); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := later.holder(t.Context()); err != nil || got != "later" {
+			t.Errorf("the claim is of %q, %v", got, err)
+		}
+	})
+}
+
+func TestAFrozenInstallerIsNotWaitedForForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := t.TempDir() + "/claim"
+		frozen, later := claim{path: path, id: "frozen"}, claim{path: path, id: "later"}
+		err := frozen.locked(t.Context(), os.O_CREATE, func(*os.File) error {
+			if err := later.take(t.Context()); err == nil || !strings.Contains(err.Error(), "frozen?") {
+				t.Errorf("got %v", err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		if err := later.take(t.Context()); err != nil { // it was killed
+			t.Error(err)
+		}
+	})
 }
 
 func TestReadinessTellsWhatIsWrong(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 const (
 	maxMembers = 256 // of a collection
 	maxPages   = 32  // of one
-	maxChassis = 4
+	maxChassis = 32  // those of a server with eight GPUs and their trays are a dozen
 	maxPath    = 256 // bytes
 )
 
@@ -36,6 +36,38 @@ type parts struct {
 // miss notes that a resource with several parts could not be read.
 func (p *parts) miss(what string, err error) {
 	p.missed = append(p.missed, fmt.Errorf("%s: %w", what, err))
+}
+
+// resource notes whether one that leads to parts could be read. One that the service does not have
+// costs itself only; if it had it before, that is seen as of a part. All else is missed.
+func (p *parts) resource(path string, err error) {
+	const entityPresent uint16 = 1 << 0
+	path = canonical(path)
+	name := strings.TrimPrefix(path, "/redfish/v1/")
+	if err != nil && !isLacking(err) || !isPath(path) {
+		if err != nil {
+			p.miss(name, err)
+		}
+		return
+	}
+	if p.paths[path] {
+		return
+	}
+	p.paths[path] = true
+	sensor := ipmi.Sensor{Name: name, Type: kindResource.SensorType, EventType: ipmi.SensorSpecific, Path: path, Available: err == nil}
+	if err == nil {
+		sensor.States = entityPresent
+	} else {
+		sensor.Problem = fmt.Sprintf("%s: %s", name, trimmed(err))
+	}
+	p.sensors = append(p.sensors, sensor)
+}
+
+// isLacking reports whether the service says that it does not have what it leads to.
+func isLacking(err error) bool {
+	const notFound, notImplemented = 404, 501
+	code, ok := errors.AsType[service.Status](err)
+	return ok && (code == notFound || code == notImplemented)
 }
 
 // raw is the answer of a service for one part; err is why there is none.
@@ -213,13 +245,10 @@ func (s *Source) list(ctx context.Context, p *parts, k kind, path string) error 
 	var all []raw
 	err := s.each(ctx, path, maxMembers, func(r raw) error { all = append(all, r); return nil })
 	p.add(k, all)
-	switch {
-	case err == nil:
-		return nil
-	case isLost(err):
+	if err != nil && isLost(err) {
 		return err
 	}
-	p.miss(k.name, err)
+	p.resource(path, err)
 	return nil
 }
 
@@ -237,10 +266,7 @@ func (s *Source) drives(ctx context.Context, p *parts, path string) error {
 		if err == nil {
 			err = json.Unmarshal(r.data, &storage)
 		}
-		if err != nil {
-			p.miss("storage "+canonical(r.path), err)
-			return nil
-		}
+		p.resource(r.path, err)
 		for _, drive := range storage.Drives {
 			if len(all) == maxMembers {
 				return fmt.Errorf("%w: more than %d drives", errLong, maxMembers)
@@ -254,13 +280,10 @@ func (s *Source) drives(ctx context.Context, p *parts, path string) error {
 		return nil
 	})
 	p.add(kindDrive, all)
-	switch {
-	case err == nil:
-		return nil
-	case isLost(err):
+	if err != nil && isLost(err) {
 		return err
 	}
-	p.miss("Storage", err)
+	p.resource(path, err)
 	return nil
 }
 
@@ -283,10 +306,7 @@ func (s *Source) environment(ctx context.Context, p *parts, path string) error {
 	if err := r.err; err == nil {
 		r.err = json.Unmarshal(r.data, &c)
 	}
-	if r.err != nil {
-		p.miss("chassis "+canonical(path), r.err)
-		return nil //nolint:nilerr // it costs this resource only
-	}
+	p.resource(path, r.err)
 	if err := s.members(ctx, p, c.Thermal.Path, []list{{"Fans", kindFan}, {"Temperatures", kindTemperature}}); err != nil {
 		return err
 	}
@@ -318,10 +338,7 @@ func (s *Source) subsystem(ctx context.Context, p *parts, k kind, path string) e
 	if r.err == nil {
 		r.err = json.Unmarshal(r.data, &subsystem)
 	}
-	if r.err != nil {
-		p.miss(k.name, r.err)
-		return nil //nolint:nilerr // it costs this resource only
-	}
+	p.resource(path, r.err)
 	if k == kindFan {
 		return s.list(ctx, p, k, subsystem.Fans.Path)
 	}
@@ -347,10 +364,7 @@ func (s *Source) members(ctx context.Context, p *parts, path string, of []list) 
 	if r.err == nil {
 		r.err = json.Unmarshal(r.data, &properties)
 	}
-	if r.err != nil {
-		p.miss(canonical(path), r.err)
-		return nil //nolint:nilerr // it costs this resource only
-	}
+	p.resource(path, r.err)
 	for _, l := range of {
 		data, has := properties[l.name]
 		if !has {

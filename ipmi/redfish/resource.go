@@ -37,6 +37,8 @@ var (
 	kindMemory      = kind{"Memory", 0x0c}
 	kindDrive       = kind{"Drive", 0x0d}
 	kindSystem      = kind{"System", 0x12}
+	// what leads to parts, see parts.resource
+	kindResource = kind{"Resource", 0x25}
 )
 
 // text is a text that only describes: some services have a number there, or nothing.

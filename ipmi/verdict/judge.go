@@ -102,6 +102,7 @@ func (j *judgement) failures() []found {
 		}
 		sensor := j.sensors[p.sensor()]
 		f := Failure{
+			ID:           p.id(),
 			Component:    j.component(s),
 			Kind:         kindOf(s),
 			What:         what(s, sensor),
@@ -176,6 +177,7 @@ func (j *judgement) absences() []found {
 			continue
 		}
 		all = append(all, found{Failure{
+			ID:           c.id(),
 			Component:    component(s),
 			Kind:         kindOf(s),
 			What:         what(s, ipmi.Sensor{}),

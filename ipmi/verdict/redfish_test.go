@@ -309,10 +309,50 @@ func TestWhatRedfishDoesNotTellIsNotKnown(t *testing.T) {
 				{func(b *bmcOfRedfish) { b.service.Instead(nil); b.supply(0, "Status.Health", "OK") }, healthy, ""},
 			}},
 			{fmt.Sprintf("all modules answer HTTP %d", status), "the rest is read, and no health is made of it", hpe(), []redfishMoment{
-				well, {func(b *bmcOfRedfish) { b.refuses(hpe().system+"/Memory", status) }, "cannotTell | SensorsUnreadable", "Memory"},
+				well, {func(b *bmcOfRedfish) { b.refuses(hpe().system+"/Memory", status) },
+					map[int]string{404: gone, 500: "cannotTell | SensorsUnreadable"}[status], "Memory"},
 			}},
 		})
 	}
+	for _, status := range []int{404, 501} {
+		for _, list := range []string{v.system + "/Storage", v.system + "/Memory", v.thermal, v.power} {
+			playRedfish(t, []redfishScenario{
+				{fmt.Sprintf("%s answers HTTP %d from the first day", list[len("/redfish/v1/"):], status), "the service leads to what it does not have: that is said, and costs nothing else", v, []redfishMoment{
+					{func(b *bmcOfRedfish) { b.refuses(list, status) }, healthy, fmt.Sprintf("%s: the service answers HTTP %d", list[len("/redfish/v1/"):], status)},
+					{func(b *bmcOfRedfish) { b.health(v.processor, "Critical") }, "failed | ProcessorFailure | " + v.processorName + " health Critical", ""},
+				}},
+				{fmt.Sprintf("%s answers HTTP %d later", list[len("/redfish/v1/"):], status), "it was there: now nobody knows", v, []redfishMoment{
+					well, {func(b *bmcOfRedfish) { b.refuses(list, status) }, gone, ""}, {nil, gone, ""},
+					{func(b *bmcOfRedfish) { b.service.Instead(nil) }, healthy, ""},
+				}},
+			})
+		}
+	}
+	// chassis gives the system that many, each with a fan of its own.
+	chassis := func(b *bmcOfRedfish, count int) {
+		links := []any{}
+		for i := range count {
+			path := fmt.Sprintf("/redfish/v1/Chassis/GPU_%d", i)
+			b.service.Put(path, map[string]any{"@odata.id": path, "Thermal": map[string]any{"@odata.id": path + "/Thermal"}})
+			b.service.Put(path+"/Thermal", map[string]any{"Fans": []any{
+				map[string]any{"Name": fmt.Sprintf("Fan %d", i), "Status": map[string]any{"State": "Enabled", "Health": "OK"}},
+			}})
+			links = append(links, map[string]any{"@odata.id": path})
+		}
+		b.service.Change(v.system, "Links.Chassis", links)
+	}
+	playRedfish(t, []redfishScenario{
+		{"a server with nine chassis", "each GPU and each tray may be one", v, []redfishMoment{
+			{func(b *bmcOfRedfish) { chassis(b, 9) }, healthy, ""},
+			{func(b *bmcOfRedfish) {
+				b.service.Change("/redfish/v1/Chassis/GPU_8/Thermal", "Fans.0.Status.Health", "Critical")
+			}, "failed | FanFailure | Fan 8 health Critical", ""},
+		}},
+		{"a server with more chassis than are read", "no health is made of what is not read", v, []redfishMoment{
+			{func(b *bmcOfRedfish) { chassis(b, 32) }, healthy, ""},
+			{func(b *bmcOfRedfish) { chassis(b, 33) }, "cannotTell | SensorsUnreadable", "more than 32"},
+		}},
+	})
 	long := func(b *bmcOfRedfish) {
 		members := []any{}
 		for i := range 1000 {

@@ -28,6 +28,10 @@ var (
 	saidAside = regexp.MustCompile(`^(warning: |in the log from before the first look: |acknowledged by [^:]*: )`)
 )
 
+// WithoutReading returns the What of a failure without a reading beyond a limit, which is another
+// one each time.
+func WithoutReading(what string) string { return saidReading.ReplaceAllString(what, "$1") }
+
 // ReadMessage returns what a message of a verdict tells of components, in its order. Of a
 // reading beyond a limit What has the limit alone, so that it is the same on all servers. What did not
 // fit into the message is not told.
@@ -44,7 +48,7 @@ func ReadMessage(message string) []Said {
 			continue
 		}
 		all = append(all, Said{
-			Component: parts[1], What: saidReading.ReplaceAllString(parts[2], "$1"), Source: parts[3], Aside: bare != text,
+			Component: parts[1], What: WithoutReading(parts[2]), Source: parts[3], Aside: bare != text,
 		})
 	}
 	return all

@@ -31,6 +31,8 @@ type Verdict struct {
 
 // Failure is one thing that is, or may be, wrong with a component.
 type Failure struct {
+	// ID is another one for each incident: an acknowledgement can name it.
+	ID        string `json:"id"`
 	Component string `json:"component"` // "DIMM_A1"
 	// Kind of the component: "Memory", "PowerSupply".
 	Kind     Kind     `json:"kind"`
