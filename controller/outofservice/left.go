@@ -60,6 +60,27 @@ func Staying(pods []corev1.Pod) (staying []Left) {
 	return staying
 }
 
+// Explain says what becomes of the taint of a node with our mark, what it has not freed, and what it
+// can't, for people; nothing for another node.
+func Explain(node *corev1.Node, pods []corev1.Pod, attachments []storagev1.VolumeAttachment) (lines []string) {
+	if !marked(node) {
+		return nil
+	}
+	left := Remaining(node.Name, pods, attachments)
+	do, why := after(node, left)
+	if do == remove {
+		why += ": the taint is about to be taken away"
+	}
+	lines = append(lines, why)
+	for _, l := range left {
+		lines = append(lines, "left: "+l.String())
+	}
+	for _, l := range Staying(pods) {
+		lines = append(lines, "not freed: "+l.String())
+	}
+	return lines
+}
+
 func sortLeft(left []Left) {
 	slices.SortFunc(left, func(a, b Left) int { return cmp.Compare(a.What, b.What) })
 }
