@@ -7,13 +7,20 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	utilrand "k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/outofservice"
 	"github.com/nodemend/nodemend/test/helm"
 )
 
@@ -160,6 +167,107 @@ func TestAbuseOfTheTaintOutOfService(t *testing.T) {
 		{"controller", "delete", "default:pods/any", "", rbac, "Kubernetes ends them"},
 	}
 	s.tryAll(t, s.tokens(), rows)
+}
+
+// With its own token, under all admission policies, the controller sets the taint on a proof, says when
+// all has moved, and takes it away, on a real API server.
+func TestTheControllerFreesPodsOnAProofWithItsOwnRights(t *testing.T) {
+	s := newScene(t)
+	s.installOutOfService()
+	leader := s.client(s.account("controller", s.b))
+	p := &props{scene: s}
+	p.until(func() bool { return leader.List(s.ctx, &storagev1.VolumeAttachmentList{}) == nil }) // its role is in force
+
+	step := v1alpha1.Step{Reboot: &v1alpha1.RebootRemedy{Method: v1alpha1.RebootPowerCycle, OutOfService: true}, Timeout: v1alpha1.Duration{Duration: 20 * time.Minute}, Attempts: 1}
+	policy := &v1alpha1.RemedyPolicy{ObjectMeta: metav1.ObjectMeta{Name: "dead-" + utilrand.String(6)}, Spec: v1alpha1.RemedyPolicySpec{
+		NodeSelector: s.policy.Spec.NodeSelector, Match: []v1alpha1.ConditionMatch{{Type: "Ready", Status: corev1.ConditionUnknown}}, Steps: []v1alpha1.Step{step},
+	}}
+	s.temporary(policy)
+	name := s.nodeOf(bootOne, corev1.ConditionUnknown, "", corev1.Taint{Key: "a", Effect: corev1.TaintEffectNoSchedule})
+	node := func() *corev1.Node {
+		s.Helper()
+		n := named(name)
+		s.must(s.admin.Get(s.ctx, key(n), n))
+		return n
+	}
+	const machine = "4c4c4544-0032-3810-8052-b4c04f4a5731"
+	dead := node()
+	dead.Status.NodeInfo.SystemUUID = machine
+	s.must(s.admin.Status().Update(s.ctx, dead))
+
+	remediation := s.remediationOf(dead)
+	remediation.Spec.Policy = v1alpha1.PolicyReference{Name: policy.Name, UID: policy.UID}
+	remediation.Spec.Match, remediation.Spec.Steps = policy.Spec.Match, policy.Spec.Steps
+	s.temporary(remediation)
+	hash, err := policy.Spec.Steps[0].Hash()
+	s.must(err)
+	action := s.actionFor(dead)
+	action.Spec.Executor, action.Spec.StepHash, action.Spec.Timeout = v1alpha1.ExecutorRemote, hash, step.Timeout
+	action.Spec.Policy, action.Spec.Remediation, action.Spec.RemediationUID = remediation.Spec.Policy, remediation.Name, remediation.UID
+	s.must(s.admin.Create(s.ctx, action))
+	remediation.Status.Action = action.Name
+	s.must(s.admin.Status().Update(s.ctx, remediation))
+	read := v1alpha1.PowerReading{Time: v1alpha1.NewMicroTime(time.Now()), GUID: machine, Order: "RFC4122"}
+	action.Status.Claim = &v1alpha1.Claim{RunnerID: "r", BootID: bootOne, Time: metav1.Now(), Remedy: v1alpha1.RemedyReboot}
+	action.Status.Power = &v1alpha1.PowerCycleStatus{RunnerID: "r", Phase: "ProvedOff", Machine: machine, Proof: &v1alpha1.PowerProof{
+		Kind: "PowerOff", BootID: bootOne, Machine: machine, Reader: "r", Switch: "a BMC", First: read, Second: read, Apart: v1alpha1.Duration{Duration: 5 * time.Second},
+	}}
+	attachment := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "attachment-" + utilrand.String(6)}, Spec: storagev1.VolumeAttachmentSpec{
+		Attacher: "example.com", NodeName: name, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("pv-1")},
+	}}
+	s.temporary(attachment)
+
+	r := &outofservice.Reconciler{
+		Client: leader, Live: leader, Steady: time.Now, Events: events.NewFakeRecorder(100),
+		Pods: func(ctx context.Context, node string) ([]corev1.Pod, error) {
+			var list corev1.PodList
+			err := leader.List(ctx, &list, client.MatchingFields{"spec.nodeName": node})
+			return list.Items, err
+		},
+	}
+	r.Loop()
+	looks := func() {
+		s.Helper()
+		_, err := r.Reconcile(s.ctx, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+		s.must(err)
+	}
+	mark := v1alpha1.OutOfServiceMark{BootID: bootOne, Action: action.Name}
+	is := func(want v1alpha1.OutOfServiceMark, tainted bool) {
+		s.Helper()
+		n := node()
+		got, _ := v1alpha1.OutOfServiceMarkOf(n)
+		if own, _ := mark.OutOfService(n); got != want || own >= 0 != tainted {
+			t.Fatalf("it has %v and %v, want %q, tainted: %t", n.Annotations, n.Spec.Taints, want, tainted)
+		}
+	}
+	// Whatever takes so long here that the reading is too old by then, is read anew.
+	for range 100 {
+		action.Status.Power.Held++
+		s.must(s.admin.Status().Update(s.ctx, action))
+		looks()
+		if _, tainted := v1alpha1.OutOfServiceMarkOf(node()); tainted {
+			break
+		}
+		if action.Status.Power.Held == 2 {
+			is(v1alpha1.OutOfServiceMark{}, false)
+		}
+	}
+	is(mark, true)
+	looks()
+	is(mark, true)
+	s.must(s.admin.Delete(s.ctx, attachment))
+	looks()
+	moved := mark
+	moved.Moved = true
+	is(moved, true)
+	back := node()
+	back.Status.NodeInfo.BootID, back.Status.Conditions[0].Status = bootTwo, corev1.ConditionTrue
+	s.must(s.admin.Status().Update(s.ctx, back))
+	looks()
+	is(v1alpha1.OutOfServiceMark{}, false)
+	if n := node(); len(n.Spec.Taints) != 1 || n.Annotations["a"] != "b" {
+		t.Errorf("it has %v and %v", n.Annotations, n.Spec.Taints)
+	}
 }
 
 // With the values of the chart as they are, neither right nor exception is there.

@@ -40,7 +40,7 @@ const (
 	patchTime = 5 * time.Second
 	// poll is how often a tainted node is looked at while its pods are to move, slow how often later,
 	// and ask how often an action whose machine is kept off.
-	poll, slow, ask = 3 * time.Second, 30 * time.Second, time.Second
+	poll, slow, ask = 3 * time.Second, 30 * time.Second, 2 * time.Second
 	// keptReadings is how many older numbers are remembered: two are needed.
 	keptReadings = 4
 )
@@ -256,13 +256,15 @@ func (r *Reconciler) keep(ctx context.Context, name string) (time.Duration, erro
 	if node == nil || err != nil || !marked(node) {
 		return 0, err // its event comes
 	}
-	left, staying, err := r.remaining(ctx, name)
-	if err != nil {
-		return 0, err
+	mark, _ := v1alpha1.OutOfServiceMarkOf(node)
+	var left, staying []Left
+	if !mark.Moved || node.Status.NodeInfo.BootID != mark.BootID { // else nothing changes until it boots
+		if left, staying, err = r.remaining(ctx, name); err != nil {
+			return 0, err
+		}
 	}
 	do, why := after(node, left)
 	ctrl.LoggerFrom(ctx).V(1).Info("Node is out of service", "do", do, "why", why, "left", len(left))
-	mark, _ := v1alpha1.OutOfServiceMarkOf(node)
 	switch do {
 	case remove:
 		if err := r.patch(ctx, name, removePatch(node)); err != nil {

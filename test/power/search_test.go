@@ -2,16 +2,21 @@ package power
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -19,6 +24,11 @@ import (
 	"github.com/nodemend/nodemend/internal/power/proof"
 	"github.com/nodemend/nodemend/runner"
 )
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
 
 // remoteAPI is the API server, as one remote runner sees it.
 type remoteAPI struct{ a *actor }
@@ -76,7 +86,7 @@ func (r remoteAPI) UpdateStatus(ctx context.Context, action *v1alpha1.NodeAction
 		r.a.note("%s keeps %s %s %d", r.a.name, p.Phase, p.Outcome, p.Held)
 	}
 	if err == nil && r.a.events > 0 && r.a.rand.IntN(60) == 0 {
-		return fmt.Errorf("the answer is lost")
+		return errors.New("the answer is lost")
 	}
 	return err
 }
@@ -296,13 +306,16 @@ func TestIfNothingHappensPodsMoveBeforeThePowerComesBack(t *testing.T) {
 	}
 }
 
-// seeds are few enough for each run of the tests. The search was run with 20,000.
-const seeds = 400
+// The seeds of a run of the tests are few. Others: go test ./test/power -seeds 1000 -first 5000.
+var (
+	seeds = flag.Uint64("seeds", 40, "how many seeds are played")
+	first = flag.Uint64("first", 0, "the first of them")
+)
 
 func TestWhateverHappensNothingIsFreedOfABootThatRuns(t *testing.T) {
 	seen := map[string]int{}
-	for seed := range uint64(seeds) {
-		for what, n := range play(t, seed, true) {
+	for seed := range *seeds {
+		for what, n := range play(t, *first+seed, true) {
 			seen[what] += min(n, 1)
 		}
 		if t.Failed() {

@@ -319,8 +319,11 @@ func kubernetes(_ context.Context, a *actor) {
 	w := a.world
 	var told, detachAt time.Time
 	for {
-		a.sleep(time.Duration(200+w.rand.IntN(1500)) * time.Millisecond)
-		if a.dead {
+		d := time.Duration(500+w.rand.IntN(3000)) * time.Millisecond
+		if told.IsZero() { // nothing to do soon
+			d *= 2
+		}
+		if a.sleep(d); a.dead {
 			return
 		}
 		if w.on && !w.hung && w.kubelet.IsZero() {
@@ -460,7 +463,7 @@ func controller(ctx context.Context, a *actor) {
 		result, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Name: nodeName}})
 		wait := result.RequeueAfter
 		if wait == 0 || err != nil || wait > 2*time.Second {
-			wait = time.Duration(300+a.rand.IntN(1500)) * time.Millisecond // its events
+			wait = time.Duration(300+a.rand.IntN(2500)) * time.Millisecond // its events
 		}
 		a.sleep(wait)
 	}
