@@ -88,11 +88,16 @@ func TestAbuseOfTheTaintOutOfService(t *testing.T) {
 	moved.Moved = true
 	own, other := mark.Taint(), corev1.Taint{Key: "a", Effect: corev1.TaintEffectNoSchedule}
 	person := corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
+	effect := func(t corev1.Taint, e corev1.TaintEffect) corev1.Taint {
+		t.Effect = e
+		return t
+	}
 	dead := s.nodeOf(bootOne, corev1.ConditionUnknown, "", other)
 	alive := s.nodeOf(bootOne, corev1.ConditionTrue, "")
 	notReady := s.nodeOf(bootOne, corev1.ConditionFalse, "")
 	nameless := s.nodeOf("", corev1.ConditionUnknown, "")
 	theirs := s.nodeOf(bootOne, corev1.ConditionUnknown, "", person)
+	half := s.nodeOf(bootOne, corev1.ConditionUnknown, "", effect(person, corev1.TaintEffectNoSchedule))
 	out := s.nodeOf(bootOne, corev1.ConditionUnknown, mark.String(), other, own)
 	lied := s.nodeOf(bootOne, corev1.ConditionTrue, mark.String(), own)
 	booting := s.nodeOf(bootTwo, corev1.ConditionUnknown, moved.String(), own)
@@ -116,10 +121,6 @@ func TestAbuseOfTheTaintOutOfService(t *testing.T) {
 		s.must(err)
 		return string(data)
 	}
-	effect := func(t corev1.Taint, e corev1.TaintEffect) corev1.Taint {
-		t.Effect = e
-		return t
-	}
 	later := v1alpha1.OutOfServiceMark{BootID: bootTwo, Action: "action"}
 	refused := by("controller-nodes")
 	rows := []row{
@@ -136,10 +137,11 @@ func TestAbuseOfTheTaintOutOfService(t *testing.T) {
 		{"controller", "merge patch", "nodes/" + dead, change(mark.String()+strings.Repeat("x", 400), other, own), refused, "everybody reads Nodes"},
 		{"controller", "merge patch", "nodes/" + alive, change(mark.String(), own), refused, "a node that is Ready is not off"},
 		{"controller", "merge patch", "nodes/" + notReady, change(mark.String(), own), refused, "nor is one that says that it is not"},
-		{"controller", "merge patch", "nodes/" + nameless, change(" action", v1alpha1.OutOfServiceMark{}.Taint()), refused, "without a boot ID there is no proof"},
-		{"controller", "merge patch", "nodes/" + theirs, change(mark.String(), person, own), refused, "a person has done that"},
+		{"controller", "merge patch", "nodes/" + nameless, change(" action", own), refused, "without a boot ID there is no proof"},
+		{"controller", "merge patch", "nodes/" + theirs, change(mark.String(), person, own), invalid + "taints must be unique", "the API server itself has one of an effect"},
+		{"controller", "merge patch", "nodes/" + theirs, change(mark.String(), own), refused, "a person has done that"},
+		{"controller", "merge patch", "nodes/" + half, change(mark.String(), effect(person, corev1.TaintEffectNoSchedule), own), refused, "a person has done a part of that"},
 		{"controller", "merge patch", "nodes/" + theirs, change("-"), refused, "a person's taint is never touched"},
-		{"controller", "merge patch", "nodes/" + theirs, change(mark.String(), own), refused, "nor taken over"},
 		{"controller", "merge patch", "nodes/" + theirs, annotate(mark.String()), refused, "nor marked"},
 
 		{"controller", "merge patch", "nodes/" + out, annotate(moved.String()), allowed, "how it tells that all has moved"},
