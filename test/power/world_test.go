@@ -86,8 +86,6 @@ type world struct {
 	guid             switches.GUID
 	lies, lied, dumb bool
 
-	// touched: somebody else has switched the power, so that nobody is to switch it on.
-	touched bool
 	// persons: a person has set a taint, or taken one away.
 	persons bool
 	// seen are what has been reached.
@@ -418,7 +416,25 @@ func (c apiOf) Get(ctx context.Context, key client.ObjectKey, obj client.Object,
 	if err := c.a.call(); err != nil {
 		return err
 	}
-	return c.Client.Get(ctx, key, obj, opts...)
+	err := c.Client.Get(ctx, key, obj, opts...)
+	if node, is := obj.(*corev1.Node); is && err == nil {
+		c.a.trap(node)
+	}
+	return err
+}
+
+// trap has somebody switch the machine on when a controller has just read what the taint depends on,
+// and is slow from then on.
+func (a *actor) trap(node *corev1.Node) {
+	action := a.action()
+	if a.events == 0 || action == nil || action.Status.Power == nil || action.Status.Power.Held < 2 || v1alpha1.IsOutOfService(node) || a.on || a.rand.IntN(15) > 0 {
+		return
+	}
+	a.note("%s has read the node, and is slow", a.name)
+	a.switchOn("by somebody, just now")
+	a.kubelet = a.now.Add(time.Duration(5+a.rand.IntN(4)) * time.Second)
+	a.sleep(time.Duration(4+a.rand.IntN(11)) * time.Second)
+	a.reached("trapped")
 }
 
 func (c apiOf) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
