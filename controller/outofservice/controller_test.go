@@ -101,7 +101,7 @@ func (s *scene) looks(r *Reconciler) error {
 func (s *scene) node() *corev1.Node {
 	s.Helper()
 	var node corev1.Node
-	s.must(s.Client.Get(s.Context(), client.ObjectKey{Name: "worker-1"}, &node))
+	s.must(s.Get(s.Context(), client.ObjectKey{Name: "worker-1"}, &node))
 	return &node
 }
 
@@ -111,9 +111,9 @@ func (s *scene) set(change func(*corev1.Node)) {
 	node := s.node()
 	change(node)
 	status := node.Status
-	s.must(s.Client.Update(s.Context(), node))
+	s.must(s.Update(s.Context(), node))
 	node.Status = status
-	s.must(s.Client.Status().Update(s.Context(), node))
+	s.must(s.Status().Update(s.Context(), node))
 }
 
 // reads has the remote runner read off once more, so much later.
@@ -121,9 +121,9 @@ func (s *scene) reads(later time.Duration) {
 	s.Helper()
 	s.now = s.now.Add(later)
 	var action v1alpha1.NodeAction
-	s.must(s.Client.Get(s.Context(), client.ObjectKey{Name: "action"}, &action))
+	s.must(s.Get(s.Context(), client.ObjectKey{Name: "action"}, &action))
 	action.Status.Power.Held++
-	s.must(s.Client.Update(s.Context(), &action))
+	s.must(s.Update(s.Context(), &action))
 }
 
 func (s *scene) tainted() bool {
@@ -179,7 +179,7 @@ func TestANodeThatIsOffIsOutOfServiceUntilItIsBack(t *testing.T) {
 	s.pods = nil
 	// Whatever has become of who wanted it.
 	for _, object := range []client.Object{&v1alpha1.NodeAction{}, &v1alpha1.Remediation{}, &v1alpha1.RemedyPolicy{}} {
-		s.must(s.Client.DeleteAllOf(t.Context(), object))
+		s.must(s.DeleteAllOf(t.Context(), object))
 	}
 	s.must(s.looks(s.controller()))
 	if node := s.node(); s.tainted() || len(node.Spec.Taints) != 1 || !maps.Equal(node.Annotations, map[string]string{"a": "b"}) {
@@ -238,12 +238,14 @@ func TestOnlyReadingsOfNowCount(t *testing.T) {
 	s.must(s.looks(r))
 	s.reads(time.Second)
 	s.reads(time.Minute)
-	if s.must(s.looks(r)); s.tainted() {
+	s.must(s.looks(r))
+	if s.tainted() {
 		t.Error("it is tainted by a reading of which nobody knows when it was")
 	}
 	for range 2 {
 		s.reads(time.Second)
-		if s.must(s.looks(s.controller())); s.tainted() {
+		s.must(s.looks(s.controller()))
+		if s.tainted() {
 			t.Error("a new controller has seen no number grow")
 		}
 	}
@@ -254,14 +256,16 @@ func TestOnlyReadingsOfNowCount(t *testing.T) {
 		return nil
 	}
 	s.before = slow
-	if s.must(s.looks(r)); s.tainted() {
+	s.must(s.looks(r))
+	if s.tainted() {
 		t.Error("it is tainted by a reading of a minute ago")
 	}
 	s.before = func(string, any) error { return nil }
 	s.must(s.looks(r))
 	s.reads(time.Second)
 	s.reads(time.Second)
-	if s.must(s.looks(r)); !s.tainted() {
+	s.must(s.looks(r))
+	if !s.tainted() {
 		t.Error("it is not tainted")
 	}
 }
@@ -271,25 +275,26 @@ func TestARunnerThatCountsAnewIsNotBelievedByOldNumbers(t *testing.T) {
 	r := s.controller()
 	s.must(s.looks(r))
 	var action v1alpha1.NodeAction
-	s.must(s.Client.Get(t.Context(), client.ObjectKey{Name: "action"}, &action))
+	s.must(s.Get(t.Context(), client.ObjectKey{Name: "action"}, &action))
 	for _, change := range []func(){
 		func() { action.Status.Power.Held = 1 },                           // proved anew
 		func() { action.UID, action.Status.Power.Held = "action-2", 1+7 }, // another one of its name
 	} {
 		change()
-		s.must(s.Client.Delete(t.Context(), action.DeepCopy()))
+		s.must(s.Delete(t.Context(), action.DeepCopy()))
 		again := action.DeepCopy()
 		again.ResourceVersion, again.Finalizers, again.DeletionTimestamp = "", nil, nil
-		if err := s.Client.Create(t.Context(), again); err != nil { // a finalizer keeps it
-			s.must(s.Client.Get(t.Context(), client.ObjectKey{Name: "action"}, again))
+		if err := s.Create(t.Context(), again); err != nil { // a finalizer keeps it
+			s.must(s.Get(t.Context(), client.ObjectKey{Name: "action"}, again))
 			again.Finalizers = nil
-			s.must(s.Client.Update(t.Context(), again))
+			s.must(s.Update(t.Context(), again))
 			again = action.DeepCopy()
 			again.ResourceVersion, again.Finalizers, again.DeletionTimestamp = "", nil, nil
-			s.must(s.Client.Create(t.Context(), again))
+			s.must(s.Create(t.Context(), again))
 		}
 		s.now = s.now.Add(time.Second)
-		if s.must(s.looks(r)); s.tainted() {
+		s.must(s.looks(r))
+		if s.tainted() {
 			t.Fatal("it is tainted")
 		}
 	}
@@ -342,15 +347,16 @@ func TestOfTwoControllersOneSetsTheTaint(t *testing.T) {
 func TestANodeThatNothingIsAboutIsNotAskedFor(t *testing.T) {
 	s := newScene(t, func(f *facts) { f.action.Status.Power.Held = 0 })
 	var asked []string
-	s.before = func(verb string, object any) error {
+	s.before = func(verb string, _ any) error {
 		asked = append(asked, verb)
 		return nil
 	}
-	if s.must(s.looks(s.controller())); !slices.Equal(asked, []string{"get", "list"}) {
+	s.must(s.looks(s.controller()))
+	if !slices.Equal(asked, []string{"get", "list"}) {
 		t.Errorf("asked were %v", asked)
 	}
 	s.set(func(n *corev1.Node) { n.Finalizers = nil })
-	s.must(s.Client.Delete(t.Context(), s.node()))
+	s.must(s.Delete(t.Context(), s.node()))
 	s.must(s.looks(s.controller())) // with the node all is gone
 }
 

@@ -38,7 +38,7 @@ func get[T client.Object](ctx context.Context, a *actor, name string, into T) (T
 	if err := a.call(); err != nil {
 		return none, err
 	}
-	err := a.Client.Get(ctx, client.ObjectKey{Name: name}, into)
+	err := a.Get(ctx, client.ObjectKey{Name: name}, into)
 	if err != nil {
 		return none, client.IgnoreNotFound(err)
 	}
@@ -81,7 +81,7 @@ func (r remoteAPI) UpdateStatus(ctx context.Context, action *v1alpha1.NodeAction
 	if err := r.a.call(); err != nil {
 		return err
 	}
-	err := r.a.Client.Status().Update(ctx, action)
+	err := r.a.Status().Update(ctx, action)
 	if p := action.Status.Power; err == nil && p != nil {
 		r.a.note("%s keeps %s %s %d", r.a.name, p.Phase, p.Outcome, p.Held)
 	}
@@ -160,7 +160,7 @@ func (w *world) happens() {
 	update := func(change func(*corev1.Node)) {
 		if node := w.node(); node != nil {
 			change(node)
-			w.must(w.Client.Update(w.Context(), node))
+			w.must(w.Update(w.Context(), node))
 		}
 	}
 	person := corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
@@ -211,9 +211,9 @@ func (w *world) happens() {
 		update(func(n *corev1.Node) { n.Labels = map[string]string{"a": fmt.Sprint(w.now.Unix())} })
 	case 18:
 		var r v1alpha1.Remediation
-		if w.Client.Get(w.Context(), client.ObjectKey{Name: "incident"}, &r) == nil {
+		if w.Get(w.Context(), client.ObjectKey{Name: "incident"}, &r) == nil {
 			w.note("the remediation is deleted")
-			w.must(w.Client.Delete(w.Context(), &r))
+			w.must(w.Delete(w.Context(), &r))
 		}
 	case 19:
 		update(func(n *corev1.Node) {
@@ -245,7 +245,7 @@ func (w *world) calm() {
 	w.events, w.lies, w.dumb = 0, false, false
 	if node := w.node(); node != nil {
 		node.Labels = nil
-		w.must(w.Client.Update(w.Context(), node))
+		w.must(w.Update(w.Context(), node))
 	}
 	w.note("calm")
 	w.replace("remote-runner", remoteRunner)

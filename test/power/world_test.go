@@ -110,7 +110,7 @@ func (w *world) broken(format string, args ...any) {
 func (w *world) reached(what string) { w.seen[what]++ }
 
 // start has an actor act from now on.
-func (w *world) start(name string, act func(ctx context.Context, a *actor)) *actor {
+func (w *world) start(name string, act func(ctx context.Context, a *actor)) {
 	ctx, kill := context.WithCancel(w.Context())
 	a := &actor{world: w, name: name, wake: w.now, turn: make(chan struct{}), kill: kill}
 	w.actors = append(w.actors, a)
@@ -125,7 +125,6 @@ func (w *world) start(name string, act func(ctx context.Context, a *actor)) *act
 		}()
 		act(ctx, a)
 	}()
-	return a
 }
 
 // sleep hands the turn to others, for so long at least.
@@ -252,7 +251,7 @@ func (w *world) says() {
 	if is := readyOf(node); is.Status != corev1.ConditionTrue || node.Status.NodeInfo.BootID != bootID(w.boot) {
 		is.Status = corev1.ConditionTrue
 		node.Status.NodeInfo.BootID = bootID(w.boot)
-		w.must(w.Client.Status().Update(w.Context(), node))
+		w.must(w.Status().Update(w.Context(), node))
 		w.note("the node is Ready, boot %d", w.boot)
 	}
 }
@@ -282,7 +281,7 @@ func (w *world) must(err error) {
 // node returns the Node, nil if there is none.
 func (w *world) node() *corev1.Node {
 	var node corev1.Node
-	switch err := w.Client.Get(w.Context(), client.ObjectKey{Name: nodeName}, &node); {
+	switch err := w.Get(w.Context(), client.ObjectKey{Name: nodeName}, &node); {
 	case apierrors.IsNotFound(err):
 		return nil
 	default:
@@ -293,19 +292,19 @@ func (w *world) node() *corev1.Node {
 
 func (w *world) pod() *corev1.Pod {
 	var pod corev1.Pod
-	if w.Client.Get(w.Context(), client.ObjectKey{Namespace: "ns", Name: "db-0"}, &pod) != nil {
+	if w.Get(w.Context(), client.ObjectKey{Namespace: "ns", Name: "db-0"}, &pod) != nil {
 		return nil
 	}
 	return &pod
 }
 
 func (w *world) attached() bool {
-	return w.Client.Get(w.Context(), client.ObjectKey{Name: volumeName}, &storagev1.VolumeAttachment{}) == nil
+	return w.Get(w.Context(), client.ObjectKey{Name: volumeName}, &storagev1.VolumeAttachment{}) == nil
 }
 
 func (w *world) action() *v1alpha1.NodeAction {
 	var action v1alpha1.NodeAction
-	if w.Client.Get(w.Context(), client.ObjectKey{Name: "action"}, &action) != nil {
+	if w.Get(w.Context(), client.ObjectKey{Name: "action"}, &action) != nil {
 		return nil
 	}
 	return &action
@@ -321,7 +320,8 @@ func kubernetes(_ context.Context, a *actor) {
 		if told.IsZero() { // nothing to do soon
 			d *= 2
 		}
-		if a.sleep(d); a.dead {
+		a.sleep(d)
+		if a.dead {
 			return
 		}
 		if w.on && !w.hung && w.kubelet.IsZero() {
@@ -334,7 +334,7 @@ func kubernetes(_ context.Context, a *actor) {
 		ready := readyOf(node)
 		if ready.Status == corev1.ConditionTrue && w.now.Sub(w.heard) > 50*time.Second {
 			ready.Status = corev1.ConditionUnknown
-			w.must(w.Client.Status().Update(w.Context(), node))
+			w.must(w.Status().Update(w.Context(), node))
 			w.note("the node is Unknown")
 		}
 		out := v1alpha1.IsOutOfService(node)
@@ -349,7 +349,7 @@ func kubernetes(_ context.Context, a *actor) {
 				if w.podsOf == w.boot && w.on && ready.Status == corev1.ConditionTrue {
 					w.podsOf = 0 // the kubelet ends it
 				}
-				w.must(w.Client.Delete(w.Context(), pod, client.GracePeriodSeconds(0)))
+				w.must(w.Delete(w.Context(), pod, client.GracePeriodSeconds(0)))
 				w.note("the pod is gone, so it starts elsewhere")
 				detachAt = w.now.Add(time.Duration(w.rand.IntN(5000)) * time.Millisecond)
 			}
@@ -357,7 +357,7 @@ func kubernetes(_ context.Context, a *actor) {
 			if w.on && w.podsOf != 0 && !w.lied && !w.persons {
 				w.broken("I10: the volume is torn from boot %d, in which the pod writes", w.podsOf)
 			}
-			w.must(w.Client.Delete(w.Context(), &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: volumeName}}))
+			w.must(w.Delete(w.Context(), &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: volumeName}}))
 			w.note("the volume is detached, and attached elsewhere")
 			w.reached("detached")
 		}

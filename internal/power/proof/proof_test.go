@@ -733,7 +733,8 @@ func TestOnlyWhatWasReadOffJustNowIsTold(t *testing.T) {
 	} {
 		p := newPlay(t, Progress{})
 		p.proved()
-		if p.holds(f, 30*time.Second, power.Off); p.Progress().Held != 0 {
+		p.holds(f, 30*time.Second, power.Off)
+		if p.Progress().Held != 0 {
 			t.Errorf("%s: it was told %d times", name, p.Progress().Held)
 		}
 	}
@@ -742,18 +743,21 @@ func TestOnlyWhatWasReadOffJustNowIsTold(t *testing.T) {
 	p.expect(Read, holding)
 	p.sees(power.Off)
 	p.now = p.now.Add(time.Minute) // the API server was slow
-	if p.expect(Read, holding); p.Progress().Held != 0 {
+	p.expect(Read, holding)
+	if p.Progress().Held != 0 {
 		t.Error("a reading of a minute ago was told")
 	}
 	p.seesOf(power.GUID{1}, power.Off, nil)
-	if p.expect(Wait, holding); p.Progress().Held != 0 {
+	p.expect(Wait, holding)
+	if p.Progress().Held != 0 {
 		t.Error("a reading of another machine was told")
 	}
 	p.now = p.now.Add(time.Second)
 	p.expect(Read, holding)
 	p.sees(power.Off)
 	for range 3 {
-		if p.expect(Wait, holding); p.Progress().Held != 1 {
+		p.expect(Wait, holding)
+		if p.Progress().Held != 1 {
 			t.Errorf("one reading was told %d times", p.Progress().Held)
 		}
 	}
@@ -764,7 +768,8 @@ func TestAMachineThatSomebodySwitchesOnIsNotHeldAnyMore(t *testing.T) {
 	p.proved()
 	p.holds(holding, 5*time.Second, power.Off)
 	told := p.Progress().Held
-	if p.holds(holding, 5*time.Second, power.On); p.Progress().Phase != Ended || p.Progress().Outcome != PowerCycled || p.Progress().Held != told {
+	p.holds(holding, 5*time.Second, power.On)
+	if p.Progress().Phase != Ended || p.Progress().Outcome != PowerCycled || p.Progress().Held != told {
 		t.Errorf("got %+v", p.Progress())
 	}
 	p = newPlay(t, Progress{})
@@ -792,7 +797,8 @@ func TestWhoTakesOverKeepsItOffAndCountsOn(t *testing.T) {
 	next := newPlay(t, p.Progress())
 	next.expect(Read, holding)
 	next.sees(power.Off)
-	if next.expect(Wait, holding); next.Progress().Held != p.Progress().Held+1 {
+	next.expect(Wait, holding)
+	if next.Progress().Held != p.Progress().Held+1 {
 		t.Errorf("it was %d, and is %d", p.Progress().Held, next.Progress().Held)
 	}
 	kept := p.Progress()

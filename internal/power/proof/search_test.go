@@ -45,6 +45,7 @@ type world struct {
 	lastRead     read
 	kept         Progress
 	everProof    bool
+	frees        bool      // pods and volumes are to be freed
 	freed        bool      // somebody has begun to free what the boot had
 	keptAt       time.Time // when the progress was kept last
 	heldFrom     time.Time // when this runner has begun to keep it off
@@ -182,7 +183,7 @@ func (w *world) Facts(context.Context) (Facts, error) {
 	if answers {
 		w.facts.BootID = fmt.Sprint(w.boot)
 	}
-	w.facts.Hold = w.choose(4) != 1
+	w.facts.Hold = w.frees && w.choose(4) != 1
 	w.facts.Await = w.facts.Hold && !w.freed
 	if w.choose(16) == 1 {
 		w.facts.BootID = "" // not known
@@ -353,7 +354,7 @@ func (*world) plan() Plan {
 
 // search plays a world until the power cycle has ended, and returns the outcome.
 func search(t testing.TB, choices []byte) Outcome {
-	w := &world{t: t, choices: choices, now: time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC), on: true, boot: 1, hung: true}
+	w := &world{t: t, choices: choices, now: time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC), on: true, boot: 1, hung: true, frees: len(choices)%4 == 1}
 	w.begun = w.now
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
