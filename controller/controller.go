@@ -6,7 +6,8 @@
 // a remediation), evidence (what a condition proves), others (the programs beside
 // us that have a node), gates (what holds an action back), budget (permits),
 // remediation (from trigger to outcome), gc (what is kept of it), maintenance and
-// drain (out of service and back), policy (whether policies can act), gauges (how
+// drain (out of service and back), outofservice (the taint that frees pods and volumes of
+// a node that is off), policy (whether policies can act), gauges (how
 // things are, for Prometheus).
 package controller
 

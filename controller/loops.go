@@ -1,8 +1,10 @@
 package controller
 
 import (
+	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +17,7 @@ import (
 	"github.com/nodemend/nodemend/controller/index"
 	"github.com/nodemend/nodemend/controller/maintenance"
 	"github.com/nodemend/nodemend/controller/match"
+	"github.com/nodemend/nodemend/controller/outofservice"
 	"github.com/nodemend/nodemend/controller/policy"
 	"github.com/nodemend/nodemend/controller/remediation"
 	"github.com/nodemend/nodemend/controller/worker"
@@ -32,7 +35,7 @@ type Parts struct {
 	// Store is that of the cache.
 	Store index.Store
 	// Drainer evicts pods.
-	Drainer maintenance.Drainer
+	Drainer Drainer
 	// Clock tells the time of decisions.
 	Clock clock.PassiveClock
 	// Metrics counts outcomes.
@@ -43,6 +46,12 @@ type Parts struct {
 	// long one is.
 	HistoryLimit int
 	HistoryAge   time.Duration
+}
+
+// Drainer evicts the pods of a node, and lists them, as drain.Drainer does.
+type Drainer interface {
+	maintenance.Drainer
+	OnNode(ctx context.Context, node string) ([]corev1.Pod, error)
 }
 
 // Loops returns all that the controller does.
@@ -60,8 +69,17 @@ func Loops(p Parts) []worker.Loop {
 	history := &gc.Reconciler{Client: p.Client, Clock: p.Clock, Limit: p.HistoryLimit, Age: p.HistoryAge}
 	externals := &external.Reconciler{Client: p.Client, Live: p.Live, Clock: p.Clock}
 	power := &gc.Power{Client: p.Client, Clock: p.Clock}
+	taints := &outofservice.Reconciler{Client: p.Client, Live: p.Live, Pods: p.Drainer.OnNode, Steady: steady(p.Clock), Events: p.Events}
 	policies := &policy.Reconciler{Client: p.Client, Nodes: p.Nodes, Clock: p.Clock}
 	return []worker.Loop{
-		matcher.Loop(), remediations.Loop(), externals.Loop(), maintenances.Loop(), budgets.Loop(), history.Loop(), power.Loop(), policies.Loop(),
+		matcher.Loop(), remediations.Loop(), externals.Loop(), maintenances.Loop(), budgets.Loop(), history.Loop(), power.Loop(), taints.Loop(), policies.Loop(),
 	}
+}
+
+// steady returns a clock that nobody sets, for what passes: not even an answer of the API server.
+func steady(c clock.PassiveClock) func() time.Time {
+	if s, ok := c.(interface{ Steady() time.Time }); ok {
+		return s.Steady
+	}
+	return c.Now
 }

@@ -72,7 +72,8 @@ var groups = map[string]string{
 	"tokenreviews":                      "authentication.k8s.io/v1", "selfsubjectreviews": "authentication.k8s.io/v1",
 	"subjectaccessreviews": "authorization.k8s.io/v1", "selfsubjectaccessreviews": "authorization.k8s.io/v1",
 	"machines": "cluster.x-k8s.io/v1beta2", "nodeclaims": "karpenter.sh/v1", "clusterversions": "config.openshift.io/v1",
-	"new events": "events.k8s.io/v1", // those of core are the same objects
+	"volumeattachments": "storage.k8s.io/v1",
+	"new events":        "events.k8s.io/v1", // those of core are the same objects
 }
 
 // resource returns the resource of a request, with its subresource, as RBAC names it, and its path.

@@ -48,6 +48,7 @@ var choices = map[string][]string{
 	"a namespace": {"createNamespace=true"},
 	"a parent":    {"global.anything=1"},
 	"remote":      remotely,
+	"frees":       frees,
 	"others":      {"controller.externalRemediators=true"},
 	"monitoring":  {"podMonitor.enabled=true", "podMonitor.labels.release=a", "prometheusRule.enabled=true", "prometheusRule.labels.release=a", "dashboard.enabled=true"},
 }

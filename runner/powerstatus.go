@@ -1,17 +1,15 @@
 package runner
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/internal/power/proof"
 )
 
 // powerStatus is how an action keeps the progress of a power cycle.
 func powerStatus(runnerID string, p proof.Progress) *v1alpha1.PowerCycleStatus {
-	status := &v1alpha1.PowerCycleStatus{RunnerID: runnerID, Phase: string(p.Phase), Outcome: string(p.Outcome), Message: clip(p.Message)}
+	status := &v1alpha1.PowerCycleStatus{RunnerID: runnerID, Phase: string(p.Phase), Outcome: string(p.Outcome), Message: clip(p.Message), Held: p.Held}
 	if p.Proof != nil {
 		r := p.Proof.Record()
 		status.Proof = &v1alpha1.PowerProof{
@@ -37,36 +35,10 @@ func progressOf(action *v1alpha1.NodeAction) (proof.Progress, error) {
 	if status.Proof == nil || status.Proof.BootID != action.Status.Claim.BootID {
 		return p, nil
 	}
-	proved, err := proofOf(action.Spec.NodeName, status.Proof)
+	proved, err := proof.OfAction(action)
 	if err != nil {
 		return p, fmt.Errorf("status.power.proof of NodeAction %s: %w", action.Name, err)
 	}
-	p.Proof = &proved
+	p.Proof, p.Held = &proved, status.Held
 	return p, nil
-}
-
-func proofOf(node string, kept *v1alpha1.PowerProof) (proved proof.Proof, err error) {
-	machine, err := power.ParseUUID(kept.Machine)
-	if err != nil {
-		return proved, err
-	}
-	record := proof.Record{
-		Kind: kept.Kind, Node: node, BootID: kept.BootID, Machine: machine, Reader: kept.Reader, Switch: kept.Switch, Apart: kept.Apart.Duration,
-	}
-	for _, r := range []struct {
-		kept *v1alpha1.PowerReading
-		to   *proof.ReadRecord
-	}{{&kept.First, &record.First}, {&kept.Second, &record.Second}} {
-		guid, err := power.ParseGUID(r.kept.GUID)
-		if err != nil {
-			return proved, err
-		}
-		*r.to = proof.ReadRecord{Time: r.kept.Time.Time, GUID: guid, Order: power.Order(r.kept.Order), Power: power.Off}
-	}
-	text, err := json.Marshal(record)
-	if err != nil {
-		return proved, err
-	}
-	err = json.Unmarshal(text, &proved)
-	return proved, err
 }

@@ -22,8 +22,41 @@ const silence = 50 * time.Second
 // decideRemote says what the remote runner does with an action, before its claim and, as long
 // as nothing was switched, after it.
 func decideRemote(in input) decision {
-	return first(in, notRemote, finished, unrecorded, late, refused, notSupported, unseen, budgetPaused, inMaintenance, answering, unidentified)
+	return first(in, slices.Concat([]check{notRemote, finished, unrecorded, late}, remoteStanding())...)
 }
+
+// remoteStanding are the checks of what has to hold until the power is cut, and for as long as
+// pods and volumes are to be freed.
+func remoteStanding() []check {
+	return []check{refused, notSupported, unseen, budgetPaused, inMaintenance, answering, unidentified}
+}
+
+// frees says whether pods and volumes of a node are still to be freed that is proved to be off, and
+// whether nobody has begun with that. As long as nobody has, all has to hold that had to for the
+// cut but its time: else the node is switched on again at once.
+func frees(in input) (hold, await bool) {
+	claim := in.action.Status.Claim
+	if claim == nil || in.node == nil || in.node.UID != in.action.Spec.NodeUID || in.bootID != claim.BootID {
+		return false, false
+	}
+	if in.now.After(claim.Time.Add(in.action.Spec.Timeout.Duration - backTime)) {
+		return false, false
+	}
+	mark, marked := v1alpha1.OutOfServiceMarkOf(in.node)
+	switch own, others := mark.OutOfService(in.node); {
+	case others: // their word, and they tell nobody when it is done
+		return false, false
+	case marked && own >= 0 && mark.Action == in.action.Name && mark.BootID == claim.BootID:
+		return !mark.Moved, false
+	}
+	d := first(in, slices.Concat([]check{notRemote, finished, unrecorded}, remoteStanding())...)
+	wanted := d.verb == execute && d.step.Reboot != nil && d.step.Reboot.OutOfService
+	return wanted, wanted
+}
+
+// backTime is how long before the step's timeout a machine is not kept off any more for its pods
+// and volumes.
+const backTime = 6 * time.Minute
 
 // notRemote leaves the action of a node's runner to that.
 func notRemote(in input) *decision {
@@ -81,9 +114,13 @@ func heldByPeople(in input) string {
 
 // powerTime is how much of the step's timeout is left for power that goes off late and on slowly:
 // after that time nothing is switched off any more.
-func powerTime() time.Duration {
+func powerTime(step *v1alpha1.Step) time.Duration {
 	plan := proof.DefaultPlan()
-	return plan.GiveUp + plan.Settled + plan.GiveUp + plan.GiveUp
+	long := plan.GiveUp + plan.Settled + plan.GiveUp + plan.GiveUp
+	if step != nil && step.Reboot != nil && step.Reboot.OutOfService {
+		long += plan.Hold
+	}
+	return long
 }
 
 // late refuses what is found too late, and gives up what was claimed and has not begun in time.
@@ -92,9 +129,10 @@ func late(in input) *decision {
 	if claim == nil {
 		return expired(in)
 	}
-	if end := claim.Time.Add(in.action.Spec.Timeout.Duration - powerTime()); in.now.After(end) {
+	long := powerTime(stepOf(in))
+	if end := claim.Time.Add(in.action.Spec.Timeout.Duration - long); in.now.After(end) {
 		return finishWith(v1alpha1.ReasonNotStarted, "nothing was switched: runner %s claimed it at %s, and it is not begun later than %s, %s before its timeout",
-			claim.RunnerID, claim.Time.UTC().Format(time.RFC3339), end.UTC().Format(time.RFC3339), powerTime())
+			claim.RunnerID, claim.Time.UTC().Format(time.RFC3339), end.UTC().Format(time.RFC3339), long)
 	}
 	return nil
 }

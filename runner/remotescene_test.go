@@ -74,6 +74,8 @@ type deadNode struct {
 	nodeUID     types.UID
 	said        int // the boot that it said last
 	heard       time.Time
+	taints      []corev1.Taint
+	mark        string // of the taint out-of-service
 
 	// happens is called before each call, and may change anything.
 	calls   int
@@ -299,6 +301,10 @@ func (d *deadNode) Node(context.Context, string) (*corev1.Node, error) {
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1", UID: d.nodeUID, Labels: map[string]string{"rack": "7", "other": "label"}}}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
+	node.Spec.Taints = d.taints
+	if d.mark != "" {
+		node.Annotations = map[string]string{v1alpha1.OutOfServiceAnnotation: d.mark}
+	}
 	node.Status.NodeInfo.BootID, node.Status.NodeInfo.SystemUUID = fmt.Sprintf("boot-%d", d.said), machineUUID
 	return node, nil
 }
@@ -352,7 +358,7 @@ func (d *deadNode) UpdateStatus(_ context.Context, action *v1alpha1.NodeAction) 
 		if d.holder != p.RunnerID {
 			d.holder, d.takenAt = p.RunnerID, d.now
 		}
-		d.note("kept by %s: %s %s", p.RunnerID, p.Phase, p.Outcome)
+		d.note("kept by %s: %s %s %d", p.RunnerID, p.Phase, p.Outcome, p.Held)
 	}
 	if err := d.answer(); err != nil {
 		return err

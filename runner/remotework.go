@@ -246,9 +246,9 @@ func (t *powerCycle) refuse(ctx context.Context, d decision) error {
 }
 
 // mayBeHeld reports whether what people say matters: what was cut in time is switched on again
-// whatever they say.
+// whatever they say, but nothing is freed.
 func (t *powerCycle) mayBeHeld() bool {
-	return t.phase == proof.Looking || t.phase == proof.Cutting || t.ServerClock.Now().After(deadline.Over(t.action))
+	return t.phase == proof.Looking || t.phase == proof.Cutting || t.phase == proof.ProvedOff || t.ServerClock.Now().After(deadline.Over(t.action))
 }
 
 // isOurs reports whether a node is that of the machine, also if it was registered anew.
@@ -416,6 +416,9 @@ func (t *powerCycle) facts(ctx context.Context) (proof.Facts, error) {
 	// What we have cut is switched on again; not what has booted since, which somebody may have
 	// switched off.
 	known := proof.Facts{Confirmed: d.verb == execute && !t.gone && !t.w.DryRun, Restore: !t.hasBooted(in.node), Over: t.over()}
+	if !t.gone && !t.w.DryRun {
+		known.Hold, known.Await = frees(in)
+	}
 	if t.isOurs(in.node) {
 		known.Answers, known.BootID = signOfLife(in.node, in.lease, in.now) != "", in.bootID
 	}

@@ -197,6 +197,9 @@ func (u *uninstall) giveBack(ctx context.Context, patience time.Duration) error 
 		}
 		u.printf("node %s is given back\n", nodes[i].Name)
 	}
+	if err := u.tellOutOfService(ctx); err != nil {
+		return err
+	}
 	if err := u.deleteAll(ctx, &v1alpha1.RemediationBudgetList{}); err != nil {
 		return err
 	}
@@ -241,6 +244,21 @@ func (u *uninstall) marked(ctx context.Context) ([]corev1.Node, error) {
 		}
 	}
 	return marked, nil
+}
+
+// tellOutOfService tells of the nodes that keep the taint out-of-service: nobody takes it away any more.
+func (u *uninstall) tellOutOfService(ctx context.Context) error {
+	var nodes corev1.NodeList
+	if err := u.c.List(ctx, &nodes); err != nil {
+		return err
+	}
+	for i := range nodes.Items {
+		if n := &nodes.Items[i]; n.Annotations[v1alpha1.OutOfServiceAnnotation] != "" {
+			u.printf("look at node %s: it is out of service by Nodemend. When it is Ready after another boot, and no pod and volume of the one before is left: "+
+				"kubectl taint nodes %s %s- && kubectl annotate node %s %s-\n", n.Name, n.Name, corev1.TaintNodeOutOfService, n.Name, v1alpha1.OutOfServiceAnnotation)
+		}
+	}
+	return nil
 }
 
 // idle waits until no action runs on any node.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
@@ -49,4 +50,19 @@ func TestAnUninstallDoesNotWaitForAControllerForEver(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+func TestAnUninstallTellsOfNodesThatStayOutOfService(t *testing.T) {
+	out, mine := sick("out", "z"), sick("mine", "z")
+	mark := v1alpha1.OutOfServiceMark{BootID: "boot-1", Action: "action"}
+	out.Annotations, out.Spec.Taints = map[string]string{v1alpha1.OutOfServiceAnnotation: mark.String()}, []corev1.Taint{mark.Taint()}
+	var r requests
+	var said bytes.Buffer
+	tool := &tool{clock: clock.RealClock{}, streams: genericiooptions.IOStreams{Out: &said}}
+	if err := (&uninstall{tool: tool, c: r.cluster(t, out, mine)}).tellOutOfService(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := "kubectl taint nodes out node.kubernetes.io/out-of-service- && kubectl annotate node out nodemend.dev/out-of-service-"; !strings.Contains(said.String(), want) || strings.Contains(said.String(), "mine") {
+		t.Errorf("said was %q", said.String())
+	}
 }

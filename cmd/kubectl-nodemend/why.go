@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/nodemend/nodemend/controller/evidence"
 	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/match"
+	"github.com/nodemend/nodemend/controller/outofservice"
 	"github.com/nodemend/nodemend/controller/remediation"
 	"github.com/nodemend/nodemend/internal/repairnote"
 )
@@ -59,6 +61,7 @@ type why struct {
 	Node         string      `json:"node"`
 	State        []string    `json:"state"`
 	Maintenances []string    `json:"maintenances,omitempty"`
+	OutOfService []string    `json:"outOfService,omitempty"`
 	Budgets      []whyBudget `json:"budgets"`
 	Policies     []whyPolicy `json:"policies"`
 	Others       []string    `json:"policiesForOtherNodes,omitempty"`
@@ -146,6 +149,9 @@ func (t *tool) why(ctx context.Context, c client.Client, name string) (*why, err
 			w.Maintenances = append(w.Maintenances, m.Name+": "+m.Spec.Reason)
 		}
 	}
+	if w.OutOfService, err = outOfService(ctx, c, n); err != nil {
+		return nil, err
+	}
 	for _, b := range budget.Selecting(budgets.Items, n) {
 		w.Budgets = append(w.Budgets, budgetOf(&b, n))
 	}
@@ -173,6 +179,23 @@ func (t *tool) why(ctx context.Context, c client.Client, name string) (*why, err
 	return w, nil
 }
 
+// outOfService tells of the taint by which Nodemend frees pods and volumes of the node; nothing if it
+// has none of ours.
+func outOfService(ctx context.Context, c client.Client, n *corev1.Node) ([]string, error) {
+	if _, marked := n.Annotations[v1alpha1.OutOfServiceAnnotation]; !marked {
+		return nil, nil
+	}
+	var pods corev1.PodList
+	if err := c.List(ctx, &pods, client.MatchingFields{"spec.nodeName": n.Name}); err != nil {
+		return nil, err
+	}
+	var attachments storagev1.VolumeAttachmentList
+	if err := c.List(ctx, &attachments); err != nil {
+		return nil, err
+	}
+	return outofservice.Explain(n, pods.Items, attachments.Items), nil
+}
+
 // policyGone says why no policy that selects the node has this open remediation.
 func policyGone(r *v1alpha1.Remediation, policies []v1alpha1.RemedyPolicy) string {
 	if slices.ContainsFunc(policies, func(p v1alpha1.RemedyPolicy) bool { return p.UID == r.Spec.Policy.UID }) {
@@ -193,6 +216,12 @@ func nodeState(n *corev1.Node) []string {
 		state = append(state, "cordoned by Nodemend")
 	case n.Spec.Unschedulable:
 		state = append(state, "cordoned by somebody else")
+	}
+	switch _, marked := n.Annotations[v1alpha1.OutOfServiceAnnotation]; {
+	case marked:
+		state = append(state, "out of service by Nodemend")
+	case v1alpha1.IsOutOfService(n):
+		state = append(state, "out of service by somebody else")
 	}
 	if v1alpha1.Excluded(n) {
 		state = append(state, "excluded"+detail("", n.Annotations[v1alpha1.ExcludeReasonAnnotation]))
@@ -404,6 +433,9 @@ func (t *tool) whyText(w *why, wide bool) string {
 	fmt.Fprintf(&text, "Node %s: %s\n", w.Node, strings.Join(w.State, ", "))
 	for _, m := range w.Maintenances {
 		fmt.Fprintf(&text, "In maintenance: %s\n", oneLine(m))
+	}
+	for _, line := range w.OutOfService {
+		fmt.Fprintf(&text, "Out of service: %s\n", oneLine(line))
 	}
 	for _, b := range w.Budgets {
 		fmt.Fprintf(&text, "Budget %s, group %s: %d of %s permits taken", b.Name, b.Group, b.Permits, b.Limit)

@@ -89,6 +89,7 @@ func (r *requests) cluster(t *testing.T, objects ...client.Object) client.WithWa
 		WithIndex(&v1alpha1.Remediation{}, "spec.nodeName", byNode(func(o client.Object) string { return o.(*v1alpha1.Remediation).Spec.NodeName })).
 		WithIndex(&v1alpha1.NodeMaintenance{}, "spec.nodeName", byNode(func(o client.Object) string { return o.(*v1alpha1.NodeMaintenance).Spec.NodeName })).
 		WithIndex(&v1alpha1.NodeAction{}, "spec.nodeName", byNode(func(o client.Object) string { return o.(*v1alpha1.NodeAction).Spec.NodeName })).
+		WithIndex(&corev1.Pod{}, "spec.nodeName", byNode(func(o client.Object) string { return o.(*corev1.Pod).Spec.NodeName })).
 		WithIndex(&coordinationv1.Lease{}, "metadata.name", byNode(client.Object.GetName)).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -270,6 +271,38 @@ func TestWhyTellsThatAnotherHealerHasTheNode(t *testing.T) {
 	})...)
 	if !g.Held || g.Reason != "OtherHealer" || !strings.Contains(g.Message, holds) {
 		t.Errorf("%+v", g)
+	}
+}
+
+func TestWhyTellsWhatTheTaintHasNotFreed(t *testing.T) {
+	n, p := sick("mine", "z"), mends()
+	mark := v1alpha1.OutOfServiceMark{BootID: "boot-1", Action: "action"}
+	n.Annotations, n.Spec.Taints = map[string]string{v1alpha1.OutOfServiceAnnotation: mark.String()}, []corev1.Taint{mark.Taint()}
+	n.Status.NodeInfo.BootID = "boot-1"
+	pod := func(name, node string, tolerations ...corev1.Toleration) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Spec: corev1.PodSpec{NodeName: node, Tolerations: tolerations}}
+	}
+	var r requests
+	c := r.cluster(t, n, p, pod("db-0", "mine"), pod("agent", "mine", corev1.Toleration{Operator: corev1.TolerationOpExists}), pod("other", "theirs"))
+	w, err := atNoon().why(t.Context(), c, "mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := atNoon().whyText(w, false)
+	for _, want := range []string{
+		"out of service by Nodemend", "Out of service: it has not booted since it was switched off",
+		"Out of service: left: pod ns/db-0: is not told to end yet", "Out of service: not freed: pod ns/agent: tolerates the taint",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not tell %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "other") {
+		t.Error(text)
+	}
+	delete(n.Annotations, v1alpha1.OutOfServiceAnnotation)
+	if w, err := atNoon().why(t.Context(), r.cluster(t, n, p), "mine"); err != nil || len(w.OutOfService) > 0 || !strings.Contains(atNoon().whyText(w, false), "out of service by somebody else") {
+		t.Errorf("got %+v, %v", w, err)
 	}
 }
 

@@ -345,6 +345,12 @@ type PowerCycleStatus struct {
 	// What proves that the boot named by the claim is over.
 	// +optional
 	Proof *PowerProof `json:"proof,omitempty"`
+
+	// How often the power was read off again since the proof, while pods and volumes are to
+	// be freed and nothing forbids that. Each of these readings began after the number
+	// before it stood here: who sees it grow by two knows that the machine was off meanwhile.
+	// +optional
+	Held int32 `json:"held,omitempty"`
 }
 
 // PowerProof shows that a boot of a node is over: the power was read off twice, without

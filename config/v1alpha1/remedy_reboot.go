@@ -6,6 +6,8 @@ import "fmt"
 const RemedyReboot = "reboot"
 
 // RebootRemedy reboots the node.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.outOfService) || !self.outOfService || (has(self.method) && self.method == 'PowerCycle')",message="outOfService is for method PowerCycle only: nothing else proves that the node is off",fieldPath=".outOfService"
 type RebootRemedy struct {
 	// SysRq: the kernel syncs the disks, remounts them read-only and resets the
 	// machine. No program can hang it, and running programs are not asked to stop.
@@ -17,6 +19,15 @@ type RebootRemedy struct {
 	// +kubebuilder:default=SysRq
 	// +kubebuilder:validation:Enum=SysRq;Systemd;PowerCycle
 	Method RebootMethod `json:"method,omitempty"`
+
+	// With PowerCycle: once the machine is proved to be off, the controller sets the taint
+	// node.kubernetes.io/out-of-service on the node, by which Kubernetes ends its pods
+	// and detaches its volumes, so that they start elsewhere. The power stays off until that is
+	// done, for 5 minutes at most. The controller takes the taint away when the node is
+	// Ready with a new boot ID, and nothing of the boot before is left. The step's
+	// timeout is at least 20m.
+	// +optional
+	OutOfService bool `json:"outOfService,omitempty"`
 
 	// How the node is drained before the reboot. If it is left out, the node is only
 	// cordoned, and its pods end with the reboot.
@@ -52,6 +63,9 @@ var rebootRemedy = Remedy{
 	},
 	describe: func(s *Step) string {
 		if s.Reboot.Method == RebootPowerCycle {
+			if s.Reboot.OutOfService {
+				return takeOut(s.Reboot.Drain) + " the node, switch its power off, free its pods and volumes, and switch it on (PowerCycle)"
+			}
 			return takeOut(s.Reboot.Drain) + " the node, and switch its power off and on (PowerCycle)"
 		}
 		return fmt.Sprintf("%s and reboot the node (%s)", takeOut(s.Reboot.Drain), s.Reboot.Method)

@@ -19,7 +19,8 @@ func steps() map[string]v1alpha1.Step {
 		"external": {External: &v1alpha1.ExternalRemedy{TemplateRef: v1alpha1.TemplateReference{
 			APIVersion: "fence-agents-remediation.medik8s.io/v1alpha1", Kind: "FenceAgentsRemediationTemplate", Name: "bmc",
 		}}},
-		"power cycle": {Reboot: &v1alpha1.RebootRemedy{Method: v1alpha1.RebootPowerCycle}},
+		"power cycle":                 {Reboot: &v1alpha1.RebootRemedy{Method: v1alpha1.RebootPowerCycle}},
+		"power cycle that frees pods": {Reboot: &v1alpha1.RebootRemedy{Method: v1alpha1.RebootPowerCycle, OutOfService: true}},
 	}
 }
 
@@ -75,6 +76,10 @@ func TestARemedyIsWhatItsValueSays(t *testing.T) {
 		"power cycle": {
 			traits{disruptive: true, needsMatch: true, reboots: true},
 			"cordon the node, and switch its power off and on (PowerCycle)", "reboot",
+		},
+		"power cycle that frees pods": {
+			traits{disruptive: true, needsMatch: true, reboots: true},
+			"cordon the node, switch its power off, free its pods and volumes, and switch it on (PowerCycle)", "reboot",
 		},
 		"external": {
 			traits{disruptive: true, needsMatch: true},

@@ -259,6 +259,7 @@ type ConditionMatch struct {
 // Step is one remedy, and how long and how often it is tried.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.reboot) || !has(self.reboot.method) || self.reboot.method != 'PowerCycle' || (has(self.timeout) && (!self.timeout.matches('^[0-9.hmnsu]+$') || duration(self.timeout) >= duration('15m')))",message="must be at least 15m for a reboot with method PowerCycle: power may take 5m to be proved off and 3m to go on, and then the machine boots",fieldPath=".timeout"
+// +kubebuilder:validation:XValidation:rule="!has(self.reboot) || !has(self.reboot.outOfService) || !self.reboot.outOfService || (has(self.timeout) && (!self.timeout.matches('^[0-9.hmnsu]+$') || duration(self.timeout) >= duration('20m')))",message="must be at least 20m for a reboot with outOfService: power may stay off for 5m more, until pods and volumes are freed",fieldPath=".timeout"
 // +kubebuilder:validation:XValidation:rule="!has(self.external) || (has(self.timeout) && (!self.timeout.matches('^[0-9.hmnsu]+$') || (duration(self.timeout) >= duration('2m') && duration(self.timeout) <= duration('24h'))))",message="must be from 2m to 24h for an external step: it is for how long the remediator may work until the node is clear",fieldPath=".timeout"
 // +kubebuilder:validation:XValidation:rule="[has(self.command), has(self.restartUnit), has(self.reboot), has(self.external), has(self.maintenance)].exists_one(x, x)",message="exactly one remedy is required: command, restartUnit, reboot, external or maintenance"
 type Step struct {

@@ -101,6 +101,11 @@ func (d *Drainer) look(ctx context.Context, nodeName string, options *v1alpha1.D
 	return plan, pods, nil
 }
 
+// OnNode returns the pods of a node as they are now.
+func (d *Drainer) OnNode(ctx context.Context, nodeName string) ([]corev1.Pod, error) {
+	return d.pods.OnNode(ctx, nodeName)
+}
+
 // Forget drops what is remembered of a node: call it when its drain is over.
 func (d *Drainer) Forget(nodeName string) {
 	d.mu.Lock()

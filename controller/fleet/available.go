@@ -6,11 +6,11 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
-// Available reports whether the node takes and keeps pods: it is Ready, not
-// cordoned, and neither being deleted nor about to be.
+// Available reports whether the node takes and keeps pods: it is Ready, neither cordoned
+// nor out of service, and neither being deleted nor about to be.
 func Available(node *corev1.Node) bool {
 	ready := v1alpha1.FindNodeCondition(node, string(corev1.NodeReady))
-	if ready == nil || ready.Status != corev1.ConditionTrue || node.Spec.Unschedulable || node.DeletionTimestamp != nil {
+	if ready == nil || ready.Status != corev1.ConditionTrue || node.Spec.Unschedulable || node.DeletionTimestamp != nil || v1alpha1.IsOutOfService(node) {
 		return false
 	}
 	for i := range node.Spec.Taints {

@@ -96,6 +96,17 @@ func TestStripKeepsWhatIsReadAndNothingElse(t *testing.T) {
 	}
 }
 
+func TestANodeThatIsOutOfServiceIsNotAvailable(t *testing.T) {
+	node := readyNode()
+	if !Available(node) {
+		t.Fatal("it is Ready, and not available")
+	}
+	node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute})
+	if Available(node) {
+		t.Error("it takes no pods, and is available")
+	}
+}
+
 func TestStripLeavesOtherKindsAlone(t *testing.T) {
 	pod := &corev1.Pod{}
 	if got, err := Strip(pod); got != any(pod) || err != nil {

@@ -44,7 +44,7 @@ func Strip(obj any) (any, error) {
 
 // readAnnotations are the annotations of nodes that the controller reads. Whoever reads another
 // one, such as a gate, has to add it: it is not in the cache otherwise.
-var readAnnotations = append(others.Annotations(), v1alpha1.CordonedAnnotation, v1alpha1.ExcludeReasonAnnotation)
+var readAnnotations = append(others.Annotations(), v1alpha1.CordonedAnnotation, v1alpha1.OutOfServiceAnnotation, v1alpha1.ExcludeReasonAnnotation)
 
 // read returns the annotations that the controller reads.
 func read(annotations map[string]string) (kept map[string]string) {

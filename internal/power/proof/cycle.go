@@ -25,6 +25,7 @@ type Cycle struct {
 	heard    time.Time // when it last answered since it has acknowledged an off, each time; zero: it has not
 	trouble  error     // why the last reading or order was none
 	wasOff   bool      // off was read in this phase, of Cutting since an off was sent
+	told     bool      // the last reading is counted in Held
 }
 
 // New returns a Cycle that goes on from what was kept: the zero Progress for one that has not
@@ -47,7 +48,7 @@ func New(plan Plan, kept Progress, now time.Time) (*Cycle, error) {
 		return nil, fmt.Errorf("a power cycle has no phase %q", kept.Phase)
 	}
 	if !proved {
-		kept.Proof = nil
+		kept.Proof, kept.Held = nil, 0
 	}
 	return &Cycle{plan: plan, kept: kept, since: now}, nil
 }
@@ -62,7 +63,7 @@ func (c *Cycle) Saw(asked, answered time.Time, r power.Reading, err error) {
 	}
 	got := reading{asked: asked, answered: answered, Reading: r, err: err}
 	unwatched := c.last != nil && asked.Sub(c.last.answered) > c.plan.Repeat
-	c.last, c.trouble = &got, err
+	c.last, c.trouble, c.told = &got, err, false
 	c.known = err == nil && r.Power == power.On
 	c.wasOff = c.wasOff || got.isOff(c.plan.Machine)
 	if !got.isOff(c.plan.Machine) || unwatched {
@@ -122,12 +123,18 @@ func (c *Cycle) Next(now time.Time, f Facts) Step {
 	}
 }
 
-// provedOff is Next from when there is a proof.
+// provedOff is Next from when there is a proof. The power comes back when what the boot had is
+// freed, or nobody frees it, or that takes too long.
 func (c *Cycle) provedOff(now time.Time, f Facts) Step {
 	switch {
 	case f.Answers && !f.Stale: // the boot that is over
 		c.kept.Proof = nil
 		return c.giveUp(now, f, PowerStillOn, c.plan.Switch+" said Off, and the node answers since: it does not tell the truth, or switches another machine. Nothing may be freed")
+	case c.last != nil && c.last.err == nil && c.last.Power == power.On: // somebody has switched it on
+		c.enter(Restoring, now)
+		return c.restore(now, f)
+	case f.Hold && now.Sub(c.since) < c.plan.Hold && (!f.Await || now.Sub(c.since) < c.plan.Unheard):
+		return c.hold(now, f)
 	case !f.Restore && c.late(now):
 		return c.end(PowerStillOff, "the power is off, and may not be switched on any more: the node has booted since")
 	case !f.Restore:
@@ -135,6 +142,19 @@ func (c *Cycle) provedOff(now time.Time, f Facts) Step {
 	}
 	c.enter(Restoring, now)
 	return Step{Do: SetOn}
+}
+
+// hold keeps the machine off, and counts how often it was read so.
+func (c *Cycle) hold(now time.Time, f Facts) Step {
+	if c.last == nil {
+		return Step{Do: Read}
+	}
+	if f.Await && !f.Stale && !f.Answers && !c.told && c.last.isOff(c.plan.Machine) && now.Sub(c.last.answered) <= c.plan.Repeat {
+		c.kept.Held++
+		c.told = true
+		return Step{Do: Wait, For: c.plan.Poll}
+	}
+	return c.readAgain(now, c.plan.Poll)
 }
 
 func (c *Cycle) newBoot(f Facts) bool { return f.BootID != "" && f.BootID != c.plan.BootID }

@@ -30,12 +30,18 @@ type Plan struct {
 	// GiveUp is how long the power may take to go off or on, and a switch to answer at all, and
 	// how long it is watched after that.
 	GiveUp time.Duration
+	// Hold is for how long a machine that is proved to be off is kept so at most, until its pods
+	// and volumes are freed, and Unheard for how long if nobody begins with that.
+	Hold, Unheard time.Duration
 }
 
 // DefaultPlan returns the times that suit BMCs: hung machines were seen to take 9 s, and
 // some BMCs restart for a minute.
 func DefaultPlan() Plan {
-	return Plan{Gap: 5 * time.Second, Settled: 2 * time.Minute, Poll: time.Second, Repeat: 15 * time.Second, GiveUp: 3 * time.Minute}
+	return Plan{
+		Gap: 5 * time.Second, Settled: 2 * time.Minute, Poll: time.Second, Repeat: 15 * time.Second, GiveUp: 3 * time.Minute,
+		Hold: 5 * time.Minute, Unheard: 2 * time.Minute,
+	}
 }
 
 // Validate says what is wrong with the plan.
@@ -67,9 +73,14 @@ type Facts struct {
 	Answers bool
 	// BootID is the newest that was seen of the node.
 	BootID string
-	// Restore says that the machine may be switched on again: what was to be moved has
-	// moved.
+	// Restore says that the machine may be switched on again: nobody has booted it since.
 	Restore bool
+	// Hold says that a machine that is proved to be off is to stay off for now: its pods and
+	// volumes are to be freed, and are not yet.
+	Hold bool
+	// Await says that nobody has begun with that: whoever does waits to be told that the
+	// machine is off now.
+	Await bool
 	// Over says that the time for the whole of it has ended: what is not on by then is for
 	// people. As long as it has not, power that was cut is switched on again and again.
 	Over bool
@@ -143,6 +154,9 @@ type Progress struct {
 	// Proof is there from ProvedOff on, and if the power was off. A Cycle without one proves
 	// nothing.
 	Proof *Proof `json:"proof,omitempty"`
+	// Held is how often the power was read off again since the proof, for who Awaits that. Each
+	// reading was asked for after the number before was kept.
+	Held int32 `json:"held,omitempty"`
 }
 
 // Action is what is to be done.

@@ -643,3 +643,167 @@ func TestWhatCanNotBeKeptIsNotDone(t *testing.T) {
 		t.Errorf("got %v, off sent: %t", err, w.offSent)
 	}
 }
+
+// holding is what is known while pods and volumes are to be freed; freeing, once somebody does that.
+var (
+	holding = Facts{Confirmed: true, BootID: "1", Restore: true, Hold: true, Await: true}
+	freeing = Facts{Confirmed: true, BootID: "1", Restore: true, Hold: true}
+)
+
+// proved brings the cycle to where the machine is proved to be off, and is to stay so.
+func (p *play) proved() {
+	p.t.Helper()
+	p.cut()
+	for p.Progress().Phase == Cutting {
+		switch step := p.Next(p.now, holding); {
+		case p.Progress().Phase != Cutting:
+		case step.Do == Read:
+			p.sees(power.Off)
+		case step.Do == Wait:
+			p.now = p.now.Add(step.For)
+		default:
+			p.t.Fatalf("got %+v", step)
+		}
+	}
+	if k := p.Progress(); k.Phase != ProvedOff || k.Proof == nil || k.Held != 0 {
+		p.t.Fatalf("got %+v", k)
+	}
+}
+
+// holds has it read off, or something else, for so long, and returns what else it does.
+func (p *play) holds(f Facts, long time.Duration, state power.State) Action {
+	p.t.Helper()
+	for end := p.now.Add(long); p.now.Before(end); {
+		switch step := p.Next(p.now, f); step.Do {
+		case Read:
+			p.sees(state)
+		case Wait:
+			p.now = p.now.Add(step.For)
+		default:
+			return step.Do
+		}
+	}
+	return ""
+}
+
+func TestAMachineStaysOffUntilItsPodsHaveMoved(t *testing.T) {
+	p := newPlay(t, Progress{})
+	p.proved()
+	if got := p.holds(holding, 10*time.Second, power.Off); got != "" || p.Progress().Held < 5 {
+		t.Fatalf("it does %q, and was read off %d times", got, p.Progress().Held)
+	}
+	told := p.Progress().Held
+	if got := p.holds(freeing, 2*time.Minute, power.Off); got != "" || p.Progress().Held != told {
+		t.Fatalf("while they move, it does %q, and was read off %d times", got, p.Progress().Held)
+	}
+	p.expect(SetOn, silent)
+}
+
+func TestAMachineIsNotLeftOffForPodsThatDoNotMove(t *testing.T) {
+	for name, test := range map[string]struct {
+		facts    Facts
+		off, not time.Duration
+	}{
+		"nobody frees them":     {holding, 110 * time.Second, 130 * time.Second},
+		"they are not freed":    {freeing, 290 * time.Second, 310 * time.Second},
+		"nobody knows any more": {Facts{Restore: true, Hold: true, Await: true, Stale: true, BootID: "1"}, 110 * time.Second, 130 * time.Second},
+	} {
+		p := newPlay(t, Progress{})
+		p.proved()
+		if got := p.holds(test.facts, test.off, power.Off); got != "" {
+			t.Errorf("%s: it does %s already", name, got)
+		}
+		if got := p.holds(test.facts, test.not-test.off, power.Off); got != SetOn {
+			t.Errorf("%s: it does %q", name, got)
+		}
+	}
+}
+
+// Each number is of a reading of its own that has begun after the number before was kept, and nobody
+// is told what is not so.
+func TestOnlyWhatWasReadOffJustNowIsTold(t *testing.T) {
+	changed := func(change func(*Facts)) Facts {
+		f := holding
+		change(&f)
+		return f
+	}
+	for name, f := range map[string]Facts{
+		"nobody knows": changed(func(f *Facts) { f.Stale = true }),
+		"somebody has begun to free, or has the power": freeing,
+	} {
+		p := newPlay(t, Progress{})
+		p.proved()
+		p.holds(f, 30*time.Second, power.Off)
+		if p.Progress().Held != 0 {
+			t.Errorf("%s: it was told %d times", name, p.Progress().Held)
+		}
+	}
+	p := newPlay(t, Progress{})
+	p.proved()
+	p.expect(Read, holding)
+	p.sees(power.Off)
+	p.now = p.now.Add(time.Minute) // the API server was slow
+	p.expect(Read, holding)
+	if p.Progress().Held != 0 {
+		t.Error("a reading of a minute ago was told")
+	}
+	p.seesOf(power.GUID{1}, power.Off, nil)
+	p.expect(Wait, holding)
+	if p.Progress().Held != 0 {
+		t.Error("a reading of another machine was told")
+	}
+	p.now = p.now.Add(time.Second)
+	p.expect(Read, holding)
+	p.sees(power.Off)
+	for range 3 {
+		p.expect(Wait, holding)
+		if p.Progress().Held != 1 {
+			t.Errorf("one reading was told %d times", p.Progress().Held)
+		}
+	}
+}
+
+func TestAMachineThatSomebodySwitchesOnIsNotHeldAnyMore(t *testing.T) {
+	p := newPlay(t, Progress{})
+	p.proved()
+	p.holds(holding, 5*time.Second, power.Off)
+	told := p.Progress().Held
+	p.holds(holding, 5*time.Second, power.On)
+	if p.Progress().Phase != Ended || p.Progress().Outcome != PowerCycled || p.Progress().Held != told {
+		t.Errorf("got %+v", p.Progress())
+	}
+	p = newPlay(t, Progress{})
+	p.proved()
+	booted := holding
+	booted.BootID, booted.Hold, booted.Await = "2", false, false
+	p.expect(Read, booted)
+	if p.Progress().Phase != Restoring {
+		t.Errorf("got %+v", p.Progress())
+	}
+	p = newPlay(t, Progress{})
+	p.proved()
+	answers := holding
+	answers.Answers = true
+	p.expect(Read, answers)
+	if k := p.Progress(); k.Phase != Watching || k.Proof != nil {
+		t.Errorf("a node that answers was off: %+v", k)
+	}
+}
+
+func TestWhoTakesOverKeepsItOffAndCountsOn(t *testing.T) {
+	p := newPlay(t, Progress{})
+	p.proved()
+	p.holds(holding, 5*time.Second, power.Off)
+	next := newPlay(t, p.Progress())
+	next.expect(Read, holding)
+	next.sees(power.Off)
+	next.expect(Wait, holding)
+	if next.Progress().Held != p.Progress().Held+1 {
+		t.Errorf("it was %d, and is %d", p.Progress().Held, next.Progress().Held)
+	}
+	kept := p.Progress()
+	kept.Proof = nil // of another boot, say
+	if c, err := New((*world)(nil).plan(), kept, start); err != nil || c.Progress().Held != 0 || c.Progress().Phase != Cutting {
+		t.Errorf("got %+v, %v", c.Progress(), err)
+	}
+}

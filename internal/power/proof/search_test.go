@@ -45,6 +45,10 @@ type world struct {
 	lastRead     read
 	kept         Progress
 	everProof    bool
+	frees        bool      // pods and volumes are to be freed
+	freed        bool      // somebody has begun to free what the boot had
+	keptAt       time.Time // when the progress was kept last
+	heldFrom     time.Time // when this runner has begun to keep it off
 }
 
 type read struct {
@@ -137,6 +141,8 @@ func (w *world) happen() {
 	case 2:
 		w.note("somebody switches on")
 		w.switchTo(true)
+	case 11:
+		w.freed = !w.freed
 	case 3, 4:
 		if w.on {
 			w.hung = false
@@ -177,6 +183,8 @@ func (w *world) Facts(context.Context) (Facts, error) {
 	if answers {
 		w.facts.BootID = fmt.Sprint(w.boot)
 	}
+	w.facts.Hold = w.frees && w.choose(4) != 1
+	w.facts.Await = w.facts.Hold && !w.freed
 	if w.choose(16) == 1 {
 		w.facts.BootID = "" // not known
 	}
@@ -204,6 +212,21 @@ func (w *world) keep(p Progress) {
 		w.everProof = true
 		w.checkProof(*p.Proof)
 	}
+	switch {
+	case p.Held > w.kept.Held && (p.Held != w.kept.Held+1 || p.Phase != ProvedOff || p.Proof == nil):
+		w.broken("it was read off %d times, and then %d times, in phase %s", w.kept.Held, p.Held, p.Phase)
+	case p.Held > w.kept.Held && (!w.lastRead.matches || w.lastRead.power != power.Off || w.lastRead.asked.Before(w.keptAt)):
+		w.broken("it is said to be off by %+v, and something was kept at %s", w.lastRead, w.keptAt)
+	case p.Held > w.kept.Held && (!w.facts.Await || w.facts.Answers):
+		w.broken("it is said to be off, and %+v", w.facts)
+	case w.kept.Phase == ProvedOff && p.Phase == Restoring && w.facts.Hold && (w.facts.BootID == "1" || w.facts.BootID == "") &&
+		w.lastRead.power != power.On && w.now.Sub(w.heldFrom) < w.plan().Unheard-15*time.Second: // it may take long to keep that
+		w.broken("it is to be switched on, and is to stay off since %s: %+v", w.heldFrom, w.facts)
+	}
+	if p.Phase == ProvedOff && w.kept.Phase != ProvedOff {
+		w.heldFrom = w.now
+	}
+	w.keptAt = w.now
 	w.kept, w.ordered = p, w.ordered || p.Phase == Cutting
 }
 
@@ -331,7 +354,7 @@ func (*world) plan() Plan {
 
 // search plays a world until the power cycle has ended, and returns the outcome.
 func search(t testing.TB, choices []byte) Outcome {
-	w := &world{t: t, choices: choices, now: time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC), on: true, boot: 1, hung: true}
+	w := &world{t: t, choices: choices, now: time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC), on: true, boot: 1, hung: true, frees: len(choices)%4 == 1}
 	w.begun = w.now
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -350,6 +373,9 @@ func search(t testing.TB, choices []byte) Outcome {
 		}
 		w.note("the runner dies")
 		w.offReads = nil // what it has read, nobody knows
+		if w.kept.Phase == ProvedOff {
+			w.heldFrom = w.now
+		}
 		w.pass(time.Duration(w.choose(3)) * 10 * time.Second)
 	}
 }

@@ -1,0 +1,379 @@
+// Package outofservice frees pods and volumes of nodes that are proved to be off: it sets the taint
+// node.kubernetes.io/out-of-service, and takes it away when the node is back (invariant I10 of
+// docs/design.md).
+//
+// Kubernetes believes that taint blindly: it tears the volumes even from a node that is Ready. So it
+// is set only on a proof that the remote runner has kept in the NodeAction, for the boot that the
+// Node says, while the remote runner keeps the machine off, within seconds after it was read so.
+// All of that is read from the API server itself, and the patch fails if the Node has changed since.
+//
+// A request is one node. What is to be taken away is known by the mark on the Node, whatever has
+// become of action, remediation and policy.
+package outofservice
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/fieldmanager"
+	"github.com/nodemend/nodemend/controller/index"
+	"github.com/nodemend/nodemend/controller/worker"
+	"github.com/nodemend/nodemend/internal/cut"
+	"github.com/nodemend/nodemend/internal/power/proof"
+)
+
+const (
+	// patchTime bounds a patch: one that is on its way for longer may arrive when the machine is on.
+	patchTime = 5 * time.Second
+	// poll is how often a tainted node is looked at while its pods are to move, slow how often later,
+	// and ask how often an action whose machine is kept off.
+	poll, slow, ask = 3 * time.Second, 30 * time.Second, 2 * time.Second
+	// keptReadings is how many older numbers are remembered: two are needed.
+	keptReadings = 4
+)
+
+// Reconciler sets the taint, and takes it away.
+type Reconciler struct {
+	// Client reads from the cache and writes to the API server.
+	Client client.Client
+	// Live reads from the API server.
+	Live client.Reader
+	// Pods returns the pods of a node as they are now.
+	Pods func(ctx context.Context, node string) ([]corev1.Pod, error)
+	// Steady is a clock that nobody sets, for what passes.
+	Steady func() time.Time
+	// Events tells people what has changed.
+	Events events.EventRecorder
+
+	backoff worker.Backoff
+
+	mu   sync.Mutex
+	seen map[string]sighting // by the name of the node
+	told map[string]string   // what people were told last, by the name of the node
+}
+
+// sighting is what this process has seen of how often the machine of an action was read off.
+type sighting struct {
+	action   types.UID
+	readings readings
+}
+
+// Reconcile looks at one node.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	again, err := r.reconcile(ctx, request.Name)
+	return r.backoff.Result(request.Name, again, err)
+}
+
+// reconcile returns after how long to look again; 0: when something changes.
+func (r *Reconciler) reconcile(ctx context.Context, name string) (time.Duration, error) {
+	var node corev1.Node
+	switch err := r.Client.Get(ctx, types.NamespacedName{Name: name}, &node); {
+	case apierrors.IsNotFound(err): // with the node, taint and mark are gone
+		r.forget(name)
+		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("reading node %s: %w", name, err)
+	}
+	if marked(&node) {
+		return r.keep(ctx, name)
+	}
+	action, err := r.waiting(ctx, name)
+	if action == "" || err != nil {
+		r.forget(name)
+		return 0, err
+	}
+	return r.free(ctx, name, action)
+}
+
+func marked(node *corev1.Node) bool {
+	_, is := node.Annotations[v1alpha1.OutOfServiceAnnotation]
+	return is
+}
+
+// waiting returns the name of the action by which a machine is kept off until somebody frees its
+// pods and volumes, "" if there is none in the cache.
+func (r *Reconciler) waiting(ctx context.Context, node string) (string, error) {
+	var actions v1alpha1.NodeActionList
+	if err := r.Client.List(ctx, &actions, client.MatchingFields{index.ActionsByNode: node}, client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("listing the actions of node %s: %w", node, err)
+	}
+	for i := range actions.Items {
+		if waits(&actions.Items[i]) {
+			return actions.Items[i].Name, nil
+		}
+	}
+	return "", nil
+}
+
+// waits reports whether the remote runner has said of an action that the machine is off, and is to
+// stay so until somebody has freed its pods and volumes.
+func waits(action *v1alpha1.NodeAction) bool {
+	p := action.Status.Power
+	return action.Finished() == nil && p != nil && p.Phase == string(proof.ProvedOff) && p.Held > 0
+}
+
+// free sets the taint if all rules hold.
+func (r *Reconciler) free(ctx context.Context, name, action string) (time.Duration, error) {
+	f, err := r.read(ctx, name, action)
+	if err != nil {
+		return 0, err
+	}
+	why := r.refusal(ctx, &f)
+	if why == "" { // without the right to see what is left, nobody could tell the remote runner
+		if _, err := r.attachments(ctx); err != nil {
+			return 0, err
+		}
+		why = r.refusal(ctx, &f) // that may have taken long
+	}
+	if why != "" {
+		return ask, nil
+	}
+	mark := v1alpha1.OutOfServiceMark{BootID: f.node.Status.NodeInfo.BootID, Action: action}
+	patchCtx, done := context.WithTimeout(ctx, patchTime)
+	defer done()
+	if err := r.patch(patchCtx, name, setPatch(f.node, mark)); err != nil {
+		return 0, fmt.Errorf("setting the taint out-of-service of node %s: %w", name, err)
+	}
+	proved, _ := proof.OfAction(f.action) // which a rule has asked
+	ctrl.LoggerFrom(ctx).Info("Pods and volumes are freed", "action", action, "bootID", mark.BootID, "proof", proved.String())
+	r.tell(name, corev1.EventTypeNormal, eventSet, fmt.Sprintf("pods and volumes are freed by the taint out-of-service, for action %s: %s", action, proved))
+	return poll, nil
+}
+
+// refusal asks the rules, with how long ago the machine was read off by now.
+func (r *Reconciler) refusal(ctx context.Context, f *facts) string {
+	f.off = r.off(f.action)
+	rule, why := refusal(*f)
+	if why != "" {
+		ctrl.LoggerFrom(ctx).V(1).Info("Pods and volumes are not freed", "rule", rule, "why", why)
+	}
+	return why
+}
+
+// read reads all facts from the API server itself, the action first.
+func (r *Reconciler) read(ctx context.Context, name, action string) (f facts, err error) {
+	asked := r.Steady()
+	f.action, err = get(ctx, r.Live, action, &v1alpha1.NodeAction{})
+	if f.action == nil || err != nil {
+		return f, err
+	}
+	if f.action.Spec.NodeName != name {
+		return f, fmt.Errorf("action %s is for node %s, not %s", action, f.action.Spec.NodeName, name)
+	}
+	r.sight(f.action, asked)
+	if f.remediation, err = get(ctx, r.Live, f.action.Spec.Remediation, &v1alpha1.Remediation{}); err != nil {
+		return f, err
+	}
+	if f.policy, err = get(ctx, r.Live, f.action.Spec.Policy.Name, &v1alpha1.RemedyPolicy{}); err != nil {
+		return f, err
+	}
+	if f.pause, err = get(ctx, r.Live, v1alpha1.ClusterPauseBudget, &v1alpha1.RemediationBudget{}); err != nil {
+		return f, err
+	}
+	f.node, err = get(ctx, r.Live, name, &corev1.Node{})
+	return f, err
+}
+
+// get returns nil if the API server says that there is no such object.
+func get[T client.Object](ctx context.Context, live client.Reader, name string, into T) (T, error) {
+	var none T
+	switch err := live.Get(ctx, types.NamespacedName{Name: name}, into); {
+	case apierrors.IsNotFound(err):
+		return none, nil
+	case err != nil:
+		return none, fmt.Errorf("reading %T %s: %w", into, name, err)
+	}
+	return into, nil
+}
+
+// held is how often the action says that its machine was read off since the proof.
+func held(action *v1alpha1.NodeAction) int32 {
+	if p := action.Status.Power; p != nil {
+		return p.Held
+	}
+	return 0
+}
+
+// sight remembers how often the machine of an action was read off by when that was asked.
+func (r *Reconciler) sight(action *v1alpha1.NodeAction, asked time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.seen == nil {
+		r.seen = map[string]sighting{}
+	}
+	node, now := action.Spec.NodeName, held(action)
+	s := r.seen[node]
+	if last := len(s.readings) - 1; s.action != action.UID || last >= 0 && now < s.readings[last].held { // it counts anew
+		s = sighting{action: action.UID}
+	}
+	if last := len(s.readings) - 1; last >= 0 && s.readings[last].held == now {
+		s.readings[last].at = asked
+	} else {
+		s.readings = append(s.readings[max(0, len(s.readings)-keptReadings):], reading{now, asked})
+	}
+	r.seen[node] = s
+}
+
+// off returns how long ago the machine of the action was read off at the earliest; negative: nobody
+// knows.
+func (r *Reconciler) off(action *v1alpha1.NodeAction) time.Duration {
+	if action == nil {
+		return -1
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.seen[action.Spec.NodeName]
+	at, known := s.readings.off(held(action))
+	if s.action != action.UID || !known {
+		return -1
+	}
+	return r.Steady().Sub(at)
+}
+
+func (r *Reconciler) forget(node string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.seen, node)
+	delete(r.told, node)
+}
+
+// keep looks after a node with our mark until taint and mark are gone.
+func (r *Reconciler) keep(ctx context.Context, name string) (time.Duration, error) {
+	node, err := get(ctx, r.Live, name, &corev1.Node{})
+	if node == nil || err != nil || !marked(node) {
+		return 0, err // its event comes
+	}
+	mark, _ := v1alpha1.OutOfServiceMarkOf(node)
+	var left, staying []Left
+	if !mark.Moved || node.Status.NodeInfo.BootID != mark.BootID { // else nothing changes until it boots
+		if left, staying, err = r.remaining(ctx, name); err != nil {
+			return 0, err
+		}
+	}
+	do, why := after(node, left)
+	ctrl.LoggerFrom(ctx).V(1).Info("Node is out of service", "do", do, "why", why, "left", len(left))
+	switch do {
+	case remove:
+		if err := r.patch(ctx, name, removePatch(node)); err != nil {
+			return 0, fmt.Errorf("taking the taint out-of-service of node %s away: %w", name, err)
+		}
+		r.tell(name, corev1.EventTypeNormal, eventRemoved, "the taint out-of-service is taken away: "+why)
+		r.forget(name)
+		return 0, nil
+	case unmark:
+		if err := r.patch(ctx, name, unmarkPatch(node)); err != nil {
+			return 0, fmt.Errorf("taking the mark of the taint out-of-service of node %s away: %w", name, err)
+		}
+		r.forget(name)
+		return 0, nil
+	case tell:
+		if err := r.patch(ctx, name, tellPatch(node)); err != nil {
+			return 0, fmt.Errorf("telling that pods and volumes of node %s are freed: %w", name, err)
+		}
+		r.tell(name, corev1.EventTypeNormal, eventFreed, why+list(staying))
+		return slow, nil
+	case leave:
+		r.tell(name, corev1.EventTypeWarning, eventLeft, "the taint out-of-service stays: "+why)
+		return slow, nil
+	default:
+		if node.Status.NodeInfo.BootID != mark.BootID && len(left) > 0 {
+			r.tell(name, corev1.EventTypeWarning, eventLeft, "the taint out-of-service stays: "+why+list(left)+list(staying))
+		}
+		if mark.Moved || node.Status.NodeInfo.BootID != mark.BootID {
+			return slow, nil
+		}
+		return poll, nil
+	}
+}
+
+// remaining returns what the taint has not freed yet, and what it can't.
+func (r *Reconciler) remaining(ctx context.Context, node string) (left, staying []Left, err error) {
+	pods, err := r.Pods(ctx, node)
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing the pods of node %s: %w", node, err)
+	}
+	attachments, err := r.attachments(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return Remaining(node, pods, attachments), Staying(pods), nil
+}
+
+// attachments lists the VolumeAttachments, which can't be selected by their node, in pieces.
+func (r *Reconciler) attachments(ctx context.Context) (all []storagev1.VolumeAttachment, err error) {
+	var list storagev1.VolumeAttachmentList
+	for {
+		if err := r.Live.List(ctx, &list, client.Limit(500), client.Continue(list.Continue)); err != nil {
+			return nil, fmt.Errorf("listing the VolumeAttachments: %w", err)
+		}
+		all = append(all, list.Items...)
+		if list.Continue == "" {
+			return all, nil
+		}
+		list.Items = nil
+	}
+}
+
+func (r *Reconciler) patch(ctx context.Context, node string, patch []operation) error {
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	obj := &corev1.Node{}
+	obj.Name = node
+	err = r.Client.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, data), fieldmanager.Controller)
+	if apierrors.IsInvalid(err) { // what a failed test of the patch is answered with
+		return apierrors.NewConflict(corev1.Resource("nodes"), node, err)
+	}
+	return err
+}
+
+// Reasons of events.
+const (
+	eventSet     = "OutOfService"
+	eventFreed   = "PodsAndVolumesFreed"
+	eventLeft    = "OutOfServiceStays"
+	eventRemoved = "BackInService"
+)
+
+// tell tells people something about the node, once.
+func (r *Reconciler) tell(node, kind, reason, message string) {
+	r.mu.Lock()
+	if r.told == nil {
+		r.told = map[string]string{}
+	}
+	again := r.told[node] == reason+message
+	r.told[node] = reason + message
+	r.mu.Unlock()
+	if again {
+		return
+	}
+	about := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node, UID: types.UID(node)}
+	r.Events.Eventf(about, nil, kind, reason, "OutOfService", "%s", cut.Head(message, 1024))
+}
+
+// list says what is left, for people.
+func list(all []Left) string {
+	const most = 5
+	text := ""
+	for i, l := range all {
+		if i == most {
+			return text + fmt.Sprintf("; and %d more", len(all)-most)
+		}
+		text += "; " + l.String()
+	}
+	return text
+}

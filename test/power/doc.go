@@ -1,0 +1,6 @@
+// Package power is a small world in which the power of machines counts: a node that does not
+// answer, its machine and BMC, its pod and volume, and Kubernetes, which believes the taint
+// out-of-service. In it run the real remote runner and the real loop of the controller that sets the
+// taint, several of each, in virtual time. A seed decides in which order their requests arrive, and
+// what happens meanwhile. The tests look at invariant I10 of docs/design.md.
+package power
