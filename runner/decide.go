@@ -25,6 +25,8 @@ type input struct {
 	remediation *v1alpha1.Remediation
 	policy      *v1alpha1.RemedyPolicy
 	node        *corev1.Node
+	// asked is the object that has asked for the remediation, nil also if none has.
+	asked *v1alpha1.NodemendRemediation
 	// pause is the budget that pauses the whole cluster.
 	pause *v1alpha1.RemediationBudget
 	// holds are those of the node, for the remote runner.
@@ -323,6 +325,9 @@ func notSupported(in input) *decision {
 }
 
 func notNeeded(in input) *decision {
+	if request := in.remediation.Spec.Request; request != nil {
+		return notRequested(in, request)
+	}
 	if matched(in.policy.Spec.Match, in.node) != nil {
 		since, what := in.booted, "the node booted"
 		if in.ended.After(since) {
@@ -336,6 +341,23 @@ func notNeeded(in input) *decision {
 	}
 	return finishWith(v1alpha1.ReasonNotNeeded, "no condition matched by RemedyPolicy %s is there any more: %s",
 		in.policy.Name, describeMatch(in.policy.Spec.Match, in.node))
+}
+
+// notRequested refuses a step that nobody asks for any more; and one right after a boot or another
+// action, which whoever has asked may not have seen yet.
+func notRequested(in input, request *v1alpha1.Request) *decision {
+	if over := request.Over(in.asked); over != "" {
+		return finishWith(v1alpha1.ReasonNotNeeded, "%s", over)
+	}
+	since, what := in.booted, "the node booted"
+	if in.ended.After(since) {
+		since, what = in.ended, "another action ended here"
+	}
+	if due := since.Add(v1alpha1.RequestGrace); due.After(in.now) && !since.IsZero() {
+		return finishWith(v1alpha1.ReasonNotNeeded, "%s at %s, and %s has until %s to find it healthy",
+			what, since.UTC().Format(time.RFC3339), request.By(), due.UTC().Format(time.RFC3339))
+	}
+	return nil
 }
 
 func finishWith(reason, format string, args ...any) *decision {

@@ -125,7 +125,9 @@ func (r *Reconciler) begin(ctx context.Context, action *v1alpha1.NodeAction) err
 	if end != nil {
 		return r.finish(ctx, action, *end)
 	}
-	hold, err := others.Ask(ctx, r.Live, f.node.Name, f.node.UID, others.Step{Now: r.Clock.Now(), Takes: action.Spec.Timeout.Duration})
+	hold, err := others.Ask(ctx, r.Live, f.node.Name, f.node.UID, others.Step{
+		Now: r.Clock.Now(), Takes: action.Spec.Timeout.Duration, Request: f.remediation.Spec.Request,
+	})
 	if err != nil {
 		return err
 	}
@@ -162,6 +164,17 @@ func (r *Reconciler) facts(ctx context.Context, action *v1alpha1.NodeAction) (fa
 		case !apierrors.IsNotFound(err):
 			return f, fmt.Errorf("reading %T %s: %w", read.object, read.name, err)
 		}
+	}
+	if f.remediation == nil || f.remediation.Spec.Request == nil {
+		return f, nil
+	}
+	var asked v1alpha1.NodemendRemediation
+	request := f.remediation.Spec.Request
+	switch err := r.Live.Get(ctx, types.NamespacedName{Namespace: request.Namespace, Name: request.Name}, &asked); {
+	case err == nil:
+		f.asked = &asked
+	case !apierrors.IsNotFound(err):
+		return f, fmt.Errorf("reading NodemendRemediation %s: %w", request, err)
 	}
 	return f, nil
 }

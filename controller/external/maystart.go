@@ -17,6 +17,8 @@ type facts struct {
 	remediation *v1alpha1.Remediation
 	policy      *v1alpha1.RemedyPolicy
 	pause       *v1alpha1.RemediationBudget
+	// asked is the object that the remediation's request names.
+	asked *v1alpha1.NodemendRemediation
 }
 
 // mayStart says why the action must not begin, as a runner does before its claim; nil: it may. It
@@ -138,6 +140,12 @@ func notSelected(f facts) *outcome {
 }
 
 func notNeeded(f facts) *outcome {
+	if request := f.remediation.Spec.Request; request != nil {
+		if over := request.Over(f.asked); over != "" {
+			return ends(v1alpha1.ReasonNotNeeded, "%s", over)
+		}
+		return nil
+	}
 	match := f.policy.Spec.Match
 	for i := range match {
 		if match[i].Matches(v1alpha1.FindNodeCondition(f.node, match[i].Type)) {
