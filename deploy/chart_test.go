@@ -48,7 +48,7 @@ var choices = map[string][]string{
 	"a namespace": {"createNamespace=true"},
 	"a parent":    {"global.anything=1"},
 	"remote":      remotely,
-	"others":      {"controller.externalRemediators=true"},
+	"others":      {"controller.externalRemediators=true", "controller.drivenBy[0]=NodeHealthCheck", "controller.drivenBy[1]=MachineHealthCheck"},
 	"monitoring":  {"podMonitor.enabled=true", "podMonitor.labels.release=a", "prometheusRule.enabled=true", "prometheusRule.labels.release=a", "dashboard.enabled=true"},
 }
 
