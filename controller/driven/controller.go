@@ -59,6 +59,7 @@ func (r *Reconciler) Loop() worker.Loop {
 		Watches: []worker.Watch{
 			{Kind: &v1alpha1.NodemendRemediation{}, Handler: handler.EnqueueRequestsFromMapFunc(r.onRequest)},
 			{Kind: &v1alpha1.Remediation{}, Handler: handler.EnqueueRequestsFromMapFunc(ofRemediation)},
+			{Kind: &v1alpha1.NodeMaintenance{}, Handler: handler.EnqueueRequestsFromMapFunc(r.ofMaintenance)},
 		},
 	}
 }
@@ -76,6 +77,16 @@ func ofRemediation(_ context.Context, obj client.Object) []reconcile.Request {
 		return worker.Requests(request.String())
 	}
 	return nil
+}
+
+// ofMaintenance returns the request for which a maintenance has a node out.
+func (r *Reconciler) ofMaintenance(ctx context.Context, obj client.Object) []reconcile.Request {
+	of := obj.(*v1alpha1.NodeMaintenance).Spec.Remediation
+	var known v1alpha1.Remediation
+	if of == nil || r.Client.Get(ctx, types.NamespacedName{Name: of.Name}, &known, client.UnsafeDisableDeepCopy) != nil {
+		return nil
+	}
+	return ofRemediation(ctx, &known)
 }
 
 // Reconcile takes the next step for one request.
