@@ -1,12 +1,14 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -25,7 +27,8 @@ type driver struct {
 	policy string
 	// sickFor is for how long a node has to be sick; patience when it tells to stop, 0: never.
 	sickFor, patience time.Duration
-	// leases: it holds the Lease of medik8s as long as it asks.
+	// name of the NodeHealthCheck; leases: it holds the Lease of medik8s as long as it asks.
+	name   string
 	leases bool
 	// dead is until when it does nothing.
 	dead time.Time
@@ -88,7 +91,7 @@ func (d *driver) sick() bool {
 	for _, c := range node.Status.Conditions {
 		switch {
 		case c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue,
-			c.Type == sick && c.Status == corev1.ConditionTrue:
+			slices.Contains(conditions(), string(c.Type)) && c.Status == corev1.ConditionTrue:
 			return true
 		}
 	}
@@ -103,7 +106,7 @@ func (d *driver) ask() {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: driverNamespace, Name: d.node, Labels: map[string]string{"app.kubernetes.io/part-of": "node-healthcheck-controller"},
 			Annotations:     map[string]string{"remediation.medik8s.io/node-name": d.node, "remediation.medik8s.io/template-name": "template"},
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "remediation.medik8s.io/v1alpha1", Kind: "NodeHealthCheck", Name: "workers", UID: "workers"}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "remediation.medik8s.io/v1alpha1", Kind: "NodeHealthCheck", Name: d.name, UID: types.UID(d.name)}},
 		},
 		Spec: v1alpha1.NodemendRemediationSpec{Policy: d.policy},
 	}))
@@ -119,4 +122,42 @@ func (d *driver) lease(wanted bool) {
 	case !wanted && is:
 		d.world.remove(lease)
 	}
+}
+
+// installDrivers has a policy that is asked for, and who asks for it. Other healers hold Leases in another
+// name than theirs.
+func (w *world) installDrivers() {
+	w.count("another program may ask")
+	p := w.newPolicy("asked")
+	p.Spec.Match, p.Spec.NodeSelector = nil, nil
+	w.must(w.admin.Create(w.ctx, p))
+	for _, n := range w.nodes {
+		d := &driver{world: w, node: n.name, policy: p.Name, name: "drivers"}
+		d.sickFor = of(w.choices, 30*time.Second, 3*time.Minute)
+		d.patience = of(w.choices, 0, 5*time.Minute, 30*time.Minute)
+		w.drivers = append(w.drivers, d)
+		w.after(time.Second, d.looks)
+	}
+}
+
+// driverDies lets a driver do nothing for a while.
+func (w *world) driverDies() bool {
+	if len(w.drivers) == 0 {
+		return false
+	}
+	w.drivers[w.pick(len(w.drivers))].dead = time.Now().Add(w.while())
+	return true
+}
+
+// deleteRequest lets a person delete what a driver has asked for.
+func (w *world) deleteRequest() bool {
+	n := w.anyNode(func(n *node) bool {
+		return slices.ContainsFunc(w.drivers, func(d *driver) bool { return d.node == n.name && d.request() != nil })
+	})
+	if n == nil {
+		return false
+	}
+	asked := &v1alpha1.NodemendRemediation{ObjectMeta: metav1.ObjectMeta{Namespace: driverNamespace, Name: n.name}}
+	w.must(client.IgnoreNotFound(w.admin.Delete(w.ctx, asked)))
+	return true
 }

@@ -40,7 +40,7 @@ type oracles struct {
 	actions   map[types.UID]*v1alpha1.NodeAction
 	deleted   map[string]bool
 	forgotten map[string]time.Time
-	requests requests
+	requests  requests
 	// handed has the actions for which there was an object of another program, and when it was gone.
 	handed map[string]time.Time
 	// tallied is when a policy was last changed, or a remediation began, ended or went.
@@ -374,6 +374,9 @@ func (o *oracles) left() string {
 				return describe(b)
 			}
 		}
+	}
+	for _, asked := range stored[*v1alpha1.NodemendRemediation](o) {
+		return "NodemendRemediation " + asked.Name
 	}
 	for _, a := range stored[*v1alpha1.NodeAction](o) {
 		if a.Finished() == nil {

@@ -18,7 +18,7 @@ func (s *stage) driven(n *node, change func(*v1alpha1.RemedyPolicySpec), steps .
 			change(p)
 		}
 	}, steps...)
-	d := &driver{world: s.world, node: n.name, policy: "policy", sickFor: time.Minute, leases: true}
+	d := &driver{world: s.world, node: n.name, policy: "policy", name: "workers", sickFor: time.Minute, leases: true}
 	s.after(time.Second, d.looks)
 	return d
 }
