@@ -4,10 +4,10 @@
 //
 // One concern is one package: fleet (the view of the nodes), match (what starts
 // a remediation), evidence (what a condition proves), others (the programs beside
-// us that have a node), gates (what holds an action back), budget (permits),
-// remediation (from trigger to outcome), gc (what is kept of it), maintenance and
-// drain (out of service and back), policy (whether policies can act), gauges (how
-// things are, for Prometheus).
+// us that have a node), driven (those that ask us for a remediation), gates (what
+// holds an action back), budget (permits), remediation (from trigger to outcome), gc
+// (what is kept of it), maintenance and drain (out of service and back), policy
+// (whether policies can act), gauges (how things are, for Prometheus).
 package controller
 
 import (
