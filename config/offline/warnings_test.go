@@ -79,10 +79,10 @@ func TestWarnings(t *testing.T) {
 				"9:51 spec.steps[0].timeout: 26h is longer than a day: is that meant?",
 			},
 		},
-		"never":                 {policyText("p", "  maxRemediations: {count: 0, per: 24h}\n", ready, ""), []string{"6:28 spec.maxRemediations.count: 0 allows no remediation to act, ever"}},
-		"a closed budget":       {budget + "maxConcurrent: 0}", []string{"4:23 spec.maxConcurrent: 0 lets no action through, ever; the off switch is spec.paused"}},
-		"a paused budget":       {budget + "paused: true}", nil},
-		"asked for": {strings.Replace(policyText("p", "", ready, ""), "\n  match:\n  - {"+ready+"}", "", 1), []string{
+		"never":           {policyText("p", "  maxRemediations: {count: 0, per: 24h}\n", ready, ""), []string{"6:28 spec.maxRemediations.count: 0 allows no remediation to act, ever"}},
+		"a closed budget": {budget + "maxConcurrent: 0}", []string{"4:23 spec.maxConcurrent: 0 lets no action through, ever; the off switch is spec.paused"}},
+		"a paused budget": {budget + "paused: true}", nil},
+		"asked for": {strings.Replace(policyText("p", "", ready, ""), "  match: [{"+ready+"}]\n", "", 1), []string{
 			"5:3 spec.match: left out: the policy starts nothing by itself, but when a NodemendRemediation asks for it (docs/others.md)",
 		}},
 		"none unavailable":      {budget + "maxUnavailable: 0%}", []string{"4:24 spec.maxUnavailable: 0 lets no reboot and no maintenance through, ever"}},

@@ -53,7 +53,6 @@ func outOfService(s *situation) {
 	s.node.Spec.Unschedulable = true
 }
 
-
 func drained(is bool) func(*situation) {
 	return func(s *situation) {
 		if !is {
