@@ -144,7 +144,7 @@ func create(t *testing.T, client *rest.RESTClient, file File) (refusals []error)
 func createOne(t *testing.T, client *rest.RESTClient, data []byte) error {
 	t.Helper()
 	resource := "remedypolicies"
-	for kind, plural := range map[string]string{"RemediationBudget": "remediationbudgets", "NodeMaintenance": "nodemaintenances"} {
+	for kind, plural := range map[string]string{"RemediationBudget": "remediationbudgets", "NodeMaintenance": "nodemaintenances", "NodemendRemediationTemplate": "nodemendremediationtemplates"} {
 		if regexp.MustCompile(`kind"?: ?"?` + kind).Match(data) {
 			resource = plural
 		}
