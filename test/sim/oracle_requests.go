@@ -3,7 +3,6 @@ package sim
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -112,13 +111,5 @@ func (o *oracles) oneForARequest(created *v1alpha1.Remediation) {
 func (o *oracles) requestStands(r *v1alpha1.Remediation, what string) {
 	if at, over := o.requests.over[r.Spec.Request.UID]; over && time.Since(at) > o.onItsWay() {
 		o.world.broken("Nothing is begun for a request that is withdrawn, or whose driver has told to stop", "%s of %s, %s after that", what, r.Name, time.Since(at))
-	}
-	node := find[*corev1.Node](o, r.Spec.NodeName)
-	if node == nil || node.UID != r.Spec.NodeUID {
-		return
-	}
-	n := o.world.node(node.Name)
-	if told := o.rebooted[node.Name]; !notReady(node) && n.jumped.IsZero() && told.After(n.booted) && o.knows(told) && time.Since(told) < v1alpha1.RequestGrace-clockSlack {
-		o.world.broken("A driver has time to see that a node has booted", "%s of %s on node %s, %s after that", what, r.Name, node.Name, time.Since(told))
 	}
 }
