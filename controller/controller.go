@@ -4,11 +4,11 @@
 //
 // One concern is one package: fleet (the view of the nodes), match (what starts
 // a remediation), evidence (what a condition proves), others (the programs beside
-// us that have a node), gates (what holds an action back), budget (permits),
-// remediation (from trigger to outcome), gc (what is kept of it), maintenance and
-// drain (out of service and back), outofservice (the taint that frees pods and volumes of
-// a node that is off), policy (whether policies can act), gauges (how
-// things are, for Prometheus).
+// us that have a node), driven (those that ask us for a remediation), external (those
+// that we ask), gates (what holds an action back), budget (permits), remediation (from
+// trigger to outcome), gc (what is kept of it), maintenance and drain (out of service and
+// back), outofservice (the taint that frees pods and volumes of a node that is off),
+// policy (whether policies can act), gauges (how things are, for Prometheus).
 package controller
 
 import (
@@ -20,6 +20,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -154,6 +155,19 @@ func Transform(kind client.Object) toolscache.TransformFunc {
 	}
 }
 
+// serves reports whether the API server serves a kind of ours: one of this version, if the CRDs are
+// those of an earlier one.
+func serves(mapper meta.RESTMapper, kind string) (bool, error) {
+	_, err := mapper.RESTMapping(v1alpha1.GroupVersion.WithKind(kind).GroupKind(), v1alpha1.GroupVersion.Version)
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("asking whether the API server serves %s: %w", kind, err)
+	}
+	return true, nil
+}
+
 func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := index.Register(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
@@ -174,9 +188,16 @@ func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	isServed, err := serves(mgr.GetRESTMapper(), "NodemendRemediation")
+	if err != nil {
+		return err
+	}
+	if !isServed {
+		ctrl.LoggerFrom(ctx).Info("The API server does not serve NodemendRemediations, so no other program can ask for a remediation: install the CRDs of this version of Nodemend, and restart the controller")
+	}
 	for _, loop := range Loops(Parts{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Nodes: nodes, Store: stored, Drainer: drainer,
-		Clock: o.Clock, Metrics: metrics, Events: mgr.GetEventRecorder(leaseName),
+		Clock: o.Clock, Metrics: metrics, Events: mgr.GetEventRecorder(leaseName), Driven: isServed,
 		HistoryLimit: cmp.Or(o.HistoryLimit, DefaultHistoryLimit), HistoryAge: cmp.Or(o.HistoryAge, DefaultHistoryAge),
 	}) {
 		if err := loop.Register(mgr); err != nil {

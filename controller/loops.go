@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/controller/budget"
+	"github.com/nodemend/nodemend/controller/driven"
 	"github.com/nodemend/nodemend/controller/evidence"
 	"github.com/nodemend/nodemend/controller/external"
 	"github.com/nodemend/nodemend/controller/fleet"
@@ -42,6 +43,8 @@ type Parts struct {
 	Metrics *remediation.Metrics
 	// Events tells people what has changed.
 	Events events.EventRecorder
+	// Driven: the API server serves NodemendRemediations, by which other programs drive Nodemend.
+	Driven bool
 	// HistoryLimit is how many ended remediations of a node are kept, HistoryAge how
 	// long one is.
 	HistoryLimit int
@@ -71,9 +74,14 @@ func Loops(p Parts) []worker.Loop {
 	power := &gc.Power{Client: p.Client, Clock: p.Clock}
 	taints := &outofservice.Reconciler{Client: p.Client, Live: p.Live, Pods: p.Drainer.OnNode, Steady: steady(p.Clock), Events: p.Events}
 	policies := &policy.Reconciler{Client: p.Client, Nodes: p.Nodes, Clock: p.Clock}
-	return []worker.Loop{
+	loops := []worker.Loop{
 		matcher.Loop(), remediations.Loop(), externals.Loop(), maintenances.Loop(), budgets.Loop(), history.Loop(), power.Loop(), taints.Loop(), policies.Loop(),
 	}
+	if p.Driven {
+		requests := &driven.Reconciler{Client: p.Client, Live: p.Live, Clock: p.Clock, Created: remediations.Created, Wake: remediations.Wake}
+		loops = append(loops, requests.Loop())
+	}
+	return loops
 }
 
 // steady returns a clock that nobody sets, for what passes: not even an answer of the API server.

@@ -61,6 +61,7 @@ var methods = map[string][2]string{
 var groups = map[string]string{
 	"remedypolicies": "nodemend.dev/v1alpha1", "remediationbudgets": "nodemend.dev/v1alpha1", "remediations": "nodemend.dev/v1alpha1",
 	"nodeactions": "nodemend.dev/v1alpha1", "nodemaintenances": "nodemend.dev/v1alpha1",
+	"nodemendremediations": "nodemend.dev/v1alpha1", "nodemendremediationtemplates": "nodemend.dev/v1alpha1",
 	"daemonsets": "apps/v1", "deployments": "apps/v1", "leases": "coordination.k8s.io/v1", "poddisruptionbudgets": "policy/v1",
 	"roles": "rbac.authorization.k8s.io/v1", "rolebindings": "rbac.authorization.k8s.io/v1",
 	"clusterroles": "rbac.authorization.k8s.io/v1", "clusterrolebindings": "rbac.authorization.k8s.io/v1",

@@ -138,6 +138,36 @@ func TestTheControllerTakesOnlyItsFinalizerFromAnActionThatIsOver(t *testing.T) 
 	s.must(merge(`{"metadata":{"finalizers":null}}`)())
 }
 
+// The controller holds what is asked for, and neither asks nor speaks for who does.
+func TestTheControllerWritesOnlyItsFinalizerAndTheStatusOfWhatIsAskedFor(t *testing.T) {
+	s := newScene(t)
+	leader := s.client(s.account("controller", s.b))
+	asked := &v1alpha1.NodemendRemediation{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: s.a.Name, Annotations: map[string]string{v1alpha1.TimedOutAnnotation: "now"}},
+		Spec:       v1alpha1.NodemendRemediationSpec{Policy: s.policy.Name},
+	}
+	s.must(s.admin.Create(s.ctx, asked))
+	merge := func(patch string) func() error {
+		return func() error {
+			return leader.Patch(s.ctx, asked.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(patch)))
+		}
+	}
+	const only = "the controller may only add and remove its finalizer of NodemendRemediation "
+	another := asked.DeepCopy()
+	another.ResourceVersion, another.Name = "", "another"
+	s.refused([]attempt{
+		{"that its driver has told to stop", only + asked.Name, merge(`{"metadata":{"annotations":null}}`)},
+		{"another owner", only, merge(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"x","uid":"x"}]}}`)},
+		{"another finalizer", only, merge(`{"metadata":{"finalizers":["a/b"]}}`)},
+		{"a request", "cannot create resource", func() error { return leader.Create(s.ctx, another) }},
+		{"its end", "cannot delete resource", func() error { return leader.Delete(s.ctx, asked.DeepCopy()) }},
+	})
+	s.must(merge(`{"metadata":{"finalizers":["` + v1alpha1.RequestFinalizer + `"]}}`)())
+	s.must(leader.Status().Patch(s.ctx, asked.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"nodeName":"x"}}`))))
+	s.must(s.admin.Delete(s.ctx, asked.DeepCopy()))
+	s.must(merge(`{"metadata":{"finalizers":null}}`)())
+}
+
 func TestTheControllerReadsTheHeartbeatsOfKubelets(t *testing.T) {
 	s := newScene(t)
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: s.a.Name, Namespace: corev1.NamespaceNodeLease}}

@@ -52,6 +52,10 @@ func TestARemediationThatIsStartedByHandSaysWhatItsPolicySays(t *testing.T) {
 		{"another condition", refusal, start(func(spec map[string]any) { first(spec, "match")["type"] = "Ready" })},
 		{"another time to hold", refusal, start(func(spec map[string]any) { first(spec, "match")["for"] = "2s" })},
 		{"an early recovery", refusal, start(func(spec map[string]any) { spec["recovery"].(map[string]any)["healthyFor"] = "1s" })},
+		{"what nobody has asked for", refusal, start(func(spec map[string]any) {
+			delete(spec, "match")
+			spec["request"] = map[string]any{"namespace": "default", "name": "x", "uid": "x"}
+		})},
 		{"a policy of that name", refusal, start(func(spec map[string]any) { spec["policy"].(map[string]any)["uid"] = "other" })},
 	})
 	s.must(start(func(map[string]any) {})())

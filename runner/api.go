@@ -29,7 +29,8 @@ const (
 	// connections and does not answer cannot hold the runner up.
 	requestTimeout = 15 * time.Second
 
-	actionResource = "nodeactions"
+	actionResource  = "nodeactions"
+	requestResource = "nodemendremediations"
 )
 
 // api reads live, never from a cache, and writes what an action has come to. Only
@@ -100,13 +101,23 @@ func (a api) Budget(ctx context.Context, name string) (*v1alpha1.RemediationBudg
 	return get(ctx, a.own, "remediationbudgets", "RemediationBudget", name, &v1alpha1.RemediationBudget{})
 }
 
+// Request implements API.
+func (a api) Request(ctx context.Context, request *v1alpha1.Request) (*v1alpha1.NodemendRemediation, error) {
+	return getIn(ctx, a.own, request.Namespace, requestResource, "NodemendRemediation", request.Name, &v1alpha1.NodemendRemediation{})
+}
+
 // get returns nil if the API server says that there is no such object. A kind that
 // it does not serve, which is a 404 as well, is an error.
 func get[T runtime.Object](ctx context.Context, from rest.Interface, resource, kind, name string, into T) (T, error) {
+	return getIn(ctx, from, metav1.NamespaceNone, resource, kind, name, into)
+}
+
+// getIn is get for an object in a namespace.
+func getIn[T runtime.Object](ctx context.Context, from rest.Interface, namespace, resource, kind, name string, into T) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var none T
-	err := from.Get().Resource(resource).Name(name).Do(ctx).Into(into)
+	err := from.Get().NamespaceIfScoped(namespace, namespace != metav1.NamespaceNone).Resource(resource).Name(name).Do(ctx).Into(into)
 	switch {
 	case err == nil:
 		return into, nil

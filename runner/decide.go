@@ -26,6 +26,8 @@ type input struct {
 	remediation *v1alpha1.Remediation
 	policy      *v1alpha1.RemedyPolicy
 	node        *corev1.Node
+	// asked is the object that has asked for the remediation, nil also if none has.
+	asked *v1alpha1.NodemendRemediation
 	// pause is the budget that pauses the whole cluster.
 	pause *v1alpha1.RemediationBudget
 	// holds are those of the node, for the remote runner.
@@ -159,7 +161,7 @@ func refused(in input) *decision { return finishAs(standing.Refuses(in.facts()))
 
 // facts are those of the rules for all who execute actions.
 func (in *input) facts() standing.Facts {
-	return standing.Facts{Action: in.action, Node: in.node, Remediation: in.remediation, Policy: in.policy, Pause: in.pause}
+	return standing.Facts{Action: in.action, Node: in.node, Remediation: in.remediation, Asked: in.asked, Policy: in.policy, Pause: in.pause}
 }
 
 // notThisMachine refuses an action for another machine, whose node's name the runner was given.
@@ -187,11 +189,18 @@ func notSupported(in input) *decision {
 }
 
 // unseen refuses what no check has reported since the node booted or something was executed: it
-// may be well by now.
+// may be well by now. Of what another program asks for that one has to see it: it gets time.
 func unseen(in input) *decision {
 	since, what := in.booted, "the node booted"
 	if in.ended.After(since) {
 		since, what = in.ended, "another action ended here"
+	}
+	if request := in.remediation.Spec.Request; request != nil {
+		if due := since.Add(v1alpha1.RequestGrace); due.After(in.now) && !since.IsZero() {
+			return finishWith(v1alpha1.ReasonNotNeeded, "%s at %s, and %s has until %s to find it healthy",
+				what, since.UTC().Format(time.RFC3339), request.By(), due.UTC().Format(time.RFC3339))
+		}
+		return nil
 	}
 	if conditions := unseenSince(since, in.policy.Spec.Match, in.node); conditions != "" {
 		return finishWith(v1alpha1.ReasonNotNeeded, "%s at %s, and no check has reported %s since",

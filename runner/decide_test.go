@@ -86,6 +86,17 @@ func claimBy(runnerID, bootID string) *v1alpha1.Claim {
 	return &v1alpha1.Claim{RunnerID: runnerID, BootID: bootID, Time: metav1.NewTime(testNow.Add(-time.Hour))}
 }
 
+// asks has NodeHealthCheck workers ask for the remediation.
+func asks(in *input) {
+	in.asked = &v1alpha1.NodemendRemediation{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "nhc", Name: "worker-1", UID: "request-1",
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "remediation.medik8s.io/v1alpha1", Kind: "NodeHealthCheck", Name: "workers"}},
+	}}
+	request := v1alpha1.NewRequest(in.asked)
+	in.remediation.Spec.Request = &request
+	in.policy.Spec.Match = nil
+}
+
 func TestDecide(t *testing.T) {
 	for _, test := range []struct {
 		name        string
@@ -290,6 +301,44 @@ func TestDecide(t *testing.T) {
 				in.node.Status.Conditions[1].LastHeartbeatTime = metav1.NewTime(testNow.Add(-2 * time.Hour))
 			},
 			wantVerb: execute,
+		},
+		{
+			name:     "what is asked for needs no condition",
+			change:   func(in *input) { asks(in); in.node.Status.Conditions = nil },
+			wantVerb: execute,
+		},
+		{
+			name:     "when it is asked for no more it is not needed",
+			change:   func(in *input) { asks(in); in.asked = nil },
+			wantVerb: finish, wantReason: v1alpha1.ReasonNotNeeded, wantMessage: "NodemendRemediation nhc/worker-1 has been deleted",
+		},
+		{
+			name:     "nor when that is being deleted",
+			change:   func(in *input) { asks(in); in.asked.DeletionTimestamp = &metav1.Time{Time: testNow} },
+			wantVerb: finish, wantReason: v1alpha1.ReasonNotNeeded, wantMessage: "NodemendRemediation nhc/worker-1 is being deleted since",
+		},
+		{
+			name:     "nor when it is another one of the name",
+			change:   func(in *input) { asks(in); in.asked.UID = "another" },
+			wantVerb: finish, wantReason: v1alpha1.ReasonNotNeeded, wantMessage: "has been deleted",
+		},
+		{
+			name: "nor when its driver has told to stop",
+			change: func(in *input) {
+				asks(in)
+				in.asked.Annotations = map[string]string{v1alpha1.TimedOutAnnotation: "2026-03-01T11:59:59Z"}
+			},
+			wantVerb: finish, wantReason: v1alpha1.ReasonNotNeeded, wantMessage: `NodeHealthCheck workers has told to stop at "2026-03-01T11:59:59Z"`,
+		},
+		{
+			name:     "nor right after a boot, of which its driver may not know",
+			change:   func(in *input) { asks(in); in.booted = testNow.Add(-59 * time.Second) },
+			wantVerb: finish, wantReason: v1alpha1.ReasonNotNeeded, wantMessage: "NodeHealthCheck workers has until 2026-03-01T12:00:01Z to find it healthy",
+		},
+		{
+			name:     "or right after another action",
+			change:   func(in *input) { asks(in); in.ended = testNow.Add(-59 * time.Second) },
+			wantVerb: finish, wantReason: v1alpha1.ReasonNotNeeded, wantMessage: "another action ended here at",
 		},
 		{
 			name: "a claim of its own that was not started ends by the same checks",

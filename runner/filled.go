@@ -21,6 +21,7 @@ func filled() map[string]any {
 		"remediations":       &v1alpha1.Remediation{TypeMeta: own("Remediation")},
 		"remedypolicies":     &v1alpha1.RemedyPolicy{TypeMeta: own("RemedyPolicy")},
 		"remediationbudgets": &v1alpha1.RemediationBudget{TypeMeta: own("RemediationBudget")},
+		requestResource:      &v1alpha1.NodemendRemediation{TypeMeta: own("NodemendRemediation")},
 		"nodes":              &corev1.Node{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Node"}},
 	}
 	now := time.Now()

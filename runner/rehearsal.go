@@ -109,7 +109,8 @@ func readFilled(ctx context.Context, from API) error {
 	_, policy := from.Policy(ctx, filledName)
 	_, node := from.Node(ctx, filledName)
 	_, budget := from.Budget(ctx, filledName)
-	return errors.Join(action, remediation, policy, node, budget)
+	_, request := from.Request(ctx, &v1alpha1.Request{Namespace: filledName, Name: filledName})
+	return errors.Join(action, remediation, policy, node, budget, request)
 }
 
 // hurried is a clock by which nothing pauses. All that waits for time collects garbage

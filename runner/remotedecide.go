@@ -144,9 +144,8 @@ func answering(in input) *decision {
 		return finishWith(v1alpha1.ReasonNotNeeded, "nothing was switched: node %s answers: %s", in.nodeName, sign)
 	}
 	ready := v1alpha1.FindNodeCondition(in.node, string(corev1.NodeReady))
-	if ready == nil || ready.Status != corev1.ConditionUnknown || !slices.ContainsFunc(in.policy.Spec.Match, func(m v1alpha1.ConditionMatch) bool {
-		return m.Type == string(corev1.NodeReady) && m.Matches(ready)
-	}) {
+	says := func(m v1alpha1.ConditionMatch) bool { return m.Type == string(corev1.NodeReady) && m.Matches(ready) }
+	if ready == nil || ready.Status != corev1.ConditionUnknown || in.remediation.Spec.Request == nil && !slices.ContainsFunc(in.policy.Spec.Match, says) {
 		return finishWith(v1alpha1.ReasonNotNeeded,
 			"nothing was switched: RemedyPolicy %s does not match Ready as it is, Unknown: so nobody says that the node does not answer", in.policy.Name)
 	}

@@ -69,13 +69,15 @@ type deadNode struct {
 	remediation *v1alpha1.Remediation
 	policy      *v1alpha1.RemedyPolicy
 	pause       *v1alpha1.RemediationBudget
-	holds       Holds
-	nodeGone    bool
-	nodeUID     types.UID
-	said        int // the boot that it said last
-	heard       time.Time
-	taints      []corev1.Taint
-	mark        string // of the taint out-of-service
+	// asked is what has asked for the remediation.
+	asked    *v1alpha1.NodemendRemediation
+	holds    Holds
+	nodeGone bool
+	nodeUID  types.UID
+	said     int // the boot that it said last
+	heard    time.Time
+	taints   []corev1.Taint
+	mark     string // of the taint out-of-service
 
 	// happens is called before each call, and may change anything.
 	calls   int
@@ -288,6 +290,11 @@ func (d *deadNode) Policy(context.Context, string) (*v1alpha1.RemedyPolicy, erro
 // Budget implements API.
 func (d *deadNode) Budget(context.Context, string) (*v1alpha1.RemediationBudget, error) {
 	return look(d, d.pause, d.pause != nil, (*v1alpha1.RemediationBudget).DeepCopy)
+}
+
+// Request implements API.
+func (d *deadNode) Request(context.Context, *v1alpha1.Request) (*v1alpha1.NodemendRemediation, error) {
+	return look(d, d.asked, d.asked != nil, (*v1alpha1.NodemendRemediation).DeepCopy)
 }
 
 // Node implements API.

@@ -64,6 +64,12 @@ func (a *slowAPI) Budget(context.Context, string) (*v1alpha1.RemediationBudget, 
 	return b, nil
 }
 
+func (a *slowAPI) Request(context.Context, *v1alpha1.Request) (*v1alpha1.NodemendRemediation, error) {
+	asked := a.asked
+	a.answer()
+	return asked, nil
+}
+
 func (a *slowAPI) UpdateStatus(_ context.Context, action *v1alpha1.NodeAction) error {
 	if action.Finished() == nil {
 		a.claimed()

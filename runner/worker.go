@@ -74,6 +74,8 @@ type API interface {
 	Policy(ctx context.Context, name string) (*v1alpha1.RemedyPolicy, error)
 	Node(ctx context.Context, name string) (*corev1.Node, error)
 	Budget(ctx context.Context, name string) (*v1alpha1.RemediationBudget, error)
+	// Request is such for the object that has asked for a remediation.
+	Request(ctx context.Context, request *v1alpha1.Request) (*v1alpha1.NodemendRemediation, error)
 	// UpdateStatus writes the action's status if nobody has written the action since
 	// it was read; otherwise the error is a conflict. After any other error the status
 	// may have been written or not: only a read can tell.
@@ -230,8 +232,8 @@ func uptime() time.Duration {
 	return time.Duration(since.Nano())
 }
 
-// read collects what a decision about the action depends on. The remediation comes last: it
-// is what an action is withdrawn by.
+// read collects what a decision about the action depends on. The remediation, and what has asked for
+// it, come last: they are what an action is withdrawn by.
 func (w *Worker) read(ctx context.Context, action *v1alpha1.NodeAction) (input, error) {
 	since := w.Clock.Now()
 	policy, err := w.API.Policy(ctx, action.Spec.Policy.Name)
@@ -250,10 +252,17 @@ func (w *Worker) read(ctx context.Context, action *v1alpha1.NodeAction) (input, 
 	if err != nil {
 		return input{}, err
 	}
+	var asked *v1alpha1.NodemendRemediation
+	if remediation != nil && remediation.Spec.Request != nil {
+		if asked, err = w.API.Request(ctx, remediation.Spec.Request); err != nil {
+			return input{}, err
+		}
+	}
 	in := input{
 		since:       since,
 		action:      action,
 		remediation: remediation,
+		asked:       asked,
 		policy:      policy,
 		node:        node,
 		pause:       pause,

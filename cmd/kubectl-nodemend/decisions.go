@@ -104,6 +104,9 @@ func exhaustion(r *v1alpha1.Remediation) []string {
 		return nil
 	}
 	since := conditionOf(r, v1alpha1.RemediationProgressing).LastTransitionTime
+	if request := r.Spec.Request; request != nil {
+		return []string{fmt.Sprintf("since %s; %s goes on without it, and it ends when NodemendRemediation %s is deleted", since.UTC().Format(time.RFC3339), request.By(), request)}
+	}
 	lines := []string{
 		fmt.Sprintf("since %s; it ends by itself once node %s has recovered", since.UTC().Format(time.RFC3339), r.Spec.NodeName),
 		"to start over with step 1: kubectl nodemend retry " + r.Name,

@@ -75,6 +75,9 @@ func (t *tool) timeline(r *v1alpha1.Remediation, pauses []string) string {
 	if by := r.Annotations[v1alpha1.StartedByAnnotation]; by != "" {
 		facts = append(facts, []string{"Started by:", by})
 	}
+	if request := r.Spec.Request; request != nil {
+		facts = append(facts, []string{"Requested by:", oneLine(requested(request))})
+	}
 	if text := message(r); text != "" {
 		facts = append(facts, []string{"", text})
 	}
@@ -126,6 +129,9 @@ func events(r *v1alpha1.Remediation) []event {
 	told := []event{
 		{at: trigger.LastTransitionTime.Time, text: fmt.Sprintf("%s became %s%s", trigger.Type, trigger.Status, detail(trigger.Reason, repairnote.Said(trigger.Message)))},
 		{at: r.StartedAt().Time, text: "remediation started"},
+	}
+	if r.Spec.Request != nil {
+		told[0].text = oneLine(trigger.Message)
 	}
 	if seen := trigger.SeenSince; seen != nil {
 		told = append(told, event{at: seen.Time, text: fmt.Sprintf("the controller counts from here, by its own clock, for how long %s is %s", trigger.Type, trigger.Status)})

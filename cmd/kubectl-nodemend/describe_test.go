@@ -68,3 +68,26 @@ func TestTheScriptThatWaitsForApprovalIsShown(t *testing.T) {
 		t.Errorf("it does not show\n%s\nin\n%s", want, got)
 	}
 }
+
+// Who has asked for a remediation is told, and that nobody is to start it over.
+func TestDescribeTellsWhoHasAsked(t *testing.T) {
+	r := &v1alpha1.Remediation{}
+	r.Name, r.CreationTimestamp, r.Spec.NodeName = "n1-0123", before(time.Hour), "n1"
+	r.Spec.Request = &v1alpha1.Request{
+		Namespace: "default", Name: "n1", UID: "request",
+		Owners: []v1alpha1.RequestOwner{{Group: "remediation.medik8s.io", Kind: "NodeHealthCheck", Name: "workers"}},
+	}
+	r.Spec.Trigger = v1alpha1.Trigger{
+		Type: v1alpha1.RequestTrigger, Status: "True", LastTransitionTime: before(time.Hour),
+		Message: "requested by NodeHealthCheck workers, by NodemendRemediation default/n1",
+	}
+	r.Status.Conditions = []metav1.Condition{{
+		Type: v1alpha1.RemediationProgressing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonExhausted, LastTransitionTime: before(time.Minute),
+	}}
+	text := (&tool{clock: clocktesting.NewFakePassiveClock(noon)}).timeline(r, nil)
+	if !inOrder(text, "Requested by:", "NodeHealthCheck workers (NodemendRemediation default/n1)",
+		"NodeHealthCheck workers goes on without it, and it ends when NodemendRemediation default/n1 is deleted",
+		"requested by NodeHealthCheck workers") || strings.Contains(text, "nodemend retry") {
+		t.Errorf("it does not tell:\n%s", text)
+	}
+}

@@ -17,7 +17,7 @@ type grant struct {
 
 func grants() []grant {
 	return []grant{
-		{"nodemend-view", "nodemend.dev", []string{"remedypolicies", "remediationbudgets", "remediations", "nodeactions", "nodemaintenances"}, []string{"get", "list", "watch"}},
+		{"nodemend-view", "nodemend.dev", []string{"remedypolicies", "remediationbudgets", "remediations", "nodeactions", "nodemaintenances", "nodemendremediations", "nodemendremediationtemplates"}, []string{"get", "list", "watch"}},
 		{"nodemend-view", "", []string{"nodes", "pods"}, []string{"get", "list", "watch"}},
 		{"nodemend-view", "apps", []string{"daemonsets", "deployments"}, []string{"list"}},
 		{"nodemend-view", "coordination.k8s.io", []string{"leases"}, []string{"get"}},

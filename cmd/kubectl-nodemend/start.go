@@ -82,6 +82,9 @@ func (t *tool) byHand(ctx context.Context, c client.Client, policyName string, n
 	if !selected {
 		return nil, fmt.Errorf("policy %s does not select node %s: see its spec.nodeSelector", policyName, nodeName)
 	}
+	if len(policy.Spec.Match) == 0 {
+		return nil, fmt.Errorf("policy %s has no match, so it is not for people to start: NodeHealthCheck or a MachineHealthCheck does, by a NodemendRemediation (docs/others.md)", policyName)
+	}
 	known, err := remediationsOf(ctx, c, nodeName)
 	if err != nil {
 		return nil, err

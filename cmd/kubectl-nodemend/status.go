@@ -286,7 +286,9 @@ func stateOf(n *corev1.Node, openOnes []*v1alpha1.Remediation, out bool) string 
 	switch {
 	case out:
 		return stateMaintenance
-	case is(func(r *v1alpha1.Remediation) bool { return r.State() == v1alpha1.ReasonExhausted }):
+	case is(func(r *v1alpha1.Remediation) bool {
+		return r.State() == v1alpha1.ReasonExhausted || r.State() == v1alpha1.ReasonStopped
+	}):
 		return stateExhausted
 	case is(func(r *v1alpha1.Remediation) bool { return r.BlockedBy() == "" }):
 		return stateRepaired

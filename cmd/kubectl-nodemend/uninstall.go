@@ -51,8 +51,8 @@ const uninstallHelp = `Prepare a cluster for the removal of Nodemend: nothing is
 finalizer, or running on a node. In this order:
 
   1. the cluster is paused, and actions that run, or may, are waited for;
-  2. all RemedyPolicies are deleted (keep your files), then all Remediations and
-     NodeMaintenances: the controller gives their nodes back;
+  2. all RemedyPolicies are deleted (keep your files), then all Remediations,
+     NodeMaintenances and NodemendRemediations: the controller gives their nodes back;
   3. where no controller runs, the nodes are uncordoned from here, those only that
      Nodemend has cordoned, and finalizers are removed;
   4. all RemediationBudgets are deleted, and NodeActions that nobody has deleted: where
@@ -104,6 +104,7 @@ func (u *uninstall) show(ctx context.Context) error {
 	}{
 		{"RemedyPolicy", &v1alpha1.RemedyPolicyList{}}, {"Remediation", &v1alpha1.RemediationList{}},
 		{"NodeMaintenance", &v1alpha1.NodeMaintenanceList{}}, {"RemediationBudget", &v1alpha1.RemediationBudgetList{}},
+		{"NodemendRemediation", &v1alpha1.NodemendRemediationList{}},
 	} {
 		found, err := u.all(ctx, kind.list)
 		if err != nil {
@@ -184,7 +185,7 @@ func (u *uninstall) giveBack(ctx context.Context, patience time.Duration) error 
 	if err := u.deleteAll(ctx, &v1alpha1.RemedyPolicyList{}); err != nil {
 		return err
 	}
-	if err := u.empty(ctx, patience, &v1alpha1.RemediationList{}, &v1alpha1.NodeMaintenanceList{}); err != nil {
+	if err := u.empty(ctx, patience, &v1alpha1.RemediationList{}, &v1alpha1.NodeMaintenanceList{}, &v1alpha1.NodemendRemediationList{}); err != nil {
 		return err
 	}
 	nodes, err := u.marked(ctx)
@@ -395,7 +396,7 @@ func (u *uninstall) release(ctx context.Context, objects []client.Object) error 
 	for _, obj := range objects {
 		before := obj.DeepCopyObject().(client.Object)
 		ours := false
-		for _, finalizer := range []string{v1alpha1.RemediationFinalizer, v1alpha1.MaintenanceFinalizer, v1alpha1.PowerFinalizer} {
+		for _, finalizer := range []string{v1alpha1.RemediationFinalizer, v1alpha1.MaintenanceFinalizer, v1alpha1.PowerFinalizer, v1alpha1.RequestFinalizer} {
 			ours = controllerutil.RemoveFinalizer(obj, finalizer) || ours
 		}
 		if !ours {

@@ -100,6 +100,7 @@ type whyPolicy struct {
 	Mode        string     `json:"mode"`
 	Conditions  []whyMatch `json:"conditions"`
 	Remediation string     `json:"remediation,omitempty"`
+	RequestedBy string     `json:"requestedBy,omitempty"`
 	State       string     `json:"state,omitempty"`
 	Verdict     string     `json:"verdict"`
 	Rule        string     `json:"rule,omitempty"`
@@ -274,6 +275,9 @@ func (t *tool) whyPolicy(ctx context.Context, e *remediation.Explainer, policy *
 	}
 	if trigger == nil {
 		p.Verdict = "nothing to do: no condition matches"
+		if len(policy.Spec.Match) == 0 {
+			p.Verdict = "nothing to do: the policy has no match, and no NodemendRemediation asks for it"
+		}
 		for i := range policy.Spec.Match {
 			if old := ignored(&policy.Spec.Match[i], n, now); old != "" {
 				p.Verdict = "nothing to do: " + old
@@ -344,7 +348,18 @@ func (t *tool) explain(ctx context.Context, explainer *remediation.Explainer, p 
 		}
 	}
 	p.Conditions = p.Conditions[:0] // those of the remediation: the policy may have been edited
+	if request := r.Spec.Request; request != nil {
+		p.RequestedBy = requested(request)
+	}
 	for i, f := range e.Findings {
+		if r.Spec.Request != nil {
+			view := whyMatch{Match: f.Type, Now: "NodemendRemediation " + r.Spec.Request.String() + " is there", Evidence: proved(f)}
+			if f.State == evidence.Clear {
+				view.Now = "it is withdrawn"
+			}
+			p.Conditions = append(p.Conditions, view)
+			continue
+		}
 		view := conditionNow(&r.Spec.Match[i], n)
 		view.Evidence = proved(f) + byWhom(r, &r.Spec.Match[i])
 		p.Conditions = append(p.Conditions, view)
@@ -357,6 +372,9 @@ func (t *tool) explain(ctx context.Context, explainer *remediation.Explainer, p 
 	}
 	return nil
 }
+
+// requested says who has asked for a remediation.
+func requested(r *v1alpha1.Request) string { return r.By() + " (NodemendRemediation " + r.String() + ")" }
 
 // ignored says that a condition matches the entry and counts no more for its age; "": it is
 // not so.
@@ -471,13 +489,13 @@ func (t *tool) whyPolicyText(text *strings.Builder, p *whyPolicy, wide bool) {
 		}
 		text.WriteString("\n")
 	}
-	for _, line := range []struct{ label, value string }{{"Remediation", p.Remediation}, {"Next", p.Next}} {
+	for _, line := range []struct{ label, value string }{{"Remediation", p.Remediation}, {"Requested by", p.RequestedBy}, {"Next", p.Next}} {
 		if line.value != "" {
 			fmt.Fprintf(text, "  %s: %s\n", line.label, oneLine(line.value))
 		}
 	}
 	text.WriteString(quoted(p.Script))
-	if p.State == v1alpha1.ReasonExhausted {
+	if p.State == v1alpha1.ReasonExhausted && p.RequestedBy == "" {
 		fmt.Fprintf(text, "  To start over with step 1: kubectl nodemend retry %s\n", p.Remediation)
 	}
 	if p.NextLook != nil {

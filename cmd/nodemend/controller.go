@@ -29,14 +29,17 @@ step's, it cordons, drains and gives back:
 
   kubectl get nodemaintenances
 
+NodeHealthCheck and MachineHealthCheck start Remediations, too, by NodemendRemediations
+(docs/others.md).
+
 Several replicas may run; one of them leads.
 
 The account of the controller needs: get, list and watch nodes, remedypolicies,
-remediationbudgets, remediations, nodeactions and nodemaintenances; patch nodes;
-list pods and create evictions; create, patch and delete remediations and
+remediationbudgets, remediations, nodeactions, nodemaintenances and
+nodemendremediations; patch nodes and nodemendremediations; list pods and create evictions; create, patch and delete remediations and
 nodemaintenances; create and delete nodeactions; patch the status of
-remedypolicies, remediations, remediationbudgets, nodeactions and
-nodemaintenances; get leases, and what else may have a node: list daemonsets,
+remedypolicies, remediations, remediationbudgets, nodeactions, nodemaintenances
+and nodemendremediations; get leases, and what else may have a node: list daemonsets,
 get machines.cluster.x-k8s.io, nodeclaims.karpenter.sh and
 clusterversions.config.openshift.io; create and patch events in default; and for
 the leader election create and update leases and create events in its own

@@ -23,7 +23,7 @@ import (
 	"github.com/nodemend/nodemend/deploy"
 )
 
-const policyCheckHelp = `Check RemedyPolicy, RemediationBudget and NodeMaintenance objects in files, without
+const policyCheckHelp = `Check RemedyPolicy, RemediationBudget, NodeMaintenance and NodemendRemediationTemplate objects in files, without
 a cluster.
 
 The rules are the API server's own: the schema, the defaults and the CEL rules

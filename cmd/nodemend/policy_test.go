@@ -68,7 +68,7 @@ func TestPolicyCheck(t *testing.T) {
 		"a link to a directory":              {args: []string{link}, wantOutput: filepath.Join(link, "bad.yaml") + badLine, wantError: "1 problem in 2 files"},
 		"a file that is given twice":         {args: []string{"-R", dir, bad, good, link}, wantOutput: bad + badLine, wantError: "1 problem in 2 files"},
 		"a name that a terminal obeys":       {args: []string{odd}, wantOutput: oneProblem, wantError: "1 problem in 1 file"},
-		"a file of others by its name":       {args: []string{other}, wantOutput: other + `:2:7: Kustomization: kind: Unsupported value: "Kustomization": accepted are RemedyPolicy, RemediationBudget and NodeMaintenance` + "\n", wantError: "1 problem in 1 file"},
+		"a file of others by its name":       {args: []string{other}, wantOutput: other + `:2:7: Kustomization: kind: Unsupported value: "Kustomization": accepted are RemedyPolicy, RemediationBudget, NodeMaintenance and NodemendRemediationTemplate` + "\n", wantError: "1 problem in 1 file"},
 		"a kubeconfig that nobody asks for":  {args: []string{"--kubeconfig", "x", good}, wantError: "only --server asks", wantUsage: true},
 		"another agent's condition":          {args: []string{"--strict", "--condition", "Others", "-"}, stdin: othersPolicy, wantOutput: "1 object in 1 file is valid\n"},
 		"a condition that nobody reports":    {args: []string{"--strict", "-"}, stdin: othersPolicy, wantOutput: othersLine + "1 object in 1 file is valid\n", wantError: "1 warning in 1 file"},

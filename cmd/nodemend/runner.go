@@ -46,8 +46,8 @@ Where it may not look at the root directory of process 1, or at --host-root, it
 refuses everything, since it can't know what the node's owner denies. If it is
 process 1 itself, it does not start without --host-root.
 Its account needs: get, list and watch nodeactions, update nodeactions/status,
-get remediations, remedypolicies and remediationbudgets (all nodemend.dev), get
-nodes, and create and patch events in the namespace default.`
+get remediations, remedypolicies, nodemendremediations and remediationbudgets (all
+nodemend.dev), get nodes, and create and patch events in the namespace default.`
 
 const runnerExample = `  # In a pod: the node's name comes from the downward API as NODE_NAME.
   nodemend runner --health-address=:9103 --metrics-address=:9102

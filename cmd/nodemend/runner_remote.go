@@ -28,7 +28,7 @@ With --remote it is the remote runner, which is not on a node: it executes the
 actions that switch the power of a machine off and on, reboot: {method: PowerCycle},
 by the switches that --config names: a remote.yaml (docs/fencing.md). Of several, one
 leads. Its account needs: get, list and watch nodeactions, update nodeactions/status,
-get remediations and remedypolicies, get and list remediationbudgets, list
+get remediations, remedypolicies and nodemendremediations, get and list remediationbudgets, list
 nodemaintenances (all nodemend.dev), get and list nodes, get leases in kube-node-lease,
 create and patch events in the namespace default, and get, create and update leases in
 its own namespace.`

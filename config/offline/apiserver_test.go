@@ -144,7 +144,7 @@ func create(t *testing.T, client *rest.RESTClient, file File) (refusals []error)
 func createOne(t *testing.T, client *rest.RESTClient, data []byte) error {
 	t.Helper()
 	resource := "remedypolicies"
-	for kind, plural := range map[string]string{"RemediationBudget": "remediationbudgets", "NodeMaintenance": "nodemaintenances"} {
+	for kind, plural := range map[string]string{"RemediationBudget": "remediationbudgets", "NodeMaintenance": "nodemaintenances", "NodemendRemediationTemplate": "nodemendremediationtemplates"} {
 		if regexp.MustCompile(`kind"?: ?"?` + kind).Match(data) {
 			resource = plural
 		}
@@ -153,7 +153,10 @@ func createOne(t *testing.T, client *rest.RESTClient, data []byte) error {
 	if json.Valid(data) {
 		contentType = "application/json"
 	}
-	return client.Post().Resource(resource).
+	// The one kind that has a namespace: of the objects only the request's counts.
+	inNamespace := resource == "nodemendremediationtemplates"
+	data = regexp.MustCompile(`namespace: fleet`).ReplaceAll(data, []byte("namespace: default"))
+	return client.Post().NamespaceIfScoped("default", inNamespace).Resource(resource).
 		SetHeader("Content-Type", contentType).
 		Param("dryRun", metav1.DryRunAll).
 		Param("fieldValidation", metav1.FieldValidationStrict).

@@ -63,7 +63,7 @@ func TestProblemsOfSeveralFilesKeepTheOrderOfTheFiles(t *testing.T) {
 	if last < 2 || files[0] != "z.yaml" || files[last] != "a.yaml" {
 		t.Errorf("problems are in the order of files %v, want those of z.yaml first and one of a.yaml last", files)
 	}
-	want := "a.yaml: no policy, budget or maintenance in it; accepted are objects of kind RemedyPolicy, RemediationBudget and NodeMaintenance"
+	want := "a.yaml: no policy, budget or maintenance in it; accepted are objects of kind RemedyPolicy, RemediationBudget, NodeMaintenance and NodemendRemediationTemplate"
 	if got := report.Problems[last].String(); got != want {
 		t.Errorf("an empty file gives\n  %s\nwant\n  %s", got, want)
 	}

@@ -1,5 +1,5 @@
 // Package offline validates the objects that people write, RemedyPolicy,
-// RemediationBudget and NodeMaintenance, without a cluster and by the API server's own
+// RemediationBudget, NodeMaintenance and NodemendRemediationTemplate, without a cluster and by the API server's own
 // rules: the same code reads the same CustomResourceDefinitions and applies the schema,
 // the defaults and the CEL rules as a create request with strict field
 // validation would. What is accepted here is accepted there.

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -26,6 +27,9 @@ func (d *documentCheck) object(ctx context.Context, object map[string]any, text 
 	decoded := rules.decode(object)
 	id := rules.Kind()
 	if name := decoded.meta.Name; name != "" {
+		if namespace, _, _ := unstructured.NestedString(original, "metadata", "namespace"); namespace != "" && id == "NodemendRemediationTemplate" {
+			id += "/" + namespace // the one kind that has one
+		}
 		id += "/" + name
 		d.unique(id, text.field("metadata.name"))
 	}

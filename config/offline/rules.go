@@ -40,7 +40,7 @@ func (k *kindRules) decode(object map[string]any) decodedObject {
 	d.unknownFields = append(d.unknownFields, k.Decode(object)...)
 
 	// Whatever the file says, a create request decides on these, and an
-	// object of these kinds has no namespace.
+	// object of these kinds has no namespace, or that of the request.
 	d.meta.UID, d.meta.Namespace = "", ""
 	d.meta.CreationTimestamp, d.meta.DeletionTimestamp, d.meta.DeletionGracePeriodSeconds = metav1.Time{}, nil, nil
 	d.meta.Generation = 1

@@ -20,7 +20,7 @@ type Validator struct {
 // writtenByPeople lists the accepted kinds, in the order in which messages
 // name them.
 func writtenByPeople() []string {
-	return []string{"RemedyPolicy", "RemediationBudget", "NodeMaintenance"}
+	return []string{"RemedyPolicy", "RemediationBudget", "NodeMaintenance", "NodemendRemediationTemplate"}
 }
 
 // kindRules are the rules of one kind.

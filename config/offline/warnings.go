@@ -32,6 +32,9 @@ func (k *Known) suspicions(p *v1alpha1.RemedyPolicySpec) (found []suspicion) {
 	if p.NodeSelector == nil {
 		add("spec.nodeSelector", "left out: the policy applies to all nodes, control-plane nodes too")
 	}
+	if last := len(p.Steps) - 1; len(p.Match) == 0 && last >= 0 && p.Steps[last].Final() {
+		add(fmt.Sprintf("spec.steps[%d].maintenance", last), "lasts until whoever has asked finds the node healthy, and never tells that all was in vain: leave it out where another remediator is to follow")
+	}
 	var slowest time.Duration // interval of a check
 	var slow string
 	for i := range p.Match {

@@ -17,6 +17,8 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&Remediation{}, &RemediationList{},
 		&NodeAction{}, &NodeActionList{},
 		&NodeMaintenance{}, &NodeMaintenanceList{},
+		&NodemendRemediation{}, &NodemendRemediationList{},
+		&NodemendRemediationTemplate{}, &NodemendRemediationTemplateList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

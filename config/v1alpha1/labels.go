@@ -21,6 +21,10 @@ const RemediationFinalizer = "nodemend.dev/remediation"
 // given the node back.
 const MaintenanceFinalizer = "nodemend.dev/maintenance"
 
+// RequestFinalizer keeps a NodemendRemediation that is deleted until its Remediation has
+// ended and the node is back in service.
+const RequestFinalizer = "nodemend.dev/request"
+
 // PowerFinalizer keeps an action of the remote runner that is deleted until a machine that it
 // has switched off is on again, or so late that it is for people.
 const PowerFinalizer = "nodemend.dev/power"

@@ -44,6 +44,7 @@ type Remediation struct {
 // node cordoned.
 //
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a remediation's spec never changes",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="has(self.request) != has(self.match)",message="exactly one of match and request is required: it was started by a condition, or requested"
 type RemediationSpec struct {
 	// Name of the node.
 	// +required
@@ -61,16 +62,23 @@ type RemediationSpec struct {
 	// +required
 	Policy PolicyReference `json:"policy"`
 
-	// The condition that started it, at that time.
+	// The condition that started it, at that time. Of type Requested, if another program
+	// has asked for it.
 	// +required
 	Trigger Trigger `json:"trigger"`
 
-	// The policy's match at that time.
-	// +required
+	// The NodemendRemediation that has asked for it. As long as that stands, the node
+	// counts as sick; when it is deleted, the remediation ends. Absent if a condition has
+	// started it.
+	// +optional
+	Request *Request `json:"request,omitempty"`
+
+	// The policy's match at that time. Absent if it was requested.
+	// +optional
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
-	Match []ConditionMatch `json:"match"`
+	Match []ConditionMatch `json:"match,omitempty"`
 
 	// The policy's steps at that time.
 	// +required
@@ -82,6 +90,59 @@ type RemediationSpec struct {
 	// The policy's recovery at that time.
 	// +required
 	Recovery Recovery `json:"recovery"`
+}
+
+// Request names a NodemendRemediation, and who has made it.
+type Request struct {
+	// Namespace of the NodemendRemediation.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+
+	// Name of the NodemendRemediation.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// UID of the NodemendRemediation. One that was deleted and created again is another
+	// request.
+	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	UID types.UID `json:"uid"`
+
+	// The objects that owned it when it was heeded: NodeHealthCheck, or a Machine. Steps
+	// are not held by what these have marked the node with.
+	// +optional
+	// +kubebuilder:validation:MaxItems=4
+	// +listType=atomic
+	Owners []RequestOwner `json:"owners,omitempty"`
+}
+
+// RequestOwner is an object that owns a request.
+type RequestOwner struct {
+	// Group of its kind.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Group string `json:"group,omitempty"`
+
+	// Kind of the object.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+
+	// Name of the object.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// UID of the object.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	UID types.UID `json:"uid,omitempty"`
 }
 
 // PolicyReference names a policy.
@@ -100,7 +161,8 @@ type PolicyReference struct {
 	UID types.UID `json:"uid"`
 }
 
-// Trigger is a node condition as it was when the remediation started.
+// Trigger is a node condition as it was when the remediation started, or that it was
+// requested.
 type Trigger struct {
 	// Type of the condition.
 	// +required
@@ -164,6 +226,9 @@ const (
 	// ReasonExhausted: every step was executed and the fault is still there.
 	// People have to look; if the node recovers, the remediation still ends.
 	ReasonExhausted = "Exhausted"
+	// ReasonStopped: the program that has requested it has told to stop. It ends with the
+	// request.
+	ReasonStopped = "Stopped"
 	// ReasonRecovered: ended, an action was executed before it.
 	ReasonRecovered = "Recovered"
 	// ReasonRecoveredByItself: ended, no action was executed.
@@ -174,7 +239,7 @@ const (
 	// already.
 	ReasonDuplicate = "Duplicate"
 	// ReasonReleased: ended, a person has given the node back by deleting its
-	// NodeMaintenance.
+	// NodeMaintenance, or the program that has requested it no longer does.
 	ReasonReleased = "Released"
 	// ReasonDeleted: ended, a person has deleted the remediation. It is kept as
 	// long as its incident lasts, so that the incident starts no other.

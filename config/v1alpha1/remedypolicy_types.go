@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// RemedyPolicy maps node conditions to a list of steps that repair the node,
-// gentlest first.
+// RemedyPolicy maps node conditions, or the requests of another program, to a list of
+// steps that repair the node, gentlest first.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -37,7 +37,7 @@ type RemedyPolicy struct {
 // RemedyPolicySpec says which condition, held for how long, on which nodes,
 // gets which steps.
 //
-// +kubebuilder:validation:XValidation:rule="!self.steps.exists(s, has(s.reboot) && has(s.reboot.method) && s.reboot.method == 'PowerCycle') || self.match.exists(m, m.type == 'Ready' && m.status == 'Unknown')",message="a reboot with method PowerCycle is for nodes that do not answer: match must have {type: Ready, status: Unknown}",fieldPath=".match"
+// +kubebuilder:validation:XValidation:rule="!self.steps.exists(s, has(s.reboot) && has(s.reboot.method) && s.reboot.method == 'PowerCycle') || !has(self.match) || self.match.exists(m, m.type == 'Ready' && m.status == 'Unknown')",message="a reboot with method PowerCycle is for nodes that do not answer: match must have {type: Ready, status: Unknown}",fieldPath=".match"
 type RemedyPolicySpec struct {
 	// Nodes that this policy applies to. If it is left out, all nodes,
 	// control-plane nodes included.
@@ -50,13 +50,17 @@ type RemedyPolicySpec struct {
 
 	// Conditions that start a remediation. One of them, held for its time, is
 	// enough to start it. All of them must be clear for the node to be recovered.
-	// +required
+	//
+	// If it is left out, the policy starts nothing by itself, but whenever a
+	// NodemendRemediation asks for it: NodeHealthCheck or a MachineHealthCheck decides
+	// then when the node is sick, and when it has recovered.
+	// +optional
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:XValidation:rule="self.all(m, !has(m.healthy) || self.all(n, n.type != m.type || (n.status != m.healthy && (!has(n.healthy) || n.healthy == m.healthy))))",message="healthy must differ from the status of each entry of its type, and be the same in all of them"
 	// +kubebuilder:validation:XValidation:rule="self.all(m, !has(m.healthy) || m.type != 'Ready' || m.healthy == 'True')",message="healthy must be \"True\" for Ready"
 	// +listType=atomic
-	Match []ConditionMatch `json:"match"`
+	Match []ConditionMatch `json:"match,omitempty"`
 
 	// Steps of the repair, gentlest first. The next attempt or step starts only
 	// after the one before was executed and a check has confirmed the fault since.

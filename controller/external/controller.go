@@ -129,7 +129,9 @@ func (r *Reconciler) begin(ctx context.Context, action *v1alpha1.NodeAction) err
 	if end != nil {
 		return r.finish(ctx, action, *end)
 	}
-	hold, err := others.Ask(ctx, r.Live, f.Node.Name, f.Node.UID, others.Step{Now: r.Clock.Now(), Takes: action.Spec.Timeout.Duration})
+	hold, err := others.Ask(ctx, r.Live, f.Node.Name, f.Node.UID, others.Step{
+		Now: r.Clock.Now(), Takes: action.Spec.Timeout.Duration, Request: f.Remediation.Spec.Request,
+	})
 	if err != nil {
 		return err
 	}
@@ -166,6 +168,17 @@ func (r *Reconciler) facts(ctx context.Context, action *v1alpha1.NodeAction) (st
 		case !apierrors.IsNotFound(err):
 			return f, fmt.Errorf("reading %T %s: %w", read.object, read.name, err)
 		}
+	}
+	if f.Remediation == nil || f.Remediation.Spec.Request == nil {
+		return f, nil
+	}
+	var asked v1alpha1.NodemendRemediation
+	request := f.Remediation.Spec.Request
+	switch err := r.Live.Get(ctx, types.NamespacedName{Namespace: request.Namespace, Name: request.Name}, &asked); {
+	case err == nil:
+		f.Asked = &asked
+	case !apierrors.IsNotFound(err):
+		return f, fmt.Errorf("reading NodemendRemediation %s: %w", request, err)
 	}
 	return f, nil
 }

@@ -138,17 +138,38 @@ const maxNodeName = 200
 // node, policy and the UID of the latest remediation of both: whatever starts the
 // next one, and whoever sees it, creates the same object.
 func NewRemediation(policy *v1alpha1.RemedyPolicy, node *corev1.Node, trigger v1alpha1.Trigger, latest types.UID) *v1alpha1.Remediation {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s", node.UID, policy.UID, latest))
-	name := node.Name
-	if len(name) > maxNodeName {
-		name = strings.TrimRight(name[:maxNodeName], "-.")
+	return named(name(node.Name, fmt.Sprintf("%s/%s/%s", node.UID, policy.UID, latest)), policy, node, trigger)
+}
+
+// RequestedName is the name of the remediation that is made for a request, and for no other.
+func RequestedName(asked *v1alpha1.NodemendRemediation, node string) string {
+	return name(node, string(asked.UID))
+}
+
+// NewRequested returns the remediation that is made for a request.
+func NewRequested(policy *v1alpha1.RemedyPolicy, node *corev1.Node, asked *v1alpha1.NodemendRemediation) *v1alpha1.Remediation {
+	request := v1alpha1.NewRequest(asked)
+	r := named(RequestedName(asked, node.Name), policy, node, v1alpha1.Trigger{
+		Type: v1alpha1.RequestTrigger, Status: corev1.ConditionTrue, Reason: v1alpha1.RequestTrigger,
+		Message:            fmt.Sprintf("requested by %s, by NodemendRemediation %s", request.By(), &request),
+		LastTransitionTime: asked.CreationTimestamp,
+	})
+	r.Spec.Request = &request
+	return r
+}
+
+func name(node, seed string) string {
+	sum := sha256.Sum256([]byte(seed))
+	if len(node) > maxNodeName {
+		node = strings.TrimRight(node[:maxNodeName], "-.")
 	}
+	return node + "-" + hex.EncodeToString(sum[:8])
+}
+
+func named(name string, policy *v1alpha1.RemedyPolicy, node *corev1.Node, trigger v1alpha1.Trigger) *v1alpha1.Remediation {
 	snapshot := policy.Spec.DeepCopy() // the policy may be the cache's own
 	return &v1alpha1.Remediation{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:       name + "-" + hex.EncodeToString(sum[:8]),
-			Finalizers: []string{v1alpha1.RemediationFinalizer},
-		},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{v1alpha1.RemediationFinalizer}},
 		Spec: v1alpha1.RemediationSpec{
 			NodeName: node.Name,
 			NodeUID:  node.UID,

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/evidence"
 )
 
@@ -68,7 +69,17 @@ func medik8sLease(ctx context.Context, c client.Reader, node *corev1.Node, step 
 	if err := c.Get(ctx, types.NamespacedName{Namespace: leaseNamespace, Name: name}, &lease); err != nil {
 		return Hold{}, err
 	}
+	if holder := lease.Spec.HolderIdentity; holder != nil && step.Request != nil && drives(*holder, step.Request) {
+		return Hold{}, nil
+	}
 	return leaseHeld(&lease, node.Name, step.Now), nil
+}
+
+// drives reports whether the holder of a Lease is the NodeHealthCheck that has made the request
+// (internal/controller/resources/lease.go of node-healthcheck-operator).
+func drives(holder string, request *v1alpha1.Request) bool {
+	name, is := strings.CutPrefix(holder, "NodeHealthCheck-")
+	return is && request.OwnedBy("remediation.medik8s.io", "NodeHealthCheck", name)
 }
 
 // leaseHeld goes by the clock of who renewed the Lease, as medik8s does; that it may differ from ours

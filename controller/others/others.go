@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
 // Hold is what keeps Nodemend from a node. The zero value: nothing does.
@@ -33,6 +35,9 @@ type Hold struct {
 type Step struct {
 	Now   time.Time
 	Takes time.Duration
+	// Request is by whom it was asked for; nil: by nobody. What the driver has marked the node with is
+	// no reason to wait for the driver.
+	Request *v1alpha1.Request
 }
 
 // OnNode asks what the node carries. Of its annotations it reads those of [Annotations].

@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
 var now = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
@@ -255,5 +257,48 @@ func TestOfANodeThatIsGoneOthersHaveNothing(t *testing.T) {
 	hold, err := Ask(t.Context(), fake.NewClientBuilder().WithObjects(lease()).Build(), "w17", "node-uid", Step{Now: now})
 	if err != nil || hold.Why != "" {
 		t.Errorf("%+v, %v", hold, err)
+	}
+}
+
+// Who has asked for a step is not waited for, and everybody else is.
+func TestWhatADriverHasMarkedDoesNotHoldWhatItHasAskedFor(t *testing.T) {
+	by := func(namespace, apiVersion, kind, name string) *v1alpha1.Request {
+		r := v1alpha1.NewRequest(&v1alpha1.NodemendRemediation{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "w17", OwnerReferences: []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: name}},
+		}})
+		return &r
+	}
+	const nhc, capi = "remediation.medik8s.io/v1alpha1", "cluster.x-k8s.io/v1beta2"
+	workers, m17 := by("nhc", nhc, "NodeHealthCheck", "workers"), by("default", capi, "Machine", "m17")
+	remediated := theMachine(map[string]string{"cluster.x-k8s.io/remediate-machine": ""}, condition("ExternallyRemediated", "False"))
+	for name, tt := range map[string]struct {
+		request *v1alpha1.Request
+		options []func(*corev1.Node)
+		object  client.Object
+		holds   bool
+	}{
+		"its own Lease":                             {request: workers, object: lease()},
+		"the Lease, of whom nobody has asked":       {object: lease(), holds: true},
+		"that of another NodeHealthCheck":           {request: by("nhc", nhc, "NodeHealthCheck", "gpu"), object: lease(), holds: true},
+		"that of a NodeMaintenance of the name":     {request: workers, object: lease(func(l *coordinationv1.LeaseSpec) { l.HolderIdentity = ptr.To("node-maintenance") }), holds: true},
+		"the Lease, as another kind of the name":    {request: by("nhc", "example.com/v1", "NodeHealthCheck", "workers"), object: lease(), holds: true},
+		"the Lease, when a Machine's driver asks":   {request: m17, object: lease(), holds: true},
+		"its Machine is remediated, by us":          {request: m17, options: []func(*corev1.Node){ofMachine}, object: remediated},
+		"the Machine, when NodeHealthCheck asks":    {request: workers, options: []func(*corev1.Node){ofMachine}, object: remediated, holds: true},
+		"the Machine of another namespace":          {request: by("other", capi, "Machine", "m17"), options: []func(*corev1.Node){ofMachine}, object: remediated, holds: true},
+		"another Machine":                           {request: by("default", capi, "Machine", "m18"), options: []func(*corev1.Node){ofMachine}, object: remediated, holds: true},
+		"its Machine is about to be replaced":       {request: m17, options: []func(*corev1.Node){ofMachine}, object: theMachine(nil, condition("OwnerRemediated", "False")), holds: true},
+		"its Machine is paused":                     {request: m17, options: []func(*corev1.Node){ofMachine}, object: theMachine(map[string]string{"cluster.x-k8s.io/paused": ""}), holds: true},
+		"its Machine is deleted":                    {request: m17, options: []func(*corev1.Node){ofMachine}, object: deleted(theMachine(nil)), holds: true},
+		"a person has told its driver to leave off": {request: workers, options: []func(*corev1.Node){annotated("remediation.medik8s.io/manually-confirmed-healthy", "")}, object: lease(), holds: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := aNode(tt.options...)
+			c := fake.NewClientBuilder().WithObjects(node, tt.object).Build()
+			hold, err := Ask(t.Context(), c, "w17", "node-uid", Step{Now: now, Request: tt.request})
+			if err != nil || (hold.Why != "") != tt.holds {
+				t.Errorf("it says %q, %v", hold.Why, err)
+			}
+		})
 	}
 }

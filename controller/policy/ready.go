@@ -121,7 +121,10 @@ func dryRun(spec *v1alpha1.RemedyPolicySpec, c *Counts) string {
 	return "it only shows what it would do on " + selected(c.Nodes) + but(c) + "; to let it act, set spec.mode to Enforce"
 }
 
-func enforced(_ *v1alpha1.RemedyPolicySpec, c *Counts) string {
+func enforced(spec *v1alpha1.RemedyPolicySpec, c *Counts) string {
+	if len(spec.Match) == 0 {
+		return "it has no match: it acts on " + selected(c.Nodes) + " when a NodemendRemediation asks for it" + but(c)
+	}
 	return "it acts on " + selected(c.Nodes) + but(c)
 }
 

@@ -23,6 +23,7 @@ func TestWhetherAPolicyCanAct(t *testing.T) {
 		message string
 	}{
 		{"it can", func(*spec, *counts) {}, "True Enforced", "acts on 9 selected nodes"},
+		{"on request", func(s *spec, _ *counts) { s.Match = nil }, "True Enforced", "it has no match: it acts on 9 selected nodes when a NodemendRemediation asks for it"},
 		{"on some", func(_ *spec, c *counts) { c.WithoutBudget, c.Excluded = 3, 1 }, "True Enforced", "9 selected nodes, but not on all: 3 without a RemediationBudget, 1 labelled nodemend.dev/exclude=true"},
 		{"on trial", func(s *spec, _ *counts) { s.Mode = v1alpha1.ModeDryRun }, "True DryRun", "set spec.mode to Enforce"},
 		{"paused", func(s *spec, _ *counts) { s.Paused, s.PauseReason = true, "tea" }, "True Paused", "by spec.paused (tea)"},
@@ -42,7 +43,7 @@ func TestWhetherAPolicyCanAct(t *testing.T) {
 		{"one is left", func(_ *spec, c *counts) { c.Closed, c.Excluded = 4, 4 }, "True Enforced", "but not on all: 4 in"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s, c := &spec{Mode: v1alpha1.ModeEnforce}, &counts{All: 12, Nodes: 9, Reports: reports(9, 8)}
+			s, c := &spec{Mode: v1alpha1.ModeEnforce, Match: []v1alpha1.ConditionMatch{{Type: "Sick"}, {Type: "Ill"}}}, &counts{All: 12, Nodes: 9, Reports: reports(9, 8)}
 			tt.change(s, c)
 			ready := Ready(s, c)
 			if got := string(ready.Status) + " " + ready.Reason; got != tt.want || !strings.Contains(ready.Message, tt.message) {

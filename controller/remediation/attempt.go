@@ -54,9 +54,10 @@ func formerActs(d decision, s situation) (decision, bool) {
 }
 
 // stillExhausted releases the permits again, since a controller may have stopped right after it
-// wrote the status. If the node had not answered, the remediation goes on once the node is Ready.
+// wrote the status. If the node had not answered, the remediation goes on once the node is Ready,
+// unless somebody else does by now.
 func stillExhausted(d decision, s situation) (decision, bool) {
-	if d.status.Phase() != v1alpha1.PhaseExhausted || s.answersAgain(&d.status) {
+	if d.status.Phase() != v1alpha1.PhaseExhausted || s.answersAgain(&d.status) && !s.concluded(&d.status) {
 		return d, false
 	}
 	return d.rests(), true

@@ -90,6 +90,9 @@ func decide(s situation) decision {
 			d.wait = left
 		}
 	}
+	if s.remediation.Spec.Request != nil && d.status.EndTime == nil && (d.wait == 0 || d.wait > requestRecheck) {
+		d.wait = requestRecheck
+	}
 	return d
 }
 

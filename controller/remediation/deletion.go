@@ -31,6 +31,11 @@ func isTombstone(r *v1alpha1.Remediation) bool {
 	return ok
 }
 
+// TombstoneName is the name of the tombstone of a remediation of this name.
+func TombstoneName(name string) string {
+	return tombstoneName(&v1alpha1.Remediation{ObjectMeta: metav1.ObjectMeta{Name: name}})
+}
+
 // tombstoneName is the name of a remediation's tombstone; that of a tombstone is
 // its own.
 func tombstoneName(r *v1alpha1.Remediation) string {

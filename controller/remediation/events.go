@@ -47,8 +47,11 @@ func notes(before, after *v1alpha1.Remediation) []note {
 	}
 	old, status, trigger := &before.Status, &after.Status, &after.Spec.Trigger
 	if old.Step == 0 {
-		add(corev1.EventTypeNormal, eventStarted, "Start", fmt.Sprintf("policy %s: %s is %s since %s: %s",
-			after.Spec.Policy.Name, trigger.Type, trigger.Status, clockTime(trigger.Since().Time), trigger.Message))
+		why := fmt.Sprintf("%s is %s since %s: %s", trigger.Type, trigger.Status, clockTime(trigger.Since().Time), trigger.Message)
+		if after.Spec.Request != nil {
+			why = trigger.Message
+		}
+		add(corev1.EventTypeNormal, eventStarted, "Start", fmt.Sprintf("policy %s: %s", after.Spec.Policy.Name, why))
 	}
 	if status.Retried != old.Retried {
 		add(corev1.EventTypeNormal, eventRetried, "Retry", fmt.Sprintf("%s starts over with step 1 (%s=%s)", retriedBy(status), v1alpha1.RetryAnnotation, status.Retried))
@@ -71,7 +74,7 @@ func notes(before, after *v1alpha1.Remediation) []note {
 			add(corev1.EventTypeWarning, eventExhausted, state, text)
 		case v1alpha1.ReasonRecovered, v1alpha1.ReasonRecoveredByItself:
 			add(corev1.EventTypeNormal, eventRecovered, state, text)
-		case v1alpha1.ReasonNodeGone, v1alpha1.ReasonReleased, v1alpha1.ReasonDeleted, v1alpha1.ReasonDuplicate:
+		case v1alpha1.ReasonStopped, v1alpha1.ReasonNodeGone, v1alpha1.ReasonReleased, v1alpha1.ReasonDeleted, v1alpha1.ReasonDuplicate:
 			add(corev1.EventTypeNormal, eventEnded, state, text)
 		}
 	}

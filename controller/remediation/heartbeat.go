@@ -57,13 +57,13 @@ func saysTheSame(old, updated *corev1.Node) bool {
 // If the cache has an old version of the remediation, the event of the new one leads to another
 // decision.
 func awaitsReport(r *v1alpha1.Remediation, node *corev1.Node) bool {
-	faulty := slices.ContainsFunc(r.Spec.Match, func(m v1alpha1.ConditionMatch) bool {
+	faulty := r.Spec.Request != nil || slices.ContainsFunc(r.Spec.Match, func(m v1alpha1.ConditionMatch) bool {
 		return m.Matches(v1alpha1.FindNodeCondition(node, m.Type))
 	})
 	switch {
 	case !faulty:
 		return true
-	case r.State() == v1alpha1.ReasonExhausted, r.State() == v1alpha1.ReasonInMaintenance:
+	case r.State() == v1alpha1.ReasonExhausted, r.State() == v1alpha1.ReasonStopped, r.State() == v1alpha1.ReasonInMaintenance:
 		return false
 	}
 	switch r.BlockedBy() {

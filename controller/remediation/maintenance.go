@@ -48,7 +48,7 @@ func (s *situation) wanted(step *v1alpha1.Step) v1alpha1.NodeMaintenanceSpec {
 	r := s.remediation
 	return v1alpha1.NodeMaintenanceSpec{
 		NodeName: r.Spec.NodeName, NodeUID: r.Spec.NodeUID,
-		Reason:      cut.Head(step.Why()+", for "+r.Spec.Trigger.Type, maxSaid),
+		Reason:      cut.Head(step.Why()+", for "+cause(r), maxSaid),
 		RequestedBy: cut.Head("policy "+r.Spec.Policy.Name, maxSaid),
 		Remediation: &v1alpha1.RemediationReference{Name: r.Name, UID: r.UID},
 		Drain:       step.Drain(),

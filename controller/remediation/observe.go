@@ -63,6 +63,9 @@ func (o observer) observe(ctx context.Context, remediation *v1alpha1.Remediation
 	if s.attempt, s.others, err = o.attempts(ctx, remediation); err != nil {
 		return s, err
 	}
+	if s.asked, err = o.request(ctx, spec.Request); err != nil {
+		return s, err
+	}
 	if s.node == nil {
 		return s, nil
 	}

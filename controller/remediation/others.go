@@ -23,7 +23,9 @@ func askOthers(ctx context.Context, live client.Reader, s situation, d decision)
 	if !d.disturbs(s) {
 		return gates.Verdict{}, nil
 	}
-	hold, err := others.Ask(ctx, live, s.node.Name, s.node.UID, gates.OtherStep(s.step(d.status.Step), s.now))
+	step := gates.OtherStep(s.step(d.status.Step), s.now)
+	step.Request = s.remediation.Spec.Request
+	hold, err := others.Ask(ctx, live, s.node.Name, s.node.UID, step)
 	if err != nil {
 		return gates.Verdict{}, err
 	}

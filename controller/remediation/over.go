@@ -16,6 +16,7 @@ func whateverTheNode() []rule {
 		{"may still run", mayStillRun},
 		{"node gone", nodeIsGone},
 		{"deleted", deletedByAPerson},
+		{"request over", requestOver},
 		{"no such step", noSuchStep},
 	}
 }
@@ -69,27 +70,37 @@ func noSuchStep(d decision, s situation) (decision, bool) {
 // over ends a remediation that ends whatever the state of its node, once nothing
 // runs any more: a node that was deleted may live on as a machine.
 func (d decision) over(s situation, reason, message string) decision {
-	switch {
-	case d.status.Action == "":
-	case s.attempt == nil && d.status.Phase() == v1alpha1.PhaseActionAnnounced && s.step(d.status.Step) != nil:
-		d.effect = void
+	d, waits := d.runsOut(s, message)
+	if waits {
 		return d
-	case s.attempt == nil:
-		return d.lost(s)
-	case s.attempt.Begun == nil:
-		return d.cancels(v1alpha1.ReasonCancelled, message)
-	default:
-		if until := s.attempt.Over; until.After(s.now) {
-			d = d.stillRunning(s.now, until)
-			if s.attempt.Recallable {
-				return d.recalls(s, false, message)
-			}
-			return d
-		}
-		d.recordUnreported(s, outcome{v1alpha1.ReasonInterrupted, d.who(s) + " began it and never reported"})
 	}
 	if reason == v1alpha1.ReasonDeleted && s.maintenance != nil && s.maintenance.DeletionTimestamp == nil && !s.cameBack() && s.sick(&d.status) {
 		return d.leftBehind(s, reason, message)
 	}
 	return d.ended(s.now, metav1.ConditionUnknown, reason, message)
+}
+
+// runsOut has what is under way end: what nobody has begun is cancelled, what runs is waited for. It
+// reports whether there is anything to wait for.
+func (d decision) runsOut(s situation, why string) (decision, bool) {
+	switch {
+	case d.status.Action == "":
+		return d, false
+	case s.attempt == nil && d.status.Phase() == v1alpha1.PhaseActionAnnounced && s.step(d.status.Step) != nil:
+		d.effect = void
+		return d, true
+	case s.attempt == nil:
+		return d.lost(s), true
+	case s.attempt.Begun == nil:
+		return d.cancels(v1alpha1.ReasonCancelled, why), true
+	}
+	if until := s.attempt.Over; until.After(s.now) {
+		d = d.stillRunning(s.now, until)
+		if s.attempt.Recallable {
+			d = d.recalls(s, false, why)
+		}
+		return d, true
+	}
+	d.recordUnreported(s, outcome{v1alpha1.ReasonInterrupted, d.who(s) + " began it and never reported"})
+	return d, false
 }

@@ -6,7 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/controller/gates"
 )
 
 // whenClear are the rules for a node that is proved to be clear.
@@ -45,10 +44,7 @@ func releaseRequired(d decision, s situation) (decision, bool) {
 		return d, false
 	}
 	d.isClear(s)
-	return d.blocked(s.now, gates.Verdict{
-		Reason:  ReasonReleaseRequired,
-		Message: fmt.Sprintf("the policy leaves it to a person to give the node back: kubectl delete nodemaintenance %s", d.status.Maintenance),
-	}).calmed(s), true
+	return d.blocked(s.now, releaseVerdict(d.status.Maintenance)).calmed(s), true
 }
 
 func recovered(d decision, s situation) (decision, bool) {

@@ -37,7 +37,7 @@ func retryValue(r *v1alpha1.Remediation) string {
 // stays in the history and counts towards no step any more.
 func (d *decision) startOver(s situation) {
 	usedUp := (&v1alpha1.Remediation{Spec: s.remediation.Spec, Status: d.status}).ApprovalUsedUp()
-	if !d.retryAsked(s) || !d.waitsForAPerson() && !usedUp {
+	if !d.retryAsked(s) || s.concluded(&d.status) || !d.waitsForAPerson() && !usedUp {
 		return
 	}
 	for i := range d.status.History {
@@ -53,6 +53,9 @@ func (d *decision) startOver(s situation) {
 // WaitsForRetry reports whether an open remediation waits for a person, and starts over
 // when one asks for it.
 func WaitsForRetry(r *v1alpha1.Remediation) bool {
+	if r.Spec.Request != nil && r.Status.Phase() == v1alpha1.PhaseExhausted {
+		return false // who has asked for it goes on without us
+	}
 	d := decision{status: r.Status}
 	return d.waitsForAPerson() || r.BlockedBy() == reasonNoReport || r.ApprovalUsedUp()
 }

@@ -32,6 +32,9 @@ type situation struct {
 	held []v1alpha1.NodeMaintenance
 	// others are the other attempts on the node, whatever their remediation.
 	others []attempt.Attempt
+	// asked is the object of the name that spec.request has, as the API server has it; nil when
+	// there is none.
+	asked *v1alpha1.NodemendRemediation
 	// policy that the remediation came from, as it is now; nil when gone.
 	policy *v1alpha1.RemedyPolicy
 	// budgets that select the node, in name order.
@@ -209,6 +212,12 @@ func (s *situation) proof(status *v1alpha1.RemediationStatus) proof {
 		}
 		if ended.After(after) {
 			after = ended
+		}
+	}
+	if request := s.remediation.Spec.Request; request != nil {
+		return proof{
+			matched: []evidence.Finding{s.requested(request, after)},
+			ready:   evidence.Judge(s.judged(status), evidence.Input{Node: s.node, LeaseRenewed: s.leaseRenewed, After: after, Now: s.now}),
 		}
 	}
 	all, matched := evidence.Judge(s.judged(status), evidence.Input{

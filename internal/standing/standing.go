@@ -20,6 +20,9 @@ type Facts struct {
 	Node        *corev1.Node
 	Remediation *v1alpha1.Remediation
 	Policy      *v1alpha1.RemedyPolicy
+	// Asked is the object by which another program has asked for the remediation, nil also if
+	// none has.
+	Asked *v1alpha1.NodemendRemediation
 	// Pause is the budget that pauses the whole cluster.
 	Pause *v1alpha1.RemediationBudget
 }
@@ -35,7 +38,7 @@ type Refusal struct {
 type rule func(Facts) *Refusal
 
 // Refuses returns why the action must not begin, nil if nothing forbids it. Then there are all of
-// the facts but the pause, and the policy has the step.
+// the facts but the pause and what has asked, and the policy has the step.
 func Refuses(f Facts) *Refusal {
 	return first(f, deleted, notThisNode, excluded, clusterPaused, notAnnounced, notApproved, policyGone, notEnforced, stepGone, anotherStep, notSelected, notNeeded)
 }
@@ -185,7 +188,15 @@ func notSelected(f Facts) *Refusal {
 	return nil
 }
 
+// notNeeded refuses what no condition asks for any more, or what the program that has asked for it
+// does not.
 func notNeeded(f Facts) *Refusal {
+	if request := f.Remediation.Spec.Request; request != nil {
+		if over := request.Over(f.Asked); over != "" {
+			return refuse(v1alpha1.ReasonNotNeeded, "%s", over)
+		}
+		return nil
+	}
 	if Matched(f.Policy.Spec.Match, f.Node) != nil {
 		return nil
 	}

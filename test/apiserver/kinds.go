@@ -128,5 +128,20 @@ func table() []kind {
 			},
 			fields: field("spec.nodeName", func(o client.Object) string { return o.(*v1alpha1.NodeMaintenance).Spec.NodeName }),
 		},
+		{
+			object: &v1alpha1.NodemendRemediation{}, resource: "nodemendremediations", namespaced: true, status: true, byPeople: true,
+			copyStatus: func(into, from client.Object) {
+				into.(*v1alpha1.NodemendRemediation).Status = from.(*v1alpha1.NodemendRemediation).Status
+			},
+			sameSpec: func(a, b client.Object) bool {
+				return equal(a.(*v1alpha1.NodemendRemediation).Spec, b.(*v1alpha1.NodemendRemediation).Spec)
+			},
+		},
+		{
+			object: &v1alpha1.NodemendRemediationTemplate{}, resource: "nodemendremediationtemplates", namespaced: true, byPeople: true,
+			sameSpec: func(a, b client.Object) bool {
+				return equal(a.(*v1alpha1.NodemendRemediationTemplate).Spec, b.(*v1alpha1.NodemendRemediationTemplate).Spec)
+			},
+		},
 	}
 }

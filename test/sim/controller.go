@@ -41,7 +41,7 @@ func (w *world) wireController(p *process) error {
 		return err
 	}
 	for _, kind := range []client.Object{
-		&corev1.Node{}, &v1alpha1Policy, &v1alpha1Budget, &v1alpha1Remediation, &v1alpha1Action, &v1alpha1Maintenance,
+		&corev1.Node{}, &v1alpha1Policy, &v1alpha1Budget, &v1alpha1Remediation, &v1alpha1Action, &v1alpha1Maintenance, &v1alpha1Request,
 	} {
 		if err := p.view.Watch(kind, controller.Transform(kind)); err != nil {
 			return err
@@ -58,6 +58,7 @@ func (w *world) wireController(p *process) error {
 		},
 		Store:        index.Read(p.view),
 		Drainer:      drain.NewFor(pods{p.client}, p.corrected()),
+		Driven:       true,
 		HistoryLimit: w.profile.historyLimit, HistoryAge: controller.DefaultHistoryAge,
 	})
 	for _, l := range loops {

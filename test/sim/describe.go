@@ -20,6 +20,7 @@ var (
 	v1alpha1Remediation v1alpha1.Remediation
 	v1alpha1Action      v1alpha1.NodeAction
 	v1alpha1Maintenance v1alpha1.NodeMaintenance
+	v1alpha1Request     v1alpha1.NodemendRemediation
 )
 
 func sameType(a, b any) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }

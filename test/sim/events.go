@@ -468,6 +468,9 @@ func (w *world) calm() {
 	if w.remediators != nil {
 		w.remediators.dead = time.Time{}
 	}
+	for _, d := range w.drivers {
+		d.dead = time.Time{}
+	}
 	for after := time.Duration(0); after < calmTime; after += time.Hour {
 		w.after(after, w.people.comeToRest)
 	}

@@ -192,7 +192,7 @@ func (w *world) replacePolicy() bool {
 	}
 	w.hide(p, of(w.choices, 20*time.Second, 2*time.Minute))
 	for _, n := range w.nodes {
-		if condition := p.Spec.Match[0].Type; w.chance(300) && n.up && n.faults[condition] == nil {
+		if condition := firstMatch(p); w.chance(300) && n.up && n.faults[condition] == nil {
 			n.fail(condition, "")
 		}
 	}
@@ -290,7 +290,7 @@ func (w *world) queueUp() bool {
 	for _, n := range w.nodes {
 		for _, condition := range conditions() {
 			soon := time.Second
-			if condition != tried.Spec.Match[0].Type {
+			if condition != firstMatch(tried) {
 				soon = 5 * time.Second
 			}
 			w.after(soon, func() {
@@ -532,7 +532,7 @@ func (w *world) regroup() bool {
 	b.Spec = v1alpha1.RemediationBudgetSpec{GroupBy: "rack", MaxConcurrent: ptr.To(intstr.FromInt32(10)), MaxUnavailable: ptr.To(intstr.FromInt32(1))}
 	w.update(b)
 	for _, n := range w.nodes {
-		if condition := p.Spec.Match[0].Type; n.up && n.faults[condition] == nil {
+		if condition := firstMatch(p); n.up && n.faults[condition] == nil {
 			n.fail(condition, "")
 		}
 	}

@@ -89,6 +89,10 @@ func (o *oracles) confirmed(e *execution) {
 	if remediation == nil {
 		return
 	}
+	if remediation.Spec.Request != nil {
+		o.requestStands(remediation, action.Name)
+		return
+	}
 	after := e.node.booted
 	for _, other := range e.node.executions {
 		if other == e || !other.ends.After(after) || !o.world.people.meddled.Before(other.began) {

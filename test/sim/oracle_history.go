@@ -73,8 +73,8 @@ func (o *oracles) startedOnce(created *v1alpha1.Remediation) {
 		return
 	}
 	for _, r := range o.onRecord() {
-		if r.UID == created.UID || r.Spec.NodeUID != created.Spec.NodeUID || r.Spec.Policy.UID != created.Spec.Policy.UID {
-			continue
+		if r.UID == created.UID || r.Spec.NodeUID != created.Spec.NodeUID || r.Spec.Policy.UID != created.Spec.Policy.UID || created.Spec.Request != nil {
+			continue // of a request oneForARequest tells
 		}
 		if sameIncident(&created.Spec.Trigger, &r.Spec.Trigger) || deletedWith(r, &created.Spec.Trigger) {
 			o.world.broken("An incident starts one remediation", "%s, after %s (%s)", created.Name, r.Name, r.State())
@@ -107,7 +107,7 @@ func deletedWith(r *v1alpha1.Remediation, t *v1alpha1.Trigger) bool {
 // A remediation starts only after its condition has held for its time.
 func (o *oracles) heldForLong(created *v1alpha1.Remediation) {
 	t := &created.Spec.Trigger
-	if created.Annotations[v1alpha1.TombstoneAnnotation] != "" {
+	if created.Annotations[v1alpha1.TombstoneAnnotation] != "" || created.Spec.Request != nil {
 		return
 	}
 	held := time.Since(t.LastTransitionTime.Time) + clockSlack

@@ -19,7 +19,7 @@ func (o *oracles) countsNoMore(m *v1alpha1.ConditionMatch, since time.Time) bool
 // A condition that is older than its entry says starts nothing.
 func (o *oracles) startedWhileItCounts(created *v1alpha1.Remediation) {
 	t := &created.Spec.Trigger
-	if created.Annotations[v1alpha1.TombstoneAnnotation] != "" {
+	if created.Annotations[v1alpha1.TombstoneAnnotation] != "" || created.Spec.Request != nil {
 		return
 	}
 	for i := range created.Spec.Match {

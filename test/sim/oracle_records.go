@@ -42,6 +42,9 @@ func (o *oracles) releasedOnlyByPeople(old, updated *v1alpha1.Remediation) {
 	if old.Ended() || !updated.Ended() || updated.State() != v1alpha1.ReasonReleased || o.released[old.Status.Maintenance] {
 		return
 	}
+	if request := updated.Spec.Request; request != nil && !o.requests.over[request.UID].IsZero() {
+		return // or by its driver
+	}
 	o.world.broken("A remediation ends as given back by a person only if a person has done so", "%s: nobody has deleted maintenance %q", updated.Name, old.Status.Maintenance)
 }
 

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -31,6 +32,9 @@ func (o *oracles) announced(old, updated *v1alpha1.Remediation) {
 		return
 	}
 	o.approvedBefore(old, after.Step, step)
+	if updated.Spec.Request != nil {
+		o.requestStands(updated, fmt.Sprintf("step %d", after.Step))
+	}
 	o.notHeld(updated, step, node)
 	o.heldByOthers(updated, step, node)
 	o.nobodyElseActs(updated, node)
@@ -198,6 +202,9 @@ const proofLasts = 2 * time.Minute
 // I5: nothing is started unless a check has confirmed the fault since the last action of
 // the remediation, since the node has booted and became Ready, and lately.
 func (o *oracles) provedBefore(old, updated *v1alpha1.Remediation, node *corev1.Node) {
+	if updated.Spec.Request != nil {
+		return // which its driver proves
+	}
 	n := o.world.node(node.Name)
 	ready := v1alpha1.FindNodeCondition(node, string(corev1.NodeReady))
 	if ready == nil || ready.Status != corev1.ConditionTrue || !o.knows(n.turned) {

@@ -39,7 +39,7 @@ func (o *oracles) advancedOnEvidence(old, updated *v1alpha1.Remediation) {
 		return
 	}
 	node := find[*corev1.Node](o, updated.Spec.NodeName)
-	if node == nil || notReady(node) || time.Since(n.turned) < quietFor || ended.IsZero() {
+	if node == nil || notReady(node) || time.Since(n.turned) < quietFor || ended.IsZero() || updated.Spec.Request != nil {
 		return // steps that need its runner are left out while it is not Ready
 	}
 	for _, m := range updated.Spec.Match {

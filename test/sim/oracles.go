@@ -40,6 +40,7 @@ type oracles struct {
 	actions   map[types.UID]*v1alpha1.NodeAction
 	deleted   map[string]bool
 	forgotten map[string]time.Time
+	requests  requests
 	// handed has the actions for which there was an object of another program, and when it was gone.
 	handed map[string]time.Time
 	// tallied is when a policy was last changed, or a remediation began, ended or went.
@@ -128,7 +129,7 @@ func (o *oracles) rested() {
 
 func newOracles(w *world) *oracles {
 	return &oracles{
-		world: w, checks: map[string][]seen{}, written: map[string]int{}, turned: map[string]time.Time{}, links: map[types.UID]*link{}, waiting: lasting{}, keeping: lasting{}, undrained: lasting{}, cordoned: map[types.UID]time.Time{}, remediations: map[types.UID]*v1alpha1.Remediation{}, collected: map[types.UID]bool{}, paused: map[string]time.Time{}, givenBack: map[types.UID]time.Time{}, outWhenDeleted: map[types.UID]string{}, named: map[types.UID]bool{}, idle: map[types.UID]bool{},
+		world: w, requests: requests{map[types.UID]time.Time{}, map[types.UID]map[types.UID]bool{}}, checks: map[string][]seen{}, written: map[string]int{}, turned: map[string]time.Time{}, links: map[types.UID]*link{}, waiting: lasting{}, keeping: lasting{}, undrained: lasting{}, cordoned: map[types.UID]time.Time{}, remediations: map[types.UID]*v1alpha1.Remediation{}, collected: map[types.UID]bool{}, paused: map[string]time.Time{}, givenBack: map[types.UID]time.Time{}, outWhenDeleted: map[types.UID]string{}, named: map[types.UID]bool{}, idle: map[types.UID]bool{},
 		actions: map[types.UID]*v1alpha1.NodeAction{}, deleted: map[string]bool{}, forgotten: map[string]time.Time{}, handed: map[string]time.Time{}, seenGone: map[string]time.Time{},
 		edited: map[string]time.Time{}, labelled: map[string]time.Time{}, filed: map[string]time.Time{}, rebooted: map[string]time.Time{}, born: map[types.UID]uint64{}, drainedAt: map[string]uint64{},
 		returned: map[string]time.Time{}, drained: map[string]time.Time{}, released: map[string]bool{}, freed: map[string]time.Time{},
@@ -234,6 +235,7 @@ func (o *oracles) changed(c apiserver.Change) {
 		}
 		if old == nil {
 			o.startedOnce(updated)
+			o.oneForARequest(updated)
 			if c.By == "controller" {
 				o.startedUnderPolicy(updated)
 				o.startedWhileItCounts(updated)
@@ -269,6 +271,9 @@ func (o *oracles) changed(c apiserver.Change) {
 		if c.By == "controller" {
 			o.takenOutAsDisruptive(old, updated)
 		}
+	case *v1alpha1.NodemendRemediation:
+		old, _ := c.Old.(*v1alpha1.NodemendRemediation)
+		o.requestChanged(old, updated)
 	case *corev1.Pod:
 		if old, ok := c.Old.(*corev1.Pod); ok && c.By == "controller" && old.DeletionTimestamp == nil && updated.DeletionTimestamp != nil {
 			o.evicted(old)
@@ -300,6 +305,11 @@ func (o *oracles) changed(c apiserver.Change) {
 // gone looks at an object that is no more.
 func (o *oracles) gone(by string, obj client.Object) {
 	switch old := obj.(type) {
+	case *v1alpha1.NodemendRemediation:
+		if by == "controller" { // the last finalizer was its own
+			o.requestGone(old)
+		}
+		o.requests.over[old.UID] = time.Now()
 	case *v1alpha1.RemediationBudget:
 		delete(o.paused, old.Name)
 	case *v1alpha1.RemedyPolicy:
@@ -366,6 +376,9 @@ func (o *oracles) left() string {
 				return describe(b)
 			}
 		}
+	}
+	for _, asked := range stored[*v1alpha1.NodemendRemediation](o) {
+		return "NodemendRemediation " + asked.Name
 	}
 	for _, a := range stored[*v1alpha1.NodeAction](o) {
 		if a.Finished() == nil {

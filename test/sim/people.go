@@ -69,6 +69,8 @@ func peoplesActs() []happening {
 		{"a pod is deleted", 1, (*world).deletePod},
 		{"another program's object is deleted", 2, (*world).deleteOfOthers},
 		{"another program does nothing for a while", 2, (*world).otherDies},
+		{"a driver does nothing for a while", 2, (*world).driverDies},
+		{"what a driver asks for is deleted", 2, (*world).deleteRequest},
 	}
 }
 

@@ -125,6 +125,11 @@ func (a runnerAPI) Budget(ctx context.Context, name string) (*v1alpha1.Remediati
 	return get(ctx, a.client, name, &v1alpha1.RemediationBudget{})
 }
 
+// Request implements runner.API.
+func (a runnerAPI) Request(ctx context.Context, request *v1alpha1.Request) (*v1alpha1.NodemendRemediation, error) {
+	return getIn(ctx, a.client, request.Namespace, request.Name, &v1alpha1.NodemendRemediation{})
+}
+
 // UpdateStatus implements runner.API.
 func (a runnerAPI) UpdateStatus(ctx context.Context, action *v1alpha1.NodeAction) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -136,10 +141,14 @@ func (a runnerAPI) UpdateStatus(ctx context.Context, action *v1alpha1.NodeAction
 const requestTimeout = 15 * time.Second
 
 func get[T client.Object](ctx context.Context, c client.Client, name string, obj T) (T, error) {
+	return getIn(ctx, c, "", name, obj)
+}
+
+func getIn[T client.Object](ctx context.Context, c client.Client, namespace, name string, obj T) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var none T
-	err := c.Get(ctx, client.ObjectKey{Name: name}, obj)
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, obj)
 	switch {
 	case err == nil:
 		return obj, nil

@@ -67,6 +67,9 @@ func (w *world) setScene() {
 	if w.chance(250) {
 		w.installRemediators()
 	}
+	if w.chance(200) {
+		w.installDrivers()
+	}
 	for i := range 1 + w.pick(2) {
 		w.must(w.admin.Create(w.ctx, w.newBudget(fmt.Sprintf("b%d", i+1))))
 	}
@@ -181,6 +184,15 @@ func (w *world) newPolicy(name string) *v1alpha1.RemedyPolicy {
 		p.Spec.Recovery.Release = v1alpha1.ReleaseManual
 	}
 	return p
+}
+
+// firstMatch is the condition of a policy's first entry; a policy that is asked for has none, and its
+// drivers look at all.
+func firstMatch(p *v1alpha1.RemedyPolicy) string {
+	if len(p.Spec.Match) == 0 {
+		return conditions()[0]
+	}
+	return p.Spec.Match[0].Type
 }
 
 func (w *world) match(condition string) v1alpha1.ConditionMatch {

@@ -44,7 +44,9 @@ type world struct {
 	healers map[string]*healer
 	// remediators are those of another program that steps are left to; nil: there are none.
 	remediators *remediators
-	oracles     *oracles
+	// drivers are other programs that ask for remediations.
+	drivers []*driver
+	oracles *oracles
 
 	calls  []*call
 	timers []timer
