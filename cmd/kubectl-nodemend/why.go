@@ -374,7 +374,9 @@ func (t *tool) explain(ctx context.Context, explainer *remediation.Explainer, p 
 }
 
 // requested says who has asked for a remediation.
-func requested(r *v1alpha1.Request) string { return r.By() + " (NodemendRemediation " + r.String() + ")" }
+func requested(r *v1alpha1.Request) string {
+	return r.By() + " (NodemendRemediation " + r.String() + ")"
+}
 
 // ignored says that a condition matches the entry and counts no more for its age; "": it is
 // not so.

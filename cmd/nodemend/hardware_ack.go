@@ -204,7 +204,7 @@ func (a acknowledging) in(s verdict.State, rules verdict.Rules, modules []ipmi.M
 func others(known []verdict.Failure) string {
 	const most = 5
 	if len(known) == 0 {
-		return `; if one has just come up, have it seen first with "nodemend check hardware"`
+		return "; if one has just come up, wait for the detector's next look at the BMC"
 	}
 	var all []string
 	for _, f := range known[:min(most, len(known))] {

@@ -12,8 +12,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.yaml.in/yaml/v3"
+	"k8s.io/utils/clock"
 
+	"github.com/nodemend/nodemend/checks"
+	"github.com/nodemend/nodemend/checks/hardware"
+	config "github.com/nodemend/nodemend/config/detector"
+	"github.com/nodemend/nodemend/internal/boot"
 	"github.com/nodemend/nodemend/ipmi/verdict"
 	"github.com/nodemend/nodemend/test/bmc"
 )
@@ -109,9 +115,29 @@ func (m *machine) loseData() {
 	m.Log(bmc.Event{Type: 0x0c, Number: 4, Data: [3]uint8{1, 0xff, 0xff}, Deasserted: true})
 }
 
-// see has the check see it, as the detector does.
+// see has the detector's check see it, and wants what "nodemend check hardware" says then: 0 for
+// healthy, 1 for a failure.
 func (m *machine) see(status int) {
 	m.t.Helper()
+	c, err := config.Load(m.config)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	bootID, err := boot.ID(boot.IDPath)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	check, err := hardware.Kind().New(&checks.Node{Config: c, BootID: bootID, Registerer: prometheus.NewRegistry(), Clock: clock.RealClock{}})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if closes, ok := check.(interface{ Close() }); ok {
+		defer closes.Close()
+	}
+	want := map[int]checks.Status{0: checks.False, 1: checks.True}[status]
+	if got := check.Run(m.t.Context()); got.Status != want {
+		m.t.Errorf("the detector says %+v, want %s", got, want)
+	}
 	m.expect(status, nil, "check", "hardware")
 }
 
@@ -223,7 +249,7 @@ func TestAcknowledgingTakesEffectAndIsShown(t *testing.T) {
 	m.see(0)
 	m.loseData()
 	m.expect(1, nil, "hardware", "status")
-	ack(3, "have it seen first with \"nodemend check hardware\"", "--all") // the detector has not looked
+	ack(3, "wait for the detector's next look", "--all") // the detector has not looked
 	m.see(1)
 	m.TakeCounts()
 	before := m.state()
