@@ -25,7 +25,8 @@ type RebootRemedy struct {
 	// and detaches its volumes, so that they start elsewhere. The power stays off until that is
 	// done, for 5 minutes at most. The controller takes the taint away when the node is
 	// Ready with a new boot ID, and nothing of the boot before is left. The step's
-	// timeout is at least 20m.
+	// timeout is at least 20m. It needs remoteRunner.outOfService of the chart: without,
+	// nothing is freed.
 	// +optional
 	OutOfService bool `json:"outOfService,omitempty"`
 
