@@ -65,6 +65,10 @@ func (r remoteAPI) Budget(ctx context.Context, name string) (*v1alpha1.Remediati
 	return get(ctx, r.a, name, &v1alpha1.RemediationBudget{})
 }
 
+func (remoteAPI) Request(context.Context, *v1alpha1.Request) (*v1alpha1.NodemendRemediation, error) {
+	return nil, nil //nolint:nilnil // no other program asks for anything here
+}
+
 func (r remoteAPI) Lease(context.Context, string) (*coordinationv1.Lease, error) {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Time: &metav1.Time{Time: r.a.heard}}}}}, r.a.call()
 }
