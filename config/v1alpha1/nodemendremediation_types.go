@@ -166,7 +166,7 @@ type NodemendRemediationTemplateList struct {
 	Items []NodemendRemediationTemplate `json:"items"`
 }
 
-// TimedOutAnnotation, on a NodemendRemediation, is NodeHealthCheck's word that its time is
+// TimedOutAnnotation is, on a NodemendRemediation, NodeHealthCheck's word that its time is
 // over: nothing more is begun (pkg/annotations of medik8s/common).
 const TimedOutAnnotation = "remediation.medik8s.io/nhc-timed-out"
 

@@ -267,7 +267,7 @@ func (r *Reconciler) get(ctx context.Context, name string, into client.Object) (
 }
 
 func reason(asked *v1alpha1.NodemendRemediation) string {
-	if c := (&look{asked: asked}).condition(v1alpha1.RequestProcessing); c != nil {
+	if c := (&look{asked: asked}).processing(); c != nil {
 		return c.Reason
 	}
 	return ""

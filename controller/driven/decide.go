@@ -144,24 +144,24 @@ func (l *look) withdrawn() decision {
 
 // begun reports whether a remediation was seen.
 func (l *look) begun() bool {
-	c := l.condition(v1alpha1.RequestProcessing)
+	c := l.processing()
 	return l.asked.Status.Remediation != "" && c != nil && c.Reason != v1alpha1.ReasonWaitsForAnother
 }
 
 // concluded reports whether nothing more is done for the request. That is never taken back: the
 // driver may have gone on without us.
 func (l *look) concluded() bool {
-	c := l.condition(v1alpha1.RequestProcessing)
+	c := l.processing()
 	return c != nil && c.Status == metav1.ConditionFalse
 }
 
 // exhausted reports whether the conditions say that all steps were in vain.
 func (l *look) exhausted() bool {
-	return l.condition(v1alpha1.RequestProcessing).Reason == v1alpha1.ReasonExhausted
+	return l.processing().Reason == v1alpha1.ReasonExhausted
 }
 
-func (l *look) condition(kind string) *metav1.Condition {
-	return meta.FindStatusCondition(l.asked.Status.Conditions, kind)
+func (l *look) processing() *metav1.Condition {
+	return meta.FindStatusCondition(l.asked.Status.Conditions, v1alpha1.RequestProcessing)
 }
 
 // refused says why no remediation is made.

@@ -88,13 +88,13 @@ func machineHeld(m *unstructured.Unstructured, node string, driven bool) Hold {
 		return held("is being deleted since " + stamp(at.Time))
 	}
 	for _, s := range machineAnnotations() {
-		if _, is := m.GetAnnotations()[s.by]; is && !(driven && s.by == remediateAnnotation) {
+		if _, is := m.GetAnnotations()[s.by]; is && (!driven || s.by != remediateAnnotation) {
 			return held(s.what + ": annotation " + s.by)
 		}
 	}
 	statuses := conditions(m)
 	for _, s := range machineConditions() {
-		if statuses[s.by] == corev1.ConditionFalse && !(driven && s.by == externallyRemediated) {
+		if statuses[s.by] == corev1.ConditionFalse && (!driven || s.by != externallyRemediated) {
 			return held(s.what + ": condition " + s.by)
 		}
 	}
