@@ -266,9 +266,9 @@ func TestThePageShowsAFileThatIsAccepted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(page), "```yaml\n")
+	_, rest, _ := strings.Cut(string(page), "```yaml\nswitches:\n")
 	example, _, _ := strings.Cut(rest, "```")
-	if c, err := Parse("docs/fencing.md", []byte(example)); err != nil || len(c.Switches) != 3 {
+	if c, err := Parse("docs/fencing.md", []byte("switches:\n"+example)); err != nil || len(c.Switches) != 3 {
 		t.Errorf("%d switches, %v", len(c.Switches), err)
 	}
 }
