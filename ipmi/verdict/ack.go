@@ -54,13 +54,13 @@ func (p *point) acknowledged(rule compiledRule) *Acknowledgement {
 // id returns what tells this from all else that is or will be wrong with a server: a state that
 // ends and comes again, or another record of it, has another one.
 func id(of string, k key, since time.Time, records ...record) string {
-	const length = 4 // bytes
-	hash := sha256.New()
-	fmt.Fprintf(hash, "%s|%+v|%d", of, k, since.Unix())
+	text := fmt.Sprintf("%s|%+v|%d", of, k, since.Unix())
 	for _, r := range records {
-		fmt.Fprintf(hash, "|%d.%d", r.ID, r.Timestamp)
+		text += fmt.Sprintf("|%d.%d", r.ID, r.Timestamp)
 	}
-	return hex.EncodeToString(hash.Sum(nil)[:length])
+	sum := sha256.Sum256([]byte(text))
+	const length = 4 // bytes
+	return hex.EncodeToString(sum[:length])
 }
 
 func (p point) id() string {
