@@ -25,6 +25,7 @@ func grants() []grant {
 		{"nodemend-view", "karpenter.sh", []string{"nodeclaims"}, []string{"get"}},
 		{"nodemend-view", "config.openshift.io", []string{"clusterversions"}, []string{"get"}},
 		{"nodemend-view", "rbac.authorization.k8s.io", []string{"clusterrolebindings"}, []string{"get"}},
+		{"nodemend-view", "storage.k8s.io", []string{"volumeattachments"}, []string{"list"}},
 		{"nodemend-edit", "nodemend.dev", []string{"remediations", "nodemaintenances", "remediationbudgets"}, []string{"create", "patch", "delete"}},
 	}
 }
