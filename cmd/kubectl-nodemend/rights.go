@@ -20,7 +20,6 @@ func grants() []grant {
 		{"nodemend-view", "nodemend.dev", []string{"remedypolicies", "remediationbudgets", "remediations", "nodeactions", "nodemaintenances", "nodemendremediations", "nodemendremediationtemplates"}, []string{"get", "list", "watch"}},
 		{"nodemend-view", "", []string{"nodes", "pods"}, []string{"get", "list", "watch"}},
 		{"nodemend-view", "apps", []string{"daemonsets", "deployments"}, []string{"list"}},
-		{"nodemend-view", "storage.k8s.io", []string{"volumeattachments"}, []string{"list"}},
 		{"nodemend-view", "coordination.k8s.io", []string{"leases"}, []string{"get"}},
 		{"nodemend-view", "cluster.x-k8s.io", []string{"machines"}, []string{"get"}},
 		{"nodemend-view", "karpenter.sh", []string{"nodeclaims"}, []string{"get"}},
