@@ -84,7 +84,7 @@ func (d decision) over(s situation, reason, message string) decision {
 			if s.attempt.Recallable {
 				return d.recalls(s, false, message)
 			}
-			return d
+			return d.withoutNode(s)
 		}
 		d.recordUnreported(s, outcome{v1alpha1.ReasonInterrupted, d.who(s) + " began it and never reported"})
 	}
@@ -92,4 +92,21 @@ func (d decision) over(s situation, reason, message string) decision {
 		return d.leftBehind(s, reason, message)
 	}
 	return d.ended(s.now, metav1.ConditionUnknown, reason, message)
+}
+
+// withoutNode returns the permit of a node that is gone once another program has had its time and does
+// not let go of it: it never may, and others wait. The name stays taken, by [formerActs].
+func (d decision) withoutNode(s situation) decision {
+	step := s.step(d.status.Step)
+	if s.node != nil || step == nil || !s.attempt.Endless() {
+		return d
+	}
+	due := s.attempt.Begun.At.Add(step.Timeout.Duration)
+	if s.attempt.Stopped.After(due) {
+		due = s.attempt.Stopped
+	}
+	if d.wait = due.Add(letGoTime).Sub(s.now); d.wait <= 0 {
+		d.effect, d.wait = release, 0
+	}
+	return d
 }
