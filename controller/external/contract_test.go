@@ -228,6 +228,15 @@ func TestWhatMustNotBegin(t *testing.T) {
 			},
 			reason: v1alpha1.ReasonStartFailed, says: "no rights",
 		},
+		"its webhook has just died": {
+			refuse: func(verb string, object client.Object) error {
+				if _, is := object.(*unstructured.Unstructured); is && verb == "create" {
+					return apierrors.NewInternalError(errors.New(`failed calling webhook "x": no endpoints`))
+				}
+				return nil
+			},
+			reason: v1alpha1.ReasonStartFailed, says: "no endpoints",
+		},
 		"another healer has the node":      {objects: []client.Object{node(), remediation(), policy(), template(nil), lease}, reason: v1alpha1.ReasonRefused, says: "NodeHealthCheck-workers of medik8s holds node w1"},
 		"the cluster is paused":            {objects: []client.Object{node(), remediation(), policy(), template(nil), pause}, reason: v1alpha1.ReasonRefused, says: "is paused"},
 		"the node is gone":                 {objects: []client.Object{remediation(), policy(), template(nil)}, reason: v1alpha1.ReasonRefused, says: "there is no Node w1"},

@@ -320,7 +320,7 @@ func notMade(what string, group schema.GroupVersion, err error) *outcome {
 		return ends(v1alpha1.ReasonStartFailed, "there is no %s", what)
 	case apierrors.IsForbidden(err):
 		return ends(v1alpha1.ReasonStartFailed, "%s: %v%s", what, err, rights)
-	case refused(err):
+	case refused(err), notAdmitted(err):
 		return ends(v1alpha1.ReasonStartFailed, "%s: %v", what, err)
 	default:
 		return nil
@@ -342,6 +342,11 @@ func notServed(err error) bool {
 func refused(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) ||
 		apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err)
+}
+
+// notAdmitted reports whether a write has not come as far as being executed.
+func notAdmitted(err error) bool {
+	return apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
 }
 
 func ignoreRefusals(err error) error {
