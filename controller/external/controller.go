@@ -143,6 +143,9 @@ func (r *Reconciler) begin(ctx context.Context, action *v1alpha1.NodeAction) err
 	if f, end, err = r.stands(ctx, action); err != nil || end != nil {
 		return r.endedBy(ctx, action, end, err)
 	}
+	if !action.Spec.ExpiresAt.After(r.Clock.Now()) { // by now
+		return nil
+	}
 	claimed, err := r.claim(ctx, action, f.Node, object)
 	if err != nil {
 		return err

@@ -69,6 +69,7 @@ func peoplesActs() []happening {
 		{"a pod is deleted", 1, (*world).deletePod},
 		{"another program's object is deleted", 2, (*world).deleteOfOthers},
 		{"another program does nothing for a while", 2, (*world).otherDies},
+		{"a Node is deleted that another program has", 6, (*world).deleteNodeOfOthers},
 	}
 }
 

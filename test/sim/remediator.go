@@ -175,7 +175,7 @@ func (m *remediators) works(object *unstructured.Unstructured, n *node) bool {
 	if p == nil {
 		p = of(w.choices, &plan{succeeded: "True", healing: true}, &plan{succeeded: "True"}, &plan{succeeded: "False"}, &plan{})
 		p.after = w.while()
-		switch w.pick(8) {
+		switch w.pick(6) {
 		case 1:
 			p.uncordons = true
 		case 2:
@@ -217,7 +217,7 @@ func (w *world) worksOn(object *unstructured.Unstructured, n *node, p *plan) boo
 		w.remediatorTaints(n.name, true)
 		controllerutil.AddFinalizer(object, remediatorFinalize)
 		says(object, "True", "Unknown")
-		if p.switches {
+		if p.switches && w.chaos { // it may leave it off
 			n.powerOff()
 		}
 	case !p.done && p.succeeded != "" && time.Since(p.began) >= p.after:
@@ -289,6 +289,14 @@ func (w *world) deleteOfOthers() bool {
 	}
 	w.must(client.IgnoreNotFound(w.admin.Delete(w.ctx, object)))
 	return true
+}
+
+// deleteNodeOfOthers deletes the Node of what another program has, which registers itself again.
+func (w *world) deleteNodeOfOthers() bool {
+	n := w.anyNode(func(n *node) bool {
+		return w.remediators != nil && n.object() != nil && w.remediatorObject(n.name) != nil
+	})
+	return n != nil && w.registerAnew(n.object().DeepCopy())
 }
 
 // otherDies lets the other program do nothing for a while.

@@ -64,7 +64,7 @@ func (w *world) setScene() {
 	if w.chance(300) {
 		w.guardPods()
 	}
-	if w.chance(250) {
+	if w.chance(400) {
 		w.installRemediators()
 	}
 	for i := range 1 + w.pick(2) {
