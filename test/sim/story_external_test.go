@@ -275,7 +275,7 @@ func TestAnotherProgramDeletesTheNodeAndBringsItBack(t *testing.T) {
 		m.plan = plan{replaces: true, after: 3 * time.Minute}
 		s.begin()
 		n.fail(sick, "")
-		s.pass(4 * time.Hour)
+		s.pass(time.Hour)
 		expect(s, "objects", len(m.seen), 2)
 		expect(s, "its object is gone", m.object() == nil, true)
 		for _, p := range m.plans {
