@@ -123,8 +123,16 @@ func TestTheControllerReportsForOtherProgramsAlone(t *testing.T) {
 func TestTheControllerTakesOnlyItsFinalizerFromAnActionThatIsOver(t *testing.T) {
 	s := newScene(t)
 	leader := s.client(s.account("controller", s.b))
+	for executor, finalizer := range map[v1alpha1.Executor]string{
+		v1alpha1.ExecutorRemote: v1alpha1.PowerFinalizer, v1alpha1.ExecutorExternal: v1alpha1.ExternalFinalizer,
+	} {
+		s.takesOnlyItsFinalizer(leader, executor, finalizer)
+	}
+}
+
+func (s *scene) takesOnlyItsFinalizer(leader client.Client, executor v1alpha1.Executor, finalizer string) {
 	action := s.actionFor(s.a)
-	action.Spec.Executor, action.Finalizers = v1alpha1.ExecutorRemote, []string{v1alpha1.PowerFinalizer}
+	action.Spec.Executor, action.Finalizers = executor, []string{finalizer}
 	s.must(leader.Create(s.ctx, action))
 	merge := func(patch string) func() error {
 		return func() error {

@@ -396,7 +396,7 @@ func (u *uninstall) release(ctx context.Context, objects []client.Object) error 
 	for _, obj := range objects {
 		before := obj.DeepCopyObject().(client.Object)
 		ours := false
-		for _, finalizer := range []string{v1alpha1.RemediationFinalizer, v1alpha1.MaintenanceFinalizer, v1alpha1.PowerFinalizer, v1alpha1.RequestFinalizer} {
+		for _, finalizer := range []string{v1alpha1.RemediationFinalizer, v1alpha1.MaintenanceFinalizer, v1alpha1.PowerFinalizer, v1alpha1.RequestFinalizer, v1alpha1.ExternalFinalizer} {
 			ours = controllerutil.RemoveFinalizer(obj, finalizer) || ours
 		}
 		if !ours {

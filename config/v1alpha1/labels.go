@@ -29,6 +29,10 @@ const RequestFinalizer = "nodemend.dev/request"
 // has switched off is on again, or so late that it is for people.
 const PowerFinalizer = "nodemend.dev/power"
 
+// ExternalFinalizer keeps an action for another program that is deleted until that program's object
+// is gone.
+const ExternalFinalizer = "nodemend.dev/external"
+
 // CordonedAnnotation on a node says that Nodemend has cordoned it and will uncordon
 // it; its value is the name of the NodeMaintenance that was the first reason. A node
 // that is cordoned without it was cordoned by somebody else, and stays so.

@@ -244,6 +244,11 @@ type ExternalStatus struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Said string `json:"said,omitempty"`
 
+	// Its status told last that it has succeeded, which is no proof. Until it does, it
+	// may be at work, and is not stopped because the node is clear for a moment.
+	// +optional
+	Succeeded bool `json:"succeeded,omitempty"`
+
 	// Why the object is to go. The action ends when it is gone.
 	// +optional
 	Stop *ExternalStop `json:"stop,omitempty"`

@@ -94,8 +94,9 @@ type RemediationBudgetSpec struct {
 	// +kubebuilder:default="15m"
 	StormCooldown *Duration `json:"stormCooldown,omitempty"`
 
-	// Maximum number of reboots of one node within a time, by all policies together.
-	// If it is left out, there is no limit.
+	// Maximum number of reboots of one node within a time, by all policies together. A
+	// step external counts as one, also for a former node of the same name. If it is
+	// left out, there is no limit.
 	// +optional
 	MaxReboots *Rate `json:"maxReboots,omitempty"`
 

@@ -11,9 +11,10 @@ type Remedy struct {
 	Executor Executor
 	// Disruptive: the node is out of service while it is executed.
 	Disruptive bool
-	// Reboots: the node boots anew. That counts towards maxReboots, and another boot ID
-	// proves it even if nobody has reported on it.
+	// Reboots: the node boots anew. Another boot ID proves it even if nobody has reported on it.
 	Reboots bool
+	// CountsAsReboot: the node boots anew, or may: it counts towards maxReboots.
+	CountsAsReboot bool
 	// Final: the node stays out of service until it has recovered, so that nothing follows.
 	// It is served first, and held in every storm.
 	Final bool

@@ -66,8 +66,10 @@ var externalRemedy = Remedy{
 	Name:       RemedyExternal,
 	Executor:   ExecutorExternal,
 	Disruptive: true,
-	asked:      func(s *Step) bool { return s.External != nil },
-	drain:      func(s *Step) *Drain { return s.External.Drain },
+	// Nobody knows what a remediator does; most reboot.
+	CountsAsReboot: true,
+	asked:          func(s *Step) bool { return s.External != nil },
+	drain:          func(s *Step) *Drain { return s.External.Drain },
 	describe: func(s *Step) string {
 		t := &s.External.TemplateRef
 		return takeOut(s.External.Drain) + " the node, and leave it to a " + t.ObjectKind() + " of template " + t.Name

@@ -54,8 +54,10 @@ var rebootRemedy = Remedy{
 	Executor:   ExecutorRunner,
 	Disruptive: true,
 	Reboots:    true,
-	asked:      func(s *Step) bool { return s.Reboot != nil },
-	drain:      func(s *Step) *Drain { return s.Reboot.Drain },
+
+	CountsAsReboot: true,
+	asked:          func(s *Step) bool { return s.Reboot != nil },
+	drain:          func(s *Step) *Drain { return s.Reboot.Drain },
 	executor: func(s *Step) Executor {
 		if s.Reboot.Method == RebootPowerCycle {
 			return ExecutorRemote

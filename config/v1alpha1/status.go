@@ -66,6 +66,17 @@ func (s *RemediationStatus) LastActed() *ActionRecord {
 	return nil
 }
 
+// HandedOver reports whether another program has worked on the node for the remediation, or may
+// have. It may have deleted the Node, to bring it back.
+func (r *Remediation) HandedOver() bool {
+	for i := range r.Status.History {
+		if record := &r.Status.History[i]; record.Acted() && RemedyNamed(record.Remedy).Executor == ExecutorExternal {
+			return true
+		}
+	}
+	return false
+}
+
 // Untouched reports whether nothing was done to the node for the remediation yet.
 func (r *Remediation) Untouched() bool {
 	return r.Status.Phase() == PhaseNext && r.Status.LastActed() == nil

@@ -41,6 +41,8 @@ type Attempt struct {
 	Recallable bool
 	// Stopped is since when who does it is to stop, the zero time if they are not.
 	Stopped time.Time
+	// Succeeded: who does it says so, which is no proof. Only another program does.
+	Succeeded bool
 	// Progress tells people how far it is, "" if its object does not.
 	Progress string
 

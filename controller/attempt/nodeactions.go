@@ -71,6 +71,7 @@ func (nodeActions) Tell(object client.Object) Attempt {
 		a.Output = result.Output
 	}
 	if external := action.Status.External; external != nil {
+		a.Succeeded = external.Succeeded
 		a.Recallable = a.Begun != nil && a.End == nil && external.Stop == nil
 		if external.Stop != nil && a.End == nil {
 			a.Stopped = external.Stop.Time.Time
@@ -138,12 +139,17 @@ func (by nodeActions) Start(ctx context.Context, c client.Client, o Order) error
 	return nil
 }
 
-// finalizers keep an action by which a machine may be off: it is all that tells of that.
+// finalizers keep an action by which a machine may be off, or another program at work: it is all that
+// tells of that.
 func (by nodeActions) finalizers() []string {
-	if by.executor == v1alpha1.ExecutorRemote {
+	switch by.executor {
+	case v1alpha1.ExecutorRemote:
 		return []string{v1alpha1.PowerFinalizer}
+	case v1alpha1.ExecutorExternal:
+		return []string{v1alpha1.ExternalFinalizer}
+	default:
+		return nil
 	}
-	return nil
 }
 
 // Cancel implements Executor. It says that the action has finished, unless a runner has claimed

@@ -39,6 +39,8 @@ const (
 const (
 	// metal3 is the kind whose objects need a Machine as their owner, and tell by a phase.
 	metal3 = "Metal3Remediation"
+	// machineDeletion is the kind whose remediator deletes the Machine that the node's annotation names.
+	machineDeletion = "MachineDeletionRemediation"
 	// selfNode is the kind whose older versions tell by a phase alone.
 	selfNode = "SelfNodeRemediation"
 )
@@ -119,6 +121,8 @@ func ours(object *unstructured.Unstructured, action *v1alpha1.NodeAction) bool {
 // told is what the status of an object tells.
 type told struct {
 	processing, succeeded, failed bool
+	// idle: that it is not at work. One that has told nothing may be.
+	idle bool
 	// goes: that the node is deleted is part of it.
 	goes bool
 	text string
@@ -149,6 +153,7 @@ func tell(object *unstructured.Unstructured) told {
 		parts = append(parts, part)
 	}
 	t.processing, t.goes = statuses[processing] == string(metav1.ConditionTrue), statuses[nodeGoes] == string(metav1.ConditionTrue)
+	t.idle = statuses[processing] == string(metav1.ConditionFalse)
 	t.succeeded, t.failed = statuses[succeeded] == string(metav1.ConditionTrue), statuses[succeeded] == string(metav1.ConditionFalse)
 
 	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase") // or it is no text

@@ -94,7 +94,7 @@ func TestWhatAStatusTells(t *testing.T) {
 		"nothing":                    {&unstructured.Unstructured{Object: map[string]any{"kind": "X"}}, told{text: "it has told nothing yet"}},
 		"nonsense":                   {&unstructured.Unstructured{Object: map[string]any{"kind": "X", "status": map[string]any{"conditions": "x", "phase": int64(3)}}}, told{text: "it has told nothing yet"}},
 		"at work":                    {of("X", "", processing, "True", succeeded, "Unknown"), told{processing: true, text: "Processing=True, Succeeded=Unknown"}},
-		"it has succeeded":           {of("X", "", processing, "False", succeeded, "True", "Other", "True"), told{succeeded: true, text: "Processing=False, Succeeded=True"}},
+		"it has succeeded":           {of("X", "", processing, "False", succeeded, "True", "Other", "True"), told{succeeded: true, idle: true, text: "Processing=False, Succeeded=True"}},
 		"it has failed":              {of("X", "", succeeded, "False"), told{failed: true, text: "Succeeded=False"}},
 		"the node goes":              {of("MachineDeletionRemediation", "", processing, "True", nodeGoes, "True"), told{processing: true, goes: true, text: "Processing=True, PermanentNodeDeletionExpected=True"}},
 		"an old SelfNodeRemediation": {of(selfNode, "Fencing-Completed"), told{succeeded: true, text: "phase Fencing-Completed"}},
@@ -114,19 +114,30 @@ func TestWhatAStatusTells(t *testing.T) {
 	}
 }
 
-// Of a remediator that replaces the node, the object stays until it has, although the node is gone.
-func TestWhoReplacesTheNodeIsNotStoppedByThat(t *testing.T) {
+// Of a remediator that replaces the node, or deletes it to bring it back, the object stays until it
+// has, although the node is gone. One that says that it does nothing does not keep the action for ever.
+func TestWhatBecomesOfAnObjectWhoseNodeIsGone(t *testing.T) {
+	const gone, isBack, deleted, clear, was = "gone", "back", "deleted", "clear", "there"
 	for name, tt := range map[string]struct {
 		conditions []string
-		gone       bool
+		so         string
 		after      time.Duration
 		want       verb
 	}{
-		"the node is to go, and is gone":      {[]string{nodeGoes, "True", processing, "True"}, true, 5 * time.Minute, wait},
-		"the node is gone, which was not due": {[]string{nodeGoes, "False", processing, "True"}, true, 5 * time.Minute, expire},
-		"it has succeeded":                    {[]string{nodeGoes, "True", succeeded, "True"}, true, 5 * time.Minute, expire},
-		"it takes too long":                   {[]string{nodeGoes, "True"}, true, 11 * time.Minute, expire},
-		"the node is still there":             {[]string{nodeGoes, "True"}, false, 5 * time.Minute, expire},
+		"the node is to go, and is gone":         {[]string{nodeGoes, "True", processing, "True"}, gone, 5 * time.Minute, wait},
+		"the node is gone, and it is at work":    {[]string{nodeGoes, "False", processing, "True"}, gone, 5 * time.Minute, wait},
+		"and takes too long":                     {[]string{nodeGoes, "False", processing, "True"}, gone, 11 * time.Minute, expire},
+		"another one of the name is well":        {[]string{nodeGoes, "False", processing, "True"}, isBack, 5 * time.Minute, remove},
+		"which is not the one that it makes":     {[]string{nodeGoes, "True", processing, "True"}, isBack, 5 * time.Minute, wait},
+		"the node was clear before":              {[]string{processing, "True"}, clear, 5 * time.Minute, remove},
+		"it has succeeded":                       {[]string{nodeGoes, "True", succeeded, "True"}, gone, 5 * time.Minute, expire},
+		"it takes too long":                      {[]string{nodeGoes, "True"}, gone, 11 * time.Minute, expire},
+		"the node is still there":                {[]string{nodeGoes, "True"}, was, 5 * time.Minute, expire},
+		"nothing is known of what it does":       {nil, gone, 5 * time.Minute, expire},
+		"it was deleted, and says that it rests": {[]string{processing, "False"}, deleted, 5 * time.Minute, finish},
+		"it says so at once":                     {[]string{processing, "False"}, deleted, 4*time.Minute + 59*time.Second, wait},
+		"it was deleted, and says nothing":       {nil, deleted, 5 * time.Minute, wait},
+		"it was deleted, and is at work":         {[]string{processing, "True"}, deleted, 5 * time.Minute, wait},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := action(t)
@@ -138,11 +149,17 @@ func TestWhoReplacesTheNodeIsNotStoppedByThat(t *testing.T) {
 				list = append(list, map[string]any{"type": tt.conditions[i], "status": tt.conditions[i+1]})
 			}
 			object.Object["status"] = map[string]any{"conditions": list}
-			a.Status.External = &v1alpha1.ExternalStatus{
-				Object: v1alpha1.ExternalObject{UID: "object-uid"}, Said: tell(object).text,
-				Stop: &v1alpha1.ExternalStop{Reason: v1alpha1.ReasonFailed, Time: metav1.NewTime(start.Add(4 * time.Minute))},
+			l := look{action: a, object: object, nodeGone: tt.so != was, back: tt.so == isBack, now: start.Add(tt.after)}
+			if tt.so == deleted {
+				object.SetFinalizers([]string{finalizer})
+				object.SetDeletionTimestamp(&metav1.Time{Time: start.Add(4 * time.Minute)})
 			}
-			if d := follow(look{action: a, object: object, nodeGone: tt.gone, now: start.Add(tt.after)}); d.verb != tt.want {
+			said := tell(object)
+			a.Status.External = &v1alpha1.ExternalStatus{
+				Object: v1alpha1.ExternalObject{UID: "object-uid"}, Said: l.said(said), Succeeded: said.succeeded,
+				Stop: &v1alpha1.ExternalStop{Reason: v1alpha1.ReasonFailed, Time: metav1.NewTime(start.Add(4 * time.Minute)), Clear: tt.so == clear},
+			}
+			if d := follow(l); d.verb != tt.want || d.verb == finish && !strings.Contains(d.end.message, "is left with its finalizers") {
 				t.Errorf("%+v", d)
 			}
 		})
@@ -210,6 +227,15 @@ func TestWhatMustNotBegin(t *testing.T) {
 				return nil
 			},
 			reason: v1alpha1.ReasonStartFailed, says: "no rights",
+		},
+		"its webhook has just died": {
+			refuse: func(verb string, object client.Object) error {
+				if _, is := object.(*unstructured.Unstructured); is && verb == "create" {
+					return apierrors.NewInternalError(errors.New(`failed calling webhook "x": no endpoints`))
+				}
+				return nil
+			},
+			reason: v1alpha1.ReasonStartFailed, says: "no endpoints",
 		},
 		"another healer has the node":      {objects: []client.Object{node(), remediation(), policy(), template(nil), lease}, reason: v1alpha1.ReasonRefused, says: "NodeHealthCheck-workers of medik8s holds node w1"},
 		"the cluster is paused":            {objects: []client.Object{node(), remediation(), policy(), template(nil), pause}, reason: v1alpha1.ReasonRefused, says: "is paused"},
@@ -284,11 +310,18 @@ func TestAMetal3RemediationIsOwnedByTheMachine(t *testing.T) {
 	machine.SetNamespace("metal3")
 	machine.SetName("m1")
 	machine.SetUID("m-uid")
-	for name, tt := range map[string]struct{ namespace, says string }{
-		"it is in its namespace":      {"metal3", ""},
-		"it is in another one":        {"default", "has to be in the namespace of the node's Machine"},
-		"its Machine is not known":    {"", "has to be in the namespace of the node's Machine"},
-		"its Machine is not here yet": {"metal3/missing", "there is no Machine metal3/missing"},
+	for name, tt := range map[string]struct {
+		namespace, says string
+		of              map[string]any
+	}{
+		"it is in its namespace":         {"metal3", "", map[string]any{"name": "w1"}},
+		"its Machine names the UID, too": {"metal3", "", map[string]any{"name": "w1", "uid": "w1-uid"}},
+		"it is in another one":           {"default", "has to be in the namespace of the node's Machine", map[string]any{"name": "w1"}},
+		"its Machine is not known":       {"", "has to be in the namespace of the node's Machine", map[string]any{"name": "w1"}},
+		"its Machine is not here yet":    {"metal3/missing", "there is no Machine metal3/missing", map[string]any{"name": "w1"}},
+		"the Machine is that of another": {"metal3", "is not that of this node: its status.nodeRef is \"cp1\"", map[string]any{"name": "cp1"}},
+		"or of a former node":            {"metal3", "is not that of this node", map[string]any{"name": "w1", "uid": "former"}},
+		"or of none yet":                 {"metal3", "is not that of this node", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			namespace, missing, _ := strings.Cut(tt.namespace, "/")
@@ -297,7 +330,12 @@ func TestAMetal3RemediationIsOwnedByTheMachine(t *testing.T) {
 			if missing != "" {
 				n.Annotations["cluster.x-k8s.io/machine"] = missing
 			}
-			s := newScene(t, n, remediation(), policy(), given.DeepCopy(), machine.DeepCopy())
+			one, given := one, given.DeepCopy()
+			machine := machine.DeepCopy()
+			if tt.of != nil {
+				machine.Object["status"] = map[string]any{"nodeRef": tt.of}
+			}
+			s := newScene(t, n, remediation(), policy(), given, machine)
 			object, end, err := s.r.prepare(t.Context(), standing.Facts{Action: action(t), Node: n}, &one.External.TemplateRef)
 			if err != nil {
 				t.Fatal(err)
@@ -312,5 +350,218 @@ func TestAMetal3RemediationIsOwnedByTheMachine(t *testing.T) {
 				t.Errorf("%+v, %+v", object, end)
 			}
 		})
+	}
+}
+
+// MachineDeletionRemediation deletes the Machine that the node's annotation names.
+func TestAMachineDeletionRemediationIsForTheNodesOwnMachine(t *testing.T) {
+	given := template(nil)
+	given.SetGroupVersionKind(schema.FromAPIVersionAndKind("machine-deletion-remediation.medik8s.io/v1alpha1", machineDeletion+"Template"))
+	for name, tt := range map[string]struct{ annotation, of, says string }{
+		"it names the node":          {"openshift-machine-api/m1", "w1", ""},
+		"it names another one":       {"openshift-machine-api/m1", "cp1", "is not that of this node"},
+		"there is none":              {"openshift-machine-api/m2", "w1", "there is no Machine openshift-machine-api/m2"},
+		"the node has no annotation": {"", "w1", "names no Machine of machine.openshift.io"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			machine := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "machine.openshift.io/v1beta1", "kind": "Machine"}}
+			machine.SetNamespace("openshift-machine-api")
+			machine.SetName("m1")
+			machine.Object["status"] = map[string]any{"nodeRef": map[string]any{"name": tt.of}}
+			n := node()
+			n.Annotations = map[string]string{"machine.openshift.io/machine": tt.annotation}
+			s := newScene(t, n, remediation(), policy(), given.DeepCopy(), machine)
+			owner, end, err := s.r.machine(t.Context(), n, given)
+			if err != nil || owner != nil || (end == nil) != (tt.says == "") || end != nil && !strings.Contains(end.message, tt.says) {
+				t.Errorf("%+v, %+v, %v", owner, end, err)
+			}
+		})
+	}
+}
+
+// What people say while what takes long is read counts, and while the claim is on its way.
+func TestAPauseIsHeededUntilTheObjectIsCreated(t *testing.T) {
+	pause := &v1alpha1.RemediationBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPauseBudget}, Spec: v1alpha1.RemediationBudgetSpec{Paused: true},
+	}
+	for name, during := range map[string]func(verb string, object client.Object) bool{
+		"while the template is read": func(_ string, object client.Object) bool {
+			return object.GetObjectKind().GroupVersionKind().Kind == "SelfNodeRemediationTemplate"
+		},
+		"while its admission is asked": func(verb string, _ client.Object) bool { return verb == dryRun },
+		"while the claim is on its way": func(verb string, object client.Object) bool {
+			_, is := object.(*v1alpha1.NodeAction)
+			return is && verb == "patch"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.refuse = func(verb string, object client.Object) error {
+				if during(verb, object) {
+					s.clock.SetTime(s.clock.Now().Add(20 * time.Second))
+					err := s.c.Create(t.Context(), pause.DeepCopy())
+					during = func(string, client.Object) bool { return false }
+					return err
+				}
+				return nil
+			}
+			s.look()
+			checkEnd(t, s.action(), v1alpha1.ReasonRefused, "is paused")
+			if s.created > 0 {
+				t.Error("an object was created")
+			}
+		})
+	}
+}
+
+// A webhook of the remediator may not answer, whose pods are on the dead node. Nothing was created then,
+// and nobody has to look.
+func TestAnObjectIsClaimedOnlyWhenItWouldBeAdmitted(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err          error
+		reason, says string
+	}{
+		"its webhook does not answer": {
+			apierrors.NewInternalError(errors.New(`failed calling webhook "x": no endpoints`)), v1alpha1.ReasonStartFailed, "failed calling webhook",
+		},
+		"it is refused":                     {apierrors.NewForbidden(schema.GroupResource{}, "w1", errors.New("not today")), v1alpha1.ReasonStartFailed, "not today"},
+		"a webhook knows nothing of that":   {apierrors.NewBadRequest(`admission webhook "x" does not support dry run`), "", ""},
+		"the API server has too much to do": {apierrors.NewTooManyRequests("later", 1), "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.refuse = func(verb string, _ client.Object) error {
+				if verb == dryRun {
+					return tt.err
+				}
+				return nil
+			}
+			s.look()
+			checkEnd(t, s.action(), tt.reason, tt.says)
+			if claimed := s.action().Status.Claim != nil; claimed != apierrors.IsBadRequest(tt.err) || claimed != (s.created > 0) {
+				t.Errorf("claimed: %t, created: %d", claimed, s.created)
+			}
+		})
+	}
+}
+
+// A 404 is no word about an object if the kind is not served: its operator is upgraded, or the API
+// server has just started.
+func TestAKindThatIsNotServedTellsNothing(t *testing.T) {
+	for name, err := range map[string]error{
+		"it was":                        apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{}, "w1", "404 page not found", 0, true),
+		"a controller has just started": &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: selfNode}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			s.look()
+			s.look()
+			s.refuse = func(_ string, object client.Object) error {
+				if object.GetObjectKind().GroupVersionKind().Kind == selfNode {
+					return err
+				}
+				return nil
+			}
+			s.look()
+			if a := s.action(); a.Finished() != nil || !strings.Contains(a.Status.External.Said, "does not serve its kind") {
+				t.Errorf("%+v", a.Status)
+			}
+			if err := s.c.Delete(t.Context(), s.object()); err != nil { // its operator was removed
+				t.Fatal(err)
+			}
+			s.clock.SetTime(start.Add(timeout + 2*unservedFor))
+			s.look()
+			checkEnd(t, s.action(), v1alpha1.ReasonFailed, "")
+		})
+	}
+	s := newScene(t)
+	s.refuse = func(_ string, object client.Object) error {
+		if _, is := object.(*v1alpha1.RemediationBudget); is {
+			return apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{}, "nodemend-pause", "404 page not found", 0, true)
+		}
+		return nil
+	}
+	if s.look(); s.action().Status.Claim != nil {
+		t.Error("that budgets are not served was taken for no pause")
+	}
+}
+
+// Some may create and delete its objects, and not change them.
+func TestWhatCannotBeToldToStopIsDeleted(t *testing.T) {
+	s := newScene(t)
+	s.look()
+	s.recall(false)
+	s.refuse = func(verb string, object client.Object) error {
+		if _, is := object.(*unstructured.Unstructured); is && verb == "patch" {
+			return apierrors.NewForbidden(schema.GroupResource{}, "w1", errors.New("no right to patch"))
+		}
+		return nil
+	}
+	s.look()
+	s.look()
+	if s.object() == nil || !strings.Contains(s.action().Status.External.Said, "no right to patch") {
+		t.Errorf("%+v", s.action().Status)
+	}
+	for range 3 {
+		s.clock.SetTime(s.clock.Now().Add(stopGrace))
+		s.look()
+	}
+	checkEnd(t, s.action(), v1alpha1.ReasonFailed, "told to stop")
+}
+
+// What was confirmed before the node booted, which may have been the cure, proves nothing (I5).
+func TestANodeThatHasBootedSinceIsNotHandedOver(t *testing.T) {
+	r := remediation()
+	r.Status.BootID = "boot-0"
+	s := newScene(t, node(), r, policy(), template(nil))
+	s.look()
+	checkEnd(t, s.action(), v1alpha1.ReasonRefused, "has booted since")
+	if s.created > 0 {
+		t.Error("an object was created")
+	}
+}
+
+// Who deletes an action has the other program stop, whoever else owns its object: the action stays until
+// that is gone.
+func TestADeletedActionStaysUntilItsObjectIsGone(t *testing.T) {
+	for name, begun := range map[string]bool{"it is at work": true, "nothing was begun": false} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			var m remediator
+			if begun {
+				s.look()
+				m.look(s)
+			}
+			if err := s.c.Delete(t.Context(), s.action()); err != nil {
+				t.Fatal(err)
+			}
+			for range 20 {
+				if s.gone() {
+					break
+				}
+				s.look()
+				m.look(s)
+				s.clock.SetTime(s.clock.Now().Add(10 * time.Second))
+			}
+			if s.object() != nil || !s.gone() {
+				t.Error("its object is there, or the action is")
+			}
+		})
+	}
+}
+
+// A controller whose machine has slept since it claimed an action creates nothing for it: it was given up.
+func TestWhoHasSleptCreatesNothing(t *testing.T) {
+	s := newScene(t)
+	s.refuse = func(verb string, object client.Object) error {
+		if _, is := object.(*v1alpha1.NodeAction); is && verb == "patch" && s.action().Status.Claim == nil {
+			s.clock.SetTime(start.Add(time.Hour))
+		}
+		return nil
+	}
+	s.look()
+	checkEnd(t, s.action(), v1alpha1.ReasonStartFailed, "nothing was created")
+	if s.created > 0 {
+		t.Error("an object was created")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +28,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -95,7 +97,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		err = fmt.Errorf("reading action %s: %w", request.Name, err)
 	case action.Spec.Executor != v1alpha1.ExecutorExternal:
 	case action.Finished() != nil:
-		wait, err = r.sweep(ctx, &action)
+		wait, err = r.over(ctx, &action)
+	case action.Status.Claim == nil && action.DeletionTimestamp != nil: // nobody cancels it any more
+		err = r.finish(ctx, &action, outcome{v1alpha1.ReasonCancelled, "the action was deleted before it was started"})
 	case action.Status.Claim == nil:
 		err = r.begin(ctx, &action)
 	case action.Status.External == nil: // somebody has written a claim of their own
@@ -106,28 +110,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return r.backoff.Result(request.Name, wait, err)
 }
 
-// begin claims the action and creates its object, unless it must not begin.
+// fresh is how old what was read of what people say may be when the action is claimed, and when its
+// object is created.
+const fresh = time.Second
+
+// begin claims the action and creates its object, unless it must not begin. What takes long is done
+// first: kinds of other programs may have conversion webhooks whose pods are on the dead node. What
+// people say is read after that.
 func (r *Reconciler) begin(ctx context.Context, action *v1alpha1.NodeAction) error {
 	if !action.Spec.ExpiresAt.After(r.Clock.Now()) {
 		return nil // whoever waits for it cancels it
 	}
-	f, err := r.facts(ctx, action)
-	if err != nil {
-		return err
+	f, end, err := r.stands(ctx, action)
+	if err != nil || end != nil {
+		return r.endedBy(ctx, action, end, err)
 	}
-	if refusal := standing.Refuses(f); refusal != nil {
-		return r.finish(ctx, action, outcome{refusal.Reason, refusal.Message})
-	}
-	step := f.Policy.StepWithHash(action.Spec.StepHash)
-	if step.External == nil {
-		return r.finish(ctx, action, outcome{v1alpha1.ReasonUnsupported, "the step is for a runner, and the action asks for another program"})
-	}
-	object, end, err := r.prepare(ctx, f, &step.External.TemplateRef)
-	if err != nil {
-		return err
-	}
-	if end != nil {
-		return r.finish(ctx, action, *end)
+	object, end, err := r.prepare(ctx, f, &f.Policy.StepWithHash(action.Spec.StepHash).External.TemplateRef)
+	if err != nil || end != nil {
+		return r.endedBy(ctx, action, end, err)
 	}
 	hold, err := others.Ask(ctx, r.Live, f.Node.Name, f.Node.UID, others.Step{
 		Now: r.Clock.Now(), Takes: action.Spec.Timeout.Duration, Request: f.Remediation.Spec.Request,
@@ -138,11 +138,70 @@ func (r *Reconciler) begin(ctx context.Context, action *v1alpha1.NodeAction) err
 	if hold.Why != "" {
 		return r.finish(ctx, action, outcome{v1alpha1.ReasonRefused, hold.Why})
 	}
+	if end, err := r.admitted(ctx, object); err != nil || end != nil {
+		return r.endedBy(ctx, action, end, err)
+	}
+	read := r.Clock.Now()
+	if f, end, err = r.stands(ctx, action); err != nil || end != nil {
+		return r.endedBy(ctx, action, end, err)
+	}
+	if !action.Spec.ExpiresAt.After(r.Clock.Now()) { // by now
+		return nil
+	}
 	claimed, err := r.claim(ctx, action, f.Node, object)
 	if err != nil {
 		return err
 	}
+	if took := r.Clock.Now().Sub(read); took < 0 || took > fresh {
+		if _, end, err := r.stands(ctx, claimed); err != nil || end != nil {
+			return r.endedBy(ctx, claimed, end, err)
+		}
+	}
 	return r.create(ctx, claimed, object)
+}
+
+// endedBy ends an action for which nothing was created, unless that is not known.
+func (r *Reconciler) endedBy(ctx context.Context, action *v1alpha1.NodeAction, end *outcome, err error) error {
+	if err != nil {
+		return err
+	}
+	return r.finish(ctx, action, *end)
+}
+
+// stands returns what was read of the action just now, and why it must not begin, nil if nothing
+// forbids it.
+func (r *Reconciler) stands(ctx context.Context, action *v1alpha1.NodeAction) (standing.Facts, *outcome, error) {
+	f, err := r.facts(ctx, action)
+	if err != nil {
+		return f, nil, err
+	}
+	if refusal := standing.Refuses(f); refusal != nil {
+		return f, &outcome{refusal.Reason, refusal.Message}, nil
+	}
+	if f.Policy.StepWithHash(action.Spec.StepHash).External == nil {
+		return f, ends(v1alpha1.ReasonUnsupported, "the step is for a runner, and the action asks for another program"), nil
+	}
+	if is, was := f.Node.Status.NodeInfo.BootID, f.Remediation.Status.BootID; is != "" && was != "" && is != was { // I5
+		return f, ends(v1alpha1.ReasonRefused, "node %s has booted since the fault was last confirmed: its boot ID is %s, and was %s", f.Node.Name, is, was), nil
+	}
+	return f, nil, nil
+}
+
+// admitted asks the API server whether it would create the object, and says why not; nil: it would.
+// Webhooks of a remediator may not answer: its pods are on the dead node. Before the claim it is known
+// that nothing was created then.
+func (r *Reconciler) admitted(ctx context.Context, object *unstructured.Unstructured) (*outcome, error) {
+	err := r.Client.Create(ctx, object.DeepCopy(), client.DryRunAll, fieldmanager.Controller)
+	switch what := object.GetKind() + " " + object.GetName(); {
+	case err == nil, apierrors.IsAlreadyExists(err): // create tells whose it is
+		return nil, nil
+	case apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run"): // a webhook of it
+		return nil, nil
+	case apierrors.IsInternalError(err): // a webhook has not answered
+		return ends(v1alpha1.ReasonStartFailed, "%s would not be created: %v", what, err), nil
+	default:
+		return notMade(what, object.GroupVersionKind().GroupVersion(), err), ignoreRefusals(err)
+	}
 }
 
 // facts reads what has to be known before the claim, from the API server.
@@ -165,7 +224,7 @@ func (r *Reconciler) facts(ctx context.Context, action *v1alpha1.NodeAction) (st
 		switch err := r.Live.Get(ctx, types.NamespacedName{Name: read.name}, read.object); {
 		case err == nil:
 			read.found()
-		case !apierrors.IsNotFound(err):
+		case !absent(err):
 			return f, fmt.Errorf("reading %T %s: %w", read.object, read.name, err)
 		}
 	}
@@ -207,15 +266,24 @@ func (r *Reconciler) prepare(ctx context.Context, f standing.Facts, ref *v1alpha
 	case err == nil:
 		return nil, ends(v1alpha1.ReasonRefused, "there is a %s %s already, which is not of this action and is not touched: owned by %s",
 			there.GetKind(), client.ObjectKeyFromObject(there), owners(there)), nil
-	case !apierrors.IsNotFound(err):
+	case !absent(err):
 		return nil, notMade(object.GetKind()+" "+object.GetName(), kindOf(ref).GroupVersion(), err), ignoreRefusals(err)
 	}
 	return object, nil, nil
 }
 
-// machine returns the Cluster API Machine of the node as the owner of an object that needs one.
+// machine returns the Machine of the node as the owner of an object that needs one. Which that is the
+// node's annotations say, and whoever has root on a node can write those: so the Machine has to name
+// the node itself, which Cluster API or OpenShift writes. Else another machine would be switched off or
+// deleted in the place of this one.
 func (r *Reconciler) machine(ctx context.Context, node *corev1.Node, template *unstructured.Unstructured) (*metav1.OwnerReference, *outcome, error) {
-	if template.GetKind() != metal3+"Template" {
+	switch template.GetKind() {
+	case metal3 + "Template":
+	case machineDeletion + "Template":
+		namespace, name, _ := strings.Cut(node.Annotations["machine.openshift.io/machine"], "/")
+		_, end, err := r.machineOf(ctx, node, "machine.openshift.io", namespace, name, "v1beta1")
+		return nil, end, err
+	default:
 		return nil, nil, nil
 	}
 	namespace, name := node.Annotations["cluster.x-k8s.io/cluster-namespace"], node.Annotations["cluster.x-k8s.io/machine"]
@@ -224,41 +292,77 @@ func (r *Reconciler) machine(ctx context.Context, node *corev1.Node, template *u
 			"a %s has to be in the namespace of the node's Machine: the template is in %q, and by its annotations node %s has Machine %q in %q",
 			metal3, template.GetNamespace(), node.Name, name, namespace), nil
 	}
+	machine, end, err := r.machineOf(ctx, node, "cluster.x-k8s.io", namespace, name, "v1beta2", "v1beta1")
+	if machine == nil {
+		return nil, end, err
+	}
+	return &metav1.OwnerReference{APIVersion: machine.GetAPIVersion(), Kind: "Machine", Name: name, UID: machine.GetUID()}, nil, nil
+}
+
+// machineOf returns the Machine of this name, in the first of these versions that is served, if it is
+// the node's.
+func (r *Reconciler) machineOf(ctx context.Context, node *corev1.Node, group, namespace, name string, versions ...string) (*unstructured.Unstructured, *outcome, error) {
+	what := "Machine " + namespace + "/" + name
+	if name == "" {
+		return nil, ends(v1alpha1.ReasonStartFailed, "node %s names no Machine of %s in its annotations", node.Name, group), nil
+	}
+	var machine *unstructured.Unstructured
 	var err error
-	for _, version := range []string{"v1beta2", "v1beta1"} {
-		machine := &metav1.PartialObjectMetadata{}
-		machine.SetGroupVersionKind(schema.GroupVersionKind{Group: "cluster.x-k8s.io", Version: version, Kind: "Machine"})
-		err = r.Live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, machine)
-		if err == nil {
-			return &metav1.OwnerReference{APIVersion: machine.APIVersion, Kind: "Machine", Name: name, UID: machine.UID}, nil, nil
-		}
-		if !meta.IsNoMatchError(err) {
+	for _, version := range versions {
+		machine = empty(&v1alpha1.ExternalObject{APIVersion: group + "/" + version, Kind: "Machine", Namespace: namespace, Name: name})
+		if err = r.Live.Get(ctx, client.ObjectKeyFromObject(machine), machine); !notServed(err) {
 			break
 		}
 	}
-	return nil, notMade("Machine "+namespace+"/"+name, schema.GroupVersion{Group: "cluster.x-k8s.io"}, err), ignoreRefusals(err)
+	if err != nil {
+		return nil, notMade(what, schema.GroupVersion{Group: group}, err), ignoreRefusals(err)
+	}
+	of, _, _ := unstructured.NestedString(machine.Object, "status", "nodeRef", "name") // one of another form names none
+	uid, _, _ := unstructured.NestedString(machine.Object, "status", "nodeRef", "uid")
+	if of != node.Name || uid != "" && uid != string(node.UID) {
+		return nil, ends(v1alpha1.ReasonStartFailed,
+			"%s, which the annotations of node %s name, is not that of this node: its status.nodeRef is %q. Who has written these annotations?",
+			what, node.Name, strings.TrimSpace(of+" "+uid)), nil
+	}
+	return machine, nil, nil
 }
 
 // notMade says why nothing was created, nil if the API server has not said so.
 func notMade(what string, group schema.GroupVersion, err error) *outcome {
 	switch {
-	case meta.IsNoMatchError(err):
+	case notServed(err):
 		return ends(v1alpha1.ReasonStartFailed, "this cluster does not know the kind of %s in %s: is its operator installed, and is this the version that it serves?", what, group)
 	case apierrors.IsNotFound(err):
 		return ends(v1alpha1.ReasonStartFailed, "there is no %s", what)
 	case apierrors.IsForbidden(err):
 		return ends(v1alpha1.ReasonStartFailed, "%s: %v%s", what, err, rights)
-	case refused(err):
+	case refused(err), notAdmitted(err):
 		return ends(v1alpha1.ReasonStartFailed, "%s: %v", what, err)
 	default:
 		return nil
 	}
 }
 
+// absent reports whether the API server has said that there is no such object. A kind that it does
+// not serve, or not yet, is answered by a 404 as well.
+func absent(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err)
+}
+
+// notServed reports whether the API server does not serve the kind, in this version.
+func notServed(err error) bool {
+	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) && apierrors.IsUnexpectedServerError(err)
+}
+
 // refused reports whether the API server has answered that it has done nothing and will not.
 func refused(err error) bool {
 	return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) ||
 		apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err)
+}
+
+// notAdmitted reports whether a write has not come as far as being executed.
+func notAdmitted(err error) bool {
+	return apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook")
 }
 
 func ignoreRefusals(err error) error {
@@ -290,6 +394,9 @@ func (r *Reconciler) claim(ctx context.Context, action *v1alpha1.NodeAction, nod
 // create creates the object, once: by whoever has just written the claim. If the answer is lost,
 // whoever looks next finds the object, or that there is none.
 func (r *Reconciler) create(ctx context.Context, action *v1alpha1.NodeAction, object *unstructured.Unstructured) error {
+	if late := r.Clock.Now().Sub(action.Status.Claim.Time.Time); late > createWindow/2 { // this machine has slept
+		return r.finish(ctx, action, outcome{v1alpha1.ReasonStartFailed, fmt.Sprintf("it was claimed %s ago, and nothing was created", late.Round(time.Second))})
+	}
 	bounded, cancel := context.WithTimeout(ctx, createTime)
 	defer cancel()
 	name := action.Status.External.Object.String()
@@ -339,40 +446,57 @@ func (r *Reconciler) goOn(ctx context.Context, action *v1alpha1.NodeAction) (tim
 		}
 		return time.Second, nil // or its event comes before
 	case expire:
-		expired := l.object.DeepCopy()
-		annotations := expired.GetAnnotations()
-		if annotations == nil {
-			annotations = map[string]string{}
+		err := r.expire(ctx, l.object)
+		if err == nil {
+			ctrl.LoggerFrom(ctx).Info("Told the remediator of another program to stop", "node", action.Spec.NodeName, "object", name, "why", action.Status.External.Stop.Message)
+			return time.Second, nil
 		}
-		annotations[timedOutAnnotation] = r.Clock.Now().UTC().Format(time.RFC3339)
-		expired.SetAnnotations(annotations)
-		if err := r.Client.Patch(ctx, expired, optimistic.Since(l.object), fieldmanager.Controller); err != nil {
+		if l.grace() > 0 || apierrors.IsConflict(err) {
 			return r.cannot(ctx, action, "telling "+name+" to stop", err)
 		}
-		ctrl.LoggerFrom(ctx).Info("Told the remediator of another program to stop", "node", action.Spec.NodeName, "object", name, "why", action.Status.External.Stop.Message)
-		return time.Second, nil
+		ctrl.LoggerFrom(ctx).Error(err, "The remediator of another program can't be told to stop, so its object is deleted", "node", action.Spec.NodeName, "object", name)
+		return r.removes(ctx, action, l.object)
 	case remove:
-		if err := r.remove(ctx, l.object); err != nil {
-			return r.cannot(ctx, action, "deleting "+name, err)
-		}
-		ctrl.LoggerFrom(ctx).Info("Deleted the object of another program", "node", action.Spec.NodeName, "object", name, "why", action.Status.External.Stop.Message)
-		return time.Second, nil
+		return r.removes(ctx, action, l.object)
 	default:
 		return d.wait, nil
 	}
 }
 
-// look reads what is known of a claimed action. A kind that is gone has no objects.
+// expire tells the remediator that the time of its object is over.
+func (r *Reconciler) expire(ctx context.Context, object *unstructured.Unstructured) error {
+	expired := object.DeepCopy()
+	annotations := expired.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[timedOutAnnotation] = r.Clock.Now().UTC().Format(time.RFC3339)
+	expired.SetAnnotations(annotations)
+	return r.Client.Patch(ctx, expired, optimistic.Since(object), fieldmanager.Controller)
+}
+
+// removes deletes the object of an action, and tells so.
+func (r *Reconciler) removes(ctx context.Context, action *v1alpha1.NodeAction, object *unstructured.Unstructured) (time.Duration, error) {
+	name := action.Status.External.Object.String()
+	if err := r.remove(ctx, object); err != nil {
+		return r.cannot(ctx, action, "deleting "+name, err)
+	}
+	ctrl.LoggerFrom(ctx).Info("Deleted the object of another program", "node", action.Spec.NodeName, "object", name, "why", action.Status.External.Stop.Message)
+	return time.Second, nil
+}
+
+// look reads what is known of a claimed action. A kind that is not served tells nothing, unless it is
+// still so long after the remediator's time: then there are no objects of it.
 func (r *Reconciler) look(ctx context.Context, action *v1alpha1.NodeAction) (look, error) {
 	l := look{action: action, now: r.Clock.Now()}
 	object := empty(&action.Status.External.Object)
 	switch err := r.Live.Get(ctx, client.ObjectKeyFromObject(object), object); {
 	case err == nil:
 		l.object = object
-	case !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err):
+	case !absent(err) && !(notServed(err) && l.now.After(l.end().Add(unservedFor))):
 		return l, err
 	}
-	if l.object == nil || !tell(l.object).goes {
+	if l.object == nil || action.Status.External.Stop == nil {
 		return l, nil
 	}
 	var node corev1.Node
@@ -381,8 +505,10 @@ func (r *Reconciler) look(ctx context.Context, action *v1alpha1.NodeAction) (loo
 		l.nodeGone = true
 	case err != nil:
 		return l, fmt.Errorf("reading node %s: %w", action.Spec.NodeName, err)
-	default:
-		l.nodeGone = node.UID != action.Spec.NodeUID
+	case node.UID != action.Spec.NodeUID:
+		ready := v1alpha1.FindNodeCondition(&node, string(corev1.NodeReady))
+		l.nodeGone = true
+		l.back = ready != nil && ready.Status == corev1.ConditionTrue && !node.CreationTimestamp.Add(backFor).After(l.now)
 	}
 	return l, nil
 }
@@ -393,40 +519,68 @@ func (r *Reconciler) remove(ctx context.Context, object *unstructured.Unstructur
 	return client.IgnoreNotFound(r.Client.Delete(ctx, object.DeepCopy(), client.Preconditions{UID: &uid}))
 }
 
-// sweep deletes an object that comes after all, although nobody knew of it when the action ended. Its
-// remediation waits until then for what may still be at work, and keeps its permit.
-func (r *Reconciler) sweep(ctx context.Context, action *v1alpha1.NodeAction) (time.Duration, error) {
-	if action.Finished().Reason != v1alpha1.ReasonInterrupted || !deadline.Over(action).After(r.Clock.Now()) {
+// over lets an action go that has finished, after it has swept behind it.
+func (r *Reconciler) over(ctx context.Context, action *v1alpha1.NodeAction) (time.Duration, error) {
+	left := deadline.Over(action).Sub(r.Clock.Now())
+	if action.Finished().Reason == v1alpha1.ReasonInterrupted {
+		if err := r.sweep(ctx, action); err != nil {
+			return 0, err
+		}
+		if left > 0 {
+			return min(poll, left), nil
+		}
+	}
+	released := action.DeepCopy()
+	if !controllerutil.RemoveFinalizer(released, v1alpha1.ExternalFinalizer) {
 		return 0, nil
 	}
+	if err := client.IgnoreNotFound(r.Client.Patch(ctx, released, optimistic.Since(action), fieldmanager.Controller)); err != nil {
+		return 0, fmt.Errorf("removing the finalizer of action %s: %w", action.Name, err)
+	}
+	return 0, nil
+}
+
+// sweep deletes an object that comes after all, although nobody knew of it when the action ended. Its
+// remediation waits for what may still be at work, and keeps its permit. One that comes later, from a
+// controller that has slept, is found by the next controller that starts.
+func (r *Reconciler) sweep(ctx context.Context, action *v1alpha1.NodeAction) error {
 	var whole v1alpha1.NodeAction // the cache has it without
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(action), &whole); err != nil {
-		return 0, fmt.Errorf("reading action %s: %w", action.Name, err)
+		return client.IgnoreNotFound(fmt.Errorf("reading action %s: %w", action.Name, err))
 	}
 	if whole.UID != action.UID || whole.Status.External == nil {
-		return 0, nil
+		return nil
 	}
 	l, err := r.look(ctx, &whole)
+	if notServed(err) {
+		return nil
+	}
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if l.object != nil && ours(l.object, &whole) {
 		if err := r.remove(ctx, l.object); err != nil {
-			return 0, fmt.Errorf("deleting %s: %w", whole.Status.External.Object.String(), err)
+			return fmt.Errorf("deleting %s: %w", whole.Status.External.Object.String(), err)
 		}
 	}
-	return poll, nil
+	return nil
 }
 
 // cannot shows what the API server refuses, and tries again: the action does not end as long as the
 // object may be there.
 func (r *Reconciler) cannot(ctx context.Context, action *v1alpha1.NodeAction, what string, err error) (time.Duration, error) {
 	err = fmt.Errorf("%s: %w", what, err)
-	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+	said := err.Error()
+	switch {
+	case apierrors.IsForbidden(err):
+		said += rights
+	case notServed(err):
+		said = what + ": this cluster does not serve its kind in this version, so nobody knows whether it is still there"
+	case !apierrors.IsInvalid(err):
 		return 0, err
 	}
 	changed := action.DeepCopy()
-	changed.Status.External.Said = cut.Head(err.Error()+rights, maxSaid)
+	changed.Status.External.Said = cut.Head(said, maxSaid)
 	if changed.Status.External.Said == action.Status.External.Said {
 		return poll, nil
 	}

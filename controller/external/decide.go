@@ -21,6 +21,12 @@ const (
 	createWindow = 2 * time.Minute
 	// stopGrace is how long a remediator may take to stop before its object is deleted.
 	stopGrace = time.Minute
+	// backFor is how long a Node that has come back under the name is there and Ready before the
+	// remediator has done its work on it.
+	backFor = 2 * time.Minute
+	// unservedFor is how long after the time of the remediator its kind may not be served before there
+	// is taken to be no object: its operator was removed.
+	unservedFor = 5 * time.Minute
 	// maxSaid is how many bytes are kept of what a status tells.
 	maxSaid = 1024
 )
@@ -30,9 +36,10 @@ type look struct {
 	action *v1alpha1.NodeAction
 	// object under the name of its object, nil if there is none.
 	object *unstructured.Unstructured
-	// nodeGone: there is no Node with the UID of the action's any more.
-	nodeGone bool
-	now      time.Time
+	// nodeGone: there is no Node with the UID of the action's any more. back: there is another one of
+	// its name, which is well by now.
+	nodeGone, back bool
+	now            time.Time
 }
 
 // verb is what to do next.
@@ -74,7 +81,7 @@ func follow(l look) decision {
 	said := tell(l.object)
 	progress := *external.DeepCopy()
 	progress.Object.UID = l.object.GetUID()
-	progress.Said = l.said(said)
+	progress.Said, progress.Succeeded = l.said(said), said.succeeded
 	if progress.Stop == nil {
 		progress.Stop = l.stop(said)
 	}
@@ -127,6 +134,8 @@ func (l *look) stop(said told) *v1alpha1.ExternalStop {
 	switch {
 	case l.object.GetDeletionTimestamp() != nil:
 		return stop(v1alpha1.ReasonFailed, fmt.Sprintf("somebody has deleted %s while it was under way: %s", name, said.text))
+	case l.action.DeletionTimestamp != nil:
+		return stop(v1alpha1.ReasonFailed, fmt.Sprintf("NodeAction %s was deleted while %s was under way: %s", l.action.Name, name, said.text))
 	case said.failed:
 		return stop(v1alpha1.ReasonFailed, fmt.Sprintf("%s has failed: %s", name, said.text))
 	case l.now.Before(l.end()):
@@ -138,21 +147,35 @@ func (l *look) stop(said told) *v1alpha1.ExternalStop {
 	}
 }
 
+// grace is how long the remediator may still take to stop.
+func (l *look) grace() time.Duration {
+	return l.action.Status.External.Stop.Time.Add(stopGrace).Sub(l.now)
+}
+
 // wind ends the remediator's work: it is told that its time is over, unless the node is clear, and
 // gets some time to stop. Then its object is deleted, and its finalizer waited for.
+//
+// That the Node goes may be a part of its work: Metal3Remediation deletes it while the machine is off,
+// and it comes back. So that stops nobody who is at work and has time left.
 func (l *look) wind(said told) decision {
 	stop := l.action.Status.External.Stop
 	_, told := l.object.GetAnnotations()[timedOutAnnotation]
-	grace := stop.Time.Add(stopGrace).Sub(l.now)
-	left := l.end().Sub(l.now)
+	grace, left := l.grace(), l.end().Sub(l.now)
+	deleted, atWork := l.object.GetDeletionTimestamp() != nil, said.goes || said.processing && !stop.Clear && !l.back
 	switch {
-	case l.object.GetDeletionTimestamp() != nil:
+	case deleted && l.nodeGone && said.idle && grace <= 0: // FenceAgentsRemediation keeps it for ever
+		return decision{verb: finish, end: outcome{stop.Reason, fmt.Sprintf(
+			"%s; the Node is gone, and %s, which says that it does nothing, is left with its finalizers (%s)",
+			stop.Message, l.action.Status.External.Object.String(), strings.Join(l.object.GetFinalizers(), ", "))}}
+	case deleted:
 		return decision{verb: wait, wait: poll}
-	case l.nodeGone && said.goes && !said.succeeded && !said.failed && left > 0: // which is what it is to do
+	case l.nodeGone && atWork && !said.succeeded && !said.failed && left > 0:
 		return decision{verb: wait, wait: min(poll, left)}
-	case !stop.Clear && !told:
+	case stop.Clear || l.back:
+		return decision{verb: remove}
+	case !told:
 		return decision{verb: expire}
-	case !stop.Clear && said.processing && grace > 0:
+	case said.processing && grace > 0:
 		return decision{verb: wait, wait: min(poll, grace)}
 	default:
 		return decision{verb: remove}
@@ -161,5 +184,5 @@ func (l *look) wind(said told) decision {
 
 // same compares what is kept.
 func same(a, b *v1alpha1.ExternalStatus) bool {
-	return a.Object == b.Object && a.Said == b.Said && (a.Stop == nil) == (b.Stop == nil)
+	return a.Object == b.Object && a.Said == b.Said && a.Succeeded == b.Succeeded && (a.Stop == nil) == (b.Stop == nil)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -44,6 +45,9 @@ type scene struct {
 	// refuse answers a request in the place of the API server; nil: it does not.
 	refuse func(verb string, object client.Object) error
 }
+
+// dryRun is the verb of a create that only asks.
+const dryRun = "dry run"
 
 var errStopped = errors.New("the controller has stopped")
 
@@ -93,7 +97,9 @@ func action(t *testing.T) *v1alpha1.NodeAction {
 		t.Fatal(err)
 	}
 	return &v1alpha1.NodeAction{
-		ObjectMeta: metav1.ObjectMeta{Name: "w1-r-1", UID: "action-uid", CreationTimestamp: metav1.NewTime(start)},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "w1-r-1", UID: "action-uid", CreationTimestamp: metav1.NewTime(start), Finalizers: []string{v1alpha1.ExternalFinalizer},
+		},
 		Spec: v1alpha1.NodeActionSpec{
 			NodeName: "w1", NodeUID: "w1-uid", Executor: v1alpha1.ExecutorExternal, Remediation: "w1-r", RemediationUID: "r-uid",
 			Policy: v1alpha1.PolicyReference{Name: "p", UID: "p-uid"}, StepHash: hash, Step: 1, Attempt: 1,
@@ -164,6 +170,13 @@ func (s *scene) restart() {
 			return c.Get(ctx, key, object, opts...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.CreateOption) error {
+			var options client.CreateOptions
+			if options.ApplyOptions(opts); len(options.DryRun) > 0 {
+				if s.refuse != nil {
+					return s.refuse(dryRun, object)
+				}
+				return nil
+			}
 			return write("create", object, func() error {
 				s.created++
 				object.SetUID("object-uid")
@@ -193,12 +206,21 @@ func (s *scene) look() {
 	} else if err != nil && s.refuse == nil {
 		s.t.Fatal(err)
 	}
+	if s.gone() {
+		return
+	}
 	if s.action().Finished() != nil && s.object() != nil && s.object().GetUID() == "object-uid" {
 		s.t.Fatal("the action has finished, and its object is still there: its permit is not kept for that long")
 	}
 	if s.created > 1 {
 		s.t.Fatal("the object was created twice")
 	}
+}
+
+// gone reports whether the action is.
+func (s *scene) gone() bool {
+	s.t.Helper()
+	return apierrors.IsNotFound(s.c.Get(s.t.Context(), client.ObjectKey{Name: "w1-r-1"}, &v1alpha1.NodeAction{}))
 }
 
 func (s *scene) action() *v1alpha1.NodeAction {

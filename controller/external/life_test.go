@@ -205,12 +205,21 @@ func TestAnObjectOfSomebodyElseIsNotTouched(t *testing.T) {
 	}
 }
 
-// A create that arrives when nobody waits for it any more leaves nothing behind.
+// A create that arrives when nobody waits for it any more leaves nothing behind, and one of a
+// controller that has slept is found by the next one that starts.
 func TestAnObjectThatComesLateIsDeleted(t *testing.T) {
+	for name, later := range map[string]time.Duration{"soon": 0, "on the next day": 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) { comesLate(t, later) })
+	}
+}
+
+func comesLate(t *testing.T, later time.Duration) {
+	t.Helper()
 	s := newScene(t)
 	s.at, s.before = 2, true
 	l := life{within: 200}
 	checkEnd(t, s.play(&l), v1alpha1.ReasonInterrupted, "there is none")
+	s.clock.SetTime(s.clock.Now().Add(later))
 	late, err := fromTemplate(template(nil), s.action(), node(), nil)
 	if err != nil {
 		t.Fatal(err)

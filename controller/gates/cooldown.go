@@ -17,8 +17,7 @@ func Cooldown(in Input) Verdict {
 		return Verdict{}
 	}
 	var last *v1alpha1.Remediation
-	for i := range in.Past {
-		r := &in.Past[i]
+	for _, r := range in.counted() {
 		if r.Spec.Policy.UID == in.Policy.UID && r.Ended() && r.Status.LastActed() != nil &&
 			(last == nil || r.Status.EndTime.After(last.Status.EndTime.Time)) {
 			last = r

@@ -32,6 +32,8 @@ func TestCooldown(t *testing.T) {
 			in.Past[0].Status.EndTime = &end
 		}), reason: "Cooldown", recheck: 31 * time.Minute},
 		{name: "no cooldown", in: input(past("w17-a", time.Second, acted))},
+		{name: "of a former node of the name", in: cooled(past("w17-a", time.Minute, acted), ofFormerNode)},
+		{name: "which another program may have replaced", in: cooled(past("w17-a", time.Minute, handedOver(2*time.Minute)), ofFormerNode), reason: "Cooldown", recheck: 29 * time.Minute},
 		{name: "no policy", in: cooled(past("w17-a", time.Minute, acted), func(in *Input) { in.Policy = nil })},
 	})
 }

@@ -98,6 +98,20 @@ func past(name string, ended time.Duration, history ...v1alpha1.ActionRecord) fu
 	}
 }
 
+// ofFormerNode makes the last of the past remediations one of a former node of the name.
+func ofFormerNode(in *Input) {
+	r := in.Past[len(in.Past)-1]
+	r.Spec.NodeUID = "former-uid"
+	in.Past, in.Former = in.Past[:len(in.Past)-1], append(in.Former, r)
+}
+
+// handedOver is a record of a step that another program has done, so long ago.
+func handedOver(finished time.Duration) v1alpha1.ActionRecord {
+	r := record(1, "TimedOut", finished)
+	r.Remedy = v1alpha1.RemedyExternal
+	return r
+}
+
 // ofOtherPolicy makes the last of the past remediations one of another policy.
 func ofOtherPolicy(in *Input) { in.Past[len(in.Past)-1].Spec.Policy.UID = "other-uid" }
 

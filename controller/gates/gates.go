@@ -28,6 +28,8 @@ type Input struct {
 	Budgets []v1alpha1.RemediationBudget
 	// Past are the other remediations of this node (by UID), open and ended.
 	Past []v1alpha1.Remediation
+	// Former are those of former nodes of its name.
+	Former []v1alpha1.Remediation
 	// Maintenance is the remediation's own; nil: there is none.
 	Maintenance *v1alpha1.NodeMaintenance
 	// Maintenances hold the node, and are not the remediation's own.

@@ -14,12 +14,12 @@ const ReasonMaxReboots = "MaxReboots"
 // policy, as often as the maxReboots of one of its budgets allows. Of several the
 // one is shown that holds for longest.
 func MaxReboots(in Input) Verdict {
-	if !in.Step().Reboots() {
+	if !in.Step().Kind().CountsAsReboot {
 		return Verdict{}
 	}
 	times := reboots(in.Remediation)
-	for i := range in.Past {
-		times = append(times, reboots(&in.Past[i])...)
+	for _, r := range in.counted() {
+		times = append(times, reboots(r)...)
 	}
 	longest := open("%s on record, no budget limits them", plural(len(times), "reboot", "reboots"))
 	for i := range in.Budgets {
@@ -50,12 +50,12 @@ func MaxReboots(in Input) Verdict {
 	return longest
 }
 
-// reboots returns when the remediation rebooted the node, or may have.
+// reboots returns when the remediation rebooted the node, or may have. Another program may, too.
 func reboots(r *v1alpha1.Remediation) []time.Time {
 	var times []time.Time
 	for i := range r.Status.History {
 		record := &r.Status.History[i]
-		if remedyOf(r, record).Reboots && record.Acted() {
+		if remedyOf(r, record).CountsAsReboot && record.Acted() {
 			times = append(times, record.FinishedAt.Time)
 		}
 	}

@@ -40,6 +40,14 @@ func TestMaxReboots(t *testing.T) {
 			reason: "MaxReboots", recheck: 19 * time.Hour, messages: []string{"2 of 2 allowed", "budget b"}},
 		{name: "a budget that allows none holds for ever", in: input(atStep(3), budgets(limit(1, day), limit(0, day)), h(1)), reason: "MaxReboots",
 			messages: []string{"1 of 0 allowed", "none may be;", "budget b"}},
+		{name: "another program may have rebooted it", in: input(atStep(3), budgets(limit(1, day)), past("w17-a", 0, handedOver(time.Hour))),
+			reason: "MaxReboots", recheck: 23 * time.Hour},
+		{name: "and may do so next", in: input(atStep(3), budgets(limit(1, day)), h(1), func(in *Input) {
+			in.Remediation.Spec.Steps[2] = v1alpha1.Step{External: &v1alpha1.ExternalRemedy{}, Attempts: 1}
+		}), reason: "MaxReboots", recheck: 23 * time.Hour, messages: []string{"1 of 1"}},
+		{name: "it may have replaced the node", in: input(atStep(3), budgets(limit(1, day)), past("w17-a", 0, handedOver(time.Hour)), ofFormerNode),
+			reason: "MaxReboots", recheck: 23 * time.Hour},
+		{name: "of a former node of the name", in: input(atStep(3), budgets(limit(1, day)), h(1), ofFormerNode)},
 		{name: "no limit", in: input(atStep(3), h(1), h(2))},
 	})
 }

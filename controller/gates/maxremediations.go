@@ -15,8 +15,7 @@ func MaxRemediations(in Input) Verdict {
 		return Verdict{}
 	}
 	var acted []time.Time
-	for i := range in.Past {
-		r := &in.Past[i]
+	for _, r := range in.counted() {
 		if last := r.Status.LastActed(); last != nil && r.Spec.Policy.UID == in.Policy.UID {
 			acted = append(acted, last.FinishedAt.Time)
 		}

@@ -16,6 +16,22 @@ func remedyOf(r *v1alpha1.Remediation, record *v1alpha1.ActionRecord) *v1alpha1.
 	return v1alpha1.RemedyNamed(record.Remedy)
 }
 
+// counted returns the remediations that limits count beside the one that wants to act: those of the
+// node, and those of former nodes of its name that were handed to another program. For that may
+// have deleted the Node, which came back with another UID.
+func (in Input) counted() []*v1alpha1.Remediation {
+	var counted []*v1alpha1.Remediation
+	for i := range in.Past {
+		counted = append(counted, &in.Past[i])
+	}
+	for i := range in.Former {
+		if in.Former[i].HandedOver() {
+			counted = append(counted, &in.Former[i])
+		}
+	}
+	return counted
+}
+
 // exceeded counts the events that happened within the rate's time before now, or
 // later, and reports whether they leave no room for another one. If so, there is
 // room again at next; zero: never, since the rate allows none at all.

@@ -185,7 +185,7 @@ func (k *keeping) neededUntil(r *v1alpha1.Remediation) time.Time {
 		return time.Time{}
 	}
 	until := deadline.Ended(r, last).Add(evidence.MaxHealthyAge)
-	if !k.sameNode(r) {
+	if !k.sameNode(r) && !r.HandedOver() { // whose Node may come back
 		return until
 	}
 	need := func(from time.Time, long time.Duration) {
@@ -205,7 +205,7 @@ func (k *keeping) neededUntil(r *v1alpha1.Remediation) time.Time {
 			need(last.FinishedAt.Time, p.Spec.MaxRemediations.Per.Duration)
 		}
 	}
-	rebooted := slices.ContainsFunc(r.Status.History, func(a v1alpha1.ActionRecord) bool { return v1alpha1.RemedyNamed(a.Remedy).Reboots })
+	rebooted := slices.ContainsFunc(r.Status.History, func(a v1alpha1.ActionRecord) bool { return v1alpha1.RemedyNamed(a.Remedy).CountsAsReboot })
 	for i := range k.budgets {
 		if rate := k.budgets[i].Spec.MaxReboots; rebooted && rate != nil {
 			need(last.FinishedAt.Time, rate.Per.Duration)

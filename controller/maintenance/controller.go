@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/attempt"
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/drain"
 	"github.com/nodemend/nodemend/controller/fieldmanager"
@@ -96,6 +98,9 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (wait time.Dura
 		return 0, err
 	}
 	for _, m := range holders {
+		if cordon == leftToAnother { // the end of its action wakes us
+			break
+		}
 		again, err := r.progress(ctx, m, node, cordon)
 		errs = append(errs, err)
 		if again > 0 && (wait == 0 || again < wait) {
@@ -181,6 +186,8 @@ const (
 	noNode cordonState = iota
 	cordonedByUs
 	cordonedByOthers
+	// leftToAnother: another program is about to let go of the node, and may want it uncordoned.
+	leftToAnother
 )
 
 // cordon cordons a node that is held and gives back one that is not.
@@ -209,6 +216,9 @@ func (r *Reconciler) cordon(ctx context.Context, node *corev1.Node, holders, lea
 		return noNode, fmt.Errorf("cordoning node %s: %w", node.Name, apierrors.NewConflict(corev1.Resource("nodes"), node.Name, errors.New("there is another one of that name")))
 	}
 	if patch := cordonPatch(&live, holders[0].Name); patch != nil {
+		if left, err := r.leftToAnother(ctx, node.Name); left || err != nil {
+			return leftToAnother, err
+		}
 		for _, m := range holders {
 			latest, err := r.latest(ctx, m)
 			if err := errors.Join(err, r.mayCordon(ctx, m, &live)); err != nil {
@@ -230,6 +240,15 @@ func (r *Reconciler) cordon(ctx context.Context, node *corev1.Node, holders, lea
 		return cordonedByOthers, nil
 	}
 	return cordonedByUs, nil
+}
+
+// leftToAnother reports whether another program is about to let go of the node: it was told to stop,
+// and its object is not gone. SelfNodeRemediation before 0.12 uncordons the node then, whoever has
+// cordoned it, and lets go once it sees it uncordoned a second later. Who cordons it again at once
+// keeps it from that for ever. Its own taint keeps pods away meanwhile.
+func (r *Reconciler) leftToAnother(ctx context.Context, node string) (bool, error) {
+	attempts, err := attempt.OnNode(ctx, r.Client, node)
+	return slices.ContainsFunc(attempts, func(a attempt.Attempt) bool { return !a.Stopped.IsZero() }), err
 }
 
 // reopen lets a drain that was over begin anew: the node was not cordoned meanwhile.

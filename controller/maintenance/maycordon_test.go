@@ -8,9 +8,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/index"
 )
 
 func TestForWhichMaintenanceANodeIsCordoned(t *testing.T) {
@@ -95,5 +98,50 @@ func TestANodeThatBecomesReadyIsNotCordonedAsOneThatIsOut(t *testing.T) {
 	node.Status.Conditions[1].Status = corev1.ConditionTrue
 	if got := cordonPatch(node, "m"); got[0].Path != uidPath {
 		t.Errorf("a node that is Ready may be so: %v", got)
+	}
+}
+
+// SelfNodeRemediation before 0.12 uncordons a node at its end, and lets go of it only if it stays so.
+func TestANodeThatAnotherProgramIsToLetGoOfIsNotCordonedAgain(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(*v1alpha1.NodeAction)
+		left   bool
+	}{
+		"it is to stop":       {func(*v1alpha1.NodeAction) {}, true},
+		"it is at work":       {func(a *v1alpha1.NodeAction) { a.Status.External.Stop = nil }, false},
+		"it has let go":       {func(a *v1alpha1.NodeAction) { a.Status.Conditions[0].Status = metav1.ConditionTrue }, false},
+		"of another node":     {func(a *v1alpha1.NodeAction) { a.Spec.NodeName = "another" }, false},
+		"a runner is at work": {func(a *v1alpha1.NodeAction) { a.Status.External = nil }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			action := &v1alpha1.NodeAction{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.NodeActionSpec{NodeName: "w17"}}
+			action.Status.Claim = &v1alpha1.Claim{}
+			action.Status.External = &v1alpha1.ExternalStatus{Stop: &v1alpha1.ExternalStop{Time: metav1.NewTime(start)}}
+			action.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ActionFinished, Status: metav1.ConditionFalse}}
+			before := action.DeepCopy()
+			tt.change(action)
+			s := runtime.NewScheme()
+			if err := errors.Join(corev1.AddToScheme(s), v1alpha1.AddToScheme(s)); err != nil {
+				t.Fatal(err)
+			}
+			node := nodeWith(false, markedFor("m"))
+			c := fake.NewClientBuilder().WithScheme(s).WithObjects(node, action).
+				WithIndex(&v1alpha1.NodeAction{}, index.ActionsByNode, func(o client.Object) []string {
+					return []string{o.(*v1alpha1.NodeAction).Spec.NodeName} //nolint:forcetypeassert // a panic is a failed test
+				}).Build()
+			r := &Reconciler{Client: c, Live: c}
+			if left, err := r.leftToAnother(t.Context(), "w17"); left != tt.left || err != nil {
+				t.Errorf("got %t, %v", left, err)
+			}
+			if tt.left {
+				if state, err := r.cordon(t.Context(), node, []*v1alpha1.NodeMaintenance{{}}, nil); state != leftToAnother || err != nil {
+					t.Errorf("got %v, %v", state, err)
+				}
+			}
+			ended := event.UpdateEvent{ObjectOld: before, ObjectNew: action}
+			if wakes := letGo().Update(ended); wakes == tt.left && name != "of another node" {
+				t.Errorf("that it has come to this wakes: %t", wakes)
+			}
+		})
 	}
 }

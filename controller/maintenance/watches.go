@@ -32,12 +32,31 @@ func (r *Reconciler) Loop() worker.Loop {
 				Predicates: []predicate.Predicate{worker.OnSpec()},
 			},
 			{Kind: &corev1.Node{}, Handler: r.onNode()},
+			{Kind: &v1alpha1.NodeAction{}, Handler: handler.EnqueueRequestsFromMapFunc(ofAction), Predicates: []predicate.Predicate{letGo()}},
 		},
 	}
 }
 
 func ofMaintenance(_ context.Context, obj client.Object) []reconcile.Request {
 	return worker.Requests(obj.(*v1alpha1.NodeMaintenance).Spec.NodeName)
+}
+
+func ofAction(_ context.Context, obj client.Object) []reconcile.Request {
+	return worker.Requests(obj.(*v1alpha1.NodeAction).Spec.NodeName)
+}
+
+// letGo passes actions that another program was to stop, and that have ended: its node may be
+// cordoned again. All others, which are many, go no further.
+func letGo() predicate.Predicate {
+	stopping := func(object client.Object) bool {
+		action := object.(*v1alpha1.NodeAction)
+		return action.Status.External != nil && action.Status.External.Stop != nil && action.Finished() == nil
+	}
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool { return stopping(e.ObjectOld) && !stopping(e.ObjectNew) },
+		DeleteFunc: func(e event.DeleteEvent) bool { return stopping(e.Object) },
+	}
 }
 
 // onNode queues a node that has come, has gone, whose cordon has changed or that tells a technician

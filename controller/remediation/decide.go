@@ -198,7 +198,7 @@ func (d decision) input(s situation, findings []evidence.Finding) gates.Input {
 	remediation.Status = d.status
 	return gates.Input{
 		Remediation: &remediation, Node: s.node, Policy: s.policy, Findings: findings, Budgets: s.budgets,
-		Past: s.past, Maintenance: s.maintenance, Maintenances: s.held, Ahead: s.ahead, ControlPlane: s.controlPlane, Now: s.now,
+		Past: s.past, Former: s.predecessors, Maintenance: s.maintenance, Maintenances: s.held, Ahead: s.ahead, ControlPlane: s.controlPlane, Now: s.now,
 	}
 }
 

@@ -97,10 +97,27 @@ func (d decision) runsOut(s situation, why string) (decision, bool) {
 	if until := s.attempt.Over; until.After(s.now) {
 		d = d.stillRunning(s.now, until)
 		if s.attempt.Recallable {
-			d = d.recalls(s, false, why)
+			return d.recalls(s, false, why), true
 		}
-		return d, true
+		return d.withoutNode(s), true
 	}
 	d.recordUnreported(s, outcome{v1alpha1.ReasonInterrupted, d.who(s) + " began it and never reported"})
 	return d, false
+}
+
+// withoutNode returns the permit of a node that is gone once another program has had its time and does
+// not let go of it: it never may, and others wait. The name stays taken, by [formerActs].
+func (d decision) withoutNode(s situation) decision {
+	step := s.step(d.status.Step)
+	if s.node != nil || step == nil || !s.attempt.Endless() {
+		return d
+	}
+	due := s.attempt.Begun.At.Add(step.Timeout.Duration)
+	if s.attempt.Stopped.After(due) {
+		due = s.attempt.Stopped
+	}
+	if d.wait = due.Add(letGoTime).Sub(s.now); d.wait <= 0 {
+		d.effect, d.wait = release, 0
+	}
+	return d
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/attempt"
+	"github.com/nodemend/nodemend/controller/evidence"
 	"github.com/nodemend/nodemend/controller/gates"
 	"github.com/nodemend/nodemend/internal/deadline"
 )
@@ -77,11 +78,21 @@ func executing(d decision, s situation) (decision, bool) {
 	return d, true
 }
 
+// sureTime is how long a node is clear at least before another program that may be at work is told
+// to stop. Of one that was switched off a moment ago the Lease is fresh, and nothing else is known.
+const sureTime = 2 * evidence.MaxLeaseAge
+
 // recallClear has another program stop once the node is clear, or a person wants to start over. The
 // permit is kept until its object is gone.
 func recallClear(d decision, s situation) (decision, bool) {
 	if !s.attempt.Recallable || !d.clear && !d.retryAsked(s) {
 		return d, false
+	}
+	if left := s.untilSure(d.clearSince); left > 0 && !d.retryAsked(s) {
+		d.executes(s)
+		d.unblocked(s.now)
+		d.wait = left
+		return d, true
 	}
 	why := "the node is clear since " + clockTime(d.clearSince)
 	if !d.clear {
@@ -90,6 +101,16 @@ func recallClear(d decision, s situation) (decision, bool) {
 	d.executes(s)
 	d.unblocked(s.now)
 	return d.recalls(s, d.clear, why), true
+}
+
+// untilSure is how long another program is still left to work on a node that is clear. One that is
+// stopped right after it has switched the machine off may leave it so.
+func (s *situation) untilSure(clearSince time.Time) time.Duration {
+	claimed, bootID := s.attempt.Begun.BootID, s.node.Status.NodeInfo.BootID
+	if s.attempt.Succeeded || claimed != "" && bootID != "" && bootID != claimed {
+		return 0
+	}
+	return clearSince.Add(max(sureTime, s.remediation.Spec.Recovery.HealthyFor.Duration)).Sub(s.now)
 }
 
 // rebooted is for a reboot that nobody has reported on: the node itself tells what became of it.

@@ -144,14 +144,16 @@ func fill(list client.ObjectList, objects []client.Object, copied bool) error {
 }
 
 // Create implements client.Writer.
-func (c *Client) Create(ctx context.Context, obj client.Object, _ ...client.CreateOption) error {
+func (c *Client) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	var options client.CreateOptions
+	options.ApplyOptions(opts)
 	k, err := c.server.kindOf(obj)
 	if err != nil {
 		return err
 	}
 	sent := deepCopy(obj)
 	return c.object(ctx, Request{Verb: "create", Kind: k.gvk.Kind, Name: obj.GetName()}, obj, func() (client.Object, error) {
-		return c.server.create(k, c.user, sent)
+		return c.server.create(k, c.user, sent, len(options.DryRun) > 0)
 	})
 }
 

@@ -18,7 +18,7 @@ func (s *Server) createNamespaces() error {
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelMetadataName: name}},
 			Spec:       corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{corev1.FinalizerKubernetes}},
 			Status:     corev1.NamespaceStatus{Phase: corev1.NamespaceActive},
-		})
+		}, false)
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			return err
 		}

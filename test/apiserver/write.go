@@ -19,16 +19,16 @@ import (
 var noKind schema.GroupVersionKind
 
 // create stores a new object, which is the server's from then on, and returns it as
-// stored.
-func (s *Server) create(k *kind, by string, obj client.Object) (client.Object, error) {
-	stored, err := s.createLocked(k, obj)
-	if err == nil {
+// stored. A dry run stores nothing.
+func (s *Server) create(k *kind, by string, obj client.Object, dryRun bool) (client.Object, error) {
+	stored, err := s.createLocked(k, obj, dryRun)
+	if err == nil && !dryRun {
 		s.tell(by, nil, stored)
 	}
 	return stored, err
 }
 
-func (s *Server) createLocked(k *kind, stored client.Object) (client.Object, error) {
+func (s *Server) createLocked(k *kind, stored client.Object, dryRun bool) (client.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	normalize(stored)
@@ -60,6 +60,9 @@ func (s *Server) createLocked(k *kind, stored client.Object) (client.Object, err
 	}
 	if _, exists := k.objects[keyOf(stored)]; exists {
 		return nil, apierrors.NewAlreadyExists(k.groupResource(), stored.GetName())
+	}
+	if dryRun {
+		return stored, nil
 	}
 	stored.SetUID(s.newUID())
 	stored.SetCreationTimestamp(metav1.NewTime(s.now()))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/runner/remedy"
+	"github.com/nodemend/nodemend/test/apiserver"
 )
 
 // Times of a node's world.
@@ -111,6 +112,11 @@ func (w *world) register(n *node, labels map[string]string) {
 }
 
 func (n *node) bootID() string { return fmt.Sprintf("%s-boot-%d", n.name, n.boot) }
+
+// object returns the node's, nil if there is none.
+func (n *node) object() *corev1.Node {
+	return apiserver.Peek[*corev1.Node](n.world.server, client.ObjectKey{Name: n.name})
+}
 
 // now is the host's time.
 func (n *node) now() time.Time { return time.Now().Add(n.offset) }

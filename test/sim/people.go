@@ -71,6 +71,7 @@ func peoplesActs() []happening {
 		{"another program does nothing for a while", 2, (*world).otherDies},
 		{"a driver does nothing for a while", 2, (*world).driverDies},
 		{"what a driver asks for is deleted", 2, (*world).deleteRequest},
+		{"a Node is deleted that another program has", 6, (*world).deleteNodeOfOthers},
 	}
 }
 

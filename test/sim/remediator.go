@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -94,14 +95,36 @@ type remediators struct {
 	dead time.Time
 }
 
-// plan is what it does with an object.
+// plan is what a remediator does with an object.
 type plan struct {
-	// succeeded is what it says then, healing whether it makes the node well.
+	// succeeded is what it says when it is done, "" if it never is; healing whether it makes the node
+	// well by then.
 	succeeded string
 	healing   bool
-	// after is how long it takes, began when it has begun.
+	// after is how long it takes, began when it has begun. done: it is.
 	after time.Duration
 	began time.Time
+	done  bool
+
+	// uncordons: before it lets go of a node it uncordons that, whoever has cordoned it, and waits until it
+	// finds it so once more, as SelfNodeRemediation before 0.12.
+	uncordons bool
+	// stays: of a Node that is gone it says that there is nothing to do, and keeps its finalizer, as
+	// FenceAgentsRemediation.
+	stays bool
+	// replaces: it deletes the Node, which comes back when it is done, as Metal3Remediation. It can't be
+	// told to stop, and never says that it is done.
+	replaces bool
+	// switches: the machine is off until it is done. If it is to stop before, it stays off, as by a fence
+	// agent that is killed.
+	switches bool
+
+	// freed: it has found the node uncordoned once. labels are those of the Node that it has deleted, at gone.
+	freed  bool
+	labels map[string]string
+	gone   time.Time
+	// deleted: a person has deleted its object.
+	deleted bool
 }
 
 // install has a remediator at work.
@@ -151,25 +174,59 @@ func (m *remediators) works(object *unstructured.Unstructured, n *node) bool {
 	p := m.plans[object.GetUID()]
 	if p == nil {
 		p = of(w.choices, &plan{succeeded: "True", healing: true}, &plan{succeeded: "True"}, &plan{succeeded: "False"}, &plan{})
-		p.after, p.began = w.while(), time.Now()
+		p.after = w.while()
+		switch w.pick(6) {
+		case 1:
+			p.uncordons = true
+		case 2:
+			p.stays = true
+		case 3:
+			p.replaces = true
+		case 4:
+			p.switches = true
+		}
 		m.plans[object.GetUID()] = p
 		w.count("another program has a node")
 	}
+	return w.worksOn(object, n, p)
+}
+
+// worksOn lets a remediator work on an object, and reports whether it has changed that.
+func (w *world) worksOn(object *unstructured.Unstructured, n *node, p *plan) bool {
 	_, stop := object.GetAnnotations()[timedOut]
+	begun := controllerutil.ContainsFinalizer(object, remediatorFinalize)
 	switch {
+	case p.stays && n.object() == nil:
+		w.count("another program keeps what it has of a Node that is gone")
+		says(object, "False", "False")
+	case p.replaces && begun && !p.done:
+		w.oracles.notStoppedInTheMiddle(object, n, p)
+		w.replace(n, p)
+		return false
 	case object.GetDeletionTimestamp() != nil:
+		w.oracles.notLeftOff(object, n, p)
+		if p.uncordons && !w.frees(n, p) {
+			return false
+		}
 		w.remediatorTaints(n.name, false)
 		controllerutil.RemoveFinalizer(object, remediatorFinalize)
 	case stop:
 		says(object, "False", "False")
-	case !controllerutil.ContainsFinalizer(object, remediatorFinalize):
+	case !begun:
+		p.began = time.Now()
 		w.remediatorTaints(n.name, true)
 		controllerutil.AddFinalizer(object, remediatorFinalize)
 		says(object, "True", "Unknown")
-	case p.succeeded != "" && time.Since(p.began) >= p.after:
+		if p.switches && w.chaos { // it may leave it off
+			n.powerOff()
+		}
+	case !p.done && p.succeeded != "" && time.Since(p.began) >= p.after:
+		p.done = true
 		if p.healing {
 			clear(n.faults)
-			p.healing = false
+		}
+		if p.switches {
+			n.powerOn()
 		}
 		says(object, "False", p.succeeded)
 	default:
@@ -178,14 +235,68 @@ func (m *remediators) works(object *unstructured.Unstructured, n *node) bool {
 	return true
 }
 
+// frees uncordons a node, and reports whether it has stayed so.
+func (w *world) frees(n *node, p *plan) bool {
+	obj := n.object()
+	if obj != nil && obj.Spec.Unschedulable {
+		w.count("another program uncordons a node")
+		p.freed = false
+		w.changeNode(n.name, func(n *corev1.Node) { n.Spec.Unschedulable = false })
+		return false
+	}
+	free := p.freed || obj == nil
+	p.freed = true
+	return free
+}
+
+// replace deletes the Node, and has it register anew with its machine when the time is over.
+func (w *world) replace(n *node, p *plan) {
+	obj := n.object()
+	switch {
+	case p.labels == nil && obj == nil: // somebody else has deleted it
+		p.done = true
+	case p.labels == nil:
+		w.count("another program deletes a Node, which comes back")
+		p.labels, p.gone = maps.Clone(obj.Labels), time.Now()
+		delete(p.labels, v1alpha1.ExcludeLabel)
+		delete(p.labels, healerLabel)
+		w.people.limited, w.people.replaced[n.name] = time.Now(), true
+		n.powerOff()
+		w.must(client.IgnoreNotFound(w.admin.Delete(w.ctx, obj.DeepCopy())))
+	case time.Since(p.began) >= p.after:
+		p.done = true
+		if p.healing {
+			clear(n.faults)
+		}
+		w.people.limited, w.people.cordoned[n.name] = time.Now(), false
+		if obj == nil {
+			w.register(n, p.labels)
+		}
+		n.powerOn()
+		n.kubelet()
+	}
+}
+
 // deleteOfOthers lets a person delete the object of another program.
 func (w *world) deleteOfOthers() bool {
 	n := w.anyNode(func(n *node) bool { return w.remediators != nil && w.remediatorObject(n.name) != nil })
 	if n == nil {
 		return false
 	}
-	w.must(client.IgnoreNotFound(w.admin.Delete(w.ctx, w.remediatorObject(n.name))))
+	object := w.remediatorObject(n.name)
+	if p := w.remediators.plans[object.GetUID()]; p != nil {
+		p.deleted = true
+	}
+	w.must(client.IgnoreNotFound(w.admin.Delete(w.ctx, object)))
 	return true
+}
+
+// deleteNodeOfOthers deletes the Node of what another program has, which registers itself again.
+func (w *world) deleteNodeOfOthers() bool {
+	n := w.anyNode(func(n *node) bool {
+		return w.remediators != nil && n.object() != nil && w.remediatorObject(n.name) != nil
+	})
+	return n != nil && w.registerAnew(n.object().DeepCopy())
 }
 
 // otherDies lets the other program do nothing for a while.

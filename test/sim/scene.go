@@ -64,7 +64,7 @@ func (w *world) setScene() {
 	if w.chance(300) {
 		w.guardPods()
 	}
-	if w.chance(250) {
+	if w.chance(400) {
 		w.installRemediators()
 	}
 	if w.chance(200) {
@@ -208,7 +208,7 @@ func (w *world) newStep() v1alpha1.Step {
 	s.RequireApproval = w.chance(50)
 	remedies := []int{1, 1, w.inCrowd(4, 1)}
 	if w.remediators != nil {
-		remedies = append(remedies, 2)
+		remedies = append(remedies, 6)
 	}
 	switch w.weighted(remedies) {
 	case 0:

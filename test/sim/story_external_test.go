@@ -5,12 +5,13 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/gates"
 	"github.com/nodemend/nodemend/test/apiserver"
 )
 
@@ -19,21 +20,21 @@ import (
 type remediator struct {
 	s    *stage
 	node *node
-	// heals is after how long it makes the node well; 0: it never does. lies: it says so all the same.
-	heals time.Duration
-	lies  bool
+	// plan is what it does with each object.
+	plan plan
 	// dead: it does nothing any more.
-	dead  bool
-	since time.Time
+	dead bool
 	// seen are the objects so far, by their UIDs: of which action they are.
 	seen map[types.UID]types.UID
-	told bool
+	// plans are by the UIDs of objects.
+	plans map[types.UID]*plan
+	told  bool
 }
 
 // remediates has the remediator installed, and at work.
 func (s *stage) remediates(n *node) *remediator {
 	s.create(remediatorTemplate())
-	m := &remediator{s: s, node: n, seen: map[types.UID]types.UID{}}
+	m := &remediator{s: s, node: n, seen: map[types.UID]types.UID{}, plans: map[types.UID]*plan{}}
 	s.after(time.Second, m.look)
 	return m
 }
@@ -56,29 +57,16 @@ func (m *remediator) look() {
 	}
 	_, stop := object.GetAnnotations()[timedOut]
 	m.told = m.told || stop
-	switch {
-	case object.GetDeletionTimestamp() != nil:
-		m.taint(false)
-		controllerutil.RemoveFinalizer(object, remediatorFinalize)
-	case stop:
-		says(object, "False", "False")
-	case !controllerutil.ContainsFinalizer(object, remediatorFinalize):
-		m.since = time.Now()
-		m.taint(true)
-		controllerutil.AddFinalizer(object, remediatorFinalize)
-		says(object, "True", "Unknown")
-	case m.lies || m.heals > 0 && time.Since(m.since) >= m.heals:
-		if !m.lies {
-			m.node.repair()
-		}
-		says(object, "False", "True")
-	default:
-		return
+	p := m.plans[object.GetUID()]
+	if p == nil {
+		p = &plan{}
+		*p = m.plan
+		m.plans[object.GetUID()] = p
 	}
-	m.s.must(m.s.admin.Update(m.s.ctx, object))
+	if m.s.worksOn(object, m.node, p) {
+		m.s.must(m.s.admin.Update(m.s.ctx, object))
+	}
 }
-
-func (m *remediator) taint(wanted bool) { m.s.remediatorTaints(m.node.name, wanted) }
 
 // check holds the controller to the contract, to I1 and to I2.
 func (m *remediator) check(object *unstructured.Unstructured) {
@@ -94,6 +82,9 @@ func (m *remediator) check(object *unstructured.Unstructured) {
 		}
 	}
 	action := apiserver.Peek[*v1alpha1.NodeAction](m.s.server, client.ObjectKey{Name: owners[0].Name})
+	if m.node.object() == nil { // see TestAnotherProgramThatNeverLetsGoOfANodeThatIsGone
+		return
+	}
 	if action == nil || action.Finished() != nil {
 		m.s.broken("I1: an action lasts until another program's object is gone", "%s", owners[0].Name)
 		return
@@ -110,9 +101,12 @@ func (m *remediator) gone() {
 	if object := m.object(); object != nil {
 		object.SetFinalizers(nil)
 		m.s.must(m.s.admin.Update(m.s.ctx, object))
-		m.taint(false)
+		m.s.remediatorTaints(m.node.name, false)
 	}
 }
+
+// heals is how a remediator makes a node well.
+var heals = plan{succeeded: "True", healing: true, after: 3 * time.Minute}
 
 func TestAnotherProgramHealsANode(t *testing.T) {
 	for name, pause := range map[string]bool{"nobody pauses": false, "all is paused meanwhile": true} {
@@ -120,7 +114,7 @@ func TestAnotherProgramHealsANode(t *testing.T) {
 			n := s.scene("n1")
 			s.policy(nil, external(), park())
 			m := s.remediates(n)
-			m.heals = 3 * time.Minute
+			m.plan = heals
 			s.begin()
 			n.fail(sick, "")
 			s.until("its object is there", func() bool { return m.object() != nil })
@@ -139,12 +133,12 @@ func TestAnotherProgramHealsANode(t *testing.T) {
 // What it says is no proof: the next step comes when the node is still sick, and not before its object
 // is gone.
 func TestAfterAnotherProgramComesTheNextStep(t *testing.T) {
-	for name, m := range map[string]remediator{"it lies": {lies: true}, "it takes too long": {}} {
+	for name, p := range map[string]plan{"it lies": {succeeded: "True"}, "it takes too long": {}} {
 		tellAll(t, 6, story{name, func(s *stage) {
 			n := s.scene("n1")
 			s.policy(nil, external(), command("cure"))
 			played := s.remediates(n)
-			played.lies = m.lies
+			played.plan = p
 			s.begin()
 			n.fail(sick, v1alpha1.RemedyCommand)
 			s.until("the next step ran", func() bool { return len(n.executions) == 1 })
@@ -152,7 +146,7 @@ func TestAfterAnotherProgramComesTheNextStep(t *testing.T) {
 			expect(s, "it was told to stop", played.told, true)
 			s.back(n)
 			want := "1/1 TimedOut"
-			if m.lies {
+			if p.succeeded != "" {
 				want = "1/1 Succeeded"
 			}
 			expect(s, "history", s.records(n), []string{want, "2/1 Succeeded"})
@@ -207,5 +201,106 @@ func TestARemediationIsDeletedWhileAnotherProgramHasTheNode(t *testing.T) {
 		s.until("its object is gone", func() bool { return m.object() == nil })
 		expect(s, "it was told to stop", m.told, true)
 		s.until("the permit is returned", func() bool { return len(s.permits()) == 0 })
+	}})
+}
+
+// SelfNodeRemediation before 0.12 lets go of a node only once that is uncordoned for a second. Who cordons
+// it again at once keeps it from that for ever.
+func TestAnotherProgramThatUncordonsANodeMayLetGo(t *testing.T) {
+	healed, vain := heals, plan{succeeded: "True"}
+	healed.uncordons, vain.uncordons = true, true
+	tellAll(t, 12, story{"the node is well", func(s *stage) {
+		n := s.scene("n1")
+		s.policy(nil, external(), park())
+		m := s.remediates(n)
+		m.plan = healed
+		s.begin()
+		n.fail(sick, "")
+		s.until("its object is there", func() bool { return m.object() != nil })
+		s.back(n)
+		expect(s, "history", s.records(n), []string{"1/1 Succeeded"})
+		expect(s, "its object is gone", m.object() == nil, true)
+	}}, story{"it is not, and is cordoned again for the next step", func(s *stage) {
+		n := s.scene("n1")
+		s.policy(nil, external(), park())
+		m := s.remediates(n)
+		m.plan = vain
+		s.begin()
+		n.fail(sick, "")
+		s.parked(n)
+		expect(s, "its object is gone", m.object() == nil, true)
+		s.pass(time.Minute)
+		expect(s, "service", n.service(), outByUs)
+	}})
+}
+
+// FenceAgentsRemediation never lets go of an object whose Node is gone.
+func TestAnotherProgramThatNeverLetsGoOfANodeThatIsGone(t *testing.T) {
+	for name, p := range map[string]plan{"it says that it does nothing": {stays: true}, "it has died": {}} {
+		tellAll(t, 12, story{name, func(s *stage) {
+			n := s.scene("n1")
+			s.policy(nil, external())
+			m := s.remediates(n)
+			m.plan = p
+			s.begin()
+			n.fail(sick, "")
+			s.until("it has begun", func() bool { return m.object() != nil && len(m.object().GetFinalizers()) > 0 })
+			m.dead = !p.stays
+			s.people.replaced[n.name] = true
+			s.remove(n.object())
+			s.until("the permit is returned", func() bool { return len(s.permits()) == 0 })
+			expect(s, "its object is left", m.object() != nil, true)
+			if p.stays {
+				s.until("it is over", func() bool { return s.only(n).Ended() })
+				expect(s, "state", s.state(n), v1alpha1.ReasonNodeGone)
+				expect(s, "it was told to stop", m.told, true)
+			} else {
+				expect(s, "its remediation waits", s.only(n).Ended(), false)
+			}
+			m.dead = true
+			m.gone()
+		}})
+	}
+}
+
+// Metal3Remediation may delete the Node while it switches the machine. It is let do so, and what comes
+// back is no other node, as far as the policy's limits go.
+func TestAnotherProgramDeletesTheNodeAndBringsItBack(t *testing.T) {
+	tellAll(t, 40, story{"in vain", func(s *stage) {
+		n := s.scene("n1")
+		s.policy(func(p *v1alpha1.RemedyPolicySpec) {
+			p.MaxRemediations = &v1alpha1.Rate{Count: 2, Per: duration(24 * time.Hour)}
+		}, external(), park())
+		m := s.remediates(n)
+		m.plan = plan{replaces: true, after: 3 * time.Minute}
+		s.begin()
+		n.fail(sick, "")
+		s.pass(time.Hour)
+		expect(s, "objects", len(m.seen), 2)
+		expect(s, "its object is gone", m.object() == nil, true)
+		for _, p := range m.plans {
+			expect(s, "it was let bring the node back", p.done, true)
+		}
+		expect(s, "state", s.open(n), v1alpha1.ReasonWaiting+"/"+gates.ReasonMaxRemediations)
+	}})
+}
+
+// Its object is not deleted because the node is clear for a moment: it may be between off and on.
+func TestAnotherProgramIsNotStoppedByAMomentOfHealth(t *testing.T) {
+	tellAll(t, 12, story{"between off and on", func(s *stage) {
+		n := s.scene("n1")
+		s.policy(nil, external(), park())
+		m := s.remediates(n)
+		m.plan = plan{succeeded: "True", after: 3 * time.Minute}
+		s.begin()
+		n.fail(sick, "")
+		s.until("it has begun", func() bool { return m.object() != nil && len(m.object().GetFinalizers()) > 0 })
+		n.repair()
+		s.until("the node is clear", func() bool { return n.status(sick) == corev1.ConditionFalse })
+		m.plans[m.object().GetUID()].switches = true
+		n.powerOff()
+		s.until("it is on again", func() bool { return n.up })
+		s.back(n)
+		expect(s, "its object is gone", m.object() == nil, true)
 	}})
 }

@@ -8,16 +8,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/test/apiserver"
 )
-
-// object returns the node's, nil if there is none.
-func (n *node) object() *corev1.Node {
-	return apiserver.Peek[*corev1.Node](n.world.server, client.ObjectKey{Name: n.name})
-}
 
 // status returns that of one of the node's conditions, "" if there is none.
 func (n *node) status(condition string) corev1.ConditionStatus {
