@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/test/apiserver"
 )
 
 // status returns that of one of the node's conditions, "" if there is none.
