@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -527,14 +529,19 @@ func TestADriverThatDoesNotAnswerIsWaitedForAndHasTheOtherFaultsFound(t *testing
 		h.gpu(one, 1)
 		h.gpu(two, 2)
 		hangs := make(chan struct{})
-		hang, ended := false, false
+		var hang, ended atomic.Bool
+		var asks sync.Mutex
 		o := h.options()
 		o.Clock = clock.RealClock{}
 		o.Ask = func(ctx context.Context, version string) answer {
-			if hang {
+			if hang.Load() {
 				<-hangs
-				ended = ctx.Err() != nil
+				if ctx.Err() != nil {
+					ended.Store(true)
+				}
 			}
+			asks.Lock()
+			defer asks.Unlock()
 			return h.ask(ctx, version)
 		}
 		c := h.start(o)
@@ -545,7 +552,7 @@ func TestADriverThatDoesNotAnswerIsWaitedForAndHasTheOtherFaultsFound(t *testing
 		}
 		run(checks.False, ReasonHealthy, wellBoth)
 		time.Sleep(5 * time.Minute)
-		hang = true
+		hang.Store(true)
 		for range 2 {
 			run(checks.False, ReasonHealthy, wellBoth) // the last answer holds
 		}
@@ -556,11 +563,11 @@ func TestADriverThatDoesNotAnswerIsWaitedForAndHasTheOtherFaultsFound(t *testing
 		h.gpu(two, 2)
 		c = h.start(o) // of a detector that has just started
 		run(checks.Unknown, ReasonNotSeen, "nvidia-smi has not answered for 32s yet, asked about "+first+"; "+second)
-		hang = false
+		hang.Store(false)
 		c.Close()
 		close(hangs)
 		synctest.Wait()
-		if !ended {
+		if !ended.Load() {
 			t.Error("nvidia-smi goes on after the end of the check")
 		}
 		run(checks.False, ReasonHealthy, wellBoth)

@@ -238,7 +238,7 @@ func TestPacketsThatARealInterfaceFailsToSendAreCounted(t *testing.T) {
 		t.Logf("%s %s: %s", got.Status, got.Reason, got.Message)
 	}
 	r.run(`address add 10.9.0.1/24 dev port
-		neighbour add 10.9.0.2 lladdr 02:00:00:00:00:03 dev port`)
+		neighbour replace 10.9.0.2 lladdr 02:00:00:00:00:03 dev port`)
 	send()
 	r.finds(c, checks.False, network.ReasonHealthy, "tunnel")
 }
