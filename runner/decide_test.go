@@ -70,16 +70,12 @@ func hashOf(t *testing.T, step *v1alpha1.Step) string {
 	return hash
 }
 
-// clusterPause pauses the nodes with these labels, or all.
-func clusterPause(labels map[string]string) *v1alpha1.RemediationBudget {
-	b := &v1alpha1.RemediationBudget{
+// clusterPause pauses all nodes.
+func clusterPause() *v1alpha1.RemediationBudget {
+	return &v1alpha1.RemediationBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPauseBudget},
 		Spec:       v1alpha1.RemediationBudgetSpec{Paused: true, PauseReason: "rack move"},
 	}
-	if labels != nil {
-		b.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: labels}
-	}
-	return b
 }
 
 func claimBy(runnerID, bootID string) *v1alpha1.Claim {
@@ -192,7 +188,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name:       "in a pause of the cluster it is refused",
-			change:     func(in *input) { in.pause = clusterPause(nil) },
+			change:     func(in *input) { in.pause = clusterPause() },
 			wantVerb:   finish,
 			wantReason: v1alpha1.ReasonRefused, wantMessage: "the cluster is paused by RemediationBudget nodemend-pause (rack move)",
 		},
@@ -201,7 +197,7 @@ func TestDecide(t *testing.T) {
 			change: func(in *input) {
 				in.action.Status.Claim = claimBy("me", "boot-1")
 				in.claiming = true
-				in.pause = clusterPause(nil)
+				in.pause = clusterPause()
 			},
 			wantVerb:   finish,
 			wantReason: v1alpha1.ReasonRefused,
@@ -368,10 +364,6 @@ func TestDecideTakesTheStepFromThePolicyByItsHash(t *testing.T) {
 	if got := decide(in).step; got == nil || got.Command.Argv[0] != "/bin/false" {
 		t.Errorf("got step %+v, want the one with the hash, which runs /bin/false", got)
 	}
-}
-
-func setConditions(conditionType corev1.NodeConditionType, status corev1.ConditionStatus) []corev1.NodeCondition {
-	return []corev1.NodeCondition{{Type: conditionType, Status: status}}
 }
 
 func TestARebootThatHasHappenedIsSaidToBeAsItsStepSays(t *testing.T) {

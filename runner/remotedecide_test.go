@@ -61,7 +61,7 @@ func TestDecideRemote(t *testing.T) {
 		"a step of the node's runner":      {func(in *input) { in.action.Spec.Step, in.action.Spec.StepHash = 1, hashOf(t, &in.policy.Spec.Steps[0]) }, v1alpha1.ReasonUnsupported, "is for the node's runner"},
 		"another node of the name":         {func(in *input) { in.node.UID = "node-2" }, v1alpha1.ReasonRefused, "UID"},
 		"an excluded node":                 {func(in *input) { in.node.Labels[v1alpha1.ExcludeLabel] = "true" }, v1alpha1.ReasonRefused, v1alpha1.ExcludeLabel},
-		"a paused cluster":                 {func(in *input) { in.pause = clusterPause(nil) }, v1alpha1.ReasonRefused, "rack move"},
+		"a paused cluster":                 {func(in *input) { in.pause = clusterPause() }, v1alpha1.ReasonRefused, "rack move"},
 		"a step without its approval":      {func(in *input) { in.remediation.Spec.Steps[1].RequireApproval = true }, v1alpha1.ReasonRefused, "requires approval"},
 		"a node that is Ready":             {func(in *input) { in.node.Status.Conditions[0].Status = corev1.ConditionTrue }, v1alpha1.ReasonNotNeeded, "no condition matched"},
 		"one that is Ready, and matched so": {func(in *input) {

@@ -73,7 +73,7 @@ func TestAMachineComesBackThoughNothingIsFreed(t *testing.T) {
 			d.taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown"}}
 		}, 0, 5 * time.Second},
 		"a taint for another action":    {func(d *deadNode) { d.taint(v1alpha1.OutOfServiceMark{BootID: "boot-1", Action: "other"}) }, 2 * time.Minute, 130 * time.Second},
-		"a paused cluster":              {func(d *deadNode) { d.pause = clusterPause(nil) }, 0, 5 * time.Second},
+		"a paused cluster":              {func(d *deadNode) { d.pause = clusterPause() }, 0, 5 * time.Second},
 		"a paused policy":               {func(d *deadNode) { d.policy.Spec.Paused = true }, 0, 5 * time.Second},
 		"a maintenance of a person":     {func(d *deadNode) { d.holds.Maintenances = maintenances("") }, 0, 5 * time.Second},
 		"a remediation that is deleted": {func(d *deadNode) { d.remediation = nil }, 0, 5 * time.Second},
@@ -171,7 +171,7 @@ func TestFrees(t *testing.T) {
 	}{
 		"nobody has begun":         {func(*input) {}, true, true},
 		"somebody has":             {func(in *input) { mark(in, own) }, true, false},
-		"and people hold it since": {func(in *input) { mark(in, own); in.pause = clusterPause(nil) }, true, false},
+		"and people hold it since": {func(in *input) { mark(in, own); in.pause = clusterPause() }, true, false},
 		"all is freed":             {func(in *input) { mark(in, moved) }, false, false},
 		"a mark without the taint": {func(in *input) { mark(in, moved); in.node.Spec.Taints = nil }, true, true},
 		"the taint without a mark": {func(in *input) { in.node.Spec.Taints = []corev1.Taint{own.Taint()} }, false, false},

@@ -78,7 +78,7 @@ func (c *chance) happen(int) {
 	case 14:
 		c.note("event: paused, or no longer")
 		if c.pause == nil {
-			c.pause, c.heldAt = clusterPause(nil), c.now
+			c.pause, c.heldAt = clusterPause(), c.now
 		} else {
 			c.pause, c.heldAt = nil, time.Time{}
 		}

@@ -159,7 +159,7 @@ func TestWhatPeopleSayMeanwhileHoldsTheCut(t *testing.T) {
 		say    func(d *deadNode)
 		reason string
 	}{
-		"the cluster is paused":   {func(d *deadNode) { d.pause = clusterPause(nil) }, v1alpha1.ReasonRefused},
+		"the cluster is paused":   {func(d *deadNode) { d.pause = clusterPause() }, v1alpha1.ReasonRefused},
 		"the policy is paused":    {func(d *deadNode) { d.policy.Spec.Paused = true }, v1alpha1.ReasonRefused},
 		"the policy is deleted":   {func(d *deadNode) { d.policy = nil }, v1alpha1.ReasonSuperseded},
 		"the remediation is gone": {func(d *deadNode) { d.remediation = nil }, v1alpha1.ReasonSuperseded},
@@ -247,9 +247,9 @@ func TestALateRunnerLeavesTheMachineToPeople(t *testing.T) {
 		"days later, and nobody has proved it": {proof.Cutting, 24 * time.Hour, nil, v1alpha1.ReasonPowerStillOn, false},
 		"days later, and the node is gone":     {proof.Restoring, 24 * time.Hour, func(d *deadNode) { d.nodeGone = true }, v1alpha1.ReasonNotBack, false},
 		"soon after":                           {proof.Restoring, 30 * time.Minute, nil, v1alpha1.ReasonNotBack, true},
-		"in time, and paused":                  {proof.Restoring, 5 * time.Minute, func(d *deadNode) { d.pause = clusterPause(nil) }, v1alpha1.ReasonSucceeded, true},
+		"in time, and paused":                  {proof.Restoring, 5 * time.Minute, func(d *deadNode) { d.pause = clusterPause() }, v1alpha1.ReasonSucceeded, true},
 		"soon after, and in maintenance":       {proof.Restoring, 30 * time.Minute, func(d *deadNode) { d.holds.Maintenances = maintenances("") }, v1alpha1.ReasonNotBack, false},
-		"soon after, and paused":               {proof.Restoring, 30 * time.Minute, func(d *deadNode) { d.pause = clusterPause(nil) }, v1alpha1.ReasonNotBack, false},
+		"soon after, and paused":               {proof.Restoring, 30 * time.Minute, func(d *deadNode) { d.pause = clusterPause() }, v1alpha1.ReasonNotBack, false},
 		"soon after, budget paused, no node": {proof.Restoring, 30 * time.Minute, func(d *deadNode) {
 			d.nodeGone, d.holds.Budgets = true, pausedBudgets()
 		}, v1alpha1.ReasonNotBack, false},
@@ -489,7 +489,7 @@ func TestOfTwoLeadersOneGoesOn(t *testing.T) {
 
 func TestPowerIsNotCutAgainOnceSomethingHoldsIt(t *testing.T) {
 	for name, say := range map[string]func(d *deadNode){
-		"the cluster is paused":     func(d *deadNode) { d.pause = clusterPause(nil) },
+		"the cluster is paused":     func(d *deadNode) { d.pause = clusterPause() },
 		"the remediation is gone":   func(d *deadNode) { d.remediation = nil },
 		"somebody deletes it":       func(d *deadNode) { d.action = nil },
 		"the node answers again":    func(d *deadNode) { d.wake(); d.heard = d.now },

@@ -117,7 +117,7 @@ func TestWhatAStatusTells(t *testing.T) {
 // Of a remediator that replaces the node, or deletes it to bring it back, the object stays until it
 // has, although the node is gone. One that says that it does nothing does not keep the action for ever.
 func TestWhatBecomesOfAnObjectWhoseNodeIsGone(t *testing.T) {
-	const gone, isBack, deleted, clear, was = "gone", "back", "deleted", "clear", "there"
+	const gone, isBack, deleted, isClear, was = "gone", "back", "deleted", "clear", "there"
 	for name, tt := range map[string]struct {
 		conditions []string
 		so         string
@@ -129,7 +129,7 @@ func TestWhatBecomesOfAnObjectWhoseNodeIsGone(t *testing.T) {
 		"and takes too long":                     {[]string{nodeGoes, "False", processing, "True"}, gone, 11 * time.Minute, expire},
 		"another one of the name is well":        {[]string{nodeGoes, "False", processing, "True"}, isBack, 5 * time.Minute, remove},
 		"which is not the one that it makes":     {[]string{nodeGoes, "True", processing, "True"}, isBack, 5 * time.Minute, wait},
-		"the node was clear before":              {[]string{processing, "True"}, clear, 5 * time.Minute, remove},
+		"the node was clear before":              {[]string{processing, "True"}, isClear, 5 * time.Minute, remove},
 		"it has succeeded":                       {[]string{nodeGoes, "True", succeeded, "True"}, gone, 5 * time.Minute, expire},
 		"it takes too long":                      {[]string{nodeGoes, "True"}, gone, 11 * time.Minute, expire},
 		"the node is still there":                {[]string{nodeGoes, "True"}, was, 5 * time.Minute, expire},
@@ -157,7 +157,7 @@ func TestWhatBecomesOfAnObjectWhoseNodeIsGone(t *testing.T) {
 			said := tell(object)
 			a.Status.External = &v1alpha1.ExternalStatus{
 				Object: v1alpha1.ExternalObject{UID: "object-uid"}, Said: l.said(said), Succeeded: said.succeeded,
-				Stop: &v1alpha1.ExternalStop{Reason: v1alpha1.ReasonFailed, Time: metav1.NewTime(start.Add(4 * time.Minute)), Clear: tt.so == clear},
+				Stop: &v1alpha1.ExternalStop{Reason: v1alpha1.ReasonFailed, Time: metav1.NewTime(start.Add(4 * time.Minute)), Clear: tt.so == isClear},
 			}
 			if d := follow(l); d.verb != tt.want || d.verb == finish && !strings.Contains(d.end.message, "is left with its finalizers") {
 				t.Errorf("%+v", d)
@@ -481,7 +481,8 @@ func TestAKindThatIsNotServedTellsNothing(t *testing.T) {
 		}
 		return nil
 	}
-	if s.look(); s.action().Status.Claim != nil {
+	s.look()
+	if s.action().Status.Claim != nil {
 		t.Error("that budgets are not served was taken for no pause")
 	}
 }

@@ -493,7 +493,7 @@ func (r *Reconciler) look(ctx context.Context, action *v1alpha1.NodeAction) (loo
 	switch err := r.Live.Get(ctx, client.ObjectKeyFromObject(object), object); {
 	case err == nil:
 		l.object = object
-	case !absent(err) && !(notServed(err) && l.now.After(l.end().Add(unservedFor))):
+	case !absent(err) && (!notServed(err) || !l.now.After(l.end().Add(unservedFor))):
 		return l, err
 	}
 	if l.object == nil || action.Status.External.Stop == nil {

@@ -171,7 +171,8 @@ func (s *scene) restart() {
 		},
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, opts ...client.CreateOption) error {
 			var options client.CreateOptions
-			if options.ApplyOptions(opts); len(options.DryRun) > 0 {
+			options.ApplyOptions(opts)
+			if len(options.DryRun) > 0 {
 				if s.refuse != nil {
 					return s.refuse(dryRun, object)
 				}

@@ -450,7 +450,7 @@ func TestAServiceThatIsNotTheOneTellsNothing(t *testing.T) {
 				b.service.Instead(func(_ http.ResponseWriter, r *http.Request) {
 					_, _ = io.Copy(io.Discard, r.Body)
 					<-r.Context().Done()
-					panic(http.ErrAbortHandler) // else it answers, which may still arrive
+					panic(http.ErrAbortHandler) //nolint:forbidigo // else it answers, which may still arrive
 				})
 			}, unreachable, "no answer"},
 			{func(b *bmcOfRedfish) { b.limit = time.Minute; b.service.Instead(nil) }, healthy, ""},

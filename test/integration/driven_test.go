@@ -79,11 +79,11 @@ var reasonPattern = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$
 // told is Processing, Succeeded and the reason of Processing; "gone" once the object is.
 func (d *nodeHealthCheck) told() string {
 	o := d.object()
-	if err := d.s.client.Get(d.s.ctx, client.ObjectKeyFromObject(o), o); apierrors.IsNotFound(err) {
+	err := d.s.client.Get(d.s.ctx, client.ObjectKeyFromObject(o), o)
+	if apierrors.IsNotFound(err) {
 		return "gone"
-	} else {
-		d.s.Expect(err).NotTo(HaveOccurred())
 	}
+	d.s.Expect(err).NotTo(HaveOccurred())
 	list, _, err := unstructured.NestedSlice(o.Object, "status", "conditions")
 	d.s.Expect(err).NotTo(HaveOccurred())
 	statuses, reasons := map[string]string{}, map[string]string{}

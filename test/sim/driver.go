@@ -34,10 +34,9 @@ type driver struct {
 	dead time.Time
 
 	sickSince time.Time
-	// asked are the requests so far, gaveUp whether the last one was told to have failed; well is when
-	// it was told to have succeeded.
+	// asked are the requests so far, gaveUp whether the last one was told to have failed.
 	asked         int
-	gaveUp, well  bool
+	gaveUp        bool
 	told, deleted bool
 }
 

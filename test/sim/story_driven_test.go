@@ -205,7 +205,7 @@ func TestAnotherHealerHoldsWhatADriverAsksFor(t *testing.T) {
 		n.fail(sick, v1alpha1.RemedyReboot)
 		s.until("it waits", func() bool { return s.saidTo(d) == "True/Unknown/OtherHealer" })
 		expect(s, "its node", s.service[n.name], []string{inService})
-		s.world.remove(lease)
+		s.remove(lease)
 		s.until("the request is gone", func() bool { return d.asked == 1 && d.request() == nil })
 		expect(s, "history", s.records(n), []string{"1/1 Succeeded"})
 	}})

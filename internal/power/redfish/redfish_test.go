@@ -258,7 +258,7 @@ func TestAServiceThatHangsDoesNotHangUs(t *testing.T) {
 				if hangs(r) {
 					_, _ = io.Copy(io.Discard, r.Body) // or it is not known when the client goes
 					<-r.Context().Done()
-					panic(http.ErrAbortHandler) // else it answers, which may still arrive
+					panic(http.ErrAbortHandler) //nolint:forbidigo // else it answers, which may still arrive
 				}
 				s.Pass(w, r)
 			})
