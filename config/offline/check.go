@@ -65,7 +65,7 @@ func (v *Validator) Check(ctx context.Context, files ...File) Report {
 			placed = append(placed, placedPolicy{RemedyPolicy: p})
 		}
 	}
-	report.Warnings = append(report.Warnings, overlaps(placed)...)
+	report.Warnings = append(report.Warnings, slices.Concat(overlaps(placed), unasked(placed, report.Valid))...)
 	order := func(name string) int { return slices.IndexFunc(files, func(f File) bool { return f.Name == name }) }
 	slices.SortStableFunc(report.Warnings, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(order(a.File), order(b.File)), byPlace(a, b))

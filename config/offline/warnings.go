@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -84,6 +85,22 @@ func (k *Known) suspicions(p *v1alpha1.RemedyPolicySpec) (found []suspicion) {
 		add("spec.maxRemediations.count", "0 allows no remediation to act, ever")
 	}
 	return found
+}
+
+// unasked warns of policies that neither a condition starts nor a template in the same files names.
+func unasked(policies []placedPolicy, valid []Valid) (warnings []Problem) {
+	for _, p := range policies {
+		if p.at == nil || len(p.Spec.Match) > 0 || slices.ContainsFunc(valid, func(v Valid) bool {
+			named, _, _ := unstructured.NestedString(v.Object, "spec", "template", "spec", "policy")
+			return v.Object["kind"] == "NodemendRemediationTemplate" && named == p.Name
+		}) {
+			continue
+		}
+		warning := p.at("spec.match")
+		warning.Message = "left out: no condition starts the policy, only a NodemendRemediation of another program does"
+		warnings = append(warnings, warning)
+	}
+	return warnings
 }
 
 // stepsTake returns how long all attempts of the steps take at most, until the last one begins

@@ -22,6 +22,7 @@ const (
 
 func TestWarnings(t *testing.T) {
 	validator := load(t)
+	const template = "apiVersion: nodemend.dev/v1alpha1\nkind: NodemendRemediationTemplate\nmetadata: {name: t, namespace: default}\nspec: {template: {spec: {policy: p}}}\n"
 	for name, test := range map[string]struct {
 		text string
 		want []string // warnings, from the field on
@@ -82,9 +83,10 @@ func TestWarnings(t *testing.T) {
 		"never":           {policyText("p", "  maxRemediations: {count: 0, per: 24h}\n", ready, ""), []string{"6:28 spec.maxRemediations.count: 0 allows no remediation to act, ever"}},
 		"a closed budget": {budget + "maxConcurrent: 0}", []string{"4:23 spec.maxConcurrent: 0 lets no action through, ever; the off switch is spec.paused"}},
 		"a paused budget": {budget + "paused: true}", nil},
-		"asked for":       {strings.Replace(policyText("p", "", ready, ""), "  match: [{"+ready+"}]\n", "", 1), nil},
+		"asked for":       {strings.Replace(policyText("p", "", ready, ""), "  match: [{"+ready+"}]\n", "", 1) + template, nil},
+		"match forgotten": {strings.Replace(policyText("p", "", ready, ""), "  match: [{"+ready+"}]\n", "", 1), []string{"4:1 spec.match: left out: no condition starts the policy, only a NodemendRemediation of another program does"}},
 		"asked for, and for ever": {
-			strings.Replace(strings.Replace(policyText("p", "", ready, ""), "  match: [{"+ready+"}]\n", "", 1), "command: {argv: [/bin/true]}", "maintenance: {reason: r}", 1),
+			strings.Replace(strings.Replace(policyText("p", "", ready, ""), "  match: [{"+ready+"}]\n", "", 1), "command: {argv: [/bin/true]}", "maintenance: {reason: r}", 1) + template,
 			[]string{"6:25 spec.steps[0].maintenance: lasts until whoever has asked finds the node healthy, and never tells that all was in vain: leave it out where another remediator is to follow"},
 		},
 		"none unavailable":      {budget + "maxUnavailable: 0%}", []string{"4:24 spec.maxUnavailable: 0 lets no reboot and no maintenance through, ever"}},
