@@ -8,7 +8,6 @@ package maintenance
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -311,17 +310,7 @@ func (r *Reconciler) giveBack(ctx context.Context, name string) error {
 }
 
 func (r *Reconciler) patch(ctx context.Context, node string, patch []operation) error {
-	data, err := json.Marshal(patch)
-	if err != nil {
-		return err
-	}
-	obj := &corev1.Node{}
-	obj.Name = node
-	err = r.Client.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, data), fieldmanager.Controller)
-	if apierrors.IsInvalid(err) { // what a failed test of the patch is answered with
-		return apierrors.NewConflict(corev1.Resource("nodes"), node, err)
-	}
-	return err
+	return optimistic.PatchNode(ctx, r.Client, node, patch)
 }
 
 // progress takes one step of the node's drain for the maintenance, and writes how far

@@ -1,7 +1,6 @@
 package maintenance
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/fieldmanager"
+	"github.com/nodemend/nodemend/controller/optimistic"
 )
 
 const (
@@ -25,14 +25,7 @@ var unschedulableField = fieldpath.MakePathOrDie("spec", "unschedulable")
 var markPath = annotationsPath + "/" + strings.ReplaceAll(v1alpha1.CordonedAnnotation, "/", "~1")
 
 // operation is one of a JSON patch (RFC 6902).
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
-}
-
-// absent is the value of a path that is not there, for "test".
-var absent = json.RawMessage("null")
+type operation = optimistic.Operation
 
 // cordonPatch returns the patch that cordons the node and marks the cordon as ours, in
 // one step that fails if anybody else has cordoned it meanwhile, if it is another node of
@@ -45,7 +38,7 @@ func cordonPatch(node *corev1.Node, mark string) []operation {
 	}
 	patch := []operation{
 		{Op: "test", Path: uidPath, Value: node.UID},
-		{Op: "test", Path: unschedulablePath, Value: absent},
+		{Op: "test", Path: unschedulablePath, Value: optimistic.Absent()},
 		{Op: "add", Path: unschedulablePath, Value: true},
 	}
 	for i := range node.Status.Conditions {
@@ -58,7 +51,7 @@ func cordonPatch(node *corev1.Node, mark string) []operation {
 		return append(patch, operation{Op: "test", Path: markPath, Value: former})
 	}
 	if node.Annotations == nil {
-		return append(patch, operation{Op: "test", Path: annotationsPath, Value: absent},
+		return append(patch, operation{Op: "test", Path: annotationsPath, Value: optimistic.Absent()},
 			operation{Op: "add", Path: annotationsPath, Value: map[string]string{v1alpha1.CordonedAnnotation: mark}})
 	}
 	return append(patch, operation{Op: "add", Path: markPath, Value: mark})

@@ -13,7 +13,6 @@ package outofservice
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -28,8 +27,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/controller/fieldmanager"
 	"github.com/nodemend/nodemend/controller/index"
+	"github.com/nodemend/nodemend/controller/optimistic"
 	"github.com/nodemend/nodemend/controller/worker"
 	"github.com/nodemend/nodemend/internal/cut"
 	"github.com/nodemend/nodemend/internal/power/proof"
@@ -328,17 +327,7 @@ func (r *Reconciler) attachments(ctx context.Context) (all []storagev1.VolumeAtt
 }
 
 func (r *Reconciler) patch(ctx context.Context, node string, patch []operation) error {
-	data, err := json.Marshal(patch)
-	if err != nil {
-		return err
-	}
-	obj := &corev1.Node{}
-	obj.Name = node
-	err = r.Client.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, data), fieldmanager.Controller)
-	if apierrors.IsInvalid(err) { // what a failed test of the patch is answered with
-		return apierrors.NewConflict(corev1.Resource("nodes"), node, err)
-	}
-	return err
+	return optimistic.PatchNode(ctx, r.Client, node, patch)
 }
 
 // Reasons of events.

@@ -1,21 +1,17 @@
 package outofservice
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/optimistic"
 )
 
 // operation is one of a JSON patch (RFC 6902).
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
-}
+type operation = optimistic.Operation
 
 const (
 	annotationsPath = "/metadata/annotations"
@@ -23,9 +19,6 @@ const (
 )
 
 var markPath = annotationsPath + "/" + strings.ReplaceAll(v1alpha1.OutOfServiceAnnotation, "/", "~1")
-
-// absent is the value of a path that is not there, for "test".
-var absent = json.RawMessage("null")
 
 // unchanged are the tests that fail if the node is not as it was read: it, its boot, or anything
 // else of it, Ready included.
@@ -41,7 +34,7 @@ func unchanged(node *corev1.Node) []operation {
 func setPatch(node *corev1.Node, mark v1alpha1.OutOfServiceMark) []operation {
 	patch := unchanged(node)
 	if node.Annotations == nil {
-		patch = append(patch, operation{Op: "test", Path: annotationsPath, Value: absent},
+		patch = append(patch, operation{Op: "test", Path: annotationsPath, Value: optimistic.Absent()},
 			operation{Op: "add", Path: annotationsPath, Value: map[string]string{v1alpha1.OutOfServiceAnnotation: mark.String()}})
 	} else {
 		patch = append(patch, operation{Op: "add", Path: markPath, Value: mark.String()})
