@@ -35,7 +35,7 @@ func onTerminal(t *testing.T, write func(streams genericiooptions.IOStreams)) st
 
 func TestATerminalShowsColours(t *testing.T) {
 	t.Setenv("TERM", "xterm")
-	rows := [][]string{{"worker-15", "Exhausted"}, {"worker-16", "Recovered"}, {"worker-17", "\x1b[2JLost"}}
+	rows := [][]string{{"worker-15", "Exhausted"}, {"worker-16", "Recovered"}, {"worker-17", "\x1b[2J Lost"}}
 	show := func(streams genericiooptions.IOStreams) {
 		tool := atNoon()
 		tool.streams = streams
@@ -46,7 +46,7 @@ func TestATerminalShowsColours(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	const plain = "NEEDS YOU\nNODE        STATE\nworker-15   Exhausted\nworker-16   Recovered\nworker-17   \ufffd[2JLost\n[\n  [\n    \"worker-15\",\n    \"Exhausted\"\n  ]\n]\n"
+	const plain = "NEEDS YOU\nNODE        STATE\nworker-15   Exhausted\nworker-16   Recovered\nworker-17   \ufffd[2J Lost\n[\n  [\n    \"worker-15\",\n    \"Exhausted\"\n  ]\n]\n"
 	t.Setenv("NO_COLOR", "1")
 	if got := onTerminal(t, show); got != plain {
 		t.Errorf("without colours: %q", got)
