@@ -458,7 +458,9 @@ func (b bmcOf) On(_ context.Context, machine power.UUID) error {
 	return b.d.answer()
 }
 
-func (bmcOf) Identify(context.Context, power.UUID, bool) error { return power.ErrUnsupported }
+func (bmcOf) Identify(context.Context, power.UUID, bool) (time.Duration, error) {
+	return 0, power.ErrUnsupported
+}
 
 func (bmcOf) String() string { return "ipmi://10.0.0.1:623" }
 

@@ -144,8 +144,10 @@ func (b bmc) On(context.Context, switches.UUID) error {
 	return nil
 }
 
-func (bmc) Identify(context.Context, switches.UUID, bool) error { return switches.ErrUnsupported }
-func (bmc) String() string                                      { return "ipmi://10.0.0.1:623" }
+func (bmc) Identify(context.Context, switches.UUID, bool) (time.Duration, error) {
+	return 0, switches.ErrUnsupported
+}
+func (bmc) String() string { return "ipmi://10.0.0.1:623" }
 
 // people and all else that happens by itself.
 func people(_ context.Context, a *actor) {
