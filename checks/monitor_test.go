@@ -298,8 +298,8 @@ func TestWhatDidNotAnswerInTimeProvesNothingIfTheDetectorWasNotRun(t *testing.T)
 		wantReason string
 	}{
 		"in time":                             {0, checks.Problem("Silent", ""), checks.True, "Silent"},
-		"a little late":                       {25 * time.Millisecond, checks.Problem("Silent", ""), checks.True, "Silent"},
-		"late for a quarter of the time":      {40 * time.Millisecond, checks.Problem("Silent", ""), checks.Unknown, checks.ReasonStarved},
+		"late for two thirds of the time":     {200 * time.Millisecond, checks.Problem("Silent", ""), checks.True, "Silent"},
+		"late for four fifths of the time":    {400 * time.Millisecond, checks.Problem("Silent", ""), checks.Unknown, checks.ReasonStarved},
 		"late for all of it":                  {time.Minute, checks.Problem("Silent", ""), checks.Unknown, checks.ReasonStarved},
 		"a problem that is no matter of time": {time.Minute, checks.Problem("Broken", ""), checks.True, "Broken"},
 	} {
