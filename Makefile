@@ -55,7 +55,7 @@ ofTheNewest := /(config/offline|test/apiserver)$$
 .PHONY: test
 test: $(subst newest,controlplane,$(KUBERNETES)) ## run all tests in tiers: unit, api (a real API server), host (real programs of this machine); TIER, PKG and KUBERNETES choose
 ifeq (oldest,$(KUBERNETES))
-	KUBEBUILDER_ASSETS=$(CURDIR)/bin/oldest go run ./test/suite -tier $(TIER) $$(go list $(PKG) | grep -vE '$(ofTheNewest)')
+	KUBEBUILDER_ASSETS=$(CURDIR)/bin/oldest go run ./test/suite -tier $(TIER) $$(go list -tags integration $(PKG) | grep -vE '$(ofTheNewest)')
 else
 	go run ./test/suite -tier $(TIER) $(PKG)
 endif
