@@ -392,7 +392,10 @@ func (s *scene) node(change func(*corev1.Node)) {
 	var n corev1.Node
 	s.must(s.here.Get(s.Context(), client.ObjectKey{Name: "w1"}, &n))
 	change(&n)
+	status := n.Status
 	s.must(s.here.Update(s.Context(), &n))
+	n.Status = status
+	s.must(s.here.Status().Update(s.Context(), &n))
 }
 
 // others lets the controllers of Cluster API do their work: the MachineHealthCheck heeds marks, the
