@@ -248,7 +248,7 @@ func TestAMachineIsReplaced(t *testing.T) {
 		o.goes = 0
 		s.begin()
 		n.fail(sick, "")
-		s.until("people are told", func() bool { return s.only(n).BlockedBy() == v1alpha1.ReasonStillRunning })
+		s.until("people are told", func() bool { return s.heldBy(n, v1alpha1.ReasonStillRunning) })
 		expect(s, "permits", len(s.permits()) > 0, true)
 		o.goes = time.Minute
 		s.until("it is over", func() bool { return s.over(n) })
@@ -260,7 +260,7 @@ func TestAMachineIsReplaced(t *testing.T) {
 		o.barren = true
 		s.begin()
 		n.fail(sick, "")
-		s.until("it is refused", func() bool { return s.only(n).BlockedBy() == v1alpha1.ReasonRefused })
+		s.until("it is refused", func() bool { return s.heldBy(n, v1alpha1.ReasonRefused) })
 		expect(s, "deleted", o.sent, 0)
 		n.repair()
 		s.back(n)
@@ -275,6 +275,12 @@ func TestAMachineIsReplaced(t *testing.T) {
 		s.until("it is over", func() bool { return s.over(n) })
 		expect(s, "outcome", s.first(n), v1alpha1.ReasonReplaced)
 	}})
+}
+
+// heldBy reports whether the node's remediation is, for this reason.
+func (s *stage) heldBy(n *node, reason string) bool {
+	all := s.remediations(n)
+	return len(all) == 1 && all[0].BlockedBy() == reason
 }
 
 // first is how the node's first remediation has ended.
