@@ -51,8 +51,9 @@ func TestTheRemoteRunnerDeletesWhatIsMadeAnewAlone(t *testing.T) {
 	s.foreign("karpenter.sh", "v1", "NodeClaim", apiextensionsv1.ClusterScoped)
 	own := s.client(s.remoteRunner())
 	unbound := s.client(s.bound("remote-runner", nil))
+	ours := rendered(t, replaces...)
 	applied := func(do func(obj *unstructured.Unstructured) error) {
-		for _, obj := range rendered(t, replaces...) {
+		for _, obj := range ours {
 			if strings.HasPrefix(obj.GetName(), "nodemend-remote-runner-machines") || strings.HasPrefix(obj.GetName(), "nodemend-remote-runner-nodeclaims") {
 				s.must(do(&obj))
 			}

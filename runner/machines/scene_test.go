@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -73,14 +73,11 @@ type scene struct {
 	made                int
 }
 
-func known(t *testing.T) *runtime.Scheme {
-	t.Helper()
+// known are the kinds that Go types are for.
+var known = sync.OnceValues(func() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
-	return scheme
-}
+	return scheme, errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
+})
 
 func step() v1alpha1.Step {
 	return v1alpha1.Step{
@@ -181,7 +178,9 @@ func newScene(t *testing.T, there ...client.Object) *scene {
 		T: t, clock: clocktesting.NewFakeClock(start), drains: time.Minute, boots: 2 * time.Minute,
 		config: &remote.Replace{Karpenter: true, ClusterAPI: &remote.ClusterAPI{Namespace: "fleet", Cluster: "prod", Kubeconfig: "/management"}},
 	}
-	s.here = fake.NewClientBuilder().WithScheme(known(t)).WithStatusSubresource(&v1alpha1.NodeAction{}).WithObjects(here...).Build()
+	scheme, err := known()
+	s.must(err)
+	s.here = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.NodeAction{}).WithObjects(here...).Build()
 	s.there = fake.NewClientBuilder().WithScheme(runtime.NewScheme()).WithObjects(there...).Build()
 	// The fake client has to know of a kind that nothing is of.
 	for _, kind := range []string{"Cluster", "MachineSet", "Machine", "MachineHealthCheck"} {

@@ -74,6 +74,8 @@ func (o *owner) look() {
 		o.s.remove(o.node.object().DeepCopy())
 		o.node.repair()
 	case o.gone && o.boots > 0 && passed >= o.goes+o.boots && !o.node.up:
+		o.s.people.limited, o.s.people.cordoned[o.node.name] = time.Now(), false
+		o.s.register(o.node, map[string]string{"rack": "r1"})
 		o.node.powerOn()
 	}
 }
