@@ -254,7 +254,8 @@ func TestAMachineIsReplaced(t *testing.T) {
 		expect(s, "permits", len(s.permits()) > 0, true)
 		o.goes = time.Minute
 		s.until("it is over", func() bool { return s.over(n) })
-		expect(s, "outcome", s.first(n), v1alpha1.ReasonReplaced)
+		expect(s, "outcome", s.first(n), v1alpha1.ReasonNotReplaced) // no time is left for the new one
+		s.until("the permit is returned", func() bool { return len(s.permits()) == 0 })
 	}}, story{"nobody would make a new one", func(s *stage) {
 		n := s.scene("n1", "n2")
 		s.policy(nil, replace())
