@@ -112,7 +112,7 @@ func capi(kind, name string, fields map[string]any) *unstructured.Unstructured {
 	return object("cluster.x-k8s.io/v1beta2", kind, "fleet", name, fields)
 }
 
-func ownedBy(o *unstructured.Unstructured, owner *unstructured.Unstructured) *unstructured.Unstructured {
+func ownedBy(o, owner *unstructured.Unstructured) *unstructured.Unstructured {
 	o.SetOwnerReferences([]metav1.OwnerReference{{
 		APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: owner.GetUID(), Controller: ptr.To(true),
 	}})
@@ -246,10 +246,10 @@ func (s *scene) seenBy(c client.WithWatch, foreign bool) client.Client {
 				if err := reach(); err != nil {
 					return err
 				}
-				if uid := s.uidOf(c, o); uid != "" && uid != *p.UID { // the fake client does not look
+				if uid := s.uidOf(ctx, c, o); uid != "" && uid != *p.UID { // the fake client does not look
 					return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("machines").GroupResource(), o.GetName(), errors.New("another UID"))
 				}
-				return s.sends(*p.UID, c.Delete(ctx, o, opts...))
+				return s.sends(*p.UID, c.Delete(ctx, o, opts...)) //nolint:contextcheck // the scene's own look
 			})
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
@@ -262,11 +262,11 @@ func (s *scene) seenBy(c client.WithWatch, foreign bool) client.Client {
 				if err := reach(); err != nil {
 					return err
 				}
-				uid, back := s.uidOf(c, o), strings.Contains(string(data), "null")
+				uid, back := s.uidOf(ctx, c, o), strings.Contains(string(data), "null")
 				if err := c.Patch(ctx, o, patch, opts...); err != nil || back {
 					return err
 				}
-				return s.sends(uid, nil)
+				return s.sends(uid, nil) //nolint:contextcheck // the scene's own look
 			})
 		},
 		Update: func(context.Context, client.WithWatch, client.Object, ...client.UpdateOption) error {
@@ -278,10 +278,10 @@ func (s *scene) seenBy(c client.WithWatch, foreign bool) client.Client {
 	})
 }
 
-func (s *scene) uidOf(c client.Client, o client.Object) types.UID {
+func (s *scene) uidOf(ctx context.Context, c client.Client, o client.Object) types.UID {
 	there := empty(&v1alpha1.ExternalObject{Namespace: o.GetNamespace(), Name: o.GetName()})
 	there.SetGroupVersionKind(o.GetObjectKind().GroupVersionKind())
-	if err := c.Get(s.Context(), client.ObjectKeyFromObject(o), there); err != nil {
+	if err := c.Get(ctx, client.ObjectKeyFromObject(o), there); err != nil {
 		return ""
 	}
 	return there.GetUID()

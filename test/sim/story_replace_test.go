@@ -44,9 +44,8 @@ type owner struct {
 // owns has the machine of a node owned, and a remote runner at work.
 func (s *stage) owns(n *node) *owner {
 	o := &owner{s: s, node: n, goes: 2 * time.Minute, boots: 3 * time.Minute}
-	real := clock.RealClock{}
 	w, err := runner.NewRemoteWorker(runner.RemoteWorkerOptions{
-		RunnerID: "remote", API: o, Machines: o, Clock: real, ServerClock: serverclock.New(real), Events: notes{}, Registry: prometheus.NewRegistry(),
+		RunnerID: "remote", API: o, Machines: o, Clock: clock.RealClock{}, ServerClock: serverclock.New(clock.RealClock{}), Events: notes{}, Registry: prometheus.NewRegistry(),
 		Switch: func(*corev1.Node) (power.Switch, error) { return nil, errors.New("no switch is asked for") },
 		Needed: func(*corev1.Node) (*corev1.Node, error) { return nil, errors.New("no switch is asked for") },
 	})
@@ -197,7 +196,7 @@ func (*owner) Twin(context.Context, string, power.UUID) (string, error) {
 }
 
 // Ready implements runner.RemoteAPI.
-func (o *owner) Ready(_ context.Context, names []string, but types.UID) (ready int32, err error) {
+func (o *owner) Ready(_ context.Context, _ []string, but types.UID) (ready int32, err error) {
 	for _, n := range o.s.nodes {
 		if object := n.object(); object != nil && object.UID != but && n.status("Ready") == corev1.ConditionTrue {
 			ready++
