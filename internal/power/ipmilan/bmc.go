@@ -91,14 +91,15 @@ func (b bmc) identify(ctx context.Context, on bool) (lasts time.Duration, err er
 	case err != nil || !on:
 		return 0, err
 	}
-	return lightOf(b.Command(ctx, chassis, getChassisStatus))
+	status, _ := b.Command(ctx, chassis, getChassisStatus) // the light is on, whether or not this tells of it
+	return lightOf(status)
 }
 
 // lightOf returns for how long the light shines that was just switched on, by an answer to Get
-// Chassis Status (its third byte, section 28.2).
-func lightOf(data []byte, err error) (time.Duration, error) {
+// Chassis Status (its third byte, section 28.2); nil: none came.
+func lightOf(data []byte) (time.Duration, error) {
 	const known, state, timed, indefinite = 1 << 6, 3 << 4, 1 << 4, 2 << 4
-	if err != nil || len(data) < 3 || data[2]&known == 0 { // the BMC has acknowledged it
+	if len(data) < 3 || data[2]&known == 0 { // the BMC has acknowledged it
 		return longest * time.Second, nil
 	}
 	switch data[2] & state {

@@ -34,7 +34,7 @@ type light struct {
 // lightOf returns that of the system, or else of the one chassis that is of this system alone: who
 // finds the light of a rack has not found the machine.
 func lightOf(system *schemas.ComputerSystem) (*light, error) {
-	if l := lightIn(&system.Entity, system.LocationIndicatorActive, system.IndicatorLED); l != nil {
+	if l := lightIn(&system.Entity, system.LocationIndicatorActive, system.IndicatorLED); l != nil { //nolint:staticcheck // older BMCs have only this
 		return l, nil
 	}
 	all, err := system.Chassis()
@@ -43,7 +43,7 @@ func lightOf(system *schemas.ComputerSystem) (*light, error) {
 	}
 	var found []*light
 	for _, chassis := range all {
-		if l := lightIn(&chassis.Entity, chassis.LocationIndicatorActive, chassis.IndicatorLED); l != nil && isOfOne(chassis) {
+		if l := lightIn(&chassis.Entity, chassis.LocationIndicatorActive, chassis.IndicatorLED); l != nil && isOfOne(chassis) { //nolint:staticcheck // as above
 			found = append(found, l)
 		}
 	}
