@@ -19,6 +19,8 @@ const (
 	relight = 10 * time.Minute
 	// retryDark is when a BMC is asked again to put a light out, for which the maintenance waits.
 	retryDark = 15 * time.Second
+	// retryLamp is when a BMC is asked again that has no lamp: its firmware may be another one by then.
+	retryLamp = 24 * time.Hour
 )
 
 // wantsLight reports whether the light of the node's machine is to shine for the maintenance.
@@ -106,6 +108,13 @@ func (t *machineAtWork) light(ctx context.Context, m *v1alpha1.NodeMaintenance) 
 		case err != nil:
 			return 0, err
 		}
+		// Most that is wrong shows here, before anything is announced.
+		switch _, err := t.once(ctx, lamp, uuid); {
+		case ctx.Err() != nil:
+			return 0, context.Cause(ctx)
+		case err != nil:
+			return t.unlit(ctx, m, err, retryConfig)
+		}
 		err := t.write(ctx, m, func(s *v1alpha1.NodeMaintenanceStatus) {
 			s.Machine = machine
 			s.Identify = t.lightIs(s.Identify, v1alpha1.LightUnknown, "it is being switched on")
@@ -122,6 +131,8 @@ func (t *machineAtWork) light(ctx context.Context, m *v1alpha1.NodeMaintenance) 
 		return t.told(ctx, m, true, v1alpha1.LightOn, "", lasts/2)
 	case err == nil:
 		return t.told(ctx, m, true, v1alpha1.LightOn, "", relight)
+	case !shone && errors.Is(err, power.ErrUnsupported):
+		return t.told(ctx, m, true, v1alpha1.LightOff, err.Error(), retryLamp)
 	case !shone && nothingSwitched(err):
 		return t.told(ctx, m, true, v1alpha1.LightOff, err.Error(), retryConfig)
 	default:
@@ -142,7 +153,7 @@ func kept(m *v1alpha1.NodeMaintenance) bool {
 
 // nothingSwitched reports whether it is sure that a switch has done nothing.
 func nothingSwitched(err error) bool {
-	for _, sure := range []error{power.ErrOtherMachine, power.ErrNoIdentity, power.ErrUnsupported, power.ErrLogin} {
+	for _, sure := range []error{power.ErrOtherMachine, power.ErrNoIdentity, power.ErrLogin} {
 		if errors.Is(err, sure) {
 			return true
 		}

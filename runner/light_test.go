@@ -67,7 +67,7 @@ func TestWhyALightDoesNotShineIsSaid(t *testing.T) {
 	}{
 		"it has none":              {func(r *rack) { r.identifyErr = power.ErrUnsupported }, v1alpha1.LightOff, "not supported"},
 		"it is of another machine": {func(r *rack) { r.guid[5]++ }, v1alpha1.LightOff, "another machine"},
-		"the login is refused":     {func(r *rack) { r.identifyErr = power.ErrLogin }, v1alpha1.LightOff, "login refused"},
+		"the login is refused":     {func(r *rack) { r.readErr = power.ErrLogin }, v1alpha1.LightOff, "login refused"},
 		"it does not answer":       {func(r *rack) { r.identifyErr = power.ErrNoAnswer }, v1alpha1.LightUnknown, "no answer"},
 		"another node says to be":  {func(r *rack) { r.twin = "worker-2" }, v1alpha1.LightOff, "node worker-2 has the systemUUID"},
 		"a UUID of many":           {func(r *rack) { r.systemUUID = "03000200-0400-0500-0006-000700080009" }, v1alpha1.LightOff, "systemUUID of node worker-1"},
@@ -84,11 +84,11 @@ func TestWhyALightDoesNotShineIsSaid(t *testing.T) {
 			}
 			writes := len(r.events)
 			r.run(time.Hour)
-			if len(r.events) != writes {
+			if len(r.events) > writes+2 { // a process that begins tries it
 				t.Errorf("it is said again and again:\n%s", r.story())
 			}
 			r.end("repair")
-			r.identifyErr, r.guid = nil, newRack(t).guid
+			r.identifyErr, r.readErr, r.guid = nil, nil, newRack(t).guid
 			r.run(2 * time.Minute)
 			if r.of("repair") != nil {
 				t.Errorf("it stays: %+v\n%s", r.of("repair").Status, r.story())

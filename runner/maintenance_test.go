@@ -58,6 +58,7 @@ type rack struct {
 	nodeGone    bool
 	systemUUID  string
 	excluded    bool
+	uncordoned  bool
 	twin        string
 	pause       *v1alpha1.RemediationBudget
 	budgets     []v1alpha1.RemediationBudget
@@ -261,6 +262,7 @@ func (r *rack) Node(context.Context, string) (*corev1.Node, error) {
 	if r.excluded {
 		node.Labels[v1alpha1.ExcludeLabel] = "true"
 	}
+	node.Spec.Unschedulable = !r.uncordoned
 	node.Status.Conditions = []corev1.NodeCondition{{Type: "HardwareFailure", Status: corev1.ConditionTrue}}
 	node.Status.NodeInfo.BootID, node.Status.NodeInfo.SystemUUID = fmt.Sprintf("boot-%d", r.said), r.systemUUID
 	return node, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -89,7 +90,7 @@ func (t *machineAtWork) consider(ctx context.Context, m *v1alpha1.NodeMaintenanc
 		return 0, nil
 	}
 	if !t.Power {
-		return waiting("the remote runner may not switch machines off for maintenances: set remoteRunner.maintenancePower of the chart", 0)
+		return waiting(notAllowed, 0)
 	}
 	why, _, err := t.forbidden(ctx, m)
 	if err != nil {
@@ -166,13 +167,10 @@ func (t *machineAtWork) takeOver(ctx context.Context, m *v1alpha1.NodeMaintenanc
 	if m.Status.Power.RunnerID == t.RunnerID {
 		return nil
 	}
-	if err := t.write(ctx, m, func(s *v1alpha1.NodeMaintenanceStatus) { s.Power.RunnerID = t.RunnerID }); err != nil {
-		return err
-	}
 	known := t.tried[m.UID]
-	known.takenOver = t.Clock.Now()
+	known.takenOver = t.Clock.Now() // before the write, whose answer may be lost
 	t.tried[m.UID] = known
-	return nil
+	return t.write(ctx, m, func(s *v1alpha1.NodeMaintenanceStatus) { s.Power.RunnerID = t.RunnerID })
 }
 
 // booted reports whether the node was seen with another boot than that which was shut down.
@@ -190,11 +188,11 @@ func (t *machineAtWork) shutDown(ctx context.Context, m *v1alpha1.NodeMaintenanc
 	case left <= 0:
 		return t.beginCut(ctx, m)
 	case err != nil:
-		return t.says(ctx, m, v1alpha1.PowerShuttingDown, err.Error(), stepTime)
+		return t.says(ctx, m, v1alpha1.PowerShuttingDown, err.Error(), afterError(err))
 	case t.tried[m.UID].asked:
 		return stepTime, nil
 	}
-	why, asOf, err := t.forbidden(ctx, m)
+	why, asOf, err := t.stopped(ctx, m)
 	if err != nil {
 		return 0, err
 	}
@@ -214,7 +212,7 @@ func (t *machineAtWork) shutDown(ctx context.Context, m *v1alpha1.NodeMaintenanc
 	case errors.Is(err, power.ErrUnsupported):
 		said = fmt.Sprintf("shut the machine down by hand: nobody can ask its operating system to (%v). At %s its power is cut", err, until)
 	case err != nil:
-		return t.says(ctx, m, v1alpha1.PowerShuttingDown, err.Error(), stepTime)
+		return t.says(ctx, m, v1alpha1.PowerShuttingDown, err.Error(), afterError(err))
 	}
 	known := t.tried[m.UID]
 	known.asked = true
@@ -224,15 +222,14 @@ func (t *machineAtWork) shutDown(ctx context.Context, m *v1alpha1.NodeMaintenanc
 
 // beginCut says that the power will be cut of what has not shut down.
 func (t *machineAtWork) beginCut(ctx context.Context, m *v1alpha1.NodeMaintenance) (time.Duration, error) {
-	why, _, err := t.forbidden(ctx, m)
+	why, _, err := t.stopped(ctx, m)
 	if err != nil {
 		return 0, err
 	}
 	if why != "" {
 		return t.says(ctx, m, v1alpha1.PowerShuttingDown, "it has not shut down, and its power is not cut: "+why, retryFacts)
 	}
-	again, err := t.enter(ctx, m, v1alpha1.PowerCutting, nil, fmt.Sprintf("it has not shut down within %s", shutdownTime))
-	return again, err
+	return t.enter(ctx, m, v1alpha1.PowerCutting, nil, fmt.Sprintf("it has not shut down within %s", shutdownTime))
 }
 
 // cut cuts the power, until it reads off or nobody believes any more that it goes off.
@@ -245,15 +242,18 @@ func (t *machineAtWork) cut(ctx context.Context, m *v1alpha1.NodeMaintenance, bm
 	if since := t.ServerClock.Now().Sub(m.Status.Power.Since.Time); since >= plan.GiveUp {
 		return t.enter(ctx, m, v1alpha1.PowerStillOn, nil, fmt.Sprintf("its power was cut, and %s later it does not read off (%s): look at it", plan.GiveUp, saying(state, err)))
 	}
-	if t.Clock.Now().Sub(t.tried[m.UID].sent) < plan.Repeat {
+	switch {
+	case errors.Is(err, power.ErrLogin):
+		return t.says(ctx, m, v1alpha1.PowerCutting, err.Error(), afterError(err))
+	case t.Clock.Now().Sub(t.tried[m.UID].sent) < plan.Repeat:
 		return stepTime, nil
 	}
-	why, asOf, err := t.forbidden(ctx, m)
+	why, asOf, err := t.stopped(ctx, m)
 	if err != nil {
 		return 0, err
 	}
-	if why != "" {
-		return t.says(ctx, m, v1alpha1.PowerCutting, "its power is not cut now: "+why, stepTime)
+	if why != "" { // an off that was sent may take effect yet: then it reads off
+		return t.enter(ctx, m, v1alpha1.PowerShuttingDown, nil, "its power is not cut now: "+why)
 	}
 	if t.Clock.Now().Sub(asOf) > factsAge {
 		return stepTime, nil
@@ -265,9 +265,17 @@ func (t *machineAtWork) cut(ctx context.Context, m *v1alpha1.NodeMaintenance, bm
 		return 0, context.Cause(ctx)
 	}
 	if err != nil {
-		return t.says(ctx, m, v1alpha1.PowerCutting, err.Error(), stepTime)
+		return t.says(ctx, m, v1alpha1.PowerCutting, err.Error(), afterError(err))
 	}
 	return stepTime, nil
+}
+
+// afterError is when a switch is asked again. BMCs lock out who tries too often to log in.
+func afterError(err error) time.Duration {
+	if errors.Is(err, power.ErrLogin) {
+		return retrySwitch
+	}
+	return stepTime
 }
 
 // saying is what a switch has said last.
@@ -287,8 +295,11 @@ func (t *machineAtWork) sentNow(m *v1alpha1.NodeMaintenance) {
 // back switches on again what may be off by a maintenance that has ended.
 func (t *machineAtWork) back(ctx context.Context, m *v1alpha1.NodeMaintenance, bmc power.Switch, machine power.UUID) (time.Duration, error) {
 	now := t.ServerClock.Now()
-	if m.Spec.Remediation != nil && t.node == nil {
-		return t.enter(ctx, m, v1alpha1.PowerLeftOff, nil, "the machine is left as it is: node "+t.name+" was deleted, and a policy's maintenance ends with its node. When nobody works on it, switch it on")
+	switch {
+	case m.Spec.NodeUID != "" && t.node == nil:
+		return t.enter(ctx, m, v1alpha1.PowerLeftOff, nil, "the machine is left as it is: node "+t.name+" was deleted, and the maintenance ends with its node. When nobody works on it, switch it on")
+	case t.replaced(m):
+		return t.enter(ctx, m, v1alpha1.PowerLeftOff, nil, "the machine is left as it is: node "+t.name+" is on another one by now. If this one is still wanted, switch it on")
 	}
 	restoring := m.Status.Power.Phase == v1alpha1.PowerRestoring
 	if other := t.heldByAnother(m); other != "" {
@@ -309,10 +320,16 @@ func (t *machineAtWork) back(ctx context.Context, m *v1alpha1.NodeMaintenance, b
 	case ctx.Err() != nil:
 		return 0, context.Cause(ctx)
 	case err != nil:
-		return t.says(ctx, m, v1alpha1.PowerRestoring, err.Error(), stepTime)
+		return t.says(ctx, m, v1alpha1.PowerRestoring, err.Error(), afterError(err))
 	case state == power.On && now.Sub(m.Status.Power.Since.Time) >= backIn:
 		return t.enter(ctx, m, v1alpha1.PowerOn, nil, fmt.Sprintf("its power is on, and %s later the node has not booted: look at its console, unless it never went off", backIn))
 	case state != power.Off, t.Clock.Now().Sub(t.tried[m.UID].takenOver) < proof.Straggle, t.Clock.Now().Sub(t.tried[m.UID].sent) < proof.DefaultPlan().Repeat:
+		return stepTime, nil
+	}
+	switch is, err := t.stillBack(ctx, m); {
+	case err != nil:
+		return 0, err
+	case !is:
 		return stepTime, nil
 	}
 	remedy.Reached(ctx, "before-on")
@@ -322,9 +339,34 @@ func (t *machineAtWork) back(ctx context.Context, m *v1alpha1.NodeMaintenance, b
 	case ctx.Err() != nil:
 		return 0, context.Cause(ctx)
 	case err != nil:
-		return t.says(ctx, m, v1alpha1.PowerRestoring, err.Error(), stepTime)
+		return t.says(ctx, m, v1alpha1.PowerRestoring, err.Error(), afterError(err))
 	}
 	return t.says(ctx, m, v1alpha1.PowerRestoring, "it was switched on, and is to boot", stepTime)
+}
+
+// stillBack reports whether the machine is to be switched on by this process, read a moment before.
+func (t *machineAtWork) stillBack(ctx context.Context, m *v1alpha1.NodeMaintenance) (bool, error) {
+	asOf := t.Clock.Now()
+	holds, err := t.API.Holds(ctx, t.name)
+	if err != nil {
+		return false, err
+	}
+	t.all = holds.Maintenances
+	i := slices.IndexFunc(t.all, func(is v1alpha1.NodeMaintenance) bool { return is.UID == m.UID })
+	if i < 0 || t.heldByAnother(m) != "" || t.Clock.Now().Sub(asOf) > factsAge {
+		return false, nil
+	}
+	s := t.all[i].Status.Power
+	return s != nil && s.Phase == v1alpha1.PowerRestoring && s.RunnerID == t.RunnerID, nil
+}
+
+// replaced reports whether the node is known to be on another machine.
+func (t *machineAtWork) replaced(m *v1alpha1.NodeMaintenance) bool {
+	if t.node == nil {
+		return false
+	}
+	_, err := power.ParseUUID(t.node.Status.NodeInfo.SystemUUID)
+	return err == nil && !t.isOurs(m)
 }
 
 // heldByAnother returns the name of another maintenance that holds the node; "": none does.
@@ -337,16 +379,18 @@ func (t *machineAtWork) heldByAnother(m *v1alpha1.NodeMaintenance) string {
 	return ""
 }
 
+// once reads the power of a machine, and whether the switch is that of this machine.
+func (t *machineAtWork) once(ctx context.Context, bmc power.Switch, machine power.UUID) (power.State, error) {
+	r, err := call(ctx, func(ctx context.Context) (power.Reading, error) { return bmc.Read(ctx, machine) })
+	if err == nil {
+		err = power.Check(r.GUID, machine)
+	}
+	return r.Power, err
+}
+
 // read returns what the power is. Off is read twice, some seconds apart.
 func (t *machineAtWork) read(ctx context.Context, bmc power.Switch, machine power.UUID) (power.State, error) {
-	once := func() (power.State, error) {
-		r, err := call(ctx, func(ctx context.Context) (power.Reading, error) { return bmc.Read(ctx, machine) })
-		if err == nil {
-			err = power.Check(r.GUID, machine)
-		}
-		return r.Power, err
-	}
-	state, err := once()
+	state, err := t.once(ctx, bmc, machine)
 	if err != nil || state != power.Off {
 		return state, err
 	}
@@ -357,7 +401,7 @@ func (t *machineAtWork) read(ctx context.Context, bmc power.Switch, machine powe
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
-	if state, err = once(); err == nil && state != power.Off {
+	if state, err = t.once(ctx, bmc, machine); err == nil && state != power.Off {
 		return power.Changing, nil
 	}
 	return state, err

@@ -117,6 +117,7 @@ func TestWhatForbidsAShutdownIsSaid(t *testing.T) {
 		"the flag":                {func(r *rack) { r.allowed = false }, "remoteRunner.maintenancePower"},
 		"it is not drained":       {func(r *rack) { r.all[0].Status.Conditions = nil }, "not drained yet"},
 		"drained was another":     {func(r *rack) { r.all[0].Status.NodeUID = "node-0" }, "not drained yet"},
+		"it is not cordoned":      {func(r *rack) { r.uncordoned = true }, "not cordoned"},
 		"the cluster is paused":   {func(r *rack) { r.pause = clusterPause() }, "the cluster is paused"},
 		"the node is excluded":    {func(r *rack) { r.excluded = true }, "nodemend.dev/exclude"},
 		"somebody else has it":    {func(r *rack) { r.start("firmware") }, "maintenance firmware (new DIMM) holds the node, too"},
@@ -197,6 +198,9 @@ func TestWhatPeopleSayMeanwhileHoldsTheCutOfAMaintenance(t *testing.T) {
 		"the cluster is paused":  func(r *rack) { r.pause = clusterPause() },
 		"the node is excluded":   func(r *rack) { r.excluded = true },
 		"another one takes it":   func(r *rack) { r.start("firmware") },
+		"it was uncordoned":      func(r *rack) { r.uncordoned = true },
+		"the flag is taken away": func(r *rack) { r.allowed = false },
+		"it is a dry run by now": func(r *rack) { r.dryRun = true },
 		"a pod has come":         func(r *rack) { r.of("repair").Status.Conditions = nil },
 		"it is not wanted off":   func(r *rack) { r.of("repair").Spec.Power = "" },
 		"it ends":                func(r *rack) { r.end("repair") },
@@ -299,6 +303,71 @@ func TestAMachineThatNobodyWasThereForIsLeftToPeople(t *testing.T) {
 			t.Errorf("it is off\n%s", r.story())
 		}
 	})
+}
+
+// What holds a cut holds it for as long as it takes, and does not turn it into one that was in vain.
+func TestACutThatPeopleHoldBeginsAnew(t *testing.T) {
+	r := newRack(t, switchedOff)
+	r.listens = false
+	r.happens = func(int) {
+		if p := r.of("repair").Status.Power; p != nil && p.Phase == v1alpha1.PowerCutting && len(r.cuts) == 0 && r.now.Sub(testNow) < 12*time.Minute {
+			r.excluded = true
+		}
+	}
+	r.run(30 * time.Minute)
+	r.power("repair", v1alpha1.PowerShuttingDown, "nodemend.dev/exclude")
+	if len(r.cuts) > 0 {
+		t.Errorf("cut were %v\n%s", r.cuts, r.story())
+	}
+	r.happens, r.excluded = nil, false
+	r.run(15 * time.Minute)
+	r.power("repair", v1alpha1.PowerOff, "its power was cut")
+}
+
+func TestAMachineIsNotSwitchedOnThatSomebodyHasJustTaken(t *testing.T) {
+	whole := newRack(t, switchedOff)
+	whole.run(5 * time.Minute)
+	whole.end("repair")
+	before := whole.calls
+	whole.run(time.Minute)
+	for call := before + 1; call <= whole.calls; call++ {
+		t.Run(fmt.Sprint("at call ", call), func(t *testing.T) {
+			r := newRack(t, switchedOff)
+			r.run(5 * time.Minute)
+			r.end("repair")
+			taken := time.Time{}
+			r.happens = func(now int) {
+				if now == call {
+					r.start("firmware")
+					taken = r.now
+				}
+			}
+			for range 30 {
+				ons := r.ons
+				r.run(time.Second)
+				if r.ons > ons && !taken.IsZero() && r.now.Sub(taken) > 30*time.Second {
+					t.Errorf("it was switched on\n%s", r.story())
+				}
+			}
+			if r.on && r.ons == 0 {
+				t.Errorf("nobody has switched it on\n%s", r.story())
+			}
+		})
+	}
+}
+
+func TestAMachineWhoseNodeIsOnAnotherOneByNowIsLeftToPeople(t *testing.T) {
+	r := newRack(t, switchedOff)
+	r.run(5 * time.Minute)
+	r.systemUUID, r.frozen = "00112233-4455-6677-8899-aabbccddeeff", true
+	r.run(5 * time.Minute)
+	r.power("repair", v1alpha1.PowerOff, "")
+	r.end("repair")
+	r.run(5 * time.Minute)
+	r.power("repair", v1alpha1.PowerLeftOff, "is on another one by now")
+	if r.on {
+		t.Errorf("it is on\n%s", r.story())
+	}
 }
 
 func TestABMCThatIsAwayAtTheEndIsAskedUntilItAnswers(t *testing.T) {

@@ -32,7 +32,7 @@ type shutdownFacts struct {
 
 // forbids returns why nothing may be shut down or cut now; "": nothing forbids it.
 func (f shutdownFacts) forbids() string {
-	for _, rule := range []func(shutdownFacts) string{goneOn, noNodeNow, notDrained, peopleHold, othersHold, underWay, notByPolicy, notThatBoot} {
+	for _, rule := range []func(shutdownFacts) string{goneOn, noNodeNow, notDrained, notCordoned, peopleHold, othersHold, underWay, notByPolicy, notThatBoot} {
 		if why := rule(f); why != "" {
 			return why
 		}
@@ -66,6 +66,14 @@ func noNodeNow(f shutdownFacts) string {
 func notDrained(f shutdownFacts) string {
 	if f.is.Spec.Drain == nil || !f.is.Drained() || f.is.Status.NodeUID != f.node.UID {
 		return "the node is not drained yet"
+	}
+	return ""
+}
+
+// notCordoned: pods may come again.
+func notCordoned(f shutdownFacts) string {
+	if !f.node.Spec.Unschedulable {
+		return "the node is not cordoned"
 	}
 	return ""
 }
@@ -150,6 +158,20 @@ func notThatBoot(f shutdownFacts) string {
 		return "the node is of another machine by now"
 	}
 	return ""
+}
+
+// notAllowed is why nothing is switched off without the flag.
+const notAllowed = "the remote runner may not switch machines off for maintenances: set remoteRunner.maintenancePower of the chart"
+
+// stopped is forbidden for what has begun: by another process perhaps, which was let.
+func (t *machineAtWork) stopped(ctx context.Context, m *v1alpha1.NodeMaintenance) (why string, asOf time.Time, err error) {
+	switch {
+	case !t.Power:
+		return notAllowed, t.Clock.Now(), nil
+	case t.DryRun:
+		return "dry run", t.Clock.Now(), nil
+	}
+	return t.forbidden(ctx, m)
 }
 
 // forbidden reads all that forbids to shut the machine down, and returns why it may not be; "": it

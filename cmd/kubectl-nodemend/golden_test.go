@@ -50,7 +50,7 @@ func golden(t *testing.T, name, got string) {
 }
 
 func TestTheTablesFitATerminal(t *testing.T) {
-	for _, name := range []string{"status", "status-night", "pause-shown", "history", "history-node", "history-policy", "maintenance-status", "hardware-report"} {
+	for _, name := range []string{"status", "status-night", "pause-shown", "history", "history-node", "history-policy", "maintenance-status", "maintenance-status-machines", "hardware-report"} {
 		data, err := os.ReadFile(filepath.Join("testdata", name+".golden"))
 		if err != nil {
 			t.Fatal(err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -412,11 +413,7 @@ func (t *tool) maintenanceText(found []v1alpha1.NodeMaintenance, wide bool) stri
 		header = append(header, "BY", "NAME")
 	}
 	text.WriteString(fit(table(header, rows), wide))
-	for i := range found {
-		for _, line := range machineText(&found[i]) {
-			fmt.Fprintf(&text, "\n%s: %s\n", found[i].Name, line)
-		}
-	}
+	text.WriteString(machineTable(found, wide))
 	for i := range found {
 		if d := found[i].Status.Drain; wide && d != nil && len(d.Pods) > 0 {
 			text.WriteString("\n" + podTable(d.Pods))
@@ -433,29 +430,54 @@ func (t *tool) maintenanceText(found []v1alpha1.NodeMaintenance, wide bool) stri
 	return text.String()
 }
 
-// machineText says how light and power of the machine are, if the maintenance wants or has switched
-// them.
-func machineText(m *v1alpha1.NodeMaintenance) (lines []string) {
-	const unheard = "asked for, and nobody has reported: does a remote runner lead? See remoteRunner of the chart"
-	say := func(what, state, message string) {
-		if message != "" {
-			state += ": " + oneLine(message)
+// machineTable says how light and power of the machines are that are switched, or are to be; empty if
+// none is.
+func machineTable(found []v1alpha1.NodeMaintenance, wide bool) string {
+	var rows [][]string
+	for i := range found {
+		m := &found[i]
+		power, light, why := machineState(m)
+		if power == "" && light == "" {
+			continue
 		}
-		lines = append(lines, what+" "+state)
+		row := []string{m.Spec.NodeName, dash(power), dash(light), why}
+		if wide {
+			row = slices.Insert(row, 1, m.Name)
+		}
+		rows = append(rows, row)
 	}
+	if rows == nil {
+		return ""
+	}
+	header := []string{"NODE", "POWER", "LIGHT", "WHY"}
+	if wide {
+		header = slices.Insert(header, 1, "NAME")
+	}
+	return "\n" + fit(table(header, rows), wide)
+}
+
+// machineState says how light and power of the machine are, and why; empty: nobody asks for it.
+func machineState(m *v1alpha1.NodeMaintenance) (power, light, why string) {
+	const asked, unheard = "asked for", "nobody has reported: does a remote runner lead? See remoteRunner of the chart"
 	switch s := m.Status.Power; {
-	case s != nil:
-		say("power", string(s.Phase), s.Message)
-	case m.Spec.Power != "":
-		say("power", unheard, "")
+	case s != nil && (m.Spec.Power != "" || s.Phase != v1alpha1.PowerWaiting):
+		power, why = string(s.Phase), oneLine(s.Message)
+	case s == nil && m.Spec.Power != "":
+		power, why = asked, unheard
 	}
 	switch s := m.Status.Identify; {
 	case s != nil && (m.Spec.Identify || m.MayShine() || s.Message != ""):
-		say("light", string(s.State), s.Message)
+		light = string(s.State)
+		if s.Message != "" && why != "" {
+			why += "; "
+		}
+		if s.Message != "" {
+			why += "light: " + oneLine(s.Message)
+		}
 	case s == nil && m.Spec.Identify:
-		say("light", unheard, "")
+		light, why = asked, cmp.Or(why, unheard)
 	}
-	return lines
+	return power, light, why
 }
 
 func podTable(pods []v1alpha1.RemainingPod) string {

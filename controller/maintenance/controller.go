@@ -175,8 +175,11 @@ func (r *Reconciler) end(ctx context.Context, m *v1alpha1.NodeMaintenance) error
 // the node. It returns after how long to look again; 0: when something changes.
 func (r *Reconciler) release(ctx context.Context, m *v1alpha1.NodeMaintenance, others bool) (time.Duration, error) {
 	released := m.DeepCopy()
-	changed := controllerutil.RemoveFinalizer(released, v1alpha1.MaintenanceFinalizer)
 	wait, awaited := awaitedFor(m, others, r.Clock.Now())
+	changed := false
+	if !awaited || !m.MayBeOff() { // else the node is not given back yet
+		changed = controllerutil.RemoveFinalizer(released, v1alpha1.MaintenanceFinalizer)
+	}
 	if !awaited {
 		changed = controllerutil.RemoveFinalizer(released, v1alpha1.PowerFinalizer) || changed
 	}
@@ -301,8 +304,8 @@ func (r *Reconciler) beginAnew(ctx context.Context, m *v1alpha1.NodeMaintenance,
 	return r.write(ctx, m, status)
 }
 
-// giveBack uncordons a node that nothing holds. What the cache does not show yet may
-// hold it.
+// giveBack uncordons a node that nothing holds, and whose machine is not yet to be switched on: pods
+// would come to a machine that goes down. What the cache does not show yet may hold it.
 func (r *Reconciler) giveBack(ctx context.Context, name string) error {
 	var node corev1.Node
 	if err := r.Live.Get(ctx, types.NamespacedName{Name: name}, &node); err != nil {
@@ -313,7 +316,7 @@ func (r *Reconciler) giveBack(ctx context.Context, name string) error {
 		return fmt.Errorf("listing the maintenances of node %s: %w", name, err)
 	}
 	for i := range list.Items {
-		if list.Items[i].Holds(&node) {
+		if list.Items[i].KeepsActionsFrom(&node) {
 			return nil // its event comes
 		}
 	}
