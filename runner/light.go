@@ -185,10 +185,10 @@ func (t *machineAtWork) putOut(ctx context.Context, m *v1alpha1.NodeMaintenance)
 		return 0, context.Cause(ctx)
 	case err == nil:
 		return t.told(ctx, m, false, v1alpha1.LightOff, "", 0)
-	case errors.Is(err, power.ErrOtherMachine), errors.Is(err, power.ErrNoIdentity), errors.Is(err, power.ErrUnsupported):
+	case errors.Is(err, power.ErrUnsupported):
 		return t.told(ctx, m, false, v1alpha1.LightOff, "it may still shine, and can't be put out: "+err.Error(), 0)
 	default:
-		return t.told(ctx, m, false, v1alpha1.LightUnknown, "it could not be put out: "+err.Error(), retryDark)
+		return t.told(ctx, m, false, v1alpha1.LightUnknown, "it could not be put out: "+err.Error(), max(retryDark, afterError(err)))
 	}
 }
 

@@ -302,7 +302,7 @@ func (t *machineAtWork) back(ctx context.Context, m *v1alpha1.NodeMaintenance, b
 		return t.enter(ctx, m, v1alpha1.PowerLeftOff, nil, "the machine is left as it is: node "+t.name+" is on another one by now. If this one is still wanted, switch it on")
 	}
 	restoring := m.Status.Power.Phase == v1alpha1.PowerRestoring
-	if other := t.heldByAnother(m); other != "" {
+	if other := t.heldByAnother(m, t.all); other != "" {
 		why := "the machine is left as it is, since somebody may work on it: maintenance " + other + " holds the node"
 		if deadline.GivenBack(m).Sub(now) < deadline.RestoreTime/2 { // so that the time begins when that one ends
 			return t.enter(ctx, m, m.Status.Power.Phase, nil, why)
@@ -351,12 +351,12 @@ func (t *machineAtWork) stillBack(ctx context.Context, m *v1alpha1.NodeMaintenan
 	if err != nil {
 		return false, err
 	}
-	t.all = holds.Maintenances
-	i := slices.IndexFunc(t.all, func(is v1alpha1.NodeMaintenance) bool { return is.UID == m.UID })
-	if i < 0 || t.heldByAnother(m) != "" || t.Clock.Now().Sub(asOf) > factsAge {
+	all := holds.Maintenances
+	i := slices.IndexFunc(all, func(is v1alpha1.NodeMaintenance) bool { return is.UID == m.UID })
+	if i < 0 || t.heldByAnother(m, all) != "" || t.Clock.Now().Sub(asOf) > factsAge {
 		return false, nil
 	}
-	s := t.all[i].Status.Power
+	s := all[i].Status.Power
 	return s != nil && s.Phase == v1alpha1.PowerRestoring && s.RunnerID == t.RunnerID, nil
 }
 
@@ -369,10 +369,10 @@ func (t *machineAtWork) replaced(m *v1alpha1.NodeMaintenance) bool {
 	return err == nil && !t.isOurs(m)
 }
 
-// heldByAnother returns the name of another maintenance that holds the node; "": none does.
-func (t *machineAtWork) heldByAnother(m *v1alpha1.NodeMaintenance) string {
-	for i := range t.all {
-		if other := &t.all[i]; other.UID != m.UID && isHeldBy(other, t.node) {
+// heldByAnother returns the name of another one of the maintenances that holds the node; "": none does.
+func (t *machineAtWork) heldByAnother(m *v1alpha1.NodeMaintenance, all []v1alpha1.NodeMaintenance) string {
+	for i := range all {
+		if other := &all[i]; other.UID != m.UID && isHeldBy(other, t.node) {
 			return other.Name
 		}
 	}
