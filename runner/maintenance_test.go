@@ -410,6 +410,11 @@ func (b rackBMC) On(_ context.Context, machine power.UUID) error {
 	if err := power.Check(b.guid, machine); err != nil {
 		return err
 	}
+	for i := range b.all {
+		if m := &b.all[i]; m.DeletionTimestamp == nil && !m.MayBeOff() && b.now.Sub(m.CreationTimestamp.Time) > factsAge {
+			b.Errorf("%s switches the machine on, and %s holds the node\n%s", b.id, m.Name, b.story())
+		}
+	}
 	b.ons++
 	b.note("on, by %s", b.id)
 	b.switchOn()
