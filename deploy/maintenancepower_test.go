@@ -237,7 +237,7 @@ func TestAMachineIsOffForItsMaintenanceWithTheRightsTheRolesHave(t *testing.T) {
 	s.eventually("the machine is switched on", func(context.Context) (bool, error) { return bmc.Power(1) == "On", nil })
 	s.must(s.admin.Get(s.ctx, key(m), m))
 	s.must(s.admin.Get(s.ctx, key(s.a), s.a))
-	if !m.MayBeOff() || !s.a.Spec.Unschedulable {
+	if !m.MayBeOff() || !s.a.Spec.Unschedulable || !slices.Contains(m.Finalizers, v1alpha1.MaintenanceFinalizer) {
 		t.Errorf("before its boot is seen the node is given back: %+v, %+v", m.Status.Power, s.a.Spec)
 	}
 	s.says(s.a, bootTwo)

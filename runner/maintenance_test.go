@@ -39,6 +39,7 @@ type rack struct {
 	lit       bool
 	litUntil  time.Time // zero: for ever
 	dark      bool      // the lamp went out by itself
+	stops     []int     // the calls that asked it to shut down, or cut it
 	shutdowns []int     // the boots that were asked to shut down
 	cuts      []int     // the boots that were cut
 	ons       int
@@ -356,6 +357,7 @@ func (b rackBMC) Read(_ context.Context, machine power.UUID) (reading power.Read
 // mayStop breaks the test if nobody has said before that the machine would be stopped in this phase,
 // or people hold it.
 func (b rackBMC) mayStop(phase v1alpha1.PowerPhase) {
+	b.stops = append(b.stops, b.calls)
 	i := slices.IndexFunc(b.all, func(m v1alpha1.NodeMaintenance) bool {
 		p := m.Status.Power
 		return p != nil && p.Phase == phase && p.RunnerID == b.id && m.DeletionTimestamp == nil && m.Spec.Power == v1alpha1.PowerRequestOff && m.Drained() && m.Status.Machine.UUID == machineUUID

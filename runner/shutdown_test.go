@@ -12,6 +12,7 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/internal/power"
+	"github.com/nodemend/nodemend/internal/power/proof"
 )
 
 func TestAMachineIsShutDownForAMaintenanceAndComesBack(t *testing.T) {
@@ -303,6 +304,51 @@ func TestAMachineThatNobodyWasThereForIsLeftToPeople(t *testing.T) {
 			t.Errorf("it is off\n%s", r.story())
 		}
 	})
+}
+
+// Whatever read of what is known takes long, the node may be excluded meanwhile.
+func TestWhatWasReadLongAgoStopsNothing(t *testing.T) {
+	whole := newRack(t, switchedOff)
+	whole.listens = false
+	whole.run(20 * time.Minute)
+	if len(whole.stops) != 2 {
+		t.Fatalf("it was asked and cut by %v\n%s", whole.stops, whole.story())
+	}
+	for i, stop := range whole.stops {
+		for call := stop - 5; call < stop; call++ {
+			t.Run(fmt.Sprintf("at call %d of %d", call, stop), func(t *testing.T) {
+				r := newRack(t, switchedOff)
+				r.listens = false
+				r.happens = func(now int) {
+					if now == call {
+						r.pass(factsAge + time.Second)
+						r.excluded = true
+					}
+				}
+				r.run(20 * time.Minute)
+				if len(r.stops) > i {
+					t.Errorf("it was stopped by %v\n%s", r.stops, r.story())
+				}
+			})
+		}
+	}
+}
+
+// An off of the process before may still be on its way.
+func TestWhoTakesOverWaitsBeforeItSwitchesOn(t *testing.T) {
+	r := newRack(t, switchedOff)
+	r.run(5 * time.Minute)
+	r.end("repair")
+	r.happens = func(int) { r.died, r.happens = true, nil }
+	r.run(proof.Straggle - 2*time.Second)
+	r.power("repair", v1alpha1.PowerRestoring, "")
+	if r.ons > 0 {
+		t.Errorf("it was switched on at once\n%s", r.story())
+	}
+	r.run(time.Minute)
+	if r.ons == 0 {
+		t.Errorf("it was not switched on\n%s", r.story())
+	}
 }
 
 // What holds a cut holds it for as long as it takes, and does not turn it into one that was in vain.
