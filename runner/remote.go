@@ -108,7 +108,7 @@ type remoteRunner struct {
 	api      remoteAPI
 	worker   *RemoteWorker
 	machines *MaintenanceWorker
-	listed   atomic.Pointer[cache.Controller] // nil until it leads
+	listed   atomic.Pointer[[]cache.Controller] // nil until it leads
 }
 
 func (r *remoteRunner) run(ctx context.Context) error {
@@ -137,7 +137,11 @@ func (r *remoteRunner) lead(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, q.ShutDown)
 	defer stop()
 	informer := watch(r.api.actions("spec.executor", string(v1alpha1.ExecutorRemote)), q)
-	r.listed.Store(&informer)
+	nodes := newQueue()
+	stopNodes := context.AfterFunc(ctx, nodes.ShutDown)
+	defer stopNodes()
+	maintenances := watchMaintenances(r.api.maintenances(), nodes)
+	r.listed.Store(&[]cache.Controller{informer, maintenances})
 	var all sync.WaitGroup
 	all.Go(func() { informer.RunWithContext(ctx) })
 	for range atOnce {
@@ -151,10 +155,6 @@ func (r *remoteRunner) lead(ctx context.Context) error {
 			}
 		})
 	}
-	nodes := newQueue()
-	stopNodes := context.AfterFunc(ctx, nodes.ShutDown)
-	defer stopNodes()
-	maintenances := watchMaintenances(r.api.maintenances(), nodes)
 	all.Go(func() { maintenances.RunWithContext(ctx) })
 	for range machinesAtOnce {
 		all.Go(func() { r.machines.run(ctx, nodes) })
@@ -174,8 +174,14 @@ func (r *remoteRunner) healthHandler() http.Handler {
 
 // ready returns nil if actions are executed, or another process leads.
 func (r *remoteRunner) ready() error {
-	if informer := r.listed.Load(); informer != nil && !(*informer).HasSynced() {
-		return errors.New("the NodeActions have not been listed yet: is the API server reachable, are the CRDs installed, may this account list nodeactions.nodemend.dev?")
+	listed := r.listed.Load()
+	if listed == nil {
+		return nil
+	}
+	for _, informer := range *listed {
+		if !informer.HasSynced() {
+			return errors.New("NodeActions and NodeMaintenances have not been listed yet: is the API server reachable, are the CRDs installed, may this account list and watch nodeactions.nodemend.dev and nodemaintenances.nodemend.dev?")
+		}
 	}
 	return nil
 }
