@@ -667,6 +667,30 @@ func TestIfNothingHappensAMachineIsOffForItsMaintenanceAlone(t *testing.T) {
 	}
 }
 
+// Nobody is there to switch the machine on: after an hour people are told to, and have the node.
+func TestWithoutARemoteRunnerTheNodeIsGivenBackInTheEnd(t *testing.T) {
+	r := newRack(t, 1)
+	r.events = 0
+	r.start("kubernetes", kubernetes)
+	r.start("remote-runner-0", machineRunner)
+	r.start("controller-0", cordons)
+	r.run(10*time.Minute, func() bool { return r.seen["Off"] > 0 })
+	r.actors[slices.IndexFunc(r.actors, func(a *actor) bool { return a.name == "remote-runner-0" })].dead = true
+	r.end(r.one())
+	r.run(deadline.RestoreTime-time.Minute, func() bool { return len(r.maintenances()) == 0 })
+	if node := r.world.node(); len(r.maintenances()) != 1 || !node.Spec.Unschedulable {
+		t.Errorf("it has ended too early: %v", r.maintenances())
+	}
+	r.run(2*time.Minute, func() bool { return false })
+	if node := r.world.node(); len(r.maintenances()) > 0 || node.Spec.Unschedulable || r.on || !r.left {
+		t.Errorf("on: %t, %v, %+v\n%s", r.on, r.maintenances(), node.Spec, strings.Join(r.story, "\n"))
+	}
+	r.stop()
+	if r.bad != "" {
+		t.Error(r.bad)
+	}
+}
+
 func TestWhateverHappensAMachineIsOffForItsMaintenanceAlone(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range *seeds / 2 {
