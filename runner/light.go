@@ -81,7 +81,7 @@ func (t *machineAtWork) light(ctx context.Context, m *v1alpha1.NodeMaintenance) 
 	switch known, err := t.machineOf(); {
 	case t.node == nil && m.MayShine(): // it shines on
 	case err != nil:
-		return t.unlit(ctx, m, err, retryConfig)
+		return t.unlit(ctx, m, err)
 	case machine == nil || machine.UUID != known.UUID || !m.MayShine() && !m.MayBeOff():
 		if m.MayShine() { // that of another machine, which had this name before
 			if wait, err := t.putOut(ctx, m); err != nil || m.MayShine() {
@@ -89,22 +89,22 @@ func (t *machineAtWork) light(ctx context.Context, m *v1alpha1.NodeMaintenance) 
 			}
 		}
 		if m.MayBeOff() {
-			return t.unlit(ctx, m, errors.New("another machine is off for this maintenance"), retryConfig)
+			return t.unlit(ctx, m, errors.New("another machine is off for this maintenance"))
 		}
 		machine = known
 	}
 	lamp, uuid, err := t.switchOf(machine)
 	if err != nil {
-		return t.unlit(ctx, m, err, retryConfig)
+		return t.unlit(ctx, m, err)
 	}
 	if t.DryRun {
-		return t.unlit(ctx, m, fmt.Errorf("dry run: this runner would switch it on by %s", lamp), retryConfig)
+		return t.unlit(ctx, m, fmt.Errorf("dry run: this runner would switch it on by %s", lamp))
 	}
 	shone := m.MayShine()
 	if !shone {
 		switch err := t.alone(ctx, uuid); {
 		case errors.Is(err, errNoMachine):
-			return t.unlit(ctx, m, err, retryConfig)
+			return t.unlit(ctx, m, err)
 		case err != nil:
 			return 0, err
 		}
@@ -113,7 +113,7 @@ func (t *machineAtWork) light(ctx context.Context, m *v1alpha1.NodeMaintenance) 
 		case ctx.Err() != nil:
 			return 0, context.Cause(ctx)
 		case err != nil:
-			return t.unlit(ctx, m, err, retryConfig)
+			return t.unlit(ctx, m, err)
 		}
 		err := t.write(ctx, m, func(s *v1alpha1.NodeMaintenanceStatus) {
 			s.Machine = machine
@@ -193,12 +193,12 @@ func (t *machineAtWork) putOut(ctx context.Context, m *v1alpha1.NodeMaintenance)
 }
 
 // unlit says why a light is not switched on.
-func (t *machineAtWork) unlit(ctx context.Context, m *v1alpha1.NodeMaintenance, why error, next time.Duration) (time.Duration, error) {
+func (t *machineAtWork) unlit(ctx context.Context, m *v1alpha1.NodeMaintenance, why error) (time.Duration, error) {
 	state := v1alpha1.LightOff
 	if m.MayShine() {
 		state = v1alpha1.LightUnknown
 	}
-	return t.told(ctx, m, true, state, why.Error(), next)
+	return t.told(ctx, m, true, state, why.Error(), retryConfig)
 }
 
 // told keeps what has become of a try, and when the next one is due.

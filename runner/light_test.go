@@ -34,7 +34,8 @@ func TestTheLightIsRightWhereverTheRunnerDies(t *testing.T) {
 	whole := newRack(t, identified)
 	story := func(r *rack) {
 		r.run(5 * time.Minute)
-		if r.light("repair", v1alpha1.LightOn, ""); !r.lit {
+		r.light("repair", v1alpha1.LightOn, "")
+		if !r.lit {
 			r.Errorf("it does not shine\n%s", r.story())
 		}
 		r.end("repair")
@@ -104,12 +105,14 @@ func TestALightGoesOutWithTheLastThatWantsIt(t *testing.T) {
 	r.run(time.Minute)
 	r.end("repair")
 	r.run(time.Minute)
-	if r.light("move", v1alpha1.LightOn, ""); !r.lit || r.of("repair") != nil {
+	r.light("move", v1alpha1.LightOn, "")
+	if !r.lit || r.of("repair") != nil {
 		t.Errorf("it shines: %t, %+v\n%s", r.lit, r.of("repair"), r.story())
 	}
 	r.of("move").Spec.Identify = false
 	r.run(time.Minute)
-	if r.light("move", v1alpha1.LightOff, ""); r.lit {
+	r.light("move", v1alpha1.LightOff, "")
+	if r.lit {
 		t.Errorf("it shines on\n%s", r.story())
 	}
 }

@@ -470,8 +470,9 @@ func (r *rack) light(name string, state v1alpha1.LightState, says string) {
 	}
 }
 
-// power wants a phase of a maintenance, and a message that says something.
-func (r *rack) power(name string, phase v1alpha1.PowerPhase, says string) {
+// power wants a phase of the maintenance repair, and a message that says something.
+func (r *rack) power(phase v1alpha1.PowerPhase, says string) {
+	const name = "repair"
 	r.Helper()
 	m := r.of(name)
 	if m == nil {

@@ -18,7 +18,7 @@ import (
 func TestAMachineIsShutDownForAMaintenanceAndComesBack(t *testing.T) {
 	r := newRack(t, switchedOff, identified)
 	r.run(2 * time.Minute)
-	r.power("repair", v1alpha1.PowerOff, "")
+	r.power(v1alpha1.PowerOff, "")
 	r.light("repair", v1alpha1.LightOn, "")
 	if r.on || len(r.cuts) > 0 || !slices.Equal(r.shutdowns, []int{1}) || !r.lit {
 		t.Errorf("on: %t, cut were %v, asked were %v\n%s", r.on, r.cuts, r.shutdowns, r.story())
@@ -29,7 +29,7 @@ func TestAMachineIsShutDownForAMaintenanceAndComesBack(t *testing.T) {
 	}
 	r.end("repair")
 	r.run(time.Minute)
-	r.power("repair", v1alpha1.PowerRestoring, "is to boot") // until the node is back nobody takes it for dead
+	r.power(v1alpha1.PowerRestoring, "is to boot") // until the node is back nobody takes it for dead
 	r.run(3 * time.Minute)
 	if !r.on || r.said != 2 || r.ons != 1 || r.of("repair") != nil {
 		t.Errorf("on: %t, %d ons, boot %d, %+v\n%s", r.on, r.ons, r.said, r.of("repair"), r.story())
@@ -51,12 +51,12 @@ func TestWhatDoesNotShutDownIsCut(t *testing.T) {
 			r := newRack(t, switchedOff)
 			test.change(r)
 			r.run(9 * time.Minute)
-			r.power("repair", v1alpha1.PowerShuttingDown, "")
+			r.power(v1alpha1.PowerShuttingDown, "")
 			if len(r.cuts) > 0 {
 				t.Errorf("cut were %v\n%s", r.cuts, r.story())
 			}
 			r.run(20 * time.Minute)
-			r.power("repair", test.phase, test.says)
+			r.power(test.phase, test.says)
 			if !slices.Equal(r.cuts, test.cuts) {
 				t.Errorf("cut were %v\n%s", r.cuts, r.story())
 			}
@@ -133,7 +133,7 @@ func TestWhatForbidsAShutdownIsSaid(t *testing.T) {
 			r := newRack(t, switchedOff)
 			test.change(r)
 			r.run(30 * time.Minute)
-			r.power("repair", v1alpha1.PowerWaiting, test.says)
+			r.power(v1alpha1.PowerWaiting, test.says)
 			if !r.on || len(r.shutdowns)+len(r.cuts) > 0 {
 				t.Errorf("on: %t\n%s", r.on, r.story())
 			}
@@ -157,7 +157,7 @@ func claimedNow(r *rack) v1alpha1.NodeAction {
 func TestAMachineIsShutDownForAPolicyThatSaysSo(t *testing.T) {
 	r := newRack(t, switchedOff, byPolicy).withPolicy()
 	r.run(2 * time.Minute)
-	r.power("repair", v1alpha1.PowerOff, "")
+	r.power(v1alpha1.PowerOff, "")
 	for name, test := range map[string]struct {
 		change func(r *rack)
 		says   string
@@ -186,7 +186,7 @@ func TestAMachineIsShutDownForAPolicyThatSaysSo(t *testing.T) {
 			r.remediation = r.remediation.DeepCopy()
 			test.change(r)
 			r.run(30 * time.Minute)
-			r.power("repair", v1alpha1.PowerWaiting, test.says)
+			r.power(v1alpha1.PowerWaiting, test.says)
 			if !r.on || len(r.shutdowns) > 0 {
 				t.Errorf("on: %t\n%s", r.on, r.story())
 			}
@@ -228,7 +228,7 @@ func TestWhatSomebodySwitchesIsTheirs(t *testing.T) {
 		r := newRack(t, switchedOff)
 		r.on = false
 		r.run(5 * time.Minute)
-		r.power("repair", v1alpha1.PowerWasOff, "somebody has switched it off")
+		r.power(v1alpha1.PowerWasOff, "somebody has switched it off")
 		r.end("repair")
 		r.run(20 * time.Minute)
 		if r.on || r.of("repair") != nil {
@@ -240,7 +240,7 @@ func TestWhatSomebodySwitchesIsTheirs(t *testing.T) {
 		r.run(5 * time.Minute)
 		r.switchOn()
 		r.run(5 * time.Minute)
-		r.power("repair", v1alpha1.PowerOn, "boot-1 -> boot-2")
+		r.power(v1alpha1.PowerOn, "boot-1 -> boot-2")
 		r.run(time.Hour)
 		if !r.on || len(r.cuts)+len(r.shutdowns) != 1 {
 			t.Errorf("it was switched off again\n%s", r.story())
@@ -257,7 +257,7 @@ func TestAMachineIsSwitchedOnAfterTheLastMaintenance(t *testing.T) {
 			r.run(time.Minute)
 			r.end("repair")
 			r.run(5 * time.Hour)
-			r.power("repair", v1alpha1.PowerOff, "maintenance move holds the node")
+			r.power(v1alpha1.PowerOff, "maintenance move holds the node")
 			if r.on {
 				t.Errorf("it is on\n%s", r.story())
 			}
@@ -277,7 +277,7 @@ func TestAMachineThatNobodyWasThereForIsLeftToPeople(t *testing.T) {
 	r.end("repair")
 	r.pass(2 * time.Hour)
 	r.run(5 * time.Minute)
-	r.power("repair", v1alpha1.PowerLeftOff, "When nobody does, switch it on")
+	r.power(v1alpha1.PowerLeftOff, "When nobody does, switch it on")
 	if r.on {
 		t.Errorf("it is on\n%s", r.story())
 	}
@@ -287,7 +287,7 @@ func TestAMachineThatNobodyWasThereForIsLeftToPeople(t *testing.T) {
 		r.frozen, r.nodeGone = true, true
 		r.end("repair")
 		r.run(5 * time.Minute)
-		r.power("repair", v1alpha1.PowerLeftOff, "node worker-1 was deleted")
+		r.power(v1alpha1.PowerLeftOff, "node worker-1 was deleted")
 		if r.on {
 			t.Errorf("it is on\n%s", r.story())
 		}
@@ -297,7 +297,7 @@ func TestAMachineThatNobodyWasThereForIsLeftToPeople(t *testing.T) {
 		r.run(5 * time.Minute)
 		r.nodeGone = true
 		r.run(time.Hour)
-		r.power("repair", v1alpha1.PowerOff, "")
+		r.power(v1alpha1.PowerOff, "")
 		r.end("repair")
 		r.run(5 * time.Minute)
 		if !r.on {
@@ -341,7 +341,7 @@ func TestWhoTakesOverWaitsBeforeItSwitchesOn(t *testing.T) {
 	r.end("repair")
 	r.happens = func(int) { r.died, r.happens = true, nil }
 	r.run(proof.Straggle - 2*time.Second)
-	r.power("repair", v1alpha1.PowerRestoring, "")
+	r.power(v1alpha1.PowerRestoring, "")
 	if r.ons > 0 {
 		t.Errorf("it was switched on at once\n%s", r.story())
 	}
@@ -361,13 +361,13 @@ func TestACutThatPeopleHoldBeginsAnew(t *testing.T) {
 		}
 	}
 	r.run(30 * time.Minute)
-	r.power("repair", v1alpha1.PowerShuttingDown, "nodemend.dev/exclude")
+	r.power(v1alpha1.PowerShuttingDown, "nodemend.dev/exclude")
 	if len(r.cuts) > 0 {
 		t.Errorf("cut were %v\n%s", r.cuts, r.story())
 	}
 	r.happens, r.excluded = nil, false
 	r.run(15 * time.Minute)
-	r.power("repair", v1alpha1.PowerOff, "its power was cut")
+	r.power(v1alpha1.PowerOff, "its power was cut")
 }
 
 func TestAMachineIsNotSwitchedOnThatSomebodyHasJustTaken(t *testing.T) {
@@ -399,10 +399,10 @@ func TestAMachineWhoseNodeIsOnAnotherOneByNowIsLeftToPeople(t *testing.T) {
 	r.run(5 * time.Minute)
 	r.systemUUID, r.frozen = "00112233-4455-6677-8899-aabbccddeeff", true
 	r.run(5 * time.Minute)
-	r.power("repair", v1alpha1.PowerOff, "")
+	r.power(v1alpha1.PowerOff, "")
 	r.end("repair")
 	r.run(5 * time.Minute)
-	r.power("repair", v1alpha1.PowerLeftOff, "is on another one by now")
+	r.power(v1alpha1.PowerLeftOff, "is on another one by now")
 	if r.on {
 		t.Errorf("it is on\n%s", r.story())
 	}
@@ -414,7 +414,7 @@ func TestABMCThatIsAwayAtTheEndIsAskedUntilItAnswers(t *testing.T) {
 	r.end("repair")
 	r.readErr = errors.New("lost")
 	r.run(40 * time.Minute)
-	r.power("repair", v1alpha1.PowerRestoring, "lost")
+	r.power(v1alpha1.PowerRestoring, "lost")
 	r.readErr = nil
 	r.run(10 * time.Minute)
 	if !r.on || r.of("repair") != nil {

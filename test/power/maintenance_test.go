@@ -605,10 +605,10 @@ func newRack(t *testing.T, seed uint64) *rack {
 }
 
 // playRack plays a seed, and returns what it has reached.
-func playRack(t *testing.T, seed uint64, events bool) map[string]int {
+func playRack(t *testing.T, seed uint64, disturbed bool) map[string]int {
 	t.Helper()
 	r := newRack(t, seed)
-	if !events {
+	if !disturbed {
 		r.events = 0
 	} else {
 		r.deaf = r.rand.IntN(2) == 0
@@ -621,7 +621,7 @@ func playRack(t *testing.T, seed uint64, events bool) map[string]int {
 	r.start("controller-0", cordons)
 	r.start("staff", staff)
 	r.run(3*time.Hour, func() bool { return r.events == 0 })
-	if !events {
+	if !disturbed {
 		r.run(10*time.Minute, func() bool { return r.seen["Off"] > 0 })
 	}
 	// The calm: nobody works on the machine any more.
