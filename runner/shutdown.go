@@ -253,6 +253,9 @@ func (t *machineAtWork) cut(ctx context.Context, m *v1alpha1.NodeMaintenance, bm
 		return 0, err
 	}
 	if why != "" { // an off that was sent may take effect yet: then it reads off
+		known := t.tried[m.UID]
+		known.asked = false // it is asked anew, when it may be
+		t.tried[m.UID] = known
 		return t.enter(ctx, m, v1alpha1.PowerShuttingDown, nil, "its power is not cut now: "+why)
 	}
 	if t.Clock.Now().Sub(asOf) > factsAge {
