@@ -162,9 +162,10 @@ func (o *owners) calm() {
 		m := o.machines[n.name]
 		m.goes, m.boots, m.heeds, m.barren = time.Minute, time.Minute, time.Minute, false
 	}
-	if o.remote() == nil {
-		o.world.startRemoteRunner()
+	for p := o.remote(); p != nil; p = o.remote() {
+		o.world.end(p)
 	}
+	o.world.startRemoteRunner()
 }
 
 // remote returns the remote runner that leads, nil if none does.
