@@ -45,7 +45,7 @@ columns, and each part after 25 entries; -o wide shows all.`,
 	of.addTo(cmd)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again and again, until you stop it")
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, _ []string) error {
-		if watch && (form == "json" || form == "yaml") {
+		if watch && form.data() {
 			return fmt.Errorf("-w shows text, not %s; see kubectl get -w", form)
 		}
 		show := func(ctx context.Context) (string, error) {
@@ -62,8 +62,7 @@ columns, and each part after 25 entries; -o wide shows all.`,
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprint(t.streams.Out, text)
-		return err
+		return t.write(form, text)
 	})
 	return cmd
 }
