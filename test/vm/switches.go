@@ -39,12 +39,16 @@ func (m *Machine) PowerOff(ctx context.Context) error {
 	return m.wait(ctx, "the machine to have no power", func() bool { return !m.power })
 }
 
+// HasPower says whether the machine has power.
+func (m *Machine) HasPower() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.power
+}
+
 // PowerOn boots the machine if it has no power. The BMC calls it.
 func (m *Machine) PowerOn(ctx context.Context) error {
-	m.mu.Lock()
-	power := m.power
-	m.mu.Unlock()
-	if power {
+	if m.HasPower() {
 		return nil
 	}
 	if err := m.Reset(ctx); err != nil {

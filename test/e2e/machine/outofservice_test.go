@@ -4,7 +4,6 @@ package machine
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,42 +31,27 @@ func TestAPodRunsElsewhereOnceItsMachineIsProvedToBeOffAndNoWriteOfItComesLater(
 	s.Must(err)
 	s.Cleanup(d.stop)
 	bmc, wrong := ipmisim.StartAs(t, deadUUID), ipmisim.Start(t)
-	o := withDisk(d, "dead", deadUUID)
-	o.bmc = bmc
-	dead := s.start("dead", o)
-	other := s.start("other", withDisk(d, "other", otherUUID))
+	dead := s.start("dead", withDisk(d, "dead", deadUUID, bmc))
+	otherBMC := ipmisim.StartAs(t, otherUUID)
+	other := s.start("other", withDisk(d, "other", otherUUID, otherBMC))
 	dead.hasDriver()
 	other.hasDriver()
 	s.attaches(d)
 	config := filepath.Join(s.plane.dir, "remote.yaml")
-	dead.switchedBy(config, wrong)
+	s.switches(config, dead.byIPMI(wrong))
 	s.remoteRunner(config)
 
 	other.cordon("true")
 	s.startWriter(dead, other)
 	dead.writes(d, 10)
-	dead.Apply("dead-outofservice", v1alpha1.RemedyPolicySpec{
-		// Longer than it takes until nothing has been heard of it for 50 s.
-		Match: []v1alpha1.ConditionMatch{{Type: string(corev1.NodeReady), Status: corev1.ConditionUnknown, For: *story.Duration(45 * time.Second)}},
-		Steps: []v1alpha1.Step{{
-			Reboot:  &v1alpha1.RebootRemedy{Method: v1alpha1.RebootPowerCycle, OutOfService: true},
-			Timeout: *story.Duration(20 * time.Minute), VerifyTimeout: *story.Duration(10 * time.Second),
-		}},
-	})
+	dead.Apply("dead-outofservice", powerCycled(v1alpha1.RebootRemedy{Method: v1alpha1.RebootPowerCycle, OutOfService: true}))
 
 	dead.stoodStillUnproved(d)
-	dead.switchedBy(config, bmc)
+	s.switches(config, dead.byIPMI(bmc))
 	other.cordon("false")
 	dead.cutOffUntilProved(d, other)
 	other.freedBlindly(d, dead)
-}
-
-// switchedBy has a BMC switch the machine, for the remote runner.
-func (n *node) switchedBy(config string, bmc *ipmisim.Simulator) {
-	n.Helper()
-	host, port := bmc.LAN()
-	n.Must(os.WriteFile(config, fmt.Appendf(nil, "switches:\n- nodes: {names: [%s]}\n  ipmi: {host: %s, port: %d, user: %s, passwordFile: %s}\n",
-		n.name, host, port, ipmisim.Operator, bmc.PasswordFile()), 0o600))
+	s.switchedOtherwise(config, dead, other, otherBMC)
 }
 
 func (n *node) cordon(cordoned string) {
@@ -225,8 +209,8 @@ func (n *node) cutOffUntilProved(d *disk, other *node) {
 	count := d.unshared(s)
 	all := d.history()
 	last := all[slices.IndexFunc(all, func(w write) bool { return w.machine == other.name })-1]
-	if last.boot != first || last.at.After(power.Proof.First.Time.Time) || moved.number <= last.number {
-		n.Fatalf("the last write of the machine that was cut is %s; then %s; its proof: %+v", last, moved, power.Proof)
+	if last.boot != first || last.at.After(off) || off.After(power.Proof.Second.Time.Time) || moved.number <= last.number {
+		n.Fatalf("the last write of the machine that was cut is %s; then %s; it stood still at %s, its proof: %+v", last, moved, off, power.Proof)
 	}
 	n.Proved("a machine without a cable wrote on; after the cable was pulled: %s", strings.Join(parts, ", "))
 	n.Proved("its last write, number %d, came %.1f s before it was proved to be off, and %.1f s before its disk was attached elsewhere; %d writes, none by the wrong machine",
@@ -259,4 +243,6 @@ func (n *node) freedBlindly(d *disk, other *node) {
 		return slices.ContainsFunc(d.history()[before:], func(w write) bool { return w.machine == n.name && w.wrong() }), fmt.Sprint(len(d.history()), " writes")
 	})
 	n.Proved("a taint that a person sets without a proof has two machines write to the disk: the storage sees it")
+	_, err = n.plane.kubectl(n.Ctx, "taint", "node", n.name, corev1.TaintNodeOutOfService+"-")
+	s.Must(err)
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/nodemend/nodemend/test/cluster"
 	"github.com/nodemend/nodemend/test/helm"
+	"github.com/nodemend/nodemend/test/ipmisim"
 	"github.com/nodemend/nodemend/test/process"
 	"github.com/nodemend/nodemend/test/vm"
 )
@@ -48,10 +49,11 @@ while :; do
 done
 `
 
-// withDisk are the options of a node whose machine has this UUID, sees the disk, and runs writers.
-func withDisk(d *disk, name, uuid string) options {
+// withDisk are the options of a node whose machine has this UUID and BMC, sees the disk, and runs
+// writers.
+func withDisk(d *disk, name, uuid string, bmc *ipmisim.Simulator) options {
 	return options{
-		checks: noRuntimeCheck, devices: append(d.devices(name), "-uuid", uuid), programs: []string{"dd"},
+		checks: noRuntimeCheck, bmc: bmc, devices: append(d.devices(name), "-uuid", uuid), programs: []string{"dd"},
 		files: map[string]vm.File{writerProgram: {Content: writeScript, Mode: 0o755}},
 	}
 }
