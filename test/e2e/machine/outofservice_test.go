@@ -134,7 +134,7 @@ func (n *node) stoodStillUnproved(d *disk) {
 	if boots := n.machine.Boots(); len(boots) != 1 {
 		n.Fatalf("the machine has booted: %q", boots)
 	}
-	n.Until(round, "the node has recovered", n.Reaches(v1alpha1.ReasonRecovered))
+	n.Until(round, "the node has recovered", n.Reaches(v1alpha1.ReasonRecoveredByItself))
 	n.inService()
 	n.writes(d, 10)
 	n.Proved("a machine that its hypervisor had stopped, with a BMC that is not its own: %s; its pod and its volume stayed, told to end as it was, and it went on writing, at number %d; %d writes, none by the wrong machine",
@@ -174,11 +174,17 @@ func (n *node) cutOffUntilProved(d *disk, other *node) {
 	n.Until(moment, "the taint is set", func() (bool, string) {
 		return v1alpha1.IsOutOfService(n.Object()), fmt.Sprint(n.Object().Spec.Taints)
 	})
-	after("taint", time.Now())
 	if ready := n.Condition(corev1.NodeReady); ready.Status != corev1.ConditionUnknown {
 		n.Fatalf("pods and volumes are freed, and %s", story.Describe(ready))
 	}
-	moved := other.writes(d, 1)
+	other.writes(d, 10)
+	d.unshared(s)
+	all := d.history()
+	at := slices.IndexFunc(all, func(w write) bool { return w.machine == other.name })
+	last, moved := all[at-1], all[at]
+	if last.boot != first || last.at.After(off) || off.After(power.Proof.Second.Time.Time) {
+		n.Fatalf("the last write of the machine that was cut is %s; then %s; it stood still at %s, its proof: %+v", last, moved, off, power.Proof)
+	}
 	detached, wasDetached := d.changed(n.name, "")
 	attached, wasAttached := d.changed("", other.name)
 	if !wasDetached || !wasAttached || detached.Before(power.Proof.Second.Time.Time) {
@@ -206,15 +212,9 @@ func (n *node) cutOffUntilProved(d *disk, other *node) {
 	}
 	n.inService()
 	other.writes(d, 10)
-	count := d.unshared(s)
-	all := d.history()
-	last := all[slices.IndexFunc(all, func(w write) bool { return w.machine == other.name })-1]
-	if last.boot != first || last.at.After(off) || off.After(power.Proof.Second.Time.Time) || moved.number <= last.number {
-		n.Fatalf("the last write of the machine that was cut is %s; then %s; it stood still at %s, its proof: %+v", last, moved, off, power.Proof)
-	}
 	n.Proved("a machine without a cable wrote on; after the cable was pulled: %s", strings.Join(parts, ", "))
 	n.Proved("its last write, number %d, came %.1f s before it was proved to be off, and %.1f s before its disk was attached elsewhere; %d writes, none by the wrong machine",
-		last.number, power.Proof.Second.Time.Sub(last.at).Seconds(), attached.Sub(last.at).Seconds(), count)
+		last.number, power.Proof.Second.Time.Sub(last.at).Seconds(), attached.Sub(last.at).Seconds(), d.unshared(s))
 }
 
 // told returns when QEMU has told something last.

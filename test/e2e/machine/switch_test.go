@@ -69,23 +69,20 @@ func (n *node) byProgram(bmc *ipmisim.Simulator) string {
 func (s *scenario) switchedOtherwise(config string, byRedfish, byProgram *node, bmc *ipmisim.Simulator) {
 	s.Helper()
 	s.switches(config, byRedfish.byRedfish(deadUUID), byProgram.byProgram(bmc))
-	boots := map[*node]int{}
-	for _, n := range []*node{byRedfish, byProgram} {
-		boots[n] = len(n.machine.Boots())
-		n.standsStill()
-	}
-	for n, before := range boots {
-		n.isPowerCycled(before)
-	}
+	first, second := byRedfish.standsStill(), byProgram.standsStill()
+	byRedfish.isPowerCycled("a Redfish service", first)
+	byProgram.isPowerCycled("fence_ipmilan", second)
 }
 
-// standsStill has the hypervisor stop the machine, and a policy that cuts its power.
-func (n *node) standsStill() {
+// standsStill has the hypervisor stop the machine, and a policy that cuts its power. It returns the
+// number of the boot.
+func (n *node) standsStill() (boot int) {
 	n.Helper()
 	n.kubelet.cutOff.Store(true)
 	n.Must(n.machine.Pause(n.Ctx))
 	n.Must(n.plane.DeleteAllOf(n.Ctx, &v1alpha1.RemedyPolicy{}, client.MatchingLabels{corev1.LabelHostname: n.name}))
 	n.Apply(n.name+"-power", powerCycled(v1alpha1.RebootRemedy{Method: v1alpha1.RebootPowerCycle}))
+	return len(n.machine.Boots())
 }
 
 // powerCycled is a policy for nodes that do not answer.
@@ -97,10 +94,11 @@ func powerCycled(reboot v1alpha1.RebootRemedy) v1alpha1.RemedyPolicySpec {
 	}
 }
 
-// isPowerCycled waits until a machine that stands still runs in a new boot, with a cable.
-func (n *node) isPowerCycled(boots int) {
+// isPowerCycled waits until a machine that stood still runs in the boot after this one, and puts its
+// cable back.
+func (n *node) isPowerCycled(by string, boot int) {
 	n.Helper()
-	n.boots(boots + 1)
+	n.boots(boot + 1)
 	n.Must(n.machine.SetLink(n.Ctx, true))
 	n.kubelet.cutOff.Store(false)
 	n.Until(round, "the node has recovered", n.Reaches(v1alpha1.ReasonRecovered))
@@ -115,7 +113,7 @@ func (n *node) isPowerCycled(boots int) {
 		}
 		n.inService()
 		n.Proved("a machine that its hypervisor had stopped was switched off and on by %s, and is in a new boot: it was proved to be off %.1f s after the claim",
-			power.Proof.Switch, power.Proof.Second.Time.Sub(a.Status.Claim.Time.Time).Seconds())
+			by, power.Proof.Second.Time.Sub(a.Status.Claim.Time.Time).Seconds())
 		return
 	}
 	n.Fatalf("remediation %s has no action", r.Name)

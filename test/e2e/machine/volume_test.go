@@ -36,7 +36,8 @@ const (
 	podName = writer + "-0"
 )
 
-// writeScript writes to the disk, on and on: its boot, and a number that goes on from what is there.
+// writeScript writes to the disk, on and on, several times a second: its boot, and a number that goes
+// on from what is there.
 const writeScript = `#!/bin/sh
 for disk in /sys/block/*; do
 	[ "$(cat $disk/serial 2>/dev/null)" != volume ] || device=/dev/${disk##*/}
@@ -46,6 +47,7 @@ number=$(dd if=$device bs=512 count=1 iflag=direct 2>/dev/null | tr -d '\0' | cu
 while :; do
 	number=$((number + 1))
 	printf '%s %s' $boot $number | dd of=$device bs=512 count=1 conv=sync,notrunc oflag=direct 2>/dev/null || exit
+	sleep 0.1
 done
 `
 
