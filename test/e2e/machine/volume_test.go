@@ -205,5 +205,6 @@ func (s *scenario) remoteRunner(config string) {
 	s.Must(err)
 	kubeconfig := filepath.Join(s.plane.dir, role+".kubeconfig")
 	s.Must(cluster.WriteKubeconfig(kubeconfig, account))
-	s.begins("nodemend", "runner", "--remote", "--config="+config, "--kubeconfig="+kubeconfig, "--leader-election-namespace="+namespace)
+	// It is the only one, as the controller is.
+	s.begins("nodemend", "runner", "--remote", "--config="+config, "--kubeconfig="+kubeconfig, "--leader-election=false")
 }
