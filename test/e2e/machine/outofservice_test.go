@@ -64,13 +64,13 @@ func (n *node) cordon(cordoned string) {
 }
 
 // writes waits until the machine, in the boot that it is in, has written so often to its disk since
-// now, and returns the last of those writes.
-func (n *node) writes(d *disk, times int) (last write) {
+// now.
+func (n *node) writes(d *disk, times int) {
 	n.Helper()
-	return n.writesAfter(d, len(d.history()), times)
+	n.writesAfter(d, len(d.history()), times)
 }
 
-// writesAfter is writes, after so many writes of all machines.
+// writesAfter is writes, after so many writes of all machines. It returns the machine's last one.
 func (n *node) writesAfter(d *disk, before, times int) (last write) {
 	n.Helper()
 	boots := n.machine.Boots()
@@ -110,7 +110,7 @@ func (n *node) stoodStillUnproved(d *disk) {
 	n.Until(moment, "the node is given up", n.Is(corev1.NodeReady, corev1.ConditionUnknown))
 	n.Until(moment, "the pod is told to end", func() (bool, string) {
 		pod := s.pod()
-		return pod != nil && pod.DeletionTimestamp != nil, fmt.Sprint(pod)
+		return pod != nil && pod.DeletionTimestamp != nil, fmt.Sprintf("%+v", pod)
 	})
 	var refused string
 	n.Until(round, "the remote runner refuses", func() (bool, string) {
