@@ -48,6 +48,7 @@ var choices = map[string][]string{
 	"a namespace": {"createNamespace=true"},
 	"a parent":    {"global.anything=1"},
 	"remote":      remotely,
+	"outside":     fromOutside,
 	"frees":       frees,
 	"others":      {"controller.externalRemediators=true", "controller.drivenBy[0]=NodeHealthCheck", "controller.drivenBy[1]=MachineHealthCheck"},
 	"monitoring":  {"podMonitor.enabled=true", "podMonitor.labels.release=a", "prometheusRule.enabled=true", "prometheusRule.labels.release=a", "dashboard.enabled=true"},
@@ -85,7 +86,7 @@ func (s *scene) accepts(t *testing.T, values []string) {
 	objects := rendered(t, values...)
 	checkRights(t, objects)
 	for name, pod := range pods(t, objects) {
-		if name != "controller" && name != "remote-runner" {
+		if !slices.Contains([]string{"controller", "remote-runner", "remote-detector"}, name) {
 			checkAgent(t, strings.TrimSuffix(name, "-host-unit"), pod)
 		}
 	}
@@ -362,7 +363,7 @@ func TestTheProgramKnowsTheArgumentsOfTheWorkloads(t *testing.T) {
 		}
 	}
 	roles := 0
-	for _, values := range [][]string{{"hostUnits.remove=true", choices["configured"][0], choices["configured"][1]}, {"hostUnits.enabled=true"}, remotely} {
+	for _, values := range [][]string{{"hostUnits.remove=true", choices["configured"][0], choices["configured"][1]}, {"hostUnits.enabled=true"}, remotely, fromOutside} {
 		for name, pod := range pods(t, rendered(t, values...)) {
 			for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
 				roles++
