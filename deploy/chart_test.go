@@ -50,6 +50,7 @@ var choices = map[string][]string{
 	"remote":      remotely,
 	"outside":     fromOutside,
 	"frees":       frees,
+	"replaces":    replaces,
 	"others":      {"controller.externalRemediators=true", "controller.drivenBy[0]=NodeHealthCheck", "controller.drivenBy[1]=MachineHealthCheck"},
 	"monitoring":  {"podMonitor.enabled=true", "podMonitor.labels.release=a", "prometheusRule.enabled=true", "prometheusRule.labels.release=a", "dashboard.enabled=true"},
 }

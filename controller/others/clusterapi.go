@@ -19,6 +19,8 @@ const (
 	// externallyRemediated is False while another program does.
 	remediateAnnotation  = "cluster.x-k8s.io/remediate-machine"
 	externallyRemediated = "ExternallyRemediated"
+	// healthCheckSucceeded is what a MachineHealthCheck says of the node. True ends what it has asked for.
+	healthCheckSucceeded = "HealthCheckSucceeded"
 )
 
 // said is what an annotation or a condition of a Machine says of it.
@@ -33,8 +35,10 @@ func machineAnnotations() []said {
 	}
 }
 
-// machineConditions are those that are False while a MachineHealthCheck has a Machine remediated.
-// HealthCheckSucceeded is none of them: it is also False while nothing is done, and stays so when the
+// machineConditions are those that are False while a MachineHealthCheck has a Machine remediated. They
+// count until that takes the node for well: nobody takes ExternallyRemediated back then, and an owner replaces
+// no Machine that is well (core/reconcilers/machinehealthcheck and util/collections of cluster-api 1.14). That
+// HealthCheckSucceeded is False says nothing: it is so while nothing is done, too, and stays so when the
 // MachineHealthCheck is deleted.
 func machineConditions() []said {
 	return []said{
@@ -93,6 +97,9 @@ func machineHeld(m *unstructured.Unstructured, node string, driven bool) Hold {
 		}
 	}
 	statuses := conditions(m)
+	if statuses[healthCheckSucceeded] == corev1.ConditionTrue {
+		return Hold{}
+	}
 	for _, s := range machineConditions() {
 		if statuses[s.by] == corev1.ConditionFalse && (!driven || s.by != externallyRemediated) {
 			return held(s.what + ": condition " + s.by)
