@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,69 +14,55 @@ import (
 	"github.com/nodemend/nodemend/internal/cut"
 )
 
-// maxAlerts bounds the answer of an Alertmanager, in bytes.
+// maxAlerts bounds the answer of a server of alerts, in bytes.
 const maxAlerts = 32 << 20
 
-// States of an alert, as Alertmanager's API v2 has them.
-const (
-	stateActive      = "active"
-	stateSuppressed  = "suppressed"
-	stateUnprocessed = "unprocessed"
-)
+// alertmanager is one that is polled.
+type alertmanager struct{ config.AlertServer }
 
-// alert is one as GET /api/v2/alerts has it.
-type alert struct {
-	Labels      map[string]string `json:"labels"`
-	Annotations map[string]string `json:"annotations"`
-	// EndsAt is when it ends unless it is repeated.
-	EndsAt      time.Time `json:"endsAt"`
-	Fingerprint string    `json:"fingerprint"`
-	Status      struct {
-		State       string   `json:"state"`
-		SilencedBy  []string `json:"silencedBy"`
-		InhibitedBy []string `json:"inhibitedBy"`
-	} `json:"status"`
-}
+func (am alertmanager) String() string { return "Alertmanager" }
 
-// counts reports whether it fires, and nobody has silenced or inhibited it.
-func (a *alert) counts() bool {
-	return a.Status.State == stateActive && len(a.Status.SilencedBy) == 0 && len(a.Status.InhibitedBy) == 0
-}
-
-// answer is what an Alertmanager has said.
-type answer struct {
-	alerts []alert
-	// now is the time by its clock, less than a second before it was so.
-	now time.Time
-	// process is when it was started: it keeps alerts in memory only.
-	process time.Time
-}
-
-// ask asks an Alertmanager for all alerts.
-func ask(ctx context.Context, am config.Alertmanager) (a answer, err error) {
+// read implements source.
+func (am alertmanager) read(ctx context.Context) (a answer, err error) {
 	client, err := clientFor(am.Trust, nil)
 	if err != nil {
 		return a, err
 	}
 	defer client.CloseIdleConnections()
-	if a.now, err = get(ctx, client, am, "/api/v2/alerts", &a.alerts); err != nil {
+	// As GET /api/v2/alerts has them.
+	var list []struct {
+		Labels      map[string]string `json:"labels"`
+		Annotations map[string]string `json:"annotations"`
+		EndsAt      time.Time         `json:"endsAt"` // unless it is repeated
+		Fingerprint string            `json:"fingerprint"`
+		Status      struct {
+			State       string   `json:"state"`
+			SilencedBy  []string `json:"silencedBy"`
+			InhibitedBy []string `json:"inhibitedBy"`
+		} `json:"status"`
+	}
+	if a.now, err = get(ctx, client, am.AlertServer, "/api/v2/alerts", &list); err != nil {
 		return a, err
 	}
-	if a.alerts == nil {
+	if list == nil {
 		return a, fmt.Errorf("%s/api/v2/alerts answers no list", am.URL)
 	}
-	for i := range a.alerts {
-		one := &a.alerts[i]
-		if one.Fingerprint == "" || one.EndsAt.IsZero() || !slices.Contains([]string{stateActive, stateSuppressed, stateUnprocessed}, one.Status.State) {
+	for _, one := range list {
+		state, known := map[string]alertState{"active": firing, "suppressed": silenced, "unprocessed": silenced}[one.Status.State]
+		if !known || one.Fingerprint == "" || one.EndsAt.IsZero() {
 			return a, fmt.Errorf("%s/api/v2/alerts: an alert has the state %q, the fingerprint %q and endsAt %s, which is not understood",
 				am.URL, one.Status.State, one.Fingerprint, one.EndsAt.Format(time.RFC3339))
 		}
+		if len(one.Status.SilencedBy)+len(one.Status.InhibitedBy) > 0 {
+			state = silenced
+		}
+		a.alerts = append(a.alerts, alert{labels: one.Labels, annotations: one.Annotations, id: one.Fingerprint, until: one.EndsAt, state: state})
 	}
 	// After the alerts: if it is the process that was asked before, it was in between.
 	var status struct {
 		Uptime time.Time `json:"uptime"`
 	}
-	if _, err = get(ctx, client, am, "/api/v2/status", &status); err != nil {
+	if _, err = get(ctx, client, am.AlertServer, "/api/v2/status", &status); err != nil {
 		return a, err
 	}
 	if status.Uptime.IsZero() {
@@ -88,12 +73,12 @@ func ask(ctx context.Context, am config.Alertmanager) (a answer, err error) {
 }
 
 // get reads one resource, and returns the time by the server's clock.
-func get(ctx context.Context, client *http.Client, am config.Alertmanager, path string, into any) (time.Time, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(am.URL, "/")+path, nil)
+func get(ctx context.Context, client *http.Client, server config.AlertServer, path string, into any) (time.Time, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(server.URL, "/")+path, nil)
 	if err != nil {
 		return time.Time{}, err
 	}
-	if err := authorize(request, am.Trust); err != nil {
+	if err := authorize(request, server.Trust); err != nil {
 		return time.Time{}, err
 	}
 	response, err := client.Do(request)
@@ -109,12 +94,18 @@ func get(ctx context.Context, client *http.Client, am config.Alertmanager, path 
 	if err != nil {
 		return time.Time{}, fmt.Errorf("%s answers without a date: %w", request.URL, err)
 	}
-	limited := &io.LimitedReader{R: response.Body, N: maxAlerts}
-	if err := json.NewDecoder(limited).Decode(into); err != nil {
-		if limited.N <= 0 {
-			err = errors.New("it is too large")
-		}
+	if err := decode(response.Body, into); err != nil {
 		return time.Time{}, fmt.Errorf("%s: its answer can't be read: %w", request.URL, err)
 	}
 	return now, nil
+}
+
+// decode reads one JSON value of at most maxAlerts bytes.
+func decode(body io.Reader, into any) error {
+	limited := &io.LimitedReader{R: body, N: maxAlerts}
+	err := json.NewDecoder(limited).Decode(into)
+	if err != nil && limited.N <= 0 {
+		return errors.New("it is too large")
+	}
+	return err
 }

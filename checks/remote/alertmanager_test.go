@@ -17,14 +17,14 @@ const (
 	theStatus = `{"cluster":{"status":"disabled"},"uptime":"2026-03-01T10:00:00.123Z","versionInfo":{}}`
 )
 
-// alertmanager is a strict, played one.
-type alertmanager struct {
+// playedAlertmanager is a strict, played one.
+type playedAlertmanager struct {
 	alerts, status string
 	code           int
 	noDate         bool
 }
 
-func (a alertmanager) start(t *testing.T, token string) config.Alertmanager {
+func (a playedAlertmanager) start(t *testing.T, token string) config.AlertServer {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, known := map[string]string{"/base/api/v2/alerts": a.alerts, "/base/api/v2/status": a.status}[r.URL.Path]
@@ -41,21 +41,33 @@ func (a alertmanager) start(t *testing.T, token string) config.Alertmanager {
 		_, _ = w.Write([]byte(body))
 	}))
 	t.Cleanup(server.Close)
-	return config.Alertmanager{URL: server.URL + "/base/", Trust: config.Trust{CAFile: writeFile(t, string(pemOf(server.Certificate())))}}
+	return config.AlertServer{URL: server.URL + "/base/", Trust: config.Trust{CAFile: writeFile(t, string(pemOf(server.Certificate())))}}
 }
 
 func TestAnAlertmanagerIsRead(t *testing.T) {
-	am := alertmanager{alerts: oneAlert, status: theStatus}.start(t, "Bearer abc")
+	am := playedAlertmanager{alerts: oneAlert, status: theStatus}.start(t, "Bearer abc")
 	am.TokenFile = writeFile(t, "abc\n")
-	got, err := ask(t.Context(), am)
+	got, err := alertmanager{am}.read(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(got.alerts) != 1 || !got.now.Equal(epoch) || !got.process.Equal(epoch.Add(-2*time.Hour+123*time.Millisecond)) {
 		t.Fatalf("got %+v", got)
 	}
-	if a := got.alerts[0]; a.Labels["node"] != "n" || !a.counts() || !a.EndsAt.Equal(epoch.Add(4*time.Minute)) || a.Fingerprint != "f" {
+	if a := got.alerts[0]; a.labels["node"] != "n" || a.state != firing || !a.until.Equal(epoch.Add(4*time.Minute)) || a.id != "f" {
 		t.Errorf("got %+v", a)
+	}
+}
+
+func TestASilencedAlertIsToldApart(t *testing.T) {
+	for name, edit := range map[string][2]string{
+		"suppressed": {"active", "suppressed"}, "not looked at": {"active", "unprocessed"},
+		"silenced": {`"silencedBy":[]`, `"silencedBy":["s"]`}, "inhibited": {`"inhibitedBy":[]`, `"inhibitedBy":["i"]`},
+	} {
+		am := playedAlertmanager{alerts: strings.ReplaceAll(oneAlert, edit[0], edit[1]), status: theStatus}.start(t, "")
+		if got, err := (alertmanager{am}).read(t.Context()); err != nil || got.alerts[0].state != silenced {
+			t.Errorf("%s: got %+v, %v", name, got.alerts, err)
+		}
 	}
 }
 
@@ -63,35 +75,35 @@ func TestAnAlertmanagerIsRead(t *testing.T) {
 func TestWhatIsNotAnAnswerIsAnError(t *testing.T) {
 	with := func(old, new string) string { return strings.ReplaceAll(oneAlert, old, new) }
 	for name, tt := range map[string]struct {
-		am   alertmanager
+		am   playedAlertmanager
 		want string
 	}{
-		"an error":                      {alertmanager{code: 503, alerts: "no \x1b way"}, "HTTP status 503: no � way"},
-		"a login":                       {alertmanager{code: 302}, "HTTP status 302"},
-		"a page":                        {alertmanager{alerts: "<html>"}, "its answer can't be read"},
-		"nothing":                       {alertmanager{alerts: ""}, "its answer can't be read"},
-		"null":                          {alertmanager{alerts: "null", status: theStatus}, "answers no list"},
-		"an object":                     {alertmanager{alerts: `{"status":"success","data":[]}`}, "its answer can't be read"},
-		"a part":                        {alertmanager{alerts: oneAlert[:100]}, "its answer can't be read"},
-		"no state":                      {alertmanager{alerts: with(`"state":"active",`, ""), status: theStatus}, `the state ""`},
-		"another state":                 {alertmanager{alerts: with("active", "firing"), status: theStatus}, `the state "firing"`},
-		"no fingerprint":                {alertmanager{alerts: with(`"fingerprint":"f",`, ""), status: theStatus}, `the fingerprint ""`},
-		"no end":                        {alertmanager{alerts: with(`"endsAt"`, `"ends"`), status: theStatus}, "endsAt 0001-01-01"},
-		"no date":                       {alertmanager{alerts: oneAlert, status: theStatus, noDate: true}, "answers without a date"},
-		"it does not say when it began": {alertmanager{alerts: oneAlert, status: "{}"}, "does not say since when it runs"},
+		"an error":                      {playedAlertmanager{code: 503, alerts: "no \x1b way"}, "HTTP status 503: no � way"},
+		"a login":                       {playedAlertmanager{code: 302}, "HTTP status 302"},
+		"a page":                        {playedAlertmanager{alerts: "<html>"}, "its answer can't be read"},
+		"nothing":                       {playedAlertmanager{alerts: ""}, "its answer can't be read"},
+		"null":                          {playedAlertmanager{alerts: "null", status: theStatus}, "answers no list"},
+		"an object":                     {playedAlertmanager{alerts: `{"status":"success","data":[]}`}, "its answer can't be read"},
+		"a part":                        {playedAlertmanager{alerts: oneAlert[:100]}, "its answer can't be read"},
+		"no state":                      {playedAlertmanager{alerts: with(`"state":"active",`, ""), status: theStatus}, `the state ""`},
+		"another state":                 {playedAlertmanager{alerts: with("active", "firing"), status: theStatus}, `the state "firing"`},
+		"no fingerprint":                {playedAlertmanager{alerts: with(`"fingerprint":"f",`, ""), status: theStatus}, `the fingerprint ""`},
+		"no end":                        {playedAlertmanager{alerts: with(`"endsAt"`, `"ends"`), status: theStatus}, "endsAt 0001-01-01"},
+		"no date":                       {playedAlertmanager{alerts: oneAlert, status: theStatus, noDate: true}, "answers without a date"},
+		"it does not say when it began": {playedAlertmanager{alerts: oneAlert, status: "{}"}, "does not say since when it runs"},
 	} {
-		if _, err := ask(t.Context(), tt.am.start(t, "")); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := (alertmanager{tt.am.start(t, "")}).read(t.Context()); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: got %v, want %s", name, err, tt.want)
 		}
 	}
-	am := alertmanager{alerts: oneAlert, status: theStatus}.start(t, "")
+	am := playedAlertmanager{alerts: oneAlert, status: theStatus}.start(t, "")
 	am.CAFile = writeFile(t, string(stranger(t)))
-	if _, err := ask(t.Context(), am); err == nil || !strings.Contains(err.Error(), "certificate") {
+	if _, err := (alertmanager{am}).read(t.Context()); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("of an authority that has not signed it: got %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := ask(ended, am); err == nil {
+	if _, err := (alertmanager{am}).read(ended); err == nil {
 		t.Error("it has an answer after its end")
 	}
 }

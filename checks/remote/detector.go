@@ -120,6 +120,12 @@ type look interface {
 	look(ctx context.Context, nodes []node) found
 }
 
+// listener is a look to which others bring what it sees.
+type listener interface {
+	// serve is called while this process leads, until ctx ends.
+	serve(ctx context.Context) error
+}
+
 // found is what a look has found, by the names of the nodes.
 type found map[string][]checks.Observation
 
@@ -151,8 +157,8 @@ func newLooks(options Options) (looks []look, err error) {
 		}
 		looks = append(looks, e)
 	}
-	if c.Alerts.Polls() {
-		a, err := newAlerts(c.Alerts, options.Registry)
+	if c.Alerts.Enabled() {
+		a, err := newAlerts(c.Alerts, options.Registry, clock.RealClock{})
 		if err != nil {
 			return nil, err
 		}
@@ -202,6 +208,9 @@ func (d *detector) lead(ctx context.Context, nodes cache.ListerWatcher) error {
 				d.repeat(ctx, l)
 				return nil
 			})
+			if s, is := l.(listener); is {
+				group.Go(func() error { return s.serve(ctx) })
+			}
 		}
 		return nil
 	})

@@ -111,8 +111,6 @@ func status(code int, text string) http.HandlerFunc {
 }
 
 func TestWhatAnEndpointAnswers(t *testing.T) {
-	released := make(chan struct{})
-	t.Cleanup(func() { close(released) })
 	const enough, short = 30 * time.Second, 200 * time.Millisecond
 	for name, tt := range map[string]struct {
 		handler http.HandlerFunc
@@ -152,12 +150,12 @@ func TestWhatAnEndpointAnswers(t *testing.T) {
 		"another name in the certificate": {handler: status(200, ""), set: func(c *config.ControlPlaneEndpoint) { c.ServerName = "kubernetes" },
 			want: checks.Unknown, reason: ReasonCertificateNotVerified, message: "See caFile and serverName"},
 		"a name of the certificate": {handler: status(200, ""), set: func(c *config.ControlPlaneEndpoint) { c.ServerName = "example.com" }, want: checks.False, reason: ReasonEndpointHealthy},
-		"it does not answer": {handler: func(http.ResponseWriter, *http.Request) { <-released }, timeout: short, want: checks.True, reason: ReasonEndpointTimeout,
+		"it does not answer": {handler: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, timeout: short, want: checks.True, reason: ReasonEndpointTimeout,
 			message: "no answer within 200ms"},
-		"it answers half": {handler: func(w http.ResponseWriter, _ *http.Request) {
+		"it answers half": {handler: func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusOK)
 			_ = http.NewResponseController(w).Flush()
-			<-released
+			<-r.Context().Done()
 		}, timeout: short, want: checks.True, reason: ReasonEndpointTimeout},
 		"it hangs up": {handler: func(w http.ResponseWriter, _ *http.Request) {
 			if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {

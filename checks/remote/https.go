@@ -20,9 +20,6 @@ const dialTimeout = 10 * time.Second
 // maxHeader bounds the header of an answer.
 const maxHeader = 64 << 10
 
-// errTrust is of a server that can't be verified for a reason on this side.
-type errTrust struct{ error }
-
 // clientFor returns a client that verifies servers, follows no redirection, uses no proxy and keeps
 // no connection: each request shows whether a new one is accepted. Without a caFile it believes
 // those that are given, or if that is nil those that the system does.
@@ -32,14 +29,14 @@ func clientFor(trust config.Trust, believed []byte) (*http.Client, error) {
 	if trust.CAFile != "" {
 		var err error
 		if believed, err = os.ReadFile(trust.CAFile); err != nil {
-			return nil, errTrust{fmt.Errorf("reading caFile: %w", err)}
+			return nil, fmt.Errorf("reading caFile: %w", err)
 		}
 		from = trust.CAFile
 	}
 	if believed != nil {
 		tlsConfig.RootCAs = x509.NewCertPool()
 		if !tlsConfig.RootCAs.AppendCertsFromPEM(believed) {
-			return nil, errTrust{fmt.Errorf("%s has no certificate in PEM", from)}
+			return nil, fmt.Errorf("%s has no certificate in PEM", from)
 		}
 	}
 	return &http.Client{
@@ -56,16 +53,25 @@ func authorize(request *http.Request, trust config.Trust) error {
 	if trust.TokenFile == "" {
 		return nil
 	}
-	token, err := os.ReadFile(trust.TokenFile)
+	text, err := tokenOf(trust.TokenFile)
 	if err != nil {
-		return errTrust{fmt.Errorf("reading tokenFile: %w", err)}
-	}
-	text := strings.TrimSpace(string(token))
-	if text == "" || strings.ContainsAny(text, "\r\n") {
-		return errTrust{fmt.Errorf("tokenFile %s: accepted is one line that is not empty", trust.TokenFile)}
+		return err
 	}
 	request.Header.Set("Authorization", "Bearer "+text)
 	return nil
+}
+
+// tokenOf reads the file of a token.
+func tokenOf(file string) (string, error) {
+	token, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("reading tokenFile: %w", err)
+	}
+	text := strings.TrimSpace(string(token))
+	if text == "" || strings.ContainsAny(text, "\r\n") {
+		return "", fmt.Errorf("tokenFile %s: accepted is one line that is not empty", file)
+	}
+	return text, nil
 }
 
 // timedOut reports whether err is that an answer has not come in time.
@@ -79,5 +85,5 @@ func timedOut(err error) bool {
 func unverified(err error) bool {
 	var verification *tls.CertificateVerificationError
 	var record tls.RecordHeaderError
-	return errors.As(err, &verification) || errors.As(err, &record)
+	return errors.As(err, &verification) || errors.As(err, &record) || errors.Is(err, http.ErrSchemeMismatch)
 }

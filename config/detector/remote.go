@@ -68,11 +68,16 @@ type ControlPlaneEndpoint struct {
 	RemoteRun `yaml:",inline"`
 }
 
-// Alerts makes conditions of the alerts of an Alertmanager.
+// Alerts makes conditions of alerts, of one of three sources.
 type Alerts struct {
-	Alertmanager Alertmanager `yaml:"alertmanager"`
+	// Alertmanager is one instance that is polled.
+	Alertmanager AlertServer `yaml:"alertmanager"`
+	// Prometheus is one that is polled itself.
+	Prometheus AlertServer `yaml:"prometheus"`
+	// Webhook is where Alertmanagers send notifications.
+	Webhook Webhook `yaml:"webhook"`
 	// Watchdog are the matchers of an alert that always fires: by it is known that what sends
-	// alerts lives.
+	// alerts lives. Of a Prometheus that is polled itself it is known otherwise.
 	Watchdog []string `yaml:"watchdog"`
 	// QuietFor is for how long the watchdog has to be seen, and no alert of a node, before that
 	// is health if nobody has seen the alert resolve.
@@ -82,11 +87,24 @@ type Alerts struct {
 	Conditions []AlertCondition `yaml:"conditions"`
 }
 
-// Alertmanager is where alerts are read.
-type Alertmanager struct {
+// AlertServer is where alerts are read.
+type AlertServer struct {
 	// URL of one instance; empty: none is asked.
 	URL   string `yaml:"url"`
 	Trust `yaml:",inline"`
+}
+
+// Webhook is a receiver of Alertmanager's notifications.
+type Webhook struct {
+	// Address is where it listens, by https; empty: nowhere.
+	Address string `yaml:"address"`
+	// CertFile and KeyFile are the certificate and key of the listener, in PEM.
+	CertFile string `yaml:"certFile"`
+	KeyFile  string `yaml:"keyFile"`
+	// TokenFile has the token that whoever sends has to know.
+	TokenFile string `yaml:"tokenFile"`
+	// RepeatedWithin is for how long an alert fires that is not repeated.
+	RepeatedWithin Duration `yaml:"repeatedWithin"`
 }
 
 // AlertCondition is a row of the table.
@@ -115,7 +133,10 @@ func DefaultRemote() Remote {
 			NodeSelector: ControlPlaneNodes, AddressType: corev1.NodeInternalIP, Port: 6443,
 			Paths: []string{"/livez"}, OKCodes: []int{200}, RemoteRun: run,
 		},
-		Alerts: Alerts{Watchdog: []string{`alertname="Watchdog"`}, QuietFor: Duration{10 * time.Minute}, RemoteRun: alerts},
+		Alerts: Alerts{
+			Watchdog: []string{`alertname="Watchdog"`}, QuietFor: Duration{15 * time.Minute}, RemoteRun: alerts,
+			Webhook: Webhook{RepeatedWithin: Duration{5 * time.Minute}},
+		},
 	}
 }
 
@@ -147,10 +168,22 @@ func ParseRemote(name string, data []byte) (Remote, error) {
 	return config, nil
 }
 
-const nothingToDo = "there is nothing to do; accepted is controlPlaneEndpoint.enabled: true, alerts.alertmanager.url with alerts.conditions, or both"
+const nothingToDo = "there is nothing to do; accepted is controlPlaneEndpoint.enabled: true, a source of alerts with alerts.conditions, or both"
 
-// Polls reports whether alerts are polled.
-func (a *Alerts) Polls() bool { return a.Alertmanager.URL != "" }
+// sources are the fields of those that are configured.
+func (a *Alerts) sources() (fields []string) {
+	for _, one := range []struct{ field, value string }{
+		{"alertmanager.url", a.Alertmanager.URL}, {"prometheus.url", a.Prometheus.URL}, {"webhook.address", a.Webhook.Address},
+	} {
+		if one.value != "" {
+			fields = append(fields, one.field)
+		}
+	}
+	return fields
+}
+
+// Enabled reports whether there is a source of alerts.
+func (a *Alerts) Enabled() bool { return len(a.sources()) > 0 }
 
 // Types are those of all conditions that the configuration names.
 func (c Remote) Types() (types []string) {
@@ -173,7 +206,7 @@ func (a *Alerts) Types() (types []string) {
 func (c Remote) problems() (found problems) {
 	found.within(c.Heartbeat.Interval, minHeartbeat, maxHeartbeat, outdated, "heartbeat", "interval")
 	found.within(c.Heartbeat.ProblemInterval, minHeartbeat, maxProblemHeartbeat, outdated, "heartbeat", "problemInterval")
-	if !c.ControlPlaneEndpoint.Enabled && !c.Alerts.Polls() && len(c.Alerts.Conditions) == 0 {
+	if !c.ControlPlaneEndpoint.Enabled && !c.Alerts.Enabled() && len(c.Alerts.Conditions) == 0 {
 		found.add(nothingToDo, "controlPlaneEndpoint", "enabled")
 	}
 	c.ControlPlaneEndpoint.problems(&found)
@@ -234,22 +267,50 @@ func (a *Alerts) problems(found *problems) {
 	// Alertmanager forgets an alert that is not repeated within five minutes, by default.
 	found.within(a.QuietFor, 5*time.Minute, maxWindow, "", part, "quietFor")
 	found.matchers(a.Watchdog, part, "watchdog")
-	a.Alertmanager.Trust.problems(found, part, "alertmanager")
-	if a.Polls() {
-		u, err := url.Parse(a.Alertmanager.URL)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-			found.add(fmt.Sprintf("%q is no address such as https://alertmanager-0.example.com:9093", a.Alertmanager.URL), part, "alertmanager", "url")
-		} else if u.Scheme == "http" && a.Alertmanager.TokenFile != "" && !loopback(u.Hostname()) {
-			found.add("a token is sent over https only", part, "alertmanager", "tokenFile")
-		}
-		if len(a.Conditions) == 0 {
-			found.add("has no entry: accepted is a list of type, matchers, nodeLabel, reason and message", part, "conditions")
-		}
-	} else if len(a.Conditions) > 0 {
-		found.add("is empty, and there are conditions: accepted is the address of an Alertmanager", part, "alertmanager", "url")
+	a.Alertmanager.problems(found, part, "alertmanager")
+	a.Prometheus.problems(found, part, "prometheus")
+	a.Webhook.problems(found, part, "webhook")
+	switch sources := a.sources(); {
+	case len(sources) > 1:
+		found.add(fmt.Sprintf("has %s: accepted is one source", strings.Join(sources, " and ")), part)
+	case len(sources) == 0 && len(a.Conditions) > 0:
+		found.add("there are conditions, and no source: accepted is one of alerts.alertmanager.url, alerts.prometheus.url and alerts.webhook.address", part, "conditions")
+	case len(sources) == 1 && len(a.Conditions) == 0:
+		found.add("has no entry: accepted is a list of type, matchers, nodeLabel, reason and message", part, "conditions")
 	}
 	for i := range a.Conditions {
 		a.Conditions[i].problems(found, part, "conditions", strconv.Itoa(i))
+	}
+}
+
+func (s *AlertServer) problems(found *problems, at ...string) {
+	in := func(field string) []string { return append(slices.Clone(at), field) }
+	s.Trust.problems(found, at...)
+	if s.URL == "" {
+		return
+	}
+	u, err := url.Parse(s.URL)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		found.add(fmt.Sprintf("%q is no address such as https://monitoring.example.com:9093", s.URL), in("url")...)
+	case u.Scheme == "http" && s.TokenFile != "" && !loopback(u.Hostname()):
+		found.add("a token is sent over https only", in("tokenFile")...)
+	}
+}
+
+func (w *Webhook) problems(found *problems, at ...string) {
+	in := func(field string) []string { return append(slices.Clone(at), field) }
+	found.within(w.RepeatedWithin, time.Minute, time.Hour, "", in("repeatedWithin")...)
+	if w.Address == "" {
+		return
+	}
+	if _, port, err := net.SplitHostPort(w.Address); err != nil || port == "" {
+		found.add(fmt.Sprintf("%q is no address: accepted are HOST:PORT and :PORT", w.Address), in("address")...)
+	}
+	for _, one := range []struct{ field, file string }{{"certFile", w.CertFile}, {"keyFile", w.KeyFile}, {"tokenFile", w.TokenFile}} {
+		if !filepath.IsAbs(one.file) {
+			found.add(fmt.Sprintf("%q is not an absolute path: who sends alerts has to know a token, which is sent over https only", one.file), in(one.field)...)
+		}
 	}
 }
 

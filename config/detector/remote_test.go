@@ -43,7 +43,7 @@ func TestMistakesInARemoteConfigurationAreAllNamed(t *testing.T) {
 	}{
 		"nothing": {"", []string{"f.yaml: is empty: there is nothing to do; accepted is controlPlaneEndpoint.enabled: true"}},
 		"nothing to do": {"heartbeat: {interval: 1m}\n", []string{
-			"f.yaml: line 1: controlPlaneEndpoint.enabled: there is nothing to do; accepted is controlPlaneEndpoint.enabled: true, alerts.alertmanager.url with alerts.conditions, or both",
+			"f.yaml: line 1: controlPlaneEndpoint.enabled: there is nothing to do; accepted is controlPlaneEndpoint.enabled: true, a source of alerts with alerts.conditions, or both",
 		}},
 		"a field that there is not": {"controlPlaneEndpoint:\n  enabled: true\n  okcodes: [200]\n", []string{`f.yaml: line 3: unknown field "okcodes"`}},
 		"an endpoint": {
@@ -62,10 +62,16 @@ func TestMistakesInARemoteConfigurationAreAllNamed(t *testing.T) {
 		"lists without an entry": {"controlPlaneEndpoint: {enabled: true, paths: [], okCodes: []}\n", []string{
 			"controlPlaneEndpoint.paths: has no entry", "controlPlaneEndpoint.okCodes: has no entry",
 		}},
-		"no condition":       {"alerts: {alertmanager: {url: 'https://a:9093'}}\n", []string{"alerts.conditions: has no entry"}},
-		"no Alertmanager":    {"alerts: {conditions: [{type: A, matchers: ['a=b']}]}\n", []string{"alerts.alertmanager.url: is empty, and there are conditions"}},
-		"no address":         {"alerts: {alertmanager: {url: 'a:9093'}, conditions: [{type: A, matchers: ['a=b']}]}\n", []string{`alerts.alertmanager.url: "a:9093" is no address such as https://`}},
-		"a token in clear":   {"alerts: {alertmanager: {url: 'http://a:9093', tokenFile: /t}, conditions: [{type: A, matchers: ['a=b']}]}\n", []string{"alerts.alertmanager.tokenFile: a token is sent over https only"}},
+		"no condition":     {"alerts: {alertmanager: {url: 'https://a:9093'}}\n", []string{"alerts.conditions: has no entry"}},
+		"no source":        {"alerts: {conditions: [{type: A, matchers: ['a=b']}]}\n", []string{"alerts.conditions: there are conditions, and no source: accepted is one of alerts.alertmanager.url, alerts.prometheus.url and alerts.webhook.address"}},
+		"no address":       {"alerts: {alertmanager: {url: 'a:9093'}, conditions: [{type: A, matchers: ['a=b']}]}\n", []string{`alerts.alertmanager.url: "a:9093" is no address such as https://`}},
+		"a token in clear": {"alerts: {alertmanager: {url: 'http://a:9093', tokenFile: /t}, conditions: [{type: A, matchers: ['a=b']}]}\n", []string{"alerts.alertmanager.tokenFile: a token is sent over https only"}},
+		"two sources":      {"alerts: {alertmanager: {url: 'https://a:9093'}, prometheus: {url: 'https://a:9090'}, conditions: [{type: A, matchers: ['a=b']}]}\n", []string{"alerts: has alertmanager.url and prometheus.url: accepted is one source"}},
+		"a Prometheus":     {"alerts: {prometheus: {url: 'http://a:9090?x', caFile: ca.crt}, conditions: [{type: A, matchers: ['a=b']}]}\n", []string{`alerts.prometheus.url: "http://a:9090?x" is no address`, `alerts.prometheus.caFile: "ca.crt" is not an absolute path`}},
+		"a webhook": {"alerts: {webhook: {address: '9108', certFile: tls.crt, keyFile: /tls.key, repeatedWithin: 10s}, conditions: [{type: A, matchers: ['a=b']}]}\n", []string{
+			"alerts.webhook.repeatedWithin: 10s is not between 1m0s and 1h0m0s", `alerts.webhook.address: "9108" is no address: accepted are HOST:PORT and :PORT`,
+			`alerts.webhook.certFile: "tls.crt" is not an absolute path`, `alerts.webhook.tokenFile: "" is not an absolute path: who sends alerts has to know a token`,
+		}},
 		"a short quiet time": {alerts + "  - {type: A, matchers: ['a=b']}\n  quietFor: 1m\n", []string{"alerts.quietFor: 1m0s is not between 5m0s and 24h0m0s"}},
 		"no watchdog":        {alerts + "  - {type: A, matchers: ['a=b']}\n  watchdog: []\n", []string{"alerts.watchdog: selects every alert"}},
 		"rows": {
