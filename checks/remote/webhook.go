@@ -23,12 +23,8 @@ const (
 	webhookPath = "/alerts"
 	// maxKnown is how many alerts are kept.
 	maxKnown = 50_000
-	// believed is for how long an Alertmanager may go on to repeat what nobody sends any more, and
-	// a notification may be on its way: Prometheus promises an alert for four times its interval
-	// of evaluation, and for four minutes at least.
-	believed = 5 * time.Minute
 	// unconfirmed is for how long an alert that was said to have resolved is kept that way.
-	unconfirmed = time.Hour
+	unconfirmed = 2 * time.Hour
 )
 
 // webhook takes Alertmanager's notifications. An Alertmanager says of an alert that it has resolved
@@ -181,7 +177,7 @@ func (w *webhook) read(context.Context) (a answer, err error) {
 		a.incomplete = w.why
 	}
 	for id, one := range w.known {
-		if !a.now.Before(one.until) || one.state == resolving && w.lives.Sub(one.at) >= believed {
+		if !a.now.Before(one.until) || one.state == resolving && w.lives.Sub(one.at) >= w.ConfirmedAfter.Duration {
 			delete(w.known, id)
 			continue
 		}

@@ -147,7 +147,7 @@ func TestAPrometheusThatHasDiedIsNoRecovery(t *testing.T) {
 	n.silent(time.Minute)
 	n.send("resolved", "Watchdog", epoch)
 	n.says(endSaid)
-	n.silent(50 * time.Minute)
+	n.silent(100 * time.Minute)
 	n.says(endSaid)
 }
 
@@ -157,7 +157,7 @@ func TestAnEndThatIsNeverConfirmedIsNotKeptForEver(t *testing.T) {
 	n.says(firingSaid)
 	n.send("resolved", "DiskSlow", epoch)
 	n.says(endSaid)
-	n.silent(time.Hour)
+	n.silent(2 * time.Hour)
 	n.says(lostSaid)
 	n.after(time.Minute)
 	n.says(goneSaid)

@@ -24,6 +24,10 @@ const ControlPlaneEndpointUnhealthy = "ControlPlaneEndpointUnhealthy"
 // ControlPlaneNodes selects the nodes that are asked by default.
 const ControlPlaneNodes = "node-role.kubernetes.io/control-plane"
 
+// minConfirmedAfter is for how long an Alertmanager may go on to repeat what nobody sends any more,
+// and a notification may be on its way: Prometheus promises an alert for four minutes.
+const minConfirmedAfter = 5 * time.Minute
+
 // Remote is a whole file of the remote detector. deploy/samples/remote-detector.yaml documents it
 // for the people who write it.
 type Remote struct {
@@ -105,6 +109,9 @@ type Webhook struct {
 	TokenFile string `yaml:"tokenFile"`
 	// RepeatedWithin is for how long an alert fires that is not repeated.
 	RepeatedWithin Duration `yaml:"repeatedWithin"`
+	// ConfirmedAfter is for how long the watchdog has to be repeated after an alert was said to
+	// have resolved, before that is believed.
+	ConfirmedAfter Duration `yaml:"confirmedAfter"`
 }
 
 // AlertCondition is a row of the table.
@@ -135,7 +142,7 @@ func DefaultRemote() Remote {
 		},
 		Alerts: Alerts{
 			Watchdog: []string{`alertname="Watchdog"`}, QuietFor: Duration{15 * time.Minute}, RemoteRun: alerts,
-			Webhook: Webhook{RepeatedWithin: Duration{5 * time.Minute}},
+			Webhook: Webhook{RepeatedWithin: Duration{5 * time.Minute}, ConfirmedAfter: Duration{minConfirmedAfter}},
 		},
 	}
 }
@@ -301,6 +308,7 @@ func (s *AlertServer) problems(found *problems, at ...string) {
 func (w *Webhook) problems(found *problems, at ...string) {
 	in := func(field string) []string { return append(slices.Clone(at), field) }
 	found.within(w.RepeatedWithin, time.Minute, time.Hour, "", in("repeatedWithin")...)
+	found.within(w.ConfirmedAfter, minConfirmedAfter, time.Hour, "", in("confirmedAfter")...)
 	if w.Address == "" {
 		return
 	}

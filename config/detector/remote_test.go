@@ -68,8 +68,8 @@ func TestMistakesInARemoteConfigurationAreAllNamed(t *testing.T) {
 		"a token in clear": {"alerts: {alertmanager: {url: 'http://a:9093', tokenFile: /t}, conditions: [{type: A, matchers: ['a=b']}]}\n", []string{"alerts.alertmanager.tokenFile: a token is sent over https only"}},
 		"two sources":      {"alerts: {alertmanager: {url: 'https://a:9093'}, prometheus: {url: 'https://a:9090'}, conditions: [{type: A, matchers: ['a=b']}]}\n", []string{"alerts: has alertmanager.url and prometheus.url: accepted is one source"}},
 		"a Prometheus":     {"alerts: {prometheus: {url: 'http://a:9090?x', caFile: ca.crt}, conditions: [{type: A, matchers: ['a=b']}]}\n", []string{`alerts.prometheus.url: "http://a:9090?x" is no address`, `alerts.prometheus.caFile: "ca.crt" is not an absolute path`}},
-		"a webhook": {"alerts: {webhook: {address: '9108', certFile: tls.crt, keyFile: /tls.key, repeatedWithin: 10s}, conditions: [{type: A, matchers: ['a=b']}]}\n", []string{
-			"alerts.webhook.repeatedWithin: 10s is not between 1m0s and 1h0m0s", `alerts.webhook.address: "9108" is no address: accepted are HOST:PORT and :PORT`,
+		"a webhook": {"alerts: {webhook: {address: '9108', certFile: tls.crt, keyFile: /tls.key, repeatedWithin: 10s, confirmedAfter: 1m}, conditions: [{type: A, matchers: ['a=b']}]}\n", []string{
+			"alerts.webhook.repeatedWithin: 10s is not between 1m0s and 1h0m0s", "alerts.webhook.confirmedAfter: 1m0s is not between 5m0s and 1h0m0s", `alerts.webhook.address: "9108" is no address: accepted are HOST:PORT and :PORT`,
 			`alerts.webhook.certFile: "tls.crt" is not an absolute path`, `alerts.webhook.tokenFile: "" is not an absolute path: who sends alerts has to know a token`,
 		}},
 		"a short quiet time": {alerts + "  - {type: A, matchers: ['a=b']}\n  quietFor: 1m\n", []string{"alerts.quietFor: 1m0s is not between 5m0s and 24h0m0s"}},
