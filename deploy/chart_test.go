@@ -49,6 +49,7 @@ var choices = map[string][]string{
 	"a parent":    {"global.anything=1"},
 	"remote":      remotely,
 	"outside":     fromOutside,
+	"notified":    notified,
 	"frees":       frees,
 	"replaces":    replaces,
 	"others":      {"controller.externalRemediators=true", "controller.drivenBy[0]=NodeHealthCheck", "controller.drivenBy[1]=MachineHealthCheck"},
@@ -385,8 +386,8 @@ func TestTheProgramKnowsTheArgumentsOfTheWorkloads(t *testing.T) {
 			}
 		}
 	}
-	if roles != 12 {
-		t.Errorf("looked at %d containers, want 12", roles)
+	if want := 16; roles != want {
+		t.Errorf("looked at %d containers, want %d", roles, want)
 	}
 }
 

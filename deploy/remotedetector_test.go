@@ -4,6 +4,7 @@ package deploy_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,9 @@ var fromOutside = []string{
 	"remoteDetector.enabled=true", "remoteDetector.config.controlPlaneEndpoint.enabled=true", "remoteDetector.secrets[0]=endpoints",
 	"remoteDetector.conditions[0]=ControlPlaneEndpointUnhealthy", "remoteDetector.conditions[1]=NodeDiskAlert",
 }
+
+// notified are the values with a remote detector that Alertmanagers notify.
+var notified = append([]string{"remoteDetector.config.alerts.webhook.address=:9108", "remoteDetector.config.alerts.conditions[0].type=NodeDiskAlert"}, fromOutside...)
 
 // remoteDetector installs what a remote detector adds, but its workload, and returns the config of
 // its pod on node B.
@@ -95,7 +99,7 @@ func TestTheRemoteDetectorWritesItsConditionsAlone(t *testing.T) {
 		{"label", ours + "conditions only, not metadata.labels", status(s.a.Name, `{"metadata":{"labels":{"a":"b"}}}`)},
 		{"annotation with a condition", ours + "conditions only, not metadata.annotations", status(s.a.Name, `{"metadata":{"annotations":{"a":"b"}},"status":{"conditions":[{"type":"`+seen+`","status":"False"}]}}`)},
 		{"finalizer", ours + "conditions only, not metadata.finalizers", status(s.a.Name, `{"metadata":{"finalizers":["example.com/stuck"]}}`)},
-		{"capacity", ours + "conditions only, not status.capacity", status(s.a.Name, `{"status":{"capacity":{"cpu":"1000"}}}`)},
+		{"capacity", ours + "conditions only, not status.allocatable, status.capacity", status(s.a.Name, `{"status":{"capacity":{"cpu":"1000"}}}`)},
 		{"addresses", ours + "conditions only, not status.addresses", status(s.a.Name, `{"status":{"addresses":[{"type":"InternalIP","address":"192.0.2.1"}]}}`)},
 		{"a token of no pod", "not bound to a pod", func() error { return patchStatus(s.ctx, unbound, s.a.Name, condition(seen, "False")) }},
 		{"taint", `cannot patch resource "nodes"`, func() error {
@@ -200,5 +204,18 @@ func TestTheRemoteDetectorIsOffUnlessItIsWanted(t *testing.T) {
 	}
 	if !mounted {
 		t.Errorf("the Secret is not mounted: %v", c.VolumeMounts)
+	}
+	for _, values := range [][]string{fromOutside, notified} {
+		services := 0
+		for _, obj := range rendered(t, values...) {
+			if obj.GetKind() == "Service" && obj.GetName() == "nodemend-remote-detector" {
+				services++
+			}
+		}
+		ports := pods(t, rendered(t, values...))["remote-detector"].Containers[0].Ports
+		at := slices.IndexFunc(ports, func(p corev1.ContainerPort) bool { return p.Name == "alerts" && p.ContainerPort == 9108 })
+		if is := len(values) == len(notified); (services == 1) != is || (at >= 0) != is {
+			t.Errorf("with %v there are %d Services, and the ports %v", values, services, ports)
+		}
 	}
 }

@@ -55,7 +55,7 @@ var host = []string{
 var long = []string{
 	"test/sim", "checks/systemlog", "checks/containerruntime",
 	"test/integration", "controller/maintenance", "deploy", "cmd/kubectl-nodemend",
-	"test/newcomer", "runner", "checks/detector", "runner/command", "runner/unit", "test/monitoring",
+	"test/newcomer", "runner", "checks/remote", "checks/detector", "runner/command", "runner/unit", "test/monitoring",
 }
 
 func main() {
