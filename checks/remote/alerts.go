@@ -236,7 +236,7 @@ func (a *alerts) judge(answer answer, nodes []node) (f found, nameless map[strin
 			if answer.partial && len(there[s]) == 0 {
 				continue // nothing is known: what was reported before stands
 			}
-			a.meet(s, n, len(there[s]) > 0)
+			a.meet(s, n, len(there[s]) > len(in(there[s], pending)))
 			f.add(n.name, t, a.of(s, there[s], blind[t], &answer))
 		}
 	}

@@ -167,6 +167,9 @@ func (e *endpoints) get(ctx context.Context, client *http.Client, url string) ch
 	}
 	defer func() { _ = response.Body.Close() }() // was only read
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxBody))
+	if err == nil {
+		err = ctx.Err() // a server may end its answer since we hang up
+	}
 	if err != nil {
 		return e.unanswered(url, err)
 	}

@@ -403,3 +403,44 @@ func TestTheWorstOfALookIsCounted(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// An alert that names all nodes at once: each is written once, and then as often as a problem is.
+func TestAStormIsOneWriteForEachNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const all = 5000
+		var names []string
+		for i := range all {
+			names = append(names, fmt.Sprintf("n%d", i))
+		}
+		s, l := newServer(names...), newLook(well)
+		p := begin(t, s, l, names...)
+		defer p.stop()
+		time.Sleep(time.Second)
+		count := func(status string) (n int) {
+			synctest.Wait()
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for _, of := range s.writes {
+				for _, write := range of {
+					if strings.HasPrefix(write, "Sick="+status) {
+						n++
+					}
+				}
+			}
+			clear(s.writes)
+			return n
+		}
+		if got := count(""); got != all {
+			t.Errorf("at the start there were %d writes", got)
+		}
+		l.set(bad)
+		time.Sleep(85 * time.Second) // the third look at it is after 84.5 s
+		if got := count("True"); got != all {
+			t.Errorf("of a storm there were %d writes", got)
+		}
+		time.Sleep(time.Minute)
+		if got := count("True"); got > 3*all {
+			t.Errorf("in the minute after it there were %d writes", got)
+		}
+	})
+}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	config "github.com/nodemend/nodemend/config/detector"
 )
 
@@ -141,4 +143,12 @@ func TestAPendingAlertIsNeitherAProblemNorTheEndOfOne(t *testing.T) {
 	p.ofPrometheus("n", unseenSaid, rule)
 	p.after(15 * time.Minute)
 	p.ofPrometheus("n", wellSaid, rule)
+}
+
+func TestAPendingAlertIsNotWhatStandsOnTheNode(t *testing.T) {
+	rule := ruleNamed("DiskSlow")
+	p := play(t, nil)
+	p.nodes[0].conditions = map[string]corev1.NodeCondition{"DiskAlert": {Status: "True", Reason: "DiskIsSlow"}}
+	p.fire("DiskSlow", "n", 0).state = pending
+	p.ofPrometheus("n", unseenSaid, rule)
 }

@@ -27,8 +27,8 @@ const remoteDetectorHelp = `
 
 With --remote it is the remote detector, which is not on a node, and sets conditions of
 nodes that it looks at from outside, as --config says: whether the API server of each
-control-plane node answers (ControlPlaneEndpointUnhealthy), and what alerts of an
-Alertmanager say. Of several, one leads. docs/checks.md describes it, and
+control-plane node answers (ControlPlaneEndpointUnhealthy), and what alerts say, of an
+Alertmanager or a Prometheus. Of several, one leads. docs/checks.md describes it, and
 deploy/samples/remote-detector.yaml has all fields. With --once it looks once, prints
 what it sees, writes nothing, and exits with 1 for a problem and with 2 if it could not
 tell. Its account needs: get, list and watch nodes, patch nodes/status, and get, create
