@@ -73,7 +73,7 @@ func TestASilencedAlertIsToldApart(t *testing.T) {
 
 // What is not understood must not become an empty list, which would be health.
 func TestWhatIsNotAnAnswerIsAnError(t *testing.T) {
-	with := func(old, new string) string { return strings.ReplaceAll(oneAlert, old, new) }
+	with := func(before, after string) string { return strings.ReplaceAll(oneAlert, before, after) }
 	for name, tt := range map[string]struct {
 		am   playedAlertmanager
 		want string

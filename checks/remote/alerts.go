@@ -131,7 +131,7 @@ type alertMemory struct {
 	nameless map[string]bool
 }
 
-func newAlerts(c config.Alerts, registerer prometheus.Registerer, clock clock.PassiveClock) (*alerts, error) {
+func newAlerts(c config.Alerts, registerer prometheus.Registerer, now clock.PassiveClock) (*alerts, error) {
 	a := &alerts{config: c, watchdog: config.Matchers(c.Watchdog), nameless: prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "nodemend_detector_alerts_without_node",
 		Help: "How many alerts that are to make a condition name no node that there is.",
@@ -154,7 +154,7 @@ func newAlerts(c config.Alerts, registerer prometheus.Registerer, clock clock.Pa
 	case c.Alertmanager.URL != "":
 		a.source = alertmanager{c.Alertmanager}
 	default:
-		a.webhook = &webhook{Webhook: c.Webhook, clock: clock, watchdog: a.watchdog, known: map[string]*heard{}, wanted: func(labels map[string]string) bool {
+		a.webhook = &webhook{Webhook: c.Webhook, clock: now, watchdog: a.watchdog, known: map[string]*heard{}, wanted: func(labels map[string]string) bool {
 			return slices.ContainsFunc(a.rows, func(r row) bool { return matches(r.matchers, labels) })
 		}}
 		a.source = a.webhook

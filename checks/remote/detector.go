@@ -99,11 +99,11 @@ func Run(ctx context.Context, options Options) error {
 	return group.Wait()
 }
 
-// connect returns a client of the API server, which clock learns the time from.
-func connect(cfg *rest.Config, clock *serverclock.Clock) (rest.Interface, error) {
+// connect returns a client of the API server, which server learns the time from.
+func connect(cfg *rest.Config, server *serverclock.Clock) (rest.Interface, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS, cfg.Burst = qps, 2*qps
-	cfg.Wrap(clock.Wrap)
+	cfg.Wrap(server.Wrap)
 	cfg.AcceptContentTypes, cfg.ContentType = runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON, runtime.ContentTypeProtobuf
 	return coreapi.New(cfg)
 }

@@ -218,7 +218,7 @@ func TestAnEndpointThatIsNotKnownIsNoProblemAndNotWell(t *testing.T) {
 		t.Errorf("of an authority that has not signed it: got %+v, and it was asked for %s", got, server.requests())
 	}
 
-	plain := httptest.NewServer(http.HandlerFunc(status(200, "")))
+	plain := httptest.NewServer(status(200, ""))
 	defer plain.Close()
 	n, e.config.Port = at(t, "cp-1", plain.Listener.Addr().String())
 	if got := result(t, e, n); got.Status != checks.Unknown || got.Reason != ReasonCertificateNotVerified {

@@ -37,7 +37,7 @@ func (p playedPrometheus) start(t *testing.T) prometheusServer {
 }
 
 func TestAPrometheusIsRead(t *testing.T) {
-	with := func(old, new string) string { return strings.ReplaceAll(oneRule, old, new) }
+	with := func(before, after string) string { return strings.ReplaceAll(oneRule, before, after) }
 	for name, tt := range map[string]struct {
 		rules string
 		state alertState
@@ -68,7 +68,7 @@ func TestAPrometheusIsRead(t *testing.T) {
 }
 
 func TestWhatIsNotAPrometheusIsAnError(t *testing.T) {
-	with := func(old, new string) string { return strings.ReplaceAll(oneRule, old, new) }
+	with := func(before, after string) string { return strings.ReplaceAll(oneRule, before, after) }
 	for name, tt := range map[string]struct {
 		p    playedPrometheus
 		want string
@@ -88,14 +88,14 @@ func TestWhatIsNotAPrometheusIsAnError(t *testing.T) {
 }
 
 // ofPrometheus has the played alerts be those of a Prometheus that evaluates these rules.
-func (p *playedAlerts) ofPrometheus(node, want string, rules ...ruleOfAlerts) {
+func (p *playedAlerts) ofPrometheus(want string, rules ...ruleOfAlerts) {
 	p.t.Helper()
 	for i := range p.alerts {
 		p.alerts[i].until = time.Time{}
 	}
 	f, _ := p.under.judge(answer{alerts: p.alerts, now: p.now, process: p.process, rules: rules}, p.nodes)
-	if got := string(f[node][0].Status) + " " + f[node][0].Reason; got != want {
-		p.t.Errorf("at %s: got %s (%s), want %s", p.now.Sub(epoch), got, f[node][0].Message, want)
+	if got := string(f["n"][0].Status) + " " + f["n"][0].Reason; got != want {
+		p.t.Errorf("at %s: got %s (%s), want %s", p.now.Sub(epoch), got, f["n"][0].Message, want)
 	}
 }
 
@@ -109,40 +109,40 @@ func TestARuleThatIsNotEvaluatedIsNotHealth(t *testing.T) {
 	broken.stale = "it is broken"
 	p := play(t, nil)
 	p.end("Watchdog") // nobody needs it here
-	p.ofPrometheus("n", wellSaid, fresh, other)
-	p.ofPrometheus("n", blind, other)         // no such rule
-	p.ofPrometheus("n", blind, fresh, broken) // of which alerts would count
+	p.ofPrometheus(wellSaid, fresh, other)
+	p.ofPrometheus(blind, other)         // no such rule
+	p.ofPrometheus(blind, fresh, broken) // of which alerts would count
 	broken.labels["alertname"] = "Unrelated"
-	p.ofPrometheus("n", wellSaid, fresh, broken)
+	p.ofPrometheus(wellSaid, fresh, broken)
 	p.fire("DiskSlow", "n", 0)
-	p.ofPrometheus("n", firingSaid, fresh)
+	p.ofPrometheus(firingSaid, fresh)
 	p.alerts[0].state = stale
-	p.ofPrometheus("n", blind, fresh)
+	p.ofPrometheus(blind, fresh)
 	p.end("DiskSlow")
-	p.ofPrometheus("n", blind, other)
-	p.ofPrometheus("n", wellSaid, fresh) // it was evaluated, and does not fire
+	p.ofPrometheus(blind, other)
+	p.ofPrometheus(wellSaid, fresh) // it was evaluated, and does not fire
 }
 
 func TestAPendingAlertIsNeitherAProblemNorTheEndOfOne(t *testing.T) {
 	rule := ruleNamed("DiskSlow")
 	p := play(t, nil)
 	p.fire("DiskSlow", "n", 0).state = pending
-	p.ofPrometheus("n", wellSaid, rule)
+	p.ofPrometheus(wellSaid, rule)
 	p.fire("DiskSlow", "n", 0)
-	p.ofPrometheus("n", firingSaid, rule)
+	p.ofPrometheus(firingSaid, rule)
 	p.process = p.now // restarted: it waits anew before it fires
 	p.fire("DiskSlow", "n", 0).state = pending
-	p.ofPrometheus("n", unseenSaid, rule)
+	p.ofPrometheus(unseenSaid, rule)
 	p.after(time.Hour)
-	p.ofPrometheus("n", unseenSaid, rule)
+	p.ofPrometheus(unseenSaid, rule)
 	p.fire("DiskSlow", "n", 0)
-	p.ofPrometheus("n", firingSaid, rule)
+	p.ofPrometheus(firingSaid, rule)
 	p.fire("DiskSlow", "n", 0).state = pending // another rule of this name
-	p.ofPrometheus("n", unseenSaid, rule)
+	p.ofPrometheus(unseenSaid, rule)
 	p.end("DiskSlow")
-	p.ofPrometheus("n", unseenSaid, rule)
+	p.ofPrometheus(unseenSaid, rule)
 	p.after(15 * time.Minute)
-	p.ofPrometheus("n", wellSaid, rule)
+	p.ofPrometheus(wellSaid, rule)
 }
 
 func TestAPendingAlertIsNotWhatStandsOnTheNode(t *testing.T) {
@@ -150,5 +150,5 @@ func TestAPendingAlertIsNotWhatStandsOnTheNode(t *testing.T) {
 	p := play(t, nil)
 	p.nodes[0].conditions = map[string]corev1.NodeCondition{"DiskAlert": {Status: "True", Reason: "DiskIsSlow"}}
 	p.fire("DiskSlow", "n", 0).state = pending
-	p.ofPrometheus("n", unseenSaid, rule)
+	p.ofPrometheus(unseenSaid, rule)
 }

@@ -141,18 +141,18 @@ func (w *webhook) keep(n notification) error {
 		if !w.wanted(one.Labels) && !matches(w.watchdog, one.Labels) {
 			continue
 		}
-		new := &heard{alert: alert{labels: one.Labels, annotations: one.Annotations, id: one.Fingerprint, state: firing, until: now.Add(w.RepeatedWithin.Duration)}, starts: one.StartsAt, at: now}
+		sent := &heard{alert: alert{labels: one.Labels, annotations: one.Annotations, id: one.Fingerprint, state: firing, until: now.Add(w.RepeatedWithin.Duration)}, starts: one.StartsAt, at: now}
 		if one.Status == "resolved" {
-			new.state, new.until = resolving, now.Add(unconfirmed)
+			sent.state, sent.until = resolving, now.Add(unconfirmed)
 		}
-		old := w.known[new.id]
+		before := w.known[sent.id]
 		switch {
-		case old == nil && len(w.known) >= maxKnown:
+		case before == nil && len(w.known) >= maxKnown:
 			return fmt.Errorf("more than %d alerts are of the table", maxKnown)
-		case old != nil && old.overtakes(new):
+		case before != nil && before.overtakes(sent):
 			continue
 		}
-		w.known[new.id] = new
+		w.known[sent.id] = sent
 	}
 	if n.Truncated > 0 {
 		return fmt.Errorf("%d alerts were left out: set max_alerts of the receiver to 0", n.Truncated)
@@ -162,8 +162,8 @@ func (w *webhook) keep(n notification) error {
 
 // overtakes reports whether what was heard before is later: a notification that is sent again, or
 // another Alertmanager's, may be late.
-func (h *heard) overtakes(new *heard) bool {
-	return new.starts.Before(h.starts) || h.state == resolving && new.starts.Equal(h.starts)
+func (h *heard) overtakes(sent *heard) bool {
+	return sent.starts.Before(h.starts) || h.state == resolving && sent.starts.Equal(h.starts)
 }
 
 // read implements source.

@@ -194,7 +194,7 @@ func TestWhoHasNoTokenIsNotBelieved(t *testing.T) {
 // What can't be taken in may have been an alert.
 func TestANotificationThatIsNotUnderstoodIsNoHealth(t *testing.T) {
 	whole := notificationOf("firing", "DiskFull", epoch)
-	with := func(old, new string) string { return strings.ReplaceAll(whole, old, new) }
+	with := func(before, after string) string { return strings.ReplaceAll(whole, before, after) }
 	for name, tt := range map[string]struct{ body, want string }{
 		"nothing":         {"", "EOF"},
 		"a part":          {whole[:50], "EOF"},

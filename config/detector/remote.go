@@ -192,14 +192,6 @@ func (a *Alerts) sources() (fields []string) {
 // Enabled reports whether there is a source of alerts.
 func (a *Alerts) Enabled() bool { return len(a.sources()) > 0 }
 
-// Types are those of all conditions that the configuration names.
-func (c Remote) Types() (types []string) {
-	if c.ControlPlaneEndpoint.Enabled {
-		types = append(types, ControlPlaneEndpointUnhealthy)
-	}
-	return append(types, c.Alerts.Types()...)
-}
-
 // Types are those of the conditions that alerts make.
 func (a *Alerts) Types() (types []string) {
 	for _, row := range a.Conditions {

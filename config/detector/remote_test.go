@@ -17,9 +17,6 @@ func TestARemoteConfigurationHasDefaults(t *testing.T) {
 	if e.Port != 6443 || len(e.Paths) != 1 || e.Paths[0] != "/livez" || len(e.OKCodes) != 2 || e.Interval.Duration != 30*time.Second || e.FailureThreshold != 3 {
 		t.Errorf("got %+v", e)
 	}
-	if got := strings.Join(c.Types(), " "); got != ControlPlaneEndpointUnhealthy {
-		t.Errorf("it reports %s", got)
-	}
 }
 
 // What is an example there is not the default.
