@@ -177,6 +177,13 @@ func TestAWebhookThatStopsIsNoRecovery(t *testing.T) {
 	n.says(goneSaid)
 }
 
+func TestAWatchdogThatHasResolvedDoesNotLive(t *testing.T) {
+	n := listen(t, 5*time.Minute)
+	n.says(wellSaid)
+	n.send("resolved", "Watchdog", epoch)
+	n.says(lostSaid)
+}
+
 func TestWhoHasNoTokenIsNotBelieved(t *testing.T) {
 	n := listen(t, 5*time.Minute)
 	for _, token := range []string{"", "secret", "Basic secret", "Bearer ", "Bearer secre", "Bearer secret2"} {
