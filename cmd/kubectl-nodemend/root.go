@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/fold"
 	"github.com/nodemend/nodemend/internal/serverclock"
 )
 
@@ -92,6 +94,7 @@ func newRootCommand(streams genericiooptions.IOStreams, clk clock.PassiveClock) 
 	root.AddCommand(convert)
 	root.SetFlagErrorFunc(misused)
 	tellUsage(root)
+	narrow(root)
 	return root
 }
 
@@ -108,6 +111,20 @@ func tellUsage(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		tellUsage(sub)
 	}
+}
+
+// narrow has the help of a command and of those below it fit a terminal.
+func narrow(root *cobra.Command) {
+	usage := regexp.MustCompile(`FlagUsages\b`).ReplaceAllString(root.UsageTemplate(), fmt.Sprintf("FlagUsagesWrapped %d", fold.Usual))
+	root.SetUsageTemplate(strings.Replace(usage, `Use "{{.CommandPath}} [command] --help" for more information about a command.`, `{{.CommandPath}} COMMAND --help tells more.`, 1))
+	var fill func(*cobra.Command)
+	fill = func(cmd *cobra.Command) {
+		cmd.Long = fold.Paragraphs(cmd.Long, fold.Usual)
+		for _, sub := range cmd.Commands() {
+			fill(sub)
+		}
+	}
+	fill(root)
 }
 
 // insides is what a parser of Go says beside what is wrong.
@@ -179,12 +196,12 @@ func explained(err error) error {
 	}
 }
 
-// printf prints what we say, with texts of others as part of a line.
+// printf prints what we say, with texts of others as part of a line. On a terminal it is folded.
 func (t *tool) printf(format string, args ...any) {
 	for i := range args {
 		if text, ok := args[i].(string); ok {
 			args[i] = oneLine(text)
 		}
 	}
-	_, _ = fmt.Fprintf(t.streams.Out, format, args...) // nobody is left to tell
+	_, _ = fmt.Fprint(t.streams.Out, fold.Lines(fmt.Sprintf(format, args...), fold.Width(t.streams.Out))) // nobody is left to tell
 }

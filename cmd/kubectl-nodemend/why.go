@@ -476,7 +476,7 @@ func (t *tool) whyText(w *why, wide bool) string {
 	if len(w.Others) > 0 {
 		fmt.Fprintf(&text, "\nPolicies that do not select this node: %s\n", strings.Join(w.Others, ", "))
 	}
-	return text.String()
+	return t.folded(text.String())
 }
 
 func (t *tool) whyPolicyText(text *strings.Builder, p *whyPolicy, wide bool) {
@@ -519,7 +519,7 @@ func (t *tool) whyPolicyText(text *strings.Builder, p *whyPolicy, wide bool) {
 	switch {
 	case len(rows) == 1 && !wide && p.Remediation != "": // the verdict has said it
 	case len(rows) > 0:
-		text.WriteString(table([]string{"  GATE", "VERDICT", "NEXT LOOK", "WHY"}, rows))
+		text.WriteString(t.sentences([]string{"  GATE", "VERDICT", "NEXT LOOK", "WHY"}, rows))
 	case len(p.Gates) > 0:
 		fmt.Fprintf(text, "  All %d gates are open\n", len(p.Gates))
 	}

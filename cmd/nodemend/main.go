@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/nodemend/nodemend/internal/cut"
+	"github.com/nodemend/nodemend/internal/fold"
 )
 
 // version is set by the linker to the release that was built.
@@ -82,6 +83,7 @@ func newRootCommand(log *lineWriter) *cobra.Command {
 		return pflag.NormalizedName(name)
 	})
 	root.PersistentFlags().IntVarP(&verbosity, "verbosity", "v", 0, "how much is logged: 0 for operators, 4 for developers")
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages ", fmt.Sprintf("FlagUsagesWrapped %d ", fold.Usual)))
 	root.AddCommand(centralCommands()...)
 	root.AddCommand(
 		newDetectorCommand(),
