@@ -62,6 +62,7 @@ type scene struct {
 	runtime    *criserver.Server
 	roles      []*process.Process
 	plugin     string // the program, once it was built
+	programs   string // a directory that has those of a release; empty: they are built
 }
 
 func newScene(t *testing.T) *scene {
@@ -181,9 +182,12 @@ func (s *scene) startAgents(detector ...string) {
 		"--run-dir="+filepath.Join(s.dir, "runner"))
 }
 
-// build builds a program of cmd, and returns its path.
+// build builds a program of cmd, unless there are those of a release, and returns its path.
 func (s *scene) build(program, tags string) string {
 	s.Helper()
+	if s.programs != "" {
+		return filepath.Join(s.programs, strings.TrimSuffix(program+"-"+tags, "-"))
+	}
 	path := filepath.Join(s.dir, program+tags)
 	build := exec.CommandContext(s.ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-tags="+tags, "-o", path, "github.com/nodemend/nodemend/cmd/"+program)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
