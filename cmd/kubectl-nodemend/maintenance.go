@@ -28,8 +28,6 @@ func (t *tool) maintenanceCommand() *cobra.Command {
 		Example: `  kubectl nodemend maintenance start worker-17 --reason "swap DIMM A1"
   kubectl nodemend maintenance status
   kubectl nodemend maintenance end worker-17`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(t.maintenanceStart(), t.maintenanceStatus(), t.maintenanceEnd())
 	return cmd

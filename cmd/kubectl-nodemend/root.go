@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,9 +94,45 @@ func newRootCommand(streams genericiooptions.IOStreams, clk clock.PassiveClock) 
 	convert.GroupID = "prepare"
 	root.AddCommand(convert)
 	root.SetFlagErrorFunc(misused)
+	onlyCommands(root)
 	tellUsage(root)
 	narrow(root)
 	return root
+}
+
+// onlyCommands makes a command that is only there for those below it, and those of them that are, refuse
+// what is none.
+func onlyCommands(cmd *cobra.Command) {
+	if !cmd.HasSubCommands() {
+		return
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		hint := ""
+		if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+			hint = "; did you mean " + strings.Join(similar, " or ") + "?"
+		}
+		return fmt.Errorf("unknown command %q%s", args[0], hint)
+	}
+	for _, sub := range cmd.Commands() {
+		onlyCommands(sub)
+	}
+}
+
+// counted is what cobra says of a wrong number of arguments.
+var counted = regexp.MustCompile(`arg\(s\)|^unknown command .* for `)
+
+// wrongNumber says which arguments a command takes.
+func wrongNumber(cmd *cobra.Command, args []string) error {
+	takes, got := strings.TrimSpace(strings.TrimPrefix(cmd.Use, cmd.Name())), "nothing"
+	if len(args) > 0 {
+		got = fmt.Sprintf("%q", strings.Join(args, " "))
+	}
+	return fmt.Errorf("%s takes %s, and got %s", cmd.CommandPath(), cmp.Or(takes, "no arguments"), got)
 }
 
 // tellUsage makes a command and those below it say how they are used if arguments are wrong.
@@ -103,6 +140,9 @@ func tellUsage(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
+				if counted.MatchString(err.Error()) {
+					err = wrongNumber(cmd, args)
+				}
 				return misused(cmd, err)
 			}
 			return nil

@@ -75,7 +75,7 @@ func newRootCommand(log *lineWriter) *cobra.Command {
 			cmd.SetContext(logr.NewContext(cmd.Context(), logger))
 		},
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(wrongFlag)
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "v" { // as Kubernetes' own programs take it
 			name = "verbosity"
@@ -98,6 +98,11 @@ func newRootCommand(log *lineWriter) *cobra.Command {
 	)
 	wrongUsage(root)
 	return root
+}
+
+// wrongFlag says where the right ones are.
+func wrongFlag(cmd *cobra.Command, err error) error {
+	return usageError{fmt.Errorf("%w; %s --help lists all", err, cmd.CommandPath())}
 }
 
 // unknownCommand refuses arguments of a command that is only there for its subcommands.

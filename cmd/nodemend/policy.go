@@ -81,7 +81,7 @@ func newPolicyCommand() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	cmd.SetFlagErrorFunc(wrongFlag)
 	cmd.AddCommand(newPolicyCheckCommand(), newPolicyHashCommand())
 	return cmd
 }
