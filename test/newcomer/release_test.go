@@ -22,7 +22,6 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/nodemend/nodemend/test/cluster"
 	"github.com/nodemend/nodemend/test/helm"
 )
 
@@ -55,24 +54,24 @@ func TestANewcomerTriesARelease(t *testing.T) {
 		t.Errorf("the plugin says of its version: %s", got)
 	}
 	r.took("the plugin tells its version")
-	r.types(r.here, r.page("docs/quickstart.md", "## 2. Install")...)
+	r.types(r.here, r.ofRelease("docs/quickstart.md", "## 2. Install")...)
 	r.took("installed")
 	r.hasTheVersion()
 	r.healsALine(r.here + "/deploy/quickstart/")
-	if got := r.types(r.here, r.page("docs/quickstart.md", "What was done, and what")...); !strings.Contains(got, "Recovered") || !strings.Contains(got, "| repairing ") {
+	if got := r.types(r.here, r.ofRelease("docs/quickstart.md", "What was done, and what")...); !strings.Contains(got, "Recovered") || !strings.Contains(got, "| repairing ") {
 		t.Errorf("history and describe say %s", got)
 	}
 	r.took("a node has healed")
 	r.types(r.here, "nodemend policy check --strict --condition QuickstartProblem deploy/policies deploy/quickstart/policy.yaml")
 	remind := r.cluster.RemindOfCRDs(r.ctx)
-	r.types(r.here, r.page("docs/quickstart.md", "## 4. And back")...)
+	r.types(r.here, r.ofRelease("docs/quickstart.md", "## 4. And back")...)
 	r.must(remind())
 	r.stopRoles()
 	r.forgetConditions()
 	r.nothingIsLeft()
 	r.took("all is gone again")
 
-	readme := r.page("README.md", "## Install")
+	readme := r.ofRelease("README.md", "## Install")
 	r.types(r.files, readme[0])
 	r.kubectl("--namespace="+namespace, "rollout", "status", "deployment/nodemend-controller")
 	r.hasTheVersion()
@@ -180,13 +179,7 @@ func (r *release) krewFindsTheArchives() {
 // programs are in the path.
 func (r *release) unpack() {
 	r.Helper()
-	bin := filepath.Join(r.dir, "bin")
-	r.must(os.Mkdir(bin, 0o700))
-	kubectl, err := cluster.Program("kubectl")
-	r.must(err)
-	for name, program := range map[string]string{"helm": helm.Program(r), "kubectl": kubectl} {
-		r.must(os.Symlink(program, filepath.Join(bin, name)))
-	}
+	bin := r.path()
 	platform := r.version + "-" + runtime.GOOS + "-" + runtime.GOARCH
 	for _, archive := range []string{"kubectl-nodemend-" + platform, "nodemend-" + platform} {
 		r.types(r.files, "tar -xzf "+archive+".tar.gz --strip-components=1 -C "+bin)
@@ -197,52 +190,11 @@ func (r *release) unpack() {
 	r.took("unpacked")
 }
 
-// homes are settings of nobody.
-func (r *release) homes() []string {
-	return []string{"HOME=" + r.dir, "HELM_CACHE_HOME=" + r.dir, "HELM_CONFIG_HOME=" + r.dir, "HELM_DATA_HOME=" + r.dir, "GOCACHE=" + r.goEnv("GOCACHE"), "GOMODCACHE=" + r.goEnv("GOMODCACHE")}
-}
-
-func (r *release) goEnv(name string) string {
+// ofRelease returns the lines of a page for this release and registry, instead of a clone.
+func (r *release) ofRelease(name, below string) []string {
 	r.Helper()
-	out, err := exec.CommandContext(r.ctx, "go", "env", name).Output()
-	r.must(err)
-	return strings.TrimSpace(string(out))
-}
-
-// types runs lines in a shell, as the user does, and returns what they print.
-func (r *release) types(dir string, lines ...string) string {
-	r.Helper()
-	cmd := exec.CommandContext(r.ctx, "sh", "-euc", strings.Join(lines, "\n"))
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), append(r.homes(), "PATH="+r.dir+"/bin:"+os.Getenv("PATH"), "KUBECONFIG="+r.cluster.Kubeconfig)...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		r.Fatalf("%s: %v: %s", strings.Join(lines, "\n"), err, out)
-	}
-	return string(out)
-}
-
-// page returns the lines of the first block of shell below a text of a page, for this release and
-// registry instead of a clone.
-func (r *release) page(name, below string) []string {
-	r.Helper()
-	text, err := os.ReadFile(filepath.Join(helm.Root(r), name))
-	r.must(err)
-	_, rest, found := strings.Cut(string(text), below)
-	_, rest, block := strings.Cut(rest, "```sh\n")
-	block = block && found
-	lines, _, ended := strings.Cut(rest, "\n```")
-	if !block || !ended {
-		r.Fatalf("%s has no block of shell below %s", name, below)
-	}
-	charts := "oci://" + r.registry + "/nodemend/charts/nodemend --plain-http --version "
-	lines = strings.NewReplacer(
-		"\\\n", " ",
-		"oci://ghcr.io/nodemend/charts/nodemend --version 0.1.0", charts+r.version[1:],
-		"deploy/chart", charts+r.version[1:],
-		"image.tag=v0.1.0", "image.tag="+r.version,
-	).Replace(lines)
-	return strings.Split(lines, "\n")
+	chart := "oci://" + r.registry + "/nodemend/charts/nodemend --plain-http --version " + r.version[1:]
+	return r.page(name, below, "oci://ghcr.io/nodemend/charts/nodemend --version 0.1.0", chart, "deploy/chart", chart, "image.tag=v0.1.0", "image.tag="+r.version)
 }
 
 // hasTheVersion makes sure that what runs is of the release.
