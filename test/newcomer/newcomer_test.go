@@ -211,7 +211,7 @@ func (s *scene) useIt() {
 	s.shows("status", "in maintenance")
 	s.waitFor("the history has it", func() (bool, string) { // a moment after the cordon
 		out := s.prints("history " + s.node)
-		return strings.Contains(out, "out-of-service") && strings.Contains(out, "command,maintenance"), out
+		return strings.Contains(out, "out-of-service") && strings.Contains(out, "command, maintenance"), out
 	})
 	driven, err := os.ReadFile(helm.Root(s) + "/deploy/samples/driven.yaml")
 	s.must(err)
