@@ -41,8 +41,8 @@ type release struct {
 // release and a registry, without a clone. How long each step takes is printed. A pod can't be
 // entered here, so the line is written into the log without it.
 func TestANewcomerTriesARelease(t *testing.T) {
-	r := &release{scene: newScene(t), registry: helm.Registry(t)}
-	r.made()
+	files, version := releaseFiles(t) // its build is not bounded by the scene
+	r := &release{scene: newScene(t), files: files, version: version, registry: helm.Registry(t)}
 	r.publish()
 	r.notesAreForOtherPlaces()
 	r.krewFindsTheArchives()
@@ -84,30 +84,35 @@ func TestANewcomerTriesARelease(t *testing.T) {
 	r.took("installed by install.yaml")
 }
 
-// made finds or builds the release.
-func (r *release) made() {
-	r.Helper()
-	changes, err := os.ReadFile(helm.Root(r) + "/CHANGELOG.md")
-	r.must(err)
-	newest := regexp.MustCompile(`(?m)^## \[(.*)\]`).FindSubmatch(changes)
-	if r.version = "v" + string(newest[1]); r.version == "vUnreleased" {
-		r.version = "v0.0.0-trial"
-	}
-	if r.files = *dist; r.files == "" {
-		r.files = filepath.Join(r.dir, "dist")
-		build := exec.CommandContext(r.ctx, helm.Root(r)+"/tools/release/build", "release")
-		build.Env = append(os.Environ(), "ONLY_HERE=yes", "VERSION="+r.version, "DIST="+r.files)
-		if output, err := build.CombinedOutput(); err != nil {
-			r.Fatalf("building a release: %v: %s", err, output)
+// releaseFiles returns the directory with the files of a release, which is built unless -dist has one,
+// and its version.
+func releaseFiles(t *testing.T) (files, version string) {
+	t.Helper()
+	if *dist != "" {
+		charts, err := filepath.Glob(*dist + "/nodemend-*.tgz")
+		if err != nil || len(charts) != 1 {
+			t.Fatalf("-dist=%s has %d charts, want one: give the absolute path of what make release has written", *dist, len(charts))
 		}
-		return
+		return *dist, "v" + strings.TrimSuffix(strings.TrimPrefix(filepath.Base(charts[0]), "nodemend-"), ".tgz")
 	}
-	charts, err := filepath.Glob(r.files + "/nodemend-*.tgz")
-	r.must(err)
-	if len(charts) != 1 {
-		r.Fatalf("-dist=%s has %d charts, want one: it is to be the absolute path of what make release has written", r.files, len(charts))
+	changes, err := os.ReadFile(helm.Root(t) + "/CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
 	}
-	r.version = "v" + strings.TrimSuffix(strings.TrimPrefix(filepath.Base(charts[0]), "nodemend-"), ".tgz")
+	newest := regexp.MustCompile(`(?m)^## \[(.*)\]`).FindSubmatch(changes)
+	if newest == nil {
+		t.Fatal("CHANGELOG.md has no version")
+	}
+	if version = "v" + string(newest[1]); version == "vUnreleased" {
+		version = "v0.0.0-trial"
+	}
+	files = filepath.Join(t.TempDir(), "dist")
+	build := exec.CommandContext(t.Context(), helm.Root(t)+"/tools/release/build", "release")
+	build.Env = append(os.Environ(), "ONLY_HERE=yes", "VERSION="+version, "DIST="+files, "COSIGN_PRIVATE_KEY=")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building a release: %v: %s", err, output)
+	}
+	return files, version
 }
 
 // publish does what make publish does.
