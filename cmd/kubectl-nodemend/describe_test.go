@@ -75,6 +75,14 @@ func TestTheScriptThatWaitsForApprovalIsShown(t *testing.T) {
 	}
 }
 
+func TestARemediationThatNobodyHasLookedAtIsWatchedAsNew(t *testing.T) {
+	r := stands(1, "", "")
+	r.Status.Conditions, r.Status.State = nil, ""
+	if got := remediationChange(r).stands; got != "new" {
+		t.Errorf("it stands at %q", got)
+	}
+}
+
 // Who has asked for a remediation is told, and that nobody is to start it over.
 func TestDescribeTellsWhoHasAsked(t *testing.T) {
 	r := &v1alpha1.Remediation{}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -166,7 +167,7 @@ func over(obj any) bool {
 }
 
 func remediationChange(r *v1alpha1.Remediation) change {
-	c := change{key: "r/" + r.Name, node: r.Spec.NodeName, policy: r.Spec.Policy.Name, stands: dash(r.State()), message: message(r)}
+	c := change{key: "r/" + r.Name, node: r.Spec.NodeName, policy: r.Spec.Policy.Name, stands: cmp.Or(r.State(), "new"), message: message(r)}
 	if by := r.BlockedBy(); by != "" {
 		c.stands += " (" + by + ")"
 	}
