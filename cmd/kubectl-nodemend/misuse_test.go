@@ -13,7 +13,7 @@ func TestAWrongCommandLineIsRefusedAndTheRightOneShown(t *testing.T) {
 	for line, want := range map[string]string{
 		"statsu":              `unknown command "statsu"; did you mean status?`,
 		"hardware reprot":     `unknown command "reprot"; did you mean report?`,
-		"maintenance strat":   "usage: kubectl nodemend maintenance",
+		"maintenance statsu":  "usage: kubectl nodemend maintenance",
 		"status now":          `kubectl nodemend status takes no arguments, and got "now"`,
 		"why":                 "kubectl nodemend why takes NODE, and got nothing\nusage: kubectl nodemend why NODE",
 		"why a b":             `kubectl nodemend why takes NODE, and got "a b"`,

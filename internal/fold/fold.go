@@ -61,7 +61,7 @@ var commands = regexp.MustCompile(`"kubectl [^"]*"|\b(?:kubectl|nodemend (?:poli
 func Line(text string, width, indent int) []string {
 	var parts []string
 	for utf8.RuneCountInString(text) > width {
-		at := end(text, width, indent)
+		at := end(text, width)
 		if at == len(text) {
 			break
 		}
@@ -72,7 +72,7 @@ func Line(text string, width, indent int) []string {
 }
 
 // end is where the first part of a text ends that is too long.
-func end(text string, width, indent int) int {
+func end(text string, width int) int {
 	begins := max(len(text)-len(strings.TrimLeft(text, " ")), 1)
 	within := commands.FindAllStringIndex(text, -1)
 	columns, best := 0, 0
