@@ -105,3 +105,11 @@ func TestDescribeTellsWhoHasAsked(t *testing.T) {
 		t.Errorf("it does not tell:\n%s", text)
 	}
 }
+
+func TestTheReasonIsNotSaidTwice(t *testing.T) {
+	r := stands(1, v1alpha1.ReasonWaiting, "DryRun")
+	r.Status.BlockedBy, r.Status.Conditions[1].Message = "DryRun", "DryRun: would restart containerd.service now"
+	if got := remediationChange(r); got.stands+": "+got.message != "Waiting (DryRun): would restart containerd.service now" {
+		t.Errorf("watch says %s: %s", got.stands, got.message)
+	}
+}

@@ -170,6 +170,7 @@ func remediationChange(r *v1alpha1.Remediation) change {
 	c := change{key: "r/" + r.Name, node: r.Spec.NodeName, policy: r.Spec.Policy.Name, stands: cmp.Or(r.State(), "new"), message: message(r)}
 	if by := r.BlockedBy(); by != "" {
 		c.stands += " (" + by + ")"
+		c.message = strings.TrimPrefix(c.message, by+": ")
 	}
 	c.step = fmt.Sprintf("%d/%d", max(r.Status.Step, 1), len(r.Spec.Steps))
 	if attempt := r.Status.Attempt; attempt > 1 {

@@ -336,7 +336,7 @@ func (t *tool) explain(ctx context.Context, explainer *remediation.Explainer, p 
 	p.State, p.Rule, p.NextLook = progressing.Reason, e.Rule, at(e.Wait)
 	p.Verdict = progressing.Reason + detail("", progressing.Message)
 	if blocked.Status == metav1.ConditionTrue {
-		p.Verdict = "held by " + blocked.Reason + detail("", blocked.Message)
+		p.Verdict = "held by " + blocked.Reason + detail("", strings.TrimPrefix(blocked.Message, blocked.Reason+": "))
 	}
 	explained := *r
 	explained.Status = e.Status

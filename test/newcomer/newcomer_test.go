@@ -194,7 +194,7 @@ func (s *scene) useIt() {
 		return strings.Contains(out, "DryRun"), out
 	})
 	s.shows("status", "repair is blocked", "container-runtime", "all-nodes", "detector", "runner", "controller")
-	s.shows("why "+s.node, "held by DryRun", "would restart containerd.service", "the fault is confirmed")
+	s.shows("why "+s.node, "held by DryRun: would restart containerd.service", "the fault is confirmed")
 	if out := s.kubectl("get", "nodeactions", "--output=name"); out != "" {
 		s.Errorf("a policy in mode DryRun has led to %s", out)
 	}

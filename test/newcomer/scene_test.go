@@ -201,8 +201,9 @@ func (s *scene) build(program, tags string) string {
 func (s *scene) shows(command string, wanted ...string) {
 	s.Helper()
 	out := s.prints(command)
+	flat := strings.Join(strings.Fields(out), " ") // it is folded
 	for _, want := range wanted {
-		if !strings.Contains(out, want) {
+		if !strings.Contains(flat, strings.TrimSpace(want)) {
 			s.Errorf("kubectl nodemend %s does not say %q:\n%s", command, want, out)
 		}
 	}
