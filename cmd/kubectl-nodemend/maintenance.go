@@ -28,8 +28,6 @@ func (t *tool) maintenanceCommand() *cobra.Command {
 		Example: `  kubectl nodemend maintenance start worker-17 --reason "swap DIMM A1"
   kubectl nodemend maintenance status
   kubectl nodemend maintenance end worker-17`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(t.maintenanceStart(), t.maintenanceStatus(), t.maintenanceEnd())
 	return cmd
@@ -214,7 +212,12 @@ has told a technician of broken parts.`,
 		}
 		list := v1alpha1.NodeMaintenanceList{Items: append([]v1alpha1.NodeMaintenance{}, found...)} // not null in JSON
 		list.APIVersion, list.Kind = v1alpha1.GroupVersion.String(), "NodeMaintenanceList"
-		return t.print(form, list, func() string { return t.maintenanceText(found, form.wide() || name != "") })
+		return t.print(form, list, func() string {
+			if name != "" && !form.wide() {
+				return t.maintenancesOfNode(found)
+			}
+			return t.maintenanceText(found, form.wide())
+		})
 	})
 	return cmd
 }
@@ -366,19 +369,26 @@ func drainState(m *v1alpha1.NodeMaintenance) string {
 	return drained.Reason
 }
 
+// noMaintenance is the answer if there is none.
+const noMaintenance = "no node is in maintenance\n"
+
+// cordonState says whether the node of a maintenance is cordoned, "-" before anybody has looked.
+func cordonState(m *v1alpha1.NodeMaintenance) string {
+	if c := m.Condition(v1alpha1.MaintenanceCordoned); c != nil {
+		return c.Reason
+	}
+	return "-"
+}
+
 func (t *tool) maintenanceText(found []v1alpha1.NodeMaintenance, wide bool) string {
 	if len(found) == 0 {
-		return "no node is in maintenance\n"
+		return noMaintenance
 	}
 	var text strings.Builder
 	rows := make([][]string, len(found))
 	for i := range found {
 		m := &found[i]
-		cordoned := "-"
-		if c := m.Condition(v1alpha1.MaintenanceCordoned); c != nil {
-			cordoned = c.Reason
-		}
-		rows[i] = []string{m.Spec.NodeName, cordoned, drainState(m), t.ago(m.CreationTimestamp.Time), m.Spec.Reason}
+		rows[i] = []string{m.Spec.NodeName, cordonState(m), drainState(m), t.ago(m.CreationTimestamp.Time), m.Spec.Reason}
 		if wide {
 			rows[i] = append(rows[i], wantedBy(m), m.Name)
 		}
@@ -388,26 +398,52 @@ func (t *tool) maintenanceText(found []v1alpha1.NodeMaintenance, wide bool) stri
 		header = append(header, "BY", "NAME")
 	}
 	text.WriteString(fit(table(header, rows), wide))
-	for i := range found {
-		if d := found[i].Status.Drain; wide && d != nil && len(d.Pods) > 0 {
-			text.WriteString("\n" + podTable(d.Pods))
-		}
-	}
-	for i := range found {
-		for _, e := range found[i].Status.Evidence {
-			if wide {
-				fmt.Fprintf(&text, "\n%s (%s) since %s, for the technician:\n%s", oneLine(e.Type), oneLine(e.Reason),
-					e.Since.UTC().Format(time.RFC3339), quoted(strings.Join(append([]string{e.Message}, e.Details...), "\n")))
-			}
+	if wide {
+		for i := range found {
+			text.WriteString(t.maintenanceDetails(&found[i]))
 		}
 	}
 	return text.String()
 }
 
-func podTable(pods []v1alpha1.RemainingPod) string {
+// maintenancesOfNode tells all of each maintenance of one node.
+func (t *tool) maintenancesOfNode(found []v1alpha1.NodeMaintenance) string {
+	if len(found) == 0 {
+		return noMaintenance
+	}
+	parts := make([]string, len(found))
+	for i := range found {
+		m := &found[i]
+		parts[i] = t.sentences(nil, [][]string{
+			{"Maintenance:", m.Name},
+			{"Node:", m.Spec.NodeName},
+			{"Since:", m.CreationTimestamp.UTC().Format(time.RFC3339) + ", for " + t.ago(m.CreationTimestamp.Time)},
+			{"By:", wantedBy(m)},
+			{"Reason:", m.Spec.Reason},
+			{"Cordoned:", cordonState(m)},
+			{"Drained:", drainState(m)},
+		}) + t.maintenanceDetails(m)
+	}
+	return strings.Join(parts, "\n")
+}
+
+// maintenanceDetails are the pods that are left, and what the node has told of broken parts.
+func (t *tool) maintenanceDetails(m *v1alpha1.NodeMaintenance) string {
+	var text strings.Builder
+	if d := m.Status.Drain; d != nil && len(d.Pods) > 0 {
+		text.WriteString("\n" + t.podTable(d.Pods))
+	}
+	for _, e := range m.Status.Evidence {
+		fmt.Fprintf(&text, "\n%s (%s) since %s, for the technician:\n%s", oneLine(e.Type), oneLine(e.Reason),
+			e.Since.UTC().Format(time.RFC3339), quoted(strings.Join(append([]string{e.Message}, e.Details...), "\n")))
+	}
+	return text.String()
+}
+
+func (t *tool) podTable(pods []v1alpha1.RemainingPod) string {
 	var rows [][]string
 	for _, p := range pods {
 		rows = append(rows, []string{p.Namespace + "/" + p.Name, string(p.Reason), dash(p.Message)})
 	}
-	return table([]string{"POD THAT IS LEFT", "REASON", "MESSAGE"}, rows)
+	return t.sentences([]string{"POD THAT IS LEFT", "REASON", "MESSAGE"}, rows)
 }
