@@ -38,11 +38,16 @@ demo: ## show a node healing itself, and one being repaired, in a local control 
 recording: ## run "make demo" and write the picture of it that README.md shows, docs/demo.svg
 	go run ./test/recording -o docs/demo.svg -title "make demo: a node heals itself" -prompt "make demo" -- $(MAKE) --no-print-directory --silent demo
 
+.PHONY: interop
+interop: ## build the programs of others that Nodemend is tested beside, Cluster API and Karpenter (once, ten minutes or more)
+	@test/interop/build
+
 # Which tiers of tests to run: make test TIER=api
 TIER ?= unit,api,host
+INTEROP = $(if $(and $(findstring host,$(TIER)),$(filter ./... ./test/... ./test/interop%,$(PKG))),interop)
 
 .PHONY: test
-test: controlplane ## run all tests in tiers: unit, api (a real API server), host (real programs of this machine); TIER and PKG choose
+test: controlplane $(INTEROP) ## run all tests in tiers: unit, api (a real API server), host (real programs of this machine); TIER and PKG choose
 	go run ./test/suite -tier $(TIER) $(PKG)
 
 # Which end-to-end tests to run: make e2e RUN=Hardware E2E=./test/e2e/machine

@@ -1,0 +1,130 @@
+//go:build integration
+
+package interop
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+func TestKarpenter(t *testing.T) {
+	w := newKarpenter(t)
+	for _, scene := range []struct {
+		says string
+		play func(*karpenter)
+	}{
+		{"while Karpenter reboots a node Nodemend holds, and reboots it afterwards", (*karpenter).reboots},
+		{"while Karpenter replaces a node Nodemend holds, and is done when it is gone", (*karpenter).replaces},
+		{"a node that Karpenter is not to repair is left to Nodemend", (*karpenter).vetoes},
+	} {
+		t.Run(scene.says, func(t *testing.T) {
+			t.Parallel()
+			scene.play(w.of(t))
+		})
+	}
+}
+
+// What Karpenter's provider for kwok reboots a node for, and what it replaces it for, when it has lasted for 30 s.
+const (
+	toReboot  = "KWOKRebootRequired"
+	toReplace = "KWOKUnhealthy"
+)
+
+func (w *karpenter) reboots() {
+	of := w.nodePool("rebooted", protected, "")
+	m := w.machine(of.node)
+	// Any boot mends what Karpenter reboots for, and a reset by our runner what we do.
+	var meanwhile atomic.Value
+	m.onBoot = func() { m.set(toReboot, false) }
+	m.onReset = func() {
+		meanwhile.Store(condition(w.claim(of.claim), "Rebooting"))
+		m.set("Sick", false)
+	}
+	m.start()
+
+	m.set(toReboot, true)
+	w.Eventually(func() string { return condition(w.claim(of.claim), "Rebooting") }).Should(HavePrefix("True/"))
+	w.whileItStandsStill(func() {
+		w.policy("rebooted", "rebooted", "Sick", reboot())
+		m.set("Sick", true)
+		w.Eventually(w.blocked).WithArguments("rebooted", of.node).Should(Equal(
+			"OtherHealer: Karpenter is rebooting node " + of.node + ": NodeClaim " + of.claim))
+	})
+	w.Eventually(w.state).WithArguments("rebooted", of.node).Should(Equal(v1alpha1.ReasonRecovered))
+	w.Expect(m.resets.Load()).To(BeEquivalentTo(1))
+	w.Expect(meanwhile.Load()).To(Equal("False/RebootSucceeded"))
+	w.Expect(w.history("rebooted", of.node)).To(Equal([]string{"1 Succeeded"}))
+	w.isGivenBack("rebooted")
+	w.isAsItWas(of)
+}
+
+func (w *karpenter) replaces() {
+	of := w.nodePool("replaced", protected, "")
+	m := w.machine(of.node)
+	m.start()
+
+	m.set(toReplace, true)
+	w.Eventually(func() string { return condition(w.claim(of.claim), "DisruptionReason") }).Should(Equal("True/Unhealthy"))
+	w.whileItStandsStill(func() {
+		w.policy("replaced", "replaced", toReplace, reboot())
+		w.Eventually(w.blocked).WithArguments("replaced", of.node).Should(Equal(
+			"NodeLeaving: Karpenter is removing node " + of.node + ": it has the taint karpenter.sh/disrupted"))
+	})
+	w.Eventually(w.node).WithArguments(of.node).Should(BeNil())
+	w.Eventually(w.claim).WithArguments(of.claim).Should(BeNil())
+	w.Eventually(w.ended).WithArguments("replaced", of.node).Should(BeTrue())
+	w.Expect(w.history("replaced", of.node)).To(BeEmpty())
+	w.Expect(m.resets.Load()).To(BeZero())
+	w.Eventually(w.nodesOf).WithArguments("replaced").Should(HaveLen(1))
+	w.isGivenBack("replaced")
+}
+
+func (w *karpenter) vetoes() {
+	of := w.nodePool("vetoed", "", `karpenter.sh/do-not-repair: "true"`)
+	w.policy("vetoed", "vetoed", toReplace, reboot())
+	m := w.machine(of.node)
+	m.start()
+
+	m.set(toReplace, true)
+	w.Eventually(m.resets.Load).Should(BeEquivalentTo(1))
+	// Karpenter says so when it would have acted.
+	w.Eventually(w.events).WithArguments(of.node).Should(ContainElement(ContainSubstring(`repair is blocked through the "karpenter.sh/do-not-repair" annotation`)))
+	m.set(toReplace, false)
+	w.Eventually(w.state).WithArguments("vetoed", of.node).Should(Equal(v1alpha1.ReasonRecovered))
+	w.Expect(m.resets.Load()).To(BeEquivalentTo(1))
+	w.isGivenBack("vetoed")
+	w.isAsItWas(of)
+}
+
+// isAsItWas wants the NodeClaim of a node to be the same, and nothing to be done about it.
+func (w *karpenter) isAsItWas(of claimed) {
+	w.t.Helper()
+	claim, node := w.claim(of.claim), w.node(of.node)
+	w.Expect(claim).NotTo(BeNil())
+	w.Expect(claim.GetUID()).To(Equal(of.uid))
+	w.Expect(claim.GetDeletionTimestamp()).To(BeNil())
+	w.Expect(condition(claim, "Rebooting")).NotTo(HavePrefix("True/"))
+	for _, taint := range node.Spec.Taints {
+		w.Expect(taint.Key).NotTo(HavePrefix("karpenter.sh/"))
+	}
+}
+
+// events are the messages of those about a node.
+func (w *karpenter) events(node string) (messages []string) {
+	w.t.Helper()
+	var list corev1.EventList
+	w.Expect(w.client.List(w.ctx, &list, client.InNamespace("default"))).To(Succeed())
+	for i := range list.Items {
+		if about := list.Items[i].InvolvedObject; about.Kind == "Node" && about.Name == node {
+			messages = append(messages, strings.TrimSpace(list.Items[i].Message))
+		}
+	}
+	return messages
+}
