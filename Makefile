@@ -42,13 +42,29 @@ recording: ## run "make demo" and write the picture of it that README.md shows, 
 interop: ## build the programs of others that Nodemend is tested beside, Cluster API and Karpenter (once, ten minutes or more)
 	@test/interop/build
 
-# Which tiers of tests to run: make test TIER=api
+.PHONY: oldest
+oldest: controlplane ## build the oldest Kubernetes that docs/support.md claims (once, ten minutes or more), for make test KUBERNETES=oldest
+	@test/oldest/build
+
+# Which tiers of tests to run, and against which Kubernetes: make test TIER=api KUBERNETES=oldest
 TIER ?= unit,api,host
+KUBERNETES ?= newest
+ifeq (,$(filter newest oldest,$(KUBERNETES)))
+$(error KUBERNETES is "$(KUBERNETES)", want newest or oldest; for any other set KUBEBUILDER_ASSETS to the directory of its programs)
+endif
+
+# What compares Kubernetes' packages, of the newest, with an API server word by word.
+ofTheNewest := /(config/offline|test/apiserver)$$
+
 INTEROP = $(if $(and $(findstring host,$(TIER)),$(filter ./... ./test/... ./test/interop%,$(PKG))),interop)
 
 .PHONY: test
-test: controlplane $(INTEROP) ## run all tests in tiers: unit, api (a real API server), host (real programs of this machine); TIER and PKG choose
+test: $(subst newest,controlplane,$(KUBERNETES)) $(INTEROP) ## run all tests in tiers: unit, api (a real API server), host (real programs of this machine); TIER, PKG and KUBERNETES choose
+ifeq (oldest,$(KUBERNETES))
+	KUBEBUILDER_ASSETS=$(CURDIR)/bin/oldest go run ./test/suite -tier $(TIER) $$(go list -tags integration $(PKG) | grep -vE '$(ofTheNewest)')
+else
 	go run ./test/suite -tier $(TIER) $(PKG)
+endif
 
 # Which end-to-end tests to run: make e2e RUN=Hardware E2E=./test/e2e/machine
 # They mostly wait, so those that take longest go on beside each other.

@@ -28,6 +28,9 @@ type Kind struct {
 	// as policies may leave them out. After one of these, a problem with another reason is a
 	// new one.
 	Milder []string
+	// Timed are the reasons of problems that mean no more than that something did not answer in time.
+	// They prove nothing if the detector itself was not run in that time.
+	Timed []string
 	// Settings returns what all checks can be told, of this one.
 	Settings func(*config.Checks) *config.Run
 	// New makes the check. Its error is [Off] if there is nothing to check on this

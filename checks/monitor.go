@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -21,8 +22,13 @@ const ReasonCheckTimeout = "CheckTimeout"
 // node has must not end all checks of this one.
 const ReasonCheckPanicked = "CheckPanicked"
 
+// ReasonStarved is reported, with status Unknown, for a run that would have reported that something
+// does not answer in time, while this process itself was not run for much of that time.
+const ReasonStarved = "DetectorStarved"
+
 // Late is how long after its deadline a run may still return its own verdict. On a node that
-// is short of processor time a run is late that does not hang, and its problem is none the less.
+// is short of processor time a run is late that does not hang, and its problem is none the less,
+// unless that is a matter of time ([Kind.Timed]).
 const Late = 10 * time.Second
 
 // Grace is how long a run may take to return when its monitor is stopped.
@@ -165,11 +171,16 @@ func (m *Monitor) loop(ctx context.Context, send Send) {
 type run struct {
 	started time.Time
 	result  chan Result
+	pulse   *pulse
+	// rest ends the pulse.
+	rest context.CancelFunc
 }
 
 func (m *Monitor) begin(ctx context.Context) run {
+	awake, rest := context.WithCancel(ctx)
+	r := run{started: m.options.Clock.Now(), result: make(chan Result, 1), rest: rest}
+	r.pulse = startPulse(awake, m.options.Clock)
 	ctx, cancel := context.WithTimeout(ctx, m.check.Timeout())
-	r := run{started: m.options.Clock.Now(), result: make(chan Result, 1)}
 	go func() {
 		defer cancel()
 		r.result <- Guarded(ctx, m.kind, m.check)
@@ -197,12 +208,17 @@ func Guarded(ctx context.Context, kind Kind, check Check) (result Result) {
 // await waits for the result of r until Late after its deadline. returned is
 // false if it has not come by then, or if the monitor is being stopped.
 func (m *Monitor) await(ctx context.Context, r run) (result Result, returned bool) {
+	defer r.rest()
 	limit := m.options.Clock.NewTimer(m.check.Timeout() + Late)
 	defer limit.Stop()
 	select {
 	case result = <-r.result:
-		if result.Status == False && m.options.Clock.Since(r.started) >= m.check.Timeout() {
+		switch late, starved := r.pulse.starved(); {
+		case result.Status == False && m.options.Clock.Since(r.started) >= m.check.Timeout():
 			result = m.timedOut("ended only after its deadline")
+		case result.Status == True && starved && slices.Contains(m.kind.Timed, result.Reason):
+			result = CannotTell(ReasonStarved, fmt.Sprintf("the detector itself was not run for %s of the %s that it has waited, so this may not be the fault of others: %s",
+				late.Round(beat), m.options.Clock.Since(r.started).Round(beat), result.Message))
 		}
 		return result, true
 	case <-limit.C():

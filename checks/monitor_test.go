@@ -272,3 +272,58 @@ func TestAProblemIsNotReportedWhileTheNodeIsStarting(t *testing.T) {
 		}
 	})
 }
+
+// slow is the clock of a process that is not run in time: each timer is late by so much.
+type slow struct {
+	clock.RealClock
+	late time.Duration
+}
+
+func (s slow) NewTimer(d time.Duration) clock.Timer {
+	return slowTimer{s.RealClock.NewTimer(d + s.late), s.late}
+}
+
+type slowTimer struct {
+	clock.Timer
+	late time.Duration
+}
+
+func (s slowTimer) Reset(d time.Duration) bool { return s.Timer.Reset(d + s.late) }
+
+func TestWhatDidNotAnswerInTimeProvesNothingIfTheDetectorWasNotRun(t *testing.T) {
+	for name, tc := range map[string]struct {
+		late       time.Duration
+		result     checks.Result
+		wantStatus checks.Status
+		wantReason string
+	}{
+		"in time":                             {0, checks.Problem("Silent", ""), checks.True, "Silent"},
+		"late for two thirds of the time":     {200 * time.Millisecond, checks.Problem("Silent", ""), checks.True, "Silent"},
+		"late for four fifths of the time":    {400 * time.Millisecond, checks.Problem("Silent", ""), checks.Unknown, checks.ReasonStarved},
+		"late for all of it":                  {time.Minute, checks.Problem("Silent", ""), checks.Unknown, checks.ReasonStarved},
+		"a problem that is no matter of time": {time.Minute, checks.Problem("Broken", ""), checks.True, "Broken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				metrics, err := checks.NewMetrics(prometheus.NewRegistry())
+				if err != nil {
+					t.Fatal(err)
+				}
+				kind := checks.Kind{Name: "sample", ConditionType: "SampleUnhealthy", Timed: []string{"Silent"}}
+				check := checkFunc(func(ctx context.Context) checks.Result {
+					<-ctx.Done()
+					return tc.result
+				})
+				m := &played{Monitor: checks.NewMonitor(kind, check, checks.MonitorOptions{
+					Interval: 10 * time.Second, Clock: slow{late: tc.late}, Metrics: metrics, Rand: func() float64 { return 0 },
+				})}
+				reports := start(t, m)
+				defer m.Stop()
+				got := (<-reports).Observations[0]
+				if got.Status != tc.wantStatus || got.Reason != tc.wantReason {
+					t.Errorf("reported %s %s: %s; want %s %s", got.Status, got.Reason, got.Message, tc.wantStatus, tc.wantReason)
+				}
+			})
+		})
+	}
+}

@@ -49,6 +49,7 @@ var choices = map[string][]string{
 	"a parent":    {"global.anything=1"},
 	"remote":      remotely,
 	"frees":       frees,
+	"replaces":    replaces,
 	"others":      {"controller.externalRemediators=true", "controller.drivenBy[0]=NodeHealthCheck", "controller.drivenBy[1]=MachineHealthCheck"},
 	"monitoring":  {"podMonitor.enabled=true", "podMonitor.labels.release=a", "prometheusRule.enabled=true", "prometheusRule.labels.release=a", "dashboard.enabled=true"},
 }

@@ -3,9 +3,7 @@
 package deploy_test
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"crypto/elliptic"
 	"crypto/sha256"
 	"encoding/json"
@@ -17,7 +15,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -29,44 +26,6 @@ import (
 
 // registry is one on loopback, for the test alone.
 type registry struct{ host string }
-
-func startRegistry(t *testing.T) registry {
-	t.Helper()
-	program := buildTool(t, "github.com/google/go-containerregistry/cmd/registry")
-	ctx, cancel := context.WithCancel(t.Context())
-	cmd := exec.CommandContext(ctx, program, "-port=0")
-	log, err := cmd.StderrPipe()
-	if err := errors.Join(err, cmd.Start()); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewReader(log)
-	first, err := lines.ReadString('\n')
-	port := regexp.MustCompile(`serving on port (\d+)`).FindStringSubmatch(first)
-	if port == nil {
-		t.Fatalf("the registry says %q: %v", first, err)
-	}
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		_, _ = io.Copy(io.Discard, lines)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-read
-		_ = cmd.Wait() // killed
-	})
-	return registry{"localhost:" + port[1]}
-}
-
-// buildTool builds a program of the tools of a release, and returns its path.
-func buildTool(t *testing.T, pkg string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), filepath.Base(pkg))
-	if output, err := exec.CommandContext(t.Context(), "go", "build", "-C", helm.Root(t)+"/tools/release", "-o", path, pkg).CombinedOutput(); err != nil {
-		t.Fatalf("building %s: %v: %s", pkg, err, output)
-	}
-	return path
-}
 
 // get returns what the registry answers, and the digest that it names.
 func (r registry) get(t *testing.T, path string) (text, digest string) {
@@ -98,7 +57,7 @@ func (r registry) publish(t *testing.T, dist string) (string, error) {
 }
 
 func TestAReleaseIsPublishedToARegistry(t *testing.T) {
-	s, r := newSigner(t), startRegistry(t)
+	s, r := newSigner(t), registry{helm.Registry(t)}
 	dist := s.release(t)
 	if _, err := helm.Run(t, "package", helm.Chart, "--destination="+dist, "--version=0.1.0", "--app-version=v0.1.0"); err != nil {
 		t.Fatal(err)
@@ -209,7 +168,7 @@ func sum(t *testing.T, dist string) {
 }
 
 func TestKrewInstallsThePluginOfARelease(t *testing.T) {
-	krew, dir := buildTool(t, "./krew"), t.TempDir()
+	krew, dir := helm.Tool(t, "./krew"), t.TempDir()
 	var archives []string
 	for _, platform := range []string{"linux-amd64", "darwin-arm64", "windows-amd64"} {
 		archive := filepath.Join(dir, "kubectl-nodemend-v0.1.0-"+platform+".tar.gz")

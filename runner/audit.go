@@ -76,7 +76,7 @@ func (a auditor) finished(ctx context.Context, action *v1alpha1.NodeAction, name
 	}
 	logr.FromContextOrDiscard(ctx).Info("Action finished", keysAndValues...)
 	kind := corev1.EventTypeWarning
-	if o.Reason == v1alpha1.ReasonSucceeded {
+	if o.Reason == v1alpha1.ReasonSucceeded || o.Reason == v1alpha1.ReasonReplaced {
 		kind = corev1.EventTypeNormal
 	}
 	a.events.Event(a.node, kind, eventFinished, fmt.Sprintf("Action %s of policy %s, step %d, attempt %d: %s: %s",

@@ -41,6 +41,9 @@ func remedies(opts Options) map[string]remedy.Remedy {
 
 // describe says what an order does, for people: "restart containerd.service".
 func describe(order remedy.Order) string {
+	if order.Step.Replace != nil {
+		return order.Prepared.Note
+	}
 	kind := kindNamed(order.Step.Remedy())
 	if kind.Describe == nil {
 		return "do something that this version of the runner does not know"

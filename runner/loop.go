@@ -99,9 +99,13 @@ func next(ctx context.Context, q queue, name string, work func(context.Context, 
 	}
 	log := logr.FromContextOrDiscard(ctx).WithValues("action", name)
 	err := work(logr.NewContext(ctx, log), name)
+	var after lookAgain
 	switch {
 	case err == nil:
 		q.Forget(name)
+	case errors.As(err, &after):
+		q.Forget(name)
+		q.AddAfter(name, time.Duration(after))
 	case errors.Is(err, errBusy):
 		q.AddAfter(name, busyRetry)
 	case retriable(err):

@@ -38,6 +38,8 @@ type RemoteOptions struct {
 	Switch func(*corev1.Node) (power.Switch, error)
 	// Needed is as in RemoteWorkerOptions. Required.
 	Needed func(*corev1.Node) (*corev1.Node, error)
+	// Machines is as in RemoteWorkerOptions. Required.
+	Machines Machines
 	// Lead calls its argument while this process leads, and returns when it does not any
 	// more. Required.
 	Lead func(ctx context.Context, id string, lead func(context.Context) error) error
@@ -80,7 +82,7 @@ func RunRemote(ctx context.Context, cfg *rest.Config, opts RemoteOptions) error 
 	events, stop := newRecorder(api.core, "nodemend-remote-runner", "")
 	defer stop()
 	worker, err := NewRemoteWorker(RemoteWorkerOptions{
-		RunnerID: name + "." + string(uuid.NewUUID()), API: api, Switch: opts.Switch, Needed: opts.Needed, Clock: opts.Clock, ServerClock: corrected, Settled: opts.Settled,
+		RunnerID: name + "." + string(uuid.NewUUID()), API: api, Switch: opts.Switch, Needed: opts.Needed, Machines: opts.Machines, Clock: opts.Clock, ServerClock: corrected, Settled: opts.Settled,
 		Events: events, Registry: opts.Registry, DryRun: opts.DryRun,
 	})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -27,6 +28,8 @@ type RemoteAPI interface {
 	// Twin returns the name of another node whose systemUUID a switch can't tell from this
 	// machine's; "": there is none.
 	Twin(ctx context.Context, node string, machine power.UUID) (string, error)
+	// Ready counts those of the nodes of these names that are Ready, but the one of this UID.
+	Ready(ctx context.Context, names []string, but types.UID) (int32, error)
 	// Holds returns what keeps actions from the node of this name, live.
 	Holds(ctx context.Context, node string) (Holds, error)
 }
@@ -38,6 +41,9 @@ type Holds struct {
 	// Maintenances are those of the node's name.
 	Maintenances []v1alpha1.NodeMaintenance
 }
+
+// nodesAtOnce is how many nodes are listed at a time.
+const nodesAtOnce = 500
 
 // remoteAPI is api, and reads the Leases of kubelets.
 type remoteAPI struct {
@@ -70,10 +76,9 @@ func newRemoteAPI(cfg *rest.Config, clock *serverclock.Clock) (remoteAPI, error)
 
 // Twin implements RemoteAPI. It lists all nodes, in pieces.
 func (a remoteAPI) Twin(ctx context.Context, node string, machine power.UUID) (string, error) {
-	const atOnce = 500
 	alike := machine.Alike()
 	for from := ""; ; {
-		list, err := a.nodesFrom(ctx, from, atOnce)
+		list, err := a.nodesFrom(ctx, from, nodesAtOnce)
 		if err != nil {
 			return "", err
 		}
@@ -86,6 +91,33 @@ func (a remoteAPI) Twin(ctx context.Context, node string, machine power.UUID) (s
 		}
 		if from = list.Continue; from == "" {
 			return "", nil
+		}
+	}
+}
+
+// Ready implements RemoteAPI. It lists all nodes, in pieces.
+func (a remoteAPI) Ready(ctx context.Context, names []string, but types.UID) (ready int32, err error) {
+	if len(names) == 0 {
+		return 0, nil
+	}
+	among := map[string]bool{}
+	for _, name := range names {
+		among[name] = true
+	}
+	for from := ""; ; {
+		list, err := a.nodesFrom(ctx, from, nodesAtOnce)
+		if err != nil {
+			return 0, err
+		}
+		for i := range list.Items {
+			node := &list.Items[i]
+			c := v1alpha1.FindNodeCondition(node, string(corev1.NodeReady))
+			if among[node.Name] && node.UID != but && c != nil && c.Status == corev1.ConditionTrue {
+				ready++
+			}
+		}
+		if from = list.Continue; from == "" {
+			return ready, nil
 		}
 	}
 }

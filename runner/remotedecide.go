@@ -76,11 +76,19 @@ func unrecorded(in input) *decision {
 		"Has somebody removed it, or is the controller of an earlier version?", in.action.Name, v1alpha1.PowerFinalizer)
 }
 
+// undone says what was not done.
+func (in *input) undone() string {
+	if slices.Contains(in.remedies, v1alpha1.RemedyReplace) {
+		return "nothing was deleted: "
+	}
+	return "nothing was switched: "
+}
+
 // budgetPaused refuses what was created before somebody paused a budget of the node.
 func budgetPaused(in input) *decision {
 	for i := range in.holds.Budgets {
 		if b := &in.holds.Budgets[i]; b.Pauses(in.node) {
-			return finishWith(v1alpha1.ReasonRefused, "nothing was switched: RemediationBudget %s, which selects node %s, is paused", b.Name, in.nodeName)
+			return finishWith(v1alpha1.ReasonRefused, "%sRemediationBudget %s, which selects node %s, is paused", in.undone(), b.Name, in.nodeName)
 		}
 	}
 	return nil
@@ -91,7 +99,7 @@ func inMaintenance(in input) *decision {
 	for i := range in.holds.Maintenances {
 		m := &in.holds.Maintenances[i]
 		if of := m.Spec.Remediation; m.Holds(in.node) && (of == nil || of.UID != in.action.Spec.RemediationUID) {
-			return finishWith(v1alpha1.ReasonRefused, "nothing was switched: node %s is in maintenance %s (%s)", in.nodeName, m.Name, m.Spec.Reason)
+			return finishWith(v1alpha1.ReasonRefused, "%snode %s is in maintenance %s (%s)", in.undone(), in.nodeName, m.Name, m.Spec.Reason)
 		}
 	}
 	return nil
@@ -106,7 +114,7 @@ func heldByPeople(in input) string {
 	byPeople := func(in input) *decision { return finishAs(standing.HeldByPeople(in.facts())) }
 	for _, check := range []check{byPeople, budgetPaused, inMaintenance} {
 		if d := check(in); d != nil {
-			return strings.TrimPrefix(d.outcome.Message, "nothing was switched: ")
+			return strings.TrimPrefix(d.outcome.Message, in.undone())
 		}
 	}
 	return ""

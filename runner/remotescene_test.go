@@ -337,6 +337,11 @@ func (d *deadNode) Twin(context.Context, string, power.UUID) (string, error) {
 	return d.twin, errors.Join(d.call(), d.answer())
 }
 
+// Ready implements RemoteAPI.
+func (d *deadNode) Ready(context.Context, []string, types.UID) (int32, error) {
+	return 0, errors.New("no node is counted for a power cycle")
+}
+
 // Lease implements RemoteAPI.
 func (d *deadNode) Lease(context.Context, string) (*coordinationv1.Lease, error) {
 	if err := errors.Join(d.call(), d.answer()); err != nil {
@@ -458,7 +463,9 @@ func (b bmcOf) On(_ context.Context, machine power.UUID) error {
 	return b.d.answer()
 }
 
-func (bmcOf) Identify(context.Context, power.UUID, bool) error { return power.ErrUnsupported }
+func (bmcOf) Identify(context.Context, power.UUID, bool) (time.Duration, error) {
+	return 0, power.ErrUnsupported
+}
 
 func (bmcOf) String() string { return "ipmi://10.0.0.1:623" }
 

@@ -52,6 +52,8 @@ type RemoteWorkerOptions struct {
 	Events record.EventRecorder
 	// Registry takes the metrics.
 	Registry prometheus.Registerer
+	// Machines has those replaced that are under nodes.
+	Machines Machines
 	// Settled is as in RemoteOptions.
 	Settled time.Duration
 	// DryRun answers every action with what would be done. What another process has switched off
@@ -91,14 +93,42 @@ func (w *RemoteWorker) Work(ctx context.Context, name string) error {
 		return errBusy
 	}
 	defer w.give(action.Spec.NodeName)
-	t := &powerCycle{w: w, action: action, Worker: &Worker{
+	replaces, err := w.replaces(ctx, action)
+	if err != nil {
+		return err
+	}
+	if replaces {
+		t := &replacement{w: w, action: action, Worker: w.worker(action, v1alpha1.RemedyReplace)}
+		return t.work(ctx)
+	}
+	t := &powerCycle{w: w, action: action, Worker: w.worker(action, v1alpha1.RemedyReboot)}
+	return t.work(ctx)
+}
+
+// replaces reports whether the action has a machine replaced. One of which nobody knows what it asks
+// for is taken for a power cycle, which refuses it.
+func (w *RemoteWorker) replaces(ctx context.Context, action *v1alpha1.NodeAction) (bool, error) {
+	if claim := action.Status.Claim; claim != nil {
+		return claim.Remedy == v1alpha1.RemedyReplace, nil
+	}
+	policy, err := w.API.Policy(ctx, action.Spec.Policy.Name)
+	if err != nil || policy == nil {
+		return false, err
+	}
+	step := policy.StepWithHash(action.Spec.StepHash)
+	return step != nil && step.Replace != nil, nil
+}
+
+// worker is one for the action, which knows this remedy alone: what is decided for one kind of work
+// is never done for another.
+func (w *RemoteWorker) worker(action *v1alpha1.NodeAction, name string) *Worker {
+	return &Worker{
 		WorkerOptions: WorkerOptions{
 			NodeName: action.Spec.NodeName, API: w.API, Clock: w.Clock, ServerClock: w.ServerClock,
-			Remedies: map[string]remedy.Remedy{v1alpha1.RemedyReboot: nil},
+			Remedies: map[string]remedy.Remedy{name: nil},
 		},
 		runnerID: w.RunnerID, audit: newAuditor(action.Spec.NodeName, w.Events), metrics: w.metrics, claiming: map[types.UID]bool{},
-	}}
-	return t.work(ctx)
+	}
 }
 
 // take returns false if something is under way on the node.

@@ -12,6 +12,7 @@ func Kind() checks.Kind {
 		ConditionType: ConditionType,
 		Help:          "the container runtime is not ready, or does not answer in time",
 		Absences:      []string{ReasonSocketMissing, ReasonConnectionRefused},
+		Timed:         []string{ReasonTimeout},
 		Settings:      func(c *config.Checks) *config.Run { return &c.Runtime.Run },
 		New:           func(n *checks.Node) (checks.Check, error) { return n.Runtime, nil },
 	}

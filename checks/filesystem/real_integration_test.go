@@ -224,7 +224,10 @@ func TestTheFaultsOfARealExt4AreSeenHoldAndClear(t *testing.T) {
 	t.Log("the disk answers with errors")
 	s.disk.Break()
 	// If the journal is written before the check's block, the kernel lets nobody write any more.
-	s.saysOneOf(corev1.ConditionTrue, []string{filesystem.ReasonWriteFailed, filesystem.ReasonReadOnly}, s.point+": ")
+	broken := s.saysOneOf(corev1.ConditionTrue, []string{filesystem.ReasonWriteFailed, filesystem.ReasonReadOnly}, s.point+": ")
+	if broken.Reason == filesystem.ReasonWriteFailed && !strings.Contains(broken.Message, s.point+": a block could not be written: ") {
+		t.Errorf("the message does not say what could not be written: %s", broken.Message)
+	}
 	s.disk.Mend()
 	s.unmount()
 	_ = exec.CommandContext(t.Context(), "e2fsck", "-fy", s.disk.Device).Run() // as above

@@ -13,6 +13,7 @@ func Kind() checks.Kind {
 		Help:          "the kubelet is down, stuck, or restarts again and again",
 		Absences:      []string{ReasonConnectionRefused},
 		Milder:        []string{ReasonRestarting},
+		Timed:         []string{ReasonHealthzTimeout},
 		Settings:      func(c *config.Checks) *config.Run { return &c.Kubelet.Run },
 		New: func(n *checks.Node) (checks.Check, error) {
 			c := n.Config.Checks.Kubelet

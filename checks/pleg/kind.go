@@ -12,6 +12,7 @@ func Kind() checks.Kind {
 		ConditionType: ConditionType,
 		Help:          "the kubelet does not learn any more what happens to its pods",
 		Milder:        []string{ReasonRuntimeStalled},
+		Timed:         []string{ReasonRuntimeStalled},
 		Settings:      func(c *config.Checks) *config.Run { return &c.PLEG.Run },
 		New: func(n *checks.Node) (checks.Check, error) {
 			c := n.Config.Checks.PLEG

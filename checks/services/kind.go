@@ -17,6 +17,7 @@ func Kind() checks.Kind {
 		Help:          "kube-proxy is not well, or the node has no pod network or resolver",
 		Absences:      []string{ReasonKubeProxyGone},
 		Milder:        []string{ReasonNoConfig, ReasonInvalidConfig, ReasonNoPlugin, ReasonResolverGone, ReasonNoRoute, ReasonNoNameserver},
+		Timed:         []string{ReasonKubeProxyTimeout},
 		Settings:      func(c *config.Checks) *config.Run { return &c.Services.Run },
 		New: func(n *checks.Node) (checks.Check, error) {
 			c := n.Config.Checks.Services

@@ -54,8 +54,8 @@ func TestTheTimelineOfATombstoneBeginsWhenItsRemediationDid(t *testing.T) {
 }
 
 func TestTheHistorySaysHowLongATombstonesRemediationTook(t *testing.T) {
-	text := (&tool{clock: clocktesting.NewFakePassiveClock(noon)}).remediationTable([]v1alpha1.Remediation{*deleted()}, false)
-	if !inOrder(text, "STARTED", "60m", "59m", "n1-0123-deleted") {
+	text := (&tool{clock: clocktesting.NewFakePassiveClock(noon)}).remediationTable([]v1alpha1.Remediation{*deleted()}, true)
+	if !inOrder(text, "AGE", "60m", "59m", "n1-0123-deleted") {
 		t.Error(text)
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -44,5 +46,19 @@ func golden(t *testing.T, name, got string) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
+
+func TestTheTablesFitATerminal(t *testing.T) {
+	for _, name := range []string{"status", "status-night", "pause-shown", "history", "history-node", "history-policy", "maintenance-status", "hardware-report"} {
+		data, err := os.ReadFile(filepath.Join("testdata", name+".golden"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			if n := utf8.RuneCountInString(strings.TrimSpace(line)); n > lineWidth {
+				t.Errorf("%s has a line of %d columns: %s", name, n, line)
+			}
+		}
 	}
 }

@@ -8,10 +8,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/internal/ack"
 )
 
 // askedAtOnce is how many nodes are asked at a time.
@@ -20,66 +21,27 @@ const askedAtOnce = 8
 // errNoFailure is of a node that has no failure to be acknowledged.
 var errNoFailure = errors.New("no such failure")
 
-// ackSelection are the flags that say which failures are meant, as the node's own command has them.
-type ackSelection struct {
-	seen, kinds, components, whats []string
-	until                          string
-	all                            bool
-}
-
-func (s *ackSelection) addTo(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&s.seen, "seen", nil, "`ID` of a failure, as describe shows it; several: with commas")
-	flags.StringArrayVar(&s.components, "component", nil, "failures of this `part`, such as DIMM_A1")
-	flags.StringSliceVar(&s.kinds, "kind", nil, "failures of this `kind` of parts, such as PowerSupply")
-	flags.StringArrayVar(&s.whats, "what", nil, "failures that are `this`, as report has it")
-	flags.StringVar(&s.until, "until", "", "`ID` of the last SEL record that is meant, such as 0x1a")
-	flags.BoolVar(&s.all, "all", false, "all failures that the detector knows of now, of one node")
-}
-
-// check returns what is wrong with a selection for one node, or for several, about which nobody
-// can have read all.
-func (s *ackSelection) check(one bool) error {
-	words := len(s.kinds)+len(s.components)+len(s.whats) > 0
+// checkSelection returns what is wrong with a selection for one node, or for several, about which
+// nobody can have read all.
+func checkSelection(which *ack.Selection, one bool) error {
+	const asReport = "say with --what, --component or --kind which failures of several nodes are meant, as \"kubectl nodemend hardware report\" has them"
 	switch {
-	case !one && s.until != "":
+	case !one && which.Given("until"):
 		return errors.New("--until names a record of one server's SEL: name that node alone")
-	case !one && (s.all || len(s.seen) > 0):
-		return errors.New("--all and --seen are for one node: say with --what, --component or --kind which failures of several nodes are meant, as \"kubectl nodemend hardware report\" has them")
-	case !one && !words:
-		return errors.New("say with --what, --component or --kind which failures of these nodes are meant, as \"kubectl nodemend hardware report\" has them")
-	case s.all && (words || s.until != "" || len(s.seen) > 0):
-		return errors.New("--all means all failures: leave out --seen, --component, --kind, --what and --until, or --all")
-	case !s.all && !words && s.until == "" && len(s.seen) == 0:
-		return errors.New("say which failures are meant: --seen with IDs that \"kubectl nodemend hardware describe NODE\" shows, --component, --kind, --what, --until, or --all")
+	case !one && which.Given("all", "seen"):
+		return errors.New("--all and --seen are for one node: " + asReport)
+	case !one && !which.Given("what", "component", "kind"):
+		return errors.New(asReport)
 	default:
-		return nil
+		return which.Check("kubectl nodemend hardware describe NODE")
 	}
-}
-
-// flags returns them as they were given.
-func (s *ackSelection) flags() (flags []string) {
-	for _, given := range []struct {
-		name   string
-		values []string
-	}{{"seen", s.seen}, {"component", s.components}, {"kind", s.kinds}, {"what", s.whats}} {
-		for _, value := range given.values {
-			flags = append(flags, "--"+given.name+"="+value)
-		}
-	}
-	if s.until != "" {
-		flags = append(flags, "--until="+s.until)
-	}
-	if s.all {
-		flags = append(flags, "--all")
-	}
-	return flags
 }
 
 func (t *tool) hardwareAck() *cobra.Command {
 	var reason string
 	var dryRun bool
 	var of nodeSet
-	var which ackSelection
+	var which ack.Selection
 	cmd := &cobra.Command{
 		Use:   "ack NODE...",
 		Short: "Acknowledge failures of servers, so that they do not count any more",
@@ -100,14 +62,14 @@ detector.`,
 		ValidArgsFunction: t.completeNodes,
 	}
 	of.addTo(cmd)
-	which.addTo(cmd.Flags())
+	which.AddTo(cmd.Flags())
 	cmd.Flags().StringVar(&reason, "reason", "", "why it does not count (required)")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be acknowledged, and acknowledge nothing")
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
 		if reason = strings.TrimSpace(reason); reason == "" {
 			return errors.New("say with --reason why it does not count")
 		}
-		if err := which.check(len(args) == 1); err != nil {
+		if err := checkSelection(&which, len(args) == 1); err != nil {
 			return err
 		}
 		nodes, err := of.nodes(ctx, c, args...)
@@ -120,7 +82,7 @@ detector.`,
 				return nil
 			}
 		}
-		command := append([]string{"hardware", "ack", "--reason=" + reason}, which.flags()...)
+		command := append([]string{"hardware", "ack", "--reason=" + reason}, which.Flags()...)
 		if by := person(ctx, c); by != "" {
 			command = append(command, "--by="+by)
 		}

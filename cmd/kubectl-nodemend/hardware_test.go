@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/ack"
 	"github.com/nodemend/nodemend/internal/repairnote"
 )
 
@@ -230,28 +232,30 @@ func TestKubectlIsGivenWhatThisCommandWasGiven(t *testing.T) {
 
 func TestAnAcknowledgementSaysWhichFailuresAreMeant(t *testing.T) {
 	for name, tc := range map[string]struct {
-		which     ackSelection
+		flags     string
 		one, many string // what is wrong; empty: nothing
 	}{
-		"nothing":   {ackSelection{}, "say which failures", "say with --what"},
-		"a kind":    {ackSelection{kinds: []string{"PowerSupply"}}, "", ""},
-		"a part":    {ackSelection{components: []string{"PSU1"}}, "", ""},
-		"a failure": {ackSelection{whats: []string{"power supply AC lost"}}, "", ""},
-		"seen":      {ackSelection{seen: []string{"5f0c21aa"}}, "", "are for one node"},
-		"all":       {ackSelection{all: true}, "", "are for one node"},
-		"a record":  {ackSelection{until: "0x1a"}, "", "one server's SEL"},
-		"both":      {ackSelection{all: true, kinds: []string{"Fan"}}, "--all means all", "are for one node"},
+		"nothing":   {"", "say which failures", "say with --what"},
+		"a kind":    {"--kind=PowerSupply", "", ""},
+		"a part":    {"--component=PSU1", "", ""},
+		"a failure": {"--what=absent", "", ""},
+		"seen":      {"--seen=5f0c21aa", "", "are for one node"},
+		"all":       {"--all", "", "are for one node"},
+		"a record":  {"--until=0x1a", "", "one server's SEL"},
+		"no record": {"--kind=Fan --until=", "--until has no value", "one server's SEL"},
+		"both":      {"--all --kind=Fan", "--all means all", "are for one node"},
 	} {
 		for one, want := range map[bool]string{true: tc.one, false: tc.many} {
-			if err := tc.which.check(one); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			var which ack.Selection
+			flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+			which.AddTo(flags)
+			if err := flags.Parse(strings.Fields(tc.flags)); err != nil {
+				t.Fatal(err)
+			}
+			if err := checkSelection(&which, one); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("%s, of one %t: %v, want %q", name, one, err, want)
 			}
 		}
-	}
-	all := ackSelection{seen: []string{"a", "b"}, kinds: []string{"Fan"}, components: []string{"one of A1, B1"}, whats: []string{"absent"}, until: "1a", all: true}
-	const want = "--seen=a|--seen=b|--component=one of A1, B1|--kind=Fan|--what=absent|--until=1a|--all"
-	if got := strings.Join(all.flags(), "|"); got != want {
-		t.Errorf("got %s, want %s", got, want)
 	}
 }
 

@@ -22,7 +22,8 @@ func (t *tool) historyCommand() *cobra.Command {
 		Long: `List the remediations of a node, or of all nodes, newest first: those under way and
 those that have ended, as long as they are kept.
 
-ACTIONS is what was executed, in order, with its outcome where it did not succeed.`,
+ACTIONS is what was executed, in order, with its outcome where it did not succeed. What
+is too long for a line ends with …; -o wide has all, and the names of the remediations.`,
 		Example: `  kubectl nodemend history
   kubectl nodemend history worker-17
   kubectl nodemend history --policy container-runtime --since 1d -o json`,
@@ -66,11 +67,12 @@ ACTIONS is what was executed, in order, with its outcome where it did not succee
 	return cmd
 }
 
-// remediationTable has one row for each.
+// remediationTable has one row for each: what was executed, and, if it is wide, all that a
+// terminal has no room for.
 func (t *tool) remediationTable(all []v1alpha1.Remediation, wide bool) string {
-	header := []string{"NODE", "POLICY", "CONDITION", "STATE", "BLOCKED BY", "ACTIONS", "STARTED", "TOOK", "NAME"}
+	header := []string{"AGE", "NODE", "STATE", "TOOK", "ACTIONS", "POLICY"}
 	if wide {
-		header = append(header, "MESSAGE")
+		header = append(header, "CONDITION", "BLOCKED BY", "NAME", "MESSAGE")
 	}
 	rows := make([][]string, len(all))
 	for i := range all {
@@ -79,15 +81,12 @@ func (t *tool) remediationTable(all []v1alpha1.Remediation, wide bool) string {
 		if r.Ended() {
 			took = span(r.Status.EndTime.Sub(r.StartedAt().Time))
 		}
-		rows[i] = []string{
-			r.Spec.NodeName, r.Spec.Policy.Name, r.Spec.Trigger.Type, dash(r.State()), dash(r.BlockedBy()),
-			dash(actions(r)), t.ago(r.StartedAt().Time), took, r.Name,
-		}
+		rows[i] = []string{t.ago(r.StartedAt().Time), r.Spec.NodeName, dash(r.State()), took, dash(actions(r)), r.Spec.Policy.Name}
 		if wide {
-			rows[i] = append(rows[i], dash(message(r)))
+			rows[i] = append(rows[i], r.Spec.Trigger.Type, dash(r.BlockedBy()), r.Name, dash(message(r)))
 		}
 	}
-	return table(header, rows)
+	return fit(table(header, rows), wide)
 }
 
 // actions says in short what was executed.

@@ -186,8 +186,9 @@ func (t *tool) maintenanceStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [NODE]",
 		Short: "Which nodes are out of service, why, and how far their drain is",
-		Long: `List maintenances, of people and of policies; with -o wide, or of one node, also the pods that are left, with the reason, and
-what the node has told a technician of broken parts.`,
+		Long: `List maintenances, of people and of policies; with -o wide, or of one node, also who has
+asked for them, their names, the pods that are left, with the reason, and what the node
+has told a technician of broken parts.`,
 		Example:           `  kubectl nodemend maintenance status worker-17`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: t.completeNode,
@@ -365,7 +366,7 @@ func drainState(m *v1alpha1.NodeMaintenance) string {
 	return drained.Reason
 }
 
-func (t *tool) maintenanceText(found []v1alpha1.NodeMaintenance, pods bool) string {
+func (t *tool) maintenanceText(found []v1alpha1.NodeMaintenance, wide bool) string {
 	if len(found) == 0 {
 		return "no node is in maintenance\n"
 	}
@@ -377,17 +378,24 @@ func (t *tool) maintenanceText(found []v1alpha1.NodeMaintenance, pods bool) stri
 		if c := m.Condition(v1alpha1.MaintenanceCordoned); c != nil {
 			cordoned = c.Reason
 		}
-		rows[i] = []string{m.Spec.NodeName, cordoned, drainState(m), wantedBy(m), t.ago(m.CreationTimestamp.Time), m.Spec.Reason, m.Name}
+		rows[i] = []string{m.Spec.NodeName, cordoned, drainState(m), t.ago(m.CreationTimestamp.Time), m.Spec.Reason}
+		if wide {
+			rows[i] = append(rows[i], wantedBy(m), m.Name)
+		}
 	}
-	text.WriteString(table([]string{"NODE", "CORDONED", "DRAINED", "BY", "AGE", "REASON", "NAME"}, rows))
+	header := []string{"NODE", "CORDONED", "DRAINED", "AGE", "REASON"}
+	if wide {
+		header = append(header, "BY", "NAME")
+	}
+	text.WriteString(fit(table(header, rows), wide))
 	for i := range found {
-		if d := found[i].Status.Drain; pods && d != nil && len(d.Pods) > 0 {
+		if d := found[i].Status.Drain; wide && d != nil && len(d.Pods) > 0 {
 			text.WriteString("\n" + podTable(d.Pods))
 		}
 	}
 	for i := range found {
 		for _, e := range found[i].Status.Evidence {
-			if pods {
+			if wide {
 				fmt.Fprintf(&text, "\n%s (%s) since %s, for the technician:\n%s", oneLine(e.Type), oneLine(e.Reason),
 					e.Since.UTC().Format(time.RFC3339), quoted(strings.Join(append([]string{e.Message}, e.Details...), "\n")))
 			}

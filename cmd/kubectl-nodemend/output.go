@@ -38,13 +38,24 @@ func (o output) check() error {
 
 func (o output) wide() bool { return o == "wide" }
 
+// data reports whether it is for programs.
+func (o output) data() bool { return o == "json" || o == "yaml" }
+
 // print prints the answer: as data, or else as the text that people returns.
 func (t *tool) print(o output, answer any, people func() string) error {
 	text, err := o.text(answer, people)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprint(t.streams.Out, text)
+	return t.write(o, text)
+}
+
+// write writes an answer in this form.
+func (t *tool) write(o output, text string) error {
+	if !o.data() {
+		text = t.painted(text)
+	}
+	_, err := fmt.Fprint(t.streams.Out, text)
 	return err
 }
 
@@ -85,7 +96,7 @@ func (t *tool) again(ctx context.Context, show func(context.Context) (string, er
 		}
 		switch now := t.timeOfDay(); {
 		case isTerminal(t.streams):
-			_, _ = fmt.Fprintf(t.streams.Out, "\x1b[H\x1b[2J%s  every %s, until Ctrl-C\n\n%s", now, againEvery, text) // nobody is left to tell
+			_, _ = fmt.Fprintf(t.streams.Out, "\x1b[H\x1b[2J%s  every %s, until Ctrl-C\n\n%s", now, againEvery, t.painted(text)) // nobody is left to tell
 		case text != last:
 			_, _ = fmt.Fprintf(t.streams.Out, "--- %s\n%s", now, text)
 		}

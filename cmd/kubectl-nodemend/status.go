@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -44,7 +45,7 @@ columns, and each part after 25 entries; -o wide shows all.`,
 	of.addTo(cmd)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show it again and again, until you stop it")
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, _ []string) error {
-		if watch && (form == "json" || form == "yaml") {
+		if watch && form.data() {
 			return fmt.Errorf("-w shows text, not %s; see kubectl get -w", form)
 		}
 		show := func(ctx context.Context) (string, error) {
@@ -61,8 +62,7 @@ columns, and each part after 25 entries; -o wide shows all.`,
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprint(t.streams.Out, text)
-		return err
+		return t.write(form, text)
 	})
 	return cmd
 }
@@ -135,18 +135,19 @@ func openOneOf(r *v1alpha1.Remediation, dryRun bool) openOne {
 
 // States of nodes, in the order in which they are asked.
 const (
-	stateMaintenance = "in maintenance"
-	stateExhausted   = "exhausted"
-	stateRepaired    = "being repaired"
-	stateBlocked     = "repair is blocked"
-	stateNotReady    = "not Ready"
-	stateCordoned    = "cordoned by others"
-	stateExcluded    = "excluded"
-	stateHealthy     = "healthy"
+	stateOutOfService = "pods and volumes freed"
+	stateMaintenance  = "in maintenance"
+	stateExhausted    = "exhausted"
+	stateRepaired     = "being repaired"
+	stateBlocked      = "repair is blocked"
+	stateNotReady     = "not Ready"
+	stateCordoned     = "cordoned by others"
+	stateExcluded     = "excluded"
+	stateHealthy      = "healthy"
 )
 
 func nodeStates() []string {
-	return []string{stateHealthy, stateRepaired, stateBlocked, stateExhausted, stateMaintenance, stateNotReady, stateCordoned, stateExcluded}
+	return []string{stateHealthy, stateRepaired, stateBlocked, stateExhausted, stateOutOfService, stateMaintenance, stateNotReady, stateCordoned, stateExcluded}
 }
 
 // status reads and counts, of the nodes that are selected.
@@ -227,8 +228,28 @@ func (t *tool) status(ctx context.Context, c client.Client, of *nodeSet) (*fleet
 			})
 		}
 	}
+	for i := range nodes {
+		s.NeedsYou = append(s.NeedsYou, t.staysOutOfService(&nodes[i])...)
+	}
 	slices.SortStableFunc(s.NeedsYou, func(a, b need) int { return strings.Compare(a.Node, b.Node) })
 	return s, nil
+}
+
+// backTime is for how long a node that is back may have the taint out-of-service: what is left is
+// looked at each half minute.
+const backTime = 2 * time.Minute
+
+// staysOutOfService is what a node needs that is Ready for a while, and has our taint out-of-service.
+func (t *tool) staysOutOfService(n *corev1.Node) []need {
+	_, marked := n.Annotations[v1alpha1.OutOfServiceAnnotation]
+	ready := v1alpha1.FindNodeCondition(n, string(corev1.NodeReady))
+	if !marked || ready == nil || ready.Status != corev1.ConditionTrue || t.clock.Since(ready.LastTransitionTime.Time) < backTime {
+		return nil
+	}
+	return []need{{
+		Node: n.Name, What: "it is back, and the taint out-of-service stays", Why: "no pod starts there that does not tolerate it",
+		Do: []string{"kubectl nodemend why " + n.Name},
+	}}
 }
 
 // groupsOf has one row for each group of a budget.
@@ -283,7 +304,10 @@ func countNodes(nodes []corev1.Node, openOnes []v1alpha1.Remediation, maintenanc
 
 func stateOf(n *corev1.Node, openOnes []*v1alpha1.Remediation, out bool) string {
 	is := func(wanted func(*v1alpha1.Remediation) bool) bool { return slices.ContainsFunc(openOnes, wanted) }
+	_, marked := n.Annotations[v1alpha1.OutOfServiceAnnotation]
 	switch {
+	case marked || v1alpha1.IsOutOfService(n):
+		return stateOutOfService
 	case out:
 		return stateMaintenance
 	case is(func(r *v1alpha1.Remediation) bool {

@@ -56,6 +56,28 @@ func TestTheStatusNamesPoliciesThatCannotAct(t *testing.T) {
 	}
 }
 
+func TestTheStatusTellsOfNodesWhosePodsWereFreedAndOfTheTaintThatStays(t *testing.T) {
+	node := func(name string, ready corev1.ConditionStatus, since time.Duration) *corev1.Node {
+		mark := v1alpha1.OutOfServiceMark{BootID: "boot-1", Action: "action"}
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{v1alpha1.OutOfServiceAnnotation: mark.String()}}}
+		n.Spec.Taints = []corev1.Taint{mark.Taint()}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastTransitionTime: before(since)}}
+		return n
+	}
+	others := node("others", corev1.ConditionTrue, time.Hour)
+	others.Annotations = nil
+	s := statusOf(t, nodeSet{}, node("dead", corev1.ConditionUnknown, time.Hour), node("booted", corev1.ConditionTrue, time.Minute), node("stays", corev1.ConditionTrue, 3*time.Minute), others)
+	text := atNoon().statusText(s, true)
+	for _, want := range []string{"stays  it is back, and the taint out-of-service stays\n", "kubectl nodemend why stays", "booted, dead, others, stays"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not say %q:\n%s", want, text)
+		}
+	}
+	if len(s.NeedsYou) != 1 {
+		t.Errorf("of these one needs somebody:\n%s", text)
+	}
+}
+
 // controllers are a Deployment with two ready controllers, and the Lease of the one that
 // has led until so long ago.
 func controllers(ago time.Duration) []client.Object {

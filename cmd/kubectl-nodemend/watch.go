@@ -88,13 +88,16 @@ func (t *tool) follow(ctx context.Context, c client.WithWatch, opts []client.Lis
 			done <- struct{}{}
 		}()
 	}
-	t.printf("%s\n", happened("TIME", "NODE", "POLICY", "STEP", "STATE"))
+	tell := func(line string) {
+		_, _ = fmt.Fprintln(t.streams.Out, t.painted(line)) // nobody is left to tell
+	}
+	tell(happened("TIME", "NODE", "POLICY", "STEP", "STATE"))
 	for running := len(kinds); running > 0; {
 		select {
 		case c := <-changes:
 			news := c.step + " " + c.stands
 			if !c.quiet && last[c.key] != news {
-				t.printf("%s\n", happened(t.timeOfDay(), c.node, c.policy, c.step, c.stands+detail("", c.message)))
+				tell(happened(t.timeOfDay(), c.node, c.policy, c.step, c.stands+detail("", c.message)))
 			}
 			last[c.key] = news
 		case <-done:

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/nodemend/nodemend/checks/hardware"
 	config "github.com/nodemend/nodemend/config/detector"
+	"github.com/nodemend/nodemend/internal/ack"
 	"github.com/nodemend/nodemend/internal/demand"
 	"github.com/nodemend/nodemend/ipmi"
 	"github.com/nodemend/nodemend/ipmi/verdict"
@@ -37,52 +37,30 @@ nothing. The reason is shown wherever the failure is. The detector looks again a
 
 Exit status: 0 if something was acknowledged, 3 if there is no such failure.`
 
-// ackSelection says which failures are meant.
-type ackSelection struct {
-	seen, kinds, components, whats []string
-	until                          string
-	all                            bool
-}
-
-func (s *ackSelection) addTo(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&s.seen, "seen", nil, "`ID` of a failure, as describe shows it; several: with commas")
-	flags.StringArrayVar(&s.components, "component", nil, "failures of this `part`, such as DIMM_A1")
-	flags.StringSliceVar(&s.kinds, "kind", nil, "failures of this `kind` of parts, such as PowerSupply")
-	flags.StringArrayVar(&s.whats, "what", nil, "failures that are `this`, such as \"failure detected\"")
-	flags.StringVar(&s.until, "until", "", "`ID` of the last SEL record that is meant, such as 0x1a")
-	flags.BoolVar(&s.all, "all", false, "all failures that the detector knows of now")
-}
-
-// record returns up to which one failures are meant.
-func (s *ackSelection) record(flags *pflag.FlagSet) (uint16, error) {
-	narrow := len(s.seen)+len(s.kinds)+len(s.components)+len(s.whats) > 0 || flags.Changed("until")
-	switch {
-	case s.all && narrow:
-		return 0, errors.New("--all means all failures: leave out --seen, --component, --kind, --what and --until, or --all")
-	case !s.all && !narrow:
-		return 0, errors.New("say which failures are meant: --seen with IDs that \"nodemend hardware describe\" shows, --component, --kind, --what, --until, or --all")
-	case !flags.Changed("until"):
+// lastRecord returns up to which SEL record failures are meant.
+func lastRecord(which *ack.Selection) (uint16, error) {
+	if !which.Given("until") {
 		return verdict.All, nil
 	}
-	return parseRecord(s.until)
+	return parseRecord(which.Until)
 }
 
-// matches reports whether f is meant, whatever its record is.
-func (s *ackSelection) matches(f verdict.Failure) bool {
+// meant reports whether f is, whatever its record is.
+func meant(which *ack.Selection, f verdict.Failure) bool {
 	oneOf := func(accepted []string, words ...string) bool {
 		return len(accepted) == 0 || slices.ContainsFunc(accepted, func(a string) bool {
 			return slices.ContainsFunc(words, func(word string) bool { return strings.EqualFold(strings.TrimSpace(a), word) })
 		})
 	}
-	whats := make([]string, 0, len(s.whats))
-	for _, what := range s.whats {
+	whats := make([]string, 0, len(which.Whats))
+	for _, what := range which.Whats {
 		whats = append(whats, verdict.WithoutReading(strings.TrimSpace(what)))
 	}
-	return oneOf(s.seen, f.ID) && oneOf(s.kinds, string(f.Kind)) && oneOf(s.components, f.Component) && oneOf(whats, f.What)
+	return oneOf(which.Seen, f.ID) && oneOf(which.Kinds, string(f.Kind)) && oneOf(which.Components, f.Component) && oneOf(whats, f.What)
 }
 
 func newHardwareAckCommand(f *hardwareFlags) *cobra.Command {
-	var which ackSelection
+	var which ack.Selection
 	var reason, by string
 	var dryRun bool
 	cmd := &cobra.Command{
@@ -95,7 +73,10 @@ func newHardwareAckCommand(f *hardwareFlags) *cobra.Command {
 			if strings.TrimSpace(reason) == "" {
 				return usageError{errors.New("no reason given; say with --reason why the failure does not count")}
 			}
-			record, err := which.record(cmd.Flags())
+			if err := which.Check("nodemend hardware describe"); err != nil {
+				return usageError{err}
+			}
+			record, err := lastRecord(&which)
 			if err != nil {
 				return usageError{err}
 			}
@@ -106,7 +87,7 @@ func newHardwareAckCommand(f *hardwareFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a := acknowledging{which: which, record: record, reason: reason, by: by, dryRun: dryRun}
+			a := acknowledging{which: &which, record: record, reason: reason, by: by, dryRun: dryRun}
 			done, err := a.of(c.Checks.Hardware)
 			if err != nil {
 				return err
@@ -128,7 +109,7 @@ func newHardwareAckCommand(f *hardwareFlags) *cobra.Command {
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := cmd.Flags()
-	which.addTo(flags)
+	which.AddTo(flags)
 	flags.StringVar(&reason, "reason", "", "why it does not count (required)")
 	flags.StringVar(&by, "by", "", "who says so (default: the user)")
 	flags.BoolVar(&dryRun, "dry-run", false, "print what would be acknowledged, and acknowledge nothing")
@@ -137,7 +118,7 @@ func newHardwareAckCommand(f *hardwareFlags) *cobra.Command {
 
 // acknowledging is what a person has asked for.
 type acknowledging struct {
-	which      ackSelection
+	which      *ack.Selection
 	record     uint16
 	reason, by string
 	dryRun     bool
@@ -173,18 +154,18 @@ func (a acknowledging) of(c config.Hardware) (done []verdict.Failure, err error)
 // in returns a state with what is acknowledged in it.
 func (a acknowledging) in(s verdict.State, rules verdict.Rules, modules []ipmi.Module) (next verdict.State, done []verdict.Failure, err error) {
 	known := s.Known(rules, modules)
-	for _, id := range a.which.seen {
+	for _, id := range a.which.Seen {
 		if !slices.ContainsFunc(known, func(f verdict.Failure) bool { return strings.EqualFold(f.ID, strings.TrimSpace(id)) }) {
 			return s, nil, noFailureError{fmt.Errorf("nothing was acknowledged: the failure %s is over, has come again, or is acknowledged, or the detector has not seen it yet%s",
 				cell(id), others(known))}
 		}
 	}
-	if a.which.all {
+	if a.which.All {
 		next = s.Acknowledge(verdict.All, a.reason, a.by, time.Now())
 	} else {
 		var ids []string
 		for _, f := range known {
-			if a.which.matches(f) {
+			if meant(a.which, f) {
 				ids = append(ids, f.ID)
 			}
 		}

@@ -352,7 +352,7 @@ func TestAcknowledgingWithMistakesChangesNothing(t *testing.T) {
 		"say which failures are":    {"--reason", "x"},
 		"--all means all failures":  {"--reason", "x", "--all", "--kind", "Memory"},
 		"--until=0x is not":         {"--reason", "x", "--until", "0x"},
-		"--until= is not the ID":    {"--reason", "x", "--until="},
+		"--until has no value":      {"--reason", "x", "--until="},
 		`unknown command "now" for`: {"--reason", "x", "now"},
 		"unknown flag: --most":      {"--reason", "x", "--most"},
 	} {

@@ -114,7 +114,7 @@ func TestPolicyCheckAcceptsThePoliciesAndSamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	var samples []string
-	instead := []string{"../../deploy/samples/node-dead.yaml", "../../deploy/samples/external.yaml"} // of node-not-ready, as they say
+	instead := []string{"../../deploy/samples/node-dead.yaml", "../../deploy/samples/external.yaml", "../../deploy/samples/replace.yaml"} // of node-not-ready, as they say
 	for _, file := range slices.DeleteFunc(files, func(file string) bool { return slices.Contains(instead, file) }) {
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -127,7 +127,7 @@ func TestPolicyCheckAcceptsThePoliciesAndSamples(t *testing.T) {
 	if len(samples) == 0 {
 		t.Fatalf("no object of nodemend.dev/v1alpha1 in %v", files)
 	}
-	for _, checked := range [][]string{samples, instead[:1], instead[1:]} {
+	for _, checked := range [][]string{samples, instead[:1], instead[1:2], instead[2:]} {
 		if output, err := runPolicy(t, "", append([]string{"check", "--strict", "--condition", "QuickstartProblem", "--condition", "AcceleratedHardwareReady"}, checked...)...); err != nil {
 			t.Errorf("%v:\n%s", err, output)
 		}

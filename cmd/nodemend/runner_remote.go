@@ -15,19 +15,23 @@ import (
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/remote"
 	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/runner"
 	"github.com/nodemend/nodemend/runner/leader"
+	"github.com/nodemend/nodemend/runner/machines"
 )
 
 const remoteRunnerHelp = `
 
 With --remote it is the remote runner, which is not on a node: it executes the
 actions that switch the power of a machine off and on, reboot: {method: PowerCycle},
-by the switches that --config names: a remote.yaml (docs/fencing.md). Of several, one
-leads. Its account needs: get, list and watch nodeactions, update nodeactions/status,
+by the switches that --config names: a remote.yaml (docs/fencing.md); and those that
+have a machine replaced, replace: {}, where that file allows it (docs/others.md). Of
+several, one leads. Its account needs: get, list and watch nodeactions, update nodeactions/status,
 get remediations, remedypolicies and nodemendremediations, get and list remediationbudgets, list
 nodemaintenances (all nodemend.dev), get and list nodes, get leases in kube-node-lease,
 create and patch events in the namespace default, and get, create and update leases in
@@ -97,8 +101,27 @@ func (r *remoteRunner) run(cmd *cobra.Command, kubeconfig string, o runner.Optio
 		}
 	}
 	return runner.RunRemote(cmd.Context(), cfg, runner.RemoteOptions{
-		Switch: switchesOf(o.Config), Needed: neededOf(o.Config), Lead: lead, DryRun: o.DryRun, Registry: registry,
+		Switch: switchesOf(o.Config), Needed: neededOf(o.Config), Machines: machinesOf(o.Config, cfg), Lead: lead, DryRun: o.DryRun, Registry: registry,
 		MetricsAddress: o.MetricsAddress, HealthAddress: o.HealthAddress, Logger: logr.FromContextOrDiscard(cmd.Context()),
+	})
+}
+
+// machinesOf returns what has machines replaced, as a file allows it, which is read anew each time. So
+// is the kubeconfig of another cluster: it may be a Secret that is renewed.
+func machinesOf(file string, cfg *rest.Config) *machines.Machines {
+	return machines.New(machines.Options{
+		Config: func() (*remote.Replace, error) {
+			config, err := remote.Load(file)
+			return config.Replace, err
+		},
+		Here: func() (client.Client, error) { return client.New(cfg, client.Options{}) },
+		Elsewhere: func(kubeconfig string) (client.Client, error) {
+			there, err := restConfig(kubeconfig, "remote-runner")
+			if err != nil {
+				return nil, err
+			}
+			return client.New(there, client.Options{})
+		},
 	})
 }
 

@@ -73,6 +73,9 @@ func (k *Known) suspicions(p *v1alpha1.RemedyPolicySpec) (found []suspicion) {
 		if s.External != nil && s.External.TemplateRef.ObjectKind() == "SelfNodeRemediation" && s.Timeout.Duration < selfNodeTime {
 			add(at+".timeout", "%s may be over before SelfNodeRemediation takes the node for rebooted: 3m in a small cluster, 5m with 1,000 nodes; then the node boots", short(s.Timeout.Duration))
 		}
+		if s.Replaces() && !s.RequireApproval {
+			add(at+".requireApproval", "left out: the machine is deleted, with what is on its disks, and no person has looked at it before")
+		}
 		if !s.Final() && s.VerifyTimeout.Duration < runs*slowest {
 			add(at+".verifyTimeout", "%s is shorter than two runs of the check of %s, %s apart: the next step may start although this one has helped",
 				short(s.VerifyTimeout.Duration), slow, short(slowest))

@@ -1,10 +1,13 @@
 // Package remote is the file remote.yaml: which switch has the power of which node, and how
-// to log in there. The first entry whose nodes include a node is that of the node.
+// to log in there, and which machines may be replaced. The first entry whose nodes include a node is
+// that of the node.
 package remote
 
 // Config is a whole file.
 type Config struct {
 	Switches []Switch `yaml:"switches"`
+	// Replace says which machines may be replaced; nil: none.
+	Replace *Replace `yaml:"replace"`
 
 	name string // of the file
 }

@@ -25,7 +25,7 @@ func Parse(name string, data []byte) (Config, error) {
 	var c Config
 	root, mistakes := strictyaml.Decode(name, data, &c)
 	if root == nil && len(mistakes) == 0 {
-		mistakes = append(mistakes, fmt.Errorf("%s: is empty: accepted is a list of switches", name))
+		mistakes = append(mistakes, fmt.Errorf("%s: is empty: accepted are switches, a list, and replace", name))
 	}
 	if root != nil {
 		c.name = name

@@ -185,13 +185,17 @@ func TestASelectionOfNodesThatIsWrittenIsNotEmpty(t *testing.T) {
 
 func TestEveryMistakeHasItsLineAndSaysWhatIsAccepted(t *testing.T) {
 	for text, want := range map[string][]string{
-		"":                                       {"remote.yaml: is empty: accepted is a list of switches"},
+		"":                                       {"remote.yaml: is empty: accepted are switches, a list, and replace"},
 		"switches: []":                           {"line 1: switches: has no entry"},
 		"switch: []":                             {`unknown field "switch"`, "has no entry"},
 		"switches:\n- nodes: {}":                 {"line 2: switches.0: has 0 of ipmi, redfish and program"},
 		"switches:\n- ipmi: {}\n  redfish: {}":   {"has 2 of ipmi", "line 2: switches.0.ipmi: has neither host nor hosts", "line 2: switches.0.ipmi.user: is missing", "line 3: switches.0.redfish: has neither url nor urls", "passwordFile: is missing"},
 		entry("nodes: {names: [Worker_1, '[']}"): {`line 2: switches.0.nodes.names.0: "Worker_1" is no name or pattern`, `switches.0.nodes.names.1: "["`},
-		entry("nodes: {matchLabels: {'a b': c}}"):                     {`line 2: switches.0.nodes.matchLabels.a b: "a b=c" is no label`},
+		entry("nodes: {matchLabels: {'a b': c}}"): {`line 2: switches.0.nodes.matchLabels.a b: "a b=c" is no label`},
+		"replace: {}":                {"line 1: replace: allows nothing: accepted are clusterAPI and karpenter: true"},
+		"replace: {capi: {}}":        {`unknown field "capi"`},
+		"replace:\n  clusterAPI: {}": {`line 2: replace.clusterAPI.namespace: "" is no namespace`, `line 2: replace.clusterAPI.cluster: "" is no name of a Cluster`},
+		"replace:\n  clusterAPI:\n    namespace: a\n    cluster: b\n    kubeconfig: c": {`line 5: replace.clusterAPI.kubeconfig: "c" is not an absolute path`},
 		entry("node: {}"):                                             {`line 2: unknown field "node"`},
 		ipmi("host: a, hosts: {b: c}"):                                {"has neither host nor hosts, or both"},
 		ipmi("host: '{nodename}'"):                                    {"line 2: switches.0.ipmi.host: {nodename} is no placeholder: accepted are {name}, {label:KEY} and {annotation:KEY}"},
@@ -219,6 +223,24 @@ func TestEveryMistakeHasItsLineAndSaysWhatIsAccepted(t *testing.T) {
 				t.Errorf("%s:\ngot %v\nwant %s", text, err, part)
 			}
 		}
+	}
+}
+
+// A remote runner may be there for machines alone, or for power alone.
+func TestMachinesThatMayBeReplacedNeedNoSwitches(t *testing.T) {
+	c, err := Parse("remote.yaml", []byte("replace: {karpenter: true, clusterAPI: {namespace: fleet, cluster: prod, kubeconfig: /etc/nodemend/management/kubeconfig}}"))
+	if err != nil || c.Replace == nil || !c.Replace.Karpenter || *c.Replace.ClusterAPI != (ClusterAPI{"fleet", "prod", "/etc/nodemend/management/kubeconfig"}) {
+		t.Errorf("got %+v, %v", c.Replace, err)
+	}
+	if _, err := c.Switch(Node{Name: "a"}); err == nil {
+		t.Error("a node has a switch that nobody has named")
+	}
+	c, err = Parse("remote.yaml", []byte(good+"replace: {karpenter: true}\n"))
+	if err != nil || len(c.Switches) != 6 || c.Replace.ClusterAPI != nil {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	if c, err = Parse("remote.yaml", []byte(good)); err != nil || c.Replace != nil {
+		t.Errorf("got %+v, %v", c.Replace, err)
 	}
 }
 

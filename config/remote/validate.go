@@ -44,7 +44,10 @@ const example = "0"
 
 func (c *Config) problems() (found []problem) {
 	all := problems{[]string{"switches"}, &found}
-	if len(c.Switches) == 0 {
+	if c.Replace != nil {
+		c.Replace.problems(problems{[]string{"replace"}, &found})
+	}
+	if len(c.Switches) == 0 && c.Replace == nil {
 		all.add("has no entry: nodes without one can't be switched")
 	}
 	for i := range c.Switches {

@@ -99,7 +99,7 @@ func TestWhatPeopleDecideIsBounded(t *testing.T) {
 
 func TestAStepIsExactlyOneRemedy(t *testing.T) {
 	c := newClient(t)
-	const one = "exactly one remedy is required: command, restartUnit, reboot, external or maintenance"
+	const one = "exactly one remedy is required: command, restartUnit, reboot, external, replace or maintenance"
 	const source = "exactly one is required: argv or script"
 	for step, message := range map[string]string{
 		`{"command": {"argv": ["/bin/true"]}}`:                          "",
@@ -136,7 +136,14 @@ func TestAStepIsExactlyOneRemedy(t *testing.T) {
 		`{"external": {"templateRef": {"apiVersion": "a.b/v1", "kind": "XTemplate", "name": "x"}}, "timeout": "2m"}`:  "",
 		`{"external": {"templateRef": {"apiVersion": "a.b/v1", "kind": "XTemplate", "name": "x"}}}`:                   "must be from 2m to 24h",
 		`{"external": {"templateRef": {"apiVersion": "a.b/v1", "kind": "XTemplate", "name": "x"}}, "timeout": "25h"}`: "must be from 2m to 24h",
-		`{"external": {}, "timeout": "2m"}`: "external.templateRef: Required value",
+		`{"replace": {}, "timeout": "10m"}`:                            "",
+		`{"replace": {"drain": {"timeout": "10m"}}, "timeout": "24h"}`: "",
+		`{"replace": {}}`:                  "must be from 10m to 24h",
+		`{"replace": {}, "timeout": "9m"}`: "must be from 10m to 24h",
+		`{"replace": {}, "timeout": "10m"}, {"restartUnit": {"name": "a.service"}}`:                              "replace must be the last step",
+		`{"replace": {}, "timeout": "10m"}, {"maintenance": {"reason": "x"}}`:                                    "replace must be the last step",
+		`{"replace": {}, "timeout": "10m"}, {"replace": {}, "timeout": "10m"}`:                                   "replace must be the last step",
+		`{"external": {}, "timeout": "2m"}`:                                                                      "external.templateRef: Required value",
 		`{"external": {"templateRef": {"apiVersion": "a.b/v1", "kind": "X", "name": "x"}}, "timeout": "2m"}`:     "should match",
 		`{"external": {"templateRef": {"apiVersion": "v1", "kind": "XTemplate", "name": "x"}}, "timeout": "2m"}`: "should match",
 	} {

@@ -112,7 +112,7 @@ type NodeActionSpec struct {
 // nothing more will happen. Its reason says how it ended.
 const ActionFinished = "Finished"
 
-// Reasons of the Finished condition. After the first three the remedy was
+// Reasons of the Finished condition. After the first five the remedy was
 // executed; after the others it was not, or not known to be.
 const (
 	// ReasonSucceeded: the command ended with exit status 0; the unit is active
@@ -126,6 +126,12 @@ const (
 	// ReasonTimedOut: the step's timeout passed, and what was left of the remedy
 	// was killed.
 	ReasonTimedOut = "TimedOut"
+	// ReasonReplaced: the machine and the Node are gone, and its group has as many
+	// Ready nodes as before, as if this one had been Ready.
+	ReasonReplaced = "Replaced"
+	// ReasonNotReplaced: the machine and the Node are gone, and its group has not had
+	// as many Ready nodes as before within the step's timeout.
+	ReasonNotReplaced = "NotReplaced"
 
 	// ReasonStartFailed: the remedy could not be started, for example since there
 	// is no such file or systemd does not answer. Nothing was executed.
@@ -175,6 +181,7 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.power) || has(self.claim)",message="only what is claimed has progress",fieldPath=".power"
 // +kubebuilder:validation:XValidation:rule="!has(self.external) || has(self.claim)",message="only what is claimed has progress",fieldPath=".external"
+// +kubebuilder:validation:XValidation:rule="!has(self.replace) || has(self.claim)",message="only what is claimed has progress",fieldPath=".replace"
 type NodeActionStatus struct {
 	// The runner's claim, written before the first side effect.
 	// +optional
@@ -189,6 +196,11 @@ type NodeActionStatus struct {
 	// created.
 	// +optional
 	External *ExternalStatus `json:"external,omitempty"`
+
+	// The machine that is replaced, and how far that is. It is kept here before the
+	// machine is deleted.
+	// +optional
+	Replace *ReplaceStatus `json:"replace,omitempty"`
 
 	// Result of the execution.
 	// +optional
@@ -219,7 +231,7 @@ type Claim struct {
 	// +required
 	Time metav1.Time `json:"time"`
 
-	// The remedy: command, restartUnit, reboot or external. A claimed reboot has succeeded
+	// The remedy: command, restartUnit, reboot, external or replace. A claimed reboot has succeeded
 	// when the node runs with another boot ID.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
@@ -303,6 +315,56 @@ type ExternalStop struct {
 	// +optional
 	Clear bool `json:"clear,omitempty"`
 }
+
+// ReplaceStatus is how far the replacement of a machine is.
+//
+// +kubebuilder:validation:XValidation:rule="self.machine == oldSelf.machine && self.method == oldSelf.method && self.wanted == oldSelf.wanted",message="which machine is replaced, and how, never changes"
+type ReplaceStatus struct {
+	// The machine, with its UID. None of another UID is touched.
+	// +required
+	Machine ExternalObject `json:"machine"`
+
+	// Who makes a new one: the controller of the Machine, or the NodePool.
+	// +required
+	Owner ExternalObject `json:"owner"`
+
+	// Delete: the machine is deleted. Remediate: it is marked with the annotation
+	// cluster.x-k8s.io/remediate-machine, and its owner deletes it.
+	// +required
+	// +kubebuilder:validation:Enum=Delete;Remediate
+	Method ReplaceMethod `json:"method"`
+
+	// How many nodes of the group have to be Ready, but this one: as many as when it was
+	// claimed, and one more. It is lower once the owner wants fewer.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	Wanted int32 `json:"wanted"`
+
+	// What was seen last, for people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Said string `json:"said,omitempty"`
+
+	// When it was first seen that the machine is deleted or marked.
+	// +optional
+	SentAt *metav1.Time `json:"sentAt,omitempty"`
+
+	// For which reason the mark is taken back, since nobody has begun with the
+	// remediation: how the action ends then.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Withdrawn string `json:"withdrawn,omitempty"`
+}
+
+// ReplaceMethod is how a machine is replaced.
+type ReplaceMethod string
+
+const (
+	// ReplaceDelete deletes the machine.
+	ReplaceDelete ReplaceMethod = "Delete"
+	// ReplaceRemediate has the owner of a Machine remediate it.
+	ReplaceRemediate ReplaceMethod = "Remediate"
+)
 
 // PowerCycleStatus is how far the power of a machine is switched off and on again.
 type PowerCycleStatus struct {
@@ -419,7 +481,8 @@ type PowerReading struct {
 // ActionResult is the result of the execution of a remedy.
 type ActionResult struct {
 	// How it was executed: TransientUnit (a command, as a unit of the node's
-	// systemd), Direct (a command, by the runner itself), Systemd, SysRq or PowerCycle.
+	// systemd), Direct (a command, by the runner itself), Systemd, SysRq, PowerCycle or
+	// Replace.
 	// After a reboot it is the method of the policy's step, and absent if the policy does not
 	// have the step any more.
 	// +optional
@@ -477,6 +540,8 @@ const (
 	ExecutionSysRq Execution = "SysRq"
 	// ExecutionPowerCycle switches the power off and on.
 	ExecutionPowerCycle Execution = "PowerCycle"
+	// ExecutionReplace has the machine replaced by its owner.
+	ExecutionReplace Execution = "Replace"
 )
 
 // UnitResult compares a systemd unit before and after its restart.

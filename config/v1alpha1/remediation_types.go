@@ -380,7 +380,7 @@ type ActionRecord struct {
 	// +required
 	Attempt int32 `json:"attempt"`
 
-	// The remedy: command, restartUnit, reboot, external or maintenance.
+	// The remedy: command, restartUnit, reboot, external, replace or maintenance.
 	// +optional
 	Remedy string `json:"remedy,omitempty"`
 

@@ -19,6 +19,10 @@ type Remedy struct {
 	// It is served first, and held in every storm.
 	Final bool
 
+	// Replaces: the machine under the node is deleted, and the Node with it, for a new one. So
+	// nothing follows, and every storm holds it.
+	Replaces bool
+
 	// asked reports whether the step asks for it.
 	asked func(*Step) bool
 	// executor returns who carries out the step's attempts; nil: Executor, for all steps.
@@ -54,6 +58,7 @@ func Remedies() []*Remedy {
 		&restartUnitRemedy,
 		&rebootRemedy,
 		&externalRemedy,
+		&replaceRemedy,
 		&maintenanceRemedy,
 	}
 }

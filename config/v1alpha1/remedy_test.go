@@ -19,6 +19,7 @@ func steps() map[string]v1alpha1.Step {
 		"external": {External: &v1alpha1.ExternalRemedy{TemplateRef: v1alpha1.TemplateReference{
 			APIVersion: "fence-agents-remediation.medik8s.io/v1alpha1", Kind: "FenceAgentsRemediationTemplate", Name: "bmc",
 		}}},
+		"replace":                     {Replace: &v1alpha1.ReplaceRemedy{Drain: &v1alpha1.Drain{}}},
 		"power cycle":                 {Reboot: &v1alpha1.RebootRemedy{Method: v1alpha1.RebootPowerCycle}},
 		"power cycle that frees pods": {Reboot: &v1alpha1.RebootRemedy{Method: v1alpha1.RebootPowerCycle, OutOfService: true}},
 	}
@@ -84,6 +85,10 @@ func TestARemedyIsWhatItsValueSays(t *testing.T) {
 		"external": {
 			traits{disruptive: true, needsMatch: true},
 			"cordon the node, and leave it to a FenceAgentsRemediation of template bmc", "FenceAgentsRemediation",
+		},
+		"replace": {
+			traits{disruptive: true, needsMatch: true, drains: true},
+			"cordon and drain the node, and have its machine deleted and replaced by its owner", "its machine is to be replaced",
 		},
 		"": {traits{needsRunner: true, needsMatch: true}, "act", ""},
 	} {

@@ -68,6 +68,7 @@ type RemedyPolicySpec struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:XValidation:rule="self.filter(s, has(s.maintenance)).size() == 0 || (self.filter(s, has(s.maintenance)).size() == 1 && has(self[self.size() - 1].maintenance))",message="maintenance must be the last step: it lasts until the node has recovered"
+	// +kubebuilder:validation:XValidation:rule="self.filter(s, has(s.replace)).size() == 0 || (self.filter(s, has(s.replace)).size() == 1 && has(self[self.size() - 1].replace))",message="replace must be the last step: the node is gone after it"
 	// +listType=atomic
 	Steps []Step `json:"steps"`
 
@@ -265,7 +266,8 @@ type ConditionMatch struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.reboot) || !has(self.reboot.method) || self.reboot.method != 'PowerCycle' || (has(self.timeout) && (!self.timeout.matches('^[0-9.hmnsu]+$') || duration(self.timeout) >= duration('15m')))",message="must be at least 15m for a reboot with method PowerCycle: power may take 5m to be proved off and 3m to go on, and then the machine boots",fieldPath=".timeout"
 // +kubebuilder:validation:XValidation:rule="!has(self.reboot) || !has(self.reboot.outOfService) || !self.reboot.outOfService || (has(self.timeout) && (!self.timeout.matches('^[0-9.hmnsu]+$') || duration(self.timeout) >= duration('20m')))",message="must be at least 20m for a reboot with outOfService: power may stay off for 5m more, until pods and volumes are freed",fieldPath=".timeout"
 // +kubebuilder:validation:XValidation:rule="!has(self.external) || (has(self.timeout) && (!self.timeout.matches('^[0-9.hmnsu]+$') || (duration(self.timeout) >= duration('2m') && duration(self.timeout) <= duration('24h'))))",message="must be from 2m to 24h for an external step: it is for how long the remediator may work until the node is clear",fieldPath=".timeout"
-// +kubebuilder:validation:XValidation:rule="[has(self.command), has(self.restartUnit), has(self.reboot), has(self.external), has(self.maintenance)].exists_one(x, x)",message="exactly one remedy is required: command, restartUnit, reboot, external or maintenance"
+// +kubebuilder:validation:XValidation:rule="!has(self.replace) || (has(self.timeout) && (!self.timeout.matches('^[0-9.hmnsu]+$') || (duration(self.timeout) >= duration('10m') && duration(self.timeout) <= duration('24h'))))",message="must be from 10m to 24h for a replace step: the machine's owner drains the node and deletes the machine, and a new one boots",fieldPath=".timeout"
+// +kubebuilder:validation:XValidation:rule="[has(self.command), has(self.restartUnit), has(self.reboot), has(self.external), has(self.replace), has(self.maintenance)].exists_one(x, x)",message="exactly one remedy is required: command, restartUnit, reboot, external, replace or maintenance"
 type Step struct {
 	// Runs a command on the node, as root.
 	// +optional
@@ -284,6 +286,12 @@ type Step struct {
 	// +optional
 	External *ExternalRemedy `json:"external,omitempty"`
 
+	// Cordons the node, and has its machine deleted and replaced by the program that
+	// owns it: Cluster API or Karpenter. It must be the last step. The remote runner does
+	// it, if its configuration says so.
+	// +optional
+	Replace *ReplaceRemedy `json:"replace,omitempty"`
+
 	// Keeps the node cordoned until it has recovered, whatever the reason. It must be
 	// the last step.
 	// +optional
@@ -292,7 +300,9 @@ type Step struct {
 	// Maximum duration of one attempt, at least 1s. When it is over, a command is
 	// killed with all processes that it started, and so are the processes of a unit
 	// that does not stop. For a reboot it includes the boot. An external remediator is
-	// told to stop, and what it still does then is waited for. A drain has its own
+	// told to stop, and what it still does then is waited for. For replace it is how long
+	// the whole may take, until a new node is Ready; a machine that is not gone by then is
+	// waited for. A drain has its own
 	// timeout, and a maintenance has none.
 	// +optional
 	// +kubebuilder:default="1m"

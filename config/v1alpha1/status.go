@@ -27,7 +27,7 @@ func (a *NodeAction) Finished() *metav1.Condition {
 // attempt or step follow.
 func Executed(reason string) bool {
 	switch reason {
-	case ReasonSucceeded, ReasonFailed, ReasonTimedOut, ReasonNotBack:
+	case ReasonSucceeded, ReasonFailed, ReasonTimedOut, ReasonNotBack, ReasonReplaced, ReasonNotReplaced:
 		return true
 	default:
 		return false
@@ -67,11 +67,13 @@ func (s *RemediationStatus) LastActed() *ActionRecord {
 }
 
 // HandedOver reports whether another program has worked on the node for the remediation, or may
-// have. It may have deleted the Node, to bring it back.
+// have, the owner of its machine included. It may have deleted the Node, to bring it back.
 func (r *Remediation) HandedOver() bool {
 	for i := range r.Status.History {
-		if record := &r.Status.History[i]; record.Acted() && RemedyNamed(record.Remedy).Executor == ExecutorExternal {
-			return true
+		if record := &r.Status.History[i]; record.Acted() {
+			if kind := RemedyNamed(record.Remedy); kind.Executor == ExecutorExternal || kind.Replaces {
+				return true
+			}
 		}
 	}
 	return false
@@ -108,8 +110,8 @@ func (s *RemediationStatus) Summarize() {
 	s.State, s.BlockedBy = s.state(), (&Remediation{Status: *s}).BlockedBy()
 }
 
-// TriesOfAnApproval is how often a power cycle that a person has approved is tried without
-// anything being switched: what they have looked at is long ago by then.
+// TriesOfAnApproval is how often what acts on a machine from outside and a person has approved
+// is tried without anything being done: what they have looked at is long ago by then.
 const TriesOfAnApproval = 5
 
 // Unexecuted returns how often the present attempt was tried and not executed.
@@ -124,8 +126,8 @@ func (s *RemediationStatus) Unexecuted() (tries int) {
 	return tries
 }
 
-// ApprovalUsedUp reports whether the present attempt is of a power cycle that a person has
-// approved, and was tried so often in vain that a person has to look again.
+// ApprovalUsedUp reports whether the present attempt is of the remote runner, a person has
+// approved it, and it was tried so often in vain that a person has to look again.
 func (r *Remediation) ApprovalUsedUp() bool {
 	step := r.Step(r.Status.Step)
 	return step != nil && step.RequireApproval && step.Executor() == ExecutorRemote && r.Status.Unexecuted() >= TriesOfAnApproval

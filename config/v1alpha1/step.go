@@ -49,6 +49,9 @@ func (s *Step) Reboots() bool { return s.Kind().Reboots }
 // recovered.
 func (s *Step) Final() bool { return s.Kind().Final }
 
+// Replaces reports whether the step's remedy deletes the machine under the node.
+func (s *Step) Replaces() bool { return s.Kind().Replaces }
+
 // Drain returns how the node is drained for the step, nil if it is not.
 func (s *Step) Drain() *Drain {
 	if kind := s.Kind(); kind.drain != nil {

@@ -41,6 +41,9 @@ type Attempt struct {
 	Recallable bool
 	// Stopped is since when who does it is to stop, the zero time if they are not.
 	Stopped time.Time
+	// Due is until when people need not be told that it is under way, where only its object tells
+	// when it is over; the zero time: they are told of what is Stopped.
+	Due time.Time
 	// Succeeded: who does it says so, which is no proof. Only another program does.
 	Succeeded bool
 	// Progress tells people how far it is, "" if its object does not.

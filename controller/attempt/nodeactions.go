@@ -81,6 +81,13 @@ func (nodeActions) Tell(object client.Object) Attempt {
 			a.Progress += ": " + external.Said
 		}
 	}
+	if replace := action.Status.Replace; replace != nil && a.Endless() {
+		a.Due = a.Begun.At.Add(action.Spec.Timeout.Duration)
+		a.Progress = replace.Machine.String() + " of " + replace.Owner.String()
+		if replace.Said != "" {
+			a.Progress += ": " + replace.Said
+		}
+	}
 	return a
 }
 

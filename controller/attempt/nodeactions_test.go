@@ -25,6 +25,7 @@ func TestOnlyAnActionThatAloneTellsWhatGoesOnIsKeptWhenItIsDeleted(t *testing.T)
 	}{
 		"power cycle": {v1alpha1.Step{Reboot: &v1alpha1.RebootRemedy{Method: v1alpha1.RebootPowerCycle}}, []string{v1alpha1.PowerFinalizer}},
 		"external":    {v1alpha1.Step{External: &v1alpha1.ExternalRemedy{}}, []string{v1alpha1.ExternalFinalizer}},
+		"replace":     {v1alpha1.Step{Replace: &v1alpha1.ReplaceRemedy{}}, []string{v1alpha1.PowerFinalizer}},
 		"reboot":      {v1alpha1.Step{Reboot: &v1alpha1.RebootRemedy{Method: v1alpha1.RebootSysRq}}, nil},
 	} {
 		c := fake.NewClientBuilder().WithScheme(scheme).Build()

@@ -53,8 +53,11 @@ func Storm(in Input) Verdict {
 // HeldInStorm reports whether a storm holds the step. That the node is not Ready makes a
 // maintenance or a drain no better: where the network is what is broken, the pods run on, and
 // each kubelet that is back kills those that were evicted meanwhile. What the remediation's own
-// maintenance, nil if there is none, has done already is done.
+// maintenance, nil if there is none, has done already is done. A machine is deleted in no storm.
 func HeldInStorm(step *v1alpha1.Step, node *corev1.Node, own *v1alpha1.NodeMaintenance) bool {
+	if step.Replaces() {
+		return true
+	}
 	if own != nil && own.Drained() && (own.Spec.Drain != nil || step.Drain() == nil) {
 		return false
 	}

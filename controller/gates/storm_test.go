@@ -22,6 +22,7 @@ func TestStorm(t *testing.T) {
 	}
 	draining := remedy(v1alpha1.Step{Reboot: &v1alpha1.RebootRemedy{Drain: &v1alpha1.Drain{}}})
 	maintenance := remedy(v1alpha1.Step{Maintenance: &v1alpha1.MaintenanceRemedy{}})
+	replaces := remedy(v1alpha1.Step{Replace: &v1alpha1.ReplaceRemedy{}})
 	out := func(drain *v1alpha1.Drain) func(*Input) {
 		return func(in *Input) {
 			in.Maintenance = &v1alpha1.NodeMaintenance{Spec: v1alpha1.NodeMaintenanceSpec{Drain: drain}}
@@ -39,6 +40,7 @@ func TestStorm(t *testing.T) {
 		{name: "with a drain after a step without", in: input(raging, limits("", "66%"), atStep(3), notReady, draining, out(nil)), reason: "Storm", recheck: time.Minute},
 		{name: "a maintenance of a node that is out already", in: input(raging, limits("", "66%"), atStep(3), notReady, maintenance), reason: "Storm", recheck: time.Minute},
 		{name: "of one that we took out", in: input(raging, limits("", "66%"), atStep(3), notReady, maintenance, out(nil))},
+		{name: "a replacement of a node that is out already", in: input(raging, limits("", "66%"), atStep(3), notReady, replaces, out(nil)), reason: "Storm", recheck: time.Minute},
 		{name: "in another group", in: input(raging, limits("", "66%"), elsewhere, atStep(3))},
 		{name: "minHealthy was taken away", in: input(raging, atStep(3))},
 		{name: "calm for some time", in: input(calm(6*time.Minute), limits("", "66%"), cooldown, atStep(3)), reason: "Storm", recheck: 14 * time.Minute,

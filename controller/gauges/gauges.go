@@ -43,7 +43,7 @@ type Collector struct {
 	open, blocked, blockedFor, repeated, actedOn *prometheus.Desc // of remediations
 	permits, limit, budgetNodes, healthy, storms *prometheus.Desc // of budgets
 	maintenances, overdue                        *prometheus.Desc // of maintenances
-	conditions                                   *prometheus.Desc // of nodes
+	conditions, outOfService                     *prometheus.Desc // of nodes
 }
 
 // New returns gauges that tell until the context ends.
@@ -81,6 +81,8 @@ func New(ctx context.Context, o Options) *Collector {
 			"Drains that have taken longer than their timeout and did not end, by who wants them (policy or person).", "by"),
 		conditions: desc("nodemend_node_conditions",
 			"Nodes by a condition that policies match and by its status, or else Stale, Absent, Missing or NotReady, where nobody reports it.", "condition", "status"),
+		outOfService: desc("nodemend_nodes_out_of_service",
+			"Nodes whose taint out-of-service is Nodemend's, by whether they are Ready: then it is about to be taken away, or something keeps it.", "ready"),
 	}
 }
 
@@ -88,7 +90,7 @@ func New(ctx context.Context, o Options) *Collector {
 func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.open, c.blocked, c.blockedFor, c.repeated, c.actedOn, c.permits, c.limit, c.budgetNodes, c.healthy, c.storms,
-		c.maintenances, c.overdue, c.conditions,
+		c.maintenances, c.overdue, c.conditions, c.outOfService,
 	} {
 		out <- d
 	}
@@ -107,6 +109,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	c.collectMaintenances(ctx, out)
 	c.collectRemediations(ctx, out)
 	c.collectConditions(ctx, out)
+	c.collectOutOfService(out)
 }
 
 // tell sends one value.

@@ -191,6 +191,28 @@ nodemend_drains_overdue{by="policy"} 1
 `, "nodemend_drains_overdue")
 }
 
+func TestNodesOutOfServiceAreCountedByWhetherTheyAreBack(t *testing.T) {
+	node := func(ready corev1.ConditionStatus, mark string) *corev1.Node {
+		n := &corev1.Node{}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
+		n.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute}}
+		if mark != "" {
+			n.Annotations = map[string]string{v1alpha1.OutOfServiceAnnotation: mark}
+		}
+		return n
+	}
+	cache := &stored{nodes: []*corev1.Node{node(corev1.ConditionTrue, "")}} // somebody else's
+	cache.expect(t, `
+nodemend_nodes_out_of_service{ready="false"} 0
+nodemend_nodes_out_of_service{ready="true"} 0
+`, "nodemend_nodes_out_of_service")
+	cache.nodes = append(cache.nodes, node(corev1.ConditionUnknown, "boot action"), node(corev1.ConditionFalse, "boot action moved"), node(corev1.ConditionTrue, "boot action moved"))
+	cache.expect(t, `
+nodemend_nodes_out_of_service{ready="false"} 2
+nodemend_nodes_out_of_service{ready="true"} 1
+`, "nodemend_nodes_out_of_service")
+}
+
 func TestTheLongestWaitIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		remediations []v1alpha1.Remediation

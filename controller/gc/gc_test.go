@@ -80,6 +80,7 @@ func TestWhichRemediationsAreDeleted(t *testing.T) {
 		{"not within the cooldown of its policy", []v1alpha1.Remediation{record("a", "command", time.Hour)}, func(k *keeping) { k.limit = 0 }, nil, time.Hour},
 		{"unless it was another node", []v1alpha1.Remediation{record("a", "command", time.Hour, ofAnotherNode)}, func(k *keeping) { k.limit = 0 }, []string{"a"}, 0},
 		{"which another program may have replaced", []v1alpha1.Remediation{record("a", "external", time.Hour, ofAnotherNode)}, func(k *keeping) { k.limit = 0 }, nil, time.Hour},
+		{"whose machine was replaced", []v1alpha1.Remediation{record("a", "replace", time.Hour, ofAnotherNode)}, func(k *keeping) { k.limit = 0 }, nil, time.Hour},
 		{"and that is not there at the moment", []v1alpha1.Remediation{record("a", "external", time.Hour)}, func(k *keeping) { k.limit, k.node = 0, nil }, nil, time.Hour},
 		{"but not while a report from before its action's end is fresh", []v1alpha1.Remediation{record("a", "command", time.Minute, ofAnotherNode)}, func(k *keeping) { k.limit = 0 }, nil, evidence.MaxHealthyAge - 2*time.Minute},
 		{"which may run on", []v1alpha1.Remediation{record("a", "command", 3*time.Minute, ofAnotherNode, interrupted)}, func(k *keeping) { k.limit = 0 }, nil, evidence.MaxHealthyAge - 4*time.Minute + 10*time.Second + deadline.ReportGrace},

@@ -20,8 +20,8 @@ import (
 )
 
 // Power lets actions of the remote runner go that have finished or are deleted, unless a machine
-// may be off by one: then the action is what tells the next remote runner to switch it on. One
-// request is one action.
+// may be off by one: then the action is what tells the next remote runner to switch it on. Or a machine
+// is being replaced by one, until that has ended. One request is one action.
 type Power struct {
 	// Client reads from the cache and writes to the API server.
 	Client client.Client
@@ -54,6 +54,9 @@ func (p *Power) Reconcile(ctx context.Context, request reconcile.Request) (recon
 	}
 	if now := p.Clock.Now(); deadline.MayBeOff(&action, now) {
 		return reconcile.Result{RequeueAfter: deadline.Restorable(&action).Sub(now) + time.Second}, nil
+	}
+	if action.Finished() == nil && action.Status.Claim != nil && action.Status.Replace != nil {
+		return reconcile.Result{}, nil // its end is an event
 	}
 	released := action.DeepCopy()
 	controllerutil.RemoveFinalizer(released, v1alpha1.PowerFinalizer)

@@ -32,6 +32,10 @@ func TestADeletedActionStaysAsLongAsAMachineMayBeOffByIt(t *testing.T) {
 	finished.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ActionFinished, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded}}
 	kept, over := claimed("Cutting", 0), finished.DeepCopy()
 	kept.DeletionTimestamp, over.DeletionTimestamp = nil, nil
+	replaces := claimed("", 0)
+	replaces.Status.Replace = &v1alpha1.ReplaceStatus{}
+	replaced := replaces.DeepCopy()
+	replaced.Status.Conditions = finished.Status.Conditions
 	late := deadline.Restorable(claimed("Cutting", 0)).Sub(now)
 	for name, tt := range map[string]struct {
 		action *v1alpha1.NodeAction
@@ -50,6 +54,8 @@ func TestADeletedActionStaysAsLongAsAMachineMayBeOffByIt(t *testing.T) {
 		"it is for people by now":            {claimed("ProvedOff", late+time.Second), false, 0},
 		"it has finished, and is the record": {over, false, 0},
 		"nobody has deleted it":              {kept, true, 0},
+		"a machine is being replaced":        {replaces, true, 0},
+		"a machine was replaced":             {replaced, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scheme := runtime.NewScheme()

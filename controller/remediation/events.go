@@ -74,7 +74,9 @@ func notes(before, after *v1alpha1.Remediation) []note {
 			add(corev1.EventTypeWarning, eventExhausted, state, text)
 		case v1alpha1.ReasonRecovered, v1alpha1.ReasonRecoveredByItself:
 			add(corev1.EventTypeNormal, eventRecovered, state, text)
-		case v1alpha1.ReasonStopped, v1alpha1.ReasonNodeGone, v1alpha1.ReasonReleased, v1alpha1.ReasonDeleted, v1alpha1.ReasonDuplicate:
+		case v1alpha1.ReasonNotReplaced:
+			add(corev1.EventTypeWarning, eventEnded, state, text)
+		case v1alpha1.ReasonStopped, v1alpha1.ReasonNodeGone, v1alpha1.ReasonReplaced, v1alpha1.ReasonReleased, v1alpha1.ReasonDeleted, v1alpha1.ReasonDuplicate:
 			add(corev1.EventTypeNormal, eventEnded, state, text)
 		}
 	}
@@ -92,7 +94,7 @@ func retriedBy(status *v1alpha1.RemediationStatus) string {
 // resultNote tells how an action ended.
 func resultNote(record *v1alpha1.ActionRecord, step *v1alpha1.Step) note {
 	kind := corev1.EventTypeWarning
-	if record.Outcome == v1alpha1.ReasonSucceeded {
+	if record.Outcome == v1alpha1.ReasonSucceeded || record.Outcome == v1alpha1.ReasonReplaced {
 		kind = corev1.EventTypeNormal
 	}
 	return note{

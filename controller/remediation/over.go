@@ -49,7 +49,11 @@ func nodeIsGone(d decision, s situation) (decision, bool) {
 	if s.node != nil {
 		return d, false
 	}
-	return d.over(s, v1alpha1.ReasonNodeGone, "the node was deleted or replaced"), true
+	reason, message := v1alpha1.ReasonNodeGone, "the node was deleted or replaced"
+	if last := attempted(&d.status); last != nil && (last.Outcome == v1alpha1.ReasonReplaced || last.Outcome == v1alpha1.ReasonNotReplaced) {
+		reason, message = last.Outcome, last.Message
+	}
+	return d.over(s, reason, message), true
 }
 
 func deletedByAPerson(d decision, s situation) (decision, bool) {
@@ -95,6 +99,12 @@ func (d decision) runsOut(s situation, why string) (decision, bool) {
 		return d.cancels(v1alpha1.ReasonCancelled, why), true
 	}
 	if until := s.attempt.Over; until.After(s.now) {
+		if due := s.attempt.Due; !due.IsZero() && due.Add(letGoTime).After(s.now) { // a new machine is made
+			d.executes(s)
+			d.unblocked(s.now)
+			d.wait = due.Add(letGoTime).Sub(s.now)
+			return d, true
+		}
 		d = d.stillRunning(s.now, until)
 		if s.attempt.Recallable {
 			return d.recalls(s, false, why), true

@@ -53,7 +53,7 @@ func (d decision) stillRunning(now, until time.Time) decision {
 	}
 	message := "an action may still be running until " + clockTime(until)
 	if until.Equal(deadline.Never) {
-		message, until = "another program is still at work: its object is not gone", now // an event tells when
+		message, until = "another program is still at work: its object, or the machine that it replaces, is not gone", now // an event tells when
 	}
 	d.set(now, v1alpha1.RemediationBlocked, metav1.ConditionTrue, v1alpha1.ReasonStillRunning, message)
 	d.wait = until.Sub(now)

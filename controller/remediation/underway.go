@@ -74,6 +74,14 @@ func executing(d decision, s situation) (decision, bool) {
 			return d, true // with the permit
 		}
 	}
+	if due := s.attempt.Due; !due.IsZero() {
+		if d.wait = due.Add(letGoTime).Sub(s.now); d.wait <= 0 {
+			d.set(s.now, v1alpha1.RemediationBlocked, metav1.ConditionTrue, v1alpha1.ReasonStillRunning,
+				head(fmt.Sprintf("%s was to be done by %s, and is not: %s", d.status.Action, clockTime(due), s.attempt.Progress)))
+			d.wait = 0
+			return d, true // with the permit
+		}
+	}
 	d.unblocked(s.now)
 	return d, true
 }

@@ -29,8 +29,9 @@ const (
 	ReportGrace = time.Minute
 )
 
-// Never is when an action is over that another program's remediator carries out: the controller
-// follows its object, and only that it is gone ends the action.
+// Never is when an action is over that another program carries out: its remediator, whose object
+// the controller follows, or the owner of a machine, which the remote runner follows. Only that the
+// object or the machine is gone ends the action.
 var Never = time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Claimable returns until when a claim of the action may arrive.
@@ -40,7 +41,7 @@ func Claimable(a *v1alpha1.NodeAction) time.Time { return a.Spec.ExpiresAt.Add(C
 // it after the timeout. A runner may begin up to expiresAt after its claim, when the answer to
 // that was late.
 func Killed(a *v1alpha1.NodeAction) time.Time {
-	if a.Spec.Executor == v1alpha1.ExecutorExternal && a.Status.Claim != nil && a.Finished() == nil {
+	if (a.Spec.Executor == v1alpha1.ExecutorExternal || a.Spec.Executor == v1alpha1.ExecutorRemote && a.Status.Replace != nil) && a.Status.Claim != nil && a.Finished() == nil {
 		return Never
 	}
 	start := a.Spec.ExpiresAt.Time

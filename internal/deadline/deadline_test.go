@@ -81,3 +81,23 @@ func TestWhatAnotherProgramDoesIsNeverOverByItself(t *testing.T) {
 		t.Errorf("one of which nobody knows the end is over at %s", over)
 	}
 }
+
+// Nor is one that has a machine replaced, unless the runner of a node says so of its own.
+func TestAReplacementIsNeverOverByItself(t *testing.T) {
+	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	a := &v1alpha1.NodeAction{Spec: v1alpha1.NodeActionSpec{
+		Executor: v1alpha1.ExecutorRemote, ExpiresAt: metav1.NewTime(now), Timeout: v1alpha1.Duration{Duration: time.Hour},
+	}}
+	a.Status.Claim = &v1alpha1.Claim{Time: metav1.NewTime(now)}
+	if Over(a) == Never {
+		t.Error("a power cycle is never over")
+	}
+	a.Status.Replace = &v1alpha1.ReplaceStatus{}
+	if Over(a) != Never {
+		t.Errorf("it is over at %s", Over(a))
+	}
+	a.Spec.Executor = ""
+	if Over(a) == Never {
+		t.Error("the runner of a node can keep its permit for ever")
+	}
+}

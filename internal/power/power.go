@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Errors of a Switch wrap one of these if they are of its kind. None of them has
@@ -61,9 +62,10 @@ type Switch interface {
 	Off(ctx context.Context, machine UUID) error
 	// On is Off, for on.
 	On(ctx context.Context, machine UUID) error
-	// Identify switches the light on or off by which people find the machine. The error is
-	// ErrUnsupported if it has none.
-	Identify(ctx context.Context, machine UUID, on bool) error
+	// Identify switches the light on or off by which people find the machine, and returns for how
+	// long it shines at least; zero: until it is switched off. The error is ErrUnsupported if it has
+	// none.
+	Identify(ctx context.Context, machine UUID, on bool) (time.Duration, error)
 	// String names the switch, with its address and without credentials.
 	String() string
 }

@@ -82,7 +82,7 @@ func grant(t *testing.T, config *rest.Config) {
 func awaitWatches(t *testing.T, config *rest.Config) {
 	t.Helper()
 	admin := newServer(config.Host, realServer(t, config))
-	for _, resource := range []string{"remedypolicies", "remediationbudgets", "remediations", "nodeactions", "nodemaintenances"} {
+	for _, resource := range []string{"remedypolicies", "remediationbudgets", "remediations", "nodeactions", "nodemaintenances", "nodemendremediations", "nodemendremediationtemplates"} {
 		err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
 			return admin.do(t, &step{method: "GET", target: resource + "?watch=true&timeoutSeconds=1"}).code == http.StatusOK, nil
 		})
@@ -211,7 +211,7 @@ func clean(t *testing.T, config *rest.Config) {
 	admin := newServer(config.Host, realServer(t, config))
 	for _, resource := range []string{
 		"nodes", "pods", "leases", "events", "poddisruptionbudgets",
-		"remedypolicies", "remediationbudgets", "remediations", "nodeactions", "nodemaintenances",
+		"remedypolicies", "remediationbudgets", "remediations", "nodeactions", "nodemaintenances", "nodemendremediations", "nodemendremediationtemplates",
 	} {
 		list, _ := decode(admin.do(t, &step{method: "GET", target: resource}).body).(map[string]any)
 		items, _ := list["items"].([]any)

@@ -152,6 +152,8 @@ func complete(path string) string {
 		return "/apis/coordination.k8s.io/v1/namespaces/default/" + path
 	case "poddisruptionbudgets":
 		return "/apis/policy/v1/namespaces/default/" + path
+	case "nodemendremediations", "nodemendremediationtemplates":
+		return "/apis/nodemend.dev/v1alpha1/namespaces/default/" + path
 	default:
 		return "/apis/nodemend.dev/v1alpha1/" + path
 	}

@@ -46,6 +46,7 @@ func (s *scene) isFound() {
 		"validatingadmissionpolicies", "validatingadmissionpolicybindings",
 		"daemonsets", "controllerrevisions", "deployments", "replicasets", "pods", "leases", "networkpolicies", "poddisruptionbudgets", "resourcequotas",
 		"remedypolicies", "remediationbudgets", "remediations", "nodeactions", "nodemaintenances",
+		"nodemendremediations", "nodemendremediationtemplates",
 	} {
 		if !strings.Contains("\n"+found, "\n"+resource+" ") {
 			s.Errorf("the search for leftovers does not see %s", resource)

@@ -49,6 +49,7 @@ func TestANewcomerInstallsByInstallYAML(t *testing.T) {
 
 	// Without a controller: by hand, as docs/install.md has it.
 	s.stopRoles()
+	s.kubectl("patch", "nodemendremediation", "asked", "--type=merge", `--patch={"metadata":{"finalizers":["nodemend.dev/request"]}}`) // of one that served it
 	s.kubectl("delete", "remedypolicies", "--all")
 	for _, node := range s.cordonedByUs() {
 		s.kubectl("uncordon", node)
@@ -57,10 +58,35 @@ func TestANewcomerInstallsByInstallYAML(t *testing.T) {
 	for object := range strings.FieldsSeq(s.kubectl("get", "nodemaintenances,remediations", "--output=name")) {
 		s.kubectl("patch", object, "--type=merge", `--patch={"metadata":{"finalizers":null}}`)
 	}
+	s.kubectl("patch", "nodemendremediation", "asked", "--type=merge", `--patch={"metadata":{"finalizers":null}}`)
 	s.isInService(s.node)
 	s.delete(string(install))
 	s.forgetConditions()
 	s.nothingIsLeft()
+}
+
+// As README.md has it: what "make publish" pushes is all that it takes, without a clone.
+func TestANewcomerInstallsFromARegistry(t *testing.T) {
+	s := newScene(t)
+	charts := helm.Registry(t) + "/nodemend/charts"
+	for _, args := range [][]string{
+		{"package", helm.Chart, "--destination=" + s.dir, "--version=0.1.0", "--app-version=v0.1.0"},
+		{"push", filepath.Join(s.dir, "nodemend-0.1.0.tgz"), "oci://" + charts, "--plain-http"},
+		{"install", "nodemend", "oci://" + charts + "/nodemend", "--version=0.1.0", "--plain-http", "--namespace=" + namespace, "--create-namespace", "--wait", "--timeout=90s", "--kubeconfig=" + s.cluster.Kubeconfig},
+	} {
+		_, err := helm.Run(t, args...)
+		s.must(err)
+	}
+	for _, workload := range []string{"deployment/nodemend-controller", "daemonset/nodemend-detector", "daemonset/nodemend-runner"} {
+		image := s.kubectl("--namespace="+namespace, "get", workload, "--output=jsonpath={.spec.template.spec.containers[0].image}")
+		if want := "ghcr.io/nodemend/nodemend:v0.1.0"; image != want {
+			s.Errorf("%s runs %s, want %s", workload, image, want)
+		}
+	}
+	s.kubectl("wait", "--for=condition=Established", "--timeout=-1s", "crd", "remedypolicies.nodemend.dev")
+	if budgets := s.kubectl("get", "remediationbudgets", "--output=name"); !strings.Contains(budgets, "all-nodes") {
+		s.Errorf("the budgets are %q", budgets)
+	}
 }
 
 // As docs/quickstart.md has it.
@@ -205,6 +231,9 @@ func (s *scene) useIt() {
 		out := s.prints("history " + s.node)
 		return strings.Contains(out, "out-of-service") && strings.Contains(out, "command,maintenance"), out
 	})
+	driven, err := os.ReadFile(helm.Root(s) + "/deploy/samples/driven.yaml")
+	s.must(err)
+	s.apply(string(driven) + asked)
 	s.isFound()
 }
 
@@ -221,4 +250,13 @@ spec:
     verifyTimeout: 1s
   - maintenance: {reason: a test, drain: {timeout: 1m}}
   delayAfterJoin: 0s
+`
+
+// asked is what another healer creates of the template in samples/driven.yaml.
+const asked = `
+---
+apiVersion: nodemend.dev/v1alpha1
+kind: NodemendRemediation
+metadata: {namespace: default, name: asked}
+spec: {policy: driven}
 `

@@ -16,6 +16,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -75,6 +76,10 @@ func (r remoteAPI) Lease(context.Context, string) (*coordinationv1.Lease, error)
 
 func (r remoteAPI) Twin(context.Context, string, switches.UUID) (string, error) {
 	return "", r.a.call()
+}
+
+func (remoteAPI) Ready(context.Context, []string, types.UID) (int32, error) {
+	return 0, errors.New("no machine is replaced here")
 }
 
 func (r remoteAPI) Holds(context.Context, string) (runner.Holds, error) {
@@ -144,8 +149,10 @@ func (b bmc) On(context.Context, switches.UUID) error {
 	return nil
 }
 
-func (bmc) Identify(context.Context, switches.UUID, bool) error { return switches.ErrUnsupported }
-func (bmc) String() string                                      { return "ipmi://10.0.0.1:623" }
+func (bmc) Identify(context.Context, switches.UUID, bool) (time.Duration, error) {
+	return 0, switches.ErrUnsupported
+}
+func (bmc) String() string { return "ipmi://10.0.0.1:623" }
 
 // people and all else that happens by itself.
 func people(_ context.Context, a *actor) {

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,12 +29,26 @@ type System struct {
 	Power string
 	// Indicator is whether its light shines; nil: it has none.
 	Indicator *bool
+	// LED is what its IndicatorLED says, as of services before LocationIndicatorActive; empty: it has
+	// none.
+	LED string
+	// LEDs are what that can be set to; none: anything.
+	LEDs []string
+	// Chassis has what a system has of lights, and how many systems; nil: the system has none.
+	Chassis *Chassis
 	// Resets are the types of reset that it offers; none: it does not say.
 	Resets []string
 	// Lag is how many readings come after a reset before it has an effect.
 	Lag int
 
 	pending string
+}
+
+// Chassis is that of a system.
+type Chassis struct {
+	Indicator *bool
+	LED       string
+	Systems   int
 }
 
 // Service has systems by their number, from 1.
@@ -139,6 +154,7 @@ const (
 	root     = "/redfish/v1"
 	sessions = root + "/SessionService/Sessions"
 	systems  = root + "/Systems"
+	chassis  = root + "/Chassis"
 	reset    = "/Actions/ComputerSystem.Reset"
 )
 
@@ -180,6 +196,10 @@ func (s *Service) answer(w http.ResponseWriter, r *http.Request) {
 				s.system(w, r, system, at, path)
 				return
 			}
+			if path == fmt.Sprintf("%s/%d", chassis, i+1) && system.Chassis != nil {
+				s.chassis(w, r, system.Chassis, path)
+				return
+			}
 		}
 		refuse(w, http.StatusNotFound, "ResourceMissingAtURI", "The resource at the URI "+path+" was not found.")
 	}
@@ -206,6 +226,7 @@ func (s *Service) system(w http.ResponseWriter, r *http.Request, system *System,
 	var sent struct {
 		ResetType               string
 		LocationIndicatorActive *bool
+		IndicatorLED            string
 	}
 	if r.Method != http.MethodGet {
 		if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
@@ -218,6 +239,13 @@ func (s *Service) system(w http.ResponseWriter, r *http.Request, system *System,
 		reply(w, http.StatusOK, system.read(at))
 	case r.Method == http.MethodPatch && path == at && system.Indicator != nil && sent.LocationIndicatorActive != nil:
 		*system.Indicator = *sent.LocationIndicatorActive
+		reply(w, http.StatusOK, system.read(at))
+	case r.Method == http.MethodPatch && path == at && system.LED != "" && sent.IndicatorLED != "":
+		if len(system.LEDs) > 0 && !slices.Contains(system.LEDs, sent.IndicatorLED) {
+			refuse(w, http.StatusBadRequest, "PropertyValueNotInList", "The value is not in the list of acceptable values.")
+			return
+		}
+		system.LED = sent.IndicatorLED
 		reply(w, http.StatusOK, system.read(at))
 	case r.Method == http.MethodPost && path == at+reset:
 		s.calls = append(s.calls, sent.ResetType+" "+at)
@@ -233,6 +261,39 @@ func (s *Service) system(w http.ResponseWriter, r *http.Request, system *System,
 	default:
 		refuse(w, http.StatusMethodNotAllowed, "OperationNotAllowed", r.Method)
 	}
+}
+
+// chassis answers for that of a system.
+func (s *Service) chassis(w http.ResponseWriter, r *http.Request, of *Chassis, at string) {
+	if r.Method == http.MethodPatch {
+		var sent struct {
+			LocationIndicatorActive *bool
+			IndicatorLED            string
+		}
+		if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
+			refuse(w, http.StatusBadRequest, "MalformedJSON", err.Error())
+			return
+		}
+		if of.Indicator != nil && sent.LocationIndicatorActive != nil {
+			*of.Indicator = *sent.LocationIndicatorActive
+		}
+		if of.LED != "" && sent.IndicatorLED != "" {
+			of.LED = sent.IndicatorLED
+		}
+	}
+	o := object{"@odata.id": at, "@odata.type": "#Chassis.v1_14_0.Chassis", "Id": filepath.Base(at), "Name": "Chassis", "ChassisType": "RackMount"}
+	has := []object{}
+	for i := range of.Systems {
+		has = append(has, link(fmt.Sprintf("%s/%d", systems, i+1)))
+	}
+	o["Links"] = object{"ComputerSystems": has}
+	if of.Indicator != nil {
+		o["LocationIndicatorActive"] = *of.Indicator
+	}
+	if of.LED != "" {
+		o["IndicatorLED"] = of.LED
+	}
+	reply(w, http.StatusOK, o)
 }
 
 func (s *System) read(at string) object {
@@ -255,6 +316,12 @@ func (s *System) read(at string) object {
 	}
 	if s.Indicator != nil {
 		o["LocationIndicatorActive"] = *s.Indicator
+	}
+	if s.LED != "" {
+		o["IndicatorLED"] = s.LED
+	}
+	if s.Chassis != nil {
+		o["Links"] = object{"Chassis": []object{link(chassis + "/" + filepath.Base(at))}}
 	}
 	return o
 }

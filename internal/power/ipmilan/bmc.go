@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/ipmi"
@@ -70,4 +71,42 @@ func stateOf(data []byte, err error) (power.State, error) {
 		return "", errors.New("the BMC says off, and that it could not switch the power (power control fault)")
 	}
 	return power.Off, nil
+}
+
+// identify switches the light. A BMC of IPMI 1.5 does not know of the byte that says for ever, and
+// one that ignores it takes the seconds, so these are as many as there can be.
+func (b bmc) identify(ctx context.Context, on bool) (lasts time.Duration, err error) {
+	const forEver = 1
+	data := []byte{0}
+	if on {
+		data = []byte{longest, forEver}
+	}
+	_, err = b.Command(ctx, chassis, chassisIdentify, data...)
+	if on && (errors.Is(err, ipmi.InvalidLength) || errors.Is(err, ipmi.InvalidField)) {
+		_, err = b.Command(ctx, chassis, chassisIdentify, longest)
+	}
+	switch {
+	case errors.Is(err, ipmi.InvalidCommand):
+		return 0, fmt.Errorf("%w: %w", power.ErrUnsupported, err)
+	case err != nil || !on:
+		return 0, err
+	}
+	status, _ := b.Command(ctx, chassis, getChassisStatus) // the light is on, whether or not this tells of it
+	return lightOf(status)
+}
+
+// lightOf returns for how long the light shines that was just switched on, by an answer to Get
+// Chassis Status (its third byte, section 28.2); nil: none came.
+func lightOf(data []byte) (time.Duration, error) {
+	const known, state, timed, indefinite = 1 << 6, 3 << 4, 1 << 4, 2 << 4
+	if len(data) < 3 || data[2]&known == 0 { // the BMC has acknowledged it
+		return longest * time.Second, nil
+	}
+	switch data[2] & state {
+	case indefinite:
+		return 0, nil
+	case timed:
+		return longest * time.Second, nil
+	}
+	return 0, errors.New("the BMC has acknowledged that it switches the light on, and says that it is off")
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/ipmi"
@@ -54,5 +55,24 @@ func TestABMCWithoutAGUIDIsNotKnown(t *testing.T) {
 	data := []byte("0123456789abcdef")
 	if got, err := guidOf(data, nil); err != nil || got != power.GUID(data) {
 		t.Errorf("got %s, %v", got, err)
+	}
+}
+
+func TestALightThatMayGoOutByItselfIsKnown(t *testing.T) {
+	for name, test := range map[string]struct {
+		data []byte
+		want time.Duration
+		off  bool
+	}{
+		"for ever":        {data: []byte{0x61, 0, 0x60}, want: 0},
+		"for a time":      {data: []byte{0x61, 0, 0x50}, want: 255 * time.Second},
+		"off":             {data: []byte{0x61, 0, 0x48}, off: true},
+		"it does not say": {data: []byte{0x61, 0, 0x20}, want: 255 * time.Second},
+		"cut off":         {data: []byte{0x61, 0}, want: 255 * time.Second},
+		"no answer":       {want: 255 * time.Second},
+	} {
+		if got, err := lightOf(test.data); got != test.want || (err != nil) != test.off {
+			t.Errorf("%s: got %s, %v", name, got, err)
+		}
 	}
 }

@@ -91,27 +91,20 @@ func (s *Switch) control(ctx context.Context, machine power.UUID, what byte) err
 	})
 }
 
-// Identify switches the light on until it is switched off. A BMC of IPMI 1.5, which can't do
-// that, lets it shine for four minutes.
-func (s *Switch) Identify(ctx context.Context, machine power.UUID, on bool) error {
-	const longest, forEver = 255, 1
-	return s.session(ctx, func(b bmc) error {
+// longest is for how many seconds a BMC lets the light shine at most that can't do it for ever.
+const longest = 255
+
+// Identify switches the light on until it is switched off, or for four minutes where the BMC
+// can't do that, or does not say that it does.
+func (s *Switch) Identify(ctx context.Context, machine power.UUID, on bool) (lasts time.Duration, err error) {
+	err = s.session(ctx, func(b bmc) error {
 		if err := b.is(ctx, machine); err != nil {
 			return err
 		}
-		data := []byte{0}
-		if on {
-			data = []byte{0, forEver}
-		}
-		_, err := b.Command(ctx, chassis, chassisIdentify, data...)
-		if on && (errors.Is(err, ipmi.InvalidLength) || errors.Is(err, ipmi.InvalidField)) {
-			_, err = b.Command(ctx, chassis, chassisIdentify, longest)
-		}
-		if errors.Is(err, ipmi.InvalidCommand) {
-			return fmt.Errorf("%w: %w", power.ErrUnsupported, err)
-		}
+		lasts, err = b.identify(ctx, on)
 		return err
 	})
+	return lasts, err
 }
 
 // session calls f in a session.

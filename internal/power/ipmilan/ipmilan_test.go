@@ -75,9 +75,9 @@ func TestTheMachineOfABMCIsSwitched(t *testing.T) {
 			eventually(t, s, power.On)
 		}
 	}
-	for on, want := range map[bool]string{true: "0 1", false: "0 0"} {
-		if err := s.Identify(t.Context(), machine(t, ipmisim.GUID), on); err != nil {
-			t.Errorf("identify %t: %v", on, err)
+	for on, want := range map[bool]string{true: "255 1", false: "0 0"} {
+		if lasts, err := s.Identify(t.Context(), machine(t, ipmisim.GUID), on); err != nil || on && lasts != 255*time.Second { // it does not say that it shines
+			t.Errorf("identify %t: %s, %v", on, lasts, err)
 		}
 		if got := sim.Identify(); got != want {
 			t.Errorf("identify %t: %q", on, got)
@@ -93,7 +93,7 @@ func TestAnotherMachineIsNotSwitched(t *testing.T) {
 		"read":     func() error { _, err := s.Read(t.Context(), other); return err },
 		"off":      func() error { return s.Off(t.Context(), other) },
 		"on":       func() error { return s.On(t.Context(), other) },
-		"identify": func() error { return s.Identify(t.Context(), other, true) },
+		"identify": func() error { _, err := s.Identify(t.Context(), other, true); return err },
 	} {
 		if err := do(); !errors.Is(err, power.ErrOtherMachine) || !strings.Contains(err.Error(), other.String()) || !strings.Contains(err.Error(), ipmisim.GUID) {
 			t.Errorf("%s: %v", name, err)
@@ -149,7 +149,7 @@ func TestABMCThatIsOfNoUseSaysWhy(t *testing.T) {
 				func(ctx context.Context) error { _, err := s.Read(ctx, node); return err },
 				func(ctx context.Context) error { return s.Off(ctx, node) },
 				func(ctx context.Context) error { return s.On(ctx, node) },
-				func(ctx context.Context) error { return s.Identify(ctx, node, true) },
+				func(ctx context.Context) error { _, err := s.Identify(ctx, node, true); return err },
 			} {
 				err := do(within(t, time.Second))
 				if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.text) {

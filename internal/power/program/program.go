@@ -172,8 +172,8 @@ func (s *Switch) turn(ctx context.Context, machine power.UUID, action string) er
 }
 
 // Identify is nothing that such a program does.
-func (s *Switch) Identify(context.Context, power.UUID, bool) error {
-	return fmt.Errorf("%s: %w: a program has no light", s, power.ErrUnsupported)
+func (s *Switch) Identify(context.Context, power.UUID, bool) (time.Duration, error) {
+	return 0, fmt.Errorf("%s: %w: a program has no light", s, power.ErrUnsupported)
 }
 
 // run runs the program, and returns what it has written and its exit status. What it writes

@@ -109,7 +109,7 @@ func TestAProgramSwitchesTheMachineThatItNames(t *testing.T) {
 	if want := " | ip=10.0.0.1 plug=7 password=s3cret word action=status"; first != want {
 		t.Errorf("it was told %q, want no arguments, and %q", first, want)
 	}
-	if err := s.Identify(t.Context(), uuid(t, ours), true); !errors.Is(err, power.ErrUnsupported) {
+	if _, err := s.Identify(t.Context(), uuid(t, ours), true); !errors.Is(err, power.ErrUnsupported) {
 		t.Errorf("identify: %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"k8s.io/utils/clock"
 
@@ -32,8 +33,10 @@ func (p *plain) On(context.Context, power.UUID) error {
 	return nil
 }
 
-func (*plain) Identify(context.Context, power.UUID, bool) error { return power.ErrUnsupported }
-func (*plain) String() string                                   { return "a BMC" }
+func (*plain) Identify(context.Context, power.UUID, bool) (time.Duration, error) {
+	return 0, power.ErrUnsupported
+}
+func (*plain) String() string { return "a BMC" }
 
 func TestWhatWasCutIsSwitchedOnAlthoughNothingIsKnownOfItsNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

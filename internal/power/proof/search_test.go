@@ -343,8 +343,10 @@ func (w *world) On(_ context.Context, machine power.UUID) error {
 	return nil
 }
 
-func (*world) Identify(context.Context, power.UUID, bool) error { return power.ErrUnsupported }
-func (*world) String() string                                   { return "a BMC" }
+func (*world) Identify(context.Context, power.UUID, bool) (time.Duration, error) {
+	return 0, power.ErrUnsupported
+}
+func (*world) String() string { return "a BMC" }
 
 func (*world) plan() Plan {
 	p := DefaultPlan()

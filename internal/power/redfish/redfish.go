@@ -107,17 +107,6 @@ func (s *Switch) reset(ctx context.Context, machine power.UUID, already schemas.
 	})
 }
 
-// Identify switches the light of the system on or off.
-func (s *Switch) Identify(ctx context.Context, machine power.UUID, on bool) error {
-	return s.session(ctx, machine, func(system *schemas.ComputerSystem) error {
-		if system.LocationIndicatorActive == nil {
-			return fmt.Errorf("%w: the system has no LocationIndicatorActive", power.ErrUnsupported)
-		}
-		system.LocationIndicatorActive = &on
-		return system.Update()
-	})
-}
-
 // session calls f with the machine's system, in a session.
 func (s *Switch) session(ctx context.Context, machine power.UUID, f func(*schemas.ComputerSystem) error) error {
 	session, err := Open(ctx, s.options)

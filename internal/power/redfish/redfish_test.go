@@ -84,15 +84,61 @@ func TestTheSystemOfTheMachineIsSwitched(t *testing.T) {
 		t.Errorf("it was told %q, and the other machine is %s", got, s.Power(1))
 	}
 	for _, on := range []bool{true, false} {
-		if err := sw.Identify(t.Context(), machine, on); err != nil {
+		if _, err := sw.Identify(t.Context(), machine, on); err != nil {
 			t.Errorf("identify %t: %v", on, err)
 		}
 	}
-	if err := sw.Identify(t.Context(), uuid(t, theirs), true); !errors.Is(err, power.ErrUnsupported) {
+	if _, err := sw.Identify(t.Context(), uuid(t, theirs), true); !errors.Is(err, power.ErrUnsupported) {
 		t.Errorf("a light that is not there: %v", err)
 	}
 	if open, opened := s.Sessions(); open != 0 || opened != 12 {
 		t.Errorf("%d of %d sessions are open", open, opened)
+	}
+}
+
+func identify(t *testing.T, sw *Switch, on bool) error {
+	t.Helper()
+	_, err := sw.Identify(t.Context(), uuid(t, ours), on)
+	return err
+}
+
+// What people find a machine by has had two names, and may be the chassis'.
+func TestTheLightIsThatOfTheMachineAlone(t *testing.T) {
+	for name, test := range map[string]struct {
+		system  service.System
+		on, off string // LEDs of the system and its chassis
+		none    bool
+	}{
+		"the system's":           {system: service.System{LED: "Off"}, on: "Lit", off: "Off"},
+		"one that only blinks":   {system: service.System{LED: "Off", LEDs: []string{"Off", "Blinking"}}, on: "Blinking", off: "Off"},
+		"the chassis'":           {system: service.System{Chassis: &service.Chassis{LED: "Off", Systems: 1}}, on: "Lit", off: "Off"},
+		"the newer one":          {system: service.System{Indicator: new(bool), LED: "Off"}, on: "Off", off: "Off"},
+		"that of a rack":         {system: service.System{Chassis: &service.Chassis{LED: "Off", Systems: 4}}, none: true},
+		"one nobody knows of":    {system: service.System{LED: "Unknown"}, none: true},
+		"none":                   {system: service.System{Chassis: &service.Chassis{Systems: 1}}, none: true},
+		"the chassis' newer one": {system: service.System{Chassis: &service.Chassis{Indicator: new(bool), LED: "Off", Systems: 1}}, on: "Off", off: "Off"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			system := test.system
+			system.UUID, system.Power = ours, "On"
+			sw := newSwitch(t, optionsOf(service.Start(t, &system)))
+			for on, want := range map[bool]string{true: test.on, false: test.off} {
+				err := identify(t, sw, on)
+				if test.none {
+					if !errors.Is(err, power.ErrUnsupported) {
+						t.Errorf("got %v", err)
+					}
+					continue
+				}
+				got, active := system.LED, system.Indicator
+				if system.Chassis != nil {
+					got, active = system.Chassis.LED, system.Chassis.Indicator
+				}
+				if err != nil || got != want || active != nil && *active != on {
+					t.Errorf("%t: the light is %s, want %s: %v", on, got, want, err)
+				}
+			}
+		})
 	}
 }
 
@@ -133,7 +179,7 @@ func TestASystemThatIsNotKnownIsNotSwitched(t *testing.T) {
 			if errors.Is(test.want, power.ErrUnsupported) {
 				err = sw.Off(t.Context(), uuid(t, ours))
 			} else if test.want != nil {
-				err = errors.Join(err, sw.Off(t.Context(), uuid(t, ours)), sw.On(t.Context(), uuid(t, ours)), sw.Identify(t.Context(), uuid(t, ours), true))
+				err = errors.Join(err, sw.Off(t.Context(), uuid(t, ours)), sw.On(t.Context(), uuid(t, ours)), identify(t, sw, true))
 			}
 			if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.text) {
 				t.Errorf("got %v, want %q", err, test.text)
