@@ -18,14 +18,14 @@ import (
 // program is one of others, as test/interop/build leaves it.
 type program struct{ dir string }
 
-// built is the program of this name. A test of one whose modules can't be had is skipped.
+// built is the program of this name. Where the modules can't be had, its test is skipped.
 func built(t *testing.T, name string) program {
 	t.Helper()
-	dir := filepath.Join(helm.Root(t), "bin", "interop", name)
-	if why, err := os.ReadFile(dir + ".missing"); err == nil {
+	dir := filepath.Join(helm.Root(t), "bin", "interop")
+	if why, err := os.ReadFile(filepath.Join(dir, "missing")); err == nil {
 		t.Skipf("%s can't be had: %s", name, why)
 	}
-	p := program{dir}
+	p := program{filepath.Join(dir, name)}
 	if _, err := os.Stat(p.path()); err != nil {
 		t.Fatalf("%v: run make interop", err)
 	}
