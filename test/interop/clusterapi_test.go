@@ -24,6 +24,9 @@ func TestClusterAPI(t *testing.T) {
 		{"a MachineHealthCheck has a node healed, and nothing of it holds what comes after", (*clusterAPI).heals},
 		{"a MachineSet replaces the Machine of which all was in vain", (*clusterAPI).replaces},
 		{"a Machine that is deleted while a step runs is let go of", (*clusterAPI).letsGo},
+		{"a Machine that the step replace deletes is replaced by its MachineSet", (*clusterAPI).deletes},
+		{"one that a MachineHealthCheck selects is marked, and replaced by its MachineSet", (*clusterAPI).marks},
+		{"one for which a MachineHealthCheck has asked Nodemend is replaced by the last step", (*clusterAPI).replacesAsAsked},
 	} {
 		t.Run(scene.says, func(t *testing.T) {
 			t.Parallel()
@@ -36,7 +39,7 @@ func TestClusterAPI(t *testing.T) {
 const broken = "Broken"
 
 func (w *clusterAPI) heals() {
-	machines := w.machineSet("healed", 1, gentle(), reboot())
+	machines := w.drivenSet("healed", 1, gentle(), reboot())
 	of := machines[0]
 	m := w.machine(of.node)
 	m.onReset = func() {
@@ -72,7 +75,7 @@ func (w *clusterAPI) heals() {
 }
 
 func (w *clusterAPI) replaces() {
-	machines := w.machineSet("replaced", 2, gentle())
+	machines := w.drivenSet("replaced", 2, gentle())
 	sick, well := machines[0], machines[1]
 	m := w.machine(sick.node)
 	m.start()
@@ -87,7 +90,7 @@ func (w *clusterAPI) letsGo() {
 	w.Expect(os.WriteFile(hold, nil, 0o600)).To(Succeed())
 	step := gentle()
 	step.Command.Argv = []string{"/bin/sh", "-c", fmt.Sprintf("while [ -e %s ]; do sleep 0.1; done", hold)}
-	machines := w.machineSet("deleted", 2, step)
+	machines := w.drivenSet("deleted", 2, step)
 	of, well := machines[0], machines[1]
 	m := w.machine(of.node)
 	m.start()
@@ -96,6 +99,58 @@ func (w *clusterAPI) letsGo() {
 	w.Eventually(w.state).WithArguments("deleted", of.node).Should(Equal(v1alpha1.ReasonActing))
 	w.Expect(w.client.Delete(w.ctx, w.read(of.name))).To(Succeed())
 	w.isReplaced("deleted", of, well)
+}
+
+func (w *clusterAPI) deletes() {
+	machines := w.machineSet("deletes", 2)
+	w.isReplacedByUs("deletes", machines, v1alpha1.ReplaceDelete)
+}
+
+func (w *clusterAPI) marks() {
+	machines := w.machineSet("marks", 2)
+	// For what makes it act by itself nobody waits here.
+	w.healthCheck("marks", "NeverSeen", "")
+	w.isReplacedByUs("marks", machines, v1alpha1.ReplaceRemediate)
+}
+
+// isReplacedByUs wants the first of two Machines to be replaced by a step of a policy of the name, in this way.
+func (w *clusterAPI) isReplacedByUs(name string, machines []capiMachine, method v1alpha1.ReplaceMethod) {
+	w.t.Helper()
+	w.policy(name, name, "Sick", gentle(), replace())
+	sick, well := machines[0], machines[1]
+	m := w.machine(sick.node)
+	m.start()
+
+	m.set("Sick", true)
+	w.isBeingReplaced(name, sick, method)
+	w.isReplaced(name, sick, well)
+	w.Expect(w.state(name, sick.node)).To(Equal(v1alpha1.ReasonReplaced))
+	w.Expect(w.history(name, sick.node)).To(Equal([]string{"1 Succeeded", "2 Replaced"}))
+}
+
+func (w *clusterAPI) replacesAsAsked() {
+	machines := w.drivenSet("asked", 2, gentle(), replace())
+	sick, well := machines[0], machines[1]
+	m := w.machine(sick.node)
+	m.start()
+
+	m.set(broken, true)
+	w.isBeingReplaced("asked", sick, v1alpha1.ReplaceDelete)
+	w.isReplaced("asked", sick, well)
+	w.Expect(w.state("asked", sick.node)).To(Equal(v1alpha1.ReasonReplaced))
+	w.Expect(w.history("asked", sick.node)).To(Equal([]string{"1 Succeeded", "2 Replaced"}))
+}
+
+// isBeingReplaced wants the remote runner to have written which machine it has replaced, before it is gone, and by
+// whom.
+func (w *clusterAPI) isBeingReplaced(policy string, of capiMachine, method v1alpha1.ReplaceMethod) {
+	w.t.Helper()
+	w.Eventually(w.replaced).WithArguments(policy, of.node).ShouldNot(BeNil())
+	is := w.replaced(policy, of.node)
+	w.Expect(is.Machine).To(Equal(v1alpha1.ExternalObject{APIVersion: machineAPI, Kind: "Machine", Namespace: "default", Name: of.name, UID: of.uid}))
+	w.Expect(is.Owner.Kind + " " + is.Owner.Name).To(Equal("MachineSet " + policy))
+	w.Expect(is.Method).To(Equal(method))
+	w.Expect(is.Wanted).To(BeEquivalentTo(2))
 }
 
 // isReplaced wants a Machine to be gone, with all that was its, another one in its place, and the other one of the

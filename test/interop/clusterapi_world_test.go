@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodemend/nodemend/config/remote"
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/test/cluster"
 	"github.com/nodemend/nodemend/test/loopback"
@@ -40,13 +41,15 @@ type clusterAPI struct{ *world }
 func newClusterAPI(t *testing.T) *clusterAPI {
 	t.Helper()
 	program := built(t, "capi")
-	w := &clusterAPI{newWorld(t, cluster.Options{}, "controller.drivenBy={MachineHealthCheck}")}
+	w := &clusterAPI{newWorld(t, cluster.Options{}, "controller.drivenBy={MachineHealthCheck}",
+		"remoteRunner.enabled=true", "remoteRunner.config.replace.clusterAPI.namespace=default", "remoteRunner.config.replace.clusterAPI.cluster=c1")}
 	w.kubectl("apply", "--server-side", "-f", program.files(), "-f", "testdata/capi.yaml")
 	w.kubectl("label", "clusterrole", "manager-role", "cluster.x-k8s.io/aggregate-to-manager=true")
 	w.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
 	w.spawn("provider", w.provide)
 	w.start(program, []string{"KUBECONFIG=" + w.manager()}, w.flags()...)
 	w.createCluster()
+	w.remoteRunner(remote.Replace{ClusterAPI: &remote.ClusterAPI{Namespace: "default", Cluster: "c1"}})
 	return w
 }
 
@@ -143,18 +146,26 @@ type capiMachine struct {
 	uid        types.UID
 }
 
-// machineSet creates one of this name with so many Machines, a MachineHealthCheck that has them remediated, a
-// policy with these steps for it, and a budget. All are there, and well.
-func (w *clusterAPI) machineSet(name string, replicas int, steps ...v1alpha1.Step) []capiMachine {
+// drivenSet is a [clusterAPI.machineSet] with a MachineHealthCheck that has its Machines remediated by Nodemend,
+// and a policy with these steps for that.
+func (w *clusterAPI) drivenSet(name string, replicas int, steps ...v1alpha1.Step) []capiMachine {
 	w.t.Helper()
-	w.mayActOn(name)
 	w.policy(name, name, "", steps...)
 	w.create(`
 apiVersion: nodemend.dev/v1alpha1
 kind: NodemendRemediationTemplate
 metadata: {namespace: default, name: %[1]s}
 spec: {template: {spec: {policy: %[1]s}}}
----
+`, name)
+	w.healthCheck(name, broken, fmt.Sprintf("templateRef: {apiVersion: nodemend.dev/v1alpha1, kind: NodemendRemediationTemplate, name: %s}", name))
+	return w.machineSet(name, replicas)
+}
+
+// healthCheck creates a MachineHealthCheck of this name for the Machines of the MachineSet, which acts on a
+// condition. more is YAML of its remediation.
+func (w *clusterAPI) healthCheck(name, condition, more string) {
+	w.t.Helper()
+	w.create(`
 apiVersion: cluster.x-k8s.io/v1beta2
 kind: MachineHealthCheck
 metadata: {namespace: default, name: %[1]s}
@@ -164,11 +175,19 @@ spec:
   checks:
     nodeStartupTimeoutSeconds: 600
     unhealthyNodeConditions:
-    - {type: Broken, status: "True", timeoutSeconds: 3}
+    - {type: %[2]s, status: "True", timeoutSeconds: 3}
   remediation:
     triggerIf: {unhealthyLessThanOrEqualTo: "100%%"}
-    templateRef: {apiVersion: nodemend.dev/v1alpha1, kind: NodemendRemediationTemplate, name: %[1]s}
----
+    %[3]s
+`, name, condition, more)
+}
+
+// machineSet creates one of this name with so many Machines, and a budget for their nodes. All are there, and
+// well.
+func (w *clusterAPI) machineSet(name string, replicas int) []capiMachine {
+	w.t.Helper()
+	w.mayActOn(name)
+	w.create(`
 apiVersion: cluster.x-k8s.io/v1beta2
 kind: MachineSet
 metadata: {namespace: default, name: %[1]s, labels: {cluster.x-k8s.io/cluster-name: c1}}

@@ -23,6 +23,7 @@ func TestKarpenter(t *testing.T) {
 		{"while Karpenter reboots a node Nodemend holds, and reboots it afterwards", (*karpenter).reboots},
 		{"while Karpenter replaces a node Nodemend holds, and is done when it is gone", (*karpenter).replaces},
 		{"a node that Karpenter is not to repair is left to Nodemend", (*karpenter).vetoes},
+		{"a NodeClaim that the step replace deletes is replaced by its NodePool", (*karpenter).deletes},
 	} {
 		t.Run(scene.says, func(t *testing.T) {
 			t.Parallel()
@@ -101,6 +102,26 @@ func (w *karpenter) vetoes() {
 	w.Expect(m.resets.Load()).To(BeEquivalentTo(1))
 	w.isGivenBack("vetoed")
 	w.isAsItWas(of)
+}
+
+func (w *karpenter) deletes() {
+	of := w.nodePool("deletes", "", "")
+	w.policy("deletes", "deletes", "Sick", gentle(), replace())
+	m := w.machine(of.node)
+	m.start()
+
+	m.set("Sick", true)
+	w.Eventually(w.replaced).WithArguments("deletes", of.node).ShouldNot(BeNil())
+	is := w.replaced("deletes", of.node)
+	w.Expect(is.Machine).To(Equal(v1alpha1.ExternalObject{APIVersion: karpenterAPI, Kind: "NodeClaim", Name: of.claim, UID: of.uid}))
+	w.Expect(is.Owner.Kind + " " + is.Owner.Name).To(Equal("NodePool deletes"))
+	w.Expect(is.Wanted).To(BeEquivalentTo(1))
+	w.Eventually(w.claim).WithArguments(of.claim).Should(BeNil())
+	w.Eventually(w.node).WithArguments(of.node).Should(BeNil())
+	w.Eventually(w.state).WithArguments("deletes", of.node).Should(Equal(v1alpha1.ReasonReplaced))
+	w.Expect(w.history("deletes", of.node)).To(Equal([]string{"1 Succeeded", "2 Replaced"}))
+	w.Expect(w.nodesOf("deletes")).To(HaveLen(1))
+	w.isGivenBack("deletes")
 }
 
 // isAsItWas wants the NodeClaim of a node to be the same, and nothing to be done about it.

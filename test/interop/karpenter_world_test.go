@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodemend/nodemend/config/remote"
 	"github.com/nodemend/nodemend/test/cluster"
 	"github.com/nodemend/nodemend/test/loopback"
 	"github.com/nodemend/nodemend/test/process"
@@ -33,7 +34,7 @@ type karpenter struct {
 func newKarpenter(t *testing.T) *karpenter {
 	t.Helper()
 	program := built(t, "karpenter")
-	w := &karpenter{world: newWorld(t, cluster.Options{Scheduler: true}), mu: &sync.Mutex{}}
+	w := &karpenter{world: newWorld(t, cluster.Options{Scheduler: true}, "remoteRunner.enabled=true", "remoteRunner.config.replace.karpenter=true"), mu: &sync.Mutex{}}
 	w.kubectl("apply", "--server-side", "-f", program.files())
 	w.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
 	w.create(`
@@ -45,6 +46,7 @@ metadata: {name: default}
 		"KUBECONFIG=" + w.cluster.Kubeconfig, "DISABLE_LEADER_ELECTION=true", "SYSTEM_NAMESPACE=kube-system", "FEATURE_GATES=NodeRepair=true",
 		fmt.Sprintf("METRICS_PORT=%d", loopback.Port(t)), fmt.Sprintf("HEALTH_PROBE_PORT=%d", loopback.Port(t)),
 	})
+	w.remoteRunner(remote.Replace{Karpenter: true})
 	return w
 }
 
