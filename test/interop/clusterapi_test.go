@@ -26,6 +26,7 @@ func TestClusterAPI(t *testing.T) {
 		{"a Machine that is deleted while a step runs is let go of", (*clusterAPI).letsGo},
 		{"a Machine that the step replace deletes is replaced by its MachineSet", (*clusterAPI).deletes},
 		{"one that a MachineHealthCheck selects is marked, and replaced by its MachineSet", (*clusterAPI).marks},
+		{"one that its MachineHealthCheck and a policy want to be replaced is replaced once", (*clusterAPI).both},
 		{"one for which a MachineHealthCheck has asked Nodemend is replaced by the last step", (*clusterAPI).replacesAsAsked},
 	} {
 		t.Run(scene.says, func(t *testing.T) {
@@ -111,6 +112,20 @@ func (w *clusterAPI) marks() {
 	// For what makes it act by itself nobody waits here.
 	w.healthCheck("marks", "NeverSeen", "")
 	w.isReplacedByUs("marks", machines, v1alpha1.ReplaceRemediate)
+}
+
+// both have the same reason to act, and nobody has told one of them to leave it to the other one.
+func (w *clusterAPI) both() {
+	machines := w.machineSet("both", 2)
+	w.healthCheck("both", "Sick", "")
+	w.policy("both", "both", "Sick", replace())
+	sick, well := machines[0], machines[1]
+	m := w.machine(sick.node)
+	m.start()
+
+	m.set("Sick", true)
+	w.isReplaced("both", sick, well)
+	w.Expect(w.state("both", sick.node)).To(BeElementOf(v1alpha1.ReasonReplaced, v1alpha1.ReasonNodeGone))
 }
 
 // isReplacedByUs wants the first of two Machines to be replaced by a step of a policy of the name, in this way.

@@ -9,6 +9,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -24,6 +26,7 @@ func TestKarpenter(t *testing.T) {
 		{"while Karpenter replaces a node Nodemend holds, and is done when it is gone", (*karpenter).replaces},
 		{"a node that Karpenter is not to repair is left to Nodemend", (*karpenter).vetoes},
 		{"a NodeClaim that the step replace deletes is replaced by its NodePool", (*karpenter).deletes},
+		{"one whose pods are protected goes when they are not, whether they go or not", (*karpenter).waits},
 	} {
 		t.Run(scene.says, func(t *testing.T) {
 			t.Parallel()
@@ -116,12 +119,55 @@ func (w *karpenter) deletes() {
 	w.Expect(is.Machine).To(Equal(v1alpha1.ExternalObject{APIVersion: karpenterAPI, Kind: "NodeClaim", Name: of.claim, UID: of.uid}))
 	w.Expect(is.Owner.Kind + " " + is.Owner.Name).To(Equal("NodePool deletes"))
 	w.Expect(is.Wanted).To(BeEquivalentTo(1))
+	w.isReplaced("deletes", of)
+	w.Expect(w.history("deletes", of.node)).To(Equal([]string{"1 Succeeded", "2 Replaced"}))
+	w.Eventually(w.nodesOf).WithArguments("deletes").Should(HaveLen(1))
+}
+
+func (w *karpenter) waits() {
+	of := w.nodePool("waits", protected, "")
+	stuck := w.podThatNeverGoes("waits")
+	w.policy("waits", "waits", "Sick", replace())
+	m := w.machine(of.node)
+	m.start()
+
+	m.set("Sick", true)
+	w.Eventually(func() string {
+		if is := w.replaced("waits", of.node); is != nil {
+			return is.Said
+		}
+		return ""
+	}).Should(And(ContainSubstring("Drained: "), ContainSubstring("no spec.terminationGracePeriod")))
+	w.Expect(w.claim(of.claim)).NotTo(BeNil())
+	w.Expect(w.client.Delete(w.ctx, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "waits"}})).To(Succeed())
+	// A pod that is over its time by a minute, Karpenter does not wait for.
+	w.isReplaced("waits", of)
+	w.Expect(w.client.Get(w.ctx, client.ObjectKeyFromObject(stuck), stuck)).To(Succeed())
+	w.Expect(stuck.DeletionTimestamp).NotTo(BeNil())
+	stuck.Finalizers = nil
+	w.Expect(w.client.Update(w.ctx, stuck)).To(Succeed())
+}
+
+// podThatNeverGoes is the only one of a scene. A finalizer keeps it, as a dead node would.
+func (w *karpenter) podThatNeverGoes(scene string) *corev1.Pod {
+	w.t.Helper()
+	var pods corev1.PodList
+	w.Expect(w.client.List(w.ctx, &pods, client.MatchingLabels{sceneLabel: scene})).To(Succeed())
+	w.Expect(pods.Items).To(HaveLen(1))
+	pod := &pods.Items[0]
+	before := pod.DeepCopy()
+	pod.Finalizers = append(pod.Finalizers, "test/never-goes")
+	w.Expect(w.client.Patch(w.ctx, pod, client.MergeFrom(before))).To(Succeed())
+	return pod
+}
+
+// isReplaced wants the remediation of the policy to end since another node is in the place of this one.
+func (w *karpenter) isReplaced(policy string, of claimed) {
+	w.t.Helper()
 	w.Eventually(w.claim).WithArguments(of.claim).Should(BeNil())
 	w.Eventually(w.node).WithArguments(of.node).Should(BeNil())
-	w.Eventually(w.state).WithArguments("deletes", of.node).Should(Equal(v1alpha1.ReasonReplaced))
-	w.Expect(w.history("deletes", of.node)).To(Equal([]string{"1 Succeeded", "2 Replaced"}))
-	w.Expect(w.nodesOf("deletes")).To(HaveLen(1))
-	w.isGivenBack("deletes")
+	w.Eventually(w.state).WithArguments(policy, of.node).Should(Equal(v1alpha1.ReasonReplaced))
+	w.isGivenBack(policy)
 }
 
 // isAsItWas wants the NodeClaim of a node to be the same, and nothing to be done about it.
