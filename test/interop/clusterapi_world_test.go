@@ -211,7 +211,8 @@ func (w *clusterAPI) machines(set string) (all []capiMachine) {
 	w.t.Helper()
 	for _, obj := range w.list(machineAPI, "Machine", sceneLabel, set) {
 		node, _, _ := unstructured.NestedString(obj.Object, "status", "nodeRef", "name")
-		if strings.HasPrefix(condition(&obj, "NodeReady"), "True/") {
+		// Cluster API writes conditions by a request of their own.
+		if node != "" && strings.HasPrefix(condition(&obj, "NodeReady"), "True/") {
 			all = append(all, capiMachine{obj.GetName(), node, obj.GetUID()})
 		}
 	}
@@ -263,7 +264,7 @@ func (w *clusterAPI) provideOne(ctx context.Context, obj *unstructured.Unstructu
 			},
 			Spec: corev1.NodeSpec{ProviderID: id},
 		}
-		if err := w.client.Create(ctx, node); client.IgnoreAlreadyExists(err) != nil {
+		if err := client.IgnoreAlreadyExists(w.client.Create(ctx, node)); err != nil {
 			return err
 		}
 		if err := unstructured.SetNestedField(obj.Object, id, "spec", "providerID"); err != nil {

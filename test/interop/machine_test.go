@@ -198,13 +198,13 @@ func (m *machine) runs(ctx context.Context) (again bool, err error) {
 // untilBoot returns when the runner has the machine reset, when its node has another boot ID, or, and
 // then there is no boot, when the node is gone.
 func (m *machine) untilBoot(ctx context.Context) (reset, again bool, err error) {
-	command := make([]byte, 1)
+	asked := make([]byte, 1)
 	for ctx.Err() == nil {
 		if err := m.kernel.SetReadDeadline(time.Now().Add(poll)); err != nil {
 			return false, false, err
 		}
-		switch _, err := m.kernel.Read(command); {
-		case err == nil && command[0] == 'b':
+		switch _, err := m.kernel.Read(asked); {
+		case err == nil && asked[0] == 'b':
 			return true, true, nil
 		case err == nil:
 			continue

@@ -9,7 +9,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -146,18 +145,16 @@ func (w *world) account(role string) *rest.Config {
 }
 
 // spawn runs it beside the test, which waits for its end when it ends itself.
-func (w *world) spawn(name string, run func(ctx context.Context) error) (stop func()) {
+func (w *world) spawn(name string, run func(ctx context.Context) error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.ctx))
 	done := make(chan error, 1)
 	go func() { done <- run(ctx) }()
-	stop = sync.OnceFunc(func() {
+	w.t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
 			w.t.Errorf("the %s ended: %v", name, err)
 		}
 	})
-	w.t.Cleanup(stop)
-	return stop
 }
 
 // get reads an object of a kind that Nodemend's scheme does not have; nil: there is none.
