@@ -16,6 +16,7 @@ import (
 )
 
 func TestClusterAPI(t *testing.T) {
+	t.Parallel()
 	w := newClusterAPI(t)
 	for _, scene := range []struct {
 		says string

@@ -17,6 +17,7 @@ import (
 )
 
 func TestKarpenter(t *testing.T) {
+	t.Parallel()
 	w := newKarpenter(t)
 	for _, scene := range []struct {
 		says string
