@@ -48,6 +48,8 @@ var choices = map[string][]string{
 	"a namespace": {"createNamespace=true"},
 	"a parent":    {"global.anything=1"},
 	"remote":      remotely,
+	"outside":     fromOutside,
+	"notified":    notified,
 	"frees":       frees,
 	"replaces":    replaces,
 	"others":      {"controller.externalRemediators=true", "controller.drivenBy[0]=NodeHealthCheck", "controller.drivenBy[1]=MachineHealthCheck"},
@@ -86,7 +88,7 @@ func (s *scene) accepts(t *testing.T, values []string) {
 	objects := rendered(t, values...)
 	checkRights(t, objects)
 	for name, pod := range pods(t, objects) {
-		if name != "controller" && name != "remote-runner" {
+		if !slices.Contains([]string{"controller", "remote-runner", "remote-detector"}, name) {
 			checkAgent(t, strings.TrimSuffix(name, "-host-unit"), pod)
 		}
 	}
@@ -363,7 +365,7 @@ func TestTheProgramKnowsTheArgumentsOfTheWorkloads(t *testing.T) {
 		}
 	}
 	roles := 0
-	for _, values := range [][]string{{"hostUnits.remove=true", choices["configured"][0], choices["configured"][1]}, {"hostUnits.enabled=true"}, remotely} {
+	for _, values := range [][]string{{"hostUnits.remove=true", choices["configured"][0], choices["configured"][1]}, {"hostUnits.enabled=true"}, remotely, fromOutside} {
 		for name, pod := range pods(t, rendered(t, values...)) {
 			for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
 				roles++
@@ -384,8 +386,8 @@ func TestTheProgramKnowsTheArgumentsOfTheWorkloads(t *testing.T) {
 			}
 		}
 	}
-	if roles != 12 {
-		t.Errorf("looked at %d containers, want 12", roles)
+	if want := 16; roles != want {
+		t.Errorf("looked at %d containers, want %d", roles, want)
 	}
 }
 

@@ -159,9 +159,10 @@ func TestTheRemoteRunnerDeletesWhatIsMadeAnewAlone(t *testing.T) {
 	fresh, claimed, replacing := s.remoteAction(), s.remoteAction(), s.remoteAction()
 	names := func(a *v1alpha1.NodeAction) {
 		a.Status.Replace = &v1alpha1.ReplaceStatus{
-			Machine: v1alpha1.ExternalObject{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "Machine", Name: "m", UID: "u"},
-			Owner:   v1alpha1.ExternalObject{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "MachineSet", Name: "w", UID: "u"},
-			Method:  v1alpha1.ReplaceDelete, Wanted: 1,
+			RunnerID: "remote",
+			Machine:  v1alpha1.ExternalObject{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "Machine", Name: "m", UID: "u"},
+			Owner:    v1alpha1.ExternalObject{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "MachineSet", Name: "w", UID: "u"},
+			Method:   v1alpha1.ReplaceDelete, Wanted: 1,
 		}
 	}
 	s.must(claim(s.ctx, s.admin, claimed))

@@ -99,20 +99,32 @@ func next(ctx context.Context, q queue, name string, work func(context.Context, 
 	}
 	log := logr.FromContextOrDiscard(ctx).WithValues("action", name)
 	err := work(logr.NewContext(ctx, log), name)
-	var after lookAgain
+	after, known := Again(err)
 	switch {
 	case err == nil:
 		q.Forget(name)
-	case errors.As(err, &after):
+	case known:
 		q.Forget(name)
-		q.AddAfter(name, time.Duration(after))
-	case errors.Is(err, errBusy):
-		q.AddAfter(name, busyRetry)
-	case retriable(err):
-		q.AddAfter(name, conflictRetry)
+		q.AddAfter(name, after)
 	case ctx.Err() == nil:
 		log.Error(err, "Trying again", "tries", q.NumRequeues(name)+1)
 		q.AddRateLimited(name)
+	}
+}
+
+// Again says after how long an action is to be looked at again of which Work has returned the error;
+// false if that is no matter of time.
+func Again(err error) (after time.Duration, known bool) {
+	var again lookAgain
+	switch {
+	case errors.As(err, &again):
+		return time.Duration(again), true
+	case errors.Is(err, errBusy):
+		return busyRetry, true
+	case retriable(err):
+		return conflictRetry, true
+	default:
+		return 0, false
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -85,6 +86,10 @@ func (l lookAgain) Error() string { return "to be looked at again after " + time
 // deleted. That it has not changed since, the deletion asks.
 const machineFresh = 10 * time.Second
 
+// replaceStraggle is how long a deletion, or a mark, may still arrive after it was last read that it
+// may be sent, or after nobody has said whether it did.
+const replaceStraggle = machineFresh + requestTimeout
+
 // work takes the next steps.
 func (t *replacement) work(ctx context.Context) error {
 	switch {
@@ -95,6 +100,10 @@ func (t *replacement) work(ctx context.Context) error {
 	case t.action.Status.Replace == nil: // the API server has dropped it, or somebody has written a claim of their own
 		return t.conclude(ctx, t.action, remedy.Outcome{Reason: v1alpha1.ReasonNotStarted,
 			Message: "nothing was deleted: the action was claimed, and does not say for which machine: are the CRDs of this version of Nodemend installed?"}, v1alpha1.RemedyReplace)
+	case t.action.Status.Replace.RunnerID != t.w.RunnerID && t.action.Status.Replace.SentAt == nil:
+		if err := t.takeOver(ctx); err != nil {
+			return err
+		}
 	}
 	for {
 		l, err := t.look(ctx)
@@ -124,6 +133,19 @@ func (t *replacement) work(ctx context.Context) error {
 	}
 }
 
+// takeOver has this process go on with what another one has begun, and has not seen deleted or marked.
+// What that has sent may still arrive, so it is waited for before anything is said of the machine.
+func (t *replacement) takeOver(ctx context.Context) error {
+	status := t.action.Status.Replace
+	logr.FromContextOrDiscard(ctx).Info("Going on with what another remote runner has begun", "runner", status.RunnerID, "machine", status.Machine.String())
+	progress := *status.DeepCopy()
+	progress.RunnerID = t.w.RunnerID
+	if err := t.write(ctx, progress); err != nil {
+		return err
+	}
+	return t.pause(ctx, replaceStraggle)
+}
+
 // begin claims the action for the machine of its node, unless it must not begin.
 func (t *replacement) begin(ctx context.Context) error {
 	refuse := func(reason, message string) error {
@@ -146,7 +168,7 @@ func (t *replacement) begin(ctx context.Context) error {
 	if refusal != "" {
 		return refuse(v1alpha1.ReasonRefused, refusal)
 	}
-	status := &v1alpha1.ReplaceStatus{Machine: m.Object, Owner: m.Owner, Method: m.Method}
+	status := &v1alpha1.ReplaceStatus{RunnerID: t.w.RunnerID, Machine: m.Object, Owner: m.Owner, Method: m.Method}
 	if status.Wanted, err = t.ready(ctx, status); err != nil {
 		return err
 	}
@@ -227,6 +249,9 @@ func (t *replacement) send(ctx context.Context) error {
 	}
 	remedy.Reached(ctx, "before-send")
 	if err := t.w.Machines.Send(ctx, m, t.action.Name); err != nil {
+		if !apierrors.IsConflict(err) { // it may still arrive
+			err = errors.Join(err, t.pause(ctx, replaceStraggle))
+		}
 		return err
 	}
 	remedy.Reached(ctx, "after-send")

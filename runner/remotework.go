@@ -562,8 +562,8 @@ func (t *powerCycle) executed(reason, message, bootID string) remedy.Outcome {
 	}}
 }
 
-func (t *powerCycle) pause(ctx context.Context, d time.Duration) error {
-	timer := t.Clock.NewTimer(d)
+func (w *Worker) pause(ctx context.Context, d time.Duration) error {
+	timer := w.Clock.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C():

@@ -145,9 +145,10 @@ func TestFollowReplace(t *testing.T) {
 					Status: v1alpha1.NodeActionStatus{
 						Claim: &v1alpha1.Claim{RunnerID: "r", Time: metav1.NewTime(testNow)},
 						Replace: &v1alpha1.ReplaceStatus{
-							Machine: v1alpha1.ExternalObject{Kind: "Machine", Namespace: "fleet", Name: "m", UID: "u"},
-							Owner:   v1alpha1.ExternalObject{Kind: "MachineSet", Namespace: "fleet", Name: "workers"},
-							Method:  v1alpha1.ReplaceDelete, Wanted: 3,
+							RunnerID: "remote",
+							Machine:  v1alpha1.ExternalObject{Kind: "Machine", Namespace: "fleet", Name: "m", UID: "u"},
+							Owner:    v1alpha1.ExternalObject{Kind: "MachineSet", Namespace: "fleet", Name: "workers"},
+							Method:   v1alpha1.ReplaceDelete, Wanted: 3,
 						},
 					},
 				},

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// fieldManager owns the detector's conditions in the Node's managedFields.
+// fieldManager owns a node's detector's conditions in the Node's managedFields.
 const fieldManager = "nodemend-detector"
 
 // Node reads and writes one Node.
@@ -20,8 +20,8 @@ type Node interface {
 }
 
 type restNode struct {
-	client rest.Interface
-	name   string
+	client        rest.Interface
+	name, manager string
 }
 
 // Get implements Node.
@@ -36,7 +36,7 @@ func (n restNode) Get(ctx context.Context) (*corev1.Node, error) {
 func (n restNode) PatchStatus(ctx context.Context, data []byte) error {
 	return n.client.Patch(types.StrategicMergePatchType).
 		Resource("nodes").Name(n.name).SubResource("status").
-		Param("fieldManager", fieldManager).
+		Param("fieldManager", n.manager).
 		SetHeader("Accept", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json").
 		Body(data).
 		Do(ctx).

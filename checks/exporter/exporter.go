@@ -1,6 +1,7 @@
 package exporter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,9 @@ const (
 type Options struct {
 	// NodeName is the Node whose conditions are written.
 	NodeName string
+	// FieldManager is whose conditions these are in the Node's managedFields; "": a node's
+	// detector's. Several detectors of one Node need several.
+	FieldManager string
 	// Heartbeat is the time between two writes while all conditions are False
 	// and have been so for ten minutes; it is jittered by ten percent.
 	Heartbeat time.Duration
@@ -76,8 +80,10 @@ type Options struct {
 	Clock clock.Clock
 	// Rand returns random numbers in [0, 1).
 	Rand func() float64
-	// Registerer takes the exporter's metrics.
+	// Registerer takes the exporter's metrics, unless Metrics has them.
 	Registerer prometheus.Registerer
+	// Metrics are those of several exporters; nil: this one has its own.
+	Metrics *Metrics
 	// ServerClock corrects the times that are written; nil: as they are.
 	ServerClock *serverclock.Clock
 }
@@ -87,7 +93,7 @@ type Options struct {
 type Exporter struct {
 	options Options
 	node    Node
-	metrics *metrics
+	metrics *Metrics
 	// observed wakes Run, changed who writes the state file.
 	observed, changed chan struct{}
 
@@ -101,19 +107,21 @@ type Exporter struct {
 // New returns an exporter that writes nothing before Run. client is one for the
 // core/v1 API. It fails if the metrics are registered already.
 func New(client rest.Interface, options Options) (*Exporter, error) {
-	return NewFor(restNode{client, options.NodeName}, options)
+	return NewFor(restNode{client, options.NodeName, options.manager()}, options)
 }
 
 // NewFor is New for a Node that is reached in another way.
 func NewFor(node Node, options Options) (*Exporter, error) {
-	m, err := newMetrics(options.Registerer)
-	if err != nil {
-		return nil, fmt.Errorf("registering the exporter's metrics: %w", err)
+	if options.Metrics == nil {
+		var err error
+		if options.Metrics, err = NewMetrics(options.Registerer); err != nil {
+			return nil, err
+		}
 	}
 	return &Exporter{
 		options:  options,
 		node:     node,
-		metrics:  m,
+		metrics:  options.Metrics,
 		observed: make(chan struct{}, 1),
 		changed:  make(chan struct{}, 1),
 		state:    newState(options),
@@ -253,7 +261,7 @@ func (e *Exporter) read(ctx context.Context) error {
 		for _, write := range e.state.seed(node.UID, node.Status.Conditions, now) {
 			e.metrics.foreign.WithLabelValues(string(write.conditionType)).Inc()
 			klog.FromContext(ctx).Error(nil, "Somebody else writes a condition of the detector; is another node-problem-detector running?",
-				"node", e.options.NodeName, "what", write.String(), "writers", otherWriters(node, write.conditionType))
+				"node", e.options.NodeName, "what", write.String(), "writers", otherWriters(node, write.conditionType, e.options.manager()))
 		}
 		left = e.state.findLeft(node, now)
 		e.tell()
@@ -315,6 +323,9 @@ func (e *Exporter) lookAtClocks(learned bool) {
 	e.state.correct(server.Correction(), learned, server.Steady())
 	e.state.answered = server.Answered()
 }
+
+// manager is whose conditions these are in the Node's managedFields.
+func (o *Options) manager() string { return cmp.Or(o.FieldManager, fieldManager) }
 
 // steady is a time of Clock by a clock that nobody sets.
 func (o *Options) steady(t time.Time) time.Time {

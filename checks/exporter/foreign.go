@@ -54,9 +54,9 @@ func (w foreignWrite) String() string {
 		w.ours.Status, w.ours.Reason, w.ours.LastHeartbeatTime.UTC().Format("15:04:05"))
 }
 
-// otherWriters returns the writers of the condition other than the detector.
-func otherWriters(node *corev1.Node, conditionType corev1.NodeConditionType) []string {
-	return slices.DeleteFunc(writers(node, conditionType), func(manager string) bool { return manager == fieldManager })
+// otherWriters returns the writers of the condition other than the detector, which is own.
+func otherWriters(node *corev1.Node, conditionType corev1.NodeConditionType, own string) []string {
+	return slices.DeleteFunc(writers(node, conditionType), func(manager string) bool { return manager == own })
 }
 
 // writers returns the field managers that own any field of the condition: who has
@@ -83,4 +83,19 @@ func owns(fields *metav1.FieldsV1, condition string) bool {
 	}
 	_, found := set.Status.Conditions[condition]
 	return found
+}
+
+// Owned are the types of the conditions of a Node of which the field manager owns any field.
+func Owned(node *corev1.Node, manager string) (types []corev1.NodeConditionType) {
+	for _, m := range node.ManagedFields {
+		if m.Manager != manager || m.FieldsV1 == nil {
+			continue
+		}
+		for _, c := range node.Status.Conditions {
+			if owns(m.FieldsV1, fmt.Sprintf(`k:{"type":%q}`, c.Type)) {
+				types = append(types, c.Type)
+			}
+		}
+	}
+	return types
 }

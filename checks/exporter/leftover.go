@@ -19,14 +19,14 @@ const leftAfter = 15 * time.Minute
 const leftRetry = time.Hour
 
 // findLeft returns the conditions of the Node that are to be removed: ours, by what
-// solelyOurs says, of no check that the configuration names, and confirmed by nobody.
+// solelyOf says, of no check that the configuration names, and confirmed by nobody.
 func (s *state) findLeft(node *corev1.Node, now time.Time) (left []corev1.NodeCondition) {
 	s.leftAt = time.Time{}
 	if s.named == nil {
 		return nil
 	}
 	for _, c := range node.Status.Conditions {
-		if s.named[c.Type] || s.entries[c.Type] != nil || !solelyOurs(node, c.Type) {
+		if s.named[c.Type] || s.entries[c.Type] != nil || !solelyOf(node, c.Type, s.manager) {
 			continue
 		}
 		latest := s.started
@@ -68,11 +68,11 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// solelyOurs reports whether the detector has written the condition and nobody else
+// solelyOf reports whether the field manager has written the condition and nobody else
 // has, as the API server has recorded.
-func solelyOurs(node *corev1.Node, conditionType corev1.NodeConditionType) bool {
+func solelyOf(node *corev1.Node, conditionType corev1.NodeConditionType, manager string) bool {
 	owners := writers(node, conditionType)
-	return len(owners) == 1 && owners[0] == fieldManager
+	return len(owners) == 1 && owners[0] == manager
 }
 
 // removal is a strategic merge patch that removes conditions from the Node as it was

@@ -49,6 +49,7 @@ func TestAConditionThatIsNamedNoMoreIsLeftBehind(t *testing.T) {
 		"what is named is not known":           {nil, []metav1.ManagedFieldsEntry{written(fieldManager, hardware)}, -time.Hour, time.Hour, false, 0},
 		"somebody else's":                      {named, []metav1.ManagedFieldsEntry{written("kubelet", hardware), written(fieldManager, runtime)}, -time.Hour, time.Hour, false, 0},
 		"somebody else has written part of it": {named, []metav1.ManagedFieldsEntry{written(fieldManager, hardware), written("kubectl", hardware)}, -time.Hour, time.Hour, false, 0},
+		"another detector's of this Node":      {named, []metav1.ManagedFieldsEntry{written("nodemend-remote-detector", hardware)}, -time.Hour, time.Hour, false, 0},
 		"nobody knows whose":                   {named, nil, -time.Hour, time.Hour, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,21 +1,23 @@
 package exporter
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-type metrics struct {
+// Metrics are those of one or more exporters.
+type Metrics struct {
 	requests    *prometheus.CounterVec
 	lastSuccess prometheus.Gauge
 	foreign     *prometheus.CounterVec
 	saveFailed  prometheus.Gauge
 }
 
-// newMetrics registers the exporter's metrics.
-func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
-	m := &metrics{
+// NewMetrics registers them. It fails if they are registered already.
+func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
+	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "nodemend_detector_requests_total",
 			Help: "Requests to the API server by verb (get, patch) and by result: success, or the reason of the failure.",
@@ -35,13 +37,13 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	}
 	for _, c := range []prometheus.Collector{m.requests, m.lastSuccess, m.foreign, m.saveFailed} {
 		if err := registerer.Register(c); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("registering the exporter's metrics: %w", err)
 		}
 	}
 	return m, nil
 }
 
-func (m *metrics) record(verb, result string, now time.Time) {
+func (m *Metrics) record(verb, result string, now time.Time) {
 	m.requests.WithLabelValues(verb, result).Inc()
 	if verb == "patch" && result == success {
 		m.lastSuccess.Set(float64(now.UnixNano()) / 1e9)

@@ -87,6 +87,8 @@ type entry struct {
 // observations and of the plan come from the same clock, which is never set. What
 // is observed is kept by the API server's clock, as far as that is known.
 type state struct {
+	// manager is whose conditions these are in the Node's managedFields.
+	manager          string
 	heartbeat        time.Duration
 	problemHeartbeat time.Duration
 	rand             func() float64
@@ -145,6 +147,7 @@ type state struct {
 
 func newState(options Options) *state {
 	s := &state{
+		manager:          options.manager(),
 		heartbeat:        options.Heartbeat,
 		problemHeartbeat: options.ProblemHeartbeat,
 		rand:             options.Rand,

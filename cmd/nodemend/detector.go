@@ -94,6 +94,7 @@ type detectorFlags struct {
 // context ends.
 func newDetectorCommand() *cobra.Command {
 	f := &detectorFlags{}
+	var remote remoteDetector
 	cmd := &cobra.Command{
 		Use:     "detector",
 		Short:   "Run the checks of this node and set its conditions",
@@ -103,6 +104,11 @@ func newDetectorCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.npd().PrintVersion {
 				return printVersion(cmd.OutOrStdout())
+			}
+			if outside, err := remote.wanted(cmd.Flags()); err != nil {
+				return err
+			} else if outside {
+				return remote.run(cmd, f.configFile, f.node, f.kubeconfig)
 			}
 			options, err := f.options(cmd.Context())
 			if err != nil {
@@ -122,6 +128,7 @@ func newDetectorCommand() *cobra.Command {
 	nodeNameFlag(f.set, &f.node)
 	kubeconfigFlag(f.set, &f.kubeconfig)
 	addNPDFlags(f)
+	remote.addTo(cmd)
 	return cmd
 }
 

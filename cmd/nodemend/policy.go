@@ -152,11 +152,13 @@ func (p *policyCheck) run(cmd *cobra.Command, args []string) error {
 	return problemsIn(report, files)
 }
 
-// conditionsOfChecks returns the conditions of the detector's checks, with the intervals
-// that they have unless somebody says otherwise, and those of its rules for logs.
+// conditionsOfChecks returns the conditions of the checks of detectors, with the intervals
+// that they have unless somebody says otherwise, and those of the rules for logs.
 func conditionsOfChecks() map[string]time.Duration {
 	defaults := config.Default()
-	conditions := map[string]time.Duration{}
+	conditions := map[string]time.Duration{
+		config.ControlPlaneEndpointUnhealthy: config.DefaultRemote().ControlPlaneEndpoint.Interval.Duration,
+	}
 	for _, kind := range detector.Kinds() {
 		conditions[kind.ConditionType] = kind.Settings(&defaults.Checks).Interval.Duration
 	}

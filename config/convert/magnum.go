@@ -10,6 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	config "github.com/nodemend/nodemend/config/detector"
 )
 
 const (
@@ -157,8 +159,7 @@ func (c *conversion) magnumChecks(list value) (all []match) {
 		case "NodeCondition":
 			all = append(all, c.nodeCondition(params)...)
 		case "Endpoint":
-			params.fields()
-			c.lost(check, "nothing here asks a control-plane node from outside. A custom plugin can ask from inside; a node that nobody reaches is Ready: Unknown")
+			c.lost(check, "%s", endpoint(params))
 		case "":
 		default:
 			c.lost(check, "a check of type %s is not known", kind)
@@ -166,6 +167,28 @@ func (c *conversion) magnumChecks(list value) (all []match) {
 		check.rest(mah)
 	}
 	return all
+}
+
+// endpoint says how the remote detector does what a check of this type does: it is a part of its
+// own, and a policy that matches its condition without it would never see recovery.
+func endpoint(params value) string {
+	params.fields()
+	or := func(key, fallback string) string {
+		if of := params.get(key); of.there() {
+			return asWritten(of)
+		}
+		return fallback
+	}
+	said := fmt.Sprintf("{enabled: true, port: %s, paths: %s, okCodes: %s}", or("port", "6443"), or("endpoints", "[/healthz]"), or("ok-codes", "[200]"))
+	text := fmt.Sprintf("the remote detector asks control-plane nodes from outside, but verifies their certificates: controlPlaneEndpoint: %s, and a policy that matches %s for %s",
+		said, config.ControlPlaneEndpointUnhealthy, or("unhealthy-duration", short(mahHeld)))
+	if !strings.EqualFold(or("protocol", "https"), "https") {
+		text += "; it asks by https only"
+	}
+	if or("require-token", "false") == "true" {
+		text += "; write the token into a file of a Secret, tokenFile"
+	}
+	return text
 }
 
 // nodeCondition returns the conditions of a check of this type.

@@ -320,6 +320,12 @@ type ExternalStop struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.machine == oldSelf.machine && self.method == oldSelf.method && self.wanted == oldSelf.wanted",message="which machine is replaced, and how, never changes"
 type ReplaceStatus struct {
+	// ID of the remote runner that has the machine deleted, or marked. Until that was seen,
+	// another one goes on from here when it has written its own.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	RunnerID string `json:"runnerID"`
+
 	// The machine, with its UID. None of another UID is touched.
 	// +required
 	Machine ExternalObject `json:"machine"`

@@ -226,10 +226,10 @@ func (r *Reconciler) beforeTheStart(ctx context.Context, l *look) (err error) {
 }
 
 // leaving reports whether a maintenance of the remediation, which has ended, is still to be gone. One
-// that its status names is for a person to end.
+// that its status names is for a person to end. A cache may not have seen it.
 func (r *Reconciler) leaving(ctx context.Context, ended *v1alpha1.Remediation) (bool, error) {
 	var list v1alpha1.NodeMaintenanceList
-	if err := r.Client.List(ctx, &list, client.MatchingFields{index.MaintenancesByNode: ended.Spec.NodeName}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.Live.List(ctx, &list, client.MatchingFields{index.MaintenancesByNode: ended.Spec.NodeName}); err != nil {
 		return false, fmt.Errorf("listing the maintenances of node %s: %w", ended.Spec.NodeName, err)
 	}
 	for i := range list.Items {

@@ -22,9 +22,10 @@ func replacing(since time.Duration, options ...func(*situation)) situation {
 			a.Spec.Executor, a.Spec.Timeout = v1alpha1.ExecutorRemote, seconds(3600)
 			a.Status.Claim = &v1alpha1.Claim{Time: ago(since), BootID: "boot-1", Remedy: v1alpha1.RemedyReplace}
 			a.Status.Replace = &v1alpha1.ReplaceStatus{
-				Machine: v1alpha1.ExternalObject{Kind: "Machine", Namespace: "fleet", Name: "m", UID: "m-uid"},
-				Owner:   v1alpha1.ExternalObject{Kind: "MachineSet", Namespace: "fleet", Name: "workers"},
-				Method:  v1alpha1.ReplaceDelete, Wanted: 3, Said: "it is being deleted",
+				RunnerID: "remote",
+				Machine:  v1alpha1.ExternalObject{Kind: "Machine", Namespace: "fleet", Name: "m", UID: "m-uid"},
+				Owner:    v1alpha1.ExternalObject{Kind: "MachineSet", Namespace: "fleet", Name: "workers"},
+				Method:   v1alpha1.ReplaceDelete, Wanted: 3, Said: "it is being deleted",
 			}
 		}),
 	}, options...)...)

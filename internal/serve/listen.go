@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -18,6 +19,15 @@ const retryInterval = 5 * time.Second
 // node could keep a role from working otherwise. Only one that can never be opened is
 // an error. flag names the address to people.
 func At(ctx context.Context, flag, address string, handler http.Handler) error {
+	return at(ctx, flag, address, handler, func(l net.Listener) net.Listener { return l })
+}
+
+// AtTLS is At by HTTPS.
+func AtTLS(ctx context.Context, flag, address string, config *tls.Config, handler http.Handler) error {
+	return at(ctx, flag, address, handler, func(l net.Listener) net.Listener { return tls.NewListener(l, config) })
+}
+
+func at(ctx context.Context, flag, address string, handler http.Handler, wrap func(net.Listener) net.Listener) error {
 	if address == "" {
 		return nil
 	}
@@ -28,7 +38,7 @@ func At(ctx context.Context, flag, address string, handler http.Handler) error {
 	if listener == nil {
 		return nil
 	}
-	return HTTP(ctx, listener, handler)
+	return HTTP(ctx, wrap(listener), handler)
 }
 
 func valid(ctx context.Context, address string) error {

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -306,6 +307,16 @@ func (s *scene) sends(uid types.UID, err error) error {
 	return nil
 }
 
+// passing is a clock by which time passes for who waits.
+type passing struct{ *clocktesting.FakeClock }
+
+// NewTimer implements clock.Clock.
+func (c passing) NewTimer(d time.Duration) clock.Timer {
+	timer := c.FakeClock.NewTimer(d)
+	c.Step(d)
+	return timer
+}
+
 // restart lets another remote runner go on.
 func (s *scene) restart() {
 	s.Helper()
@@ -326,7 +337,7 @@ func (s *scene) restart() {
 				return there, nil
 			},
 		}),
-		Clock: s.clock, ServerClock: serverclock.New(s.clock), Events: record.NewFakeRecorder(1000), Registry: prometheus.NewRegistry(),
+		Clock: passing{s.clock}, ServerClock: serverclock.New(s.clock), Events: record.NewFakeRecorder(1000), Registry: prometheus.NewRegistry(),
 	})
 	s.must(err)
 	s.w = w

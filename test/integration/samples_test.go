@@ -19,7 +19,7 @@ import (
 )
 
 // files are the samples that are no objects.
-var files = []string{"detector.yaml", "audit-policy.yaml", "values.yaml"}
+var files = []string{"detector.yaml", "remote-detector.yaml", "audit-policy.yaml", "values.yaml"}
 
 func TestTheAPIServerAcceptsEveryPolicyAndSample(t *testing.T) {
 	samples, err := filepath.Glob("../../deploy/samples/*.yaml")

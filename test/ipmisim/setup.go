@@ -20,14 +20,14 @@ const Operator = "operator"
 // Reader has the privilege level user, and the same password.
 const Reader = "reader"
 
-// GUID is the System GUID that the BMC sends over LAN, in this order of its bytes.
+// GUID is the System GUID that the BMC of Start sends over LAN, in this order of its bytes.
 const GUID = "a1234567-89ab-cdef-a123-456789abcdef"
 
 // ports are those of the simulator, all on 127.0.0.1: its LAN is UDP.
 type ports struct{ lan, console, system int }
 
 // lanConfig is the file of ipmi_lan(5).
-func lanConfig(p ports, powerControl string) string {
+func lanConfig(p ports, guid, powerControl string) string {
 	return fmt.Sprintf(`name "node"
 set_working_mc 0x20
   startlan 1
@@ -43,7 +43,7 @@ set_working_mc 0x20
   user 3 true %q %q operator 10 md5
   user 4 true %q %q user 10 md5
 console 127.0.0.1 %d
-`, p.lan, strings.ReplaceAll(GUID, "-", ""), powerControl, p.system,
+`, p.lan, strings.ReplaceAll(guid, "-", ""), powerControl, p.system,
 		User, password, Operator, password, Reader, password, p.console)
 }
 

@@ -22,6 +22,7 @@ import (
 // it can't be done, the test ends. Only SendRecv may be called concurrently.
 type Simulator struct {
 	t       testing.TB
+	guid    string
 	dir     string
 	ports   ports
 	process *process.Process
@@ -39,11 +40,17 @@ type Simulator struct {
 // set. It ends with the test. The test is skipped if ipmi_sim is not installed.
 func Start(t testing.TB) *Simulator {
 	t.Helper()
+	return StartAs(t, GUID)
+}
+
+// StartAs is Start, for a BMC with another System GUID: a UUID as [GUID] is one.
+func StartAs(t testing.TB, guid string) *Simulator {
+	t.Helper()
 	program, err := exec.LookPath("ipmi_sim")
 	if err != nil {
 		t.Skip("needs ipmi_sim: apt-get install openipmi")
 	}
-	s := &Simulator{t: t, dir: t.TempDir()}
+	s := &Simulator{t: t, guid: guid, dir: t.TempDir()}
 	s.must(os.Mkdir(s.path("state"), 0o700))
 	s.write("commands", commands())
 	s.write("chassis", powerControl)
@@ -85,7 +92,7 @@ func (s *Simulator) start(program string) error {
 	if s.ports, err = freePorts(); err != nil {
 		return err
 	}
-	s.write("lan.conf", lanConfig(s.ports, "/bin/sh "+s.path("chassis")))
+	s.write("lan.conf", lanConfig(s.ports, s.guid, "/bin/sh "+s.path("chassis")))
 	logFile, err := os.Create(s.path("log"))
 	if err != nil {
 		return err

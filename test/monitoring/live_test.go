@@ -23,6 +23,7 @@ import (
 var (
 	notExposed = map[string]string{
 		"nodemend_hardware_failures":               "the BMC of the scene says nothing",
+		"nodemend_detector_alerts_without_node":    "the scene has no remote detector",
 		"nodemend_system_stats_collector_disabled": "the scene has no system stats",
 	}
 	othersMetrics = regexp.MustCompile(`^kube_`) // kube-state-metrics

@@ -4,6 +4,7 @@
 package redfish
 
 import (
+	"context"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -40,8 +41,17 @@ type System struct {
 	Resets []string
 	// Lag is how many readings come after a reset before it has an effect.
 	Lag int
+	// Machine is what is switched, and has the power or not, instead of Power, at once; nil: nothing.
+	Machine VirtualMachine
 
 	pending string
+}
+
+// VirtualMachine is one that a service switches.
+type VirtualMachine interface {
+	PowerOff(ctx context.Context) error
+	PowerOn(ctx context.Context) error
+	HasPower() bool
 }
 
 // Chassis is that of a system.
@@ -250,16 +260,43 @@ func (s *Service) system(w http.ResponseWriter, r *http.Request, system *System,
 	case r.Method == http.MethodPost && path == at+reset:
 		s.calls = append(s.calls, sent.ResetType+" "+at)
 		power := map[string]string{"ForceOff": "Off", "On": "On", "ForceOn": "On"}[sent.ResetType]
-		if power == "" || power == system.Power {
+		if power == "" || power == system.power() {
 			refuse(w, http.StatusConflict, "ResourceCannotBeChanged", "The power state is that already.")
 			return
 		}
-		if system.pending = power; system.Lag == 0 {
-			system.Power = power
+		if err := system.turn(r.Context(), power); err != nil {
+			refuse(w, http.StatusInternalServerError, "InternalError", err.Error())
+			return
 		}
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		refuse(w, http.StatusMethodNotAllowed, "OperationNotAllowed", r.Method)
+	}
+}
+
+// power returns On or Off.
+func (s *System) power() string {
+	if s.Machine == nil {
+		return s.Power
+	}
+	if s.Machine.HasPower() {
+		return "On"
+	}
+	return "Off"
+}
+
+// turn switches the power.
+func (s *System) turn(ctx context.Context, power string) error {
+	switch {
+	case s.Machine == nil:
+		if s.pending = power; s.Lag == 0 {
+			s.Power = power
+		}
+		return nil
+	case power == "Off":
+		return s.Machine.PowerOff(ctx)
+	default:
+		return s.Machine.PowerOn(ctx)
 	}
 }
 
@@ -309,7 +346,7 @@ func (s *System) read(at string) object {
 	}
 	o := object{
 		"@odata.id": at, "@odata.type": "#ComputerSystem.v1_22_0.ComputerSystem", "Id": filepath.Base(at), "Name": "Web Front End node",
-		"SystemType": "Physical", "PowerState": s.Power, "Actions": object{"#ComputerSystem.Reset": action},
+		"SystemType": "Physical", "PowerState": s.power(), "Actions": object{"#ComputerSystem.Reset": action},
 	}
 	if s.UUID != "" {
 		o["UUID"] = s.UUID

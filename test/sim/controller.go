@@ -88,7 +88,7 @@ func (p *process) learn() {
 	if response, err := p.answered.RoundTrip(&http.Request{}); err == nil {
 		_ = response.Body.Close()
 	}
-	if p.node == nil && p.server.Now().Sub(before).Abs() > clockSlack {
+	if p.leads() && p.server.Now().Sub(before).Abs() > clockSlack {
 		p.world.skewed = time.Now()
 	}
 }

@@ -43,6 +43,10 @@ func happeningsOfNodes() []happening {
 		{"a kubelet is not ready", 2, (*world).unreadyKubelet},
 		{"a runner dies", 3, (*world).killRunner},
 		{"a detector dies", 3, (*world).killDetector},
+		{"a remote runner dies", 3, (*world).killRemote},
+		{"a second remote runner leads", 3, (*world).secondRemote},
+		{"a machine's mark is taken away", 2, (*world).unmark},
+		{"the deletion of a machine takes long", 6, (*world).slowDeletion},
 		{"a state file is an older one", 2, (*world).oldState},
 		{"checks hang", 3, (*world).hangChecks},
 		{"an agent sets a latch", 12, (*world).latch},
@@ -283,7 +287,7 @@ func (w *world) unreadyKubelet() bool {
 func (w *world) leaders() []*process {
 	var all []*process
 	for _, p := range w.processes {
-		if p.node == nil {
+		if p.leads() {
 			all = append(all, p)
 		}
 	}
@@ -370,11 +374,11 @@ func (w *world) freeze() bool {
 
 func (w *world) freezeFor(p *process, long time.Duration) {
 	p.frozen = time.Now().Add(long)
-	if p.node == nil {
+	if p.leads() {
 		w.trouble(p.frozen)
 		w.delay(p.frozen)
 	} else {
-		p.node.slow = later(p.node.slow, p.frozen)
+		p.slowUntil(p.frozen)
 	}
 	w.say(p.name, "is frozen for %s", long)
 }
@@ -467,6 +471,9 @@ func (w *world) calm() {
 	clear(w.slow)
 	if w.remediators != nil {
 		w.remediators.dead = time.Time{}
+	}
+	if w.owners != nil {
+		w.owners.calm()
 	}
 	for _, d := range w.drivers {
 		d.dead = time.Time{}

@@ -39,7 +39,7 @@ func (w *world) deliver(p *process, watch *watch) {
 	watch.turn = 0
 	if w.chaos && w.chance(w.profile.stalls) {
 		watch.stalled = time.Now().Add(of(w.choices, 2*time.Second, 10*time.Second, time.Minute, 5*time.Minute))
-		if p.node == nil {
+		if p.leads() {
 			w.trouble(watch.stalled)
 		}
 		w.count("watch stalls")
@@ -107,13 +107,13 @@ func (w *world) carry(c *call) {
 	if fate == arrives && w.slowedDown(c) {
 		return
 	}
-	if longest := time.Now().Add(3 * time.Minute); fate != arrives && c.process.node == nil { // that it is late
+	if longest := time.Now().Add(3 * time.Minute); fate != arrives && c.process.leads() { // that it is late
 		w.trouble(longest)
 		if fate == late || fate == answeredLate {
 			w.delay(longest)
 		}
 	} else if fate != arrives {
-		c.process.node.slow = later(c.process.node.slow, longest)
+		c.process.slowUntil(longest)
 	}
 	if fate != arrives {
 		w.say(c.process.name, "%s: %s", c.request, fateNames[fate])
@@ -135,13 +135,17 @@ func (w *world) carry(c *call) {
 		w.drop(c)
 		return
 	}
-	if c.abandoned && c.process.node == nil {
+	if c.abandoned && c.process.leads() {
 		w.trouble(time.Now()) // whoever asked had no time to end its look
 	}
 	if !c.served && c.abandoned && c.process.role() == "detector" {
 		// A detector's patch names no version: one that arrived after a later one would
 		// undo it until the next heartbeat. It is taken as ended with its connection.
 		w.drop(c)
+		return
+	}
+	if !c.served && c.abandoned && c.request.Kind == machineKind && time.Since(c.sent) > stragglesFor {
+		w.drop(c) // it ended with its connection
 		return
 	}
 	if !c.served {
@@ -189,8 +193,12 @@ func (w *world) slowedDown(c *call) bool {
 	delete(w.slow, what)
 	w.say(c.process.name, "%s: takes %s", c.request, long)
 	c.ready = time.Now().Add(long)
-	w.trouble(c.ready)
-	w.delay(c.ready)
+	if c.process.leads() {
+		w.trouble(c.ready)
+		w.delay(c.ready)
+	} else {
+		c.process.slowUntil(c.ready)
+	}
 	return true
 }
 

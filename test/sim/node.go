@@ -34,6 +34,8 @@ type node struct {
 
 	// up: the host runs. cut: it does not reach the API server.
 	up, cut bool
+	// absent: its machine is gone, and no new one has come.
+	absent bool
 	// unready: the kubelet says that the node is not Ready.
 	unready bool
 	boot    int
@@ -104,6 +106,9 @@ func (w *world) newNode(name, rack string, labels map[string]string) *node {
 
 // register creates the node's object, as its kubelet does.
 func (w *world) register(n *node, labels map[string]string) {
+	if n.absent {
+		return
+	}
 	obj := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: n.name, Labels: labels,
 		ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}, // as what comes from an API server has
@@ -127,7 +132,7 @@ func (n *node) connected() bool { return n.up && !n.cut }
 // powerOn boots the host.
 func (n *node) powerOn() {
 	w := n.world
-	if n.up {
+	if n.up || n.absent {
 		return
 	}
 	n.up, n.boot, n.booted, n.back = true, n.boot+1, time.Now(), time.Now()
@@ -279,7 +284,7 @@ func (w *world) executing(c *call) {
 	if c.request.Verb == "get" && c.request.Kind == "Lease" {
 		w.lease(c.request.Name)
 	}
-	if c.request.Verb == "get" && c.request.Kind == "Node" && c.process.node == nil {
+	if c.request.Verb == "get" && c.request.Kind == "Node" && c.process.leads() {
 		w.oracles.asked(c.request.Name)
 	}
 }

@@ -103,11 +103,11 @@ func (o *oracles) notOfPolicy(ref v1alpha1.PolicyReference, step v1alpha1.Step, 
 	return "does not have the step"
 }
 
-// A node is rebooted only out of service, and after the drain that the step asks for.
+// A node is rebooted, and its machine replaced, only out of service, and after the drain that the step asks for.
 func (o *oracles) outOfService(e *execution) {
 	w := o.world
 	node := find[*corev1.Node](o, e.node.name)
-	if e.remedy != v1alpha1.RemedyReboot || node == nil || time.Since(node.CreationTimestamp.Time) < quietFor {
+	if e.remedy != v1alpha1.RemedyReboot && e.remedy != v1alpha1.RemedyReplace || node == nil || time.Since(node.CreationTimestamp.Time) < quietFor {
 		return
 	}
 	if !o.returned[node.Name].IsZero() && !o.everybodyKnows(o.returned[node.Name].Add(e.node.late())) {
@@ -116,7 +116,7 @@ func (o *oracles) outOfService(e *execution) {
 	if !node.Spec.Unschedulable {
 		w.broken("A node is rebooted only out of service", "%s: node %s is not cordoned", e.order.Action, node.Name)
 	}
-	drain := e.order.Step.Reboot.Drain
+	drain := e.order.Step.Drain()
 	if drain == nil {
 		return
 	}

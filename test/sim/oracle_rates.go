@@ -12,7 +12,7 @@ import (
 func (o *oracles) rebootsWithinRate(e *execution) {
 	w := o.world
 	node := find[*corev1.Node](o, e.node.name)
-	if e.remedy != v1alpha1.RemedyReboot || node == nil {
+	if !v1alpha1.RemedyNamed(e.remedy).CountsAsReboot || node == nil {
 		return
 	}
 	for _, b := range stored[*v1alpha1.RemediationBudget](o) {
@@ -26,7 +26,7 @@ func (o *oracles) rebootsWithinRate(e *execution) {
 		}
 		count := 0
 		for _, other := range e.node.executions {
-			if other.remedy == v1alpha1.RemedyReboot && other.began.After(from) {
+			if v1alpha1.RemedyNamed(other.remedy).CountsAsReboot && other.began.After(from) {
 				count++
 			}
 		}

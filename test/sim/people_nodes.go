@@ -90,16 +90,17 @@ func (w *world) exclude() bool {
 	}
 	if v1alpha1.Excluded(obj) {
 		delete(obj.Labels, v1alpha1.ExcludeLabel)
-	} else {
-		obj.Labels[v1alpha1.ExcludeLabel] = "true"
-		w.later(func() {
-			if w.admin.Get(w.ctx, client.ObjectKeyFromObject(obj), obj) == nil {
-				delete(obj.Labels, v1alpha1.ExcludeLabel)
-				w.update(obj)
-			}
-		})
+		return w.update(obj)
 	}
-	return w.update(obj)
+	w.excludeForAWhile(obj.Name)
+	return true
+}
+
+func (w *world) excludeForAWhile(node string) {
+	w.changeNode(node, func(n *corev1.Node) { n.Labels[v1alpha1.ExcludeLabel] = "true" })
+	w.later(func() {
+		w.changeNode(node, func(n *corev1.Node) { delete(n.Labels, v1alpha1.ExcludeLabel) })
+	})
 }
 
 // leavingTaint is how the cluster-autoscaler marks a node that it is about to remove.

@@ -30,8 +30,9 @@ type process struct {
 	frozen time.Time
 	// cut is until when a controller does not reach the API server.
 	cut time.Time
-	// node it runs on, nil for a controller.
-	node *node
+	// node it runs on, nil for a controller and for a remote runner.
+	node   *node
+	remote bool
 
 	clock *skewed
 	// server is the clock corrected by the server's, answered what teaches it; nil
@@ -174,10 +175,27 @@ func (p *process) gate(ctx context.Context, r apiserver.Request, serve func() er
 // role is what kind of process it is.
 func (p *process) role() string {
 	role, _, _ := strings.Cut(p.name, " ")
-	if p.node == nil {
+	switch {
+	case p.remote:
+		role = "remote"
+	case p.node == nil:
 		role = "controller"
 	}
 	return role
+}
+
+// leads reports whether it is a controller.
+func (p *process) leads() bool { return p.node == nil && !p.remote }
+
+// slowUntil says until when requests of a process that is no controller may be on their way.
+func (p *process) slowUntil(at time.Time) {
+	if p.node != nil {
+		p.node.slow = later(p.node.slow, at)
+		return
+	}
+	for _, n := range p.world.nodes {
+		n.slow = later(n.slow, at)
+	}
 }
 
 // mayWork reports whether the process does anything now.

@@ -31,7 +31,7 @@ func kinds() []kind {
 	return []kind{
 		{"profiles", "profile ", profileNames},
 		{"requests", "request ", fateNames[1:]},
-		{"remedies executed", "executed: ", []string{v1alpha1.RemedyCommand, v1alpha1.RemedyRestartUnit, v1alpha1.RemedyReboot}},
+		{"remedies executed", "executed: ", []string{v1alpha1.RemedyCommand, v1alpha1.RemedyRestartUnit, v1alpha1.RemedyReboot, v1alpha1.RemedyReplace}},
 		{"outcomes of actions", "action ", actionOutcomes()},
 		{"outcomes of remediations", "outcome ", remediationOutcomes()},
 		{"what blocked a remediation", "blocked by ", blocks()},
@@ -47,7 +47,7 @@ func actionOutcomes() []string {
 		v1alpha1.ReasonUnitNotFound, v1alpha1.ReasonUnitMasked, v1alpha1.ReasonSuperseded, v1alpha1.ReasonNotNeeded,
 		v1alpha1.ReasonRefused, v1alpha1.ReasonExpired, v1alpha1.ReasonUnsupported, v1alpha1.ReasonDryRun,
 		v1alpha1.ReasonInterrupted, v1alpha1.ReasonRebootNotObserved, v1alpha1.ReasonNotBack, v1alpha1.ReasonNotStarted,
-		v1alpha1.ReasonCancelled, v1alpha1.ReasonLost, v1alpha1.ReasonDrainAborted,
+		v1alpha1.ReasonCancelled, v1alpha1.ReasonLost, v1alpha1.ReasonDrainAborted, v1alpha1.ReasonReplaced, v1alpha1.ReasonNotReplaced,
 	}
 }
 
@@ -55,7 +55,7 @@ func actionOutcomes() []string {
 func remediationOutcomes() []string {
 	return []string{
 		v1alpha1.ReasonRecovered, v1alpha1.ReasonRecoveredByItself, v1alpha1.ReasonNodeGone, v1alpha1.ReasonReleased, v1alpha1.ReasonDuplicate,
-		v1alpha1.ReasonDeleted,
+		v1alpha1.ReasonDeleted, v1alpha1.ReasonReplaced, v1alpha1.ReasonNotReplaced,
 	}
 }
 

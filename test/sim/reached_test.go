@@ -13,9 +13,8 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
-// ofTheRemoteRunner are reasons that its own search reaches (runner/remotesearch_test.go), since the world
-// has no power yet, or stories alone, since its machines have no owner.
-var ofTheRemoteRunner = []string{v1alpha1.ReasonPowerStillOn, v1alpha1.ReasonPowerWasOff, v1alpha1.ReasonReplaced, v1alpha1.ReasonNotReplaced}
+// ofTheRemoteRunner are reasons that its own search reaches (test/power), since the world has no power.
+var ofTheRemoteRunner = []string{v1alpha1.ReasonPowerStillOn, v1alpha1.ReasonPowerWasOff}
 
 func TestEveryReasonOfAGateAndOfAnActionIsToBeReached(t *testing.T) {
 	for pattern, known := range map[string][]string{

@@ -70,6 +70,10 @@ func (w *world) setScene() {
 	if w.chance(200) {
 		w.installDrivers()
 	}
+	if w.chance(250) {
+		w.count("machines have an owner")
+		w.installOwners()
+	}
 	for i := range 1 + w.pick(2) {
 		w.must(w.admin.Create(w.ctx, w.newBudget(fmt.Sprintf("b%d", i+1))))
 	}
@@ -170,7 +174,9 @@ func (w *world) newPolicy(name string) *v1alpha1.RemedyPolicy {
 	for range w.inCrowd(0, 1) + w.pick(w.inCrowd(2, 3)) {
 		p.Spec.Steps = append(p.Spec.Steps, w.newStep())
 	}
-	if len(p.Spec.Steps) == 0 || w.chance(w.inCrowd(800, 300)) {
+	if w.owners != nil && w.chance(500) {
+		p.Spec.Steps = append(p.Spec.Steps, w.newReplace())
+	} else if len(p.Spec.Steps) == 0 || w.chance(w.inCrowd(800, 300)) {
 		p.Spec.Steps = append(p.Spec.Steps, v1alpha1.Step{Maintenance: &v1alpha1.MaintenanceRemedy{Reason: "search", Drain: w.newDrain()}})
 	}
 	p.Spec.Recovery = v1alpha1.Recovery{HealthyFor: duration(of(w.choices, 30*time.Second, 3*time.Minute))}
@@ -222,6 +228,14 @@ func (w *world) newStep() v1alpha1.Step {
 		s.Reboot = &v1alpha1.RebootRemedy{Drain: w.newDrain()}
 		s.Timeout = duration(10 * time.Minute)
 	}
+	return s
+}
+
+// newReplace returns a step that has the node's machine replaced.
+func (w *world) newReplace() v1alpha1.Step {
+	s := replace()
+	s.Timeout, s.Attempts, s.RequireApproval = duration(of(w.choices, 10*time.Minute, 30*time.Minute)), int32(1+w.pick(2)), w.chance(50)
+	s.Replace.Drain = w.newDrain()
 	return s
 }
 

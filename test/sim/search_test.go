@@ -41,8 +41,8 @@ const few = 40
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	runtime.GOMAXPROCS(1)   // a bubble is fastest on one
-	debug.SetGCPercent(400) // and leaves much garbage
+	runtime.GOMAXPROCS(1)    // a bubble is fastest on one
+	debug.SetGCPercent(1000) // and leaves much garbage: about 400 MB a process
 	os.Exit(m.Run())
 }
 

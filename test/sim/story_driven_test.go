@@ -68,6 +68,20 @@ func TestADriverHasANodeHealed(t *testing.T) {
 			expect(s, "history", s.records(n), []string{"1/1 Succeeded"})
 			expect(s, "state", s.state(n), recovered)
 		}},
+		story{"out of service for a maintenance that the controller does not see for minutes", func(s *stage) {
+			n := s.scene("n1")
+			d := s.driven(n, func(p *v1alpha1.RemedyPolicySpec) { p.Recovery.HealthyFor = duration(5 * time.Second) }, v1alpha1.Step{Maintenance: &v1alpha1.MaintenanceRemedy{Reason: "a story"}})
+			s.begin()
+			for _, p := range s.leaders() {
+				s.stall(p, &v1alpha1Maintenance, 5*time.Minute)
+			}
+			n.fail(sick, "")
+			s.until("its maintenance is there", func() bool { return len(stored[*v1alpha1.NodeMaintenance](s.oracles)) == 1 })
+			s.pass(5 * time.Second)
+			n.repair()
+			s.until("the request is gone", func() bool { return d.request() == nil })
+			expect(s, "maintenances", len(stored[*v1alpha1.NodeMaintenance](s.oracles)), 0)
+		}},
 		story{"and the next incident has a request of its own", func(s *stage) {
 			n := s.scene("n1")
 			d := s.driven(n, nil, command("cure"))

@@ -173,7 +173,7 @@ func (s *stage) end(rule string) {
 // fate lets a process die where the story is to be played with a death.
 func (s *stage) fate(c *call) int {
 	role, n := c.process.role(), c.process.node
-	if s.refuses != nil && n == nil && s.refuses(c) {
+	if s.refuses != nil && c.process.leads() && s.refuses(c) {
 		return fails
 	}
 	if role == "detector" || c.request.Verb != point && !c.request.IsWrite() {
@@ -184,9 +184,12 @@ func (s *stage) fate(c *call) int {
 		return arrives
 	}
 	s.died = true
-	if n == nil {
+	switch {
+	case role == "remote":
+		s.after(20*time.Second, s.oneRemote)
+	case n == nil:
 		s.after(20*time.Second, s.oneLeader)
-	} else {
+	default:
 		n.again(5*time.Second, n.startRunner)
 	}
 	if s.death.after {
@@ -209,7 +212,7 @@ func (st story) test(t *testing.T, every int) {
 		every = 1
 	}
 	runs := 1
-	for _, role := range []string{"controller", "runner"} {
+	for _, role := range []string{"controller", "runner", "remote"} {
 		for i, afterToo := range calm.calls[role] {
 			for _, after := range []bool{false, true} {
 				if after && !afterToo || (2*i+btoi(after))%every != 0 {

@@ -44,6 +44,8 @@ type world struct {
 	healers map[string]*healer
 	// remediators are those of another program that steps are left to; nil: there are none.
 	remediators *remediators
+	// owners have the machines under nodes; nil: nobody has.
+	owners *owners
 	// drivers are other programs that ask for remediations.
 	drivers []*driver
 	oracles *oracles
@@ -53,8 +55,8 @@ type world struct {
 	// serving is the request that the server executes, nil while it executes none.
 	serving *call
 	steps   int
-	// heartbeats are those steps that were requests of detectors, which are many and say
-	// little.
+	// heartbeats are those steps that were requests of detectors, or looks of remote runners, which
+	// are many and say little.
 	heartbeats int
 	turns      uint64
 	// counted is told of every request; nil: nobody is.
@@ -298,7 +300,7 @@ func (w *world) step(limit time.Time) bool {
 	}
 	switch o := options[chosen]; {
 	case o.call != nil:
-		if o.call.process.role() == "detector" {
+		if role := o.call.process.role(); role == "detector" || role == "remote" && !o.call.request.IsWrite() {
 			w.heartbeats++
 		}
 		w.carry(o.call)
@@ -311,7 +313,7 @@ func (w *world) step(limit time.Time) bool {
 		}
 		name := o.loop.queue.take(i)
 		bound := lookTime
-		if o.owner.node != nil {
+		if !o.owner.leads() {
 			bound = 0 // a runner takes as long as its remedy
 		}
 		o.loop.start(name, bound)

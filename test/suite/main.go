@@ -45,7 +45,7 @@ const timeout = "-timeout=1h"
 // others that it lives beside. They
 // tell what is late from what is lost by the clock on the wall.
 var host = []string{
-	"checks/clock", "checks/detector", "checks/exhaustion", "checks/filesystem", "checks/gpu", "checks/hardware", "checks/network", "checks/services", "checks/tasks",
+	"checks/clock", "checks/detector", "checks/exhaustion", "checks/filesystem", "checks/gpu", "checks/hardware", "checks/network", "checks/remote", "checks/services", "checks/tasks",
 	"internal/hostunits", "internal/systemd",
 	"ipmi", "ipmi/device", "ipmi/ipmitool", "ipmi/lan", "ipmi/remote", "ipmi/verdict", "internal/power/ipmilan", "internal/power/program", "internal/power/proof",
 	"runner", "runner/command", "runner/reboot", "runner/unit",
@@ -56,7 +56,7 @@ var host = []string{
 var long = []string{
 	"test/sim", "checks/systemlog", "checks/containerruntime",
 	"test/integration", "controller/maintenance", "deploy", "cmd/kubectl-nodemend",
-	"test/interop", "test/newcomer", "runner", "checks/detector", "runner/command", "runner/unit", "test/monitoring",
+	"test/interop", "test/newcomer", "runner", "checks/remote", "checks/detector", "runner/command", "runner/unit", "test/monitoring",
 }
 
 func main() {

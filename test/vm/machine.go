@@ -65,6 +65,7 @@ type Machine struct {
 	boots   []string
 	resets  int
 	power   bool
+	paused  bool // by Pause
 	up      bool // the agent answers
 	number  int  // of the last request
 	waiting map[int]chan<- result
@@ -190,8 +191,10 @@ func (m *Machine) onEvent(event Event) {
 			}
 			m.down()
 		case "STOP":
-			m.power = false
-			m.down()
+			if !m.paused {
+				m.power = false
+				m.down()
+			}
 		case "RESUME":
 			m.power = true
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 )
 
 // Event is what QEMU tells of a machine (its QMP Reference Manual).
@@ -17,6 +18,15 @@ type Event struct {
 		// Reason of RESET and SHUTDOWN, such as guest-reset.
 		Reason string `json:"reason"`
 	} `json:"data"`
+	Timestamp struct {
+		Seconds      int64 `json:"seconds"`
+		Microseconds int64 `json:"microseconds"`
+	} `json:"timestamp"`
+}
+
+// At is when QEMU has seen it.
+func (e Event) At() time.Time {
+	return time.Unix(e.Timestamp.Seconds, e.Timestamp.Microseconds*int64(time.Microsecond))
 }
 
 // qmp is a connection to QEMU's monitor. One command runs at a time.

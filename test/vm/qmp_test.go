@@ -16,13 +16,13 @@ func TestQEMUAnswersAndTells(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		q.read(func(e Event) { events = append(events, e.Name+" "+e.Data.Reason) })
+		q.read(func(e Event) { events = append(events, e.Name+" "+e.Data.Reason+e.At().UTC().Format(" 04:05.000000")) })
 	}()
 	go func() {
 		_, _ = theirs.Write([]byte(`{"QMP": {"version": {}}}` + "\r\n"))
 		requests := json.NewDecoder(theirs)
 		for _, answer := range []string{
-			`{"event": "RESET", "data": {"guest": true, "reason": "guest-reset"}} {"return": {"answer": 1}}`,
+			`{"event": "RESET", "data": {"guest": true, "reason": "guest-reset"}, "timestamp": {"seconds": 61, "microseconds": 5}} {"return": {"answer": 1}}`,
 			`{"error": {"class": "GenericError", "desc": "no such card"}} {"event": "STOP"}`,
 		} {
 			var request map[string]any
@@ -39,7 +39,7 @@ func TestQEMUAnswersAndTells(t *testing.T) {
 		t.Errorf("got %s, %v, want an error", got, err)
 	}
 	<-ended
-	if want := []string{"RESET guest-reset", "STOP "}; !slices.Equal(events, want) {
+	if want := []string{"RESET guest-reset 01:01.000005", "STOP  00:00.000000"}; !slices.Equal(events, want) {
 		t.Errorf("QEMU tells of %q, want %q", events, want)
 	}
 	if _, err := q.run(t.Context(), "third", nil); err == nil {

@@ -27,22 +27,51 @@ func (m *Machine) Set(ctx context.Context, device, property string, value any) e
 // PowerOff takes the power from the machine: what it has not written to its disk is lost.
 // The BMC calls it.
 func (m *Machine) PowerOff(ctx context.Context) error {
+	m.change(func() {
+		if m.paused { // it stands still already
+			m.paused, m.power = false, false
+			m.down()
+		}
+	})
 	if _, err := m.monitor.run(ctx, "stop", nil); err != nil {
 		return err
 	}
 	return m.wait(ctx, "the machine to have no power", func() bool { return !m.power })
 }
 
+// HasPower says whether the machine has power.
+func (m *Machine) HasPower() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.power
+}
+
 // PowerOn boots the machine if it has no power. The BMC calls it.
 func (m *Machine) PowerOn(ctx context.Context) error {
-	m.mu.Lock()
-	power := m.power
-	m.mu.Unlock()
-	if power {
+	if m.HasPower() {
 		return nil
 	}
 	if err := m.Reset(ctx); err != nil {
 		return err
+	}
+	_, err := m.monitor.run(ctx, "cont", nil)
+	return err
+}
+
+// Pause has the machine stand still, with its power on, as a hypervisor does: nothing of it runs
+// until Resume, and then it goes on where it was.
+func (m *Machine) Pause(ctx context.Context) error {
+	m.change(func() { m.paused = m.power })
+	_, err := m.monitor.run(ctx, "stop", nil)
+	return err
+}
+
+// Resume ends Pause. A machine that has lost its power meanwhile stays as it is.
+func (m *Machine) Resume(ctx context.Context) error {
+	var paused bool
+	m.change(func() { paused, m.paused = m.paused, false })
+	if !paused {
+		return nil
 	}
 	_, err := m.monitor.run(ctx, "cont", nil)
 	return err

@@ -144,7 +144,7 @@ func program(name string) (string, error) {
 		_, err = os.Stat(path)
 	}
 	if err != nil {
-		return "", fmt.Errorf("%w: run make build", err)
+		return "", fmt.Errorf("%w: run make build csi", err)
 	}
 	return path, nil
 }

@@ -1,0 +1,434 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/power"
+	"github.com/nodemend/nodemend/runner"
+	"github.com/nodemend/nodemend/runner/remedy"
+	"github.com/nodemend/nodemend/test/apiserver"
+)
+
+// replace is a step that has the node's machine replaced.
+func replace() v1alpha1.Step {
+	return v1alpha1.Step{Replace: &v1alpha1.ReplaceRemedy{}, Timeout: duration(30 * time.Minute), VerifyTimeout: duration(2 * time.Minute), Attempts: 1}
+}
+
+// owners is the program that owns the machines under nodes, such as Cluster API, with the remote runner
+// that has it replace them. The machines are of metal: a new one has the old one's name.
+type owners struct {
+	world    *world
+	machines map[string]*machine // by the names of nodes
+	runners  int                 // that were started so far
+}
+
+// machine is that under a node.
+type machine struct {
+	node *node
+	// number is which one it is of the node's, version how often it has changed.
+	number, version int
+	// goes is how long it takes to be gone, boots the new one to boot; 0: never.
+	goes, boots time.Duration
+	// barren: nobody would make a new one.
+	barren bool
+	// method is how it is replaced. One that is marked is deleted after heeds; 0: never.
+	method v1alpha1.ReplaceMethod
+	heeds  time.Duration
+
+	// mark is the action in whose name it is marked, marked since when.
+	mark   string
+	marked time.Time
+	// deleted and gone are since when it is.
+	deleted, gone time.Time
+	// labels are those of its Node.
+	labels map[string]string
+	// acts is the execution of the action that has it replaced.
+	acts *execution
+	// sent is how often it was to be deleted, or marked.
+	sent int
+}
+
+func (m *machine) uid() types.UID {
+	return types.UID(fmt.Sprintf("%s-machine-%d", m.node.name, m.number))
+}
+
+func (m *machine) object() v1alpha1.ExternalObject {
+	return v1alpha1.ExternalObject{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "Machine", Namespace: "fleet", Name: m.node.name, UID: m.uid()}
+}
+
+func (m *machine) resourceVersion() string { return fmt.Sprint(m.version) }
+
+// installOwners has the machines of all nodes owned, and a remote runner at work.
+func (w *world) installOwners() {
+	w.owners = &owners{world: w, machines: map[string]*machine{}}
+	for _, n := range w.nodes {
+		w.owners.machines[n.name] = w.newMachine(n)
+	}
+	w.startRemoteRunner()
+	w.after(5*time.Second, w.owners.look)
+}
+
+// newMachine is one of a search: what becomes of it is left to chance.
+func (w *world) newMachine(n *node) *machine {
+	return &machine{
+		node: n, method: of(w.choices, v1alpha1.ReplaceDelete, v1alpha1.ReplaceDelete, v1alpha1.ReplaceRemediate),
+		goes: of(w.choices, 20*time.Second, 2*time.Minute, 15*time.Minute, 0), boots: of(w.choices, 20*time.Second, 3*time.Minute, 0),
+		heeds: of(w.choices, 10*time.Second, 3*time.Minute, 0), barren: w.chance(100),
+	}
+}
+
+// look lets the owner do its work.
+func (o *owners) look() {
+	o.world.after(5*time.Second, o.look)
+	for _, n := range o.world.nodes {
+		m := o.machines[n.name]
+		if m.mark != "" && m.deleted.IsZero() && m.heeds > 0 && time.Since(m.marked) >= m.heeds {
+			o.world.count("a marked machine is remediated")
+			m.deleted = time.Now()
+			m.version++
+		}
+		o.world.oracles.replacing(m)
+		switch {
+		case m.deleted.IsZero():
+		case m.gone.IsZero():
+			if m.goes > 0 && time.Since(m.deleted) >= m.goes {
+				o.goes(m)
+			}
+		case m.boots > 0 && time.Since(m.gone) >= m.boots:
+			o.comes(m)
+		}
+	}
+}
+
+// goes lets a machine be gone, and its Node with it.
+func (o *owners) goes(m *machine) {
+	w, n := o.world, m.node
+	w.say("owner", "machine %s is gone", m.uid())
+	m.gone = time.Now()
+	n.powerOff()
+	n.absent = true
+	clear(n.faults)
+	if m.acts != nil {
+		m.acts.done, m.acts.ends = true, time.Now()
+	}
+	if obj := n.object(); obj != nil {
+		m.labels = maps.Clone(obj.Labels)
+		delete(m.labels, v1alpha1.ExcludeLabel)
+		delete(m.labels, healerLabel)
+		w.people.limited, w.people.replaced[n.name] = time.Now(), true
+		w.remove(obj.DeepCopy())
+	}
+}
+
+// comes lets a new machine boot.
+func (o *owners) comes(m *machine) {
+	w, n := o.world, m.node
+	w.count("a machine was replaced")
+	fresh := m
+	if w.chaos {
+		fresh = w.newMachine(n)
+	}
+	*fresh = machine{
+		node: n, number: m.number + 1, labels: m.labels, method: fresh.method, goes: fresh.goes, boots: fresh.boots, heeds: fresh.heeds, barren: fresh.barren, sent: m.sent,
+	}
+	o.machines[n.name] = fresh
+	n.absent = false
+	w.say("owner", "machine %s boots", fresh.uid())
+	w.people.limited, w.people.cordoned[n.name] = time.Now(), false
+	if n.object() == nil {
+		w.register(n, fresh.labels)
+	}
+	n.powerOn()
+}
+
+// calm has the owner do its work.
+func (o *owners) calm() {
+	for _, n := range o.world.nodes {
+		m := o.machines[n.name]
+		m.goes, m.boots, m.heeds, m.barren = time.Minute, time.Minute, time.Minute, false
+	}
+	for p := o.remote(); p != nil; p = o.remote() {
+		o.world.end(p)
+	}
+	o.world.startRemoteRunner()
+}
+
+// remote returns the remote runner that leads, nil if none does.
+func (o *owners) remote() *process {
+	for _, p := range o.world.processes {
+		if p.remote {
+			return p
+		}
+	}
+	return nil
+}
+
+// startRemoteRunner starts one that leads, whether or not another one does.
+func (w *world) startRemoteRunner() {
+	w.owners.runners++
+	p := w.newProcess(fmt.Sprintf("remote-%d", w.owners.runners), "remote-runner", nil)
+	p.remote = true
+	w.say(p.name, "starts")
+	work, err := runner.NewRemoteWorker(runner.RemoteWorkerOptions{
+		RunnerID: p.name, API: remoteAPI{runnerAPI{p.client}}, Machines: asked{w.owners, p}, Clock: p.clock, ServerClock: p.corrected(), Events: notes{}, Registry: prometheus.NewRegistry(),
+		Switch: func(*corev1.Node) (power.Switch, error) { return nil, errors.New("no switch is asked for") },
+		Needed: func(*corev1.Node) (*corev1.Node, error) { return nil, errors.New("no switch is asked for") },
+	})
+	if err != nil {
+		w.broken("the simulation", "starting a remote runner: %v", err)
+		return
+	}
+	l := &loop{process: p, name: "actions", workers: 4, queue: newQueue(w.turn)}
+	l.look = func(ctx context.Context, name string) (reconcile.Result, error) {
+		ctx = remedy.WithPoints(ctx, func(at string) {
+			_ = p.gate(ctx, apiserver.Request{Verb: point, Kind: at}, func() error { return nil }) // nothing is asked
+		})
+		err := work.Work(ctx, name)
+		if after, known := runner.Again(err); known {
+			return reconcile.Result{RequeueAfter: after}, nil
+		}
+		return reconcile.Result{}, err
+	}
+	p.loops = append(p.loops, l)
+	actions := &watch{kind: &v1alpha1.NodeAction{}, told: func(step apiserver.Step) {
+		if a, ok := step.New.(*v1alpha1.NodeAction); ok && a.Spec.Executor == v1alpha1.ExecutorRemote && a.Finished() == nil {
+			l.queue.add(a.Name)
+		}
+	}}
+	p.watches = append(p.watches, actions)
+	w.must(p.view.Watch(actions.kind, nil))
+	w.relist(p, actions)
+}
+
+// killRemote lets the remote runner die, and another one lead later.
+func (w *world) killRemote() bool {
+	if w.owners == nil || w.owners.remote() == nil {
+		return false
+	}
+	w.end(w.owners.remote())
+	w.after(of(w.choices, time.Second, 30*time.Second, 5*time.Minute), w.oneRemote)
+	return true
+}
+
+func (w *world) oneRemote() {
+	if w.owners.remote() == nil {
+		w.startRemoteRunner()
+	}
+}
+
+// secondRemote lets another remote runner lead while the first one still believes that it does.
+func (w *world) secondRemote() bool {
+	if w.owners == nil || w.owners.remote() == nil {
+		return false
+	}
+	old := w.owners.remote()
+	w.startRemoteRunner()
+	w.after(w.while(), func() { w.end(old) })
+	return true
+}
+
+// slowDeletion lets the next deletion of a machine take long, maybe while another remote runner takes over,
+// and somebody excludes the node.
+func (w *world) slowDeletion() bool {
+	if w.owners == nil {
+		return false
+	}
+	w.slow["delete "+machineKind] = func(c *call) time.Duration {
+		w.count("a deletion of a machine is under way for long")
+		if w.chance(700) {
+			w.after(time.Second, func() { w.excludeForAWhile(c.request.Name) })
+			w.after(2*time.Second, func() { w.secondRemote() })
+		}
+		return of(w.choices, 3*time.Second, requestTimeout-time.Second, stragglesFor-time.Second)
+	}
+	return true
+}
+
+// machineKind is that of machines in requests. One that nobody waits for any more arrives within stragglesFor,
+// or never.
+const (
+	machineKind  = "Machine"
+	stragglesFor = 20 * time.Second
+)
+
+// unmark lets a person take a machine's mark away.
+func (w *world) unmark() bool {
+	n := w.anyNode(func(n *node) bool {
+		return w.owners != nil && w.owners.machines[n.name].mark != "" && w.owners.machines[n.name].deleted.IsZero()
+	})
+	if n == nil {
+		return false
+	}
+	w.owners.machines[n.name].unmarked()
+	return true
+}
+
+// unmarked takes the mark away with which nobody has begun: nothing was done.
+func (m *machine) unmarked() {
+	m.mark = ""
+	m.version++
+	m.node.executions = slices.DeleteFunc(m.node.executions, func(e *execution) bool { return e == m.acts })
+	m.acts = nil
+}
+
+// asked are the owners as a remote runner asks them.
+type asked struct {
+	o *owners
+	p *process
+}
+
+// ask asks for something about the machine of a node.
+func (a asked) ask(ctx context.Context, verb, node string, serve func(*machine) error) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return a.p.gate(ctx, apiserver.Request{Verb: verb, Kind: machineKind, Name: node}, func() error { return serve(a.o.machines[node]) })
+}
+
+// Of implements runner.Machines.
+func (a asked) Of(ctx context.Context, node *corev1.Node, _ *v1alpha1.Request) (found runner.Machine, refusal string, err error) {
+	err = a.ask(ctx, "get", node.Name, func(m *machine) error {
+		switch {
+		case m.barren:
+			refusal = "nobody would make a new one"
+		case !m.gone.IsZero():
+			refusal = "it is gone"
+		case !m.deleted.IsZero():
+			refusal = "it is being deleted"
+		case m.mark != "":
+			refusal = "it is to be remediated already"
+		default:
+			found = runner.Machine{
+				Object: m.object(), Owner: v1alpha1.ExternalObject{APIVersion: "cluster.x-k8s.io/v1beta2", Kind: "MachineSet", Namespace: "fleet", Name: "workers", UID: "set"},
+				Method: m.method, Version: m.resourceVersion(),
+			}
+		}
+		return nil
+	})
+	return found, refusal, err
+}
+
+// changed is the answer to whoever has read an earlier version.
+func changed(name string) error {
+	return apierrors.NewConflict(schema.GroupResource{Group: "cluster.x-k8s.io", Resource: "machines"}, name, errors.New("it has changed"))
+}
+
+// Send implements runner.Machines.
+func (a asked) Send(ctx context.Context, asks runner.Machine, action string) error {
+	sent := time.Now()
+	return a.ask(ctx, "delete", asks.Object.Name, func(m *machine) error {
+		switch {
+		case m.uid() != asks.Object.UID || !m.gone.IsZero():
+			return nil
+		case asks.Version != m.resourceVersion():
+			return changed(m.node.name)
+		}
+		m.version++
+		m.sent++
+		if asks.Method == v1alpha1.ReplaceRemediate {
+			m.mark, m.marked = action, time.Now()
+		} else {
+			m.deleted = time.Now()
+		}
+		a.o.world.say("owner", "machine %s is to be replaced, for %s", m.uid(), action)
+		m.acts = a.o.world.oracles.replaces(m, action, time.Since(sent))
+		return nil
+	})
+}
+
+// TakeBack implements runner.Machines.
+func (a asked) TakeBack(ctx context.Context, status *v1alpha1.ReplaceStatus, seen runner.MachineSeen) error {
+	return a.ask(ctx, "patch", status.Machine.Name, func(m *machine) error {
+		if m.uid() != status.Machine.UID || m.resourceVersion() != seen.Version {
+			return changed(m.node.name)
+		}
+		a.o.world.count("a machine's mark is taken back")
+		m.unmarked()
+		return nil
+	})
+}
+
+// Look implements runner.Machines.
+func (a asked) Look(ctx context.Context, status *v1alpha1.ReplaceStatus, action string) (seen runner.MachineSeen, err error) {
+	err = a.ask(ctx, "get", status.Machine.Name, func(m *machine) error {
+		if m.uid() == status.Machine.UID && m.gone.IsZero() {
+			seen = runner.MachineSeen{There: true, Leaving: !m.deleted.IsZero(), Marked: m.mark == action, Said: "it is played", Version: m.resourceVersion()}
+		}
+		return nil
+	})
+	return seen, err
+}
+
+// Group implements runner.Machines.
+func (a asked) Group(ctx context.Context, _ *v1alpha1.ReplaceStatus) (runner.MachineGroup, error) {
+	group := runner.MachineGroup{Wants: -1}
+	err := a.ask(ctx, "list", a.o.world.nodes[0].name, func(*machine) error {
+		for _, n := range a.o.world.nodes {
+			if m := a.o.machines[n.name]; m.deleted.IsZero() {
+				group.Nodes = append(group.Nodes, n.name)
+			}
+		}
+		return nil
+	})
+	return group, err
+}
+
+// remoteAPI is a remote runner's API server.
+type remoteAPI struct{ runnerAPI }
+
+// Lease implements runner.RemoteAPI.
+func (remoteAPI) Lease(context.Context, string) (*coordinationv1.Lease, error) {
+	return nil, errors.New("nobody needs to know")
+}
+
+// Twin implements runner.RemoteAPI.
+func (remoteAPI) Twin(context.Context, string, power.UUID) (string, error) {
+	return "", errors.New("nobody needs to know")
+}
+
+// Ready implements runner.RemoteAPI.
+func (a remoteAPI) Ready(ctx context.Context, names []string, but types.UID) (ready int32, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var nodes corev1.NodeList
+	err = a.client.List(ctx, &nodes)
+	among := map[string]bool{}
+	for _, name := range names {
+		among[name] = true
+	}
+	for i := range nodes.Items {
+		if n := &nodes.Items[i]; among[n.Name] && n.UID != but && !notReady(n) {
+			ready++
+		}
+	}
+	return ready, err
+}
+
+// Holds implements runner.RemoteAPI.
+func (a remoteAPI) Holds(ctx context.Context, node string) (holds runner.Holds, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var budgets v1alpha1.RemediationBudgetList
+	var maintenances v1alpha1.NodeMaintenanceList
+	if err := a.client.List(ctx, &budgets); err != nil {
+		return holds, err
+	}
+	holds.Budgets = budgets.Items
+	err = a.client.List(ctx, &maintenances, client.MatchingFields{"spec.nodeName": node})
+	holds.Maintenances = maintenances.Items
+	return holds, err
+}
