@@ -103,7 +103,7 @@ func TestADriverWaitsForANewMachine(t *testing.T) {
 		o := s.owns(n)
 		s.begin()
 		n.fail(sick, "")
-		s.until("its Node is gone", func() bool { return o.gone })
+		s.until("its Node is gone", func() bool { return !o.gone.IsZero() })
 		expect(s, "told", s.saidTo(d), "True/Unknown/Acting")
 		s.pass(30 * time.Second)
 		expect(s, "the driver lets go", d.deleted, false)
