@@ -38,6 +38,10 @@ demo: ## show a node healing itself, and one being repaired, in a local control 
 recording: ## run "make demo" and write the picture of it that README.md shows, docs/demo.svg
 	go run ./test/recording -o docs/demo.svg -title "make demo: a node heals itself" -prompt "make demo" -- $(MAKE) --no-print-directory --silent demo
 
+.PHONY: interop
+interop: ## build the programs of others that Nodemend is tested beside, Cluster API and Karpenter (once, some minutes)
+	@test/interop/build
+
 .PHONY: oldest
 oldest: controlplane ## build the oldest Kubernetes that docs/support.md claims (once, ten minutes or more), for make test KUBERNETES=oldest
 	@test/oldest/build
@@ -52,8 +56,10 @@ endif
 # What compares Kubernetes' packages, of the newest, with an API server word by word.
 ofTheNewest := /(config/offline|test/apiserver)$$
 
+INTEROP = $(if $(and $(findstring host,$(TIER)),$(filter ./... ./test/... ./test/interop%,$(PKG))),interop)
+
 .PHONY: test
-test: $(subst newest,controlplane,$(KUBERNETES)) ## run all tests in tiers: unit, api (a real API server), host (real programs of this machine); TIER, PKG and KUBERNETES choose
+test: $(subst newest,controlplane,$(KUBERNETES)) $(INTEROP) ## run all tests in tiers: unit, api (a real API server), host (real programs of this machine); TIER, PKG and KUBERNETES choose
 ifeq (oldest,$(KUBERNETES))
 	KUBEBUILDER_ASSETS=$(CURDIR)/bin/oldest go run ./test/suite -tier $(TIER) $$(go list -tags integration $(PKG) | grep -vE '$(ofTheNewest)')
 else

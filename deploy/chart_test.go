@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -53,7 +54,7 @@ var choices = map[string][]string{
 	"frees":       frees,
 	"replaces":    replaces,
 	"others":      {"controller.externalRemediators=true", "controller.drivenBy[0]=NodeHealthCheck", "controller.drivenBy[1]=MachineHealthCheck"},
-	"monitoring":  {"podMonitor.enabled=true", "podMonitor.labels.release=a", "prometheusRule.enabled=true", "prometheusRule.labels.release=a", "dashboard.enabled=true"},
+	"monitoring":  {"podMonitor.enabled=true", "podMonitor.labels.release=a", "prometheusRule.enabled=true", "prometheusRule.labels.release=a", "dashboard.enabled=true", "dashboard.annotations.grafana_folder=Nodemend"},
 }
 
 func TestTheAPIServerAcceptsEveryChoice(t *testing.T) {
@@ -111,6 +112,53 @@ func rendered(t *testing.T, values ...string) manifests {
 		args = append(args, "--set", value)
 	}
 	return parse(t, helm.Template(t, namespace, args...))
+}
+
+// Grafana's sidecar finds the dashboard by a label, and the file is Grafana's to the letter.
+func TestTheDashboardIsProvisioned(t *testing.T) {
+	if !hasMonitoring() {
+		t.Skip("this chart has no dashboard")
+	}
+	want, err := os.ReadFile("chart/monitoring/dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	find := func(values ...string) *unstructured.Unstructured {
+		t.Helper()
+		for _, obj := range rendered(t, values...) {
+			if obj.GetKind() == "ConfigMap" && obj.GetName() == "nodemend-dashboard" {
+				return &obj
+			}
+		}
+		return nil
+	}
+	if find() != nil {
+		t.Error("it is there unless somebody wants it")
+	}
+	for name, tt := range map[string]struct {
+		values                      []string
+		grafana, release, inFolders string
+	}{
+		"as it comes":   {nil, "1", "", ""},
+		"a folder":      {[]string{"dashboard.annotations.grafana_folder=Nodes"}, "1", "", "Nodes"},
+		"other labels":  {[]string{"dashboard.labels.release=kube"}, "1", "kube", ""},
+		"another value": {[]string{"dashboard.labels.grafana_dashboard=yes-please"}, "yes-please", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obj := find(append([]string{"dashboard.enabled=true"}, tt.values...)...)
+			if obj == nil {
+				t.Fatal("there is none")
+			}
+			labels := obj.GetLabels()
+			if labels["grafana_dashboard"] != tt.grafana || labels["release"] != tt.release || obj.GetAnnotations()["grafana_folder"] != tt.inFolders {
+				t.Errorf("labels %v, annotations %v", labels, obj.GetAnnotations())
+			}
+			got, _, err := unstructured.NestedString(obj.Object, "data", "nodemend.json")
+			if err != nil || strings.TrimSpace(got) != strings.TrimSpace(string(want)) {
+				t.Errorf("%v: the dashboard is %.80s…", err, got)
+			}
+		})
+	}
 }
 
 // What is mounted into a pod stays the directory that it was, whatever the host has there by now.

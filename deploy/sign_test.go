@@ -339,9 +339,13 @@ func TestABuildThatCannotBeSignedEndsBeforeItBegins(t *testing.T) {
 			if err := os.CopyFS(filepath.Join(tree, "tools", "release"), os.DirFS(helm.Root(t)+"/tools/release")); err != nil {
 				t.Fatal(err)
 			}
+			if err := os.MkdirAll(filepath.Join(tree, "deploy", "chart"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			put(t, filepath.Join(tree, "deploy", "chart", "Chart.yaml"), get(t, "chart/Chart.yaml"))
 			put(t, filepath.Join(tree, "CHANGELOG.md"), []byte("## [0.1.0]\n\n### Upgrade\n"))
 			put(t, filepath.Join(tree, test.file), []byte(test.content))
-			script := "git init -q && git add tools && "
+			script := "git init -q && git add tools deploy && "
 			if test.committed {
 				script += "git add . && "
 			}

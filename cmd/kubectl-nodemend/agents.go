@@ -77,7 +77,7 @@ func agents(ctx context.Context, c client.Client, nodes []corev1.Node) ([]agentS
 		found = append(found, a)
 	}
 	if len(found) == 0 {
-		return []agentStatus{{Role: "roles", Problem: fmt.Sprintf("no workload is labelled %s=nodemend", nameLabel)}}, nil
+		return []agentStatus{{Role: "roles", Problem: fmt.Sprintf("none runs as a pod with the label %s=nodemend", nameLabel)}}, nil
 	}
 	slices.SortFunc(found, func(a, b agentStatus) int { return cmp.Compare(a.Role, b.Role) })
 	return append(found, differ(found)...), deployments.Items

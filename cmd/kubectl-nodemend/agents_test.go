@@ -58,7 +58,7 @@ func TestWorkloadsThatOthersHaveLabelledAreNotNodemends(t *testing.T) {
 	if found, deployments := of(two...); len(deployments) > 0 || len(found) != 1 || !strings.Contains(found[0].Problem, "in the namespaces aaa, nodemend-system are labelled") {
 		t.Errorf("which are Nodemend's nobody knows: got %+v and %d Deployments", found, len(deployments))
 	}
-	if found, deployments := of(append(labelled("aaa"), bound("nodemend-controller", "nodemend-system"))...); len(deployments) > 0 || len(found) != 1 || !strings.HasPrefix(found[0].Problem, "no workload") {
+	if found, deployments := of(append(labelled("aaa"), bound("nodemend-controller", "nodemend-system"))...); len(deployments) > 0 || len(found) != 1 || !strings.HasPrefix(found[0].Problem, "none runs") {
 		t.Errorf("there are but others': got %+v and %d Deployments", found, len(deployments))
 	}
 	if found, deployments := of(labelled("nodemend-system")...); len(found) != 2 || len(deployments) != 1 {

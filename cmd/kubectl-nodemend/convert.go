@@ -51,7 +51,8 @@ const convertExample = `  # From files; then read the comments, and check.
   kubectl get daemonset kured -n kube-system -o yaml | kubectl nodemend convert -
 
   # From flags.
-  echo 'draino --node-label=pool=batch KernelDeadlock Ready=Unknown,30m' | kubectl nodemend convert -`
+  echo 'draino --node-label=pool=batch KernelDeadlock Ready=Unknown,30m' |
+    kubectl nodemend convert -`
 
 func (t *tool) convertCommand() *cobra.Command {
 	mode := string(v1alpha1.ModeDryRun)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/fold"
 	"github.com/nodemend/nodemend/internal/repairnote"
 )
 
@@ -81,7 +82,7 @@ func (t *tool) timeline(r *v1alpha1.Remediation, pauses []string) string {
 	if text := message(r); text != "" {
 		facts = append(facts, []string{"", text})
 	}
-	text.WriteString(table(nil, append(facts, decisions(r, pauses)...)))
+	text.WriteString(t.sentences(nil, append(facts, decisions(r, pauses)...)))
 	text.WriteString("\nSteps:\n")
 	for i := range r.Spec.Steps {
 		step := &r.Spec.Steps[i]
@@ -89,31 +90,39 @@ func (t *tool) timeline(r *v1alpha1.Remediation, pauses []string) string {
 		if int(r.Status.Step) == i+1 && !r.Ended() {
 			here = ">"
 		}
-		fmt.Fprintf(&text, "%s %d. %s", here, i+1, oneLine(step.Describe()))
+		what := oneLine(step.Describe())
 		if step.Attempts > 1 {
-			fmt.Fprintf(&text, ", up to %d times", step.Attempts)
+			what += fmt.Sprintf(", up to %d times", step.Attempts)
 		}
 		if step.RequireApproval {
-			text.WriteString(", after approval")
+			what += ", after approval"
 		}
-		text.WriteString("\n")
+		text.WriteString(t.beside(fmt.Sprintf("%s %d. ", here, i+1), what))
 		if step.Command != nil {
 			text.WriteString(quoted(step.Command.Script))
 		}
 	}
 	text.WriteString("\nTimeline:\n")
 	for _, e := range events(r) {
-		fmt.Fprintf(&text, "  %s  %s\n", e.at.UTC().Format(time.RFC3339), oneLine(e.text))
+		text.WriteString(t.beside("  "+e.at.UTC().Format(time.RFC3339)+"  ", oneLine(e.text)))
 		text.WriteString(quoted(e.output))
 	}
 	return text.String()
 }
 
+// beside is a line of a label and what is said beside it, folded there.
+func (t *tool) beside(label, said string) string {
+	return label + strings.Join(fold.Line(said, t.width()-len(label), 0), "\n"+strings.Repeat(" ", len(label))) + "\n"
+}
+
+// quote begins each line of others.
+const quote = "    | "
+
 // quoted is a text of others below a line of ours, "" for none.
 func quoted(text string) string {
 	var lines strings.Builder
 	for line := range strings.Lines(text) {
-		fmt.Fprintf(&lines, "    | %s\n", visible(strings.TrimRight(line, "\r\n")))
+		fmt.Fprintf(&lines, quote+"%s\n", visible(strings.TrimRight(line, "\r\n")))
 	}
 	return lines.String()
 }

@@ -46,6 +46,12 @@ func inOrder(text string, words ...string) bool {
 	return true
 }
 
+// flat is a text without what folds it.
+func flat(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// says reports whether a text says this, in whatever lines.
+func says(text, what string) bool { return strings.Contains(flat(text), flat(what)) }
+
 func TestTheTimelineOfATombstoneBeginsWhenItsRemediationDid(t *testing.T) {
 	text := (&tool{clock: clocktesting.NewFakePassiveClock(noon)}).timeline(deleted(), nil)
 	if !inOrder(text, "Sick became True", "11:00:00Z  remediation started", "attempt 1 started", "attempt 1 Failed", "ended:") {
@@ -69,6 +75,14 @@ func TestTheScriptThatWaitsForApprovalIsShown(t *testing.T) {
 	}
 }
 
+func TestARemediationThatNobodyHasLookedAtIsWatchedAsNew(t *testing.T) {
+	r := stands(1, "", "")
+	r.Status.Conditions, r.Status.State = nil, ""
+	if got := remediationChange(r).stands; got != "new" {
+		t.Errorf("it stands at %q", got)
+	}
+}
+
 // Who has asked for a remediation is told, and that nobody is to start it over.
 func TestDescribeTellsWhoHasAsked(t *testing.T) {
 	r := &v1alpha1.Remediation{}
@@ -85,9 +99,17 @@ func TestDescribeTellsWhoHasAsked(t *testing.T) {
 		Type: v1alpha1.RemediationProgressing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonExhausted, LastTransitionTime: before(time.Minute),
 	}}
 	text := (&tool{clock: clocktesting.NewFakePassiveClock(noon)}).timeline(r, nil)
-	if !inOrder(text, "Requested by:", "NodeHealthCheck workers (NodemendRemediation default/n1)",
+	if !inOrder(flat(text), "Requested by:", "NodeHealthCheck workers (NodemendRemediation default/n1)",
 		"NodeHealthCheck workers goes on without it, and it ends when NodemendRemediation default/n1 is deleted",
 		"requested by NodeHealthCheck workers") || strings.Contains(text, "nodemend retry") {
 		t.Errorf("it does not tell:\n%s", text)
+	}
+}
+
+func TestTheReasonIsNotSaidTwice(t *testing.T) {
+	r := stands(1, v1alpha1.ReasonWaiting, "DryRun")
+	r.Status.BlockedBy, r.Status.Conditions[1].Message = "DryRun", "DryRun: would restart containerd.service now"
+	if got := remediationChange(r); got.stands+": "+got.message != "Waiting (DryRun): would restart containerd.service now" {
+		t.Errorf("watch says %s: %s", got.stands, got.message)
 	}
 }

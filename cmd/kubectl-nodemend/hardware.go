@@ -22,7 +22,7 @@ const hardwareFailure = "HardwareFailure"
 func (t *tool) hardwareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hardware",
-		Short: "What is wrong with servers: for a ticket, over the fleet, acknowledged",
+		Short: "What is wrong with servers, and acknowledging it",
 		Long:  `See what the check hardware has found by the BMCs, and acknowledge it.`,
 		Example: `  kubectl nodemend hardware describe worker-17
   kubectl nodemend hardware report
@@ -187,9 +187,9 @@ func (t *tool) ticketText(k ticket) string {
 			[]string{"Remediation:", fmt.Sprintf("%s of policy %s since %s: %s", r.Name, r.Policy, r.Since.UTC().Format(time.RFC3339), dash(state))},
 			[]string{"", fmt.Sprintf("began with %s: %s", r.Reason, repairnote.Said(r.Message))})
 	}
-	text.WriteString(table(nil, facts))
+	text.WriteString(t.sentences(nil, facts))
 	if k.NotAsked != "" {
-		fmt.Fprintf(&text, "\nThe node was not asked: %s\nOn the node: nodemend hardware describe\n", oneLine(k.NotAsked))
+		text.WriteString(t.folded("\nThe node was not asked: " + oneLine(k.NotAsked) + "\nOn the node: nodemend hardware describe\n"))
 		if told := k.evidence(); len(told) > 0 {
 			text.WriteString("\nWhat it has told last:\n" + quoted(strings.Join(told, "\n")))
 		}

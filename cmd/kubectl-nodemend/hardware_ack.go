@@ -44,7 +44,7 @@ func (t *tool) hardwareAck() *cobra.Command {
 	var which ack.Selection
 	cmd := &cobra.Command{
 		Use:   "ack NODE...",
-		Short: "Acknowledge failures of servers, so that they do not count any more",
+		Short: "Acknowledge failures, so that they do not count any more",
 		Long: `Acknowledge what the check hardware has found on nodes. What comes later counts again.
 
 Say which failures are meant. Of one node, --seen takes the IDs that "hardware describe" shows: what has come

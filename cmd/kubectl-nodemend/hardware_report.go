@@ -49,7 +49,7 @@ func (t *tool) hardwareReport() *cobra.Command {
 	var since spanFlag
 	cmd := &cobra.Command{
 		Use:   "report",
-		Short: "What is wrong with servers of the fleet, and what policies make of it",
+		Short: "What is wrong with the fleet, and what policies make of it",
 		Long: `Count what the check hardware has found: by what is wrong, with the parts. It counts what nodes
 report now, and what remediations began with, as long as they are kept.
 
@@ -81,7 +81,7 @@ out. Then change the rules of the check, or let it act.`,
 			})
 		}
 		report := newFleetReport(nodes, remediations, policies.Items)
-		return t.print(form, report, func() string { return report.text(form.wide()) })
+		return t.print(form, report, func() string { return t.reportText(report, form.wide()) })
 	})
 	return cmd
 }
@@ -172,7 +172,8 @@ func actedUpon(r *v1alpha1.Remediation) bool {
 // fewParts is how many parts a line names.
 const fewParts = 3
 
-func (f fleetReport) text(wide bool) string {
+// reportText tells the answer to a person. If it is wide each kind of failure has one line, with all parts.
+func (t *tool) reportText(f fleetReport, wide bool) string {
 	var text strings.Builder
 	unknown := 0
 	var why []string
@@ -190,7 +191,7 @@ func (f fleetReport) text(wide bool) string {
 	}
 	if len(f.Findings) == 0 {
 		text.WriteString("\nnothing was found\n")
-		return text.String()
+		return t.folded(text.String())
 	}
 	var rows [][]string
 	for _, k := range f.Findings {
@@ -200,6 +201,9 @@ func (f fleetReport) text(wide bool) string {
 		}
 		rows = append(rows, []string{k.What, fmt.Sprint(k.Nodes), fmt.Sprint(k.Now), fmt.Sprint(k.WouldBeOut), fmt.Sprint(k.Out), strings.Join(parts, ", ")})
 	}
-	text.WriteString("\n" + table([]string{"WHAT", "NODES", "NOW", "WOULD BE OUT", "OUT", "PARTS"}, rows))
-	return text.String()
+	header := []string{"WHAT", "NODES", "NOW", "WOULD BE OUT", "OUT", "PARTS"}
+	if wide {
+		return t.folded(text.String()) + "\n" + table(header, rows)
+	}
+	return t.folded(text.String()) + "\n" + t.sentences(header, rows)
 }

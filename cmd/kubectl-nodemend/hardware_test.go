@@ -80,18 +80,20 @@ func TestTheReportCountsWhatWouldHaveBeenTakenOut(t *testing.T) {
 	if diff := cmp.Diff(want, report); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	const text = `Nodes: 2 with failed hardware, 1 healthy, 1 unknown (BMCUnreachable 1), 1 that do not report it
+	const text = `Nodes: 2 with failed hardware, 1 healthy, 1 unknown (BMCUnreachable 1), 1 that
+    do not report it
 Policies: hardware-failure (DryRun)
 
 WHAT                         NODES   NOW   WOULD BE OUT   OUT   PARTS
 at or below lower critical   2       1     1              0     w2 FAN1, w3 FAN7
-uncorrectable ECC            2       2     1              1     w1 DIMM_A1, w2 DIMM_B2
+uncorrectable ECC            2       2     1              1     w1 DIMM_A1, w2
+                                                                DIMM_B2
 Burnt                        1       0     1              0     w3
 `
-	if got := report.text(false); got != text {
+	if got := (&tool{}).reportText(report, false); got != text {
 		t.Errorf("got\n%s\nwant\n%s", got, text)
 	}
-	none := newFleetReport(nil, nil, nil).text(false)
+	none := (&tool{}).reportText(newFleetReport(nil, nil, nil), false)
 	if !strings.Contains(none, "none matches HardwareFailure") || !strings.HasSuffix(none, "\nnothing was found\n") {
 		t.Errorf("of nothing: %s", none)
 	}
@@ -103,10 +105,10 @@ func TestALineOfTheReportNamesFewParts(t *testing.T) {
 		nodes = append(nodes, hardwareNode(name, "True", "FanFailure", "FAN1: absent"))
 	}
 	report := newFleetReport(nodes, nil, nil)
-	if got := report.text(false); !strings.Contains(got, "w1 FAN1, w2 FAN1, w3 FAN1, and 2 more\n") {
+	if got := (&tool{}).reportText(report, false); !says(got, "w1 FAN1, w2 FAN1, w3 FAN1, and 2 more") {
 		t.Error(got)
 	}
-	if got := report.text(true); !strings.Contains(got, "w5 FAN1\n") {
+	if got := (&tool{}).reportText(report, true); !strings.Contains(got, "w5 FAN1\n") {
 		t.Error(got)
 	}
 }
@@ -310,7 +312,7 @@ func TestATicketHasWhatIsKnown(t *testing.T) {
 		"w1-1 of policy hardware-failure since 2026-11-21T05:48:33Z", "began with MemoryFailure: DIMM_A1: uncorrectable ECC (SEL 0x07)\n",
 		"\nFrom the node:\n    | BMC       node-bmc\n", "    | \ufffd[2Jraw 01\n",
 	} {
-		if !strings.Contains(text, want) {
+		if !says(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}

@@ -22,8 +22,8 @@ func (t *tool) historyCommand() *cobra.Command {
 		Long: `List the remediations of a node, or of all nodes, newest first: those under way and
 those that have ended, as long as they are kept.
 
-ACTIONS is what was executed, in order, with its outcome where it did not succeed. What
-is too long for a line ends with …; -o wide has all, and the names of the remediations.`,
+ACTIONS is what was executed, in order, with its outcome where it did not succeed. With
+-o wide each remediation has one line, with its condition, name and message.`,
 		Example: `  kubectl nodemend history
   kubectl nodemend history worker-17
   kubectl nodemend history --policy container-runtime --since 1d -o json`,
@@ -70,7 +70,7 @@ is too long for a line ends with …; -o wide has all, and the names of the reme
 // remediationTable has one row for each: what was executed, and, if it is wide, all that a
 // terminal has no room for.
 func (t *tool) remediationTable(all []v1alpha1.Remediation, wide bool) string {
-	header := []string{"AGE", "NODE", "STATE", "TOOK", "ACTIONS", "POLICY"}
+	header := []string{"AGE", "NODE", "STATE", "TOOK", "POLICY", "ACTIONS"}
 	if wide {
 		header = append(header, "CONDITION", "BLOCKED BY", "NAME", "MESSAGE")
 	}
@@ -81,12 +81,15 @@ func (t *tool) remediationTable(all []v1alpha1.Remediation, wide bool) string {
 		if r.Ended() {
 			took = span(r.Status.EndTime.Sub(r.StartedAt().Time))
 		}
-		rows[i] = []string{t.ago(r.StartedAt().Time), r.Spec.NodeName, dash(r.State()), took, dash(actions(r)), r.Spec.Policy.Name}
+		rows[i] = []string{t.ago(r.StartedAt().Time), r.Spec.NodeName, dash(r.State()), took, r.Spec.Policy.Name, dash(actions(r))}
 		if wide {
 			rows[i] = append(rows[i], r.Spec.Trigger.Type, dash(r.BlockedBy()), r.Name, dash(message(r)))
 		}
 	}
-	return fit(table(header, rows), wide)
+	if wide {
+		return table(header, rows)
+	}
+	return t.sentences(header, rows)
 }
 
 // actions says in short what was executed.
@@ -102,7 +105,7 @@ func actions(r *v1alpha1.Remediation) string {
 		}
 		done = append(done, what)
 	}
-	return strings.Join(done, ",")
+	return strings.Join(done, ", ")
 }
 
 // message is what holds a remediation back, or else where it stands.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/nodemend/nodemend/internal/fold"
 	"github.com/nodemend/nodemend/internal/serverclock"
 )
 
@@ -31,7 +32,7 @@ func main() {
 	stop()
 	if err != nil {
 		if text := err.Error(); text != "" {
-			_, _ = fmt.Fprintln(os.Stderr, "error:", visible(text)) // there is no other place to tell
+			_, _ = fmt.Fprintln(os.Stderr, fold.Lines("error: "+visible(text), fold.Width(os.Stderr))) // there is no other place to tell
 		}
 		os.Exit(exitStatus(err))
 	}

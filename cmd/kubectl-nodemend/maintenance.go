@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,8 +28,6 @@ func (t *tool) maintenanceCommand() *cobra.Command {
 		Example: `  kubectl nodemend maintenance start worker-17 --reason "swap DIMM A1"
   kubectl nodemend maintenance status
   kubectl nodemend maintenance end worker-17`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(t.maintenanceStart(), t.maintenanceStatus(), t.maintenanceEnd())
 	return cmd
@@ -230,7 +227,12 @@ has told a technician of broken parts.`,
 		}
 		list := v1alpha1.NodeMaintenanceList{Items: append([]v1alpha1.NodeMaintenance{}, found...)} // not null in JSON
 		list.APIVersion, list.Kind = v1alpha1.GroupVersion.String(), "NodeMaintenanceList"
-		return t.print(form, list, func() string { return t.maintenanceText(found, form.wide() || name != "") })
+		return t.print(form, list, func() string {
+			if name != "" && !form.wide() {
+				return t.maintenancesOfNode(found)
+			}
+			return t.maintenanceText(found, form.wide())
+		})
 	})
 	return cmd
 }
@@ -391,19 +393,26 @@ func drainState(m *v1alpha1.NodeMaintenance) string {
 	return drained.Reason
 }
 
+// noMaintenance is the answer if there is none.
+const noMaintenance = "no node is in maintenance\n"
+
+// cordonState says whether the node of a maintenance is cordoned, "-" before anybody has looked.
+func cordonState(m *v1alpha1.NodeMaintenance) string {
+	if c := m.Condition(v1alpha1.MaintenanceCordoned); c != nil {
+		return c.Reason
+	}
+	return "-"
+}
+
 func (t *tool) maintenanceText(found []v1alpha1.NodeMaintenance, wide bool) string {
 	if len(found) == 0 {
-		return "no node is in maintenance\n"
+		return noMaintenance
 	}
 	var text strings.Builder
 	rows := make([][]string, len(found))
 	for i := range found {
 		m := &found[i]
-		cordoned := "-"
-		if c := m.Condition(v1alpha1.MaintenanceCordoned); c != nil {
-			cordoned = c.Reason
-		}
-		rows[i] = []string{m.Spec.NodeName, cordoned, drainState(m), t.ago(m.CreationTimestamp.Time), m.Spec.Reason}
+		rows[i] = []string{m.Spec.NodeName, cordonState(m), drainState(m), t.ago(m.CreationTimestamp.Time), m.Spec.Reason}
 		if wide {
 			rows[i] = append(rows[i], wantedBy(m), m.Name)
 		}
@@ -414,17 +423,9 @@ func (t *tool) maintenanceText(found []v1alpha1.NodeMaintenance, wide bool) stri
 	}
 	text.WriteString(fit(table(header, rows), wide))
 	text.WriteString(machineTable(found, wide))
-	for i := range found {
-		if d := found[i].Status.Drain; wide && d != nil && len(d.Pods) > 0 {
-			text.WriteString("\n" + podTable(d.Pods))
-		}
-	}
-	for i := range found {
-		for _, e := range found[i].Status.Evidence {
-			if wide {
-				fmt.Fprintf(&text, "\n%s (%s) since %s, for the technician:\n%s", oneLine(e.Type), oneLine(e.Reason),
-					e.Since.UTC().Format(time.RFC3339), quoted(strings.Join(append([]string{e.Message}, e.Details...), "\n")))
-			}
+	if wide {
+		for i := range found {
+			text.WriteString(t.maintenanceDetails(&found[i]))
 		}
 	}
 	return text.String()
@@ -436,9 +437,17 @@ func machineTable(found []v1alpha1.NodeMaintenance, wide bool) string {
 	var rows [][]string
 	for i := range found {
 		m := &found[i]
-		power, light, why := machineState(m)
-		if power == "" && light == "" {
+		power, why := powerState(m)
+		light, whyLight := lightState(m)
+		switch {
+		case power == "" && light == "":
 			continue
+		case why == "" && whyLight != unheard:
+			why = prefixed("light: ", whyLight)
+		case why == "":
+			why = whyLight
+		case why != whyLight:
+			why += prefixed("; light: ", whyLight)
 		}
 		row := []string{m.Spec.NodeName, dash(power), dash(light), why}
 		if wide {
@@ -456,34 +465,84 @@ func machineTable(found []v1alpha1.NodeMaintenance, wide bool) string {
 	return "\n" + fit(table(header, rows), wide)
 }
 
-// machineState says how light and power of the machine are, and why; empty: nobody asks for it.
-func machineState(m *v1alpha1.NodeMaintenance) (power, light, why string) {
-	const asked, unheard = "asked for", "nobody has reported: does a remote runner lead? See remoteRunner of the chart"
+// askedFor is the state of what nobody has reported, and unheard says why.
+const askedFor, unheard = "asked for", "nobody has reported: does a remote runner lead? See remoteRunner of the chart"
+
+// powerState says how the power of the machine is, and why; empty: nobody asks for it.
+func powerState(m *v1alpha1.NodeMaintenance) (state, why string) {
 	switch s := m.Status.Power; {
 	case s != nil && (m.Spec.Power != "" || s.Phase != v1alpha1.PowerWaiting):
-		power, why = string(s.Phase), oneLine(s.Message)
+		return string(s.Phase), oneLine(s.Message)
 	case s == nil && m.Spec.Power != "":
-		power, why = asked, unheard
+		return askedFor, unheard
 	}
-	switch s := m.Status.Identify; {
-	case s != nil && (m.Spec.Identify || m.MayShine() || s.Message != ""):
-		light = string(s.State)
-		if s.Message != "" && why != "" {
-			why += "; "
-		}
-		if s.Message != "" {
-			why += "light: " + oneLine(s.Message)
-		}
-	case s == nil && m.Spec.Identify:
-		light, why = asked, cmp.Or(why, unheard)
-	}
-	return power, light, why
+	return "", ""
 }
 
-func podTable(pods []v1alpha1.RemainingPod) string {
+// lightState is powerState, of the lamp.
+func lightState(m *v1alpha1.NodeMaintenance) (state, why string) {
+	switch s := m.Status.Identify; {
+	case s != nil && (m.Spec.Identify || m.MayShine() || s.Message != ""):
+		return string(s.State), oneLine(s.Message)
+	case s == nil && m.Spec.Identify:
+		return askedFor, unheard
+	}
+	return "", ""
+}
+
+// prefixed is a text with what comes before it, if it says anything.
+func prefixed(before, text string) string {
+	if text == "" {
+		return ""
+	}
+	return before + text
+}
+
+// maintenancesOfNode tells all of each maintenance of one node.
+func (t *tool) maintenancesOfNode(found []v1alpha1.NodeMaintenance) string {
+	if len(found) == 0 {
+		return noMaintenance
+	}
+	parts := make([]string, len(found))
+	for i := range found {
+		m := &found[i]
+		rows := [][]string{
+			{"Maintenance:", m.Name},
+			{"Node:", m.Spec.NodeName},
+			{"Since:", m.CreationTimestamp.UTC().Format(time.RFC3339) + ", for " + t.ago(m.CreationTimestamp.Time)},
+			{"By:", wantedBy(m)},
+			{"Reason:", m.Spec.Reason},
+			{"Cordoned:", cordonState(m)},
+			{"Drained:", drainState(m)},
+		}
+		if state, why := powerState(m); state != "" {
+			rows = append(rows, []string{"Power:", state + prefixed(": ", why)})
+		}
+		if state, why := lightState(m); state != "" {
+			rows = append(rows, []string{"Light:", state + prefixed(": ", why)})
+		}
+		parts[i] = t.sentences(nil, rows) + t.maintenanceDetails(m)
+	}
+	return strings.Join(parts, "\n")
+}
+
+// maintenanceDetails are the pods that are left, and what the node has told of broken parts.
+func (t *tool) maintenanceDetails(m *v1alpha1.NodeMaintenance) string {
+	var text strings.Builder
+	if d := m.Status.Drain; d != nil && len(d.Pods) > 0 {
+		text.WriteString("\n" + t.podTable(d.Pods))
+	}
+	for _, e := range m.Status.Evidence {
+		fmt.Fprintf(&text, "\n%s (%s) since %s, for the technician:\n%s", oneLine(e.Type), oneLine(e.Reason),
+			e.Since.UTC().Format(time.RFC3339), quoted(strings.Join(append([]string{e.Message}, e.Details...), "\n")))
+	}
+	return text.String()
+}
+
+func (t *tool) podTable(pods []v1alpha1.RemainingPod) string {
 	var rows [][]string
 	for _, p := range pods {
 		rows = append(rows, []string{p.Namespace + "/" + p.Name, string(p.Reason), dash(p.Message)})
 	}
-	return table([]string{"POD THAT IS LEFT", "REASON", "MESSAGE"}, rows)
+	return t.sentences([]string{"POD THAT IS LEFT", "REASON", "MESSAGE"}, rows)
 }

@@ -40,6 +40,7 @@ func TestTheStatusOfMaintenancesHasLightAndPowerOfTheirMachines(t *testing.T) {
 	tl := &tool{clock: clocktesting.NewFakePassiveClock(noon)}
 	golden(t, "maintenance-status-machines", tl.maintenanceText(found, false))
 	golden(t, "maintenance-status-machines-wide", tl.maintenanceText(found, true))
+	golden(t, "maintenance-status-machines-of-a-node", tl.maintenancesOfNode(found[4:]))
 	if text := tl.maintenanceText(found[:1], false); strings.Contains(text, "POWER") {
 		t.Errorf("of machines that nobody switches:\n%s", text)
 	}

@@ -11,8 +11,13 @@ import (
 
 func TestAWrongCommandLineIsRefusedAndTheRightOneShown(t *testing.T) {
 	for line, want := range map[string]string{
-		"why":                 "usage: kubectl nodemend why NODE",
-		"why a b":             "usage: kubectl nodemend why NODE",
+		"statsu":              `unknown command "statsu"; did you mean status?`,
+		"hardware reprot":     `unknown command "reprot"; did you mean report?`,
+		"maintenance statsu":  "usage: kubectl nodemend maintenance",
+		"status now":          `kubectl nodemend status takes no arguments, and got "now"`,
+		"why":                 "kubectl nodemend why takes NODE, and got nothing\nusage: kubectl nodemend why NODE",
+		"why a b":             `kubectl nodemend why takes NODE, and got "a b"`,
+		"run a":               `kubectl nodemend run takes POLICY NODE, and got "a"`,
 		"exclude":             "usage: kubectl nodemend exclude NODE...",
 		"exclude a -l b=c":    "not both",
 		"maintenance start":   "usage: kubectl nodemend maintenance start NODE...",
@@ -39,7 +44,7 @@ func TestAWrongCommandLineIsRefusedAndTheRightOneShown(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngot  %v\nwant %s", line, err, want)
 		}
-		for _, inside := range []string{"strconv", "v1alpha1", "%!", "<nil>"} {
+		for _, inside := range []string{"strconv", "v1alpha1", "%!", "<nil>", "arg(s)"} {
 			if err != nil && strings.Contains(err.Error(), inside) {
 				t.Errorf("%s: %v", line, err)
 			}

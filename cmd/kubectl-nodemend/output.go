@@ -1,14 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -16,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/nodemend/nodemend/internal/cut"
+	"github.com/nodemend/nodemend/internal/fold"
 )
 
 // output is the form in which an answer is printed.
@@ -152,6 +156,65 @@ func table(header []string, rows [][]string) string {
 	return strings.Join(lines, "\n")
 }
 
+// width is how many columns sentences may take: those of the terminal, or else the usual ones.
+func (t *tool) width() int {
+	return cmp.Or(fold.Width(t.streams.Out), fold.Usual)
+}
+
+// folded folds the lines of an answer that are too long. What is quoted stays to the letter.
+func (t *tool) folded(text string) string {
+	var folded strings.Builder
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, quote) {
+			line = fold.Lines(line, t.width())
+		}
+		folded.WriteString(line)
+	}
+	return folded.String()
+}
+
+// leastProse is how many columns the last column of a table has at least, to be folded in itself.
+const leastProse = 16
+
+// sentences is a table whose last column has sentences, which are folded in it.
+func (t *tool) sentences(header []string, rows [][]string) string {
+	var begins []int // how wide the columns before the last are
+	for _, row := range append([][]string{header}, rows...) {
+		for i := range len(row) - 1 {
+			if i == len(begins) {
+				begins = append(begins, 0)
+			}
+			begins[i] = max(begins[i], utf8.RuneCountInString(oneLine(row[i]))+columnGap, leastColumn)
+		}
+	}
+	left := t.width()
+	for _, width := range begins {
+		left -= width
+	}
+	if left < leastProse {
+		return t.folded(table(header, rows))
+	}
+	var folded [][]string
+	for _, row := range rows {
+		last := len(row) - 1
+		for i, part := range fold.Line(oneLine(row[last]), left, 0) {
+			line := slices.Clone(row)
+			if i > 0 {
+				line = make([]string, len(row))
+			}
+			line[last] = part
+			folded = append(folded, line)
+		}
+	}
+	return table(header, folded)
+}
+
+// The columns of kubectl's tables: the gap behind what is longest, and how wide one is at least.
+const (
+	columnGap   = 3
+	leastColumn = 6
+)
+
 // ago is the age of a time, as kubectl prints it.
 func (t *tool) ago(at time.Time) string {
 	if at.IsZero() {
@@ -207,7 +270,7 @@ func (s *spanFlag) Set(text string) error {
 }
 
 // lineWidth is how many columns the lines of a table have without -o wide.
-const lineWidth = 80
+const lineWidth = fold.Usual
 
 // fit cuts the lines of a text to the width of a terminal, if it is not to be wide.
 func fit(text string, wide bool) string {

@@ -58,7 +58,7 @@ func (t *tool) pauseCommand() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "pause [budget/NAME|policy/NAME ...]",
-		Short: "Start no new action: in the cluster, on a budget's nodes, or by a policy",
+		Short: "Start no new action: in the cluster, of a budget, or by a policy",
 		Long: `Start no new action until resume. Without an argument the whole cluster is paused. An
 action that runs is finished, a drain for a policy stops where it is, nodes that heal
 are given back, and maintenances that people ask for are done.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/fold"
 )
 
 const (
@@ -133,7 +134,7 @@ func newScreen(streams genericiooptions.IOStreams) *screen {
 // note prints a line that stays, above the others.
 func (s *screen) note(text string) {
 	s.clear()
-	_, _ = fmt.Fprintln(s.out, visible(text)) // nobody is left to tell
+	_, _ = fmt.Fprintln(s.out, fold.Lines(visible(text), s.width)) // nobody is left to tell
 }
 
 // clear removes the lines from a terminal.

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -21,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/fold"
 	"github.com/nodemend/nodemend/internal/serverclock"
 )
 
@@ -91,8 +94,45 @@ func newRootCommand(streams genericiooptions.IOStreams, clk clock.PassiveClock) 
 	convert.GroupID = "prepare"
 	root.AddCommand(convert)
 	root.SetFlagErrorFunc(misused)
+	onlyCommands(root)
 	tellUsage(root)
+	narrow(root)
 	return root
+}
+
+// onlyCommands makes a command that is only there for those below it, and those of them that are, refuse
+// what is none.
+func onlyCommands(cmd *cobra.Command) {
+	if !cmd.HasSubCommands() {
+		return
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		hint := ""
+		if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+			hint = "; did you mean " + strings.Join(similar, " or ") + "?"
+		}
+		return fmt.Errorf("unknown command %q%s", args[0], hint)
+	}
+	for _, sub := range cmd.Commands() {
+		onlyCommands(sub)
+	}
+}
+
+// counted is what cobra says of a wrong number of arguments.
+var counted = regexp.MustCompile(`arg\(s\)|^unknown command .* for `)
+
+// wrongNumber says which arguments a command takes.
+func wrongNumber(cmd *cobra.Command, args []string) error {
+	takes, got := strings.TrimSpace(strings.TrimPrefix(cmd.Use, cmd.Name())), "nothing"
+	if len(args) > 0 {
+		got = fmt.Sprintf("%q", strings.Join(args, " "))
+	}
+	return fmt.Errorf("%s takes %s, and got %s", cmd.CommandPath(), cmp.Or(takes, "no arguments"), got)
 }
 
 // tellUsage makes a command and those below it say how they are used if arguments are wrong.
@@ -100,6 +140,9 @@ func tellUsage(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
+				if counted.MatchString(err.Error()) {
+					err = wrongNumber(cmd, args)
+				}
 				return misused(cmd, err)
 			}
 			return nil
@@ -108,6 +151,20 @@ func tellUsage(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		tellUsage(sub)
 	}
+}
+
+// narrow has the help of a command and of those below it fit a terminal.
+func narrow(root *cobra.Command) {
+	usage := regexp.MustCompile(`FlagUsages\b`).ReplaceAllString(root.UsageTemplate(), fmt.Sprintf("FlagUsagesWrapped %d", fold.Usual))
+	root.SetUsageTemplate(strings.Replace(usage, `Use "{{.CommandPath}} [command] --help" for more information about a command.`, `{{.CommandPath}} COMMAND --help tells more.`, 1))
+	var fill func(*cobra.Command)
+	fill = func(cmd *cobra.Command) {
+		cmd.Long = fold.Paragraphs(cmd.Long, fold.Usual)
+		for _, sub := range cmd.Commands() {
+			fill(sub)
+		}
+	}
+	fill(root)
 }
 
 // insides is what a parser of Go says beside what is wrong.
@@ -179,12 +236,12 @@ func explained(err error) error {
 	}
 }
 
-// printf prints what we say, with texts of others as part of a line.
+// printf prints what we say, with texts of others as part of a line. On a terminal it is folded.
 func (t *tool) printf(format string, args ...any) {
 	for i := range args {
 		if text, ok := args[i].(string); ok {
 			args[i] = oneLine(text)
 		}
 	}
-	_, _ = fmt.Fprintf(t.streams.Out, format, args...) // nobody is left to tell
+	_, _ = fmt.Fprint(t.streams.Out, fold.Lines(fmt.Sprintf(format, args...), fold.Width(t.streams.Out))) // nobody is left to tell
 }

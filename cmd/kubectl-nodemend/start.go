@@ -149,7 +149,7 @@ func (t *tool) rehearse(ctx context.Context, c client.Client, n *corev1.Node, r 
 	p.Remediation = ""
 	var text strings.Builder
 	t.whyPolicyText(&text, p, true)
-	return t.print("", p, func() string { return strings.TrimLeft(text.String(), "\n") })
+	return t.print("", p, func() string { return t.folded(strings.TrimLeft(text.String(), "\n")) })
 }
 
 func (t *tool) completeRun(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {

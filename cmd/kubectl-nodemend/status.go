@@ -353,7 +353,7 @@ func (t *tool) statusText(s *fleetStatus, wide bool) string {
 	if len(s.Paused)+len(s.NotReady) > 0 {
 		text.WriteString("\n")
 	}
-	return text.String() + needsText(s.NeedsYou, wide) + t.openText(s, wide) + t.fleetText(s, wide)
+	return t.folded(text.String()) + needsText(s.NeedsYou, wide) + t.openText(s, wide) + t.fleetText(s, wide)
 }
 
 // needsText is what waits for a person, with the commands for it.
@@ -483,6 +483,6 @@ func (t *tool) fleetText(s *fleetStatus, wide bool) string {
 	if len(rows) > 0 {
 		text.WriteString(fit(table([]string{"ROLE", "WANTED", "READY", "OLD", "NOT READY ON"}, rows), wide))
 	}
-	text.WriteString(problems)
+	text.WriteString(t.folded(problems))
 	return text.String()
 }

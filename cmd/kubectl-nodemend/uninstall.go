@@ -52,11 +52,12 @@ finalizer, or running on a node. In this order:
 
   1. the cluster is paused, and actions that run, or may, are waited for;
   2. all RemedyPolicies are deleted (keep your files), then all Remediations,
-     NodeMaintenances and NodemendRemediations: the controller gives their nodes back;
-  3. where no controller runs, the nodes are uncordoned from here, those only that
-     Nodemend has cordoned, and finalizers are removed;
-  4. all RemediationBudgets are deleted, and NodeActions that nobody has deleted: where
-     you may not do that, they go with their CustomResourceDefinition.
+     NodeMaintenances and NodemendRemediations: the controller gives their nodes
+     back;
+  3. where no controller runs, the nodes are uncordoned from here, those only
+     that Nodemend has cordoned, and finalizers are removed;
+  4. all RemediationBudgets are deleted, and NodeActions that nobody has deleted:
+     where you may not do that, they go with their CustomResourceDefinition.
 
 It can be repeated. If it fails, the cluster is no longer paused, unless somebody else has
 paused it. Afterwards remove the rest the way it was installed: by
@@ -73,7 +74,7 @@ func (t *tool) uninstallCommand() *cobra.Command {
 	patience := spanFlag(10 * time.Minute)
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Give all nodes back and delete all objects, before Nodemend is removed",
+		Short: "Give all nodes back and delete all objects, to remove Nodemend",
 		Long:  uninstallHelp,
 		Example: `  kubectl nodemend uninstall --yes
   helm uninstall nodemend -n nodemend-system`,

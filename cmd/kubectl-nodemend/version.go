@@ -32,7 +32,7 @@ tag of their image, how many pods are ready, and how many are still of another v
 		} else {
 			v.Roles, _ = agents(cmd.Context(), c, nil)
 		}
-		return t.print(form, v, func() string { return versionText(v) })
+		return t.print(form, v, func() string { return t.folded(versionText(v)) })
 	}
 	return cmd
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/fold"
 )
 
 func (t *tool) watchCommand() *cobra.Command {
@@ -89,7 +92,7 @@ func (t *tool) follow(ctx context.Context, c client.WithWatch, opts []client.Lis
 		}()
 	}
 	tell := func(line string) {
-		_, _ = fmt.Fprintln(t.streams.Out, t.painted(line)) // nobody is left to tell
+		_, _ = fmt.Fprintln(t.streams.Out, t.painted(t.news(line))) // nobody is left to tell
 	}
 	tell(happened("TIME", "NODE", "POLICY", "STEP", "STATE"))
 	for running := len(kinds); running > 0; {
@@ -133,6 +136,14 @@ func happened(when, node, policy, step, what string) string {
 	return fmt.Sprintf("%-8s  %-12s  %-20s  %-6s  %s", when, oneLine(node), oneLine(policy), step, oneLine(what))
 }
 
+// news is a line of what happened, folded below the node if it goes to a terminal.
+func (t *tool) news(line string) string {
+	if width := fold.Width(t.streams.Out); width > 0 {
+		return strings.Join(fold.Line(line, width, len("15:04:05  ")), "\n")
+	}
+	return line
+}
+
 // changeOf tells where an object stands.
 func changeOf(obj any) change {
 	switch o := obj.(type) {
@@ -156,9 +167,10 @@ func over(obj any) bool {
 }
 
 func remediationChange(r *v1alpha1.Remediation) change {
-	c := change{key: "r/" + r.Name, node: r.Spec.NodeName, policy: r.Spec.Policy.Name, stands: dash(r.State()), message: message(r)}
+	c := change{key: "r/" + r.Name, node: r.Spec.NodeName, policy: r.Spec.Policy.Name, stands: cmp.Or(r.State(), "new"), message: message(r)}
 	if by := r.BlockedBy(); by != "" {
 		c.stands += " (" + by + ")"
+		c.message = strings.TrimPrefix(c.message, by+": ")
 	}
 	c.step = fmt.Sprintf("%d/%d", max(r.Status.Step, 1), len(r.Spec.Steps))
 	if attempt := r.Status.Attempt; attempt > 1 {

@@ -336,7 +336,7 @@ func (t *tool) explain(ctx context.Context, explainer *remediation.Explainer, p 
 	p.State, p.Rule, p.NextLook = progressing.Reason, e.Rule, at(e.Wait)
 	p.Verdict = progressing.Reason + detail("", progressing.Message)
 	if blocked.Status == metav1.ConditionTrue {
-		p.Verdict = "held by " + blocked.Reason + detail("", blocked.Message)
+		p.Verdict = "held by " + blocked.Reason + detail("", strings.TrimPrefix(blocked.Message, blocked.Reason+": "))
 	}
 	explained := *r
 	explained.Status = e.Status
@@ -476,7 +476,7 @@ func (t *tool) whyText(w *why, wide bool) string {
 	if len(w.Others) > 0 {
 		fmt.Fprintf(&text, "\nPolicies that do not select this node: %s\n", strings.Join(w.Others, ", "))
 	}
-	return text.String()
+	return t.folded(text.String())
 }
 
 func (t *tool) whyPolicyText(text *strings.Builder, p *whyPolicy, wide bool) {
@@ -519,7 +519,7 @@ func (t *tool) whyPolicyText(text *strings.Builder, p *whyPolicy, wide bool) {
 	switch {
 	case len(rows) == 1 && !wide && p.Remediation != "": // the verdict has said it
 	case len(rows) > 0:
-		text.WriteString(table([]string{"  GATE", "VERDICT", "NEXT LOOK", "WHY"}, rows))
+		text.WriteString(t.sentences([]string{"  GATE", "VERDICT", "NEXT LOOK", "WHY"}, rows))
 	case len(p.Gates) > 0:
 		fmt.Fprintf(text, "  All %d gates are open\n", len(p.Gates))
 	}

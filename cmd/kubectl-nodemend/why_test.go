@@ -142,7 +142,7 @@ func TestWhyFailsIfItCannotLookAtTheOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := atNoon().whyText(w, false); strings.Contains(text, "gates are open") || !strings.Contains(text, "cannot be told") || !strings.Contains(text, "request timed out") {
+		if text := atNoon().whyText(w, false); says(text, "gates are open") || !says(text, "cannot be told") || !says(text, "request timed out") {
 			t.Errorf("if it fails to %s:\n%s", lacking, text)
 		}
 	}
@@ -151,7 +151,7 @@ func TestWhyFailsIfItCannotLookAtTheOthers(t *testing.T) {
 func TestWhyReadsWhatThereAreThousandsOfOnce(t *testing.T) {
 	var r requests
 	w, err := atNoon().why(t.Context(), r.cluster(t, queue(100)...), "mine")
-	if err != nil || !strings.Contains(atNoon().whyText(w, false), "gates are open") {
+	if err != nil || !says(atNoon().whyText(w, false), "gates are open") {
 		t.Fatalf("%v: %+v", err, w)
 	}
 	if gets, lists := r.count["get *v1.Node"], r.count["list *v1alpha1.RemediationList"]; gets > 5 || lists > 1 {
@@ -169,7 +169,7 @@ func TestWhySaysThatAConditionCountsNoMore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := atNoon().whyText(w, false); !strings.Contains(text, "Policy mends (Enforce): nothing to do: "+old) || !strings.Contains(text, "Sick=True (ignored after 59m): now True") {
+	if text := atNoon().whyText(w, false); !says(text, "Policy mends (Enforce): nothing to do: "+old) || !says(text, "Sick=True (ignored after 59m): now True") {
 		t.Error(text)
 	}
 	if _, err := atNoon().byHand(t.Context(), c, "mends", n); err == nil || !strings.Contains(err.Error(), "none of the conditions that policy mends matches: "+old) {
@@ -194,7 +194,7 @@ func TestWhyTellsWhatOnlyTheControllerCounts(t *testing.T) {
 		"waits until the controller has seen Sick=True for 5m, by its own clock and without what is shorter than debounce, 2m; it counts anew after its restart. If it runs, at the latest in 5m",
 		"Sick=True for 5m, debounce 2m: now True", "Next look: in 5m",
 	} {
-		if !strings.Contains(text, want) {
+		if !says(text, want) {
 			t.Errorf("it does not tell %q:\n%s", want, text)
 		}
 	}
@@ -202,12 +202,12 @@ func TestWhyTellsWhatOnlyTheControllerCounts(t *testing.T) {
 	r.UID, r.CreationTimestamp = "uid-r", before(time.Minute)
 	seen := before(10 * time.Minute)
 	r.Spec.Trigger.SeenSince = &seen
-	if text := tell(r); !strings.Contains(text, "the controller counts by its own clock, and had seen it True since "+seen.UTC().Format(time.RFC3339)) {
+	if text := tell(r); !says(text, "the controller counts by its own clock, and had seen it True since "+seen.UTC().Format(time.RFC3339)) {
 		t.Error(text)
 	}
 	r.Status.EndTime = &seen
 	r.Status.Conditions = []metav1.Condition{{Type: v1alpha1.RemediationProgressing, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonReleased}}
-	if text := tell(r); !strings.Contains(text, "ended as Released; Sick=True starts another one after it was seen healthy for its debounce") {
+	if text := tell(r); !says(text, "ended as Released; Sick=True starts another one after it was seen healthy for its debounce") {
 		t.Error(text)
 	}
 }
@@ -229,7 +229,7 @@ func TestARemediationThatCannotBeExplainedIsToldOnceAndIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := atNoon().whyText(w, false)
-	if len(w.Policies) != 1 || w.Policies[0].Remediation != r.Name || !strings.Contains(text, "the ClusterRole nodemend-view allows to list nodeactions") {
+	if len(w.Policies) != 1 || w.Policies[0].Remediation != r.Name || !says(text, "the ClusterRole nodemend-view allows to list nodeactions") {
 		t.Error(text)
 	}
 	if err := w.untold(); err == nil || !strings.Contains(err.Error(), "policy mends") {
@@ -293,15 +293,15 @@ func TestWhyTellsWhatTheTaintHasNotFreed(t *testing.T) {
 		"out of service by Nodemend", "Out of service: it has not booted since it was switched off",
 		"Out of service: left: pod ns/db-0: is not told to end yet", "Out of service: not freed: pod ns/agent: tolerates the taint",
 	} {
-		if !strings.Contains(text, want) {
+		if !says(text, want) {
 			t.Errorf("it does not tell %q:\n%s", want, text)
 		}
 	}
-	if strings.Contains(text, "other") {
+	if says(text, "other") {
 		t.Error(text)
 	}
 	delete(n.Annotations, v1alpha1.OutOfServiceAnnotation)
-	if w, err := atNoon().why(t.Context(), r.cluster(t, n, p), "mine"); err != nil || len(w.OutOfService) > 0 || !strings.Contains(atNoon().whyText(w, false), "out of service by somebody else") {
+	if w, err := atNoon().why(t.Context(), r.cluster(t, n, p), "mine"); err != nil || len(w.OutOfService) > 0 || !says(atNoon().whyText(w, false), "out of service by somebody else") {
 		t.Errorf("got %+v, %v", w, err)
 	}
 }

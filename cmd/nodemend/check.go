@@ -79,7 +79,7 @@ func newCheckCommand() *cobra.Command {
 			return outcomeError(outcomes)
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	cmd.SetFlagErrorFunc(wrongFlag)
 	flags := cmd.Flags()
 	flags.StringVar(&configFile, "config", "",
 		"YAML `file` with the detector's configuration (default: every value has a default)")

@@ -107,7 +107,7 @@ func newHardwareAckCommand(f *hardwareFlags) *cobra.Command {
 			return err
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	cmd.SetFlagErrorFunc(wrongFlag)
 	flags := cmd.Flags()
 	which.AddTo(flags)
 	flags.StringVar(&reason, "reason", "", "why it does not count (required)")

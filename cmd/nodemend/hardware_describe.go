@@ -53,7 +53,7 @@ func newHardwareDescribeCommand(f *hardwareFlags) *cobra.Command {
 			return err
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	cmd.SetFlagErrorFunc(wrongFlag)
 	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "how long the BMC is given")
 	return cmd
 }

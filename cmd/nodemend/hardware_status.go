@@ -124,7 +124,7 @@ func newHardwareStatusCommand(f *hardwareFlags) *cobra.Command {
 			}
 		},
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	cmd.SetFlagErrorFunc(wrongFlag)
 	cmd.Flags().StringVarP(&output, "output", "o", output, "`form` of what is printed: table or json")
 	cmd.Flags().DurationVar(&timeout, "timeout", timeout, "how long the BMC is given")
 	return cmd

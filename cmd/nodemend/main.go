@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/nodemend/nodemend/internal/cut"
+	"github.com/nodemend/nodemend/internal/fold"
 )
 
 // version is set by the linker to the release that was built.
@@ -74,7 +75,7 @@ func newRootCommand(log *lineWriter) *cobra.Command {
 			cmd.SetContext(logr.NewContext(cmd.Context(), logger))
 		},
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(wrongFlag)
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "v" { // as Kubernetes' own programs take it
 			name = "verbosity"
@@ -82,6 +83,7 @@ func newRootCommand(log *lineWriter) *cobra.Command {
 		return pflag.NormalizedName(name)
 	})
 	root.PersistentFlags().IntVarP(&verbosity, "verbosity", "v", 0, "how much is logged: 0 for operators, 4 for developers")
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages ", fmt.Sprintf("FlagUsagesWrapped %d ", fold.Usual)))
 	root.AddCommand(centralCommands()...)
 	root.AddCommand(
 		newDetectorCommand(),
@@ -96,6 +98,11 @@ func newRootCommand(log *lineWriter) *cobra.Command {
 	)
 	wrongUsage(root)
 	return root
+}
+
+// wrongFlag says where the right ones are.
+func wrongFlag(cmd *cobra.Command, err error) error {
+	return usageError{fmt.Errorf("%w; %s --help lists all", err, cmd.CommandPath())}
 }
 
 // unknownCommand refuses arguments of a command that is only there for its subcommands.

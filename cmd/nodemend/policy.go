@@ -21,10 +21,11 @@ import (
 	config "github.com/nodemend/nodemend/config/detector"
 	"github.com/nodemend/nodemend/config/offline"
 	"github.com/nodemend/nodemend/deploy"
+	"github.com/nodemend/nodemend/internal/fold"
 )
 
-const policyCheckHelp = `Check RemedyPolicy, RemediationBudget, NodeMaintenance and NodemendRemediationTemplate objects in files, without
-a cluster.
+const policyCheckHelp = `Check RemedyPolicy, RemediationBudget, NodeMaintenance and
+NodemendRemediationTemplate objects in files, without a cluster.
 
 The rules are the API server's own: the schema, the defaults and the CEL rules
 of the CustomResourceDefinitions in this binary, and unknown and repeated
@@ -38,21 +39,21 @@ runs of the check, times beyond a day, a policy for all nodes.
 
 A FILE is YAML or JSON with any number of documents; "-" is standard input. Of a
 directory all .yaml, .yml and .json files are read, with -R those below it, too;
-what is of another API group, or of none, is passed over there. Every problem is printed
-with its place:
+what is of another API group, or of none, is passed over there. Every problem is
+printed with its place, in one line unless a terminal is too narrow for it:
 
-  policy.yaml:12:14: RemedyPolicy/pleg: spec.steps[0].timeout: Invalid value: "0s": must be at least 1s
+  p.yaml:12:14: RemedyPolicy/pleg: spec.steps[0].timeout: Invalid value: "0s": …
 
-With --server the cluster is asked as well: would its API server take each object
-(nothing is kept), which conditions its nodes report, could the policies act on
-them, and do they overlap with others that are there? You need the rights to apply
-the objects and to list nodes, policies and budgets.
+With --server the cluster is asked as well: would its API server take each
+object (nothing is kept), which conditions its nodes report, could the policies
+act on them, and do they overlap with others that are there? You need the rights
+to apply the objects and to list nodes, policies and budgets.
 
 Exit status: 0 if all is valid, 1 if there is an error, or with --strict a
 warning, 2 if the command line is wrong.`
 
 const policyCheckExample = `  # Before applying.
-  nodemend policy check policy.yaml budget.yaml && kubectl apply -f policy.yaml -f budget.yaml
+  nodemend policy check policies/ && kubectl apply -f policies/
 
   # In a pipeline.
   nodemend policy check --strict -R clusters/
@@ -62,7 +63,7 @@ const policyCheckExample = `  # Before applying.
   nodemend policy check --server policies/
 
   # What the cluster has now, against the rules of this version.
-  kubectl get remedypolicies,remediationbudgets -o yaml | nodemend policy check -
+  kubectl get remedypolicies,rbud -o yaml | nodemend policy check -
 
   # For other programs.
   nodemend policy check -o json *.yaml | jq -r '.problems[].file'`
@@ -80,7 +81,7 @@ func newPolicyCommand() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	cmd.SetFlagErrorFunc(wrongFlag)
 	cmd.AddCommand(newPolicyCheckCommand(), newPolicyHashCommand())
 	return cmd
 }
@@ -293,7 +294,7 @@ func writeText(w io.Writer, report offline.Report, files int) error {
 		}
 		fmt.Fprintf(&text, "%s in %s %s valid\n", plural(report.Objects, "object"), plural(files, "file"), verb)
 	}
-	_, err := io.WriteString(w, text.String())
+	_, err := io.WriteString(w, fold.Lines(text.String(), fold.Width(w)))
 	return err
 }
 

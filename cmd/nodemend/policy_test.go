@@ -11,6 +11,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
+
+	"github.com/creack/pty"
 
 	"github.com/nodemend/nodemend/config/offline"
 )
@@ -24,6 +27,41 @@ const (
 	othersLine   = "stdin:4:60: warning: RemedyPolicy/p: spec.match[0].type: neither Kubernetes nor a check of Nodemend nor a file that node-problem-detector comes with reports Others: make sure that something on the nodes does\n"
 	badLine      = `:4:23: RemediationBudget/racks: spec.maxConcurrent: Invalid value: -2: must be a number from 0 to 100000 or a percentage from "0%" to "100%"` + "\n"
 )
+
+func TestProblemsFitATerminal(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "p.yaml")
+	if err := os.WriteFile(file, []byte(othersPolicy), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	seen, terminal, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = seen.Close() }()
+	if err := pty.Setsize(terminal, &pty.Winsize{Cols: 80, Rows: 24}); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"policy", "check", file}, {"policy", "check", "--help"}} {
+		cmd := newRootCommand(newTestLog(t, io.Discard))
+		cmd.SetOut(terminal)
+		cmd.SetArgs(args)
+		if err := cmd.ExecuteContext(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := terminal.Close(); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := io.ReadAll(seen) // it ends with EIO
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimRight(line, "\r\n"); utf8.RuneCountInString(line) > 80 {
+			t.Errorf("%d columns: %s", utf8.RuneCountInString(line), line)
+		}
+	}
+	if !strings.Contains(string(text), "p.yaml:4:60: warning:") || !strings.Contains(string(text), "1 object in 1 file is valid") {
+		t.Errorf("got %s", text)
+	}
+}
 
 func TestPolicyCheck(t *testing.T) {
 	dir := t.TempDir()

@@ -67,9 +67,11 @@ const (
 	// nothing more is done: its reason says where it stands.
 	RequestProcessing = "Processing"
 	// RequestSucceeded is False once nothing more is done and the node is not well, so
-	// that the driver escalates; True when it has recovered; else Unknown.
+	// that the driver escalates; True when it has recovered, or its machine was replaced;
+	// else Unknown.
 	RequestSucceeded = "Succeeded"
-	// RequestNodeGoes is False: no step deletes the Node.
+	// RequestNodeGoes is True while a step is under way that has the machine replaced: the
+	// Node goes with it. Else it is False.
 	RequestNodeGoes = "PermanentNodeDeletionExpected"
 )
 

@@ -206,6 +206,8 @@ func (l *look) ofRemediation() told {
 		return over(v)
 	case v1alpha1.ReasonReleased, v1alpha1.ReasonDeleted, v1alpha1.ReasonDuplicate:
 		return left(v)
+	case v1alpha1.ReasonReplaced:
+		return told{metav1.ConditionFalse, metav1.ConditionTrue, v}
 	case v1alpha1.ReasonRecovered, v1alpha1.ReasonRecoveredByItself:
 		if gone {
 			return told{metav1.ConditionFalse, metav1.ConditionTrue, v}
@@ -218,6 +220,16 @@ func (l *look) ofRemediation() told {
 		v = verdict{by, message(r, v1alpha1.RemediationBlocked)}
 	}
 	return underWay(v)
+}
+
+// replaces reports whether a step is under way that has the machine replaced. A driver that finds the Node
+// gone keeps its request then.
+func (l *look) replaces() bool {
+	if l.remediation == nil || l.remediation.Status.Action == "" {
+		return false
+	}
+	step := l.remediation.Step(l.remediation.Status.Step)
+	return step != nil && step.Replaces()
 }
 
 func message(r *v1alpha1.Remediation, kind string) string {
@@ -241,7 +253,11 @@ func (l *look) says(t told, again time.Duration) decision {
 	}
 	set(v1alpha1.RequestProcessing, t.processing, t.reason, t.message)
 	set(v1alpha1.RequestSucceeded, t.succeeded, t.reason, t.message)
-	set(v1alpha1.RequestNodeGoes, metav1.ConditionFalse, "NodeStays", "no step deletes the Node")
+	if t.processing == metav1.ConditionTrue && l.replaces() {
+		set(v1alpha1.RequestNodeGoes, metav1.ConditionTrue, "NodeIsReplaced", "the machine of the node is being replaced, and its Node goes with it")
+	} else {
+		set(v1alpha1.RequestNodeGoes, metav1.ConditionFalse, "NodeStays", "nothing is under way that deletes the Node")
+	}
 	if equality.Semantic.DeepEqual(status, l.asked.Status) {
 		return decision{verb: wait, wait: again}
 	}

@@ -67,7 +67,8 @@ func started(state, blocked string) func(*look) {
 			meta.SetStatusCondition(&l.remediation.Status.Conditions, metav1.Condition{Type: v1alpha1.RemediationBlocked, Status: metav1.ConditionTrue, Reason: blocked, Message: "why"})
 		}
 		switch state {
-		case v1alpha1.ReasonRecovered, v1alpha1.ReasonReleased, v1alpha1.ReasonDeleted, v1alpha1.ReasonNodeGone, v1alpha1.ReasonDuplicate:
+		case v1alpha1.ReasonRecovered, v1alpha1.ReasonReleased, v1alpha1.ReasonDeleted, v1alpha1.ReasonNodeGone, v1alpha1.ReasonDuplicate,
+			v1alpha1.ReasonReplaced, v1alpha1.ReasonNotReplaced:
 			l.remediation.Status.EndTime = ptr.To(metav1.NewTime(now))
 		}
 	}
@@ -81,6 +82,12 @@ func seen(processing, succeeded metav1.ConditionStatus, reason string) func(*loo
 	}
 }
 
+// replaces has the step at work replace the machine.
+func replaces(l *look) {
+	l.remediation.Spec.Steps = []v1alpha1.Step{{Replace: &v1alpha1.ReplaceRemedy{}}}
+	l.remediation.Status.Step, l.remediation.Status.Action = 1, "replaces"
+}
+
 func remediationGone(l *look) { l.remediation = nil }
 
 func TestWhatComesNext(t *testing.T) {
@@ -92,6 +99,7 @@ func TestWhatComesNext(t *testing.T) {
 		processing, succeeded metav1.ConditionStatus
 		reason                string
 		wait                  time.Duration
+		nodeGoes              bool
 	}{
 		"it is held first":                         {l: aRequest(), verb: hold},
 		"then its remediation is announced":        {l: aRequest(finalizer), verb: write},
@@ -102,15 +110,21 @@ func TestWhatComesNext(t *testing.T) {
 		"a driver that reads it is told no news":   {l: aRequest(started("Acting", ""), seen(yes, unknown, "Acting")), verb: wait},
 		"it is exhausted":                          {l: aRequest(started("Exhausted", "")), verb: write, processing: no, succeeded: no, reason: "Exhausted"},
 		"the owner of its Machine is to know that": {l: aRequest(started("Exhausted", ""), seen(no, no, "Exhausted")), verb: tell},
-		"it is stopped":                            {l: aRequest(started("Stopped", "")), verb: write, processing: no, succeeded: no, reason: "Stopped"},
-		"which its Machine's owner is not told":    {l: aRequest(started("Stopped", ""), seen(no, no, "Stopped")), verb: wait},
-		"nothing is taken back":                    {l: aRequest(started("Acting", ""), seen(no, no, "Stopped")), verb: wait},
-		"a person has given its node back":         {l: aRequest(started("Released", "")), verb: write, processing: no, succeeded: unknown, reason: "Released"},
-		"a person has deleted its remediation":     {l: aRequest(started("Deleted", "")), verb: write, processing: no, succeeded: unknown, reason: "Deleted"},
-		"its remediation is gone":                  {l: aRequest(started("Acting", ""), seen(yes, unknown, "Acting"), remediationGone), verb: write, processing: no, succeeded: unknown, reason: "Deleted"},
-		"and no other is made":                     {l: aRequest(announced, seen(no, unknown, "Deleted")), verb: wait},
-		"nor for one that was buried before":       {l: aRequest(announced, func(l *look) { l.buried = true }), verb: write, processing: no, succeeded: unknown, reason: "Deleted"},
-		"its node is gone":                         {l: aRequest(started("NodeGone", "")), verb: write, processing: no, succeeded: no, reason: "NodeGone"},
+		"its machine is being replaced":            {l: aRequest(started("Acting", ""), replaces), verb: write, processing: yes, succeeded: unknown, reason: "Acting", nodeGoes: true},
+		"it was replaced":                          {l: aRequest(started("Replaced", ""), replaces), verb: write, processing: no, succeeded: yes, reason: "Replaced"},
+		"it is gone, and there is no new one": {
+			l:    aRequest(started("NotReplaced", ""), replaces),
+			verb: write, processing: no, succeeded: no, reason: "NotReplaced",
+		},
+		"it is stopped":                         {l: aRequest(started("Stopped", "")), verb: write, processing: no, succeeded: no, reason: "Stopped"},
+		"which its Machine's owner is not told": {l: aRequest(started("Stopped", ""), seen(no, no, "Stopped")), verb: wait},
+		"nothing is taken back":                 {l: aRequest(started("Acting", ""), seen(no, no, "Stopped")), verb: wait},
+		"a person has given its node back":      {l: aRequest(started("Released", "")), verb: write, processing: no, succeeded: unknown, reason: "Released"},
+		"a person has deleted its remediation":  {l: aRequest(started("Deleted", "")), verb: write, processing: no, succeeded: unknown, reason: "Deleted"},
+		"its remediation is gone":               {l: aRequest(started("Acting", ""), seen(yes, unknown, "Acting"), remediationGone), verb: write, processing: no, succeeded: unknown, reason: "Deleted"},
+		"and no other is made":                  {l: aRequest(announced, seen(no, unknown, "Deleted")), verb: wait},
+		"nor for one that was buried before":    {l: aRequest(announced, func(l *look) { l.buried = true }), verb: write, processing: no, succeeded: unknown, reason: "Deleted"},
+		"its node is gone":                      {l: aRequest(started("NodeGone", "")), verb: write, processing: no, succeeded: no, reason: "NodeGone"},
 		"one that stands has not recovered, whatever its remediation says": {l: aRequest(started("Recovered", "")), verb: write, processing: no, succeeded: no, reason: "Recovered"},
 
 		"it is told to stop before it began": {l: aRequest(timedOut), verb: write, processing: no, succeeded: no, reason: "Stopped"},
@@ -149,8 +163,12 @@ func TestWhatComesNext(t *testing.T) {
 			if tt.reason == "" {
 				return
 			}
+			goes := no
+			if tt.nodeGoes {
+				goes = yes
+			}
 			for kind, want := range map[string]metav1.ConditionStatus{
-				v1alpha1.RequestProcessing: tt.processing, v1alpha1.RequestSucceeded: tt.succeeded, v1alpha1.RequestNodeGoes: no,
+				v1alpha1.RequestProcessing: tt.processing, v1alpha1.RequestSucceeded: tt.succeeded, v1alpha1.RequestNodeGoes: goes,
 			} {
 				c := meta.FindStatusCondition(d.status.Conditions, kind)
 				if c == nil || c.Status != want || kind != v1alpha1.RequestNodeGoes && c.Reason != tt.reason {

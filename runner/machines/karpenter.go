@@ -130,7 +130,7 @@ func busy(claim *unstructured.Unstructured) string {
 func (karpenter) look(claim *unstructured.Unstructured, _ string) runner.MachineSeen {
 	seen := runner.MachineSeen{Said: tell(claim, "Drained", "VolumesDetached", "InstanceTerminating")}
 	if claim.GetDeletionTimestamp() != nil && text(claim, "spec", "terminationGracePeriod") == "" {
-		seen.Said += "; it has no spec.terminationGracePeriod, so Karpenter waits without end for pods that do not go, and for volumes"
+		seen.Said += "; it has no spec.terminationGracePeriod, so Karpenter waits without end for pods that a PodDisruptionBudget or karpenter.sh/do-not-disrupt protects, and for volumes"
 	}
 	return seen
 }

@@ -303,7 +303,7 @@ func TestANodeClaimIsDeletedAndItsPoolCounted(t *testing.T) {
 	if err := machines.Send(ctx, m, "a"); err != nil {
 		t.Fatal(err)
 	}
-	if seen, err := machines.Look(ctx, of, "a"); err != nil || !seen.Leaving || !strings.Contains(seen.Said, "karpenter.sh/termination") || !strings.Contains(seen.Said, "no spec.terminationGracePeriod") {
+	if seen, err := machines.Look(ctx, of, "a"); err != nil || !seen.Leaving || !strings.Contains(seen.Said, "karpenter.sh/termination") || !strings.Contains(seen.Said, "no spec.terminationGracePeriod, so Karpenter waits without end for pods that a PodDisruptionBudget") {
 		t.Errorf("got %+v, %v", seen, err)
 	}
 	group, err := machines.Group(ctx, of)

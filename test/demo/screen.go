@@ -8,10 +8,12 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/nodemend/nodemend/internal/fold"
 )
 
 // columns is how wide the demo writes: no terminal is narrower.
-const columns = 80
+const columns = fold.Usual
 
 // style is a parameter of "select graphic rendition", see ECMA-48.
 type style string
@@ -57,7 +59,7 @@ func (s screen) in(style style, text string) string {
 // comes before the head, unstyled.
 func (s screen) item(lead string, style style, head string, width int, text string) {
 	indent := utf8.RuneCountInString(lead) + width
-	for i, line := range fold(text, columns-indent, 0) {
+	for i, line := range fold.Line(text, columns-indent, 0) {
 		if i == 0 {
 			s.line(lead + s.in(style, fmt.Sprintf("%-*s", width, head)) + line)
 			continue
@@ -69,31 +71,5 @@ func (s screen) item(lead string, style style, head string, width int, text stri
 // command writes a command and what it printed.
 func (s screen) command(command, output string) {
 	s.line(s.in(dim, "$") + " " + s.in(bold, command))
-	for line := range strings.Lines(output) {
-		line = strings.TrimRight(line, "\n")
-		indent := len(line) - len(strings.TrimLeft(line, " "))
-		for _, part := range fold(line, columns, indent+2) {
-			s.line(part)
-		}
-	}
-	s.line("")
-}
-
-// fold returns the text in lines of at most width, broken at spaces if there are any; all but
-// the first are indented. A line that fits is left as it is.
-func fold(text string, width, indent int) []string {
-	var lines []string
-	rest := []rune(text)
-	for len(rest) > width {
-		end := width
-		for i := width; i > indent; i-- {
-			if rest[i] == ' ' {
-				end = i
-				break
-			}
-		}
-		lines = append(lines, strings.TrimRight(string(rest[:end]), " "))
-		rest = []rune(strings.Repeat(" ", indent) + strings.TrimLeft(string(rest[end:]), " "))
-	}
-	return append(lines, string(rest))
+	s.line(fold.Lines(strings.TrimRight(output, "\n")+"\n", columns))
 }

@@ -65,43 +65,29 @@ func TestANewcomerInstallsByInstallYAML(t *testing.T) {
 	s.nothingIsLeft()
 }
 
-// As README.md has it: what "make publish" pushes is all that it takes, without a clone.
-func TestANewcomerInstallsFromARegistry(t *testing.T) {
-	s := newScene(t)
-	charts := helm.Registry(t) + "/nodemend/charts"
-	for _, args := range [][]string{
-		{"package", helm.Chart, "--destination=" + s.dir, "--version=0.1.0", "--app-version=v0.1.0"},
-		{"push", filepath.Join(s.dir, "nodemend-0.1.0.tgz"), "oci://" + charts, "--plain-http"},
-		{"install", "nodemend", "oci://" + charts + "/nodemend", "--version=0.1.0", "--plain-http", "--namespace=" + namespace, "--create-namespace", "--wait", "--timeout=90s", "--kubeconfig=" + s.cluster.Kubeconfig},
-	} {
-		_, err := helm.Run(t, args...)
-		s.must(err)
-	}
-	for _, workload := range []string{"deployment/nodemend-controller", "daemonset/nodemend-detector", "daemonset/nodemend-runner"} {
-		image := s.kubectl("--namespace="+namespace, "get", workload, "--output=jsonpath={.spec.template.spec.containers[0].image}")
-		if want := "ghcr.io/nodemend/nodemend:v0.1.0"; image != want {
-			s.Errorf("%s runs %s, want %s", workload, image, want)
-		}
-	}
-	s.kubectl("wait", "--for=condition=Established", "--timeout=-1s", "crd", "remedypolicies.nodemend.dev")
-	if budgets := s.kubectl("get", "remediationbudgets", "--output=name"); !strings.Contains(budgets, "all-nodes") {
-		s.Errorf("the budgets are %q", budgets)
-	}
-}
-
 // As docs/quickstart.md has it.
 func TestTheQuickstartHealsWhatALineInALogTells(t *testing.T) {
 	s := newScene(t)
 	quickstart := helm.Root(t) + "/deploy/quickstart/"
 	s.helm("install", "--create-namespace", "--wait", "--values="+quickstart+"values.yaml")
-	log := s.quickstartFiles(quickstart)
-	s.start(s.build("nodemend", ""), "controller", "--leader-election-namespace="+namespace)
-	s.startAgents("--config="+filepath.Join(s.dir, "detector.yaml"), "--config.system-log-monitor="+filepath.Join(s.dir, "quickstart.json"))
-
 	for _, file := range []string{"log.yaml", "policy.yaml"} {
 		s.kubectl("apply", "-f", quickstart+file)
 	}
 	s.kubectl("rollout", "status", "daemonset/quickstart")
+	s.healsALine(quickstart)
+	s.shows("describe "+s.node, "repairing ")
+	if out, err := exec.CommandContext(s.ctx, filepath.Join(s.dir, "nodemend"), "policy", "check", quickstart+"policy.yaml").CombinedOutput(); err != nil {
+		s.Errorf("policy check: %v: %s", err, out)
+	}
+}
+
+// healsALine starts the programs with what the chart gives them, writes the line into the log, and
+// waits until the node has healed.
+func (s *scene) healsALine(quickstart string) {
+	s.Helper()
+	log := s.quickstartFiles(quickstart)
+	s.start(s.build("nodemend", ""), "controller", "--leader-election-namespace="+namespace)
+	s.startAgents("--config="+filepath.Join(s.dir, "detector.yaml"), "--config.system-log-monitor="+filepath.Join(s.dir, "quickstart.json"))
 	s.waitFor("the log tells of no problem", s.condition("QuickstartProblem", "False"))
 
 	line, err := exec.CommandContext(s.ctx, "sh", "-c", s.documented(`echo "$(date `)).Output()
@@ -111,10 +97,6 @@ func TestTheQuickstartHealsWhatALineInALogTells(t *testing.T) {
 		out := s.prints("history")
 		return strings.Contains(out, "quickstart") && strings.Contains(out, "Recovered") && strings.Contains(out, "command"), out + s.prints("why "+s.node)
 	})
-	s.shows("describe "+s.node, "repairing ")
-	if out, err := exec.CommandContext(s.ctx, filepath.Join(s.dir, "nodemend"), "policy", "check", quickstart+"policy.yaml").CombinedOutput(); err != nil {
-		s.Errorf("policy check: %v: %s", err, out)
-	}
 }
 
 // quickstartFiles writes those that the chart gives to a detector, for this machine, and
@@ -212,7 +194,7 @@ func (s *scene) useIt() {
 		return strings.Contains(out, "DryRun"), out
 	})
 	s.shows("status", "repair is blocked", "container-runtime", "all-nodes", "detector", "runner", "controller")
-	s.shows("why "+s.node, "held by DryRun", "would restart containerd.service", "the fault is confirmed")
+	s.shows("why "+s.node, "held by DryRun: would restart containerd.service", "the fault is confirmed")
 	if out := s.kubectl("get", "nodeactions", "--output=name"); out != "" {
 		s.Errorf("a policy in mode DryRun has led to %s", out)
 	}
@@ -229,7 +211,7 @@ func (s *scene) useIt() {
 	s.shows("status", "in maintenance")
 	s.waitFor("the history has it", func() (bool, string) { // a moment after the cordon
 		out := s.prints("history " + s.node)
-		return strings.Contains(out, "out-of-service") && strings.Contains(out, "command,maintenance"), out
+		return strings.Contains(out, "out-of-service") && strings.Contains(out, "command, maintenance"), out
 	})
 	driven, err := os.ReadFile(helm.Root(s) + "/deploy/samples/driven.yaml")
 	s.must(err)

@@ -62,6 +62,7 @@ type scene struct {
 	runtime    *criserver.Server
 	roles      []*process.Process
 	plugin     string // the program, once it was built
+	programs   string // a directory that has those of a release; empty: they are built
 }
 
 func newScene(t *testing.T) *scene {
@@ -181,9 +182,12 @@ func (s *scene) startAgents(detector ...string) {
 		"--run-dir="+filepath.Join(s.dir, "runner"))
 }
 
-// build builds a program of cmd, and returns its path.
+// build builds a program of cmd, unless there are those of a release, and returns its path.
 func (s *scene) build(program, tags string) string {
 	s.Helper()
+	if s.programs != "" {
+		return filepath.Join(s.programs, strings.TrimSuffix(program+"-"+tags, "-"))
+	}
 	path := filepath.Join(s.dir, program+tags)
 	build := exec.CommandContext(s.ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-tags="+tags, "-o", path, "github.com/nodemend/nodemend/cmd/"+program)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -197,8 +201,9 @@ func (s *scene) build(program, tags string) string {
 func (s *scene) shows(command string, wanted ...string) {
 	s.Helper()
 	out := s.prints(command)
+	flat := strings.Join(strings.Fields(out), " ") // it is folded
 	for _, want := range wanted {
-		if !strings.Contains(out, want) {
+		if !strings.Contains(flat, strings.TrimSpace(want)) {
 			s.Errorf("kubectl nodemend %s does not say %q:\n%s", command, want, out)
 		}
 	}

@@ -81,11 +81,14 @@ func (d *driver) request() *v1alpha1.NodemendRemediation {
 	return apiserver.Peek[*v1alpha1.NodemendRemediation](d.world.server, client.ObjectKey{Namespace: driverNamespace, Name: d.node})
 }
 
-// sick is by conditions alone, as a NodeHealthCheck sees them.
+// sick is by conditions alone, as a NodeHealthCheck sees them. It lets go of a Node that is gone, unless
+// it was told before that it goes, and not yet that this was a success.
 func (d *driver) sick() bool {
 	node := apiserver.Peek[*corev1.Node](d.world.server, client.ObjectKey{Name: d.node})
 	if node == nil {
-		return false
+		asked := d.request()
+		return asked != nil && meta.IsStatusConditionTrue(asked.Status.Conditions, v1alpha1.RequestNodeGoes) &&
+			!meta.IsStatusConditionTrue(asked.Status.Conditions, v1alpha1.RequestSucceeded)
 	}
 	for _, c := range node.Status.Conditions {
 		switch {

@@ -96,6 +96,24 @@ func TestADriverHasANodeHealed(t *testing.T) {
 	)
 }
 
+func TestADriverWaitsForANewMachine(t *testing.T) {
+	tellAll(t, 4, story{"a new node comes up", func(s *stage) {
+		n := s.scene("n1", "n2")
+		d := s.driven(n, nil, replace())
+		o := s.owns(n)
+		s.begin()
+		n.fail(sick, "")
+		s.until("its Node is gone", func() bool { return !o.gone.IsZero() })
+		expect(s, "told", s.saidTo(d), "True/Unknown/Acting")
+		s.pass(30 * time.Second)
+		expect(s, "the driver lets go", d.deleted, false)
+		s.until("the request is gone", func() bool { return d.request() == nil })
+		expect(s, "outcome", s.first(n), v1alpha1.ReasonReplaced)
+		expect(s, "machines deleted", o.sent, 1)
+		expect(s, "requests", d.asked, 1)
+	}})
+}
+
 func TestADriverGoesOnWhenAllWasInVain(t *testing.T) {
 	tellAll(t, 6, story{"exhausted", func(s *stage) {
 		n := s.scene("n1")

@@ -41,21 +41,22 @@ const tag = "integration"
 const timeout = "-timeout=1h"
 
 // host are the packages whose tests start programs of this machine, often as root:
-// containerd, a kubelet, systemd, ipmi_sim, Prometheus, the programs of this module. They
+// containerd, a kubelet, systemd, ipmi_sim, Prometheus, the programs of this module, and of
+// others that it lives beside. They
 // tell what is late from what is lost by the clock on the wall.
 var host = []string{
 	"checks/clock", "checks/detector", "checks/exhaustion", "checks/filesystem", "checks/gpu", "checks/hardware", "checks/network", "checks/remote", "checks/services", "checks/tasks",
 	"internal/hostunits", "internal/systemd",
 	"ipmi", "ipmi/device", "ipmi/ipmitool", "ipmi/lan", "ipmi/remote", "ipmi/verdict", "internal/power/ipmilan", "internal/power/program", "internal/power/proof",
 	"runner", "runner/command", "runner/reboot", "runner/unit",
-	"test/cluster", "test/demo", "test/ipmisim", "test/kubelet", "test/monitoring", "test/newcomer", "test/npd", "test/systemd",
+	"test/cluster", "test/demo", "test/interop", "test/ipmisim", "test/kubelet", "test/monitoring", "test/newcomer", "test/npd", "test/systemd",
 }
 
 // long are packages that are best begun first.
 var long = []string{
 	"test/sim", "checks/systemlog", "checks/containerruntime",
 	"test/integration", "controller/maintenance", "deploy", "cmd/kubectl-nodemend",
-	"test/newcomer", "runner", "checks/remote", "checks/detector", "runner/command", "runner/unit", "test/monitoring",
+	"test/interop", "test/newcomer", "runner", "checks/remote", "checks/detector", "runner/command", "runner/unit", "test/monitoring",
 }
 
 func main() {
@@ -101,7 +102,16 @@ func run(ctx context.Context, names, packages []string) error {
 		fmt.Fprintf(&report, "  %-5s %3d packages  %-7s %s  %s\n", name, len(t.packages), result, minutes(time.Since(began)), minutes(processorTime()-used))
 	}
 	fmt.Printf("tiers, minutes:seconds that passed, and of processor time\n%s", report.String())
+	tellMissing()
 	return errors.Join(errs...)
+}
+
+// tellMissing says why test/interop could not run the programs of others, if it could not: go test does
+// not print what is skipped.
+func tellMissing() {
+	if why, err := os.ReadFile("bin/interop/missing"); err == nil {
+		fmt.Printf("skipped: tests beside Cluster API and Karpenter, which can't be had: %s\n", why)
+	}
 }
 
 // processorTime returns what all programs that were started and have ended have used.

@@ -20,7 +20,8 @@ func TestANodeIsAskedForItsHardwareInThePodOfItsDetector(t *testing.T) {
 	t.Setenv("PATH", filepath.Dir(kubectl)+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	out, err := s.kubectlNodemend(s.Ctx, "hardware", "describe", s.node.Name)
 	s.Must(err)
-	if !strings.Contains(out, "The node was not asked: pod "+namespace+"/nodemend-detector-") || !strings.Contains(out, "no BMC found") {
+	flat := strings.Join(strings.Fields(out), " ") // it is folded
+	if !strings.Contains(flat, "The node was not asked: pod "+namespace+"/nodemend-detector-") || !strings.Contains(flat, "no BMC found") {
 		t.Errorf("the pod of the detector has not answered that there is no BMC:\n%s", out)
 	}
 	s.Proved("kubectl nodemend hardware describe has asked the detector's pod, which has no BMC")
