@@ -33,11 +33,11 @@ var rights = []right{
 	{"remediations/status", nobody, nobody, nobody, nobody, "patch", nobody, nobody, "the controller keeps the history, nobody rewrites it"},
 	{"nodeactions", reads, reads, nobody, nobody, "get list watch create patch delete", reads, nobody, "the controller orders, and runners look for what is ordered; RBAC can't narrow it to a node"},
 	{"nodeactions/status", "update", "update", nobody, nobody, "patch", nobody, nobody, "runners claim and report, the controller cancels"},
-	{"nodemaintenances", nobody, "list", nobody, nobody, "get list watch create patch delete", reads, "create patch delete", "people and the controller take nodes out of service, which the remote runner respects"},
+	{"nodemaintenances", nobody, "list watch", nobody, nobody, "get list watch create patch delete", reads, "create patch delete", "people and the controller take nodes out of service, which the remote runner respects, and it switches light and power as they say"},
 	{"nodemendremediations", "get", "get", nobody, nobody, "get list watch patch", reads, nobody, "other programs ask, the controller holds what they ask for by its finalizer, and runners ask whether it stands"},
 	{"nodemendremediations/status", nobody, nobody, nobody, nobody, "patch", nobody, nobody, "the controller says what became of it"},
 	{"nodemendremediationtemplates", nobody, nobody, nobody, nobody, nobody, reads, nobody, "for those who drive us"},
-	{"nodemaintenances/status", nobody, nobody, nobody, nobody, "patch", nobody, nobody, "the controller says how far it is"},
+	{"nodemaintenances/status", nobody, "update", nobody, nobody, "patch", nobody, nobody, "the controller says how far it is, and the remote runner what became of light and power"},
 
 	{"nodes", "get", "get list", "get", reads, "get list watch patch", reads, nobody, "the controller cordons; agents look at their own node, and the remote runner at whose machine it switches: RBAC can't narrow that; the remote detector looks at all"},
 	{"nodes/status", nobody, nobody, "patch", "patch", nobody, nobody, nobody, "only detectors write conditions"},

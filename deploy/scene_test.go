@@ -210,6 +210,9 @@ func (s *scene) waitUntilInForce() {
 			approved.Annotations = map[string]string{v1alpha1.ApprovedStepAnnotation: "1"}
 			return controller.Create(s.ctx, approved)
 		},
+		"nodemend-controller-maintenances": func() error {
+			return controller.Create(s.ctx, maintenanceOf(s.a.Name, "any"))
+		},
 		"nodemend-names": func() error {
 			budget := &v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: "named", Annotations: map[string]string{v1alpha1.StartedByAnnotation: "jane"}}}
 			return person.Create(s.ctx, budget)

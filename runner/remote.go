@@ -28,6 +28,10 @@ import (
 // step's timeout, and waits most of it.
 const atOnce = 64
 
+// machinesAtOnce is of how many machines in maintenance light and power are switched at a time. One
+// takes as long as its BMC needs to answer.
+const machinesAtOnce = 16
+
 // remoteQPS is the limit of requests per second to each API group. While power is switched, the
 // node is looked at each second, and what is older than a few seconds is not acted on.
 const remoteQPS = 500
@@ -46,6 +50,8 @@ type RemoteOptions struct {
 	// Settled is how long a switch has to say off that may have restarted meanwhile, see
 	// proof.Plan. Default: that of proof.DefaultPlan.
 	Settled time.Duration
+	// MaintenancePower lets maintenances with power: Off switch machines off.
+	MaintenancePower bool
 	// DryRun answers every action with what would be done, and does nothing.
 	DryRun bool
 	// Clock measures timeouts. Default: the real one.
@@ -88,16 +94,21 @@ func RunRemote(ctx context.Context, cfg *rest.Config, opts RemoteOptions) error 
 	if err != nil {
 		return err
 	}
-	r := &remoteRunner{RemoteOptions: opts, api: api, worker: worker}
+	machines := NewMaintenanceWorker(MaintenanceWorkerOptions{
+		RunnerID: worker.RunnerID, API: api, Switch: opts.Switch, Needed: opts.Needed, Clock: opts.Clock, ServerClock: corrected, Events: events,
+		Take: worker.take, Give: worker.give, Power: opts.MaintenancePower, DryRun: opts.DryRun,
+	})
+	r := &remoteRunner{RemoteOptions: opts, api: api, worker: worker, machines: machines}
 	return r.run(logr.NewContext(ctx, opts.Logger))
 }
 
 // remoteRunner is a worker and what is around it.
 type remoteRunner struct {
 	RemoteOptions
-	api    remoteAPI
-	worker *RemoteWorker
-	listed atomic.Pointer[cache.Controller] // nil until it leads
+	api      remoteAPI
+	worker   *RemoteWorker
+	machines *MaintenanceWorker
+	listed   atomic.Pointer[[]cache.Controller] // nil until it leads
 }
 
 func (r *remoteRunner) run(ctx context.Context) error {
@@ -126,7 +137,11 @@ func (r *remoteRunner) lead(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, q.ShutDown)
 	defer stop()
 	informer := watch(r.api.actions("spec.executor", string(v1alpha1.ExecutorRemote)), q)
-	r.listed.Store(&informer)
+	nodes := newQueue()
+	stopNodes := context.AfterFunc(ctx, nodes.ShutDown)
+	defer stopNodes()
+	maintenances := watchMaintenances(r.api.maintenances(), nodes)
+	r.listed.Store(&[]cache.Controller{informer, maintenances})
 	var all sync.WaitGroup
 	all.Go(func() { informer.RunWithContext(ctx) })
 	for range atOnce {
@@ -139,6 +154,10 @@ func (r *remoteRunner) lead(ctx context.Context) error {
 				next(ctx, q, name, r.worker.Work)
 			}
 		})
+	}
+	all.Go(func() { maintenances.RunWithContext(ctx) })
+	for range machinesAtOnce {
+		all.Go(func() { r.machines.run(ctx, nodes) })
 	}
 	all.Wait()
 	return nil
@@ -155,8 +174,14 @@ func (r *remoteRunner) healthHandler() http.Handler {
 
 // ready returns nil if actions are executed, or another process leads.
 func (r *remoteRunner) ready() error {
-	if informer := r.listed.Load(); informer != nil && !(*informer).HasSynced() {
-		return errors.New("the NodeActions have not been listed yet: is the API server reachable, are the CRDs installed, may this account list nodeactions.nodemend.dev?")
+	listed := r.listed.Load()
+	if listed == nil {
+		return nil
+	}
+	for _, informer := range *listed {
+		if !informer.HasSynced() {
+			return errors.New("NodeActions and NodeMaintenances have not been listed yet: is the API server reachable, are the CRDs installed, may this account list and watch nodeactions.nodemend.dev and nodemaintenances.nodemend.dev?")
+		}
 	}
 	return nil
 }

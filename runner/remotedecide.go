@@ -98,7 +98,7 @@ func budgetPaused(in input) *decision {
 func inMaintenance(in input) *decision {
 	for i := range in.holds.Maintenances {
 		m := &in.holds.Maintenances[i]
-		if of := m.Spec.Remediation; m.Holds(in.node) && (of == nil || of.UID != in.action.Spec.RemediationUID) {
+		if of := m.Spec.Remediation; m.KeepsActionsFrom(in.node) && (of == nil || of.UID != in.action.Spec.RemediationUID) {
 			return finishWith(v1alpha1.ReasonRefused, "%snode %s is in maintenance %s (%s)", in.undone(), in.nodeName, m.Name, m.Spec.Reason)
 		}
 	}

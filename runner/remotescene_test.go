@@ -463,6 +463,8 @@ func (b bmcOf) On(_ context.Context, machine power.UUID) error {
 	return b.d.answer()
 }
 
+func (bmcOf) Shutdown(context.Context, power.UUID) error { return power.ErrUnsupported }
+
 func (bmcOf) Identify(context.Context, power.UUID, bool) (time.Duration, error) {
 	return 0, power.ErrUnsupported
 }

@@ -120,7 +120,7 @@ func podSelector(text string) (*v1alpha1.PodSelector, error) {
 
 func (t *tool) maintenanceStart() *cobra.Command {
 	var reason string
-	var noWait bool
+	var noWait, powerOff, identify bool
 	var f drainFlags
 	var of nodeSet
 	cmd := &cobra.Command{
@@ -129,8 +129,15 @@ func (t *tool) maintenanceStart() *cobra.Command {
 		Long: `Create a NodeMaintenance for each node: it is cordoned, drained as kubectl drain does,
 and kept out of service until the maintenance is ended. It acts at once, whatever budgets
 say, on all the nodes, and counts in them. The drains go on when this command is
-interrupted.`,
+interrupted.
+
+With --power-off the machine is shut down once the node is drained: its operating system
+is asked to, and what still runs 10 minutes later is switched off, by its BMC. It is
+switched on when the maintenance ends. --identify lights the lamp by which people find
+the machine, until then. Both need the remote runner, and --power-off needs
+remoteRunner.maintenancePower of the chart, too (docs/maintenance.md).`,
 		Example: `  kubectl nodemend maintenance start worker-17 --reason "swap DIMM A1" --delete-emptydir-data
+  kubectl nodemend maintenance start worker-17 --reason "swap DIMM A1" --power-off --identify
   kubectl nodemend maintenance start worker-17 worker-18 --reason "rack move" --timeout 2h
   kubectl nodemend maintenance start -l rack=r7 --reason quarantine --cordon-only`,
 		Args:              of.args,
@@ -138,6 +145,8 @@ interrupted.`,
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for people (required)")
 	cmd.Flags().BoolVar(&noWait, "no-wait", false, "do not wait for the end of the drain")
+	cmd.Flags().BoolVar(&powerOff, "power-off", false, "shut the machine down once the node is drained, until the maintenance ends")
+	cmd.Flags().BoolVar(&identify, "identify", false, "light the lamp by which people find the machine, until the maintenance ends")
 	of.addTo(cmd)
 	f.addTo(cmd)
 	cmd.RunE = t.run(func(ctx context.Context, c client.WithWatch, args []string) error {
@@ -146,6 +155,9 @@ interrupted.`,
 		}
 		if err := f.check(cmd.Flags()); err != nil {
 			return err
+		}
+		if powerOff && f.cordonOnly {
+			return errors.New("--cordon-only does not drain, and no machine is switched off with pods on it: leave out --power-off")
 		}
 		drain, err := f.drain()
 		if err != nil {
@@ -162,7 +174,10 @@ interrupted.`,
 			name := nodes[i].Name
 			m := &v1alpha1.NodeMaintenance{
 				ObjectMeta: metav1.ObjectMeta{GenerateName: name[:min(len(name), validation.DNS1123SubdomainMaxLength-30)] + "-"},
-				Spec:       v1alpha1.NodeMaintenanceSpec{NodeName: name, Reason: clip(reason), RequestedBy: by, Drain: drain},
+				Spec:       v1alpha1.NodeMaintenanceSpec{NodeName: name, Reason: clip(reason), RequestedBy: by, Drain: drain, Identify: identify},
+			}
+			if powerOff {
+				m.Spec.Power = v1alpha1.PowerRequestOff
 			}
 			if err := c.Create(ctx, m, fieldOwner); err != nil {
 				errs = append(errs, fmt.Errorf("node %s: %w", name, err))
@@ -233,7 +248,7 @@ uncordoned, unless somebody else has cordoned it. Where there are several, say w
 others may rely on theirs.
 
 So it is with what a policy has taken out and leaves to people: where it asks for a
-release, or its remediation is over. Else it is given back by itself once it has
+release, its remediation is over, or the machine is off. Else it is given back by itself once it has
 recovered; --policies gives it back now, and ends the remediation.`,
 		Example: `  kubectl nodemend maintenance end worker-17
   kubectl nodemend maintenance end worker-17 --maintenance worker-17-x7k2p`,
@@ -255,7 +270,9 @@ recovered; --policies gives it back now, and ends the remediation.`,
 		if err != nil {
 			return err
 		}
-		ending := slices.DeleteFunc(slices.Clone(found), func(m v1alpha1.NodeMaintenance) bool { return !policies && comesBack(&m, known) })
+		ending := slices.DeleteFunc(slices.Clone(found), func(m v1alpha1.NodeMaintenance) bool {
+			return m.DeletionTimestamp != nil || !policies && comesBack(&m, known)
+		})
 		if len(ending) == 0 {
 			return nothingToEnd(ctx, c, args[0], found)
 		}
@@ -272,8 +289,12 @@ recovered; --policies gives it back now, and ends the remediation.`,
 				continue
 			}
 			t.printf("maintenance %s (%s) ends\n", m.Name, m.Spec.Reason)
+			if m.MayBeOff() {
+				t.printf("its machine is switched on, unless another maintenance holds the node; until it has booted, see kubectl nodemend maintenance status %s\n", args[0])
+			}
 		}
-		if left := len(found) - len(ending); left > 0 {
+		held := slices.DeleteFunc(slices.Clone(found), func(m v1alpha1.NodeMaintenance) bool { return m.DeletionTimestamp != nil })
+		if left := len(held) - len(ending); left > 0 {
 			t.printf("node %s stays out of service for %s; see kubectl nodemend maintenance status %s\n", args[0], count(left, "other maintenance"), args[0])
 		}
 		return errors.Join(errs...)
@@ -319,18 +340,21 @@ func wantedBy(m *v1alpha1.NodeMaintenance) string {
 }
 
 // comesBack reports whether a remediation gives the node back by itself. One that is
-// being cancelled does not, and is waited for only while its action is under way.
+// being cancelled does not, and is waited for only while its action is under way. A machine that
+// is off can't show that it has recovered.
 func comesBack(m *v1alpha1.NodeMaintenance, known []v1alpha1.Remediation) bool {
-	return m.Spec.Remediation != nil && slices.ContainsFunc(known, func(r v1alpha1.Remediation) bool {
+	return m.Spec.Remediation != nil && !m.MayBeOff() && slices.ContainsFunc(known, func(r v1alpha1.Remediation) bool {
 		over := r.Ended() || r.DeletionTimestamp != nil && r.Status.Action == ""
 		return r.UID == m.Spec.Remediation.UID && !over && r.BlockedBy() != remediation.ReasonReleaseRequired
 	})
 }
 
 func nothingToEnd(ctx context.Context, c client.Client, name string, found []v1alpha1.NodeMaintenance) error {
-	if len(found) > 0 {
+	if i := slices.IndexFunc(found, func(m v1alpha1.NodeMaintenance) bool { return m.DeletionTimestamp == nil }); i < 0 && len(found) > 0 {
+		return fmt.Errorf("maintenance %s of node %s has ended, and is there until its machine is back; see kubectl nodemend maintenance status %s", found[0].Name, name, name)
+	} else if i >= 0 {
 		return fmt.Errorf("node %s is kept out of service by a policy: remediation %s gives it back once it has recovered; --policies gives it back now",
-			name, found[0].Spec.Remediation.Name)
+			name, found[i].Spec.Remediation.Name)
 	}
 	if _, err := node(ctx, c, name); err != nil {
 		return err
@@ -398,12 +422,80 @@ func (t *tool) maintenanceText(found []v1alpha1.NodeMaintenance, wide bool) stri
 		header = append(header, "BY", "NAME")
 	}
 	text.WriteString(fit(table(header, rows), wide))
+	text.WriteString(machineTable(found, wide))
 	if wide {
 		for i := range found {
 			text.WriteString(t.maintenanceDetails(&found[i]))
 		}
 	}
 	return text.String()
+}
+
+// machineTable says how light and power of the machines are that are switched, or are to be; empty if
+// none is.
+func machineTable(found []v1alpha1.NodeMaintenance, wide bool) string {
+	var rows [][]string
+	for i := range found {
+		m := &found[i]
+		power, why := powerState(m)
+		light, whyLight := lightState(m)
+		switch {
+		case power == "" && light == "":
+			continue
+		case why == "" && whyLight != unheard:
+			why = prefixed("light: ", whyLight)
+		case why == "":
+			why = whyLight
+		case why != whyLight:
+			why += prefixed("; light: ", whyLight)
+		}
+		row := []string{m.Spec.NodeName, dash(power), dash(light), why}
+		if wide {
+			row = slices.Insert(row, 1, m.Name)
+		}
+		rows = append(rows, row)
+	}
+	if rows == nil {
+		return ""
+	}
+	header := []string{"NODE", "POWER", "LIGHT", "WHY"}
+	if wide {
+		header = slices.Insert(header, 1, "NAME")
+	}
+	return "\n" + fit(table(header, rows), wide)
+}
+
+// askedFor is the state of what nobody has reported, and unheard says why.
+const askedFor, unheard = "asked for", "nobody has reported: does a remote runner lead? See remoteRunner of the chart"
+
+// powerState says how the power of the machine is, and why; empty: nobody asks for it.
+func powerState(m *v1alpha1.NodeMaintenance) (state, why string) {
+	switch s := m.Status.Power; {
+	case s != nil && (m.Spec.Power != "" || s.Phase != v1alpha1.PowerWaiting):
+		return string(s.Phase), oneLine(s.Message)
+	case s == nil && m.Spec.Power != "":
+		return askedFor, unheard
+	}
+	return "", ""
+}
+
+// lightState is powerState, of the lamp.
+func lightState(m *v1alpha1.NodeMaintenance) (state, why string) {
+	switch s := m.Status.Identify; {
+	case s != nil && (m.Spec.Identify || m.MayShine() || s.Message != ""):
+		return string(s.State), oneLine(s.Message)
+	case s == nil && m.Spec.Identify:
+		return askedFor, unheard
+	}
+	return "", ""
+}
+
+// prefixed is a text with what comes before it, if it says anything.
+func prefixed(before, text string) string {
+	if text == "" {
+		return ""
+	}
+	return before + text
 }
 
 // maintenancesOfNode tells all of each maintenance of one node.
@@ -414,7 +506,7 @@ func (t *tool) maintenancesOfNode(found []v1alpha1.NodeMaintenance) string {
 	parts := make([]string, len(found))
 	for i := range found {
 		m := &found[i]
-		parts[i] = t.sentences(nil, [][]string{
+		rows := [][]string{
 			{"Maintenance:", m.Name},
 			{"Node:", m.Spec.NodeName},
 			{"Since:", m.CreationTimestamp.UTC().Format(time.RFC3339) + ", for " + t.ago(m.CreationTimestamp.Time)},
@@ -422,7 +514,14 @@ func (t *tool) maintenancesOfNode(found []v1alpha1.NodeMaintenance) string {
 			{"Reason:", m.Spec.Reason},
 			{"Cordoned:", cordonState(m)},
 			{"Drained:", drainState(m)},
-		}) + t.maintenanceDetails(m)
+		}
+		if state, why := powerState(m); state != "" {
+			rows = append(rows, []string{"Power:", state + prefixed(": ", why)})
+		}
+		if state, why := lightState(m); state != "" {
+			rows = append(rows, []string{"Light:", state + prefixed(": ", why)})
+		}
+		parts[i] = t.sentences(nil, rows) + t.maintenanceDetails(m)
 	}
 	return strings.Join(parts, "\n")
 }

@@ -403,6 +403,9 @@ func (u *uninstall) release(ctx context.Context, objects []client.Object) error 
 		if !ours {
 			continue
 		}
+		if m, is := obj.(*v1alpha1.NodeMaintenance); is && m.MayBeOff() {
+			u.printf("look at node %s: its machine may be off for maintenance %s, and no remote runner has switched it on\n", m.Spec.NodeName, m.Name)
+		}
 		patch := optimistic.Since(before)
 		if err := client.IgnoreNotFound(u.c.Patch(ctx, obj, patch, fieldOwner)); err != nil {
 			errs = append(errs, fmt.Errorf("removing the finalizer of %s %s: %w", u.kind(obj), obj.GetName(), err))

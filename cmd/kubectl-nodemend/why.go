@@ -146,7 +146,7 @@ func (t *tool) why(ctx context.Context, c client.Client, name string) (*why, err
 	}
 	w := &why{Node: name, State: nodeState(n), Budgets: []whyBudget{}, Policies: []whyPolicy{}}
 	for i := range maintenances.Items {
-		if m := &maintenances.Items[i]; m.Holds(n) {
+		if m := &maintenances.Items[i]; m.KeepsActionsFrom(n) {
 			w.Maintenances = append(w.Maintenances, m.Name+": "+m.Spec.Reason)
 		}
 	}

@@ -29,11 +29,13 @@ const remoteRunnerHelp = `
 
 With --remote it is the remote runner, which is not on a node: it executes the
 actions that switch the power of a machine off and on, reboot: {method: PowerCycle},
-by the switches that --config names: a remote.yaml (docs/fencing.md); and those that
-have a machine replaced, replace: {}, where that file allows it (docs/others.md). Of
-several, one leads. Its account needs: get, list and watch nodeactions, update nodeactions/status,
-get remediations, remedypolicies and nodemendremediations, get and list remediationbudgets, list
-nodemaintenances (all nodemend.dev), get and list nodes, get leases in kube-node-lease,
+by the switches that --config names: a remote.yaml (docs/fencing.md). It lights the lamps
+of machines in maintenance that ask for it, and, with --maintenance-power, shuts down
+those with power: Off. It executes those that have a machine replaced, replace: {}, where
+that file allows it (docs/others.md). Of several, one leads. Its account needs: get, list
+and watch nodeactions, update nodeactions/status, get remediations, remedypolicies and
+nodemendremediations, get and list remediationbudgets, list and watch nodemaintenances,
+update nodemaintenances/status (all nodemend.dev), get and list nodes, get leases in kube-node-lease,
 create and patch events in the namespace default, and get, create and update leases in
 its own namespace.`
 
@@ -47,14 +49,14 @@ const leaseOfRemoteRunner = "nodemend-remote-runner"
 
 // remoteRunner is what the command line says of it.
 type remoteRunner struct {
-	remote, election bool
-	namespace        string
+	remote, election, maintenancePower bool
+	namespace                          string
 }
 
 // remoteFlags are those that a remote runner takes.
 func remoteFlags() []string {
 	return []string{
-		"remote", "config", "dry-run", "kubeconfig", "leader-election", "leader-election-namespace", "health-address", "metrics-address", "verbosity",
+		"remote", "config", "maintenance-power", "dry-run", "kubeconfig", "leader-election", "leader-election-namespace", "health-address", "metrics-address", "verbosity",
 	}
 }
 
@@ -63,6 +65,7 @@ func (r *remoteRunner) addTo(cmd *cobra.Command) {
 	cmd.Example += remoteRunnerExample
 	flags := cmd.Flags()
 	flags.BoolVar(&r.remote, "remote", false, "be the remote runner, which switches the power of machines from outside")
+	flags.BoolVar(&r.maintenancePower, "maintenance-power", false, "with --remote: shut down, and switch off, the machines of drained nodes whose maintenance says power: Off; what is off is switched on again without it, too")
 	flags.BoolVar(&r.election, "leader-election", true, "with --remote: make replicas agree on one that acts; turn it off only where a single one runs")
 	flags.StringVar(&r.namespace, "leader-election-namespace", "", "with --remote: `namespace` of the leader election's Lease (default: the pod's own)")
 }
@@ -101,7 +104,8 @@ func (r *remoteRunner) run(cmd *cobra.Command, kubeconfig string, o runner.Optio
 		}
 	}
 	return runner.RunRemote(cmd.Context(), cfg, runner.RemoteOptions{
-		Switch: switchesOf(o.Config), Needed: neededOf(o.Config), Machines: machinesOf(o.Config, cfg), Lead: lead, DryRun: o.DryRun, Registry: registry,
+		Switch: switchesOf(o.Config), Needed: neededOf(o.Config), Machines: machinesOf(o.Config, cfg), Lead: lead,
+		MaintenancePower: r.maintenancePower, DryRun: o.DryRun, Registry: registry,
 		MetricsAddress: o.MetricsAddress, HealthAddress: o.HealthAddress, Logger: logr.FromContextOrDiscard(cmd.Context()),
 	})
 }

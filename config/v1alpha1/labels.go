@@ -27,6 +27,7 @@ const RequestFinalizer = "nodemend.dev/request"
 
 // PowerFinalizer keeps an action of the remote runner that is deleted until a machine that it
 // has switched off is on again, or so late that it is for people; or until a machine is replaced.
+// And so it keeps a maintenance, also until the lamp of its machine is out.
 const PowerFinalizer = "nodemend.dev/power"
 
 // ExternalFinalizer keeps an action for another program that is deleted until that program's object

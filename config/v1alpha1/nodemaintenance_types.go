@@ -35,10 +35,11 @@ type NodeMaintenance struct {
 	Status NodeMaintenanceStatus `json:"status,omitempty,omitzero"`
 }
 
-// NodeMaintenanceSpec says which node is taken out, why, and how. Only reason and
-// drain may be changed later.
+// NodeMaintenanceSpec says which node is taken out, why, and how. Which node, and for
+// which remediation, never changes.
 //
-// +kubebuilder:validation:XValidation:rule="self.nodeName == oldSelf.nodeName && has(self.nodeUID) == has(oldSelf.nodeUID) && (!has(self.nodeUID) || self.nodeUID == oldSelf.nodeUID) && has(self.remediation) == has(oldSelf.remediation) && (!has(self.remediation) || self.remediation == oldSelf.remediation)",message="only reason, requestedBy and drain of a maintenance may change: delete it and create another one",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="!has(self.power) || has(self.drain)",message="power: Off needs drain: no machine is switched off with pods on it that could go",fieldPath=".power"
+// +kubebuilder:validation:XValidation:rule="self.nodeName == oldSelf.nodeName && has(self.nodeUID) == has(oldSelf.nodeUID) && (!has(self.nodeUID) || self.nodeUID == oldSelf.nodeUID) && has(self.remediation) == has(oldSelf.remediation) && (!has(self.remediation) || self.remediation == oldSelf.remediation)",message="nodeName, nodeUID and remediation of a maintenance never change: delete it and create another one",reason=FieldValueForbidden
 type NodeMaintenanceSpec struct {
 	// Name of the node.
 	// +required
@@ -75,7 +76,27 @@ type NodeMaintenanceSpec struct {
 	// How the node is drained. If it is left out, the node is only cordoned.
 	// +optional
 	Drain *Drain `json:"drain,omitempty"`
+
+	// Off: once the node is drained, its operating system is asked to shut down, and what
+	// still runs 10 minutes later is switched off. The machine stays off until the
+	// maintenance ends; then it is switched on again. The remote runner does both, by the
+	// node's BMC: see status.power. It needs drain, and remoteRunner.maintenancePower of
+	// the chart.
+	// +optional
+	// +kubebuilder:validation:Enum=Off
+	Power PowerRequest `json:"power,omitempty"`
+
+	// Lights the lamp by which people find the machine for as long as the maintenance
+	// lasts. The remote runner does that, by the node's BMC: see status.identify.
+	// +optional
+	Identify bool `json:"identify,omitempty"`
 }
+
+// PowerRequest is what a maintenance wants of the power of a machine.
+type PowerRequest string
+
+// PowerRequestOff wants it to be off.
+const PowerRequestOff PowerRequest = "Off"
 
 // RemediationReference names a remediation.
 type RemediationReference struct {
@@ -249,12 +270,131 @@ type NodeMaintenanceStatus struct {
 	// +listMapKey=type
 	Evidence []Evidence `json:"evidence,omitempty"`
 
+	// The machine whose light or power is switched for the maintenance. The remote runner
+	// keeps it here before it switches anything, for when the node is gone.
+	// +optional
+	Machine *Machine `json:"machine,omitempty"`
+
+	// Whether the lamp shines by which people find the machine.
+	// +optional
+	Identify *IdentifyStatus `json:"identify,omitempty"`
+
+	// How far the power of the machine is switched off, and on again.
+	// +optional
+	Power *MaintenancePowerStatus `json:"power,omitempty"`
+
 	// Observations: Cordoned, Drained.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
+
+// Machine is that of a node, and what its switch is found by.
+type Machine struct {
+	// The node's systemUUID.
+	// +required
+	// +kubebuilder:validation:MaxLength=36
+	UUID string `json:"uuid"`
+
+	// Labels of the node by which its switch was found.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// Annotations of the node by which its switch was found.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=256
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+// IdentifyStatus is whether the lamp of a machine shines.
+type IdentifyStatus struct {
+	// On: the BMC has acknowledged that it shines. Off: it does not, and the message says
+	// why if it should. Unknown: it may shine.
+	// +required
+	// +kubebuilder:validation:Enum="On";"Off";Unknown
+	State LightState `json:"state"`
+
+	// Why it is not as the maintenance wants it, for people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+
+	// Since when it is so, by the clock of the remote runner.
+	// +required
+	Since metav1.Time `json:"since"`
+}
+
+// LightState is whether a lamp shines.
+type LightState string
+
+const (
+	// LightOn shines.
+	LightOn LightState = "On"
+	// LightOff does not.
+	LightOff LightState = "Off"
+	// LightUnknown may shine.
+	LightUnknown LightState = "Unknown"
+)
+
+// MaintenancePowerStatus is how far a machine is switched off for a maintenance, and on
+// again. What is switched is kept here before.
+type MaintenancePowerStatus struct {
+	// Waiting: nothing was switched, and the message says what it waits for. ShuttingDown:
+	// the operating system may have been asked to shut down. Cutting: an off may have been
+	// sent. Off: it is off by this maintenance, read twice. StillOn: the off was in vain,
+	// and no other is sent. Restoring: it is switched on again, and is to boot. On: it is on
+	// again, or somebody has booted it. WasOff: it was off when first read, so it is not
+	// switched on, either. LeftOff: nobody may switch it on any more but people.
+	// +required
+	// +kubebuilder:validation:Enum=Waiting;ShuttingDown;Cutting;"Off";StillOn;Restoring;"On";WasOff;LeftOff
+	Phase PowerPhase `json:"phase"`
+
+	// Since when the phase lasts, by the clock of the remote runner.
+	// +required
+	Since metav1.Time `json:"since"`
+
+	// ID of the remote runner that carries it out now. Another one goes on from here
+	// when it has written its own.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	RunnerID string `json:"runnerID"`
+
+	// Boot ID of the node that is shut down. No other boot is switched off.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	BootID string `json:"bootID,omitempty"`
+
+	// Why, or what is waited for. For people.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+}
+
+// PowerPhase is how far a machine is switched off and on again for a maintenance.
+type PowerPhase string
+
+const (
+	// PowerWaiting has switched nothing.
+	PowerWaiting PowerPhase = "Waiting"
+	// PowerShuttingDown may have asked the operating system to shut down.
+	PowerShuttingDown PowerPhase = "ShuttingDown"
+	// PowerCutting may have sent an off.
+	PowerCutting PowerPhase = "Cutting"
+	// PowerOff is off, by the maintenance.
+	PowerOff PowerPhase = "Off"
+	// PowerStillOn has sent offs in vain.
+	PowerStillOn PowerPhase = "StillOn"
+	// PowerRestoring switches on again.
+	PowerRestoring PowerPhase = "Restoring"
+	// PowerOn is on again.
+	PowerOn PowerPhase = "On"
+	// PowerWasOff was off already.
+	PowerWasOff PowerPhase = "WasOff"
+	// PowerLeftOff is for people.
+	PowerLeftOff PowerPhase = "LeftOff"
+)
 
 // Evidence is what a condition of a node has told a technician. It is the node's word.
 type Evidence struct {

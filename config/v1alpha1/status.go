@@ -275,3 +275,30 @@ func (m *NodeMaintenance) WasCordoned() bool {
 func (m *NodeMaintenance) Holds(node *corev1.Node) bool {
 	return m.DeletionTimestamp == nil && m.Spec.NodeName == node.Name && (m.Spec.NodeUID == "" || m.Spec.NodeUID == node.UID)
 }
+
+// MayShine reports whether the lamp of the machine may shine for the maintenance.
+func (m *NodeMaintenance) MayShine() bool {
+	s := m.Status.Identify
+	return s != nil && s.State != LightOff
+}
+
+// MayBeOff reports whether the power of the machine may be off by the maintenance, and is to be
+// switched on again when it ends. Until it has booted then, it is no machine that has died.
+func (m *NodeMaintenance) MayBeOff() bool {
+	s := m.Status.Power
+	if s == nil {
+		return false
+	}
+	switch s.Phase {
+	case PowerShuttingDown, PowerCutting, PowerOff, PowerStillOn, PowerRestoring:
+		return true
+	default:
+		return false
+	}
+}
+
+// KeepsActionsFrom reports whether no action may begin on the node: the maintenance holds it, or
+// has ended, and its machine is not known to be back.
+func (m *NodeMaintenance) KeepsActionsFrom(node *corev1.Node) bool {
+	return m.Holds(node) || m.DeletionTimestamp != nil && m.Spec.NodeName == node.Name && m.MayBeOff()
+}

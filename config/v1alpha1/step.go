@@ -60,6 +60,17 @@ func (s *Step) Drain() *Drain {
 	return nil
 }
 
+// Power returns what the step wants of the power of the machine once the node is out of service.
+func (s *Step) Power() PowerRequest {
+	if s.Maintenance != nil {
+		return s.Maintenance.Power
+	}
+	return ""
+}
+
+// Identify reports whether the lamp of the machine shines while the node is out of service.
+func (s *Step) Identify() bool { return s.Maintenance != nil && s.Maintenance.Identify }
+
 // Describe says what the step does, after "would": "restart containerd.service".
 func (s *Step) Describe() string { return s.Kind().describe(s) }
 

@@ -42,7 +42,7 @@ type Collector struct {
 
 	open, blocked, blockedFor, repeated, actedOn *prometheus.Desc // of remediations
 	permits, limit, budgetNodes, healthy, storms *prometheus.Desc // of budgets
-	maintenances, overdue                        *prometheus.Desc // of maintenances
+	maintenances, overdue, machines              *prometheus.Desc // of maintenances
 	conditions, outOfService                     *prometheus.Desc // of nodes
 }
 
@@ -81,6 +81,7 @@ func New(ctx context.Context, o Options) *Collector {
 			"Drains that have taken longer than their timeout and did not end, by who wants them (policy or person).", "by"),
 		conditions: desc("nodemend_node_conditions",
 			"Nodes by a condition that policies match and by its status, or else Stale, Absent, Missing or NotReady, where nobody reports it.", "condition", "status"),
+		machines: desc("nodemend_maintenance_machines", "Machines that are switched off for a maintenance, or are to be, by how far that is (status.power.phase).", "phase"),
 		outOfService: desc("nodemend_nodes_out_of_service",
 			"Nodes whose taint out-of-service is Nodemend's, by whether they are Ready: then it is about to be taken away, or something keeps it.", "ready"),
 	}
@@ -90,7 +91,7 @@ func New(ctx context.Context, o Options) *Collector {
 func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.open, c.blocked, c.blockedFor, c.repeated, c.actedOn, c.permits, c.limit, c.budgetNodes, c.healthy, c.storms,
-		c.maintenances, c.overdue, c.conditions, c.outOfService,
+		c.maintenances, c.overdue, c.machines, c.conditions, c.outOfService,
 	} {
 		out <- d
 	}

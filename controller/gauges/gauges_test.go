@@ -378,3 +378,14 @@ func TestEveryPolicyIsExpectedToBeCounted(t *testing.T) {
 		t.Errorf("told of %v", cache.expected)
 	}
 }
+
+func TestMachinesInMaintenanceAreCountedByTheirPhase(t *testing.T) {
+	off := func(phase v1alpha1.PowerPhase) v1alpha1.NodeMaintenance {
+		return v1alpha1.NodeMaintenance{Status: v1alpha1.NodeMaintenanceStatus{Power: &v1alpha1.MaintenancePowerStatus{Phase: phase}}}
+	}
+	cache := &stored{maintenances: []v1alpha1.NodeMaintenance{off(v1alpha1.PowerOff), off(v1alpha1.PowerOff), off(v1alpha1.PowerStillOn), {}}}
+	cache.expect(t, `
+nodemend_maintenance_machines{phase="Off"} 2
+nodemend_maintenance_machines{phase="StillOn"} 1
+`, "nodemend_maintenance_machines")
+}

@@ -16,6 +16,7 @@ func (c *Collector) collectMaintenances(ctx context.Context, out chan<- promethe
 		return
 	}
 	type key struct{ by, drained string }
+	machines := map[v1alpha1.PowerPhase]int{}
 	count, overdue := map[key]int{}, map[string]int{"policy": 0, "person": 0}
 	for i := range list.Items {
 		m, k := &list.Items[i], key{by: "person"}
@@ -30,6 +31,12 @@ func (c *Collector) collectMaintenances(ctx context.Context, out chan<- promethe
 			}
 		}
 		count[k]++
+		if power := m.Status.Power; power != nil {
+			machines[power.Phase]++
+		}
+	}
+	for phase, n := range machines {
+		tell(out, c.machines, n, string(phase))
 	}
 	for k, n := range count {
 		tell(out, c.maintenances, n, k.by, k.drained)

@@ -110,7 +110,11 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (wait time.Dura
 		r.Drainer.Forget(name)
 	}
 	for _, m := range leaving {
-		errs = append(errs, r.release(ctx, m))
+		again, err := r.release(ctx, m, len(holders) > 0)
+		errs = append(errs, err)
+		if again > 0 && (wait == 0 || again < wait) {
+			wait = again
+		}
 	}
 	return wait, errors.Join(errs...)
 }
@@ -139,10 +143,15 @@ func (r *Reconciler) node(ctx context.Context, name string, maintenances []v1alp
 	return &node, nil
 }
 
-// keep makes sure that the maintenance is not gone before its node is given back.
+// keep makes sure that the maintenance is not gone before its node is given back, and what the
+// remote runner switches for it is switched back.
 func (r *Reconciler) keep(ctx context.Context, m *v1alpha1.NodeMaintenance) error {
 	kept := m.DeepCopy()
-	if !controllerutil.AddFinalizer(kept, v1alpha1.MaintenanceFinalizer) {
+	added := controllerutil.AddFinalizer(kept, v1alpha1.MaintenanceFinalizer)
+	if m.Spec.Identify || m.Spec.Power != "" {
+		added = controllerutil.AddFinalizer(kept, v1alpha1.PowerFinalizer) || added
+	}
+	if !added {
 		return nil
 	}
 	if err := r.Client.Patch(ctx, kept, optimistic.Since(m), fieldmanager.Controller); err != nil {
@@ -161,17 +170,30 @@ func (r *Reconciler) end(ctx context.Context, m *v1alpha1.NodeMaintenance) error
 	return nil
 }
 
-// release lets a deleted maintenance go.
-func (r *Reconciler) release(ctx context.Context, m *v1alpha1.NodeMaintenance) error {
+// release lets a deleted maintenance go whose node was given back: at once, unless the remote runner
+// has yet to switch back what it has switched for it. others says whether another maintenance holds
+// the node. It returns after how long to look again; 0: when something changes.
+func (r *Reconciler) release(ctx context.Context, m *v1alpha1.NodeMaintenance, others bool) (time.Duration, error) {
 	released := m.DeepCopy()
-	if !controllerutil.RemoveFinalizer(released, v1alpha1.MaintenanceFinalizer) {
-		return nil
+	wait, awaited := awaitedFor(m, others, r.Clock.Now())
+	changed := false
+	if !awaited || !m.MayBeOff() { // else the node is not given back yet
+		changed = controllerutil.RemoveFinalizer(released, v1alpha1.MaintenanceFinalizer)
+	}
+	if !awaited {
+		changed = controllerutil.RemoveFinalizer(released, v1alpha1.PowerFinalizer) || changed
+	}
+	if !changed {
+		return wait, nil
 	}
 	err := r.Client.Patch(ctx, released, optimistic.Since(m), fieldmanager.Controller)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing the finalizer of maintenance %s: %w", m.Name, err)
+		return 0, fmt.Errorf("removing the finalizer of maintenance %s: %w", m.Name, err)
 	}
-	return nil
+	if !awaited {
+		r.tellLeft(m)
+	}
+	return wait, nil
 }
 
 // passTime bounds one look at the pods of a node with what it evicts, so that there is
@@ -282,8 +304,8 @@ func (r *Reconciler) beginAnew(ctx context.Context, m *v1alpha1.NodeMaintenance,
 	return r.write(ctx, m, status)
 }
 
-// giveBack uncordons a node that nothing holds. What the cache does not show yet may
-// hold it.
+// giveBack uncordons a node that nothing holds, and whose machine is not yet to be switched on: pods
+// would come to a machine that goes down. What the cache does not show yet may hold it.
 func (r *Reconciler) giveBack(ctx context.Context, name string) error {
 	var node corev1.Node
 	if err := r.Live.Get(ctx, types.NamespacedName{Name: name}, &node); err != nil {
@@ -294,7 +316,7 @@ func (r *Reconciler) giveBack(ctx context.Context, name string) error {
 		return fmt.Errorf("listing the maintenances of node %s: %w", name, err)
 	}
 	for i := range list.Items {
-		if list.Items[i].Holds(&node) {
+		if list.Items[i].KeepsActionsFrom(&node) {
 			return nil // its event comes
 		}
 	}

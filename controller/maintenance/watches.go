@@ -28,8 +28,8 @@ func (r *Reconciler) Loop() worker.Loop {
 		Watches: []worker.Watch{
 			{
 				Kind: &v1alpha1.NodeMaintenance{}, Handler: handler.EnqueueRequestsFromMapFunc(ofMaintenance),
-				// A deletion changes it, too; what is written here does not.
-				Predicates: []predicate.Predicate{worker.OnSpec()},
+				// A deletion changes the spec, too; what is written here does not.
+				Predicates: []predicate.Predicate{predicate.Or(worker.OnSpec(), switchedBack())},
 			},
 			{Kind: &corev1.Node{}, Handler: r.onNode()},
 			{Kind: &v1alpha1.NodeAction{}, Handler: handler.EnqueueRequestsFromMapFunc(ofAction), Predicates: []predicate.Predicate{letGo()}},

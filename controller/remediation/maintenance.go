@@ -52,6 +52,7 @@ func (s *situation) wanted(step *v1alpha1.Step) v1alpha1.NodeMaintenanceSpec {
 		RequestedBy: cut.Head("policy "+r.Spec.Policy.Name, maxSaid),
 		Remediation: &v1alpha1.RemediationReference{Name: r.Name, UID: r.UID},
 		Drain:       step.Drain(),
+		Power:       step.Power(), Identify: step.Identify(),
 	}
 }
 
@@ -147,7 +148,7 @@ func (d decision) calmed(s situation) decision {
 		return d
 	}
 	d.maintenance = *m.Spec.DeepCopy()
-	d.maintenance.Drain = nil
+	d.maintenance.Drain, d.maintenance.Power = nil, ""
 	d.effect = calm
 	return d
 }

@@ -29,7 +29,7 @@ func (o observer) maintenances(ctx context.Context, s *situation) error {
 			s.maintenance = m
 		case ownMaintenance(s.remediation, m):
 			s.strays = append(s.strays, *m)
-		case s.node != nil && m.Holds(s.node):
+		case s.node != nil && m.KeepsActionsFrom(s.node):
 			s.held = append(s.held, *m)
 		}
 	}

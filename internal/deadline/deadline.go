@@ -88,6 +88,22 @@ func MayBeOff(a *v1alpha1.NodeAction, now time.Time) bool {
 	return phase != "Looking" && phase != "Ended"
 }
 
+// LightTime is how long a maintenance that has ended waits for its light to go out.
+const LightTime = 5 * time.Minute
+
+// GivenBack returns until when the remote runner switches on again what is off for a maintenance:
+// for RestoreTime after it was deleted, or has begun with that. Later the machine is for people.
+func GivenBack(m *v1alpha1.NodeMaintenance) time.Time {
+	var from time.Time
+	if m.DeletionTimestamp != nil {
+		from = m.DeletionTimestamp.Time
+	}
+	if m.Status.Power != nil && m.Status.Power.Since.After(from) {
+		from = m.Status.Power.Since.Time
+	}
+	return from.Add(RestoreTime)
+}
+
 // Lost returns until when an action may run that is gone, or whose runner has forgotten it:
 // it had this timeout, and could not be begun any more when that was found.
 func Lost(found time.Time, timeout time.Duration) time.Time { return found.Add(timeout + ReportGrace) }

@@ -62,6 +62,10 @@ type Switch interface {
 	Off(ctx context.Context, machine UUID) error
 	// On is Off, for on.
 	On(ctx context.Context, machine UUID) error
+	// Shutdown asks the operating system of the machine to shut down, as its power button does. Without
+	// error, that was acknowledged; whether it does is for its operating system. It is no fault of a
+	// machine that is off. The error is ErrUnsupported if the switch can't.
+	Shutdown(ctx context.Context, machine UUID) error
 	// Identify switches the light on or off by which people find the machine, and returns for how
 	// long it shines at least; zero: until it is switched off. The error is ErrUnsupported if it has
 	// none.

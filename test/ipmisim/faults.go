@@ -91,6 +91,16 @@ func (s *Simulator) PowerOn() {
 	}
 }
 
+// Shutdowns returns how often the operating system was asked to shut down, which it does not.
+func (s *Simulator) Shutdowns() int {
+	s.t.Helper()
+	text, err := os.ReadFile(s.path("shutdown"))
+	if !os.IsNotExist(err) {
+		s.must(err)
+	}
+	return strings.Count(string(text), "asked")
+}
+
 // Identify returns for how many seconds the light was last told to shine, and 1 if for ever.
 func (s *Simulator) Identify() string {
 	s.t.Helper()

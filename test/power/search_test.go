@@ -149,6 +149,8 @@ func (b bmc) On(context.Context, switches.UUID) error {
 	return nil
 }
 
+func (bmc) Shutdown(context.Context, switches.UUID) error { return switches.ErrUnsupported }
+
 func (bmc) Identify(context.Context, switches.UUID, bool) (time.Duration, error) {
 	return 0, switches.ErrUnsupported
 }

@@ -80,6 +80,7 @@ type world struct {
 	podsOf   int
 	bootTime time.Duration
 	cutAt    time.Time
+	shutAt   time.Time // when the operating system has shut down
 	heard    time.Time // when the API server has last heard of the kubelet
 
 	// The BMC. lied: it has said off of a machine that was on.
@@ -90,6 +91,8 @@ type world struct {
 	persons bool
 	// seen are what has been reached.
 	seen map[string]int
+	// rack is what a world of maintenances has besides; nil: none.
+	rack *rack
 }
 
 // boots are the boot IDs.
@@ -173,8 +176,14 @@ func (w *world) run(long time.Duration, done func() bool) {
 			continue
 		}
 		a := ready[w.rand.IntN(len(ready))]
+		if w.rack != nil {
+			w.rack.look()
+		}
 		a.turn <- struct{}{}
 		<-w.yield
+		if w.rack != nil {
+			w.rack.look()
+		}
 	}
 }
 
@@ -197,7 +206,7 @@ func (w *world) stop() {
 
 // pass lets the time pass, and the machine do what it does.
 func (w *world) pass(to time.Time) {
-	for _, at := range []time.Time{w.cutAt, w.kubelet, w.podsAt} {
+	for _, at := range []time.Time{w.cutAt, w.shutAt, w.kubelet, w.podsAt} {
 		if !at.IsZero() && at.After(w.now) && at.Before(to) {
 			to = at
 		}
@@ -212,6 +221,9 @@ func (w *world) pass(to time.Time) {
 	}
 	if due(&w.cutAt) {
 		w.off("by the BMC")
+	}
+	if due(&w.shutAt) {
+		w.off("by its operating system")
 	}
 	if due(&w.kubelet) && w.on {
 		w.hung = false
@@ -228,7 +240,10 @@ func (w *world) off(by string) {
 		return
 	}
 	w.note("the power is off, %s; boot %d is over", by, w.boot)
-	w.on, w.podsOf, w.kubelet, w.podsAt = false, 0, time.Time{}, time.Time{}
+	w.on, w.podsOf, w.kubelet, w.podsAt, w.shutAt = false, 0, time.Time{}, time.Time{}, time.Time{}
+	if w.rack != nil {
+		w.rack.wentOff(by)
+	}
 }
 
 func (w *world) switchOn(by string) {
@@ -239,6 +254,9 @@ func (w *world) switchOn(by string) {
 	w.bootTime = time.Duration(8+w.rand.IntN(60)) * time.Second
 	w.kubelet = w.now.Add(w.bootTime)
 	w.note("the power is on, %s; boot %d", by, w.boot)
+	if w.rack != nil {
+		w.rack.cameOn()
+	}
 }
 
 // says has the kubelet write its Node.
@@ -366,6 +384,9 @@ func kubernetes(_ context.Context, a *actor) {
 
 // look compares what the controller has written with the truth.
 func (w *world) look(before, after *corev1.Node, by string) {
+	if w.rack != nil && before.Spec.Unschedulable && !after.Spec.Unschedulable {
+		w.rack.givenBack(by)
+	}
 	had, has := v1alpha1.IsOutOfService(before), v1alpha1.IsOutOfService(after)
 	mark, _ := v1alpha1.OutOfServiceMarkOf(after)
 	former, _ := v1alpha1.OutOfServiceMarkOf(before)
@@ -427,7 +448,7 @@ func (c apiOf) Get(ctx context.Context, key client.ObjectKey, obj client.Object,
 // and is slow from then on.
 func (a *actor) trap(node *corev1.Node) {
 	action := a.action()
-	if a.events == 0 || action == nil || action.Status.Power == nil || action.Status.Power.Held < 2 || v1alpha1.IsOutOfService(node) || a.on || a.rand.IntN(15) > 0 {
+	if a.rack != nil || a.events == 0 || action == nil || action.Status.Power == nil || action.Status.Power.Held < 2 || v1alpha1.IsOutOfService(node) || a.on || a.rand.IntN(15) > 0 {
 		return
 	}
 	a.note("%s has read the node, and is slow", a.name)
@@ -435,6 +456,28 @@ func (a *actor) trap(node *corev1.Node) {
 	a.kubelet = a.now.Add(time.Duration(5+a.rand.IntN(4)) * time.Second)
 	a.sleep(time.Duration(4+a.rand.IntN(11)) * time.Second)
 	a.reached("trapped")
+}
+
+func (c apiOf) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	if err := c.a.call(); err != nil {
+		return err
+	}
+	return c.Client.Delete(ctx, obj, opts...)
+}
+
+// Status returns the client of the status.
+func (c apiOf) Status() client.SubResourceWriter { return statusOf{c.Client.Status(), c.a} }
+
+type statusOf struct {
+	client.SubResourceWriter
+	a *actor
+}
+
+func (s statusOf) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+	if err := s.a.call(); err != nil {
+		return err
+	}
+	return s.SubResourceWriter.Patch(ctx, obj, patch, opts...)
 }
 
 func (c apiOf) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {

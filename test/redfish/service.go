@@ -259,7 +259,7 @@ func (s *Service) system(w http.ResponseWriter, r *http.Request, system *System,
 		reply(w, http.StatusOK, system.read(at))
 	case r.Method == http.MethodPost && path == at+reset:
 		s.calls = append(s.calls, sent.ResetType+" "+at)
-		power := map[string]string{"ForceOff": "Off", "On": "On", "ForceOn": "On"}[sent.ResetType]
+		power := map[string]string{"ForceOff": "Off", "GracefulShutdown": "Off", "On": "On", "ForceOn": "On"}[sent.ResetType]
 		if power == "" || power == system.power() {
 			refuse(w, http.StatusConflict, "ResourceCannotBeChanged", "The power state is that already.")
 			return

@@ -17,7 +17,7 @@ const (
 	chassis, getChassisStatus       = 0x00, 0x01
 	chassisControl, chassisIdentify = 0x02, 0x04
 
-	powerDown, powerUp = 0x00, 0x01
+	powerDown, powerUp, softShutdown = 0x00, 0x01, 0x05
 )
 
 // bmc asks in a session.

@@ -80,6 +80,15 @@ func (s *Switch) On(ctx context.Context, machine power.UUID) error {
 	return s.control(ctx, machine, powerUp)
 }
 
+// Shutdown asks the operating system to shut down, by ACPI.
+func (s *Switch) Shutdown(ctx context.Context, machine power.UUID) error {
+	err := s.control(ctx, machine, softShutdown)
+	if errors.Is(err, ipmi.InvalidCommand) || errors.Is(err, ipmi.InvalidField) {
+		return fmt.Errorf("%w: a shutdown by ACPI: %w", power.ErrUnsupported, err)
+	}
+	return err
+}
+
 // control sends a Chassis Control.
 func (s *Switch) control(ctx context.Context, machine power.UUID, what byte) error {
 	return s.session(ctx, func(b bmc) error {

@@ -85,6 +85,17 @@ func TestTheMachineOfABMCIsSwitched(t *testing.T) {
 	}
 }
 
+func TestTheOperatingSystemIsAskedToShutDown(t *testing.T) {
+	sim := ipmisim.Start(t)
+	s := New(optionsOf(sim))
+	if err := s.Shutdown(t.Context(), machine(t, ipmisim.GUID)); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := s.Read(t.Context(), machine(t, ipmisim.GUID)); err != nil || r.Power != power.On || sim.Shutdowns() != 1 {
+		t.Errorf("got %+v, %v, asked %d times", r, err, sim.Shutdowns())
+	}
+}
+
 func TestAnotherMachineIsNotSwitched(t *testing.T) {
 	sim := ipmisim.Start(t)
 	s := New(optionsOf(sim))
@@ -93,14 +104,15 @@ func TestAnotherMachineIsNotSwitched(t *testing.T) {
 		"read":     func() error { _, err := s.Read(t.Context(), other); return err },
 		"off":      func() error { return s.Off(t.Context(), other) },
 		"on":       func() error { return s.On(t.Context(), other) },
+		"shutdown": func() error { return s.Shutdown(t.Context(), other) },
 		"identify": func() error { _, err := s.Identify(t.Context(), other, true); return err },
 	} {
 		if err := do(); !errors.Is(err, power.ErrOtherMachine) || !strings.Contains(err.Error(), other.String()) || !strings.Contains(err.Error(), ipmisim.GUID) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if r, err := s.Read(t.Context(), machine(t, ipmisim.GUID)); err != nil || r.Power != power.On {
-		t.Errorf("got %+v, %v", r, err)
+	if r, err := s.Read(t.Context(), machine(t, ipmisim.GUID)); err != nil || r.Power != power.On || sim.Shutdowns() > 0 {
+		t.Errorf("got %+v, %v, asked %d times", r, err, sim.Shutdowns())
 	}
 	sim.PowerOff()
 	if err := s.On(t.Context(), other); !errors.Is(err, power.ErrOtherMachine) {

@@ -171,6 +171,11 @@ func (s *Switch) turn(ctx context.Context, machine power.UUID, action string) er
 	return err
 }
 
+// Shutdown is nothing that such a program does.
+func (s *Switch) Shutdown(context.Context, power.UUID) error {
+	return fmt.Errorf("%s: %w: a program can't ask an operating system to shut down", s, power.ErrUnsupported)
+}
+
 // Identify is nothing that such a program does.
 func (s *Switch) Identify(context.Context, power.UUID, bool) (time.Duration, error) {
 	return 0, fmt.Errorf("%s: %w: a program has no light", s, power.ErrUnsupported)

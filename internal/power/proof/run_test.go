@@ -33,6 +33,8 @@ func (p *plain) On(context.Context, power.UUID) error {
 	return nil
 }
 
+func (*plain) Shutdown(context.Context, power.UUID) error { return power.ErrUnsupported }
+
 func (*plain) Identify(context.Context, power.UUID, bool) (time.Duration, error) {
 	return 0, power.ErrUnsupported
 }

@@ -343,6 +343,8 @@ func (w *world) On(_ context.Context, machine power.UUID) error {
 	return nil
 }
 
+func (*world) Shutdown(context.Context, power.UUID) error { return power.ErrUnsupported }
+
 func (*world) Identify(context.Context, power.UUID, bool) (time.Duration, error) {
 	return 0, power.ErrUnsupported
 }

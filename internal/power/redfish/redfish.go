@@ -82,6 +82,12 @@ func (s *Switch) On(ctx context.Context, machine power.UUID) error {
 	return s.reset(ctx, machine, schemas.OnPowerState, schemas.OnResetType, schemas.ForceOnResetType)
 }
 
+// Shutdown asks the operating system to shut down. A button that is pushed would switch on what is
+// off, so that is not used.
+func (s *Switch) Shutdown(ctx context.Context, machine power.UUID) error {
+	return s.reset(ctx, machine, schemas.OffPowerState, schemas.GracefulShutdownResetType)
+}
+
 // reset asks for the first kind of reset that the service offers. A service may refuse what
 // is so already.
 func (s *Switch) reset(ctx context.Context, machine power.UUID, already schemas.PowerState, kinds ...schemas.ResetType) error {

@@ -142,6 +142,28 @@ func TestTheLightIsThatOfTheMachineAlone(t *testing.T) {
 	}
 }
 
+// A button that is pushed would switch on what is off, so the operating system is asked by name.
+func TestTheOperatingSystemIsAskedToShutDown(t *testing.T) {
+	s := service.Start(t,
+		&service.System{UUID: ours, Power: "On", Resets: []string{"On", "ForceOff", "PushPowerButton", "GracefulShutdown"}},
+		&service.System{UUID: theirs, Power: "On", Resets: []string{"On", "ForceOff", "PushPowerButton"}})
+	sw := newSwitch(t, optionsOf(s))
+	for range 2 { // the second time, the service refuses: it is off already
+		if err := sw.Shutdown(t.Context(), uuid(t, ours)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := sw.Shutdown(t.Context(), uuid(t, theirs)); !errors.Is(err, power.ErrUnsupported) || !strings.Contains(err.Error(), "GracefulShutdown") {
+		t.Errorf("one that does not offer it: %v", err)
+	}
+	if err := sw.Shutdown(t.Context(), uuid(t, "4c4c4544-0055-4a10-8031-c4c04f4b4832")); !errors.Is(err, power.ErrOtherMachine) {
+		t.Errorf("another machine: %v", err)
+	}
+	if got, want := s.Calls(), slices.Repeat([]string{"GracefulShutdown /redfish/v1/Systems/1"}, 2); !slices.Equal(got, want) || s.Power(1) != "Off" || s.Power(2) != "On" {
+		t.Errorf("it was told %q", got)
+	}
+}
+
 func TestOffThatTakesAWhileIsStillOn(t *testing.T) {
 	s := service.Start(t, &service.System{UUID: ours, Power: "On", Lag: 1})
 	sw := newSwitch(t, optionsOf(s))

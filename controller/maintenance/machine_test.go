@@ -1,0 +1,53 @@
+package maintenance
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+func TestAMaintenanceThatHasEndedWaitsForItsMachine(t *testing.T) {
+	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
+	for name, test := range map[string]struct {
+		ended  time.Duration
+		light  v1alpha1.LightState
+		phase  v1alpha1.PowerPhase
+		since  time.Duration
+		others bool
+		want   time.Duration
+		waits  bool
+	}{
+		"nothing was switched":             {ended: time.Second},
+		"its light shines":                 {ended: time.Minute, light: v1alpha1.LightOn, want: 4 * time.Minute, waits: true},
+		"its light may shine":              {ended: time.Minute, light: v1alpha1.LightUnknown, want: 4 * time.Minute, waits: true},
+		"its light is out":                 {ended: time.Minute, light: v1alpha1.LightOff},
+		"its light can't be put out":       {ended: 5 * time.Minute, light: v1alpha1.LightUnknown},
+		"the machine is off":               {ended: time.Minute, phase: v1alpha1.PowerOff, since: time.Hour, want: 59 * time.Minute, waits: true},
+		"it is being switched on":          {ended: 50 * time.Minute, phase: v1alpha1.PowerRestoring, since: 10 * time.Minute, want: 50 * time.Minute, waits: true},
+		"off, and its light shines":        {ended: 2 * time.Minute, phase: v1alpha1.PowerOff, since: time.Hour, light: v1alpha1.LightOn, want: 58 * time.Minute, waits: true},
+		"it may have been asked":           {ended: 0, phase: v1alpha1.PowerShuttingDown, want: time.Hour, waits: true},
+		"it is back":                       {ended: time.Minute, phase: v1alpha1.PowerOn},
+		"it was never switched":            {ended: time.Minute, phase: v1alpha1.PowerWaiting},
+		"it is left to people":             {ended: time.Minute, phase: v1alpha1.PowerLeftOff},
+		"nobody has switched it on":        {ended: time.Hour, phase: v1alpha1.PowerOff, since: 2 * time.Hour},
+		"another one holds the node":       {ended: 9 * time.Hour, phase: v1alpha1.PowerOff, since: 9 * time.Hour, others: true, waits: true},
+		"another one holds it, and is lit": {ended: time.Minute, light: v1alpha1.LightOn, others: true, want: 4 * time.Minute, waits: true},
+	} {
+		m := &v1alpha1.NodeMaintenance{}
+		ended := ago(test.ended)
+		m.DeletionTimestamp = &ended
+		if test.light != "" {
+			m.Status.Identify = &v1alpha1.IdentifyStatus{State: test.light}
+		}
+		if test.phase != "" {
+			m.Status.Power = &v1alpha1.MaintenancePowerStatus{Phase: test.phase, Since: ago(test.since)}
+		}
+		if got, waits := awaitedFor(m, test.others, now); got != test.want || waits != test.waits {
+			t.Errorf("%s: got %s, %t, want %s, %t", name, got, waits, test.want, test.waits)
+		}
+	}
+}

@@ -1,0 +1,423 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/power"
+	"github.com/nodemend/nodemend/internal/power/proof"
+)
+
+func TestAMachineIsShutDownForAMaintenanceAndComesBack(t *testing.T) {
+	r := newRack(t, switchedOff, identified)
+	r.run(2 * time.Minute)
+	r.power(v1alpha1.PowerOff, "")
+	r.light("repair", v1alpha1.LightOn, "")
+	if r.on || len(r.cuts) > 0 || !slices.Equal(r.shutdowns, []int{1}) || !r.lit {
+		t.Errorf("on: %t, cut were %v, asked were %v\n%s", r.on, r.cuts, r.shutdowns, r.story())
+	}
+	r.run(48 * time.Hour)
+	if r.on || r.ons > 0 {
+		t.Errorf("it is on\n%s", r.story())
+	}
+	r.end("repair")
+	r.run(time.Minute)
+	r.power(v1alpha1.PowerRestoring, "is to boot") // until the node is back nobody takes it for dead
+	r.run(3 * time.Minute)
+	if !r.on || r.said != 2 || r.ons != 1 || r.of("repair") != nil {
+		t.Errorf("on: %t, %d ons, boot %d, %+v\n%s", r.on, r.ons, r.said, r.of("repair"), r.story())
+	}
+}
+
+func TestWhatDoesNotShutDownIsCut(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(r *rack)
+		phase  v1alpha1.PowerPhase
+		says   string
+		cuts   []int
+	}{
+		"it hangs":                {func(r *rack) { r.listens = false }, v1alpha1.PowerOff, "its power was cut", []int{1}},
+		"nobody can ask it":       {func(r *rack) { r.shutdownErr = power.ErrUnsupported }, v1alpha1.PowerOff, "its power was cut", []int{1}},
+		"it can't be cut, either": {func(r *rack) { r.listens, r.deaf = false, true }, v1alpha1.PowerStillOn, "it says On", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRack(t, switchedOff)
+			test.change(r)
+			r.run(9 * time.Minute)
+			r.power(v1alpha1.PowerShuttingDown, "")
+			if len(r.cuts) > 0 {
+				t.Errorf("cut were %v\n%s", r.cuts, r.story())
+			}
+			r.run(20 * time.Minute)
+			r.power(test.phase, test.says)
+			if !slices.Equal(r.cuts, test.cuts) {
+				t.Errorf("cut were %v\n%s", r.cuts, r.story())
+			}
+			r.end("repair")
+			r.run(20 * time.Minute)
+			if !r.on || r.of("repair") != nil {
+				t.Errorf("on: %t, %+v\n%s", r.on, r.of("repair"), r.story())
+			}
+		})
+	}
+}
+
+// Each call that writes or switches may be the last one of a process, before it has had its effect
+// or after; and each that reads, before the first of them.
+func TestAMachineComesBackWhereverTheRunnerDies(t *testing.T) {
+	for name, listens := range map[string]bool{"it shuts down": true, "it is cut": false} {
+		story := func(r *rack) {
+			r.listens = listens
+			r.run(20 * time.Minute)
+			if r.on || r.of("repair") == nil || r.of("repair").Status.Power.Phase != v1alpha1.PowerOff {
+				r.Errorf("on: %t\n%s", r.on, r.story())
+			}
+			r.end("repair")
+			r.run(10 * time.Minute)
+			if !r.on || r.said != 2 || r.of("repair") != nil {
+				r.Errorf("on: %t, boot %d, %+v\n%s", r.on, r.said, r.of("repair"), r.story())
+			}
+			if len(r.cuts) > 1 || listens && len(r.cuts) > 0 {
+				r.Errorf("cut were %v\n%s", r.cuts, r.story())
+			}
+		}
+		whole := newRack(t, switchedOff)
+		story(whole)
+		calls := slices.Clone(whole.effects)
+		for call := range whole.effects[0] {
+			calls = append(calls, call+1)
+		}
+		for _, call := range calls {
+			for _, lost := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, call %d, after its effect: %t", name, call, lost), func(t *testing.T) {
+					r := newRack(t, switchedOff)
+					r.happens = func(now int) {
+						if now == call {
+							r.died, r.lost = true, lost
+						}
+					}
+					story(r)
+				})
+			}
+		}
+	}
+}
+
+func TestWhatForbidsAShutdownIsSaid(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(r *rack)
+		says   string
+	}{
+		"the flag":                {func(r *rack) { r.allowed = false }, "remoteRunner.maintenancePower"},
+		"it is not drained":       {func(r *rack) { r.all[0].Status.Conditions = nil }, "not drained yet"},
+		"drained was another":     {func(r *rack) { r.all[0].Status.NodeUID = "node-0" }, "not drained yet"},
+		"it is not cordoned":      {func(r *rack) { r.uncordoned = true }, "not cordoned"},
+		"the cluster is paused":   {func(r *rack) { r.pause = clusterPause() }, "the cluster is paused"},
+		"the node is excluded":    {func(r *rack) { r.excluded = true }, "nodemend.dev/exclude"},
+		"somebody else has it":    {func(r *rack) { r.start("firmware") }, "maintenance firmware (new DIMM) holds the node, too"},
+		"an action is under way":  {func(r *rack) { r.actions = []v1alpha1.NodeAction{claimedNow(r)} }, "NodeAction action is under way"},
+		"another node says to be": {func(r *rack) { r.twin = "worker-2" }, "node worker-2 has the systemUUID"},
+		"a UUID of many":          {func(r *rack) { r.systemUUID = "03000200-0400-0500-0006-000700080009" }, "systemUUID"},
+		"another machine's BMC":   {func(r *rack) { r.guid[5]++ }, "another machine"},
+		"it does not answer":      {func(r *rack) { r.readErr = power.ErrNoAnswer }, "no answer"},
+		"a dry run":               {func(r *rack) { r.dryRun = true }, "dry run: this runner would shut the machine down by ipmi://"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRack(t, switchedOff)
+			test.change(r)
+			r.run(30 * time.Minute)
+			r.power(v1alpha1.PowerWaiting, test.says)
+			if !r.on || len(r.shutdowns)+len(r.cuts) > 0 {
+				t.Errorf("on: %t\n%s", r.on, r.story())
+			}
+			r.end("repair")
+			r.run(time.Minute)
+			if r.of("repair") != nil {
+				t.Errorf("it stays: %+v\n%s", r.of("repair").Status, r.story())
+			}
+		})
+	}
+}
+
+// claimedNow is an action that may run.
+func claimedNow(r *rack) v1alpha1.NodeAction {
+	a := v1alpha1.NodeAction{ObjectMeta: metav1.ObjectMeta{Name: "action"}, Spec: v1alpha1.NodeActionSpec{NodeName: racked, ExpiresAt: metav1.NewTime(r.now), Timeout: v1alpha1.Duration{Duration: time.Hour}}}
+	a.Status.Claim = &v1alpha1.Claim{Time: metav1.NewTime(r.now)}
+	return a
+}
+
+// A policy's maintenance is one only as long as the policy says so.
+func TestAMachineIsShutDownForAPolicyThatSaysSo(t *testing.T) {
+	r := newRack(t, switchedOff, byPolicy).withPolicy()
+	r.run(2 * time.Minute)
+	r.power(v1alpha1.PowerOff, "")
+	for name, test := range map[string]struct {
+		change func(r *rack)
+		says   string
+	}{
+		"the remediation is gone":     {func(r *rack) { r.remediation = nil }, "is gone, or does not name it"},
+		"it has taken it back":        {func(r *rack) { r.remediation.Status.Maintenance = "other" }, "is gone, or does not name it"},
+		"it is at another step":       {func(r *rack) { r.remediation.Status.Step = 2 }, "step 2 of remediation incident"},
+		"the step says nothing of it": {func(r *rack) { r.remediation.Spec.Steps[0].Maintenance.Power = "" }, "is no maintenance with power: Off"},
+		"the policy is gone":          {func(r *rack) { r.policy = nil }, "has been deleted"},
+		"the policy was edited":       {func(r *rack) { r.policy.Spec.Steps[0].Maintenance = &v1alpha1.MaintenanceRemedy{Reason: "other"} }, "has no step with hash"},
+		"the policy is paused":        {func(r *rack) { r.policy.Spec.Paused = true }, "is paused"},
+		"it is for other nodes": {func(r *rack) {
+			r.policy.Spec.NodeSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"rack": "8"}}
+		}, "does not select"},
+		"a budget is paused": {func(r *rack) { r.budgets = pausedBudgets() }, "is paused"},
+		"nobody has approved it": {func(r *rack) {
+			r.remediation.Spec.Steps[0].RequireApproval, r.policy.Spec.Steps[0].RequireApproval = true, true
+		}, "requires approval"},
+		"the node is well": {func(r *rack) {
+			r.policy.Spec.Match[0].Status, r.policy.Spec.Match[0].Type = corev1.ConditionFalse, "HardwareFailure"
+		}, "HardwareFailure"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRack(t, switchedOff, byPolicy).withPolicy()
+			r.policy = r.policy.DeepCopy()
+			r.remediation = r.remediation.DeepCopy()
+			test.change(r)
+			r.run(30 * time.Minute)
+			r.power(v1alpha1.PowerWaiting, test.says)
+			if !r.on || len(r.shutdowns) > 0 {
+				t.Errorf("on: %t\n%s", r.on, r.story())
+			}
+		})
+	}
+}
+
+func TestWhatPeopleSayMeanwhileHoldsTheCutOfAMaintenance(t *testing.T) {
+	for name, say := range map[string]func(r *rack){
+		"the cluster is paused":  func(r *rack) { r.pause = clusterPause() },
+		"the node is excluded":   func(r *rack) { r.excluded = true },
+		"another one takes it":   func(r *rack) { r.start("firmware") },
+		"it was uncordoned":      func(r *rack) { r.uncordoned = true },
+		"the flag is taken away": func(r *rack) { r.allowed = false },
+		"it is a dry run by now": func(r *rack) { r.dryRun = true },
+		"a pod has come":         func(r *rack) { r.of("repair").Status.Conditions = nil },
+		"it is not wanted off":   func(r *rack) { r.of("repair").Spec.Power = "" },
+		"it ends":                func(r *rack) { r.end("repair") },
+		"somebody has booted it": func(r *rack) { r.boot, r.said = 2, 2 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRack(t, switchedOff)
+			r.listens = false
+			r.run(9 * time.Minute)
+			say(r)
+			if r.of("repair") != nil {
+				r.of("repair").ResourceVersion += "x"
+			}
+			r.run(30 * time.Minute)
+			if len(r.cuts) > 0 || !r.on {
+				t.Errorf("cut were %v\n%s", r.cuts, r.story())
+			}
+		})
+	}
+}
+
+func TestWhatSomebodySwitchesIsTheirs(t *testing.T) {
+	t.Run("off before", func(t *testing.T) {
+		r := newRack(t, switchedOff)
+		r.on = false
+		r.run(5 * time.Minute)
+		r.power(v1alpha1.PowerWasOff, "somebody has switched it off")
+		r.end("repair")
+		r.run(20 * time.Minute)
+		if r.on || r.of("repair") != nil {
+			t.Errorf("it was switched on\n%s", r.story())
+		}
+	})
+	t.Run("on meanwhile", func(t *testing.T) {
+		r := newRack(t, switchedOff)
+		r.run(5 * time.Minute)
+		r.switchOn()
+		r.run(5 * time.Minute)
+		r.power(v1alpha1.PowerOn, "boot-1 -> boot-2")
+		r.run(time.Hour)
+		if !r.on || len(r.cuts)+len(r.shutdowns) != 1 {
+			t.Errorf("it was switched off again\n%s", r.story())
+		}
+	})
+}
+
+func TestAMachineIsSwitchedOnAfterTheLastMaintenance(t *testing.T) {
+	for name, wanted := range map[string][]func(*v1alpha1.NodeMaintenance){"that wants it off, too": {switchedOff}, "that does not": nil} {
+		t.Run(name, func(t *testing.T) {
+			r := newRack(t, switchedOff)
+			r.run(5 * time.Minute)
+			r.start("move", wanted...)
+			r.run(time.Minute)
+			r.end("repair")
+			r.run(5 * time.Hour)
+			r.power(v1alpha1.PowerOff, "maintenance move holds the node")
+			if r.on {
+				t.Errorf("it is on\n%s", r.story())
+			}
+			r.end("move")
+			r.run(10 * time.Minute)
+			if !r.on || len(r.all) > 0 || !slices.Equal(r.shutdowns, []int{1}) {
+				t.Errorf("on: %t, %+v\n%s", r.on, r.all, r.story())
+			}
+		})
+	}
+}
+
+func TestAMachineThatNobodyWasThereForIsLeftToPeople(t *testing.T) {
+	r := newRack(t, switchedOff)
+	r.run(5 * time.Minute)
+	r.frozen = true
+	r.end("repair")
+	r.pass(2 * time.Hour)
+	r.run(5 * time.Minute)
+	r.power(v1alpha1.PowerLeftOff, "When nobody does, switch it on")
+	if r.on {
+		t.Errorf("it is on\n%s", r.story())
+	}
+	t.Run("and that of a node that was deleted", func(t *testing.T) {
+		r := newRack(t, switchedOff, byPolicy).withPolicy()
+		r.run(5 * time.Minute)
+		r.frozen, r.nodeGone = true, true
+		r.end("repair")
+		r.run(5 * time.Minute)
+		r.power(v1alpha1.PowerLeftOff, "node worker-1 was deleted")
+		if r.on {
+			t.Errorf("it is on\n%s", r.story())
+		}
+	})
+	t.Run("but not that of a person, whose node's name stays", func(t *testing.T) {
+		r := newRack(t, switchedOff)
+		r.run(5 * time.Minute)
+		r.nodeGone = true
+		r.run(time.Hour)
+		r.power(v1alpha1.PowerOff, "")
+		r.end("repair")
+		r.run(5 * time.Minute)
+		if !r.on {
+			t.Errorf("it is off\n%s", r.story())
+		}
+	})
+}
+
+// Whatever read of what is known takes long, the node may be excluded meanwhile.
+func TestWhatWasReadLongAgoStopsNothing(t *testing.T) {
+	whole := newRack(t, switchedOff)
+	whole.listens = false
+	whole.run(20 * time.Minute)
+	if len(whole.stops) != 2 {
+		t.Fatalf("it was asked and cut by %v\n%s", whole.stops, whole.story())
+	}
+	for i, stop := range whole.stops {
+		for call := stop - 5; call < stop; call++ {
+			t.Run(fmt.Sprintf("at call %d of %d", call, stop), func(t *testing.T) {
+				r := newRack(t, switchedOff)
+				r.listens = false
+				r.happens = func(now int) {
+					if now == call {
+						r.pass(factsAge + time.Second)
+						r.excluded = true
+					}
+				}
+				r.run(20 * time.Minute)
+				if len(r.stops) > i {
+					t.Errorf("it was stopped by %v\n%s", r.stops, r.story())
+				}
+			})
+		}
+	}
+}
+
+// An off of the process before may still be on its way.
+func TestWhoTakesOverWaitsBeforeItSwitchesOn(t *testing.T) {
+	r := newRack(t, switchedOff)
+	r.run(5 * time.Minute)
+	r.end("repair")
+	r.happens = func(int) { r.died, r.happens = true, nil }
+	r.run(proof.Straggle - 2*time.Second)
+	r.power(v1alpha1.PowerRestoring, "")
+	if r.ons > 0 {
+		t.Errorf("it was switched on at once\n%s", r.story())
+	}
+	r.run(time.Minute)
+	if r.ons == 0 {
+		t.Errorf("it was not switched on\n%s", r.story())
+	}
+}
+
+// What holds a cut holds it for as long as it takes, and does not turn it into one that was in vain.
+func TestACutThatPeopleHoldBeginsAnew(t *testing.T) {
+	r := newRack(t, switchedOff)
+	r.listens = false
+	r.happens = func(int) {
+		if p := r.of("repair").Status.Power; p != nil && p.Phase == v1alpha1.PowerCutting && len(r.cuts) == 0 && r.now.Sub(testNow) < 12*time.Minute {
+			r.excluded = true
+		}
+	}
+	r.run(30 * time.Minute)
+	r.power(v1alpha1.PowerShuttingDown, "nodemend.dev/exclude")
+	if len(r.cuts) > 0 {
+		t.Errorf("cut were %v\n%s", r.cuts, r.story())
+	}
+	r.happens, r.excluded = nil, false
+	r.run(15 * time.Minute)
+	r.power(v1alpha1.PowerOff, "its power was cut")
+}
+
+func TestAMachineIsNotSwitchedOnThatSomebodyHasJustTaken(t *testing.T) {
+	whole := newRack(t, switchedOff)
+	whole.run(5 * time.Minute)
+	whole.end("repair")
+	before := whole.calls
+	whole.run(time.Minute)
+	for call := before + 1; call <= whole.calls; call++ {
+		t.Run(fmt.Sprint("at call ", call), func(t *testing.T) {
+			r := newRack(t, switchedOff)
+			r.run(5 * time.Minute)
+			r.end("repair")
+			r.happens = func(now int) {
+				if now == call {
+					r.start("firmware")
+				}
+			}
+			r.run(time.Minute) // the BMC says what is wrong
+			if r.of("firmware") == nil {
+				t.Errorf("call %d never came\n%s", call, r.story())
+			}
+		})
+	}
+}
+
+func TestAMachineWhoseNodeIsOnAnotherOneByNowIsLeftToPeople(t *testing.T) {
+	r := newRack(t, switchedOff)
+	r.run(5 * time.Minute)
+	r.systemUUID, r.frozen = "00112233-4455-6677-8899-aabbccddeeff", true
+	r.run(5 * time.Minute)
+	r.power(v1alpha1.PowerOff, "")
+	r.end("repair")
+	r.run(5 * time.Minute)
+	r.power(v1alpha1.PowerLeftOff, "is on another one by now")
+	if r.on {
+		t.Errorf("it is on\n%s", r.story())
+	}
+}
+
+func TestABMCThatIsAwayAtTheEndIsAskedUntilItAnswers(t *testing.T) {
+	r := newRack(t, switchedOff)
+	r.run(5 * time.Minute)
+	r.end("repair")
+	r.readErr = errors.New("lost")
+	r.run(40 * time.Minute)
+	r.power(v1alpha1.PowerRestoring, "lost")
+	r.readErr = nil
+	r.run(10 * time.Minute)
+	if !r.on || r.of("repair") != nil {
+		t.Errorf("on: %t, %+v\n%s", r.on, r.of("repair"), r.story())
+	}
+}
