@@ -53,7 +53,9 @@ func (r renaming) canonical(key string, value any) any {
 }
 
 func (r renaming) object(key string, value map[string]any) map[string]any {
-	if _, isList := value["items"]; isList {
+	_, isList := value["items"]
+	_, isTable := value["rows"]
+	if isList || isTable {
 		value = withoutVersion(value)
 	}
 	if object, ok := value["object"].(map[string]any); ok && value["type"] == "BOOKMARK" {
@@ -87,7 +89,7 @@ func owner(entry any) string {
 	return fmt.Sprint(e["manager"], " ", e["operation"], " ", e["subresource"], " ", e["apiVersion"])
 }
 
-// withoutVersion returns a list, or a bookmark, as one of no version. Others write meanwhile:
+// withoutVersion returns a list, a table, or a bookmark, as one of no version. Others write meanwhile:
 // it is that of the newest of the objects, or a later one.
 func withoutVersion(list map[string]any) map[string]any {
 	meta, ok := list["metadata"].(map[string]any)
