@@ -89,7 +89,7 @@ func TestAReplacementIsNeverOverByItself(t *testing.T) {
 		Executor: v1alpha1.ExecutorRemote, ExpiresAt: metav1.NewTime(now), Timeout: v1alpha1.Duration{Duration: time.Hour},
 	}}
 	a.Status.Claim = &v1alpha1.Claim{Time: metav1.NewTime(now)}
-	if Over(a) == Never {
+	if Over(a).Equal(Never) {
 		t.Error("a power cycle is never over")
 	}
 	a.Status.Replace = &v1alpha1.ReplaceStatus{}
@@ -97,7 +97,7 @@ func TestAReplacementIsNeverOverByItself(t *testing.T) {
 		t.Errorf("it is over at %s", Over(a))
 	}
 	a.Spec.Executor = ""
-	if Over(a) == Never {
+	if Over(a).Equal(Never) {
 		t.Error("the runner of a node can keep its permit for ever")
 	}
 }
