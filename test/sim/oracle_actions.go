@@ -93,7 +93,10 @@ func (o *oracles) confirmed(e *execution) {
 		o.requestStands(remediation, action.Name)
 		return
 	}
-	after := e.node.booted
+	after, saw := e.node.booted, o.saw
+	if n := find[*corev1.Node](o, e.node.name); e.remedy == v1alpha1.RemedyReplace && n != nil && n.Status.NodeInfo.BootID != e.node.bootID() {
+		after, saw = time.Time{}, o.sawInAnyBoot // its kubelet has not told yet that it has booted, and a remote runner is not there
+	}
 	for _, other := range e.node.executions {
 		if other == e || !other.ends.After(after) || !o.world.people.meddled.Before(other.began) {
 			continue // nobody may know of it
@@ -101,7 +104,7 @@ func (o *oracles) confirmed(e *execution) {
 		after = other.ends
 	}
 	for _, m := range remediation.Spec.Match {
-		if m.Type == string(corev1.NodeReady) || o.saw(e.node, m.Type, m.Status, after) {
+		if m.Type == string(corev1.NodeReady) || saw(e.node, m.Type, m.Status, after) {
 			return
 		}
 	}

@@ -42,8 +42,12 @@ func (o *oracles) ordered(e *execution) {
 	}
 	now, late := time.Now(), e.node.late()
 	const slack = 3 * time.Second // of clocks that are corrected
-	if after := now.Sub(a.Spec.ExpiresAt.Time); after > late+slack {
-		o.world.broken("Nothing is executed that has expired", "%s on node %s, %s after expiresAt", a.Name, e.node.name, after)
+	latest := a.Spec.ExpiresAt.Time
+	if is := find[*v1alpha1.NodeAction](o, a.Name); e.remedy == v1alpha1.RemedyReplace && is != nil && is.Status.Claim != nil {
+		latest = later(latest, is.Status.Claim.Time.Add(5*time.Minute)) // it is begun once what others have sent can't arrive
+	}
+	if after := now.Sub(latest); after > late+slack {
+		o.world.broken("Nothing is executed that has expired", "%s on node %s, %s after that", a.Name, e.node.name, after)
 	}
 	if at, told := o.forgotten[a.Name]; told && now.Sub(at) > late {
 		o.world.broken("Nothing is executed that its remediation does not wait for", "%s on node %s, given up %s ago", a.Name, e.node.name, now.Sub(at))
