@@ -25,7 +25,7 @@ const (
 // decideReplace says what the remote runner does with an action that has a machine replaced, before
 // its claim and until the owner of the machine has begun.
 func decideReplace(in input) decision {
-	return first(in, notRemote, finished, unkept, unclaimedInTime, refused, notSupported, unseen, rebootedSince, budgetPaused, inMaintenance)
+	return first(in, notRemote, finished, unkept, unclaimedInTime, refused, notSupported, unseen, rebootedSince, budgetPaused, inMaintenance, backInService)
 }
 
 // unkept refuses an action that could be deleted while its machine goes: then nothing would keep
@@ -44,6 +44,15 @@ func unclaimedInTime(in input) *decision {
 		return expired(in)
 	}
 	return nil
+}
+
+// backInService refuses to take the machine of a node that somebody has put back since the action was
+// created: the controller cordons it before.
+func backInService(in input) *decision {
+	if in.node.Spec.Unschedulable {
+		return nil
+	}
+	return finishWith(v1alpha1.ReasonRefused, "nothing was deleted: node %s is not cordoned: somebody has put it back in service", in.nodeName)
 }
 
 // rebootedSince refuses what is about another boot than that in which the fault was confirmed (I5).

@@ -22,7 +22,7 @@ func goodReplaceInput(t *testing.T) input {
 	in.action.Spec.Timeout.Duration = time.Hour
 	in.action.Finalizers = []string{v1alpha1.PowerFinalizer}
 	in.remote, in.remedies = true, []string{v1alpha1.RemedyReplace}
-	in.node.Status.NodeInfo.BootID = "boot-1"
+	in.node.Status.NodeInfo.BootID, in.node.Spec.Unschedulable = "boot-1", true
 	return in
 }
 
@@ -43,6 +43,7 @@ func TestDecideReplace(t *testing.T) {
 		"one that is deleted":               {func(in *input) { in.action.DeletionTimestamp = &metav1.Time{Time: testNow} }, v1alpha1.ReasonCancelled, "deleted"},
 		"another node of the name":          {func(in *input) { in.node.UID = "node-2" }, v1alpha1.ReasonRefused, "UID"},
 		"no node":                           {func(in *input) { in.node = nil }, v1alpha1.ReasonRefused, "there is no Node"},
+		"a node that is back in service":    {func(in *input) { in.node.Spec.Unschedulable = false }, v1alpha1.ReasonRefused, "is not cordoned"},
 		"an excluded node":                  {func(in *input) { in.node.Labels[v1alpha1.ExcludeLabel] = "true" }, v1alpha1.ReasonRefused, v1alpha1.ExcludeLabel},
 		"a paused cluster":                  {func(in *input) { in.pause = clusterPause() }, v1alpha1.ReasonRefused, "rack move"},
 		"a paused budget":                   {func(in *input) { in.holds.Budgets = pausedBudgets() }, v1alpha1.ReasonRefused, "nothing was deleted: RemediationBudget rack-7"},

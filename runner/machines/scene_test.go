@@ -91,7 +91,7 @@ func nodeOf(name string) *corev1.Node {
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name + "-uid"), Annotations: map[string]string{
 			machineAnnotation: "m-" + name, machineNamespaceAnnotation: "fleet",
 		}},
-		Spec: corev1.NodeSpec{ProviderID: "played://" + name},
+		Spec: corev1.NodeSpec{ProviderID: "played://" + name, Unschedulable: true},
 		Status: corev1.NodeStatus{
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 			NodeInfo:   corev1.NodeSystemInfo{BootID: "boot-1"},
