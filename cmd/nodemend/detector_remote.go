@@ -113,16 +113,10 @@ func (r *remoteDetector) run(cmd *cobra.Command, configFile, node, kubeconfig st
 	}
 	options := remote.Options{
 		Config: c, Client: cfg, OwnNode: node, HealthAddress: r.health, MetricsAddress: r.metrics, Registry: registry,
-		Lead: func(ctx context.Context, _ string, lead func(context.Context) error) error { return lead(ctx) },
+		Lead: leadBy(r.election, leader.Election{Name: leaseOfRemoteDetector, Namespace: r.namespace}, cfg),
 	}
 	if r.once {
 		return lookOnce(cmd.Context(), cmd.OutOrStdout(), options)
-	}
-	if r.election {
-		election := leader.Election{Name: leaseOfRemoteDetector, Namespace: r.namespace}
-		options.Lead = func(ctx context.Context, id string, lead func(context.Context) error) error {
-			return election.Lead(ctx, cfg, id, lead)
-		}
 	}
 	return frugal(cmd.Context(), func(ctx context.Context) error { return remote.Run(ctx, options) })
 }

@@ -96,18 +96,22 @@ func (r *remoteRunner) run(cmd *cobra.Command, kubeconfig string, o runner.Optio
 	if err := registerBuildInfo(registry); err != nil {
 		return err
 	}
-	lead := func(ctx context.Context, _ string, lead func(context.Context) error) error { return lead(ctx) }
-	if r.election {
-		election := leader.Election{Name: leaseOfRemoteRunner, Namespace: r.namespace}
-		lead = func(ctx context.Context, id string, lead func(context.Context) error) error {
-			return election.Lead(ctx, cfg, id, lead)
-		}
-	}
+	lead := leadBy(r.election, leader.Election{Name: leaseOfRemoteRunner, Namespace: r.namespace}, cfg)
 	return runner.RunRemote(cmd.Context(), cfg, runner.RemoteOptions{
 		Switch: switchesOf(o.Config), Needed: neededOf(o.Config), Machines: machinesOf(o.Config, cfg), Lead: lead,
 		MaintenancePower: r.maintenancePower, DryRun: o.DryRun, Registry: registry,
 		MetricsAddress: o.MetricsAddress, HealthAddress: o.HealthAddress, Logger: logr.FromContextOrDiscard(cmd.Context()),
 	})
+}
+
+// leadBy returns what leads while it holds the Lease of an election, or at once without one.
+func leadBy(elected bool, election leader.Election, cfg *rest.Config) func(ctx context.Context, id string, lead func(context.Context) error) error {
+	if !elected {
+		return func(ctx context.Context, _ string, lead func(context.Context) error) error { return lead(ctx) }
+	}
+	return func(ctx context.Context, id string, lead func(context.Context) error) error {
+		return election.Lead(ctx, cfg, id, lead)
+	}
 }
 
 // machinesOf returns what has machines replaced, as a file allows it, which is read anew each time. So
