@@ -82,6 +82,7 @@ func TestTheRemoteRunnerWritesForItsActionsAlone(t *testing.T) {
 	claimedAt(0)(over)
 	over.Status.Claim.Remedy = v1alpha1.RemedyReboot
 	s.must(s.admin.Status().Update(s.ctx, over))
+	in("Ended")(over)
 	s.must(finish(s.ctx, s.admin, over))
 	p.until(func() bool { // rights and policies are in force
 		dry := client.NewDryRunClient(own)

@@ -64,6 +64,8 @@ func TestWhatABootHasLeftIsCollectedOnceInTheBootAfterIt(t *testing.T) {
 		"power was cut":              {func(*leftAPI) {}, true},
 		"rebooted by this runner":    {func(a *leftAPI) { a.action.Spec.Executor = "" }, true},
 		"it came back late":          {func(a *leftAPI) { a.action.Status.Conditions[0].Reason = v1alpha1.ReasonNotBack }, true},
+		"it was off when they came":  {func(a *leftAPI) { a.action.Status.Conditions[0].Reason = v1alpha1.ReasonPowerWasOff }, true},
+		"it has kept its power":      {func(a *leftAPI) { a.action.Status.Conditions[0].Reason = v1alpha1.ReasonNotNeeded }, false},
 		"another remedy":             {func(a *leftAPI) { a.action.Status.Claim.Remedy = v1alpha1.RemedyCommand }, false},
 		"still in that boot":         {func(a *leftAPI) { a.action.Status.Claim.BootID = thisBoot }, false},
 		"not claimed":                {func(a *leftAPI) { a.action.Status.Claim = nil }, false},

@@ -37,7 +37,7 @@ and watch nodeactions, update nodeactions/status, get remediations, remedypolici
 nodemendremediations, get and list remediationbudgets, list and watch nodemaintenances,
 update nodemaintenances/status (all nodemend.dev), get and list nodes, get leases in kube-node-lease,
 create and patch events in the namespace default, and get, create and update leases in
-its own namespace.`
+its own namespace; for switches that are BareMetalHosts of Metal3, also get and patch these.`
 
 const remoteRunnerExample = `
 

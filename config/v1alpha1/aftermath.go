@@ -58,6 +58,14 @@ const (
 // AwaitsAftermath reports whether the node's runner in the boot of this ID is to collect what is left
 // of the boot that the action has ended.
 func (a *NodeAction) AwaitsAftermath(bootID string) bool {
-	claim := a.Status.Claim
-	return a.Finished() != nil && a.Status.Aftermath == nil && claim != nil && claim.Remedy == RemedyReboot && claim.BootID != bootID
+	claim, finished := a.Status.Claim, a.Finished()
+	if finished == nil || a.Status.Aftermath != nil || claim == nil || claim.Remedy != RemedyReboot || claim.BootID == bootID {
+		return false
+	}
+	switch finished.Reason {
+	case ReasonSucceeded, ReasonNotBack, ReasonPowerStillOn, ReasonPowerWasOff, ReasonRebootNotObserved, ReasonInterrupted:
+		return true
+	default: // it has ended nothing
+		return false
+	}
 }
