@@ -73,7 +73,7 @@ func newRemains(opts Options, vetoed func(context.Context, remedy.Order) string)
 	at.Execution = string(command.Direct) // it ends with this process
 	return &remains{
 		root: opts.HostRoot, command: command.Kind().New(at), vetoed: vetoed, journal: []string{journalctl}, clock: opts.Clock,
-		bmc: func() (eventLog, error) { return device.Open(filepath.Join(opts.HostRoot, "dev/ipmi0")) },
+		bmc: func() (eventLog, error) { return device.Open(filepath.Join(opts.HostRoot, "dev", "ipmi0")) },
 	}
 }
 
