@@ -136,7 +136,7 @@ func (r *remoteRunner) lead(ctx context.Context) error {
 	q := newQueue()
 	stop := context.AfterFunc(ctx, q.ShutDown)
 	defer stop()
-	informer := watch(r.api.actions("spec.executor", string(v1alpha1.ExecutorRemote)), q)
+	informer := watch(r.api.actions("spec.executor", string(v1alpha1.ExecutorRemote)), q, nil)
 	nodes := newQueue()
 	stopNodes := context.AfterFunc(ctx, nodes.ShutDown)
 	defer stopNodes()

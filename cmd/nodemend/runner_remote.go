@@ -37,7 +37,7 @@ and watch nodeactions, update nodeactions/status, get remediations, remedypolici
 nodemendremediations, get and list remediationbudgets, list and watch nodemaintenances,
 update nodemaintenances/status (all nodemend.dev), get and list nodes, get leases in kube-node-lease,
 create and patch events in the namespace default, and get, create and update leases in
-its own namespace.`
+its own namespace; for switches that are BareMetalHosts of Metal3, also get and patch these.`
 
 const remoteRunnerExample = `
 
@@ -98,7 +98,7 @@ func (r *remoteRunner) run(cmd *cobra.Command, kubeconfig string, o runner.Optio
 	}
 	lead := leadBy(r.election, leader.Election{Name: leaseOfRemoteRunner, Namespace: r.namespace}, cfg)
 	return runner.RunRemote(cmd.Context(), cfg, runner.RemoteOptions{
-		Switch: switchesOf(o.Config), Needed: neededOf(o.Config), Machines: machinesOf(o.Config, cfg), Lead: lead,
+		Switch: switchesOf(o.Config, clustersOf(cfg, "remote-runner")), Needed: neededOf(o.Config), Machines: machinesOf(o.Config, cfg), Lead: lead,
 		MaintenancePower: r.maintenancePower, DryRun: o.DryRun, Registry: registry,
 		MetricsAddress: o.MetricsAddress, HealthAddress: o.HealthAddress, Logger: logr.FromContextOrDiscard(cmd.Context()),
 	})
@@ -122,24 +122,34 @@ func machinesOf(file string, cfg *rest.Config) *machines.Machines {
 			config, err := remote.Load(file)
 			return config.Replace, err
 		},
-		Here: func() (client.Client, error) { return client.New(cfg, client.Options{}) },
-		Elsewhere: func(kubeconfig string) (client.Client, error) {
-			there, err := restConfig(kubeconfig, "remote-runner")
-			if err != nil {
-				return nil, err
-			}
-			return client.New(there, client.Options{})
-		},
+		Here:      func() (client.Client, error) { return client.New(cfg, client.Options{}) },
+		Elsewhere: clustersOf(cfg, "remote-runner"),
 	})
 }
 
+// clustersOf returns what returns a client for the cluster of a kubeconfig, which is read anew each time;
+// "": the cluster of cfg.
+func clustersOf(cfg *rest.Config, userAgent string) func(kubeconfig string) (client.Client, error) {
+	return func(kubeconfig string) (client.Client, error) {
+		there := cfg
+		if kubeconfig != "" {
+			var err error
+			if there, err = restConfig(kubeconfig, userAgent); err != nil {
+				return nil, err
+			}
+		}
+		return client.New(there, client.Options{})
+	}
+}
+
 // switchesOf returns what finds the switch of a node in a file, which is read anew each time.
-func switchesOf(file string) func(*corev1.Node) (power.Switch, error) {
+func switchesOf(file string, cluster func(kubeconfig string) (client.Client, error)) func(*corev1.Node) (power.Switch, error) {
 	return func(node *corev1.Node) (power.Switch, error) {
 		config, err := remote.Load(file)
 		if err != nil {
 			return nil, err
 		}
+		config.Cluster = cluster
 		return config.Switch(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations})
 	}
 }

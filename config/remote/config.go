@@ -3,22 +3,29 @@
 // that of the node.
 package remote
 
+import "sigs.k8s.io/controller-runtime/pkg/client"
+
 // Config is a whole file.
 type Config struct {
 	Switches []Switch `yaml:"switches"`
 	// Replace says which machines may be replaced; nil: none.
 	Replace *Replace `yaml:"replace"`
 
+	// Cluster returns a client for the cluster of a kubeconfig, which reads nothing from a cache; "": this
+	// cluster. It is for switches that are objects; who asks for those sets it.
+	Cluster func(kubeconfig string) (client.Client, error) `yaml:"-"`
+
 	name string // of the file
 }
 
-// Switch says how the power of some nodes is switched. One of IPMI, Redfish and Program is
+// Switch says how the power of some nodes is switched. One of IPMI, Redfish, Program and Metal3 is
 // set.
 type Switch struct {
 	Nodes   Nodes    `yaml:"nodes"`
 	IPMI    *IPMI    `yaml:"ipmi"`
 	Redfish *Redfish `yaml:"redfish"`
 	Program *Program `yaml:"program"`
+	Metal3  *Metal3  `yaml:"metal3"`
 }
 
 // Nodes says which nodes are meant: those that names and matchLabels include. What is left
@@ -75,4 +82,15 @@ type Program struct {
 	Options map[string]string `yaml:"options"`
 	// SecretFiles are files with values of options.
 	SecretFiles map[string]string `yaml:"secretFiles"`
+}
+
+// Metal3 is a BareMetalHost, whose operator has the BMC.
+type Metal3 struct {
+	Namespace string `yaml:"namespace"`
+	// Host is the name of the BareMetalHost, a template.
+	Host string `yaml:"host"`
+	// Hosts are those of nodes by their names, instead of Host.
+	Hosts map[string]string `yaml:"hosts"`
+	// Kubeconfig is that of the cluster that has it; "": this one.
+	Kubeconfig string `yaml:"kubeconfig"`
 }

@@ -9,8 +9,11 @@ import (
 	"slices"
 	"strings"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/internal/power/ipmilan"
+	"github.com/nodemend/nodemend/internal/power/metal3"
 	"github.com/nodemend/nodemend/internal/power/program"
 	"github.com/nodemend/nodemend/internal/power/redfish"
 )
@@ -33,7 +36,7 @@ func (c Config) Switch(node Node) (power.Switch, error) {
 		if !s.Nodes.include(node) {
 			continue
 		}
-		found, err := s.of(node)
+		found, err := s.of(node, c.Cluster)
 		if err != nil {
 			return nil, fmt.Errorf("%s: switches.%d: node %s: %w", c.name, i, node.Name, err)
 		}
@@ -76,6 +79,8 @@ func (s *Switch) templates() []string {
 		return []string{s.Redfish.URL, s.Redfish.ServerName}
 	case s.Program != nil:
 		return slices.Collect(maps.Values(s.Program.Options))
+	case s.Metal3 != nil:
+		return []string{s.Metal3.Host}
 	}
 	return nil
 }
@@ -94,7 +99,7 @@ func (n Nodes) include(node Node) bool {
 	return len(n.Names) == 0
 }
 
-func (s *Switch) of(node Node) (power.Switch, error) {
+func (s *Switch) of(node Node, cluster func(kubeconfig string) (client.Client, error)) (power.Switch, error) {
 	switch {
 	case s.IPMI != nil:
 		host, err := node.value("hosts", s.IPMI.Host, s.IPMI.Hosts)
@@ -110,6 +115,19 @@ func (s *Switch) of(node Node) (power.Switch, error) {
 		}), nil
 	case s.Redfish != nil:
 		return s.Redfish.of(node)
+	case s.Metal3 != nil:
+		host, err := node.value("hosts", s.Metal3.Host, s.Metal3.Hosts)
+		if err == nil {
+			err = checkObject(host)
+		}
+		if err != nil {
+			return nil, err
+		}
+		api, err := cluster(s.Metal3.Kubeconfig)
+		if err != nil {
+			return nil, err
+		}
+		return metal3.New(api, s.Metal3.Namespace, host), nil
 	default:
 		options := map[string]string{}
 		for name, template := range s.Program.Options {

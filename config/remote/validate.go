@@ -71,8 +71,12 @@ func (s *Switch) problems(p problems) {
 		kinds++
 		s.Program.problems(p.in("program"))
 	}
+	if s.Metal3 != nil {
+		kinds++
+		s.Metal3.problems(p.in("metal3"))
+	}
 	if kinds != 1 {
-		p.add("has %d of ipmi, redfish and program: accepted is one of them", kinds)
+		p.add("has %d of ipmi, redfish, program and metal3: accepted is one of them", kinds)
 	}
 }
 
@@ -251,4 +255,31 @@ func (g *Program) problems(p problems) {
 	if _, err := program.New(program.Options{Path: g.Path, Options: g.Options, Secrets: g.secrets()}); err != nil {
 		p.add("%s", err)
 	}
+}
+
+func (m *Metal3) problems(p problems) {
+	if len(validation.IsDNS1123Label(m.Namespace)) > 0 {
+		p.in("namespace").add("%q is no namespace: accepted is that of the BareMetalHosts", m.Namespace)
+	}
+	p.one("host", m.Host, "hosts", m.Hosts, false)
+	check := func(name string, field ...string) {
+		if err := checkObject(name); err != nil {
+			p.in(field...).add("%s", err)
+		}
+	}
+	if host, err := expand(m.Host, func(string, string) (string, error) { return example, nil }); err == nil && host != "" {
+		check(host, "host")
+	}
+	for _, node := range slices.Sorted(maps.Keys(m.Hosts)) {
+		check(m.Hosts[node], "hosts", node)
+	}
+	p.file(m.Kubeconfig, false, "kubeconfig")
+}
+
+// checkObject refuses what is no name of an object.
+func checkObject(name string) error {
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return fmt.Errorf("%q is no name of a BareMetalHost", name)
+	}
+	return nil
 }

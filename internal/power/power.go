@@ -41,6 +41,9 @@ type Reading struct {
 	GUID GUID
 	// Power is that of this machine.
 	Power State
+	// Reported says that it is what another program has read last, and nobody knows when. Two such
+	// readings have to be further apart, and nothing is freed by them.
+	Reported bool
 }
 
 // Switch reads and switches the power of one machine. Each call has a session of its own,

@@ -120,3 +120,14 @@ initContainers:
 {{- define "nodemend.file" -}}
 {{- .root.Files.Get .name | required (printf "the chart has no file %s" .name) -}}
 {{- end -}}
+
+{{- /* The namespaces of this cluster, as JSON, whose BareMetalHosts the remote runner switches. */ -}}
+{{- define "nodemend.metal3Namespaces" -}}
+{{- $all := list }}
+{{- range .Values.remoteRunner.config.switches | default list }}
+{{- if and .metal3 (not (.metal3 | default dict).kubeconfig) }}
+{{- $all = append $all .metal3.namespace }}
+{{- end }}
+{{- end }}
+{{- $all | uniq | toJson }}
+{{- end }}
