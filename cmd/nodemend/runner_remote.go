@@ -136,7 +136,7 @@ func switchesOf(file string) func(*corev1.Node) (power.Switch, error) {
 		if err != nil {
 			return nil, err
 		}
-		return config.Switch(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations})
+		return config.Switch(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations, ProviderID: node.Spec.ProviderID})
 	}
 }
 
@@ -147,7 +147,10 @@ func neededOf(file string) func(*corev1.Node) (*corev1.Node, error) {
 		if err != nil {
 			return nil, err
 		}
-		needed := config.Needed(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations})
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: needed.Name, Labels: needed.Labels, Annotations: needed.Annotations}}, nil
+		needed := config.Needed(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations, ProviderID: node.Spec.ProviderID})
+		return &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: needed.Name, Labels: needed.Labels, Annotations: needed.Annotations},
+			Spec:       corev1.NodeSpec{ProviderID: needed.ProviderID},
+		}, nil
 	}
 }

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/internal/power/ipmilan"
+	"github.com/nodemend/nodemend/internal/power/nova"
 	"github.com/nodemend/nodemend/internal/power/program"
 	"github.com/nodemend/nodemend/internal/power/redfish"
 )
@@ -19,6 +21,8 @@ import (
 type Node struct {
 	Name                string
 	Labels, Annotations map[string]string
+	// ProviderID is its spec.providerID, "" once it is not known any more.
+	ProviderID string
 }
 
 // ErrNoSwitch is of a node that the file does not name.
@@ -44,7 +48,7 @@ func (c Config) Switch(node Node) (power.Switch, error) {
 
 // Needed returns of a node what Switch looks at.
 func (c Config) Needed(node Node) Node {
-	needed := Node{Name: node.Name, Labels: map[string]string{}, Annotations: map[string]string{}}
+	needed := Node{Name: node.Name, Labels: map[string]string{}, Annotations: map[string]string{}, ProviderID: node.ProviderID}
 	keep := func(kind, key string) (string, error) {
 		of, to := node.Labels, needed.Labels
 		if kind == "annotation" {
@@ -74,6 +78,8 @@ func (s *Switch) templates() []string {
 		return []string{s.IPMI.Host}
 	case s.Redfish != nil:
 		return []string{s.Redfish.URL, s.Redfish.ServerName}
+	case s.OpenStack != nil:
+		return []string{s.OpenStack.ServerName}
 	case s.Program != nil:
 		return slices.Collect(maps.Values(s.Program.Options))
 	}
@@ -110,6 +116,12 @@ func (s *Switch) of(node Node) (power.Switch, error) {
 		}), nil
 	case s.Redfish != nil:
 		return s.Redfish.of(node)
+	case s.OpenStack != nil:
+		name, err := expand(cmp.Or(s.OpenStack.ServerName, "{name}"), node.placeholder)
+		if err != nil {
+			return nil, err
+		}
+		return nova.New(nova.Options{Cloud: s.OpenStack.Of(), Name: name, ProviderID: node.ProviderID}), nil
 	default:
 		options := map[string]string{}
 		for name, template := range s.Program.Options {

@@ -67,12 +67,16 @@ func (s *Switch) problems(p problems) {
 		kinds++
 		s.Redfish.problems(p.in("redfish"))
 	}
+	if s.OpenStack != nil {
+		kinds++
+		s.OpenStack.problems(p.in("openstack"))
+	}
 	if s.Program != nil {
 		kinds++
 		s.Program.problems(p.in("program"))
 	}
 	if kinds != 1 {
-		p.add("has %d of ipmi, redfish and program: accepted is one of them", kinds)
+		p.add("has %d of ipmi, redfish, openstack and program: accepted is one of them", kinds)
 	}
 }
 
@@ -239,6 +243,11 @@ func (r *Redfish) problems(p problems) {
 	if r.Fingerprint != "" && len(r.Fingerprints) > 0 {
 		p.add("has both fingerprint and fingerprints: accepted is one of them")
 	}
+}
+
+func (o *OpenStackSwitch) problems(p problems) {
+	o.OpenStack.problems(p)
+	p.template(o.ServerName, false, "serverName")
 }
 
 func (g *Program) problems(p problems) {
