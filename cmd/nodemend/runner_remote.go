@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/remote"
@@ -118,7 +119,8 @@ func machinesOf(file string, cfg *rest.Config) *machines.Machines {
 			config, err := remote.Load(file)
 			return config.Replace, err
 		},
-		Here: func() (client.Client, error) { return client.New(cfg, client.Options{}) },
+		Here:  func() (client.Client, error) { return client.New(cfg, client.Options{}) },
+		Clock: clock.RealClock{},
 		Elsewhere: func(kubeconfig string) (client.Client, error) {
 			there, err := restConfig(kubeconfig, "remote-runner")
 			if err != nil {

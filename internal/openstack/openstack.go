@@ -26,6 +26,8 @@ import (
 const (
 	// patience is how long one answer is waited for.
 	patience = 15 * time.Second
+	// idle is how long a connection of a session is kept for the next request of it.
+	idle = 2 * time.Second
 	// maxCloudsFile is how long a clouds.yaml may be.
 	maxCloudsFile = 1 << 20
 )
@@ -61,7 +63,7 @@ func (c Cloud) Open(ctx context.Context) (*Session, error) {
 		return nil, fmt.Errorf("%s: auth_url: %w", c, err)
 	}
 	transport := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, TLSClientConfig: tlsConfig, DisableKeepAlives: true, TLSHandshakeTimeout: patience,
+		Proxy: http.ProxyFromEnvironment, TLSClientConfig: tlsConfig, TLSHandshakeTimeout: patience, IdleConnTimeout: idle,
 	}
 	provider.HTTPClient = http.Client{
 		Transport: transport, Timeout: patience,

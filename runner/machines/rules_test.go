@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -98,6 +99,7 @@ func (f *fleet) machines(t *testing.T) *Machines {
 		Elsewhere: func(string) (client.Client, error) {
 			return nil, errors.New("not asked for")
 		},
+		Clock: clocktesting.NewFakeClock(start),
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,9 @@ const (
 	Secret = "played-s3cret"
 	token  = "played-token"
 )
+
+// metadataKey is what Nova accepts (nova/api/validation/parameter_types.py).
+var metadataKey = regexp.MustCompile(`^[a-zA-Z0-9-_:. ]{1,255}$`)
 
 // Server is one of Nova's.
 type Server struct {
@@ -68,6 +72,8 @@ type Cloud struct {
 	Cluster *Cluster
 	// Before is called for each request but the login, unlocked; a status other than 0 is the answer.
 	Before func(request string) int
+	// Lost is called likewise; true: the request has its effect, and the answer is lost.
+	Lost func(request string) bool
 	// Sleepy has an action of Nova do nothing, although it was accepted.
 	Sleepy bool
 	// Resized are the requests that Magnum has accepted.
@@ -200,13 +206,17 @@ func (c *Cloud) handle(mux *http.ServeMux, pattern string, f http.HandlerFunc) {
 		}
 		request := r.Method + " " + r.URL.Path
 		c.Lock()
-		before := c.Before
+		before, lost := c.Before, c.Lost
 		c.Unlock()
 		if before != nil {
 			if status := before(request); status != 0 {
 				refuse(w, status, "as the test wants it")
 				return
 			}
+		}
+		if lost != nil && lost(request) {
+			defer refuse(w, http.StatusBadGateway, "the answer is lost")
+			w = httptest.NewRecorder()
 		}
 		c.Lock()
 		defer c.Unlock()
@@ -276,7 +286,7 @@ func (c *Cloud) mark(w http.ResponseWriter, r *http.Request) {
 		Meta map[string]string `json:"meta"`
 	}
 	c.decode(r, &body)
-	if value, has := body.Meta[key]; !has || len(body.Meta) != 1 || len(value) > 255 || len(key) > 255 {
+	if value, has := body.Meta[key]; !has || len(body.Meta) != 1 || len(value) > 255 || !metadataKey.MatchString(key) {
 		refuse(w, http.StatusBadRequest, "Request body and URI mismatch")
 		return
 	}
