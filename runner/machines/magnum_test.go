@@ -173,8 +173,8 @@ func TestAServerThatIsNotRemovedIsTold(t *testing.T) {
 			calls: []string{"mark w1", "resize default-worker to 3 without " + serverOf("w1")},
 		},
 		"a person takes the mark back": {
-			set:  func(h *heat) { h.forgets = true },
-			at:   map[time.Duration]func(*heat){5 * time.Minute: func(h *heat) {
+			set: func(h *heat) { h.forgets = true },
+			at: map[time.Duration]func(*heat){5 * time.Minute: func(h *heat) {
 				h.cloud.Lock()
 				delete(h.cloud.Servers[serverOf("w1")].Metadata, markMetadata)
 				h.cloud.Unlock()
