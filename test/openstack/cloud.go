@@ -3,6 +3,7 @@
 package openstack
 
 import (
+	"cmp"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -76,6 +77,9 @@ type Cloud struct {
 	Lost func(request string) bool
 	// Sleepy has an action of Nova do nothing, although it was accepted.
 	Sleepy bool
+	// Compute is the URL of another Nova that is in the catalogue, and Token the one that Keystone
+	// gives for it; "": those that are played.
+	Compute, Token string
 	// Resized are the requests that Magnum has accepted.
 	Resized []Resize
 
@@ -186,11 +190,15 @@ func (c *Cloud) login(w http.ResponseWriter, r *http.Request) {
 			map[string]any{"id": "this", "interface": "public", "region": "One", "region_id": "One", "url": c.http.URL + path},
 		}}
 	}
-	w.Header().Set("X-Subject-Token", token)
+	compute := service("compute", "/compute/v2.1")
+	if c.Compute != "" {
+		compute["endpoints"] = []any{map[string]any{"id": "this", "interface": "public", "region": "One", "region_id": "One", "url": c.Compute}}
+	}
+	w.Header().Set("X-Subject-Token", cmp.Or(c.Token, token))
 	answer(w, http.StatusCreated, map[string]any{"token": map[string]any{
 		"methods": []string{"application_credential"}, "expires_at": "2100-01-01T00:00:00.000000Z", "issued_at": "2026-01-01T00:00:00.000000Z",
 		"project": map[string]any{"id": "p", "name": "p"}, "user": map[string]any{"id": "u", "name": "u"},
-		"catalog": []any{service("compute", "/compute/v2.1"), service("container-infra", "/container-infra/v1")},
+		"catalog": []any{compute, service("container-infra", "/container-infra/v1")},
 	}})
 }
 
