@@ -313,7 +313,7 @@ func TestThePageShowsAFileThatIsAccepted(t *testing.T) {
 	}
 	_, rest, _ := strings.Cut(string(page), "```yaml\nswitches:\n")
 	example, _, _ := strings.Cut(rest, "```")
-	if c, err := Parse("docs/fencing.md", []byte("switches:\n"+example)); err != nil || len(c.Switches) != 3 {
+	if c, err := Parse("docs/fencing.md", []byte("switches:\n"+example)); err != nil || len(c.Switches) != 4 || c.Switches[2].OpenStack == nil {
 		t.Errorf("%d switches, %v", len(c.Switches), err)
 	}
 }

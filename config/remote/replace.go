@@ -41,7 +41,7 @@ func (r *Replace) problems(p problems) {
 		if _, err := power.ParseUUID(m.Cluster); err != nil {
 			p.in("cluster").add("%q is no UUID: accepted is that of the Magnum cluster which this cluster is", m.Cluster)
 		}
-		m.OpenStack.problems(p)
+		m.problems(p) // of its OpenStack
 	}
 	c := r.ClusterAPI
 	if c == nil {

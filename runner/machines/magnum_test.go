@@ -259,7 +259,8 @@ func TestAGroupThatIsResizedMeanwhileIsReadAgain(t *testing.T) {
 	gets := 0
 	h.cloud.Before = func(request string) int {
 		if strings.HasSuffix(request, "/nodegroups/"+groupUUID) {
-			if gets++; gets == 4 { // that of send
+			gets++
+			if gets == 4 { // that of send
 				h.cloud.Lock()
 				h.workers().Count = 4
 				h.cloud.Unlock()

@@ -68,7 +68,7 @@ type Resize struct {
 
 // Cloud is a whole one. Lock it to look at its fields, or to change them.
 type Cloud struct {
-	sync.Mutex
+	mutex   sync.Mutex
 	Servers map[string]*Server
 	Cluster *Cluster
 	// Before is called for each request but the login, unlocked; a status other than 0 is the answer.
@@ -133,6 +133,12 @@ func (c *Cloud) File() string { return filepath.Join(c.dir, "clouds.yaml") }
 
 // URL is that of Keystone.
 func (c *Cloud) URL() string { return c.http.URL + "/identity" }
+
+// Lock keeps requests waiting, as long as what they ask for is looked at, or changed.
+func (c *Cloud) Lock() { c.mutex.Lock() }
+
+// Unlock lets them go on.
+func (c *Cloud) Unlock() { c.mutex.Unlock() }
 
 // Calls are all requests that change anything, in their order.
 func (c *Cloud) Calls() []string {

@@ -44,7 +44,7 @@ func TestAServerIsPowerCycledOnProof(t *testing.T) {
 			cloud.Sleepy = true
 			c := passing{clocktesting.NewFakeClock(time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC))}
 			var asked time.Time
-			cloud.Before = func(request string) int {
+			cloud.Before = func(string) int {
 				cloud.Lock()
 				defer cloud.Unlock()
 				switch server := cloud.Servers[one]; {

@@ -13,13 +13,13 @@ import (
 	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/internal/power/proof"
 	played "github.com/nodemend/nodemend/test/openstack"
-	real "github.com/nodemend/nodemend/test/openstack/nova"
+	debian "github.com/nodemend/nodemend/test/openstack/nova"
 )
 
 func TestARealNovaStopsAndStartsAServerWithAProof(t *testing.T) {
 	cloud := played.Start(t)
-	nova := real.Start(t)
-	cloud.Compute, cloud.Token = nova.URL(), real.Token
+	nova := debian.Start(t)
+	cloud.Compute, cloud.Token = nova.URL(), debian.Token
 	id, other := nova.Server("worker-1"), nova.Server("worker-2")
 	o := of(cloud)
 	o.ProviderID = "openstack:///" + id
