@@ -68,9 +68,10 @@ func (s *Switch) On(ctx context.Context, machine power.UUID) error {
 	})
 }
 
-// Shutdown is Off, which asks the operating system first.
-func (s *Switch) Shutdown(ctx context.Context, machine power.UUID) error {
-	return s.Off(ctx, machine)
+// Shutdown is nothing that Nova does: its os-stop asks the operating system, and cuts the power a
+// minute later, whatever that says.
+func (s *Switch) Shutdown(context.Context, power.UUID) error {
+	return fmt.Errorf("%s: %w: Nova can't ask an operating system to shut down without cutting the power soon after", s, power.ErrUnsupported)
 }
 
 // Identify is nothing that a server can.
