@@ -32,10 +32,11 @@ const (
 	openStackGroup = "openstack.org"
 	// markMetadata, of a server, is the action that has it removed. Nova accepts no slash there. It is
 	// set before Magnum is asked, and Magnum is asked once after it was set: its API takes any number
-	// of requests for one server, and has no version that a request could name.
+	// of requests for one server, also while it is at work, and has no version that a request could name.
 	markMetadata = "nodemend-replace"
 	// markSettles is how long after the mark was seen it is taken for sure that Magnum would have
-	// begun: it takes a request down at once, and changes the status of the cluster when it takes it up.
+	// begun: it changes the status of the node group when it takes a request up, and that of the cluster
+	// when Heat has begun.
 	markSettles = 2 * time.Minute
 )
 
@@ -240,7 +241,12 @@ func (m magnum) takeBack(ctx context.Context, of *v1alpha1.ReplaceStatus, _ runn
 	switch {
 	case err != nil:
 		return err
-	case goes(server) || atWork(cluster.Status):
+	case goes(server):
+		return changed(&of.Machine)
+	}
+	if status, err := m.atWork(ctx, a, cluster, of); err != nil {
+		return err
+	} else if status != "" {
 		return changed(&of.Machine)
 	}
 	return m.unmark(ctx, a, compute, server.ID)
@@ -273,12 +279,18 @@ func (m magnum) look(ctx context.Context, of *v1alpha1.ReplaceStatus, action str
 		return runner.MachineSeen{}, err
 	}
 	seen := runner.MachineSeen{There: true, Marked: server.Metadata[markMetadata] == action, Said: "it is there"}
+	status := ""
+	if seen.Marked {
+		if status, err = m.atWork(ctx, a, cluster, of); err != nil {
+			return runner.MachineSeen{}, err
+		}
+	}
 	settled := of.SentAt != nil && m.clock.Since(of.SentAt.Time) >= markSettles
 	switch {
 	case goes(server):
 		seen.Leaving, seen.Said = true, fmt.Sprintf("Nova is deleting it: %.40s, task_state %.40s", server.Status, server.TaskState)
-	case seen.Marked && atWork(cluster.Status):
-		seen.Leaving, seen.Said = true, "it is to be removed, and its Magnum cluster is "+cluster.Status
+	case status != "":
+		seen.Leaving, seen.Said = true, "it is to be removed, and its Magnum cluster, or node group, is "+status
 	case seen.Marked && !settled:
 		seen.Leaving, seen.Said = true, "it is to be removed, as Magnum was told"
 	case seen.Marked:
@@ -333,8 +345,24 @@ func complete(status string) bool {
 	return strings.HasSuffix(status, "_COMPLETE") && !strings.HasPrefix(status, "DELETE_")
 }
 
-// atWork reports whether Magnum is changing a cluster.
-func atWork(status string) bool { return strings.HasSuffix(status, "_IN_PROGRESS") }
+// atWork returns the status by which Magnum is changing a cluster, or the node group of a machine; "": it
+// changes neither.
+func (m magnum) atWork(ctx context.Context, a asked, cluster *clusters.Cluster, of *v1alpha1.ReplaceStatus) (string, error) {
+	const inProgress = "_IN_PROGRESS"
+	if strings.HasSuffix(cluster.Status, inProgress) {
+		return cluster.Status, nil
+	}
+	group, err := m.nodeGroup(ctx, a, string(of.Owner.UID))
+	switch {
+	case errors.Is(err, openstack.ErrNotFound):
+		return "", nil
+	case err != nil:
+		return "", err
+	case strings.HasSuffix(group.Status, inProgress):
+		return group.Status, nil
+	}
+	return "", nil
+}
 
 // addresses are those of a server, as Nova has them.
 func addresses(server *servers.Server) (all []string) {

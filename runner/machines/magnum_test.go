@@ -39,6 +39,8 @@ type heat struct {
 	done  int
 	// fails: Heat fails. forgets: Magnum never takes it up.
 	fails, forgets bool
+	// slow is how long Heat takes to begin.
+	slow time.Duration
 }
 
 // newHeat returns one whose nodes w1 to w3 are servers of a node group.
@@ -86,13 +88,18 @@ func (h *heat) goesOn() {
 	cluster := h.cloud.Cluster
 	switch {
 	case cluster.Status != "UPDATE_IN_PROGRESS" && len(h.cloud.Resized) > h.done && !h.forgets:
-		cluster.Status, h.since = "UPDATE_IN_PROGRESS", h.clock.Now()
+		h.workers().Status = "UPDATE_IN_PROGRESS" // the conductor writes that, and asks Heat, which is slow
+		h.since = h.clock.Now()
 		h.done++
+	case h.workers().Status == "UPDATE_IN_PROGRESS" && cluster.Status != "UPDATE_IN_PROGRESS":
+		if h.clock.Now().Sub(h.since) >= h.slow {
+			cluster.Status, h.since = "UPDATE_IN_PROGRESS", h.clock.Now()
+		}
 	case cluster.Status != "UPDATE_IN_PROGRESS" || h.clock.Now().Sub(h.since) < 30*time.Second:
 	case h.fails:
-		cluster.Status = "UPDATE_FAILED"
+		cluster.Status, h.workers().Status = "UPDATE_FAILED", "UPDATE_FAILED"
 	default:
-		cluster.Status = "UPDATE_COMPLETE"
+		cluster.Status, h.workers().Status = "UPDATE_COMPLETE", "UPDATE_COMPLETE"
 		asked := h.cloud.Resized[h.done-1]
 		for _, id := range asked.NodesToRemove {
 			server := h.cloud.Servers[id]
@@ -169,6 +176,12 @@ func TestAServerThatIsNotRemovedIsTold(t *testing.T) {
 		},
 		"a pause is too late once Magnum is at work": {
 			at:    map[time.Duration]func(*heat){20 * time.Second: func(h *heat) { h.policy(func(p *v1alpha1.RemedyPolicy) { p.Spec.Paused = true }) }},
+			ends:  v1alpha1.ReasonReplaced,
+			calls: []string{"mark w1", "resize default-worker to 3 without " + serverOf("w1")},
+		},
+		"nor before Heat has begun": {
+			set:   func(h *heat) { h.slow = 20 * time.Minute },
+			at:    map[time.Duration]func(*heat){5 * time.Minute: func(h *heat) { h.policy(func(p *v1alpha1.RemedyPolicy) { p.Spec.Paused = true }) }},
 			ends:  v1alpha1.ReasonReplaced,
 			calls: []string{"mark w1", "resize default-worker to 3 without " + serverOf("w1")},
 		},

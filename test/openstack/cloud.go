@@ -365,10 +365,7 @@ func (c *Cloud) resize(w http.ResponseWriter, r *http.Request) {
 	case g.Role == "master":
 		refuse(w, http.StatusBadRequest, "Resizing a master nodegroup is not supported")
 		return
-	case strings.HasSuffix(c.Cluster.Status, "_IN_PROGRESS"):
-		refuse(w, http.StatusConflict, "Cluster already has an operation in progress.")
-		return
-	}
+	} // also while an operation is in progress
 	c.Resized = append(c.Resized, body)
 	c.calls = append(c.calls, fmt.Sprintf("resize %s to %d without %s", g.Name, body.NodeCount, strings.Join(body.NodesToRemove, ",")))
 	answer(w, http.StatusAccepted, map[string]any{"uuid": c.Cluster.UUID})
