@@ -80,6 +80,8 @@ type Cloud struct {
 	// Compute is the URL of another Nova that is in the catalogue, and Token the one that Keystone
 	// gives for it; "": those that are played.
 	Compute, Token string
+	// Container is the URL of another Magnum that is in the catalogue; "": the one that is played.
+	Container string
 	// Resized are the requests that Magnum has accepted.
 	Resized []Resize
 
@@ -200,11 +202,15 @@ func (c *Cloud) login(w http.ResponseWriter, r *http.Request) {
 	if c.Compute != "" {
 		compute["endpoints"] = []any{map[string]any{"id": "this", "interface": "public", "region": "One", "region_id": "One", "url": c.Compute}}
 	}
+	container := service("container-infra", "/container-infra/v1")
+	if c.Container != "" {
+		container["endpoints"] = []any{map[string]any{"id": "this", "interface": "public", "region": "One", "region_id": "One", "url": c.Container}}
+	}
 	w.Header().Set("X-Subject-Token", cmp.Or(c.Token, token))
 	answer(w, http.StatusCreated, map[string]any{"token": map[string]any{
 		"methods": []string{"application_credential"}, "expires_at": "2100-01-01T00:00:00.000000Z", "issued_at": "2026-01-01T00:00:00.000000Z",
 		"project": map[string]any{"id": "p", "name": "p"}, "user": map[string]any{"id": "u", "name": "u"},
-		"catalog": []any{compute, service("container-infra", "/container-infra/v1")},
+		"catalog": []any{compute, container},
 	}})
 }
 

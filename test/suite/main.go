@@ -47,9 +47,9 @@ const timeout = "-timeout=1h"
 var host = []string{
 	"checks/clock", "checks/detector", "checks/exhaustion", "checks/filesystem", "checks/gpu", "checks/hardware", "checks/network", "checks/remote", "checks/services", "checks/tasks",
 	"internal/hostunits", "internal/systemd",
-	"ipmi", "ipmi/device", "ipmi/ipmitool", "ipmi/lan", "ipmi/remote", "ipmi/verdict", "internal/power/ipmilan", "internal/power/nova", "internal/power/program", "internal/power/proof",
+	"ipmi", "ipmi/device", "ipmi/ipmitool", "ipmi/lan", "ipmi/remote", "ipmi/verdict", "internal/power/ipmilan", "internal/power/program", "internal/power/proof",
 	"runner", "runner/command", "runner/reboot", "runner/unit",
-	"test/cluster", "test/demo", "test/interop", "test/ipmisim", "test/kubelet", "test/monitoring", "test/newcomer", "test/npd", "test/systemd",
+	"test/cluster", "test/demo", "test/interop", "test/ipmisim", "test/kubelet", "test/monitoring", "test/newcomer", "test/npd", "test/openstack/nova", "test/systemd",
 }
 
 // long are packages that are best begun first.

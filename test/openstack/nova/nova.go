@@ -1,5 +1,6 @@
 // Package nova starts the Nova of Debian's packages, with Placement and a compute service whose
-// hypervisor is Nova's own fake one. Keystone, Glance and Neutron are played.
+// hypervisor is Nova's own fake one, and the API of its Magnum. Keystone, Glance, Neutron, and what Magnum
+// tells others, are played.
 package nova
 
 import (
@@ -32,24 +33,38 @@ const python = "/usr/bin/python3"
 
 // Nova is one that serves.
 type Nova struct {
+	*host
+	url string
+}
+
+// host has the programs of a test.
+type host struct {
 	t   testing.TB
 	dir string
-	url string
+}
+
+// has skips the test where one of these libraries is not installed.
+func has(t testing.TB, libraries ...string) *host {
+	t.Helper()
+	for _, name := range libraries {
+		if err := exec.CommandContext(t.Context(), python, "-c", "import importlib.util as u, sys; sys.exit(u.find_spec('"+name+"') is None)").Run(); err != nil {
+			t.Skipf("needs %[1]s: apt-get install --no-install-recommends python3-%[1]s", name)
+		}
+	}
+	h := &host{t: t, dir: t.TempDir()}
+	h.write("serve.py", program)
+	return h
 }
 
 // Start starts it, and stops it when the test ends. It skips the test where the packages are not
 // installed.
 func Start(t testing.TB) *Nova {
 	t.Helper()
-	if err := exec.CommandContext(t.Context(), python, "-c", "import importlib.util as u, sys; sys.exit(not (u.find_spec('nova') and u.find_spec('placement')))").Run(); err != nil {
-		t.Skip("needs Nova: apt-get install --no-install-recommends python3-nova python3-placement")
-	}
-	n := &Nova{t: t, dir: t.TempDir()}
+	n := &Nova{host: has(t, "nova", "placement")}
 	others := httptest.NewServer(http.HandlerFunc(n.others))
 	t.Cleanup(others.Close)
 	placement, api := port(t), port(t)
 	n.url = fmt.Sprintf("http://127.0.0.1:%d/v2.1", api)
-	n.write("serve.py", program)
 	n.write("api-paste.ini", pipeline)
 	n.write("placement.conf", fmt.Sprintf("[api]\nauth_strategy = noauth2\n[placement_database]\nconnection = sqlite:///%s/placement.sqlite\nsync_on_startup = true\n", n.dir))
 	n.write("nova.conf", fmt.Sprintf(configuration, n.dir, api, placement, others.URL))
@@ -134,21 +149,21 @@ func port(t testing.TB) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-func (n *Nova) write(name, text string) {
+func (n *host) write(name, text string) {
 	n.t.Helper()
 	if err := os.WriteFile(filepath.Join(n.dir, name), []byte(text), 0o600); err != nil {
 		n.t.Fatal(err)
 	}
 }
 
-func (n *Nova) command(ctx context.Context, role string, args ...string) *exec.Cmd {
+func (n *host) command(ctx context.Context, role string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, python, append([]string{filepath.Join(n.dir, "serve.py"), role, n.dir}, args...)...)
 	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd
 }
 
-func (n *Nova) run(role string) {
+func (n *host) run(role string) {
 	n.t.Helper()
 	if output, err := n.command(n.t.Context(), role).CombinedOutput(); err != nil {
 		n.t.Fatalf("%s: %v\n%s", role, err, tail(output))
@@ -158,7 +173,7 @@ func (n *Nova) run(role string) {
 func tail(output []byte) []byte { return output[max(0, len(output)-4000):] }
 
 // spawn runs one until the test ends.
-func (n *Nova) spawn(role string, args ...string) {
+func (n *host) spawn(role string, args ...string) {
 	n.t.Helper()
 	log, err := os.Create(filepath.Join(n.dir, role+".log"))
 	if err != nil {
@@ -184,7 +199,7 @@ func (n *Nova) spawn(role string, args ...string) {
 const patience = 3 * time.Minute
 
 // until asks again until it is done.
-func (n *Nova) until(what string, done func() bool) {
+func (n *host) until(what string, done func() bool) {
 	n.t.Helper()
 	ticker := time.NewTicker(200 * time.Millisecond)
 	defer ticker.Stop()
@@ -195,7 +210,7 @@ func (n *Nova) until(what string, done func() bool) {
 	}
 }
 
-func (n *Nova) await(url string) {
+func (n *host) await(url string) {
 	n.t.Helper()
 	n.until(url+" answers", func() bool {
 		request, err := http.NewRequestWithContext(n.t.Context(), http.MethodGet, url, http.NoBody)

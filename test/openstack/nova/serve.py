@@ -1,9 +1,11 @@
 """Nova of OpenStack in one process, without a broker: the API, the conductor, the scheduler, and a
-compute service whose hypervisor is Nova's own fake one. Another role is Placement, which Nova needs.
+compute service whose hypervisor is Nova's own fake one. Another role is Placement, which Nova needs. And
+the API of Magnum, without anything behind it: what its conductor would be told is written down.
 
   serve.py placement DIR PORT     Placement, configured by DIR/placement.conf
   serve.py setup DIR              make the databases of DIR/nova.conf
   serve.py nova DIR               Nova, configured by DIR/nova.conf
+  serve.py magnum DIR PORT        Magnum, configured by DIR/magnum.conf, with the cluster of DIR/cluster.json
   serve.py discover DIR           tell Nova of its compute service, which has started once
 """
 
@@ -74,8 +76,59 @@ def nova():
         eventlet.sleep(60)
 
 
+def magnum(port):
+    import json
+    from wsgiref import simple_server
+    from magnum import conf, objects
+    from magnum.api import app
+    from magnum.common import config, context, keystone
+    from magnum.conductor import api as conductor
+    from magnum.db.sqlalchemy import api, models
+    from oslo_log import log
+
+    log.register_options(conf.CONF)
+    config.parse_args(["magnum", "--config-file", os.path.join(folder, "magnum.conf")])
+    keystone.KeystoneClientV3.trustee_domain_id = "x"
+    # Its migrations alter constraints, which SQLite can't.
+    models.Base.metadata.create_all(api.get_engine())
+    admin = context.make_admin_context()
+    admin.project_id = "p"
+    with open(os.path.join(folder, "cluster.json")) as file:
+        wanted = json.load(file)
+
+    def create(kind, **fields):
+        made = getattr(objects, kind)(admin)
+        for name, value in fields.items():
+            setattr(made, name, value)
+        made.create()
+
+    template = "e74c40e0-d825-11e2-a28f-0800200c9a66"
+    create("ClusterTemplate", uuid=template, name="t", project_id="p", user_id="u", coe="kubernetes", cluster_distro="fedora-coreos", server_type="vm", labels={})
+    create("Cluster", uuid=wanted["uuid"], name="prod", project_id="p", user_id="u", cluster_template_id=template, status="CREATE_COMPLETE", stack_id="s", labels={})
+    for group in wanted["groups"]:
+        create("NodeGroup", cluster_id=wanted["uuid"], project_id="p", status="CREATE_COMPLETE", is_default=True, stack_id="s", **group)
+
+    def resize(self, cluster, node_count, nodes_to_remove, nodegroup, rollback=False):
+        with open(os.path.join(folder, "resized"), "a") as file:
+            file.write("%s %d %s\n" % (nodegroup.name, node_count, ",".join(nodes_to_remove)))
+        nodegroup.status = "UPDATE_IN_PROGRESS"
+        nodegroup.save()
+
+    conductor.API.cluster_resize_async = resize
+    served = app.setup_app()
+
+    def serve(environ, start_response):
+        # What keystonemiddleware would have found out.
+        environ.update({"HTTP_X_USER_ID": "u", "HTTP_X_PROJECT_ID": "p", "HTTP_X_ROLES": "admin"})
+        return served(environ, start_response)
+
+    simple_server.make_server("127.0.0.1", port, serve).serve_forever()
+
+
 if role == "placement":
     placement(int(sys.argv[3]))
+elif role == "magnum":
+    magnum(int(sys.argv[3]))
 elif role == "setup":
     manage("api_db", "sync")
     manage("cell_v2", "map_cell0", "--database_connection", "sqlite:///%s/cell0.sqlite" % folder)
