@@ -237,7 +237,7 @@ func (c *checker) check(ctx context.Context, node *corev1.Node) fenceable {
 			}
 		}
 	}
-	s, err := c.config.Switch(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations})
+	s, err := c.config.Switch(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations, ProviderID: node.Spec.ProviderID})
 	if err != nil {
 		f.Why = err.Error()
 		return f

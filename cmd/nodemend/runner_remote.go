@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/remote"
@@ -123,6 +124,7 @@ func machinesOf(file string, cfg *rest.Config) *machines.Machines {
 			return config.Replace, err
 		},
 		Here:      func() (client.Client, error) { return client.New(cfg, client.Options{}) },
+		Clock:     clock.RealClock{},
 		Elsewhere: clustersOf(cfg, "remote-runner"),
 	})
 }
@@ -150,7 +152,7 @@ func switchesOf(file string, cluster func(kubeconfig string) (client.Client, err
 			return nil, err
 		}
 		config.Cluster = cluster
-		return config.Switch(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations})
+		return config.Switch(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations, ProviderID: node.Spec.ProviderID})
 	}
 }
 
@@ -161,7 +163,10 @@ func neededOf(file string) func(*corev1.Node) (*corev1.Node, error) {
 		if err != nil {
 			return nil, err
 		}
-		needed := config.Needed(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations})
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: needed.Name, Labels: needed.Labels, Annotations: needed.Annotations}}, nil
+		needed := config.Needed(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations, ProviderID: node.Spec.ProviderID})
+		return &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: needed.Name, Labels: needed.Labels, Annotations: needed.Annotations},
+			Spec:       corev1.NodeSpec{ProviderID: needed.ProviderID},
+		}, nil
 	}
 }

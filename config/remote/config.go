@@ -3,7 +3,13 @@
 // that of the node.
 package remote
 
-import "sigs.k8s.io/controller-runtime/pkg/client"
+import (
+	"cmp"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/internal/openstack"
+)
 
 // Config is a whole file.
 type Config struct {
@@ -18,14 +24,15 @@ type Config struct {
 	name string // of the file
 }
 
-// Switch says how the power of some nodes is switched. One of IPMI, Redfish, Program and Metal3 is
-// set.
+// Switch says how the power of some nodes is switched. One of IPMI, Redfish, Metal3, OpenStack and
+// Program is set.
 type Switch struct {
-	Nodes   Nodes    `yaml:"nodes"`
-	IPMI    *IPMI    `yaml:"ipmi"`
-	Redfish *Redfish `yaml:"redfish"`
-	Program *Program `yaml:"program"`
-	Metal3  *Metal3  `yaml:"metal3"`
+	Nodes     Nodes            `yaml:"nodes"`
+	IPMI      *IPMI            `yaml:"ipmi"`
+	Redfish   *Redfish         `yaml:"redfish"`
+	Metal3    *Metal3          `yaml:"metal3"`
+	OpenStack *OpenStackSwitch `yaml:"openstack"`
+	Program   *Program         `yaml:"program"`
 }
 
 // Nodes says which nodes are meant: those that names and matchLabels include. What is left
@@ -93,4 +100,28 @@ type Metal3 struct {
 	Hosts map[string]string `yaml:"hosts"`
 	// Kubeconfig is that of the cluster that has it; "": this one.
 	Kubeconfig string `yaml:"kubeconfig"`
+}
+
+// OpenStackSwitch is Nova, for nodes that are its servers. The server is that whose ID is the node's
+// systemUUID; the node's spec.providerID, if it has one, has to name the same.
+type OpenStackSwitch struct {
+	OpenStack `yaml:",inline"`
+	// ServerName is a template: the name that the server has to have; "": that of the node.
+	ServerName string `yaml:"serverName"`
+}
+
+// OpenStack is one project in one region.
+type OpenStack struct {
+	// CloudsFile is a clouds.yaml, that of a mounted Secret, and Cloud the one of it; "": openstack.
+	CloudsFile string `yaml:"cloudsFile"`
+	Cloud      string `yaml:"cloud"`
+}
+
+// Of returns the cloud.
+func (o OpenStack) Of() openstack.Cloud {
+	return openstack.Cloud{File: o.CloudsFile, Name: cmp.Or(o.Cloud, "openstack")}
+}
+
+func (o OpenStack) problems(p problems) {
+	p.file(o.CloudsFile, true, "cloudsFile")
 }

@@ -142,6 +142,26 @@ func TestEachKindOfSwitchIsMade(t *testing.T) {
 	}
 }
 
+func TestANodeOfOpenStackIsAServer(t *testing.T) {
+	c, err := Parse("remote.yaml", []byte(entry("openstack: {cloudsFile: /c, cloud: prod, serverName: '{label:example.node-restriction.kubernetes.io/server}'}")+
+		"- openstack: {cloudsFile: /c}\n  nodes: {names: [never]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := Node{Name: "a", Labels: map[string]string{"example.node-restriction.kubernetes.io/server": "s-1", "b": "c"}, ProviderID: "openstack:///x"}
+	needed := c.Needed(node)
+	if needed.ProviderID != node.ProviderID || len(needed.Labels) != 1 {
+		t.Errorf("kept: %+v", needed)
+	}
+	if s, err := c.Switch(needed); err != nil || s.String() != "openstack://prod/s-1" {
+		t.Errorf("got %v, %v", s, err)
+	}
+	c.Switches = c.Switches[1:]
+	if s, err := c.Switch(Node{Name: "never"}); err != nil || s.String() != "openstack://openstack/never" {
+		t.Errorf("got %v, %v", s, err)
+	}
+}
+
 // A kubelet writes all annotations, and most labels, of its node.
 func TestANodeDoesNotChooseWhoGetsThePassword(t *testing.T) {
 	for _, by := range []string{
@@ -201,17 +221,20 @@ func TestEveryMistakeHasItsLineAndSaysWhatIsAccepted(t *testing.T) {
 		"":                                       {"remote.yaml: is empty: accepted are switches, a list, and replace"},
 		"switches: []":                           {"line 1: switches: has no entry"},
 		"switch: []":                             {`unknown field "switch"`, "has no entry"},
-		"switches:\n- nodes: {}":                 {"line 2: switches.0: has 0 of ipmi, redfish, program and metal3"},
+		"switches:\n- nodes: {}":                 {"line 2: switches.0: has 0 of ipmi, redfish, metal3, openstack and program"},
 		"switches:\n- ipmi: {}\n  redfish: {}":   {"has 2 of ipmi", "line 2: switches.0.ipmi: has neither host nor hosts", "line 2: switches.0.ipmi.user: is missing", "line 3: switches.0.redfish: has neither url nor urls", "passwordFile: is missing"},
 		entry("nodes: {names: [Worker_1, '[']}"): {`line 2: switches.0.nodes.names.0: "Worker_1" is no name or pattern`, `switches.0.nodes.names.1: "["`},
 		entry("nodes: {matchLabels: {'a b': c}}"): {`line 2: switches.0.nodes.matchLabels.a b: "a b=c" is no label`},
-		"replace: {}":                {"line 1: replace: allows nothing: accepted are clusterAPI and karpenter: true"},
+		"replace: {}":                {"line 1: replace: allows nothing: accepted are clusterAPI, karpenter: true and magnum"},
 		"replace: {capi: {}}":        {`unknown field "capi"`},
 		"replace:\n  clusterAPI: {}": {`line 2: replace.clusterAPI.namespace: "" is no namespace`, `line 2: replace.clusterAPI.cluster: "" is no name of a Cluster`},
 		"replace:\n  clusterAPI:\n    namespace: a\n    cluster: b\n    kubeconfig: c": {`line 5: replace.clusterAPI.kubeconfig: "c" is not an absolute path`},
-		entry("node: {}"):   {`line 2: unknown field "node"`},
 		entry("metal3: {}"): {`switches.0.metal3.namespace: "" is no namespace`, "switches.0.metal3: has neither host nor hosts"},
 		entry("metal3: {namespace: a, host: 'B', kubeconfig: c}"):     {`switches.0.metal3.host: "B" is no name of a BareMetalHost`, `switches.0.metal3.kubeconfig: "c" is not an absolute path`},
+		"replace:\n  magnum: {cluster: prod}":                         {`line 2: replace.magnum.cluster: "prod" is no UUID`, "line 2: replace.magnum.cloudsFile: is missing"},
+		entry("openstack: {}"):                                        {"line 2: switches.0.openstack.cloudsFile: is missing"},
+		entry("openstack: {cloudsFile: c, serverName: '{label:a}'}"):  {`openstack.cloudsFile: "c" is not an absolute path`, "serverName: {label:a} is what a node can write itself"},
+		entry("node: {}"):                                             {`line 2: unknown field "node"`},
 		ipmi("host: a, hosts: {b: c}"):                                {"has neither host nor hosts, or both"},
 		ipmi("host: '{nodename}'"):                                    {"line 2: switches.0.ipmi.host: {nodename} is no placeholder: accepted are {name}, {label:KEY} and {annotation:KEY}"},
 		ipmi("host: '{name'"):                                         {"brace without its other one"},
@@ -305,7 +328,7 @@ func TestThePageShowsAFileThatIsAccepted(t *testing.T) {
 	}
 	_, rest, _ := strings.Cut(string(page), "```yaml\nswitches:\n")
 	example, _, _ := strings.Cut(rest, "```")
-	if c, err := Parse("docs/fencing.md", []byte("switches:\n"+example)); err != nil || len(c.Switches) != 4 {
+	if c, err := Parse("docs/fencing.md", []byte("switches:\n"+example)); err != nil || len(c.Switches) != 5 || c.Switches[2].OpenStack == nil {
 		t.Errorf("%d switches, %v", len(c.Switches), err)
 	}
 }

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/internal/power/ipmilan"
 	"github.com/nodemend/nodemend/internal/power/metal3"
+	"github.com/nodemend/nodemend/internal/power/nova"
 	"github.com/nodemend/nodemend/internal/power/program"
 	"github.com/nodemend/nodemend/internal/power/redfish"
 )
@@ -22,6 +24,8 @@ import (
 type Node struct {
 	Name                string
 	Labels, Annotations map[string]string
+	// ProviderID is its spec.providerID, "" once it is not known any more.
+	ProviderID string
 }
 
 // ErrNoSwitch is of a node that the file does not name.
@@ -47,7 +51,7 @@ func (c Config) Switch(node Node) (power.Switch, error) {
 
 // Needed returns of a node what Switch looks at.
 func (c Config) Needed(node Node) Node {
-	needed := Node{Name: node.Name, Labels: map[string]string{}, Annotations: map[string]string{}}
+	needed := Node{Name: node.Name, Labels: map[string]string{}, Annotations: map[string]string{}, ProviderID: node.ProviderID}
 	keep := func(kind, key string) (string, error) {
 		of, to := node.Labels, needed.Labels
 		if kind == "annotation" {
@@ -77,10 +81,12 @@ func (s *Switch) templates() []string {
 		return []string{s.IPMI.Host}
 	case s.Redfish != nil:
 		return []string{s.Redfish.URL, s.Redfish.ServerName}
-	case s.Program != nil:
-		return slices.Collect(maps.Values(s.Program.Options))
 	case s.Metal3 != nil:
 		return []string{s.Metal3.Host}
+	case s.OpenStack != nil:
+		return []string{s.OpenStack.ServerName}
+	case s.Program != nil:
+		return slices.Collect(maps.Values(s.Program.Options))
 	}
 	return nil
 }
@@ -128,6 +134,12 @@ func (s *Switch) of(node Node, cluster func(kubeconfig string) (client.Client, e
 			return nil, err
 		}
 		return metal3.New(api, s.Metal3.Namespace, host), nil
+	case s.OpenStack != nil:
+		name, err := expand(cmp.Or(s.OpenStack.ServerName, "{name}"), node.placeholder)
+		if err != nil {
+			return nil, err
+		}
+		return nova.New(nova.Options{Cloud: s.OpenStack.Of(), Name: name, ProviderID: node.ProviderID}), nil
 	default:
 		options := map[string]string{}
 		for name, template := range s.Program.Options {

@@ -67,16 +67,20 @@ func (s *Switch) problems(p problems) {
 		kinds++
 		s.Redfish.problems(p.in("redfish"))
 	}
-	if s.Program != nil {
-		kinds++
-		s.Program.problems(p.in("program"))
-	}
 	if s.Metal3 != nil {
 		kinds++
 		s.Metal3.problems(p.in("metal3"))
 	}
+	if s.OpenStack != nil {
+		kinds++
+		s.OpenStack.problems(p.in("openstack"))
+	}
+	if s.Program != nil {
+		kinds++
+		s.Program.problems(p.in("program"))
+	}
 	if kinds != 1 {
-		p.add("has %d of ipmi, redfish, program and metal3: accepted is one of them", kinds)
+		p.add("has %d of ipmi, redfish, metal3, openstack and program: accepted is one of them", kinds)
 	}
 }
 
@@ -245,18 +249,6 @@ func (r *Redfish) problems(p problems) {
 	}
 }
 
-func (g *Program) problems(p problems) {
-	for _, name := range slices.Sorted(maps.Keys(g.Options)) {
-		p.template(g.Options[name], false, "options", name)
-	}
-	for _, name := range slices.Sorted(maps.Keys(g.SecretFiles)) {
-		p.file(g.SecretFiles[name], true, "secretFiles", name)
-	}
-	if _, err := program.New(program.Options{Path: g.Path, Options: g.Options, Secrets: g.secrets()}); err != nil {
-		p.add("%s", err)
-	}
-}
-
 func (m *Metal3) problems(p problems) {
 	if len(validation.IsDNS1123Label(m.Namespace)) > 0 {
 		p.in("namespace").add("%q is no namespace: accepted is that of the BareMetalHosts", m.Namespace)
@@ -282,4 +274,21 @@ func checkObject(name string) error {
 		return fmt.Errorf("%q is no name of a BareMetalHost", name)
 	}
 	return nil
+}
+
+func (o *OpenStackSwitch) problems(p problems) {
+	o.OpenStack.problems(p)
+	p.template(o.ServerName, false, "serverName")
+}
+
+func (g *Program) problems(p problems) {
+	for _, name := range slices.Sorted(maps.Keys(g.Options)) {
+		p.template(g.Options[name], false, "options", name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.SecretFiles)) {
+		p.file(g.SecretFiles[name], true, "secretFiles", name)
+	}
+	if _, err := program.New(program.Options{Path: g.Path, Options: g.Options, Secrets: g.secrets()}); err != nil {
+		p.add("%s", err)
+	}
 }

@@ -333,16 +333,19 @@ type ReplaceStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	RunnerID string `json:"runnerID"`
 
-	// The machine, with its UID. None of another UID is touched.
+	// The machine, with its UID. None of another UID is touched. A server of OpenStack is a
+	// Server of openstack.org/v1, with its ID in Nova as the UID.
 	// +required
 	Machine ExternalObject `json:"machine"`
 
-	// Who makes a new one: the controller of the Machine, or the NodePool.
+	// Who makes a new one: the controller of the Machine, the NodePool, or the node group of
+	// Magnum, a NodeGroup of openstack.org/v1 with its cluster as the namespace.
 	// +required
 	Owner ExternalObject `json:"owner"`
 
 	// Delete: the machine is deleted. Remediate: it is marked with the annotation
-	// cluster.x-k8s.io/remediate-machine, and its owner deletes it.
+	// cluster.x-k8s.io/remediate-machine, and its owner deletes it. A server of OpenStack is
+	// marked with the metadata nodemend-replace, then Magnum is asked to remove it.
 	// +required
 	// +kubebuilder:validation:Enum=Delete;Remediate
 	Method ReplaceMethod `json:"method"`
@@ -375,7 +378,7 @@ type ReplaceMethod string
 const (
 	// ReplaceDelete deletes the machine.
 	ReplaceDelete ReplaceMethod = "Delete"
-	// ReplaceRemediate has the owner of a Machine remediate it.
+	// ReplaceRemediate has the owner of a Machine, or of a server, remediate it.
 	ReplaceRemediate ReplaceMethod = "Remediate"
 )
 
