@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/internal/power/ipmilan"
 	"github.com/nodemend/nodemend/internal/power/program"
 	"github.com/nodemend/nodemend/internal/power/redfish"
@@ -103,7 +104,7 @@ func TestANodeHasTheSwitchOfTheFirstEntryThatNamesIt(t *testing.T) {
 		}
 	}
 	c.Switches = c.Switches[:5]
-	if _, err := c.Switch(Node{Name: "other"}); !errors.Is(err, ErrNoSwitch) || !strings.Contains(err.Error(), "remote.yaml: node other") {
+	if _, err := c.Switch(Node{Name: "other"}); !errors.Is(err, power.ErrNoSwitch) || !strings.Contains(err.Error(), "remote.yaml: node other") {
 		t.Errorf("got %v", err)
 	}
 }

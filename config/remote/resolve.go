@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -21,11 +20,8 @@ type Node struct {
 	Labels, Annotations map[string]string
 }
 
-// ErrNoSwitch is of a node that the file does not name.
-var ErrNoSwitch = errors.New("no entry names it")
-
 // Switch returns the switch of a node: that of the first entry whose nodes include it. The
-// error is ErrNoSwitch, or what the node lacks that a placeholder asks for. It asks nobody,
+// error is power.ErrNoSwitch, or what the node lacks that a placeholder asks for. It asks nobody,
 // and reads no secrets.
 func (c Config) Switch(node Node) (power.Switch, error) {
 	for i := range c.Switches {
@@ -39,7 +35,7 @@ func (c Config) Switch(node Node) (power.Switch, error) {
 		}
 		return found, nil
 	}
-	return nil, fmt.Errorf("%s: node %s: %w", c.name, node.Name, ErrNoSwitch)
+	return nil, fmt.Errorf("%s: node %s: %w", c.name, node.Name, power.ErrNoSwitch)
 }
 
 // Needed returns of a node what Switch looks at.
