@@ -515,6 +515,7 @@ func BenchmarkMemoryOfFiveThousandFences(b *testing.B) {
 	}
 	r := newRackOf(nodes)
 	for range b.N {
+		r.worker = nil // that of the last time
 		before := heap()
 		worker, err := NewFenceWorker(FenceWorkerOptions{
 			API: r, Busy: func(string) bool { return false }, ServerClock: serverclock.New(clock.RealClock{}), Registry: prometheus.NewRegistry(),

@@ -39,6 +39,14 @@ const (
 	FenceNotChecked   = "NotCheckedLately"
 )
 
+// FenceReasons are all that a Fence can have that Nodemend has written, or found missing.
+func FenceReasons() []string {
+	return []string{
+		FenceAnswers, FenceNoSwitch, FenceNoAnswer, FenceLoginRefused, FenceOtherMachine, FenceMachineUnknown, FenceReadsOff, FenceCheckFailed,
+		FenceNeverChecked, FenceNotChecked,
+	}
+}
+
 // FenceCheckAnnotation on a node asks the remote runner to check its switch now. Each new value does so
 // once.
 const FenceCheckAnnotation = "nodemend.dev/fence-check"
