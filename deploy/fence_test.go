@@ -4,11 +4,13 @@ package deploy_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -106,12 +108,14 @@ func TestARemoteRunnerTellsWhetherANodeCanBeFenced(t *testing.T) {
 	first := until(corev1.ConditionTrue, v1alpha1.FenceAnswers, time.Time{})
 	end()
 
-	// Another process: it is asked for, or nothing would be tried for an hour.
+	// Another process, an hour later.
+	first.LastHeartbeatTime = metav1.NewTime(first.LastHeartbeatTime.Add(-time.Hour))
+	s.must(patchStatus(s.ctx, s.admin, s.a.Name, fmt.Sprintf(`{"status":{"nodeInfo":{"systemUUID":"4c4c4544-0032-3810-8052-b4c04f4a5799"},"conditions":[{"type":%q,"lastHeartbeatTime":%q}]}}`,
+		v1alpha1.NodeFenceable, first.LastHeartbeatTime.UTC().Format(time.RFC3339))))
 	end = s.remotely(account, file)
-	s.must(patchStatus(s.ctx, s.admin, s.a.Name, `{"status":{"nodeInfo":{"systemUUID":"4c4c4544-0032-3810-8052-b4c04f4a5799"}}}`))
 	ask()
 	second := until(corev1.ConditionFalse, v1alpha1.FenceOtherMachine, first.LastHeartbeatTime.Time)
-	if !second.LastTransitionTime.After(first.LastTransitionTime.Time) || !strings.Contains(second.Message, bmc.URL()) {
+	if second.LastTransitionTime.Before(&first.LastTransitionTime) || !strings.Contains(second.Message, bmc.URL()) {
 		t.Errorf("got %+v, before %+v", second, first)
 	}
 	end()

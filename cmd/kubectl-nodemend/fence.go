@@ -36,7 +36,7 @@ func (t *tool) fenceCheckCommand() *cobra.Command {
 	timeout := 2 * time.Minute
 	cmd := &cobra.Command{
 		Use:   "check NODE...",
-		Short: "Have the remote runner try now what would switch nodes off; switches nothing",
+		Short: "Try now what would switch nodes off; switches nothing",
 		Long: `Ask the remote runner to ask the switch of each node now, and show what came of it. Nothing
 is switched. It is asked by the annotation ` + v1alpha1.FenceCheckAnnotation + `, which takes the
 right to patch nodes; the logins stay where the remote runner is.

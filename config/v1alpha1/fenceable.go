@@ -55,6 +55,8 @@ const FenceCheckAnnotation = "nodemend.dev/fence-check"
 const fenceAge = 6 * time.Hour
 
 // Fence is what is known of whether a node's power could be switched from outside.
+//
+// +kubebuilder:object:generate=false
 type Fence struct {
 	// Fenceable: its switch was asked lately, and would.
 	Fenceable bool
