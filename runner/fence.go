@@ -35,7 +35,7 @@ const (
 	// fenceStart is the time over which all nodes are looked at once, after a start.
 	fenceStart = 10 * time.Minute
 	// fencesAtOnce is how many switches are asked at a time. Most answer within a second.
-	fencesAtOnce = 32
+	fencesAtOnce = 16
 )
 
 // FenceAPI is what a FenceWorker asks and tells the API server.
@@ -280,8 +280,11 @@ func (k *fenceCheck) wait(kept *corev1.Node, now time.Time) (time.Duration, bool
 	case asked:
 		every = min(every, fenceAsked)
 	}
-	since := max(0, now.Sub(last.LastHeartbeatTime.Time)) // the clock may have been set
-	return max(0, every-since), asked
+	since := now.Sub(last.LastHeartbeatTime.Time)
+	if since < -time.Minute { // the clock was set, or the kubelet's rights were used to write it
+		return 0, asked
+	}
+	return max(0, every-max(0, since)), asked
 }
 
 // mayPass reports whether it is no more than a moment's trouble, as far as one check can tell: a BMC

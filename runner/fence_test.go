@@ -303,6 +303,20 @@ func TestARestartResetsNothing(t *testing.T) {
 	}
 }
 
+// The kubelet's rights are enough to write the condition.
+func TestWhoSaysThatItWasCheckedInTheFutureIsChecked(t *testing.T) {
+	f := newFenced(t)
+	f.run(time.Minute)
+	c := v1alpha1.FindNodeCondition(f.node, v1alpha1.NodeFenceable)
+	c.LastHeartbeatTime = metav1.NewTime(f.clock.Now().Add(10 * 365 * 24 * time.Hour))
+	f.restart()
+	f.err = power.ErrOtherMachine
+	f.run(time.Minute)
+	if c := f.condition(); c.Reason != v1alpha1.FenceOtherMachine {
+		t.Errorf("got %+v", c)
+	}
+}
+
 // The kubelet's rights are enough to write the annotation, and the systemUUID.
 func TestASwitchIsAskedWhenPeopleAskButNotOnAndOn(t *testing.T) {
 	f := newFenced(t)
@@ -313,11 +327,13 @@ func TestASwitchIsAskedWhenPeopleAskButNotOnAndOn(t *testing.T) {
 	if c := f.condition(); f.reads != reads+1 || c.Status != corev1.ConditionFalse || !c.LastHeartbeatTime.Time.Equal(f.clock.Now()) {
 		t.Errorf("asked %d times: %+v", f.reads-reads, c)
 	}
-	f.run(time.Second)
-	if f.reads != reads+1 {
-		t.Errorf("a request was heeded %d times", f.reads-reads)
-	}
 	f.err = nil
+	f.run(2 * time.Minute)
+	f.ask("2")
+	f.run(30 * time.Minute)
+	if c := f.condition(); f.reads != reads+2 || c.Status != corev1.ConditionTrue {
+		t.Errorf("for two requests it was asked %d times: %+v", f.reads-reads, c)
+	}
 	hour := func(change func(i int)) int {
 		reads := f.reads
 		for i := range 3600 {

@@ -51,8 +51,9 @@ func FenceReasons() []string {
 // once.
 const FenceCheckAnnotation = "nodemend.dev/fence-check"
 
-// fenceAge is how old a check may be that went well. They are an hour apart, or a little more.
-const fenceAge = 6 * time.Hour
+// fenceAge is how old a check may be that went well: they are an hour apart, or a little more. It may be
+// ahead by fenceAhead, as clocks differ.
+const fenceAge, fenceAhead = 6 * time.Hour, 10 * time.Minute
 
 // Fence is what is known of whether a node's power could be switched from outside.
 //
@@ -69,19 +70,15 @@ type Fence struct {
 // FenceOf returns what the node's condition says at this time.
 func FenceOf(node *corev1.Node, now time.Time) Fence {
 	c := FindNodeCondition(node, NodeFenceable)
-	switch {
-	case c == nil:
+	if c == nil {
 		return Fence{Reason: FenceNeverChecked, Message: "no remote runner has tried its switch"}
-	case c.Status == corev1.ConditionTrue && now.Sub(c.LastHeartbeatTime.Time) > fenceAge:
+	}
+	switch age := now.Sub(c.LastHeartbeatTime.Time); {
+	case c.Status == corev1.ConditionTrue && (age > fenceAge || age < -fenceAhead):
 		return Fence{Reason: FenceNotChecked, Message: "no remote runner has tried its switch lately; when one did, it answered", Checked: c.LastHeartbeatTime.Time}
 	default:
 		return Fence{Fenceable: c.Status == corev1.ConditionTrue, Reason: c.Reason, Message: c.Message, Checked: c.LastHeartbeatTime.Time}
 	}
-}
-
-// WentBad reports whether somebody has to look at the fence: the node has one, and it would not do.
-func (f Fence) WentBad() bool {
-	return !f.Fenceable && f.Reason != FenceNoSwitch && f.Reason != FenceNeverChecked
 }
 
 // NeedsSwitch reports whether the step switches power from outside.

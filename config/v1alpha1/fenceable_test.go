@@ -14,23 +14,24 @@ func TestAFenceIsOneThatWasTriedLately(t *testing.T) {
 		condition *corev1.NodeCondition
 		fenceable bool
 		reason    string
-		bad       bool
 	}{
-		"never tried":             {nil, false, FenceNeverChecked, false},
-		"it answered":             {fence(corev1.ConditionTrue, FenceAnswers, now.Add(-time.Hour)), true, FenceAnswers, false},
-		"that was a while ago":    {fence(corev1.ConditionTrue, FenceAnswers, now.Add(-7*time.Hour)), false, FenceNotChecked, true},
-		"it did not answer":       {fence(corev1.ConditionFalse, FenceNoAnswer, now.Add(-time.Minute)), false, FenceNoAnswer, true},
-		"and that is a while ago": {fence(corev1.ConditionFalse, FenceLoginRefused, now.Add(-24*time.Hour)), false, FenceLoginRefused, true},
-		"there is none":           {fence(corev1.ConditionFalse, FenceNoSwitch, now), false, FenceNoSwitch, false},
-		"nobody knows that":       {fence(corev1.ConditionUnknown, "Other", now), false, "Other", true},
+		"never tried":             {nil, false, FenceNeverChecked},
+		"it answered":             {fence(corev1.ConditionTrue, FenceAnswers, now.Add(-time.Hour)), true, FenceAnswers},
+		"that was a while ago":    {fence(corev1.ConditionTrue, FenceAnswers, now.Add(-7*time.Hour)), false, FenceNotChecked},
+		"its time is yet to come": {fence(corev1.ConditionTrue, FenceAnswers, now.Add(time.Hour)), false, FenceNotChecked},
+		"clocks differ":           {fence(corev1.ConditionTrue, FenceAnswers, now.Add(time.Minute)), true, FenceAnswers},
+		"it did not answer":       {fence(corev1.ConditionFalse, FenceNoAnswer, now.Add(-time.Minute)), false, FenceNoAnswer},
+		"and that is a while ago": {fence(corev1.ConditionFalse, FenceLoginRefused, now.Add(-24*time.Hour)), false, FenceLoginRefused},
+		"there is none":           {fence(corev1.ConditionFalse, FenceNoSwitch, now), false, FenceNoSwitch},
+		"nobody knows that":       {fence(corev1.ConditionUnknown, "Other", now), false, "Other"},
 	} {
 		node := &corev1.Node{}
 		if test.condition != nil {
 			node.Status.Conditions = []corev1.NodeCondition{*test.condition}
 		}
 		got := FenceOf(node, now)
-		if got.Fenceable != test.fenceable || got.Reason != test.reason || got.WentBad() != test.bad || got.Checked.IsZero() != (test.condition == nil) {
-			t.Errorf("%s: %+v, bad %t", name, got, got.WentBad())
+		if got.Fenceable != test.fenceable || got.Reason != test.reason || got.Checked.IsZero() != (test.condition == nil) {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }

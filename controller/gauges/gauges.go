@@ -85,7 +85,7 @@ func New(ctx context.Context, o Options) *Collector {
 		outOfService: desc("nodemend_nodes_out_of_service",
 			"Nodes whose taint out-of-service is Nodemend's, by whether they are Ready: then it is about to be taken away, or something keeps it.", "ready"),
 		fenceable: desc("nodemend_node_fenceable",
-			"1: what switches the node's power from outside was tried lately, and would do. 0: not so, by the reason of the condition Fenceable. Nodes that no remote runner has tried have none.", "node", "reason"),
+			"1: what switches the node's power from outside was tried lately, and would do. 0: not so, by the reason of the condition Fenceable. Nodes that no remote runner has tried have none.", "node_name", "reason"),
 	}
 }
 

@@ -224,10 +224,10 @@ func TestEachNodeThatWasTriedTellsWhetherItCanBeFenced(t *testing.T) {
 	cache.nodes = append(cache.nodes, node("a", "True", v1alpha1.FenceAnswers, time.Hour), node("b", "False", v1alpha1.FenceLoginRefused, 20*time.Hour),
 		node("c", "True", v1alpha1.FenceAnswers, 20*time.Hour), node("d", "False", "forged", time.Hour))
 	cache.expect(t, `
-nodemend_node_fenceable{node="a",reason="SwitchAnswers"} 1
-nodemend_node_fenceable{node="b",reason="LoginRefused"} 0
-nodemend_node_fenceable{node="c",reason="NotCheckedLately"} 0
-nodemend_node_fenceable{node="d",reason="Other"} 0
+nodemend_node_fenceable{node_name="a",reason="SwitchAnswers"} 1
+nodemend_node_fenceable{node_name="b",reason="LoginRefused"} 0
+nodemend_node_fenceable{node_name="c",reason="NotCheckedLately"} 0
+nodemend_node_fenceable{node_name="d",reason="Other"} 0
 `, "nodemend_node_fenceable")
 }
 
