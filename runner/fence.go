@@ -122,7 +122,12 @@ func (w *FenceWorker) watch(nodes cache.ListerWatcher, q queue) cache.Controller
 		ObjectType:    &corev1.Node{},
 		Handler: cache.ResourceEventHandlerFuncs{
 			AddFunc: func(obj any) {
-				if node, is := obj.(*corev1.Node); is {
+				node, is := obj.(*corev1.Node)
+				switch {
+				case !is:
+				case wantsCheck(node):
+					q.Add(node.Name)
+				default:
 					q.AddAfter(node.Name, spread(node.Name, 0, fenceStart))
 				}
 			},
@@ -171,6 +176,14 @@ func nodeNeeded(obj any) (any, error) {
 		slim.Status.Conditions = []corev1.NodeCondition{kept}
 	}
 	return slim, nil
+}
+
+// wantsCheck reports whether people have asked for a check since the last one that the node tells of.
+func wantsCheck(kept *corev1.Node) bool {
+	value, is := kept.Annotations[v1alpha1.FenceCheckAnnotation]
+	at, err := time.Parse(time.RFC3339, value)
+	c := v1alpha1.FindNodeCondition(kept, v1alpha1.NodeFenceable)
+	return is && (c == nil || err != nil || at.After(c.LastHeartbeatTime.Time))
 }
 
 // spread returns a time from least to most that is the same for a node each time, and another one for
@@ -257,8 +270,11 @@ func (k *fenceCheck) wait(kept *corev1.Node, now time.Time) (time.Duration, bool
 	if c := v1alpha1.FindNodeCondition(kept, v1alpha1.NodeFenceable); last.Type == "" && c != nil {
 		last = *c
 	}
-	value := kept.Annotations[v1alpha1.FenceCheckAnnotation]
-	asked := value != "" && value != k.asked || k.found.Type != "" && (k.node != kept.UID || k.machine != kept.Status.NodeInfo.SystemUUID)
+	asked := wantsCheck(kept)
+	if k.found.Type != "" { // by this process, which has no need to compare clocks
+		value := kept.Annotations[v1alpha1.FenceCheckAnnotation]
+		asked = value != "" && value != k.asked || k.node != kept.UID || k.machine != kept.Status.NodeInfo.SystemUUID
+	}
 	if last.Type == "" { // never, as far as anybody knows
 		return 0, asked
 	}

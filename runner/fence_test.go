@@ -362,6 +362,23 @@ func TestASwitchIsAskedWhenPeopleAskButNotOnAndOn(t *testing.T) {
 	}
 }
 
+func TestWhatPeopleHaveAskedForIsHeededOnceByWhoeverLeads(t *testing.T) {
+	f := newFenced(t)
+	f.run(30 * time.Minute)
+	f.ask(f.clock.Now().Format(time.RFC3339Nano))
+	reads := f.reads
+	f.run(2 * time.Minute)
+	f.restart()
+	if f.run(2 * time.Minute); f.reads != reads {
+		t.Errorf("after its answer was told it was heeded %d times more", f.reads-reads)
+	}
+	f.node.Annotations[v1alpha1.FenceCheckAnnotation] = f.clock.Now().Format(time.RFC3339Nano) // while nobody leads
+	f.restart()
+	if f.run(10 * time.Second); f.reads != reads+1 {
+		t.Errorf("while nobody led somebody asked: it was heeded %d times", f.reads-reads)
+	}
+}
+
 func TestANodeOfAnotherMachineIsCheckedAnew(t *testing.T) {
 	f := newFenced(t)
 	f.run(10 * time.Minute)
@@ -469,9 +486,9 @@ func (s slowSwitch) Read(ctx context.Context, machine power.UUID) (power.Reading
 	return power.Reading{GUID: power.GUID(machine), Power: power.On}, nil
 }
 
-// The time is that of a bubble: three hours of 5,000 BMCs, of which 500 do not answer.
+// The time is that of a bubble: a day of 5,000 BMCs, of which 500 do not answer.
 func TestOneProcessChecksFiveThousandBMCs(t *testing.T) {
-	const nodes, hours = 5000, 3
+	const nodes, hours = 5000, 24
 	synctest.Test(t, func(t *testing.T) {
 		r := newRackOf(nodes)
 		worker, err := NewFenceWorker(FenceWorkerOptions{

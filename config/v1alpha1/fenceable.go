@@ -47,8 +47,8 @@ func FenceReasons() []string {
 	}
 }
 
-// FenceCheckAnnotation on a node asks the remote runner to check its switch now. Each new value does so
-// once.
+// FenceCheckAnnotation on a node asks the remote runner to check its switch now. Its value is the time
+// (RFC 3339) at which somebody asks; each new one is heeded once.
 const FenceCheckAnnotation = "nodemend.dev/fence-check"
 
 // fenceAge is how old a check may be that went well: they are an hour apart, or a little more. It may be

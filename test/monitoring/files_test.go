@@ -263,11 +263,6 @@ func TestEachReasonHasItsAlert(t *testing.T) {
 	var out []string
 	by := map[string]string{}
 	for _, a := range alerts(t) {
-		page := "gates.md"
-		if strings.Contains(a.Expr, "nodemend_node_fenceable") {
-			page = "fencing.md"
-		}
-		known := string(read(t, "../../docs/"+page))
 		for _, m := range reasons.FindAllStringSubmatch(a.Expr, -1) {
 			if m[1] == "!~" {
 				out = append(out, strings.Split(m[2], "|")...)
