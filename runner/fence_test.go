@@ -428,6 +428,35 @@ func TestASwitchIsNotAskedMoreOftenBecauseNobodyTakesTheAnswer(t *testing.T) {
 	}
 }
 
+// Or a node that was just checked would keep its power.
+func TestACheckIsNoSignOfLife(t *testing.T) {
+	node := &corev1.Node{}
+	for manager, life := range map[string]bool{remoteManager: false, "kubelet": true} {
+		at := metav1.NewTime(testNow.Add(-time.Second))
+		node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: manager, Time: &at}}
+		if sign := signOfLife(node, nil, testNow); (sign != "") != life {
+			t.Errorf("%s: %q", manager, sign)
+		}
+	}
+}
+
+func TestNodesAreAskedAtTimesOfTheirOwn(t *testing.T) {
+	minutes := map[time.Duration]int{}
+	for i := range 5000 {
+		name := fmt.Sprintf("worker-%04d", i)
+		at := spread(name, time.Minute, 11*time.Minute)
+		if at != spread(name, time.Minute, 11*time.Minute) || at < time.Minute || at > 11*time.Minute {
+			t.Errorf("%s at %s", name, at)
+		}
+		minutes[at/time.Minute]++
+	}
+	for minute := range time.Duration(10) {
+		if n := minutes[minute+1]; n < 350 || n > 650 {
+			t.Errorf("of 5000 in ten minutes %d are asked in minute %d", n, minute)
+		}
+	}
+}
+
 // rackOf is an API server with many nodes, whose BMCs take a while to answer.
 type rackOf struct {
 	nodes    map[string]*corev1.Node
