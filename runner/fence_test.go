@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -131,13 +132,9 @@ func (f *fenced) WriteCondition(_ context.Context, node *corev1.Node, c corev1.N
 	if node.UID != f.node.UID {
 		return errors.New("it is another node")
 	}
-	kept := f.node.Status.Conditions[:0]
-	for _, other := range f.node.Status.Conditions {
-		if other.Type != c.Type {
-			kept = append(kept, other)
-		}
-	}
-	f.node.Status.Conditions = append(kept, c)
+	is := &f.node.Status
+	is.Conditions = slices.DeleteFunc(is.Conditions, func(other corev1.NodeCondition) bool { return other.Type == c.Type })
+	is.Conditions = append(is.Conditions, c)
 	f.keep(f.node)
 	return nil
 }
@@ -145,7 +142,7 @@ func (f *fenced) WriteCondition(_ context.Context, node *corev1.Node, c corev1.N
 // playedSwitch is the BMC. It breaks the test when it is to switch anything.
 type playedSwitch struct{ f *fenced }
 
-func (s playedSwitch) Read(_ context.Context, machine power.UUID) (power.Reading, error) {
+func (s playedSwitch) Read(context.Context, power.UUID) (power.Reading, error) {
 	s.f.reads++
 	if s.f.err != nil {
 		return power.Reading{}, s.f.err
@@ -298,7 +295,8 @@ func TestARestartResetsNothing(t *testing.T) {
 	}
 	before = f.condition()
 	f.restart()
-	if f.run(time.Second); f.condition() != before {
+	f.run(time.Second)
+	if f.condition() != before {
 		t.Errorf("got %+v, before %+v", f.condition(), before)
 	}
 }
@@ -369,12 +367,14 @@ func TestWhatPeopleHaveAskedForIsHeededOnceByWhoeverLeads(t *testing.T) {
 	reads := f.reads
 	f.run(2 * time.Minute)
 	f.restart()
-	if f.run(2 * time.Minute); f.reads != reads {
+	f.run(2 * time.Minute)
+	if f.reads != reads {
 		t.Errorf("after its answer was told it was heeded %d times more", f.reads-reads)
 	}
 	f.node.Annotations[v1alpha1.FenceCheckAnnotation] = f.clock.Now().Format(time.RFC3339Nano) // while nobody leads
 	f.restart()
-	if f.run(10 * time.Second); f.reads != reads+1 {
+	f.run(10 * time.Second)
+	if f.reads != reads+1 {
 		t.Errorf("while nobody led somebody asked: it was heeded %d times", f.reads-reads)
 	}
 }
@@ -511,7 +511,7 @@ func (s slowSwitch) Read(ctx context.Context, machine power.UUID) (power.Reading
 		<-ctx.Done()
 		return power.Reading{}, power.ErrNoAnswer
 	}
-	time.Sleep(500 * time.Millisecond)
+	time.Sleep(500 * time.Millisecond) //nolint:forbidigo // the time of a bubble
 	return power.Reading{GUID: power.GUID(machine), Power: power.On}, nil
 }
 
@@ -538,11 +538,11 @@ func TestOneProcessChecksFiveThousandBMCs(t *testing.T) {
 		for range fencesAtOnce {
 			all.Go(func() { worker.run(ctx, q) })
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) //nolint:forbidigo // the time of a bubble
 		if got := r.reads.Load(); got < nodes/20 || got > nodes/5 {
 			t.Errorf("in the first minute %d of %d were asked: that is to take %s", got, nodes, fenceStart)
 		}
-		time.Sleep(hours*time.Hour - time.Minute)
+		time.Sleep(hours*time.Hour - time.Minute) //nolint:forbidigo // the time of a bubble
 		reads := r.reads.Load()
 		cancel()
 		q.ShutDown()

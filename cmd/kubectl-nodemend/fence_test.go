@@ -59,7 +59,7 @@ func remoteRunner(t *testing.T, objects ...client.Object) client.WithWatch {
 				return nil
 			}
 			go func() {
-				time.Sleep(10 * time.Second)
+				time.Sleep(10 * time.Second) //nolint:forbidigo // the time of a bubble
 				node := &corev1.Node{}
 				if err := c.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 					t.Error(err)
@@ -100,7 +100,7 @@ func TestAFenceIsCheckedNow(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if took := time.Since(began); took < test.took || took > test.took+lookEvery {
+				if took := time.Since(began); took < test.took || took > test.took+lookEvery { //nolint:forbidigo // the time of a bubble
 					t.Errorf("it took %s", took)
 				}
 				text := tool.fencesText(checks, true)
