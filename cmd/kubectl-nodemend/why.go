@@ -59,10 +59,11 @@ A node may be held by several gates; the first is the one that is shown elsewher
 
 // why is the answer of the command.
 type why struct {
-	Node         string   `json:"node"`
-	State        []string `json:"state"`
-	Maintenances []string `json:"maintenances,omitempty"`
-	OutOfService []string `json:"outOfService,omitempty"`
+	Node         string      `json:"node"`
+	State        []string    `json:"state"`
+	Maintenances []string    `json:"maintenances,omitempty"`
+	OutOfService []string    `json:"outOfService,omitempty"`
+	Fence        *fenceCheck `json:"fence,omitempty"`
 	// Left is what the boot before has left.
 	Left     []aftermath `json:"left,omitempty"`
 	Budgets  []whyBudget `json:"budgets"`
@@ -155,6 +156,9 @@ func (t *tool) why(ctx context.Context, c client.Client, name string) (*why, err
 	}
 	if w.OutOfService, err = outOfService(ctx, c, n); err != nil {
 		return nil, err
+	}
+	if f := v1alpha1.FenceOf(n, t.clock.Now()); !f.Checked.IsZero() {
+		w.Fence = &fenceCheck{n.Name, f.Fenceable, f.Reason, f.Message, f.Checked, true}
 	}
 	left, err := aftermaths(ctx, c, client.MatchingFields{"spec.nodeName": name})
 	if err != nil && !apierrors.IsForbidden(err) { // who may not read it, may read the rest
@@ -464,6 +468,13 @@ func (t *tool) whyText(w *why, wide bool) string {
 	}
 	for _, line := range w.OutOfService {
 		fmt.Fprintf(&text, "Out of service: %s\n", oneLine(line))
+	}
+	if f := w.Fence; f != nil {
+		could := "could be switched off from outside"
+		if !f.Fenceable {
+			could = "could not be switched off from outside"
+		}
+		fmt.Fprintf(&text, "Fence: it %s (%s), tried %s: %s\n", could, oneLine(f.Reason), t.checkedText(f.Checked), oneLine(f.Message))
 	}
 	for _, b := range w.Budgets {
 		fmt.Fprintf(&text, "Budget %s, group %s: %d of %s permits taken", b.Name, b.Group, b.Permits, b.Limit)

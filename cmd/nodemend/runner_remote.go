@@ -33,12 +33,14 @@ actions that switch the power of a machine off and on, reboot: {method: PowerCyc
 by the switches that --config names: a remote.yaml (docs/fencing.md). It lights the lamps
 of machines in maintenance that ask for it, and, with --maintenance-power, shuts down
 those with power: Off. It executes those that have a machine replaced, replace: {}, where
-that file allows it (docs/others.md). Of several, one leads. Its account needs: get, list
-and watch nodeactions, update nodeactions/status, get remediations, remedypolicies and
+that file allows it (docs/others.md). Each hour it tries the switches, and sets the
+condition Fenceable of nodes. Of several, one leads. Its account needs: get, list and
+watch nodeactions, update nodeactions/status, get remediations, remedypolicies and
 nodemendremediations, get and list remediationbudgets, list and watch nodemaintenances,
-update nodemaintenances/status (all nodemend.dev), get and list nodes, get leases in kube-node-lease,
-create and patch events in the namespace default, and get, create and update leases in
-its own namespace; for switches that are BareMetalHosts of Metal3, also get and patch these.`
+update nodemaintenances/status (all nodemend.dev), get, list and watch nodes, patch
+nodes/status, get leases in kube-node-lease, create and patch events in the namespace
+default, and get, create and update leases in its own namespace; for switches that are
+BareMetalHosts of Metal3, also get and patch these.`
 
 const remoteRunnerExample = `
 

@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/internal/power/ipmilan"
 	"github.com/nodemend/nodemend/internal/power/program"
 	"github.com/nodemend/nodemend/internal/power/redfish"
@@ -115,7 +116,7 @@ func TestANodeHasTheSwitchOfTheFirstEntryThatNamesIt(t *testing.T) {
 		}
 	}
 	c.Switches = c.Switches[:6]
-	if _, err := c.Switch(Node{Name: "other"}); !errors.Is(err, ErrNoSwitch) || !strings.Contains(err.Error(), "remote.yaml: node other") {
+	if _, err := c.Switch(Node{Name: "other"}); !errors.Is(err, power.ErrNoSwitch) || !strings.Contains(err.Error(), "remote.yaml: node other") {
 		t.Errorf("got %v", err)
 	}
 }

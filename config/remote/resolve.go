@@ -2,7 +2,6 @@ package remote
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -28,11 +27,8 @@ type Node struct {
 	ProviderID string
 }
 
-// ErrNoSwitch is of a node that the file does not name.
-var ErrNoSwitch = errors.New("no entry names it")
-
 // Switch returns the switch of a node: that of the first entry whose nodes include it. The
-// error is ErrNoSwitch, or what the node lacks that a placeholder asks for. It asks nobody,
+// error is power.ErrNoSwitch, or what the node lacks that a placeholder asks for. It asks nobody,
 // and reads no secrets.
 func (c Config) Switch(node Node) (power.Switch, error) {
 	for i := range c.Switches {
@@ -46,7 +42,7 @@ func (c Config) Switch(node Node) (power.Switch, error) {
 		}
 		return found, nil
 	}
-	return nil, fmt.Errorf("%s: node %s: %w", c.name, node.Name, ErrNoSwitch)
+	return nil, fmt.Errorf("%s: node %s: %w", c.name, node.Name, power.ErrNoSwitch)
 }
 
 // Needed returns of a node what Switch looks at.
