@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,7 +25,8 @@ func (t *tool) describeCommand() *cobra.Command {
 		Short: "The timeline of one remediation, with the output of its commands",
 		Long: `Show one remediation from its trigger to its outcome: the scripts of its steps; every
 action with its time, its result and the end of what it printed; what people have decided about it, and what they
-can do next.
+can do next. Of a reboot or power cycle also what the boot that has ended has left: the end of its journal, of the
+kernel's crash records, and what the BMC has logged.
 
 A name is that of a user whom the API server knew. None is recorded of who writes by hand,
 as with kubectl annotate: only the audit log knows. See docs/remediations.md.
@@ -48,7 +50,15 @@ NODE stands for the newest remediation of a node.`,
 		}
 		r.ManagedFields = nil
 		r.APIVersion, r.Kind = v1alpha1.GroupVersion.String(), "Remediation"
-		return t.print(form, r, func() string { return t.timeline(r, t.pauses(ctx, c, r)) })
+		var text string
+		if !form.data() {
+			left, err := aftermaths(ctx, c, client.MatchingFields{"spec.remediation": r.Name})
+			if err != nil && !apierrors.IsForbidden(err) { // who may not read it, may read the rest
+				return err
+			}
+			text = leftText(left)
+		}
+		return t.print(form, r, func() string { return t.timeline(r, t.pauses(ctx, c, r)) + text })
 	})
 	return cmd
 }

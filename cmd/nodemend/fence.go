@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/config/remote"
@@ -35,7 +36,7 @@ A node is fenceable if its switch answers, lets the user in, is that of the node
 machine (its GUID is the node's systemUUID, in one of the three byte orders in
 use, and no other node has that), and reads the power on while the node is Ready.
 
-You need the right to get and list nodes. Run it where the switches can be reached and
+You need the right to get and list nodes, and BareMetalHosts if these are switches. Run it where the switches can be reached and
 the files with the passwords are.
 
 Exit status: 0 if all are fenceable, 1 if one is not, 2 if the command line or
@@ -115,7 +116,12 @@ func (f *fenceCheck) run(cmd *cobra.Command, names []string) error {
 	if err != nil {
 		return unknownError{err}
 	}
-	api, err := f.api()
+	cfg, err := restConfig(f.kubeconfig, "fence-check")
+	if err != nil {
+		return unknownError{err}
+	}
+	config.Cluster = clustersOf(cfg, "fence-check")
+	api, err := nodesOf(cfg)
 	if err != nil {
 		return unknownError{err}
 	}
@@ -150,12 +156,8 @@ func (f *fenceCheck) run(cmd *cobra.Command, names []string) error {
 	return nil
 }
 
-// api returns what asks the cluster for nodes.
-func (f *fenceCheck) api() (corev1client.NodeInterface, error) {
-	cfg, err := restConfig(f.kubeconfig, "fence-check")
-	if err != nil {
-		return nil, err
-	}
+// nodesOf returns what asks the cluster for nodes.
+func nodesOf(cfg *rest.Config) (corev1client.NodeInterface, error) {
 	api, err := corev1client.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("asking the cluster: %w", err)
@@ -235,7 +237,7 @@ func (c *checker) check(ctx context.Context, node *corev1.Node) fenceable {
 			}
 		}
 	}
-	s, err := c.config.Switch(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations})
+	s, err := c.config.Switch(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations, ProviderID: node.Spec.ProviderID})
 	if err != nil {
 		f.Why = err.Error()
 		return f
