@@ -149,6 +149,7 @@ func nodeOfThisMachine(t *testing.T) string {
 }
 
 func TestTheDemoHealsAgainAndAgainUntilCtrlC(t *testing.T) {
+	t.Parallel()
 	s := start(t)
 	s.until(`3\. A node that does not answer`)
 	for _, chapter := range []string{
@@ -217,6 +218,7 @@ func TestTheDemoEndsWithItsTerminal(t *testing.T) {
 
 // What hangs can only be killed, and a machine that is off has nobody to switch it on any more.
 func TestTheDemoEndsWhileTheMachineHangsAndWhileItIsOff(t *testing.T) {
+	t.Parallel()
 	for name, chapter := range map[string]string{"hangs": `stands still`, "off": `proof +read off twice`} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
