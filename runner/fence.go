@@ -336,7 +336,10 @@ func (w *FenceWorker) look(ctx context.Context, node *corev1.Node) corev1.NodeCo
 	if err != nil {
 		return notFenceable(reasonOf(err), "%v", err)
 	}
-	if isReady(node) && reading.Power != power.On {
+	switch {
+	case reading.Power == power.Changing:
+		return notFenceable(v1alpha1.FenceReadsOff, "%s says that the power is %s, which is neither on nor off, so nothing would be switched", found, reading.Power)
+	case reading.Power == power.Off && isReady(node):
 		// It was read a while ago.
 		live, err := w.API.Node(ctx, node.Name)
 		switch {
@@ -346,7 +349,11 @@ func (w *FenceWorker) look(ctx context.Context, node *corev1.Node) corev1.NodeCo
 			return notFenceable(v1alpha1.FenceReadsOff, "%s says that the power is %s, and the node is Ready: it does not tell the truth", found, reading.Power)
 		}
 	}
-	return corev1.NodeCondition{Status: corev1.ConditionTrue, Reason: v1alpha1.FenceAnswers, Message: clip(fmt.Sprintf("%s answers, and is that of the node's machine", found))}
+	message := fmt.Sprintf("%s answers, and is that of the node's machine", found)
+	if reading.Reported {
+		message += "; it frees no pods and volumes, since it does not say when the power was read"
+	}
+	return corev1.NodeCondition{Status: corev1.ConditionTrue, Reason: v1alpha1.FenceAnswers, Message: clip(message)}
 }
 
 // twin returns the name of another node whose systemUUID a switch can't tell from this machine's; "":

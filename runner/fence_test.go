@@ -36,8 +36,10 @@ type fenced struct {
 	// The BMC.
 	guid  power.GUID
 	state power.State
-	err   error
-	reads int
+	// reported: it is what another program has read.
+	reported bool
+	err      error
+	reads    int
 
 	// What people and the API server do.
 	noSwitch error
@@ -147,7 +149,7 @@ func (s playedSwitch) Read(context.Context, power.UUID) (power.Reading, error) {
 	if s.f.err != nil {
 		return power.Reading{}, s.f.err
 	}
-	return power.Reading{GUID: s.f.guid, Power: s.f.state}, nil
+	return power.Reading{GUID: s.f.guid, Power: s.f.state, Reported: s.f.reported}, nil
 }
 
 func (s playedSwitch) switched() error {
@@ -193,6 +195,10 @@ func TestWhatASwitchSaysStandsOnTheNode(t *testing.T) {
 		}, "False", v1alpha1.FenceMachineUnknown, "node worker-2 has the systemUUID", false},
 		"it reads off, and the node is Ready": {func(f *fenced) { f.state = power.Off }, "False", v1alpha1.FenceReadsOff, "does not tell the truth", true},
 		"neither on nor off":                  {func(f *fenced) { f.state = power.Changing }, "False", v1alpha1.FenceReadsOff, "power is Changing", true},
+		"neither, and the node is not Ready": {func(f *fenced) {
+			f.state, f.node.Status.Conditions = power.Changing, nil
+		}, "False", v1alpha1.FenceReadsOff, "power is Changing", true},
+		"what another program has read": {func(f *fenced) { f.reported = true }, "True", v1alpha1.FenceAnswers, "frees no pods and volumes", false},
 		"it reads off, and the node is not Ready": {func(f *fenced) {
 			f.state, f.node.Status.Conditions = power.Off, nil
 		}, "True", v1alpha1.FenceAnswers, "", false},

@@ -48,7 +48,8 @@ func script(t *testing.T, lines string) string {
 	return path
 }
 
-var lastHour = endedBoot{action: "worker-1-1", bootID: deadBoot, now: thisBoot, since: time.Hour}
+// lastHour has an action of a name of its own: what is asked by it runs in a control group of the machine.
+var lastHour = endedBoot{action: fmt.Sprintf("worker-1-%d", os.Getpid()), bootID: deadBoot, now: thisBoot, since: time.Hour}
 
 func TestTheLastLinesOfTheJournalAreThoseOfTheDeadBoot(t *testing.T) {
 	redacting := lastHour
@@ -211,6 +212,21 @@ func TestTheEventsOfABMCAreNewByItsOwnClock(t *testing.T) {
 	}
 }
 
+func TestManyEventsOfABMCAreBounded(t *testing.T) {
+	b := bmc.New(bmc.Config{})
+	b.SetClock(uint32(testNow.Unix()))
+	for range 200 {
+		b.Log(bmc.Event{Type: 0x0c, Number: 7, Data: [3]uint8{1, 0xff, 0xff}})
+	}
+	b.Log(bmc.Event{Type: 0x0c, Number: 9, Data: [3]uint8{1, 0xff, 0xff}})
+	h := newTestRemains(t)
+	h.bmc = func() (eventLog, error) { return device.New("test", b.Transport(), clock.RealClock{}), nil }
+	text, truncated, err := h.events(t.Context(), lastHour)
+	if err != nil || !truncated || len(text) > 4<<10 || !strings.Contains(text, "#0x09") {
+		t.Errorf("got %d bytes, truncated %t, %v", len(text), truncated, err)
+	}
+}
+
 func TestWhichEventsOfABMCAreNew(t *testing.T) {
 	const set = 0x40000000
 	for name, test := range map[string]struct {
@@ -263,7 +279,7 @@ func TestAJournalOfTwoBoots(t *testing.T) {
 	}
 	const moved = "MESSAGE=PStore dmesg-ramoops-0 moved to /var/lib/systemd/pstore/"
 	entry(thisBoot, testNow.Add(-time.Hour), "SYSLOG_IDENTIFIER=systemd-pstore", "_UID=0", moved+"dmesg-ramoops-0")
-	entry(thisBoot, testNow.Add(-time.Hour), "SYSLOG_IDENTIFIER=systemd-pstore", "_UID=1000", moved+"forged")
+	entry(thisBoot, testNow.Add(-time.Hour), "SYSLOG_IDENTIFIER=systemd-pstore", "_UID=1000", moved+"dmesg-forged")
 	dir := t.TempDir()
 	cmd := exec.CommandContext(t.Context(), importer, "--output="+filepath.Join(dir, "two.journal"), "-")
 	cmd.Stdin = strings.NewReader(exported.String())
@@ -279,7 +295,7 @@ func TestAJournalOfTwoBoots(t *testing.T) {
 	}
 	archive := filepath.Join(h.root, pstoreArchive)
 	must(t, os.MkdirAll(archive, 0o755))
-	for _, name := range []string{"dmesg-ramoops-0", "forged"} {
+	for _, name := range []string{"dmesg-ramoops-0", "dmesg-forged"} {
 		must(t, os.WriteFile(filepath.Join(archive, name), []byte("of "+name), 0o600))
 	}
 	if text, _, err = h.pstore(t.Context(), lastHour); err != nil || text != "--- /"+pstoreArchive+"/dmesg-ramoops-0\nof dmesg-ramoops-0\n" {

@@ -49,6 +49,7 @@ type rack struct {
 	// The BMC.
 	guid        power.GUID
 	readErr     error
+	reported    bool // what it says another program has read
 	identifyErr error
 	shutdownErr error
 	lasts       time.Duration

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,7 +52,7 @@ NODE stands for the newest remediation of a node.`,
 		var text string
 		if !form.data() {
 			left, err := aftermaths(ctx, c, client.MatchingFields{"spec.remediation": r.Name})
-			if err != nil && !apierrors.IsForbidden(err) { // who may not read it, may read the rest
+			if err != nil {
 				return err
 			}
 			text = leftText(left)

@@ -22,8 +22,8 @@ func (t *tool) fenceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fence",
 		Short: "Whether nodes could be switched off from outside",
-		Long: `Whether nodes that do not answer could be switched off from outside: by their BMC, or by
-what feeds them. The remote runner tries that each hour, and writes it in the node's
+		Long: `Whether nodes that do not answer could be switched off from outside: by their BMC, their
+cloud, or what feeds them. The remote runner tries that each hour, and writes it in the node's
 condition ` + v1alpha1.NodeFenceable + `; docs/fencing.md describes it.`,
 	}
 	cmd.AddCommand(t.fenceCheckCommand())

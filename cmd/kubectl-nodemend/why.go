@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -161,7 +160,7 @@ func (t *tool) why(ctx context.Context, c client.Client, name string) (*why, err
 		w.Fence = &fenceCheck{n.Name, f.Fenceable, f.Reason, f.Message, f.Checked, true}
 	}
 	left, err := aftermaths(ctx, c, client.MatchingFields{"spec.nodeName": name})
-	if err != nil && !apierrors.IsForbidden(err) { // who may not read it, may read the rest
+	if err != nil {
 		return nil, err
 	}
 	w.Left = slices.DeleteFunc(left, func(a aftermath) bool { return a.BootID != n.Status.NodeInfo.BootID })

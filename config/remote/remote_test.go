@@ -329,7 +329,7 @@ func TestThePageShowsAFileThatIsAccepted(t *testing.T) {
 	}
 	_, rest, _ := strings.Cut(string(page), "```yaml\nswitches:\n")
 	example, _, _ := strings.Cut(rest, "```")
-	if c, err := Parse("docs/fencing.md", []byte("switches:\n"+example)); err != nil || len(c.Switches) != 5 || c.Switches[2].OpenStack == nil {
+	if c, err := Parse("docs/fencing.md", []byte("switches:\n"+example)); err != nil || len(c.Switches) != 5 || c.Switches[2].Metal3 == nil || c.Switches[3].OpenStack == nil {
 		t.Errorf("%d switches, %v", len(c.Switches), err)
 	}
 }

@@ -26,7 +26,8 @@ const (
 	// FenceMachineUnknown: it does not say whose it is, or the node's systemUUID is none, or that of
 	// another node, too.
 	FenceMachineUnknown = "MachineUnknown"
-	// FenceReadsOff: it did not say that the power is on, twice, of a node that is Ready.
+	// FenceReadsOff: it said twice that the power is off, of a node that is Ready, or that it is
+	// neither on nor off.
 	FenceReadsOff = "PowerReadsOff"
 	// FenceCheckFailed: it could not be asked, twice, such as for a mistake in remote.yaml, or a
 	// password that can't be read.
