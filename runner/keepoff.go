@@ -47,12 +47,9 @@ func (t *machineAtWork) keepOff(ctx context.Context, m *v1alpha1.NodeMaintenance
 		return not(why, stepTime)
 	}
 	asked := t.Clock.Now()
-	r, err := call(ctx, func(ctx context.Context) (power.Reading, error) { return bmc.Read(ctx, machine) })
+	r, err := t.once(ctx, bmc, machine)
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
-	}
-	if err == nil {
-		err = power.Check(r.GUID, machine)
 	}
 	plan := proof.DefaultPlan()
 	plan.Node, plan.BootID, plan.Machine, plan.Reader, plan.Switch = t.name, m.Status.Power.BootID, machine, t.RunnerID, bmc.String()

@@ -54,7 +54,6 @@ type rack struct {
 	shutdownErr error
 	lasts       time.Duration
 	deaf        bool // it acknowledges off, and does nothing
-	reported    bool // it tells what another program has read
 
 	// What the API server has.
 	all         []v1alpha1.NodeMaintenance

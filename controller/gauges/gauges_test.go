@@ -413,6 +413,7 @@ func TestMachinesInMaintenanceAreCountedByTheirPhase(t *testing.T) {
 	}
 	cache := &stored{maintenances: []v1alpha1.NodeMaintenance{off(v1alpha1.PowerOff), off(v1alpha1.PowerOff), off(v1alpha1.PowerStillOn), {}}}
 	cache.expect(t, `
+nodemend_maintenance_machines{phase="LeftOff"} 0
 nodemend_maintenance_machines{phase="Off"} 2
 nodemend_maintenance_machines{phase="StillOn"} 1
 `, "nodemend_maintenance_machines")
