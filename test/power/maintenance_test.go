@@ -139,6 +139,16 @@ func (r *rack) look() {
 	r.known = is
 }
 
+// held is how often the machine was read off for a maintenance.
+func (r *rack) held() int32 {
+	for _, m := range r.known {
+		if p := m.Status.Power; p != nil && p.Phase == v1alpha1.PowerOff && p.Held > 0 {
+			return p.Held
+		}
+	}
+	return 0
+}
+
 // lasts reports whether the maintenance for which the node is out of service has not ended.
 func (r *rack) lasts(node *corev1.Node) bool {
 	return slices.ContainsFunc(r.maintenances(), func(m v1alpha1.NodeMaintenance) bool { return m.KeepsOutOfService(node) })
@@ -720,7 +730,7 @@ func TestWhateverHappensAMachineIsOffForItsMaintenanceAlone(t *testing.T) {
 		}
 	}
 	t.Log(seen)
-	for _, what := range []string{"asked", "cut", "lit", "Waiting", "ShuttingDown", "Cutting", "Off", "StillOn", "WasOff", "Restoring", "On", "set", "detached", "moved", "taken away"} {
+	for _, what := range []string{"asked", "cut", "lit", "Waiting", "ShuttingDown", "Cutting", "Off", "StillOn", "WasOff", "Restoring", "On", "set", "detached", "moved", "taken away", "trapped"} {
 		if seen[what] == 0 {
 			t.Errorf("never %s: %v", what, slices.Sorted(maps.Keys(seen)))
 		}

@@ -461,11 +461,21 @@ func (c apiOf) Get(ctx context.Context, key client.ObjectKey, obj client.Object,
 	return err
 }
 
+// held is how often the machine was read off since the proof.
+func (w *world) held() int32 {
+	if w.rack != nil {
+		return w.rack.held()
+	}
+	if action := w.action(); action != nil && action.Status.Power != nil {
+		return action.Status.Power.Held
+	}
+	return 0
+}
+
 // trap has somebody switch the machine on when a controller has just read what the taint depends on,
 // and is slow from then on.
 func (a *actor) trap(node *corev1.Node) {
-	action := a.action()
-	if a.rack != nil || a.events == 0 || action == nil || action.Status.Power == nil || action.Status.Power.Held < 2 || v1alpha1.IsOutOfService(node) || a.on || a.rand.IntN(15) > 0 {
+	if a.events == 0 || a.on || v1alpha1.IsOutOfService(node) || a.held() < 2 || a.rand.IntN(15) > 0 {
 		return
 	}
 	a.note("%s has read the node, and is slow", a.name)
