@@ -43,7 +43,8 @@ func TestAMachineThatIsOffForAMaintenanceIsProvedToBeOff(t *testing.T) {
 	}
 	r.end("repair")
 	r.run(20 * time.Second)
-	if r.power(v1alpha1.PowerRestoring, ""); !r.proved() {
+	r.power(v1alpha1.PowerRestoring, "")
+	if !r.proved() {
 		t.Error("the proof is lost")
 	}
 }
@@ -115,14 +116,16 @@ func TestNothingIsFreedForAMaintenanceAsLongAsSomethingForbidsIt(t *testing.T) {
 	t.Run("the maintenance does not say it", func(t *testing.T) {
 		r := newRack(t, switchedOff)
 		r.run(10 * time.Minute)
-		if r.power(v1alpha1.PowerOff, ""); r.proved() || strings.Contains(r.of("repair").Status.Power.Message, "freed") {
+		r.power(v1alpha1.PowerOff, "")
+		if r.proved() || strings.Contains(r.of("repair").Status.Power.Message, "freed") {
 			t.Error(r.story())
 		}
 	})
 	t.Run("the policy does not say it", func(t *testing.T) {
 		r := newRack(t, switchedOff, freed, byPolicy).withPolicy()
 		r.run(10 * time.Minute)
-		if r.power(v1alpha1.PowerOff, "does not say outOfService"); r.proved() {
+		r.power(v1alpha1.PowerOff, "does not say outOfService")
+		if r.proved() {
 			t.Error(r.story())
 		}
 	})
