@@ -28,7 +28,7 @@ func (t *machineAtWork) keepOff(ctx context.Context, m *v1alpha1.NodeMaintenance
 		return t.says(ctx, m, v1alpha1.PowerOff, "it is proved to be off: its pods and volumes are freed by the taint out-of-service", offTime)
 	}
 	if m.Status.Power.Held >= maxHeld {
-		return t.says(ctx, m, v1alpha1.PowerOff, "it is proved to be off, and nobody has freed its pods and volumes: set remoteRunner.outOfService of the chart, and begin another maintenance", offTime)
+		return t.says(ctx, m, v1alpha1.PowerOff, "it is proved to be off, and nobody has freed its pods and volumes: set remoteRunner.outOfService of the chart, end the maintenance, and begin another", offTime)
 	}
 	not := func(why string, again time.Duration) (time.Duration, error) {
 		return t.says(ctx, m, v1alpha1.PowerOff, "it is off, and its pods and volumes are not freed: "+why, again)
