@@ -27,7 +27,7 @@ controlplane: ## download the Kubernetes that tests run against, or build it (on
 	@test/controlplane/build
 
 .PHONY: demo
-demo: ## show a node healing itself, and one being repaired, in a local control plane; KEEP=1 leaves it running
+demo: ## show nodes healed, repaired and fenced, in a local control plane; KEEP=1 leaves it running
 	@echo "building nodemend"
 	@$(MAKE) --no-print-directory --silent build
 	@test/controlplane/build --without-kubelet

@@ -40,6 +40,7 @@ import (
 	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/gauges"
 	"github.com/nodemend/nodemend/controller/index"
+	"github.com/nodemend/nodemend/controller/maintenance"
 	"github.com/nodemend/nodemend/controller/remediation"
 	"github.com/nodemend/nodemend/internal/serverclock"
 )
@@ -176,6 +177,10 @@ func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+	leftOff, err := maintenance.NewLeftOff(o.Registry)
+	if err != nil {
+		return err
+	}
 	drainer, err := drain.New(mgr.GetConfig(), mgr.GetHTTPClient(), o.Clock)
 	if err != nil {
 		return err
@@ -197,7 +202,7 @@ func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	for _, loop := range Loops(Parts{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Nodes: nodes, Store: stored, Drainer: drainer,
-		Clock: o.Clock, Metrics: metrics, Events: mgr.GetEventRecorder(leaseName), Driven: isServed,
+		Clock: o.Clock, Metrics: metrics, LeftOff: leftOff, Events: mgr.GetEventRecorder(leaseName), Driven: isServed,
 		HistoryLimit: cmp.Or(o.HistoryLimit, DefaultHistoryLimit), HistoryAge: cmp.Or(o.HistoryAge, DefaultHistoryAge),
 	}) {
 		if err := loop.Register(mgr); err != nil {

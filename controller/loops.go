@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -24,7 +25,7 @@ import (
 	"github.com/nodemend/nodemend/controller/worker"
 )
 
-// Parts are what the controller's loops have to do with the world. All are required.
+// Parts are what the controller's loops have to do with the world. All are required but LeftOff.
 type Parts struct {
 	// Client reads from a cache that has the indexes of package index, and writes to
 	// the API server.
@@ -41,6 +42,8 @@ type Parts struct {
 	Clock clock.PassiveClock
 	// Metrics counts outcomes.
 	Metrics *remediation.Metrics
+	// LeftOff counts the machines that a maintenance leaves to people; nil: nobody does.
+	LeftOff prometheus.Counter
 	// Events tells people what has changed.
 	Events events.EventRecorder
 	// Driven: the API server serves NodemendRemediations, by which other programs drive Nodemend.
@@ -61,7 +64,7 @@ type Drainer interface {
 func Loops(p Parts) []worker.Loop {
 	permits, seen := budget.New(p.Client, p.Live), &evidence.Tracker{}
 	maintenances := &maintenance.Reconciler{
-		Client: p.Client, Live: p.Live, Drainer: p.Drainer, Clock: p.Clock, Events: p.Events,
+		Client: p.Client, Live: p.Live, Drainer: p.Drainer, Clock: p.Clock, Events: p.Events, LeftOff: p.LeftOff,
 	}
 	remediations := &remediation.Reconciler{
 		Client: p.Client, Live: p.Live, StillDrained: maintenances.StillDrained, Permits: permits, Nodes: p.Nodes, Store: p.Store,

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +35,14 @@ func maintenanceOf(node, name string) *v1alpha1.NodeMaintenance {
 	return &v1alpha1.NodeMaintenance{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       v1alpha1.NodeMaintenanceSpec{NodeName: node, Reason: "swap DIMM A1", Drain: &v1alpha1.Drain{}, Power: v1alpha1.PowerRequestOff, Identify: true},
+	}
+}
+
+// proofOf is a proof for a boot of the machine.
+func proofOf(bootID string) *v1alpha1.PowerProof {
+	read := v1alpha1.PowerReading{Time: v1alpha1.NewMicroTime(time.Now()), GUID: machineUUID, Order: "RFC4122"}
+	return &v1alpha1.PowerProof{
+		Kind: "PowerOff", BootID: bootID, Machine: machineUUID, Reader: "r", Switch: "a BMC", First: read, Second: read, Apart: v1alpha1.Duration{Duration: 2 * time.Minute},
 	}
 }
 
@@ -74,10 +83,14 @@ func TestTheRemoteRunnerSaysWhatBecameOfLightAndPower(t *testing.T) {
 		return err != nil && strings.Contains(err.Error(), "'nodemend-remote-runner-maintenances'") && write(own, off, lit)() == nil
 	})
 	for what, try := range map[string]func() error{
-		"the light":                   write(own, cordon, lit),
-		"it waits":                    write(own, off, phase(v1alpha1.PowerWaiting)),
-		"it shuts down":               write(own, off, phase(v1alpha1.PowerShuttingDown)),
-		"it is off":                   write(own, off, phase(v1alpha1.PowerOff)),
+		"the light":     write(own, cordon, lit),
+		"it waits":      write(own, off, phase(v1alpha1.PowerWaiting)),
+		"it shuts down": write(own, off, phase(v1alpha1.PowerShuttingDown)),
+		"it is off":     write(own, off, phase(v1alpha1.PowerOff)),
+		"it is proved to be off": write(own, off, func(m *v1alpha1.NodeMaintenance) {
+			phase(v1alpha1.PowerOff)(m)
+			m.Status.Power.Proof, m.Status.Power.Held = proofOf(bootOne), 2
+		}),
 		"what nobody wants off is on": write(own, cordon, phase(v1alpha1.PowerOn)),
 		"and is switched back":        write(own, cordon, phase(v1alpha1.PowerRestoring)),
 		"list maintenances":           func() error { return own.List(s.ctx, &v1alpha1.NodeMaintenanceList{}) },
@@ -110,6 +123,15 @@ func TestTheRemoteRunnerSaysWhatBecameOfLightAndPower(t *testing.T) {
 		}},
 		{"a finalizer", `cannot update resource "nodemaintenances"`, func() error { return own.Update(s.ctx, off.DeepCopy()) }},
 	})
+	// A person wants it off. That its pods are freed, too, the controller does not say for them.
+	leader := s.client(s.account("controller", s.b))
+	frees := func(c client.Client) error {
+		return client.NewDryRunClient(c).Patch(s.ctx, off.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"outOfService":true}}`)))
+	}
+	if err := frees(leader); err == nil || !strings.Contains(err.Error(), "nor its pods and volumes freed") {
+		t.Errorf("the controller has pods freed in a person's name: %v", err)
+	}
+	s.must(frees(edit))
 	spec := off.DeepCopy() // by the status one writes no spec
 	spec.Spec.Power, spec.Spec.Reason = "", "another"
 	lit(spec)

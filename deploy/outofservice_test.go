@@ -123,7 +123,14 @@ func TestAbuseOfTheTaintOutOfService(t *testing.T) {
 	}
 	later := v1alpha1.OutOfServiceMark{BootID: bootTwo, Action: "action"}
 	refused := by("controller-nodes")
+	swap := v1alpha1.OutOfServiceMark{BootID: bootOne, Action: v1alpha1.ProofOfMaintenance(strings.Repeat("m", 253))}
+	swapped := swap
+	swapped.Moved = true
+	parked := s.nodeOf(bootOne, corev1.ConditionUnknown, swap.String(), own)
 	rows := []row{
+		{"controller", "merge patch", "nodes/" + dead, change(swap.String(), other, own), allowed, "a maintenance has a proof, too"},
+		{"controller", "merge patch", "nodes/" + alive, change(swap.String(), own), refused, "a node that is Ready is not off"},
+		{"controller", "merge patch", "nodes/" + parked, annotate(swapped.String()), allowed, "how it tells that all has moved"},
 		{"controller", "merge patch", "nodes/" + dead, change(mark.String(), other, own), allowed, "how it frees pods and volumes: that the machine is off, the action tells, and CEL can't see it"},
 		{"controller", "merge patch", "nodes/" + dead, change("-", other, own), refused, "not without the mark: nobody would take it away"},
 		{"controller", "merge patch", "nodes/" + dead, annotate(mark.String()), refused, "no mark without the taint"},
@@ -192,9 +199,8 @@ func TestTheControllerFreesPodsOnAProofWithItsOwnRights(t *testing.T) {
 		s.must(s.admin.Get(s.ctx, key(n), n))
 		return n
 	}
-	const machine = "4c4c4544-0032-3810-8052-b4c04f4a5731"
 	dead := node()
-	dead.Status.NodeInfo.SystemUUID = machine
+	dead.Status.NodeInfo.SystemUUID = machineUUID
 	s.must(s.admin.Status().Update(s.ctx, dead))
 
 	remediation := s.remediationOf(dead)
@@ -209,25 +215,14 @@ func TestTheControllerFreesPodsOnAProofWithItsOwnRights(t *testing.T) {
 	s.must(s.admin.Create(s.ctx, action))
 	remediation.Status.Action = action.Name
 	s.must(s.admin.Status().Update(s.ctx, remediation))
-	read := v1alpha1.PowerReading{Time: v1alpha1.NewMicroTime(time.Now()), GUID: machine, Order: "RFC4122"}
 	action.Status.Claim = &v1alpha1.Claim{RunnerID: "r", BootID: bootOne, Time: metav1.Now(), Remedy: v1alpha1.RemedyReboot}
-	action.Status.Power = &v1alpha1.PowerCycleStatus{RunnerID: "r", Phase: "ProvedOff", Machine: machine, Proof: &v1alpha1.PowerProof{
-		Kind: "PowerOff", BootID: bootOne, Machine: machine, Reader: "r", Switch: "a BMC", First: read, Second: read, Apart: v1alpha1.Duration{Duration: 5 * time.Second},
-	}}
+	action.Status.Power = &v1alpha1.PowerCycleStatus{RunnerID: "r", Phase: "ProvedOff", Machine: machineUUID, Proof: proofOf(bootOne)}
 	attachment := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "attachment-" + utilrand.String(6)}, Spec: storagev1.VolumeAttachmentSpec{
 		Attacher: "example.com", NodeName: name, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("pv-1")},
 	}}
 	s.temporary(attachment)
 
-	r := &outofservice.Reconciler{
-		Client: leader, Live: leader, Steady: time.Now, Events: events.NewFakeRecorder(100),
-		Pods: func(ctx context.Context, node string) ([]corev1.Pod, error) {
-			var list corev1.PodList
-			err := leader.List(ctx, &list, client.MatchingFields{"spec.nodeName": node})
-			return list.Items, err
-		},
-	}
-	r.Loop()
+	r := freer(leader)
 	looks := func() {
 		s.Helper()
 		_, err := r.Reconcile(s.ctx, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
@@ -270,6 +265,73 @@ func TestTheControllerFreesPodsOnAProofWithItsOwnRights(t *testing.T) {
 	if n := node(); len(n.Spec.Taints) != 1 || n.Annotations["a"] != "b" {
 		t.Errorf("it has %v and %v", n.Annotations, n.Spec.Taints)
 	}
+}
+
+// freer is the controller's part that sets the taint, which reads from the API server alone.
+func freer(leader client.Client) *outofservice.Reconciler {
+	r := &outofservice.Reconciler{
+		Client: leader, Live: leader, Steady: time.Now, Events: events.NewFakeRecorder(100),
+		Pods: func(ctx context.Context, node string) ([]corev1.Pod, error) {
+			var list corev1.PodList
+			err := leader.List(ctx, &list, client.MatchingFields{"spec.nodeName": node})
+			return list.Items, err
+		},
+	}
+	r.Loop()
+	return r
+}
+
+// The same for a maintenance: the taint stays until that has ended.
+func TestTheControllerFreesPodsOfAMaintenanceWithItsOwnRights(t *testing.T) {
+	s := newScene(t)
+	s.installOutOfService()
+	leader := s.client(s.account("controller", s.b))
+	p := &props{scene: s}
+	p.until(func() bool { return leader.List(s.ctx, &storagev1.VolumeAttachmentList{}) == nil }) // its role is in force
+	name := s.nodeOf(bootOne, corev1.ConditionUnknown, "")
+	node := named(name)
+	s.says(node, bootOne)
+	m := maintenanceOf(name, "swap-"+utilrand.String(6))
+	m.Spec.OutOfService = true
+	s.temporary(m)
+	m.Status.NodeUID = node.UID
+	m.Status.Conditions = []metav1.Condition{{
+		Type: v1alpha1.MaintenanceDrained, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDrained, ObservedGeneration: m.Generation, LastTransitionTime: metav1.Now(),
+	}}
+	m.Status.Power = &v1alpha1.MaintenancePowerStatus{Phase: v1alpha1.PowerOff, Since: metav1.Now(), RunnerID: "r", BootID: bootOne, Proof: proofOf(bootOne)}
+	r := freer(leader)
+	is := func(want v1alpha1.OutOfServiceMark) {
+		s.Helper()
+		_, err := r.Reconcile(s.ctx, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+		s.must(err)
+		s.must(s.admin.Get(s.ctx, key(node), node))
+		got, _ := v1alpha1.OutOfServiceMarkOf(node)
+		if own, _ := want.OutOfService(node); got != want || own >= 0 != (want.BootID != "") {
+			t.Fatalf("it has %v and %v, want %q", node.Annotations, node.Spec.Taints, want)
+		}
+	}
+	for range 100 { // what takes too long here is read anew
+		m.Status.Power.Held++
+		s.must(s.admin.Status().Update(s.ctx, m))
+		if m.Status.Power.Held < 3 {
+			is(v1alpha1.OutOfServiceMark{})
+			continue
+		}
+		_, err := r.Reconcile(s.ctx, reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+		s.must(err)
+		s.must(s.admin.Get(s.ctx, key(node), node))
+		if _, tainted := v1alpha1.OutOfServiceMarkOf(node); tainted {
+			break
+		}
+	}
+	mark := v1alpha1.OutOfServiceMark{BootID: bootOne, Action: v1alpha1.ProofOfMaintenance(m.Name), Moved: true}
+	is(mark)
+	s.says(node, bootTwo)
+	node.Status.Conditions[0].Status = corev1.ConditionTrue
+	s.must(s.admin.Status().Update(s.ctx, node))
+	is(mark)
+	s.must(s.admin.Delete(s.ctx, m))
+	is(v1alpha1.OutOfServiceMark{})
 }
 
 // With the values of the chart as they are, neither right nor exception is there.

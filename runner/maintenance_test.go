@@ -36,6 +36,7 @@ type rack struct {
 	listens   bool      // its operating system heeds the power button
 	offAt     time.Time // when it has shut down
 	upAt      time.Time // when a boot answers
+	heard     time.Time // when it has answered last
 	lit       bool
 	litUntil  time.Time // zero: for ever
 	dark      bool      // the lamp went out by itself
@@ -61,6 +62,7 @@ type rack struct {
 	systemUUID  string
 	excluded    bool
 	uncordoned  bool
+	mark        string // of the taint out-of-service
 	twin        string
 	pause       *v1alpha1.RemediationBudget
 	budgets     []v1alpha1.RemediationBudget
@@ -108,6 +110,9 @@ func (r *rack) start(name string, wanted ...func(*v1alpha1.NodeMaintenance)) {
 	}
 	r.all = append(r.all, m)
 }
+
+// freed has pods and volumes freed.
+func freed(m *v1alpha1.NodeMaintenance) { m.Spec.OutOfService = true }
 
 func identified(m *v1alpha1.NodeMaintenance) { m.Spec.Identify = true }
 
@@ -170,6 +175,9 @@ func (r *rack) pass(by time.Duration) {
 	if r.on && !r.upAt.IsZero() && !r.now.Before(r.upAt) {
 		r.said, r.upAt = r.boot, time.Time{}
 		r.note("boot %d answers", r.boot)
+	}
+	if r.on && r.upAt.IsZero() {
+		r.heard = r.now
 	}
 	// The controller.
 	r.all = slices.DeleteFunc(r.all, func(m v1alpha1.NodeMaintenance) bool {
@@ -266,6 +274,14 @@ func (r *rack) Node(context.Context, string) (*corev1.Node, error) {
 	}
 	node.Spec.Unschedulable = !r.uncordoned
 	node.Status.Conditions = []corev1.NodeCondition{{Type: "HardwareFailure", Status: corev1.ConditionTrue}}
+	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue}
+	if r.now.Sub(r.heard) > 50*time.Second {
+		ready.Status = corev1.ConditionUnknown
+	}
+	node.Status.Conditions = append(node.Status.Conditions, ready)
+	if r.mark != "" {
+		node.Annotations = map[string]string{v1alpha1.OutOfServiceAnnotation: r.mark}
+	}
 	node.Status.NodeInfo.BootID, node.Status.NodeInfo.SystemUUID = fmt.Sprintf("boot-%d", r.said), r.systemUUID
 	return node, nil
 }

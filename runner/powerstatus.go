@@ -11,13 +11,18 @@ import (
 func powerStatus(runnerID string, p proof.Progress) *v1alpha1.PowerCycleStatus {
 	status := &v1alpha1.PowerCycleStatus{RunnerID: runnerID, Phase: string(p.Phase), Outcome: string(p.Outcome), Message: clip(p.Message), Held: p.Held}
 	if p.Proof != nil {
-		r := p.Proof.Record()
-		status.Proof = &v1alpha1.PowerProof{
-			Kind: r.Kind, BootID: r.BootID, Machine: r.Machine.String(), Reader: r.Reader, Switch: r.Switch,
-			First: powerReading(r.First), Second: powerReading(r.Second), Apart: v1alpha1.Duration{Duration: r.Apart},
-		}
+		status.Proof = powerProof(*p.Proof)
 	}
 	return status
+}
+
+// powerProof is how a proof is kept.
+func powerProof(p proof.Proof) *v1alpha1.PowerProof {
+	r := p.Record()
+	return &v1alpha1.PowerProof{
+		Kind: r.Kind, BootID: r.BootID, Machine: r.Machine.String(), Reader: r.Reader, Switch: r.Switch,
+		First: powerReading(r.First), Second: powerReading(r.Second), Apart: v1alpha1.Duration{Duration: r.Apart},
+	}
 }
 
 func powerReading(r proof.ReadRecord) v1alpha1.PowerReading {

@@ -159,6 +159,8 @@ func (t *machineAtWork) step(ctx context.Context, m *v1alpha1.NodeMaintenance) (
 		return t.shutDown(ctx, m, bmc, uuid)
 	case phase == v1alpha1.PowerCutting:
 		return t.cut(ctx, m, bmc, uuid)
+	case phase == v1alpha1.PowerOff && m.Spec.OutOfService:
+		return t.keepOff(ctx, m, bmc, uuid)
 	default: // Off, StillOn
 		return offTime, nil
 	}
@@ -416,7 +418,7 @@ func (t *machineAtWork) read(ctx context.Context, bmc power.Switch, machine powe
 func (t *machineAtWork) enter(ctx context.Context, m *v1alpha1.NodeMaintenance, phase v1alpha1.PowerPhase, machine *v1alpha1.Machine, message string) (time.Duration, error) {
 	now := &v1alpha1.MaintenancePowerStatus{Phase: phase, Since: metav1.NewTime(t.ServerClock.Now()), RunnerID: t.RunnerID, Message: clip(message)}
 	if before := m.Status.Power; before != nil && before.BootID != "" {
-		now.BootID = before.BootID
+		now.BootID, now.Proof, now.Held = before.BootID, before.Proof, before.Held
 	} else if t.node != nil {
 		now.BootID = t.node.Status.NodeInfo.BootID
 	}

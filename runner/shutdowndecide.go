@@ -32,7 +32,19 @@ type shutdownFacts struct {
 
 // forbids returns why nothing may be shut down or cut now; "": nothing forbids it.
 func (f shutdownFacts) forbids() string {
-	for _, rule := range []func(shutdownFacts) string{goneOn, noNodeNow, notDrained, notCordoned, peopleHold, othersHold, underWay, notByPolicy, notThatBoot} {
+	return f.first(goneOn, noNodeNow, notDrained, notCordoned, peopleHold, othersHold, underWay, notByPolicy, notThatBoot)
+}
+
+// keepsPods returns why pods and volumes of a machine that is off are not to be freed; "": they are.
+func (f shutdownFacts) keepsPods() string {
+	if why := f.forbids(); why != "" {
+		return why
+	}
+	return f.first(notWanted, mayAnswer, tainted)
+}
+
+func (f shutdownFacts) first(rules ...func(shutdownFacts) string) string {
+	for _, rule := range rules {
 		if why := rule(f); why != "" {
 			return why
 		}
@@ -160,6 +172,34 @@ func notThatBoot(f shutdownFacts) string {
 	return ""
 }
 
+// notWanted: the maintenance, or the step whose it is, does not say outOfService.
+func notWanted(f shutdownFacts) string {
+	switch r := f.remediation; {
+	case !f.is.Spec.OutOfService:
+		return "the maintenance does not say outOfService any more"
+	case f.is.Spec.Remediation != nil && !r.Step(r.Status.Step).OutOfService():
+		return fmt.Sprintf("step %d of remediation %s does not say outOfService", r.Status.Step, r.Name)
+	default:
+		return ""
+	}
+}
+
+// mayAnswer: a node that answers is not off, whatever its switch says.
+func mayAnswer(f shutdownFacts) string {
+	if ready := v1alpha1.FindNodeCondition(f.node, string(corev1.NodeReady)); ready == nil || ready.Status != corev1.ConditionUnknown {
+		return "Ready of the node is not Unknown yet, so nobody says that it does not answer"
+	}
+	return ""
+}
+
+// tainted: somebody frees them, or has freed them.
+func tainted(f shutdownFacts) string {
+	if _, marked := f.node.Annotations[v1alpha1.OutOfServiceAnnotation]; marked || v1alpha1.IsOutOfService(f.node) {
+		return "the taint out-of-service is set"
+	}
+	return ""
+}
+
 // notAllowed is why nothing is switched off without the flag.
 const notAllowed = "the remote runner may not switch machines off for maintenances: set remoteRunner.maintenancePower of the chart"
 
@@ -178,37 +218,45 @@ func (t *machineAtWork) stopped(ctx context.Context, m *v1alpha1.NodeMaintenance
 // may, as of when the reading began, by the clock of this process.
 func (t *machineAtWork) forbidden(ctx context.Context, m *v1alpha1.NodeMaintenance) (why string, asOf time.Time, err error) {
 	asOf = t.Clock.Now()
-	f := shutdownFacts{was: m, now: t.ServerClock.Now()}
-	if f.node, err = t.API.Node(ctx, t.name); err != nil {
+	f, err := t.shutdownFacts(ctx, m)
+	if err != nil {
 		return "", asOf, err
 	}
+	return f.forbids(), asOf, nil
+}
+
+func (t *machineAtWork) shutdownFacts(ctx context.Context, m *v1alpha1.NodeMaintenance) (f shutdownFacts, err error) {
+	f = shutdownFacts{was: m, now: t.ServerClock.Now()}
+	if f.node, err = t.API.Node(ctx, t.name); err != nil {
+		return f, err
+	}
 	if f.actions, err = t.API.Actions(ctx, t.name); err != nil {
-		return "", asOf, err
+		return f, err
 	}
 	if of := m.Spec.Remediation; of != nil {
 		if f.remediation, err = t.API.Remediation(ctx, of.Name); err != nil {
-			return "", asOf, err
+			return f, err
 		}
 	}
 	if r := f.remediation; r != nil {
 		if f.policy, err = t.API.Policy(ctx, r.Spec.Policy.Name); err != nil {
-			return "", asOf, err
+			return f, err
 		}
 		if r.Spec.Request != nil {
 			if f.asked, err = t.API.Request(ctx, r.Spec.Request); err != nil {
-				return "", asOf, err
+				return f, err
 			}
 		}
 	}
 	// What people say comes last.
 	if f.pause, err = t.API.Budget(ctx, v1alpha1.ClusterPauseBudget); err != nil {
-		return "", asOf, err
+		return f, err
 	}
 	if f.holds, err = t.API.Holds(ctx, t.name); err != nil {
-		return "", asOf, err
+		return f, err
 	}
 	if i := slices.IndexFunc(f.holds.Maintenances, func(is v1alpha1.NodeMaintenance) bool { return is.UID == m.UID }); i >= 0 {
 		f.is = &f.holds.Maintenances[i]
 	}
-	return f.forbids(), asOf, nil
+	return f, nil
 }

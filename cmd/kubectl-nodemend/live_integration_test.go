@@ -298,6 +298,11 @@ func TestWhereAMaintenanceIsNotTheOnlyOneItIsNamedToBeEnded(t *testing.T) {
 	if now := left(); len(now) != 1 || now[0] != both[1] {
 		t.Errorf("of %v are left %v", both, now)
 	}
+	command(t, s.now, "maintenance", "end", "worker-20", "--all", config)
+	command(t, s.now, "maintenance", "start", "worker-20", "--no-wait", "--reason", "board", "--power-off", "--out-of-service", config)
+	if found, err := maintenancesOf(t.Context(), s.c, "worker-20"); err != nil || len(found) != 1 || found[0].Spec.Power != v1alpha1.PowerRequestOff || !found[0].Spec.OutOfService || found[0].Spec.Drain == nil {
+		t.Errorf("%v, %+v", err, found)
+	}
 	command(t, s.now, "maintenance", "start", "worker-20", "--no-wait", "--reason", "more", config)
 	command(t, s.now, "maintenance", "end", "worker-20", "--all", config)
 	if now := left(); len(now) > 0 {

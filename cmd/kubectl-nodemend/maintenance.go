@@ -120,7 +120,7 @@ func podSelector(text string) (*v1alpha1.PodSelector, error) {
 
 func (t *tool) maintenanceStart() *cobra.Command {
 	var reason string
-	var noWait, powerOff, identify bool
+	var noWait, powerOff, outOfService, identify bool
 	var f drainFlags
 	var of nodeSet
 	cmd := &cobra.Command{
@@ -133,9 +133,12 @@ interrupted.
 
 With --power-off the machine is shut down once the node is drained: its operating system
 is asked to, and what still runs 10 minutes later is switched off, by its BMC. It is
-switched on when the maintenance ends. --identify lights the lamp by which people find
-the machine, until then. Both need the remote runner, and --power-off needs
-remoteRunner.maintenancePower of the chart, too (docs/maintenance.md).`,
+switched on when the maintenance ends. With --out-of-service, too, what is left there
+once it is proved to be off goes elsewhere: pods that could not end, and volumes; no pod
+starts there before the maintenance has ended. --identify lights the lamp by which people find
+the machine, until then. All need the remote runner; --power-off needs
+remoteRunner.maintenancePower of the chart, too, and --out-of-service
+remoteRunner.outOfService (docs/maintenance.md).`,
 		Example: `  kubectl nodemend maintenance start worker-17 --reason "swap DIMM A1" --delete-emptydir-data
   kubectl nodemend maintenance start worker-17 --reason "swap DIMM A1" --power-off --identify
   kubectl nodemend maintenance start worker-17 worker-18 --reason "rack move" --timeout 2h
@@ -146,6 +149,7 @@ remoteRunner.maintenancePower of the chart, too (docs/maintenance.md).`,
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for people (required)")
 	cmd.Flags().BoolVar(&noWait, "no-wait", false, "do not wait for the end of the drain")
 	cmd.Flags().BoolVar(&powerOff, "power-off", false, "shut the machine down once the node is drained, until the maintenance ends")
+	cmd.Flags().BoolVar(&outOfService, "out-of-service", false, "with --power-off: free what is left of the node's pods and volumes once the machine is proved to be off")
 	cmd.Flags().BoolVar(&identify, "identify", false, "light the lamp by which people find the machine, until the maintenance ends")
 	of.addTo(cmd)
 	f.addTo(cmd)
@@ -158,6 +162,9 @@ remoteRunner.maintenancePower of the chart, too (docs/maintenance.md).`,
 		}
 		if powerOff && f.cordonOnly {
 			return errors.New("--cordon-only does not drain, and no machine is switched off with pods on it: leave out --power-off")
+		}
+		if outOfService && !powerOff {
+			return errors.New("--out-of-service is for --power-off only: nothing else proves that the node is off")
 		}
 		drain, err := f.drain()
 		if err != nil {
@@ -177,7 +184,7 @@ remoteRunner.maintenancePower of the chart, too (docs/maintenance.md).`,
 				Spec:       v1alpha1.NodeMaintenanceSpec{NodeName: name, Reason: clip(reason), RequestedBy: by, Drain: drain, Identify: identify},
 			}
 			if powerOff {
-				m.Spec.Power = v1alpha1.PowerRequestOff
+				m.Spec.Power, m.Spec.OutOfService = v1alpha1.PowerRequestOff, outOfService
 			}
 			if err := c.Create(ctx, m, fieldOwner); err != nil {
 				errs = append(errs, fmt.Errorf("node %s: %w", name, err))

@@ -35,6 +35,8 @@ func TestAWrongCommandLineIsRefusedAndTheRightOneShown(t *testing.T) {
 		"maintenance start a --reason x --timeout 0s":                       "at least 1s",
 		"maintenance start a --reason x --timeout 41d --cordon-only":        "leave out --timeout",
 		"maintenance start a --reason x --cordon-only --force":              "leave out --force",
+		"maintenance start a --reason x --cordon-only --power-off":          "leave out --power-off",
+		"maintenance start a --reason x --out-of-service":                   "--out-of-service is for --power-off only",
 		"maintenance start a --reason x --cordon-only --pod-selector app=w": "leave out --pod-selector",
 	} {
 		var out bytes.Buffer

@@ -230,7 +230,9 @@ func (t *tool) status(ctx context.Context, c client.Client, of *nodeSet) (*fleet
 		}
 	}
 	for i := range nodes {
-		s.NeedsYou = append(s.NeedsYou, t.staysOutOfService(&nodes[i])...)
+		if !slices.ContainsFunc(maintenances, func(m v1alpha1.NodeMaintenance) bool { return m.KeepsOutOfService(&nodes[i]) }) {
+			s.NeedsYou = append(s.NeedsYou, t.staysOutOfService(&nodes[i])...)
+		}
 	}
 	slices.SortStableFunc(s.NeedsYou, func(a, b need) int { return strings.Compare(a.Node, b.Node) })
 	return s, nil

@@ -66,9 +66,14 @@ func TestTheStatusTellsOfNodesWhosePodsWereFreedAndOfTheTaintThatStays(t *testin
 	}
 	others := node("others", corev1.ConditionTrue, time.Hour)
 	others.Annotations = nil
-	s := statusOf(t, nodeSet{}, node("dead", corev1.ConditionUnknown, time.Hour), node("booted", corev1.ConditionTrue, time.Minute), node("stays", corev1.ConditionTrue, 3*time.Minute), others)
+	// One that was booted for a test is not back.
+	parked := node("parked", corev1.ConditionTrue, time.Hour)
+	parked.Annotations[v1alpha1.OutOfServiceAnnotation] = "boot-1 maintenance/swap moved"
+	swap := &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "swap"}, Spec: v1alpha1.NodeMaintenanceSpec{NodeName: "parked"}}
+	swap.Status.Power = &v1alpha1.MaintenancePowerStatus{Phase: v1alpha1.PowerOn, Proof: &v1alpha1.PowerProof{BootID: "boot-1"}}
+	s := statusOf(t, nodeSet{}, parked, swap, node("dead", corev1.ConditionUnknown, time.Hour), node("booted", corev1.ConditionTrue, time.Minute), node("stays", corev1.ConditionTrue, 3*time.Minute), others)
 	text := atNoon().statusText(s, true)
-	for _, want := range []string{"stays  it is back, and the taint out-of-service stays\n", "kubectl nodemend why stays", "booted, dead, others, stays"} {
+	for _, want := range []string{"stays  it is back, and the taint out-of-service stays\n", "kubectl nodemend why stays", "booted, dead, others, parked, stays"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, text)
 		}

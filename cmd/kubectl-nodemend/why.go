@@ -153,7 +153,7 @@ func (t *tool) why(ctx context.Context, c client.Client, name string) (*why, err
 			w.Maintenances = append(w.Maintenances, m.Name+": "+m.Spec.Reason)
 		}
 	}
-	if w.OutOfService, err = outOfService(ctx, c, n); err != nil {
+	if w.OutOfService, err = outOfService(ctx, c, n, maintenances.Items); err != nil {
 		return nil, err
 	}
 	if f := v1alpha1.FenceOf(n, t.clock.Now()); !f.Checked.IsZero() {
@@ -193,7 +193,7 @@ func (t *tool) why(ctx context.Context, c client.Client, name string) (*why, err
 
 // outOfService tells of the taint by which Nodemend frees pods and volumes of the node; nothing if it
 // has none of ours.
-func outOfService(ctx context.Context, c client.Client, n *corev1.Node) ([]string, error) {
+func outOfService(ctx context.Context, c client.Client, n *corev1.Node, maintenances []v1alpha1.NodeMaintenance) ([]string, error) {
 	if _, marked := n.Annotations[v1alpha1.OutOfServiceAnnotation]; !marked {
 		return nil, nil
 	}
@@ -205,7 +205,7 @@ func outOfService(ctx context.Context, c client.Client, n *corev1.Node) ([]strin
 	if err := c.List(ctx, &attachments); err != nil {
 		return nil, err
 	}
-	return outofservice.Explain(n, pods.Items, attachments.Items), nil
+	return outofservice.Explain(n, pods.Items, attachments.Items, maintenances), nil
 }
 
 // policyGone says why no policy that selects the node has this open remediation.

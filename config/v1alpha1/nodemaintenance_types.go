@@ -39,6 +39,7 @@ type NodeMaintenance struct {
 // which remediation, never changes.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.power) || has(self.drain)",message="power: Off needs drain: no machine is switched off with pods on it that could go",fieldPath=".power"
+// +kubebuilder:validation:XValidation:rule="!has(self.outOfService) || !self.outOfService || has(self.power)",message="outOfService is for power: Off only: nothing else proves that the node is off",fieldPath=".outOfService"
 // +kubebuilder:validation:XValidation:rule="self.nodeName == oldSelf.nodeName && has(self.nodeUID) == has(oldSelf.nodeUID) && (!has(self.nodeUID) || self.nodeUID == oldSelf.nodeUID) && has(self.remediation) == has(oldSelf.remediation) && (!has(self.remediation) || self.remediation == oldSelf.remediation)",message="nodeName, nodeUID and remediation of a maintenance never change: delete it and create another one",reason=FieldValueForbidden
 type NodeMaintenanceSpec struct {
 	// Name of the node.
@@ -85,6 +86,15 @@ type NodeMaintenanceSpec struct {
 	// +optional
 	// +kubebuilder:validation:Enum=Off
 	Power PowerRequest `json:"power,omitempty"`
+
+	// With power: Off: once the machine is proved to be off, the controller sets the taint
+	// node.kubernetes.io/out-of-service on the node, by which Kubernetes ends the pods that
+	// the drain could not end, and those that it leaves, and detaches the volumes, so that they
+	// start elsewhere. The controller takes the taint away when the maintenance has ended, the
+	// node is Ready with a new boot ID, and nothing of the boot before is left. It needs
+	// remoteRunner.outOfService of the chart, too: without, nothing is freed.
+	// +optional
+	OutOfService bool `json:"outOfService,omitempty"`
 
 	// Lights the lamp by which people find the machine for as long as the maintenance
 	// lasts. The remote runner does that, by the node's BMC: see status.identify.
@@ -365,6 +375,16 @@ type MaintenancePowerStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	BootID string `json:"bootID,omitempty"`
+
+	// With outOfService: what proves that this boot is over. It was read off for two minutes.
+	// +optional
+	Proof *PowerProof `json:"proof,omitempty"`
+
+	// How often the power was read off again since the proof, while pods and volumes are to
+	// be freed and nothing forbids that. Each of these readings began after the number
+	// before it stood here: who sees it grow by two knows that the machine was off meanwhile.
+	// +optional
+	Held int32 `json:"held,omitempty"`
 
 	// Why, or what is waited for. For people.
 	// +optional

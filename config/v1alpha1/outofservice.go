@@ -18,9 +18,10 @@ const outOfServiceValue = "nodemend-"
 //
 // +kubebuilder:object:generate=false
 type OutOfServiceMark struct {
-	// BootID is the boot that is over, as a proof of the action says.
+	// BootID is the boot that is over, as the proof says.
 	BootID string
-	// Action is the name of the NodeAction that has the proof.
+	// Action is the name of the NodeAction that has the proof; of a NodeMaintenance that has it,
+	// what [ProofOfMaintenance] returns.
 	Action string
 	// Moved: no pod that the taint ends and no VolumeAttachment of the node was left.
 	Moved bool
@@ -28,7 +29,19 @@ type OutOfServiceMark struct {
 
 const moved = "moved"
 
-// String is the value of the annotation: "BOOTID ACTION", and " moved" in the end.
+// maintenancePrefix is what no name of a NodeAction begins with.
+const maintenancePrefix = "maintenance/"
+
+// ProofOfMaintenance is the Action of a mark whose proof a NodeMaintenance has.
+func ProofOfMaintenance(name string) string { return maintenancePrefix + name }
+
+// Maintenance returns the name of the NodeMaintenance that has the proof; false: a NodeAction has it.
+func (m OutOfServiceMark) Maintenance() (name string, is bool) {
+	return strings.CutPrefix(m.Action, maintenancePrefix)
+}
+
+// String is the value of the annotation: "BOOTID ACTION", or "BOOTID maintenance/NAME", and " moved"
+// in the end.
 func (m OutOfServiceMark) String() string {
 	if m.Moved {
 		return m.BootID + " " + m.Action + " " + moved

@@ -10,7 +10,8 @@ import (
 )
 
 func TestTheMarkOfATaintIsReadAsItIsWritten(t *testing.T) {
-	for _, mark := range []v1alpha1.OutOfServiceMark{{BootID: "boot-1", Action: "action-1"}, {BootID: "boot-1", Action: "action-1", Moved: true}} {
+	swap := v1alpha1.ProofOfMaintenance("swap")
+	for _, mark := range []v1alpha1.OutOfServiceMark{{BootID: "boot-1", Action: "action-1"}, {BootID: "boot-1", Action: "action-1", Moved: true}, {BootID: "boot-1", Action: swap}, {BootID: "boot-1", Action: swap, Moved: true}} {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.OutOfServiceAnnotation: mark.String()}}}
 		if got, ok := v1alpha1.OutOfServiceMarkOf(node); !ok || got != mark {
 			t.Errorf("%q is read as %+v, %t", mark, got, ok)
@@ -20,6 +21,34 @@ func TestTheMarkOfATaintIsReadAsItIsWritten(t *testing.T) {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.OutOfServiceAnnotation: text}}}
 		if got, ok := v1alpha1.OutOfServiceMarkOf(node); ok {
 			t.Errorf("%q is read as %+v", text, got)
+		}
+	}
+}
+
+func TestTheTaintStaysAsLongAsItsMaintenance(t *testing.T) {
+	now := metav1.Now()
+	for name, test := range map[string]struct {
+		mark   string
+		change func(*v1alpha1.NodeMaintenance)
+		keeps  bool
+	}{
+		"it lasts":                {"boot-1 maintenance/swap", func(*v1alpha1.NodeMaintenance) {}, true},
+		"all has moved":           {"boot-1 maintenance/swap moved", func(*v1alpha1.NodeMaintenance) {}, true},
+		"it is on again":          {"boot-1 maintenance/swap moved", func(m *v1alpha1.NodeMaintenance) { m.Status.Power.Phase = v1alpha1.PowerOn }, true},
+		"it has ended":            {"boot-1 maintenance/swap", func(m *v1alpha1.NodeMaintenance) { m.DeletionTimestamp = &now }, false},
+		"another one":             {"boot-1 maintenance/other", func(*v1alpha1.NodeMaintenance) {}, false},
+		"an action of its name":   {"boot-1 swap", func(*v1alpha1.NodeMaintenance) {}, false},
+		"a later one of its name": {"boot-0 maintenance/swap", func(*v1alpha1.NodeMaintenance) {}, false},
+		"one that is not off":     {"boot-1 maintenance/swap", func(m *v1alpha1.NodeMaintenance) { m.Status.Power = nil }, false},
+		"one without a proof":     {"boot-1 maintenance/swap", func(m *v1alpha1.NodeMaintenance) { m.Status.Power.Proof = nil }, false},
+		"no mark":                 {"", func(*v1alpha1.NodeMaintenance) {}, false},
+	} {
+		m := &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "swap"}}
+		m.Status.Power = &v1alpha1.MaintenancePowerStatus{Phase: v1alpha1.PowerOff, Proof: &v1alpha1.PowerProof{BootID: "boot-1"}}
+		test.change(m)
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.OutOfServiceAnnotation: test.mark}}}
+		if got := m.KeepsOutOfService(node); got != test.keeps {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

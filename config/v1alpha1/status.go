@@ -297,6 +297,15 @@ func (m *NodeMaintenance) MayBeOff() bool {
 	}
 }
 
+// KeepsOutOfService reports whether the taint out-of-service that we have set stays: it is for this
+// maintenance, which has not ended.
+func (m *NodeMaintenance) KeepsOutOfService(node *corev1.Node) bool {
+	mark, ok := OutOfServiceMarkOf(node)
+	name, is := mark.Maintenance()
+	p := m.Status.Power
+	return ok && is && name == m.Name && m.DeletionTimestamp == nil && p != nil && p.Proof != nil && p.Proof.BootID == mark.BootID
+}
+
 // KeepsActionsFrom reports whether no action may begin on the node: the maintenance holds it, or
 // has ended, and its machine is not known to be back.
 func (m *NodeMaintenance) KeepsActionsFrom(node *corev1.Node) bool {

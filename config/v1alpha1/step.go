@@ -68,6 +68,10 @@ func (s *Step) Power() PowerRequest {
 	return ""
 }
 
+// OutOfService reports whether pods and volumes of the node are freed once its machine is off for
+// the maintenance of the step.
+func (s *Step) OutOfService() bool { return s.Maintenance != nil && s.Maintenance.OutOfService }
+
 // Identify reports whether the lamp of the machine shines while the node is out of service.
 func (s *Step) Identify() bool { return s.Maintenance != nil && s.Maintenance.Identify }
 

@@ -83,7 +83,7 @@ func New(ctx context.Context, o Options) *Collector {
 			"Nodes by a condition that policies match and by its status, or else Stale, Absent, Missing or NotReady, where nobody reports it.", "condition", "status"),
 		machines: desc("nodemend_maintenance_machines", "Machines that are switched off for a maintenance, or are to be, by how far that is (status.power.phase).", "phase"),
 		outOfService: desc("nodemend_nodes_out_of_service",
-			"Nodes whose taint out-of-service is Nodemend's, by whether they are Ready: then it is about to be taken away, or something keeps it.", "ready"),
+			"Nodes whose taint out-of-service is Nodemend's, by whether they are Ready, and not in the maintenance for which it was set: then it is about to be taken away, or something keeps it.", "ready"),
 		fenceable: desc("nodemend_node_fenceable",
 			"1: what switches the node's power from outside was tried lately, and would do. 0: not so, by the reason of the condition Fenceable. Nodes that no remote runner has tried have none.", "node_name", "reason"),
 	}
@@ -112,7 +112,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	c.collectMaintenances(ctx, out)
 	c.collectRemediations(ctx, out)
 	c.collectConditions(ctx, out)
-	c.collectOutOfService(out)
+	c.collectOutOfService(ctx, out)
 	c.collectFenceable(out)
 }
 

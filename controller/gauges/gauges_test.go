@@ -211,6 +211,16 @@ nodemend_nodes_out_of_service{ready="true"} 0
 nodemend_nodes_out_of_service{ready="false"} 2
 nodemend_nodes_out_of_service{ready="true"} 1
 `, "nodemend_nodes_out_of_service")
+
+	// One that was booted for a test is not back before its maintenance has ended.
+	swap := v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "swap"}}
+	swap.Status.Power = &v1alpha1.MaintenancePowerStatus{Phase: v1alpha1.PowerOn, Proof: &v1alpha1.PowerProof{BootID: "boot"}}
+	cache.nodes = []*corev1.Node{node(corev1.ConditionTrue, "boot maintenance/swap moved"), node(corev1.ConditionTrue, "boot maintenance/over moved")}
+	cache.maintenances = []v1alpha1.NodeMaintenance{swap}
+	cache.expect(t, `
+nodemend_nodes_out_of_service{ready="false"} 1
+nodemend_nodes_out_of_service{ready="true"} 1
+`, "nodemend_nodes_out_of_service")
 }
 
 func TestEachNodeThatWasTriedTellsWhetherItCanBeFenced(t *testing.T) {
@@ -403,6 +413,7 @@ func TestMachinesInMaintenanceAreCountedByTheirPhase(t *testing.T) {
 	}
 	cache := &stored{maintenances: []v1alpha1.NodeMaintenance{off(v1alpha1.PowerOff), off(v1alpha1.PowerOff), off(v1alpha1.PowerStillOn), {}}}
 	cache.expect(t, `
+nodemend_maintenance_machines{phase="LeftOff"} 0
 nodemend_maintenance_machines{phase="Off"} 2
 nodemend_maintenance_machines{phase="StillOn"} 1
 `, "nodemend_maintenance_machines")

@@ -16,7 +16,7 @@ func (c *Collector) collectMaintenances(ctx context.Context, out chan<- promethe
 		return
 	}
 	type key struct{ by, drained string }
-	machines := map[v1alpha1.PowerPhase]int{}
+	machines := map[v1alpha1.PowerPhase]int{v1alpha1.PowerStillOn: 0, v1alpha1.PowerLeftOff: 0} // those of the alert
 	count, overdue := map[key]int{}, map[string]int{"policy": 0, "person": 0}
 	for i := range list.Items {
 		m, k := &list.Items[i], key{by: "person"}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,6 +54,8 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Events tells people what has changed.
 	Events events.EventRecorder
+	// LeftOff counts the machines that are left to people; nil: nobody does.
+	LeftOff prometheus.Counter
 
 	backoff worker.Backoff
 }

@@ -3,6 +3,7 @@ package maintenance
 import (
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -17,6 +18,15 @@ const (
 	eventLightLeftOn  = "LightLeftOn"
 	eventPowerLeftOff = "PowerLeftOff"
 )
+
+// NewLeftOff registers the counter of machines that are left to people.
+func NewLeftOff(registry prometheus.Registerer) (prometheus.Counter, error) {
+	c := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "nodemend_maintenance_machines_left_off_total",
+		Help: "Machines that were switched off for a maintenance that has ended, and are not switched on again: people have to look.",
+	})
+	return c, registry.Register(c)
+}
 
 // awaitedFor reports whether a maintenance that is deleted still waits for the remote runner: to put
 // the light out, or to switch the machine on, which it does not as long as another one holds the
@@ -40,6 +50,9 @@ func (r *Reconciler) tellLeft(m *v1alpha1.NodeMaintenance) {
 		r.tell(m, corev1.EventTypeWarning, eventLightLeftOn, "its light may still shine: no remote runner has put it out: "+m.Status.Identify.Message)
 	}
 	if m.MayBeOff() || m.Status.Power != nil && m.Status.Power.Phase == v1alpha1.PowerLeftOff {
+		if r.LeftOff != nil {
+			r.LeftOff.Inc()
+		}
 		r.tell(m, corev1.EventTypeWarning, eventPowerLeftOff, "the machine may be off. When nobody works on it, switch it on: "+m.Status.Power.Message)
 	}
 }

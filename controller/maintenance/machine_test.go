@@ -4,7 +4,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
@@ -48,6 +51,22 @@ func TestAMaintenanceThatHasEndedWaitsForItsMachine(t *testing.T) {
 		}
 		if got, waits := awaitedFor(m, test.others, now); got != test.want || waits != test.waits {
 			t.Errorf("%s: got %s, %t, want %s, %t", name, got, waits, test.want, test.waits)
+		}
+	}
+}
+
+func TestMachinesThatAreLeftToPeopleAreCounted(t *testing.T) {
+	for phase, want := range map[v1alpha1.PowerPhase]float64{
+		v1alpha1.PowerLeftOff: 1, v1alpha1.PowerOff: 1, v1alpha1.PowerRestoring: 1, v1alpha1.PowerStillOn: 1, v1alpha1.PowerOn: 0, v1alpha1.PowerWasOff: 0, v1alpha1.PowerWaiting: 0,
+	} {
+		counter, err := NewLeftOff(prometheus.NewRegistry())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &Reconciler{Events: events.NewFakeRecorder(10), LeftOff: counter}
+		r.tellLeft(&v1alpha1.NodeMaintenance{Status: v1alpha1.NodeMaintenanceStatus{Power: &v1alpha1.MaintenancePowerStatus{Phase: phase}}})
+		if got := testutil.ToFloat64(counter); got != want {
+			t.Errorf("%s: %v, want %v", phase, got, want)
 		}
 	}
 }

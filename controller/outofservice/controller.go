@@ -3,12 +3,12 @@
 // docs/design.md).
 //
 // Kubernetes believes that taint blindly: it tears the volumes even from a node that is Ready. So it
-// is set only on a proof that the remote runner has kept in the NodeAction, for the boot that the
-// Node says, while the remote runner keeps the machine off, within seconds after it was read so.
+// is set only on a proof that the remote runner has kept in the NodeAction or NodeMaintenance, for the
+// boot that the Node says, while the remote runner keeps the machine off, within seconds after it was read so.
 // All of that is read from the API server itself, and the patch fails if the Node has changed since.
 //
 // A request is one node. What is to be taken away is known by the mark on the Node, whatever has
-// become of action, remediation and policy.
+// become of action, remediation and policy. For a maintenance, it is not taken away before that ends.
 package outofservice
 
 import (
@@ -64,9 +64,10 @@ type Reconciler struct {
 	told map[string]string   // what people were told last, by the name of the node
 }
 
-// sighting is what this process has seen of how often the machine of an action was read off.
+// sighting is what this process has seen of how often a machine was read off, by an action or a
+// maintenance.
 type sighting struct {
-	action   types.UID
+	by       types.UID
 	readings readings
 }
 
@@ -89,12 +90,12 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (time.Duration,
 	if marked(&node) {
 		return r.keep(ctx, name)
 	}
-	action, err := r.waiting(ctx, name)
-	if action == "" || err != nil {
+	by, err := r.waiting(ctx, name)
+	if by == "" || err != nil {
 		r.forget(name)
 		return 0, err
 	}
-	return r.free(ctx, name, action)
+	return r.free(ctx, v1alpha1.OutOfServiceMark{Action: by}, name)
 }
 
 func marked(node *corev1.Node) bool {
@@ -102,7 +103,7 @@ func marked(node *corev1.Node) bool {
 	return is
 }
 
-// waiting returns the name of the action by which a machine is kept off until somebody frees its
+// waiting returns the action, as in a mark, by which a machine is kept off until somebody frees its
 // pods and volumes, "" if there is none in the cache.
 func (r *Reconciler) waiting(ctx context.Context, node string) (string, error) {
 	var actions v1alpha1.NodeActionList
@@ -112,6 +113,15 @@ func (r *Reconciler) waiting(ctx context.Context, node string) (string, error) {
 	for i := range actions.Items {
 		if waits(&actions.Items[i]) {
 			return actions.Items[i].Name, nil
+		}
+	}
+	var maintenances v1alpha1.NodeMaintenanceList
+	if err := r.Client.List(ctx, &maintenances, client.MatchingFields{index.MaintenancesByNode: node}, client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("listing the maintenances of node %s: %w", node, err)
+	}
+	for i := range maintenances.Items {
+		if m := &maintenances.Items[i]; maintenanceWaits(m) {
+			return v1alpha1.ProofOfMaintenance(m.Name), nil
 		}
 	}
 	return "", nil
@@ -124,11 +134,14 @@ func waits(action *v1alpha1.NodeAction) bool {
 	return action.Finished() == nil && p != nil && p.Phase == string(proof.ProvedOff) && p.Held > 0
 }
 
-// free sets the taint if all rules hold.
-func (r *Reconciler) free(ctx context.Context, name, action string) (time.Duration, error) {
-	f, err := r.read(ctx, name, action)
+// free sets the taint if all rules hold. The mark has no boot ID yet.
+func (r *Reconciler) free(ctx context.Context, mark v1alpha1.OutOfServiceMark, name string) (time.Duration, error) {
+	f, err := r.read(ctx, mark, name)
 	if err != nil {
 		return 0, err
+	}
+	if f.action == nil && f.maintenance == nil {
+		return 0, nil // its event comes
 	}
 	why := r.refusal(ctx, &f)
 	if why == "" { // without the right to see what is left, nobody could tell the remote runner
@@ -140,21 +153,21 @@ func (r *Reconciler) free(ctx context.Context, name, action string) (time.Durati
 	if why != "" {
 		return ask, nil
 	}
-	mark := v1alpha1.OutOfServiceMark{BootID: f.node.Status.NodeInfo.BootID, Action: action}
+	mark.BootID = f.node.Status.NodeInfo.BootID
 	patchCtx, done := context.WithTimeout(ctx, patchTime)
 	defer done()
 	if err := r.patch(patchCtx, name, setPatch(f.node, mark)); err != nil {
 		return 0, fmt.Errorf("setting the taint out-of-service of node %s: %w", name, err)
 	}
-	proved, _ := proof.OfAction(f.action) // which a rule has asked
-	ctrl.LoggerFrom(ctx).Info("Pods and volumes are freed", "action", action, "bootID", mark.BootID, "proof", proved.String())
-	r.tell(name, corev1.EventTypeNormal, eventSet, fmt.Sprintf("pods and volumes are freed by the taint out-of-service, for action %s: %s", action, proved))
+	proved, _, _ := f.proof() // which a rule has asked
+	ctrl.LoggerFrom(ctx).Info("Pods and volumes are freed", "by", f.by(), "bootID", mark.BootID, "proof", proved.String())
+	r.tell(name, corev1.EventTypeNormal, eventSet, fmt.Sprintf("pods and volumes are freed by the taint out-of-service, for %s: %s", f.by(), proved))
 	return poll, nil
 }
 
 // refusal asks the rules, with how long ago the machine was read off by now.
 func (r *Reconciler) refusal(ctx context.Context, f *facts) string {
-	f.off = r.off(f.action)
+	f.off = r.off(*f)
 	rule, why := refusal(*f)
 	if why != "" {
 		ctrl.LoggerFrom(ctx).V(1).Info("Pods and volumes are not freed", "rule", rule, "why", why)
@@ -162,22 +175,45 @@ func (r *Reconciler) refusal(ctx context.Context, f *facts) string {
 	return why
 }
 
-// read reads all facts from the API server itself, the action first.
-func (r *Reconciler) read(ctx context.Context, name, action string) (f facts, err error) {
+// read reads all facts from the API server itself, the action or maintenance first.
+func (r *Reconciler) read(ctx context.Context, mark v1alpha1.OutOfServiceMark, name string) (f facts, err error) {
 	asked := r.Steady()
-	f.action, err = get(ctx, r.Live, action, &v1alpha1.NodeAction{})
-	if f.action == nil || err != nil {
-		return f, err
+	remediation, of := "", ""
+	if maintenance, is := mark.Maintenance(); is {
+		f.maintenance, err = get(ctx, r.Live, maintenance, &v1alpha1.NodeMaintenance{})
+		if f.maintenance == nil || err != nil {
+			return f, err
+		}
+		if by := f.maintenance.Spec.Remediation; by != nil {
+			remediation = by.Name
+		}
+		of = f.maintenance.Spec.NodeName
+	} else {
+		f.action, err = get(ctx, r.Live, mark.Action, &v1alpha1.NodeAction{})
+		if f.action == nil || err != nil {
+			return f, err
+		}
+		remediation, of = f.action.Spec.Remediation, f.action.Spec.NodeName
 	}
-	if f.action.Spec.NodeName != name {
-		return f, fmt.Errorf("action %s is for node %s, not %s", action, f.action.Spec.NodeName, name)
+	if of != name {
+		return f, fmt.Errorf("%s is for node %s, not %s", f.by(), of, name)
 	}
-	r.sight(f.action, asked)
-	if f.remediation, err = get(ctx, r.Live, f.action.Spec.Remediation, &v1alpha1.Remediation{}); err != nil {
-		return f, err
+	r.sight(f, name, asked)
+	if remediation != "" {
+		if f.remediation, err = get(ctx, r.Live, remediation, &v1alpha1.Remediation{}); err != nil {
+			return f, err
+		}
 	}
-	if f.policy, err = get(ctx, r.Live, f.action.Spec.Policy.Name, &v1alpha1.RemedyPolicy{}); err != nil {
-		return f, err
+	policy := ""
+	if f.action != nil {
+		policy = f.action.Spec.Policy.Name
+	} else if f.remediation != nil {
+		policy = f.remediation.Spec.Policy.Name
+	}
+	if policy != "" {
+		if f.policy, err = get(ctx, r.Live, policy, &v1alpha1.RemedyPolicy{}); err != nil {
+			return f, err
+		}
 	}
 	if f.pause, err = get(ctx, r.Live, v1alpha1.ClusterPauseBudget, &v1alpha1.RemediationBudget{}); err != nil {
 		return f, err
@@ -198,25 +234,29 @@ func get[T client.Object](ctx context.Context, live client.Reader, name string, 
 	return into, nil
 }
 
-// held is how often the action says that its machine was read off since the proof.
-func held(action *v1alpha1.NodeAction) int32 {
-	if p := action.Status.Power; p != nil {
-		return p.Held
+// held is how often the machine was read off since the proof, and which object says so.
+func held(f facts) (n int32, by types.UID) {
+	switch {
+	case f.maintenance != nil && f.maintenance.Status.Power != nil:
+		return f.maintenance.Status.Power.Held, f.maintenance.UID
+	case f.action != nil && f.action.Status.Power != nil:
+		return f.action.Status.Power.Held, f.action.UID
+	default:
+		return 0, ""
 	}
-	return 0
 }
 
-// sight remembers how often the machine of an action was read off by when that was asked.
-func (r *Reconciler) sight(action *v1alpha1.NodeAction, asked time.Time) {
+// sight remembers how often the machine of a node was read off by when that was asked.
+func (r *Reconciler) sight(f facts, node string, asked time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.seen == nil {
 		r.seen = map[string]sighting{}
 	}
-	node, now := action.Spec.NodeName, held(action)
+	now, by := held(f)
 	s := r.seen[node]
-	if last := len(s.readings) - 1; s.action != action.UID || last >= 0 && now < s.readings[last].held { // it counts anew
-		s = sighting{action: action.UID}
+	if last := len(s.readings) - 1; s.by != by || last >= 0 && now < s.readings[last].held { // it counts anew
+		s = sighting{by: by}
 	}
 	if last := len(s.readings) - 1; last >= 0 && s.readings[last].held == now {
 		s.readings[last].at = asked
@@ -226,17 +266,17 @@ func (r *Reconciler) sight(action *v1alpha1.NodeAction, asked time.Time) {
 	r.seen[node] = s
 }
 
-// off returns how long ago the machine of the action was read off at the earliest; negative: nobody
-// knows.
-func (r *Reconciler) off(action *v1alpha1.NodeAction) time.Duration {
-	if action == nil {
+// off returns how long ago the machine was read off at the earliest; negative: nobody knows.
+func (r *Reconciler) off(f facts) time.Duration {
+	if f.node == nil {
 		return -1
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := r.seen[action.Spec.NodeName]
-	at, known := s.readings.off(held(action))
-	if s.action != action.UID || !known {
+	n, by := held(f)
+	s := r.seen[f.node.Name]
+	at, known := s.readings.off(n)
+	if by == "" || s.by != by || !known {
 		return -1
 	}
 	return r.Steady().Sub(at)
@@ -262,7 +302,11 @@ func (r *Reconciler) keep(ctx context.Context, name string) (time.Duration, erro
 			return 0, err
 		}
 	}
-	do, why := after(node, left)
+	lasts, err := r.lasting(ctx, node, mark)
+	if err != nil {
+		return 0, err
+	}
+	do, why := after(node, left, lasts)
 	ctrl.LoggerFrom(ctx).V(1).Info("Node is out of service", "do", do, "why", why, "left", len(left))
 	switch do {
 	case remove:
@@ -296,6 +340,19 @@ func (r *Reconciler) keep(ctx context.Context, name string) (time.Duration, erro
 		}
 		return poll, nil
 	}
+}
+
+// lasting returns the name of the maintenance for which the machine is off, as long as it has not ended.
+func (r *Reconciler) lasting(ctx context.Context, node *corev1.Node, mark v1alpha1.OutOfServiceMark) (string, error) {
+	name, is := mark.Maintenance()
+	if !is {
+		return "", nil
+	}
+	m, err := get(ctx, r.Live, name, &v1alpha1.NodeMaintenance{})
+	if err != nil {
+		return "", err
+	}
+	return lasting(node, m), nil
 }
 
 // remaining returns what the taint has not freed yet, and what it can't.

@@ -40,11 +40,17 @@ func newScene(t *testing.T, change func(*facts)) *scene {
 	t.Helper()
 	f := goodFacts(t)
 	change(&f)
+	return sceneOf(t, f)
+}
+
+func sceneOf(t *testing.T, f facts) *scene {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	s := &scene{T: t, now: start, told: events.NewFakeRecorder(100), before: func(string, any) error { return nil }}
 	s.must(errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)))
 	b := fake.NewClientBuilder().WithScheme(scheme).
 		WithIndex(&v1alpha1.NodeAction{}, index.ActionsByNode, func(o client.Object) []string { return []string{o.(*v1alpha1.NodeAction).Spec.NodeName} }).
+		WithIndex(&v1alpha1.NodeMaintenance{}, index.MaintenancesByNode, func(o client.Object) []string { return []string{o.(*v1alpha1.NodeMaintenance).Spec.NodeName} }).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 				if err := s.before("get", obj); err != nil {
@@ -69,9 +75,12 @@ func newScene(t *testing.T, change func(*facts)) *scene {
 				return err
 			},
 		})
-	for _, object := range []client.Object{f.action, f.remediation, f.policy, f.node} {
-		b = b.WithObjects(object)
+	if f.maintenance != nil {
+		b = b.WithObjects(f.maintenance)
+	} else {
+		b = b.WithObjects(f.action, f.remediation, f.policy)
 	}
+	b = b.WithObjects(f.node)
 	s.Client = b.Build()
 	return s
 }
@@ -194,6 +203,48 @@ func TestANodeThatIsOffIsOutOfServiceUntilItIsBack(t *testing.T) {
 	s.must(s.looks(s.controller()))
 	if node := s.node(); s.tainted() || len(node.Spec.Taints) != 1 || !maps.Equal(node.Annotations, map[string]string{"a": "b"}) {
 		t.Errorf("it has %v, %v", node.Annotations, node.Spec.Taints)
+	}
+}
+
+// For a maintenance the taint stays until that has ended, also if somebody boots the machine before.
+func TestANodeInMaintenanceIsOutOfServiceUntilThatHasEnded(t *testing.T) {
+	s := sceneOf(t, goodMaintenance(t, false))
+	get := func() *v1alpha1.NodeMaintenance {
+		var m v1alpha1.NodeMaintenance
+		s.must(s.Get(t.Context(), client.ObjectKey{Name: "swap"}, &m))
+		return &m
+	}
+	reads := func() {
+		s.now = s.now.Add(time.Second)
+		m := get()
+		m.Status.Power.Held++
+		s.must(s.Update(t.Context(), m))
+	}
+	r := s.controller()
+	s.must(s.looks(r))
+	reads()
+	s.must(s.looks(r))
+	if s.tainted() {
+		t.Fatal("it is tainted by readings that may be old")
+	}
+	reads()
+	s.must(s.looks(r))
+	want := v1alpha1.OutOfServiceMark{BootID: boot1, Action: "maintenance/swap"}
+	if mark, _ := v1alpha1.OutOfServiceMarkOf(s.node()); !s.tainted() || mark != want {
+		t.Fatalf("it has %v, %v", s.node().Annotations, s.node().Spec.Taints)
+	}
+	s.set(boots)
+	s.must(s.looks(r))
+	if !s.tainted() {
+		t.Fatal("the maintenance lasts, and the taint is taken away")
+	}
+	if lines := Explain(s.node(), nil, nil, []v1alpha1.NodeMaintenance{*get()}); len(lines) != 1 || !strings.Contains(lines[0], "until maintenance swap has ended") {
+		t.Errorf("people are told %q", lines)
+	}
+	s.must(s.Delete(t.Context(), get())) // its finalizer keeps it
+	s.must(s.looks(s.controller()))
+	if s.tainted() {
+		t.Error("the maintenance has ended, and the taint stays")
 	}
 }
 
@@ -362,7 +413,7 @@ func TestANodeThatNothingIsAboutIsNotAskedFor(t *testing.T) {
 		return nil
 	}
 	s.must(s.looks(s.controller()))
-	if !slices.Equal(asked, []string{"get", "list"}) {
+	if !slices.Equal(asked, []string{"get", "list", "list"}) {
 		t.Errorf("asked were %v", asked)
 	}
 	s.set(func(n *corev1.Node) { n.Finalizers = nil })

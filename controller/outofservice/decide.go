@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -37,10 +38,12 @@ func (r readings) off(held int32) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// facts are what the taint of a node depends on, read from the API server itself, the action
-// first. What there is none of is nil.
+// facts are what the taint of a node depends on, read from the API server itself, the action or
+// maintenance first. What there is none of is nil.
 type facts struct {
-	action      *v1alpha1.NodeAction
+	action *v1alpha1.NodeAction
+	// maintenance is set if it is one by which the machine is off, and not an action.
+	maintenance *v1alpha1.NodeMaintenance
 	remediation *v1alpha1.Remediation
 	policy      *v1alpha1.RemedyPolicy
 	pause       *v1alpha1.RemediationBudget
@@ -50,18 +53,51 @@ type facts struct {
 	off time.Duration
 }
 
+// by is what the machine is off by, for people.
+func (f facts) by() string {
+	if f.maintenance != nil {
+		return "maintenance " + f.maintenance.Name
+	}
+	return "action " + f.action.Name
+}
+
+// proof is what by has kept, kept as it is in the API. The rules before have asked whether there is
+// a status.
+func (f facts) proof() (proved proof.Proof, kept *v1alpha1.PowerProof, err error) {
+	if f.maintenance != nil {
+		proved, err = proof.OfMaintenance(f.maintenance)
+		return proved, f.maintenance.Status.Power.Proof, err
+	}
+	proved, err = proof.OfAction(f.action)
+	return proved, f.action.Status.Power.Proof, err
+}
+
+// of is which boot of which node was to end.
+func (f facts) of() (node string, uid types.UID, bootID string) {
+	if m := f.maintenance; m != nil {
+		return m.Spec.NodeName, m.Status.NodeUID, m.Status.Power.BootID
+	}
+	return f.action.Spec.NodeName, f.action.Spec.NodeUID, f.action.Status.Claim.BootID
+}
+
 // rule is one that has to hold before the taint is set. It says what does not; "": it holds.
 type rule struct {
 	name  string
 	holds func(facts) string
 }
 
-// rules are asked in their order. Each later one may rely on those before it.
-func rules() []rule {
-	return []rule{
+// rulesOfActions are asked in their order. Each later one may rely on those before it.
+func rulesOfActions() []rule {
+	return append([]rule{
 		{"action under way", underWay},
 		{"announced", announced},
 		{"step wants it", stepWantsIt},
+	}, rules()...)
+}
+
+// rules are those of actions and of maintenances.
+func rules() []rule {
+	return []rule{
 		{"nobody holds it", nobodyHoldsIt},
 		{"proof", proved},
 		{"that boot of that node", thatBoot},
@@ -74,7 +110,11 @@ func rules() []rule {
 // refusal returns the name of the first rule that does not hold, and what is not so; "": the taint
 // may be set. It is pure.
 func refusal(f facts) (name, why string) {
-	for _, r := range rules() {
+	all := rulesOfActions()
+	if f.maintenance != nil {
+		all = rulesOfMaintenances()
+	}
+	for _, r := range all {
 		if why := r.holds(f); why != "" {
 			return r.name, why
 		}
@@ -149,7 +189,7 @@ func stepWantsIt(f facts) string {
 // costs nothing.
 func nobodyHoldsIt(f facts) string {
 	switch {
-	case f.policy.Spec.Paused || f.policy.Spec.Mode != "" && f.policy.Spec.Mode != v1alpha1.ModeEnforce:
+	case f.policy != nil && (f.policy.Spec.Paused || f.policy.Spec.Mode != "" && f.policy.Spec.Mode != v1alpha1.ModeEnforce):
 		return fmt.Sprintf("policy %s is paused, or in mode %s", f.policy.Name, f.policy.Spec.Mode)
 	case f.node == nil:
 		return "the node is gone"
@@ -162,15 +202,15 @@ func nobodyHoldsIt(f facts) string {
 	}
 }
 
-// proved: what the action has kept is a proof for the boot that it has claimed to end.
+// proved: what is kept is a proof for the boot that was to end.
 func proved(f facts) string {
-	bootID := f.action.Status.Claim.BootID
-	p, err := proof.OfAction(f.action)
+	node, _, bootID := f.of()
+	p, _, err := f.proof()
 	switch {
 	case err != nil:
 		return fmt.Sprintf("nothing proves that the machine is off: %v", err)
-	case !p.Proves(f.action.Spec.NodeName, bootID):
-		return fmt.Sprintf("the proof of action %s is not for boot %s, which it has claimed", f.action.Name, bootID)
+	case !p.Proves(node, bootID):
+		return fmt.Sprintf("the proof of %s is not for boot %s, which it was to end", f.by(), bootID)
 	default:
 		return ""
 	}
@@ -179,10 +219,12 @@ func proved(f facts) string {
 // thatBoot: nobody has seen another boot of the node than that which is over, and the machine whose
 // power was read is the node's.
 func thatBoot(f facts) string {
-	info, p := &f.node.Status.NodeInfo, f.action.Status.Power.Proof
+	info := &f.node.Status.NodeInfo
+	_, uid, _ := f.of()
+	_, p, _ := f.proof()
 	is, err := power.ParseUUID(info.SystemUUID)
 	switch {
-	case f.node.UID != f.action.Spec.NodeUID:
+	case f.node.UID != uid:
 		return fmt.Sprintf("node %s was registered anew", f.node.Name)
 	case f.node.DeletionTimestamp != nil:
 		return fmt.Sprintf("node %s is being deleted", f.node.Name)
@@ -240,8 +282,9 @@ const (
 )
 
 // after says what is done about a node with our mark, and why. left is what the taint has not freed
-// yet. It is pure.
-func after(node *corev1.Node, left []Left) (do next, why string) {
+// yet. lasts is the name of the maintenance for which the machine is off, as long as it has not
+// ended. It is pure.
+func after(node *corev1.Node, left []Left, lasts string) (do next, why string) {
 	mark, readable := v1alpha1.OutOfServiceMarkOf(node)
 	own, others := mark.OutOfService(node)
 	bootID := node.Status.NodeInfo.BootID
@@ -264,6 +307,8 @@ func after(node *corev1.Node, left []Left) (do next, why string) {
 		return wait, "it has not booted since it was switched off"
 	case !isReady:
 		return wait, "it has booted, and is not Ready"
+	case lasts != "":
+		return wait, "it has booted, and takes no pods until maintenance " + lasts + " has ended"
 	case len(left) > 0:
 		return wait, "it has booted, and not all is freed"
 	default:

@@ -172,7 +172,93 @@ func TestTheTaintIsSetOnlyIfEveryRuleHolds(t *testing.T) {
 		}
 		broken[rule] = true
 	}
-	for _, r := range rules() {
+	for _, r := range rulesOfActions() {
+		if !broken[r.name] {
+			t.Errorf("no row breaks the rule %q", r.name)
+		}
+	}
+}
+
+// goodMaintenance are facts on which the taint is set for a maintenance, a policy's or a person's.
+func goodMaintenance(t *testing.T, ofPolicy bool) facts {
+	t.Helper()
+	f := goodFacts(t)
+	step := v1alpha1.Step{Maintenance: &v1alpha1.MaintenanceRemedy{Reason: "broken", Drain: &v1alpha1.Drain{}, Power: v1alpha1.PowerRequestOff, OutOfService: true}}
+	f.maintenance = &v1alpha1.NodeMaintenance{
+		ObjectMeta: metav1.ObjectMeta{Name: "swap", UID: "maintenance-1", Finalizers: []string{v1alpha1.PowerFinalizer}},
+		Spec:       v1alpha1.NodeMaintenanceSpec{NodeName: "worker-1", Reason: "broken", Drain: &v1alpha1.Drain{}, Power: v1alpha1.PowerRequestOff, OutOfService: true},
+		Status: v1alpha1.NodeMaintenanceStatus{
+			NodeUID: "node-1", Conditions: []metav1.Condition{{Type: v1alpha1.MaintenanceDrained, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDrained}},
+			Machine: &v1alpha1.Machine{UUID: machineUUID},
+			Power:   &v1alpha1.MaintenancePowerStatus{Phase: v1alpha1.PowerOff, RunnerID: "r", BootID: boot1, Held: 3, Proof: f.action.Status.Power.Proof},
+		},
+	}
+	f.action = nil
+	f.policy.Spec.Steps = []v1alpha1.Step{step}
+	f.remediation.Spec.Steps, f.remediation.Spec.Policy = f.policy.Spec.Steps, v1alpha1.PolicyReference{Name: "node-dead", UID: "policy-1"}
+	f.remediation.Status = v1alpha1.RemediationStatus{Step: 1, Maintenance: "swap"}
+	if ofPolicy {
+		f.maintenance.Spec.NodeUID = "node-1"
+		f.maintenance.Spec.Remediation = &v1alpha1.RemediationReference{Name: "incident", UID: "remediation-1"}
+	} else {
+		f.policy, f.remediation = nil, nil
+	}
+	return f
+}
+
+func TestTheTaintIsSetForAMaintenanceOnlyIfEveryRuleHolds(t *testing.T) {
+	now := metav1.NewTime(start)
+	broken := map[string]bool{}
+	for name, test := range map[string]struct {
+		person bool
+		change func(*facts)
+		rule   string // "": the taint is set
+		why    string
+	}{
+		"all holds":               {false, func(*facts) {}, "", ""},
+		"all holds, of a person":  {true, func(*facts) {}, "", ""},
+		"an approved step":        {false, func(f *facts) { f.remediation.Annotations = map[string]string{v1alpha1.ApprovedStepAnnotation: "1"} }, "", ""},
+		"it has ended":            {true, func(f *facts) { f.maintenance.DeletionTimestamp = &now }, "maintenance wants it", "has ended"},
+		"it does not say it":      {true, func(f *facts) { f.maintenance.Spec.OutOfService = false }, "maintenance wants it", "does not say outOfService"},
+		"it wants no power off":   {true, func(f *facts) { f.maintenance.Spec.Power = "" }, "maintenance wants it", "does not say outOfService"},
+		"one of an earlier node":  {false, func(f *facts) { f.maintenance.Spec.NodeUID = "node-0" }, "maintenance wants it", "earlier node"},
+		"a drain that begins":     {true, func(f *facts) { f.maintenance.Status.Conditions = nil }, "maintenance wants it", "drain"},
+		"no power was switched":   {true, func(f *facts) { f.maintenance.Status.Power = nil }, "maintenance wants it", "not known to be off"},
+		"it may be on":            {true, func(f *facts) { f.maintenance.Status.Power.Phase = v1alpha1.PowerStillOn }, "maintenance wants it", "not known to be off"},
+		"it is switched on":       {true, func(f *facts) { f.maintenance.Status.Power.Phase = v1alpha1.PowerRestoring }, "maintenance wants it", "not known to be off"},
+		"it was off":              {true, func(f *facts) { f.maintenance.Status.Power.Phase = v1alpha1.PowerWasOff }, "maintenance wants it", "not known to be off"},
+		"no remediation":          {false, func(f *facts) { f.remediation = nil }, "policy wants it", "gone"},
+		"an ended one":            {false, func(f *facts) { f.remediation.Status.EndTime = &now }, "policy wants it", "has ended"},
+		"one of another":          {false, func(f *facts) { f.remediation.Status.Maintenance = "other" }, "policy wants it", "does not name"},
+		"no policy":               {false, func(f *facts) { f.policy = nil }, "policy wants it", "gone"},
+		"another one of its name": {false, func(f *facts) { f.policy.UID = "policy-2" }, "policy wants it", "gone"},
+		"a step that does not say it": {false, func(f *facts) {
+			f.remediation.Spec.Steps = []v1alpha1.Step{{Maintenance: &v1alpha1.MaintenanceRemedy{Reason: "broken", Drain: &v1alpha1.Drain{}, Power: v1alpha1.PowerRequestOff}}}
+		}, "policy wants it", "does not say outOfService"},
+		"an edited policy": {false, func(f *facts) {
+			f.policy.Spec.Steps = []v1alpha1.Step{{Maintenance: &v1alpha1.MaintenanceRemedy{Reason: "broken", Drain: &v1alpha1.Drain{}, Power: v1alpha1.PowerRequestOff}}}
+		}, "policy wants it", "does not have the step"},
+		"an approval that is withdrawn": {false, func(f *facts) { f.policy.Spec.Steps[0].RequireApproval = true }, "policy wants it", "not approved"},
+		"a paused policy":               {false, func(f *facts) { f.policy.Spec.Paused = true }, "nobody holds it", "paused"},
+		"no node":                       {true, func(f *facts) { f.node = nil }, "nobody holds it", "gone"},
+		"an excluded node":              {true, func(f *facts) { f.node.Labels = map[string]string{v1alpha1.ExcludeLabel: "true"} }, "nobody holds it", "excluded"},
+		"no proof":                      {true, func(f *facts) { f.maintenance.Status.Power.Proof = nil }, "proof", "there is none"},
+		"a proof of another boot":       {true, func(f *facts) { f.maintenance.Status.Power.BootID = boot2 }, "proof", "is not for boot"},
+		"a newer boot":                  {true, func(f *facts) { f.node.Status.NodeInfo.BootID = boot2 }, "that boot of that node", "has booted"},
+		"a node registered anew":        {true, func(f *facts) { f.node.UID = "node-2" }, "that boot of that node", "registered anew"},
+		"a node that shuts down":        {true, func(f *facts) { f.node.Status.Conditions[0].Status = corev1.ConditionFalse }, "not Ready", "not Unknown"},
+		"a mark":                        {true, func(f *facts) { f.node.Annotations = map[string]string{v1alpha1.OutOfServiceAnnotation: "x"} }, "no taint of somebody else", "already"},
+		"it was read off long ago":      {true, func(f *facts) { f.off = 16 * time.Second }, "off now", "not read off within 15s"},
+	} {
+		f := goodMaintenance(t, !test.person)
+		test.change(&f)
+		rule, why := refusal(f)
+		if rule != test.rule || !strings.Contains(why, test.why) {
+			t.Errorf("%s: rule %q: %q, want %q: %q", name, rule, why, test.rule, test.why)
+		}
+		broken[rule] = true
+	}
+	for _, r := range rulesOfMaintenances() {
 		if !broken[r.name] {
 			t.Errorf("no row breaks the rule %q", r.name)
 		}
@@ -210,29 +296,33 @@ func TestWhatBecomesOfATaintedNode(t *testing.T) {
 		left   []Left
 		want   next
 		why    string
+		lasts  string
 	}{
-		"pods are to move":            {mark.String(), []corev1.Taint{mark.Taint()}, boot1, corev1.ConditionUnknown, left, wait, "has not booted"},
-		"they have":                   {mark.String(), []corev1.Taint{mark.Taint()}, boot1, corev1.ConditionUnknown, nil, tell, "freed"},
-		"and that was told":           {moved.String(), []corev1.Taint{mark.Taint()}, boot1, corev1.ConditionUnknown, nil, wait, "has not booted"},
-		"it says it is not Ready":     {moved.String(), []corev1.Taint{mark.Taint()}, boot1, corev1.ConditionFalse, nil, wait, "has not booted"},
-		"nobody knows its boot":       {moved.String(), []corev1.Taint{mark.Taint()}, "", corev1.ConditionTrue, nil, wait, "has not booted"},
-		"it has booted":               {moved.String(), []corev1.Taint{mark.Taint()}, boot2, corev1.ConditionUnknown, nil, wait, "is not Ready"},
-		"it is Ready, pods are left":  {moved.String(), []corev1.Taint{mark.Taint()}, boot2, corev1.ConditionTrue, left, wait, "not all is freed"},
-		"it is back":                  {moved.String(), []corev1.Taint{mark.Taint()}, boot2, corev1.ConditionTrue, nil, remove, "nothing of boot " + boot1},
-		"it is back before all moved": {mark.String(), []corev1.Taint{mark.Taint()}, boot2, corev1.ConditionTrue, nil, remove, "is Ready with boot " + boot2},
-		"other taints stay":           {mark.String(), []corev1.Taint{{Key: "a"}, mark.Taint(), person}, boot2, corev1.ConditionTrue, nil, remove, "Ready"},
-		"the proof was none":          {mark.String(), []corev1.Taint{mark.Taint()}, boot1, corev1.ConditionTrue, nil, leave, "in use twice"},
-		"and all had moved":           {moved.String(), []corev1.Taint{mark.Taint()}, boot1, corev1.ConditionTrue, nil, leave, "in use twice"},
-		"a person took it away":       {mark.String(), nil, boot1, corev1.ConditionUnknown, left, unmark, "taken the taint"},
-		"a person set another one":    {mark.String(), []corev1.Taint{person}, boot2, corev1.ConditionTrue, nil, unmark, "somebody else's"},
-		"another effect":              {mark.String(), []corev1.Taint{{Key: mark.Taint().Key, Value: mark.Taint().Value, Effect: corev1.TaintEffectNoSchedule}}, boot2, corev1.ConditionTrue, nil, unmark, "somebody else's"},
-		"a mark of somebody":          {"mine", []corev1.Taint{mark.Taint()}, boot2, corev1.ConditionTrue, nil, leave, "can't be read"},
-		"a mark with more words":      {mark.String() + " soon", []corev1.Taint{mark.Taint()}, boot2, corev1.ConditionTrue, nil, leave, "can't be read"},
+		"pods are to move":                      {mark.String(), []corev1.Taint{mark.Taint()}, boot1, corev1.ConditionUnknown, left, wait, "has not booted", ""},
+		"they have":                             {mark.String(), []corev1.Taint{mark.Taint()}, boot1, corev1.ConditionUnknown, nil, tell, "freed", ""},
+		"and that was told":                     {moved.String(), []corev1.Taint{mark.Taint()}, boot1, corev1.ConditionUnknown, nil, wait, "has not booted", ""},
+		"it says it is not Ready":               {moved.String(), []corev1.Taint{mark.Taint()}, boot1, corev1.ConditionFalse, nil, wait, "has not booted", ""},
+		"nobody knows its boot":                 {moved.String(), []corev1.Taint{mark.Taint()}, "", corev1.ConditionTrue, nil, wait, "has not booted", ""},
+		"it has booted":                         {moved.String(), []corev1.Taint{mark.Taint()}, boot2, corev1.ConditionUnknown, nil, wait, "is not Ready", ""},
+		"it is Ready, pods are left":            {moved.String(), []corev1.Taint{mark.Taint()}, boot2, corev1.ConditionTrue, left, wait, "not all is freed", ""},
+		"it is back":                            {moved.String(), []corev1.Taint{mark.Taint()}, boot2, corev1.ConditionTrue, nil, remove, "nothing of boot " + boot1, ""},
+		"it is back before all moved":           {mark.String(), []corev1.Taint{mark.Taint()}, boot2, corev1.ConditionTrue, nil, remove, "is Ready with boot " + boot2, ""},
+		"other taints stay":                     {mark.String(), []corev1.Taint{{Key: "a"}, mark.Taint(), person}, boot2, corev1.ConditionTrue, nil, remove, "Ready", ""},
+		"the proof was none":                    {mark.String(), []corev1.Taint{mark.Taint()}, boot1, corev1.ConditionTrue, nil, leave, "in use twice", ""},
+		"and all had moved":                     {moved.String(), []corev1.Taint{mark.Taint()}, boot1, corev1.ConditionTrue, nil, leave, "in use twice", ""},
+		"a person took it away":                 {mark.String(), nil, boot1, corev1.ConditionUnknown, left, unmark, "taken the taint", ""},
+		"a person set another one":              {mark.String(), []corev1.Taint{person}, boot2, corev1.ConditionTrue, nil, unmark, "somebody else's", ""},
+		"another effect":                        {mark.String(), []corev1.Taint{{Key: mark.Taint().Key, Value: mark.Taint().Value, Effect: corev1.TaintEffectNoSchedule}}, boot2, corev1.ConditionTrue, nil, unmark, "somebody else's", ""},
+		"a mark of somebody":                    {"mine", []corev1.Taint{mark.Taint()}, boot2, corev1.ConditionTrue, nil, leave, "can't be read", ""},
+		"a mark with more words":                {mark.String() + " soon", []corev1.Taint{mark.Taint()}, boot2, corev1.ConditionTrue, nil, leave, "can't be read", ""},
+		"it is back, and the maintenance lasts": {mark.String(), []corev1.Taint{mark.Taint()}, boot2, corev1.ConditionTrue, nil, wait, "until maintenance swap", "swap"},
+		"it was booted for a test":              {mark.String(), []corev1.Taint{mark.Taint()}, boot2, corev1.ConditionUnknown, nil, wait, "is not Ready", "swap"},
+		"the switch lies in a maintenance":      {moved.String(), []corev1.Taint{mark.Taint()}, boot1, corev1.ConditionTrue, nil, leave, "in use twice", "swap"},
 	} {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1", Annotations: map[string]string{v1alpha1.OutOfServiceAnnotation: test.mark}}}
 		node.Spec.Taints, node.Status.NodeInfo.BootID = test.taints, test.boot
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: test.ready}}
-		if do, why := after(node, test.left); do != test.want || !strings.Contains(why, test.why) {
+		if do, why := after(node, test.left, test.lasts); do != test.want || !strings.Contains(why, test.why) {
 			t.Errorf("%s: %s, since %s; want %s: %s", name, do, why, test.want, test.why)
 		}
 	}

@@ -62,12 +62,16 @@ func Staying(pods []corev1.Pod) (staying []Left) {
 
 // Explain says what becomes of the taint of a node with our mark, what it has not freed, and what it
 // can't, for people; nothing for another node.
-func Explain(node *corev1.Node, pods []corev1.Pod, attachments []storagev1.VolumeAttachment) (lines []string) {
+func Explain(node *corev1.Node, pods []corev1.Pod, attachments []storagev1.VolumeAttachment, maintenances []v1alpha1.NodeMaintenance) (lines []string) {
 	if !marked(node) {
 		return nil
 	}
 	left := Remaining(node.Name, pods, attachments)
-	do, why := after(node, left)
+	lasts := ""
+	for i := range maintenances {
+		lasts += lasting(node, &maintenances[i]) // one has the name
+	}
+	do, why := after(node, left, lasts)
 	if do == remove {
 		why += ": the taint is about to be taken away"
 	}

@@ -18,8 +18,8 @@ import (
 // workers is how many nodes are looked at at the same time.
 const workers = 8
 
-// Loop returns the reconciler with what wakes it: actions that wait for it, and nodes with our mark
-// that have changed.
+// Loop returns the reconciler with what wakes it: actions and maintenances that wait for it, and nodes
+// with our mark that have changed.
 func (r *Reconciler) Loop() worker.Loop {
 	r.backoff = worker.NewBackoff()
 	waiting := func(object client.Object) bool { return waits(object.(*v1alpha1.NodeAction)) }
@@ -30,6 +30,13 @@ func (r *Reconciler) Loop() worker.Loop {
 			{
 				Kind: &v1alpha1.NodeAction{}, Handler: handler.EnqueueRequestsFromMapFunc(ofAction),
 				Predicates: []predicate.Predicate{predicate.NewPredicateFuncs(waiting)},
+			},
+			{
+				Kind: &v1alpha1.NodeMaintenance{}, Handler: handler.EnqueueRequestsFromMapFunc(ofMaintenance),
+				Predicates: []predicate.Predicate{predicate.NewPredicateFuncs(func(object client.Object) bool {
+					m := object.(*v1alpha1.NodeMaintenance)
+					return maintenanceWaits(m) || m.Spec.OutOfService && m.DeletionTimestamp != nil // then the taint may go
+				})},
 			},
 			{
 				Kind: &corev1.Node{}, Handler: &handler.EnqueueRequestForObject{},
@@ -45,6 +52,10 @@ func (r *Reconciler) Loop() worker.Loop {
 
 func ofAction(_ context.Context, object client.Object) []reconcile.Request {
 	return worker.Requests(object.(*v1alpha1.NodeAction).Spec.NodeName)
+}
+
+func ofMaintenance(_ context.Context, object client.Object) []reconcile.Request {
+	return worker.Requests(object.(*v1alpha1.NodeMaintenance).Spec.NodeName)
 }
 
 // changed reports whether an update of a node is more than a heartbeat.

@@ -52,7 +52,7 @@ func (s *situation) wanted(step *v1alpha1.Step) v1alpha1.NodeMaintenanceSpec {
 		RequestedBy: cut.Head("policy "+r.Spec.Policy.Name, maxSaid),
 		Remediation: &v1alpha1.RemediationReference{Name: r.Name, UID: r.UID},
 		Drain:       step.Drain(),
-		Power:       step.Power(), Identify: step.Identify(),
+		Power:       step.Power(), OutOfService: step.OutOfService(), Identify: step.Identify(),
 	}
 }
 
@@ -148,7 +148,7 @@ func (d decision) calmed(s situation) decision {
 		return d
 	}
 	d.maintenance = *m.Spec.DeepCopy()
-	d.maintenance.Drain, d.maintenance.Power = nil, ""
+	d.maintenance.Drain, d.maintenance.Power, d.maintenance.OutOfService = nil, "", false
 	d.effect = calm
 	return d
 }

@@ -16,13 +16,14 @@ import (
 	"github.com/nodemend/nodemend/deploy"
 	"github.com/nodemend/nodemend/test/cluster"
 	"github.com/nodemend/nodemend/test/process"
+	"github.com/nodemend/nodemend/test/redfish"
 )
 
 const (
 	fakeNodes = 20
 	fakePods  = 80 // about four on a node
 	// storyTimeout is how long a healing may take on a very slow machine.
-	storyTimeout = 2 * time.Minute
+	storyTimeout = 5 * time.Minute
 )
 
 //go:embed node.yaml
@@ -46,6 +47,7 @@ type demo struct {
 	programs map[string]*process.Process // that run, by name
 	bmc      *server                     // nil: none
 	ipmitool string                      // the real one
+	machine  *machine                    // the one that is played
 	started  time.Time
 	past     map[string]bool // remediations whose story is told
 	undo     []func() error  // what ends what was started
@@ -84,16 +86,26 @@ func (d *demo) play(ctx context.Context) (err error) {
 	if d.bmc != nil {
 		plots = append(plots, d.hardwarePlot(ctx))
 	}
+	plots = append(plots, d.deadPlot(ctx))
 	var told []string
-	for _, p := range plots {
-		d.screen.line("\n" + d.screen.in(bold, p.title) + "\n")
+	for i, p := range plots {
+		d.screen.line("")
+		d.screen.item("", bold, fmt.Sprintf("%d. ", i+1), 3, p.title)
+		d.screen.line("")
 		ctx, cancel := context.WithTimeoutCause(ctx, storyTimeout, fmt.Errorf("the story did not end within %s", storyTimeout))
 		s, err := d.tell(ctx, p)
 		cancel()
 		if err != nil {
 			return err
 		}
-		told = append(told, s.ended)
+		told = append(told, s.over)
+		if p.ended == nil {
+			continue
+		}
+		d.screen.line("")
+		if err := p.ended(s); err != nil {
+			return err
+		}
 	}
 	d.screen.line("")
 	if err := errors.Join(d.show(ctx, "nodemend", "status"), d.show(ctx, "nodemend", "describe", told[0])); err != nil {
@@ -132,6 +144,9 @@ func (d *demo) prepare(ctx context.Context) (err error) {
 	}
 	d.undo = append(d.undo, d.stopBMC)
 	if err := d.startBMC(ctx); err != nil {
+		return err
+	}
+	if err := d.startMachine(ctx); err != nil {
 		return err
 	}
 	if err := d.applyObjects(ctx); err != nil {
@@ -199,6 +214,7 @@ func (d *demo) render(name, text string, mode os.FileMode) error {
 		"Node": d.node, "Pods": fakePods, "Socket": d.path("cri.sock"), "PIDFile": d.path("cri.pid"),
 		"Hardware": d.bmc != nil, "HardwareState": d.path("hardware.json"),
 		"IPMITool": d.path("ipmitool"), "RealIPMITool": d.ipmitool, "BMCSocket": d.path("bmc.sock"),
+		"Machine": machineName, "BMCUser": redfish.User, "BMCPasswordFile": d.path("bmc-password"), "BMCCAFile": d.path("bmc-ca.crt"), "BMCURL": d.bmcURL(),
 	})
 	if err != nil {
 		return err
@@ -231,7 +247,8 @@ func (d *demo) applyObjects(ctx context.Context) error {
 	}
 	for _, args := range [][]string{
 		{"wait", "--timeout=60s", "--for=condition=Available", "deployment/web"},
-		{"wait", "--timeout=60s", "--for=condition=Ready", "node/" + d.node},
+		{"wait", "--timeout=60s", "--for=condition=Ready", "node/" + d.node, "node/" + machineName},
+		{"wait", "--timeout=60s", "--for=jsonpath={.status.readyReplicas}=1", "statefulset/db"},
 	} {
 		if _, err := d.kubectl(ctx, args...); err != nil {
 			return err

@@ -120,16 +120,45 @@ func (s *shown) ends() int {
 	return s.cmd.ProcessState.ExitCode()
 }
 
-// leavesNothing fails the test if there is anything left in the temporary directory.
+// leavesNothing fails the test if there is anything left in the temporary directory, or a process
+// that was told of it.
 func (s *shown) leavesNothing() {
 	s.t.Helper()
 	if left, err := os.ReadDir(s.temp); err != nil || len(left) > 0 {
 		s.t.Errorf("left in the temporary directory: %v, %v", left, err)
 	}
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, file := range lines {
+		if line, err := os.ReadFile(file); err == nil && strings.Contains(string(line), s.temp+"/") {
+			s.t.Errorf("%s runs on: %s", file, strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+}
+
+// nodeOfThisMachine returns the name of the node that this machine is in the demo.
+func nodeOfThisMachine(t *testing.T) string {
+	t.Helper()
+	name, err := hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
 }
 
 func TestTheDemoHealsAgainAndAgainUntilCtrlC(t *testing.T) {
+	t.Parallel()
 	s := start(t)
+	s.until(`3\. A node that does not answer`)
+	for _, chapter := range []string{
+		`The machine and its BMC\s+are played`, `played-1 +yes +On +https`, `fault +all that runs on played-1 stands still`, `condition +Ready=Unknown`, `waits +for a person`,
+		`\$ kubectl nodemend approve played-1\s+approved: step 1`, `claimed +the remote runner`, `off +the BMC, which is played`, `proof +read off twice`, `tainted`,
+		`moved +pod db-0 runs on (kwok-|` + regexp.QuoteMeta(nodeOfThisMachine(t)) + `)`, `on +the BMC`, `untainted +boot ID \S+ is a new one`, `recovered`, `\$ kubectl get pod db-0`, `\$ kubectl nodemend describe played-1-`,
+	} {
+		s.until(chapter)
+	}
 	pid := 0
 	for range 2 {
 		match := s.until(breakIt.String())
@@ -185,6 +214,25 @@ func TestTheDemoEndsWithItsTerminal(t *testing.T) {
 		t.Errorf("the terminal was closed: %v", err)
 	}
 	s.leavesNothing()
+}
+
+// What hangs can only be killed, and a machine that is off has nobody to switch it on any more.
+func TestTheDemoEndsWhileTheMachineHangsAndWhileItIsOff(t *testing.T) {
+	t.Parallel()
+	for name, chapter := range map[string]string{"hangs": `stands still`, "off": `proof +read off twice`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			s.until(chapter)
+			if _, err := s.terminal.WriteString("\x03"); err != nil {
+				t.Fatal(err)
+			}
+			if code := s.ends(); code != 0 || !strings.Contains(s.seen.String(), "Ended.") {
+				t.Errorf("Ctrl-C: exit status %d; shown:\n%s", code, s.seen.String())
+			}
+			s.leavesNothing()
+		})
+	}
 }
 
 func TestTheDemoEndsWithItsPager(t *testing.T) {

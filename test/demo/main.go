@@ -3,7 +3,8 @@
 // more node with the real detector and runner. The container runtime of that
 // node is a small CRI server in a process of its own; the demo stops it, and
 // tells what happens. Then a fan of the node stops, in a BMC that the demo plays, if
-// there is an ipmitool to read it.
+// there is an ipmitool to read it. Then another node does not answer, whose machine and
+// BMC the demo plays: the real remote runner fences it, and its pods are freed.
 package main
 
 import (

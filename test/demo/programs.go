@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -18,6 +19,8 @@ import (
 const (
 	// runtimeName is the container runtime's name among the programs.
 	runtimeName = "container-runtime"
+	// remoteRunner is that of the remote runner.
+	remoteRunner = "remote-runner"
 	// stopGrace is how long a program may take to end.
 	stopGrace = 10 * time.Second
 	// tailBytes is how much of a log is shown of a program that has ended by itself.
@@ -40,24 +43,32 @@ func (d *demo) startRuntime() error {
 	return os.WriteFile(d.path("cri.pid"), fmt.Appendln(nil, d.programs[runtimeName].Pid), 0o600)
 }
 
-// startRoles starts the three roles of the real binary.
+// startRoles starts the roles of the real binary.
 func (d *demo) startRoles() error {
 	if err := d.render("detector.yaml", detectorConfig, 0o600); err != nil {
 		return err
 	}
-	d.say("starting nodemend: the controller; detector and runner on %s", d.node)
+	if err := d.render("remote.yaml", remoteConfig, 0o600); err != nil {
+		return err
+	}
+	d.say("starting nodemend: the controller, the remote runner; detector and runner on %s", d.node)
 	var errs []error
-	for _, role := range []string{"controller", "detector", "runner"} {
+	for _, role := range roles() {
 		errs = append(errs, d.startRole(role))
 	}
 	return errors.Join(errs...)
 }
+
+// roles are those of the real binary, in the order of their start.
+func roles() []string { return []string{"controller", remoteRunner, "detector", "runner"} }
 
 func (d *demo) startRole(role string) error {
 	program, args := "nodemend-agent", []string{role, "--node-name=" + d.node}
 	switch role {
 	case "controller":
 		program, args = "nodemend", []string{role, "--leader-election-namespace=" + leaseNamespace}
+	case remoteRunner:
+		program, args = "nodemend", []string{"runner", "--remote", "--config=" + d.path("remote.yaml"), "--leader-election-namespace=" + leaseNamespace}
 	case "detector":
 		args = append(args, "--config="+d.path("detector.yaml"), "--port=0", "--prometheus-port=0")
 	case "runner":
@@ -74,19 +85,27 @@ func (d *demo) startRole(role string) error {
 // start starts a program whose output goes to a log file, and which dies with the demo. Ctrl-C
 // does not reach it. What it leaves behind when it is killed is in the demo's directory.
 func (d *demo) start(name, program string, args ...string) error {
-	logFile, err := os.OpenFile(d.path(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	started, err := d.launch(name, program, args...)
 	if err != nil {
 		return err
+	}
+	d.programs[name] = started
+	return nil
+}
+
+func (d *demo) launch(name, program string, args ...string) (*process.Process, error) {
+	logFile, err := os.OpenFile(d.path(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
 	}
 	started, err := process.Start(&exec.Cmd{
 		Path: program, Args: append([]string{program}, args...), Stdout: logFile, Stderr: logFile, Env: append(os.Environ(), "TMPDIR="+d.dir),
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}, logFile)
 	if err != nil {
-		return fmt.Errorf("starting %s: %w", name, err)
+		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
-	d.programs[name] = started
-	return nil
+	return started, nil
 }
 
 // exited returns a channel that is closed when the program has ended by itself.
@@ -124,7 +143,9 @@ func (d *demo) kill(name string) {
 // by SIGSTOP can only be killed.
 func (d *demo) stopPrograms() error {
 	var errs []error
-	for _, name := range []string{"runner", "detector", "controller"} {
+	stopped := roles()
+	slices.Reverse(stopped)
+	for _, name := range stopped {
 		if p := d.programs[name]; p != nil && !p.HasExited() {
 			if _, err := p.StopGroup(stopGrace); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", name, err))
@@ -139,7 +160,7 @@ func (d *demo) stopPrograms() error {
 // that did not end well.
 func (d *demo) logTails() error {
 	var errs []error
-	for _, name := range []string{"controller", "detector", "runner"} {
+	for _, name := range roles() {
 		if tail, err := process.Tail(d.path(name+".log"), tailBytes); err == nil {
 			errs = append(errs, fmt.Errorf("the end of the %s's log:\n%s", name, tail))
 		}
@@ -157,6 +178,11 @@ func (d *demo) show(ctx context.Context, args ...string) error {
 	if err != nil {
 		return err
 	}
+	return d.showOf(ctx, "kubectl", program, args...)
+}
+
+// showOf shows the command of a program.
+func (d *demo) showOf(ctx context.Context, name, program string, args ...string) error {
 	bin, err := filepath.Abs(d.bin)
 	if err != nil {
 		return err
@@ -165,8 +191,8 @@ func (d *demo) show(ctx context.Context, args ...string) error {
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+d.cluster.Kubeconfig, "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, out)
+		return fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, out)
 	}
-	d.screen.command("kubectl "+strings.Join(args, " "), string(out))
+	d.screen.command(name+" "+strings.Join(args, " "), string(out))
 	return nil
 }

@@ -70,6 +70,23 @@ func (s screen) item(lead string, style style, head string, width int, text stri
 
 // command writes a command and what it printed.
 func (s screen) command(command, output string) {
-	s.line(s.in(dim, "$") + " " + s.in(bold, command))
+	s.line(s.in(dim, "$") + " " + s.in(bold, continued(command)))
 	s.line(fold.Lines(strings.TrimRight(output, "\n")+"\n", columns))
+}
+
+// continued returns a command in lines that fit, to copy.
+func continued(command string) string {
+	const room = columns - len("$ ") - len(` \`)
+	text, width := "", 0
+	for i, word := range strings.Split(command, " ") {
+		switch n := utf8.RuneCountInString(word); {
+		case i == 0:
+			text, width = word, n
+		case width+1+n > room:
+			text, width = text+" \\\n    "+word, 4+n
+		default:
+			text, width = text+" "+word, width+1+n
+		}
+	}
+	return text
 }

@@ -19,3 +19,15 @@ func TestColoursAreForTerminals(t *testing.T) {
 		}
 	}
 }
+
+func TestACommandThatIsTooLongIsContinued(t *testing.T) {
+	long := strings.Repeat("x", 60)
+	for command, want := range map[string]string{
+		"kubectl nodemend status":             "kubectl nodemend status",
+		"nodemend fence check " + long + " a": "nodemend fence check \\\n    " + long + " a",
+	} {
+		if got := continued(command); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

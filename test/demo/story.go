@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/gates"
 	"github.com/nodemend/nodemend/internal/repairnote"
 )
 
@@ -26,7 +27,7 @@ type story struct {
 	faulty time.Time // when the fault was made
 
 	permit bool   // the node has one
-	ended  string // the remediation that has
+	over   string // the remediation that has ended
 
 	timer <-chan time.Time
 	next  func() error // when the timer fires
@@ -51,7 +52,7 @@ func (d *demo) tell(ctx context.Context, p plot) (*story, error) {
 	if err != nil && ctx.Err() != nil {
 		err = errors.Join(context.Cause(ctx), d.logTails())
 	}
-	d.past[s.ended] = true
+	d.past[s.over] = true
 	return s, err
 }
 
@@ -60,7 +61,7 @@ var errWatchEnded = errors.New("the API server has ended a watch")
 
 // listen tells what it sees until the story is over.
 func (s *story) listen(ctx context.Context, c client.WithWatch) error {
-	var kinds [5]<-chan watch.Event
+	var kinds [6]<-chan watch.Event
 	var watches []watch.Interface
 	defer func() {
 		for _, w := range watches {
@@ -68,7 +69,7 @@ func (s *story) listen(ctx context.Context, c client.WithWatch) error {
 		}
 	}()
 	for i, list := range [len(kinds)]client.ObjectList{
-		&corev1.NodeList{}, &v1alpha1.RemediationList{}, &v1alpha1.NodeActionList{}, &v1alpha1.NodeMaintenanceList{}, &v1alpha1.RemediationBudgetList{},
+		&corev1.NodeList{}, &v1alpha1.RemediationList{}, &v1alpha1.NodeActionList{}, &v1alpha1.NodeMaintenanceList{}, &v1alpha1.RemediationBudgetList{}, &corev1.PodList{},
 	} {
 		w, err := c.Watch(ctx, list)
 		if err != nil {
@@ -77,7 +78,7 @@ func (s *story) listen(ctx context.Context, c client.WithWatch) error {
 		watches = append(watches, w)
 		kinds[i] = w.ResultChan()
 	}
-	for !s.over() {
+	for !s.isOver() {
 		var event watch.Event
 		open := true
 		select {
@@ -86,12 +87,19 @@ func (s *story) listen(ctx context.Context, c client.WithWatch) error {
 		case event, open = <-kinds[2]:
 		case event, open = <-kinds[3]:
 		case event, open = <-kinds[4]:
+		case event, open = <-kinds[5]:
+		case on := <-s.demo.machine.switched:
+			s.seePower(ctx, on)
+			continue
 		case <-s.timer:
 			if err := s.next(); err != nil {
 				return err
 			}
+			continue
 		case <-s.demo.exited("controller"):
 			return s.demo.died("controller")
+		case <-s.demo.exited(remoteRunner):
+			return s.demo.died(remoteRunner)
 		case <-s.demo.exited("detector"):
 			return s.demo.died("detector")
 		case <-s.demo.exited("runner"):
@@ -111,9 +119,10 @@ func (s *story) listen(ctx context.Context, c client.WithWatch) error {
 	return nil
 }
 
-// over reports whether the remediation has ended, and all that it took is given back.
-func (s *story) over() bool {
-	return s.ended != "" && (s.told["permit"] || !s.told["action"]) && !s.permit && s.told["cordoned"] == s.told["in service"]
+// isOver reports whether the remediation has ended, and all that it took is given back.
+func (s *story) isOver() bool {
+	return s.over != "" && (s.told["permit"] || !s.told["action"]) && !s.permit && s.told["cordoned"] == s.told["in service"] &&
+		s.told["tainted"] == s.told["untainted"] && s.told["moved"] == (s.pod != "")
 }
 
 // took is how long it took from the fault, or its first sight, to now.
@@ -127,7 +136,7 @@ func (s *story) later(after time.Duration, next func() error) {
 func (s *story) see(obj runtime.Object) error {
 	switch o := obj.(type) {
 	case *corev1.Node:
-		if o.Name == s.demo.node {
+		if o.Name == s.node {
 			if err := s.seeNode(o); err != nil {
 				return err
 			}
@@ -138,10 +147,14 @@ func (s *story) see(obj runtime.Object) error {
 		}
 	case *v1alpha1.Remediation:
 		if o.Spec.Policy.Name == s.policy && !s.demo.past[o.Name] {
-			s.seeRemediation(o)
+			if err := s.seeRemediation(o); err != nil {
+				return err
+			}
 		}
 	case *v1alpha1.NodeMaintenance:
 		s.seeMaintenance(o)
+	case *corev1.Pod:
+		s.seePod(o)
 	case *v1alpha1.RemediationBudget:
 		s.seeBudget(o)
 	}
@@ -157,37 +170,46 @@ func (s *story) seeNode(node *corev1.Node) error {
 	if node.Spec.Unschedulable {
 		s.say("cordoned", "%s takes no new pods", node.Name)
 	} else if s.told["cordoned"] {
-		s.say("in service", "%s is uncordoned, and nobody touched Kubernetes", node.Name)
+		s.say("in service", "%s is uncordoned%s", node.Name, map[bool]string{false: ", and nobody touched Kubernetes"}[s.told["approved"]])
 	}
+	s.seeTaint(node)
 	c := v1alpha1.FindNodeCondition(node, s.condition)
 	if c == nil {
 		return nil
 	}
 	switch {
 	case s.faulty.IsZero() && s.fault == nil:
-		if c.Status == corev1.ConditionTrue {
+		if c.Status == s.sick {
 			s.faulty = time.Now()
 			s.demo.screen.line("")
-			s.say("condition", "%s=True: %s", s.condition, repairnote.Said(c.Message))
+			s.say("condition", "%s=%s: %s", s.condition, c.Status, repairnote.Said(c.Message))
 		}
-	case c.Status == corev1.ConditionFalse && s.faulty.IsZero():
+	case c.Status == s.well && s.faulty.IsZero():
 		s.faulty = time.Now()
-		s.say("healthy", "%s: %s=False: %s", node.Name, s.condition, c.Message)
+		s.say("healthy", "%s: %s=%s: %s", node.Name, s.condition, c.Status, c.Message)
 		return s.fault(s)
-	case c.Status == corev1.ConditionTrue:
-		s.say("condition", "%s=True: %s", s.condition, repairnote.Said(c.Message))
-	case c.Status == corev1.ConditionFalse && s.told["condition"]:
-		s.say("cleared", "%s=False: %s", s.condition, c.Message)
+	case c.Status == s.sick:
+		s.say("condition", "%s=%s: %s", s.condition, c.Status, repairnote.Said(c.Message))
+	case c.Status == s.well && s.told["condition"]:
+		s.say("cleared", "%s=%s: %s", s.condition, c.Status, c.Message)
 	}
 	return nil
 }
 
 func (s *story) seeAction(a *v1alpha1.NodeAction) {
-	s.sayOf("action", a.Name, "%s: step %d, attempt %d for the runner on %s", a.Name, a.Spec.Step, a.Spec.Attempt, a.Spec.NodeName)
-	if a.Status.Claim != nil {
-		s.sayOf("claimed", a.Name, "the runner on %s claims it, and reads the command from policy %s", a.Spec.NodeName, a.Spec.Policy.Name)
+	who, what := "the runner on "+a.Spec.NodeName, "the command"
+	if a.Spec.Executor == v1alpha1.ExecutorRemote {
+		who, what = "the remote runner", "what to do"
 	}
-	if finished := a.Finished(); finished != nil {
+	s.sayOf("action", a.Name, "%s: step %d, attempt %d for %s", a.Name, a.Spec.Step, a.Spec.Attempt, who)
+	if a.Status.Claim != nil {
+		s.sayOf("claimed", a.Name, "%s claims it, and reads %s from policy %s", who, what, a.Spec.Policy.Name)
+	}
+	s.seeCycle(a)
+	if finished := a.Finished(); finished != nil && a.Spec.Executor == v1alpha1.ExecutorRemote {
+		what, _, _ := strings.Cut(finished.Message, ". ") // the proof, which was told
+		s.sayOf("finished", a.Name, "%s: %s", finished.Reason, what)
+	} else if finished != nil {
 		output := ""
 		if a.Status.Result != nil {
 			output = a.Status.Result.Output
@@ -214,24 +236,34 @@ func (s *story) seeMaintenance(m *v1alpha1.NodeMaintenance) {
 // seeBudget tells whenever the node gets a permit, and when it has none any more.
 // There is one budget.
 func (s *story) seeBudget(b *v1alpha1.RemediationBudget) {
-	_, permit := b.Status.Groups[v1alpha1.UngroupedNodes].Permits[s.demo.node]
+	_, permit := b.Status.Groups[v1alpha1.UngroupedNodes].Permits[s.node]
 	switch {
 	case permit && !s.permit:
-		s.sayOf("permit", b.ResourceVersion, "budget %s: %s may be acted on", b.Name, s.demo.node)
+		s.sayOf("permit", b.ResourceVersion, "budget %s: %s may be acted on", b.Name, s.node)
 	case !permit && s.permit:
 		s.sayOf("returned", b.ResourceVersion, "budget %s: others may be acted on", b.Name)
 	}
 	s.permit = permit
 }
 
-func (s *story) seeRemediation(r *v1alpha1.Remediation) {
+func (s *story) seeRemediation(r *v1alpha1.Remediation) error {
 	s.sayOf("remediation", r.Name, "%s: policy %s, %s", r.Name, r.Spec.Policy.Name, steps(len(r.Spec.Steps)))
+	if r.Status.BlockedBy == gates.ReasonApprovalRequired && s.asked != nil && !s.told["approved"] {
+		s.say("waits", "for a person: the step has requireApproval")
+		s.say("approved", "by you, after a look")
+		if err := s.asked(); err != nil {
+			return err
+		}
+	}
 	c := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.RemediationProgressing)
 	if c == nil {
-		return
+		return nil
 	}
 	switch c.Reason {
 	case v1alpha1.ReasonVerifying:
+		if s.told["proof"] { // it would be told again
+			break
+		}
 		s.sayOf("verifying", fmt.Sprint(r.Status.Step, r.Status.Attempt), "did step %d help? %s", r.Status.Step, c.Message)
 	case v1alpha1.ReasonInMaintenance:
 		s.say("parked", "%s", c.Message)
@@ -240,8 +272,9 @@ func (s *story) seeRemediation(r *v1alpha1.Remediation) {
 	}
 	if r.Ended() {
 		s.say("recovered", "%s: %s", c.Reason, c.Message)
-		s.ended = r.Name
+		s.over = r.Name
 	}
+	return nil
 }
 
 func steps(n int) string {
@@ -267,5 +300,6 @@ func (s *story) sayOf(chapter, subject, format string, args ...any) {
 // chapterStyles are the styles of those chapters that people look for.
 var chapterStyles = map[string]style{
 	"fault": red, "condition": red, "cleared": green, "recovered": green, "in service": green, "healthy": green,
-	"finished": cyan, "maintenance": yellow, "cordoned": yellow, "off": yellow, "on": yellow,
+	"finished": cyan, "maintenance": yellow, "cordoned": yellow, "off": yellow, "on": yellow, "waits": yellow,
+	"proof": cyan, "tainted": yellow, "moved": green, "untainted": green,
 }

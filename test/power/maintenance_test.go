@@ -44,6 +44,7 @@ type rack struct {
 	ended   map[types.UID]time.Time // when people have deleted them, of which the fake client has another clock
 
 	lit, deaf, refuses, foreign bool // deaf: the operating system does not heed its power button
+	vain                        bool // the BMC acknowledges an off, and does nothing
 	pods                        int  // that could be evicted
 	paused                      bool
 
@@ -136,6 +137,21 @@ func (r *rack) look() {
 		}
 	}
 	r.known = is
+}
+
+// held is how often the machine was read off for a maintenance.
+func (r *rack) held() int32 {
+	for _, m := range r.known {
+		if p := m.Status.Power; p != nil && p.Phase == v1alpha1.PowerOff && p.Held > 0 {
+			return p.Held
+		}
+	}
+	return 0
+}
+
+// lasts reports whether the maintenance for which the node is out of service has not ended.
+func (r *rack) lasts(node *corev1.Node) bool {
+	return slices.ContainsFunc(r.maintenances(), func(m v1alpha1.NodeMaintenance) bool { return m.KeepsOutOfService(node) })
 }
 
 // givenBack breaks the run if the machine may go off for a maintenance that has ended.
@@ -250,7 +266,7 @@ func (b rackBMC) Off(context.Context, switches.UUID) error {
 	b.a.note("%s sends off", b.a.name)
 	b.a.reached("cut")
 	b.a.rack.mayStop(b.a.name, v1alpha1.PowerCutting, sent)
-	if !b.a.lies {
+	if !b.a.lies && !b.a.rack.vain {
 		b.a.cutAt = b.a.now.Add(time.Duration(50+b.a.rand.IntN(9000)) * time.Millisecond)
 	}
 	return b.answer()
@@ -409,10 +425,10 @@ func (r *rack) begin(off, identify bool) {
 		Spec:       v1alpha1.NodeMaintenanceSpec{NodeName: nodeName, Reason: "new DIMM", Identify: identify, Drain: &v1alpha1.Drain{Timeout: v1alpha1.Duration{Duration: time.Hour}, OnTimeout: v1alpha1.OnTimeoutWait}},
 	}
 	if off {
-		m.Spec.Power = v1alpha1.PowerRequestOff
+		m.Spec.Power, m.Spec.OutOfService = v1alpha1.PowerRequestOff, r.rand.IntN(3) > 0
 	}
 	r.must(r.Create(r.Context(), m))
-	r.note("%s begins, power %q, identify %t", name, m.Spec.Power, identify)
+	r.note("%s begins, power %q, outOfService %t, identify %t", name, m.Spec.Power, m.Spec.OutOfService, identify)
 }
 
 func (r *rack) end(m *v1alpha1.NodeMaintenance) {
@@ -464,6 +480,7 @@ func (r *rack) happens() {
 	case 8:
 		if m != nil {
 			m.Spec.Power = map[v1alpha1.PowerRequest]v1alpha1.PowerRequest{"": v1alpha1.PowerRequestOff}[m.Spec.Power]
+			m.Spec.OutOfService = m.Spec.Power != "" && r.rand.IntN(2) > 0
 			r.note("%s: power %q", m.Name, m.Spec.Power)
 			r.must(r.Update(r.Context(), m))
 		}
@@ -505,6 +522,7 @@ func (r *rack) happens() {
 		})
 	case 20:
 		r.replace("controller", cordons)
+		r.replace("taints", controller)
 	case 21:
 		r.change("the node is excluded, or not any more", func(n *corev1.Node) {
 			if n.Labels[v1alpha1.ExcludeLabel] == "" {
@@ -535,7 +553,7 @@ func newRack(t *testing.T, seed uint64) *rack {
 	t.Helper()
 	w := &world{
 		T: t, rand: rand.New(rand.NewPCG(seed, 2)), //nolint:gosec // the same each time
-		now: start, yield: make(chan struct{}), on: true, boot: 1, heard: start, seen: map[string]int{}, events: 30,
+		now: start, yield: make(chan struct{}), on: true, boot: 1, podsOf: 1, heard: start, seen: map[string]int{}, events: 30,
 	}
 	none := func() map[types.UID]time.Time { return map[types.UID]time.Time{} }
 	r := &rack{world: w, pods: 3, ended: none(), touched: map[types.UID]bool{}, wanted: none(), alone: none(), node: none(), unpaused: none(), free: none(), known: map[types.UID]v1alpha1.NodeMaintenance{}}
@@ -557,7 +575,7 @@ func newRack(t *testing.T, seed uint64) *rack {
 		WithIndex(&v1alpha1.NodeAction{}, index.ActionsByNode, func(o client.Object) []string { return []string{o.(*v1alpha1.NodeAction).Spec.NodeName} }).
 		WithIndex(&v1alpha1.NodeMaintenance{}, index.MaintenancesByNode, func(o client.Object) []string { return []string{o.(*v1alpha1.NodeMaintenance).Spec.NodeName} }).
 		WithObjects(node, &v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPauseBudget}, Spec: v1alpha1.RemediationBudgetSpec{NodeSelector: &metav1.LabelSelector{}}}).
-		Build()
+		WithObjects(podAndVolume()...).Build()
 	w.Client = interceptor.NewClient(api, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			r.written = true
@@ -601,6 +619,10 @@ func newRack(t *testing.T, seed uint64) *rack {
 		},
 	})
 	r.begin(true, true)
+	if first := r.one(); !first.Spec.OutOfService {
+		first.Spec.OutOfService = true
+		r.must(r.Update(r.Context(), first))
+	}
 	return r
 }
 
@@ -612,6 +634,7 @@ func playRack(t *testing.T, seed uint64, disturbed bool) map[string]int {
 		r.events = 0
 	} else {
 		r.deaf = r.rand.IntN(2) == 0
+		r.vain = r.rand.IntN(4) == 0
 		if r.rand.IntN(8) == 0 {
 			r.off("by somebody")
 		}
@@ -619,24 +642,27 @@ func playRack(t *testing.T, seed uint64, disturbed bool) map[string]int {
 	r.start("kubernetes", kubernetes)
 	r.start("remote-runner-0", machineRunner)
 	r.start("controller-0", cordons)
+	r.start("taints-0", controller)
 	r.start("staff", staff)
 	r.run(3*time.Hour, func() bool { return r.events == 0 })
 	if !disturbed {
-		r.run(10*time.Minute, func() bool { return r.seen["Off"] > 0 })
+		r.run(10*time.Minute, func() bool { return r.seen["moved"] > 0 })
 	}
 	// The calm: nobody works on the machine any more.
-	r.events, r.deaf = 0, false
+	r.events, r.deaf, r.vain = 0, false, false
 	r.usual()
 	r.replace("remote-runner", machineRunner)
 	r.replace("controller", cordons)
+	r.replace("taints", controller)
 	for _, m := range r.maintenances() {
 		if m.DeletionTimestamp == nil {
 			r.end(&m)
 		}
 	}
 	r.run(4*time.Hour, func() bool { return len(r.maintenances()) == 0 })
-	r.run(2*time.Minute, func() bool { return false })
+	r.run(5*time.Minute, func() bool { return false })
 	node := r.world.node()
+	_, marked := v1alpha1.OutOfServiceMarkOf(node)
 	switch {
 	case r.bad != "":
 	case len(r.maintenances()) > 0:
@@ -647,6 +673,8 @@ func playRack(t *testing.T, seed uint64, disturbed bool) map[string]int {
 		r.broken("the node stays cordoned")
 	case !r.on && r.byUs() && !r.left:
 		r.broken("the machine stays off, %s", r.offBy)
+	case marked && r.on && readyOf(node).Status == corev1.ConditionTrue && !r.lied:
+		r.broken("the taint stays: %v", node.Annotations)
 	}
 	r.stop()
 	if testing.Verbose() {
@@ -660,7 +688,7 @@ func playRack(t *testing.T, seed uint64, disturbed bool) map[string]int {
 
 func TestIfNothingHappensAMachineIsOffForItsMaintenanceAlone(t *testing.T) {
 	seen := playRack(t, 0, false)
-	for _, what := range []string{"asked", "lit", "ShuttingDown", "Off", "Restoring", "On"} {
+	for _, what := range []string{"asked", "lit", "ShuttingDown", "Off", "set", "detached", "moved", "Restoring", "On", "taken away"} {
 		if seen[what] == 0 {
 			t.Errorf("never %s: %v", what, seen)
 		}
@@ -702,7 +730,7 @@ func TestWhateverHappensAMachineIsOffForItsMaintenanceAlone(t *testing.T) {
 		}
 	}
 	t.Log(seen)
-	for _, what := range []string{"asked", "cut", "lit", "Waiting", "ShuttingDown", "Cutting", "Off", "StillOn", "WasOff", "Restoring", "On"} {
+	for _, what := range []string{"asked", "cut", "lit", "Waiting", "ShuttingDown", "Cutting", "Off", "StillOn", "WasOff", "Restoring", "On", "set", "detached", "moved", "taken away", "trapped"} {
 		if seen[what] == 0 {
 			t.Errorf("never %s: %v", what, slices.Sorted(maps.Keys(seen)))
 		}

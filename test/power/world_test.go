@@ -394,13 +394,13 @@ func (w *world) look(before, after *corev1.Node, by string) {
 	case !had && has:
 		w.note("%s sets the taint: %s", by, mark)
 		w.reached("set")
-		switch action := w.action(); {
-		case mark.BootID != bootID(1):
+		switch proof := w.proofOf(mark); {
+		case mark.BootID != before.Status.NodeInfo.BootID || w.rack == nil && mark.BootID != bootID(1):
 			w.broken("I10: the taint is for boot %s", mark.BootID)
-		case action == nil || action.Status.Power == nil || action.Status.Power.Proof == nil || action.Status.Power.Proof.BootID != mark.BootID:
+		case proof == nil || proof.BootID != mark.BootID:
 			w.broken("I10: the taint is set without a proof")
-		case w.on && w.boot == 1 && !w.lied:
-			w.broken("I10: the taint is set, and boot 1 runs")
+		case w.on && mark.BootID == bootID(w.boot) && !w.lied:
+			w.broken("I10: the taint is set, and boot %d runs", w.boot)
 		case w.podsOf != 0 && !w.lied:
 			w.broken("I10: the taint is set, and the pod writes in boot %d", w.podsOf)
 		}
@@ -410,12 +410,14 @@ func (w *world) look(before, after *corev1.Node, by string) {
 		switch {
 		case before.Spec.Taints[0].Value == "nodeshutdown":
 			w.broken("I3: a person's taint is taken away")
-		case w.boot == 1 || after.Status.NodeInfo.BootID == former.BootID:
+		case bootID(w.boot) == former.BootID || after.Status.NodeInfo.BootID == former.BootID:
 			w.broken("the taint is taken away, and there was no newer boot")
+		case w.rack != nil && w.rack.lasts(before):
+			w.broken("the taint is taken away, and its maintenance has not ended")
 		case readyOf(after).Status != corev1.ConditionTrue:
 			w.broken("the taint is taken away from a node that is not Ready")
 		case w.pod() != nil || w.attached():
-			w.broken("the taint is taken away, and pod or volume of boot 1 are left")
+			w.broken("the taint is taken away, and pod or volume of the boot before are left")
 		}
 	case had && has && !former.Moved && mark.Moved:
 		if w.pod() != nil || w.attached() {
@@ -425,6 +427,21 @@ func (w *world) look(before, after *corev1.Node, by string) {
 	case had && has && len(before.Spec.Taints) == len(after.Spec.Taints) && before.Spec.Taints[0].Value != after.Spec.Taints[0].Value:
 		w.broken("I3: a taint is changed")
 	}
+}
+
+// proofOf returns what the mark rests on, nil if there is none.
+func (w *world) proofOf(mark v1alpha1.OutOfServiceMark) *v1alpha1.PowerProof {
+	if name, is := mark.Maintenance(); is {
+		var m v1alpha1.NodeMaintenance
+		if w.Get(w.Context(), client.ObjectKey{Name: name}, &m) != nil || m.Status.Power == nil {
+			return nil
+		}
+		return m.Status.Power.Proof
+	}
+	if action := w.action(); action != nil && action.Status.Power != nil {
+		return action.Status.Power.Proof
+	}
+	return nil
 }
 
 // apiOf is the API server, as one controller sees it.
@@ -444,11 +461,21 @@ func (c apiOf) Get(ctx context.Context, key client.ObjectKey, obj client.Object,
 	return err
 }
 
+// held is how often the machine was read off since the proof.
+func (w *world) held() int32 {
+	if w.rack != nil {
+		return w.rack.held()
+	}
+	if action := w.action(); action != nil && action.Status.Power != nil {
+		return action.Status.Power.Held
+	}
+	return 0
+}
+
 // trap has somebody switch the machine on when a controller has just read what the taint depends on,
 // and is slow from then on.
 func (a *actor) trap(node *corev1.Node) {
-	action := a.action()
-	if a.rack != nil || a.events == 0 || action == nil || action.Status.Power == nil || action.Status.Power.Held < 2 || v1alpha1.IsOutOfService(node) || a.on || a.rand.IntN(15) > 0 {
+	if a.events == 0 || a.on || v1alpha1.IsOutOfService(node) || a.held() < 2 || a.rand.IntN(15) > 0 {
 		return
 	}
 	a.note("%s has read the node, and is slow", a.name)
@@ -524,6 +551,9 @@ func controller(ctx context.Context, a *actor) {
 		if wait == 0 || err != nil || wait > 2*time.Second {
 			wait = time.Duration(300+a.rand.IntN(2500)) * time.Millisecond // its events
 		}
+		if a.rack != nil && result.RequeueAfter == 0 && err == nil { // nothing to do, for hours
+			wait *= 4
+		}
 		a.sleep(wait)
 	}
 }
@@ -586,6 +616,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	node.Status.NodeInfo.BootID, node.Status.NodeInfo.SystemUUID = bootID(1), machineUUID
 	w.Client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.NodeAction{}).
 		WithIndex(&v1alpha1.NodeAction{}, index.ActionsByNode, func(o client.Object) []string { return []string{o.(*v1alpha1.NodeAction).Spec.NodeName} }).
+		WithIndex(&v1alpha1.NodeMaintenance{}, index.MaintenancesByNode, func(o client.Object) []string { return []string{o.(*v1alpha1.NodeMaintenance).Spec.NodeName} }).
 		WithObjects(node,
 			&v1alpha1.RemedyPolicy{ObjectMeta: metav1.ObjectMeta{Name: "node-dead", UID: "policy-1"}, Spec: v1alpha1.RemedyPolicySpec{
 				Match: []v1alpha1.ConditionMatch{{Type: "Ready", Status: corev1.ConditionUnknown}}, Steps: []v1alpha1.Step{step},
@@ -603,10 +634,16 @@ func newWorld(t *testing.T, seed uint64) *world {
 					Timeout: step.Timeout, ExpiresAt: metav1.NewTime(start.Add(time.Minute)),
 				},
 			},
-			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db-0"}, Spec: corev1.PodSpec{NodeName: nodeName}},
-			&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: volumeName}, Spec: storagev1.VolumeAttachmentSpec{
-				Attacher: "driver", NodeName: nodeName, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("pv-1")},
-			}},
-		).Build()
+		).WithObjects(podAndVolume()...).Build()
 	return w
+}
+
+// podAndVolume are a pod that writes to a volume, on the node.
+func podAndVolume() []client.Object {
+	return []client.Object{
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db-0"}, Spec: corev1.PodSpec{NodeName: nodeName}},
+		&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: volumeName}, Spec: storagev1.VolumeAttachmentSpec{
+			Attacher: "driver", NodeName: nodeName, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("pv-1")},
+		}},
+	}
 }

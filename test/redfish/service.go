@@ -63,8 +63,8 @@ type Chassis struct {
 
 // Service has systems by their number, from 1.
 type Service struct {
-	t      testing.TB
-	server *httptest.Server
+	t      testing.TB       // of those that Start has started
+	server *httptest.Server // the same
 
 	mutex    sync.Mutex
 	systems  []*System
@@ -81,10 +81,17 @@ type Service struct {
 // Start starts a service. It ends with the test.
 func Start(t testing.TB, systems ...*System) *Service {
 	t.Helper()
-	s := &Service{t: t, systems: systems, sessions: map[string]bool{}}
-	s.server = httptest.NewTLSServer(http.HandlerFunc(s.serve))
+	s := New(systems...)
+	s.t = t
+	s.server = httptest.NewTLSServer(s)
 	t.Cleanup(s.server.Close)
 	return s
+}
+
+// New returns a service that its caller serves: its methods that need a test, or an address, are
+// not for it.
+func New(systems ...*System) *Service {
+	return &Service{systems: systems, sessions: map[string]bool{}}
 }
 
 // URL returns its address.
@@ -149,7 +156,8 @@ func (s *Service) Calls() []string {
 	return calls
 }
 
-func (s *Service) serve(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP implements http.Handler.
+func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mutex.Lock()
 	instead := s.instead
 	s.mutex.Unlock()
