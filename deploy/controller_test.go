@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -267,6 +268,62 @@ func TestTheControllerTakesBackNoCordonButItsOwn(t *testing.T) {
 		{"take the mark and the cordon of another away", "without its mark", func() error { return patch(leader, `{"spec":{"unschedulable":false}}`) }},
 	})
 	s.must(patch(s.admin, `{"spec":{"unschedulable":null}}`))
+}
+
+func TestTheControllerTakesBackNoVetoButItsOwn(t *testing.T) {
+	s := newScene(t)
+	leader := s.client(s.account("controller", s.b))
+	karpenters := func(annotations map[string]string) string {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+			Name: "veto-" + utilrand.String(8), Labels: map[string]string{"karpenter.sh/nodepool": "p"}, Annotations: annotations,
+		}}
+		s.temporary(node)
+		return node.Name
+	}
+	patch := func(node, patch string) error {
+		return leader.Patch(s.ctx, named(node), client.RawPatch(types.MergePatchType, []byte(patch)))
+	}
+	const (
+		take = `{"metadata":{"annotations":{"nodemend.dev/cordoned-for":"m","karpenter.sh/do-not-repair":"true","nodemend.dev/repair-held-for":"m"}},"spec":{"unschedulable":true}}`
+		lift = `{"metadata":{"annotations":{"karpenter.sh/do-not-repair":null,"nodemend.dev/repair-held-for":null}}}`
+		hold = `{"metadata":{"annotations":{"karpenter.sh/do-not-repair":"true","nodemend.dev/repair-held-for":"m"}}}`
+		mark = `{"metadata":{"annotations":{"nodemend.dev/repair-held-for":"m"}}}`
+		gone = `{"metadata":{"annotations":{"nodemend.dev/cordoned-for":null,"karpenter.sh/do-not-repair":null,"nodemend.dev/repair-held-for":null}},"spec":{"unschedulable":null}}`
+	)
+	ours := karpenters(nil)
+	s.refused([]attempt{
+		{"without its cordon", "the controller may not change the annotation karpenter.sh/do-not-repair of node " + ours, func() error { return patch(ours, hold) }},
+		{"for a node that is not Karpenter's", "the controller may not change the annotation karpenter.sh/do-not-repair of node " + s.a.Name, func() error { return patch(s.a.Name, take) }},
+		{"without its mark", "karpenter.sh/do-not-repair of node " + ours, func() error {
+			return patch(ours, `{"metadata":{"annotations":{"nodemend.dev/cordoned-for":"m","karpenter.sh/do-not-repair":"true"}},"spec":{"unschedulable":true}}`)
+		}},
+		{"another word", "karpenter.sh/do-not-repair of node " + ours, func() error {
+			return patch(ours, strings.ReplaceAll(take, `"true"`, `"false"`))
+		}},
+		{"the mark alone", "the controller may not mark the annotation karpenter.sh/do-not-repair", func() error { return patch(ours, mark) }},
+	})
+	s.must(patch(ours, take))
+	s.refused([]attempt{
+		{"leave the mark", "karpenter.sh/do-not-repair of node " + ours, func() error {
+			return patch(ours, `{"metadata":{"annotations":{"karpenter.sh/do-not-repair":null}}}`)
+		}},
+		{"let it be repaired after all", "karpenter.sh/do-not-repair of node " + ours, func() error {
+			return patch(ours, `{"metadata":{"annotations":{"karpenter.sh/do-not-repair":"false","nodemend.dev/repair-held-for":null}}}`)
+		}},
+		{"mark it for another one", "as its own", func() error { return patch(ours, strings.ReplaceAll(mark, `"m"`, `"n"`)) }},
+	})
+	for _, p := range []string{lift, hold, gone} {
+		s.must(patch(ours, p))
+	}
+
+	theirs := karpenters(map[string]string{"karpenter.sh/do-not-repair": "true"})
+	s.refused([]attempt{
+		{"mark a person's", "as its own", func() error { return patch(theirs, mark) }},
+		{"with the cordon", "as its own", func() error { return patch(theirs, take) }},
+		{"take a person's away", "karpenter.sh/do-not-repair of node " + theirs, func() error { return patch(theirs, lift) }},
+	})
+	said := karpenters(map[string]string{"karpenter.sh/do-not-repair": "false"})
+	s.refused([]attempt{{"against a person's word", "karpenter.sh/do-not-repair of node " + said, func() error { return patch(said, take) }}})
 }
 
 func TestNobodyElseCreatesOrDeletesActions(t *testing.T) {

@@ -218,12 +218,12 @@ func (r *Reconciler) cordon(ctx context.Context, node *corev1.Node, holders, lea
 	}
 	_, isMarked := marked(node)
 	switch {
-	case len(holders) == 0 && (isMarked || len(leaving) > 0): // the cache may not show the mark yet
+	case len(holders) == 0 && (touched(node) || len(leaving) > 0): // the cache may not show the mark yet
 		return noNode, r.giveBack(ctx, node.Name)
 	case len(holders) == 0:
 		return noNode, nil
 	case node.Spec.Unschedulable && isMarked:
-		return cordonedByUs, nil
+		return cordonedByUs, r.repair(ctx, node, holders)
 	case node.Spec.Unschedulable:
 		return cordonedByOthers, nil
 	}
@@ -236,7 +236,11 @@ func (r *Reconciler) cordon(ctx context.Context, node *corev1.Node, holders, lea
 	if live.UID != node.UID { // what holds this one may not hold that one
 		return noNode, fmt.Errorf("cordoning node %s: %w", node.Name, apierrors.NewConflict(corev1.Resource("nodes"), node.Name, errors.New("there is another one of that name")))
 	}
-	if patch := cordonPatch(&live, holders[0].Name); patch != nil {
+	busy, err := r.busy(ctx, holders)
+	if err != nil {
+		return noNode, err
+	}
+	if patch := cordonPatch(&live, holders[0].Name, busy != nil); patch != nil {
 		if left, err := r.leftToAnother(ctx, node.Name); left || err != nil {
 			return leftToAnother, err
 		}

@@ -214,6 +214,7 @@ func (o *oracles) changed(c apiserver.Change) {
 			case c.By == "controller":
 				o.uncordoned(old, updated)
 				o.marked(old, updated)
+				o.karpenterTold(old, updated)
 				o.cordonedAsNamed(old, updated)
 				o.cordonedUnderPermit(old, updated)
 				o.cordonedWithinLimits(old, updated)
@@ -298,6 +299,7 @@ func (o *oracles) changed(c apiserver.Change) {
 			o.createdAsAnnounced(updated)
 			o.createdUnderPermit(updated)
 			o.createdBesideOthers(updated)
+			o.createdBesideKarpenter(updated)
 		}
 	}
 }
@@ -388,6 +390,9 @@ func (o *oracles) left() string {
 	for _, n := range stored[*corev1.Node](o) {
 		if mark := n.Annotations[v1alpha1.CordonedAnnotation]; mark != "" && n.Spec.Unschedulable {
 			return fmt.Sprintf("node %s is cordoned for %s", n.Name, mark)
+		}
+		if mark, held := n.Annotations[v1alpha1.RepairHeldAnnotation]; held {
+			return fmt.Sprintf("Karpenter is not to repair node %s, for %s", n.Name, mark)
 		}
 	}
 	return ""
