@@ -26,6 +26,7 @@ func TestClusterAPI(t *testing.T) {
 		{"a MachineSet replaces the Machine of which all was in vain", (*clusterAPI).replaces},
 		{"a Machine that is deleted while a step runs is let go of", (*clusterAPI).letsGo},
 		{"a Machine that the step replace deletes is replaced by its MachineSet", (*clusterAPI).deletes},
+		{"one of a MachineDeployment is replaced by its MachineSet, and nothing else of it changes", (*clusterAPI).deletesOfDeployment},
 		{"one that a MachineHealthCheck selects is marked, and replaced by its MachineSet", (*clusterAPI).marks},
 		{"one that its MachineHealthCheck and a policy want to be replaced is replaced once", (*clusterAPI).both},
 		{"one for which a MachineHealthCheck has asked Nodemend is replaced by the last step", (*clusterAPI).replacesAsAsked},
@@ -106,6 +107,24 @@ func (w *clusterAPI) letsGo() {
 func (w *clusterAPI) deletes() {
 	machines := w.machineSet("deletes", 2)
 	w.isReplacedByUs("deletes", machines, v1alpha1.ReplaceDelete)
+}
+
+func (w *clusterAPI) deletesOfDeployment() {
+	machines := w.machineDeployment("deployed", 2)
+	w.policy("deployed", "deployed", "Sick", replace())
+	sick, well := machines[0], machines[1]
+	m := w.machine(sick.node)
+	m.start()
+
+	m.set("Sick", true)
+	w.Eventually(w.replaced).WithArguments("deployed", sick.node).ShouldNot(BeNil())
+	is := w.replaced("deployed", sick.node)
+	w.Expect(is.Owner.Kind).To(Equal("MachineSet"))
+	w.Expect(is.Owner.Name).To(HavePrefix("deployed-"))
+	w.Expect(is.Method).To(Equal(v1alpha1.ReplaceDelete))
+	w.isReplaced("deployed", sick, well)
+	w.Expect(w.state("deployed", sick.node)).To(Equal(v1alpha1.ReasonReplaced))
+	w.Expect(w.list(machineAPI, "MachineSet", "cluster.x-k8s.io/deployment-name", "deployed")).To(HaveLen(1))
 }
 
 func (w *clusterAPI) marks() {
