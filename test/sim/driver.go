@@ -32,6 +32,8 @@ type driver struct {
 	leases bool
 	// dead is until when it does nothing.
 	dead time.Time
+	// asks changes what it asks for; nil: nothing does.
+	asks func(*v1alpha1.NodemendRemediation)
 
 	sickSince time.Time
 	// asked are the requests so far, gaveUp whether the last one was told to have failed.
@@ -104,14 +106,18 @@ func (d *driver) ask() {
 	d.asked++
 	d.gaveUp, d.sickSince = false, time.Time{}
 	d.world.count("another program asks")
-	d.world.must(d.world.admin.Create(d.world.ctx, &v1alpha1.NodemendRemediation{
+	asked := &v1alpha1.NodemendRemediation{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: driverNamespace, Name: d.node, Labels: map[string]string{"app.kubernetes.io/part-of": "node-healthcheck-controller"},
 			Annotations:     map[string]string{"remediation.medik8s.io/node-name": d.node, "remediation.medik8s.io/template-name": "template"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "remediation.medik8s.io/v1alpha1", Kind: "NodeHealthCheck", Name: d.name, UID: types.UID(d.name)}},
 		},
 		Spec: v1alpha1.NodemendRemediationSpec{Policy: d.policy},
-	}))
+	}
+	if d.asks != nil {
+		d.asks(asked)
+	}
+	d.world.must(d.world.admin.Create(d.world.ctx, asked))
 }
 
 // lease has the Lease held, or not.
