@@ -53,7 +53,7 @@ var choices = map[string][]string{
 	"notified":    notified,
 	"frees":       frees,
 	"replaces":    replaces,
-	"others":      {"controller.externalRemediators=true", "controller.drivenBy[0]=NodeHealthCheck", "controller.drivenBy[1]=MachineHealthCheck"},
+	"others":      {"controller.externalRemediators=true", "controller.drivenBy[0]=NodeHealthCheck", "controller.drivenBy[1]=MachineHealthCheck", "controller.medik8sLeases=true"},
 	"monitoring":  {"podMonitor.enabled=true", "podMonitor.labels.release=a", "prometheusRule.enabled=true", "prometheusRule.labels.release=a", "dashboard.enabled=true", "dashboard.annotations.grafana_folder=Nodemend"},
 }
 

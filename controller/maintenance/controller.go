@@ -53,6 +53,8 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// Events tells people what has changed.
 	Events events.EventRecorder
+	// Leases: medik8s' Lease of a node is taken before it is cordoned.
+	Leases bool
 
 	backoff worker.Backoff
 }
@@ -92,6 +94,11 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (wait time.Dura
 	if err := errors.Join(errs...); err != nil {
 		return 0, err // nothing is held that could not be given back
 	}
+	renew, err := r.lease(ctx, node, holders)
+	if err != nil {
+		return 0, err
+	}
+	wait = renew
 	cordon, err := r.cordon(ctx, node, holders, leaving)
 	if err != nil {
 		return 0, err
@@ -108,6 +115,9 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (wait time.Dura
 	}
 	if len(holders) == 0 {
 		r.Drainer.Forget(name)
+	}
+	if renew == 0 && len(list.Items) > 0 { // who holds it has nothing to do there any more
+		errs = append(errs, r.returnLease(ctx, name))
 	}
 	for _, m := range leaving {
 		again, err := r.release(ctx, m, len(holders) > 0)
