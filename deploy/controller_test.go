@@ -395,3 +395,44 @@ func (s *scene) eventually(what string, done func(context.Context) (bool, error)
 		s.Fatalf("waiting until %s: %v", what, err)
 	}
 }
+
+// With controller.medik8sLeases the controller holds Leases of medik8s as itself, and takes none from others but as its own.
+func TestTheControllerHoldsLeasesOfMedik8sForItselfAlone(t *testing.T) {
+	s := newScene(t)
+	s.temporary(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "medik8s-leases"}})
+	for _, obj := range rendered(t, "controller.medik8sLeases=true") {
+		if obj.GetName() == "nodemend-controller-leases" || obj.GetNamespace() == "medik8s-leases" {
+			s.must(s.admin.Apply(s.ctx, client.ApplyConfigurationFromUnstructured(&obj), client.FieldOwner("test"), client.ForceOwnership))
+			s.Cleanup(func() { s.must(client.IgnoreNotFound(s.admin.Delete(context.WithoutCancel(s.ctx), &obj))) })
+		}
+	}
+	leader := s.client(s.account("controller", s.b))
+	lease := func(name, holder string) *coordinationv1.Lease {
+		return &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "medik8s-leases", Name: name}, Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To(holder)},
+		}
+	}
+	const refused = "the controller may only hold Leases of medik8s itself"
+	p := &props{scene: s}
+	p.ctx = s.ctx
+	p.until(func() bool { // the rights and the rule are there
+		err := client.NewDryRunClient(leader).Create(s.ctx, lease("probe", "somebody"))
+		return err != nil && strings.Contains(err.Error(), refused)
+	})
+	theirs := lease("node-theirs", "NodeHealthCheck-workers")
+	s.must(s.admin.Create(s.ctx, theirs))
+	s.refused([]attempt{
+		{"for somebody else", refused, func() error { return leader.Create(s.ctx, lease("node-x", "NodeHealthCheck-workers")) }},
+		{"give one to somebody else", refused, func() error {
+			return leader.Patch(s.ctx, theirs.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"holderIdentity":"others"}}`)))
+		}},
+		{"delete another's", refused, func() error { return leader.Delete(s.ctx, theirs.DeepCopy()) }},
+		{"a kubelet's", `cannot delete resource "leases"`, func() error {
+			return leader.Delete(s.ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: s.a.Name, Namespace: corev1.NamespaceNodeLease}})
+		}},
+	})
+	ours := lease("node-ours", "nodemend")
+	s.must(leader.Create(s.ctx, ours))
+	s.must(leader.Patch(s.ctx, theirs.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"holderIdentity":"nodemend"}}`))))
+	s.must(leader.Delete(s.ctx, ours))
+}

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -123,11 +122,10 @@ func (d *driver) ask() {
 // lease has the Lease held, or not.
 func (d *driver) lease(wanted bool) {
 	lease := healerLease(d.node)
-	is := apiserver.Peek[*coordinationv1.Lease](d.world.server, client.ObjectKeyFromObject(lease)) != nil
-	switch {
-	case wanted && !is:
+	switch holder := leaseHolder(d.world, d.node); {
+	case wanted && holder == "":
 		d.world.must(d.world.admin.Create(d.world.ctx, lease))
-	case !wanted && is:
+	case !wanted && holder == *lease.Spec.HolderIdentity:
 		d.world.remove(lease)
 	}
 }

@@ -3,7 +3,9 @@ package sim
 import (
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/others"
@@ -40,6 +42,18 @@ func (o *oracles) createdBesideKarpenter(a *v1alpha1.NodeAction) {
 	// Who starts over where all was in vain forbids it when the watch tells of that.
 	if step := r.Step(a.Spec.Step); step != nil && step.Disruptive() && !said && !held && r.Annotations[v1alpha1.RetryAnnotation] == "" && o.world.people.retries == 0 {
 		o.world.broken("Nothing disruptive begins on a node that Karpenter may repair meanwhile", "node %s, action %s", node.Name, a.Name)
+	}
+}
+
+// leaseEnds is after how long one of ours is over.
+const leaseEnds = 10 * time.Minute
+
+// I3: a Lease of medik8s that somebody else holds is neither taken nor deleted.
+func (o *oracles) leaseKept(old *coordinationv1.Lease) {
+	holder := ptr.Deref(old.Spec.HolderIdentity, "")
+	ends := old.Spec.RenewTime.Add(time.Duration(ptr.Deref(old.Spec.LeaseDurationSeconds, 0)) * time.Second)
+	if holder != others.LeaseHolder && ends.After(time.Now()) {
+		o.world.broken("I3: a Lease that another healer holds stays", "%s, of %s", old.Name, holder)
 	}
 }
 

@@ -6,11 +6,14 @@ import (
 	"slices"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/others"
 	"github.com/nodemend/nodemend/controller/worker"
 	"github.com/nodemend/nodemend/test/apiserver"
 )
@@ -286,6 +289,10 @@ func (o *oracles) changed(c apiserver.Change) {
 	case *v1alpha1.NodeMaintenance:
 		old, _ := c.Old.(*v1alpha1.NodeMaintenance)
 		o.maintained(c.By, old, updated)
+	case *coordinationv1.Lease:
+		if old, ok := c.Old.(*coordinationv1.Lease); ok && c.By == "controller" {
+			o.leaseKept(old)
+		}
 	case *v1alpha1.NodeAction:
 		o.actions[updated.UID] = updated
 		old, _ := c.Old.(*v1alpha1.NodeAction)
@@ -338,6 +345,10 @@ func (o *oracles) gone(by string, obj client.Object) {
 			o.buried(old)
 			o.goneWhenOver(old)
 		}
+	case *coordinationv1.Lease:
+		if by == "controller" {
+			o.leaseKept(old)
+		}
 	case *v1alpha1.NodeAction:
 		o.deleted[old.Name] = true
 	case *corev1.Pod:
@@ -385,6 +396,11 @@ func (o *oracles) left() string {
 	for _, a := range stored[*v1alpha1.NodeAction](o) {
 		if a.Finished() == nil {
 			return describe(a)
+		}
+	}
+	for _, l := range stored[*coordinationv1.Lease](o) {
+		if ptr.Deref(l.Spec.HolderIdentity, "") == others.LeaseHolder && time.Since(l.Spec.RenewTime.Time) < leaseEnds {
+			return "Lease " + l.Name
 		}
 	}
 	for _, n := range stored[*corev1.Node](o) {
