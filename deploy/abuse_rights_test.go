@@ -39,8 +39,8 @@ var rights = []right{
 	{"nodemendremediationtemplates", nobody, nobody, nobody, nobody, nobody, reads, nobody, "for those who drive us"},
 	{"nodemaintenances/status", nobody, "update", nobody, nobody, "patch", nobody, nobody, "the controller says how far it is, and the remote runner what became of light and power"},
 
-	{"nodes", "get", "get list", "get", reads, "get list watch patch", reads, nobody, "the controller cordons; agents look at their own node, and the remote runner at whose machine it switches: RBAC can't narrow that; the remote detector looks at all"},
-	{"nodes/status", nobody, nobody, "patch", "patch", nobody, nobody, nobody, "only detectors write conditions"},
+	{"nodes", "get", reads, "get", reads, "get list watch patch", reads, nobody, "the controller cordons; agents look at their own node, and the remote runner at whose machine it switches: RBAC can't narrow that; the remote detector looks at all"},
+	{"nodes/status", nobody, "patch", "patch", "patch", nobody, nobody, nobody, "detectors write conditions, and the remote runner whether a node can be fenced"},
 	{"nodes/metrics", nobody, nobody, "get", nobody, nobody, nobody, nobody, "the check pleg asks the kubelet, which asks for this right"},
 	{"nodes/healthz", nobody, nobody, "get", nobody, nobody, nobody, nobody, "the check kubelet asks the kubelet, which asks for this right"},
 	{"nodes/proxy", nobody, nobody, nobody, nobody, nobody, nobody, nobody, "by it commands are run in every pod of the node"},

@@ -44,6 +44,25 @@ func TestAbuseOfTheTokenOfARunner(t *testing.T) {
 		{"runner", "update", own, p.status(p.actionA, claimedAt(0), result("ok"), ended(v1alpha1.ReasonSucceeded)), by("runner"), "the claim is written before the first side effect, not with the result"},
 		{"runner", "update", own, p.status(p.actionA, result("ok")), by("runner"), "no result without a claim"},
 	}
+	rebooted, cut, told := "nodeactions/"+p.rebooted.Name+"/status", "nodeactions/"+p.cut.Name+"/status", "nodeactions/"+p.told.Name+"/status"
+	rows = append(rows, []row{
+		{"runner", "update", rebooted, p.status(p.rebooted, left("the end")), allowed, "what the boot before has left only the node knows"},
+		{"runner", "update", cut, p.status(p.cut, left("the end")), allowed, "also where the remote runner has ended it"},
+		{"runner of b", "update", rebooted, p.status(p.rebooted, left("the end")), by("runner"), "each for its own node"},
+		{"runner of b", "update", cut, p.status(p.cut, left("the end")), by("runner"), "each for its own node"},
+		{"unbound runner", "update", cut, p.status(p.cut, left("the end")), by("runner"), "a token of no pod does not say on which node it is used"},
+		{"detector", "update", cut, p.status(p.cut, left("the end")), rbac, "the runner collects it"},
+		{"runner", "update", cut, p.status(p.cut, left("the end"), in("Cutting")), invalid + "a finished action never changes", "nothing else is added with it"},
+		{"runner", "update", cut, p.status(p.cut, left("the end"), func(a *v1alpha1.NodeAction) { a.Status.Power = nil }), invalid + "a finished action never changes", "nothing is taken away with it"},
+		{"runner", "update", cut, p.status(p.cut, left("the end"), ended(v1alpha1.ReasonFailed)), invalid + "a finished action never changes", "how it ended stays"},
+		{"runner", "update", rebooted, p.status(p.rebooted, left("the end"), result("another one")), invalid + "a finished action never changes", "the result stays"},
+		{"runner", "update", rebooted, p.status(p.rebooted, left(long)), invalid + "Too long", "what is reported is bounded"},
+		{"runner", "update", rebooted, p.status(p.rebooted, left("the end"), func(a *v1alpha1.NodeAction) { a.Status.Aftermath.BootID = "b" }), invalid + "an aftermath is that of", "the boot that has ended can't tell of its end"},
+		{"runner", "update", done, p.status(p.done, left("the end")), invalid + "an aftermath is that of", "a command has ended no boot"},
+		{"runner", "update", claimed, p.status(p.claimed, left("the end")), invalid + "an aftermath is that of", "nor has what runs"},
+		{"runner", "update", told, p.status(p.told, left("another end")), invalid + "an aftermath never changes", "it is written once"},
+		{"runner", "update", told, p.status(p.told, func(a *v1alpha1.NodeAction) { a.Status.Aftermath = nil }), invalid + "an aftermath never changes", "and not taken back"},
+	}...)
 	for _, why := range []string{v1alpha1.ReasonSucceeded, v1alpha1.ReasonFailed, v1alpha1.ReasonTimedOut, v1alpha1.ReasonRebootNotObserved, v1alpha1.ReasonNotBack, v1alpha1.ReasonLost} {
 		rows = append(rows, row{"runner", "update", own, p.status(p.actionA, ended(why)), by("runner"), "nothing is executed without a claim: " + why + " would let the next step begin, or wait for nothing"})
 	}

@@ -30,6 +30,9 @@ type props struct {
 	a, b string // names of the nodes
 	// claimed and done are actions of node A: one runs, one has ended.
 	claimed, done *v1alpha1.NodeAction
+	// Three have ended a boot of node A: rebooted by its runner, cut by the remote one. Of told, it
+	// is known what that boot has left.
+	rebooted, cut, told *v1alpha1.NodeAction
 	// cordoned was cordoned by a person, marked by the controller.
 	cordoned, marked string
 	// remediation is of node A, maintenance and budget were made by a person.
@@ -52,6 +55,21 @@ func newProps(t *testing.T) *props {
 	s.must(claim(s.ctx, s.admin, p.claimed))
 	s.must(claim(s.ctx, s.admin, p.done))
 	s.must(finish(s.ctx, s.admin, p.done))
+
+	p.rebooted, p.told, p.cut = s.newAction(s.a), s.newAction(s.a), s.actionFor(s.a)
+	p.cut.Spec.Executor = v1alpha1.ExecutorRemote
+	s.must(s.admin.Create(s.ctx, p.cut))
+	for _, action := range []*v1alpha1.NodeAction{p.rebooted, p.told, p.cut} {
+		claimedAt(0)(action)
+		action.Status.Claim.Remedy = v1alpha1.RemedyReboot
+		s.must(s.admin.Status().Update(s.ctx, action))
+		if action == p.cut {
+			in("Ended")(action)
+		}
+		s.must(finish(s.ctx, s.admin, action))
+	}
+	left("the end")(p.told)
+	s.must(s.admin.Status().Update(s.ctx, p.told))
 
 	for name, annotations := range map[string]map[string]string{p.cordoned: nil, p.marked: {v1alpha1.CordonedAnnotation: "m"}} {
 		s.temporary(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}, Spec: corev1.NodeSpec{Unschedulable: true}})
@@ -146,6 +164,13 @@ func claimedAt(after time.Duration) func(*v1alpha1.NodeAction) {
 func ended(why string) func(*v1alpha1.NodeAction) {
 	return func(a *v1alpha1.NodeAction) {
 		meta.SetStatusCondition(&a.Status.Conditions, metav1.Condition{Type: v1alpha1.ActionFinished, Status: metav1.ConditionTrue, Reason: why})
+	}
+}
+
+// left is what a boot has left.
+func left(text string) func(*v1alpha1.NodeAction) {
+	return func(a *v1alpha1.NodeAction) {
+		a.Status.Aftermath = &v1alpha1.Aftermath{BootID: "later", Left: []v1alpha1.Leftover{{Source: v1alpha1.LeftoverJournal, Text: text}}}
 	}
 }
 

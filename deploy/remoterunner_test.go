@@ -78,6 +78,12 @@ func TestTheRemoteRunnerWritesForItsActionsAlone(t *testing.T) {
 	s.must(claim(s.ctx, s.admin, cut))
 	in("Cutting")(cut)
 	s.must(s.admin.Status().Update(s.ctx, cut))
+	over := s.remoteAction()
+	claimedAt(0)(over)
+	over.Status.Claim.Remedy = v1alpha1.RemedyReboot
+	s.must(s.admin.Status().Update(s.ctx, over))
+	in("Ended")(over)
+	s.must(finish(s.ctx, s.admin, over))
 	p.until(func() bool { // rights and policies are in force
 		dry := client.NewDryRunClient(own)
 		refused, event := dry.Status().Update(s.ctx, with(foreign, claimedAt(0))), dry.Create(s.ctx, remoteEvent("Pod", "any"))
@@ -125,6 +131,7 @@ func TestTheRemoteRunnerWritesForItsActionsAlone(t *testing.T) {
 		{"success without a cut", "it had not said before that it would switch anything", write(own, claimed, ended(v1alpha1.ReasonSucceeded))},
 		{"success with the cut", "it had not said before that it would switch anything", write(own, claimed, in("Ended"), ended(v1alpha1.ReasonNotBack))},
 		{"loss", "may not end a NodeAction as Lost", write(own, claimed, ended(v1alpha1.ReasonLost))},
+		{"what a boot has left", "which only the node knows", write(own, over, left("the end"))},
 		{"an event about a pod", "about nodes only", func() error { return own.Create(s.ctx, remoteEvent("Pod", "any")) }},
 		{"an event in another's name", "as nodemend-remote-runner", func() error { return own.Create(s.ctx, eventAbout("Node", s.a.Name)) }},
 		{"delete of an action", `cannot delete resource "nodeactions"`, func() error { return own.Delete(s.ctx, fresh.DeepCopy()) }},

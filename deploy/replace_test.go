@@ -198,23 +198,34 @@ func TestTheRemoteRunnerDeletesWhatIsMadeAnewAlone(t *testing.T) {
 	}
 }
 
-// Where no machine may be replaced, nobody has the right to.
-func TestTheRightsToDeleteMachinesFollowTheConfiguration(t *testing.T) {
+// Where no machine may be replaced, nobody has the right to; nor to BareMetalHosts that are no switches. For
+// OpenStack nobody has any: that is in a clouds.yaml.
+func TestTheRightsToMachinesFollowTheConfiguration(t *testing.T) {
 	helm.Program(t)
 	elsewhere := append([]string{
 		"remoteRunner.config.replace.clusterAPI.namespace=fleet", "remoteRunner.config.replace.clusterAPI.cluster=prod",
 		"remoteRunner.config.replace.clusterAPI.kubeconfig=/etc/nodemend/management/kubeconfig",
 	}, remotely...)
 	karpenter := append([]string{"remoteRunner.config.replace.karpenter=true"}, remotely...)
+	openstack := append([]string{
+		"remoteRunner.config.replace.magnum.cluster=5d12f6fd-a196-4bf0-ae4c-1f639a523a52", "remoteRunner.config.replace.magnum.cloudsFile=/etc/nodemend/openstack/clouds.yaml",
+		"remoteRunner.config.switches[1].openstack.cloudsFile=/etc/nodemend/openstack/clouds.yaml",
+	}, remotely...)
+	hostsElsewhere := append([]string{
+		"remoteRunner.config.switches[1].metal3.namespace=hosts", "remoteRunner.config.switches[1].metal3.host=bmh-7", "remoteRunner.config.switches[1].metal3.kubeconfig=/k",
+	}, remotely...)
 	for name, tt := range map[string]struct {
-		values               []string
-		machines, nodeClaims bool
+		values                      []string
+		machines, nodeClaims, hosts bool
 	}{
-		"nothing":   {nil, false, false},
-		"power":     {remotely, false, false},
-		"elsewhere": {elsewhere, false, false},
-		"karpenter": {karpenter, false, true},
-		"both":      {replaces, true, true},
+		"nothing":         {nil, false, false, false},
+		"power":           {remotely, false, false, false},
+		"elsewhere":       {elsewhere, false, false, false},
+		"karpenter":       {karpenter, false, true, false},
+		"both":            {replaces, true, true, false},
+		"openstack":       {openstack, false, false, false},
+		"hosts":           {metals, false, false, true},
+		"hosts elsewhere": {hostsElsewhere, false, false, false},
 	} {
 		found := map[string]bool{}
 		for _, obj := range rendered(t, tt.values...) {
@@ -226,7 +237,7 @@ func TestTheRightsToDeleteMachinesFollowTheConfiguration(t *testing.T) {
 				}
 			}
 		}
-		if found["machines delete"] != tt.machines || found["machines patch"] != tt.machines || found["nodeclaims delete"] != tt.nodeClaims {
+		if found["machines delete"] != tt.machines || found["machines patch"] != tt.machines || found["nodeclaims delete"] != tt.nodeClaims || found["baremetalhosts patch"] != tt.hosts {
 			t.Errorf("%s: got %v", name, found)
 		}
 	}

@@ -3,9 +3,11 @@ package deploy_test
 import (
 	"encoding/json"
 	"flag"
+	"maps"
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	detectorconfig "github.com/nodemend/nodemend/config/detector"
+	"github.com/nodemend/nodemend/config/remote"
 	runnerconfig "github.com/nodemend/nodemend/config/runner"
 )
 
@@ -64,6 +67,60 @@ func TestTheSchemaOfTheValuesHasTheFieldsOfTheConfigurations(t *testing.T) {
 			t.Errorf("%s in %s (-want +got), -update rewrites it:\n%s", name, schemaFile, diff)
 		}
 	}
+}
+
+// So it is with what the remote runner may have replaced. Its patterns are written by hand.
+func TestTheSchemaOfTheValuesHasTheFieldsOfReplace(t *testing.T) {
+	data, err := os.ReadFile(schemaFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type object struct {
+		Type       string
+		Additional *bool `json:"additionalProperties"`
+		Properties map[string]json.RawMessage
+	}
+	at := func(text json.RawMessage, path ...string) (found object) {
+		t.Helper()
+		for _, name := range append(path, "") {
+			if text == nil { // it is not known
+				return object{}
+			}
+			if err := json.Unmarshal(text, &found); err != nil {
+				t.Fatal(err)
+			}
+			if name != "" {
+				text, found = found.Properties[name], object{}
+			}
+		}
+		return found
+	}
+	for of, path := range map[reflect.Type][]string{
+		reflect.TypeFor[remote.Config]():     nil,
+		reflect.TypeFor[remote.Replace]():    {"replace"},
+		reflect.TypeFor[remote.ClusterAPI](): {"replace", "clusterAPI"},
+		reflect.TypeFor[remote.Magnum]():     {"replace", "magnum"},
+	} {
+		got := at(data, append([]string{"remoteRunner", "config"}, path...)...)
+		names := slices.Sorted(maps.Keys(fieldsOf(of)))
+		if known := slices.Sorted(maps.Keys(got.Properties)); !slices.Equal(known, names) || got.Additional == nil || *got.Additional {
+			t.Errorf("%s: it knows %q, accepted are %q", of, known, names)
+		}
+	}
+}
+
+// fieldsOf are the names of what can be read into a type.
+func fieldsOf(of reflect.Type) map[string]bool {
+	names := map[string]bool{}
+	for i := range of.NumField() {
+		switch name, options, _ := strings.Cut(of.Field(i).Tag.Get("yaml"), ","); {
+		case options == "inline":
+			maps.Copy(names, fieldsOf(of.Field(i).Type))
+		case name != "" && name != "-":
+			names[name] = true
+		}
+	}
+	return names
 }
 
 // schemaOf returns the schema of what can be read into a type.

@@ -42,19 +42,24 @@ func newQueue() queue {
 }
 
 // watch returns an informer that queues the actions that are listed or change, as
-// long as they have not ended. It keeps no more of them than their names.
-func watch(actions cache.ListerWatcher, q queue) cache.Controller {
-	queueUnfinished := func(obj any) {
-		if action, ok := obj.(*v1alpha1.NodeAction); ok && action.Finished() == nil {
+// long as they have not ended; of those that have, ended is told, if it is not nil. It keeps little more
+// of them than their names.
+func watch(actions cache.ListerWatcher, q queue, ended func(*v1alpha1.NodeAction)) cache.Controller {
+	see := func(obj any) {
+		switch action, ok := obj.(*v1alpha1.NodeAction); {
+		case !ok:
+		case action.Finished() == nil:
 			q.Add(action.Name)
+		case ended != nil:
+			ended(action)
 		}
 	}
 	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: actions,
 		ObjectType:    &v1alpha1.NodeAction{},
 		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc:    queueUnfinished,
-			UpdateFunc: func(_, obj any) { queueUnfinished(obj) },
+			AddFunc:    see,
+			UpdateFunc: func(_, obj any) { see(obj) },
 		},
 		Transform: onlyWhatIsQueued,
 	})
@@ -68,6 +73,12 @@ func onlyWhatIsQueued(obj any) (any, error) {
 		slim.Name, slim.UID, slim.ResourceVersion = action.Name, action.UID, action.ResourceVersion
 		if c := action.Finished(); c != nil {
 			slim.Status.Conditions = append(slim.Status.Conditions, *c)
+			if claim := action.Status.Claim; claim != nil {
+				slim.Status.Claim = &v1alpha1.Claim{Remedy: claim.Remedy, BootID: claim.BootID}
+			}
+			if action.Status.Aftermath != nil {
+				slim.Status.Aftermath = &v1alpha1.Aftermath{}
+			}
 		}
 		return slim, nil
 	}

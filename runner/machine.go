@@ -27,21 +27,29 @@ func machineIDOf(opts Options) string {
 
 // readInRoot reads the beginning of a file below root, beneath which all its links lead.
 func readInRoot(root, path string) (string, error) {
-	dir, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	file, err := openInRoot(root, path, 0)
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = unix.Close(dir) }() // only a place to begin at
-	fd, err := unix.Openat2(dir, path, &unix.OpenHow{
-		Flags:   unix.O_RDONLY | unix.O_NONBLOCK | unix.O_CLOEXEC,
-		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
-	})
-	if err != nil {
-		return "", err
-	}
-	file := os.NewFile(uintptr(fd), path)
 	defer func() { _ = file.Close() }() // was only read
 	const enough = 1 << 10
 	data, err := io.ReadAll(io.LimitReader(file, enough))
 	return string(data), err
+}
+
+// openInRoot opens what is below root for reading, beneath which all its links lead.
+func openInRoot(root, path string, flags uint64) (*os.File, error) {
+	dir, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = unix.Close(dir) }() // only a place to begin at
+	fd, err := unix.Openat2(dir, path, &unix.OpenHow{
+		Flags:   unix.O_RDONLY | unix.O_NONBLOCK | unix.O_CLOEXEC | flags,
+		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), path), nil
 }

@@ -48,6 +48,7 @@ type rack struct {
 	// The BMC.
 	guid        power.GUID
 	readErr     error
+	reported    bool // what it says another program has read
 	identifyErr error
 	shutdownErr error
 	lasts       time.Duration
@@ -347,7 +348,7 @@ func (b rackBMC) Read(_ context.Context, machine power.UUID) (reading power.Read
 	if b.readErr != nil {
 		return reading, b.readErr
 	}
-	reading = power.Reading{GUID: b.guid, Power: power.Off}
+	reading = power.Reading{GUID: b.guid, Power: power.Off, Reported: b.reported}
 	if b.on {
 		reading.Power = power.On
 	}

@@ -98,7 +98,13 @@ func RunRemote(ctx context.Context, cfg *rest.Config, opts RemoteOptions) error 
 		RunnerID: worker.RunnerID, API: api, Switch: opts.Switch, Needed: opts.Needed, Clock: opts.Clock, ServerClock: corrected, Events: events,
 		Take: worker.take, Give: worker.give, Power: opts.MaintenancePower, DryRun: opts.DryRun,
 	})
-	r := &remoteRunner{RemoteOptions: opts, api: api, worker: worker, machines: machines}
+	fences, err := NewFenceWorker(FenceWorkerOptions{
+		API: api, Switch: opts.Switch, Busy: worker.isBusy, ServerClock: corrected, Registry: opts.Registry,
+	})
+	if err != nil {
+		return err
+	}
+	r := &remoteRunner{RemoteOptions: opts, api: api, worker: worker, machines: machines, fences: fences}
 	return r.run(logr.NewContext(ctx, opts.Logger))
 }
 
@@ -108,6 +114,7 @@ type remoteRunner struct {
 	api      remoteAPI
 	worker   *RemoteWorker
 	machines *MaintenanceWorker
+	fences   *FenceWorker
 	listed   atomic.Pointer[[]cache.Controller] // nil until it leads
 }
 
@@ -136,7 +143,7 @@ func (r *remoteRunner) lead(ctx context.Context) error {
 	q := newQueue()
 	stop := context.AfterFunc(ctx, q.ShutDown)
 	defer stop()
-	informer := watch(r.api.actions("spec.executor", string(v1alpha1.ExecutorRemote)), q)
+	informer := watch(r.api.actions("spec.executor", string(v1alpha1.ExecutorRemote)), q, nil)
 	nodes := newQueue()
 	stopNodes := context.AfterFunc(ctx, nodes.ShutDown)
 	defer stopNodes()
@@ -159,8 +166,26 @@ func (r *remoteRunner) lead(ctx context.Context) error {
 	for range machinesAtOnce {
 		all.Go(func() { r.machines.run(ctx, nodes) })
 	}
+	r.tryFences(ctx, &all)
 	all.Wait()
 	return nil
+}
+
+// tryFences asks switches whether they would do, until ctx ends. What has to be switched does not wait
+// for that, nor does readiness.
+func (r *remoteRunner) tryFences(ctx context.Context, all *sync.WaitGroup) {
+	q := newQueue()
+	context.AfterFunc(ctx, q.ShutDown)
+	nodes := r.fences.watch(r.api.allNodes(), q)
+	all.Go(func() { nodes.RunWithContext(ctx) })
+	all.Go(func() {
+		if !cache.WaitForCacheSync(ctx.Done(), nodes.HasSynced) { // or a node of the same machine is not known
+			return
+		}
+		for range fencesAtOnce {
+			all.Go(func() { r.fences.run(ctx, q) })
+		}
+	})
 }
 
 // healthHandler serves /healthz, which is always well, since a restart would mend nothing, and

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/internal/power"
@@ -111,8 +113,7 @@ func (a remoteAPI) Ready(ctx context.Context, names []string, but types.UID) (re
 		}
 		for i := range list.Items {
 			node := &list.Items[i]
-			c := v1alpha1.FindNodeCondition(node, string(corev1.NodeReady))
-			if among[node.Name] && node.UID != but && c != nil && c.Status == corev1.ConditionTrue {
+			if among[node.Name] && node.UID != but && isReady(node) {
 				ready++
 			}
 		}
@@ -138,6 +139,12 @@ func (a remoteAPI) Holds(ctx context.Context, node string) (Holds, error) {
 	return Holds{Budgets: budgets.Items, Maintenances: maintenances.Items}, nil
 }
 
+// isReady reports whether the node is Ready.
+func isReady(node *corev1.Node) bool {
+	c := v1alpha1.FindNodeCondition(node, string(corev1.NodeReady))
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
 func (a remoteAPI) nodesFrom(ctx context.Context, from string, limit int64) (*corev1.NodeList, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -147,6 +154,28 @@ func (a remoteAPI) nodesFrom(ctx context.Context, from string, limit int64) (*co
 		return nil, fmt.Errorf("listing the nodes: %w", err)
 	}
 	return list, nil
+}
+
+// allNodes lists and watches the nodes.
+func (a remoteAPI) allNodes() cache.ListerWatcher {
+	return cache.NewListWatchFromClient(a.core, "nodes", metav1.NamespaceNone, fields.Everything())
+}
+
+// WriteCondition implements FenceAPI. It fails if there is another node of that name by now.
+func (a remoteAPI) WriteCondition(ctx context.Context, node *corev1.Node, c corev1.NodeCondition) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	data, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": node.UID},
+		"status":   map[string]any{"conditions": []corev1.NodeCondition{c}},
+	})
+	if err != nil {
+		return err
+	}
+	return a.core.Patch(types.StrategicMergePatchType).Resource("nodes").Name(node.Name).SubResource("status").
+		Param("fieldManager", a.manager).
+		SetHeader("Accept", "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json").
+		Body(data).Do(ctx).Error()
 }
 
 // Lease implements RemoteAPI.

@@ -22,9 +22,9 @@ type Machines interface {
 	// not be deleted, or that nobody would make a new one; then there is no machine. The request
 	// is that by which another program has asked for the remediation, or nil.
 	Of(ctx context.Context, node *corev1.Node, request *v1alpha1.Request) (m Machine, refusal string, err error)
-	// Send deletes the machine, or marks it in the name of the action, as its method says. It
-	// fails with a conflict if the machine has changed since it was read. That it is gone is
-	// success.
+	// Send deletes the machine, or marks it in the name of the action, as its method says, and
+	// tells its owner if that does not watch marks. It fails with a conflict if the machine has
+	// changed since it was read. That it is gone is success.
 	Send(ctx context.Context, m Machine, action string) error
 	// TakeBack takes the mark of the action away. It fails with a conflict if the machine has
 	// changed since it was seen, and so may be on its way out.

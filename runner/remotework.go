@@ -148,6 +148,13 @@ func (w *RemoteWorker) give(node string) {
 	delete(w.busy, node)
 }
 
+// isBusy reports whether something is under way on the node.
+func (w *RemoteWorker) isBusy(node string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.busy[node]
+}
+
 // powerCycle is one action at work.
 type powerCycle struct {
 	*Worker

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/internal/boot"
 	"github.com/nodemend/nodemend/internal/demand"
 	"github.com/nodemend/nodemend/internal/serve"
@@ -113,15 +114,30 @@ func (r *runner) work(ctx context.Context) error {
 	log.Info("Runner starts", "node", r.opts.NodeName, "runnerID", worker.runnerID, "bootID", worker.BootID, "dryRun", r.opts.DryRun)
 
 	q := newQueue()
-	informer := watch(r.api.actions("spec.nodeName", r.opts.NodeName), q)
+	left := newQueue()
+	after := r.aftermath()
+	informer := watch(r.api.actions("spec.nodeName", r.opts.NodeName), q, func(action *v1alpha1.NodeAction) {
+		if !r.opts.DryRun && after.wants(action) {
+			left.Add(action.Name)
+		}
+	})
 	r.listed.Store(&informer)
 	var beside sync.WaitGroup
+	beside.Go(func() { after.run(ctx, left) })
 	beside.Go(func() { informer.RunWithContext(ctx) })
 	beside.Go(func() { r.owner.follow(ctx) })
 	beside.Go(func() { r.prepare(ctx) })
 	worker.run(ctx, q)
 	beside.Wait()
 	return nil
+}
+
+// aftermath is what collects what dead boots have left.
+func (r *runner) aftermath() *aftermath {
+	return &aftermath{
+		api: r.worker.API, bootID: r.worker.BootID, clock: r.worker.ServerClock, uptime: r.worker.Uptime,
+		sources: newRemains(r.opts, r.worker.Vetoed).sources(),
+	}
 }
 
 // prepare rehearses what the runner is there for, beside the first actions.

@@ -119,13 +119,15 @@ func (t *machineAtWork) consider(ctx context.Context, m *v1alpha1.NodeMaintenanc
 	if t.DryRun {
 		return waiting(fmt.Sprintf("dry run: this runner would shut the machine down by %s", bmc), retryConfig)
 	}
-	state, err := t.read(ctx, bmc, uuid)
+	is, err := t.read(ctx, bmc, uuid)
 	switch {
 	case err != nil:
 		return waiting(err.Error(), retrySwitch)
-	case state == power.Changing:
+	case is.Reported:
+		return waiting(fmt.Sprintf("%s says what another program has read some time ago, and nobody may put their hands in a machine by that: switch it off by that program", bmc), retryConfig)
+	case is.Power == power.Changing:
 		return waiting("the power is neither on nor off", retryDark)
-	case state == power.Off:
+	case is.Power == power.Off:
 		return t.enter(ctx, m, v1alpha1.PowerWasOff, machine, "the power was off already: somebody has switched it off, and it is not switched on at the end")
 	}
 	if _, err := t.enter(ctx, m, v1alpha1.PowerShuttingDown, machine, ""); err != nil {
@@ -181,9 +183,9 @@ func (t *machineAtWork) booted(m *v1alpha1.NodeMaintenance) bool {
 // shutDown asks the operating system to shut down, and waits until it has.
 func (t *machineAtWork) shutDown(ctx context.Context, m *v1alpha1.NodeMaintenance, bmc power.Switch, machine power.UUID) (time.Duration, error) {
 	left := m.Status.Power.Since.Add(shutdownTime).Sub(t.ServerClock.Now())
-	state, err := t.read(ctx, bmc, machine)
+	is, err := t.read(ctx, bmc, machine)
 	switch {
-	case err == nil && state == power.Off:
+	case err == nil && is.Power == power.Off:
 		return t.enter(ctx, m, v1alpha1.PowerOff, nil, "")
 	case left <= 0:
 		return t.beginCut(ctx, m)
@@ -235,12 +237,12 @@ func (t *machineAtWork) beginCut(ctx context.Context, m *v1alpha1.NodeMaintenanc
 // cut cuts the power, until it reads off or nobody believes any more that it goes off.
 func (t *machineAtWork) cut(ctx context.Context, m *v1alpha1.NodeMaintenance, bmc power.Switch, machine power.UUID) (time.Duration, error) {
 	plan := proof.DefaultPlan()
-	state, err := t.read(ctx, bmc, machine)
-	if err == nil && state == power.Off {
+	is, err := t.read(ctx, bmc, machine)
+	if err == nil && is.Power == power.Off {
 		return t.enter(ctx, m, v1alpha1.PowerOff, nil, "its power was cut")
 	}
 	if since := t.ServerClock.Now().Sub(m.Status.Power.Since.Time); since >= plan.GiveUp {
-		return t.enter(ctx, m, v1alpha1.PowerStillOn, nil, fmt.Sprintf("its power was cut, and %s later it does not read off (%s): look at it", plan.GiveUp, saying(state, err)))
+		return t.enter(ctx, m, v1alpha1.PowerStillOn, nil, fmt.Sprintf("its power was cut, and %s later it does not read off (%s): look at it", plan.GiveUp, saying(is.Power, err)))
 	}
 	switch {
 	case errors.Is(err, power.ErrLogin):
@@ -318,15 +320,15 @@ func (t *machineAtWork) back(ctx context.Context, m *v1alpha1.NodeMaintenance, b
 	if !restoring {
 		return t.enter(ctx, m, v1alpha1.PowerRestoring, nil, "")
 	}
-	state, err := t.read(ctx, bmc, machine)
+	is, err := t.read(ctx, bmc, machine)
 	switch {
 	case ctx.Err() != nil:
 		return 0, context.Cause(ctx)
 	case err != nil:
 		return t.says(ctx, m, v1alpha1.PowerRestoring, err.Error(), afterError(err))
-	case state == power.On && now.Sub(m.Status.Power.Since.Time) >= backIn:
+	case is.Power == power.On && now.Sub(m.Status.Power.Since.Time) >= backIn:
 		return t.enter(ctx, m, v1alpha1.PowerOn, nil, fmt.Sprintf("its power is on, and %s later the node has not booted: look at its console, unless it never went off", backIn))
-	case state != power.Off, t.Clock.Now().Sub(t.tried[m.UID].takenOver) < proof.Straggle, t.Clock.Now().Sub(t.tried[m.UID].sent) < proof.DefaultPlan().Repeat:
+	case is.Power != power.Off, t.Clock.Now().Sub(t.tried[m.UID].takenOver) < proof.Straggle, t.Clock.Now().Sub(t.tried[m.UID].sent) < proof.DefaultPlan().Repeat:
 		return stepTime, nil
 	}
 	switch is, err := t.stillBack(ctx, m); {
@@ -383,31 +385,31 @@ func (t *machineAtWork) heldByAnother(m *v1alpha1.NodeMaintenance, all []v1alpha
 }
 
 // once reads the power of a machine, and whether the switch is that of this machine.
-func (t *machineAtWork) once(ctx context.Context, bmc power.Switch, machine power.UUID) (power.State, error) {
+func (t *machineAtWork) once(ctx context.Context, bmc power.Switch, machine power.UUID) (power.Reading, error) {
 	r, err := call(ctx, func(ctx context.Context) (power.Reading, error) { return bmc.Read(ctx, machine) })
 	if err == nil {
 		err = power.Check(r.GUID, machine)
 	}
-	return r.Power, err
+	return r, err
 }
 
 // read returns what the power is. Off is read twice, some seconds apart.
-func (t *machineAtWork) read(ctx context.Context, bmc power.Switch, machine power.UUID) (power.State, error) {
-	state, err := t.once(ctx, bmc, machine)
-	if err != nil || state != power.Off {
-		return state, err
+func (t *machineAtWork) read(ctx context.Context, bmc power.Switch, machine power.UUID) (power.Reading, error) {
+	r, err := t.once(ctx, bmc, machine)
+	if err != nil || r.Power != power.Off {
+		return r, err
 	}
 	timer := t.Clock.NewTimer(proof.DefaultPlan().Gap)
 	defer timer.Stop()
 	select {
 	case <-timer.C():
 	case <-ctx.Done():
-		return "", context.Cause(ctx)
+		return power.Reading{}, context.Cause(ctx)
 	}
-	if state, err = t.once(ctx, bmc, machine); err == nil && state != power.Off {
-		return power.Changing, nil
+	if r, err = t.once(ctx, bmc, machine); err == nil && r.Power != power.Off {
+		r.Power = power.Changing
 	}
-	return state, err
+	return r, err
 }
 
 // enter keeps a phase. Nothing of it is done before.

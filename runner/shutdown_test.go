@@ -127,6 +127,7 @@ func TestWhatForbidsAShutdownIsSaid(t *testing.T) {
 		"a UUID of many":          {func(r *rack) { r.systemUUID = "03000200-0400-0500-0006-000700080009" }, "systemUUID"},
 		"another machine's BMC":   {func(r *rack) { r.guid[5]++ }, "another machine"},
 		"it does not answer":      {func(r *rack) { r.readErr = power.ErrNoAnswer }, "no answer"},
+		"another program's word":  {func(r *rack) { r.reported = true }, "what another program has read some time ago"},
 		"a dry run":               {func(r *rack) { r.dryRun = true }, "dry run: this runner would shut the machine down by ipmi://"},
 	} {
 		t.Run(name, func(t *testing.T) {

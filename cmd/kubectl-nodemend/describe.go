@@ -24,7 +24,8 @@ func (t *tool) describeCommand() *cobra.Command {
 		Short: "The timeline of one remediation, with the output of its commands",
 		Long: `Show one remediation from its trigger to its outcome: the scripts of its steps; every
 action with its time, its result and the end of what it printed; what people have decided about it, and what they
-can do next.
+can do next. Of a reboot or power cycle also what the boot that has ended has left: the end of its journal, of the
+kernel's crash records, and what the BMC has logged.
 
 A name is that of a user whom the API server knew. None is recorded of who writes by hand,
 as with kubectl annotate: only the audit log knows. See docs/remediations.md.
@@ -48,7 +49,15 @@ NODE stands for the newest remediation of a node.`,
 		}
 		r.ManagedFields = nil
 		r.APIVersion, r.Kind = v1alpha1.GroupVersion.String(), "Remediation"
-		return t.print(form, r, func() string { return t.timeline(r, t.pauses(ctx, c, r)) })
+		var text string
+		if !form.data() {
+			left, err := aftermaths(ctx, c, client.MatchingFields{"spec.remediation": r.Name})
+			if err != nil {
+				return err
+			}
+			text = leftText(left)
+		}
+		return t.print(form, r, func() string { return t.timeline(r, t.pauses(ctx, c, r)) + text })
 	})
 	return cmd
 }

@@ -78,7 +78,7 @@ func newRootCommand(streams genericiooptions.IOStreams, clk clock.PassiveClock) 
 	})
 	root.AddGroup(&cobra.Group{ID: "see", Title: "See:"}, &cobra.Group{ID: "steer", Title: "Steer:"}, &cobra.Group{ID: "prepare", Title: "Prepare:"})
 	for _, cmd := range []*cobra.Command{
-		t.statusCommand(), t.whyCommand(), t.historyCommand(), t.describeCommand(), t.watchCommand(), t.hardwareCommand(), t.versionCommand(),
+		t.statusCommand(), t.whyCommand(), t.historyCommand(), t.describeCommand(), t.watchCommand(), t.hardwareCommand(), t.fenceCommand(), t.versionCommand(),
 	} {
 		cmd.GroupID = "see"
 		root.AddCommand(cmd)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,7 +84,7 @@ func newScene(t *testing.T) *scene {
 		s.says(r, "Progressing", "True", v1alpha1.ReasonWaiting, "step 1, attempt 2 is next")
 		s.says(r, "Blocked", "True", "Refused", "action b-1 was not executed")
 	})
-	s.remediation("worker-16", runtime, func(r *v1alpha1.RemediationStatus) {
+	s.rebooted(s.remediation("worker-16", runtime, func(r *v1alpha1.RemediationStatus) {
 		r.Step, r.Attempt, r.Actions, r.EndTime = 1, 2, 2, ptr.To(s.ago(5*time.Minute))
 		r.History = []v1alpha1.ActionRecord{
 			{Action: "a-1", Step: 1, Attempt: 1, Remedy: "restartUnit", Outcome: "Failed", Message: "the unit is not active", Executed: true,
@@ -93,7 +94,7 @@ func newScene(t *testing.T) *scene {
 		}
 		s.says(r, "Progressing", "False", v1alpha1.ReasonRecovered, "clear since a while")
 		s.says(r, "Recovered", "True", v1alpha1.ReasonRecovered, "")
-	})
+	}))
 	s.remediation("worker-15", hardware, func(r *v1alpha1.RemediationStatus) {
 		r.Step, r.Attempt = 1, 1
 		s.says(r, "Progressing", "False", v1alpha1.ReasonExhausted, "every step was executed and the fault is still there")
@@ -173,6 +174,25 @@ func (s *scene) remediation(name string, policy *v1alpha1.RemedyPolicy, change f
 	s.must(err)
 	s.must(s.c.Status().Patch(s.Context(), r, client.RawPatch("application/merge-patch+json", status)))
 	return r
+}
+
+// rebooted is an action of the remediation by which a boot has ended, and what that has left.
+func (s *scene) rebooted(r *v1alpha1.Remediation) {
+	a := &v1alpha1.NodeAction{ObjectMeta: metav1.ObjectMeta{Name: "a-3"}, Spec: v1alpha1.NodeActionSpec{
+		NodeName: r.Spec.NodeName, NodeUID: r.Spec.NodeUID, Remediation: r.Name, RemediationUID: r.UID, Policy: r.Spec.Policy,
+		StepHash: strings.Repeat("0", 64), Step: 2, Attempt: 1, ExpiresAt: metav1.NewTime(s.now.Add(time.Minute)),
+	}}
+	s.must(s.c.Create(s.Context(), a))
+	a.Status.Claim = &v1alpha1.Claim{RunnerID: "r", BootID: "dead", Time: s.ago(12 * time.Minute), Remedy: v1alpha1.RemedyReboot}
+	s.must(s.c.Status().Update(s.Context(), a))
+	a.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ActionFinished, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSucceeded, LastTransitionTime: s.ago(11 * time.Minute)}}
+	s.must(s.c.Status().Update(s.Context(), a))
+	a.Status.Aftermath = &v1alpha1.Aftermath{BootID: "now", Left: []v1alpha1.Leftover{
+		{Source: v1alpha1.LeftoverJournal, Text: "containerd: fatal error: all goroutines are asleep", Truncated: true},
+		{Source: v1alpha1.LeftoverPstore},
+		{Source: v1alpha1.LeftoverEventLog, Problem: "the node has no /dev/ipmi0: no BMC, or no driver"},
+	}}
+	s.must(s.c.Status().Update(s.Context(), a))
 }
 
 // newestOf returns the newest remediation of a node.

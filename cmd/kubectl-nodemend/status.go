@@ -29,8 +29,8 @@ func (t *tool) statusCommand() *cobra.Command {
 		Short: "The fleet at a glance",
 		Long: `Show what needs you, with the commands for it; drains and what else is under way; what
 waits for its turn; what policies in mode DryRun would do; then how many nodes are in
-which state, the budgets with their permits and storms, and whether detector, runner and
-controller are there. If no controller works, that is said first.
+which state, the budgets with their permits and storms, how many nodes could be switched
+off from outside, and whether detector, runner and controller are there. If no controller works, that is said first.
 
 A node counts once, in the first of the states that is true of it. Lines are cut to 80
 columns, and each part after 25 entries; -o wide shows all.`,
@@ -80,6 +80,7 @@ type fleetStatus struct {
 	NotReady     []string       `json:"policiesNotReady,omitempty"`
 	Remediations []openOne      `json:"remediations"`
 	Agents       []agentStatus  `json:"agents"`
+	Fences       *fenceStatus   `json:"fences,omitempty"`
 }
 
 type nodesInState struct {
@@ -184,7 +185,7 @@ func (t *tool) status(ctx context.Context, c client.Client, of *nodeSet) (*fleet
 	roles, deployments := agents(ctx, c, nodes)
 	s := &fleetStatus{
 		Nodes: countNodes(nodes, openOnes, maintenances), Budgets: []budgetStatus{}, NeedsYou: []need{}, Drains: drains(maintenances),
-		Policies: len(policies.Items), Remediations: []openOne{}, Agents: roles,
+		Policies: len(policies.Items), Remediations: []openOne{}, Agents: roles, Fences: t.fencesOf(nodes),
 	}
 	if s.Controller, err = t.leader(ctx, c, deployments); err != nil {
 		return nil, err
@@ -469,6 +470,7 @@ func (t *tool) fleetText(s *fleetStatus, wide bool) string {
 		text.WriteString("\n" + fit(table([]string{"BUDGET", "GROUP", "NODES", "HEALTHY", "PERMITS", "STORM"}, rows), wide))
 	}
 	fmt.Fprintf(&text, "\nPolicies: %d, of which %d act (mode Enforce, not paused).\n", s.Policies, s.Enforced)
+	text.WriteString(t.folded(s.Fences.text(wide)))
 
 	rows = nil
 	var problems string

@@ -62,9 +62,12 @@ type why struct {
 	State        []string    `json:"state"`
 	Maintenances []string    `json:"maintenances,omitempty"`
 	OutOfService []string    `json:"outOfService,omitempty"`
-	Budgets      []whyBudget `json:"budgets"`
-	Policies     []whyPolicy `json:"policies"`
-	Others       []string    `json:"policiesForOtherNodes,omitempty"`
+	Fence        *fenceCheck `json:"fence,omitempty"`
+	// Left is what the boot before has left.
+	Left     []aftermath `json:"left,omitempty"`
+	Budgets  []whyBudget `json:"budgets"`
+	Policies []whyPolicy `json:"policies"`
+	Others   []string    `json:"policiesForOtherNodes,omitempty"`
 	// failed are the policies that cannot be told about.
 	failed []string
 }
@@ -153,6 +156,14 @@ func (t *tool) why(ctx context.Context, c client.Client, name string) (*why, err
 	if w.OutOfService, err = outOfService(ctx, c, n); err != nil {
 		return nil, err
 	}
+	if f := v1alpha1.FenceOf(n, t.clock.Now()); !f.Checked.IsZero() {
+		w.Fence = &fenceCheck{n.Name, f.Fenceable, f.Reason, f.Message, f.Checked, true}
+	}
+	left, err := aftermaths(ctx, c, client.MatchingFields{"spec.nodeName": name})
+	if err != nil {
+		return nil, err
+	}
+	w.Left = slices.DeleteFunc(left, func(a aftermath) bool { return a.BootID != n.Status.NodeInfo.BootID })
 	for _, b := range budget.Selecting(budgets.Items, n) {
 		w.Budgets = append(w.Budgets, budgetOf(&b, n))
 	}
@@ -457,6 +468,13 @@ func (t *tool) whyText(w *why, wide bool) string {
 	for _, line := range w.OutOfService {
 		fmt.Fprintf(&text, "Out of service: %s\n", oneLine(line))
 	}
+	if f := w.Fence; f != nil {
+		could := "could be switched off from outside"
+		if !f.Fenceable {
+			could = "could not be switched off from outside"
+		}
+		fmt.Fprintf(&text, "Fence: it %s (%s), tried %s: %s\n", could, oneLine(f.Reason), t.checkedText(f.Checked), oneLine(f.Message))
+	}
 	for _, b := range w.Budgets {
 		fmt.Fprintf(&text, "Budget %s, group %s: %d of %s permits taken", b.Name, b.Group, b.Permits, b.Limit)
 		if b.Paused {
@@ -476,7 +494,7 @@ func (t *tool) whyText(w *why, wide bool) string {
 	if len(w.Others) > 0 {
 		fmt.Fprintf(&text, "\nPolicies that do not select this node: %s\n", strings.Join(w.Others, ", "))
 	}
-	return t.folded(text.String())
+	return t.folded(text.String()) + leftText(w.Left)
 }
 
 func (t *tool) whyPolicyText(text *strings.Builder, p *whyPolicy, wide bool) {

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/config/remote"
@@ -25,8 +26,8 @@ import (
 	"github.com/nodemend/nodemend/internal/power"
 )
 
-const fenceHelp = `Look at how the power of nodes is switched from outside: by their BMC, or by what
-feeds them. The file remote.yaml says how; docs/fencing.md describes it.`
+const fenceHelp = `Look at how the power of nodes is switched from outside: by their BMC, their cloud, or
+what feeds them. The file remote.yaml says how; docs/fencing.md describes it.`
 
 const fenceCheckHelp = `Ask the switch of each NODE, as remote.yaml names it, what it would say when it is
 needed. Nothing is switched, and nothing is written to the API server.
@@ -34,9 +35,11 @@ needed. Nothing is switched, and nothing is written to the API server.
 A node is fenceable if its switch answers, lets the user in, is that of the node's
 machine (its GUID is the node's systemUUID, in one of the three byte orders in
 use, and no other node has that), and reads the power on while the node is Ready.
+A power that is "reported" is what another program has read, such as the operator of
+a BareMetalHost: it is switched, and frees no pods and volumes.
 
-You need the right to get and list nodes. Run it where the switches can be reached and
-the files with the passwords are.
+You need the right to get and list nodes, and to get BareMetalHosts if these are
+switches. Run it where the switches can be reached and the files with the passwords are.
 
 Exit status: 0 if all are fenceable, 1 if one is not, 2 if the command line or
 remote.yaml is wrong, or the cluster can't be asked.`
@@ -71,11 +74,13 @@ type fenceCheck struct {
 
 // fenceable is what was found of a node.
 type fenceable struct {
-	Node      string      `json:"node"`
-	Switch    string      `json:"switch,omitempty"`
-	Power     power.State `json:"power,omitempty"`
-	Fenceable bool        `json:"fenceable"`
-	Why       string      `json:"why,omitempty"`
+	Node   string      `json:"node"`
+	Switch string      `json:"switch,omitempty"`
+	Power  power.State `json:"power,omitempty"`
+	// Reported: the power is what another program has read, so no pods and volumes are freed.
+	Reported  bool   `json:"reported,omitempty"`
+	Fenceable bool   `json:"fenceable"`
+	Why       string `json:"why,omitempty"`
 }
 
 func newFenceCheckCommand() *cobra.Command {
@@ -115,7 +120,12 @@ func (f *fenceCheck) run(cmd *cobra.Command, names []string) error {
 	if err != nil {
 		return unknownError{err}
 	}
-	api, err := f.api()
+	cfg, err := restConfig(f.kubeconfig, "fence-check")
+	if err != nil {
+		return unknownError{err}
+	}
+	config.Cluster = clustersOf(cfg, "fence-check")
+	api, err := nodesOf(cfg)
 	if err != nil {
 		return unknownError{err}
 	}
@@ -150,12 +160,8 @@ func (f *fenceCheck) run(cmd *cobra.Command, names []string) error {
 	return nil
 }
 
-// api returns what asks the cluster for nodes.
-func (f *fenceCheck) api() (corev1client.NodeInterface, error) {
-	cfg, err := restConfig(f.kubeconfig, "fence-check")
-	if err != nil {
-		return nil, err
-	}
+// nodesOf returns what asks the cluster for nodes.
+func nodesOf(cfg *rest.Config) (corev1client.NodeInterface, error) {
 	api, err := corev1client.NewForConfig(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("asking the cluster: %w", err)
@@ -235,7 +241,7 @@ func (c *checker) check(ctx context.Context, node *corev1.Node) fenceable {
 			}
 		}
 	}
-	s, err := c.config.Switch(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations})
+	s, err := c.config.Switch(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations, ProviderID: node.Spec.ProviderID})
 	if err != nil {
 		f.Why = err.Error()
 		return f
@@ -246,8 +252,12 @@ func (c *checker) check(ctx context.Context, node *corev1.Node) fenceable {
 		f.Why = err.Error()
 		return f
 	}
-	f.Power = reading.Power
-	if isReady(node) && reading.Power != power.On {
+	f.Power, f.Reported = reading.Power, reading.Reported
+	switch {
+	case reading.Power == power.Changing:
+		f.Why = fmt.Sprintf("its power is read %s, which is neither on nor off: nothing would be switched", reading.Power)
+		return f
+	case reading.Power == power.Off && isReady(node):
 		// It was read a while ago.
 		if node, err = c.nodes.Get(ctx, node.Name, metav1.GetOptions{}); err != nil {
 			f.Why = fmt.Sprintf("its power is read %s, and whether it is Ready is not known: %v", reading.Power, err)
@@ -279,7 +289,11 @@ func writeFenceable(w io.Writer, nodes []fenceable) error {
 		if node.Fenceable {
 			verdict = "yes"
 		}
-		fmt.Fprintf(&text, "%s\t%s\t%s\t%s\t%s\n", node.Node, verdict, orDash(string(node.Power)), orDash(node.Switch), cell(node.Why))
+		state := orDash(string(node.Power))
+		if node.Reported {
+			state += ", reported"
+		}
+		fmt.Fprintf(&text, "%s\t%s\t%s\t%s\t%s\n", node.Node, verdict, state, orDash(node.Switch), cell(node.Why))
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if _, err := io.WriteString(table, text.String()); err != nil {

@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -18,12 +19,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/nodemend/nodemend/test/openstack"
 	"github.com/nodemend/nodemend/test/redfish"
 )
 
 // fenced is a cluster of nodes whose machines a Redfish service has.
 type fenced struct {
 	service            *redfish.Service
+	cloud              *openstack.Cloud
 	config, kubeconfig string
 }
 
@@ -35,7 +38,19 @@ const (
 	stopsUUID = "4c4c4544-0077-4a10-8031-c4c04f4b4832"
 	edgeUUID  = "4c4c4544-0066-4a10-8031-c4c04f4b4832"
 	otherUUID = "4c4c4544-0099-4a10-8031-c4c04f4b4832"
+	metalUUID = "4c4c4544-00aa-4a10-8031-c4c04f4b4832"
+	vmUUID    = "b5a4a0c4-4f6e-4d05-9a3c-0d2f7a1b0001"
+	hungUUID  = "b5a4a0c4-4f6e-4d05-9a3c-0d2f7a1b0002"
 )
+
+// hosts are what an API server with Metal3 answers, by the path that is asked.
+var hosts = map[string]string{
+	"/api":                     `{"kind":"APIVersions","versions":["v1"]}`,
+	"/apis":                    `{"kind":"APIGroupList","apiVersion":"v1","groups":[{"name":"metal3.io","versions":[{"groupVersion":"metal3.io/v1alpha1","version":"v1alpha1"}]}]}`,
+	"/apis/metal3.io/v1alpha1": `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"metal3.io/v1alpha1","resources":[{"name":"baremetalhosts","singularName":"baremetalhost","namespaced":true,"kind":"BareMetalHost","verbs":["get","patch"]}]}`,
+	"/apis/metal3.io/v1alpha1/namespaces/hosts/baremetalhosts/bmh-7": `{"apiVersion":"metal3.io/v1alpha1","kind":"BareMetalHost","metadata":{"namespace":"hosts","name":"bmh-7","annotations":{"nodemend.dev/system-uuid":"` + metalUUID + `"}},
+		"spec":{"online":true},"status":{"poweredOn":true,"operationalStatus":"OK","provisioning":{"state":"provisioned"}}}`,
+}
 
 func newFenced(t *testing.T) fenced {
 	t.Helper()
@@ -57,10 +72,15 @@ func newFenced(t *testing.T) fenced {
 	add("worker-7", "44454c4c-8800-104a-8031-c4c04f4b4832", corev1.ConditionUnknown) // the same, in SMBIOS' order
 	add("worker-8", stopsUUID, corev1.ConditionTrue)
 	add("edge-1", edgeUUID, corev1.ConditionTrue)
+	add("metal-1", metalUUID, corev1.ConditionTrue)
+	add("vm-1", vmUUID, corev1.ConditionTrue)
+	add("vm-2", hungUUID, corev1.ConditionUnknown)
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		node, found := nodes[strings.TrimPrefix(r.URL.Path, "/api/v1/nodes/")]
 		w.Header().Set("Content-Type", "application/json")
 		switch {
+		case r.Method == http.MethodGet && hosts[r.URL.Path] != "":
+			_, _ = io.WriteString(w, hosts[r.URL.Path])
 		case r.Method == http.MethodGet && r.URL.Path == "/api/v1/nodes":
 			// A page each.
 			names := slices.Sorted(maps.Keys(nodes))
@@ -84,6 +104,9 @@ func newFenced(t *testing.T) fenced {
 	f := fenced{service: redfish.Start(t,
 		&redfish.System{UUID: goodUUID, Power: "On"}, &redfish.System{UUID: liesUUID, Power: "Off"}, &redfish.System{UUID: downUUID, Power: "Off"},
 		&redfish.System{UUID: twiceUUID, Power: "On"}, &redfish.System{UUID: stopsUUID, Power: "Off"})}
+	suspended := openstack.Active(hungUUID, "vm-2")
+	suspended.Status, suspended.VMState = "SUSPENDED", "suspended"
+	f.cloud = openstack.Start(t, openstack.Active(vmUUID, "vm-1"), suspended)
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -92,8 +115,14 @@ func newFenced(t *testing.T) fenced {
 		}
 		return path
 	}
-	f.config = write("remote.yaml", fmt.Sprintf("switches:\n- nodes: {names: [worker-*]}\n  redfish: {url: %q, user: %s, passwordFile: %s, caFile: %s}\n",
-		f.service.URL(), redfish.User, f.service.PasswordFile(), f.service.CAFile()))
+	f.config = write("remote.yaml", fmt.Sprintf(`switches:
+- nodes: {names: [worker-*]}
+  redfish: {url: %q, user: %s, passwordFile: %s, caFile: %s}
+- nodes: {names: [metal-1]}
+  metal3: {namespace: hosts, host: bmh-7}
+- nodes: {names: [vm-*]}
+  openstack: {cloudsFile: %s}
+`, f.service.URL(), redfish.User, f.service.PasswordFile(), f.service.CAFile(), f.cloud.File()))
 	f.kubeconfig = write("kubeconfig", fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}],
 		clusters: [{name: c, cluster: {server: %q}}], users: [{name: u, user: {}}]}`, api.URL))
 	return f
@@ -131,6 +160,22 @@ func TestFenceCheckSaysOfEachNodeWhetherItCanBeFenced(t *testing.T) {
 		t.Errorf("exit status %d (%s)", status, text)
 	}
 	if calls := f.service.Calls(); len(calls) > 0 {
+		t.Errorf("it has switched: %q", calls)
+	}
+}
+
+func TestFenceCheckAsksBareMetalHostsAndServersOfOpenStack(t *testing.T) {
+	f := newFenced(t)
+	output, status, text := f.run(t, "metal-1", "vm-1", "vm-2")
+	want := `NODE     FENCEABLE  POWER         SWITCH                      WHY NOT
+metal-1  yes        On, reported  BareMetalHost hosts/bmh-7   
+vm-1     yes        On            openstack://openstack/vm-1  
+vm-2     no         Changing      openstack://openstack/vm-2  its power is read Changing, which is neither on nor off: nothing would be switched
+`
+	if status != 1 || output != want {
+		t.Errorf("exit status %d (%s), printed\n%s\nwant\n%s", status, text, output, want)
+	}
+	if calls := f.cloud.Calls(); len(calls) > 0 {
 		t.Errorf("it has switched: %q", calls)
 	}
 }

@@ -147,4 +147,8 @@ func TestTheAgentKnowsOnlyTheAPIGroupsThatItNeeds(t *testing.T) {
 	if slices.Contains(strings.Fields(string(out)), "k8s.io/client-go/kubernetes/scheme") {
 		t.Error("it is linked with all: use internal/coreapi in the place of client-go/kubernetes")
 	}
+	// Nothing that runs on a node switches power from outside.
+	if strings.Contains(string(out), "gophercloud") {
+		t.Error("it is linked with what asks OpenStack")
+	}
 }

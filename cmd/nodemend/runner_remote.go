@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/remote"
@@ -32,12 +33,14 @@ actions that switch the power of a machine off and on, reboot: {method: PowerCyc
 by the switches that --config names: a remote.yaml (docs/fencing.md). It lights the lamps
 of machines in maintenance that ask for it, and, with --maintenance-power, shuts down
 those with power: Off. It executes those that have a machine replaced, replace: {}, where
-that file allows it (docs/others.md). Of several, one leads. Its account needs: get, list
-and watch nodeactions, update nodeactions/status, get remediations, remedypolicies and
+that file allows it (docs/others.md). Each hour it tries the switches, and sets the
+condition Fenceable of nodes. Of several, one leads. Its account needs: get, list and
+watch nodeactions, update nodeactions/status, get remediations, remedypolicies and
 nodemendremediations, get and list remediationbudgets, list and watch nodemaintenances,
-update nodemaintenances/status (all nodemend.dev), get and list nodes, get leases in kube-node-lease,
-create and patch events in the namespace default, and get, create and update leases in
-its own namespace.`
+update nodemaintenances/status (all nodemend.dev), get, list and watch nodes, patch
+nodes/status, get leases in kube-node-lease, create and patch events in the namespace
+default, and get, create and update leases in its own namespace; for switches that are
+BareMetalHosts of Metal3, also get and patch these.`
 
 const remoteRunnerExample = `
 
@@ -98,7 +101,7 @@ func (r *remoteRunner) run(cmd *cobra.Command, kubeconfig string, o runner.Optio
 	}
 	lead := leadBy(r.election, leader.Election{Name: leaseOfRemoteRunner, Namespace: r.namespace}, cfg)
 	return runner.RunRemote(cmd.Context(), cfg, runner.RemoteOptions{
-		Switch: switchesOf(o.Config), Needed: neededOf(o.Config), Machines: machinesOf(o.Config, cfg), Lead: lead,
+		Switch: switchesOf(o.Config, clustersOf(cfg, "remote-runner")), Needed: neededOf(o.Config), Machines: machinesOf(o.Config, cfg), Lead: lead,
 		MaintenancePower: r.maintenancePower, DryRun: o.DryRun, Registry: registry,
 		MetricsAddress: o.MetricsAddress, HealthAddress: o.HealthAddress, Logger: logr.FromContextOrDiscard(cmd.Context()),
 	})
@@ -122,25 +125,36 @@ func machinesOf(file string, cfg *rest.Config) *machines.Machines {
 			config, err := remote.Load(file)
 			return config.Replace, err
 		},
-		Here: func() (client.Client, error) { return client.New(cfg, client.Options{}) },
-		Elsewhere: func(kubeconfig string) (client.Client, error) {
-			there, err := restConfig(kubeconfig, "remote-runner")
-			if err != nil {
-				return nil, err
-			}
-			return client.New(there, client.Options{})
-		},
+		Here:      func() (client.Client, error) { return client.New(cfg, client.Options{}) },
+		Clock:     clock.RealClock{},
+		Elsewhere: clustersOf(cfg, "remote-runner"),
 	})
 }
 
+// clustersOf returns what returns a client for the cluster of a kubeconfig, which is read anew each time;
+// "": the cluster of cfg.
+func clustersOf(cfg *rest.Config, userAgent string) func(kubeconfig string) (client.Client, error) {
+	return func(kubeconfig string) (client.Client, error) {
+		there := cfg
+		if kubeconfig != "" {
+			var err error
+			if there, err = restConfig(kubeconfig, userAgent); err != nil {
+				return nil, err
+			}
+		}
+		return client.New(there, client.Options{})
+	}
+}
+
 // switchesOf returns what finds the switch of a node in a file, which is read anew each time.
-func switchesOf(file string) func(*corev1.Node) (power.Switch, error) {
+func switchesOf(file string, cluster func(kubeconfig string) (client.Client, error)) func(*corev1.Node) (power.Switch, error) {
 	return func(node *corev1.Node) (power.Switch, error) {
 		config, err := remote.Load(file)
 		if err != nil {
 			return nil, err
 		}
-		return config.Switch(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations})
+		config.Cluster = cluster
+		return config.Switch(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations, ProviderID: node.Spec.ProviderID})
 	}
 }
 
@@ -151,7 +165,10 @@ func neededOf(file string) func(*corev1.Node) (*corev1.Node, error) {
 		if err != nil {
 			return nil, err
 		}
-		needed := config.Needed(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations})
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: needed.Name, Labels: needed.Labels, Annotations: needed.Annotations}}, nil
+		needed := config.Needed(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations, ProviderID: node.Spec.ProviderID})
+		return &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: needed.Name, Labels: needed.Labels, Annotations: needed.Annotations},
+			Spec:       corev1.NodeSpec{ProviderID: needed.ProviderID},
+		}, nil
 	}
 }

@@ -60,8 +60,8 @@ func TestALimitThatStopsAllIsSaidNotToStopReboots(t *testing.T) {
 func TestWhatHoldsTheOriginalFromOutsideIsNamed(t *testing.T) {
 	for text, want := range map[string]string{
 		healthCheck(""):                                    "f:4: spec: not carried over: on OpenShift NodeHealthCheck does nothing during an upgrade; here steps that are not disruptive go on. Before one: kubectl nodemend pause budget/a",
-		"openstack: {}\n" + magnumFileWith(""):             "f:1: openstack: not carried over: nothing here asks Magnum: it repairs nothing without the cluster's label auto_healing_enabled",
-		"cloud-provider: openstack\n" + magnumFileWith(""): "cloud-provider: not carried over: nothing here asks Magnum",
+		"openstack: {}\n" + magnumFileWith(""):             "f:1: openstack: not carried over: nobody asks Magnum before a reboot: it repairs nothing without the cluster's label auto_healing_enabled",
+		"cloud-provider: openstack\n" + magnumFileWith(""): "cloud-provider: not carried over: nobody asks Magnum before a reboot",
 	} {
 		if result := converted(t, text); !noted(result, Lost, want) {
 			t.Errorf("got %v, want %s", result.Notes, want)

@@ -97,8 +97,8 @@ func (c *conversion) magnum(v value) {
 	}
 	for said, key := range []string{"cloud-provider", "openstack"} {
 		if of := v.get(key); of.there() && (said == 0 || !v.has("cloud-provider")) {
-			c.lost(of, "nothing here asks Magnum: it repairs nothing without the cluster's label auto_healing_enabled, nor while cluster or stack are updated. "+
-				"Before an update: kubectl nodemend pause budget/%s --reason update", mah)
+			c.lost(of, "nobody asks Magnum before a reboot: it repairs nothing without the cluster's label auto_healing_enabled, nor while cluster or stack are updated. "+
+				"Before an update: kubectl nodemend pause budget/%s --reason update. The remote runner takes a clouds.yaml, for steps that you add", mah)
 		}
 	}
 	checks := v.get("healthcheck")
@@ -130,7 +130,12 @@ func (c *conversion) magnum(v value) {
 			c.matches(o, "", all)
 			o.add("steps:", "")
 			o.reboot("by the node itself, not by Nova", bootTimeout, max(rebuild, verify(all)), "")
-			c.lost(list, "Nova reboots, then rebuilds, a machine from outside: here the node's runner reboots it, once it reaches the API server, and the last step asks a person")
+			more := "reboot: {method: PowerCycle}"
+			if role.field == "worker" {
+				more += ", and replace: {} in the place of maintenance"
+			}
+			c.lost(list, "Nova reboots, then rebuilds, a machine from outside: here the node's runner reboots it, once it reaches the API server, and the last step asks a person. "+
+				"By hand, with a remote runner: %s (docs/others.md)", more)
 			o.maintenance("rebuild the machine", "instead of a machine that is built anew", role.field == "worker")
 			o.add("recovery: {healthyFor: 1m}", mah+" takes a node for healthy at once")
 			o.zealous(mah, join, "check-delay-after-add")

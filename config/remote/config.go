@@ -3,22 +3,36 @@
 // that of the node.
 package remote
 
+import (
+	"cmp"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/internal/openstack"
+)
+
 // Config is a whole file.
 type Config struct {
 	Switches []Switch `yaml:"switches"`
 	// Replace says which machines may be replaced; nil: none.
 	Replace *Replace `yaml:"replace"`
 
+	// Cluster returns a client for the cluster of a kubeconfig, which reads nothing from a cache; "": this
+	// cluster. It is for switches that are objects; who asks for those sets it.
+	Cluster func(kubeconfig string) (client.Client, error) `yaml:"-"`
+
 	name string // of the file
 }
 
-// Switch says how the power of some nodes is switched. One of IPMI, Redfish and Program is
-// set.
+// Switch says how the power of some nodes is switched. One of IPMI, Redfish, Metal3, OpenStack and
+// Program is set.
 type Switch struct {
-	Nodes   Nodes    `yaml:"nodes"`
-	IPMI    *IPMI    `yaml:"ipmi"`
-	Redfish *Redfish `yaml:"redfish"`
-	Program *Program `yaml:"program"`
+	Nodes     Nodes            `yaml:"nodes"`
+	IPMI      *IPMI            `yaml:"ipmi"`
+	Redfish   *Redfish         `yaml:"redfish"`
+	Metal3    *Metal3          `yaml:"metal3"`
+	OpenStack *OpenStackSwitch `yaml:"openstack"`
+	Program   *Program         `yaml:"program"`
 }
 
 // Nodes says which nodes are meant: those that names and matchLabels include. What is left
@@ -75,4 +89,39 @@ type Program struct {
 	Options map[string]string `yaml:"options"`
 	// SecretFiles are files with values of options.
 	SecretFiles map[string]string `yaml:"secretFiles"`
+}
+
+// Metal3 is a BareMetalHost, whose operator has the BMC.
+type Metal3 struct {
+	Namespace string `yaml:"namespace"`
+	// Host is the name of the BareMetalHost, a template.
+	Host string `yaml:"host"`
+	// Hosts are those of nodes by their names, instead of Host.
+	Hosts map[string]string `yaml:"hosts"`
+	// Kubeconfig is that of the cluster that has it; "": this one.
+	Kubeconfig string `yaml:"kubeconfig"`
+}
+
+// OpenStackSwitch is Nova, for nodes that are its servers. The server is that whose ID is the node's
+// systemUUID; the node's spec.providerID, if it has one, has to name the same.
+type OpenStackSwitch struct {
+	OpenStack `yaml:",inline"`
+	// ServerName is a template: the name that the server has to have; "": that of the node.
+	ServerName string `yaml:"serverName"`
+}
+
+// OpenStack is one project in one region.
+type OpenStack struct {
+	// CloudsFile is a clouds.yaml, that of a mounted Secret, and Cloud the one of it; "": openstack.
+	CloudsFile string `yaml:"cloudsFile"`
+	Cloud      string `yaml:"cloud"`
+}
+
+// Of returns the cloud.
+func (o OpenStack) Of() openstack.Cloud {
+	return openstack.Cloud{File: o.CloudsFile, Name: cmp.Or(o.Cloud, "openstack")}
+}
+
+func (o OpenStack) problems(p problems) {
+	p.file(o.CloudsFile, true, "cloudsFile")
 }

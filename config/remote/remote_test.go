@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/internal/power/ipmilan"
 	"github.com/nodemend/nodemend/internal/power/program"
 	"github.com/nodemend/nodemend/internal/power/redfish"
@@ -46,6 +49,8 @@ const good = `switches:
     user: fence
     passwordFile: /etc/nodemend/bmc/password
     fingerprints: {blade-4: ` + digits + `}
+- nodes: {names: ["metal-*"]}
+  metal3: {namespace: hosts, hosts: {metal-1: bmh-7}, kubeconfig: /etc/nodemend/management/kubeconfig}
 - ipmi: {host: "{name}.bmc.example.com", port: 6230, user: fence, passwordFile: /p}
 `
 
@@ -55,6 +60,12 @@ func TestANodeHasTheSwitchOfTheFirstEntryThatNamesIt(t *testing.T) {
 	c, err := Parse("remote.yaml", []byte(good))
 	if err != nil {
 		t.Fatal(err)
+	}
+	c.Cluster = func(kubeconfig string) (client.Client, error) {
+		if kubeconfig != "/etc/nodemend/management/kubeconfig" {
+			t.Errorf("asked for the cluster of %q", kubeconfig)
+		}
+		return nil, nil
 	}
 	labels := func(pairs ...string) map[string]string {
 		all := map[string]string{}
@@ -81,6 +92,8 @@ func TestANodeHasTheSwitchOfTheFirstEntryThatNamesIt(t *testing.T) {
 		{Node{Name: "edge-1"}, "it has no label node-restriction.kubernetes.io/plug"},
 		{Node{Name: "blade-1", Labels: labels("rack", "8")}, "https://10.0.1.1"},
 		{Node{Name: "blade-2", Labels: labels("rack", "8")}, "it has no entry in fingerprints"},
+		{Node{Name: "metal-1"}, "BareMetalHost hosts/bmh-7"},
+		{Node{Name: "metal-2"}, "it has no entry in hosts"},
 		{Node{Name: "blade-3", Labels: labels("rack", "8")}, "it has no entry in urls"},
 	} {
 		got := ""
@@ -102,8 +115,8 @@ func TestANodeHasTheSwitchOfTheFirstEntryThatNamesIt(t *testing.T) {
 			t.Errorf("%+v: got %q, want %q", test.node, got, test.want)
 		}
 	}
-	c.Switches = c.Switches[:5]
-	if _, err := c.Switch(Node{Name: "other"}); !errors.Is(err, ErrNoSwitch) || !strings.Contains(err.Error(), "remote.yaml: node other") {
+	c.Switches = c.Switches[:6]
+	if _, err := c.Switch(Node{Name: "other"}); !errors.Is(err, power.ErrNoSwitch) || !strings.Contains(err.Error(), "remote.yaml: node other") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -130,6 +143,26 @@ func TestEachKindOfSwitchIsMade(t *testing.T) {
 	}
 }
 
+func TestANodeOfOpenStackIsAServer(t *testing.T) {
+	c, err := Parse("remote.yaml", []byte(entry("openstack: {cloudsFile: /c, cloud: prod, serverName: '{label:example.node-restriction.kubernetes.io/server}'}")+
+		"- openstack: {cloudsFile: /c}\n  nodes: {names: [never]}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := Node{Name: "a", Labels: map[string]string{"example.node-restriction.kubernetes.io/server": "s-1", "b": "c"}, ProviderID: "openstack:///x"}
+	needed := c.Needed(node)
+	if needed.ProviderID != node.ProviderID || len(needed.Labels) != 1 {
+		t.Errorf("kept: %+v", needed)
+	}
+	if s, err := c.Switch(needed); err != nil || s.String() != "openstack://prod/s-1" {
+		t.Errorf("got %v, %v", s, err)
+	}
+	c.Switches = c.Switches[1:]
+	if s, err := c.Switch(Node{Name: "never"}); err != nil || s.String() != "openstack://openstack/never" {
+		t.Errorf("got %v, %v", s, err)
+	}
+}
+
 // A kubelet writes all annotations, and most labels, of its node.
 func TestANodeDoesNotChooseWhoGetsThePassword(t *testing.T) {
 	for _, by := range []string{
@@ -140,6 +173,7 @@ func TestANodeDoesNotChooseWhoGetsThePassword(t *testing.T) {
 			"ipmi.host":            ipmi("host: '" + by + "'"),
 			"redfish.url":          red("url: 'https://" + by + "', caFile: /ca"),
 			"redfish.serverName":   red("url: 'https://a', caFile: /ca, serverName: '" + by + "'"),
+			"metal3.host":          entry("metal3: {namespace: hosts, host: '" + by + "'}"),
 			"program.options.plug": entry("program: {path: /p, options: {plug: '" + by + "'}}"),
 		} {
 			_, err := Parse("remote.yaml", []byte(text))
@@ -188,14 +222,19 @@ func TestEveryMistakeHasItsLineAndSaysWhatIsAccepted(t *testing.T) {
 		"":                                       {"remote.yaml: is empty: accepted are switches, a list, and replace"},
 		"switches: []":                           {"line 1: switches: has no entry"},
 		"switch: []":                             {`unknown field "switch"`, "has no entry"},
-		"switches:\n- nodes: {}":                 {"line 2: switches.0: has 0 of ipmi, redfish and program"},
+		"switches:\n- nodes: {}":                 {"line 2: switches.0: has 0 of ipmi, redfish, metal3, openstack and program"},
 		"switches:\n- ipmi: {}\n  redfish: {}":   {"has 2 of ipmi", "line 2: switches.0.ipmi: has neither host nor hosts", "line 2: switches.0.ipmi.user: is missing", "line 3: switches.0.redfish: has neither url nor urls", "passwordFile: is missing"},
 		entry("nodes: {names: [Worker_1, '[']}"): {`line 2: switches.0.nodes.names.0: "Worker_1" is no name or pattern`, `switches.0.nodes.names.1: "["`},
 		entry("nodes: {matchLabels: {'a b': c}}"): {`line 2: switches.0.nodes.matchLabels.a b: "a b=c" is no label`},
-		"replace: {}":                {"line 1: replace: allows nothing: accepted are clusterAPI and karpenter: true"},
+		"replace: {}":                {"line 1: replace: allows nothing: accepted are clusterAPI, karpenter: true and magnum"},
 		"replace: {capi: {}}":        {`unknown field "capi"`},
 		"replace:\n  clusterAPI: {}": {`line 2: replace.clusterAPI.namespace: "" is no namespace`, `line 2: replace.clusterAPI.cluster: "" is no name of a Cluster`},
 		"replace:\n  clusterAPI:\n    namespace: a\n    cluster: b\n    kubeconfig: c": {`line 5: replace.clusterAPI.kubeconfig: "c" is not an absolute path`},
+		entry("metal3: {}"): {`switches.0.metal3.namespace: "" is no namespace`, "switches.0.metal3: has neither host nor hosts"},
+		entry("metal3: {namespace: a, host: 'B', kubeconfig: c}"):     {`switches.0.metal3.host: "B" is no name of a BareMetalHost`, `switches.0.metal3.kubeconfig: "c" is not an absolute path`},
+		"replace:\n  magnum: {cluster: prod}":                         {`line 2: replace.magnum.cluster: "prod" is no UUID`, "line 2: replace.magnum.cloudsFile: is missing"},
+		entry("openstack: {}"):                                        {"line 2: switches.0.openstack.cloudsFile: is missing"},
+		entry("openstack: {cloudsFile: c, serverName: '{label:a}'}"):  {`openstack.cloudsFile: "c" is not an absolute path`, "serverName: {label:a} is what a node can write itself"},
 		entry("node: {}"):                                             {`line 2: unknown field "node"`},
 		ipmi("host: a, hosts: {b: c}"):                                {"has neither host nor hosts, or both"},
 		ipmi("host: '{nodename}'"):                                    {"line 2: switches.0.ipmi.host: {nodename} is no placeholder: accepted are {name}, {label:KEY} and {annotation:KEY}"},
@@ -236,7 +275,7 @@ func TestMachinesThatMayBeReplacedNeedNoSwitches(t *testing.T) {
 		t.Error("a node has a switch that nobody has named")
 	}
 	c, err = Parse("remote.yaml", []byte(good+"replace: {karpenter: true}\n"))
-	if err != nil || len(c.Switches) != 6 || c.Replace.ClusterAPI != nil {
+	if err != nil || len(c.Switches) != 7 || c.Replace.ClusterAPI != nil {
 		t.Errorf("got %+v, %v", c, err)
 	}
 	if c, err = Parse("remote.yaml", []byte(good)); err != nil || c.Replace != nil {
@@ -257,12 +296,12 @@ func TestAFileIsReadAsAWhole(t *testing.T) {
 	if _, err := Load(file); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
-	for text, entries := range map[string]int{good: 6, good + "- {}\n": 0} {
+	for text, entries := range map[string]int{good: 7, good + "- {}\n": 0} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		c, err := Load(file)
-		if len(c.Switches) != entries || (err == nil) != (entries > 0) || err != nil && !strings.Contains(err.Error(), file+": line 34: switches.6: ") {
+		if len(c.Switches) != entries || (err == nil) != (entries > 0) || err != nil && !strings.Contains(err.Error(), file+": line 36: switches.7: ") {
 			t.Errorf("got %d entries, %v", len(c.Switches), err)
 		}
 	}
@@ -290,7 +329,7 @@ func TestThePageShowsAFileThatIsAccepted(t *testing.T) {
 	}
 	_, rest, _ := strings.Cut(string(page), "```yaml\nswitches:\n")
 	example, _, _ := strings.Cut(rest, "```")
-	if c, err := Parse("docs/fencing.md", []byte("switches:\n"+example)); err != nil || len(c.Switches) != 3 {
+	if c, err := Parse("docs/fencing.md", []byte("switches:\n"+example)); err != nil || len(c.Switches) != 5 || c.Switches[2].Metal3 == nil || c.Switches[3].OpenStack == nil {
 		t.Errorf("%d switches, %v", len(c.Switches), err)
 	}
 }

@@ -1,7 +1,7 @@
 package remote
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -9,8 +9,12 @@ import (
 	"slices"
 	"strings"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/internal/power/ipmilan"
+	"github.com/nodemend/nodemend/internal/power/metal3"
+	"github.com/nodemend/nodemend/internal/power/nova"
 	"github.com/nodemend/nodemend/internal/power/program"
 	"github.com/nodemend/nodemend/internal/power/redfish"
 )
@@ -19,13 +23,12 @@ import (
 type Node struct {
 	Name                string
 	Labels, Annotations map[string]string
+	// ProviderID is its spec.providerID, "" once it is not known any more.
+	ProviderID string
 }
 
-// ErrNoSwitch is of a node that the file does not name.
-var ErrNoSwitch = errors.New("no entry names it")
-
 // Switch returns the switch of a node: that of the first entry whose nodes include it. The
-// error is ErrNoSwitch, or what the node lacks that a placeholder asks for. It asks nobody,
+// error is power.ErrNoSwitch, or what the node lacks that a placeholder asks for. It asks nobody,
 // and reads no secrets.
 func (c Config) Switch(node Node) (power.Switch, error) {
 	for i := range c.Switches {
@@ -33,18 +36,18 @@ func (c Config) Switch(node Node) (power.Switch, error) {
 		if !s.Nodes.include(node) {
 			continue
 		}
-		found, err := s.of(node)
+		found, err := s.of(node, c.Cluster)
 		if err != nil {
 			return nil, fmt.Errorf("%s: switches.%d: node %s: %w", c.name, i, node.Name, err)
 		}
 		return found, nil
 	}
-	return nil, fmt.Errorf("%s: node %s: %w", c.name, node.Name, ErrNoSwitch)
+	return nil, fmt.Errorf("%s: node %s: %w", c.name, node.Name, power.ErrNoSwitch)
 }
 
 // Needed returns of a node what Switch looks at.
 func (c Config) Needed(node Node) Node {
-	needed := Node{Name: node.Name, Labels: map[string]string{}, Annotations: map[string]string{}}
+	needed := Node{Name: node.Name, Labels: map[string]string{}, Annotations: map[string]string{}, ProviderID: node.ProviderID}
 	keep := func(kind, key string) (string, error) {
 		of, to := node.Labels, needed.Labels
 		if kind == "annotation" {
@@ -74,6 +77,10 @@ func (s *Switch) templates() []string {
 		return []string{s.IPMI.Host}
 	case s.Redfish != nil:
 		return []string{s.Redfish.URL, s.Redfish.ServerName}
+	case s.Metal3 != nil:
+		return []string{s.Metal3.Host}
+	case s.OpenStack != nil:
+		return []string{s.OpenStack.ServerName}
 	case s.Program != nil:
 		return slices.Collect(maps.Values(s.Program.Options))
 	}
@@ -94,7 +101,7 @@ func (n Nodes) include(node Node) bool {
 	return len(n.Names) == 0
 }
 
-func (s *Switch) of(node Node) (power.Switch, error) {
+func (s *Switch) of(node Node, cluster func(kubeconfig string) (client.Client, error)) (power.Switch, error) {
 	switch {
 	case s.IPMI != nil:
 		host, err := node.value("hosts", s.IPMI.Host, s.IPMI.Hosts)
@@ -110,6 +117,25 @@ func (s *Switch) of(node Node) (power.Switch, error) {
 		}), nil
 	case s.Redfish != nil:
 		return s.Redfish.of(node)
+	case s.Metal3 != nil:
+		host, err := node.value("hosts", s.Metal3.Host, s.Metal3.Hosts)
+		if err == nil {
+			err = checkObject(host)
+		}
+		if err != nil {
+			return nil, err
+		}
+		api, err := cluster(s.Metal3.Kubeconfig)
+		if err != nil {
+			return nil, err
+		}
+		return metal3.New(api, s.Metal3.Namespace, host), nil
+	case s.OpenStack != nil:
+		name, err := expand(cmp.Or(s.OpenStack.ServerName, "{name}"), node.placeholder)
+		if err != nil {
+			return nil, err
+		}
+		return nova.New(nova.Options{Cloud: s.OpenStack.Of(), Name: name, ProviderID: node.ProviderID}), nil
 	default:
 		options := map[string]string{}
 		for name, template := range s.Program.Options {

@@ -67,12 +67,20 @@ func (s *Switch) problems(p problems) {
 		kinds++
 		s.Redfish.problems(p.in("redfish"))
 	}
+	if s.Metal3 != nil {
+		kinds++
+		s.Metal3.problems(p.in("metal3"))
+	}
+	if s.OpenStack != nil {
+		kinds++
+		s.OpenStack.problems(p.in("openstack"))
+	}
 	if s.Program != nil {
 		kinds++
 		s.Program.problems(p.in("program"))
 	}
 	if kinds != 1 {
-		p.add("has %d of ipmi, redfish and program: accepted is one of them", kinds)
+		p.add("has %d of ipmi, redfish, metal3, openstack and program: accepted is one of them", kinds)
 	}
 }
 
@@ -239,6 +247,38 @@ func (r *Redfish) problems(p problems) {
 	if r.Fingerprint != "" && len(r.Fingerprints) > 0 {
 		p.add("has both fingerprint and fingerprints: accepted is one of them")
 	}
+}
+
+func (m *Metal3) problems(p problems) {
+	if len(validation.IsDNS1123Label(m.Namespace)) > 0 {
+		p.in("namespace").add("%q is no namespace: accepted is that of the BareMetalHosts", m.Namespace)
+	}
+	p.one("host", m.Host, "hosts", m.Hosts, false)
+	check := func(name string, field ...string) {
+		if err := checkObject(name); err != nil {
+			p.in(field...).add("%s", err)
+		}
+	}
+	if host, err := expand(m.Host, func(string, string) (string, error) { return example, nil }); err == nil && host != "" {
+		check(host, "host")
+	}
+	for _, node := range slices.Sorted(maps.Keys(m.Hosts)) {
+		check(m.Hosts[node], "hosts", node)
+	}
+	p.file(m.Kubeconfig, false, "kubeconfig")
+}
+
+// checkObject refuses what is no name of an object.
+func checkObject(name string) error {
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return fmt.Errorf("%q is no name of a BareMetalHost", name)
+	}
+	return nil
+}
+
+func (o *OpenStackSwitch) problems(p problems) {
+	o.OpenStack.problems(p)
+	p.template(o.ServerName, false, "serverName")
 }
 
 func (g *Program) problems(p problems) {

@@ -26,7 +26,8 @@ import (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Finished")].message`,priority=1
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.claim) || (has(self.status) && has(self.status.claim) && self.status.claim == oldSelf.status.claim)",message="a claim never changes",reason=FieldValueForbidden,fieldPath=".status.claim"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.conditions) || !oldSelf.status.conditions.exists(c, c.type == 'Finished' && c.status == 'True') || (has(self.status) && self.status == oldSelf.status)",message="a finished action never changes",reason=FieldValueForbidden,fieldPath=".status"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.conditions) || !oldSelf.status.conditions.exists(c, c.type == 'Finished' && c.status == 'True') || (has(self.status) && has(self.status.claim) == has(oldSelf.status.claim) && (!has(self.status.claim) || self.status.claim == oldSelf.status.claim) && has(self.status.power) == has(oldSelf.status.power) && (!has(self.status.power) || self.status.power == oldSelf.status.power) && has(self.status.external) == has(oldSelf.status.external) && (!has(self.status.external) || self.status.external == oldSelf.status.external) && has(self.status.replace) == has(oldSelf.status.replace) && (!has(self.status.replace) || self.status.replace == oldSelf.status.replace) && has(self.status.result) == has(oldSelf.status.result) && (!has(self.status.result) || self.status.result == oldSelf.status.result) && has(self.status.conditions) == has(oldSelf.status.conditions) && (!has(self.status.conditions) || self.status.conditions == oldSelf.status.conditions))",message="a finished action never changes",reason=FieldValueForbidden,fieldPath=".status"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.aftermath) || (has(self.status) && has(self.status.aftermath) && self.status.aftermath == oldSelf.status.aftermath)",message="an aftermath never changes",reason=FieldValueForbidden,fieldPath=".status.aftermath"
 type NodeAction struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -182,6 +183,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.power) || has(self.claim)",message="only what is claimed has progress",fieldPath=".power"
 // +kubebuilder:validation:XValidation:rule="!has(self.external) || has(self.claim)",message="only what is claimed has progress",fieldPath=".external"
 // +kubebuilder:validation:XValidation:rule="!has(self.replace) || has(self.claim)",message="only what is claimed has progress",fieldPath=".replace"
+// +kubebuilder:validation:XValidation:rule="!has(self.aftermath) || (has(self.claim) && self.claim.remedy == 'reboot' && self.claim.bootID != self.aftermath.bootID && has(self.conditions) && self.conditions.exists(c, c.type == 'Finished' && c.status == 'True'))",message="an aftermath is that of a finished reboot, from a later boot",fieldPath=".aftermath"
 type NodeActionStatus struct {
 	// The runner's claim, written before the first side effect.
 	// +optional
@@ -212,6 +214,11 @@ type NodeActionStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// What the boot that was ended has left, once the node is back. It is written once, after
+	// the action has finished; all else never changes from then on.
+	// +optional
+	Aftermath *Aftermath `json:"aftermath,omitempty"`
 }
 
 // Claim is the statement of a runner that it executes an action.
@@ -326,16 +333,19 @@ type ReplaceStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	RunnerID string `json:"runnerID"`
 
-	// The machine, with its UID. None of another UID is touched.
+	// The machine, with its UID. None of another UID is touched. A server of OpenStack is a
+	// Server of openstack.org/v1, with its ID in Nova as the UID.
 	// +required
 	Machine ExternalObject `json:"machine"`
 
-	// Who makes a new one: the controller of the Machine, or the NodePool.
+	// Who makes a new one: the controller of the Machine, the NodePool, or the node group of
+	// Magnum, a NodeGroup of openstack.org/v1 with its cluster as the namespace.
 	// +required
 	Owner ExternalObject `json:"owner"`
 
 	// Delete: the machine is deleted. Remediate: it is marked with the annotation
-	// cluster.x-k8s.io/remediate-machine, and its owner deletes it.
+	// cluster.x-k8s.io/remediate-machine, and its owner deletes it. A server of OpenStack is
+	// marked with the metadata nodemend-replace, then Magnum is asked to remove it.
 	// +required
 	// +kubebuilder:validation:Enum=Delete;Remediate
 	Method ReplaceMethod `json:"method"`
@@ -368,7 +378,7 @@ type ReplaceMethod string
 const (
 	// ReplaceDelete deletes the machine.
 	ReplaceDelete ReplaceMethod = "Delete"
-	// ReplaceRemediate has the owner of a Machine remediate it.
+	// ReplaceRemediate has the owner of a Machine, or of a server, remediate it.
 	ReplaceRemediate ReplaceMethod = "Remediate"
 )
 

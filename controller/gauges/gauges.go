@@ -43,7 +43,7 @@ type Collector struct {
 	open, blocked, blockedFor, repeated, actedOn *prometheus.Desc // of remediations
 	permits, limit, budgetNodes, healthy, storms *prometheus.Desc // of budgets
 	maintenances, overdue, machines              *prometheus.Desc // of maintenances
-	conditions, outOfService                     *prometheus.Desc // of nodes
+	conditions, outOfService, fenceable          *prometheus.Desc // of nodes
 }
 
 // New returns gauges that tell until the context ends.
@@ -84,6 +84,8 @@ func New(ctx context.Context, o Options) *Collector {
 		machines: desc("nodemend_maintenance_machines", "Machines that are switched off for a maintenance, or are to be, by how far that is (status.power.phase).", "phase"),
 		outOfService: desc("nodemend_nodes_out_of_service",
 			"Nodes whose taint out-of-service is Nodemend's, by whether they are Ready: then it is about to be taken away, or something keeps it.", "ready"),
+		fenceable: desc("nodemend_node_fenceable",
+			"1: what switches the node's power from outside was tried lately, and would do. 0: not so, by the reason of the condition Fenceable. Nodes that no remote runner has tried have none.", "node_name", "reason"),
 	}
 }
 
@@ -91,7 +93,7 @@ func New(ctx context.Context, o Options) *Collector {
 func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		c.open, c.blocked, c.blockedFor, c.repeated, c.actedOn, c.permits, c.limit, c.budgetNodes, c.healthy, c.storms,
-		c.maintenances, c.overdue, c.machines, c.conditions, c.outOfService,
+		c.maintenances, c.overdue, c.machines, c.conditions, c.outOfService, c.fenceable,
 	} {
 		out <- d
 	}
@@ -111,6 +113,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	c.collectRemediations(ctx, out)
 	c.collectConditions(ctx, out)
 	c.collectOutOfService(out)
+	c.collectFenceable(out)
 }
 
 // tell sends one value.

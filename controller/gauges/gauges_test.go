@@ -213,6 +213,24 @@ nodemend_nodes_out_of_service{ready="true"} 1
 `, "nodemend_nodes_out_of_service")
 }
 
+func TestEachNodeThatWasTriedTellsWhetherItCanBeFenced(t *testing.T) {
+	node := func(name string, status corev1.ConditionStatus, reason string, checked time.Duration) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: v1alpha1.NodeFenceable, Status: status, Reason: reason, LastHeartbeatTime: metav1.NewTime(now.Add(-checked))}}
+		return n
+	}
+	cache := &stored{nodes: []*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "never"}}}}
+	cache.expect(t, "", "nodemend_node_fenceable")
+	cache.nodes = append(cache.nodes, node("a", "True", v1alpha1.FenceAnswers, time.Hour), node("b", "False", v1alpha1.FenceLoginRefused, 20*time.Hour),
+		node("c", "True", v1alpha1.FenceAnswers, 20*time.Hour), node("d", "False", "forged", time.Hour))
+	cache.expect(t, `
+nodemend_node_fenceable{node_name="a",reason="SwitchAnswers"} 1
+nodemend_node_fenceable{node_name="b",reason="LoginRefused"} 0
+nodemend_node_fenceable{node_name="c",reason="NotCheckedLately"} 0
+nodemend_node_fenceable{node_name="d",reason="Other"} 0
+`, "nodemend_node_fenceable")
+}
+
 func TestTheLongestWaitIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		remediations []v1alpha1.Remediation

@@ -22,6 +22,9 @@ type Counts struct {
 	// budget selects them; or one does that never gives a permit; or a person has excluded
 	// them. A node counts in the first that is so.
 	WithoutBudget, Closed, Excluded int32
+	// WithoutFence is the number of those that nobody could switch off from outside, as far as that
+	// was tried.
+	WithoutFence int32
 	// Reports has, for each type of the policy's match in the order of their first entries,
 	// how many nodes have such a condition.
 	Reports []v1alpha1.ConditionReports
@@ -54,6 +57,9 @@ func Count(policies []v1alpha1.RemedyPolicy, budgets []v1alpha1.RemediationBudge
 			}
 			c := &counts[i]
 			c.Nodes += s.nodes
+			if !s.fenceable {
+				c.WithoutFence += s.nodes
+			}
 			switch {
 			case withoutBudget:
 				c.WithoutBudget += s.nodes

@@ -109,6 +109,25 @@ func TestNodesAreCounted(t *testing.T) {
 	}
 }
 
+func TestNodesAreCountedThatNobodyCouldSwitchOff(t *testing.T) {
+	nodes := fleetOfFive()
+	for i, status := range []corev1.ConditionStatus{"True", "False", "True"} { // two in pool a, one in b; the others were not tried
+		nodes[i].Status.Conditions = append(nodes[i].Status.Conditions, corev1.NodeCondition{Type: v1alpha1.NodeFenceable, Status: status})
+	}
+	c := Count([]v1alpha1.RemedyPolicy{policyFor(nil, "Ready"), policyFor(selecting("In", "a"), "Ready"), policyFor(selecting("In", "b"), "Ready")}, nil, nodes)
+	if c[0].WithoutFence != 3 || c[1].WithoutFence != 1 || c[2].WithoutFence != 0 {
+		t.Errorf("got %d, %d and %d", c[0].WithoutFence, c[1].WithoutFence, c[2].WithoutFence)
+	}
+	changed := nodes[0].DeepCopy()
+	last := &changed.Status.Conditions[len(changed.Status.Conditions)-1]
+	if last.LastHeartbeatTime = metav1.Now(); countsOtherwise(nodes[0], changed) {
+		t.Error("all is counted for a heartbeat")
+	}
+	if last.Status = corev1.ConditionFalse; !countsOtherwise(nodes[0], changed) {
+		t.Error("nothing is counted when a node's switch does not answer any more")
+	}
+}
+
 func TestASelectorThatCannotBeReadSelectsNoNode(t *testing.T) {
 	c := Count([]v1alpha1.RemedyPolicy{policyFor(selecting("What", "a"), "Ready")}, nil, fleetOfFive())[0]
 	if c.Invalid == nil || c.Nodes != 0 {

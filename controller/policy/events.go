@@ -42,12 +42,14 @@ func statusChanged(old, updated client.Object) bool {
 	return !equality.Semantic.DeepEqual(old.(*v1alpha1.RemedyPolicy).Status, updated.(*v1alpha1.RemedyPolicy).Status)
 }
 
-// countsOtherwise reports whether a node may be selected by others, or has another set of
-// conditions. Heartbeats and the statuses of conditions are no change, and cost no allocation.
+// countsOtherwise reports whether a node may be selected by others, has another set of conditions, or
+// another status of Fenceable. Heartbeats and other statuses are no change, and cost no allocation.
 func countsOtherwise(old, updated client.Object) bool {
 	a, b := old.(*corev1.Node), updated.(*corev1.Node)
 	return a.UID != b.UID || !maps.Equal(a.Labels, b.Labels) || !slices.EqualFunc(a.Status.Conditions, b.Status.Conditions,
-		func(x, y corev1.NodeCondition) bool { return x.Type == y.Type })
+		func(x, y corev1.NodeCondition) bool {
+			return x.Type == y.Type && (x.Type != v1alpha1.NodeFenceable || x.Status == y.Status)
+		})
 }
 
 // ended reports whether a remediation has ended, or is another one of the name.

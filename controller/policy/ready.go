@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,7 +39,7 @@ func rules() []rule {
 func Ready(spec *v1alpha1.RemedyPolicySpec, c *Counts) metav1.Condition {
 	for _, r := range rules() {
 		if message := r.applies(spec, c); message != "" {
-			return metav1.Condition{Type: v1alpha1.RemedyPolicyReady, Status: r.status, Reason: r.reason, Message: message}
+			return metav1.Condition{Type: v1alpha1.RemedyPolicyReady, Status: r.status, Reason: r.reason, Message: message + unfenced(spec, c)}
 		}
 	}
 	return metav1.Condition{Type: v1alpha1.RemedyPolicyReady, Status: metav1.ConditionUnknown, Reason: "Unknown"} // the last rule applies
@@ -134,6 +135,15 @@ func but(c *Counts) string {
 		return ", but not on all: " + text
 	}
 	return ""
+}
+
+// unfenced says on how many nodes a step that switches power would fail, as far as that was tried.
+func unfenced(spec *v1alpha1.RemedyPolicySpec, c *Counts) string {
+	needs := slices.IndexFunc(spec.Steps, func(s v1alpha1.Step) bool { return s.NeedsSwitch() })
+	if needs < 0 || c.WithoutFence == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; step %d switches power, and of %s %d were not seen to have a switch that would do: kubectl nodemend status", needs+1, selected(c.Nodes), c.WithoutFence)
 }
 
 // held says how many nodes may not be acted on, and why.

@@ -40,12 +40,19 @@ func TestWhetherAPolicyCanAct(t *testing.T) {
 		{"no budget", func(_ *spec, c *counts) { c.WithoutBudget = 9 }, "False NoBudget", "any of 9 selected nodes: create one"},
 		{"paused without a budget", func(s *spec, c *counts) { s.Paused, c.WithoutBudget = true, 9 }, "False NoBudget", ""},
 		{"a reason for each node", func(_ *spec, c *counts) { c.WithoutBudget, c.Closed, c.Excluded = 2, 3, 4 }, "False NoNodeAllowed", "2 without a RemediationBudget, 3 in a RemediationBudget that gives no permit (maxConcurrent 0), 4 labelled"},
+		{"some can't be switched off", func(s *spec, c *counts) {
+			c.WithoutFence = 2
+			s.Steps = []v1alpha1.Step{{Reboot: &v1alpha1.RebootRemedy{}}, {Reboot: &v1alpha1.RebootRemedy{Method: v1alpha1.RebootPowerCycle}}}
+		}, "True Enforced", "it acts on 9 selected nodes; step 2 switches power, and of 9 selected nodes 2 were not seen to have a switch that would do"},
 		{"one is left", func(_ *spec, c *counts) { c.Closed, c.Excluded = 4, 4 }, "True Enforced", "but not on all: 4 in"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, c := &spec{Mode: v1alpha1.ModeEnforce, Match: []v1alpha1.ConditionMatch{{Type: "Sick"}, {Type: "Ill"}}}, &counts{All: 12, Nodes: 9, Reports: reports(9, 8)}
 			tt.change(s, c)
 			ready := Ready(s, c)
+			if strings.Contains(ready.Message, "switch") != (c.WithoutFence > 0) {
+				t.Errorf("of switches it says: %s", ready.Message)
+			}
 			if got := string(ready.Status) + " " + ready.Reason; got != tt.want || !strings.Contains(ready.Message, tt.message) {
 				t.Errorf("got %s: %s", got, ready.Message)
 			}

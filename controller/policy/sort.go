@@ -18,6 +18,8 @@ type sortOfNode struct {
 	labels labels.Set
 	// conditions are those types that are matched and that they have.
 	conditions map[string]bool
+	// fenceable: the condition Fenceable is True.
+	fenceable bool
 }
 
 // sorter knows what selectors and matches ask for.
@@ -100,15 +102,19 @@ func (s *sorter) sort(nodes []*corev1.Node) map[string]*sortOfNode {
 			key = binary.AppendUvarint(key, number)
 		}
 		clear(bits)
+		fenceable := byte(0)
 		for i := range node.Status.Conditions {
+			if c := &node.Status.Conditions[i]; c.Type == v1alpha1.NodeFenceable && c.Status == corev1.ConditionTrue {
+				fenceable = 1
+			}
 			if place, matched := s.conditions[node.Status.Conditions[i].Type]; matched {
 				bits[place/8] |= 1 << (place % 8)
 			}
 		}
-		key = append(key, bits...)
+		key = append(append(key, bits...), fenceable)
 		known := sorts[string(key)]
 		if known == nil {
-			known = &sortOfNode{labels: node.Labels, conditions: s.matched(node)}
+			known = &sortOfNode{labels: node.Labels, conditions: s.matched(node), fenceable: fenceable == 1}
 			sorts[string(key)] = known
 		}
 		known.nodes++

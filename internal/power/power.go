@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Errors of a Switch wrap one of these if they are of its kind. None of them has
+// Errors of a Switch, or of the search for one, wrap one of these if they are of its kind. None of them has
 // credentials in it.
 var (
 	// ErrNoAnswer is of a switch that does not answer in time, or not at all.
@@ -20,6 +20,8 @@ var (
 	// ErrOtherMachine is of a switch of another machine than the one named. Nothing was
 	// switched.
 	ErrOtherMachine = errors.New("it switches another machine")
+	// ErrNoSwitch is of a node of which nobody has said what switches it.
+	ErrNoSwitch = errors.New("no entry names it")
 	// ErrUnsupported is of what a switch can't do.
 	ErrUnsupported = errors.New("not supported")
 )
@@ -41,6 +43,9 @@ type Reading struct {
 	GUID GUID
 	// Power is that of this machine.
 	Power State
+	// Reported says that it is what another program has read last, and nobody knows when. Two such
+	// readings have to be further apart, and nothing is freed by them.
+	Reported bool
 }
 
 // Switch reads and switches the power of one machine. Each call has a session of its own,

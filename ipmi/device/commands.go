@@ -25,6 +25,7 @@ var (
 	getSELInfo  = command{"Get SEL Info", netfnStorage, 0x40, 14} // 31.2
 	reserveSEL  = command{"Reserve SEL", netfnStorage, 0x42, 2}   // 31.4
 	getSELEntry = command{"Get SEL Entry", netfnStorage, 0x43, 2} // 31.5
+	getSELTime  = command{"Get SEL Time", netfnStorage, 0x48, 4}  // 31.10
 
 	getSDRInfo = command{"Get SDR Repository Info", netfnStorage, 0x20, 14} // 33.9
 	reserveSDR = command{"Reserve SDR Repository", netfnStorage, 0x22, 2}   // 33.11

@@ -56,6 +56,16 @@ func (d *Device) selInfo(ctx context.Context) (selInfo, error) {
 	return info, nil
 }
 
+// Timestamp returns the time by the clock of the SEL, as its records have it: seconds since 1970, or
+// at most 0x20000000 for seconds since the BMC's start.
+func (d *Device) Timestamp(ctx context.Context) (uint32, error) {
+	answer, err := d.conn.send(ctx, getSELTime)
+	if err != nil {
+		return 0, err
+	}
+	return binary.LittleEndian.Uint32(answer), nil
+}
+
 // Events returns the records after the cursor. It reads no record at all if the BMC
 // says that none has come or gone since the last call.
 //

@@ -58,6 +58,14 @@ func newOutput(policy *v1alpha1.OutputPolicy, inTheMiddle bool) *output {
 	return o
 }
 
+// Kept returns what is kept of a text, as of the output of a command: the end, redacted, as valid UTF-8
+// of 4 KiB at most, and whether anything before it was cut.
+func Kept(policy *v1alpha1.OutputPolicy, text string) (kept string, truncated bool) {
+	o := newOutput(policy, false)
+	_, _ = o.Write([]byte(text)) // never fails
+	return o.text(true)
+}
+
 // Write implements io.Writer.
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()

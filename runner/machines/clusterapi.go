@@ -44,11 +44,9 @@ func machineVersions() []string { return []string{"v1beta2", "v1beta1"} }
 
 // clusterAPI has the Machines of one Cluster.
 type clusterAPI struct {
-	client.Client
+	objects
 	config remote.ClusterAPI
 }
-
-func (c clusterAPI) api() client.Client { return c.Client }
 
 // of implements owner.
 func (c clusterAPI) of(ctx context.Context, node *corev1.Node, request *v1alpha1.Request) (none runner.Machine, refusal string, err error) {
@@ -233,7 +231,12 @@ func selects(check, machine *unstructured.Unstructured) bool {
 }
 
 // look implements owner.
-func (clusterAPI) look(machine *unstructured.Unstructured, action string) runner.MachineSeen {
+func (c clusterAPI) look(ctx context.Context, of *v1alpha1.ReplaceStatus, action string) (runner.MachineSeen, error) {
+	return c.seen(ctx, of, func(machine *unstructured.Unstructured) runner.MachineSeen { return c.state(machine, action) })
+}
+
+// state is what is known of a Machine that is there, for an action of this name.
+func (clusterAPI) state(machine *unstructured.Unstructured, action string) runner.MachineSeen {
 	all := conditions(machine)
 	seen := runner.MachineSeen{
 		Marked:  machine.GetAnnotations()[remediateAnnotation] == action,

@@ -28,9 +28,7 @@ const (
 func karpenterVersions() []string { return []string{"v1"} }
 
 // karpenter has the NodeClaims of this cluster.
-type karpenter struct{ client.Client }
-
-func (k karpenter) api() client.Client { return k.Client }
+type karpenter struct{ objects }
 
 // of implements owner. A NodeClaim is found by the providerID, which a Node can't change, and Karpenter
 // itself goes by.
@@ -127,7 +125,12 @@ func busy(claim *unstructured.Unstructured) string {
 }
 
 // look implements owner.
-func (karpenter) look(claim *unstructured.Unstructured, _ string) runner.MachineSeen {
+func (k karpenter) look(ctx context.Context, of *v1alpha1.ReplaceStatus, _ string) (runner.MachineSeen, error) {
+	return k.seen(ctx, of, k.state)
+}
+
+// state is what is known of a NodeClaim that is there.
+func (karpenter) state(claim *unstructured.Unstructured) runner.MachineSeen {
 	seen := runner.MachineSeen{Said: tell(claim, "Drained", "VolumesDetached", "InstanceTerminating")}
 	if claim.GetDeletionTimestamp() != nil && text(claim, "spec", "terminationGracePeriod") == "" {
 		seen.Said += "; it has no spec.terminationGracePeriod, so Karpenter waits without end for pods that a PodDisruptionBudget or karpenter.sh/do-not-disrupt protects, and for volumes"

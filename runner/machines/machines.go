@@ -1,5 +1,6 @@
 // Package machines has the machines under nodes replaced by the programs that own them: a Machine of
-// Cluster API, which may be in another cluster, or a NodeClaim of Karpenter.
+// Cluster API, which may be in another cluster, a NodeClaim of Karpenter, or a server of a cluster of
+// OpenStack's Magnum.
 //
 // Nothing of theirs is kept or watched: all is read when it is asked for, and what is written names
 // the UID and the version that were read. What a node carries finds its machine, and is believed in
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/remote"
@@ -41,6 +43,8 @@ type Options struct {
 	// Here returns a client of this cluster, Elsewhere one of the cluster of a kubeconfig.
 	Here      func() (client.Client, error)
 	Elsewhere func(kubeconfig string) (client.Client, error)
+	// Clock is that by which the runner says when something was sent.
+	Clock clock.PassiveClock
 }
 
 // Machines implements runner.Machines.
@@ -52,11 +56,10 @@ func New(o Options) *Machines { return &Machines{o} }
 // owner is a program that owns machines.
 type owner interface {
 	of(ctx context.Context, node *corev1.Node, request *v1alpha1.Request) (m runner.Machine, refusal string, err error)
-	// look reads the state of a machine that is there, for an action of this name.
-	look(machine *unstructured.Unstructured, action string) runner.MachineSeen
+	send(ctx context.Context, machine *runner.Machine, action string) error
+	takeBack(ctx context.Context, of *v1alpha1.ReplaceStatus, seen runner.MachineSeen) error
+	look(ctx context.Context, of *v1alpha1.ReplaceStatus, action string) (runner.MachineSeen, error)
 	group(ctx context.Context, of *v1alpha1.ReplaceStatus) (runner.MachineGroup, error)
-	// api is where its objects are.
-	api() client.Client
 }
 
 // Of implements runner.Machines.
@@ -71,8 +74,10 @@ func (m *Machines) Of(ctx context.Context, node *corev1.Node, request *v1alpha1.
 		group = karpenterGroup
 	case named:
 		group = clusterAPIGroup
+	case strings.HasPrefix(node.Spec.ProviderID, "openstack://"):
+		group = openStackGroup
 	default:
-		return runner.Machine{}, fmt.Sprintf("node %s has neither the annotation %s of Cluster API nor the label %s of Karpenter, so nobody would replace its machine",
+		return runner.Machine{}, fmt.Sprintf("node %s has neither the annotation %s of Cluster API nor the label %s of Karpenter, and its spec.providerID is not of OpenStack, so nobody would replace its machine",
 			node.Name, machineAnnotation, nodePoolLabel), nil
 	}
 	by, refusal, err := m.owner(group)
@@ -96,7 +101,12 @@ func (m *Machines) owner(group string) (by owner, refusal string, err error) {
 		return nil, "remote.yaml of the remote runner does not have replace.karpenter: true, so no NodeClaim may be deleted", nil
 	case group == karpenterGroup:
 		api, err := m.o.Here()
-		return karpenter{api}, "", err
+		return karpenter{objects{api}}, "", err
+	case group == openStackGroup && config.Magnum == nil:
+		return nil, "remote.yaml of the remote runner does not have replace.magnum, so no server of OpenStack may be removed", nil
+	case group == openStackGroup:
+		api, err := m.o.Here()
+		return magnum{nodes: api, config: *config.Magnum, clock: m.o.Clock}, "", err
 	case config.ClusterAPI == nil:
 		return nil, "remote.yaml of the remote runner does not have replace.clusterAPI, so no Machine may be deleted", nil
 	}
@@ -106,7 +116,7 @@ func (m *Machines) owner(group string) (by owner, refusal string, err error) {
 	} else {
 		api, err = m.o.Elsewhere(config.ClusterAPI.Kubeconfig)
 	}
-	return clusterAPI{api, *config.ClusterAPI}, "", err
+	return clusterAPI{objects{api}, *config.ClusterAPI}, "", err
 }
 
 // begun returns the program of a machine for which an action was claimed.
@@ -126,15 +136,7 @@ func (m *Machines) Send(ctx context.Context, machine runner.Machine, action stri
 	if err != nil {
 		return err
 	}
-	if machine.Method == v1alpha1.ReplaceRemediate {
-		err = mark(ctx, by.api(), &machine.Object, machine.Version, action)
-	} else {
-		err = by.api().Delete(ctx, empty(&machine.Object), client.Preconditions{UID: &machine.Object.UID, ResourceVersion: &machine.Version})
-	}
-	if apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err) {
-		return nil
-	}
-	if err != nil {
+	if err := by.send(ctx, &machine, action); err != nil {
 		return fmt.Errorf("having %s replaced: %w", machine.Object.String(), explained(err))
 	}
 	return nil
@@ -148,10 +150,50 @@ func (m *Machines) TakeBack(ctx context.Context, of *v1alpha1.ReplaceStatus, see
 	if err != nil {
 		return err
 	}
-	if err := mark(ctx, by.api(), &of.Machine, seen.Version, ""); err != nil {
+	if err := by.takeBack(ctx, of, seen); err != nil {
 		return fmt.Errorf("taking back the mark of %s: %w", of.Machine.String(), explained(err))
 	}
 	return nil
+}
+
+// objects are those of an owner that has its machines in an API server of Kubernetes.
+type objects struct{ client.Client }
+
+// send has one deleted, or marked.
+func (o objects) send(ctx context.Context, machine *runner.Machine, action string) (err error) {
+	if machine.Method == v1alpha1.ReplaceRemediate {
+		err = mark(ctx, o, &machine.Object, machine.Version, action)
+	} else {
+		err = o.Delete(ctx, empty(&machine.Object), client.Preconditions{UID: &machine.Object.UID, ResourceVersion: &machine.Version})
+	}
+	if apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err) {
+		return nil
+	}
+	return err
+}
+
+// takeBack takes a mark away.
+func (o objects) takeBack(ctx context.Context, of *v1alpha1.ReplaceStatus, seen runner.MachineSeen) error {
+	return mark(ctx, o, &of.Machine, seen.Version, "")
+}
+
+// seen reads a machine, and has state say what its owner tells of it.
+func (o objects) seen(ctx context.Context, of *v1alpha1.ReplaceStatus, state func(*unstructured.Unstructured) runner.MachineSeen) (runner.MachineSeen, error) {
+	versions := []string{schema.FromAPIVersionAndKind(of.Machine.APIVersion, of.Machine.Kind).Version}
+	machine, err := read(ctx, o, &of.Machine, versions)
+	if err != nil || machine == nil || machine.GetUID() != of.Machine.UID {
+		return runner.MachineSeen{}, err
+	}
+	seen := state(machine)
+	seen.There, seen.Version = true, machine.GetResourceVersion()
+	if at := machine.GetDeletionTimestamp(); at != nil {
+		seen.Leaving = true
+		seen.Said = fmt.Sprintf("it is being deleted since %s, and waits for its finalizers (%s)%s",
+			stamp(at.Time), strings.Join(machine.GetFinalizers(), ", "), seen.Said)
+	} else if seen.Said = strings.TrimPrefix(seen.Said, "; "); seen.Said == "" {
+		seen.Said = "it is there"
+	}
+	return seen, nil
 }
 
 // mark sets the mark for remediation in the name of an action, or takes it away: "". It fails with a
@@ -177,24 +219,8 @@ func (m *Machines) Look(ctx context.Context, of *v1alpha1.ReplaceStatus, action 
 	if err != nil {
 		return runner.MachineSeen{}, err
 	}
-	versions := []string{schema.FromAPIVersionAndKind(of.Machine.APIVersion, of.Machine.Kind).Version}
-	machine, err := read(ctx, by.api(), &of.Machine, versions)
-	switch {
-	case err != nil:
-		return runner.MachineSeen{}, explained(err)
-	case machine == nil || machine.GetUID() != of.Machine.UID:
-		return runner.MachineSeen{}, nil
-	}
-	seen := by.look(machine, action)
-	seen.There, seen.Version = true, machine.GetResourceVersion()
-	if at := machine.GetDeletionTimestamp(); at != nil {
-		seen.Leaving = true
-		seen.Said = fmt.Sprintf("it is being deleted since %s, and waits for its finalizers (%s)%s",
-			stamp(at.Time), strings.Join(machine.GetFinalizers(), ", "), seen.Said)
-	} else if seen.Said = strings.TrimPrefix(seen.Said, "; "); seen.Said == "" {
-		seen.Said = "it is there"
-	}
-	return seen, nil
+	seen, err := by.look(ctx, of, action)
+	return seen, explained(err)
 }
 
 // Group implements runner.Machines.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -98,6 +99,7 @@ func (f *fleet) machines(t *testing.T) *Machines {
 		Elsewhere: func(string) (client.Client, error) {
 			return nil, errors.New("not asked for")
 		},
+		Clock: clocktesting.NewFakeClock(start),
 	})
 }
 

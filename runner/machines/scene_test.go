@@ -336,6 +336,7 @@ func (s *scene) restart() {
 				}
 				return there, nil
 			},
+			Clock: s.clock,
 		}),
 		Clock: passing{s.clock}, ServerClock: serverclock.New(s.clock), Events: record.NewFakeRecorder(1000), Registry: prometheus.NewRegistry(),
 	})

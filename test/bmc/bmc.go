@@ -39,6 +39,7 @@ var (
 	GetSELInfo          = Command{0x0a, 0x40}
 	ReserveSEL          = Command{0x0a, 0x42}
 	GetSELEntry         = Command{0x0a, 0x43}
+	GetSELTime          = Command{0x0a, 0x48}
 )
 
 // Config is what does not change of a BMC.
@@ -167,6 +168,8 @@ func (b *BMC) execute(command Command, lun uint8, data []byte) (code uint8, answ
 		return b.reserve(&b.sel.reservation)
 	case GetSELEntry:
 		return b.getSELEntry(data)
+	case GetSELTime:
+		return ok, binary.LittleEndian.AppendUint32(nil, b.clock)
 	default:
 		return invalidCommand, nil
 	}

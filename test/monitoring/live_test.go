@@ -25,6 +25,7 @@ var (
 		"nodemend_hardware_failures":               "the BMC of the scene says nothing",
 		"nodemend_detector_alerts_without_node":    "the scene has no remote detector",
 		"nodemend_maintenance_machines":            "the scene has no remote runner",
+		"nodemend_runner_fence_checks_total":       "the scene has no remote runner",
 		"nodemend_system_stats_collector_disabled": "the scene has no system stats",
 	}
 	othersMetrics = regexp.MustCompile(`^kube_`) // kube-state-metrics

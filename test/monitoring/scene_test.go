@@ -192,6 +192,8 @@ func (s *scene) play() {
 	s.eventually(`nodemend_node_conditions{condition="ContainerRuntimeUnhealthy",status="False"}`)
 	s.Expect(os.WriteFile(s.path("incurable"), nil, 0o600)).To(Succeed())
 	s.eventually(`nodemend_remediations_open{policy="incurable",state="` + v1alpha1.ReasonExhausted + `"}`)
+	s.report("node-1", v1alpha1.NodeFenceable, "True") // there is no remote runner
+	s.eventually(`nodemend_node_fenceable{node_name="node-1"}`)
 	s.report("node-1", "KernelDeadlock", "True")
 	s.eventually(`nodemend_remediations_blocked{policy="careful",reason="ApprovalRequired"}`)
 	s.Eventually(func() float64 { // the detector may write again before it has noticed

@@ -41,7 +41,7 @@ const tag = "integration"
 const timeout = "-timeout=1h"
 
 // host are the packages whose tests start programs of this machine, often as root:
-// containerd, a kubelet, systemd, ipmi_sim, Prometheus, the programs of this module, and of
+// containerd, a kubelet, systemd, ipmi_sim, Prometheus, Nova, the programs of this module, and of
 // others that it lives beside. They
 // tell what is late from what is lost by the clock on the wall.
 var host = []string{
@@ -49,7 +49,7 @@ var host = []string{
 	"internal/hostunits", "internal/systemd",
 	"ipmi", "ipmi/device", "ipmi/ipmitool", "ipmi/lan", "ipmi/remote", "ipmi/verdict", "internal/power/ipmilan", "internal/power/program", "internal/power/proof",
 	"runner", "runner/command", "runner/reboot", "runner/unit",
-	"test/cluster", "test/demo", "test/interop", "test/ipmisim", "test/kubelet", "test/monitoring", "test/newcomer", "test/npd", "test/systemd",
+	"test/cluster", "test/demo", "test/interop", "test/ipmisim", "test/kubelet", "test/monitoring", "test/newcomer", "test/npd", "test/openstack/nova", "test/systemd",
 }
 
 // long are packages that are best begun first.

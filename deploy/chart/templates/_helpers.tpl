@@ -120,3 +120,93 @@ initContainers:
 {{- define "nodemend.file" -}}
 {{- .root.Files.Get .name | required (printf "the chart has no file %s" .name) -}}
 {{- end -}}
+
+{{- /* The namespaces of this cluster, as JSON, whose BareMetalHosts the remote runner switches. */ -}}
+{{- define "nodemend.metal3Namespaces" -}}
+{{- $all := list }}
+{{- range .Values.remoteRunner.config.switches | default list }}
+{{- if and .metal3 (not (.metal3 | default dict).kubeconfig) }}
+{{- $all = append $all .metal3.namespace }}
+{{- end }}
+{{- end }}
+{{- $all | uniq | toJson }}
+{{- end }}
+
+{{- /* That an account writes conditions of these types, of all nodes, and no other field of Nodes. */ -}}
+{{- define "nodemend.conditionsOnly" -}}
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: {{ .policy }}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules:
+    - apiGroups: [""]
+      apiVersions: [v1]
+      resources: [nodes/status]
+      operations: [UPDATE]
+  matchConditions:
+  - name: the-account
+    expression: request.userInfo.username == 'system:serviceaccount:{{ .namespace }}:{{ .account }}'
+  variables:
+  # The types of condition that it may write.
+  - name: allowed
+    expression: {{ toJson .conditions | quote }}
+  - name: pod
+    expression: request.userInfo.?extra[?'authentication.kubernetes.io/pod-name'][?0].orValue('')
+  # The conditions of others, before and after.
+  - name: before
+    expression: oldObject.?status.?conditions.orValue([]).filter(c, !(c.type in variables.allowed))
+  - name: after
+    expression: object.?status.?conditions.orValue([]).filter(c, !(c.type in variables.allowed))
+  # What else the request would change. dyn(): as maps, to see every field.
+  - name: changedStatus
+    expression: >-
+      dyn(object.status).map(k, k).filter(k, k != 'conditions' && dyn(object.status)[k] != dyn(oldObject.status)[?k].orValue(null))
+      + dyn(oldObject.status).map(k, k).filter(k, k != 'conditions' && !(k in dyn(object.status)))
+  - name: changedMetadata
+    expression: >-
+      dyn(object.metadata).map(k, k).filter(k, !(k in ['managedFields', 'resourceVersion']) && dyn(object.metadata)[k] != dyn(oldObject.metadata)[?k].orValue(null))
+      + dyn(oldObject.metadata).map(k, k).filter(k, !(k in ['managedFields', 'resourceVersion']) && !(k in dyn(object.metadata)))
+  validations:
+  - expression: variables.pod != ''
+    reason: Forbidden
+    message: a token of {{ .account }} that is not bound to a pod may not write any node's status
+  - expression: variables.before == variables.after
+    reason: Forbidden
+    message: {{ .who }} may not write the conditions of others
+    messageExpression: >-
+      '{{ .who }} may write ' + variables.allowed.join(', ') + ' only, not '
+      + (variables.after.filter(c, !(c in variables.before)) + variables.before.filter(c, !variables.after.exists(a, a.type == c.type))).map(c, c.type).join(', ')
+  # A Node is read by many.
+  - expression: >-
+      object.?status.?conditions.orValue([]).all(c,
+      (c.status in ['True', 'False', 'Unknown'] && c.?reason.orValue('').size() <= 1024 && c.?message.orValue('').size() <= 4096)
+      || c in oldObject.?status.?conditions.orValue([]))
+    reason: Forbidden
+    message: {{ .who }} may write conditions with the status True, False or Unknown, a reason of 1024 and a message of 4096 characters at most
+  # One of each type: a second one would hide from some readers what the first one says.
+  - expression: >-
+      variables.allowed.all(t, object.?status.?conditions.orValue([]).filter(c, c.type == t).size() <= 1)
+    reason: Forbidden
+    message: {{ .who }} may write one condition of each type
+  - expression: variables.changedStatus.size() == 0
+    reason: Forbidden
+    message: {{ .who }} may write conditions only
+    messageExpression: >-
+      '{{ .who }} may write conditions only, not status.' + variables.changedStatus.join(', status.')
+  - expression: variables.changedMetadata.size() == 0
+    reason: Forbidden
+    message: {{ .who }} may write conditions only
+    messageExpression: >-
+      '{{ .who }} may write conditions only, not metadata.' + variables.changedMetadata.join(', metadata.')
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: {{ .policy }}
+spec:
+  policyName: {{ .policy }}
+  validationActions: [Deny]
+{{- end -}}

@@ -26,6 +26,7 @@ type Cycle struct {
 	trouble  error     // why the last reading or order was none
 	wasOff   bool      // off was read in this phase, of Cutting since an off was sent
 	told     bool      // the last reading is counted in Held
+	reported bool      // the last answer was Reported: what it says may be old
 }
 
 // New returns a Cycle that goes on from what was kept: the zero Progress for one that has not
@@ -64,7 +65,8 @@ func (c *Cycle) Saw(asked, answered time.Time, r power.Reading, err error) {
 	got := reading{asked: asked, answered: answered, Reading: r, err: err}
 	unwatched := c.last != nil && asked.Sub(c.last.answered) > c.plan.Repeat
 	c.last, c.trouble, c.told = &got, err, false
-	c.known = err == nil && r.Power == power.On
+	c.reported = err == nil && r.Reported
+	c.known = err == nil && r.Power == power.On && !r.Reported
 	c.wasOff = c.wasOff || got.isOff(c.plan.Machine)
 	if !got.isOff(c.plan.Machine) || unwatched {
 		c.firstOff = nil
@@ -90,7 +92,7 @@ func (c *Cycle) Switched(at time.Time, err error) {
 
 // gap returns how far apart readings of off have to be. A switch that has said on, has
 // acknowledged our off, and has answered ever since, knows its machine. Any other may have
-// restarted, and say off until it has found the machine, which runs.
+// restarted, and say off until it has found the machine, which runs; or repeat what was read before.
 func (c *Cycle) gap() time.Duration {
 	if c.heard.IsZero() {
 		return c.plan.Settled
@@ -124,7 +126,8 @@ func (c *Cycle) Next(now time.Time, f Facts) Step {
 }
 
 // provedOff is Next from when there is a proof. The power comes back when what the boot had is
-// freed, or nobody frees it, or that takes too long.
+// freed, or nobody frees it, or that takes too long. It is not kept off where nobody knows when it was read
+// so: then nothing may be freed.
 func (c *Cycle) provedOff(now time.Time, f Facts) Step {
 	switch {
 	case f.Answers && !f.Stale: // the boot that is over
@@ -133,7 +136,7 @@ func (c *Cycle) provedOff(now time.Time, f Facts) Step {
 	case c.last != nil && c.last.err == nil && c.last.Power == power.On: // somebody has switched it on
 		c.enter(Restoring, now)
 		return c.restore(now, f)
-	case f.Hold && now.Sub(c.since) < c.plan.Hold && (!f.Await || now.Sub(c.since) < c.plan.Unheard):
+	case f.Hold && !c.reported && now.Sub(c.since) < c.plan.Hold && (!f.Await || now.Sub(c.since) < c.plan.Unheard):
 		return c.hold(now, f)
 	case !f.Restore && c.late(now):
 		return c.end(PowerStillOff, "the power is off, and may not be switched on any more: the node has booted since")

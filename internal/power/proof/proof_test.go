@@ -49,6 +49,13 @@ func (p *play) seesOf(guid power.GUID, state power.State, err error) {
 	p.Saw(asked, p.now, power.Reading{GUID: guid, Power: state}, err)
 }
 
+// reported is a reading of another program.
+func (p *play) reported(state power.State) {
+	asked := p.now
+	p.now = asked.Add(100 * time.Millisecond)
+	p.Saw(asked, p.now, power.Reading{GUID: power.GUID(machine), Power: state, Reported: true}, nil)
+}
+
 // staysOff reads off until the cycle has ended, or does something else, and returns what.
 func (p *play) staysOff(f Facts) Action {
 	p.t.Helper()
@@ -805,5 +812,44 @@ func TestWhoTakesOverKeepsItOffAndCountsOn(t *testing.T) {
 	kept.Proof = nil // of another boot, say
 	if c, err := New((*world)(nil).plan(), kept, start); err != nil || c.Progress().Held != 0 || c.Progress().Phase != Cutting {
 		t.Errorf("got %+v, %v", c.Progress(), err)
+	}
+}
+
+func TestWhatAnotherProgramHasReadProvesLaterAndFreesNothing(t *testing.T) {
+	p := newPlay(t, Progress{})
+	p.expect(Read, holding)
+	p.reported(power.On)
+	p.expect(SetOff, holding)
+	p.Switched(p.now, nil)
+	off := p.now
+	for p.Progress().Proof == nil {
+		switch step := p.Next(p.now, holding); step.Do {
+		case Read:
+			p.reported(power.Off)
+		case Wait:
+			p.now = p.now.Add(step.For)
+		case SetOn:
+		default:
+			t.Fatalf("at %s: %+v, %+v", p.now.Sub(start), step, p.Progress())
+		}
+	}
+	if got, settled := p.now.Sub(off), p.plan.Settled; got < settled {
+		t.Errorf("proved after %s, which is before %s", got, settled)
+	}
+	if kept := p.Progress(); kept.Phase != Restoring || kept.Held != 0 {
+		t.Errorf("it is kept off, although nobody knows whether it is: %+v", kept)
+	}
+}
+
+func TestWhoGoesOnHoldsNothingOffOnAnotherProgramsWord(t *testing.T) {
+	p := newPlay(t, Progress{})
+	p.proved()
+	kept := p.Progress()
+	p = newPlay(t, kept)
+	p.expect(Read, holding)
+	p.reported(power.Off)
+	p.expect(SetOn, holding)
+	if held := p.Progress().Held; held != kept.Held {
+		t.Errorf("held %d, was %d", held, kept.Held)
 	}
 }

@@ -61,7 +61,35 @@ func TestANodeThatARebootHealsIsBackInServiceAfterExactlyOneReset(t *testing.T) 
 	n.rebootedOnce(action.Name)
 	n.inService()
 	boots := n.machine.Boots()
-	n.Proved("one reset by the guest, told by QEMU; boot ID %.8s…, then %.8s…; booted while cut off for %s", boots[0], boots[1], outage)
+	last := n.lastWords(action.Name)
+	n.Proved("one reset by the guest, told by QEMU; boot ID %.8s…, then %.8s…; booted while cut off for %s; the last %d lines of the first boot's journal are in the action",
+		boots[0], boots[1], outage, len(strings.Split(last, "\n")))
+}
+
+// lastWords waits until the action has what the boot has left that it has ended, and returns the end of
+// its journal.
+func (n *node) lastWords(action string) (text string) {
+	n.Helper()
+	n.Until(round, "what the boot before has left is collected", func() (bool, string) {
+		for _, a := range n.actions() {
+			left := a.Status.Aftermath
+			if a.Name != action || left == nil {
+				continue
+			}
+			for _, l := range left.Left {
+				if l.Source == v1alpha1.LeftoverJournal {
+					text = l.Text
+				}
+			}
+			boots := n.machine.Boots()
+			if text == "" || left.BootID != boots[len(boots)-1] || a.Status.Claim.BootID != boots[0] {
+				n.Fatalf("of boots %q: %+v", boots, left)
+			}
+			return true, ""
+		}
+		return false, "nothing yet"
+	})
+	return text
 }
 
 // rebootsCutOff takes the cable when the machine resets itself, and waits for its boot.
