@@ -28,7 +28,7 @@ type remediator struct {
 
 // What TemplateReference accepts.
 var (
-	templateVersion = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/v[0-9][a-z0-9]*$`)
+	templateVersion = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/v\d[a-z0-9]*$`)
 	templateKind    = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*Template$`)
 )
 

@@ -18,7 +18,7 @@ const (
 	karpenterGroup = "karpenter.sh"
 	// NodePoolLabel is on the nodes that Karpenter may repair (newCandidate in pkg/controllers/disruption).
 	NodePoolLabel = "karpenter.sh/nodepool"
-	// DoNotRepairAnnotation, "true" on a node: Karpenter since 1.15 does not repair it
+	// DoNotRepairAnnotation is "true" on a node that Karpenter since 1.15 does not repair
 	// (pkg/controllers/disruption/repair.go). Of one that is registered that of its NodeClaim is not read.
 	DoNotRepairAnnotation = "karpenter.sh/do-not-repair"
 	// terminationAnnotation, on a NodeClaim, is until when it has to be gone.
