@@ -60,6 +60,7 @@ var choices = map[string][]string{
 func TestTheAPIServerAcceptsEveryChoice(t *testing.T) {
 	helm.Program(t) // its build is not bounded by the scene
 	s := newScene(t)
+	s.hasMedik8s()
 	tried := map[string][]string{"nothing": {}, "all, with pods": {}, "all, with host units": {}}
 	for name, values := range choices {
 		if name == "monitoring" && !hasMonitoring() {

@@ -396,10 +396,16 @@ func (s *scene) eventually(what string, done func(context.Context) (bool, error)
 	}
 }
 
+// hasMedik8s makes the namespace of medik8s' Leases, which stays: nobody ends one here.
+func (s *scene) hasMedik8s() {
+	s.Helper()
+	s.must(client.IgnoreAlreadyExists(s.admin.Create(s.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "medik8s-leases"}})))
+}
+
 // With controller.medik8sLeases the controller holds Leases of medik8s as itself, and takes none from others but as its own.
 func TestTheControllerHoldsLeasesOfMedik8sForItselfAlone(t *testing.T) {
 	s := newScene(t)
-	s.temporary(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "medik8s-leases"}})
+	s.hasMedik8s()
 	for _, obj := range rendered(t, "controller.medik8sLeases=true") {
 		if obj.GetName() == "nodemend-controller-leases" || obj.GetNamespace() == "medik8s-leases" {
 			s.must(s.admin.Apply(s.ctx, client.ApplyConfigurationFromUnstructured(&obj), client.FieldOwner("test"), client.ForceOwnership))
