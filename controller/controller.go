@@ -65,6 +65,9 @@ type Options struct {
 	// Checked are the types of the conditions that the detector's checks report: a node without
 	// any of them has no detector.
 	Checked []string
+	// Medik8sLeases: the Lease by which NodeHealthCheck and node-maintenance-operator leave a node alone is
+	// taken for as long as it is out of service.
+	Medik8sLeases bool
 	// Clock tells the time of decisions; the real one, corrected by the API
 	// server's, when nil.
 	Clock clock.PassiveClock
@@ -202,7 +205,7 @@ func register(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	for _, loop := range Loops(Parts{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Nodes: nodes, Store: stored, Drainer: drainer,
-		Clock: o.Clock, Metrics: metrics, LeftOff: leftOff, Events: mgr.GetEventRecorder(leaseName), Driven: isServed,
+		Clock: o.Clock, Metrics: metrics, LeftOff: leftOff, Events: mgr.GetEventRecorder(leaseName), Driven: isServed, Leases: o.Medik8sLeases,
 		HistoryLimit: cmp.Or(o.HistoryLimit, DefaultHistoryLimit), HistoryAge: cmp.Or(o.HistoryAge, DefaultHistoryAge),
 	}) {
 		if err := loop.Register(mgr); err != nil {

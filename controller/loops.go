@@ -48,6 +48,8 @@ type Parts struct {
 	Events events.EventRecorder
 	// Driven: the API server serves NodemendRemediations, by which other programs drive Nodemend.
 	Driven bool
+	// Leases: the Leases of medik8s are taken for nodes that are out of service.
+	Leases bool
 	// HistoryLimit is how many ended remediations of a node are kept, HistoryAge how
 	// long one is.
 	HistoryLimit int
@@ -64,7 +66,7 @@ type Drainer interface {
 func Loops(p Parts) []worker.Loop {
 	permits, seen := budget.New(p.Client, p.Live), &evidence.Tracker{}
 	maintenances := &maintenance.Reconciler{
-		Client: p.Client, Live: p.Live, Drainer: p.Drainer, Clock: p.Clock, Events: p.Events, LeftOff: p.LeftOff,
+		Client: p.Client, Live: p.Live, Drainer: p.Drainer, Clock: p.Clock, Events: p.Events, LeftOff: p.LeftOff, Leases: p.Leases,
 	}
 	remediations := &remediation.Reconciler{
 		Client: p.Client, Live: p.Live, StillDrained: maintenances.StillDrained, Permits: permits, Nodes: p.Nodes, Store: p.Store,

@@ -53,13 +53,14 @@ var choices = map[string][]string{
 	"notified":    notified,
 	"frees":       frees,
 	"replaces":    replaces,
-	"others":      {"controller.externalRemediators=true", "controller.drivenBy[0]=NodeHealthCheck", "controller.drivenBy[1]=MachineHealthCheck"},
+	"others":      {"controller.externalRemediators=true", "controller.drivenBy[0]=NodeHealthCheck", "controller.drivenBy[1]=MachineHealthCheck", "controller.medik8sLeases=true"},
 	"monitoring":  {"podMonitor.enabled=true", "podMonitor.labels.release=a", "prometheusRule.enabled=true", "prometheusRule.labels.release=a", "dashboard.enabled=true", "dashboard.annotations.grafana_folder=Nodemend"},
 }
 
 func TestTheAPIServerAcceptsEveryChoice(t *testing.T) {
 	helm.Program(t) // its build is not bounded by the scene
 	s := newScene(t)
+	s.hasMedik8s()
 	tried := map[string][]string{"nothing": {}, "all, with pods": {}, "all, with host units": {}}
 	for name, values := range choices {
 		if name == "monitoring" && !hasMonitoring() {

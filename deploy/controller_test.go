@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilrand "k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -269,6 +270,62 @@ func TestTheControllerTakesBackNoCordonButItsOwn(t *testing.T) {
 	s.must(patch(s.admin, `{"spec":{"unschedulable":null}}`))
 }
 
+func TestTheControllerTakesBackNoVetoButItsOwn(t *testing.T) {
+	s := newScene(t)
+	leader := s.client(s.account("controller", s.b))
+	karpenters := func(annotations map[string]string) string {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+			Name: "veto-" + utilrand.String(8), Labels: map[string]string{"karpenter.sh/nodepool": "p"}, Annotations: annotations,
+		}}
+		s.temporary(node)
+		return node.Name
+	}
+	patch := func(node, patch string) error {
+		return leader.Patch(s.ctx, named(node), client.RawPatch(types.MergePatchType, []byte(patch)))
+	}
+	const (
+		take = `{"metadata":{"annotations":{"nodemend.dev/cordoned-for":"m","karpenter.sh/do-not-repair":"true","nodemend.dev/repair-held-for":"m"}},"spec":{"unschedulable":true}}`
+		lift = `{"metadata":{"annotations":{"karpenter.sh/do-not-repair":null,"nodemend.dev/repair-held-for":null}}}`
+		hold = `{"metadata":{"annotations":{"karpenter.sh/do-not-repair":"true","nodemend.dev/repair-held-for":"m"}}}`
+		mark = `{"metadata":{"annotations":{"nodemend.dev/repair-held-for":"m"}}}`
+		gone = `{"metadata":{"annotations":{"nodemend.dev/cordoned-for":null,"karpenter.sh/do-not-repair":null,"nodemend.dev/repair-held-for":null}},"spec":{"unschedulable":null}}`
+	)
+	ours := karpenters(nil)
+	s.refused([]attempt{
+		{"without its cordon", "the controller may not change the annotation karpenter.sh/do-not-repair of node " + ours, func() error { return patch(ours, hold) }},
+		{"for a node that is not Karpenter's", "the controller may not change the annotation karpenter.sh/do-not-repair of node " + s.a.Name, func() error { return patch(s.a.Name, take) }},
+		{"without its mark", "karpenter.sh/do-not-repair of node " + ours, func() error {
+			return patch(ours, `{"metadata":{"annotations":{"nodemend.dev/cordoned-for":"m","karpenter.sh/do-not-repair":"true"}},"spec":{"unschedulable":true}}`)
+		}},
+		{"another word", "karpenter.sh/do-not-repair of node " + ours, func() error {
+			return patch(ours, strings.ReplaceAll(take, `"true"`, `"false"`))
+		}},
+		{"the mark alone", "the controller may not mark the annotation karpenter.sh/do-not-repair", func() error { return patch(ours, mark) }},
+	})
+	s.must(patch(ours, take))
+	s.refused([]attempt{
+		{"leave the mark", "karpenter.sh/do-not-repair of node " + ours, func() error {
+			return patch(ours, `{"metadata":{"annotations":{"karpenter.sh/do-not-repair":null}}}`)
+		}},
+		{"let it be repaired after all", "karpenter.sh/do-not-repair of node " + ours, func() error {
+			return patch(ours, `{"metadata":{"annotations":{"karpenter.sh/do-not-repair":"false","nodemend.dev/repair-held-for":null}}}`)
+		}},
+		{"mark it for another one", "as its own", func() error { return patch(ours, strings.ReplaceAll(mark, `"m"`, `"n"`)) }},
+	})
+	for _, p := range []string{lift, hold, gone} {
+		s.must(patch(ours, p))
+	}
+
+	theirs := karpenters(map[string]string{"karpenter.sh/do-not-repair": "true"})
+	s.refused([]attempt{
+		{"mark a person's", "as its own", func() error { return patch(theirs, mark) }},
+		{"with the cordon", "as its own", func() error { return patch(theirs, take) }},
+		{"take a person's away", "karpenter.sh/do-not-repair of node " + theirs, func() error { return patch(theirs, lift) }},
+	})
+	said := karpenters(map[string]string{"karpenter.sh/do-not-repair": "false"})
+	s.refused([]attempt{{"against a person's word", "karpenter.sh/do-not-repair of node " + said, func() error { return patch(said, take) }}})
+}
+
 func TestNobodyElseCreatesOrDeletesActions(t *testing.T) {
 	s := newScene(t)
 	person := s.client(s.clusterAdmin())
@@ -337,4 +394,51 @@ func (s *scene) eventually(what string, done func(context.Context) (bool, error)
 	if err := wait.PollUntilContextTimeout(s.ctx, poll, patience, true, done); err != nil {
 		s.Fatalf("waiting until %s: %v", what, err)
 	}
+}
+
+// hasMedik8s makes the namespace of medik8s' Leases, which stays: nobody ends one here.
+func (s *scene) hasMedik8s() {
+	s.Helper()
+	s.must(client.IgnoreAlreadyExists(s.admin.Create(s.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "medik8s-leases"}})))
+}
+
+// With controller.medik8sLeases the controller holds Leases of medik8s as itself, and takes none from others but as its own.
+func TestTheControllerHoldsLeasesOfMedik8sForItselfAlone(t *testing.T) {
+	s := newScene(t)
+	s.hasMedik8s()
+	for _, obj := range rendered(t, "controller.medik8sLeases=true") {
+		if obj.GetName() == "nodemend-controller-leases" || obj.GetNamespace() == "medik8s-leases" {
+			s.must(s.admin.Apply(s.ctx, client.ApplyConfigurationFromUnstructured(&obj), client.FieldOwner("test"), client.ForceOwnership))
+			s.Cleanup(func() { s.must(client.IgnoreNotFound(s.admin.Delete(context.WithoutCancel(s.ctx), &obj))) })
+		}
+	}
+	leader := s.client(s.account("controller", s.b))
+	lease := func(name, holder string) *coordinationv1.Lease {
+		return &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "medik8s-leases", Name: name}, Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To(holder)},
+		}
+	}
+	const refused = "the controller may only hold Leases of medik8s itself"
+	p := &props{scene: s}
+	p.ctx = s.ctx
+	p.until(func() bool { // the rights and the rule are there
+		err := client.NewDryRunClient(leader).Create(s.ctx, lease("probe", "somebody"))
+		return err != nil && strings.Contains(err.Error(), refused)
+	})
+	theirs := lease("node-theirs", "NodeHealthCheck-workers")
+	s.must(s.admin.Create(s.ctx, theirs))
+	s.refused([]attempt{
+		{"for somebody else", refused, func() error { return leader.Create(s.ctx, lease("node-x", "NodeHealthCheck-workers")) }},
+		{"give one to somebody else", refused, func() error {
+			return leader.Patch(s.ctx, theirs.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"holderIdentity":"others"}}`)))
+		}},
+		{"delete another's", refused, func() error { return leader.Delete(s.ctx, theirs.DeepCopy()) }},
+		{"a kubelet's", `cannot delete resource "leases"`, func() error {
+			return leader.Delete(s.ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: s.a.Name, Namespace: corev1.NamespaceNodeLease}})
+		}},
+	})
+	ours := lease("node-ours", "nodemend")
+	s.must(leader.Create(s.ctx, ours))
+	s.must(leader.Patch(s.ctx, theirs.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"holderIdentity":"nodemend"}}`))))
+	s.must(leader.Delete(s.ctx, ours))
 }

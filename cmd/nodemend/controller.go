@@ -43,7 +43,7 @@ and nodemendremediations; get leases, and what else may have a node: list daemon
 get machines.cluster.x-k8s.io, nodeclaims.karpenter.sh and
 clusterversions.config.openshift.io; create and patch events in default; and for
 the leader election create and update leases and create events in its own
-namespace.
+namespace; with --medik8s-leases, create, patch and delete leases in medik8s-leases.
 All of it is in deploy/chart/templates/rbac-controller.yaml.`
 
 const controllerExample = `  # In a pod.
@@ -90,6 +90,8 @@ func newControllerCommand() *cobra.Command {
 		"how `many` ended remediations of a node are kept, and more if a gate or a lasting incident needs them; the latest one of each policy always is")
 	flags.DurationVar(&opts.HistoryAge, "history-age", controller.DefaultHistoryAge,
 		"how long an ended remediation is kept")
+	flags.BoolVar(&opts.Medik8sLeases, "medik8s-leases", false,
+		"take the Lease in the namespace medik8s-leases of each node that is taken out of service, so that NodeHealthCheck and node-maintenance-operator leave it alone")
 	addressFlags(flags, &opts.MetricsAddress, &opts.HealthAddress)
 	return cmd
 }

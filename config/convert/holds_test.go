@@ -23,7 +23,7 @@ func TestALimitThatStopsAllIsSaidNotToStopReboots(t *testing.T) {
 	mhc := func(template, limit string) string {
 		return "kind: MachineHealthCheck\nmetadata: {name: a}\nspec: {" + template + "unhealthyConditions: [{type: Ready, status: Unknown, timeout: 5m}]" + limit + "}\n"
 	}
-	const reboots, asks = "SelfNodeRemediation", "FenceAgentsRemediation"
+	const reboots, asks = "SelfNodeRemediation", "NoRemediation" // of no group
 	const template = "remediationTemplate: {kind: SelfNodeRemediationTemplate, name: t}, "
 	for text, want := range map[string]struct {
 		noted bool

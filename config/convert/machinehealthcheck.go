@@ -46,7 +46,8 @@ func (c *conversion) machineHealthCheck(v value) {
 		spec.mistake("expected unhealthyConditions, or checks.unhealthyNodeConditions: without any there is nothing that a policy could match")
 	}
 	selector := c.machines(spec.get("selector"))
-	steps := c.machineSteps(spec, remediation, metadata.peek("namespace"))
+	_, openshift, _ := strings.Cut(v.peek("apiVersion"), "openshift.io") // "/v1beta1"; "": it is of Cluster API
+	steps := c.machineSteps(spec, remediation, cmp.Or(metadata.peek("namespace"), "default"), openshift)
 	of := cluster.scalar("the name of a cluster")
 	if len(c.clusters) > 1 {
 		c.ask(cluster, "a policy acts where it is applied, and these files have MachineHealthChecks of %d clusters: apply it to no other one than %s", len(c.clusters), cmp.Or(of, "its own"))
@@ -66,7 +67,7 @@ func (c *conversion) machineHealthCheck(v value) {
 
 	budget := c.result("RemediationBudget", name, from(v, mhc, name))
 	budget.nodes(selector, "")
-	c.mhcLimits(budget, spec, remediation.get("triggerIf"), reboots(steps))
+	c.mhcLimits(budget, spec, remediation.get("triggerIf"), hands(steps))
 	names, values := metadata.get("annotations").fields()
 	for i, key := range names {
 		if key == "cluster.x-k8s.io/paused" {
@@ -77,15 +78,24 @@ func (c *conversion) machineHealthCheck(v value) {
 	remediation.rest(mhc)
 	spec.rest(mhc)
 	v.rest(mhc, "apiVersion", "kind", "metadata", "status")
+	policy.needs(mhc, steps)
 	c.told(policy, v.in.file)
 }
 
 // machineSteps returns the step of the template, or that the owner makes a new machine.
-func (c *conversion) machineSteps(spec, remediation value, namespace string) []step {
+func (c *conversion) machineSteps(spec, remediation value, namespace, openshift string) []step {
 	for _, ref := range []value{spec.get("remediationTemplate"), remediation.get("templateRef")} {
 		if ref.there() {
-			return []step{{remediator: c.remediator(ref, namespace), at: ref}}
+			s := step{remediator: c.remediator(ref, namespace), at: ref}
+			if s.external != nil {
+				c.lost(ref, "where the Machines are in a management cluster elsewhere, %s is there, too, and this policy can't have it", s.name)
+			}
+			return []step{s}
 		}
+	}
+	if openshift == "" {
+		c.lost(spec, "its owner makes a new Machine at once; here a person approves that: kubectl nodemend approve NODE. A reboot before it is gentler")
+		return []step{{remediator: remediator{name: "the owner of the Machine", replaces: true}, at: spec}}
 	}
 	c.lost(spec, "without a template the owner of the Machine makes a new one: the last step asks a person instead. A reboot before it is gentler")
 	return []step{{remediator: remediator{name: "the owner of the Machine", todo: "delete its Machine, so that its owner makes a new one"}, at: spec}}

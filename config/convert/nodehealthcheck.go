@@ -43,7 +43,7 @@ func (c *conversion) nodeHealthCheck(v value) {
 
 	budget := c.result("RemediationBudget", name, from(v, nhc, name))
 	budget.nodes(selector, "")
-	c.nhcLimits(budget, spec, reboots(steps))
+	c.nhcLimits(budget, spec, hands(steps))
 	c.lost(spec, "on OpenShift %s does nothing during an upgrade; here steps that are not disruptive go on. Before one: kubectl nodemend pause budget/%s --reason upgrade", nhc, budget.name)
 	c.pauses(budget, spec.get("pauseRequests"))
 	if pools := spec.get("minHealthyInCustomPool"); pools.there() {
@@ -51,6 +51,7 @@ func (c *conversion) nodeHealthCheck(v value) {
 	}
 	spec.rest(nhc)
 	v.rest(nhc, "apiVersion", "kind", "metadata", "status")
+	policy.needs(nhc, steps)
 	c.told(policy, v.in.file)
 }
 
@@ -109,7 +110,7 @@ func (c *conversion) escalation(spec value) (steps []step) {
 	return steps
 }
 
-// steps adds the steps: reboots first, since a maintenance is the last.
+// steps adds the steps in their order, but what a person does last.
 func (c *conversion) steps(o *object, steps []step, verify time.Duration) {
 	o.add("steps:", "")
 	var all []remediator
@@ -120,12 +121,22 @@ func (c *conversion) steps(o *object, steps []step, verify time.Duration) {
 		if s.timeout > 0 {
 			name = fmt.Sprintf("order %d, %s", s.order, s.name)
 		}
-		if !s.reboots {
+		if !s.acts() {
 			names = append(names, name)
 			continue
 		}
-		if i > 0 && !steps[i-1].reboots {
-			c.lost(s.at, "the reboot comes first here, since what a person does is the last step")
+		if i > 0 && !steps[i-1].acts() {
+			c.lost(s.at, "it comes first here, since what a person does is the last step")
+		}
+		if s.external != nil {
+			o.external(name, s.external, s.timeout, s.takes)
+			continue
+		}
+		if s.replaces {
+			o.add("- replace: {}", name+" makes a new one: what is on its disks is lost")
+			o.add("  timeout: 1h", "until a new node is Ready")
+			o.add("  requireApproval: true", "the original does not ask")
+			return // which is the last step
 		}
 		timeout, verify, note := bootTimeout, verify, ""
 		if s.timeout > 0 {

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -108,9 +109,38 @@ func noControlPlane() []metav1.LabelSelectorRequirement {
 	}
 }
 
-// reboots reports whether one of the steps does.
-func reboots(steps []step) bool {
-	return slices.ContainsFunc(steps, func(s step) bool { return s.reboots })
+// external adds a step that its remediator carries out as before.
+func (o *object) external(note string, t *template, timeout, takes time.Duration) {
+	o.add("- external:", note)
+	namespace := ""
+	if t.namespace != "" {
+		namespace = "namespace: " + quoted(t.namespace) + ", "
+	}
+	o.add(fmt.Sprintf("    templateRef: {apiVersion: %s, kind: %s, %sname: %s}", t.apiVersion, t.kind, namespace, quoted(t.name)), "")
+	const shortest, longest = 2 * time.Minute, 24 * time.Hour
+	switch {
+	case timeout == 0:
+		o.add("  timeout: "+short(cmp.Or(takes, time.Hour)), "the original has none; longer than what it does, retries included")
+	case timeout < shortest || timeout > longest:
+		o.add("  timeout: "+short(min(max(timeout, shortest), longest)), fmt.Sprintf("from 2m to 24h; it was %s", short(timeout)))
+	default:
+		o.add("  timeout: "+short(timeout), "")
+	}
+}
+
+// needs says what its steps can't do without.
+func (o *object) needs(original string, steps []step) {
+	if slices.ContainsFunc(steps, func(s step) bool { return s.external != nil }) {
+		o.about = append(o.about, "Its steps external need controller.externalRemediators: true of the chart. Remove "+original+", and keep its remediators.")
+	}
+	if slices.ContainsFunc(steps, func(s step) bool { return s.replaces }) {
+		o.about = append(o.about, "Its step replace needs the remote runner, with replace.clusterAPI in its configuration (docs/others.md).")
+	}
+}
+
+// hands reports whether one of the steps reboots nodes, or hands them to who does.
+func hands(steps []step) bool {
+	return slices.ContainsFunc(steps, func(s step) bool { return s.reboots || s.external != nil })
 }
 
 // noStop notes what is left of a limit that stops the original altogether. minHealthy does not hold

@@ -1,8 +1,12 @@
 package convert
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
+	"time"
 )
 
 // remediator is what a template stands for.
@@ -10,20 +14,40 @@ type remediator struct {
 	name string
 	// reboots: the node itself can do it.
 	reboots bool
+	// external is the template by which it goes on doing it; nil: it does not.
+	external *template
+	// replaces: the owner of the machine makes a new one.
+	replaces bool
 	// todo is what is left to a person, as an order.
 	todo string
+	// takes is how long it has if the original does not say; zero: an hour.
+	takes time.Duration
+	// version of its templates, if a reference does not say.
+	version string
 }
+
+// What TemplateReference accepts.
+var (
+	templateVersion = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/v\d[a-z0-9]*$`)
+	templateKind    = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*Template$`)
+)
+
+// template names one.
+type template struct{ apiVersion, kind, namespace, name string }
 
 // remediators are those that are known, by the kind of their templates.
 func remediators() map[string]remediator {
 	return map[string]remediator{
 		"SelfNodeRemediationTemplate":        {name: "SelfNodeRemediation", reboots: true},
 		"PoisonPillRemediationTemplate":      {name: "PoisonPillRemediation", reboots: true},
-		"FenceAgentsRemediationTemplate":     {name: "FenceAgentsRemediation", todo: "power-cycle it"},
-		"MachineDeletionRemediationTemplate": {name: "MachineDeletionRemediation", todo: "replace its machine"},
-		"Metal3RemediationTemplate":          {name: "Metal3Remediation", todo: "power-cycle it"},
+		"FenceAgentsRemediationTemplate":     {name: "FenceAgentsRemediation", takes: 15 * time.Minute, version: "fence-agents-remediation.medik8s.io/v1alpha1"},
+		"MachineDeletionRemediationTemplate": {name: "MachineDeletionRemediation", version: "machine-deletion-remediation.medik8s.io/v1alpha1"},
+		"Metal3RemediationTemplate":          {name: "Metal3Remediation", takes: 30 * time.Minute, version: "infrastructure.cluster.x-k8s.io/v1beta1"},
 	}
 }
+
+// acts reports whether something is done without a person.
+func (r *remediator) acts() bool { return r.reboots || r.external != nil || r.replaces }
 
 // isTemplate reports whether a kind is a template of a remediator.
 func isTemplate(kind string) bool { return strings.HasSuffix(kind, "RemediationTemplate") }
@@ -33,7 +57,7 @@ func templateKey(kind, namespace, name string) string { return kind + "/" + name
 // remediator returns what a reference to a template stands for, and notes what of it is not
 // carried over. An object in a namespace may leave that out in the reference.
 func (c *conversion) remediator(ref value, namespace string) remediator {
-	ref.get("apiVersion")
+	version := ref.get("apiVersion").scalar("the group and version of a template")
 	kind := ref.get("kind").required("the kind of a template")
 	name := ref.get("name").required("the name of a template")
 	if of := ref.get("namespace"); of.there() {
@@ -41,19 +65,23 @@ func (c *conversion) remediator(ref value, namespace string) remediator {
 	}
 	ref.rest("a reference to a template")
 	key := templateKey(kind, namespace, name)
-	template, given := c.templates[key]
+	of, given := c.templates[key]
 	c.named[key] = true
 	r, known := remediators()[kind]
 	if !known {
-		r = remediator{name: strings.TrimSuffix(kind, "Template"), todo: "do what " + strings.TrimSuffix(kind, "Template") + " did"}
+		r = remediator{name: strings.TrimSuffix(kind, "Template")}
 	}
+	version = cmp.Or(version, r.version)
 	switch {
 	case r.reboots:
-		c.selfRemediation(ref, r, template, given, name)
+		c.selfRemediation(ref, r, of, given, name)
+	case !templateVersion.MatchString(version) || !templateKind.MatchString(kind):
+		r.todo = cut("do what "+r.name+" did", 64)
+		c.lost(ref, "a step external needs the apiVersion of %s, and a kind that ends in Template; the last step asks a person instead: %s", r.name, r.todo)
 	default:
-		c.lost(ref, "%s: the last step asks a person instead: %s", r.name, r.todo)
-		if given {
-			c.lost(template.get("spec"), "it is for %s alone", r.name)
+		r.external = &template{version, kind, namespace, name}
+		if !known {
+			c.ask(ref, "does %s keep the contract of NodeHealthCheck, with conditions Processing and Succeeded, and a finalizer? Only then can a step external have it", r.name)
 		}
 	}
 	return r
@@ -108,8 +136,11 @@ func todo(all []remediator) string {
 			orders = append(orders, r.todo)
 		}
 	}
-	if len(orders) == 0 {
+	switch {
+	case len(orders) == 0 && !slices.ContainsFunc(all, func(r remediator) bool { return !r.reboots }):
 		return "a reboot has not helped"
+	case len(orders) == 0:
+		return "what was done has not helped"
 	}
 	return cut(strings.Join(orders, "; if that does not help, "), 128)
 }

@@ -39,6 +39,11 @@ const ExternalFinalizer = "nodemend.dev/external"
 // that is cordoned without it was cordoned by somebody else, and stays so.
 const CordonedAnnotation = "nodemend.dev/cordoned-for"
 
+// RepairHeldAnnotation on a node says that Nodemend has told Karpenter not to repair it, by the annotation
+// karpenter.sh/do-not-repair, and takes that away with its cordon, or before if it has given up. Its value is the
+// name of the NodeMaintenance that it was for. One without this mark is somebody else's, and stays.
+const RepairHeldAnnotation = "nodemend.dev/repair-held-for"
+
 // Annotations by which people speak to a remediation.
 const (
 	// ApprovedStepAnnotation holds the number of the step, counted from 1, up to

@@ -56,6 +56,8 @@ type Reconciler struct {
 	Events events.EventRecorder
 	// LeftOff counts the machines that are left to people; nil: nobody does.
 	LeftOff prometheus.Counter
+	// Leases: medik8s' Lease of a node is taken before it is cordoned.
+	Leases bool
 
 	backoff worker.Backoff
 }
@@ -95,6 +97,11 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (wait time.Dura
 	if err := errors.Join(errs...); err != nil {
 		return 0, err // nothing is held that could not be given back
 	}
+	renew, err := r.lease(ctx, node, holders)
+	if err != nil {
+		return 0, err
+	}
+	wait = renew
 	cordon, err := r.cordon(ctx, node, holders, leaving)
 	if err != nil {
 		return 0, err
@@ -111,6 +118,9 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (wait time.Dura
 	}
 	if len(holders) == 0 {
 		r.Drainer.Forget(name)
+	}
+	if renew == 0 && len(list.Items) > 0 { // who holds it has nothing to do there any more
+		errs = append(errs, r.returnLease(ctx, name))
 	}
 	for _, m := range leaving {
 		again, err := r.release(ctx, m, len(holders) > 0)
@@ -221,12 +231,12 @@ func (r *Reconciler) cordon(ctx context.Context, node *corev1.Node, holders, lea
 	}
 	_, isMarked := marked(node)
 	switch {
-	case len(holders) == 0 && (isMarked || len(leaving) > 0): // the cache may not show the mark yet
+	case len(holders) == 0 && (touched(node) || len(leaving) > 0): // the cache may not show the mark yet
 		return noNode, r.giveBack(ctx, node.Name)
 	case len(holders) == 0:
 		return noNode, nil
 	case node.Spec.Unschedulable && isMarked:
-		return cordonedByUs, nil
+		return cordonedByUs, r.repair(ctx, node, holders)
 	case node.Spec.Unschedulable:
 		return cordonedByOthers, nil
 	}
@@ -239,7 +249,11 @@ func (r *Reconciler) cordon(ctx context.Context, node *corev1.Node, holders, lea
 	if live.UID != node.UID { // what holds this one may not hold that one
 		return noNode, fmt.Errorf("cordoning node %s: %w", node.Name, apierrors.NewConflict(corev1.Resource("nodes"), node.Name, errors.New("there is another one of that name")))
 	}
-	if patch := cordonPatch(&live, holders[0].Name); patch != nil {
+	busy, err := r.busy(ctx, holders)
+	if err != nil {
+		return noNode, err
+	}
+	if patch := cordonPatch(&live, holders[0].Name, busy != nil); patch != nil {
 		if left, err := r.leftToAnother(ctx, node.Name); left || err != nil {
 			return leftToAnother, err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/fieldmanager"
 	"github.com/nodemend/nodemend/controller/optimistic"
+	"github.com/nodemend/nodemend/controller/others"
 )
 
 const (
@@ -31,8 +32,8 @@ type operation = optimistic.Operation
 // one step that fails if anybody else has cordoned it meanwhile, if it is another node of
 // that name, or if it was not Ready and is now: the permit may be for a node that is out
 // already. It returns nil if the node is cordoned: a cordon without the mark
-// is somebody else's, and stays so.
-func cordonPatch(node *corev1.Node, mark string) []operation {
+// is somebody else's, and stays so. busy: Karpenter is not to repair the node meanwhile.
+func cordonPatch(node *corev1.Node, mark string, busy bool) []operation {
 	if node.Spec.Unschedulable {
 		return nil
 	}
@@ -50,43 +51,58 @@ func cordonPatch(node *corev1.Node, mark string) []operation {
 	if former, marked := marked(node); marked { // somebody has uncordoned it
 		return append(patch, operation{Op: "test", Path: markPath, Value: former})
 	}
+	veto := busy && mayVeto(node)
 	if node.Annotations == nil {
+		marks := map[string]string{v1alpha1.CordonedAnnotation: mark}
+		if veto {
+			marks[others.DoNotRepairAnnotation], marks[v1alpha1.RepairHeldAnnotation] = "true", mark
+		}
 		return append(patch, operation{Op: "test", Path: annotationsPath, Value: optimistic.Absent()},
-			operation{Op: "add", Path: annotationsPath, Value: map[string]string{v1alpha1.CordonedAnnotation: mark}})
+			operation{Op: "add", Path: annotationsPath, Value: marks})
 	}
-	return append(patch, operation{Op: "add", Path: markPath, Value: mark})
-}
-
-// uncordonPatch returns the patch that takes our cordon and its mark back, in one step
-// that fails if the mark is not what it was. It returns nil for a node without the
-// mark.
-func uncordonPatch(node *corev1.Node) []operation {
-	mark, marked := marked(node)
-	if !marked {
-		return nil
-	}
-	patch := []operation{{Op: "test", Path: markPath, Value: mark}, {Op: "remove", Path: markPath}}
-	if node.Spec.Unschedulable && ours(node) {
-		patch = append(patch, operation{Op: "remove", Path: unschedulablePath})
+	patch = append(patch, operation{Op: "add", Path: markPath, Value: mark})
+	if veto {
+		patch = append(patch, operation{Op: "test", Path: vetoPath, Value: optimistic.Absent()},
+			operation{Op: "add", Path: vetoPath, Value: "true"}, operation{Op: "add", Path: vetoMarkPath, Value: mark})
 	}
 	return patch
 }
 
-// ours reports whether the node's cordon is the one that we have set. The mark alone does
+// uncordonPatch returns the patch that takes back our cordon and what we have forbidden Karpenter, with their
+// marks, in one step that fails if a mark is not what it was. It returns nil for a node without one.
+func uncordonPatch(node *corev1.Node) []operation {
+	mark, marked := marked(node)
+	if !marked {
+		return liftPatch(node)
+	}
+	patch := []operation{{Op: "test", Path: markPath, Value: mark}, {Op: "remove", Path: markPath}}
+	if node.Spec.Unschedulable && ours(node, unschedulableField) {
+		patch = append(patch, operation{Op: "remove", Path: unschedulablePath})
+	}
+	return append(patch, liftPatch(node)...)
+}
+
+// ours reports whether a field of the node, such as its cordon, is as we have set it. The mark alone does
 // not tell: somebody may have removed our cordon and set another one while no controller
 // ran. Whoever last changed a field is its manager.
-func ours(node *corev1.Node) bool {
+func ours(node *corev1.Node, field fieldpath.Path) bool {
 	for i := range node.ManagedFields {
 		entry := &node.ManagedFields[i]
 		if entry.Manager == string(fieldmanager.Controller) || entry.FieldsV1 == nil {
 			continue
 		}
 		var fields fieldpath.Set
-		if err := fields.FromJSON(entry.FieldsV1.GetRawReader()); err != nil || fields.Has(unschedulableField) {
+		if err := fields.FromJSON(entry.FieldsV1.GetRawReader()); err != nil || fields.Has(field) {
 			return false
 		}
 	}
 	return true
+}
+
+// touched reports whether the node has a mark of ours.
+func touched(node *corev1.Node) bool {
+	_, cordoned := marked(node)
+	return cordoned || vetoed(node)
 }
 
 // marked returns the mark of our cordon.

@@ -88,7 +88,7 @@ func TestCordonAndMarkAreOnePatchEachWithTests(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := marshalled(t, cordonPatch(tt.node, "dimm")); got != tt.cordon {
+			if got := marshalled(t, cordonPatch(tt.node, "dimm", true)); got != tt.cordon {
 				t.Errorf("cordoning:\ngot  %s\nwant %s", got, tt.cordon)
 			}
 			if got := marshalled(t, uncordonPatch(tt.node)); got != tt.uncordon {

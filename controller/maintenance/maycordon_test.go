@@ -92,11 +92,11 @@ func TestANodeThatBecomesReadyIsNotCordonedAsOneThatIsOut(t *testing.T) {
 		`{"op":"test","path":"/metadata/uid","value":"u"},{"op":"test","path":"/spec/unschedulable","value":null},` +
 		`{"op":"add","path":"/spec/unschedulable","value":true},{"op":"test","path":"/metadata/annotations","value":null},` +
 		`{"op":"add","path":"/metadata/annotations","value":{"nodemend.dev/cordoned-for":"m"}}]`
-	if got := marshalled(t, cordonPatch(node, "m")); got != want {
+	if got := marshalled(t, cordonPatch(node, "m", true)); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	node.Status.Conditions[1].Status = corev1.ConditionTrue
-	if got := cordonPatch(node, "m"); got[0].Path != uidPath {
+	if got := cordonPatch(node, "m", true); got[0].Path != uidPath {
 		t.Errorf("a node that is Ready may be so: %v", got)
 	}
 }

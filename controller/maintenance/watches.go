@@ -33,6 +33,7 @@ func (r *Reconciler) Loop() worker.Loop {
 			},
 			{Kind: &corev1.Node{}, Handler: r.onNode()},
 			{Kind: &v1alpha1.NodeAction{}, Handler: handler.EnqueueRequestsFromMapFunc(ofAction), Predicates: []predicate.Predicate{letGo()}},
+			{Kind: &v1alpha1.Remediation{}, Handler: handler.EnqueueRequestsFromMapFunc(ofRemediation), Predicates: []predicate.Predicate{givesUp()}},
 		},
 	}
 }
@@ -43,6 +44,23 @@ func ofMaintenance(_ context.Context, obj client.Object) []reconcile.Request {
 
 func ofAction(_ context.Context, obj client.Object) []reconcile.Request {
 	return worker.Requests(obj.(*v1alpha1.NodeAction).Spec.NodeName)
+}
+
+func ofRemediation(_ context.Context, obj client.Object) []reconcile.Request {
+	return worker.Requests(obj.(*v1alpha1.Remediation).Spec.NodeName)
+}
+
+// givesUp passes remediations for which there is nothing left to do, or something again, while they have
+// their node out.
+func givesUp() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			old, updated := e.ObjectOld.(*v1alpha1.Remediation), e.ObjectNew.(*v1alpha1.Remediation)
+			return updated.Status.Maintenance != "" && goesOn(old) != goesOn(updated)
+		},
+		DeleteFunc: func(e event.DeleteEvent) bool { return e.Object.(*v1alpha1.Remediation).Status.Maintenance != "" },
+	}
 }
 
 // letGo passes actions that another program was to stop, and that have ended: its node may be
@@ -64,7 +82,7 @@ func letGo() predicate.Predicate {
 func (r *Reconciler) onNode() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	add := func(ctx context.Context, node *corev1.Node, q queue) {
-		if _, marked := marked(node); marked || r.held(ctx, node.Name) {
+		if touched(node) || r.held(ctx, node.Name) {
 			q.Add(worker.Request(node.Name))
 		}
 	}
@@ -75,7 +93,7 @@ func (r *Reconciler) onNode() handler.EventHandler {
 			old, updated := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
 			before, was := marked(old)
 			after, is := marked(updated)
-			if old.UID != updated.UID || old.Spec.Unschedulable != updated.Spec.Unschedulable || was != is || before != after || tellsMore(old, updated) {
+			if old.UID != updated.UID || old.Spec.Unschedulable != updated.Spec.Unschedulable || was != is || before != after || vetoed(old) != vetoed(updated) || tellsMore(old, updated) {
 				add(ctx, updated, q)
 			}
 		},

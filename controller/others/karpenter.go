@@ -10,13 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
 const (
 	karpenterGroup = "karpenter.sh"
-	// doNotRepairAnnotation, "true" on a node: Karpenter since 1.15 does not repair it. So nothing of
-	// its repair is waited for.
-	doNotRepairAnnotation = "karpenter.sh/do-not-repair"
+	// NodePoolLabel is on the nodes that Karpenter may repair (newCandidate in pkg/controllers/disruption).
+	NodePoolLabel = "karpenter.sh/nodepool"
+	// DoNotRepairAnnotation is "true" on a node that Karpenter since 1.15 does not repair
+	// (pkg/controllers/disruption/repair.go). Of one that is registered that of its NodeClaim is not read.
+	DoNotRepairAnnotation = "karpenter.sh/do-not-repair"
 	// terminationAnnotation, on a NodeClaim, is until when it has to be gone.
 	terminationAnnotation = "karpenter.sh/nodeclaim-termination-timestamp"
 	// repairGrace is for how long a repair that is due is waited for. Nobody can see whether Karpenter's
@@ -57,9 +61,10 @@ func repairs(node *corev1.Node) []repair {
 	}
 }
 
-// repairIsNear holds a step that would not be over before Karpenter repairs the node, if it does.
+// repairIsNear holds a step that would not be over before Karpenter repairs the node, if it does. Where people
+// have forbidden it, nothing is waited for. What Nodemend has forbidden may be to a Karpenter that is older.
 func repairIsNear(node *corev1.Node, step Step) Hold {
-	if node.Annotations[doNotRepairAnnotation] == "true" {
+	if _, ours := node.Annotations[v1alpha1.RepairHeldAnnotation]; node.Annotations[DoNotRepairAnnotation] == "true" && !ours {
 		return Hold{}
 	}
 	for _, r := range repairs(node) {
@@ -72,7 +77,7 @@ func repairIsNear(node *corev1.Node, step Step) Hold {
 			if until := due.Add(repairGrace); due.Before(step.Now.Add(step.Takes)) && until.After(step.Now) {
 				return Hold{Left: until.Sub(step.Now), Why: fmt.Sprintf(
 					"Karpenter repairs node %s at %s, if its NodeRepair is on: %s=%s since %s; to leave that to Nodemend: kubectl annotate node %[1]s %[6]s=true",
-					node.Name, stamp(due), c.Type, c.Status, stamp(c.LastTransitionTime.Time), doNotRepairAnnotation)}
+					node.Name, stamp(due), c.Type, c.Status, stamp(c.LastTransitionTime.Time), DoNotRepairAnnotation)}
 			}
 		}
 	}

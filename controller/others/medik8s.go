@@ -32,7 +32,14 @@ const (
 	// leaseNamespace and the name node-NODE are those of the Lease by which NodeHealthCheck and
 	// node-maintenance-operator agree (medik8s/common, pkg/lease/manager.go).
 	leaseNamespace = "medik8s-leases"
+	// LeaseHolder is who holds it for Nodemend.
+	LeaseHolder = "nodemend"
 )
+
+// LeaseOf names the Lease of medik8s for a node.
+func LeaseOf(node string) types.NamespacedName {
+	return types.NamespacedName{Namespace: leaseNamespace, Name: strings.ToLower("node-" + node)}
+}
 
 func excluded(node *corev1.Node, _ Step) Hold {
 	if node.Labels[excludeLabel] != "true" {
@@ -65,14 +72,13 @@ func confirmedHealthy(node *corev1.Node, _ Step) Hold {
 // medik8sLease asks who holds the node for medik8s.
 func medik8sLease(ctx context.Context, c client.Reader, node *corev1.Node, step Step) (Hold, error) {
 	var lease coordinationv1.Lease
-	name := strings.ToLower("node-" + node.Name)
-	if err := c.Get(ctx, types.NamespacedName{Namespace: leaseNamespace, Name: name}, &lease); err != nil {
+	if err := c.Get(ctx, LeaseOf(node.Name), &lease); err != nil {
 		return Hold{}, err
 	}
 	if holder := lease.Spec.HolderIdentity; holder != nil && step.Request != nil && drives(*holder, step.Request) {
 		return Hold{}, nil
 	}
-	return leaseHeld(&lease, node.Name, step.Now), nil
+	return LeaseHeld(&lease, node.Name, step.Now), nil
 }
 
 // drives reports whether the holder of a Lease is the NodeHealthCheck that has made the request
@@ -82,11 +88,11 @@ func drives(holder string, request *v1alpha1.Request) bool {
 	return is && request.OwnedBy("remediation.medik8s.io", "NodeHealthCheck", name)
 }
 
-// leaseHeld goes by the clock of who renewed the Lease, as medik8s does; that it may differ from ours
-// makes the Lease last longer.
-func leaseHeld(lease *coordinationv1.Lease, node string, now time.Time) Hold {
+// LeaseHeld says who else holds the node by a Lease. It goes by the clock of who renewed that, as medik8s does;
+// that it may differ from ours makes the Lease last longer.
+func LeaseHeld(lease *coordinationv1.Lease, node string, now time.Time) Hold {
 	spec := &lease.Spec
-	if spec.HolderIdentity == nil || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
+	if spec.HolderIdentity == nil || *spec.HolderIdentity == LeaseHolder || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
 		return Hold{}
 	}
 	until := spec.RenewTime.Add(time.Duration(*spec.LeaseDurationSeconds) * time.Second)

@@ -52,7 +52,7 @@ func OnNode(node *corev1.Node, step Step) Hold {
 
 // Annotations are those of nodes that OnNode reads.
 func Annotations() []string {
-	return []string{confirmedAnnotation, kuredAnnotation, currentConfigAnnotation, desiredConfigAnnotation, doNotRepairAnnotation}
+	return []string{confirmedAnnotation, kuredAnnotation, currentConfigAnnotation, desiredConfigAnnotation, DoNotRepairAnnotation, v1alpha1.RepairHeldAnnotation}
 }
 
 // source is an object of another program. Asked of a node as the API server has it, it says what holds.

@@ -40,6 +40,11 @@ func (o observer) request(ctx context.Context, request *v1alpha1.Request) (*v1al
 	}
 }
 
+// requestGrace is the driver's time as this process counts it. A runner refuses until it is over since what
+// it has seen itself to a fraction of a second, on its own clock, and here times are whole seconds: what begins
+// a little later than it might is not refused.
+const requestGrace = v1alpha1.RequestGrace + evidence.MaxSkew
+
 // requested judges by the request whether the node is sick: its driver deletes it when the node is
 // well. Until the driver has had time to look at the node since the last action, boot or return,
 // after which at the latest is given, it proves nothing.
@@ -55,7 +60,7 @@ func (s *situation) requested(request *v1alpha1.Request, after time.Time) eviden
 			after = at
 		}
 	}
-	if due := after.Add(v1alpha1.RequestGrace); due.After(s.now) && !after.IsZero() {
+	if due := after.Add(requestGrace); due.After(s.now) && !after.IsZero() {
 		f.State, f.Due = evidence.Unconfirmed, due
 		f.Why = fmt.Sprintf("node %s booted, became Ready or was acted on at %s, and %s has until %s to find it healthy",
 			s.node.Name, clockTime(after), request.By(), clockTime(due))

@@ -68,12 +68,13 @@ func TestWhatComesNextForARequest(t *testing.T) {
 		{"gates hold", requestedIncident(excluded), release, "Waiting", "Excluded", 1, 1, time.Minute},
 		{"a dry run holds", requestedIncident(func(s *situation) { s.policy.Spec.Mode = v1alpha1.ModeDryRun }), release, "Waiting", "DryRun", 1, 1, time.Minute},
 		{"its driver has a minute to see that a node is Ready", requestedIncident(readyFor(20 * time.Second)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
-		{"and no more", requestedIncident(readyFor(time.Minute)), start, "Starting", "", 1, 1, time.Minute},
+		{"its runner's clock may be behind", requestedIncident(readyFor(64 * time.Second)), release, "Waiting", "NoEvidence", 1, 1, time.Second},
+		{"and no more", requestedIncident(readyFor(65 * time.Second)), start, "Starting", "", 1, 1, time.Minute},
 		{"or that it has booted", requestedIncident(at(1, 1), bootedFor(30*time.Second)), release, "Waiting", "NoEvidence", 1, 1, 30 * time.Second},
 		{"after an action it has the step's time", requestedIncident(at(1, 1), history("Succeeded", 10*time.Second)), nothing, "Verifying", "", 1, 1, 50 * time.Second},
-		{"and then comes the next attempt", requestedIncident(at(1, 1), history("Succeeded", time.Minute)), start, "Starting", "", 1, 2, time.Minute},
-		{"after the last one it is exhausted", requestedIncident(at(2, 1), history("Succeeded", time.Minute)), release, "Exhausted", "", 2, 1, time.Minute},
-		{"and stays so: its driver has gone on", requestedIncident(at(2, 1), history("Succeeded", time.Minute), progress("Exhausted"), asksForAnotherTry), release, "Exhausted", "", 2, 1, time.Minute},
+		{"and then comes the next attempt", requestedIncident(at(1, 1), history("Succeeded", 65*time.Second)), start, "Starting", "", 1, 2, time.Minute},
+		{"after the last one it is exhausted", requestedIncident(at(2, 1), history("Succeeded", 65*time.Second)), release, "Exhausted", "", 2, 1, time.Minute},
+		{"and stays so: its driver has gone on", requestedIncident(at(2, 1), history("Succeeded", 65*time.Second), progress("Exhausted"), asksForAnotherTry), release, "Exhausted", "", 2, 1, time.Minute},
 		{"even if the node answers again", requestedIncident(at(2, 1), history("NotBack", time.Hour), progress("Exhausted"), readyFor(time.Hour)), release, "Exhausted", "", 2, 1, time.Minute},
 
 		{"one that is withdrawn before anything was done ends it", requestedIncident(withdrawn), release, "Released", "", 1, 1, 0},
@@ -96,7 +97,7 @@ func TestWhatComesNextForARequest(t *testing.T) {
 		{"the node stays out of service", requestedIncident(toldToStop, at(1, 1), outOfService), release, "Stopped", "", 1, 1, parkedRecheck},
 		{"nothing more is evicted from it", requestedIncident(toldToStop, at(1, 1), outOfService, drained(false)), calm, "Stopped", "", 1, 1, parkedRecheck},
 		{"then it ends as before", requestedIncident(toldToStop, beingDeleted, progress("Stopped")), release, "Released", "", 1, 1, 0},
-		{"what is exhausted stays so", requestedIncident(toldToStop, at(2, 1), history("Succeeded", time.Minute), progress("Exhausted")), release, "Exhausted", "", 2, 1, time.Minute},
+		{"what is exhausted stays so", requestedIncident(toldToStop, at(2, 1), history("Succeeded", 65*time.Second), progress("Exhausted")), release, "Exhausted", "", 2, 1, time.Minute},
 
 		{"a deleted node ends it", requestedIncident(nodeGone), release, "NodeGone", "", 1, 1, 0},
 	})

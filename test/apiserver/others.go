@@ -17,6 +17,10 @@ func other(gvk schema.GroupVersionKind) *kind {
 	return &kind{
 		object: object, resource: strings.ToLower(gvk.Kind) + "s", namespaced: true, gvk: gvk,
 		objects: map[types.NamespacedName]client.Object{},
+		// A write of the whole object has its status, too.
+		copyStatus: func(into, from client.Object) {
+			into.(*unstructured.Unstructured).Object["status"] = from.(*unstructured.Unstructured).Object["status"]
+		},
 	}
 }
 

@@ -153,3 +153,35 @@ func read(t *testing.T, page string) string {
 	}
 	return string(data)
 }
+
+// testLink is a link to a file of tests: the name of a test, or what a part of one is called.
+var testLink = regexp.MustCompile(`\[([^\]\n]+)\]\(([^)\s]+_test\.go)\)`)
+
+// The table of who drives whom is worth what its tests are.
+func TestEveryTestThatTheTableOfDriversNamesIsThere(t *testing.T) {
+	const page = "docs/development.md"
+	_, table, _ := strings.Cut(read(t, page), "## Who drives whom")
+	table, _, _ = strings.Cut(table, "\n## ")
+	links := testLink.FindAllStringSubmatch(table, -1)
+	if len(links) < 27 {
+		t.Errorf("%s names %d tests", page, len(links))
+	}
+	for _, link := range links {
+		name := `"` + link[1] + `"`
+		if strings.HasPrefix(link[1], "Test") {
+			name = "func " + link[1] + "("
+		}
+		if file := filepath.Join(filepath.Dir(page), link[2]); !strings.Contains(read(t, file), name) {
+			t.Errorf("%s: %s has no %s", page, file, name)
+		}
+	}
+	for line := range strings.Lines(table) {
+		if cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|"); strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| done by") {
+			for i, cell := range cells[2:] {
+				if !strings.Contains(cell, "_test.go") {
+					t.Errorf("%s: cell %d of %q names no test", page, i+3, line)
+				}
+			}
+		}
+	}
+}

@@ -206,6 +206,30 @@ spec:
 	return w.machines(name)
 }
 
+// machineDeployment creates one of this name, as machineSet does. What its webhook would have filled in is there.
+func (w *clusterAPI) machineDeployment(name string, replicas int) []capiMachine {
+	w.t.Helper()
+	w.mayActOn(name)
+	w.create(`
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: MachineDeployment
+metadata: {namespace: default, name: %[1]s, labels: {cluster.x-k8s.io/cluster-name: c1}}
+spec:
+  clusterName: c1
+  replicas: %[2]d
+  selector: {matchLabels: {cluster.x-k8s.io/cluster-name: c1, cluster.x-k8s.io/deployment-name: %[1]s}}
+  rollout: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}}
+  template:
+    metadata: {labels: {cluster.x-k8s.io/cluster-name: c1, cluster.x-k8s.io/deployment-name: %[1]s, scene: %[1]s}}
+    spec:
+      clusterName: c1
+      bootstrap: {dataSecretName: none}
+      infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: DummyMachineTemplate, name: worker}
+`, name, replicas)
+	w.Eventually(w.machines).WithArguments(name).Should(HaveLen(replicas))
+	return w.machines(name)
+}
+
 // machines are those of a MachineSet that have a node which is Ready, and known to Cluster API as such.
 func (w *clusterAPI) machines(set string) (all []capiMachine) {
 	w.t.Helper()

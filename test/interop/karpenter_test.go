@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,8 @@ func TestKarpenter(t *testing.T) {
 		{"while Karpenter reboots a node Nodemend holds, and reboots it afterwards", (*karpenter).reboots},
 		{"while Karpenter replaces a node Nodemend holds, and is done when it is gone", (*karpenter).replaces},
 		{"a node that Karpenter is not to repair is left to Nodemend", (*karpenter).vetoes},
+		{"while Nodemend has a node out Karpenter does not repair it, and nothing of that stays", (*karpenter).holdsOff},
+		{"a node of which all was in vain is left to Karpenter, which replaces it", (*karpenter).leaves},
 		{"a NodeClaim that the step replace deletes is replaced by its NodePool", (*karpenter).deletes},
 		{"one whose pods are protected goes when they are not, whether they go or not", (*karpenter).waits},
 	} {
@@ -100,12 +103,52 @@ func (w *karpenter) vetoes() {
 	m.set(toReplace, true)
 	w.Eventually(m.resets.Load).Should(BeEquivalentTo(1))
 	// Karpenter says so when it would have acted.
-	w.Eventually(w.events).WithArguments(of.node).Should(ContainElement(ContainSubstring(`repair is blocked through the "karpenter.sh/do-not-repair" annotation`)))
+	w.Eventually(w.events).WithArguments(of.node).Should(ContainElement(ContainSubstring(vetoed)))
 	m.set(toReplace, false)
 	w.Eventually(w.state).WithArguments("vetoed", of.node).Should(Equal(v1alpha1.ReasonRecovered))
 	w.Expect(m.resets.Load()).To(BeEquivalentTo(1))
 	w.isGivenBack("vetoed")
+	w.Expect(w.node(of.node).Annotations).To(HaveKeyWithValue("karpenter.sh/do-not-repair", "true"))
 	w.isAsItWas(of)
+}
+
+// vetoed is what Karpenter says in an event when it would have repaired a node.
+const vetoed = `repair is blocked through the "karpenter.sh/do-not-repair" annotation`
+
+func (w *karpenter) holdsOff() {
+	of := w.nodePool("held-off", "", "")
+	w.policy("held-off", "held-off", toReplace, reboot())
+	m := w.machine(of.node)
+	m.start()
+
+	m.set(toReplace, true)
+	w.Eventually(m.resets.Load).Should(BeEquivalentTo(1))
+	w.Eventually(w.events).WithArguments(of.node).Should(ContainElement(ContainSubstring(vetoed)))
+	m.set(toReplace, false)
+	w.Eventually(w.state).WithArguments("held-off", of.node).Should(Equal(v1alpha1.ReasonRecovered))
+	w.Expect(m.resets.Load()).To(BeEquivalentTo(1))
+	w.isGivenBack("held-off")
+	w.Expect(w.node(of.node).Annotations).NotTo(HaveKey("karpenter.sh/do-not-repair"))
+	w.isAsItWas(of)
+}
+
+func (w *karpenter) leaves() {
+	of := w.nodePool("left", "", "")
+	step := reboot()
+	step.VerifyTimeout = duration(time.Minute) // Karpenter would act after half of it
+	w.policy("left", "left", toReplace, step)
+	m := w.machine(of.node)
+	m.start()
+
+	m.set(toReplace, true)
+	w.Eventually(w.events).WithArguments(of.node).Should(ContainElement(ContainSubstring(vetoed)))
+	w.Expect(w.claim(of.claim).GetDeletionTimestamp()).To(BeNil())
+	w.Eventually(w.node).WithArguments(of.node).Should(BeNil())
+	w.Eventually(w.ended).WithArguments("left", of.node).Should(BeTrue())
+	w.Expect(w.history("left", of.node)).To(Equal([]string{"1 Succeeded"}))
+	w.Expect(m.resets.Load()).To(BeEquivalentTo(1))
+	w.Eventually(w.nodesOf).WithArguments("left").Should(HaveLen(1))
+	w.isGivenBack("left")
 }
 
 func (w *karpenter) deletes() {

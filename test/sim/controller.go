@@ -59,6 +59,7 @@ func (w *world) wireController(p *process) error {
 		Store:        index.Read(p.view),
 		Drainer:      drain.NewFor(pods{p.client}, p.corrected()),
 		Driven:       true,
+		Leases:       true,
 		HistoryLimit: w.profile.historyLimit, HistoryAge: controller.DefaultHistoryAge,
 	})
 	for _, l := range loops {

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +31,8 @@ type driver struct {
 	leases bool
 	// dead is until when it does nothing.
 	dead time.Time
+	// asks changes what it asks for; nil: nothing does.
+	asks func(*v1alpha1.NodemendRemediation)
 
 	sickSince time.Time
 	// asked are the requests so far, gaveUp whether the last one was told to have failed.
@@ -104,24 +105,27 @@ func (d *driver) ask() {
 	d.asked++
 	d.gaveUp, d.sickSince = false, time.Time{}
 	d.world.count("another program asks")
-	d.world.must(d.world.admin.Create(d.world.ctx, &v1alpha1.NodemendRemediation{
+	asked := &v1alpha1.NodemendRemediation{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: driverNamespace, Name: d.node, Labels: map[string]string{"app.kubernetes.io/part-of": "node-healthcheck-controller"},
 			Annotations:     map[string]string{"remediation.medik8s.io/node-name": d.node, "remediation.medik8s.io/template-name": "template"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "remediation.medik8s.io/v1alpha1", Kind: "NodeHealthCheck", Name: d.name, UID: types.UID(d.name)}},
 		},
 		Spec: v1alpha1.NodemendRemediationSpec{Policy: d.policy},
-	}))
+	}
+	if d.asks != nil {
+		d.asks(asked)
+	}
+	d.world.must(d.world.admin.Create(d.world.ctx, asked))
 }
 
 // lease has the Lease held, or not.
 func (d *driver) lease(wanted bool) {
 	lease := healerLease(d.node)
-	is := apiserver.Peek[*coordinationv1.Lease](d.world.server, client.ObjectKeyFromObject(lease)) != nil
-	switch {
-	case wanted && !is:
+	switch holder := leaseHolder(d.world, d.node); {
+	case wanted && holder == "":
 		d.world.must(d.world.admin.Create(d.world.ctx, lease))
-	case !wanted && is:
+	case !wanted && holder == *lease.Spec.HolderIdentity:
 		d.world.remove(lease)
 	}
 }

@@ -115,10 +115,15 @@ func (w *world) heals(name string, s sign) {
 	if w.healers == nil {
 		w.healers = map[string]*healer{}
 	}
-	w.healers[name] = &healer{sign: s, since: time.Now()}
 	if s.leases {
+		if leaseHolder(w, name) != "" { // it looks again later
+			return
+		}
 		w.say("another healer", "holds the Lease of node %s", name)
 		w.must(w.admin.Create(w.ctx, healerLease(name)))
+	}
+	w.healers[name] = &healer{sign: s, since: time.Now()}
+	if s.leases {
 		return
 	}
 	w.changeNode(name, s.mark)
@@ -127,12 +132,24 @@ func (w *world) heals(name string, s sign) {
 // healed lets it give the node back.
 func (w *world) healed(name string) {
 	h := w.healers[name]
+	if h == nil {
+		return
+	}
 	delete(w.healers, name)
 	if h.sign.leases {
 		w.remove(healerLease(name))
 		return
 	}
 	w.changeNode(name, h.sign.unmark)
+}
+
+// leaseHolder is who holds the Lease of a node; "": nobody.
+func leaseHolder(w *world, node string) string {
+	lease := apiserver.Peek[*coordinationv1.Lease](w.server, client.ObjectKeyFromObject(healerLease(node)))
+	if lease == nil || lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
 }
 
 // changeNode changes a node, if there is one.
@@ -147,7 +164,7 @@ func (w *world) changeNode(name string, change func(*corev1.Node)) {
 // has reports whether the healer shows that it has the node.
 func (h *healer) has(w *world, node *corev1.Node) bool {
 	if h.sign.leases {
-		return apiserver.Peek[*coordinationv1.Lease](w.server, client.ObjectKeyFromObject(healerLease(node.Name))) != nil
+		return leaseHolder(w, node.Name) == *healerLease(node.Name).Spec.HolderIdentity
 	}
 	return h.sign.marked(node)
 }

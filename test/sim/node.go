@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/others"
 	"github.com/nodemend/nodemend/runner/remedy"
 	"github.com/nodemend/nodemend/test/apiserver"
 )
@@ -100,6 +101,9 @@ func (w *world) newNode(name, rack string, labels map[string]string) *node {
 	n := &node{world: w, name: name, rack: rack, checks: conditions(), faults: map[string]*fault{}, unsure: map[string]bool{}}
 	w.nodes = append(w.nodes, n)
 	labels["rack"] = rack
+	if rack == "r1" {
+		labels[others.NodePoolLabel] = "workers"
+	}
 	w.register(n, labels)
 	return n
 }

@@ -6,11 +6,14 @@ import (
 	"slices"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/others"
 	"github.com/nodemend/nodemend/controller/worker"
 	"github.com/nodemend/nodemend/test/apiserver"
 )
@@ -214,6 +217,7 @@ func (o *oracles) changed(c apiserver.Change) {
 			case c.By == "controller":
 				o.uncordoned(old, updated)
 				o.marked(old, updated)
+				o.karpenterTold(old, updated)
 				o.cordonedAsNamed(old, updated)
 				o.cordonedUnderPermit(old, updated)
 				o.cordonedWithinLimits(old, updated)
@@ -285,6 +289,10 @@ func (o *oracles) changed(c apiserver.Change) {
 	case *v1alpha1.NodeMaintenance:
 		old, _ := c.Old.(*v1alpha1.NodeMaintenance)
 		o.maintained(c.By, old, updated)
+	case *coordinationv1.Lease:
+		if old, ok := c.Old.(*coordinationv1.Lease); ok && c.By == "controller" {
+			o.leaseKept(old)
+		}
 	case *v1alpha1.NodeAction:
 		o.actions[updated.UID] = updated
 		old, _ := c.Old.(*v1alpha1.NodeAction)
@@ -298,6 +306,7 @@ func (o *oracles) changed(c apiserver.Change) {
 			o.createdAsAnnounced(updated)
 			o.createdUnderPermit(updated)
 			o.createdBesideOthers(updated)
+			o.createdBesideKarpenter(updated)
 		}
 	}
 }
@@ -335,6 +344,10 @@ func (o *oracles) gone(by string, obj client.Object) {
 		if by == "controller" {
 			o.buried(old)
 			o.goneWhenOver(old)
+		}
+	case *coordinationv1.Lease:
+		if by == "controller" {
+			o.leaseKept(old)
 		}
 	case *v1alpha1.NodeAction:
 		o.deleted[old.Name] = true
@@ -385,9 +398,17 @@ func (o *oracles) left() string {
 			return describe(a)
 		}
 	}
+	for _, l := range stored[*coordinationv1.Lease](o) {
+		if ptr.Deref(l.Spec.HolderIdentity, "") == others.LeaseHolder && time.Since(l.Spec.RenewTime.Time) < leaseEnds {
+			return "Lease " + l.Name
+		}
+	}
 	for _, n := range stored[*corev1.Node](o) {
 		if mark := n.Annotations[v1alpha1.CordonedAnnotation]; mark != "" && n.Spec.Unschedulable {
 			return fmt.Sprintf("node %s is cordoned for %s", n.Name, mark)
+		}
+		if mark, held := n.Annotations[v1alpha1.RepairHeldAnnotation]; held {
+			return fmt.Sprintf("Karpenter is not to repair node %s, for %s", n.Name, mark)
 		}
 	}
 	return ""

@@ -62,6 +62,7 @@ func peoplesActs() []happening {
 		{"a node is excluded or included", 2, (*world).exclude},
 		{"an autoscaler is to remove a node", 1, (*world).leave},
 		{"another healer has a node", 3, (*world).otherHealer},
+		{"a person tells Karpenter whether to repair a node", 2, (*world).tellKarpenter},
 		{"a node is relabelled", 2, (*world).relabel},
 		{"a node is deleted and registered anew", 1, (*world).replaceNode},
 		{"a step is approved", 3, (*world).approve},

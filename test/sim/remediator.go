@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/others"
 	"github.com/nodemend/nodemend/test/apiserver"
 )
 
@@ -28,7 +29,10 @@ const (
 // remediatorKinds are the kinds of another program's remediator.
 func remediatorKinds() []schema.GroupVersionKind {
 	version := schema.FromAPIVersionAndKind(remediatorVersion, "").GroupVersion()
-	return []schema.GroupVersionKind{version.WithKind("SelfNodeRemediationTemplate"), version.WithKind("SelfNodeRemediation")}
+	return []schema.GroupVersionKind{
+		version.WithKind("SelfNodeRemediationTemplate"), version.WithKind("SelfNodeRemediation"),
+		{Group: others.MachineGroup, Version: "v1beta2", Kind: others.MachineKind},
+	}
 }
 
 // external is a step that is left to the remediator.
