@@ -119,7 +119,7 @@ func (s *Simulator) Thaw() { s.t.Helper(); s.must(s.process.Signal(syscall.SIGCO
 // machine goes on.
 func (s *Simulator) Restart() {
 	s.t.Helper()
-	_ = s.console.connection.Close()                  // it is the old one's
+	_ = s.console.connection.Close() // it is the old one's
 	s.process.Kill()                 // with what switches the power, which has its ports, too
 	s.must(s.ports.free(s.t.Context()))
 	s.must(s.launch())
