@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -335,5 +337,29 @@ func TestMagnumIsAskedOnceWhereverTheRunnerDies(t *testing.T) {
 				t.Errorf("%s: ended as %+v, marked %q, and Magnum was not asked", what, f, h.marked())
 			}
 		}
+	}
+}
+
+// Whoever sends again does not know of the first time, such as one whose look came before it.
+func TestMagnumIsNotAskedForAServerThatIsMarked(t *testing.T) {
+	h := newHeat(t)
+	m := magnum{nodes: h.here, config: *h.config.Magnum, clock: h.clock}
+	var node corev1.Node
+	h.must(h.here.Get(t.Context(), client.ObjectKey{Name: "w1"}, &node))
+	machine, refusal, err := m.of(t.Context(), &node, nil)
+	if err != nil || refusal != "" {
+		t.Fatal(refusal, err)
+	}
+	for range 2 {
+		h.must(m.send(t.Context(), &machine, "action"))
+	}
+	if err := m.send(t.Context(), &machine, "another"); !apierrors.IsConflict(err) {
+		t.Errorf("got %v", err)
+	}
+	h.cloud.Lock()
+	defer h.cloud.Unlock()
+	want := []openstack.Resize{{NodeCount: 3, NodesToRemove: []string{serverOf("w1")}, NodeGroup: groupUUID}}
+	if diff := cmp.Diff(want, h.cloud.Resized); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
