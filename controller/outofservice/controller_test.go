@@ -354,13 +354,15 @@ func TestAControllerThatDiesAtAnyWriteIsFollowedByOneThatGoesOn(t *testing.T) {
 				if verb != "patch" {
 					return nil
 				}
-				if asked++; lost {
+				asked++
+				if lost {
 					return nil
 				}
 				return dies()
 			}
 			s.patched = func() error {
-				if made++; !lost {
+				made++
+				if !lost {
 					return nil
 				}
 				return dies()

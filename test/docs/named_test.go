@@ -31,7 +31,8 @@ func TestEveryRowOfWhatIsFreedNamesItsTest(t *testing.T) {
 			continue
 		}
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
-		if rows++; !strings.Contains(cells[len(cells)-1], "_test.go)") || len(cells) != 4 {
+		rows++
+		if !strings.Contains(cells[len(cells)-1], "_test.go)") || len(cells) != 4 {
 			t.Errorf("names no test: %s", line)
 		}
 	}
