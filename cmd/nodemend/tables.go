@@ -35,6 +35,8 @@ const (
 	indexEntrySize = 8  // where the function begins, where its record does
 	recordSize     = 44 // and as many numbers as the record says
 	inlinedSize    = 16 // of the record of a call that was inlined
+	// stacksAlign is how what lies where on the stacks is aligned (Maxalign of the linker's amd64 and arm64).
+	stacksAlign = 32
 	// inlinedCalls is the place of what says which call was inlined: among the tables of a
 	// function's instructions (PCDATA_InlTreeIndex), and among what lies where on its stack (FUNCDATA_InlTree).
 	inlinedCalls, inlinedCallees = 2, 3
@@ -63,7 +65,7 @@ func readTables(section, code segment) (*tables, error) {
 		return nil, errors.New("the index of its functions is not as expected")
 	}
 	last := t.record(t.count - 1)
-	t.stacks = (last + t.sizeOf(last) + wordSize - 1) &^ (wordSize - 1)
+	t.stacks = (last + t.sizeOf(last) + stacksAlign - 1) &^ (stacksAlign - 1)
 	return t, nil
 }
 

@@ -30,7 +30,8 @@ func TestTheTablesOfFunctionsAreThoseOfThisGo(t *testing.T) {
 	for i := range tables.count {
 		tables.inlined(tables.record(i), func(of uint32) { inlined[name(of)] = true })
 	}
-	if !inlined["sync.(*Mutex).Lock"] {
-		t.Errorf("of %d functions that are inlined somewhere, none is sync.(*Mutex).Lock", len(inlined))
+	const small = "strings.HasPrefix" // also with the race detector, unlike sync.(*Mutex).Lock
+	if !inlined[small] {
+		t.Errorf("of %d functions that are inlined somewhere, none is %s", len(inlined), small)
 	}
 }

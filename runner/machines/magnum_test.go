@@ -17,6 +17,7 @@ import (
 
 	"github.com/nodemend/nodemend/config/remote"
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/runner"
 	"github.com/nodemend/nodemend/test/openstack"
 )
 
@@ -361,5 +362,28 @@ func TestMagnumIsNotAskedForAServerThatIsMarked(t *testing.T) {
 	want := []openstack.Resize{{NodeCount: 3, NodesToRemove: []string{serverOf("w1")}, NodeGroup: groupUUID}}
 	if diff := cmp.Diff(want, h.cloud.Resized); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestAMarkStaysWhileMagnumIsAtWork(t *testing.T) {
+	h := newHeat(t)
+	m := magnum{nodes: h.here, config: *h.config.Magnum, clock: h.clock}
+	var node corev1.Node
+	h.must(h.here.Get(t.Context(), client.ObjectKey{Name: "w1"}, &node))
+	machine, _, err := m.of(t.Context(), &node, nil)
+	h.must(err)
+	h.must(m.send(t.Context(), &machine, "action"))
+	of := &v1alpha1.ReplaceStatus{Machine: machine.Object, Owner: machine.Owner}
+	for _, at := range []*string{&h.workers().Status, &h.cloud.Cluster.Status} {
+		before := *at
+		*at = "UPDATE_IN_PROGRESS"
+		if err := m.takeBack(t.Context(), of, runner.MachineSeen{}); !apierrors.IsConflict(err) || h.marked() != "action" {
+			t.Errorf("got %v, marked by %q", err, h.marked())
+		}
+		*at = before
+	}
+	h.must(m.takeBack(t.Context(), of, runner.MachineSeen{}))
+	if by := h.marked(); by != "" {
+		t.Errorf("it is still marked by %s", by)
 	}
 }
