@@ -141,6 +141,8 @@ type machine struct {
 	on   bool
 	boot int
 	cuts []int // the boots that were cut
+	// switched is called before the BMC can tell anybody that it has.
+	switched func(on bool)
 }
 
 // PowerOff implements ipmisim.Machine.
@@ -149,6 +151,7 @@ func (m *machine) PowerOff(context.Context) error {
 	defer m.mu.Unlock()
 	if m.on {
 		m.on, m.cuts = false, append(m.cuts, m.boot)
+		m.switched(false)
 	}
 	return nil
 }
@@ -161,6 +164,7 @@ func (m *machine) PowerOn(ctx context.Context) error {
 		return nil
 	}
 	m.on, m.boot = true, m.boot+1
+	m.switched(true)
 	return client.IgnoreNotFound(m.f.says(ctx, fmt.Sprintf("boot-%d", m.boot), corev1.ConditionTrue))
 }
 
@@ -206,7 +210,7 @@ func newDeadMachine(t *testing.T) (*fixture, *machine, *ipmisim.Simulator, remot
 	}
 	f.must(f.client.Create(f.ctx, f.policy))
 	sim := ipmisim.Start(t)
-	m := &machine{f: f, on: true, boot: 1}
+	m := &machine{f: f, on: true, boot: 1, switched: func(bool) {}}
 	sim.Attach(m)
 	host, port := sim.LAN()
 	config := filepath.Join(f.dir, "remote.yaml")
@@ -301,6 +305,31 @@ func TestOneOfTwoRemoteRunnersLeadsAndTheOtherFollowsIt(t *testing.T) {
 		f.Fatal(f.ctx.Err())
 	}
 	f.cycled(action, m, r)
+}
+
+// Sessions are lost, and what was acknowledged to nobody was done.
+func TestABMCThatHangsAndRestartsInTheMiddleLosesNoMachine(t *testing.T) {
+	for name, when := range map[string]bool{"as it switches off": false, "as it switches on": true} {
+		t.Run(name, func(t *testing.T) {
+			f, m, sim, r := newDeadMachine(t)
+			hangs := make(chan struct{})
+			m.switched = func(on bool) {
+				if on == when {
+					sim.Freeze()
+					close(hangs)
+				}
+			}
+			r.start(f)
+			action := f.newAction(0, remotely)
+			select {
+			case <-hangs:
+			case <-f.ctx.Done():
+				f.Fatalf("nothing is switched; the log: %s", f.read(r.Log))
+			}
+			sim.Restart()
+			f.cycled(action, m, r)
+		})
+	}
 }
 
 func TestTheNodesRunnerLeavesAPowerCycleAlone(t *testing.T) {

@@ -49,9 +49,14 @@ func frees(in input) (hold, await bool) {
 	case marked && own >= 0 && mark.Action == in.action.Name && mark.BootID == claim.BootID:
 		return !mark.Moved, false
 	}
-	d := first(in, slices.Concat([]check{notRemote, finished, unrecorded}, remoteStanding())...)
+	d := stands(in)
 	wanted := d.verb == execute && d.step.Reboot != nil && d.step.Reboot.OutOfService
 	return wanted, wanted
+}
+
+// stands says whether all holds that had to for the cut, but its time.
+func stands(in input) decision {
+	return first(in, slices.Concat([]check{notRemote, finished, unrecorded}, remoteStanding())...)
 }
 
 // backTime is how long before the step's timeout a machine is not kept off any more for its pods

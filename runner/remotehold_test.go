@@ -221,3 +221,84 @@ func TestWhatFreesPodsIsBegunEarlier(t *testing.T) {
 		t.Errorf("got %+v", d)
 	}
 }
+
+// switchesOn has the step switch on what was off already.
+func (d *deadNode) switchesOn() *deadNode {
+	d.freesPods()
+	d.on = false
+	d.policy.Spec.Steps[0].Reboot.IfOff = v1alpha1.IfOffSwitchOn
+	d.remediation.Spec.Steps = d.policy.Spec.Steps
+	d.action.Spec.StepHash = hashOf(d.T, &d.policy.Spec.Steps[0])
+	return d
+}
+
+func TestAMachineThatWasOffIsTakenForCutIfThePolicySaysSo(t *testing.T) {
+	for name, test := range map[string]struct {
+		tainted func(d *deadNode) // when its pods are being freed
+		reason  string
+		says    string
+		ons     int
+	}{
+		"its pods move, and it is switched on": {func(d *deadNode) {
+			moved := ourMark
+			moved.Moved = true
+			d.taint(moved)
+		}, v1alpha1.ReasonSucceeded, "boot-1 -> boot-2", 1},
+		"its pods do not move":          {func(*deadNode) {}, v1alpha1.ReasonSucceeded, "boot-1 -> boot-2", 1},
+		"a person works on it by now":   {func(d *deadNode) { d.holds.Maintenances = maintenances("") }, v1alpha1.ReasonPowerWasOff, "something holds the node by now", 0},
+		"the cluster is paused":         {func(d *deadNode) { d.pause = clusterPause() }, v1alpha1.ReasonPowerWasOff, "something holds the node by now", 0},
+		"the remediation is deleted":    {func(d *deadNode) { d.remediation = nil }, v1alpha1.ReasonPowerWasOff, "something holds the node by now", 0},
+		"the policy has another step":   {func(d *deadNode) { d.policy.Spec.Steps = newDeadNode(d.T).policy.Spec.Steps }, v1alpha1.ReasonPowerWasOff, "something holds the node by now", 0},
+		"somebody switches it on first": {func(d *deadNode) { d.switchOn() }, v1alpha1.ReasonSucceeded, "boot-1 -> boot-2", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDeadNode(t).switchesOn()
+			done := false
+			d.happens = func(int) {
+				switch {
+				case d.held() >= 3 && d.mark == "":
+					d.taint(ourMark)
+				case d.mark != "" && !done:
+					done = true
+					test.tainted(d)
+				}
+			}
+			d.work()
+			d.ended(test.reason, test.says)
+			if proved := d.action.Status.Power.Proof; proved == nil || proved.Apart.Duration < proof.DefaultPlan().Settled || !done {
+				t.Errorf("tainted: %t, the proof is %+v\n%s", done, proved, d.story())
+			}
+			if d.offs != 0 || d.ons != test.ons {
+				t.Errorf("%d offs, %d ons\n%s", d.offs, d.ons, d.story())
+			}
+		})
+	}
+}
+
+func TestWhoeverDiesAMachineThatWasOffIsSwitchedOnUnlessPeopleHoldIt(t *testing.T) {
+	whole := newDeadNode(t).switchesOn()
+	whole.work()
+	ended := map[string]int{}
+	for call := 1; call <= whole.calls; call += 5 {
+		d := newDeadNode(t).switchesOn()
+		if call%2 == 0 {
+			d.happens = func(now int) { d.died, d.lost = d.died || now == call, call%4 == 0 }
+		} else {
+			d.happens = func(now int) {
+				if now == call {
+					d.pause = clusterPause()
+					ended["ons before it was held"] += d.ons
+				}
+			}
+		}
+		d.work()
+		ended[d.outcome()]++
+		held, again := d.pause != nil, d.outcome() == v1alpha1.ReasonNotStarted && d.ons == 0 // too late for another proof
+		if d.offs != 0 || !held && !again && (d.outcome() != v1alpha1.ReasonSucceeded || d.ons == 0) || held && d.ons == 0 && d.on {
+			t.Errorf("call %d: %d offs, %d ons, it has ended as %s\n%s", call, d.offs, d.ons, d.outcome(), d.story())
+		}
+	}
+	if ended[v1alpha1.ReasonPowerWasOff] < 3 || ended[v1alpha1.ReasonSucceeded] < 3 {
+		t.Errorf("they have ended as %v", ended)
+	}
+}

@@ -285,7 +285,14 @@ func (t *powerCycle) refuse(ctx context.Context, d decision) error {
 // mayBeHeld reports whether what people say matters: what was cut in time is switched on again
 // whatever they say, but nothing is freed.
 func (t *powerCycle) mayBeHeld() bool {
-	return t.phase == proof.Looking || t.phase == proof.Cutting || t.phase == proof.ProvedOff || t.ServerClock.Now().After(deadline.Over(t.action))
+	return t.phase == proof.Looking || t.phase == proof.Cutting || t.phase == proof.ProvedOff || t.wasOff() || t.ServerClock.Now().After(deadline.Over(t.action))
+}
+
+// wasOff reports whether the machine is switched on that was off when we came: not by us, so that people
+// may have done it, and may keep it so.
+func (t *powerCycle) wasOff() bool {
+	p := t.action.Status.Power
+	return p != nil && p.Outcome == string(proof.PowerWasOff)
 }
 
 // isOurs reports whether a node is that of the machine, also if it was registered anew.
@@ -353,6 +360,9 @@ func (t *powerCycle) remember() error {
 func (t *powerCycle) plan(in input) (power.Switch, proof.Plan, error) {
 	plan := proof.DefaultPlan()
 	plan.Settled = cmp.Or(t.w.Settled, plan.Settled)
+	if step := stepOf(in); step != nil && step.Reboot != nil {
+		plan.TakeOff = step.Reboot.IfOff == v1alpha1.IfOffSwitchOn
+	}
 	if t.phase == proof.Looking || t.needed == nil {
 		if in.node == nil || in.node.UID != t.action.Spec.NodeUID {
 			return nil, plan, fmt.Errorf("node %s is gone, so nobody knows its machine", t.NodeName)
@@ -453,6 +463,9 @@ func (t *powerCycle) facts(ctx context.Context) (proof.Facts, error) {
 	// What we have cut is switched on again; not what has booted since, which somebody may have
 	// switched off.
 	known := proof.Facts{Confirmed: d.verb == execute && !t.gone && !t.w.DryRun, Restore: !t.hasBooted(in.node), Over: t.over()}
+	if t.wasOff() && (t.gone || t.w.DryRun || stands(in).verb != execute) {
+		known.Restore = false
+	}
 	if !t.gone && !t.w.DryRun {
 		known.Hold, known.Await = frees(in)
 	}

@@ -88,7 +88,8 @@ func (r *remoteRunner) run(cmd *cobra.Command, kubeconfig string, o runner.Optio
 	case o.Config == "":
 		return usageError{errors.New("--remote needs a configuration: name remote.yaml by --config=FILE")}
 	}
-	if _, err := remote.Load(o.Config); err != nil {
+	file := &remote.File{Path: o.Config}
+	if _, err := file.Load(); err != nil {
 		return err
 	}
 	cfg, err := restConfig(kubeconfig, "remote-runner")
@@ -101,7 +102,7 @@ func (r *remoteRunner) run(cmd *cobra.Command, kubeconfig string, o runner.Optio
 	}
 	lead := leadBy(r.election, leader.Election{Name: leaseOfRemoteRunner, Namespace: r.namespace}, cfg)
 	return runner.RunRemote(cmd.Context(), cfg, runner.RemoteOptions{
-		Switch: switchesOf(o.Config, clustersOf(cfg, "remote-runner")), Needed: neededOf(o.Config), Machines: machinesOf(o.Config, cfg), Lead: lead,
+		Switch: switchesOf(file, clustersOf(cfg, "remote-runner")), Needed: neededOf(file), Machines: machinesOf(file, cfg), Lead: lead,
 		MaintenancePower: r.maintenancePower, DryRun: o.DryRun, Registry: registry,
 		MetricsAddress: o.MetricsAddress, HealthAddress: o.HealthAddress, Logger: logr.FromContextOrDiscard(cmd.Context()),
 	})
@@ -119,10 +120,10 @@ func leadBy(elected bool, election leader.Election, cfg *rest.Config) func(ctx c
 
 // machinesOf returns what has machines replaced, as a file allows it, which is read anew each time. So
 // is the kubeconfig of another cluster: it may be a Secret that is renewed.
-func machinesOf(file string, cfg *rest.Config) *machines.Machines {
+func machinesOf(file *remote.File, cfg *rest.Config) *machines.Machines {
 	return machines.New(machines.Options{
 		Config: func() (*remote.Replace, error) {
-			config, err := remote.Load(file)
+			config, err := file.Load()
 			return config.Replace, err
 		},
 		Here:      func() (client.Client, error) { return client.New(cfg, client.Options{}) },
@@ -147,9 +148,9 @@ func clustersOf(cfg *rest.Config, userAgent string) func(kubeconfig string) (cli
 }
 
 // switchesOf returns what finds the switch of a node in a file, which is read anew each time.
-func switchesOf(file string, cluster func(kubeconfig string) (client.Client, error)) func(*corev1.Node) (power.Switch, error) {
+func switchesOf(file *remote.File, cluster func(kubeconfig string) (client.Client, error)) func(*corev1.Node) (power.Switch, error) {
 	return func(node *corev1.Node) (power.Switch, error) {
-		config, err := remote.Load(file)
+		config, err := file.Load()
 		if err != nil {
 			return nil, err
 		}
@@ -159,9 +160,9 @@ func switchesOf(file string, cluster func(kubeconfig string) (client.Client, err
 }
 
 // neededOf returns what reduces a node to what its switch is found by.
-func neededOf(file string) func(*corev1.Node) (*corev1.Node, error) {
+func neededOf(file *remote.File) func(*corev1.Node) (*corev1.Node, error) {
 	return func(node *corev1.Node) (*corev1.Node, error) {
-		config, err := remote.Load(file)
+		config, err := file.Load()
 		if err != nil {
 			return nil, err
 		}

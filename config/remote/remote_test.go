@@ -2,6 +2,7 @@ package remote
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -332,4 +333,49 @@ func TestThePageShowsAFileThatIsAccepted(t *testing.T) {
 	if c, err := Parse("docs/fencing.md", []byte("switches:\n"+example)); err != nil || len(c.Switches) != 5 || c.Switches[2].Metal3 == nil || c.Switches[3].OpenStack == nil {
 		t.Errorf("%d switches, %v", len(c.Switches), err)
 	}
+}
+
+func TestAFileIsTakenAsItIsNowAndParsedOnlyIfItHasChanged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "remote.yaml")
+	write := func(host string) {
+		t.Helper()
+		hosts := "switches:\n- ipmi: {user: fence, passwordFile: /etc/password, hosts: {worker: " + host
+		for i := range 5000 {
+			hosts += fmt.Sprintf(", worker-%d: 10.0.%d.%d", i, i/250, i%250)
+		}
+		if err := os.WriteFile(path, []byte(hosts+"}}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := &File{Path: path}
+	is := func(want string) {
+		t.Helper()
+		c, err := file.Load()
+		if err != nil || len(c.Switches) != 1 || c.Switches[0].IPMI.Hosts["worker"] != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	write("10.1.0.1")
+	is("10.1.0.1")
+	if allocs := testing.AllocsPerRun(10, func() { is("10.1.0.1") }); allocs > 50 {
+		t.Errorf("to take it as it is costs %v allocations", allocs)
+	}
+	write("10.1.0.2")
+	is("10.1.0.2")
+	if err := os.WriteFile(path, []byte("switches: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if c, err := file.Load(); err == nil || !strings.Contains(err.Error(), "switches: has no entry") || c.Switches != nil {
+			t.Errorf("got %v", err)
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.Load(); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+	write("10.1.0.2")
+	is("10.1.0.2")
 }

@@ -7,6 +7,7 @@ const RemedyReboot = "reboot"
 
 // RebootRemedy reboots the node.
 //
+// +kubebuilder:validation:XValidation:rule="!has(self.ifOff) || (has(self.method) && self.method == 'PowerCycle')",message="ifOff is for method PowerCycle only: nothing else reads the power",fieldPath=".ifOff"
 // +kubebuilder:validation:XValidation:rule="!has(self.outOfService) || !self.outOfService || (has(self.method) && self.method == 'PowerCycle')",message="outOfService is for method PowerCycle only: nothing else proves that the node is off",fieldPath=".outOfService"
 type RebootRemedy struct {
 	// SysRq: the kernel syncs the disks, remounts them read-only and resets the
@@ -14,7 +15,8 @@ type RebootRemedy struct {
 	// Systemd: as by systemctl reboot, which stops everything first.
 	// PowerCycle: for a node that does not answer. The remote runner switches its power
 	// off from outside, reads it off until that is proved, and switches it on. A node
-	// that answers again before keeps its power, and power that was off stays off.
+	// that answers again before keeps its power, and power that was off stays off, unless ifOff
+	// says otherwise.
 	// +optional
 	// +kubebuilder:default=SysRq
 	// +kubebuilder:validation:Enum=SysRq;Systemd;PowerCycle
@@ -29,6 +31,15 @@ type RebootRemedy struct {
 	// nothing is freed.
 	// +optional
 	OutOfService bool `json:"outOfService,omitempty"`
+
+	// With PowerCycle: what is done if the power is off when it is first read. Leave: nothing, since
+	// somebody has switched it off, and may have their hands in the machine; it ends as PowerWasOff. SwitchOn:
+	// once that is proved, which takes two minutes, it is as if it had been cut: with outOfService its pods
+	// and volumes are freed, and it is switched on, unless people hold the node by then. It is for machines
+	// that lose their power by themselves, where people say by a maintenance that they work on one.
+	// +optional
+	// +kubebuilder:validation:Enum=Leave;SwitchOn
+	IfOff IfOff `json:"ifOff,omitempty"`
 
 	// How the node is drained before the reboot. If it is left out, the node is only
 	// cordoned, and its pods end with the reboot.
@@ -46,6 +57,16 @@ const (
 	RebootSystemd RebootMethod = "Systemd"
 	// RebootPowerCycle switches the power off and on again, from outside.
 	RebootPowerCycle RebootMethod = "PowerCycle"
+)
+
+// IfOff is what is done about power that was off when it was first read.
+type IfOff string
+
+const (
+	// IfOffLeave leaves it off; so does "".
+	IfOffLeave IfOff = "Leave"
+	// IfOffSwitchOn frees what is to be freed, and switches it on.
+	IfOffSwitchOn IfOff = "SwitchOn"
 )
 
 // rebootRemedy is the remedy reboot.

@@ -34,6 +34,8 @@ type scene struct {
 	told *events.FakeRecorder
 	// before is called before each request, and may fail it.
 	before func(verb string, object any) error
+	// patched is called after each patch that was made, and may lose its answer.
+	patched func() error
 }
 
 func newScene(t *testing.T, change func(*facts)) *scene {
@@ -46,7 +48,7 @@ func newScene(t *testing.T, change func(*facts)) *scene {
 func sceneOf(t *testing.T, f facts) *scene {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	s := &scene{T: t, now: start, told: events.NewFakeRecorder(100), before: func(string, any) error { return nil }}
+	s := &scene{T: t, now: start, told: events.NewFakeRecorder(100), before: func(string, any) error { return nil }, patched: func() error { return nil }}
 	s.must(errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)))
 	b := fake.NewClientBuilder().WithScheme(scheme).
 		WithIndex(&v1alpha1.NodeAction{}, index.ActionsByNode, func(o client.Object) []string { return []string{o.(*v1alpha1.NodeAction).Spec.NodeName} }).
@@ -71,6 +73,9 @@ func sceneOf(t *testing.T, f facts) *scene {
 				err := c.Patch(ctx, obj, patch, opts...)
 				if err != nil && strings.Contains(err.Error(), "testing") { // as the API server answers
 					err = apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Node").GroupKind(), obj.GetName(), nil)
+				}
+				if err == nil {
+					err = s.patched()
 				}
 				return err
 			},
@@ -377,6 +382,67 @@ func TestWithoutItsRightsNothingIsFreed(t *testing.T) {
 	}
 	if err := s.looks(r); !errors.Is(err, refused) || s.tainted() {
 		t.Errorf("got %v; it is tainted: %t", err, s.tainted())
+	}
+}
+
+// A controller that dies at a write, before it has its effect or after, is followed by one that makes no
+// write twice.
+func TestAControllerThatDiesAtAnyWriteIsFollowedByOneThatGoesOn(t *testing.T) {
+	died := errors.New("it was killed")
+	for write := 1; write <= 3; write++ { // the taint is set, what it was for is told, it is taken away
+		for _, lost := range []bool{false, true} {
+			s := newScene(t, func(*facts) {})
+			s.pods = []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "db-0"}}}
+			asked, made, deaths := 0, 0, 0
+			dies := func() error {
+				if asked != write || deaths > 0 {
+					return nil
+				}
+				deaths++
+				return died
+			}
+			s.before = func(verb string, _ any) error {
+				if verb != "patch" {
+					return nil
+				}
+				asked++
+				if lost {
+					return nil
+				}
+				return dies()
+			}
+			s.patched = func() error {
+				made++
+				if !lost {
+					return nil
+				}
+				return dies()
+			}
+			r := s.controller()
+			for step := 0; made < 3 && step < 20; step++ {
+				switch err := s.looks(r); {
+				case errors.Is(err, died):
+					r = s.controller()
+				case err != nil:
+					t.Fatal(err)
+				}
+				switch mark, tainted := v1alpha1.OutOfServiceMarkOf(s.node()); {
+				case !tainted:
+					s.reads(time.Second)
+				case mark.Moved:
+					s.set(boots)
+				default:
+					s.pods = nil
+				}
+			}
+			if made != 3 || deaths != 1 || s.tainted() {
+				t.Errorf("write %d, its answer lost: %t: %d writes, %d deaths, tainted: %t", write, lost, made, deaths, s.tainted())
+			}
+			s.must(s.looks(r)) // it is in service, and nothing begins anew
+			if made != 3 || s.tainted() {
+				t.Errorf("write %d, its answer lost: %t: it is tainted again", write, lost)
+			}
+		}
 	}
 }
 

@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/nodemend/nodemend/config/offline"
+	"github.com/nodemend/nodemend/config/remote"
 	"github.com/nodemend/nodemend/deploy"
 )
 
 var (
 	object    = regexp.MustCompile("(?ms)^```yaml\n(.*?\n)```")
-	shell     = regexp.MustCompile("(?ms)^```sh\n(.*?\n)```")
+	shell     = regexp.MustCompile("(?ms)^ *```sh\n(.*?\n) *```")
 	about     = regexp.MustCompile(`^(?:#.*\n)+`)
 	target    = regexp.MustCompile(`(?m)^([a-z0-9-]+):`)
 	use       = regexp.MustCompile(`(?:Use:\s+|Name = )"([a-z-]+)`)
@@ -86,6 +87,25 @@ func TestEveryObjectOfThePagesIsValid(t *testing.T) {
 	}
 	if objects < 4 {
 		t.Errorf("found %d objects: are they still in blocks of yaml?", objects)
+	}
+}
+
+// switches are remote.yaml as pages show it, perhaps within a list.
+var switches = regexp.MustCompile("(?ms)^( *)```yaml\n( *switches:\n.*?\n) *```")
+
+func TestEveryRemoteYAMLOfThePagesIsRead(t *testing.T) {
+	files := 0
+	for _, page := range pages(t) {
+		for _, match := range switches.FindAllStringSubmatch(read(t, page), -1) {
+			text := strings.ReplaceAll("\n"+match[2], "\n"+match[1], "\n")
+			if _, err := remote.Parse(page, []byte(text)); err != nil {
+				t.Errorf("%v\n%s", err, text)
+			}
+			files++
+		}
+	}
+	if files < 2 {
+		t.Errorf("found %d files", files)
 	}
 }
 

@@ -115,6 +115,17 @@ func (s *Simulator) Freeze() { s.t.Helper(); s.must(s.process.Signal(syscall.SIG
 // Thaw ends a Freeze.
 func (s *Simulator) Thaw() { s.t.Helper(); s.must(s.process.Signal(syscall.SIGCONT)) }
 
+// Restart has the BMC of an attached machine restart, also a frozen one: its sessions are lost, and the
+// machine goes on.
+func (s *Simulator) Restart() {
+	s.t.Helper()
+	_ = s.console.connection.Close() // it is the old one's
+	s.process.Kill()                 // with what switches the power, which has its ports, too
+	s.must(s.ports.free(s.t.Context()))
+	s.must(s.launch())
+	s.must(s.attend())
+}
+
 // SendRecv sends a command to the BMC as /dev/ipmi0 does, and returns the response
 // from its completion code on. It is safe for concurrent use.
 func (s *Simulator) SendRecv(netFn, cmd byte, data ...byte) ([]byte, error) {

@@ -1,6 +1,7 @@
 package ipmisim
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ import (
 type Simulator struct {
 	t       testing.TB
 	guid    string
+	program string
 	dir     string
 	ports   ports
 	process *process.Process
@@ -50,7 +52,7 @@ func StartAs(t testing.TB, guid string) *Simulator {
 	if err != nil {
 		t.Skip("needs ipmi_sim: apt-get install openipmi")
 	}
-	s := &Simulator{t: t, guid: guid, dir: t.TempDir()}
+	s := &Simulator{t: t, guid: guid, program: program, dir: t.TempDir()}
 	s.must(os.Mkdir(s.path("state"), 0o700))
 	s.write("commands", commands())
 	s.write("chassis", powerControl)
@@ -60,7 +62,7 @@ func StartAs(t testing.TB, guid string) *Simulator {
 	// Between choosing a port and using it, another program may take it.
 	const attempts = 5
 	for range attempts {
-		if err = s.start(program); !errors.Is(err, errPortTaken) {
+		if err = s.start(); !errors.Is(err, errPortTaken) {
 			break
 		}
 	}
@@ -87,23 +89,13 @@ var errPortTaken = errors.New("one of its ports is taken")
 
 // start starts the program and connects to it. What has been started is left to
 // stop, unless a port was taken.
-func (s *Simulator) start(program string) error {
+func (s *Simulator) start() error {
 	var err error
 	if s.ports, err = freePorts(); err != nil {
 		return err
 	}
 	s.write("lan.conf", lanConfig(s.ports, s.guid, "/bin/sh "+s.path("chassis")))
-	logFile, err := os.Create(s.path("log"))
-	if err != nil {
-		return err
-	}
-	s.process, err = process.Start(&exec.Cmd{
-		Path: program, Args: []string{program, "-c", s.path("lan.conf"), "-f", s.path("commands"), "-s", s.path("state"), "-n"},
-		Env:    []string{"PATH=/usr/bin:/bin"},
-		Stdout: logFile, Stderr: logFile,
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
-	}, logFile)
-	if err != nil {
+	if err := s.launch(); err != nil {
 		return err
 	}
 	connection, err := s.connect(s.ports.system)
@@ -111,7 +103,28 @@ func (s *Simulator) start(program string) error {
 		return err
 	}
 	s.system = newSystemInterface(connection)
-	if connection, err = s.connect(s.ports.console); err != nil {
+	return s.attend()
+}
+
+// launch starts the program.
+func (s *Simulator) launch() error {
+	logFile, err := os.Create(s.path("log"))
+	if err != nil {
+		return err
+	}
+	s.process, err = process.Start(&exec.Cmd{
+		Path: s.program, Args: []string{s.program, "-c", s.path("lan.conf"), "-f", s.path("commands"), "-s", s.path("state"), "-n"},
+		Env:    []string{"PATH=/usr/bin:/bin"},
+		Stdout: logFile, Stderr: logFile,
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+	}, logFile)
+	return err
+}
+
+// attend connects to the console.
+func (s *Simulator) attend() error {
+	connection, err := s.connect(s.ports.console)
+	if err != nil {
 		return err
 	}
 	s.console, err = newConsole(connection)
@@ -165,6 +178,38 @@ func freePorts() (ports, error) {
 		console: console.Addr().(*net.TCPAddr).Port,
 		system:  system.Addr().(*net.TCPAddr).Port,
 	}, nil
+}
+
+// free waits until nobody has the ports any more.
+func (p ports) free(ctx context.Context) error {
+	deadline, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := func() error {
+			for _, port := range []int{p.console, p.system} {
+				l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
+				if err != nil {
+					return err
+				}
+				_ = l.Close()
+			}
+			l, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: p.lan})
+			if err == nil {
+				_ = l.Close()
+			}
+			return err
+		}()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-deadline.Done():
+			return fmt.Errorf("waiting for the ports of ipmi_sim: %w", err)
+		case <-tick.C:
+		}
+	}
 }
 
 func (s *Simulator) stop() {

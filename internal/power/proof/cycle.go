@@ -132,12 +132,17 @@ func (c *Cycle) provedOff(now time.Time, f Facts) Step {
 	switch {
 	case f.Answers && !f.Stale: // the boot that is over
 		c.kept.Proof = nil
+		if c.kept.Outcome == PowerWasOff { // what goes off later, somebody else has switched off
+			return c.end(NotTheMachine, "nothing was switched: "+c.plan.Switch+" said Off, and the node answers since: it does not tell the truth, or switches another machine")
+		}
 		return c.giveUp(now, f, PowerStillOn, c.plan.Switch+" said Off, and the node answers since: it does not tell the truth, or switches another machine. Nothing may be freed")
 	case c.last != nil && c.last.err == nil && c.last.Power == power.On: // somebody has switched it on
 		c.enter(Restoring, now)
 		return c.restore(now, f)
 	case f.Hold && !c.reported && now.Sub(c.since) < c.plan.Hold && (!f.Await || now.Sub(c.since) < c.plan.Unheard):
 		return c.hold(now, f)
+	case !f.Restore && c.kept.Outcome == PowerWasOff && !f.Stale:
+		return c.end(PowerWasOff, "nothing was switched: the power was off already, and stays off, since something holds the node by now")
 	case !f.Restore && c.late(now):
 		return c.end(PowerStillOff, "the power is off, and may not be switched on any more: the node has booted since")
 	case !f.Restore:
@@ -196,6 +201,11 @@ func (c *Cycle) look(now time.Time, f Facts) Step {
 		return c.readAgain(now, c.plan.Poll)
 	case c.last.Power == power.Off && f.Confirmed && f.BootID != "":
 		if c.proved() {
+			if c.plan.TakeOff {
+				c.enter(ProvedOff, now)
+				c.kept.Outcome, c.kept.Message = PowerWasOff, "the power was off already, and was switched on"
+				return c.Next(now, f)
+			}
 			return c.end(PowerWasOff, "nothing was switched: the power was off already, so somebody or something has switched it off")
 		}
 		if c.unsettled(now) {
@@ -282,7 +292,7 @@ func (c *Cycle) restore(now time.Time, f Facts) Step {
 		}
 		return Step{Do: Read}
 	case c.last.err == nil && c.last.Power == power.On && c.kept.Proof != nil:
-		return c.end(PowerCycled, "")
+		return c.end(PowerCycled, c.kept.Message)
 	case c.last.err == nil && c.last.Power == power.On && !c.late(now):
 		return c.readAgain(now, c.plan.Gap) // an off that we have sent may still take effect
 	case c.last.err == nil && c.last.Power == power.On && c.newBoot(f):

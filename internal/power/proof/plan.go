@@ -33,6 +33,10 @@ type Plan struct {
 	// Hold is for how long a machine that is proved to be off is kept so at most, until its pods
 	// and volumes are freed, and Unheard for how long if nobody begins with that.
 	Hold, Unheard time.Duration
+
+	// TakeOff says that power which was off when we came is as good as cut: once that is proved, what
+	// the boot had may be freed, and it is switched on. Otherwise it stays off: PowerWasOff.
+	TakeOff bool
 }
 
 // DefaultPlan returns the times that suit BMCs: hung machines were seen to take 9 s, and
@@ -119,7 +123,8 @@ const (
 	// CameOn is off when we came, and on later: somebody or something has switched it on.
 	CameOn Outcome = "CameOn"
 	// PowerWasOff is off when we came, proved while the fault was confirmed, and left off:
-	// somebody has done that.
+	// somebody has done that. With Plan.TakeOff it is kept from the proof on: of a cycle that goes on, it
+	// says that nothing was cut.
 	PowerWasOff Outcome = "PowerWasOff"
 	// NodeAnswers is a node that has answered again before anything was switched.
 	NodeAnswers Outcome = "NodeAnswers"

@@ -73,6 +73,18 @@ func (p *play) staysOff(f Facts) Action {
 	return ""
 }
 
+// staysOffOnce does what is next, of a machine that is off, and returns what it was.
+func (p *play) staysOffOnce(f Facts) Action {
+	step := p.Next(p.now, f)
+	switch step.Do {
+	case Read:
+		p.sees(power.Off)
+	case Wait:
+		p.now = p.now.Add(step.For)
+	}
+	return step.Do
+}
+
 // cut brings the cycle to where off was sent, and acknowledged.
 func (p *play) cut() {
 	p.t.Helper()
@@ -460,6 +472,57 @@ func TestWhatIsNotOursStaysAsItIs(t *testing.T) {
 		p.ended(PowerWasOff, "was off already")
 		if !p.Progress().Proof.Proves("node", "1") {
 			t.Error("there is no proof")
+		}
+	})
+	takesOff := func(t *testing.T) *play {
+		p := newPlay(t, Progress{})
+		p.plan.TakeOff = true
+		p.expect(Read, silent)
+		p.sees(power.Off)
+		return p
+	}
+	t.Run("unless the plan says so: it is proved, kept off, and switched on", func(t *testing.T) {
+		p := takesOff(t)
+		kept := silent
+		kept.Hold, kept.Await = true, true
+		for p.Progress().Phase == Looking {
+			if p.staysOffOnce(kept) == SetOn {
+				t.Fatal("it is switched on without a proof")
+			}
+		}
+		if k := p.Progress(); k.Phase != ProvedOff || !k.Proof.Proves("node", "1") || k.Proof.Record().Apart < p.plan.Settled {
+			t.Fatalf("got %+v", k)
+		}
+		for p.Progress().Held < 3 {
+			p.staysOffOnce(kept)
+		}
+		if do := p.staysOff(silent); do != SetOn {
+			t.Fatalf("got %s", do)
+		}
+		p.Switched(p.now, nil)
+		p.expect(Read, silent)
+		p.sees(power.On)
+		p.ended(PowerCycled, "was off already, and was switched on")
+	})
+	t.Run("nor then, if something holds it by now, or the node answers", func(t *testing.T) {
+		hands := silent
+		hands.Restore = false
+		for _, end := range []struct {
+			facts Facts
+			want  Outcome
+			says  string
+		}{{hands, PowerWasOff, "stays off, since something holds"}, {alive, NotTheMachine, "does not tell the truth"}} {
+			p := takesOff(t)
+			kept := silent
+			kept.Hold = true
+			for p.Progress().Phase == Looking {
+				p.staysOffOnce(kept)
+			}
+			p.expect(End, end.facts)
+			p.ended(end.want, end.says)
+			if answers := p.Progress().Proof == nil; answers != end.facts.Answers {
+				t.Errorf("there is no proof: %t", answers)
+			}
 		}
 	})
 	t.Run("power that was off, of a fault that nobody confirms", func(t *testing.T) {

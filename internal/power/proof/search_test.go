@@ -46,6 +46,8 @@ type world struct {
 	kept         Progress
 	everProof    bool
 	frees        bool      // pods and volumes are to be freed
+	takesOff     bool      // power that was off is as good as cut
+	taken        bool      // that is so here
 	freed        bool      // somebody has begun to free what the boot had
 	keptAt       time.Time // when the progress was kept last
 	heldFrom     time.Time // when this runner has begun to keep it off
@@ -227,6 +229,9 @@ func (w *world) keep(p Progress) {
 		w.heldFrom = w.now
 	}
 	w.keptAt = w.now
+	if p.Phase != Ended && p.Proof != nil && p.Outcome == PowerWasOff && !w.ordered {
+		w.taken = true
+	}
 	w.kept, w.ordered = p, w.ordered || p.Phase == Cutting
 }
 
@@ -326,7 +331,7 @@ func (w *world) On(_ context.Context, machine power.UUID) error {
 		w.broken("another machine is switched on")
 	case w.kept.Phase != Restoring:
 		w.broken("it is switched on in phase %s", w.kept.Phase)
-	case !w.ordered:
+	case !w.ordered && (!w.takesOff || !w.taken || w.kept.Proof == nil):
 		w.broken("it is switched on, and was not to be switched off")
 	case w.kept.Proof != nil && !w.facts.Restore:
 		w.broken("it is switched on under somebody's hands")
@@ -350,15 +355,16 @@ func (*world) Identify(context.Context, power.UUID, bool) (time.Duration, error)
 }
 func (*world) String() string { return "a BMC" }
 
-func (*world) plan() Plan {
+func (w *world) plan() Plan {
 	p := DefaultPlan()
 	p.Node, p.BootID, p.Machine, p.Reader, p.Switch = "node", "1", machine, "the search", "a BMC"
+	p.TakeOff = w != nil && w.takesOff
 	return p
 }
 
 // search plays a world until the power cycle has ended, and returns the outcome.
 func search(t testing.TB, choices []byte) Outcome {
-	w := &world{t: t, choices: choices, now: time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC), on: true, boot: 1, hung: true, frees: len(choices)%4 == 1}
+	w := &world{t: t, choices: choices, now: time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC), on: true, boot: 1, hung: true, frees: len(choices)%4 == 1, takesOff: len(choices)%4 <= 1}
 	w.begun = w.now
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -388,7 +394,7 @@ func (w *world) checkEnd() {
 	k := w.kept
 	switch k.Outcome {
 	case PowerCycled:
-		if k.Proof == nil || w.lastRead.power != power.On || !w.ordered {
+		if k.Proof == nil || w.lastRead.power != power.On || !w.ordered && !w.taken {
 			w.broken("it has ended %s with %+v after reading %+v", k.Outcome, k.Proof, w.lastRead)
 		}
 	case PowerWasOff:
