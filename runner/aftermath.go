@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/internal/serverclock"
 )
 
@@ -66,6 +69,13 @@ func (a *aftermath) work(ctx context.Context, name string) error {
 	if booted := now.Add(-a.uptime()); booted.Sub(claim.Time.Time) > aftermathAge {
 		return nil
 	}
+	node, err := a.api.Node(ctx, action.Spec.NodeName)
+	if err != nil {
+		return err
+	}
+	if !ofThisMachine(action, node) {
+		return nil
+	}
 	policy, err := a.api.Policy(ctx, action.Spec.Policy.Name)
 	if err != nil {
 		return err
@@ -97,6 +107,17 @@ func (a *aftermath) work(ctx context.Context, name string) error {
 	}
 	log.Info("Collected what the boot before has left", "bootID", claim.BootID)
 	return nil
+}
+
+// ofThisMachine reports whether the boot that an action has ended was one of the node's machine. Another one
+// may have come under its name: what is found there would be told of the dead one.
+func ofThisMachine(action *v1alpha1.NodeAction, node *corev1.Node) bool {
+	if node == nil || node.UID == action.Spec.NodeUID || action.Status.Power == nil {
+		return node != nil && node.UID == action.Spec.NodeUID
+	}
+	was, err := power.ParseUUID(action.Status.Power.Machine)
+	is, isErr := power.ParseUUID(node.Status.NodeInfo.SystemUUID)
+	return err == nil && isErr == nil && slices.Contains(was.Alike(), is)
 }
 
 func (s leftovers) ask(ctx context.Context, of endedBoot) v1alpha1.Leftover {

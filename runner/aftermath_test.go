@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -25,6 +26,7 @@ type leftAPI struct {
 	API
 	action  *v1alpha1.NodeAction
 	policy  *v1alpha1.RemedyPolicy
+	node    *corev1.Node
 	refuses error
 
 	written *v1alpha1.Aftermath
@@ -38,6 +40,8 @@ func (a *leftAPI) Policy(context.Context, string) (*v1alpha1.RemedyPolicy, error
 	return a.policy.DeepCopy(), nil
 }
 
+func (a *leftAPI) Node(context.Context, string) (*corev1.Node, error) { return a.node.DeepCopy(), nil }
+
 func (a *leftAPI) UpdateStatus(_ context.Context, action *v1alpha1.NodeAction) error {
 	if a.refuses == nil {
 		a.written = action.Status.Aftermath
@@ -47,7 +51,8 @@ func (a *leftAPI) UpdateStatus(_ context.Context, action *v1alpha1.NodeAction) e
 
 // rebooted is an action that has ended a boot an hour ago, for the remote runner, with its policy.
 func rebooted() *leftAPI {
-	a := &leftAPI{action: &v1alpha1.NodeAction{}, policy: &v1alpha1.RemedyPolicy{}}
+	a := &leftAPI{action: &v1alpha1.NodeAction{}, policy: &v1alpha1.RemedyPolicy{}, node: &corev1.Node{}}
+	a.node.UID, a.node.Status.NodeInfo.SystemUUID, a.action.Spec.NodeUID = "n", machineUUID, "n"
 	a.action.Name, a.action.Spec.Executor = "worker-1-1", v1alpha1.ExecutorRemote
 	a.policy.Name, a.policy.UID = "node-dead", "p"
 	a.action.Spec.Policy = v1alpha1.PolicyReference{Name: a.policy.Name, UID: a.policy.UID}
@@ -75,7 +80,13 @@ func TestWhatABootHasLeftIsCollectedOnceInTheBootAfterIt(t *testing.T) {
 		"almost a day before it":     {func(a *leftAPI) { a.action.Status.Claim.Time = metav1.NewTime(testNow.Add(-24 * time.Hour)) }, true},
 		"the policy is gone":         {func(a *leftAPI) { a.policy = nil }, false},
 		"another policy of the name": {func(a *leftAPI) { a.policy.UID = "q" }, false},
-		"nothing is to be kept":      {func(a *leftAPI) { a.policy.Spec.Output = &v1alpha1.OutputPolicy{Keep: v1alpha1.OutputNone} }, false},
+		"no node":                    {func(a *leftAPI) { a.node = nil }, false},
+		"another node of the name":   {func(a *leftAPI) { a.node.UID = "m" }, false},
+		"another machine of the name": {func(a *leftAPI) {
+			a.node.UID, a.action.Status.Power = "m", &v1alpha1.PowerCycleStatus{Machine: "4c4c4544-0032-3810-8052-b4c04f4a5732"}
+		}, false},
+		"the machine, registered anew": {func(a *leftAPI) { a.node.UID, a.action.Status.Power = "m", &v1alpha1.PowerCycleStatus{Machine: machineUUID} }, true},
+		"nothing is to be kept":        {func(a *leftAPI) { a.policy.Spec.Output = &v1alpha1.OutputPolicy{Keep: v1alpha1.OutputNone} }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := rebooted()
