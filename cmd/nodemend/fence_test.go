@@ -117,7 +117,8 @@ func newFenced(t *testing.T) fenced {
 	}
 	f.config = write("remote.yaml", fmt.Sprintf(`switches:
 - nodes: {names: [worker-*]}
-  redfish: {url: %q, user: %s, passwordFile: %s, caFile: %s}
+  redfish: {url: %q, user: %s, passwordFile: %s, caFile: %s,
+    systems: {worker-1: "1", worker-2: "2", worker-3: "3", worker-4: "1", worker-5: "1", worker-6: "4", worker-7: "4", worker-8: "5"}}
 - nodes: {names: [metal-1]}
   metal3: {namespace: hosts, host: bmh-7}
 - nodes: {names: [vm-*]}
