@@ -85,15 +85,17 @@ func TestWhatABootHasLeftIsCollectedOnceInTheBootAfterIt(t *testing.T) {
 		"another machine of the name": {func(a *leftAPI) {
 			a.node.UID, a.action.Status.Power = "m", &v1alpha1.PowerCycleStatus{Machine: "4c4c4544-0032-3810-8052-b4c04f4a5732"}
 		}, false},
-		"the machine, registered anew": {func(a *leftAPI) { a.node.UID, a.action.Status.Power = "m", &v1alpha1.PowerCycleStatus{Machine: machineUUID} }, true},
-		"nothing is to be kept":        {func(a *leftAPI) { a.policy.Spec.Output = &v1alpha1.OutputPolicy{Keep: v1alpha1.OutputNone} }, false},
+		"the machine, registered anew": {func(a *leftAPI) {
+			a.node.UID, a.action.Status.Power = "m", &v1alpha1.PowerCycleStatus{Machine: machineUUID}
+		}, true},
+		"nothing is to be kept": {func(a *leftAPI) { a.policy.Spec.Output = &v1alpha1.OutputPolicy{Keep: v1alpha1.OutputNone} }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := rebooted()
 			test.change(api)
 			clock := serverclock.New(clocktesting.NewFakeClock(testNow))
 			a := &aftermath{
-				api: api, bootID: thisBoot, clock: clock, uptime: func() time.Duration { return 10 * time.Minute },
+				api: api, bootID: thisBoot, clock: clock, uptime: func() time.Duration { return 10 * time.Minute }, unwritten: map[string]*v1alpha1.Aftermath{},
 				sources: []leftovers{{v1alpha1.LeftoverJournal, func(_ context.Context, of endedBoot) (string, bool, error) {
 					return "boot " + of.bootID + "\n", true, nil
 				}}},
@@ -118,7 +120,7 @@ func TestWhatABootHasLeftIsCollectedOnceInTheBootAfterIt(t *testing.T) {
 func TestWhatOneSourceCanNotTellCostsNoOther(t *testing.T) {
 	api := rebooted()
 	a := &aftermath{
-		api: api, bootID: thisBoot, clock: serverclock.New(clocktesting.NewFakeClock(testNow)), uptime: func() time.Duration { return 0 },
+		api: api, bootID: thisBoot, clock: serverclock.New(clocktesting.NewFakeClock(testNow)), uptime: func() time.Duration { return 0 }, unwritten: map[string]*v1alpha1.Aftermath{},
 		sources: []leftovers{
 			{v1alpha1.LeftoverJournal, func(context.Context, endedBoot) (string, bool, error) {
 				return "", false, errors.New(strings.Repeat("a long story ", 1000))
@@ -138,7 +140,7 @@ func TestABootWithoutANameIsNotAskedFor(t *testing.T) {
 	api := rebooted()
 	api.action.Status.Claim.BootID = "--vacuum-size=1"
 	a := &aftermath{
-		api: api, bootID: thisBoot, clock: serverclock.New(clocktesting.NewFakeClock(testNow)), uptime: func() time.Duration { return 0 },
+		api: api, bootID: thisBoot, clock: serverclock.New(clocktesting.NewFakeClock(testNow)), uptime: func() time.Duration { return 0 }, unwritten: map[string]*v1alpha1.Aftermath{},
 		sources: []leftovers{{v1alpha1.LeftoverJournal, func(context.Context, endedBoot) (string, bool, error) {
 			t.Error("it was asked for")
 			return "", false, nil
@@ -150,11 +152,34 @@ func TestABootWithoutANameIsNotAskedFor(t *testing.T) {
 	}
 }
 
+func TestNobodyIsAskedAgainSinceTheAPIServerDoesNotAnswer(t *testing.T) {
+	api := rebooted()
+	asked := 0
+	a := &aftermath{
+		api: api, bootID: thisBoot, clock: serverclock.New(clocktesting.NewFakeClock(testNow)), uptime: func() time.Duration { return 0 }, unwritten: map[string]*v1alpha1.Aftermath{},
+		sources: []leftovers{{v1alpha1.LeftoverEventLog, func(context.Context, endedBoot) (string, bool, error) {
+			asked++
+			return "told", false, nil
+		}}},
+	}
+	api.refuses = errors.New("etcdserver: mvcc: database space exceeded")
+	for range 3 {
+		if err := a.work(t.Context(), "worker-1-1"); !errors.Is(err, api.refuses) {
+			t.Fatal(err)
+		}
+	}
+	api.refuses = nil
+	must(t, a.work(t.Context(), "worker-1-1"))
+	if asked != 1 || api.written == nil || api.written.Left[0].Text != "told" || len(a.unwritten) > 0 {
+		t.Errorf("asked %d times, written: %+v, kept: %v", asked, api.written, a.unwritten)
+	}
+}
+
 func TestWhatCouldNotBeCollectedToItsEndIsNotWritten(t *testing.T) {
 	api := rebooted()
 	ctx, stop := context.WithCancel(t.Context())
 	a := &aftermath{
-		api: api, bootID: thisBoot, clock: serverclock.New(clocktesting.NewFakeClock(testNow)), uptime: func() time.Duration { return 0 },
+		api: api, bootID: thisBoot, clock: serverclock.New(clocktesting.NewFakeClock(testNow)), uptime: func() time.Duration { return 0 }, unwritten: map[string]*v1alpha1.Aftermath{},
 		sources: []leftovers{{v1alpha1.LeftoverJournal, func(context.Context, endedBoot) (string, bool, error) {
 			stop()
 			return "", false, context.Canceled
