@@ -97,7 +97,9 @@ func (a *aftermath) work(ctx context.Context, name string) error {
 	}
 	collected := a.unwritten[name]
 	if collected == nil {
-		of := endedBoot{action: action.Name, bootID: claim.BootID, now: a.bootID, since: now.Sub(claim.Time.Time), output: policy.Spec.Output}
+		// It was claimed before this boot, whatever has become of the API server's clock since.
+		since := max(now.Sub(claim.Time.Time), a.uptime())
+		of := endedBoot{action: action.Name, bootID: claim.BootID, now: a.bootID, since: since, output: policy.Spec.Output}
 		if collected, err = a.collect(ctx, of); err != nil {
 			return err
 		}

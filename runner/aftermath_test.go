@@ -152,6 +152,23 @@ func TestABootWithoutANameIsNotAskedFor(t *testing.T) {
 	}
 }
 
+func TestAClockThatWasSetBackHidesNothing(t *testing.T) {
+	api := rebooted()
+	api.action.Status.Claim.Time = metav1.NewTime(testNow.Add(time.Hour))
+	var since time.Duration
+	a := &aftermath{
+		api: api, bootID: thisBoot, clock: serverclock.New(clocktesting.NewFakeClock(testNow)), uptime: func() time.Duration { return 10 * time.Minute }, unwritten: map[string]*v1alpha1.Aftermath{},
+		sources: []leftovers{{v1alpha1.LeftoverEventLog, func(_ context.Context, of endedBoot) (string, bool, error) {
+			since = of.since
+			return "", false, nil
+		}}},
+	}
+	must(t, a.work(t.Context(), "worker-1-1"))
+	if since != 10*time.Minute {
+		t.Errorf("it is looked for what is at most %s old", since)
+	}
+}
+
 func TestNobodyIsAskedAgainSinceTheAPIServerDoesNotAnswer(t *testing.T) {
 	api := rebooted()
 	asked := 0
