@@ -275,7 +275,7 @@ func (c *Cycle) cut(now time.Time, f Facts) Step {
 // watch is Next from when nobody waits for a proof any more. What goes off now, we have switched
 // off.
 func (c *Cycle) watch(now time.Time, f Facts) Step {
-	if step, is := c.takeBack(now); is && !(c.late(now) && f.Over) {
+	if step, is := c.takeBack(now); is && (!c.late(now) || !f.Over) {
 		return step
 	}
 	switch {
