@@ -63,8 +63,11 @@ func newProps(t *testing.T) *props {
 		claimedAt(0)(action)
 		action.Status.Claim.Remedy = v1alpha1.RemedyReboot
 		s.must(s.admin.Status().Update(s.ctx, action))
-		if action == p.cut {
+		if action == p.cut { // which a node's runner may not say
 			in("Ended")(action)
+			ended(v1alpha1.ReasonNotBack)(action)
+			s.must(s.admin.Status().Update(s.ctx, action))
+			continue
 		}
 		s.must(finish(s.ctx, s.admin, action))
 	}

@@ -66,18 +66,20 @@ func TestWhatABootHasLeftIsCollectedOnceInTheBootAfterIt(t *testing.T) {
 		change func(*leftAPI)
 		want   bool
 	}{
-		"power was cut":              {func(*leftAPI) {}, true},
-		"rebooted by this runner":    {func(a *leftAPI) { a.action.Spec.Executor = "" }, true},
-		"it came back late":          {func(a *leftAPI) { a.action.Status.Conditions[0].Reason = v1alpha1.ReasonNotBack }, true},
-		"it was off when they came":  {func(a *leftAPI) { a.action.Status.Conditions[0].Reason = v1alpha1.ReasonPowerWasOff }, true},
-		"it has kept its power":      {func(a *leftAPI) { a.action.Status.Conditions[0].Reason = v1alpha1.ReasonNotNeeded }, false},
-		"another remedy":             {func(a *leftAPI) { a.action.Status.Claim.Remedy = v1alpha1.RemedyCommand }, false},
-		"still in that boot":         {func(a *leftAPI) { a.action.Status.Claim.BootID = thisBoot }, false},
-		"not claimed":                {func(a *leftAPI) { a.action.Status.Claim = nil }, false},
-		"not finished":               {func(a *leftAPI) { a.action.Status.Conditions = nil }, false},
-		"collected":                  {func(a *leftAPI) { a.action.Status.Aftermath = &v1alpha1.Aftermath{BootID: thisBoot} }, false},
-		"a day before the boot":      {func(a *leftAPI) { a.action.Status.Claim.Time = metav1.NewTime(testNow.Add(-25 * time.Hour)) }, false},
-		"almost a day before it":     {func(a *leftAPI) { a.action.Status.Claim.Time = metav1.NewTime(testNow.Add(-24 * time.Hour)) }, true},
+		"power was cut":             {func(*leftAPI) {}, true},
+		"rebooted by this runner":   {func(a *leftAPI) { a.action.Spec.Executor = "" }, true},
+		"it came back late":         {func(a *leftAPI) { a.action.Status.Conditions[0].Reason = v1alpha1.ReasonNotBack }, true},
+		"it was off when they came": {func(a *leftAPI) { a.action.Status.Conditions[0].Reason = v1alpha1.ReasonPowerWasOff }, true},
+		"it has kept its power":     {func(a *leftAPI) { a.action.Status.Conditions[0].Reason = v1alpha1.ReasonNotNeeded }, false},
+		"another remedy":            {func(a *leftAPI) { a.action.Status.Claim.Remedy = v1alpha1.RemedyCommand }, false},
+		"still in that boot":        {func(a *leftAPI) { a.action.Status.Claim.BootID = thisBoot }, false},
+		"not claimed":               {func(a *leftAPI) { a.action.Status.Claim = nil }, false},
+		"not finished":              {func(a *leftAPI) { a.action.Status.Conditions = nil }, false},
+		"collected":                 {func(a *leftAPI) { a.action.Status.Aftermath = &v1alpha1.Aftermath{BootID: thisBoot} }, false},
+		"a day before the boot":     {func(a *leftAPI) { a.action.Status.Claim.Time = metav1.NewTime(testNow.Add(-25 * time.Hour)) }, false},
+		"almost a day before it": {func(a *leftAPI) {
+			a.action.Status.Claim.Time = metav1.NewTime(testNow.Add(-24*time.Hour - 5*time.Minute))
+		}, true},
 		"the policy is gone":         {func(a *leftAPI) { a.policy = nil }, false},
 		"another policy of the name": {func(a *leftAPI) { a.policy.UID = "q" }, false},
 		"no node":                    {func(a *leftAPI) { a.node = nil }, false},

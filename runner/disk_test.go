@@ -54,7 +54,12 @@ func TestARunnerWhoseDiskHasDiedRebootsTheNode(t *testing.T) {
 	defer func() { _ = program.Close() }() // was only read
 	kernel := newSysRq(f, filepath.Join(f.dir, "sysrq-trigger"))
 	p := startAgent(f, program.Name(), kernel)
-	t.Cleanup(func() { // what hangs can't be killed
+	t.Cleanup(func() {
+		if t.Failed() {
+			wanted, err := disk.Wanted(filepath.Join(content, "nodemend-agent"))
+			t.Logf("these parts of the program were not in memory: %s (%v)", strings.Join(wanted, "\n"), err)
+		}
+		// What hangs can't be killed.
 		_ = p.Signal(unix.SIGKILL)
 		disk.Resume()
 	})

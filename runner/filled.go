@@ -1,21 +1,21 @@
 package runner
 
 import (
-	"reflect"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/filled"
 )
 
 // filledName is that of objects with all fields, which the API server of a rehearsal has.
 const filledName = "filled"
 
-// filled returns objects of all kinds that a runner reads, by their resources, with a
+// filledObjects returns objects of all kinds that a runner reads, by their resources, with a
 // value in each field: to read one may take code that other objects do not.
-func filled() map[string]any {
+func filledObjects() map[string]any {
 	objects := map[string]any{
 		actionResource:       &v1alpha1.NodeAction{TypeMeta: own("NodeAction")},
 		"remediations":       &v1alpha1.Remediation{TypeMeta: own("Remediation")},
@@ -26,47 +26,7 @@ func filled() map[string]any {
 	}
 	now := time.Now()
 	for _, object := range objects {
-		fill(reflect.ValueOf(object).Elem(), now)
+		filled.Fill(object, now)
 	}
 	return objects
-}
-
-// fill gives a value to all that can be set.
-func fill(v reflect.Value, now time.Time) {
-	switch value := v.Addr().Interface().(type) {
-	case *metav1.TypeMeta:
-		return
-	case *time.Time:
-		*value = now
-		return
-	case *metav1.FieldsV1:
-		value.SetRawString(`{"f:metadata":{}}`)
-		return
-	}
-	switch v.Kind() {
-	case reflect.Bool:
-		v.SetBool(true)
-	case reflect.Int, reflect.Int32, reflect.Int64:
-		v.SetInt(1)
-	case reflect.String:
-		v.SetString("1")
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		fill(v.Elem(), now)
-	case reflect.Slice:
-		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-		fill(v.Index(0), now)
-	case reflect.Map:
-		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-		fill(key, now)
-		fill(value, now)
-		v.Set(reflect.MakeMap(v.Type()))
-		v.SetMapIndex(key, value)
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
-				fill(v.Field(i), now)
-			}
-		}
-	}
 }

@@ -70,7 +70,7 @@ func newStage(node string, step v1alpha1.Step, ended func()) (*stage, error) {
 			}},
 		},
 	}
-	for resource, object := range filled() {
+	for resource, object := range filledObjects() {
 		s.objects[resource+"/"+filledName] = object
 	}
 	return s, nil

@@ -56,9 +56,10 @@ type Options struct {
 	HealthAddress, MetricsAddress string
 	// Registry takes the metrics. nil: a new one.
 	Registry *prometheus.Registry
-	// Rehearse has what it takes to report a problem executed once at the start, without an
-	// effect, for at most RehearsalTime: for a program that locks its memory.
-	Rehearse bool
+	// Rehearsed is called by Run once, when all that it takes to report a problem has been executed,
+	// without an effect, or for RehearsalTime in vain: for a program that locks its memory. Nil:
+	// nothing is rehearsed.
+	Rehearsed func()
 
 	// rehearsing says that all of this is a rehearsal.
 	rehearsing bool
@@ -149,11 +150,12 @@ func (d *detector) run(ctx context.Context) error {
 	if socket := openSocket(ctx, d.options.Config.Socket); socket != nil {
 		group.Go(func() error { return serve.HTTP(ctx, socket, newDemandHandler(d.demand)) })
 	}
-	if d.options.Rehearse {
+	if d.options.Rehearsed != nil {
 		group.Go(func() error {
 			if err := rehearse(ctx, d.options); err != nil && ctx.Err() == nil {
 				klog.FromContext(ctx).Info("Parts of the program may have to be read from its disk: the rehearsal of a problem has failed", "err", err.Error())
 			}
+			d.options.Rehearsed()
 			return nil
 		})
 	}

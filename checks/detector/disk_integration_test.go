@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -61,7 +62,12 @@ checks:
 	cmd.Stdout, cmd.Stderr = log, log
 	p, err := process.Start(cmd, log)
 	g.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(func() { // what hangs can't be killed
+	t.Cleanup(func() {
+		if t.Failed() {
+			wanted, err := disk.Wanted(filepath.Join(content, "nodemend"))
+			t.Logf("these parts of the program were not in memory: %s (%v)", strings.Join(wanted, "\n"), err)
+		}
+		// What hangs can't be killed.
 		_ = p.Signal(unix.SIGKILL)
 		disk.Resume()
 		p.Kill()
@@ -83,4 +89,9 @@ checks:
 	g.Expect(err).NotTo(HaveOccurred())
 	s.runtime.Resume()
 	g.Eventually(s.condition(t.Context()), patience).Should(Satisfy(haveStatus(corev1.ConditionFalse)))
+	s.runtime.Stop()
+	g.Eventually(s.condition(t.Context()), patience).Should(Satisfy(haveStatus(corev1.ConditionTrue)))
+	if wanted, err := disk.Wanted(filepath.Join(content, "nodemend")); err != nil || len(wanted) > 0 {
+		t.Errorf("it has gone on by luck: these parts of the program were not in memory: %s (%v)", strings.Join(wanted, "\n"), err)
+	}
 }

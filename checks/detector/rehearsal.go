@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -27,15 +26,23 @@ import (
 	"github.com/nodemend/nodemend/checks/pleg"
 	config "github.com/nodemend/nodemend/config/detector"
 	"github.com/nodemend/nodemend/internal/coreapi"
+	"github.com/nodemend/nodemend/internal/filled"
 )
 
 // RehearsalTime bounds a rehearsal.
 const RehearsalTime = 30 * time.Second
 
+// twice is how often a problem has to be reported in each act: what is reported first may be of a run
+// that has begun before it.
+const twice = 2
+
 // rehearse runs a detector like this one whose container runtime and kubelet do not answer, until
 // it has reported that, all of it by the code that really does so. A program that locks its memory
 // then has in memory what it takes to report a problem. Without that it would have to read it from
 // its disk, whose death may be the problem.
+//
+// There are four acts, since each takes code of its own: they answer with errors, fall silent on
+// connections that stand, are silent to new ones, and are gone.
 //
 // Nothing of it has an effect: the API server, the runtime and the kubelet are played, and no
 // file is written.
@@ -48,12 +55,12 @@ func rehearse(ctx context.Context, options Options) error {
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // it is empty but for a socket
 	socket := filepath.Join(dir, "cri.sock")
-	cri, err := listenSilently(ctx, "unix", socket)
+	cri, err := listen(ctx, "unix", socket, refuseCalls)
 	if err != nil {
 		return err
 	}
 	defer cri.stop()
-	api, err := listenSilently(ctx, "tcp", "127.0.0.1:0")
+	api, err := listen(ctx, "tcp", "127.0.0.1:0", refuseRequest)
 	if err != nil {
 		return err
 	}
@@ -69,20 +76,36 @@ func rehearse(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	stage := &stage{node: options.NodeName, scheme: scheme, ended: enough, awaited: map[string]bool{}}
+	stage := &stage{node: options.NodeName, scheme: scheme, awaited: map[string]int{}, acts: []func(){
+		func() {
+			cri.fallSilent()
+			api.fallSilent()
+		},
+		func() {
+			cri.hangUp()
+			api.hangUp()
+		},
+		func() {
+			cri.stop()
+			api.stop()
+		},
+		enough,
+	}}
 	for _, kind := range Kinds() {
 		run := kind.Settings(&c.Checks)
 		switch kind.ConditionType {
 		case containerruntime.ConditionType, pleg.ConditionType, kubelet.ConditionType: // which ask the one or the other
 			run.Enabled = options.Config.Checks.Runs(kind.Name)
-			stage.awaited[kind.ConditionType] = run.Enabled
+			if run.Enabled {
+				stage.awaited[kind.ConditionType] = twice
+			}
 		default:
 			run.Enabled = false
 		}
 		run.Interval.Duration, run.Timeout.Duration, run.StartupGrace.Duration = time.Second, 500*time.Millisecond, 0
 		run.FailureThreshold, run.SuccessThreshold = 1, 1
 	}
-	if stage.complete() {
+	if len(stage.awaited) == 0 {
 		return nil // there is nothing to rehearse
 	}
 	err = Run(klog.NewContext(ctx, logr.Discard()), Options{
@@ -90,67 +113,29 @@ func rehearse(ctx context.Context, options Options) error {
 		Client:     &rest.Config{Host: "http://rehearsal", Transport: stage, QPS: -1},
 		rehearsing: true,
 	})
-	if err == nil && !stage.complete() {
+	if err == nil && !stage.over() {
 		err = fmt.Errorf("not all problems were reported: %w", context.Cause(ctx))
 	}
 	return err
 }
 
-// silence accepts connections and answers nothing.
-type silence struct {
-	net.Listener
-	held []net.Conn
-	done chan struct{}
-}
-
-func listenSilently(ctx context.Context, network, address string) (*silence, error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	s := &silence{Listener: listener, done: make(chan struct{})}
-	go func() {
-		defer close(s.done)
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			s.held = append(s.held, conn)
-		}
-	}()
-	return s, nil
-}
-
-// stop closes the listener and all connections.
-func (s *silence) stop() {
-	_ = s.Close() // which can't fail
-	<-s.done
-	for _, conn := range s.held {
-		_ = conn.Close() // nothing was written
-	}
-}
-
-// stage plays the API server of a rehearsal. It has a Node without problems.
+// stage plays the API server of a rehearsal. It has a Node without problems, with a
+// value in each field.
 type stage struct {
 	node   string
 	scheme *runtime.Scheme
-	ended  func() // called when all problems have been reported
 
-	lock    sync.Mutex
-	awaited map[string]bool // by the type of the condition: whether a problem is to be reported yet
+	lock sync.Mutex
+	// awaited says of each condition how often a problem is to be reported yet before the next act.
+	awaited map[string]int
+	acts    []func() // what is done at the end of this one, the next, ...
 }
 
-// complete reports whether all problems have been reported.
-func (s *stage) complete() bool {
+// over reports whether all acts have come to their end.
+func (s *stage) over() bool {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	for _, awaited := range s.awaited {
-		if awaited {
-			return false
-		}
-	}
-	return true
+	return len(s.acts) == 0
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -176,22 +161,32 @@ func (s *stage) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// take notes which problems a patch reports.
+// take notes which problems a patch reports, and begins the next act when all have been.
 func (s *stage) take(patch []byte) error {
 	var node corev1.Node
 	if err := json.Unmarshal(patch, &node); err != nil {
 		return err
 	}
 	s.lock.Lock()
+	defer s.lock.Unlock()
+	left := 0
 	for _, c := range node.Status.Conditions {
 		if c.Status != corev1.ConditionFalse {
-			s.awaited[string(c.Type)] = false
+			s.awaited[string(c.Type)]--
 		}
 	}
-	s.lock.Unlock()
-	if s.complete() {
-		s.ended()
+	for _, n := range s.awaited {
+		left += max(0, n)
 	}
+	if left > 0 || len(s.acts) == 0 {
+		return nil
+	}
+	for conditionType := range s.awaited {
+		s.awaited[conditionType] = twice
+	}
+	end := s.acts[0]
+	s.acts = s.acts[1:]
+	end()
 	return nil
 }
 
@@ -202,7 +197,9 @@ func (s *stage) healthyNode() *corev1.Node {
 			Type: corev1.NodeConditionType(conditionType), Status: status, Reason: "Rehearsal", LastHeartbeatTime: now, LastTransitionTime: now,
 		}
 	}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.node, UID: "rehearsal", ResourceVersion: "1"}}
+	node := &corev1.Node{}
+	filled.Fill(node, now.Time)
+	node.Name, node.UID, node.ResourceVersion, node.DeletionTimestamp = s.node, "rehearsal", "1", nil
 	node.Status.Conditions = append(node.Status.Conditions, healthy(string(corev1.NodeReady), corev1.ConditionTrue))
 	for _, kind := range Kinds() {
 		node.Status.Conditions = append(node.Status.Conditions, healthy(kind.ConditionType, corev1.ConditionFalse))

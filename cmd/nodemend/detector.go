@@ -115,9 +115,14 @@ func newDetectorCommand() *cobra.Command {
 				return err
 			}
 			return lasting(cmd.Context(), func(ctx context.Context, fetch func()) error {
-				fetching := time.AfterFunc(max(settled, detector.RehearsalTime), fetch) // when all checks have run
-				defer fetching.Stop()
-				options.Rehearse = true
+				checked := time.Now().Add(settled) // each has run once by then
+				options.Rehearsed = func() {
+					select {
+					case <-ctx.Done():
+					case <-time.After(time.Until(checked)):
+						fetch()
+					}
+				}
 				return detector.Run(ctx, options)
 			})
 		},

@@ -8,13 +8,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/remote"
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/runner"
 	"github.com/nodemend/nodemend/test/openstack"
 )
 
@@ -335,5 +338,52 @@ func TestMagnumIsAskedOnceWhereverTheRunnerDies(t *testing.T) {
 				t.Errorf("%s: ended as %+v, marked %q, and Magnum was not asked", what, f, h.marked())
 			}
 		}
+	}
+}
+
+// Whoever sends again does not know of the first time, such as one whose look came before it.
+func TestMagnumIsNotAskedForAServerThatIsMarked(t *testing.T) {
+	h := newHeat(t)
+	m := magnum{nodes: h.here, config: *h.config.Magnum, clock: h.clock}
+	var node corev1.Node
+	h.must(h.here.Get(t.Context(), client.ObjectKey{Name: "w1"}, &node))
+	machine, refusal, err := m.of(t.Context(), &node, nil)
+	if err != nil || refusal != "" {
+		t.Fatal(refusal, err)
+	}
+	for range 2 {
+		h.must(m.send(t.Context(), &machine, "action"))
+	}
+	if err := m.send(t.Context(), &machine, "another"); !apierrors.IsConflict(err) {
+		t.Errorf("got %v", err)
+	}
+	h.cloud.Lock()
+	defer h.cloud.Unlock()
+	want := []openstack.Resize{{NodeCount: 3, NodesToRemove: []string{serverOf("w1")}, NodeGroup: groupUUID}}
+	if diff := cmp.Diff(want, h.cloud.Resized); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestAMarkStaysWhileMagnumIsAtWork(t *testing.T) {
+	h := newHeat(t)
+	m := magnum{nodes: h.here, config: *h.config.Magnum, clock: h.clock}
+	var node corev1.Node
+	h.must(h.here.Get(t.Context(), client.ObjectKey{Name: "w1"}, &node))
+	machine, _, err := m.of(t.Context(), &node, nil)
+	h.must(err)
+	h.must(m.send(t.Context(), &machine, "action"))
+	of := &v1alpha1.ReplaceStatus{Machine: machine.Object, Owner: machine.Owner}
+	for _, at := range []*string{&h.workers().Status, &h.cloud.Cluster.Status} {
+		before := *at
+		*at = "UPDATE_IN_PROGRESS"
+		if err := m.takeBack(t.Context(), of, runner.MachineSeen{}); !apierrors.IsConflict(err) || h.marked() != "action" {
+			t.Errorf("got %v, marked by %q", err, h.marked())
+		}
+		*at = before
+	}
+	h.must(m.takeBack(t.Context(), of, runner.MachineSeen{}))
+	if by := h.marked(); by != "" {
+		t.Errorf("it is still marked by %s", by)
 	}
 }

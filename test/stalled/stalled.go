@@ -31,6 +31,7 @@ type Disk struct {
 	lock    sync.Mutex
 	up      chan struct{} // closed as long as it answers
 	waiting int
+	wanted  []int64 // the offsets that were to be read since it has died
 }
 
 // Mount shows what is in dir at mountpoint, read-only. Unmount it.
@@ -51,7 +52,8 @@ func Mount(dir, mountpoint string) (*Disk, error) {
 	// process has died.
 	syscall.ForkLock.RLock()
 	d.server, err = fuse.NewServer(served, mountpoint, &fuse.MountOptions{
-		FsName: "stalled", DirectMountStrict: true, DirectMountFlags: unix.MS_RDONLY | unix.MS_NODEV,
+		MaxReadAhead: os.Getpagesize(), // in memory is what was used, and nothing that lies beside it
+		FsName:       "stalled", DirectMountStrict: true, DirectMountFlags: unix.MS_RDONLY | unix.MS_NODEV,
 	})
 	inheritErr := keepDevice()
 	syscall.ForkLock.RUnlock()
@@ -91,6 +93,7 @@ func (d *Disk) Stall() {
 	d.lock.Lock()
 	defer d.lock.Unlock()
 	d.up = make(chan struct{})
+	d.wanted = nil
 }
 
 // Resume brings it back; to call it again does nothing.
@@ -155,6 +158,7 @@ func (s served) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut)
 }
 
 func (s served) Read(cancel <-chan struct{}, in *fuse.ReadIn, buffer []byte) (fuse.ReadResult, fuse.Status) {
+	s.disk.note(int64(in.Offset))
 	s.disk.answers()
 	return s.RawFileSystem.Read(cancel, in, buffer)
 }
