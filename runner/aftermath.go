@@ -80,6 +80,9 @@ func (a *aftermath) work(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	if node == nil { // the kubelet will register it
+		return lookAgain(time.Minute)
+	}
 	if !ofThisMachine(action, node) {
 		return nil
 	}
@@ -135,8 +138,8 @@ func (a *aftermath) collect(ctx context.Context, of endedBoot) (*v1alpha1.Afterm
 // ofThisMachine reports whether the boot that an action has ended was one of the node's machine. Another one
 // may have come under its name: what is found there would be told of the dead one.
 func ofThisMachine(action *v1alpha1.NodeAction, node *corev1.Node) bool {
-	if node == nil || node.UID == action.Spec.NodeUID || action.Status.Power == nil {
-		return node != nil && node.UID == action.Spec.NodeUID
+	if node.UID == action.Spec.NodeUID || action.Status.Power == nil {
+		return node.UID == action.Spec.NodeUID
 	}
 	was, err := power.ParseUUID(action.Status.Power.Machine)
 	is, isErr := power.ParseUUID(node.Status.NodeInfo.SystemUUID)

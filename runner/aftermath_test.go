@@ -82,7 +82,6 @@ func TestWhatABootHasLeftIsCollectedOnceInTheBootAfterIt(t *testing.T) {
 		}, true},
 		"the policy is gone":         {func(a *leftAPI) { a.policy = nil }, false},
 		"another policy of the name": {func(a *leftAPI) { a.policy.UID = "q" }, false},
-		"no node":                    {func(a *leftAPI) { a.node = nil }, false},
 		"another node of the name":   {func(a *leftAPI) { a.node.UID = "m" }, false},
 		"another machine of the name": {func(a *leftAPI) {
 			a.node.UID, a.action.Status.Power = "m", &v1alpha1.PowerCycleStatus{Machine: "4c4c4544-0032-3810-8052-b4c04f4a5732"}
@@ -151,6 +150,23 @@ func TestABootWithoutANameIsNotAskedFor(t *testing.T) {
 	must(t, a.work(t.Context(), "worker-1-1"))
 	if !strings.Contains(api.written.Left[0].Problem, `"--vacuum-size=1"`) {
 		t.Errorf("got %+v", api.written)
+	}
+}
+
+func TestWhatABootHasLeftWaitsForTheNode(t *testing.T) {
+	api := rebooted()
+	node := api.node
+	api.node = nil
+	a := &aftermath{
+		api: api, bootID: thisBoot, clock: serverclock.New(clocktesting.NewFakeClock(testNow)), uptime: func() time.Duration { return 0 }, unwritten: map[string]*v1alpha1.Aftermath{},
+	}
+	if after, known := Again(a.work(t.Context(), "worker-1-1")); !known || after != time.Minute || api.written != nil {
+		t.Errorf("looked at again after %s, %t; written: %+v", after, known, api.written)
+	}
+	api.node = node
+	must(t, a.work(t.Context(), "worker-1-1"))
+	if api.written == nil {
+		t.Error("nothing is written")
 	}
 }
 
