@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/internal/serverclock"
 )
 
@@ -31,6 +34,9 @@ type aftermath struct {
 	uptime func() time.Duration
 	// sources are asked one after the other. One returns soon after ctx has ended, whatever hangs.
 	sources []leftovers
+	// unwritten is what was collected, by the action's name, and the API server has not taken yet. So a sick API
+	// server does not have disks and BMCs asked again and again.
+	unwritten map[string]*v1alpha1.Aftermath
 }
 
 // endedBoot is a boot that is over.
@@ -59,11 +65,25 @@ func (a *aftermath) wants(action *v1alpha1.NodeAction) bool { return action.Awai
 // work collects what an action awaits, and writes it down.
 func (a *aftermath) work(ctx context.Context, name string) error {
 	action, err := a.api.Action(ctx, name)
-	if err != nil || action == nil || !a.wants(action) {
+	if err != nil {
 		return err
+	}
+	if action == nil || !a.wants(action) {
+		delete(a.unwritten, name)
+		return nil
 	}
 	claim, now := action.Status.Claim, a.clock.Now()
 	if booted := now.Add(-a.uptime()); booted.Sub(claim.Time.Time) > aftermathAge {
+		return nil
+	}
+	node, err := a.api.Node(ctx, action.Spec.NodeName)
+	if err != nil {
+		return err
+	}
+	if node == nil { // the kubelet will register it
+		return lookAgain(time.Minute)
+	}
+	if !ofThisMachine(action, node) {
 		return nil
 	}
 	policy, err := a.api.Policy(ctx, action.Spec.Policy.Name)
@@ -78,25 +98,52 @@ func (a *aftermath) work(ctx context.Context, name string) error {
 	if o := policy.Spec.Output; o != nil && o.Keep == v1alpha1.OutputNone {
 		return nil
 	}
-	of := endedBoot{action: action.Name, bootID: claim.BootID, now: a.bootID, since: now.Sub(claim.Time.Time), output: policy.Spec.Output}
-	collected := &v1alpha1.Aftermath{BootID: a.bootID}
-	for _, s := range a.sources {
-		collected.Left = append(collected.Left, s.ask(ctx, of))
-		if ctx.Err() != nil {
-			return ctx.Err()
+	collected := a.unwritten[name]
+	if collected == nil {
+		// It was claimed before this boot, whatever has become of the API server's clock since.
+		since := max(now.Sub(claim.Time.Time), a.uptime())
+		of := endedBoot{action: action.Name, bootID: claim.BootID, now: a.bootID, since: since, output: policy.Spec.Output}
+		if collected, err = a.collect(ctx, of); err != nil {
+			return err
 		}
+		a.unwritten[name] = collected
 	}
-	action.Status.Aftermath = collected
+	action.Status.Aftermath = collected.DeepCopy()
 	err = a.api.UpdateStatus(ctx, action)
 	switch {
 	case apierrors.IsInvalid(err) || apierrors.IsForbidden(err): // by an API server of an earlier version, say
 		log.Error(err, "The API server does not take what the boot before has left")
+		delete(a.unwritten, name)
 		return nil
 	case err != nil:
 		return fmt.Errorf("writing what the boot before NodeAction %s has left: %w", action.Name, err)
 	}
+	delete(a.unwritten, name)
 	log.Info("Collected what the boot before has left", "bootID", claim.BootID)
 	return nil
+}
+
+// collect asks all sources. An error is that of ctx.
+func (a *aftermath) collect(ctx context.Context, of endedBoot) (*v1alpha1.Aftermath, error) {
+	collected := &v1alpha1.Aftermath{BootID: a.bootID}
+	for _, s := range a.sources {
+		collected.Left = append(collected.Left, s.ask(ctx, of))
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	return collected, nil
+}
+
+// ofThisMachine reports whether the boot that an action has ended was one of the node's machine. Another one
+// may have come under its name: what is found there would be told of the dead one.
+func ofThisMachine(action *v1alpha1.NodeAction, node *corev1.Node) bool {
+	if node.UID == action.Spec.NodeUID || action.Status.Power == nil {
+		return node.UID == action.Spec.NodeUID
+	}
+	was, err := power.ParseUUID(action.Status.Power.Machine)
+	is, isErr := power.ParseUUID(node.Status.NodeInfo.SystemUUID)
+	return err == nil && isErr == nil && slices.Contains(was.Alike(), is)
 }
 
 func (s leftovers) ask(ctx context.Context, of endedBoot) v1alpha1.Leftover {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -25,6 +26,7 @@ type leftAPI struct {
 	API
 	action  *v1alpha1.NodeAction
 	policy  *v1alpha1.RemedyPolicy
+	node    *corev1.Node
 	refuses error
 
 	written *v1alpha1.Aftermath
@@ -38,6 +40,8 @@ func (a *leftAPI) Policy(context.Context, string) (*v1alpha1.RemedyPolicy, error
 	return a.policy.DeepCopy(), nil
 }
 
+func (a *leftAPI) Node(context.Context, string) (*corev1.Node, error) { return a.node.DeepCopy(), nil }
+
 func (a *leftAPI) UpdateStatus(_ context.Context, action *v1alpha1.NodeAction) error {
 	if a.refuses == nil {
 		a.written = action.Status.Aftermath
@@ -47,7 +51,8 @@ func (a *leftAPI) UpdateStatus(_ context.Context, action *v1alpha1.NodeAction) e
 
 // rebooted is an action that has ended a boot an hour ago, for the remote runner, with its policy.
 func rebooted() *leftAPI {
-	a := &leftAPI{action: &v1alpha1.NodeAction{}, policy: &v1alpha1.RemedyPolicy{}}
+	a := &leftAPI{action: &v1alpha1.NodeAction{}, policy: &v1alpha1.RemedyPolicy{}, node: &corev1.Node{}}
+	a.node.UID, a.node.Status.NodeInfo.SystemUUID, a.action.Spec.NodeUID = "n", machineUUID, "n"
 	a.action.Name, a.action.Spec.Executor = "worker-1-1", v1alpha1.ExecutorRemote
 	a.policy.Name, a.policy.UID = "node-dead", "p"
 	a.action.Spec.Policy = v1alpha1.PolicyReference{Name: a.policy.Name, UID: a.policy.UID}
@@ -77,14 +82,21 @@ func TestWhatABootHasLeftIsCollectedOnceInTheBootAfterIt(t *testing.T) {
 		}, true},
 		"the policy is gone":         {func(a *leftAPI) { a.policy = nil }, false},
 		"another policy of the name": {func(a *leftAPI) { a.policy.UID = "q" }, false},
-		"nothing is to be kept":      {func(a *leftAPI) { a.policy.Spec.Output = &v1alpha1.OutputPolicy{Keep: v1alpha1.OutputNone} }, false},
+		"another node of the name":   {func(a *leftAPI) { a.node.UID = "m" }, false},
+		"another machine of the name": {func(a *leftAPI) {
+			a.node.UID, a.action.Status.Power = "m", &v1alpha1.PowerCycleStatus{Machine: "4c4c4544-0032-3810-8052-b4c04f4a5732"}
+		}, false},
+		"the machine, registered anew": {func(a *leftAPI) {
+			a.node.UID, a.action.Status.Power = "m", &v1alpha1.PowerCycleStatus{Machine: machineUUID}
+		}, true},
+		"nothing is to be kept": {func(a *leftAPI) { a.policy.Spec.Output = &v1alpha1.OutputPolicy{Keep: v1alpha1.OutputNone} }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := rebooted()
 			test.change(api)
 			clock := serverclock.New(clocktesting.NewFakeClock(testNow))
 			a := &aftermath{
-				api: api, bootID: thisBoot, clock: clock, uptime: func() time.Duration { return 10 * time.Minute },
+				api: api, bootID: thisBoot, clock: clock, uptime: func() time.Duration { return 10 * time.Minute }, unwritten: map[string]*v1alpha1.Aftermath{},
 				sources: []leftovers{{v1alpha1.LeftoverJournal, func(_ context.Context, of endedBoot) (string, bool, error) {
 					return "boot " + of.bootID + "\n", true, nil
 				}}},
@@ -109,7 +121,7 @@ func TestWhatABootHasLeftIsCollectedOnceInTheBootAfterIt(t *testing.T) {
 func TestWhatOneSourceCanNotTellCostsNoOther(t *testing.T) {
 	api := rebooted()
 	a := &aftermath{
-		api: api, bootID: thisBoot, clock: serverclock.New(clocktesting.NewFakeClock(testNow)), uptime: func() time.Duration { return 0 },
+		api: api, bootID: thisBoot, clock: serverclock.New(clocktesting.NewFakeClock(testNow)), uptime: func() time.Duration { return 0 }, unwritten: map[string]*v1alpha1.Aftermath{},
 		sources: []leftovers{
 			{v1alpha1.LeftoverJournal, func(context.Context, endedBoot) (string, bool, error) {
 				return "", false, errors.New(strings.Repeat("a long story ", 1000))
@@ -129,7 +141,7 @@ func TestABootWithoutANameIsNotAskedFor(t *testing.T) {
 	api := rebooted()
 	api.action.Status.Claim.BootID = "--vacuum-size=1"
 	a := &aftermath{
-		api: api, bootID: thisBoot, clock: serverclock.New(clocktesting.NewFakeClock(testNow)), uptime: func() time.Duration { return 0 },
+		api: api, bootID: thisBoot, clock: serverclock.New(clocktesting.NewFakeClock(testNow)), uptime: func() time.Duration { return 0 }, unwritten: map[string]*v1alpha1.Aftermath{},
 		sources: []leftovers{{v1alpha1.LeftoverJournal, func(context.Context, endedBoot) (string, bool, error) {
 			t.Error("it was asked for")
 			return "", false, nil
@@ -141,11 +153,68 @@ func TestABootWithoutANameIsNotAskedFor(t *testing.T) {
 	}
 }
 
+func TestWhatABootHasLeftWaitsForTheNode(t *testing.T) {
+	api := rebooted()
+	node := api.node
+	api.node = nil
+	a := &aftermath{
+		api: api, bootID: thisBoot, clock: serverclock.New(clocktesting.NewFakeClock(testNow)), uptime: func() time.Duration { return 0 }, unwritten: map[string]*v1alpha1.Aftermath{},
+	}
+	if after, known := Again(a.work(t.Context(), "worker-1-1")); !known || after != time.Minute || api.written != nil {
+		t.Errorf("looked at again after %s, %t; written: %+v", after, known, api.written)
+	}
+	api.node = node
+	must(t, a.work(t.Context(), "worker-1-1"))
+	if api.written == nil {
+		t.Error("nothing is written")
+	}
+}
+
+func TestAClockThatWasSetBackHidesNothing(t *testing.T) {
+	api := rebooted()
+	api.action.Status.Claim.Time = metav1.NewTime(testNow.Add(time.Hour))
+	var since time.Duration
+	a := &aftermath{
+		api: api, bootID: thisBoot, clock: serverclock.New(clocktesting.NewFakeClock(testNow)), uptime: func() time.Duration { return 10 * time.Minute }, unwritten: map[string]*v1alpha1.Aftermath{},
+		sources: []leftovers{{v1alpha1.LeftoverEventLog, func(_ context.Context, of endedBoot) (string, bool, error) {
+			since = of.since
+			return "", false, nil
+		}}},
+	}
+	must(t, a.work(t.Context(), "worker-1-1"))
+	if since != 10*time.Minute {
+		t.Errorf("it is looked for what is at most %s old", since)
+	}
+}
+
+func TestNobodyIsAskedAgainSinceTheAPIServerDoesNotAnswer(t *testing.T) {
+	api := rebooted()
+	asked := 0
+	a := &aftermath{
+		api: api, bootID: thisBoot, clock: serverclock.New(clocktesting.NewFakeClock(testNow)), uptime: func() time.Duration { return 0 }, unwritten: map[string]*v1alpha1.Aftermath{},
+		sources: []leftovers{{v1alpha1.LeftoverEventLog, func(context.Context, endedBoot) (string, bool, error) {
+			asked++
+			return "told", false, nil
+		}}},
+	}
+	api.refuses = errors.New("etcdserver: mvcc: database space exceeded")
+	for range 3 {
+		if err := a.work(t.Context(), "worker-1-1"); !errors.Is(err, api.refuses) {
+			t.Fatal(err)
+		}
+	}
+	api.refuses = nil
+	must(t, a.work(t.Context(), "worker-1-1"))
+	if asked != 1 || api.written == nil || api.written.Left[0].Text != "told" || len(a.unwritten) > 0 {
+		t.Errorf("asked %d times, written: %+v, kept: %v", asked, api.written, a.unwritten)
+	}
+}
+
 func TestWhatCouldNotBeCollectedToItsEndIsNotWritten(t *testing.T) {
 	api := rebooted()
 	ctx, stop := context.WithCancel(t.Context())
 	a := &aftermath{
-		api: api, bootID: thisBoot, clock: serverclock.New(clocktesting.NewFakeClock(testNow)), uptime: func() time.Duration { return 0 },
+		api: api, bootID: thisBoot, clock: serverclock.New(clocktesting.NewFakeClock(testNow)), uptime: func() time.Duration { return 0 }, unwritten: map[string]*v1alpha1.Aftermath{},
 		sources: []leftovers{{v1alpha1.LeftoverJournal, func(context.Context, endedBoot) (string, bool, error) {
 			stop()
 			return "", false, context.Canceled

@@ -135,7 +135,7 @@ func (r *runner) work(ctx context.Context) error {
 // aftermath is what collects what dead boots have left.
 func (r *runner) aftermath() *aftermath {
 	return &aftermath{
-		api: r.worker.API, bootID: r.worker.BootID, clock: r.worker.ServerClock, uptime: r.worker.Uptime,
+		api: r.worker.API, bootID: r.worker.BootID, clock: r.worker.ServerClock, uptime: r.worker.Uptime, unwritten: map[string]*v1alpha1.Aftermath{},
 		sources: newRemains(r.opts, r.worker.Vetoed).sources(),
 	}
 }

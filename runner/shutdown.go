@@ -124,7 +124,7 @@ func (t *machineAtWork) consider(ctx context.Context, m *v1alpha1.NodeMaintenanc
 	case err != nil:
 		return waiting(err.Error(), retrySwitch)
 	case is.Reported:
-		return waiting(fmt.Sprintf("%s says what another program has read some time ago, and nobody may put their hands in a machine by that: switch it off by that program", bmc), retryConfig)
+		return waiting(another(bmc), retryConfig)
 	case is.Power == power.Changing:
 		return waiting("the power is neither on nor off", retryDark)
 	case is.Power == power.Off:
@@ -134,6 +134,11 @@ func (t *machineAtWork) consider(ctx context.Context, m *v1alpha1.NodeMaintenanc
 		return 0, err
 	}
 	return t.step(ctx, m)
+}
+
+// another is why nothing is switched by what says what another program has read.
+func another(bmc power.Switch) string {
+	return fmt.Sprintf("%s says what another program has read some time ago, and nobody may put their hands in a machine by that: switch it off by that program", bmc)
 }
 
 // step goes on with a machine that may be off by the maintenance.
@@ -187,6 +192,8 @@ func (t *machineAtWork) shutDown(ctx context.Context, m *v1alpha1.NodeMaintenanc
 	left := m.Status.Power.Since.Add(shutdownTime).Sub(t.ServerClock.Now())
 	is, err := t.read(ctx, bmc, machine)
 	switch {
+	case err == nil && is.Reported: // somebody has changed remote.yaml
+		return t.says(ctx, m, v1alpha1.PowerShuttingDown, another(bmc), retryConfig)
 	case err == nil && is.Power == power.Off:
 		return t.enter(ctx, m, v1alpha1.PowerOff, nil, "")
 	case left <= 0:
@@ -240,7 +247,10 @@ func (t *machineAtWork) beginCut(ctx context.Context, m *v1alpha1.NodeMaintenanc
 func (t *machineAtWork) cut(ctx context.Context, m *v1alpha1.NodeMaintenance, bmc power.Switch, machine power.UUID) (time.Duration, error) {
 	plan := proof.DefaultPlan()
 	is, err := t.read(ctx, bmc, machine)
-	if err == nil && is.Power == power.Off {
+	switch {
+	case err == nil && is.Reported: // somebody has changed remote.yaml
+		return t.says(ctx, m, v1alpha1.PowerCutting, another(bmc), retryConfig)
+	case err == nil && is.Power == power.Off:
 		return t.enter(ctx, m, v1alpha1.PowerOff, nil, "its power was cut")
 	}
 	if since := t.ServerClock.Now().Sub(m.Status.Power.Since.Time); since >= plan.GiveUp {

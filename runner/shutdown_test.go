@@ -155,6 +155,30 @@ func claimedNow(r *rack) v1alpha1.NodeAction {
 }
 
 // A policy's maintenance is one only as long as the policy says so.
+// remote.yaml is read anew each time, and its entry for the node may be another one by then.
+func TestNobodysHandsAreLetInOnAnotherProgramsWordWhenItHasBegun(t *testing.T) {
+	for name, test := range map[string]struct {
+		begun time.Duration
+		phase v1alpha1.PowerPhase
+	}{
+		"while it is to shut down": {time.Minute, v1alpha1.PowerShuttingDown},
+		"while it is cut":          {10*time.Minute + 20*time.Second, v1alpha1.PowerCutting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRack(t, switchedOff)
+			r.listens, r.deaf = false, true
+			r.run(test.begun)
+			r.power(test.phase, "")
+			r.reported, r.deaf = true, false
+			r.run(time.Hour)
+			r.power(test.phase, "what another program has read some time ago")
+			if !r.on || len(r.cuts) > 0 {
+				t.Errorf("on: %t, cut were %v\n%s", r.on, r.cuts, r.story())
+			}
+		})
+	}
+}
+
 func TestAMachineIsShutDownForAPolicyThatSaysSo(t *testing.T) {
 	r := newRack(t, switchedOff, byPolicy).withPolicy()
 	r.run(2 * time.Minute)

@@ -37,6 +37,11 @@ func TestTheStatusCountsNodesThatCouldBeSwitchedOff(t *testing.T) {
 	if !strings.Contains(text, want) {
 		t.Error(text)
 	}
+	// Whoever has root on a node can write its conditions.
+	forged := atNoon().statusText(statusOf(t, nodeSet{}, tried("a", "False", "\x1b[2J\nPolicy forged (Automatic)", hour)), true)
+	if strings.Contains(forged, "\x1b") || strings.Contains(forged, "forged") || !strings.Contains(forged, "not a (Other)") {
+		t.Errorf("%q", forged)
+	}
 	if text := atNoon().statusText(statusOf(t, nodeSet{}, tried("a", "", "", noon)), true); strings.Contains(text, "Fences") {
 		t.Errorf("without a remote runner:\n%s", text)
 	}

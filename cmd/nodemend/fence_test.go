@@ -18,7 +18,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
+	"github.com/nodemend/nodemend/internal/power/proof"
 	"github.com/nodemend/nodemend/test/openstack"
 	"github.com/nodemend/nodemend/test/redfish"
 )
@@ -117,7 +119,8 @@ func newFenced(t *testing.T) fenced {
 	}
 	f.config = write("remote.yaml", fmt.Sprintf(`switches:
 - nodes: {names: [worker-*]}
-  redfish: {url: %q, user: %s, passwordFile: %s, caFile: %s}
+  redfish: {url: %q, user: %s, passwordFile: %s, caFile: %s,
+    systems: {worker-1: "1", worker-2: "2", worker-3: "3", worker-4: "1", worker-5: "1", worker-6: "4", worker-7: "4", worker-8: "5"}}
 - nodes: {names: [metal-1]}
   metal3: {namespace: hosts, host: bmh-7}
 - nodes: {names: [vm-*]}
@@ -201,5 +204,13 @@ func TestFenceCheckThatCanNotAskExitsWithTwo(t *testing.T) {
 	}
 	if _, status, text := f.run(t, "worker-1"); status != 2 || !strings.Contains(text, f.config+": line 2: switches.0: has 0 of") {
 		t.Errorf("exit status %d (%s)", status, text)
+	}
+}
+
+// A client of Kubernetes asks what an API server serves without the time of who calls it.
+func TestAnAPIServerThatNeverAnswersIsNotWaitedForWithoutEnd(t *testing.T) {
+	before := &rest.Config{Host: "https://api"}
+	if got := timely(before).Timeout; got <= 0 || got > proof.CallTimeout || before.Timeout != 0 {
+		t.Errorf("a request may take %s, by the configuration of others %s", got, before.Timeout)
 	}
 }

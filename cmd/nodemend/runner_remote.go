@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -126,7 +127,7 @@ func machinesOf(file *remote.File, cfg *rest.Config) *machines.Machines {
 			config, err := file.Load()
 			return config.Replace, err
 		},
-		Here:      func() (client.Client, error) { return client.New(cfg, client.Options{}) },
+		Here:      func() (client.Client, error) { return client.New(timely(cfg), client.Options{}) },
 		Clock:     clock.RealClock{},
 		Elsewhere: clustersOf(cfg, "remote-runner"),
 	})
@@ -143,8 +144,19 @@ func clustersOf(cfg *rest.Config, userAgent string) func(kubeconfig string) (cli
 				return nil, err
 			}
 		}
-		return client.New(there, client.Options{})
+		return client.New(timely(there), client.Options{})
 	}
+}
+
+// requestTime is how long an API server may take with a request of such a client.
+const requestTime = 15 * time.Second
+
+// timely bounds each request. A client asks first what the API server serves, whatever the time of who calls it:
+// one that never answers would keep all workers, those for other machines included.
+func timely(cfg *rest.Config) *rest.Config {
+	bounded := rest.CopyConfig(cfg)
+	bounded.Timeout = requestTime
+	return bounded
 }
 
 // switchesOf returns what finds the switch of a node in a file, which is read anew each time.

@@ -74,6 +74,10 @@ type Redfish struct {
 	Fingerprint string `yaml:"fingerprint"`
 	// Fingerprints are those of nodes by their names, instead of Fingerprint.
 	Fingerprints map[string]string `yaml:"fingerprints"`
+	// System, a template, is the Id of the node's system in a service that has many; Systems are
+	// those of nodes by their names, instead of System.
+	System  string            `yaml:"system"`
+	Systems map[string]string `yaml:"systems"`
 }
 
 // Login is a user with a password in a file, that of a mounted Secret.

@@ -76,7 +76,7 @@ func (s *Switch) templates() []string {
 	case s.IPMI != nil:
 		return []string{s.IPMI.Host}
 	case s.Redfish != nil:
-		return []string{s.Redfish.URL, s.Redfish.ServerName}
+		return []string{s.Redfish.URL, s.Redfish.ServerName, s.Redfish.System}
 	case s.Metal3 != nil:
 		return []string{s.Metal3.Host}
 	case s.OpenStack != nil:
@@ -163,8 +163,14 @@ func (r *Redfish) of(node Node) (power.Switch, error) {
 			return nil, err
 		}
 	}
+	system := ""
+	if r.System != "" || len(r.Systems) > 0 {
+		if system, err = node.value("systems", r.System, r.Systems); err != nil {
+			return nil, err
+		}
+	}
 	return redfish.New(redfish.Options{
-		URL: url, User: r.User, Password: power.Secret{File: r.PasswordFile},
+		URL: url, System: system, User: r.User, Password: power.Secret{File: r.PasswordFile},
 		TLS: redfish.TLS{CAFile: r.CAFile, ServerName: serverName, Fingerprint: fingerprint},
 	})
 }

@@ -247,6 +247,14 @@ func (r *Redfish) problems(p problems) {
 	if r.Fingerprint != "" && len(r.Fingerprints) > 0 {
 		p.add("has both fingerprint and fingerprints: accepted is one of them")
 	}
+	if r.System != "" || len(r.Systems) > 0 {
+		p.one("system", r.System, "systems", r.Systems, false)
+	}
+	for _, node := range slices.Sorted(maps.Keys(r.Systems)) {
+		if r.Systems[node] == "" {
+			p.in("systems", node).add("is empty: accepted is the Id of the node's system in the service")
+		}
+	}
 }
 
 func (m *Metal3) problems(p problems) {

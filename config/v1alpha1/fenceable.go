@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,17 +35,19 @@ const (
 	FenceCheckFailed = "CheckFailed"
 )
 
-// Reasons of a Fence for which there is no condition, or one that is too old.
+// Reasons of a Fence for which there is no condition, or one that is too old, or has a reason that is not
+// of this version: whoever has root on a node can write any text, of any length.
 const (
 	FenceNeverChecked = "NeverChecked"
 	FenceNotChecked   = "NotCheckedLately"
+	FenceOther        = "Other"
 )
 
 // FenceReasons are all that a Fence can have that Nodemend has written, or found missing.
 func FenceReasons() []string {
 	return []string{
 		FenceAnswers, FenceNoSwitch, FenceNoAnswer, FenceLoginRefused, FenceOtherMachine, FenceMachineUnknown, FenceReadsOff, FenceCheckFailed,
-		FenceNeverChecked, FenceNotChecked,
+		FenceNeverChecked, FenceNotChecked, FenceOther,
 	}
 }
 
@@ -78,7 +81,11 @@ func FenceOf(node *corev1.Node, now time.Time) Fence {
 	case c.Status == corev1.ConditionTrue && (age > fenceAge || age < -fenceAhead):
 		return Fence{Reason: FenceNotChecked, Message: "no remote runner has tried its switch lately; when one did, it answered", Checked: c.LastHeartbeatTime.Time}
 	default:
-		return Fence{Fenceable: c.Status == corev1.ConditionTrue, Reason: c.Reason, Message: c.Message, Checked: c.LastHeartbeatTime.Time}
+		f := Fence{Fenceable: c.Status == corev1.ConditionTrue, Reason: c.Reason, Message: c.Message, Checked: c.LastHeartbeatTime.Time}
+		if !slices.Contains(FenceReasons(), f.Reason) {
+			f.Reason = FenceOther
+		}
+		return f
 	}
 }
 

@@ -15,15 +15,16 @@ func TestAFenceIsOneThatWasTriedLately(t *testing.T) {
 		fenceable bool
 		reason    string
 	}{
-		"never tried":             {nil, false, FenceNeverChecked},
-		"it answered":             {fence(corev1.ConditionTrue, FenceAnswers, now.Add(-time.Hour)), true, FenceAnswers},
-		"that was a while ago":    {fence(corev1.ConditionTrue, FenceAnswers, now.Add(-7*time.Hour)), false, FenceNotChecked},
-		"its time is yet to come": {fence(corev1.ConditionTrue, FenceAnswers, now.Add(time.Hour)), false, FenceNotChecked},
-		"clocks differ":           {fence(corev1.ConditionTrue, FenceAnswers, now.Add(time.Minute)), true, FenceAnswers},
-		"it did not answer":       {fence(corev1.ConditionFalse, FenceNoAnswer, now.Add(-time.Minute)), false, FenceNoAnswer},
-		"and that is a while ago": {fence(corev1.ConditionFalse, FenceLoginRefused, now.Add(-24*time.Hour)), false, FenceLoginRefused},
-		"there is none":           {fence(corev1.ConditionFalse, FenceNoSwitch, now), false, FenceNoSwitch},
-		"nobody knows that":       {fence(corev1.ConditionUnknown, "Other", now), false, "Other"},
+		"never tried":              {nil, false, FenceNeverChecked},
+		"it answered":              {fence(corev1.ConditionTrue, FenceAnswers, now.Add(-time.Hour)), true, FenceAnswers},
+		"that was a while ago":     {fence(corev1.ConditionTrue, FenceAnswers, now.Add(-7*time.Hour)), false, FenceNotChecked},
+		"its time is yet to come":  {fence(corev1.ConditionTrue, FenceAnswers, now.Add(time.Hour)), false, FenceNotChecked},
+		"clocks differ":            {fence(corev1.ConditionTrue, FenceAnswers, now.Add(time.Minute)), true, FenceAnswers},
+		"it did not answer":        {fence(corev1.ConditionFalse, FenceNoAnswer, now.Add(-time.Minute)), false, FenceNoAnswer},
+		"and that is a while ago":  {fence(corev1.ConditionFalse, FenceLoginRefused, now.Add(-24*time.Hour)), false, FenceLoginRefused},
+		"there is none":            {fence(corev1.ConditionFalse, FenceNoSwitch, now), false, FenceNoSwitch},
+		"nobody knows that":        {fence(corev1.ConditionUnknown, "Later", now), false, FenceOther},
+		"root of the node says so": {fence(corev1.ConditionFalse, "\x1b[2J\nPolicy forged: nothing to do", now), false, FenceOther},
 	} {
 		node := &corev1.Node{}
 		if test.condition != nil {

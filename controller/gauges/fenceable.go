@@ -1,8 +1,6 @@
 package gauges
 
 import (
-	"slices"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -18,10 +16,8 @@ func (c *Collector) collectFenceable(out chan<- prometheus.Metric) {
 		case fence.Checked.IsZero():
 		case fence.Fenceable:
 			tell(out, c.fenceable, 1, node.Name, v1alpha1.FenceAnswers)
-		case slices.Contains(v1alpha1.FenceReasons(), fence.Reason):
+		default:
 			tell(out, c.fenceable, 0, node.Name, fence.Reason)
-		default: // the API server takes any text, of any length, as a reason
-			tell(out, c.fenceable, 0, node.Name, "Other")
 		}
 	}
 }

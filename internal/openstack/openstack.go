@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -30,6 +32,8 @@ const (
 	idle = 2 * time.Second
 	// maxCloudsFile is how long a clouds.yaml may be.
 	maxCloudsFile = 1 << 20
+	// maxAnswer is how long one answer may be. A thousand node groups are 2 MB.
+	maxAnswer = 8 << 20
 )
 
 // Cloud is one of a clouds.yaml.
@@ -66,7 +70,7 @@ func (c Cloud) Open(ctx context.Context) (*Session, error) {
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: tlsConfig, TLSHandshakeTimeout: patience, IdleConnTimeout: idle,
 	}
 	provider.HTTPClient = http.Client{
-		Transport: transport, Timeout: patience,
+		Transport: careful{transport}, Timeout: patience,
 		// What a redirect is to may be another's, and gets the token.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
@@ -125,6 +129,38 @@ func safe(text string) error {
 	return nil
 }
 
+// careful asks what is safe to ask alone, also where an answer has a link to more of it, and reads no more of an
+// answer than is good for the memory.
+type careful struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (c careful) RoundTrip(request *http.Request) (*http.Response, error) {
+	if err := safe(request.URL.String()); err != nil {
+		return nil, err
+	}
+	answer, err := c.RoundTripper.RoundTrip(request)
+	if err == nil {
+		answer.Body = &bounded{answer.Body, maxAnswer}
+	}
+	return answer, err
+}
+
+// bounded is an answer of which no more than so many bytes are read.
+type bounded struct {
+	io.ReadCloser
+	left int
+}
+
+// Read implements io.Reader.
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
+	}
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
 // Compute returns what asks Nova.
 func (s *Session) Compute() (*gophercloud.ServiceClient, error) {
 	return s.service("compute")
@@ -178,6 +214,8 @@ func (s *Session) explain(doing string, err error) error {
 	switch code := status.Actual; {
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		return fmt.Errorf("%s: %s: %w: %w", s.cloud, doing, power.ErrLogin, answered)
+	case code == http.StatusNotFound && !isObject(status.Body):
+		return fmt.Errorf("%s: %s: %w: %w, and not by a service of OpenStack: is the URL of its catalogue right, and that of clouds.yaml?", s.cloud, doing, power.ErrNoAnswer, answered)
 	case code == http.StatusNotFound:
 		return fmt.Errorf("%s: %s: %w in this project and region: %w", s.cloud, doing, ErrNotFound, answered)
 	case code >= http.StatusInternalServerError:
@@ -185,6 +223,13 @@ func (s *Session) explain(doing string, err error) error {
 	default:
 		return fmt.Errorf("%s: %s: %w: %w", s.cloud, doing, ErrRefused, answered)
 	}
+}
+
+// isObject reports whether an answer is an object of JSON, as errors of services are, unlike those of web
+// servers and proxies before them. What these don't find is not gone.
+func isObject(answer []byte) bool {
+	var object map[string]json.RawMessage
+	return json.Unmarshal(answer, &object) == nil && object != nil
 }
 
 // Explain is for errors of requests to the services of the session.

@@ -1,11 +1,19 @@
 package openstack
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/gophercloud/gophercloud/v2/openstack/containerinfra/v1/nodegroups"
+
+	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/test/openstack"
 )
 
@@ -54,6 +62,73 @@ func TestTheServerOfAProviderID(t *testing.T) {
 	} {
 		if got, is := ServerID(text); got != want || is != (want != "") {
 			t.Errorf("%q: got %q, %t", text, got, is)
+		}
+	}
+}
+
+// answering is a session whose Nova and Magnum answer all that they are asked in this way.
+func answering(t *testing.T, answer http.HandlerFunc) *Session {
+	t.Helper()
+	server := httptest.NewTLSServer(answer) // of the same certificate
+	t.Cleanup(server.Close)
+	cloud := openstack.Start(t)
+	cloud.Compute, cloud.Container = server.URL, server.URL
+	session, err := Cloud{File: cloud.File(), Name: "openstack"}.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session
+}
+
+const asked = "4c4c4544-0032-3810-8052-b4c04f4a5731"
+
+func TestAnAnswerThatIsTooLongIsNotRead(t *testing.T) {
+	for _, status := range []int{http.StatusOK, http.StatusInternalServerError} {
+		session := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			_, _ = fmt.Fprintf(w, `{"server": {"id": %q, "name": "`, asked)
+			for range 16 {
+				_, _ = io.WriteString(w, strings.Repeat("x", 1<<20))
+			}
+			_, _ = io.WriteString(w, `"}}`)
+		})
+		_, _, err := session.Server(t.Context(), asked)
+		if err == nil || status == http.StatusOK && !strings.Contains(err.Error(), "longer than") || len(err.Error()) > 1000 {
+			t.Errorf("HTTP %d: got %.1000v", status, err)
+		}
+	}
+}
+
+func TestALinkThatIsNotSafeIsNotFollowed(t *testing.T) {
+	session := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"nodegroups": [{"uuid": "a"}], "next": "http://192.0.2.1/nodegroups"}`)
+	})
+	magnum, err := session.Magnum()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = nodegroups.List(magnum, "c", nodegroups.ListOpts{}).AllPages(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "is not of https") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A server that is gone is replaced, so that has to be Nova's word.
+func TestWhatAProxyDoesNotFindIsNotGone(t *testing.T) {
+	for body, gone := range map[string]bool{
+		`{"itemNotFound": {"code": 404, "message": "Instance could not be found."}}`: true,
+		"<html><body>404 Not Found</body></html>":                                    false,
+		"404 page not found\n": false, "": false, "null": false, `"not found"`: false,
+	} {
+		session := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, body)
+		})
+		_, _, err := session.Server(t.Context(), asked)
+		if errors.Is(err, ErrNotFound) != gone || errors.Is(err, power.ErrNoAnswer) == gone {
+			t.Errorf("%s: got %v", body, err)
 		}
 	}
 }

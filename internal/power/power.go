@@ -44,7 +44,8 @@ type Reading struct {
 	// Power is that of this machine.
 	Power State
 	// Reported says that it is what another program has read last, and nobody knows when. Two such
-	// readings have to be further apart, and nothing is freed by them.
+	// readings have to be further apart, and nothing is freed by them. That program switches, too,
+	// when it can: an off stands until an on takes it back. It is said with an error, too.
 	Reported bool
 }
 

@@ -71,8 +71,26 @@ func (s *Switch) Read(ctx context.Context, machine power.UUID) (power.Reading, e
 	return h.reading, err
 }
 
-// read returns the host if it is that of the machine, and the operator looks after it.
-func (s *Switch) read(ctx context.Context, machine power.UUID) (h host, err error) {
+// read returns the host if it is that of the machine, and the operator looks after it. What it says is
+// Reported, also with an error.
+func (s *Switch) read(ctx context.Context, machine power.UUID) (host, error) {
+	h, err := s.find(ctx, machine)
+	if err == nil {
+		err = s.lookedAfter(h)
+	}
+	if err != nil {
+		return host{Unstructured: h.Unstructured, reading: power.Reading{Reported: true}}, err
+	}
+	on, _, _ := unstructured.NestedBool(h.Object, "status", "poweredOn")
+	h.reading.Power = power.Off
+	if on {
+		h.reading.Power = power.On
+	}
+	return h, nil
+}
+
+// find returns the host if it is that of the machine.
+func (s *Switch) find(ctx context.Context, machine power.UUID) (h host, err error) {
 	h.Unstructured = &unstructured.Unstructured{}
 	h.SetGroupVersionKind(Kind())
 	if err := s.api.Get(ctx, types.NamespacedName{Namespace: s.namespace, Name: s.name}, h.Unstructured); err != nil {
@@ -92,15 +110,15 @@ func (s *Switch) read(ctx context.Context, machine power.UUID) (h host, err erro
 		}
 		return h, fmt.Errorf("%s: %w", s, err)
 	}
-	if err := h.lookedAfter(); err != nil {
-		return h, fmt.Errorf("%s: %w: %w", s, power.ErrNoAnswer, err)
-	}
-	on, _, _ := unstructured.NestedBool(h.Object, "status", "poweredOn")
-	h.reading = power.Reading{GUID: guid, Power: power.Off, Reported: true}
-	if on {
-		h.reading.Power = power.On
-	}
+	h.reading = power.Reading{GUID: guid, Reported: true}
 	return h, nil
+}
+
+func (s *Switch) lookedAfter(h host) error {
+	if err := h.lookedAfter(); err != nil {
+		return fmt.Errorf("%s: %w: %w", s, power.ErrNoAnswer, err)
+	}
+	return nil
 }
 
 // lookedAfter says why what the host says may be old, or what is asked of it not done; nil: it is as the
@@ -137,9 +155,10 @@ func (s *Switch) Off(ctx context.Context, machine power.UUID) error {
 	return s.patch(ctx, h, operation{Op: "add", Path: pathOf(OffAnnotation), Value: AtOnce})
 }
 
-// On has the operator keep the machine off no more, which switches it on.
+// On has the operator keep the machine off no more, which switches it on. The annotation is taken away
+// also where the operator does not look after the host now: it would be heeded when it does again.
 func (s *Switch) On(ctx context.Context, machine power.UUID) error {
-	h, err := s.read(ctx, machine)
+	h, err := s.find(ctx, machine)
 	if err != nil {
 		return err
 	}
@@ -162,7 +181,7 @@ func (s *Switch) On(ctx context.Context, machine power.UUID) error {
 	case !online:
 		return fmt.Errorf("%s: its spec.online is false, so it stays off", s)
 	}
-	return nil
+	return s.lookedAfter(h)
 }
 
 // Shutdown is nothing that it can be asked for: its operator cuts the power of what has not shut down

@@ -163,6 +163,31 @@ func TestWhatOthersKeepOffStaysOff(t *testing.T) {
 	}
 }
 
+// Nobody would take it away any more, and the operator heeds it when it looks after the host again.
+func TestAnOffIsTakenBackWhereNobodyLooksAfterTheHost(t *testing.T) {
+	for name, change := range map[string]func(*unstructured.Unstructured){
+		"paused":   annotated("baremetalhost.metal3.io/paused", "x"),
+		"detached": annotated("baremetalhost.metal3.io/detached", "x"),
+		"its BMC does not answer": func(h *unstructured.Unstructured) {
+			set("error", "status", "operationalStatus")(h)
+			set("power management error", "status", "errorType")(h)
+		},
+		"never read":          func(h *unstructured.Unstructured) { unstructured.RemoveNestedField(h.Object, "status", "poweredOn") },
+		"being deprovisioned": set("deprovisioning", "status", "provisioning", "state"),
+	} {
+		s, annotations := open(t, interceptor.Funcs{}, newHost(change, annotated(OffAnnotation, AtOnce)))
+		if r, err := s.Read(t.Context(), machine); err == nil || !r.Reported {
+			t.Errorf("%s: got %+v, %v", name, r, err)
+		}
+		if err := s.On(t.Context(), machine); !errors.Is(err, power.ErrNoAnswer) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if _, stands := annotations()[OffAnnotation]; stands {
+			t.Errorf("%s: the off stands", name)
+		}
+	}
+}
+
 func TestAHostThatWasExchangedSinceItWasReadIsNotSwitched(t *testing.T) {
 	for name, exchange := range map[string]func(*unstructured.Unstructured){
 		"another one of its name": func(h *unstructured.Unstructured) { h.SetUID("v") },

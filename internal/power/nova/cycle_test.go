@@ -38,6 +38,8 @@ func TestAServerIsPowerCycledOnProof(t *testing.T) {
 		"it stops at once":                 {time.Second, proof.PowerCycled, true, []string{"os-stop worker-1", "os-start worker-1"}},
 		"its host is dead":                 {0, proof.PowerStillOn, false, []string{"os-stop worker-1"}},
 		"its host is dead for a long time": {5 * time.Minute, proof.WentOffLate, false, []string{"os-stop worker-1", "os-start worker-1"}},
+		// Nova's compute service does then what it was told before.
+		"its host is back after ten minutes": {10 * time.Minute, proof.WentOffLate, false, []string{"os-stop worker-1", "os-start worker-1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cloud := played.Start(t, played.Active(one, "worker-1"))
@@ -60,10 +62,11 @@ func TestAServerIsPowerCycledOnProof(t *testing.T) {
 			s := New(of(cloud))
 			plan := proof.DefaultPlan()
 			plan.Node, plan.BootID, plan.Machine, plan.Reader, plan.Switch = "worker-1", "1", machine(t, one), "the test", s.String()
+			began := c.Now()
 			got, err := proof.Runner{
 				Clock: c, Switch: s,
 				Facts: func(context.Context) (proof.Facts, error) {
-					return proof.Facts{Confirmed: true, BootID: "1", Restore: true}, nil
+					return proof.Facts{Confirmed: true, BootID: "1", Restore: true, Over: c.Since(began) > time.Hour}, nil
 				},
 				Keep: func(context.Context, proof.Progress) error { return nil },
 			}.Run(t.Context(), plan, proof.Progress{})

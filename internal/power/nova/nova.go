@@ -21,6 +21,9 @@ import (
 
 var _ power.Switch = (*Switch)(nil)
 
+// stopping is the task of a server that is to be stopped.
+const stopping = "powering-off"
+
 // Options say which server is meant.
 type Options struct {
 	Cloud openstack.Cloud
@@ -58,7 +61,7 @@ func (s *Switch) Read(ctx context.Context, machine power.UUID) (r power.Reading,
 // cloud has another shutdown_timeout, and then cuts the power. Nova has nothing that does so at once
 // and leaves it off.
 func (s *Switch) Off(ctx context.Context, machine power.UUID) error {
-	return s.turn(ctx, machine, power.Off, "powering-off", "os-stop", servers.Stop)
+	return s.turn(ctx, machine, power.Off, stopping, "os-stop", servers.Stop)
 }
 
 // On has Nova start the server.
@@ -125,12 +128,13 @@ func (s *Switch) find(ctx context.Context, machine power.UUID) (*servers.Server,
 
 // stateOf says Off only of a server that Nova has stopped, whose hypervisor says the same, and with
 // which Nova does nothing else. A suspended one goes on in its old boot, and a shelved, rescued or
-// deleted one is in somebody's hands.
+// deleted one is in somebody's hands. One that is to be stopped is not On, however long that takes: Nova
+// does it when its host is back.
 func stateOf(server *servers.Server) power.State {
 	switch {
 	case server.Status == "SHUTOFF" && server.VmState == "stopped" && server.PowerState == servers.SHUTDOWN && server.TaskState == "":
 		return power.Off
-	case server.Status == "ACTIVE" && server.VmState == "active" && server.PowerState == servers.RUNNING:
+	case server.Status == "ACTIVE" && server.VmState == "active" && server.PowerState == servers.RUNNING && server.TaskState != stopping:
 		return power.On
 	default:
 		return power.Changing

@@ -40,7 +40,8 @@ func TestAServerIsOffOnlyIfNovaAndItsHypervisorSaySo(t *testing.T) {
 		want             power.State
 	}{
 		{"ACTIVE", "active", "", 1, power.On},
-		{"ACTIVE", "active", "powering-off", 1, power.On},
+		{"ACTIVE", "active", "powering-off", 1, power.Changing},
+		{"ACTIVE", "active", "image_snapshot", 1, power.On},
 		{"SHUTOFF", "stopped", "", 4, power.Off},
 		{"SHUTOFF", "stopped", "powering-on", 4, power.Changing},
 		{"SHUTOFF", "stopped", "", 1, power.Changing}, // somebody has started it behind Nova's back
@@ -96,7 +97,7 @@ func TestAnOffThatIsUnderWayIsNoFault(t *testing.T) {
 		if err := s.Off(t.Context(), machine(t, one)); err != nil {
 			t.Error(err)
 		}
-		if r, err := s.Read(t.Context(), machine(t, one)); err != nil || r.Power != power.On {
+		if r, err := s.Read(t.Context(), machine(t, one)); err != nil || r.Power != power.Changing {
 			t.Errorf("got %+v, %v", r, err)
 		}
 	}

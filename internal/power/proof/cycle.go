@@ -3,6 +3,7 @@ package proof
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nodemend/nodemend/internal/power"
@@ -26,7 +27,8 @@ type Cycle struct {
 	trouble  error     // why the last reading or order was none
 	wasOff   bool      // off was read in this phase, of Cutting since an off was sent
 	told     bool      // the last reading is counted in Held
-	reported bool      // the last answer was Reported: what it says may be old
+	reported bool      // what it says is Reported, as far as is known: it may be old, and an off stands until it is taken back
+	back     bool      // an on was acknowledged in this phase, which takes back what stands
 }
 
 // New returns a Cycle that goes on from what was kept: the zero Progress for one that has not
@@ -65,7 +67,9 @@ func (c *Cycle) Saw(asked, answered time.Time, r power.Reading, err error) {
 	got := reading{asked: asked, answered: answered, Reading: r, err: err}
 	unwatched := c.last != nil && asked.Sub(c.last.answered) > c.plan.Repeat
 	c.last, c.trouble, c.told = &got, err, false
-	c.reported = err == nil && r.Reported
+	if err == nil || r.Reported {
+		c.reported = r.Reported
+	}
 	c.known = err == nil && r.Power == power.On && !r.Reported
 	c.wasOff = c.wasOff || got.isOff(c.plan.Machine)
 	if !got.isOff(c.plan.Machine) || unwatched {
@@ -87,7 +91,7 @@ func (c *Cycle) Switched(at time.Time, err error) {
 	if err == nil && c.kept.Phase == Cutting && c.known {
 		c.heard = at
 	}
-	c.known = false
+	c.known, c.back = false, c.back || err == nil && c.kept.Phase != Cutting
 }
 
 // gap returns how far apart readings of off have to be. A switch that has said on, has
@@ -129,6 +133,8 @@ func (c *Cycle) Next(now time.Time, f Facts) Step {
 // freed, or nobody frees it, or that takes too long. It is not kept off where nobody knows when it was read
 // so: then nothing may be freed.
 func (c *Cycle) provedOff(now time.Time, f Facts) Step {
+	// An off of ours that stands is taken back in any case.
+	waits := !f.Restore && (!c.reported || c.kept.Outcome == PowerWasOff)
 	switch {
 	case f.Answers && !f.Stale: // the boot that is over
 		c.kept.Proof = nil
@@ -143,9 +149,9 @@ func (c *Cycle) provedOff(now time.Time, f Facts) Step {
 		return c.hold(now, f)
 	case !f.Restore && c.kept.Outcome == PowerWasOff && !f.Stale:
 		return c.end(PowerWasOff, "nothing was switched: the power was off already, and stays off, since something holds the node by now")
-	case !f.Restore && c.late(now):
+	case waits && c.late(now):
 		return c.end(PowerStillOff, "the power is off, and may not be switched on any more: the node has booted since")
-	case !f.Restore:
+	case waits:
 		return Step{Do: Wait, For: c.plan.Poll}
 	}
 	c.enter(Restoring, now)
@@ -170,7 +176,19 @@ func (c *Cycle) newBoot(f Facts) bool { return f.BootID != "" && f.BootID != c.p
 // enter begins a phase, in which nothing has been read yet.
 func (c *Cycle) enter(phase Phase, now time.Time) {
 	c.kept.Phase, c.since = phase, now
-	c.last, c.firstOff, c.sent, c.heard, c.trouble, c.wasOff = nil, nil, time.Time{}, time.Time{}, nil, false
+	c.last, c.firstOff, c.sent, c.heard, c.trouble, c.wasOff, c.back = nil, nil, time.Time{}, time.Time{}, nil, false, false
+}
+
+// stands reports whether an off that was sent may stand as an order, which its program carries out
+// whenever it can, however long ago the node was dead.
+func (c *Cycle) stands() bool { return c.reported && !c.back }
+
+// takeBack takes an order back that stands, and again if nobody knows whether it is.
+func (c *Cycle) takeBack(now time.Time) (Step, bool) {
+	if !c.stands() || !c.sent.IsZero() && now.Sub(c.sent) < c.plan.Repeat {
+		return Step{}, false
+	}
+	return Step{Do: SetOn}, true
 }
 
 // giveUp waits no longer for a proof. An off that was sent may still take effect.
@@ -181,6 +199,9 @@ func (c *Cycle) giveUp(now time.Time, f Facts, outcome Outcome, message string) 
 }
 
 func (c *Cycle) end(outcome Outcome, message string) Step {
+	if c.stands() && c.kept.Phase != Looking {
+		message = strings.TrimPrefix(message+". ", ". ") + "That the off was taken back nobody has acknowledged, so it may be carried out any time: look at " + c.plan.Switch
+	}
 	c.kept.Phase, c.kept.Outcome, c.kept.Message = Ended, outcome, message
 	return Step{Do: End}
 }
@@ -266,6 +287,9 @@ func (c *Cycle) cut(now time.Time, f Facts) Step {
 // watch is Next from when nobody waits for a proof any more. What goes off now, we have switched
 // off.
 func (c *Cycle) watch(now time.Time, f Facts) Step {
+	if step, is := c.takeBack(now); is && (!c.late(now) || !f.Over) {
+		return step
+	}
 	switch {
 	case c.last == nil && (!c.late(now) || !f.Over):
 		return Step{Do: Read}
@@ -273,7 +297,7 @@ func (c *Cycle) watch(now time.Time, f Facts) Step {
 		c.enter(Restoring, now)
 		c.kept.Outcome, c.kept.Message = "", ""
 		return Step{Do: SetOn}
-	case c.late(now) && c.last != nil && c.last.err == nil && c.last.Power == power.On:
+	case c.late(now) && c.last != nil && c.last.err == nil && c.last.Power == power.On && !c.stands():
 		return c.end(c.kept.Outcome, c.kept.Message)
 	case c.late(now) && f.Over:
 		return c.end(c.kept.Outcome, c.kept.Message+". Later: "+c.saying())
@@ -284,13 +308,18 @@ func (c *Cycle) watch(now time.Time, f Facts) Step {
 // restore is Next from when an on may have been sent. A machine that we have cut is tried for as
 // long as there is time; one that has booted since the proof, and is off, somebody has switched off.
 func (c *Cycle) restore(now time.Time, f Facts) Step {
-	over := c.late(now) && (f.Over || c.kept.Proof != nil && !f.Restore)
+	over := c.late(now) && (f.Over || c.kept.Proof != nil && !f.Restore && !c.stands())
+	if step, is := c.takeBack(now); is && !over {
+		return step
+	}
 	switch {
 	case c.last == nil:
 		if over {
 			return c.stillOff()
 		}
 		return Step{Do: Read}
+	case c.stands() && !over:
+		return c.readAgain(now, c.plan.Poll)
 	case c.last.err == nil && c.last.Power == power.On && c.kept.Proof != nil:
 		return c.end(PowerCycled, c.kept.Message)
 	case c.last.err == nil && c.last.Power == power.On && !c.late(now):

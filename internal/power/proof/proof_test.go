@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -914,5 +915,121 @@ func TestWhoGoesOnHoldsNothingOffOnAnotherProgramsWord(t *testing.T) {
 	p.expect(SetOn, holding)
 	if held := p.Progress().Held; held != kept.Held {
 		t.Errorf("held %d, was %d", held, kept.Held)
+	}
+}
+
+// What another program was asked for it does when it can: hours later, of a node that is well by then, and it
+// keeps the machine off. So no cycle ends before that was taken back.
+func TestNoOffStandsWhenACycleHasEndedThatAnotherProgramCarriesOut(t *testing.T) {
+	const second = time.Second
+	away := errors.New("its operator is away")
+	for name, test := range map[string]struct {
+		// what is read, and known, so long after the off
+		reads func(since time.Duration) (power.State, error)
+		knows func(since time.Duration) Facts
+		// refused: how long nothing can be taken back
+		refused time.Duration
+		want    Outcome
+	}{
+		"it never goes off": {want: PowerStillOn},
+		"the node answers": {
+			knows: func(time.Duration) Facts { return Facts{Confirmed: true, BootID: "1", Restore: true, Answers: true} }, want: NodeAnswers,
+		},
+		"it boots by itself": {
+			knows: func(time.Duration) Facts { return Facts{BootID: "2", Answers: true} }, want: NewBoot,
+		},
+		"it boots by itself, and nothing can be read": {
+			reads: func(since time.Duration) (power.State, error) {
+				if since < 20*time.Minute {
+					return "", away
+				}
+				return power.On, nil
+			},
+			knows: func(time.Duration) Facts { return Facts{BootID: "2", Answers: true} }, want: NewBoot,
+		},
+		"somebody switches it on": {
+			reads: func(since time.Duration) (power.State, error) {
+				if since > 10*second && since < 20*second {
+					return power.Off, nil
+				}
+				return power.On, nil
+			}, want: PowerStillOn,
+		},
+		"it boots when it was proved to be off": {
+			reads: func(since time.Duration) (power.State, error) {
+				if since < 130*second {
+					return power.Off, nil
+				}
+				return power.On, nil
+			},
+			knows: func(since time.Duration) Facts {
+				if since < 125*second {
+					return silent
+				}
+				return Facts{BootID: "2", Answers: true}
+			}, want: PowerCycled,
+		},
+		"the API server does not take it for long": {refused: 10 * time.Minute, want: PowerStillOn},
+		"nobody ever takes it":                     {refused: 24 * time.Hour, want: PowerStillOn},
+	} {
+		for _, restarts := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, restarts: %t", name, restarts), func(t *testing.T) {
+				p := newPlay(t, Progress{})
+				p.expect(Read, silent)
+				p.reported(power.On)
+				p.expect(SetOff, silent)
+				p.Switched(p.now, nil)
+				off, stands := p.now, true
+				for step := (Step{}); step.Do != End; {
+					since, f := p.now.Sub(off), silent
+					if test.knows != nil {
+						f = test.knows(since)
+					}
+					f.Over = since > time.Hour
+					before := p.Progress().Phase
+					step = p.Next(p.now, f)
+					switch step.Do {
+					case Read:
+						state, err := power.On, error(nil)
+						if test.reads != nil {
+							state, err = test.reads(since)
+						}
+						p.now = p.now.Add(100 * time.Millisecond)
+						p.Saw(p.now.Add(-100*time.Millisecond), p.now, power.Reading{GUID: power.GUID(machine), Power: state, Reported: true}, err)
+					case SetOff:
+						stands = true
+						p.Switched(p.now, nil)
+					case SetOn:
+						if since < test.refused {
+							p.Switched(p.now, away)
+							break
+						}
+						stands = false
+						p.Switched(p.now, nil)
+					case Wait:
+						p.now = p.now.Add(step.For)
+					}
+					if kept := p.Progress(); restarts && kept.Phase != before && kept.Phase != Ended {
+						c, err := New(p.plan, kept, p.now)
+						if err != nil {
+							t.Fatal(err)
+						}
+						p.Cycle = c
+						stands = true // what was done last may not have arrived
+					}
+					if p.now.Sub(off) > 2*time.Hour {
+						t.Fatalf("it does not end: %+v", p.Progress())
+					}
+				}
+				switch kept := p.Progress(); {
+				case kept.Outcome != test.want:
+					t.Errorf("got %+v, want %s", kept, test.want)
+				case test.refused > time.Hour != strings.Contains(kept.Message, "nobody has acknowledged"):
+					t.Errorf("it says %q", kept.Message)
+				case stands != (test.refused > time.Hour):
+					t.Errorf("an off stands: %t, %+v", stands, kept)
+				}
+			})
+		}
 	}
 }

@@ -1,5 +1,6 @@
 // Package redfish switches the power of a machine by a Redfish service (DMTF DSP0266), which
-// most BMCs have, and which may have many machines. It picks the machine by its UUID.
+// most BMCs have, and which may have many machines. It picks the machine by its UUID. That is the node's own
+// word, so of many it has to be the one that Options name, too.
 package redfish
 
 import (
@@ -30,6 +31,8 @@ type Options struct {
 	Password power.Secret
 	// TLS says how the service is known to be the one.
 	TLS TLS
+	// System is the Id of the system in the service; "": that of its only one.
+	System string
 	// Patience is how long a request may take; zero: 15 seconds.
 	Patience time.Duration
 }
@@ -122,9 +125,26 @@ func (s *Switch) session(ctx context.Context, machine power.UUID, f func(*schema
 	defer session.Close()
 	system, err := session.pick(session.client, machine)
 	if err == nil {
+		err = s.isMeant(session, system)
+	}
+	if err == nil {
 		err = f(system)
 	}
 	return session.explain(ctx, err)
+}
+
+// isMeant returns an error unless the system is the one of the options. Whoever has root on a node can write its
+// systemUUID, and could so have another machine of the service switched.
+func (s *Switch) isMeant(session *Session, system *schemas.ComputerSystem) error {
+	switch name := s.options.System; {
+	case name == "" && session.systems > 1:
+		return fmt.Errorf("%w: it has %d systems, and the node's systemUUID alone, which root on the node can write, does not say which is the node's: name it by system or systems, such as %.80q",
+			power.ErrNoIdentity, session.systems, system.ID)
+	case name != "" && name != system.ID:
+		return fmt.Errorf("%w: the system with the node's systemUUID has the Id %.80q, and that of the node is %.80q", power.ErrOtherMachine, system.ID, name)
+	default:
+		return nil
+	}
 }
 
 func stateOf(system *schemas.ComputerSystem) (power.State, error) {

@@ -52,7 +52,36 @@ func rack(t *testing.T) (*service.Service, *Switch) {
 	s := service.Start(t,
 		&service.System{UUID: theirs, Power: "On"},
 		&service.System{UUID: strings.ToUpper(ours), Power: "On", Indicator: &light, Resets: []string{"On", "ForceOff", "PowerCycle"}})
-	return s, newSwitch(t, optionsOf(s))
+	o := optionsOf(s)
+	o.System = "2"
+	return s, newSwitch(t, o)
+}
+
+// Whoever has root on a node can write its systemUUID, that of another machine of the service.
+func TestTheNodesOwnWordIsNotEnoughAmongMany(t *testing.T) {
+	for name, test := range map[string]struct {
+		system, machine string
+		want            error
+		says            string
+	}{
+		"nobody says which":       {"", ours, power.ErrNoIdentity, "it has 2 systems"},
+		"it lies":                 {"2", theirs, power.ErrOtherMachine, `has the Id "1", and that of the node is "2"`},
+		"a name that many have":   {"Web Front End node", ours, power.ErrOtherMachine, `has the Id "2"`},
+		"the Id, and the machine": {"2", ours, nil, ""},
+	} {
+		s, _ := rack(t)
+		o := optionsOf(s)
+		o.System = test.system
+		sw, machine := newSwitch(t, o), uuid(t, test.machine)
+		_, err := sw.Read(t.Context(), machine)
+		if !errors.Is(err, test.want) || err != nil && !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		off, on := sw.Off(t.Context(), machine), sw.On(t.Context(), machine)
+		if !errors.Is(off, test.want) || !errors.Is(on, test.want) || test.want != nil && len(s.Calls()) > 0 {
+			t.Errorf("%s: got %v and %v, it was told %q", name, off, on, s.Calls())
+		}
+	}
 }
 
 func TestTheSystemOfTheMachineIsSwitched(t *testing.T) {
@@ -88,7 +117,9 @@ func TestTheSystemOfTheMachineIsSwitched(t *testing.T) {
 			t.Errorf("identify %t: %v", on, err)
 		}
 	}
-	if _, err := sw.Identify(t.Context(), uuid(t, theirs), true); !errors.Is(err, power.ErrUnsupported) {
+	o := optionsOf(s)
+	o.System = "1"
+	if _, err := newSwitch(t, o).Identify(t.Context(), uuid(t, theirs), true); !errors.Is(err, power.ErrUnsupported) {
 		t.Errorf("a light that is not there: %v", err)
 	}
 	if open, opened := s.Sessions(); open != 0 || opened != 12 {
@@ -147,13 +178,18 @@ func TestTheOperatingSystemIsAskedToShutDown(t *testing.T) {
 	s := service.Start(t,
 		&service.System{UUID: ours, Power: "On", Resets: []string{"On", "ForceOff", "PushPowerButton", "GracefulShutdown"}},
 		&service.System{UUID: theirs, Power: "On", Resets: []string{"On", "ForceOff", "PushPowerButton"}})
-	sw := newSwitch(t, optionsOf(s))
+	of := func(id string) *Switch {
+		o := optionsOf(s)
+		o.System = id
+		return newSwitch(t, o)
+	}
+	sw := of("1")
 	for range 2 { // the second time, the service refuses: it is off already
 		if err := sw.Shutdown(t.Context(), uuid(t, ours)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := sw.Shutdown(t.Context(), uuid(t, theirs)); !errors.Is(err, power.ErrUnsupported) || !strings.Contains(err.Error(), "GracefulShutdown") {
+	if err := of("2").Shutdown(t.Context(), uuid(t, theirs)); !errors.Is(err, power.ErrUnsupported) || !strings.Contains(err.Error(), "GracefulShutdown") {
 		t.Errorf("one that does not offer it: %v", err)
 	}
 	if err := sw.Shutdown(t.Context(), uuid(t, "4c4c4544-0055-4a10-8031-c4c04f4b4832")); !errors.Is(err, power.ErrOtherMachine) {
@@ -305,6 +341,7 @@ func endless(w http.ResponseWriter, _ *http.Request) {
 func TestACertificateIsKnownByItsFingerprint(t *testing.T) {
 	s, _ := rack(t)
 	o := optionsOf(s)
+	o.System = "2"
 	digits := fmt.Sprintf("%X", sha256.Sum256(s.Certificate()))
 	for _, fingerprint := range []string{digits, strings.ToLower(digits)} {
 		o.TLS = TLS{Fingerprint: fingerprint}

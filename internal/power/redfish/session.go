@@ -24,6 +24,9 @@ type Session struct {
 	password  string
 	transport *http.Transport
 	client    *gofish.APIClient
+	// systems is how many the service had when one was picked last; of an error: one at least that could
+	// not be read.
+	systems int
 	// logOut ends the session, also when there is no time left.
 	logOut func()
 }
@@ -113,6 +116,10 @@ func (s *Session) explain(ctx context.Context, err error) error {
 func (s *Session) pick(client *gofish.APIClient, machine power.UUID) (*schemas.ComputerSystem, error) {
 	// Those that could be read come along with the error of the others.
 	systems, err := client.Service.Systems()
+	s.systems = len(systems)
+	if err != nil {
+		s.systems++
+	}
 	if machine == (power.UUID{}) {
 		switch {
 		case err != nil:
