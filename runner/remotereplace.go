@@ -100,7 +100,7 @@ func (t *replacement) work(ctx context.Context) error {
 	case t.action.Status.Replace == nil: // the API server has dropped it, or somebody has written a claim of their own
 		return t.conclude(ctx, t.action, remedy.Outcome{Reason: v1alpha1.ReasonNotStarted,
 			Message: "nothing was deleted: the action was claimed, and does not say for which machine: are the CRDs of this version of Nodemend installed?"}, v1alpha1.RemedyReplace)
-	case t.action.Status.Replace.RunnerID != t.w.RunnerID && t.action.Status.Replace.SentAt == nil:
+	case (t.action.Status.Replace.RunnerID != t.w.RunnerID || t.w.takesOver(t.action.UID)) && t.action.Status.Replace.SentAt == nil:
 		if err := t.takeOver(ctx); err != nil {
 			return err
 		}
@@ -136,14 +136,21 @@ func (t *replacement) work(ctx context.Context) error {
 // takeOver has this process go on with what another one has begun, and has not seen deleted or marked.
 // What that has sent may still arrive, so it is waited for before anything is said of the machine.
 func (t *replacement) takeOver(ctx context.Context) error {
-	status := t.action.Status.Replace
-	logr.FromContextOrDiscard(ctx).Info("Going on with what another remote runner has begun", "runner", status.RunnerID, "machine", status.Machine.String())
-	progress := *status.DeepCopy()
-	progress.RunnerID = t.w.RunnerID
-	if err := t.write(ctx, progress); err != nil {
+	status, uid := t.action.Status.Replace, t.action.UID
+	if status.RunnerID != t.w.RunnerID {
+		logr.FromContextOrDiscard(ctx).Info("Going on with what another remote runner has begun", "runner", status.RunnerID, "machine", status.Machine.String())
+		t.w.await(uid, true) // before the write, whose answer may be lost
+		progress := *status.DeepCopy()
+		progress.RunnerID = t.w.RunnerID
+		if err := t.write(ctx, progress); err != nil {
+			return err
+		}
+	}
+	if err := t.pause(ctx, replaceStraggle); err != nil {
 		return err
 	}
-	return t.pause(ctx, replaceStraggle)
+	t.w.await(uid, false)
+	return nil
 }
 
 // begin claims the action for the machine of its node, unless it must not begin.

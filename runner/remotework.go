@@ -70,6 +70,9 @@ type RemoteWorker struct {
 
 	mu   sync.Mutex
 	busy map[string]bool // by the name of the node
+	// awaited are the actions, by their UIDs, that this process takes over: what another one has sent may still
+	// arrive, and is waited for.
+	awaited map[types.UID]bool
 }
 
 // NewRemoteWorker returns a RemoteWorker. It fails if the metrics are registered already.
@@ -78,7 +81,7 @@ func NewRemoteWorker(o RemoteWorkerOptions) (*RemoteWorker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &RemoteWorker{RemoteWorkerOptions: o, metrics: metrics, busy: map[string]bool{}}, nil
+	return &RemoteWorker{RemoteWorkerOptions: o, metrics: metrics, busy: map[string]bool{}, awaited: map[types.UID]bool{}}, nil
 }
 
 // Work takes an action as far as it can go now, which may take until the step's timeout. An
@@ -146,6 +149,24 @@ func (w *RemoteWorker) give(node string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.busy, node)
+}
+
+// takesOver reports whether an action that another process has begun, or may have, has still to be waited for.
+func (w *RemoteWorker) takesOver(action types.UID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.awaited[action]
+}
+
+// await says whether it has.
+func (w *RemoteWorker) await(action types.UID, awaits bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if awaits {
+		w.awaited[action] = true
+	} else {
+		delete(w.awaited, action)
+	}
 }
 
 // isBusy reports whether something is under way on the node.
@@ -404,17 +425,21 @@ func (t *powerCycle) begin(ctx context.Context, in input, bmc string) error {
 // takeOver has this process go on from what was kept. What another one has sent may still reach
 // the switch: that is waited for.
 func (t *powerCycle) takeOver(ctx context.Context, kept proof.Progress) error {
-	if t.holder() == t.w.RunnerID {
-		return nil
+	uid := t.action.UID
+	if t.holder() != t.w.RunnerID {
+		logr.FromContextOrDiscard(ctx).Info("Going on with what another remote runner has begun", "runner", t.holder(), "phase", kept.Phase)
+		t.w.await(uid, true) // before the write, whose answer may be lost
+		if err := t.keep(ctx, kept); err != nil {
+			return err
+		}
 	}
-	logr.FromContextOrDiscard(ctx).Info("Going on with what another remote runner has begun", "runner", t.holder(), "phase", kept.Phase)
-	if err := t.keep(ctx, kept); err != nil {
-		return err
+	if t.w.takesOver(uid) && kept.Phase == proof.Cutting {
+		if err := t.pause(ctx, proof.Straggle); err != nil {
+			return err
+		}
 	}
-	if kept.Phase != proof.Cutting {
-		return nil
-	}
-	return t.pause(ctx, proof.Straggle)
+	t.w.await(uid, false)
+	return nil
 }
 
 // holder is the ID of the process that goes on with the action.

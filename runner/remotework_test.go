@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -421,24 +422,42 @@ func TestPowerThatWasCutComesBackThoughTheActionIsDeleted(t *testing.T) {
 	}
 }
 
+// losing loses the answer to one write of a status.
+type losing struct {
+	*deadNode
+	lose *bool
+}
+
+func (l losing) UpdateStatus(ctx context.Context, action *v1alpha1.NodeAction) error {
+	err := l.deadNode.UpdateStatus(ctx, action)
+	if err == nil && *l.lose {
+		*l.lose = false
+		return errors.New("the answer is lost")
+	}
+	return err
+}
+
 // One that was cut off and still believes to lead, in the middle of an off, does not cut the boot
-// that another one has begun.
+// that another one has begun; nor if that other one was not told that it goes on.
 func TestTheOffOfAFormerLeaderDoesNotCutTheNextBoot(t *testing.T) {
 	for _, onTheWay := range []time.Duration{time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, proof.CallTimeout} {
-		d := newDeadNode(t)
-		d.onTheWay = onTheWay
-		former := d.worker("former")
-		d.happens = func(int) { d.died = d.offs == 1 }
-		if err := d.run(former); err == nil || d.offs != 1 {
-			t.Fatalf("%d offs, %v", d.offs, err)
-		}
-		d.died, d.happens, d.onTheWay = false, nil, 0
-		w := d.worker("next")
-		for d.outcome() == "" {
-			_ = d.run(w)
-		}
-		if !slices.Equal(d.cuts, []int{1}) {
-			t.Errorf("an off that was %s on its way: cut were %v\n%s", onTheWay, d.cuts, d.story())
+		for _, lose := range []bool{false, true} {
+			d := newDeadNode(t)
+			d.onTheWay = onTheWay
+			former := d.worker("former")
+			d.happens = func(int) { d.died = d.offs == 1 }
+			if err := d.run(former); err == nil || d.offs != 1 {
+				t.Fatalf("%d offs, %v", d.offs, err)
+			}
+			d.died, d.happens, d.onTheWay = false, nil, 0
+			w := d.worker("next")
+			w.API = losing{d, &lose}
+			for d.outcome() == "" {
+				_ = d.run(w)
+			}
+			if !slices.Equal(d.cuts, []int{1}) {
+				t.Errorf("an off that was %s on its way: cut were %v\n%s", onTheWay, d.cuts, d.story())
+			}
 		}
 	}
 }

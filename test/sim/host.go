@@ -18,8 +18,10 @@ type execution struct {
 	boot        int
 	began, ends time.Time
 	outcome     string
-	over        chan struct{}
-	done        bool
+	// outside: a remote runner executes it.
+	outside bool
+	over    chan struct{}
+	done    bool
 }
 
 // runs reports whether the execution is going on.
