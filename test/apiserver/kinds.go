@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -68,6 +69,12 @@ func table() []kind {
 		{object: &corev1.Event{}, resource: "events", namespaced: true},
 		{object: &eventsv1.Event{}, resource: "events", namespaced: true},
 		{object: &coordinationv1.Lease{}, resource: "leases", namespaced: true},
+		{
+			object: &storagev1.VolumeAttachment{}, resource: "volumeattachments", status: true,
+			copyStatus: func(into, from client.Object) {
+				into.(*storagev1.VolumeAttachment).Status = from.(*storagev1.VolumeAttachment).Status
+			},
+		},
 		{
 			object: &policyv1.PodDisruptionBudget{}, resource: "poddisruptionbudgets", namespaced: true, status: true,
 			copyStatus: func(into, from client.Object) {

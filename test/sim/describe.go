@@ -41,6 +41,12 @@ func describeOthers(obj client.Object, text string) string {
 		if o.Spec.Unschedulable {
 			text += ", cordoned for " + cmp.Or(o.Annotations[v1alpha1.CordonedAnnotation], "others")
 		}
+		for _, t := range o.Spec.Taints {
+			text += ", tainted " + t.Key + "=" + t.Value
+		}
+		if mark := o.Annotations[v1alpha1.OutOfServiceAnnotation]; mark != "" {
+			text += ", marked " + mark
+		}
 		for _, c := range o.Status.Conditions {
 			text += fmt.Sprintf(", %s=%s", c.Type, c.Status)
 		}

@@ -20,7 +20,7 @@ type happening struct {
 
 // happenings are all that can happen.
 func happenings() []happening {
-	return slices.Concat(happeningsAlways(), happeningsOfNodes(), happeningsOfControllers(), peoplesActs())
+	return slices.Concat(happeningsAlways(), happeningsOfNodes(), happeningsOfPower(), happeningsOfControllers(), peoplesActs())
 }
 
 // happeningsAlways are those of every run.
@@ -458,7 +458,11 @@ func (w *world) calm() {
 			n.flicker.lost, n.flicker.away = false, 0
 		}
 		clear(n.unsure)
-		w.after(20*time.Second, n.powerOn)
+		w.after(20*time.Second, func() {
+			if n.bmc == nil || n.bmc.leftToPeople() {
+				n.powerOn()
+			}
+		})
 		n.cutOff(false)
 		if n.runner == nil || n.runner.dead.Load() {
 			n.again(time.Second, n.startRunner)
@@ -474,6 +478,12 @@ func (w *world) calm() {
 	}
 	if w.owners != nil {
 		w.owners.calm()
+	}
+	if w.powers != nil {
+		w.powers.calm()
+	}
+	if w.owners != nil || w.powers != nil {
+		w.freshRemote()
 	}
 	for _, d := range w.drivers {
 		d.dead = time.Time{}

@@ -483,7 +483,7 @@ func (w *world) lateOut() bool {
 func (w *world) widen() bool {
 	r, ok := w.aRemediation(func(r *v1alpha1.Remediation) bool { return idle(r) && r.DeletionTimestamp == nil })
 	var p v1alpha1.RemedyPolicy
-	if !ok || w.admin.Get(w.ctx, client.ObjectKey{Name: r.Spec.Policy.Name}, &p) != nil {
+	if !ok || r.Spec.Policy.Name == deadPolicy || w.admin.Get(w.ctx, client.ObjectKey{Name: r.Spec.Policy.Name}, &p) != nil {
 		return false
 	}
 	p.Spec.Match = nil

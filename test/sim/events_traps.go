@@ -23,6 +23,13 @@ const (
 	heldByPause
 	// disruptionAnnounced: the action of a disruptive step is in the status, and not created yet.
 	disruptionAnnounced
+	// What a remote runner has come to: the claim of a power cycle, that it cuts the power, that the machine is
+	// proved to be off, that it was read off again since, and that it is switched on.
+	powerClaimed
+	cutAnnounced
+	offProved
+	offTold
+	onAnnounced
 )
 
 // set sets a trap, unless there is one already: then it returns false. It is told which
@@ -52,6 +59,9 @@ func (w *world) spring(change apiserver.Change) {
 	case *v1alpha1.NodeAction:
 		if change.Old == nil {
 			sprung(actionCreated)
+		}
+		if old, ok := change.Old.(*v1alpha1.NodeAction); ok {
+			springPower(old, updated, sprung)
 		}
 	case *v1alpha1.NodeMaintenance:
 		if change.Old == nil {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/nodemend/nodemend/internal/power/proof"
 )
 
 // send puts a request on its way. It is called by the goroutines of processes.
@@ -144,13 +146,13 @@ func (w *world) carry(c *call) {
 		w.drop(c)
 		return
 	}
-	if !c.served && c.abandoned && c.request.Kind == machineKind && time.Since(c.sent) > stragglesFor {
+	if !c.served && c.abandoned && (c.request.Kind == machineKind && time.Since(c.sent) > stragglesFor || c.request.Kind == bmcKind && time.Since(c.sent) >= proof.CallTimeout) {
 		w.drop(c) // it ended with its connection
 		return
 	}
 	if !c.served {
 		c.served = true
-		if c.process.cutOff() && c.request.Verb != point {
+		if c.process.cutOff() && c.request.Verb != point && c.request.Kind != bmcKind {
 			c.answer = errLost
 		} else {
 			w.count("requests of " + c.process.role())

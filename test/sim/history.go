@@ -30,7 +30,7 @@ func (w *world) say(actor, format string, args ...any) {
 
 // said tells a request with its answer; reads are told only when they fail.
 func (w *world) said(c *call) {
-	if w.history == nil || c.request.Verb == point {
+	if w.history == nil || c.request.Verb == point || c.process.remote && !c.request.IsWrite() && apierrors.IsNotFound(c.answer) {
 		return
 	}
 	answer := "ok"
@@ -94,6 +94,12 @@ func describe(obj client.Object) string {
 		text += fmt.Sprintf(": step %d/%d", o.Spec.Step, o.Spec.Attempt)
 		if o.Status.Claim != nil {
 			text += ", claimed"
+		}
+		if p := o.Status.Power; p != nil {
+			text += fmt.Sprintf(", power %s %s", p.Phase, p.Outcome)
+			if p.Held > 0 {
+				text += fmt.Sprintf(" (%d)", p.Held)
+			}
 		}
 		if f := o.Finished(); f != nil {
 			text += ", finished: " + f.Reason

@@ -34,6 +34,10 @@ type node struct {
 
 	// up: the host runs. cut: it does not reach the API server.
 	up, cut bool
+	// hung: its host stands still, so that it is cut, too, until it goes on or ends.
+	hung bool
+	// bmc is that of its machine; nil: nobody can switch it.
+	bmc *bmc
 	// absent: its machine is gone, and no new one has come.
 	absent bool
 	// unready: the kubelet says that the node is not Ready.
@@ -135,7 +139,13 @@ func (n *node) powerOn() {
 	if n.up || n.absent {
 		return
 	}
+	if n.bmc != nil && !n.bmc.posting {
+		n.bmc.powered()
+	}
 	n.up, n.boot, n.booted, n.back = true, n.boot+1, time.Now(), time.Now()
+	if n.bmc != nil {
+		n.bmc.posting = false
+	}
 	n.units = map[string]*execution{}
 	w.say("host "+n.name, "boots, %s", n.bootID())
 	w.after(3*time.Second, n.kubelet)
@@ -160,6 +170,9 @@ func (n *node) powerOff() {
 	w.say("host "+n.name, "is off")
 	n.lost()
 	n.up = false
+	if n.hung {
+		n.hung, n.cut = false, false
+	}
 	w.end(n.runner)
 	if n.detector != nil {
 		w.end(n.detector.process)
@@ -210,6 +223,9 @@ func (n *node) kubelet() {
 		status, reason = corev1.ConditionFalse, "KubeletNotReady"
 	}
 	n.setReady(status, reason, n.now())
+	if w := n.world; w.volumes != nil {
+		w.after(2*time.Second, func() { w.volumes.run(n) })
+	}
 }
 
 // setReady writes the condition Ready as of a time.
@@ -221,6 +237,9 @@ func (n *node) setReady(status corev1.ConditionStatus, reason string, at time.Ti
 	}
 	if status != corev1.ConditionUnknown {
 		obj.Status.NodeInfo.BootID = n.bootID()
+		if n.bmc != nil {
+			obj.Status.NodeInfo.SystemUUID = n.bmc.uuid.String()
+		}
 	}
 	c := v1alpha1.FindNodeCondition(&obj, string(corev1.NodeReady))
 	if c == nil {

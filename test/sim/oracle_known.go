@@ -67,6 +67,7 @@ func (o *oracles) felt(name string) {
 	o.since(name, "cordoned", node.Spec.Unschedulable)
 	o.since(name, "deleted", node.DeletionTimestamp != nil)
 	o.since(name, "leaving", leaving(node))
+	o.since(name, "out of service", v1alpha1.IsOutOfService(node))
 }
 
 func (o *oracles) since(node, reason string, holds bool) {
@@ -106,10 +107,10 @@ func leaving(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == leavingTaint })
 }
 
-// available reports whether a node is Ready, neither cordoned nor being deleted, and stays.
+// available reports whether a node is Ready, neither cordoned, out of service nor being deleted, and stays.
 func available(n *corev1.Node) bool {
 	ready := v1alpha1.FindNodeCondition(n, string(corev1.NodeReady))
-	return ready != nil && ready.Status == corev1.ConditionTrue && !n.Spec.Unschedulable && n.DeletionTimestamp == nil && !leaving(n)
+	return ready != nil && ready.Status == corev1.ConditionTrue && !n.Spec.Unschedulable && n.DeletionTimestamp == nil && !leaving(n) && !v1alpha1.IsOutOfService(n)
 }
 
 // acted remembers since when the action of a remediation is under way, or may be.

@@ -10,6 +10,16 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
+// othersTaints are the taints of a node that we have not set: all but our own out-of-service.
+func othersTaints(node *corev1.Node) (values []string) {
+	for _, t := range node.Spec.Taints {
+		if t.Key != corev1.TaintNodeOutOfService || t.Value == personsTaint {
+			values = append(values, t.Key+"="+t.Value)
+		}
+	}
+	return values
+}
+
 // I3: a cordon, taint or label that we did not set is never removed. Only a patch that was
 // on its way when a person uncordoned the node and cordoned it again can't know of that.
 func (o *oracles) cordonKept(by string, old, updated *corev1.Node) {
@@ -22,7 +32,7 @@ func (o *oracles) cordonKept(by string, old, updated *corev1.Node) {
 	if old.Spec.Unschedulable && !updated.Spec.Unschedulable && o.world.people.cordoned[old.Name] && !o.world.mayBeOnItsWay() {
 		o.world.broken("I3: a person's cordon is never removed", "node %s", old.Name)
 	}
-	if !maps.Equal(old.Labels, updated.Labels) || len(old.Spec.Taints) != len(updated.Spec.Taints) {
+	if !maps.Equal(old.Labels, updated.Labels) || !slices.Equal(othersTaints(old), othersTaints(updated)) {
 		o.world.broken("I3: a label or taint that we did not set is never removed", "node %s", old.Name)
 	}
 }

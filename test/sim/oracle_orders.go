@@ -10,6 +10,9 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
+// switchTime is how long before the end of its step's timeout no power is switched off any more.
+const switchTime = 11 * time.Minute
+
 // late is how much later than what it has read a runner may begin to execute. It reads
 // everything right before, so that is hardly at all, unless its requests take long.
 func (n *node) late() time.Duration {
@@ -45,6 +48,8 @@ func (o *oracles) ordered(e *execution) {
 	latest := a.Spec.ExpiresAt.Time
 	if is := find[*v1alpha1.NodeAction](o, a.Name); e.remedy == v1alpha1.RemedyReplace && is != nil && is.Status.Claim != nil {
 		latest = later(latest, is.Status.Claim.Time.Add(5*time.Minute)) // it is begun once what others have sent can't arrive
+	} else if is != nil && is.Status.Power != nil && is.Status.Claim != nil { // it is cut as long as there is time to switch it on
+		latest = later(latest, is.Status.Claim.Time.Add(a.Spec.Timeout.Duration-switchTime))
 	}
 	if after := now.Sub(latest); after > late+slack {
 		o.world.broken("Nothing is executed that has expired", "%s on node %s, %s after that", a.Name, e.node.name, after)

@@ -27,7 +27,7 @@ func (o *oracles) replaces(m *machine, action string, onItsWay time.Duration) *e
 			order.Step = *step
 		}
 	}
-	e := &execution{node: m.node, order: order, remedy: v1alpha1.RemedyReplace, boot: m.node.boot, began: time.Now(), over: make(chan struct{})}
+	e := &execution{node: m.node, order: order, remedy: v1alpha1.RemedyReplace, boot: m.node.boot, began: time.Now(), outside: true, over: make(chan struct{})}
 	m.node.executions = append(m.node.executions, e)
 	if onItsWay < time.Second && order.Step.Replace != nil {
 		o.executed(e)

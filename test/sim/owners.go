@@ -8,19 +8,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/runner"
-	"github.com/nodemend/nodemend/runner/remedy"
 	"github.com/nodemend/nodemend/test/apiserver"
 )
 
@@ -34,7 +28,6 @@ func replace() v1alpha1.Step {
 type owners struct {
 	world    *world
 	machines map[string]*machine // by the names of nodes
-	runners  int                 // that were started so far
 }
 
 // machine is that under a node.
@@ -162,84 +155,6 @@ func (o *owners) calm() {
 		m := o.machines[n.name]
 		m.goes, m.boots, m.heeds, m.barren = time.Minute, time.Minute, time.Minute, false
 	}
-	for p := o.remote(); p != nil; p = o.remote() {
-		o.world.end(p)
-	}
-	o.world.startRemoteRunner()
-}
-
-// remote returns the remote runner that leads, nil if none does.
-func (o *owners) remote() *process {
-	for _, p := range o.world.processes {
-		if p.remote {
-			return p
-		}
-	}
-	return nil
-}
-
-// startRemoteRunner starts one that leads, whether or not another one does.
-func (w *world) startRemoteRunner() {
-	w.owners.runners++
-	p := w.newProcess(fmt.Sprintf("remote-%d", w.owners.runners), "remote-runner", nil)
-	p.remote = true
-	w.say(p.name, "starts")
-	work, err := runner.NewRemoteWorker(runner.RemoteWorkerOptions{
-		RunnerID: p.name, API: remoteAPI{runnerAPI{p.client}}, Machines: asked{w.owners, p}, Clock: p.clock, ServerClock: p.corrected(), Events: notes{}, Registry: prometheus.NewRegistry(),
-		Switch: func(*corev1.Node) (power.Switch, error) { return nil, errors.New("no switch is asked for") },
-		Needed: func(*corev1.Node) (*corev1.Node, error) { return nil, errors.New("no switch is asked for") },
-	})
-	if err != nil {
-		w.broken("the simulation", "starting a remote runner: %v", err)
-		return
-	}
-	l := &loop{process: p, name: "actions", workers: 4, queue: newQueue(w.turn)}
-	l.look = func(ctx context.Context, name string) (reconcile.Result, error) {
-		ctx = remedy.WithPoints(ctx, func(at string) {
-			_ = p.gate(ctx, apiserver.Request{Verb: point, Kind: at}, func() error { return nil }) // nothing is asked
-		})
-		err := work.Work(ctx, name)
-		if after, known := runner.Again(err); known {
-			return reconcile.Result{RequeueAfter: after}, nil
-		}
-		return reconcile.Result{}, err
-	}
-	p.loops = append(p.loops, l)
-	actions := &watch{kind: &v1alpha1.NodeAction{}, told: func(step apiserver.Step) {
-		if a, ok := step.New.(*v1alpha1.NodeAction); ok && a.Spec.Executor == v1alpha1.ExecutorRemote && a.Finished() == nil {
-			l.queue.add(a.Name)
-		}
-	}}
-	p.watches = append(p.watches, actions)
-	w.must(p.view.Watch(actions.kind, nil))
-	w.relist(p, actions)
-}
-
-// killRemote lets the remote runner die, and another one lead later.
-func (w *world) killRemote() bool {
-	if w.owners == nil || w.owners.remote() == nil {
-		return false
-	}
-	w.end(w.owners.remote())
-	w.after(of(w.choices, time.Second, 30*time.Second, 5*time.Minute), w.oneRemote)
-	return true
-}
-
-func (w *world) oneRemote() {
-	if w.owners.remote() == nil {
-		w.startRemoteRunner()
-	}
-}
-
-// secondRemote lets another remote runner lead while the first one still believes that it does.
-func (w *world) secondRemote() bool {
-	if w.owners == nil || w.owners.remote() == nil {
-		return false
-	}
-	old := w.owners.remote()
-	w.startRemoteRunner()
-	w.after(w.while(), func() { w.end(old) })
-	return true
 }
 
 // slowDeletion lets the next deletion of a machine take long, maybe while another remote runner takes over,
@@ -385,50 +300,4 @@ func (a asked) Group(ctx context.Context, _ *v1alpha1.ReplaceStatus) (runner.Mac
 		return nil
 	})
 	return group, err
-}
-
-// remoteAPI is a remote runner's API server.
-type remoteAPI struct{ runnerAPI }
-
-// Lease implements runner.RemoteAPI.
-func (remoteAPI) Lease(context.Context, string) (*coordinationv1.Lease, error) {
-	return nil, errors.New("nobody needs to know")
-}
-
-// Twin implements runner.RemoteAPI.
-func (remoteAPI) Twin(context.Context, string, power.UUID) (string, error) {
-	return "", errors.New("nobody needs to know")
-}
-
-// Ready implements runner.RemoteAPI.
-func (a remoteAPI) Ready(ctx context.Context, names []string, but types.UID) (ready int32, err error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	var nodes corev1.NodeList
-	err = a.client.List(ctx, &nodes)
-	among := map[string]bool{}
-	for _, name := range names {
-		among[name] = true
-	}
-	for i := range nodes.Items {
-		if n := &nodes.Items[i]; among[n.Name] && n.UID != but && !notReady(n) {
-			ready++
-		}
-	}
-	return ready, err
-}
-
-// Holds implements runner.RemoteAPI.
-func (a remoteAPI) Holds(ctx context.Context, node string) (holds runner.Holds, err error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	var budgets v1alpha1.RemediationBudgetList
-	var maintenances v1alpha1.NodeMaintenanceList
-	if err := a.client.List(ctx, &budgets); err != nil {
-		return holds, err
-	}
-	holds.Budgets = budgets.Items
-	err = a.client.List(ctx, &maintenances, client.MatchingFields{"spec.nodeName": node})
-	holds.Maintenances = maintenances.Items
-	return holds, err
 }

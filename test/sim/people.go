@@ -35,7 +35,9 @@ type people struct {
 	blinded map[string]bool
 	// forced are the remediations whose finalizer somebody has removed: nobody has ended
 	// what they had under way.
-	forced  map[types.UID]bool
+	forced map[types.UID]bool
+	// freed are the nodes that a person has set the taint out-of-service of.
+	freed   map[string]bool
 	retries int
 	created int
 }
@@ -125,6 +127,9 @@ func (w *world) later(undo func()) {
 // that a remediation has left behind which somebody has deleted, and those that it leaves to
 // them. Pods that veto end, and budgets have no windows any more.
 func (p *people) comeToRest() {
+	if powers := p.world.powers; powers != nil {
+		powers.comeToRest()
+	}
 	for _, b := range apiserver.Stored[*v1alpha1.RemediationBudget](p.world.server) {
 		if b.Spec.AllowedWindows != nil {
 			always := b.DeepCopy()

@@ -39,6 +39,9 @@ func (w *world) allowDisruption(guard *policyv1.PodDisruptionBudget) {
 // attend plays what the kubelets and the disruption controller do about a change. A story
 // tells that itself.
 func (w *world) attend(c apiserver.Change) {
+	if w.volumes != nil {
+		w.volumes.attend(c)
+	}
 	if w.happenings == nil {
 		return
 	}
@@ -63,6 +66,12 @@ func (w *world) endPod(pod *corev1.Pod) {
 	if !n.connected() {
 		w.after(30*time.Second, func() { w.endPod(pod) })
 		return
+	}
+	if is := apiserver.Peek[*corev1.Pod](w.server, client.ObjectKeyFromObject(pod)); is == nil || is.UID != pod.UID {
+		return // somebody has ended it by force
+	}
+	if w.volumes != nil {
+		w.volumes.ends(pod)
 	}
 	w.must(client.IgnoreNotFound(w.admin.Delete(w.ctx, pod.DeepCopy(), client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/gates"
 	"github.com/nodemend/nodemend/controller/remediation"
+	"github.com/nodemend/nodemend/internal/power/proof"
 )
 
 // kind is a kind of what runs come to. Its counters have its prefix.
@@ -31,8 +32,9 @@ func kinds() []kind {
 	return []kind{
 		{"profiles", "profile ", profileNames},
 		{"requests", "request ", fateNames[1:]},
-		{"remedies executed", "executed: ", []string{v1alpha1.RemedyCommand, v1alpha1.RemedyRestartUnit, v1alpha1.RemedyReboot, v1alpha1.RemedyReplace}},
+		{"remedies executed", "executed: ", []string{v1alpha1.RemedyCommand, v1alpha1.RemedyRestartUnit, v1alpha1.RemedyReboot, powerCycled, v1alpha1.RemedyReplace}},
 		{"outcomes of actions", "action ", actionOutcomes()},
+		{"how the power of machines was cycled", "power cycle ", powerOutcomes()},
 		{"outcomes of remediations", "outcome ", remediationOutcomes()},
 		{"what blocked a remediation", "blocked by ", blocks()},
 		{"looks that failed", "look failed: ", []string{"actions", "budget", "maintenance", "match", "remediation"}},
@@ -48,7 +50,19 @@ func actionOutcomes() []string {
 		v1alpha1.ReasonRefused, v1alpha1.ReasonExpired, v1alpha1.ReasonUnsupported, v1alpha1.ReasonDryRun,
 		v1alpha1.ReasonInterrupted, v1alpha1.ReasonRebootNotObserved, v1alpha1.ReasonNotBack, v1alpha1.ReasonNotStarted,
 		v1alpha1.ReasonCancelled, v1alpha1.ReasonLost, v1alpha1.ReasonDrainAborted, v1alpha1.ReasonReplaced, v1alpha1.ReasonNotReplaced,
+		v1alpha1.ReasonPowerStillOn, v1alpha1.ReasonPowerWasOff,
 	}
+}
+
+// powerOutcomes are how a power cycle can end.
+func powerOutcomes() (all []string) {
+	for _, o := range []proof.Outcome{
+		proof.PowerCycled, proof.CameOn, proof.PowerWasOff, proof.NodeAnswers, proof.NewBoot, proof.PowerStillOn, proof.WentOffLate, proof.PowerStillOff,
+		proof.NotTheMachine, proof.NotConfirmed, proof.NoAnswer,
+	} {
+		all = append(all, string(o))
+	}
+	return all
 }
 
 // remediationOutcomes are how a remediation can end.

@@ -20,20 +20,24 @@ const vetoLabel = "veto"
 
 // setScene makes the nodes, policies and budgets of a run.
 func (w *world) setScene() {
-	w.people = people{world: w, cordoned: map[string]bool{}, replaced: map[string]bool{}, blinded: map[string]bool{}, forced: map[types.UID]bool{}}
+	w.people = people{world: w, cordoned: map[string]bool{}, replaced: map[string]bool{}, blinded: map[string]bool{}, freed: map[string]bool{}, forced: map[types.UID]bool{}}
 	count := 1 + w.pick(4)
 	if w.profile.crowd {
 		count += 2
 	}
+	switched, sick := w.chance(250), 700 // out of a thousand nodes, soon
+	if switched {
+		count, sick = 2+w.pick(2), 150
+	}
 	w.agents = w.chance(200)
 	w.flickers = w.chance(200)
 	others := count // are not of the control plane
-	if w.chance(120) {
+	if !switched && w.chance(120) {
 		others = w.pick(2)
 	}
 	for i := range count {
 		labels := map[string]string{poolLabel: of(w.choices, "a", "a", "b")}
-		if i < count-others || w.chance(w.inCrowd(50, 150)) {
+		if i < count-others || !switched && w.chance(w.inCrowd(50, 150)) {
 			labels["node-role.kubernetes.io/control-plane"] = ""
 		}
 		n := w.newNode(fmt.Sprintf("n%d", i+1), fmt.Sprintf("r%d", i%2+1), labels)
@@ -52,7 +56,7 @@ func (w *world) setScene() {
 		}
 	}
 	for _, n := range w.nodes {
-		if w.chance(700) {
+		if w.chance(sick) {
 			condition := of(w.choices, conditions()...)
 			w.after(of(w.choices, 10*time.Second, 30*time.Second, 2*time.Minute), func() {
 				if n.faults[condition] == nil && w.chaos {
@@ -64,6 +68,22 @@ func (w *world) setScene() {
 	if w.chance(300) {
 		w.guardPods()
 	}
+	if switched {
+		w.count("machines have switches")
+		w.setPower()
+		return
+	}
+	w.setOthers()
+	for i := range 1 + w.pick(2) {
+		w.must(w.admin.Create(w.ctx, w.newBudget(fmt.Sprintf("b%d", i+1))))
+	}
+	for i := range 1 + w.pick(3) {
+		w.must(w.admin.Create(w.ctx, w.newPolicy(fmt.Sprintf("p%d", i+1))))
+	}
+}
+
+// setOthers has other programs at work.
+func (w *world) setOthers() {
 	if w.chance(400) {
 		w.installRemediators()
 	}
@@ -73,12 +93,6 @@ func (w *world) setScene() {
 	if w.chance(250) {
 		w.count("machines have an owner")
 		w.installOwners()
-	}
-	for i := range 1 + w.pick(2) {
-		w.must(w.admin.Create(w.ctx, w.newBudget(fmt.Sprintf("b%d", i+1))))
-	}
-	for i := range 1 + w.pick(3) {
-		w.must(w.admin.Create(w.ctx, w.newPolicy(fmt.Sprintf("p%d", i+1))))
 	}
 }
 
@@ -174,9 +188,12 @@ func (w *world) newPolicy(name string) *v1alpha1.RemedyPolicy {
 	for range w.inCrowd(0, 1) + w.pick(w.inCrowd(2, 3)) {
 		p.Spec.Steps = append(p.Spec.Steps, w.newStep())
 	}
-	if w.owners != nil && w.chance(500) {
+	switch {
+	case name == deadPolicy:
+		w.newDead(p)
+	case w.owners != nil && w.chance(500):
 		p.Spec.Steps = append(p.Spec.Steps, w.newReplace())
-	} else if len(p.Spec.Steps) == 0 || w.chance(w.inCrowd(800, 300)) {
+	case len(p.Spec.Steps) == 0 || w.chance(w.inCrowd(800, 300)):
 		p.Spec.Steps = append(p.Spec.Steps, v1alpha1.Step{Maintenance: &v1alpha1.MaintenanceRemedy{Reason: "search", Drain: w.newDrain()}})
 	}
 	p.Spec.Recovery = v1alpha1.Recovery{HealthyFor: duration(of(w.choices, 30*time.Second, 3*time.Minute))}

@@ -46,6 +46,12 @@ type world struct {
 	remediators *remediators
 	// owners have the machines under nodes; nil: nobody has.
 	owners *owners
+	// powers are the machines under nodes, as BMCs switch them; nil: nobody can. volumes are those that
+	// pods of theirs use; nil: there are none.
+	powers  *powers
+	volumes *volumes
+	// remotes is how many remote runners were started so far.
+	remotes int
 	// drivers are other programs that ask for remediations.
 	drivers []*driver
 	oracles *oracles
