@@ -47,7 +47,6 @@ func (w *world) setPower() {
 // newDead makes a policy one for nodes that do not answer.
 func (w *world) newDead(p *v1alpha1.RemedyPolicy) {
 	p.Spec.NodeSelector = nil
-	p.Spec.Cooldown, p.Spec.DelayAfterJoin = ptr.To(duration(of(w.choices, 0, 0, time.Minute))), ptr.To(duration(0))
 	p.Spec.Match = []v1alpha1.ConditionMatch{{Type: string(corev1.NodeReady), Status: corev1.ConditionUnknown, For: duration(of(w.choices, 10*time.Second, 10*time.Second, time.Minute))}}
 	s := powerCycle(w.chance(700))
 	s.Timeout, s.Attempts, s.RequireApproval = duration(of(w.choices, 20*time.Minute, 30*time.Minute)), int32(1+w.pick(2)), w.chance(50)

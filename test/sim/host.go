@@ -24,8 +24,16 @@ type execution struct {
 	done    bool
 }
 
+// powerTakes is how long an off may take to have an effect, if it has one. A switch that lies ends no boot.
+const powerTakes = 5 * time.Minute
+
 // runs reports whether the execution is going on.
-func (e *execution) runs() bool { return !e.done && e.boot == e.node.boot && e.node.up }
+func (e *execution) runs() bool {
+	if e.outside && e.remedy == v1alpha1.RemedyReboot && time.Since(e.began) > powerTakes {
+		return false
+	}
+	return !e.done && e.boot == e.node.boot && e.node.up
+}
 
 // played is a remedy of which only the effect on the host is played.
 type played struct {
