@@ -77,8 +77,8 @@ func letGo() predicate.Predicate {
 	}
 }
 
-// onNode queues a node that has come, has gone, whose cordon has changed or that tells a technician
-// more, if it is held or has our mark. All others, which are heartbeats, go no further.
+// onNode queues a node that has come, has gone, whose cordon or word to Karpenter has changed or that tells a
+// technician more, if it is held or has our mark. All others, which are heartbeats, go no further.
 func (r *Reconciler) onNode() handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	add := func(ctx context.Context, node *corev1.Node, q queue) {
@@ -93,7 +93,7 @@ func (r *Reconciler) onNode() handler.EventHandler {
 			old, updated := e.ObjectOld.(*corev1.Node), e.ObjectNew.(*corev1.Node)
 			before, was := marked(old)
 			after, is := marked(updated)
-			if old.UID != updated.UID || old.Spec.Unschedulable != updated.Spec.Unschedulable || was != is || before != after || vetoed(old) != vetoed(updated) || tellsMore(old, updated) {
+			if old.UID != updated.UID || old.Spec.Unschedulable != updated.Spec.Unschedulable || was != is || before != after || vetoed(old) != vetoed(updated) || mayVeto(old) != mayVeto(updated) || tellsMore(old, updated) {
 				add(ctx, updated, q)
 			}
 		},

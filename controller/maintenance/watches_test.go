@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/others"
 )
 
 // holding is a cache with a maintenance of every node, or with none.
@@ -34,6 +35,14 @@ func TestOnlyWhatConcernsACordonWakes(t *testing.T) {
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 		return node
 	}
+	ofKarpenter := func(word string) *corev1.Node {
+		node := nodeWith(true, markedFor("a"))
+		node.Labels = map[string]string{others.NodePoolLabel: "workers"}
+		if word != "" {
+			node.Annotations[others.DoNotRepairAnnotation] = word
+		}
+		return node
+	}
 	tests := []struct {
 		name          string
 		before, after *corev1.Node // none: it came or went
@@ -47,6 +56,8 @@ func TestOnlyWhatConcernsACordonWakes(t *testing.T) {
 		{"another mark", nodeWith(true, markedFor("a")), nodeWith(true, markedFor("b")), true, true},
 		{"no mark any more", nodeWith(true, markedFor("a")), nodeWith(true, nil), true, false},
 		{"another node", nodeWith(false, nil), ready(false, nil, "v"), true, false},
+		{"a word to Karpenter", ofKarpenter(""), ofKarpenter("true"), true, true},
+		{"none any more", ofKarpenter("false"), ofKarpenter(""), true, true},
 		{"broken", telling("False", "well"), telling("True", "FAN1", "FAN1: since then"), true, false},
 		{"more is broken", telling("True", "FAN1", "FAN1: since then"), telling("True", "FAN1", "FAN2: since now"), true, false},
 		{"well again", telling("True", "FAN1", "FAN1: since then"), telling("False", "well"), false, false},

@@ -39,8 +39,9 @@ func (o *oracles) createdBesideKarpenter(a *v1alpha1.NodeAction) {
 	}
 	_, said := node.Annotations[others.DoNotRepairAnnotation]
 	_, held := node.Annotations[v1alpha1.RepairHeldAnnotation] // and a person has taken it away
-	// Who starts over where all was in vain forbids it when the watch tells of that.
-	if step := r.Step(a.Spec.Step); step != nil && step.Disruptive() && !said && !held && r.Annotations[v1alpha1.RetryAnnotation] == "" && o.world.people.retries == 0 {
+	// Who starts over where all was in vain forbids it when the watch tells of that, and so does who no longer has a
+	// person's word.
+	if step := r.Step(a.Spec.Step); step != nil && step.Disruptive() && !said && !held && r.Annotations[v1alpha1.RetryAnnotation] == "" && o.world.people.retries == 0 && !o.world.people.unsaid[node.Name] {
 		o.world.broken("Nothing disruptive begins on a node that Karpenter may repair meanwhile", "node %s, action %s", node.Name, a.Name)
 	}
 }
@@ -69,6 +70,7 @@ func (w *world) tellKarpenter() bool {
 	}
 	w.changeNode(obj.Name, func(n *corev1.Node) { annotate(n, others.DoNotRepairAnnotation, word) })
 	w.later(func() {
+		w.people.unsaid[obj.Name] = true
 		w.changeNode(obj.Name, func(n *corev1.Node) { delete(n.Annotations, others.DoNotRepairAnnotation) })
 	})
 	return true

@@ -37,7 +37,9 @@ type people struct {
 	// what they had under way.
 	forced map[types.UID]bool
 	// freed are the nodes that a person has set the taint out-of-service of.
-	freed   map[string]bool
+	freed map[string]bool
+	// unsaid are the nodes of which a person has told Karpenter something, and has taken it back.
+	unsaid  map[string]bool
 	retries int
 	created int
 }
