@@ -96,8 +96,11 @@ func (n *node) transitions() []string {
 	return all
 }
 
-// ours reports whether a condition is none of the kubelet's.
-func ours(c corev1.NodeCondition) bool { return !v1alpha1.KubeletOwned(string(c.Type)) }
+// ours reports whether a condition is one that the node's detector sets: none of the kubelet's, nor of who
+// looks at the machine from outside.
+func ours(c corev1.NodeCondition) bool {
+	return !v1alpha1.KubeletOwned(string(c.Type)) && c.Type != v1alpha1.NodeFenceable
+}
 
 // incident returns the name of the node's newest remediation, "" if there is none.
 func (n *node) incident() string {
