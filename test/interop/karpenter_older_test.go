@@ -82,7 +82,9 @@ func (w *karpenter) isDeleting() {
 func (w *karpenter) replacesMeanwhile() {
 	of := w.nodePool("meanwhile", "", "")
 	w.onAzure(of.node)
-	w.policy("meanwhile", "meanwhile", "Sick", reboot())
+	step := reboot()
+	step.Timeout = duration(time.Minute) // nobody reports when the node is gone: it may run for so long
+	w.policy("meanwhile", "meanwhile", "Sick", step)
 	m := w.machine(of.node)
 	told := make(chan string, 1)
 	// It boots, and its kubelet does not come up.
