@@ -112,26 +112,24 @@ func (w *clusterAPI) planeRefuses() {
 	machines := w.machines("plane")
 	// For what makes it act by itself nobody waits here.
 	w.healthCheck("plane", "NeverSeen", "")
-	w.policy("refused", "plane", "Sick", replace())
+	step := replace()
+	step.Timeout = duration(time.Minute)
+	w.policy("refused", "plane", "Sick", step)
 	sick := machines[0]
 	m := w.machine(sick.node)
 	m.start()
 
 	m.set("Sick", true)
 	w.Eventually(func() string { return condition(w.read(sick.name), "OwnerRemediated") }).Should(Equal("False/RemediationDeferred"))
-	is := w.replaced("refused", sick.node)
-	w.Expect(is).NotTo(BeNil())
-	w.Expect(is.Method).To(Equal(v1alpha1.ReplaceRemediate))
 	w.Eventually(func() string { return w.replaced("refused", sick.node).Said }).Should(
 		ContainSubstring("Failed to check etcd cluster health before remediation"))
-	w.Expect(w.read(sick.name).GetDeletionTimestamp()).To(BeNil())
+	w.Expect(w.replaced("refused", sick.node).Method).To(Equal(v1alpha1.ReplaceRemediate))
 
-	// What it has refused it does not do later, if a person takes the mark away.
-	unmark := `{"metadata":{"annotations":{"cluster.x-k8s.io/remediate-machine":null}}}`
-	w.Expect(w.client.Patch(w.ctx, w.read(sick.name), client.RawPatch(types.MergePatchType, []byte(unmark)))).To(Succeed())
+	// What it has refused it does not do later.
+	w.Eventually(w.history).WithArguments("refused", sick.node).Should(Equal([]string{"1 TimedOut"}))
 	w.Eventually(func() string { return condition(w.read(sick.name), "OwnerRemediated") }).Should(BeEmpty())
-	w.Eventually(w.history).WithArguments("refused", sick.node).Should(Equal([]string{"1 Failed"}))
 	w.Expect(w.read(sick.name).GetUID()).To(Equal(sick.uid))
+	w.Expect(w.read(sick.name).GetDeletionTimestamp()).To(BeNil())
 	w.Expect(w.state("refused", sick.node)).To(Equal(v1alpha1.ReasonExhausted))
 }
 
