@@ -54,7 +54,7 @@ func startClusterAPI(t *testing.T) *clusterAPI {
 		"remoteRunner.enabled=true", "remoteRunner.config.replace.clusterAPI.namespace=default", "remoteRunner.config.replace.clusterAPI.cluster=c1")}
 	w.kubectl("apply", "--server-side", "-f", program.files(), "-f", "testdata/capi.yaml")
 	w.kubectl("label", "clusterrole", "manager-role", "cluster.x-k8s.io/aggregate-to-manager=true")
-	w.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+	w.kubectl("wait", "--for=condition=Established", "--timeout=10m", "crd", "--all")
 	w.spawn("provider", w.provide)
 	w.start(program, []string{"KUBECONFIG=" + w.manager()}, append(w.flags(), "--feature-gates=MachinePool=false,ClusterTopology=false,RuntimeSDK=false")...)
 	return w

@@ -44,7 +44,7 @@ func newKarpenter(t *testing.T, name string) *karpenter {
 	program := built(t, name)
 	w := &karpenter{world: newWorld(t, cluster.Options{Scheduler: true}, "remoteRunner.enabled=true", "remoteRunner.config.replace.karpenter=true"), mu: &sync.Mutex{}}
 	w.kubectl("apply", "--server-side", "-f", program.files())
-	w.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+	w.kubectl("wait", "--for=condition=Established", "--timeout=10m", "crd", "--all")
 	w.create(`
 apiVersion: karpenter.kwok.sh/v1alpha1
 kind: KWOKNodeClass

@@ -36,7 +36,7 @@ func newKubeadm(t *testing.T) *clusterAPI {
 	w := startClusterAPI(t)
 	w.kubectl("apply", "--server-side", "-f", program.files())
 	w.kubectl("label", "crd", "kubeadmcontrolplanes.controlplane.cluster.x-k8s.io", "kubeadmconfigs.bootstrap.cluster.x-k8s.io", "cluster.x-k8s.io/v1beta2=v1beta2")
-	w.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+	w.kubectl("wait", "--for=condition=Established", "--timeout=10m", "crd", "--all")
 	w.spawn("bootstrap provider", w.bootstrap)
 	w.start(program, []string{"KUBECONFIG=" + w.cluster.Kubeconfig}, w.flags()...)
 	w.mayActOn("plane")
