@@ -114,15 +114,19 @@ func (w *clusterAPI) planeRefuses() {
 	w.healthCheck("plane", "NeverSeen", "")
 	step := replace()
 	step.Timeout = duration(time.Minute)
-	w.policy("refused", "plane", "Sick", step)
+	w.policy("refused", "plane", "Sicker", step)
 	sick := machines[0]
 	m := w.machine(sick.node)
 	m.start()
 
-	m.set("Sick", true)
+	m.set("Sicker", true)
 	w.Eventually(func() string { return condition(w.read(sick.name), "OwnerRemediated") }).Should(Equal("False/RemediationDeferred"))
-	w.Eventually(func() string { return w.replaced("refused", sick.node).Said }).Should(
-		ContainSubstring("Failed to check etcd cluster health before remediation"))
+	w.Eventually(func() string {
+		if is := w.replaced("refused", sick.node); is != nil {
+			return is.Said
+		}
+		return ""
+	}).Should(ContainSubstring("Failed to check etcd cluster health before remediation"))
 	w.Expect(w.replaced("refused", sick.node).Method).To(Equal(v1alpha1.ReplaceRemediate))
 
 	// What it has refused it does not do later.
