@@ -112,9 +112,7 @@ func (w *clusterAPI) planeRefuses() {
 	machines := w.machines("plane")
 	// For what makes it act by itself nobody waits here.
 	w.healthCheck("plane", "NeverSeen", "")
-	step := replace()
-	step.Timeout = duration(time.Minute)
-	w.policy("refused", "plane", "Sicker", step)
+	w.policy("refused", "plane", "Sicker", replace())
 	sick := machines[0]
 	m := w.machine(sick.node)
 	m.start()
@@ -129,12 +127,14 @@ func (w *clusterAPI) planeRefuses() {
 	}).Should(ContainSubstring("Failed to check etcd cluster health before remediation"))
 	w.Expect(w.replaced("refused", sick.node).Method).To(Equal(v1alpha1.ReplaceRemediate))
 
-	// What it has refused it does not do later.
-	w.Eventually(w.history).WithArguments("refused", sick.node).Should(Equal([]string{"1 TimedOut"}))
+	// What it has refused it does not do later, when the node is well.
+	m.set("Sicker", false)
+	w.Eventually(w.state).WithArguments("refused", sick.node).Should(Equal(v1alpha1.ReasonRecovered))
 	w.Eventually(func() string { return condition(w.read(sick.name), "OwnerRemediated") }).Should(BeEmpty())
 	w.Expect(w.read(sick.name).GetUID()).To(Equal(sick.uid))
 	w.Expect(w.read(sick.name).GetDeletionTimestamp()).To(BeNil())
-	w.Expect(w.state("refused", sick.node)).To(Equal(v1alpha1.ReasonExhausted))
+	w.Expect(w.read(sick.name).GetAnnotations()).NotTo(HaveKey("cluster.x-k8s.io/remediate-machine"))
+	w.isGivenBack("plane")
 }
 
 // bootstrap plays the bootstrap provider, which has nothing to make here.
