@@ -39,7 +39,7 @@ recording: ## run "make demo" and write the picture of it that README.md shows, 
 	go run ./test/recording -o docs/demo.svg -title "make demo: a node heals itself" -prompt "make demo" -- $(MAKE) --no-print-directory --silent demo
 
 .PHONY: interop
-interop: ## build the programs of others that Nodemend is tested beside, Cluster API and Karpenter (once, some minutes)
+interop: ## build the programs of others that Nodemend is tested beside, Cluster API and two Karpenters (once, some minutes)
 	@test/interop/build
 
 .PHONY: oldest

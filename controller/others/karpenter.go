@@ -76,7 +76,7 @@ func repairIsNear(node *corev1.Node, step Step) Hold {
 			due := c.LastTransitionTime.Add(r.after)
 			if until := due.Add(repairGrace); due.Before(step.Now.Add(step.Takes)) && until.After(step.Now) {
 				return Hold{Left: until.Sub(step.Now), Why: fmt.Sprintf(
-					"Karpenter repairs node %s at %s, if its NodeRepair is on: %s=%s since %s; to leave that to Nodemend: kubectl annotate node %[1]s %[6]s=true",
+					"Karpenter repairs node %s at %s, if its NodeRepair is on: %s=%s since %s; to leave that to Nodemend, with Karpenter 1.15 or newer: kubectl annotate node %[1]s %[6]s=true",
 					node.Name, stamp(due), c.Type, c.Status, stamp(c.LastTransitionTime.Time), DoNotRepairAnnotation)}
 			}
 		}

@@ -240,13 +240,21 @@ func (clusterAPI) state(machine *unstructured.Unstructured, action string) runne
 	all := conditions(machine)
 	seen := runner.MachineSeen{
 		Marked:  machine.GetAnnotations()[remediateAnnotation] == action,
-		Leaving: all[ownerRemediated].status == string(metav1.ConditionFalse),
+		Leaving: begun(all[ownerRemediated]),
 		Said:    tell(machine, ownerRemediated, "Deleting"),
 	}
 	if seen.Marked && !seen.Leaving {
 		seen.Said = "; it is marked with " + remediateAnnotation + ", and its owner has not begun" + tell(machine, "HealthCheckSucceeded", ownerRemediated)
 	}
 	return seen
+}
+
+// begun reports whether the owner of a Machine that is to be remediated may have begun with it. An owner that says
+// that it can't, or not yet, has not, and takes back what it has said once the mark is gone: MachineSet and
+// KubeadmControlPlane both give these reasons.
+func begun(remediated condition) bool {
+	waits := remediated.reason == "CannotBeRemediated" || remediated.reason == "RemediationDeferred"
+	return remediated.status == string(metav1.ConditionFalse) && !waits
 }
 
 // group implements owner.

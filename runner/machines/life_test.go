@@ -92,6 +92,15 @@ func lives() map[string]life {
 			check: remediates, set: waits,
 			ends: v1alpha1.ReasonTimedOut, says: "has not begun with it within 30m0s: the mark is taken back", sent: true,
 		},
+		"the owner says that it can't": {
+			check: remediates, set: waits,
+			at: map[time.Duration]func(*scene){time.Minute: func(s *scene) {
+				s.change(machineOf("w1"), func(o *unstructured.Unstructured) {
+					setConditions(o, map[string]any{"type": ownerRemediated, "status": "False", "reason": "RemediationDeferred", "message": "no etcd"})
+				})
+			}},
+			ends: v1alpha1.ReasonTimedOut, says: "OwnerRemediated: False, RemediationDeferred, no etcd", sent: true,
+		},
 		"the node is well before the owner heeds the mark": {
 			check: remediates, set: waits,
 			at: map[time.Duration]func(*scene){5 * time.Minute: func(s *scene) {

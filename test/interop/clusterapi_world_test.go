@@ -40,17 +40,30 @@ type clusterAPI struct{ *world }
 
 func newClusterAPI(t *testing.T) *clusterAPI {
 	t.Helper()
+	w := startClusterAPI(t)
+	w.createCluster()
+	w.replacesMachines()
+	return w
+}
+
+// startClusterAPI starts it, without any cluster.
+func startClusterAPI(t *testing.T) *clusterAPI {
+	t.Helper()
 	program := built(t, "capi")
 	w := &clusterAPI{newWorld(t, cluster.Options{}, "controller.drivenBy={MachineHealthCheck}",
 		"remoteRunner.enabled=true", "remoteRunner.config.replace.clusterAPI.namespace=default", "remoteRunner.config.replace.clusterAPI.cluster=c1")}
 	w.kubectl("apply", "--server-side", "-f", program.files(), "-f", "testdata/capi.yaml")
 	w.kubectl("label", "clusterrole", "manager-role", "cluster.x-k8s.io/aggregate-to-manager=true")
-	w.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+	w.kubectl("wait", "--for=condition=Established", "--timeout=10m", "crd", "--all")
 	w.spawn("provider", w.provide)
-	w.start(program, []string{"KUBECONFIG=" + w.manager()}, w.flags()...)
-	w.createCluster()
-	w.remoteRunner(remote.Replace{ClusterAPI: &remote.ClusterAPI{Namespace: "default", Cluster: "c1"}})
+	w.start(program, []string{"KUBECONFIG=" + w.manager()}, append(w.flags(), "--feature-gates=MachinePool=false,ClusterTopology=false,RuntimeSDK=false")...)
 	return w
+}
+
+// replacesMachines starts the remote runner, which may do so with those of c1.
+func (w *clusterAPI) replacesMachines() {
+	w.t.Helper()
+	w.remoteRunner(remote.Replace{ClusterAPI: &remote.ClusterAPI{Namespace: "default", Cluster: "c1"}})
 }
 
 func (w *clusterAPI) of(t *testing.T) *clusterAPI { return &clusterAPI{w.world.of(t)} }
@@ -82,12 +95,12 @@ func (w *clusterAPI) flags() []string {
 		"--webhook-cert-dir=" + certs, fmt.Sprintf("--webhook-port=%d", loopback.Port(w.t)),
 		"--health-addr=" + loopback.Address(w.t), "--diagnostics-address=" + loopback.Address(w.t), "--insecure-diagnostics=true",
 		"--leader-elect=false", "--skip-crd-migration-phases=StorageVersionMigration,CleanupManagedFields",
-		"--feature-gates=MachinePool=false,ClusterTopology=false,RuntimeSDK=false",
 	}
 }
 
-// createCluster creates c1, with a Machine of its control plane: without one no other is looked at.
-func (w *clusterAPI) createCluster() {
+// createC1 creates c1. more is YAML of its spec. No control plane takes over its kubeconfig, which is of another
+// type than theirs.
+func (w *clusterAPI) createC1(more string) {
 	w.t.Helper()
 	kubeconfig, err := os.ReadFile(w.cluster.Kubeconfig)
 	w.Expect(err).NotTo(HaveOccurred())
@@ -98,7 +111,7 @@ func (w *clusterAPI) createCluster() {
 apiVersion: v1
 kind: Secret
 metadata: {namespace: default, name: c1-kubeconfig, labels: {cluster.x-k8s.io/cluster-name: c1}}
-type: cluster.x-k8s.io/secret
+type: Opaque
 data: {value: %[1]s}
 ---
 apiVersion: infrastructure.cluster.x-k8s.io/v1alpha1
@@ -107,6 +120,29 @@ metadata: {namespace: default, name: c1}
 spec:
   controlPlaneEndpoint: {host: %[2]s, port: %[3]s}
 ---
+apiVersion: cluster.x-k8s.io/v1beta2
+kind: Cluster
+metadata: {namespace: default, name: c1}
+spec:
+  controlPlaneEndpoint: {host: %[2]s, port: %[3]s}
+  infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: DummyCluster, name: c1}
+  %[4]s
+`, base64.StdEncoding.EncodeToString(kubeconfig), host, port, more)
+}
+
+// isInitialized waits until Cluster API takes c1 for running.
+func (w *clusterAPI) isInitialized() {
+	w.t.Helper()
+	w.Eventually(func() string {
+		return condition(w.get(machineAPI, "Cluster", "default", "c1"), "ControlPlaneInitialized")
+	}).Should(HavePrefix("True/"))
+}
+
+// createCluster creates c1, with a Machine of its control plane: without one no other is looked at.
+func (w *clusterAPI) createCluster() {
+	w.t.Helper()
+	w.createC1("")
+	w.create(`
 apiVersion: infrastructure.cluster.x-k8s.io/v1alpha1
 kind: DummyMachine
 metadata: {namespace: default, name: c1-control-plane, labels: {cluster.x-k8s.io/cluster-name: c1}}
@@ -118,13 +154,6 @@ metadata: {namespace: default, name: worker}
 spec: {template: {spec: {}}}
 ---
 apiVersion: cluster.x-k8s.io/v1beta2
-kind: Cluster
-metadata: {namespace: default, name: c1}
-spec:
-  controlPlaneEndpoint: {host: %[2]s, port: %[3]s}
-  infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: DummyCluster, name: c1}
----
-apiVersion: cluster.x-k8s.io/v1beta2
 kind: Machine
 metadata:
   namespace: default
@@ -134,10 +163,8 @@ spec:
   clusterName: c1
   bootstrap: {dataSecretName: none}
   infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: DummyMachine, name: c1-control-plane}
-`, base64.StdEncoding.EncodeToString(kubeconfig), host, port)
-	w.Eventually(func() string {
-		return condition(w.get(machineAPI, "Cluster", "default", "c1"), "ControlPlaneInitialized")
-	}).Should(HavePrefix("True/"))
+`)
+	w.isInitialized()
 }
 
 // capiMachine is a Machine, with the name of its node.
@@ -288,8 +315,17 @@ func (w *clusterAPI) provideOne(ctx context.Context, obj *unstructured.Unstructu
 			},
 			Spec: corev1.NodeSpec{ProviderID: id},
 		}
+		_, ofPlane := obj.GetLabels()["cluster.x-k8s.io/control-plane"]
+		if ofPlane {
+			node.Labels["node-role.kubernetes.io/control-plane"] = ""
+		}
 		if err := client.IgnoreAlreadyExists(w.client.Create(ctx, node)); err != nil {
 			return err
+		}
+		if ofPlane {
+			if err := w.runControlPlane(ctx, node.Name); err != nil {
+				return err
+			}
 		}
 		if err := unstructured.SetNestedField(obj.Object, id, "spec", "providerID"); err != nil {
 			return err

@@ -10,8 +10,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -19,7 +17,7 @@ import (
 
 func TestKarpenter(t *testing.T) {
 	t.Parallel()
-	w := newKarpenter(t)
+	w := newKarpenter(t, newestKarpenter)
 	for _, scene := range []struct {
 		says string
 		play func(*karpenter)
@@ -183,7 +181,7 @@ func (w *karpenter) waits() {
 		return ""
 	}).Should(And(ContainSubstring("Drained: "), ContainSubstring("no spec.terminationGracePeriod")))
 	w.Expect(w.claim(of.claim)).NotTo(BeNil())
-	w.Expect(w.client.Delete(w.ctx, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "waits"}})).To(Succeed())
+	w.unprotect("waits")
 	// A pod that is over its time by a minute, Karpenter does not wait for.
 	w.isReplaced("waits", of)
 	w.Expect(w.client.Get(w.ctx, client.ObjectKeyFromObject(stuck), stuck)).To(Succeed())

@@ -11,6 +11,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +25,12 @@ import (
 
 const karpenterAPI = "karpenter.sh/v1"
 
+// The two that are run. The older one is the last without the annotation by which it is told to repair no node.
+const (
+	newestKarpenter = "karpenter"
+	olderKarpenter  = "karpenter-1.14"
+)
+
 // karpenter is a world in which Karpenter runs, with its NodeRepair.
 type karpenter struct {
 	*world
@@ -31,12 +39,12 @@ type karpenter struct {
 	mu *sync.Mutex
 }
 
-func newKarpenter(t *testing.T) *karpenter {
+func newKarpenter(t *testing.T, name string) *karpenter {
 	t.Helper()
-	program := built(t, "karpenter")
+	program := built(t, name)
 	w := &karpenter{world: newWorld(t, cluster.Options{Scheduler: true}, "remoteRunner.enabled=true", "remoteRunner.config.replace.karpenter=true"), mu: &sync.Mutex{}}
 	w.kubectl("apply", "--server-side", "-f", program.files())
-	w.kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
+	w.kubectl("wait", "--for=condition=Established", "--timeout=10m", "crd", "--all")
 	w.create(`
 apiVersion: karpenter.kwok.sh/v1alpha1
 kind: KWOKNodeClass
@@ -78,6 +86,12 @@ spec:
   maxUnavailable: 0
   selector: {matchLabels: {scene: %[1]s}}
 `
+
+// unprotect takes it away from that of this name.
+func (w *karpenter) unprotect(pool string) {
+	w.t.Helper()
+	w.Expect(w.client.Delete(w.ctx, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: pool}})).To(Succeed())
+}
 
 // nodePool creates one of this name, with annotations for its nodes, a pod for which Karpenter makes one node, and
 // a budget for that. more is YAML besides, for the same name.

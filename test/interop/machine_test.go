@@ -75,10 +75,13 @@ func (m *machine) path(name string) string { return filepath.Join(m.dir, name) }
 func (m *machine) sysrq() string { return m.path("sysrq") }
 
 // set has the detector say from now on whether a condition is True.
-func (m *machine) set(kind string, is bool) {
+func (m *machine) set(kind string, is bool) { m.setSince(kind, is, time.Now()) }
+
+// setSince has it say so, and that it has been so since then.
+func (m *machine) setSince(kind string, is bool, since time.Time) {
 	c := corev1.NodeCondition{
 		Type: corev1.NodeConditionType(kind), Status: corev1.ConditionFalse, Reason: "Test", Message: "reported by a test",
-		LastTransitionTime: metav1.Now(),
+		LastTransitionTime: metav1.NewTime(since),
 	}
 	if is {
 		c.Status = corev1.ConditionTrue

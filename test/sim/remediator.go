@@ -26,12 +26,13 @@ const (
 	remediatorTaint = "remediation.medik8s.io/fence-agents-remediation"
 )
 
-// remediatorKinds are the kinds of another program's remediator.
+// remediatorKinds are the kinds of another program's remediator, and what programs beside us have of a node.
 func remediatorKinds() []schema.GroupVersionKind {
 	version := schema.FromAPIVersionAndKind(remediatorVersion, "").GroupVersion()
 	return []schema.GroupVersionKind{
 		version.WithKind("SelfNodeRemediationTemplate"), version.WithKind("SelfNodeRemediation"),
 		{Group: others.MachineGroup, Version: "v1beta2", Kind: others.MachineKind},
+		{Group: "karpenter.sh", Version: "v1", Kind: "NodeClaim"},
 	}
 }
 
