@@ -10,6 +10,7 @@ package machines
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -199,16 +200,17 @@ func (o objects) seen(ctx context.Context, of *v1alpha1.ReplaceStatus, state fun
 // mark sets the mark for remediation in the name of an action, or takes it away: "". It fails with a
 // conflict unless the machine is in the version that was read.
 func mark(ctx context.Context, api client.Client, o *v1alpha1.ExternalObject, version, action string) error {
-	before := empty(o)
-	before.SetUID(o.UID)
-	before.SetResourceVersion(version)
-	after := before.DeepCopy()
-	if action == "" {
-		before.SetAnnotations(map[string]string{remediateAnnotation: "x"})
-	} else {
-		after.SetAnnotations(map[string]string{remediateAnnotation: action})
+	var value any // null: the annotation goes, and the others stay
+	if action != "" {
+		value = action
 	}
-	return api.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldManager)
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": o.UID, "resourceVersion": version, "annotations": map[string]any{remediateAnnotation: value},
+	}})
+	if err != nil {
+		return err
+	}
+	return api.Patch(ctx, empty(o), client.RawPatch(types.MergePatchType, patch), fieldManager)
 }
 
 // Look implements runner.Machines.

@@ -273,6 +273,46 @@ func notServing(versions ...string) func(schema.GroupVersionKind) error {
 	}
 }
 
+// A control plane keeps its Machines by annotations of its own.
+func TestAMarkComesAndGoesWithoutAnyOtherAnnotation(t *testing.T) {
+	f := newFleet()
+	f.m.SetAnnotations(map[string]string{"theirs": "stays"})
+	machines, ctx := f.machines(t), t.Context()
+	m, refusal, err := machines.Of(ctx, f.node, nil)
+	if err != nil || refusal != "" {
+		t.Fatal(refusal, err)
+	}
+	m.Method = v1alpha1.ReplaceRemediate
+	of := &v1alpha1.ReplaceStatus{Machine: m.Object, Owner: m.Owner, Method: m.Method}
+	annotations := func() map[string]string {
+		by, err := machines.begun(of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		machine, err := read(ctx, by.(clusterAPI), &of.Machine, machineVersions())
+		if err != nil || machine == nil {
+			t.Fatal(machine, err)
+		}
+		return machine.GetAnnotations()
+	}
+	if err := machines.Send(ctx, m, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if is := annotations(); len(is) != 2 || is["theirs"] != "stays" || is[remediateAnnotation] != "a" {
+		t.Errorf("marked it has %v", is)
+	}
+	seen, err := machines.Look(ctx, of, "a")
+	if err != nil || !seen.Marked {
+		t.Fatalf("got %+v, %v", seen, err)
+	}
+	if err := machines.TakeBack(ctx, of, seen); err != nil {
+		t.Fatal(err)
+	}
+	if is := annotations(); len(is) != 1 || is["theirs"] != "stays" {
+		t.Errorf("when the mark is taken back it has %v", is)
+	}
+}
+
 // A NodeClaim is deleted, and of its group those count whose NodeClaims stay.
 func TestANodeClaimIsDeletedAndItsPoolCounted(t *testing.T) {
 	f := newFleet()

@@ -129,7 +129,7 @@ func (w *clusterAPI) planeRefuses() {
 
 	// What it has refused it does not do later, when the node is well.
 	m.set("Sicker", false)
-	w.Eventually(w.state).WithArguments("refused", sick.node).Should(Equal(v1alpha1.ReasonRecovered))
+	w.Eventually(w.state).WithArguments("refused", sick.node).Should(Equal(v1alpha1.ReasonRecoveredByItself))
 	w.Eventually(func() string { return condition(w.read(sick.name), "OwnerRemediated") }).Should(BeEmpty())
 	w.Expect(w.read(sick.name).GetUID()).To(Equal(sick.uid))
 	w.Expect(w.read(sick.name).GetDeletionTimestamp()).To(BeNil())
