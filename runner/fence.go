@@ -140,10 +140,7 @@ func (w *FenceWorker) watch(nodes cache.ListerWatcher, q queue) cache.Controller
 				}
 			},
 			DeleteFunc: func(obj any) {
-				if last, is := obj.(cache.DeletedFinalStateUnknown); is {
-					obj = last.Obj
-				}
-				if node, is := obj.(*corev1.Node); is {
+				if node, err := cache.DeletionHandlingObjectToName(obj); err == nil {
 					q.Add(node.Name)
 				}
 			},

@@ -87,11 +87,8 @@ func (f *fleet) informer(ctx context.Context, nodes cache.ListerWatcher) cache.C
 			AddFunc:    put,
 			UpdateFunc: func(_, obj any) { put(obj) },
 			DeleteFunc: func(obj any) {
-				if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-					obj = last.Obj
-				}
-				if n, ok := obj.(*corev1.Node); ok {
-					f.remove(n.Name)
+				if node, err := cache.DeletionHandlingObjectToName(obj); err == nil {
+					f.remove(node.Name)
 				}
 			},
 		},
