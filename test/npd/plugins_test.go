@@ -14,8 +14,13 @@ import (
 )
 
 // escape leaves behind a process that the plugin's process group does not hold,
-// and that keeps the plugin's output open.
-const escape = "setsid sleep 25 &\n"
+// and that keeps the plugin's output open. The plugin goes on when it has escaped.
+const escape = `setsid sh -c ': >"$0"; exec sleep 25' "$0.$$" & ` + awaitEscape
+
+// awaitEscape waits for the process that writes the file: until it has called setsid, it
+// is in the plugin's process group and ends with it.
+const awaitEscape = `until [ -e "$0.$$" ]; do sleep 0.01; done
+`
 
 // ticking is a condition of another file whose plugin runs every half second, by
 // which scenarios tell time.
@@ -72,7 +77,8 @@ func TestWhatEscapesFromPluginsDoesNotPileUp(t *testing.T) {
 		s.tick()
 		escaped := s.path("escaped")
 		s.customPlugins(plugins("1s", "20s", s.rule("HardwareFailure",
-			fmt.Sprintf(`(env -i %[1]s="$%[1]s" setsid sh -c 'echo $$ >>%[2]s; exec sleep 60' >/dev/null 2>&1 </dev/null &); exit 0`, sceneEnv, escaped))))
+			fmt.Sprintf(`(env -i %[1]s="$%[1]s" setsid sh -c 'echo $$ >>%[2]s; : >"$0"; exec sleep 60' "$0.$$" >/dev/null 2>&1 </dev/null &)
+%[3]sexit 0`, sceneEnv, escaped, awaitEscape))))
 		p := s.start()
 		s.Eventually(func() int { return len(s.runs("HardwareFailure")) }).Should(BeNumerically(">=", 6))
 		s.ticks(2)
