@@ -225,3 +225,18 @@ func TestTheControllerFreesPodsOnAPersonsWordWithItsOwnRights(t *testing.T) {
 	s.must(s.admin.Delete(s.ctx, m))
 	is(v1alpha1.OutOfServiceMark{})
 }
+
+func TestTheRoleThatConfirmsIsThereOnlyIfWordsAreTaken(t *testing.T) {
+	helm.Program(t)
+	for value, want := range map[string]bool{taken: true, "controller.personsWord=false": false, "remoteRunner.outOfService=true": false} {
+		objects := rendered(t, append([]string{value}, remotely...)...)
+		checkRights(t, objects)
+		found := false
+		for _, obj := range objects {
+			found = found || obj.GetName() == "nodemend-confirm"
+		}
+		if found != want {
+			t.Errorf("%s: the role is there: %t", value, found)
+		}
+	}
+}

@@ -79,7 +79,8 @@ func (t *tool) confirmOff(ctx context.Context, c client.Client, say confirmation
 		Kind: v1alpha1.KindPersonsWord, NodeUID: n.UID, BootID: n.Status.NodeInfo.BootID, By: by, Reason: clip(say.reason),
 	}
 	m.Spec.MachineOff.Time.Time = t.clock.Now().Truncate(time.Second)
-	t.printf("%s", t.lastHeardOf(ctx, c, n))
+	t.printf("Node %s: %s.\n", n.Name, t.lastHeardOf(ctx, c, n))
+	t.printf("Its switch: %s.\n", t.switchText(n))
 	if err := t.refusesWord(ctx, c, m, n); err != nil {
 		return err
 	}
@@ -123,10 +124,10 @@ func (t *tool) maintenanceForWord(ctx context.Context, c client.Client, say conf
 
 // lastHeardOf says what is known of whether the node runs.
 func (t *tool) lastHeardOf(ctx context.Context, c client.Client, n *corev1.Node) string {
-	text := "Node " + n.Name + ": Ready is absent"
+	text := "it has no condition Ready"
 	heard := time.Time{}
 	if ready := v1alpha1.FindNodeCondition(n, string(corev1.NodeReady)); ready != nil {
-		text = fmt.Sprintf("Node %s: Ready is %s for %s", n.Name, ready.Status, t.ago(ready.LastTransitionTime.Time))
+		text = fmt.Sprintf("Ready is %s for %s", ready.Status, t.ago(ready.LastTransitionTime.Time))
 		heard = ready.LastHeartbeatTime.Time
 	}
 	var lease coordinationv1.Lease
@@ -138,12 +139,17 @@ func (t *tool) lastHeardOf(ctx context.Context, c client.Client, n *corev1.Node)
 	if !heard.IsZero() {
 		text += fmt.Sprintf(", and its kubelet was heard of %s ago", t.ago(heard))
 	}
+	return text
+}
+
+// switchText says what the switch of the node has said last.
+func (t *tool) switchText(n *corev1.Node) string {
 	f := v1alpha1.FenceOf(n, t.clock.Now())
-	text += fmt.Sprintf(".\nIts switch: %s (%s)", oneLine(f.Message), f.Reason)
+	text := fmt.Sprintf("%s (%s)", f.Message, f.Reason)
 	if !f.Checked.IsZero() {
 		text += ", asked " + t.checkedText(f.Checked)
 	}
-	return text + ".\n"
+	return text
 }
 
 // refusesWord is an error if the word would free nothing now: the controller asks the same.
@@ -156,7 +162,11 @@ func (t *tool) refusesWord(ctx context.Context, c client.Client, m *v1alpha1.Nod
 	if err := client.IgnoreNotFound(c.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPauseBudget}, pause)); err != nil {
 		return err
 	}
-	if why := outofservice.RefusesWord(m, n, actions.Items, pause, t.clock.Now()); why != "" {
+	all, err := maintenancesOf(ctx, c, n.Name)
+	if err != nil {
+		return err
+	}
+	if why := outofservice.RefusesWord(m, n, actions.Items, all, pause, t.clock.Now()); why != "" {
 		return fmt.Errorf("your word would free nothing, so it is not taken: %s", why)
 	}
 	return nil

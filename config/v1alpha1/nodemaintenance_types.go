@@ -102,8 +102,8 @@ type NodeMaintenanceSpec struct {
 	// power. It counts for one boot of the node, while Ready is Unknown, and as long as no
 	// switch that a remote runner has read says on. If it is wrong, volumes are written
 	// twice. Its name is that of the user who writes it: admission refuses another one, the
-	// account of a program, and who may not confirm nodemaintenances. To give it:
-	// kubectl nodemend fence confirm NODE. It needs outOfService.
+	// account of a program, and who may not confirm nodemaintenances. It needs outOfService.
+	// To give it: kubectl nodemend fence confirm NODE
 	// +optional
 	MachineOff *PersonsWord `json:"machineOff,omitempty"`
 

@@ -231,7 +231,11 @@ func (r *Reconciler) read(ctx context.Context, mark v1alpha1.OutOfServiceMark, n
 		if err := r.Live.List(ctx, &actions, client.MatchingFields{index.ActionsByNode: name}); err != nil {
 			return f, fmt.Errorf("listing the actions of node %s: %w", name, err)
 		}
-		f.actions, f.now = actions.Items, r.Steady()
+		var maintenances v1alpha1.NodeMaintenanceList
+		if err := r.Live.List(ctx, &maintenances, client.MatchingFields{index.MaintenancesByNode: name}); err != nil {
+			return f, fmt.Errorf("listing the maintenances of node %s: %w", name, err)
+		}
+		f.actions, f.maintenances, f.now = actions.Items, maintenances.Items, r.Steady()
 	}
 	f.node, err = get(ctx, r.Live, name, &corev1.Node{})
 	return f, err

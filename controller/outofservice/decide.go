@@ -45,14 +45,16 @@ type facts struct {
 	// maintenance is set if it is one by which the machine is off, and not an action.
 	maintenance *v1alpha1.NodeMaintenance
 	// word is set if the proof is a person's word, which the maintenance has.
-	word *v1alpha1.PersonsWord
-	// actions are all of the node, if the proof is a person's word, and now is the present time.
-	actions     []v1alpha1.NodeAction
-	now         time.Time
+	word        *v1alpha1.PersonsWord
 	remediation *v1alpha1.Remediation
 	policy      *v1alpha1.RemedyPolicy
 	pause       *v1alpha1.RemediationBudget
 	node        *corev1.Node
+	// actions and maintenances are all of the node, if the proof is a person's word, and now is the
+	// present time.
+	actions      []v1alpha1.NodeAction
+	maintenances []v1alpha1.NodeMaintenance
+	now          time.Time
 	// off is how long ago the last reading of off may have begun, by a clock that nobody sets;
 	// negative: nobody knows.
 	off time.Duration

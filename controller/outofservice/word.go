@@ -74,11 +74,15 @@ func noSwitchSaysOn(f facts) string {
 		return fmt.Sprintf("the switch of node %s has said on when it was asked last, at %s. Have it asked again: kubectl nodemend fence check %s",
 			f.node.Name, fence.Checked.UTC().Format(time.RFC3339), f.node.Name)
 	}
-	if p := f.maintenance.Status.Power; p != nil {
+	for i := range f.maintenances {
+		p := f.maintenances[i].Status.Power
+		if p == nil {
+			continue
+		}
 		switch p.Phase {
-		case v1alpha1.PowerWaiting, v1alpha1.PowerOff, v1alpha1.PowerWasOff:
+		case v1alpha1.PowerWaiting, v1alpha1.PowerOff, v1alpha1.PowerWasOff, v1alpha1.PowerLeftOff:
 		default:
-			return fmt.Sprintf("the power of the machine is in phase %s in maintenance %s, in which it may be on", p.Phase, f.maintenance.Name)
+			return fmt.Sprintf("maintenance %s says that the power of the machine is in phase %s, in which it may be on", f.maintenances[i].Name, p.Phase)
 		}
 	}
 	for i := range f.actions {
@@ -108,9 +112,11 @@ func wordWaits(m *v1alpha1.NodeMaintenance) bool {
 }
 
 // RefusesWord returns why the word of a person would free nothing now, which the maintenance has, or is to
-// have: what the controller asks, of what was read of the node, its actions and the pause of the cluster,
-// which may be nil. "": it would.
-func RefusesWord(m *v1alpha1.NodeMaintenance, node *corev1.Node, actions []v1alpha1.NodeAction, pause *v1alpha1.RemediationBudget, now time.Time) string {
-	_, why := refusal(facts{maintenance: m, word: m.Spec.MachineOff, node: node, actions: actions, pause: pause, now: now})
+// have: what the controller asks, of what was read of the node, all its actions and maintenances, and the
+// pause of the cluster. "": it would.
+func RefusesWord(m *v1alpha1.NodeMaintenance, node *corev1.Node, actions []v1alpha1.NodeAction, maintenances []v1alpha1.NodeMaintenance,
+	pause *v1alpha1.RemediationBudget, now time.Time,
+) string {
+	_, why := refusal(facts{maintenance: m, word: m.Spec.MachineOff, node: node, actions: actions, maintenances: maintenances, pause: pause, now: now})
 	return why
 }

@@ -45,8 +45,9 @@ func TestTheTaintIsSetOnAWordOnlyIfEveryRuleHolds(t *testing.T) {
 	now := metav1.NewTime(start)
 	phase := func(phase v1alpha1.PowerPhase) func(*facts) {
 		return func(f *facts) {
-			f.maintenance.Spec.Power = v1alpha1.PowerRequestOff
-			f.maintenance.Status.Power = &v1alpha1.MaintenancePowerStatus{Phase: phase, RunnerID: "r", BootID: boot1}
+			other := v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: v1alpha1.NodeMaintenanceSpec{NodeName: "worker-1", Power: v1alpha1.PowerRequestOff}}
+			other.Status.Power = &v1alpha1.MaintenancePowerStatus{Phase: phase, RunnerID: "r", BootID: boot1}
+			f.maintenances = []v1alpha1.NodeMaintenance{*f.maintenance, other}
 		}
 	}
 	action := func(change func(*v1alpha1.NodeAction)) func(*facts) {
@@ -73,6 +74,7 @@ func TestTheTaintIsSetOnAWordOnlyIfEveryRuleHolds(t *testing.T) {
 		"it said on long ago":                   {switchSays(corev1.ConditionTrue, v1alpha1.FenceAnswers, 7*time.Hour), "", ""},
 		"power is to be off, and nobody did it": {phase(v1alpha1.PowerWaiting), "", ""},
 		"it was off when it was first read":     {phase(v1alpha1.PowerWasOff), "", ""},
+		"nobody may switch it on any more":      {phase(v1alpha1.PowerLeftOff), "", ""},
 		"it is read off, and not yet proved":    {phase(v1alpha1.PowerOff), "", ""},
 		"a power cycle that has ended":          {action(finished), "", ""},
 		"a command that has not":                {action(func(a *v1alpha1.NodeAction) { a.Status.Power = nil }), "", ""},
