@@ -21,7 +21,7 @@ import (
 func (t *tool) fenceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fence",
-		Short: "Whether nodes could be switched off from outside, and that one is off",
+		Short: "Whether nodes could be switched off, and that one is off",
 		Long: `Whether nodes that do not answer could be switched off from outside: by their BMC, their
 cloud, or what feeds them. The remote runner tries that each hour, and writes it in the node's
 condition ` + v1alpha1.NodeFenceable + `. And what a person says of a machine whose power nothing can read.

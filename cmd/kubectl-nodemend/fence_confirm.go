@@ -32,7 +32,7 @@ func (t *tool) fenceConfirmCommand() *cobra.Command {
 	var say confirmation
 	cmd := &cobra.Command{
 		Use:   "confirm NODE",
-		Short: "Give your word that the machine of a node is off; frees its pods and volumes",
+		Short: "Say that the machine of a node is off: frees pods and volumes",
 		Long: `Say, by your name, that the machine of a node is off, where nothing can read its power: you
 have drawn its cords, or stand before it. On that word alone its pods and volumes start
 elsewhere. IF THE MACHINE STILL RUNS AND WRITES, DATA IS LOST. Keep it off until kubectl

@@ -167,9 +167,12 @@ func (r *Reconciler) free(ctx context.Context, mark v1alpha1.OutOfServiceMark, n
 	return poll, nil
 }
 
-// refusal asks the rules, with how long ago the machine was read off by now.
+// refusal asks the rules, with how long ago the machine was read off, or a person's word, by now.
 func (r *Reconciler) refusal(ctx context.Context, f *facts) string {
 	f.off = r.off(*f)
+	if f.word != nil {
+		f.off = r.Steady().Sub(f.asked)
+	}
 	rule, why := refusal(*f)
 	if why != "" {
 		ctrl.LoggerFrom(ctx).V(1).Info("Pods and volumes are not freed", "rule", rule, "why", why)
@@ -235,7 +238,7 @@ func (r *Reconciler) read(ctx context.Context, mark v1alpha1.OutOfServiceMark, n
 		if err := r.Live.List(ctx, &maintenances, client.MatchingFields{index.MaintenancesByNode: name}); err != nil {
 			return f, fmt.Errorf("listing the maintenances of node %s: %w", name, err)
 		}
-		f.actions, f.maintenances, f.now = actions.Items, maintenances.Items, r.Steady()
+		f.actions, f.maintenances, f.now, f.asked = actions.Items, maintenances.Items, r.Steady(), asked
 	}
 	f.node, err = get(ctx, r.Live, name, &corev1.Node{})
 	return f, err

@@ -54,9 +54,9 @@ type facts struct {
 	// present time.
 	actions      []v1alpha1.NodeAction
 	maintenances []v1alpha1.NodeMaintenance
-	now          time.Time
-	// off is how long ago the last reading of off may have begun, by a clock that nobody sets;
-	// negative: nobody knows.
+	now, asked   time.Time
+	// off is how long ago the last reading of off may have begun, or that of a person's word, which was
+	// asked for then, by a clock that nobody sets; negative: nobody knows.
 	off time.Duration
 }
 

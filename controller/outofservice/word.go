@@ -17,11 +17,12 @@ func rulesOfWords() []rule {
 	return []rule{
 		{"word stands", wordStands},
 		{"nobody holds it", nobodyHoldsIt},
-		{"cordoned", cordoned},
-		{"word is for that boot", wordIsForThatBoot},
 		{"not Ready", notReady},
+		{"word is for that boot", wordIsForThatBoot},
+		{"cordoned", cordoned},
 		{"no taint of somebody else", noTaint},
 		{"no switch says on", noSwitchSaysOn},
+		{"stands now", standsNow},
 	}
 }
 
@@ -89,6 +90,14 @@ func noSwitchSaysOn(f facts) string {
 		if a := &f.actions[i]; a.Finished() == nil && a.Status.Power != nil {
 			return fmt.Sprintf("action %s switches the machine, and has not ended", a.Name)
 		}
+	}
+	return ""
+}
+
+// standsNow: it was read just now. Whoever takes it back to boot the machine may do so at any time.
+func standsNow(f facts) string {
+	if f.off < 0 || f.off > fresh {
+		return fmt.Sprintf("it was not read within %s: that is awaited", fresh)
 	}
 	return ""
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,7 +29,7 @@ func goodWord(t *testing.T) facts {
 	m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.MaintenanceCordoned, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonCordoned}}
 	f.node.Spec.Unschedulable = true
 	f.node.Status.NodeInfo.SystemUUID = "" // nobody asks which machine it is
-	f.word, f.now, f.off = m.Spec.MachineOff, start, -1
+	f.word, f.now, f.off = m.Spec.MachineOff, start, time.Second
 	return f
 }
 
@@ -120,6 +121,8 @@ func TestTheTaintIsSetOnAWordOnlyIfEveryRuleHolds(t *testing.T) {
 		"the off was in vain":         {phase(v1alpha1.PowerStillOn), "no switch says on", "in phase StillOn"},
 		"it is switched on":           {phase(v1alpha1.PowerRestoring), "no switch says on", "in phase Restoring"},
 		"somebody has switched it on": {phase(v1alpha1.PowerOn), "no switch says on", "in phase On"},
+		"it was read long ago":        {func(f *facts) { f.off = 16 * time.Second }, "stands now", "not read within 15s"},
+		"nobody knows when":           {func(f *facts) { f.off = -1 }, "stands now", "not read within 15s"},
 		"a power cycle is under way":  {action(func(*v1alpha1.NodeAction) {}), "no switch says on", "action action switches"},
 	} {
 		f := goodWord(t)
@@ -182,6 +185,28 @@ func TestAWordThatFreesNothingSaysWhyOnce(t *testing.T) {
 	}
 	if said := s.says(); said != "" {
 		t.Errorf("and again %q", said)
+	}
+}
+
+// Whoever has given it may have taken it back while the controller was slow.
+func TestAWordThatWasReadLongAgoIsReadAgain(t *testing.T) {
+	s := sceneOf(t, goodWord(t))
+	slow := 16 * time.Second
+	s.before = func(verb string, object any) error {
+		if _, is := object.(*storagev1.VolumeAttachmentList); is {
+			s.now = s.now.Add(slow)
+		}
+		return nil
+	}
+	r := s.controller()
+	s.must(s.looks(r))
+	if s.tainted() {
+		t.Error("it is tainted by a word that may be taken back")
+	}
+	slow = time.Second
+	s.must(s.looks(r))
+	if !s.tainted() {
+		t.Error("it is not tainted by one that was read again")
 	}
 }
 
