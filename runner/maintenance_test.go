@@ -362,7 +362,7 @@ func (b rackBMC) Read(_ context.Context, machine power.UUID) (reading power.Read
 		return reading, err
 	}
 	if b.readErr != nil {
-		return reading, b.readErr
+		return power.Reading{Reported: b.reported}, b.readErr
 	}
 	reading = power.Reading{GUID: b.guid, Power: power.Off, Reported: b.reported}
 	if b.on {

@@ -275,6 +275,27 @@ func TestAMachineThatWasOffIsTakenForCutIfThePolicySaysSo(t *testing.T) {
 	}
 }
 
+func TestNobodyIsToldThatAMachineWasCutThatWasOff(t *testing.T) {
+	for phase, test := range map[proof.Phase]struct{ reason, says string }{
+		proof.ProvedOff: {v1alpha1.ReasonPowerWasOff, "nothing was switched: the power was off already, and nobody went on"},
+		proof.Restoring: {v1alpha1.ReasonNotBack, "the power was off already, may have been switched on, and nobody went on"},
+	} {
+		d := newDeadNode(t).switchesOn()
+		d.happens = func(int) {
+			p := d.action.Status.Power
+			d.died = d.died || p != nil && p.Phase == string(phase)
+		}
+		_ = d.run(d.worker("former"))
+		d.died, d.happens = false, nil
+		d.pass(3 * time.Hour)
+		d.work()
+		d.ended(test.reason, test.says)
+		if d.offs+d.ons > 0 {
+			t.Errorf("%s: %d offs, %d ons\n%s", phase, d.offs, d.ons, d.story())
+		}
+	}
+}
+
 func TestWhoeverDiesAMachineThatWasOffIsSwitchedOnUnlessPeopleHoldIt(t *testing.T) {
 	whole := newDeadNode(t).switchesOn()
 	whole.work()

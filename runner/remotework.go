@@ -353,9 +353,14 @@ func (t *powerCycle) left(in input) *remedy.Outcome {
 		return nil
 	}
 	var o remedy.Outcome
-	if t.phase == proof.Cutting || t.phase == proof.Watching {
+	switch {
+	case t.wasOff() && t.phase == proof.ProvedOff:
+		o = remedy.Outcome{Reason: v1alpha1.ReasonPowerWasOff, Message: fmt.Sprintf("nothing was switched: the power was off already, and %s: so it stays off", why)}
+	case t.wasOff():
+		o = t.executed(v1alpha1.ReasonNotBack, fmt.Sprintf("the power was off already, may have been switched on, and %s: so it is left as it is. When nobody works on the machine, switch it on", why), "")
+	case t.phase == proof.Cutting || t.phase == proof.Watching:
 		o = t.executed(v1alpha1.ReasonPowerStillOn, fmt.Sprintf("the power may have been switched off, and %s: so it is left as it is. Look at it", why), "")
-	} else {
+	default:
 		o = t.executed(v1alpha1.ReasonNotBack, fmt.Sprintf("the power was switched off, and %s: so it is left as it is, since somebody may work on the machine. When nobody does, switch it on", why), "")
 	}
 	return &o

@@ -192,7 +192,7 @@ func (t *machineAtWork) shutDown(ctx context.Context, m *v1alpha1.NodeMaintenanc
 	left := m.Status.Power.Since.Add(shutdownTime).Sub(t.ServerClock.Now())
 	is, err := t.read(ctx, bmc, machine)
 	switch {
-	case err == nil && is.Reported: // somebody has changed remote.yaml
+	case is.Reported: // somebody has changed remote.yaml. It is said with an error, too
 		return t.says(ctx, m, v1alpha1.PowerShuttingDown, another(bmc), retryConfig)
 	case err == nil && is.Power == power.Off:
 		return t.enter(ctx, m, v1alpha1.PowerOff, nil, "")
@@ -248,7 +248,7 @@ func (t *machineAtWork) cut(ctx context.Context, m *v1alpha1.NodeMaintenance, bm
 	plan := proof.DefaultPlan()
 	is, err := t.read(ctx, bmc, machine)
 	switch {
-	case err == nil && is.Reported: // somebody has changed remote.yaml
+	case is.Reported: // somebody has changed remote.yaml. It is said with an error, too
 		return t.says(ctx, m, v1alpha1.PowerCutting, another(bmc), retryConfig)
 	case err == nil && is.Power == power.Off:
 		return t.enter(ctx, m, v1alpha1.PowerOff, nil, "its power was cut")

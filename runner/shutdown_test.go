@@ -154,22 +154,24 @@ func claimedNow(r *rack) v1alpha1.NodeAction {
 	return a
 }
 
-// A policy's maintenance is one only as long as the policy says so.
 // remote.yaml is read anew each time, and its entry for the node may be another one by then.
 func TestNobodysHandsAreLetInOnAnotherProgramsWordWhenItHasBegun(t *testing.T) {
 	for name, test := range map[string]struct {
 		begun time.Duration
 		phase v1alpha1.PowerPhase
+		fails error
 	}{
-		"while it is to shut down": {time.Minute, v1alpha1.PowerShuttingDown},
-		"while it is cut":          {10*time.Minute + 20*time.Second, v1alpha1.PowerCutting},
+		"while it is to shut down":                      {time.Minute, v1alpha1.PowerShuttingDown, nil},
+		"while it is cut":                               {10*time.Minute + 20*time.Second, v1alpha1.PowerCutting, nil},
+		"while it is to shut down, and nothing is read": {time.Minute, v1alpha1.PowerShuttingDown, power.ErrNoAnswer},
+		"while it is cut, and nothing is read":          {10*time.Minute + 20*time.Second, v1alpha1.PowerCutting, power.ErrNoAnswer},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRack(t, switchedOff)
 			r.listens, r.deaf = false, true
 			r.run(test.begun)
 			r.power(test.phase, "")
-			r.reported, r.deaf = true, false
+			r.reported, r.deaf, r.readErr = true, false, test.fails
 			r.run(time.Hour)
 			r.power(test.phase, "what another program has read some time ago")
 			if !r.on || len(r.cuts) > 0 {
@@ -179,6 +181,7 @@ func TestNobodysHandsAreLetInOnAnotherProgramsWordWhenItHasBegun(t *testing.T) {
 	}
 }
 
+// A policy's maintenance is one only as long as the policy says so.
 func TestAMachineIsShutDownForAPolicyThatSaysSo(t *testing.T) {
 	r := newRack(t, switchedOff, byPolicy).withPolicy()
 	r.run(2 * time.Minute)

@@ -287,7 +287,7 @@ type Step struct {
 	External *ExternalRemedy `json:"external,omitempty"`
 
 	// Cordons the node, and has its machine deleted and replaced by the program that
-	// owns it: Cluster API or Karpenter. It must be the last step. The remote runner does
+	// owns it: Cluster API, Karpenter or Magnum. It must be the last step. The remote runner does
 	// it, if its configuration says so.
 	// +optional
 	Replace *ReplaceRemedy `json:"replace,omitempty"`

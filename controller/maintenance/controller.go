@@ -97,7 +97,7 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (wait time.Dura
 	if err := errors.Join(errs...); err != nil {
 		return 0, err // nothing is held that could not be given back
 	}
-	renew, err := r.lease(ctx, node, holders)
+	renew, err := r.lease(ctx, node, holders, leaving)
 	if err != nil {
 		return 0, err
 	}

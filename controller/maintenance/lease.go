@@ -3,6 +3,7 @@ package maintenance
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -26,15 +27,15 @@ const (
 	leaseRenew = 3 * time.Minute
 )
 
-// lease takes medik8s' Lease of a node that somebody holds who has something to do there, or renews it. It
-// returns after how long to look again. A Lease that somebody else holds stays: what that means is
+// lease takes medik8s' Lease of a node that somebody holds who has something to do there, or whose machine is not
+// back yet for one that leaves: nobody else is to take it for dead. Or it renews the Lease. It returns after how long to look again. A Lease that somebody else holds stays: what that means is
 // asked before each step. So does it say nothing where Leases can't be written, such as without their namespace.
-func (r *Reconciler) lease(ctx context.Context, node *corev1.Node, holders []*v1alpha1.NodeMaintenance) (time.Duration, error) {
+func (r *Reconciler) lease(ctx context.Context, node *corev1.Node, holders, leaving []*v1alpha1.NodeMaintenance) (time.Duration, error) {
 	if !r.Leases || node == nil {
 		return 0, nil
 	}
 	by, err := r.busy(ctx, holders)
-	if err != nil || by == nil {
+	if err != nil || by == nil && !slices.ContainsFunc(leaving, func(m *v1alpha1.NodeMaintenance) bool { return m.KeepsActionsFrom(node) }) {
 		return 0, err
 	}
 	switch err := r.takeLease(ctx, node); {

@@ -40,12 +40,18 @@ func TestTheLeaseOfMedik8sIsTakenRenewedAndReturned(t *testing.T) {
 	}
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	person := []*v1alpha1.NodeMaintenance{{ObjectMeta: metav1.ObjectMeta{Name: "person"}}}
+	ended := func(phase v1alpha1.PowerPhase) []*v1alpha1.NodeMaintenance {
+		m := &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "ended", DeletionTimestamp: ptr.To(metav1.NewTime(now))}}
+		m.Spec.NodeName, m.Status.Power = "w17", &v1alpha1.MaintenancePowerStatus{Phase: phase}
+		return []*v1alpha1.NodeMaintenance{m}
+	}
 	forbidden := apierrors.NewForbidden(coordinationv1.Resource("leases"), "node-w17", errors.New("no"))
 	noNamespace := apierrors.NewNotFound(corev1.Resource("namespaces"), "medik8s-leases")
 	for name, tt := range map[string]struct {
 		off     bool
 		lease   client.Object
 		holders []*v1alpha1.NodeMaintenance
+		leaving []*v1alpha1.NodeMaintenance
 		fails   error // each write
 		returns bool
 		// holder and renewed, how long ago, of the Lease afterwards; "": there is none.
@@ -55,6 +61,9 @@ func TestTheLeaseOfMedik8sIsTakenRenewedAndReturned(t *testing.T) {
 		failure string
 	}{
 		"nobody has it":                        {holders: person, holder: "nodemend", again: 3 * time.Minute},
+		"its machine is not back":              {leaving: ended(v1alpha1.PowerRestoring), holder: "nodemend", again: 3 * time.Minute},
+		"its machine is back":                  {leaving: ended(v1alpha1.PowerOn)},
+		"its machine is left to people":        {leaving: ended(v1alpha1.PowerLeftOff)},
 		"it is not wanted":                     {off: true, holders: person},
 		"nobody holds the node":                {},
 		"it is ours":                           {holders: person, lease: medik8s(now, "nodemend", time.Minute), holder: "nodemend", renewed: time.Minute, again: 3 * time.Minute},
@@ -93,7 +102,7 @@ func TestTheLeaseOfMedik8sIsTakenRenewedAndReturned(t *testing.T) {
 			if tt.returns {
 				err = r.returnLease(t.Context(), "w17")
 			} else {
-				again, err = r.lease(t.Context(), nodeWith(false, nil), tt.holders)
+				again, err = r.lease(t.Context(), nodeWith(false, nil), tt.holders, tt.leaving)
 			}
 			if (err != nil) != (tt.failure != "") || err != nil && !strings.Contains(err.Error(), tt.failure) {
 				t.Fatalf("got %v, want %q", err, tt.failure)

@@ -44,7 +44,11 @@ func New(plan Plan, kept Progress, now time.Time) (*Cycle, error) {
 	switch kept.Phase {
 	case Looking, Cutting, Restoring, Watching, Ended:
 	case ProvedOff:
-		if !proved { // of another boot, say: prove it anew
+		switch { // of another boot, say: prove it anew
+		case proved:
+		case kept.Outcome == PowerWasOff: // nothing was switched
+			kept.Phase, kept.Outcome, kept.Message = Looking, "", ""
+		default:
 			kept.Phase = Cutting
 		}
 	default:
@@ -134,11 +138,11 @@ func (c *Cycle) Next(now time.Time, f Facts) Step {
 // so: then nothing may be freed.
 func (c *Cycle) provedOff(now time.Time, f Facts) Step {
 	// An off of ours that stands is taken back in any case.
-	waits := !f.Restore && (!c.reported || c.kept.Outcome == PowerWasOff)
+	waits := !c.mayRestore(f) && !c.stands()
 	switch {
 	case f.Answers && !f.Stale: // the boot that is over
 		c.kept.Proof = nil
-		if c.kept.Outcome == PowerWasOff { // what goes off later, somebody else has switched off
+		if c.cameOff() { // what goes off later, somebody else has switched off
 			return c.end(NotTheMachine, "nothing was switched: "+c.plan.Switch+" said Off, and the node answers since: it does not tell the truth, or switches another machine")
 		}
 		return c.giveUp(now, f, PowerStillOn, c.plan.Switch+" said Off, and the node answers since: it does not tell the truth, or switches another machine. Nothing may be freed")
@@ -147,9 +151,11 @@ func (c *Cycle) provedOff(now time.Time, f Facts) Step {
 		return c.restore(now, f)
 	case f.Hold && !c.reported && now.Sub(c.since) < c.plan.Hold && (!f.Await || now.Sub(c.since) < c.plan.Unheard):
 		return c.hold(now, f)
-	case !f.Restore && c.kept.Outcome == PowerWasOff && !f.Stale:
+	case c.cameOff() && !f.Restore && !f.Stale:
 		return c.end(PowerWasOff, "nothing was switched: the power was off already, and stays off, since something holds the node by now")
-	case waits && c.late(now):
+	case c.cameOff() && f.Stale && f.Over:
+		return c.end(PowerWasOff, "nothing was switched: the power was off already, and stays off, since nobody knows whether something holds the node by now")
+	case waits && c.late(now) && !c.cameOff():
 		return c.end(PowerStillOff, "the power is off, and may not be switched on any more: the node has booted since")
 	case waits:
 		return Step{Do: Wait, For: c.plan.Poll}
@@ -179,9 +185,16 @@ func (c *Cycle) enter(phase Phase, now time.Time) {
 	c.last, c.firstOff, c.sent, c.heard, c.trouble, c.wasOff, c.back = nil, nil, time.Time{}, time.Time{}, nil, false, false
 }
 
+// cameOff reports whether the power was off when we came: nothing was cut.
+func (c *Cycle) cameOff() bool { return c.kept.Outcome == PowerWasOff }
+
+// mayRestore reports whether the machine may be switched on. What we have not cut, people may keep off, and
+// nobody knows what they say as long as the facts are stale.
+func (c *Cycle) mayRestore(f Facts) bool { return f.Restore && (!f.Stale || !c.cameOff()) }
+
 // stands reports whether an off that was sent may stand as an order, which its program carries out
 // whenever it can, however long ago the node was dead.
-func (c *Cycle) stands() bool { return c.reported && !c.back }
+func (c *Cycle) stands() bool { return c.reported && !c.back && !c.cameOff() }
 
 // takeBack takes an order back that stands, and again if nobody knows whether it is.
 func (c *Cycle) takeBack(now time.Time) (Step, bool) {
@@ -330,8 +343,9 @@ func (c *Cycle) restore(now time.Time, f Facts) Step {
 		return c.end(WentOffLate, "its power went off late, when nobody waited for it any more, and was switched on again. Nothing was freed")
 	case over:
 		return c.stillOff()
-	case c.kept.Proof != nil && !f.Restore:
-		// The node has booted after the proof: if it is off again, somebody has switched it off.
+	case (c.kept.Proof != nil || c.cameOff()) && !c.mayRestore(f):
+		// The node has booted after the proof: if it is off again, somebody has switched it off. Or people
+		// keep off what was off when we came.
 	case c.last.err == nil && c.last.Power == power.Off && (c.sent.IsZero() || now.Sub(c.sent) >= c.plan.Repeat):
 		return Step{Do: SetOn}
 	}

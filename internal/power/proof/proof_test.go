@@ -526,6 +526,84 @@ func TestWhatIsNotOursStaysAsItIs(t *testing.T) {
 			}
 		}
 	})
+	t.Run("nor if something holds it when it was switched on in vain, whoever has read that it is off", func(t *testing.T) {
+		hands, unknown := silent, silent
+		hands.Restore, unknown.Stale = false, true
+		for _, reported := range []bool{false, true} {
+			for name, held := range map[string]Facts{"held": hands, "nobody knows": unknown} {
+				p := takesOff(t)
+				reads := func(f Facts) Action {
+					step := p.Next(p.now, f)
+					switch {
+					case step.Do == Wait:
+						p.now = p.now.Add(step.For)
+					case step.Do == Read && reported:
+						p.reported(power.Off)
+					case step.Do == Read:
+						p.sees(power.Off)
+					}
+					return step.Do
+				}
+				for range 1000 {
+					if reads(silent) == SetOn {
+						break
+					}
+				}
+				p.Switched(p.now, power.ErrNoAnswer)
+				for begun := p.now; p.Progress().Phase == Restoring; {
+					held.Over = p.now.Sub(begun) > 10*time.Minute
+					if do := reads(held); do == SetOn {
+						t.Fatalf("%s, reported: %t: it is switched on again", name, reported)
+					}
+				}
+				p.ended(PowerStillOff, "it is not on")
+				if strings.Contains(p.Progress().Message, "nobody has acknowledged") {
+					t.Errorf("%s, reported: %t: got %q", name, reported, p.Progress().Message)
+				}
+			}
+		}
+	})
+	t.Run("nor as long as nobody knows whether something holds it", func(t *testing.T) {
+		unknown := silent
+		unknown.Stale = true
+		for _, later := range []struct {
+			facts Facts
+			do    Action
+		}{{silent, SetOn}, {Facts{Stale: true, Over: true, BootID: "1", Restore: true}, End}} {
+			p := takesOff(t)
+			kept := silent
+			kept.Hold = true
+			for p.Progress().Phase == Looking {
+				p.staysOffOnce(kept)
+			}
+			for range 600 {
+				if do := p.staysOffOnce(unknown); do == SetOn || do == End {
+					t.Fatalf("got %s", do)
+				}
+			}
+			p.expect(later.do, later.facts)
+			if k := p.Progress(); later.do == End && (k.Outcome != PowerWasOff || !strings.Contains(k.Message, "nobody knows")) {
+				t.Errorf("got %+v", k)
+			}
+		}
+	})
+	t.Run("nor if what proves it is lost: it is looked at anew", func(t *testing.T) {
+		p := takesOff(t)
+		kept := silent
+		kept.Hold = true
+		for p.Progress().Phase == Looking {
+			p.staysOffOnce(kept)
+		}
+		lost := p.Progress()
+		lost.Proof = nil
+		p = newPlay(t, lost)
+		p.expect(Read, held)
+		if k := p.Progress(); k != (Progress{Phase: Looking}) {
+			t.Errorf("got %+v", k)
+		}
+		p.staysOff(held)
+		p.ended(NotConfirmed, "held it")
+	})
 	t.Run("power that was off, of a fault that nobody confirms", func(t *testing.T) {
 		p := newPlay(t, Progress{})
 		p.staysOff(held)

@@ -48,6 +48,9 @@ type world struct {
 	frees        bool      // pods and volumes are to be freed
 	takesOff     bool      // power that was off is as good as cut
 	taken        bool      // that is so here
+	reports      bool      // the switch says what another program has read, and has it switch
+	stands       bool      // an off of ours was sent to that, and no on was acknowledged since
+	stale        bool      // the facts are old
 	freed        bool      // somebody has begun to free what the boot had
 	keptAt       time.Time // when the progress was kept last
 	heldFrom     time.Time // when this runner has begun to keep it off
@@ -176,7 +179,7 @@ func (w *world) happen() {
 func (w *world) Facts(context.Context) (Facts, error) {
 	w.happen()
 	w.pass(time.Duration(w.choose(3)) * 100 * time.Millisecond)
-	if w.choose(40) == 1 {
+	if w.stale = w.choose(40) == 1; w.stale {
 		return Facts{Over: w.now.Sub(w.begun) > 20*time.Minute}, errDied
 	}
 	answers := w.on && !w.hung
@@ -221,7 +224,9 @@ func (w *world) keep(p Progress) {
 		w.broken("it is said to be off by %+v, and something was kept at %s", w.lastRead, w.keptAt)
 	case p.Held > w.kept.Held && (!w.facts.Await || w.facts.Answers):
 		w.broken("it is said to be off, and %+v", w.facts)
-	case w.kept.Phase == ProvedOff && p.Phase == Restoring && w.facts.Hold && (w.facts.BootID == "1" || w.facts.BootID == "") &&
+	case p.Held > w.kept.Held && w.reports:
+		w.broken("it is said to be off on another program's word")
+	case w.kept.Phase == ProvedOff && p.Phase == Restoring && !w.reports && w.facts.Hold && (w.facts.BootID == "1" || w.facts.BootID == "") &&
 		w.lastRead.power != power.On && w.now.Sub(w.heldFrom) < w.plan().Unheard-15*time.Second: // it may take long to keep that
 		w.broken("it is to be switched on, and is to stay off since %s: %+v", w.heldFrom, w.facts)
 	}
@@ -256,7 +261,7 @@ func (w *world) checkProof(p Proof) {
 func (w *world) Read(context.Context, power.UUID) (r power.Reading, err error) {
 	asked := w.now
 	w.pass(time.Duration(1+w.choose(4)) * 30 * time.Millisecond)
-	r = power.Reading{GUID: power.GUID(power.GUID(w.plan().Machine).In(power.SMBIOS)), Power: power.Off}
+	r = power.Reading{GUID: power.GUID(power.GUID(w.plan().Machine).In(power.SMBIOS)), Power: power.Off, Reported: w.reports}
 	if w.on && !w.now.Before(w.blindUntil) {
 		r.Power = power.On
 	}
@@ -302,7 +307,7 @@ func (w *world) Off(_ context.Context, machine power.UUID) error {
 	case !w.lastRead.matches || w.lastRead.power == power.Off || w.now.Sub(w.lastRead.answered) > w.plan().Poll+maxAge:
 		w.broken("it is switched off after reading %+v", w.lastRead)
 	}
-	w.offSent, w.offReads = true, nil
+	w.offSent, w.stands, w.offReads = true, w.reports, nil
 	w.acknowledged = false
 	switch c := w.choose(8); {
 	case c == 1, w.now.Before(w.deadUntil):
@@ -329,19 +334,23 @@ func (w *world) On(_ context.Context, machine power.UUID) error {
 	switch {
 	case machine != w.plan().Machine:
 		w.broken("another machine is switched on")
-	case w.kept.Phase != Restoring:
+	case w.kept.Phase != Restoring && (!w.reports || w.kept.Phase != Watching):
 		w.broken("it is switched on in phase %s", w.kept.Phase)
 	case !w.ordered && (!w.takesOff || !w.taken || w.kept.Proof == nil):
 		w.broken("it is switched on, and was not to be switched off")
-	case w.kept.Proof != nil && !w.facts.Restore:
+	case w.kept.Proof != nil && !w.facts.Restore && (!w.reports || !w.ordered):
 		w.broken("it is switched on under somebody's hands")
+	case !w.ordered && w.stale:
+		w.broken("it is switched on, and nobody knows whether it is held")
 	}
 	w.offReads = nil
 	switch w.choose(6) {
 	case 1:
 		return errTimeout
 	case 2: // acknowledged, and forgotten
+		w.stands = false
 	default:
+		w.stands = false
 		w.cutAt = time.Time{}
 		w.switchTo(true)
 	}
@@ -364,7 +373,7 @@ func (w *world) plan() Plan {
 
 // search plays a world until the power cycle has ended, and returns the outcome.
 func search(t testing.TB, choices []byte) Outcome {
-	w := &world{t: t, choices: choices, now: time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC), on: true, boot: 1, hung: true, frees: len(choices)%4 == 1, takesOff: len(choices)%4 <= 1}
+	w := &world{t: t, choices: choices, now: time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC), on: true, boot: 1, hung: true, frees: len(choices)%4 == 1, takesOff: len(choices)%4 <= 1, reports: len(choices)%12 >= 8}
 	w.begun = w.now
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -419,6 +428,9 @@ func (w *world) checkEnd() {
 	}
 	if !w.on && w.offSent && !w.touched && !w.misled && w.lastRead.matches && k.Outcome != PowerStillOff {
 		w.broken("it has ended %s, and the machine is left off", k.Outcome)
+	}
+	if says := strings.Contains(k.Message, "nobody has acknowledged"); w.stands && !says || says && (!w.reports || !w.ordered) {
+		w.broken("it has ended %s, an off stands: %t, and it says %q", k.Outcome, w.stands, k.Message)
 	}
 	if k.Message == "" && k.Outcome != PowerCycled {
 		w.broken("it has ended %s and does not say why", k.Outcome)
