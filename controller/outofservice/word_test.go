@@ -192,7 +192,7 @@ func TestAWordThatFreesNothingSaysWhyOnce(t *testing.T) {
 func TestAWordThatWasReadLongAgoIsReadAgain(t *testing.T) {
 	s := sceneOf(t, goodWord(t))
 	slow := 16 * time.Second
-	s.before = func(verb string, object any) error {
+	s.before = func(_ string, object any) error {
 		if _, is := object.(*storagev1.VolumeAttachmentList); is {
 			s.now = s.now.Add(slow)
 		}
