@@ -64,6 +64,7 @@ func TestAbuseOfTheRolesOfPeople(t *testing.T) {
 		{"edit", "merge patch", maintenance, `{"metadata":{"finalizers":null}}`, allowed, "so a node may stay cordoned: kubectl uncordon"},
 		{"edit", "create", "nodemaintenances", `{"apiVersion":"nodemend.dev/v1alpha1","kind":"NodeMaintenance","metadata":{"name":"x"},"spec":{"nodeName":"` + p.b + `","reason":"r","drain":{"force":true,"gracePeriodSeconds":0}}}`, allowed, "to drain any node, by force"},
 		{"edit", "create", "nodemaintenances", `{"apiVersion":"nodemend.dev/v1alpha1","kind":"NodeMaintenance","metadata":{"name":"x"},"spec":{"nodeName":"` + p.b + `","reason":"r","drain":{},"power":"Off"}}`, allowed, "to have its machine off: the remote runner does that where remoteRunner.maintenancePower of the chart says so"},
+		{"edit", "create", "nodemaintenances", `{"apiVersion":"nodemend.dev/v1alpha1","kind":"NodeMaintenance","metadata":{"name":"x"},"spec":{"nodeName":"` + p.b + `","reason":"r","outOfService":true,"machineOff":{"kind":"PersonsWord","nodeUID":"u","bootID":"b","by":"person-who-may-edit","time":"2026-01-01T00:00:00Z"}}}`, by("words"), "nobody's word that a machine is off is taken, unless controller.personsWord of the chart says so"},
 		{"edit", "merge patch", "nodes/" + p.a, `{"spec":{"unschedulable":true}}`, rbac, "by a maintenance only"},
 		{"edit", "create", "default:pods/" + p.free + "/eviction", `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"` + p.free + `"}}`, rbac, "by a maintenance only"},
 		{"edit", "list", "kube-system:secrets", "", rbac, "no secrets"},

@@ -89,7 +89,7 @@ var rights = []right{
 	{"mutatingwebhookconfigurations", nobody, nobody, nobody, nobody, nobody, nobody, nobody, "a webhook changes everybody's requests"},
 	{"certificatesigningrequests", nobody, nobody, nobody, nobody, nobody, nobody, nobody, "a certificate is an account"},
 	{"namespaces", nobody, nobody, nobody, nobody, nobody, nobody, nobody, "deleted with all in it"},
-	{"volumeattachments", nobody, nobody, nobody, nobody, nobody, "list", nobody, "what of a node that is out of service is not freed; the controller asks with remoteRunner.outOfService alone, which is not on here"},
+	{"volumeattachments", nobody, nobody, nobody, nobody, nobody, "list", nobody, "what of a node that is out of service is not freed; the controller asks with remoteRunner.outOfService or controller.personsWord, which are not on here"},
 	{"persistentvolumes", nobody, nobody, nobody, nobody, nobody, nobody, nobody, "volumes of type hostPath reach all nodes"},
 }
 

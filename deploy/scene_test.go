@@ -217,6 +217,7 @@ func (s *scene) waitUntilInForce() {
 			budget := &v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: "named", Annotations: map[string]string{v1alpha1.StartedByAnnotation: "jane"}}}
 			return person.Create(s.ctx, budget)
 		},
+		"nodemend-words": func() error { return s.creates(person, wordOf("somebody", "u", bootOne)) },
 	} {
 		s.untilRefused(policy, try)
 	}

@@ -350,7 +350,11 @@ func (w *FenceWorker) look(ctx context.Context, node *corev1.Node) corev1.NodeCo
 	if reading.Reported {
 		message += "; it frees no pods and volumes, since it does not say when the power was read"
 	}
-	return corev1.NodeCondition{Status: corev1.ConditionTrue, Reason: v1alpha1.FenceAnswers, Message: clip(message)}
+	reason := v1alpha1.FenceAnswers
+	if reading.Power == power.Off {
+		reason = v1alpha1.FenceAnswersOff
+	}
+	return corev1.NodeCondition{Status: corev1.ConditionTrue, Reason: reason, Message: clip(message)}
 }
 
 // twin returns the name of another node whose systemUUID a switch can't tell from this machine's; "":

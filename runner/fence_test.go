@@ -201,11 +201,11 @@ func TestWhatASwitchSaysStandsOnTheNode(t *testing.T) {
 		"what another program has read": {func(f *fenced) { f.reported = true }, "True", v1alpha1.FenceAnswers, "frees no pods and volumes", false},
 		"it reads off, and the node is not Ready": {func(f *fenced) {
 			f.state, f.node.Status.Conditions = power.Off, nil
-		}, "True", v1alpha1.FenceAnswers, "", false},
+		}, "True", v1alpha1.FenceAnswersOff, "", false},
 		"it was shut down a moment ago": {func(f *fenced) {
 			f.state = power.Off
 			f.reRead = func() { f.node.Status.Conditions = nil }
-		}, "True", v1alpha1.FenceAnswers, "", false},
+		}, "True", v1alpha1.FenceAnswersOff, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFenced(t)

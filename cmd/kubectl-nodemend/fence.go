@@ -21,12 +21,13 @@ import (
 func (t *tool) fenceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fence",
-		Short: "Whether nodes could be switched off from outside",
+		Short: "Whether nodes could be switched off, and that one is off",
 		Long: `Whether nodes that do not answer could be switched off from outside: by their BMC, their
 cloud, or what feeds them. The remote runner tries that each hour, and writes it in the node's
-condition ` + v1alpha1.NodeFenceable + `; docs/fencing.md describes it.`,
+condition ` + v1alpha1.NodeFenceable + `. And what a person says of a machine whose power nothing can read.
+docs/fencing.md describes both.`,
 	}
-	cmd.AddCommand(t.fenceCheckCommand())
+	cmd.AddCommand(t.fenceCheckCommand(), t.fenceConfirmCommand())
 	return cmd
 }
 

@@ -50,7 +50,7 @@ func golden(t *testing.T, name, got string) {
 }
 
 // other golden files have data, tables that are wide, or messages, which are folded on a terminal alone.
-var other = regexp.MustCompile(`-(json|yaml|wide)\.golden$|/(error|approve|cancel|hardware-ack|maintenance-(start|end|progress)|pause|resume|retry|run|uninstall)\b|/(exclude|status)-selected`)
+var other = regexp.MustCompile(`-(json|yaml|wide)\.golden$|/(error|approve|cancel|fence-confirm|hardware-ack|maintenance-(start|end|progress)|pause|resume|retry|run|uninstall)\b|/(exclude|status)-selected`)
 
 func TestTheAnswersFitATerminal(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.golden")

@@ -164,7 +164,7 @@ remoteRunner.outOfService (docs/maintenance.md).`,
 			return errors.New("--cordon-only does not drain, and no machine is switched off with pods on it: leave out --power-off")
 		}
 		if outOfService && !powerOff {
-			return errors.New("--out-of-service is for --power-off only: nothing else proves that the node is off")
+			return errors.New("--out-of-service is for --power-off only. Of a machine that is off already, and whose power nothing can read: kubectl nodemend fence confirm NODE, afterwards")
 		}
 		drain, err := f.drain()
 		if err != nil {
@@ -524,6 +524,9 @@ func (t *tool) maintenancesOfNode(found []v1alpha1.NodeMaintenance) string {
 		}
 		if state, why := powerState(m); state != "" {
 			rows = append(rows, []string{"Power:", state + prefixed(": ", why)})
+		}
+		if word := t.wordText(m); word != "" {
+			rows = append(rows, []string{"Machine off:", word})
 		}
 		if state, why := lightState(m); state != "" {
 			rows = append(rows, []string{"Light:", state + prefixed(": ", why)})

@@ -12,10 +12,12 @@ import (
 // lastHeartbeatTime is when it was asked last.
 const NodeFenceable = "Fenceable"
 
-// Reasons of the condition NodeFenceable. Only the first one is that of True.
+// Reasons of the condition NodeFenceable. Only the first two are those of True.
 const (
 	// FenceAnswers: the switch answers, is that of the node's machine, and says that it is on.
 	FenceAnswers = "SwitchAnswers"
+	// FenceAnswersOff: the same, but it says that it is off, of a node that is not Ready.
+	FenceAnswersOff = "SwitchAnswersOff"
 	// FenceNoSwitch: no entry of remote.yaml names the node.
 	FenceNoSwitch = "NoSwitch"
 	// FenceNoAnswer: the switch did not answer, twice.
@@ -46,7 +48,7 @@ const (
 // FenceReasons are all that a Fence can have that Nodemend has written, or found missing.
 func FenceReasons() []string {
 	return []string{
-		FenceAnswers, FenceNoSwitch, FenceNoAnswer, FenceLoginRefused, FenceOtherMachine, FenceMachineUnknown, FenceReadsOff, FenceCheckFailed,
+		FenceAnswers, FenceAnswersOff, FenceNoSwitch, FenceNoAnswer, FenceLoginRefused, FenceOtherMachine, FenceMachineUnknown, FenceReadsOff, FenceCheckFailed,
 		FenceNeverChecked, FenceNotChecked, FenceOther,
 	}
 }

@@ -39,7 +39,8 @@ type NodeMaintenance struct {
 // which remediation, never changes.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.power) || has(self.drain)",message="power: Off needs drain: no machine is switched off with pods on it that could go",fieldPath=".power"
-// +kubebuilder:validation:XValidation:rule="!has(self.outOfService) || !self.outOfService || has(self.power)",message="outOfService is for power: Off only: nothing else proves that the node is off",fieldPath=".outOfService"
+// +kubebuilder:validation:XValidation:rule="!has(self.outOfService) || !self.outOfService || has(self.power) || has(self.machineOff)",message="outOfService is for power: Off, or machineOff, only: nothing else proves that the node is off",fieldPath=".outOfService"
+// +kubebuilder:validation:XValidation:rule="!has(self.machineOff) || has(self.outOfService) && self.outOfService && !has(self.remediation)",message="machineOff is for outOfService: true of a person's maintenance only",fieldPath=".machineOff"
 // +kubebuilder:validation:XValidation:rule="self.nodeName == oldSelf.nodeName && has(self.nodeUID) == has(oldSelf.nodeUID) && (!has(self.nodeUID) || self.nodeUID == oldSelf.nodeUID) && has(self.remediation) == has(oldSelf.remediation) && (!has(self.remediation) || self.remediation == oldSelf.remediation)",message="nodeName, nodeUID and remediation of a maintenance never change: delete it and create another one",reason=FieldValueForbidden
 type NodeMaintenanceSpec struct {
 	// Name of the node.
@@ -87,20 +88,74 @@ type NodeMaintenanceSpec struct {
 	// +kubebuilder:validation:Enum=Off
 	Power PowerRequest `json:"power,omitempty"`
 
-	// With power: Off: once the machine is proved to be off, the controller sets the taint
+	// With power: Off, or machineOff: once the machine is proved to be off, the controller sets the taint
 	// node.kubernetes.io/out-of-service on the node, by which Kubernetes ends the pods that
 	// the drain could not end, and those that it leaves, and detaches the volumes, so that they
 	// start elsewhere. The controller takes the taint away when the maintenance has ended, the
-	// node is Ready with a new boot ID, and nothing of the boot before is left. It needs
-	// remoteRunner.outOfService of the chart, too: without, nothing is freed.
+	// node is Ready with a new boot ID, and nothing of the boot before is left. With power: Off
+	// it needs remoteRunner.outOfService of the chart, too, and with machineOff
+	// controller.personsWord: without, nothing is freed.
 	// +optional
 	OutOfService bool `json:"outOfService,omitempty"`
+
+	// The word of a person that the machine is off: the proof where nothing can read its
+	// power. It counts for one boot of the node, while Ready is Unknown, and as long as no
+	// switch that a remote runner has read says on. If it is wrong, volumes are written
+	// twice. Its name is that of the user who writes it: admission refuses another one, the
+	// account of a program, and who may not confirm nodemaintenances. It needs outOfService.
+	// To give it: kubectl nodemend fence confirm NODE
+	// +optional
+	MachineOff *PersonsWord `json:"machineOff,omitempty"`
 
 	// Lights the lamp by which people find the machine for as long as the maintenance
 	// lasts. The remote runner does that, by the node's BMC: see status.identify.
 	// +optional
 	Identify bool `json:"identify,omitempty"`
 }
+
+// PersonsWord is the word of a person that a boot of a node is over: its machine is off,
+// and stays so until pods and volumes are freed.
+type PersonsWord struct {
+	// PersonsWord.
+	// +required
+	// +kubebuilder:validation:Enum=PersonsWord
+	Kind string `json:"kind"`
+
+	// UID of the node.
+	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	NodeUID types.UID `json:"nodeUID"`
+
+	// Boot ID that the node had. The word is for no other boot.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	BootID string `json:"bootID"`
+
+	// Name of the user whose word it is.
+	//
+	// Example: jane@example.com
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	By string `json:"by"`
+
+	// When it was given, by the clock of who gave it. For people: nothing goes by it.
+	// +required
+	Time metav1.Time `json:"time"`
+
+	// How it is known, in the person's own words.
+	//
+	// Example: both cords are drawn
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Reason string `json:"reason,omitempty"`
+}
+
+// KindPersonsWord is the kind of a proof that is a person's word.
+const KindPersonsWord = "PersonsWord"
 
 // PowerRequest is what a maintenance wants of the power of a machine.
 type PowerRequest string

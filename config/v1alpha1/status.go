@@ -302,8 +302,9 @@ func (m *NodeMaintenance) MayBeOff() bool {
 func (m *NodeMaintenance) KeepsOutOfService(node *corev1.Node) bool {
 	mark, ok := OutOfServiceMarkOf(node)
 	name, is := mark.Maintenance()
-	p := m.Status.Power
-	return ok && is && name == m.Name && m.DeletionTimestamp == nil && p != nil && p.Proof != nil && p.Proof.BootID == mark.BootID
+	p, word := m.Status.Power, m.Spec.MachineOff
+	proved := p != nil && p.Proof != nil && p.Proof.BootID == mark.BootID || word != nil && word.BootID == mark.BootID
+	return ok && is && name == m.Name && m.DeletionTimestamp == nil && proved
 }
 
 // KeepsActionsFrom reports whether no action may begin on the node: the maintenance holds it, or

@@ -4,7 +4,8 @@
 //
 // Kubernetes believes that taint blindly: it tears the volumes even from a node that is Ready. So it
 // is set only on a proof that the remote runner has kept in the NodeAction or NodeMaintenance, for the
-// boot that the Node says, while the remote runner keeps the machine off, within seconds after it was read so.
+// boot that the Node says, while the remote runner keeps the machine off, within seconds after it was read so;
+// or on the word of a person, in a NodeMaintenance, for that boot.
 // All of that is read from the API server itself, and the patch fails if the Node has changed since.
 //
 // A request is one node. What is to be taken away is known by the mark on the Node, whatever has
@@ -90,7 +91,7 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (time.Duration,
 	if marked(&node) {
 		return r.keep(ctx, name)
 	}
-	by, err := r.waiting(ctx, name)
+	by, err := r.waiting(ctx, &node)
 	if by == "" || err != nil {
 		r.forget(name)
 		return 0, err
@@ -104,11 +105,12 @@ func marked(node *corev1.Node) bool {
 }
 
 // waiting returns the action, as in a mark, by which a machine is kept off until somebody frees its
-// pods and volumes, "" if there is none in the cache.
-func (r *Reconciler) waiting(ctx context.Context, node string) (string, error) {
+// pods and volumes, or the maintenance in which a person has said that it is off; "" if there is none
+// in the cache.
+func (r *Reconciler) waiting(ctx context.Context, node *corev1.Node) (string, error) {
 	var actions v1alpha1.NodeActionList
-	if err := r.Client.List(ctx, &actions, client.MatchingFields{index.ActionsByNode: node}, client.UnsafeDisableDeepCopy); err != nil {
-		return "", fmt.Errorf("listing the actions of node %s: %w", node, err)
+	if err := r.Client.List(ctx, &actions, client.MatchingFields{index.ActionsByNode: node.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("listing the actions of node %s: %w", node.Name, err)
 	}
 	for i := range actions.Items {
 		if waits(&actions.Items[i]) {
@@ -116,11 +118,11 @@ func (r *Reconciler) waiting(ctx context.Context, node string) (string, error) {
 		}
 	}
 	var maintenances v1alpha1.NodeMaintenanceList
-	if err := r.Client.List(ctx, &maintenances, client.MatchingFields{index.MaintenancesByNode: node}, client.UnsafeDisableDeepCopy); err != nil {
-		return "", fmt.Errorf("listing the maintenances of node %s: %w", node, err)
+	if err := r.Client.List(ctx, &maintenances, client.MatchingFields{index.MaintenancesByNode: node.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("listing the maintenances of node %s: %w", node.Name, err)
 	}
 	for i := range maintenances.Items {
-		if m := &maintenances.Items[i]; maintenanceWaits(m) {
+		if m := &maintenances.Items[i]; maintenanceWaits(m) || wordWaits(m) && m.Spec.MachineOff.BootID == node.Status.NodeInfo.BootID {
 			return v1alpha1.ProofOfMaintenance(m.Name), nil
 		}
 	}
@@ -159,18 +161,24 @@ func (r *Reconciler) free(ctx context.Context, mark v1alpha1.OutOfServiceMark, n
 	if err := r.patch(patchCtx, name, setPatch(f.node, mark)); err != nil {
 		return 0, fmt.Errorf("setting the taint out-of-service of node %s: %w", name, err)
 	}
-	proved, _, _ := f.proof() // which a rule has asked
-	ctrl.LoggerFrom(ctx).Info("Pods and volumes are freed", "by", f.by(), "bootID", mark.BootID, "proof", proved.String())
+	proved := f.evidence()
+	ctrl.LoggerFrom(ctx).Info("Pods and volumes are freed", "by", f.by(), "bootID", mark.BootID, "proof", proved)
 	r.tell(name, corev1.EventTypeNormal, eventSet, fmt.Sprintf("pods and volumes are freed by the taint out-of-service, for %s: %s", f.by(), proved))
 	return poll, nil
 }
 
-// refusal asks the rules, with how long ago the machine was read off by now.
+// refusal asks the rules, with how long ago the machine was read off, or a person's word, by now.
 func (r *Reconciler) refusal(ctx context.Context, f *facts) string {
 	f.off = r.off(*f)
+	if f.word != nil {
+		f.off = r.Steady().Sub(f.asked)
+	}
 	rule, why := refusal(*f)
 	if why != "" {
 		ctrl.LoggerFrom(ctx).V(1).Info("Pods and volumes are not freed", "rule", rule, "why", why)
+	}
+	if why != "" && f.word != nil && f.node != nil { // whoever has given it waits
+		r.tell(f.node.Name, corev1.EventTypeWarning, eventNotFreed, fmt.Sprintf("%s has said in %s that the machine is off, and pods and volumes are not freed: %s", f.word.By, f.by(), why))
 	}
 	return why
 }
@@ -188,6 +196,9 @@ func (r *Reconciler) read(ctx context.Context, mark v1alpha1.OutOfServiceMark, n
 			remediation = by.Name
 		}
 		of = f.maintenance.Spec.NodeName
+		if !maintenanceWaits(f.maintenance) {
+			f.word = f.maintenance.Spec.MachineOff
+		}
 	} else {
 		f.action, err = get(ctx, r.Live, mark.Action, &v1alpha1.NodeAction{})
 		if f.action == nil || err != nil {
@@ -217,6 +228,17 @@ func (r *Reconciler) read(ctx context.Context, mark v1alpha1.OutOfServiceMark, n
 	}
 	if f.pause, err = get(ctx, r.Live, v1alpha1.ClusterPauseBudget, &v1alpha1.RemediationBudget{}); err != nil {
 		return f, err
+	}
+	if f.word != nil {
+		var actions v1alpha1.NodeActionList
+		if err := r.Live.List(ctx, &actions, client.MatchingFields{index.ActionsByNode: name}); err != nil {
+			return f, fmt.Errorf("listing the actions of node %s: %w", name, err)
+		}
+		var maintenances v1alpha1.NodeMaintenanceList
+		if err := r.Live.List(ctx, &maintenances, client.MatchingFields{index.MaintenancesByNode: name}); err != nil {
+			return f, fmt.Errorf("listing the maintenances of node %s: %w", name, err)
+		}
+		f.actions, f.maintenances, f.now, f.asked = actions.Items, maintenances.Items, r.Steady(), asked
 	}
 	f.node, err = get(ctx, r.Live, name, &corev1.Node{})
 	return f, err
@@ -389,10 +411,11 @@ func (r *Reconciler) patch(ctx context.Context, node string, patch []operation) 
 
 // Reasons of events.
 const (
-	eventSet     = "OutOfService"
-	eventFreed   = "PodsAndVolumesFreed"
-	eventLeft    = "OutOfServiceStays"
-	eventRemoved = "BackInService"
+	eventSet      = "OutOfService"
+	eventNotFreed = "PodsAndVolumesNotFreed"
+	eventFreed    = "PodsAndVolumesFreed"
+	eventLeft     = "OutOfServiceStays"
+	eventRemoved  = "BackInService"
 )
 
 // tell tells people something about the node, once.

@@ -44,12 +44,19 @@ type facts struct {
 	action *v1alpha1.NodeAction
 	// maintenance is set if it is one by which the machine is off, and not an action.
 	maintenance *v1alpha1.NodeMaintenance
+	// word is set if the proof is a person's word, which the maintenance has.
+	word        *v1alpha1.PersonsWord
 	remediation *v1alpha1.Remediation
 	policy      *v1alpha1.RemedyPolicy
 	pause       *v1alpha1.RemediationBudget
 	node        *corev1.Node
-	// off is how long ago the last reading of off may have begun, by a clock that nobody sets;
-	// negative: nobody knows.
+	// actions and maintenances are all of the node, if the proof is a person's word, and now is the
+	// present time.
+	actions      []v1alpha1.NodeAction
+	maintenances []v1alpha1.NodeMaintenance
+	now, asked   time.Time
+	// off is how long ago the last reading of off may have begun, or that of a person's word, which was
+	// asked for then, by a clock that nobody sets; negative: nobody knows.
 	off time.Duration
 }
 
@@ -111,7 +118,10 @@ func rules() []rule {
 // may be set. It is pure.
 func refusal(f facts) (name, why string) {
 	all := rulesOfActions()
-	if f.maintenance != nil {
+	switch {
+	case f.word != nil:
+		all = rulesOfWords()
+	case f.maintenance != nil:
 		all = rulesOfMaintenances()
 	}
 	for _, r := range all {
@@ -299,7 +309,7 @@ func after(node *corev1.Node, left []Left, lasts string) (do next, why string) {
 		}
 		return unmark, "somebody has taken the taint out-of-service away"
 	case bootID == mark.BootID && isReady:
-		return leave, fmt.Sprintf("it answers with boot %s, which was proved to be over: its switch does not tell the truth, or switches another machine. Its volumes may be in use twice. Switch it off by hand", mark.BootID)
+		return leave, fmt.Sprintf("it answers with boot %s, which was proved to be over: its switch does not tell the truth, or switches another machine, or whose word it was is mistaken. Its volumes may be in use twice. Switch it off by hand", mark.BootID)
 	case bootID == "" || bootID == mark.BootID:
 		if len(left) == 0 && !mark.Moved {
 			return tell, "its pods and volumes are freed"

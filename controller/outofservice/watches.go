@@ -35,7 +35,7 @@ func (r *Reconciler) Loop() worker.Loop {
 				Kind: &v1alpha1.NodeMaintenance{}, Handler: handler.EnqueueRequestsFromMapFunc(ofMaintenance),
 				Predicates: []predicate.Predicate{predicate.NewPredicateFuncs(func(object client.Object) bool {
 					m := object.(*v1alpha1.NodeMaintenance)
-					return maintenanceWaits(m) || m.Spec.OutOfService && m.DeletionTimestamp != nil // then the taint may go
+					return maintenanceWaits(m) || wordWaits(m) || m.Spec.OutOfService && m.DeletionTimestamp != nil // then the taint may go
 				})},
 			},
 			{

@@ -47,6 +47,8 @@ type rack struct {
 	vain                        bool // the BMC acknowledges an off, and does nothing
 	pods                        int  // that could be evicted
 	paused                      bool
+	words                       bool                 // people also say that the machine is off, when it is
+	takenBack                   map[string]time.Time // such words, by maintenance
 
 	// offBy says who has switched the machine off; "": it is on.
 	offBy   string
@@ -463,6 +465,10 @@ func (r *rack) happens() {
 	if r.rand.IntN(3) == 0 {
 		r.usual()
 	}
+	if r.words && r.rand.IntN(4) == 0 {
+		r.speaks()
+		return
+	}
 	m := r.one()
 	switch r.rand.IntN(24) {
 	case 0, 1, 2, 3:
@@ -541,6 +547,28 @@ func (r *rack) happens() {
 	}
 }
 
+// speaks has a person switch the machine off and give their word for it, or take it back.
+func (r *rack) speaks() {
+	m := r.one()
+	switch {
+	case m == nil:
+		r.begin(false, false)
+	case m.Spec.MachineOff != nil && r.rand.IntN(2) == 0:
+		r.note("%s: the word is taken back", m.Name)
+		r.takenBack[m.Name] = r.now
+		m.Spec.MachineOff, m.Spec.OutOfService = nil, false
+		r.must(r.Update(r.Context(), m))
+	default:
+		r.off("by somebody")
+		node := r.world.node()
+		m.Spec.OutOfService, m.Spec.MachineOff = true, &v1alpha1.PersonsWord{
+			Kind: v1alpha1.KindPersonsWord, NodeUID: node.UID, BootID: node.Status.NodeInfo.BootID, By: "jane", Time: metav1.NewTime(r.now),
+		}
+		r.note("%s: jane says that the machine is off, for boot %s", m.Name, node.Status.NodeInfo.BootID)
+		r.must(r.Update(r.Context(), m))
+	}
+}
+
 // pause has the budget of the whole cluster say whether it is paused.
 func (r *rack) pause() {
 	var b v1alpha1.RemediationBudget
@@ -556,7 +584,7 @@ func newRack(t *testing.T, seed uint64) *rack {
 		now: start, yield: make(chan struct{}), on: true, boot: 1, podsOf: 1, heard: start, seen: map[string]int{}, events: 30,
 	}
 	none := func() map[types.UID]time.Time { return map[types.UID]time.Time{} }
-	r := &rack{world: w, pods: 3, ended: none(), touched: map[types.UID]bool{}, wanted: none(), alone: none(), node: none(), unpaused: none(), free: none(), known: map[types.UID]v1alpha1.NodeMaintenance{}}
+	r := &rack{world: w, pods: 3, ended: none(), touched: map[types.UID]bool{}, wanted: none(), alone: none(), node: none(), unpaused: none(), free: none(), known: map[types.UID]v1alpha1.NodeMaintenance{}, takenBack: map[string]time.Time{}}
 	w.rack = r
 	machine, err := switches.ParseUUID(machineUUID)
 	w.must(err)
@@ -627,9 +655,10 @@ func newRack(t *testing.T, seed uint64) *rack {
 }
 
 // playRack plays a seed, and returns what it has reached.
-func playRack(t *testing.T, seed uint64, disturbed bool) map[string]int {
+func playRack(t *testing.T, seed uint64, disturbed, words bool) map[string]int {
 	t.Helper()
 	r := newRack(t, seed)
+	r.words = words
 	if !disturbed {
 		r.events = 0
 	} else {
@@ -687,7 +716,7 @@ func playRack(t *testing.T, seed uint64, disturbed bool) map[string]int {
 }
 
 func TestIfNothingHappensAMachineIsOffForItsMaintenanceAlone(t *testing.T) {
-	seen := playRack(t, 0, false)
+	seen := playRack(t, 0, false, false)
 	for _, what := range []string{"asked", "lit", "ShuttingDown", "Off", "set", "detached", "moved", "Restoring", "On", "taken away"} {
 		if seen[what] == 0 {
 			t.Errorf("never %s: %v", what, seen)
@@ -722,7 +751,7 @@ func TestWithoutARemoteRunnerTheNodeIsGivenBackInTheEnd(t *testing.T) {
 func TestWhateverHappensAMachineIsOffForItsMaintenanceAlone(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range *seeds / 2 {
-		for what, n := range playRack(t, *first+seed, true) {
+		for what, n := range playRack(t, *first+seed, true, false) {
 			seen[what] += min(n, 1)
 		}
 		if t.Failed() {
@@ -731,6 +760,24 @@ func TestWhateverHappensAMachineIsOffForItsMaintenanceAlone(t *testing.T) {
 	}
 	t.Log(seen)
 	for _, what := range []string{"asked", "cut", "lit", "Waiting", "ShuttingDown", "Cutting", "Off", "StillOn", "WasOff", "Restoring", "On", "set", "detached", "moved", "taken away", "trapped"} {
+		if seen[what] == 0 {
+			t.Errorf("never %s: %v", what, slices.Sorted(maps.Keys(seen)))
+		}
+	}
+}
+
+func TestWhateverHappensAWordFreesNothingOfABootThatRuns(t *testing.T) {
+	seen := map[string]int{}
+	for seed := range *seeds / 8 {
+		for what, n := range playRack(t, *first+seed, true, true) {
+			seen[what] += min(n, 1)
+		}
+		if t.Failed() {
+			return
+		}
+	}
+	t.Log(seen)
+	for _, what := range []string{"set by a word", "set", "moved", "taken away"} {
 		if seen[what] == 0 {
 			t.Errorf("never %s: %v", what, slices.Sorted(maps.Keys(seen)))
 		}

@@ -394,10 +394,14 @@ func (w *world) look(before, after *corev1.Node, by string) {
 	case !had && has:
 		w.note("%s sets the taint: %s", by, mark)
 		w.reached("set")
-		switch proof := w.proofOf(mark); {
+		proof, word := w.proofOf(mark), w.wordOf(mark)
+		if word {
+			w.reached("set by a word")
+		}
+		switch {
 		case mark.BootID != before.Status.NodeInfo.BootID || w.rack == nil && mark.BootID != bootID(1):
 			w.broken("I10: the taint is for boot %s", mark.BootID)
-		case proof == nil || proof.BootID != mark.BootID:
+		case !word && (proof == nil || proof.BootID != mark.BootID):
 			w.broken("I10: the taint is set without a proof")
 		case w.on && mark.BootID == bootID(w.boot) && !w.lied:
 			w.broken("I10: the taint is set, and boot %d runs", w.boot)
@@ -442,6 +446,18 @@ func (w *world) proofOf(mark v1alpha1.OutOfServiceMark) *v1alpha1.PowerProof {
 		return action.Status.Power.Proof
 	}
 	return nil
+}
+
+// wordOf reports whether a person has given their word for the boot of the mark, or has taken it back so
+// lately that the patch was on its way.
+func (w *world) wordOf(mark v1alpha1.OutOfServiceMark) bool {
+	var m v1alpha1.NodeMaintenance
+	name, is := mark.Maintenance()
+	if !is || w.rack == nil || w.Get(w.Context(), client.ObjectKey{Name: name}, &m) != nil {
+		return false
+	}
+	at, back := w.rack.takenBack[name]
+	return back && w.now.Sub(at) < 20*time.Second || m.Spec.MachineOff != nil && m.Spec.MachineOff.BootID == mark.BootID
 }
 
 // apiOf is the API server, as one controller sees it.

@@ -13,6 +13,13 @@ image: {{ include "nodemend.image" . | quote }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
 {{- end -}}
 
+{{- /* Whether the controller may free pods and volumes, by the taint for that. */ -}}
+{{- define "nodemend.frees" -}}
+{{- if or .Values.controller.personsWord (and .Values.remoteRunner.enabled .Values.remoteRunner.outOfService) -}}
+true
+{{- end -}}
+{{- end -}}
+
 {{- /* The labels of a component. */ -}}
 {{- define "nodemend.labels" -}}
 {app.kubernetes.io/name: nodemend, app.kubernetes.io/component: {{ . }}}

@@ -1,0 +1,131 @@
+package outofservice
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
+)
+
+// rulesOfWords are those of a person's word that the machine is off. Nothing reads it off then. That
+// the boot is over stays true whatever comes later, so all that says that it is not, or that there is a
+// newer one, is asked. Each later rule may rely on those before it.
+func rulesOfWords() []rule {
+	return []rule{
+		{"word stands", wordStands},
+		{"nobody holds it", nobodyHoldsIt},
+		{"not Ready", notReady},
+		{"word is for that boot", wordIsForThatBoot},
+		{"cordoned", cordoned},
+		{"no taint of somebody else", noTaint},
+		{"no switch says on", noSwitchSaysOn},
+		{"stands now", standsNow},
+	}
+}
+
+// wordStands: a person has given it, in a maintenance that holds the node. Whose name it may have,
+// admission has asked.
+func wordStands(f facts) string {
+	switch m := f.maintenance; {
+	case m.DeletionTimestamp != nil:
+		return fmt.Sprintf("maintenance %s has ended", m.Name)
+	case !m.Spec.OutOfService || m.Spec.Remediation != nil:
+		return fmt.Sprintf("maintenance %s does not say outOfService, or is the step of a policy", m.Name)
+	case f.node != nil && !m.Holds(f.node):
+		return fmt.Sprintf("maintenance %s is for an earlier node", m.Name)
+	case f.word.Kind != v1alpha1.KindPersonsWord || f.word.By == "":
+		return fmt.Sprintf("what maintenance %s says is nobody's word", m.Name)
+	default:
+		return ""
+	}
+}
+
+// cordoned: the maintenance has taken the node out, and nobody has given it back.
+func cordoned(f facts) string {
+	if !f.maintenance.WasCordoned() || f.maintenance.Status.NodeUID != f.node.UID || !f.node.Spec.Unschedulable {
+		return fmt.Sprintf("node %s is not cordoned for maintenance %s: that is awaited", f.node.Name, f.maintenance.Name)
+	}
+	return ""
+}
+
+// wordIsForThatBoot: nobody has seen another boot of the node than that which is said to be over.
+func wordIsForThatBoot(f facts) string {
+	bootID := f.node.Status.NodeInfo.BootID
+	switch {
+	case f.node.UID != f.word.NodeUID:
+		return fmt.Sprintf("node %s was registered anew since", f.node.Name)
+	case f.node.DeletionTimestamp != nil:
+		return fmt.Sprintf("node %s is being deleted", f.node.Name)
+	case bootID == "" || bootID != f.word.BootID:
+		return fmt.Sprintf("node %s has booted: its boot ID is %s, and the word is for %s", f.node.Name, bootID, f.word.BootID)
+	case len(validation.IsValidLabelValue(taintValue(bootID))) > 0:
+		return fmt.Sprintf("the boot ID %q of node %s can't be in the value of a taint", bootID, f.node.Name)
+	default:
+		return ""
+	}
+}
+
+// noSwitchSaysOn: where a remote runner can read the power, it has not read it on last, and is not about
+// to switch it.
+func noSwitchSaysOn(f facts) string {
+	if fence := v1alpha1.FenceOf(f.node, f.now); fence.Fenceable && fence.Reason != v1alpha1.FenceAnswersOff {
+		return fmt.Sprintf("the switch of node %s has said on when it was asked last, at %s. Have it asked again: kubectl nodemend fence check %s",
+			f.node.Name, fence.Checked.UTC().Format(time.RFC3339), f.node.Name)
+	}
+	for i := range f.maintenances {
+		p := f.maintenances[i].Status.Power
+		if p == nil {
+			continue
+		}
+		switch p.Phase {
+		case v1alpha1.PowerWaiting, v1alpha1.PowerOff, v1alpha1.PowerWasOff, v1alpha1.PowerLeftOff:
+		default:
+			return fmt.Sprintf("maintenance %s says that the power of the machine is in phase %s, in which it may be on", f.maintenances[i].Name, p.Phase)
+		}
+	}
+	for i := range f.actions {
+		if a := &f.actions[i]; a.Finished() == nil && a.Status.Power != nil {
+			return fmt.Sprintf("action %s switches the machine, and has not ended", a.Name)
+		}
+	}
+	return ""
+}
+
+// standsNow: it was read just now. Whoever takes it back to boot the machine may do so at any time.
+func standsNow(f facts) string {
+	if f.off < 0 || f.off > fresh {
+		return fmt.Sprintf("it was not read within %s: that is awaited", fresh)
+	}
+	return ""
+}
+
+// evidence is the proof in words, which the rules have asked.
+func (f facts) evidence() string {
+	if f.word != nil {
+		text := fmt.Sprintf("%s has said at %s that the machine is off, for boot %s", f.word.By, f.word.Time.UTC().Format(time.RFC3339), f.word.BootID)
+		if f.word.Reason != "" {
+			text += ": " + f.word.Reason
+		}
+		return text
+	}
+	proved, _, _ := f.proof()
+	return proved.String()
+}
+
+// wordWaits reports whether a person has said in a maintenance that the machine is off.
+func wordWaits(m *v1alpha1.NodeMaintenance) bool {
+	return m.DeletionTimestamp == nil && m.Spec.OutOfService && m.Spec.MachineOff != nil
+}
+
+// RefusesWord returns why the word of a person would free nothing now, which the maintenance has, or is to
+// have: what the controller asks, of what was read of the node, all its actions and maintenances, and the
+// pause of the cluster. "": it would.
+func RefusesWord(m *v1alpha1.NodeMaintenance, node *corev1.Node, actions []v1alpha1.NodeAction, maintenances []v1alpha1.NodeMaintenance,
+	pause *v1alpha1.RemediationBudget, now time.Time,
+) string {
+	_, why := refusal(facts{maintenance: m, word: m.Spec.MachineOff, node: node, actions: actions, maintenances: maintenances, pause: pause, now: now})
+	return why
+}
