@@ -44,10 +44,14 @@ func Kind() checks.Kind {
 			if err != nil { // a name or a proof less
 				klog.Background().Error(err, "What the firmware tells of the server can't be read")
 			}
+			report := n.ReportBMC
+			if !c.ReportBMC || !InBand(c) {
+				report = nil
+			}
 			return New(Options{
 				Open:  func() (ipmi.Source, error) { return Open(c, n.NodeName) },
 				Rules: c.Rules, Store: Store{Path: c.StateFile, LookOnly: n.LookOnly}, BootID: n.BootID, Machine: machine,
-				Timeout: c.Timeout.Duration, Clock: n.Clock, Metrics: metrics,
+				Timeout: c.Timeout.Duration, Clock: n.Clock, Metrics: metrics, ReportBMC: report,
 			}), nil
 		},
 	}
