@@ -34,7 +34,7 @@ func (s *scene) reportsBMC(dryRun client.Client) {
 	s.Helper()
 	helm.Program(s.T)
 	p := &props{scene: s}
-	try := func() error { return patchStatus(s.ctx, dryRun, s.a.Name, reported(atSeven)) }
+	try := func() error { return patchStatus(s.ctx, dryRun, s.a.Name, reported(`{"addresses":["192.0.2.1"]}`)) } // what it does not say
 	s.Cleanup(func() {
 		s.ctx = context.WithoutCancel(s.ctx)
 		s.install()

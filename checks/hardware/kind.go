@@ -45,8 +45,12 @@ func Kind() checks.Kind {
 				klog.Background().Error(err, "What the firmware tells of the server can't be read")
 			}
 			report := n.ReportBMC
-			if !c.ReportBMC || !InBand(c) {
+			switch {
+			case !c.ReportBMC:
 				report = nil
+			case !InBand(c):
+				report = nil
+				klog.Background().Info("Where the BMC is reached is not reported: it is asked over the network. checks.hardware.reportBMC is for the source device, and ipmitool without a host")
 			}
 			return New(Options{
 				Open:  func() (ipmi.Source, error) { return Open(c, n.NodeName) },

@@ -143,7 +143,7 @@ func decodeIPv6(parameter byte, data []byte) []netip.Addr {
 // usable returns the address if others can ask for it: one that is set, of one machine, and not of one
 // link alone.
 func usable(a netip.Addr) []netip.Addr {
-	if a == netip.AddrFrom4([4]byte{255, 255, 255, 255}) || !a.IsGlobalUnicast() {
+	if !a.IsGlobalUnicast() {
 		return nil
 	}
 	return []netip.Addr{a}

@@ -66,7 +66,7 @@ func TestABMCSaysFromInsideWhereItIsReachedFromOutside(t *testing.T) {
 		"the last channel":           {map[uint8]bmc.Channel{0xb: lan(ipv4(10, 0, 0, 7))}, "", `{"addresses":["10.0.0.7"]}`},
 		"a channel of software":      {map[uint8]bmc.Channel{0xc: lan(ipv4(10, 0, 0, 7))}, "", ""},
 		"two ports":                  {map[uint8]bmc.Channel{8: lan(ipv4(10, 0, 0, 8)), 1: lan(ipv4(192, 168, 0, 120))}, "", `{"addresses":["192.168.0.120","10.0.0.8"]}`},
-		"other media":                {map[uint8]bmc.Channel{1: {Medium: bmc.IPMB}, 2: {Medium: bmc.OtherLAN}, 3: lan(ipv4(10, 0, 0, 7))}, "", `{"addresses":["10.0.0.7"]}`},
+		"other media":                {map[uint8]bmc.Channel{1: {Medium: bmc.IPMB}, 2: {Medium: bmc.OtherLAN, Parameters: ipv4(10, 0, 0, 9)}, 3: lan(ipv4(10, 0, 0, 7))}, "", `{"addresses":["10.0.0.7"]}`},
 		"none is set":                {map[uint8]bmc.Channel{1: lan(ipv4(0, 0, 0, 0))}, guid, ""},
 		"all ones":                   {map[uint8]bmc.Channel{1: lan(ipv4(255, 255, 255, 255))}, guid, ""},
 		"of its link alone":          {map[uint8]bmc.Channel{1: lan(ipv4(169, 254, 0, 2))}, guid, ""},
