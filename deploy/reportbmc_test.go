@@ -101,7 +101,7 @@ func TestADetectorReportsTheBMCOfItsNodeIfThatIsAllowed(t *testing.T) {
 // One value is the right, and has the detectors use it, beside what else their configuration says.
 func TestTheChartHasDetectorsReportTheirBMCs(t *testing.T) {
 	helm.Program(t)
-	const value, other = "detector.reportBMC=true", "detector.config.checks.hardware.interval=1m"
+	const value, other = "detector.reportBMC=true", "detector.config.checks.hardware.interval=4m"
 	for name, tt := range map[string]struct {
 		values          []string
 		config, reports bool
@@ -109,8 +109,8 @@ func TestTheChartHasDetectorsReportTheirBMCs(t *testing.T) {
 	}{
 		"by default":             {nil, false, false, 0},
 		"reports":                {[]string{value}, true, true, 5 * time.Minute},
-		"reports, configured":    {[]string{value, other}, true, true, time.Minute},
-		"configured":             {[]string{other}, true, false, time.Minute},
+		"reports, configured":    {[]string{value, other}, true, true, 4 * time.Minute},
+		"configured":             {[]string{other}, true, false, 4 * time.Minute},
 		"reports, of host units": {[]string{value, "hostUnits.enabled=true"}, false, false, 0},
 	} {
 		objects := rendered(t, tt.values...)
