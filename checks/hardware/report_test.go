@@ -85,7 +85,7 @@ func TestABMCThatHangsWithItsAddressDelaysTheCheckForASecondOrFive(t *testing.T)
 		check := newCheck(t, d, filepath.Join(t.TempDir(), "state"), reporting(&reported))
 		d.SetHook(func(command bmc.Command, _ []byte) []byte {
 			if command == bmc.GetChannelInfo {
-				time.Sleep(time.Minute)
+				<-time.After(time.Minute)
 			}
 			return nil
 		})
@@ -94,7 +94,7 @@ func TestABMCThatHangsWithItsAddressDelaysTheCheckForASecondOrFive(t *testing.T)
 		if took := time.Since(began); took != 5*time.Second || reported != nil {
 			t.Errorf("it took %s, reported %q", took, reported)
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 	})
 }
 

@@ -89,7 +89,7 @@ func (d *Device) lanParameter(ctx context.Context, channel, parameter, set byte,
 		return nil, nil
 	case err != nil:
 		return nil, err
-	case len(answer)-1 < length:
+	case len(answer) <= length:
 		return nil, fmt.Errorf("%s: parameter %d: %w: %d bytes of %d", getLANParameter.name, parameter, ipmi.ErrMalformed, len(answer)-1, length)
 	}
 	return answer[1:], nil // after the revision

@@ -23,8 +23,8 @@ func ipv4(a, b, c, d byte) map[uint8][][]byte {
 }
 
 // static and dynamic are addresses of IPv6, as parameters 56 and 59 have them.
-func static(t *testing.T, set byte, address string, enabled, status byte) []byte {
-	return ipv6(t, set, enabled<<7, address, status)
+func static(t *testing.T, address string, enabled, status byte) []byte {
+	return ipv6(t, 0, enabled<<7, address, status)
 }
 
 func dynamic(t *testing.T, set byte, address string, status byte) []byte {
@@ -74,11 +74,11 @@ func TestABMCSaysFromInsideWhereItIsReachedFromOutside(t *testing.T) {
 		"no parameter":               {map[uint8]bmc.Channel{1: lan(nil)}, guid, ""},
 		"no LAN":                     {map[uint8]bmc.Channel{1: {Medium: bmc.IPMB}}, guid, ""},
 		"no channel":                 {nil, guid, ""},
-		"IPv6, static":               {map[uint8]bmc.Channel{1: lan(sixes(2, [][]byte{static(t, 0, "fd00::7", 1, active)}, nil))}, "", `{"addresses":["fd00::7"]}`},
+		"IPv6, static":               {map[uint8]bmc.Channel{1: lan(sixes(2, [][]byte{static(t, "fd00::7", 1, active)}, nil))}, "", `{"addresses":["fd00::7"]}`},
 		"IPv6, dynamic":              {map[uint8]bmc.Channel{1: lan(sixes(1, nil, [][]byte{dynamic(t, 0, "fe80::7", active), dynamic(t, 1, "2001:db8::7", active)}))}, "", `{"addresses":["2001:db8::7"]}`},
-		"IPv6, switched off":         {map[uint8]bmc.Channel{1: lan(sixes(0, [][]byte{static(t, 0, "fd00::7", 1, active)}, nil))}, "", ""},
-		"IPv6, not enabled":          {map[uint8]bmc.Channel{1: lan(sixes(2, [][]byte{static(t, 0, "fd00::7", 0, active)}, nil))}, "", ""},
-		"IPv6, disabled and pending": {map[uint8]bmc.Channel{1: lan(sixes(2, [][]byte{static(t, 0, "fd00::7", 1, disabled)}, [][]byte{dynamic(t, 0, "fd00::8", pending)}))}, "", ""},
+		"IPv6, switched off":         {map[uint8]bmc.Channel{1: lan(sixes(0, [][]byte{static(t, "fd00::7", 1, active)}, nil))}, "", ""},
+		"IPv6, not enabled":          {map[uint8]bmc.Channel{1: lan(sixes(2, [][]byte{static(t, "fd00::7", 0, active)}, nil))}, "", ""},
+		"IPv6, disabled and pending": {map[uint8]bmc.Channel{1: lan(sixes(2, [][]byte{static(t, "fd00::7", 1, disabled)}, [][]byte{dynamic(t, 0, "fd00::8", pending)}))}, "", ""},
 		"more than are kept": {map[uint8]bmc.Channel{
 			1: lan(ipv4(10, 0, 0, 1)), 2: lan(ipv4(10, 0, 0, 2)), 3: lan(ipv4(10, 0, 0, 3)), 4: lan(ipv4(10, 0, 0, 4)), 5: lan(ipv4(10, 0, 0, 5)),
 		}, "", `{"addresses":["10.0.0.1","10.0.0.2","10.0.0.3","10.0.0.4"]}`},
