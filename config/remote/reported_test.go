@@ -2,6 +2,7 @@ package remote
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -103,5 +104,19 @@ func TestWhatANodeReportsIsNotKeptForOtherEntries(t *testing.T) {
 	}
 	if kept := c.Needed(NodeOf(reports(`{"addresses":["10.20.0.7"]}`))); len(kept.Annotations) > 0 || kept.SystemUUID != machine {
 		t.Errorf("kept: %+v", kept)
+	}
+}
+
+// The example of the page is one.
+func TestThePageShowsAnEntryForReportedAddresses(t *testing.T) {
+	page, err := os.ReadFile("../../docs/fencing.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "### Addresses that nodes report")
+	_, rest, _ = strings.Cut(rest, "```yaml\n")
+	example, _, _ := strings.Cut(rest, "```")
+	if c, err := Parse("docs/fencing.md", []byte(example)); err != nil || len(c.Switches) != 1 || len(c.Switches[0].IPMI.ReportedIn) != 2 {
+		t.Errorf("%+v, %v", c.Switches, err)
 	}
 }

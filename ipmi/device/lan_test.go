@@ -78,7 +78,7 @@ func TestABMCSaysFromInsideWhereItIsReachedFromOutside(t *testing.T) {
 		"IPv6, dynamic":              {map[uint8]bmc.Channel{1: lan(sixes(1, nil, [][]byte{dynamic(t, 0, "fe80::7", active), dynamic(t, 1, "2001:db8::7", active)}))}, "", `{"addresses":["2001:db8::7"]}`},
 		"IPv6, switched off":         {map[uint8]bmc.Channel{1: lan(sixes(0, [][]byte{static(t, "fd00::7", 1, active)}, nil))}, "", ""},
 		"IPv6, not enabled":          {map[uint8]bmc.Channel{1: lan(sixes(2, [][]byte{static(t, "fd00::7", 0, active)}, nil))}, "", ""},
-		"IPv6, disabled and pending": {map[uint8]bmc.Channel{1: lan(sixes(2, [][]byte{static(t, "fd00::7", 1, disabled)}, [][]byte{dynamic(t, 0, "fd00::8", pending)}))}, "", ""},
+		"IPv6, disabled and pending": {map[uint8]bmc.Channel{1: lan(sixes(2, [][]byte{static(t, "fd00::9", 1, disabled)}, [][]byte{dynamic(t, 0, "fd00::8", pending)}))}, "", ""},
 		"more than are kept": {map[uint8]bmc.Channel{
 			1: lan(ipv4(10, 0, 0, 1)), 2: lan(ipv4(10, 0, 0, 2)), 3: lan(ipv4(10, 0, 0, 3)), 4: lan(ipv4(10, 0, 0, 4)), 5: lan(ipv4(10, 0, 0, 5)),
 		}, "", `{"addresses":["10.0.0.1","10.0.0.2","10.0.0.3","10.0.0.4"]}`},
