@@ -9,6 +9,7 @@ import (
 
 	"github.com/nodemend/nodemend/checks/kubeletapi"
 	config "github.com/nodemend/nodemend/config/detector"
+	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/internal/serverclock"
 )
 
@@ -64,6 +65,9 @@ type Node struct {
 	// LookOnly is whether a person looks, once: what the detector remembers is read, and not
 	// changed.
 	LookOnly bool
+	// ReportBMC takes in what the node is to report of its BMC, and does not wait for that; nil: nothing
+	// is.
+	ReportBMC func(power.ReportedBMC)
 	// Registerer takes metrics of the check's own.
 	Registerer prometheus.Registerer
 	Clock      clock.Clock

@@ -36,6 +36,7 @@ func TestAbuseOfTheTokenOfADetector(t *testing.T) {
 		{"detector", "apply", own, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"` + p.a + `"},"status":{"conditions":[{"type":"Mine","status":"True"}]}}`, allowed, "whatever the kind of patch"},
 		{"detector", "apply", own, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"` + p.a + `","labels":{"a":"b"}},"status":{}}`, by("detector"), "labels choose which policies act on the node"},
 		{"detector", "merge patch", own, `{"metadata":{"annotations":{"nodemend.dev/cordoned-for":"m"}}}`, by("detector"), "the mark of the controller's cordon"},
+		{"detector", "merge patch", own, `{"metadata":{"annotations":{"nodemend.dev/bmc":"{\"addresses\":[\"10.0.0.7\"]}"}}}`, by("detector"), "detector.reportBMC of the chart lets it say where its BMC is"},
 		{"detector", "merge patch", own, `{"metadata":{"labels":{"nodemend.dev/exclude":"true"}}}`, by("detector"), "labels choose which policies act on the node"},
 		{"detector", "merge patch", own, `{"metadata":{"finalizers":["a/b"]}}`, by("detector"), "a node that can't be deleted"},
 		{"detector", "merge patch", own, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"x","uid":"x"}]}}`, by("detector"), "the garbage collector would delete the node"},

@@ -38,6 +38,7 @@ var choices = map[string][]string{
 	"configured":  {"detector.config.checks.hardware.enabled=false", "runner.config.reboots.deny=true"},
 	"files":       {`detector.files.ntp\.json=text`, "detector.args[0]=--config.custom-plugin-monitor=/config/ntp.json"},
 	"conditions":  {"detector.conditions[0]=PLEGUnhealthy", "detector.conditions[1]=example.com/Broken"},
+	"a BMC":       {"detector.reportBMC=true"},
 	"no detector": {"detector.enabled=false"},
 	"no runner":   {"runner.enabled=false"},
 	"host units":  {"hostUnits.enabled=true", "detector.args[0]=-v=4", "apiServer.host=fd00::1"},

@@ -29,7 +29,7 @@ const newCondition = "PLEGUnhealthy"
 
 // detect runs the detector's exporter of conditions and recorder of events, which
 // report two problems, until the test ends.
-func (s *scene) detect(cfg *rest.Config, node *corev1.Node) {
+func (s *scene) detect(cfg *rest.Config, node *corev1.Node) *exporter.Exporter {
 	s.Helper()
 	core, err := coreapi.New(cfg)
 	s.must(err)
@@ -57,6 +57,7 @@ func (s *scene) detect(cfg *rest.Config, node *corev1.Node) {
 		})
 	}
 	conditions.Take(report)
+	return conditions
 }
 
 func TestADetectorSetsConditionsOfItsNodeAndWritesEvents(t *testing.T) {

@@ -159,9 +159,6 @@ func (s *scene) remotely(account *rest.Config, file string) (end func()) {
 	s.Helper()
 	ctx, cancel := context.WithCancel(s.ctx)
 	done := make(chan error, 1)
-	ofNode := func(node *corev1.Node) remote.Node {
-		return remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations}
-	}
 	go func() {
 		done <- runner.RunRemote(ctx, account, runner.RemoteOptions{
 			Switch: func(node *corev1.Node) (power.Switch, error) {
@@ -169,11 +166,11 @@ func (s *scene) remotely(account *rest.Config, file string) (end func()) {
 				if err != nil {
 					return nil, err
 				}
-				return config.Switch(ofNode(node))
+				return config.Switch(remote.NodeOf(node))
 			},
 			Needed: func(node *corev1.Node) (*corev1.Node, error) {
 				config, err := remote.Load(file)
-				needed := config.Needed(ofNode(node))
+				needed := config.Needed(remote.NodeOf(node))
 				return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: needed.Name, Labels: needed.Labels, Annotations: needed.Annotations}}, err
 			},
 			Lead:             func(ctx context.Context, _ string, lead func(context.Context) error) error { return lead(ctx) },

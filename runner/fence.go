@@ -324,7 +324,7 @@ func (w *FenceWorker) look(ctx context.Context, node *corev1.Node) corev1.NodeCo
 	case errors.Is(err, power.ErrNoSwitch):
 		return notFenceable(v1alpha1.FenceNoSwitch, "%v", err)
 	case err != nil:
-		return notFenceable(v1alpha1.FenceCheckFailed, "%v", err)
+		return notFenceable(reasonOf(err), "%v", err)
 	}
 	reading, err := call(ctx, func(ctx context.Context) (power.Reading, error) { return found.Read(ctx, machine) })
 	if err == nil {

@@ -179,6 +179,7 @@ func TestWhatASwitchSaysStandsOnTheNode(t *testing.T) {
 		"no answer":                     {func(f *fenced) { f.err = fmt.Errorf("ipmi://10.0.0.1:623: %w", power.ErrNoAnswer) }, "False", v1alpha1.FenceNoAnswer, "no answer", true},
 		"no answer in time":             {func(f *fenced) { f.err = context.DeadlineExceeded }, "False", v1alpha1.FenceNoAnswer, "deadline", true},
 		"no login":                      {func(f *fenced) { f.err = power.ErrLogin }, "False", v1alpha1.FenceLoginRefused, "login refused", false},
+		"the node reports another's":    {func(f *fenced) { f.noSwitch = fmt.Errorf("its annotation: %w", power.ErrOtherMachine) }, "False", v1alpha1.FenceOtherMachine, "its annotation", false},
 		"it says that it is another's":  {func(f *fenced) { f.err = power.ErrOtherMachine }, "False", v1alpha1.FenceOtherMachine, "another machine", false},
 		"its GUID is another machine's": {func(f *fenced) { f.guid[3]++ }, "False", v1alpha1.FenceOtherMachine, "its GUID is", false},
 		"it does not say whose it is":   {func(f *fenced) { f.err = power.ErrNoIdentity }, "False", v1alpha1.FenceMachineUnknown, "does not say", false},

@@ -126,7 +126,7 @@ func newNode(options Options, core rest.Interface, server *serverclock.Clock, re
 	return &checks.Node{
 		Config: options.Config, NodeName: options.NodeName, BootID: bootID, Runtime: runtime, Kubelet: api,
 		Ready: newReadyCondition(core, options.NodeName), ServerClock: server,
-		LookOnly: options.lookOnly, Registerer: registerer, Clock: clock.RealClock{},
+		LookOnly: options.lookOnly, ReportBMC: options.reportBMC, Registerer: registerer, Clock: clock.RealClock{},
 	}, nil
 }
 

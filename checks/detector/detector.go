@@ -28,6 +28,7 @@ import (
 	config "github.com/nodemend/nodemend/config/detector"
 	"github.com/nodemend/nodemend/internal/boot"
 	"github.com/nodemend/nodemend/internal/coreapi"
+	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/internal/serve"
 	"github.com/nodemend/nodemend/internal/serverclock"
 )
@@ -65,6 +66,8 @@ type Options struct {
 	rehearsing bool
 	// lookOnly says that a person looks: see checks.Node.
 	lookOnly bool
+	// reportBMC is that of checks.Node.
+	reportBMC func(power.ReportedBMC)
 }
 
 // detector is what Run runs.
@@ -108,6 +111,7 @@ func Run(ctx context.Context, options Options) (err error) {
 		milder:      map[corev1.NodeConditionType][]string{},
 		uncounted:   map[string]bool{},
 	}
+	d.options.reportBMC = func(r power.ReportedBMC) { d.conditions.ReportBMC(r) } // no check runs before there is one
 	defer func() {
 		if !errors.Is(err, errStuck) { // what hangs may be in use
 			d.release()

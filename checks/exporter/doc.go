@@ -13,7 +13,8 @@
 //   - A change of status or reason is written at once. All else waits for the
 //     heartbeat: one PATCH with everything new.
 //   - Only the detector's own conditions are written, by a strategic merge patch
-//     of the status subresource.
+//     of the status subresource; and one annotation, if there is something to say
+//     by it: annotation.go.
 //   - Of others, those are removed that the configuration names no more and that
 //     the detector alone has written: leftover.go.
 //   - While the API server can't be reached nothing is lost but intermediate

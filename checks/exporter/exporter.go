@@ -222,6 +222,8 @@ func (e *Exporter) Run(ctx context.Context) error {
 			log.result("get", e.read(ctx))
 		case next.patch != nil:
 			log.result("patch", e.write(ctx, next.patch))
+		case next.annotate != "":
+			e.annotate(ctx, next.annotate)
 		default:
 			e.pause(ctx, next.wait)
 		}
@@ -264,6 +266,7 @@ func (e *Exporter) read(ctx context.Context) error {
 				"node", e.options.NodeName, "what", write.String(), "writers", otherWriters(node, write.conditionType, e.options.manager()))
 		}
 		left = e.state.findLeft(node, now)
+		e.state.seeAnnotation(node)
 		e.tell()
 	})
 	e.remove(ctx, node, left)

@@ -33,6 +33,7 @@ type fakeNode struct {
 	hang       bool
 	stuck      chan struct{} // reads ignore their deadline until it is closed
 	conditions []corev1.NodeCondition
+	annotated  map[string]string
 	patches    []string
 	requests   int
 	reads      int
@@ -67,7 +68,7 @@ func (n *fakeNode) Get(ctx context.Context) (*corev1.Node, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	node := &corev1.Node{Status: corev1.NodeStatus{Conditions: n.conditions}}
-	node.UID = "uid-1"
+	node.UID, node.Annotations = "uid-1", n.annotated
 	return node, nil
 }
 
@@ -86,7 +87,7 @@ func (n *fakeNode) taken() (patches []string) {
 }
 
 // run starts an exporter. It has stopped when the returned function returns.
-func run(t *testing.T, node *fakeNode) (*Exporter, *prometheus.Registry, func()) {
+func run(t *testing.T, node Node) (*Exporter, *prometheus.Registry, func()) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	e, err := NewFor(node, Options{

@@ -143,6 +143,8 @@ type state struct {
 	demandedAt time.Time
 	failures   int
 	retryAt    time.Time
+	// bmc is the annotation about the Node's BMC.
+	bmc annotation
 }
 
 func newState(options Options) *state {
@@ -319,19 +321,21 @@ func (s *state) correct(offset time.Duration, learned bool, now time.Time) {
 // is written at once.
 func (s *state) demand(now time.Time) { s.demandedAt = now }
 
-// plan is the next thing to do. If it is neither read nor patch, wait is how
+// plan is the next thing to do. If it is neither read, patch nor annotate, wait is how
 // long nothing is to be done unless there is a new observation; zero is no limit.
 type plan struct {
 	read  bool
 	patch *patch
-	wait  time.Duration
+	// annotate is the value that the annotation about the BMC is to have; "": none.
+	annotate string
+	wait     time.Duration
 }
 
 func (s *state) plan(now time.Time) plan {
 	if s.offline {
 		return plan{}
 	}
-	next := s.planWrites(now)
+	next := s.planAnnotation(s.planWrites(now), now)
 	if wait := s.leftAt.Sub(now); !next.read && next.patch == nil && !s.leftAt.IsZero() {
 		switch {
 		case s.retryAt.After(now):

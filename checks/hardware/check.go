@@ -13,6 +13,7 @@ import (
 
 	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/internal/bounded"
+	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/internal/repairnote"
 	"github.com/nodemend/nodemend/internal/smbios"
 	"github.com/nodemend/nodemend/ipmi"
@@ -55,6 +56,9 @@ type Options struct {
 	Clock   clock.PassiveClock
 	// Metrics records what is found; nil: nothing does.
 	Metrics *Metrics
+	// ReportBMC is told, after a run, where the BMC says that it is reached from outside; nil: it is
+	// not asked.
+	ReportBMC func(power.ReportedBMC)
 }
 
 // Check is the check of one server. What it remembers is in its store; if that
@@ -73,6 +77,8 @@ type Check struct {
 	stored  verdict.State
 	// late is closed when the last use of the store that was not waited for any more has ended.
 	late <-chan struct{}
+	// unreported is why the BMC could not be reported the last time; "": it could.
+	unreported string
 }
 
 var _ checks.Check = (*Check)(nil)
@@ -118,6 +124,7 @@ func (c *Check) Run(ctx context.Context) checks.Result {
 	c.looked = in.Now
 	found := c.judge(ctx, last, in)
 	note := c.note(reading, found, in)
+	c.reportBMC(reading, in)
 	if in.ChassisError != nil && in.SensorsError != nil && in.LogError != nil {
 		c.Close() // a new one may help
 	}

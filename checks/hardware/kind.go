@@ -44,10 +44,18 @@ func Kind() checks.Kind {
 			if err != nil { // a name or a proof less
 				klog.Background().Error(err, "What the firmware tells of the server can't be read")
 			}
+			report := n.ReportBMC
+			switch {
+			case !c.ReportBMC:
+				report = nil
+			case !InBand(c):
+				report = nil
+				klog.Background().Info("Where the BMC is reached is not reported: it is asked over the network. checks.hardware.reportBMC is for the source device, and ipmitool without a host")
+			}
 			return New(Options{
 				Open:  func() (ipmi.Source, error) { return Open(c, n.NodeName) },
 				Rules: c.Rules, Store: Store{Path: c.StateFile, LookOnly: n.LookOnly}, BootID: n.BootID, Machine: machine,
-				Timeout: c.Timeout.Duration, Clock: n.Clock, Metrics: metrics,
+				Timeout: c.Timeout.Duration, Clock: n.Clock, Metrics: metrics, ReportBMC: report,
 			}), nil
 		},
 	}

@@ -56,6 +56,18 @@ func Present(c config.Hardware) bool {
 	return c.Source != config.SourceAuto || c.LAN.Host != "" || c.IPMITool.Host != "" || c.Redfish.URL != "" || exists(devicePath(c))
 }
 
+// InBand reports whether the BMC that c names is asked from inside its machine.
+func InBand(c config.Hardware) bool {
+	switch c.Source {
+	case config.SourceDevice:
+		return true
+	case config.SourceIPMITool:
+		return c.IPMITool.Host == ""
+	default:
+		return c.Source == config.SourceAuto && exists(devicePath(c))
+	}
+}
+
 // devicePath is the device to be used, whether or not it exists.
 func devicePath(c config.Hardware) string {
 	if c.Device != "" {

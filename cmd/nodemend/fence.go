@@ -241,7 +241,7 @@ func (c *checker) check(ctx context.Context, node *corev1.Node) fenceable {
 			}
 		}
 	}
-	s, err := c.config.Switch(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations, ProviderID: node.Spec.ProviderID})
+	s, err := c.config.Switch(remote.NodeOf(node))
 	if err != nil {
 		f.Why = err.Error()
 		return f

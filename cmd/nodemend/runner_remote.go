@@ -167,7 +167,7 @@ func switchesOf(file *remote.File, cluster func(kubeconfig string) (client.Clien
 			return nil, err
 		}
 		config.Cluster = cluster
-		return config.Switch(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations, ProviderID: node.Spec.ProviderID})
+		return config.Switch(remote.NodeOf(node))
 	}
 }
 
@@ -178,10 +178,11 @@ func neededOf(file *remote.File) func(*corev1.Node) (*corev1.Node, error) {
 		if err != nil {
 			return nil, err
 		}
-		needed := config.Needed(remote.Node{Name: node.Name, Labels: node.Labels, Annotations: node.Annotations, ProviderID: node.Spec.ProviderID})
+		needed := config.Needed(remote.NodeOf(node))
 		return &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: needed.Name, Labels: needed.Labels, Annotations: needed.Annotations},
 			Spec:       corev1.NodeSpec{ProviderID: needed.ProviderID},
+			Status:     corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{SystemUUID: needed.SystemUUID}},
 		}, nil
 	}
 }

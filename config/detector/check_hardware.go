@@ -39,6 +39,9 @@ type Hardware struct {
 	Redfish Redfish `yaml:"redfish"`
 	// SMBIOS is the folder with the firmware's tables; empty: they are not read.
 	SMBIOS string `yaml:"smbios"`
+	// ReportBMC has the node report where its BMC is reached from outside, as far as that is read by
+	// device, or by ipmitool without a host: power.BMCAnnotation. It takes a right of its own.
+	ReportBMC bool `yaml:"reportBMC"`
 	// StateFile keeps what was read from the System Event Log and what people
 	// have acknowledged.
 	StateFile string `yaml:"stateFile"`

@@ -53,8 +53,13 @@ type IPMI struct {
 	Host string `yaml:"host"`
 	// Hosts are those of nodes by their names, instead of Host.
 	Hosts map[string]string `yaml:"hosts"`
-	Port  int               `yaml:"port"`
-	Login `yaml:",inline"`
+	// ReportedIn are networks, such as 10.20.0.0/16 and fd00:20::/64, instead of Host and Hosts: the BMC
+	// of a node is at the first address in one of them that the node reports, by power.BMCAnnotation.
+	// Root on a node can report any, and call its machine as another one is called: whatever accepts
+	// the login in these networks, and is the machine of no other node, it can have switched in its place.
+	ReportedIn []string `yaml:"reportedIn"`
+	Port       int      `yaml:"port"`
+	Login      `yaml:",inline"`
 	// KeyFile has the key of the BMC, K_g.
 	KeyFile     string `yaml:"keyFile"`
 	CipherSuite int    `yaml:"cipherSuite"`

@@ -241,6 +241,12 @@ func TestEveryMistakeHasItsLineAndSaysWhatIsAccepted(t *testing.T) {
 		entry("openstack: {}"):                                        {"line 2: switches.0.openstack.cloudsFile: is missing"},
 		entry("openstack: {cloudsFile: c, serverName: '{label:a}'}"):  {`openstack.cloudsFile: "c" is not an absolute path`, "serverName: {label:a} is what a node can write itself"},
 		entry("node: {}"):                                             {`line 2: unknown field "node"`},
+		ipmi("host: a, reportedIn: [10.0.0.0/8]"):                     {"line 2: switches.0.ipmi.reportedIn: is beside host or hosts: accepted is one of the three"},
+		ipmi("hosts: {a: b}, reportedIn: []"):                         {"ipmi.reportedIn: is beside host or hosts"},
+		ipmi("reportedIn: []"):                                        {"line 2: switches.0.ipmi.reportedIn: is empty: accepted are the networks of the BMCs, such as 10.20.0.0/16"},
+		ipmi("reportedIn: [10.20.0.0/16, 10.0.0.0, all]"):             {`reportedIn.1: "10.0.0.0" is no network: accepted are such as`, `reportedIn.2: "all" is no network`},
+		ipmi("reportedIn: [10.20.0.7/16]"):                            {`reportedIn.0: "10.20.0.7/16" is an address in the network 10.20.0.0/16: accepted is the network, or 10.20.0.7/32`},
+		ipmi("reportedIn: [0.0.0.0/0, '::/0', '::ffff:0:0/96']"):      {`reportedIn.0: "0.0.0.0/0" is every network`, `reportedIn.1: "::/0" is every network`, `reportedIn.2: "::ffff:0:0/96" is no network`},
 		ipmi("host: a, hosts: {b: c}"):                                {"has neither host nor hosts, or both"},
 		ipmi("host: '{nodename}'"):                                    {"line 2: switches.0.ipmi.host: {nodename} is no placeholder: accepted are {name}, {label:KEY} and {annotation:KEY}"},
 		ipmi("host: '{name'"):                                         {"brace without its other one"},
@@ -314,6 +320,7 @@ func TestAFileIsReadAsAWhole(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(good))
+	f.Add([]byte(ipmi("reportedIn: [10.0.0.0/8, 'fd00::/64']")))
 	f.Add([]byte(entry("program: {path: /p, options: {a: '{label:node-restriction.kubernetes.io/x}'}}")))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := Parse("remote.yaml", data)

@@ -2,13 +2,16 @@ package remote
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/internal/power"
@@ -23,13 +26,23 @@ import (
 type Node struct {
 	Name                string
 	Labels, Annotations map[string]string
+	// SystemUUID is what it calls its machine, "" if that is not asked.
+	SystemUUID string
 	// ProviderID is its spec.providerID, "" once it is not known any more.
 	ProviderID string
 }
 
+// NodeOf returns what is known of a node.
+func NodeOf(node *corev1.Node) Node {
+	return Node{
+		Name: node.Name, Labels: node.Labels, Annotations: node.Annotations,
+		SystemUUID: node.Status.NodeInfo.SystemUUID, ProviderID: node.Spec.ProviderID,
+	}
+}
+
 // Switch returns the switch of a node: that of the first entry whose nodes include it. The
-// error is power.ErrNoSwitch, or what the node lacks that a placeholder asks for. It asks nobody,
-// and reads no secrets.
+// error is power.ErrNoSwitch, or what the node lacks that a placeholder asks for, or power.ErrOtherMachine if
+// the BMC that it reports is not that of its machine. It asks nobody, and reads no secrets.
 func (c Config) Switch(node Node) (power.Switch, error) {
 	for i := range c.Switches {
 		s := &c.Switches[i]
@@ -47,7 +60,7 @@ func (c Config) Switch(node Node) (power.Switch, error) {
 
 // Needed returns of a node what Switch looks at.
 func (c Config) Needed(node Node) Node {
-	needed := Node{Name: node.Name, Labels: map[string]string{}, Annotations: map[string]string{}, ProviderID: node.ProviderID}
+	needed := Node{Name: node.Name, Labels: map[string]string{}, Annotations: map[string]string{}, SystemUUID: node.SystemUUID, ProviderID: node.ProviderID}
 	keep := func(kind, key string) (string, error) {
 		of, to := node.Labels, needed.Labels
 		if kind == "annotation" {
@@ -65,6 +78,9 @@ func (c Config) Needed(node Node) Node {
 		}
 		for _, template := range s.templates() {
 			_, _ = expand(template, keep)
+		}
+		if value, has := node.Annotations[power.BMCAnnotation]; has && s.IPMI != nil && s.IPMI.ReportedIn != nil {
+			needed.Annotations[power.BMCAnnotation] = power.CutReported(value)
 		}
 	}
 	return needed
@@ -104,10 +120,7 @@ func (n Nodes) include(node Node) bool {
 func (s *Switch) of(node Node, cluster func(kubeconfig string) (client.Client, error)) (power.Switch, error) {
 	switch {
 	case s.IPMI != nil:
-		host, err := node.value("hosts", s.IPMI.Host, s.IPMI.Hosts)
-		if err == nil {
-			err = checkHost(host)
-		}
+		host, err := s.IPMI.of(node)
 		if err != nil {
 			return nil, err
 		}
@@ -146,6 +159,53 @@ func (s *Switch) of(node Node, cluster func(kubeconfig string) (client.Client, e
 		}
 		return program.New(program.Options{Path: s.Program.Path, Name: node.Name, Options: options, Secrets: s.Program.secrets()})
 	}
+}
+
+// of returns where the node's BMC is.
+func (i *IPMI) of(node Node) (host string, err error) {
+	if i.ReportedIn != nil {
+		return node.reported(i.ReportedIn)
+	}
+	if host, err = node.value("hosts", i.Host, i.Hosts); err == nil {
+		err = checkHost(host)
+	}
+	return host, err
+}
+
+// reported returns the first address in one of the networks that the node reports of its BMC. Whether
+// it is that of the node's machine the BMC itself has to say; here a report is left out that says itself
+// that it is not, such as one of before the disks came to another machine.
+func (n Node) reported(networks []string) (string, error) {
+	text, found := n.Annotations[power.BMCAnnotation]
+	if !found {
+		return "", fmt.Errorf("it does not report its BMC (annotation %s): either its detector may not (detector.reportBMC of the chart), or the BMC does not tell its address, as the detector's log says",
+			power.BMCAnnotation)
+	}
+	reported, err := power.ParseReported(text)
+	if err != nil {
+		return "", fmt.Errorf("its annotation %s: %w", power.BMCAnnotation, err)
+	}
+	if machine, err := power.ParseUUID(n.SystemUUID); err == nil && reported.GUID != nil {
+		if err := power.Check(*reported.GUID, machine); errors.Is(err, power.ErrOtherMachine) {
+			return "", fmt.Errorf("its annotation %s is of the BMC of another machine: %w", power.BMCAnnotation, err)
+		}
+	}
+	for _, address := range reported.Addresses {
+		for _, text := range networks {
+			if network, err := parseNetwork(text); err == nil && network.Contains(address) {
+				return address.String(), nil
+			}
+		}
+	}
+	return "", fmt.Errorf("its annotation %s reports %s, and reportedIn accepts %s", power.BMCAnnotation, listed(reported.Addresses), strings.Join(networks, ", "))
+}
+
+func listed(addresses []netip.Addr) string {
+	texts := make([]string, len(addresses))
+	for i, address := range addresses {
+		texts[i] = address.String()
+	}
+	return strings.Join(texts, ", ")
 }
 
 func (r *Redfish) of(node Node) (power.Switch, error) {

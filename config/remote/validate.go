@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/netip"
 	"path"
 	"path/filepath"
 	"slices"
@@ -198,7 +199,19 @@ func (l Login) problems(p problems) {
 }
 
 func (i *IPMI) problems(p problems) {
-	p.one("host", i.Host, "hosts", i.Hosts, false)
+	switch {
+	case i.ReportedIn == nil:
+		p.one("host", i.Host, "hosts", i.Hosts, false)
+	case i.Host != "" || len(i.Hosts) > 0:
+		p.in("reportedIn").add("is beside host or hosts: accepted is one of the three")
+	case len(i.ReportedIn) == 0:
+		p.in("reportedIn").add("is empty: accepted are the networks of the BMCs, such as 10.20.0.0/16 and fd00:20::/64")
+	}
+	for at, text := range i.ReportedIn {
+		if _, err := parseNetwork(text); err != nil {
+			p.in("reportedIn", strconv.Itoa(at)).add("%s", err)
+		}
+	}
 	if host, err := expand(i.Host, func(string, string) (string, error) { return example, nil }); err == nil && host != "" {
 		p.host(host, "host")
 	}
@@ -217,6 +230,20 @@ func (i *IPMI) problems(p problems) {
 	if len(i.User) > longest {
 		p.in("user").add("is longer than IPMI allows, %d bytes", longest)
 	}
+}
+
+// parseNetwork reads a network. That of all addresses is none: it is there to leave most of them out.
+func parseNetwork(text string) (netip.Prefix, error) {
+	network, err := netip.ParsePrefix(text)
+	switch {
+	case err != nil || network.Addr().Is4In6():
+		return netip.Prefix{}, fmt.Errorf("%q is no network: accepted are such as 10.20.0.0/16 and fd00:20::/64", text)
+	case network.Bits() == 0:
+		return netip.Prefix{}, fmt.Errorf("%q is every network: accepted are those that have BMCs, and little else", text)
+	case network != network.Masked():
+		return netip.Prefix{}, fmt.Errorf("%q is an address in the network %s: accepted is the network, or %s/%d", text, network.Masked(), network.Addr(), network.Addr().BitLen())
+	}
+	return network, nil
 }
 
 func (r *Redfish) problems(p problems) {

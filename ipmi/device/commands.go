@@ -9,15 +9,20 @@ type command struct {
 
 // Network functions (IPMI 2.0, table 5-1).
 const (
-	netfnChassis = 0x00
-	netfnSensor  = 0x04
-	netfnApp     = 0x06
-	netfnStorage = 0x0a
+	netfnChassis   = 0x00
+	netfnSensor    = 0x04
+	netfnApp       = 0x06
+	netfnStorage   = 0x0a
+	netfnTransport = 0x0c
 )
 
 // Commands (IPMI 2.0, appendix G), each with the section that describes it.
 var (
-	getDeviceID = command{"Get Device ID", netfnApp, 0x01, 11} // 20.1
+	getDeviceID    = command{"Get Device ID", netfnApp, 0x01, 11}   // 20.1
+	getSystemGUID  = command{"Get System GUID", netfnApp, 0x37, 16} // 22.14
+	getChannelInfo = command{"Get Channel Info", netfnApp, 0x42, 2} // 22.24, as far as it is read
+
+	getLANParameter = command{"Get LAN Configuration Parameters", netfnTransport, 0x02, 1} // 23.2
 
 	getChassisStatus = command{"Get Chassis Status", netfnChassis, 0x01, 3}       // 28.2
 	getRestartCause  = command{"Get System Restart Cause", netfnChassis, 0x07, 1} // 28.11

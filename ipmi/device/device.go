@@ -23,8 +23,10 @@ type Device struct {
 	unfinished *repository
 	// nextSensor is where to begin to read sensors, as there was no time for it.
 	nextSensor int
-	sel        *selState // nil if the next call can't rely on it
-	selReader  *reader
+	// channels are those that are a LAN; nil before they were asked for.
+	channels  []byte
+	sel       *selState // nil if the next call can't rely on it
+	selReader *reader
 }
 
 // Open opens a device of the kernel's IPMI driver, such as /dev/ipmi0. If there is

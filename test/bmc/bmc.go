@@ -9,6 +9,7 @@ import (
 // Completion codes that the BMC answers with by itself.
 const (
 	ok                 = 0x00
+	noParameter        = 0x80
 	invalidCommand     = 0xc1
 	invalidForLUN      = 0xc2
 	lostReservation    = 0xc5
@@ -16,6 +17,7 @@ const (
 	parameterRange     = 0xc9
 	cannotReturnLength = 0xca
 	notPresent         = 0xcb
+	invalidField       = 0xcc
 	illegalForSensor   = 0xcd
 )
 
@@ -33,6 +35,8 @@ var (
 	GetSensorThresholds = Command{0x04, 0x27}
 	GetSensorReading    = Command{0x04, 0x2d}
 	GetDeviceID         = Command{0x06, 0x01}
+	GetSystemGUID       = Command{0x06, 0x37}
+	GetChannelInfo      = Command{0x06, 0x42}
 	GetSDRInfo          = Command{0x0a, 0x20}
 	ReserveSDR          = Command{0x0a, 0x22}
 	GetSDR              = Command{0x0a, 0x23}
@@ -40,6 +44,7 @@ var (
 	ReserveSEL          = Command{0x0a, 0x42}
 	GetSELEntry         = Command{0x0a, 0x43}
 	GetSELTime          = Command{0x0a, 0x48}
+	GetLANParameter     = Command{0x0c, 0x02}
 )
 
 // Config is what does not change of a BMC.
@@ -59,6 +64,8 @@ type Config struct {
 	// Manufacturer is an IANA enterprise number, and Product a number of its own; 0: some.
 	Manufacturer uint32
 	Product      uint16
+	// GUID is the System GUID; nil: it is not told, as by ipmi_sim on this side.
+	GUID []byte
 }
 
 // BMC is a BMC. It is safe for concurrent use.
@@ -72,6 +79,7 @@ type BMC struct {
 	sel         eventLog
 	chassis     [3]byte
 	restart     uint8
+	channels    map[uint8]Channel
 	hook        Hook
 	counts      map[Command]int
 	reservation uint16 // the last one given
@@ -152,6 +160,15 @@ func (b *BMC) execute(command Command, lun uint8, data []byte) (code uint8, answ
 	switch command {
 	case GetDeviceID:
 		return b.deviceID()
+	case GetSystemGUID:
+		if b.config.GUID == nil {
+			return invalidCommand, nil
+		}
+		return ok, b.config.GUID
+	case GetChannelInfo:
+		return b.channelInfo(data)
+	case GetLANParameter:
+		return b.lanParameter(data)
 	case GetChassisStatus:
 		return ok, b.chassis[:]
 	case GetRestartCause:

@@ -60,6 +60,15 @@ annotations: {{ toJson . }}
 {{- end }}
 {{- end -}}
 
+{{- /* The detector's configuration, as YAML; empty: the defaults. */ -}}
+{{- define "nodemend.detectorConfig" -}}
+{{- $config := deepCopy (.Values.detector.config | default dict) -}}
+{{- if and .Values.detector.reportBMC (not .Values.hostUnits.enabled) -}}
+{{- $config = mergeOverwrite $config (dict "checks" (dict "hardware" (dict "reportBMC" true))) -}}
+{{- end -}}
+{{- with $config }}{{ toYaml . }}{{ end -}}
+{{- end -}}
+
 {{- /* How the pods of a role are replaced. */ -}}
 {{- define "nodemend.updateStrategy" -}}
 updateStrategy:
