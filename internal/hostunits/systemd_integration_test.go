@@ -100,7 +100,7 @@ tries "read a file of another user" cat /run/of-nobody
 tries "become another user" setpriv --reuid=65534 --regid=65534 --clear-groups true
 tries "keep memory from being swapped" test "$(ulimit -l)" -gt 0
 tries "end what plugins leave behind" env NODEMEND_TEST_PLUGIN=1 /run/test -test.run='^TestHelperRunsAPlugin$'
-tries "make a device" mknod /run/device c 1 3
+tries "make a device" mknod /run/device-$$ c 1 3
 tries "have a namespace of its own" unshare --mount true
 tries "let others become root" chmod u+s /run/of-nobody
 } >/run/tried.new

@@ -57,7 +57,7 @@ func TestAProgramThatTheHostCanNotExecuteHasStartFailed(t *testing.T) {
 			return "/run/" + name
 		}
 		noexec := "/run/noexec-" + string(s.opts.Execution)
-		if _, err := s.host.Run(t.Context(), "sh", "-c", "mkdir "+noexec+" && mount -t tmpfs -o noexec none "+noexec+" && cp /bin/true "+noexec); err != nil {
+		if _, err := s.host.Run(t.Context(), "sh", "-c", "mkdir -p "+noexec+" && mount -t tmpfs -o noexec none "+noexec+" && cp /bin/true "+noexec); err != nil {
 			s.Fatal(err)
 		}
 		s.Cleanup(func() {

@@ -1,6 +1,8 @@
 package kubelet
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -14,7 +16,7 @@ import (
 
 // Token makes a service account with this name, in the default namespace, that
 // may get these subresources of nodes, by which kubelets authorize: "metrics",
-// "healthz", "proxy" and others. It returns a bearer token of it. Kubelets know no
+// "healthz", "proxy" and others, and deletes it when the test ends. It returns a bearer token of it. Kubelets know no
 // impersonation, so the configs of package cluster are of no use to them.
 func Token(t testing.TB, c *cluster.Cluster, name string, subresources ...string) string {
 	t.Helper()
@@ -44,6 +46,16 @@ func Token(t testing.TB, c *cluster.Cluster, name string, subresources ...string
 	if _, err := client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if err := errors.Join(
+			client.RbacV1().ClusterRoleBindings().Delete(ctx, name, metav1.DeleteOptions{}),
+			client.RbacV1().ClusterRoles().Delete(ctx, name, metav1.DeleteOptions{}),
+			accounts.Delete(ctx, name, metav1.DeleteOptions{}),
+		); err != nil {
+			t.Error(err)
+		}
+	})
 	request, err := accounts.CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
