@@ -90,7 +90,8 @@ const silence = 50 * time.Second
 // nothingWrites: where only the kubelet is dead, the detector writes on.
 func nothingWrites(f facts) string {
 	if last := v1alpha1.LastWritten(f.node); f.now.Sub(last) <= silence {
-		return fmt.Sprintf("something on node %s wrote its status at %s: so its machine ran %s ago at the most. Is this the one that is off?", f.node.Name, last.UTC().Format(time.RFC3339), silence)
+		return fmt.Sprintf("something on node %s wrote its status at %s, so it ran then. Is its machine the one that is off? A word counts once nothing on it has written for %s",
+			f.node.Name, last.UTC().Format(time.RFC3339), silence)
 	}
 	return ""
 }
