@@ -61,7 +61,7 @@ func TestAPersonGivesTheirWordThatAMachineIsOff(t *testing.T) {
 		n := silentNode()
 		n.ManagedFields = []metav1.ManagedFieldsEntry{{
 			Manager: "nodemend-detector", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Subresource: "status", Time: &metav1.Time{Time: noon.Add(-ago)},
-			FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{}`)},
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}"),
 		}}
 		return n
 	}
