@@ -39,9 +39,10 @@ elsewhere. IF THE MACHINE STILL RUNS AND WRITES, DATA IS LOST. Keep it off until
 nodemend why NODE says that they are freed.
 
 Your word is kept in a maintenance of yours that holds the node, for the boot that the node
-says now, and for no other. Once the node answers, it counts no more. The taint that frees them is taken away once that maintenance has
-ended and the node has booted. It is refused while the node answers, if its switch has said
-on when a remote runner asked it last, or if anything else holds the node.
+says now, and for no other. Once the node answers, it counts no more. The taint that frees
+them is taken away once that maintenance has ended and the node has booted. It is refused
+while the node answers, or anything on it has written its status within 50 s, if its switch
+has said on when a remote runner asked it last, or if anything else holds the node.
 
 It needs controller.personsWord of the chart, and the ClusterRole nodemend-confirm
 (docs/fencing.md). You are asked to type the name of the node, unless you give --yes.`,
