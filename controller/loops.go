@@ -77,7 +77,7 @@ func Loops(p Parts) []worker.Loop {
 	history := &gc.Reconciler{Client: p.Client, Clock: p.Clock, Limit: p.HistoryLimit, Age: p.HistoryAge}
 	externals := &external.Reconciler{Client: p.Client, Live: p.Live, Clock: p.Clock}
 	power := &gc.Power{Client: p.Client, Clock: p.Clock}
-	taints := &outofservice.Reconciler{Client: p.Client, Live: p.Live, Pods: p.Drainer.OnNode, Steady: steady(p.Clock), Events: p.Events}
+	taints := &outofservice.Reconciler{Client: p.Client, Live: p.Live, Pods: p.Drainer.OnNode, Steady: steady(p.Clock), Now: p.Clock.Now, Events: p.Events}
 	policies := &policy.Reconciler{Client: p.Client, Nodes: p.Nodes, Clock: p.Clock}
 	loops := []worker.Loop{
 		matcher.Loop(), remediations.Loop(), externals.Loop(), maintenances.Loop(), budgets.Loop(), history.Loop(), power.Loop(), taints.Loop(), policies.Loop(),

@@ -73,7 +73,9 @@ func (s *scene) nodeOf(boot string, ready corev1.ConditionStatus, mark string, t
 	s.temporary(node)
 	node.Spec.Taints = taints // the API server adds one to a new node
 	s.must(s.admin.Update(s.ctx, node))
-	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
+	since, err := time.Parse(time.RFC3339, silentSince)
+	s.must(err)
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.NewTime(since)}}
 	node.Status.NodeInfo.BootID = boot
 	s.must(s.admin.Status().Update(s.ctx, node))
 	return node.Name
@@ -270,7 +272,7 @@ func TestTheControllerFreesPodsOnAProofWithItsOwnRights(t *testing.T) {
 // freer is the controller's part that sets the taint, which reads from the API server alone.
 func freer(leader client.Client) *outofservice.Reconciler {
 	r := &outofservice.Reconciler{
-		Client: leader, Live: leader, Steady: time.Now, Events: events.NewFakeRecorder(100),
+		Client: leader, Live: leader, Steady: time.Now, Now: time.Now, Events: events.NewFakeRecorder(100),
 		Pods: func(ctx context.Context, node string) ([]corev1.Pod, error) {
 			var list corev1.PodList
 			err := leader.List(ctx, &list, client.MatchingFields{"spec.nodeName": node})

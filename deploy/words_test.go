@@ -27,9 +27,12 @@ import (
 // taken are the values with which a person's word is taken.
 const taken = "controller.personsWord=true"
 
+// silentSince is since when nodes of these tests do not answer.
+const silentSince = "2026-11-26T11:59:00Z"
+
 // wordOf is the word of a person for a boot of a node, as JSON has it.
 func wordOf(by, uid, bootID string) map[string]any {
-	return map[string]any{"kind": "PersonsWord", "nodeUID": uid, "bootID": bootID, "by": by, "time": "2026-11-26T12:00:00Z"}
+	return map[string]any{"kind": "PersonsWord", "nodeUID": uid, "bootID": bootID, "silentSince": silentSince, "by": by, "time": "2026-11-26T12:00:00Z"}
 }
 
 // gives writes a word into a maintenance; nil takes it back.
@@ -119,6 +122,7 @@ func TestNobodyGivesTheWordOfAnotherThatAMachineIsOff(t *testing.T) {
 	as := func(role string) client.Client { return s.client(s.account(role, s.b)) }
 	robot := s.client(clustertest.Shared(s).UserConfig("system:serviceaccount:flux-system:flux", "system:masters"))
 	kubelet := s.client(clustertest.Shared(s).UserConfig("system:node:"+s.b.Name, "system:masters"))
+	manager := s.client(clustertest.Shared(s).UserConfig("system:kube-controller-manager", "system:masters"))
 	p := &props{scene: s}
 	p.until(func() bool { return s.creates(connie, word("connie")) == nil }) // her rights are in force
 	in := func(who string) string { return "in the name of " + who }
@@ -135,6 +139,7 @@ func TestNobodyGivesTheWordOfAnotherThatAMachineIsOff(t *testing.T) {
 		{"a runner", `cannot patch resource "nodemaintenances"`, func() error { return s.gives(s.client(s.account("runner", s.a)), m, word(program+"runner")) }},
 		{"the remote runner", `cannot patch resource "nodemaintenances"`, func() error { return s.gives(s.client(s.remoteRunner()), m, word(program+"remote-runner")) }},
 		{"a program with all rights", noPerson, func() error { return s.gives(robot, m, word("system:serviceaccount:flux-system:flux")) }},
+		{"a program of Kubernetes with all rights", noPerson, func() error { return s.gives(manager, m, word("system:kube-controller-manager")) }},
 		{"a kubelet with all rights", noPerson, func() error { return s.gives(kubelet, m, word("system:node:"+s.b.Name)) }},
 	})
 	if m.Spec.MachineOff != nil {
@@ -161,6 +166,11 @@ func TestNobodyGivesTheWordOfAnotherThatAMachineIsOff(t *testing.T) {
 		"of another kind": {`Unsupported value: "Time"`, func() error {
 			changed := word("connie")
 			changed["kind"] = "Time"
+			return s.gives(connie, m.DeepCopy(), changed)
+		}},
+		"without a silence": {"spec.machineOff.silentSince", func() error {
+			changed := word("connie")
+			changed["silentSince"] = nil
 			return s.gives(connie, m.DeepCopy(), changed)
 		}},
 		"without a boot": {"spec.machineOff.bootID", func() error {

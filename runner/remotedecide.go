@@ -188,7 +188,7 @@ func signOfLife(node *corev1.Node, lease *coordinationv1.Lease, now time.Time) s
 		return "it is Ready"
 	}
 	if lease != nil {
-		renewed := lastWrite(lease.ManagedFields, nil)
+		renewed := lastWrite(lease.ManagedFields)
 		if renewed.IsZero() && lease.Spec.RenewTime != nil {
 			renewed = lease.Spec.RenewTime.Time
 		}
@@ -196,19 +196,16 @@ func signOfLife(node *corev1.Node, lease *coordinationv1.Lease, now time.Time) s
 			return "its kubelet renewed its Lease at " + renewed.UTC().Format(time.RFC3339)
 		}
 	}
-	if written := lastWrite(node.ManagedFields, onNode()); now.Sub(written) <= silence {
+	if written := v1alpha1.LastWritten(node); now.Sub(written) <= silence {
 		return "something on it wrote its status at " + written.UTC().Format(time.RFC3339)
 	}
 	return ""
 }
 
-// onNode are the names under which what runs on a node writes its status.
-func onNode() []string { return []string{"kubelet", "nodemend-detector", "node-problem-detector"} }
-
-// lastWrite returns when one of these has written last, as the API server notes it; nil: anybody.
-func lastWrite(fields []metav1.ManagedFieldsEntry, managers []string) (last time.Time) {
+// lastWrite returns when anybody has written last, as the API server notes it.
+func lastWrite(fields []metav1.ManagedFieldsEntry) (last time.Time) {
 	for i := range fields {
-		if at := fields[i].Time; at != nil && at.After(last) && (managers == nil || slices.Contains(managers, fields[i].Manager)) {
+		if at := fields[i].Time; at != nil && at.After(last) {
 			last = at.Time
 		}
 	}

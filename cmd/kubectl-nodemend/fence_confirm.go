@@ -39,9 +39,10 @@ elsewhere. IF THE MACHINE STILL RUNS AND WRITES, DATA IS LOST. Keep it off until
 nodemend why NODE says that they are freed.
 
 Your word is kept in a maintenance of yours that holds the node, for the boot that the node
-says now, and for no other. The taint that frees them is taken away once that maintenance has
-ended and the node has booted. It is refused while the node answers, if its switch has said
-on when a remote runner asked it last, or if anything else holds the node.
+says now, and for no other. Once the node answers, it counts no more. The taint that frees
+them is taken away once that maintenance has ended and the node has booted. It is refused
+while the node answers, or anything on it has written its status within 50 s, if its switch
+has said on when a remote runner asked it last, or if anything else holds the node.
 
 It needs controller.personsWord of the chart, and the ClusterRole nodemend-confirm
 (docs/fencing.md). You are asked to type the name of the node, unless you give --yes.`,
@@ -79,6 +80,9 @@ func (t *tool) confirmOff(ctx context.Context, c client.Client, say confirmation
 		Kind: v1alpha1.KindPersonsWord, NodeUID: n.UID, BootID: n.Status.NodeInfo.BootID, By: by, Reason: clip(say.reason),
 	}
 	m.Spec.MachineOff.Time.Time = t.clock.Now().Truncate(time.Second)
+	if ready := v1alpha1.FindNodeCondition(n, string(corev1.NodeReady)); ready != nil {
+		m.Spec.MachineOff.SilentSince = ready.LastTransitionTime
+	}
 	t.printf("Node %s: %s.\n", n.Name, t.lastHeardOf(ctx, c, n))
 	t.printf("Its switch: %s.\n", t.switchText(n))
 	if err := t.refusesWord(ctx, c, m, n); err != nil {
@@ -139,6 +143,9 @@ func (t *tool) lastHeardOf(ctx context.Context, c client.Client, n *corev1.Node)
 	if !heard.IsZero() {
 		text += fmt.Sprintf(", and its kubelet was heard of %s ago", t.ago(heard))
 	}
+	if written := v1alpha1.LastWritten(n); written.After(heard) { // the kubelet may be all that is dead
+		text += fmt.Sprintf(". Something on it wrote its status %s ago", t.ago(written))
+	}
 	return text
 }
 
@@ -152,24 +159,57 @@ func (t *tool) switchText(n *corev1.Node) string {
 	return text
 }
 
-// refusesWord is an error if the word would free nothing now: the controller asks the same.
+// refusesWord is an error if the word would free nothing now.
 func (t *tool) refusesWord(ctx context.Context, c client.Client, m *v1alpha1.NodeMaintenance, n *corev1.Node) error {
+	why, err := t.againstWord(ctx, c, m, n)
+	if err == nil && why != "" {
+		err = fmt.Errorf("your word would free nothing, so it is not taken: %s", why)
+	}
+	return err
+}
+
+// againstWord returns why the word in a maintenance frees nothing now, "" if it does: the controller asks
+// the same.
+func (t *tool) againstWord(ctx context.Context, c client.Client, m *v1alpha1.NodeMaintenance, n *corev1.Node) (string, error) {
 	var actions v1alpha1.NodeActionList
 	if err := c.List(ctx, &actions, client.MatchingFields{index.ActionsByNode: n.Name}); err != nil {
-		return err
+		return "", err
 	}
 	pause := &v1alpha1.RemediationBudget{}
 	if err := client.IgnoreNotFound(c.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPauseBudget}, pause)); err != nil {
-		return err
+		return "", err
 	}
 	all, err := maintenancesOf(ctx, c, n.Name)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if why := outofservice.RefusesWord(m, n, actions.Items, all, pause, t.clock.Now()); why != "" {
-		return fmt.Errorf("your word would free nothing, so it is not taken: %s", why)
+	return outofservice.RefusesWord(m, n, actions.Items, all, pause, t.clock.Now()), nil
+}
+
+// wordsOf tells of the words of people that the machine of a node is off, and why they free nothing. Once
+// pods and volumes are freed, others tell that.
+func (t *tool) wordsOf(ctx context.Context, c client.Client, n *corev1.Node, maintenances []v1alpha1.NodeMaintenance) (lines []string, err error) {
+	if _, marked := n.Annotations[v1alpha1.OutOfServiceAnnotation]; marked {
+		return nil, nil
 	}
-	return nil
+	for i := range maintenances {
+		m := &maintenances[i]
+		word := t.wordText(m)
+		if word == "" || m.Spec.NodeName != n.Name || m.DeletionTimestamp != nil {
+			continue
+		}
+		why, err := t.againstWord(ctx, c, m, n)
+		if err != nil {
+			return nil, err
+		}
+		if why == "" {
+			why = "the controller is about to free pods and volumes; if it does not, its log says why: controller.personsWord of the chart gives it the right"
+		} else {
+			why = "it frees nothing: " + why
+		}
+		lines = append(lines, fmt.Sprintf("%s, in maintenance %s; %s", word, m.Name, why))
+	}
+	return lines, nil
 }
 
 // typed has a person type the name of the node.
@@ -187,7 +227,7 @@ func (t *tool) typed(name string) error {
 func (t *tool) keepWord(ctx context.Context, c client.Client, m *v1alpha1.NodeMaintenance, dryRun bool) error {
 	word := m.Spec.MachineOff
 	fields := map[string]any{ // all of them: nothing is left of an earlier word
-		"kind": word.Kind, "nodeUID": word.NodeUID, "bootID": word.BootID, "by": word.By, "time": word.Time, "reason": nil,
+		"kind": word.Kind, "nodeUID": word.NodeUID, "bootID": word.BootID, "silentSince": word.SilentSince, "by": word.By, "time": word.Time, "reason": nil,
 	}
 	if word.Reason != "" {
 		fields["reason"] = word.Reason

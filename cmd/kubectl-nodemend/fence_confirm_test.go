@@ -57,6 +57,16 @@ func TestAPersonGivesTheirWordThatAMachineIsOff(t *testing.T) {
 	ready.Status.Conditions[0].Status = corev1.ConditionTrue
 	on := silentNode()
 	on.Status.Conditions = append(on.Status.Conditions, tried("x", corev1.ConditionTrue, v1alpha1.FenceAnswers, noon.Add(-time.Minute)).Status.Conditions...)
+	wroteAgo := func(ago time.Duration) *corev1.Node {
+		n := silentNode()
+		n.ManagedFields = []metav1.ManagedFieldsEntry{{
+			Manager: "nodemend-detector", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Subresource: "status", Time: &metav1.Time{Time: noon.Add(-ago)},
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}"),
+		}}
+		return n
+	}
+	booting := silentNode()
+	booting.Status.NodeInfo.BootID = ""
 	earlier := heldFor("fire")
 	earlier.Spec.OutOfService = true
 	earlier.Spec.MachineOff = &v1alpha1.PersonsWord{Kind: v1alpha1.KindPersonsWord, NodeUID: "node-17", BootID: "boot-0", By: "joe", Reason: "I was there"}
@@ -91,12 +101,15 @@ func TestAPersonGivesTheirWordThatAMachineIsOff(t *testing.T) {
 		"two":                    {[]client.Object{silentNode(), heldFor("fire"), heldFor("other")}, confirmation{yes: true}, "", "jane", "", "", "choose by --maintenance NAME"},
 		"none of that name":      {[]client.Object{silentNode(), heldFor("fire")}, confirmation{yes: true, maintenance: "x"}, "", "jane", "", "", `has no maintenance "x" of a person`},
 		"the node answers":       {[]client.Object{ready, heldFor("fire")}, confirmation{yes: true}, "", "jane", "", "Ready is True", "is not Unknown"},
+		"its detector writes":    {[]client.Object{wroteAgo(40 * time.Second), heldFor("fire")}, confirmation{yes: true}, "", "jane", "", "Something on it wrote its status 40s ago.", "something on node worker-17 wrote its status at"},
+		"its detector wrote":     {[]client.Object{wroteAgo(4 * time.Minute), heldFor("fire")}, confirmation{yes: true}, "", "jane", "fire", "its kubelet was heard of 61m ago. Something on it wrote its status 4m ago.", ""},
+		"it has no boot ID":      {[]client.Object{booting, heldFor("fire")}, confirmation{yes: true}, "", "jane", "", "", "node worker-17 has no boot ID"},
 		"its switch says on":     {[]client.Object{on, heldFor("fire")}, confirmation{yes: true}, "", "jane", "", "asked 60s ago", "kubectl nodemend fence check worker-17"},
 		"it is switched now":     {[]client.Object{silentNode(), heldFor("fire"), switching}, confirmation{yes: true}, "", "jane", "", "", "action cycle switches the machine"},
 		"the cluster is paused":  {[]client.Object{silentNode(), heldFor("fire"), paused}, confirmation{yes: true}, "", "jane", "", "", "the cluster is paused"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := fakeOf(t, test.objects...).WithInterceptorFuncs(interceptor.Funcs{
+			c := fakeOf(t, test.objects...).WithReturnManagedFields().WithInterceptorFuncs(interceptor.Funcs{
 				Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 					if review, is := obj.(*authenticationv1.SelfSubjectReview); is {
 						review.Status.UserInfo.Username = test.by
@@ -127,7 +140,7 @@ func TestAPersonGivesTheirWordThatAMachineIsOff(t *testing.T) {
 				if given != (m.Name == test.want) {
 					t.Errorf("maintenance %s has %+v", m.Name, w)
 				}
-				if given && (!m.Spec.OutOfService || w.Kind != v1alpha1.KindPersonsWord || w.NodeUID != "node-17" || w.BootID != "boot-1" || w.Reason != test.say.reason || !w.Time.Time.Equal(noon)) {
+				if given && (!m.Spec.OutOfService || w.Kind != v1alpha1.KindPersonsWord || w.NodeUID != "node-17" || w.BootID != "boot-1" || !w.SilentSince.Time.Equal(noon.Add(-time.Hour)) || w.Reason != test.say.reason || !w.Time.Time.Equal(noon)) {
 					t.Errorf("it has %+v, outOfService: %t", w, m.Spec.OutOfService)
 				}
 			}
@@ -141,5 +154,37 @@ func TestTheStatusOfAMaintenanceSaysWhoseWordItHas(t *testing.T) {
 	text := strings.Join(strings.Fields(atNoon().maintenancesOfNode([]v1alpha1.NodeMaintenance{*m})), " ")
 	if !strings.Contains(text, "Machine off: jane has said so 5m ago, for boot boot-1: drawn") || strings.Contains(text, "\x1b") {
 		t.Error(text)
+	}
+}
+
+func TestWhySaysWhatComesOfAWordThatAMachineIsOff(t *testing.T) {
+	given := func(since time.Time) *v1alpha1.NodeMaintenance {
+		m := heldFor("fire")
+		m.Spec.OutOfService, m.Spec.MachineOff = true, &v1alpha1.PersonsWord{
+			Kind: v1alpha1.KindPersonsWord, NodeUID: "node-17", BootID: "boot-1", SilentSince: metav1.NewTime(since), By: "jane", Time: metav1.NewTime(noon.Add(-5 * time.Minute)),
+		}
+		return m
+	}
+	freed := silentNode()
+	freed.Annotations = map[string]string{v1alpha1.OutOfServiceAnnotation: "boot-1 maintenance/fire"}
+	for name, test := range map[string]struct {
+		node *corev1.Node
+		m    *v1alpha1.NodeMaintenance
+		want string // "": nothing
+	}{
+		"it counts":          {silentNode(), given(noon.Add(-time.Hour)), "jane has said so 5m ago, for boot boot-1, in maintenance fire; the controller is about to free pods and volumes"},
+		"the node answered":  {silentNode(), given(noon.Add(-2 * time.Hour)), "in maintenance fire; it frees nothing: node worker-17 has answered since that was said"},
+		"all is freed by it": {freed, given(noon.Add(-time.Hour)), ""},
+		"nobody has said so": {silentNode(), heldFor("fire"), ""},
+	} {
+		w, err := atNoon().why(t.Context(), fakeOf(t, test.node, test.m).WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).
+			WithIndex(&v1alpha1.Remediation{}, index.ByNode, func(o client.Object) []string { return []string{o.(*v1alpha1.Remediation).Spec.NodeName} }).Build(), "worker-17")
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		text := strings.Join(strings.Fields(atNoon().whyText(w, false)), " ")
+		if strings.Contains(text, "Machine off:") != (test.want != "") || !strings.Contains(text, test.want) {
+			t.Errorf("%s:\n%s", name, text)
+		}
 	}
 }

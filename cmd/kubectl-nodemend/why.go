@@ -58,11 +58,13 @@ A node may be held by several gates; the first is the one that is shown elsewher
 
 // why is the answer of the command.
 type why struct {
-	Node         string      `json:"node"`
-	State        []string    `json:"state"`
-	Maintenances []string    `json:"maintenances,omitempty"`
-	OutOfService []string    `json:"outOfService,omitempty"`
-	Fence        *fenceCheck `json:"fence,omitempty"`
+	Node         string   `json:"node"`
+	State        []string `json:"state"`
+	Maintenances []string `json:"maintenances,omitempty"`
+	OutOfService []string `json:"outOfService,omitempty"`
+	// Words are those of people that the machine is off, and what comes of them.
+	Words []string    `json:"words,omitempty"`
+	Fence *fenceCheck `json:"fence,omitempty"`
 	// Left is what the boot before has left.
 	Left     []aftermath `json:"left,omitempty"`
 	Budgets  []whyBudget `json:"budgets"`
@@ -154,6 +156,9 @@ func (t *tool) why(ctx context.Context, c client.Client, name string) (*why, err
 		}
 	}
 	if w.OutOfService, err = outOfService(ctx, c, n, maintenances.Items); err != nil {
+		return nil, err
+	}
+	if w.Words, err = t.wordsOf(ctx, c, n, maintenances.Items); err != nil {
 		return nil, err
 	}
 	if f := v1alpha1.FenceOf(n, t.clock.Now()); !f.Checked.IsZero() {
@@ -467,6 +472,9 @@ func (t *tool) whyText(w *why, wide bool) string {
 	}
 	for _, line := range w.OutOfService {
 		fmt.Fprintf(&text, "Out of service: %s\n", oneLine(line))
+	}
+	for _, line := range w.Words {
+		fmt.Fprintf(&text, "Machine off: %s\n", oneLine(line))
 	}
 	if f := w.Fence; f != nil {
 		could := "could be switched off from outside"

@@ -56,7 +56,8 @@ type IPMI struct {
 	// ReportedIn are networks, such as 10.20.0.0/16 and fd00:20::/64, instead of Host and Hosts: the BMC
 	// of a node is at the first address in one of them that the node reports, by power.BMCAnnotation.
 	// Root on a node can report any, and call its machine as another one is called: whatever accepts
-	// the login in these networks, and is the machine of no other node, it can have switched in its place.
+	// the login in these networks, or is reached through a machine there, and is what no other node calls
+	// its machine, it can have switched in its place.
 	ReportedIn []string `yaml:"reportedIn"`
 	Port       int      `yaml:"port"`
 	Login      `yaml:",inline"`

@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -15,6 +17,20 @@ func FindNodeCondition(node *corev1.Node, conditionType string) *corev1.NodeCond
 		}
 	}
 	return nil
+}
+
+// LastWritten returns when something that runs on the node wrote its status last, as the API server notes
+// it; zero: nobody knows. A program from outside writes under another name.
+func LastWritten(node *corev1.Node) (last time.Time) {
+	for i := range node.ManagedFields {
+		switch by := &node.ManagedFields[i]; by.Manager {
+		case "kubelet", "nodemend-detector", "node-problem-detector":
+			if by.Time != nil && by.Time.After(last) {
+				last = by.Time.Time
+			}
+		}
+	}
+	return last
 }
 
 // KubeletOwned reports whether the kubelet writes conditions of this type, and the

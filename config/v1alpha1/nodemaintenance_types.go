@@ -99,7 +99,7 @@ type NodeMaintenanceSpec struct {
 	OutOfService bool `json:"outOfService,omitempty"`
 
 	// The word of a person that the machine is off: the proof where nothing can read its
-	// power. It counts for one boot of the node, while Ready is Unknown, and as long as no
+	// power. It counts for one boot of the node, until the node answers, and as long as no
 	// switch that a remote runner has read says on. If it is wrong, volumes are written
 	// twice. Its name is that of the user who writes it: admission refuses another one, the
 	// account of a program, and who may not confirm nodemaintenances. It needs outOfService.
@@ -133,6 +133,11 @@ type PersonsWord struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	BootID string `json:"bootID"`
+
+	// Since when the condition Ready of the node was Unknown: its lastTransitionTime. A node
+	// that has answered since has shown that the word was wrong, so it counts no more.
+	// +required
+	SilentSince metav1.Time `json:"silentSince"`
 
 	// Name of the user whose word it is.
 	//

@@ -15,6 +15,8 @@ package outofservice
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,7 +41,7 @@ const (
 	// patchTime bounds a patch: one that is on its way for longer may arrive when the machine is on.
 	patchTime = 5 * time.Second
 	// poll is how often a tainted node is looked at while its pods are to move, slow how often later,
-	// and ask how often an action whose machine is kept off.
+	// or a person's word frees nothing, and ask how often one whose machine is kept off.
 	poll, slow, ask = 3 * time.Second, 30 * time.Second, 2 * time.Second
 	// keptReadings is how many older numbers are remembered: two are needed.
 	keptReadings = 4
@@ -53,8 +55,8 @@ type Reconciler struct {
 	Live client.Reader
 	// Pods returns the pods of a node as they are now.
 	Pods func(ctx context.Context, node string) ([]corev1.Pod, error)
-	// Steady is a clock that nobody sets, for what passes.
-	Steady func() time.Time
+	// Steady is a clock that nobody sets, for what passes; Now tells the time, as the API server has it.
+	Steady, Now func() time.Time
 	// Events tells people what has changed.
 	Events events.EventRecorder
 
@@ -91,12 +93,40 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (time.Duration,
 	if marked(&node) {
 		return r.keep(ctx, name)
 	}
-	by, err := r.waiting(ctx, &node)
-	if by == "" || err != nil {
+	by, words, err := r.waiting(ctx, &node)
+	if by == "" && len(words) == 0 || err != nil {
 		r.forget(name)
 		return 0, err
 	}
-	return r.free(ctx, v1alpha1.OutOfServiceMark{Action: by}, name)
+	if by == "" {
+		return r.heed(ctx, words, name)
+	}
+	freed, _, err := r.free(ctx, v1alpha1.OutOfServiceMark{Action: by}, name)
+	if freed {
+		return poll, err
+	}
+	return ask, err
+}
+
+// heed frees on one of the words of people, and tells them if that can't be: they wait. Nothing of the
+// machine is read meanwhile, so there is no hurry.
+func (r *Reconciler) heed(ctx context.Context, words []string, name string) (time.Duration, error) {
+	var refused []string
+	for _, by := range words {
+		freed, why, err := r.free(ctx, v1alpha1.OutOfServiceMark{Action: by}, name)
+		switch {
+		case err != nil:
+			return 0, err
+		case freed:
+			return poll, nil
+		case why != "":
+			refused = append(refused, why)
+		}
+	}
+	if len(refused) > 0 {
+		r.tell(name, corev1.EventTypeWarning, eventNotFreed, strings.Join(refused, ". "))
+	}
+	return slow, nil
 }
 
 func marked(node *corev1.Node) bool {
@@ -104,29 +134,33 @@ func marked(node *corev1.Node) bool {
 	return is
 }
 
-// waiting returns the action, as in a mark, by which a machine is kept off until somebody frees its
-// pods and volumes, or the maintenance in which a person has said that it is off; "" if there is none
-// in the cache.
-func (r *Reconciler) waiting(ctx context.Context, node *corev1.Node) (string, error) {
+// waiting returns the action or maintenance, as in a mark, by which a machine is kept off until somebody
+// frees its pods and volumes; else the maintenances in which people have said that it is off. Both are
+// empty if there are none in the cache.
+func (r *Reconciler) waiting(ctx context.Context, node *corev1.Node) (by string, words []string, err error) {
 	var actions v1alpha1.NodeActionList
 	if err := r.Client.List(ctx, &actions, client.MatchingFields{index.ActionsByNode: node.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return "", fmt.Errorf("listing the actions of node %s: %w", node.Name, err)
+		return "", nil, fmt.Errorf("listing the actions of node %s: %w", node.Name, err)
 	}
 	for i := range actions.Items {
 		if waits(&actions.Items[i]) {
-			return actions.Items[i].Name, nil
+			return actions.Items[i].Name, nil, nil
 		}
 	}
 	var maintenances v1alpha1.NodeMaintenanceList
 	if err := r.Client.List(ctx, &maintenances, client.MatchingFields{index.MaintenancesByNode: node.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return "", fmt.Errorf("listing the maintenances of node %s: %w", node.Name, err)
+		return "", nil, fmt.Errorf("listing the maintenances of node %s: %w", node.Name, err)
 	}
 	for i := range maintenances.Items {
-		if m := &maintenances.Items[i]; maintenanceWaits(m) || wordWaits(m) && m.Spec.MachineOff.BootID == node.Status.NodeInfo.BootID {
-			return v1alpha1.ProofOfMaintenance(m.Name), nil
+		switch m := &maintenances.Items[i]; {
+		case maintenanceWaits(m):
+			return v1alpha1.ProofOfMaintenance(m.Name), nil, nil
+		case wordWaits(m) && m.Spec.MachineOff.BootID == node.Status.NodeInfo.BootID:
+			words = append(words, v1alpha1.ProofOfMaintenance(m.Name))
 		}
 	}
-	return "", nil
+	slices.Sort(words) // a cache has no order
+	return "", words, nil
 }
 
 // waits reports whether the remote runner has said of an action that the machine is off, and is to
@@ -136,35 +170,39 @@ func waits(action *v1alpha1.NodeAction) bool {
 	return action.Finished() == nil && p != nil && p.Phase == string(proof.ProvedOff) && p.Held > 0
 }
 
-// free sets the taint if all rules hold. The mark has no boot ID yet.
-func (r *Reconciler) free(ctx context.Context, mark v1alpha1.OutOfServiceMark, name string) (time.Duration, error) {
+// free sets the taint if all rules hold. The mark has no boot ID yet. If they do not, why says for people
+// that somebody's word frees nothing; "" where nobody has given it.
+func (r *Reconciler) free(ctx context.Context, mark v1alpha1.OutOfServiceMark, name string) (freed bool, why string, err error) {
 	f, err := r.read(ctx, mark, name)
 	if err != nil {
-		return 0, err
+		return false, "", err
 	}
 	if f.action == nil && f.maintenance == nil {
-		return 0, nil // its event comes
+		return false, "", nil
 	}
-	why := r.refusal(ctx, &f)
+	why = r.refusal(ctx, &f)
 	if why == "" { // without the right to see what is left, nobody could tell the remote runner
 		if _, err := r.attachments(ctx); err != nil {
-			return 0, err
+			return false, "", err
 		}
 		why = r.refusal(ctx, &f) // that may have taken long
 	}
-	if why != "" {
-		return ask, nil
+	switch {
+	case why != "" && f.word != nil && f.node != nil:
+		return false, fmt.Sprintf("%s has said in %s that the machine is off, and pods and volumes are not freed: %s", f.word.By, f.by(), why), nil
+	case why != "":
+		return false, "", nil
 	}
 	mark.BootID = f.node.Status.NodeInfo.BootID
 	patchCtx, done := context.WithTimeout(ctx, patchTime)
 	defer done()
 	if err := r.patch(patchCtx, name, setPatch(f.node, mark)); err != nil {
-		return 0, fmt.Errorf("setting the taint out-of-service of node %s: %w", name, err)
+		return false, "", fmt.Errorf("setting the taint out-of-service of node %s: %w", name, err)
 	}
 	proved := f.evidence()
 	ctrl.LoggerFrom(ctx).Info("Pods and volumes are freed", "by", f.by(), "bootID", mark.BootID, "proof", proved)
 	r.tell(name, corev1.EventTypeNormal, eventSet, fmt.Sprintf("pods and volumes are freed by the taint out-of-service, for %s: %s", f.by(), proved))
-	return poll, nil
+	return true, "", nil
 }
 
 // refusal asks the rules, with how long ago the machine was read off, or a person's word, by now.
@@ -176,9 +214,6 @@ func (r *Reconciler) refusal(ctx context.Context, f *facts) string {
 	rule, why := refusal(*f)
 	if why != "" {
 		ctrl.LoggerFrom(ctx).V(1).Info("Pods and volumes are not freed", "rule", rule, "why", why)
-	}
-	if why != "" && f.word != nil && f.node != nil { // whoever has given it waits
-		r.tell(f.node.Name, corev1.EventTypeWarning, eventNotFreed, fmt.Sprintf("%s has said in %s that the machine is off, and pods and volumes are not freed: %s", f.word.By, f.by(), why))
 	}
 	return why
 }
@@ -238,7 +273,7 @@ func (r *Reconciler) read(ctx context.Context, mark v1alpha1.OutOfServiceMark, n
 		if err := r.Live.List(ctx, &maintenances, client.MatchingFields{index.MaintenancesByNode: name}); err != nil {
 			return f, fmt.Errorf("listing the maintenances of node %s: %w", name, err)
 		}
-		f.actions, f.maintenances, f.now, f.asked = actions.Items, maintenances.Items, r.Steady(), asked
+		f.actions, f.maintenances, f.now, f.asked = actions.Items, maintenances.Items, r.Now(), asked
 	}
 	f.node, err = get(ctx, r.Live, name, &corev1.Node{})
 	return f, err

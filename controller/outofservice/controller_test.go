@@ -100,7 +100,7 @@ func (s *scene) must(err error) {
 // controller is one process.
 func (s *scene) controller() *Reconciler {
 	return &Reconciler{
-		Client: s, Live: s, Steady: func() time.Time { return s.now }, Events: s.told, backoff: worker.NewBackoff(),
+		Client: s, Live: s, Steady: func() time.Time { return s.now }, Now: func() time.Time { return s.now }, Events: s.told, backoff: worker.NewBackoff(),
 		Pods: func(context.Context, string) ([]corev1.Pod, error) { return s.pods, nil },
 	}
 }

@@ -19,6 +19,8 @@ func rulesOfWords() []rule {
 		{"nobody holds it", nobodyHoldsIt},
 		{"not Ready", notReady},
 		{"word is for that boot", wordIsForThatBoot},
+		{"silent since", silentSince},
+		{"nothing on it writes", nothingWrites},
 		{"cordoned", cordoned},
 		{"no taint of somebody else", noTaint},
 		{"no switch says on", noSwitchSaysOn},
@@ -59,13 +61,39 @@ func wordIsForThatBoot(f facts) string {
 		return fmt.Sprintf("node %s was registered anew since", f.node.Name)
 	case f.node.DeletionTimestamp != nil:
 		return fmt.Sprintf("node %s is being deleted", f.node.Name)
-	case bootID == "" || bootID != f.word.BootID:
+	case bootID == "":
+		return fmt.Sprintf("node %s has no boot ID (status.nodeInfo.bootID), so no word can be for its boot", f.node.Name)
+	case bootID != f.word.BootID:
 		return fmt.Sprintf("node %s has booted: its boot ID is %s, and the word is for %s", f.node.Name, bootID, f.word.BootID)
 	case len(validation.IsValidLabelValue(taintValue(bootID))) > 0:
 		return fmt.Sprintf("the boot ID %q of node %s can't be in the value of a taint", bootID, f.node.Name)
 	default:
 		return ""
 	}
+}
+
+// silentSince: the node has not answered since the word was given, which would have shown that it was
+// wrong. Both times are what the Node has said: no two clocks are compared.
+func silentSince(f facts) string {
+	ready := v1alpha1.FindNodeCondition(f.node, string(corev1.NodeReady))
+	if !ready.LastTransitionTime.Equal(&f.word.SilentSince) {
+		return fmt.Sprintf("node %s has answered since that was said: Ready is Unknown since %s, and it was said of a silence since %s. Look at the machine again, then: kubectl nodemend fence confirm %s",
+			f.node.Name, ready.LastTransitionTime.UTC().Format(time.RFC3339), f.word.SilentSince.UTC().Format(time.RFC3339), f.node.Name)
+	}
+	return ""
+}
+
+// silence is how long nothing on a node may have written its status that is said to be off: as long as
+// before its power would be cut.
+const silence = 50 * time.Second
+
+// nothingWrites: where only the kubelet is dead, the detector writes on.
+func nothingWrites(f facts) string {
+	if last := v1alpha1.LastWritten(f.node); f.now.Sub(last) <= silence {
+		return fmt.Sprintf("something on node %s wrote its status at %s, so it ran then. Is its machine the one that is off? A word counts once nothing on it has written for %s",
+			f.node.Name, last.UTC().Format(time.RFC3339), silence)
+	}
+	return ""
 }
 
 // noSwitchSaysOn: where a remote runner can read the power, it has not read it on last, and is not about

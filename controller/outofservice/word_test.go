@@ -20,10 +20,12 @@ func goodWord(t *testing.T) facts {
 	t.Helper()
 	f := goodMaintenance(t, false)
 	m := f.maintenance
+	silent := metav1.NewTime(start.Add(-time.Minute))
+	f.node.Status.Conditions[0].LastTransitionTime = silent
 	m.Finalizers = []string{v1alpha1.MaintenanceFinalizer}
 	m.Spec.Drain, m.Spec.Power = nil, ""
 	m.Spec.MachineOff = &v1alpha1.PersonsWord{
-		Kind: v1alpha1.KindPersonsWord, NodeUID: "node-1", BootID: boot1, By: "jane", Time: metav1.NewTime(start), Reason: "both cords are drawn",
+		Kind: v1alpha1.KindPersonsWord, NodeUID: "node-1", BootID: boot1, SilentSince: silent, By: "jane", Time: metav1.NewTime(start), Reason: "both cords are drawn",
 	}
 	m.Status.Machine, m.Status.Power = nil, nil
 	m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.MaintenanceCordoned, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonCordoned}}
@@ -43,7 +45,7 @@ func switchSays(status corev1.ConditionStatus, reason string, ago time.Duration)
 }
 
 func TestTheTaintIsSetOnAWordOnlyIfEveryRuleHolds(t *testing.T) {
-	now := metav1.NewTime(start)
+	now, lately, silent := metav1.NewTime(start), metav1.NewTime(start.Add(-45*time.Second)), metav1.NewTime(start.Add(-time.Minute))
 	phase := func(phase v1alpha1.PowerPhase) func(*facts) {
 		return func(f *facts) {
 			other := v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: v1alpha1.NodeMaintenanceSpec{NodeName: "worker-1", Power: v1alpha1.PowerRequestOff}}
@@ -103,9 +105,21 @@ func TestTheTaintIsSetOnAWordOnlyIfEveryRuleHolds(t *testing.T) {
 		"a node that is being deleted":    {func(f *facts) { f.node.DeletionTimestamp = &now }, "word is for that boot", "being deleted"},
 		"a newer boot":                    {func(f *facts) { f.node.Status.NodeInfo.BootID = boot2 }, "word is for that boot", "has booted"},
 		"a word for another boot":         {func(f *facts) { f.word.BootID = boot2 }, "word is for that boot", "has booted"},
-		"no boot ID":                      {func(f *facts) { f.node.Status.NodeInfo.BootID, f.word.BootID = "", "" }, "word is for that boot", "has booted"},
+		"no boot ID":                      {func(f *facts) { f.node.Status.NodeInfo.BootID, f.word.BootID = "", "" }, "word is for that boot", "has no boot ID"},
 		"a boot ID that no taint can have": {func(f *facts) { f.node.Status.NodeInfo.BootID, f.word.BootID = "a b", "a b" }, "word is for that boot",
 			"value of a taint"},
+
+		"it has answered, and is silent again": {func(f *facts) {
+			f.node.Status.Conditions[0].LastTransitionTime = metav1.NewTime(start.Add(-time.Second))
+		}, "silent since", "has answered since that was said: Ready is Unknown since 2026-11-26T11:59:59Z, and it was said of a silence since 2026-11-26T11:59:00Z"},
+		"a word that was given while it answered": {func(f *facts) { f.word.SilentSince = metav1.NewTime(start.Add(-time.Hour)) }, "silent since", "kubectl nodemend fence confirm worker-1"},
+
+		"its detector writes on": {func(f *facts) {
+			f.node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", Time: &silent}, {Manager: "nodemend-detector", Time: &lately}}
+		}, "nothing on it writes", "something on node worker-1 wrote its status at 2026-11-26T11:59:15Z"},
+		"it wrote a minute ago, and somebody else just now": {func(f *facts) {
+			f.node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "nodemend-detector", Time: &silent}, {Manager: "kube-controller-manager", Time: &lately}}
+		}, "", ""},
 
 		"a node that is Ready":    {ready(corev1.ConditionTrue), "not Ready", "not Unknown"},
 		"one that says it is not": {ready(corev1.ConditionFalse), "not Ready", "not Unknown"},
@@ -185,6 +199,33 @@ func TestAWordThatFreesNothingSaysWhyOnce(t *testing.T) {
 	}
 	if said := s.says(); said != "" {
 		t.Errorf("and again %q", said)
+	}
+}
+
+// The word of one may be of no use, as of a node that was registered anew; that of the other one is not.
+func TestAWordThatFreesNothingDoesNotHideAnother(t *testing.T) {
+	f := goodWord(t)
+	s := sceneOf(t, f)
+	for _, name := range []string{"a-older", "z-older"} {
+		older := f.maintenance.DeepCopy()
+		older.Name, older.UID, older.ResourceVersion = name, types.UID(name), ""
+		older.Spec.MachineOff.By, older.Spec.MachineOff.NodeUID = "joe", "node-0"
+		s.must(s.Create(t.Context(), older))
+	}
+	r := s.controller()
+	s.must(s.looks(r))
+	if !s.tainted() {
+		t.Errorf("it is not tainted, and people are told %q", s.says())
+	}
+}
+
+// It may stand for weeks: it is not asked for as often as a machine is read that is kept off.
+func TestAWordThatFreesNothingIsSeldomLookedAt(t *testing.T) {
+	f := goodWord(t)
+	f.node.Status.Conditions[0].Status = corev1.ConditionTrue
+	s := sceneOf(t, f)
+	if again, err := s.controller().reconcile(t.Context(), "worker-1"); err != nil || again != slow {
+		t.Errorf("it is looked at again in %s, %v", again, err)
 	}
 }
 

@@ -547,7 +547,8 @@ func (r *rack) happens() {
 	}
 }
 
-// speaks has a person switch the machine off and give their word for it, or take it back.
+// speaks has a person switch the machine off, and give their word for it once the node does not answer; or
+// take it back. Somebody is mistaken, and gives it for a machine that answers, and falls silent later.
 func (r *rack) speaks() {
 	m := r.one()
 	switch {
@@ -558,15 +559,36 @@ func (r *rack) speaks() {
 		r.takenBack[m.Name] = r.now
 		m.Spec.MachineOff, m.Spec.OutOfService = nil, false
 		r.must(r.Update(r.Context(), m))
+	case r.on && !r.hung && r.kubelet.IsZero() && readyOf(r.world.node()).Status == corev1.ConditionTrue && r.rand.IntN(3) == 0:
+		r.reached("mistaken")
+		r.give(m)
+		r.note("the node is cut off from the API server, and writes on")
+		r.hung, r.kubelet = true, r.now.Add(time.Duration(60+r.rand.IntN(300))*time.Second)
 	default:
 		r.off("by somebody")
-		node := r.world.node()
-		m.Spec.OutOfService, m.Spec.MachineOff = true, &v1alpha1.PersonsWord{
-			Kind: v1alpha1.KindPersonsWord, NodeUID: node.UID, BootID: node.Status.NodeInfo.BootID, By: "jane", Time: metav1.NewTime(r.now),
-		}
-		r.note("%s: jane says that the machine is off, for boot %s", m.Name, node.Status.NodeInfo.BootID)
-		r.must(r.Update(r.Context(), m))
+		name, end := m.Name, r.now.Add(3*time.Minute)
+		r.lives++
+		r.start(fmt.Sprintf("jane-%d", r.lives), func(ctx context.Context, a *actor) {
+			var m v1alpha1.NodeMaintenance
+			for !a.dead && !r.on && a.now.Before(end) {
+				if readyOf(r.world.node()).Status == corev1.ConditionUnknown && r.Get(ctx, client.ObjectKey{Name: name}, &m) == nil && m.DeletionTimestamp == nil {
+					r.give(&m)
+					return
+				}
+				a.sleep(time.Duration(1+r.rand.IntN(20)) * time.Second)
+			}
+		})
 	}
+}
+
+// give has a person give their word for the boot and the silence that the node says.
+func (r *rack) give(m *v1alpha1.NodeMaintenance) {
+	node := r.world.node()
+	m.Spec.OutOfService, m.Spec.MachineOff = true, &v1alpha1.PersonsWord{
+		Kind: v1alpha1.KindPersonsWord, NodeUID: node.UID, BootID: node.Status.NodeInfo.BootID, SilentSince: readyOf(node).LastTransitionTime, By: "jane", Time: metav1.NewTime(r.now),
+	}
+	r.note("%s: jane says that the machine is off, for boot %s", m.Name, node.Status.NodeInfo.BootID)
+	r.must(r.Update(r.Context(), m))
 }
 
 // pause has the budget of the whole cluster say whether it is paused.
@@ -777,7 +799,7 @@ func TestWhateverHappensAWordFreesNothingOfABootThatRuns(t *testing.T) {
 		}
 	}
 	t.Log(seen)
-	for _, what := range []string{"set by a word", "set", "moved", "taken away"} {
+	for _, what := range []string{"set by a word", "mistaken", "set", "moved", "taken away"} {
 		if seen[what] == 0 {
 			t.Errorf("never %s: %v", what, slices.Sorted(maps.Keys(seen)))
 		}

@@ -267,6 +267,9 @@ func (w *world) says() {
 		return
 	}
 	if is := readyOf(node); is.Status != corev1.ConditionTrue || node.Status.NodeInfo.BootID != bootID(w.boot) {
+		if is.Status != corev1.ConditionTrue {
+			is.LastTransitionTime = metav1.NewTime(w.now.Truncate(time.Second))
+		}
 		is.Status = corev1.ConditionTrue
 		node.Status.NodeInfo.BootID = bootID(w.boot)
 		w.must(w.Status().Update(w.Context(), node))
@@ -351,7 +354,7 @@ func kubernetes(_ context.Context, a *actor) {
 		}
 		ready := readyOf(node)
 		if ready.Status == corev1.ConditionTrue && w.now.Sub(w.heard) > 50*time.Second {
-			ready.Status = corev1.ConditionUnknown
+			ready.Status, ready.LastTransitionTime = corev1.ConditionUnknown, metav1.NewTime(w.now.Truncate(time.Second))
 			w.must(w.Status().Update(w.Context(), node))
 			w.note("the node is Unknown")
 		}
@@ -553,7 +556,7 @@ func (c apiOf) Patch(ctx context.Context, obj client.Object, patch client.Patch,
 func controller(ctx context.Context, a *actor) {
 	api := apiOf{a.Client, a}
 	r := &outofservice.Reconciler{
-		Client: api, Live: api, Steady: func() time.Time { return a.now }, Events: events.NewFakeRecorder(10000),
+		Client: api, Live: api, Steady: func() time.Time { return a.now }, Now: func() time.Time { return a.now }, Events: events.NewFakeRecorder(10000),
 		Pods: func(ctx context.Context, node string) ([]corev1.Pod, error) {
 			var list corev1.PodList
 			err := api.List(ctx, &list)
