@@ -225,12 +225,15 @@ func TestThePowerIsSwitchedByTheBMC(t *testing.T) {
 	chassis("on")
 	waitUp(t, m, 4)
 
-	must(t, m.Hang(within(t, moment)))
 	spins := func() (bool, string) {
 		spins, where, err := m.Spins(within(t, moment))
 		must(t, err)
 		return spins, where
 	}
+	if spins, where := spins(); spins {
+		t.Errorf("before the kernel hangs the processor spins: %s", where)
+	}
+	must(t, m.Hang(within(t, moment)))
 	until(t, "the processor spins", spins)
 	chassis("soft")
 	until(t, "the button is pushed", func() (bool, string) {
