@@ -171,6 +171,11 @@ func (m *machine) PowerOn(ctx context.Context) error {
 // Reset implements ipmisim.Machine. Nobody asks for one.
 func (*machine) Reset(context.Context) error { return errors.New("it was reset") }
 
+// PushPowerButton implements ipmisim.Machine. Nobody pushes it.
+func (*machine) PushPowerButton(context.Context) error {
+	return errors.New("its power button was pushed")
+}
+
 func (m *machine) isOn() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

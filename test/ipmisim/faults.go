@@ -2,6 +2,7 @@ package ipmisim
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -91,7 +92,17 @@ func (s *Simulator) PowerOn() {
 	}
 }
 
-// Shutdowns returns how often the operating system was asked to shut down, which it does not.
+// SwitchedItselfOff is told by the machine that is attached, whose operating system has shut down. It is
+// safe for concurrent use.
+func (s *Simulator) SwitchedItselfOff() {
+	next := s.path("power.next") // the BMC may be reading
+	if err := errors.Join(os.WriteFile(next, []byte("0\n"), 0o600), os.Rename(next, s.path("power"))); err != nil {
+		s.t.Errorf("the BMC simulator: %v", err)
+	}
+}
+
+// Shutdowns returns how often the operating system was asked to shut down. Only that of a machine that
+// is attached may heed it.
 func (s *Simulator) Shutdowns() int {
 	s.t.Helper()
 	text, err := os.ReadFile(s.path("shutdown"))

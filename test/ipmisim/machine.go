@@ -21,10 +21,12 @@ type Machine interface {
 	PowerOff(ctx context.Context) error
 	PowerOn(ctx context.Context) error
 	Reset(ctx context.Context) error
+	// PushPowerButton asks the operating system to shut down.
+	PushPowerButton(ctx context.Context) error
 }
 
 // Attach makes the simulator the BMC of a machine, once: the power is switched, and the
-// machine reset, by commands to the BMC and by PowerOff and PowerOn. The machine finds
+// machine reset or asked to shut down, by commands to the BMC and by PowerOff and PowerOn. The machine finds
 // the BMC at the returned TCP address, by the VM codec of OpenIPMI. SendRecv is slower
 // from then on.
 func (s *Simulator) Attach(machine Machine) (address string) {
@@ -57,6 +59,8 @@ func (s *Simulator) watch(switches io.Reader) {
 			err = s.machine.PowerOn(s.t.Context())
 		case "reset 1":
 			err = s.machine.Reset(s.t.Context())
+		case "shutdown 1":
+			err = s.machine.PushPowerButton(s.t.Context())
 		}
 		if err != nil {
 			s.t.Errorf("the BMC simulator: %s of the machine: %v", lines.Text(), err)

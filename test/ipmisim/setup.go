@@ -48,7 +48,7 @@ console 127.0.0.1 %d
 }
 
 // powerControl is a shell script that the simulator runs to read and switch the
-// power, which is a file beside it. It says so to a machine that is attached, but for a soft shutdown.
+// power, which is a file beside it. It says so to a machine that is attached.
 const powerControl = `#!/bin/sh
 power="${0%/*}/power"
 switches="${0%/*}/switches"
@@ -56,7 +56,7 @@ case "$1 $2" in
 "get power") read -r on <"$power" && echo "power:$on" ;;
 "set power") echo "$3" >"$power" ;;
 "set reset") ;;
-"set shutdown") echo asked >>"${0%/*}/shutdown"; exit 0 ;;
+"set shutdown") echo asked >>"${0%/*}/shutdown" ;;
 "set identify") echo "$3 $4" >"${0%/*}/identify" ;;
 *) exit 1 ;;
 esac

@@ -120,6 +120,10 @@ type machine struct{ done chan string }
 func (m machine) PowerOff(context.Context) error { m.done <- "off"; return nil }
 func (m machine) PowerOn(context.Context) error  { m.done <- "on"; return nil }
 func (m machine) Reset(context.Context) error    { m.done <- "reset"; return nil }
+func (m machine) PushPowerButton(context.Context) error {
+	m.done <- "soft"
+	return nil
+}
 
 // next returns what is done next.
 func (m machine) next(t *testing.T) string {
@@ -137,7 +141,7 @@ func TestAMachineIsSwitchedByItsBMC(t *testing.T) {
 	s := Start(t)
 	m := machine{done: make(chan string, 1)}
 	address := s.Attach(m)
-	for command, want := range map[string]string{"off": "off", "on": "on", "reset": "reset"} {
+	for command, want := range map[string]string{"off": "off", "on": "on", "reset": "reset", "soft": "soft"} {
 		run(t, s, "chassis", "power", command)
 		if got := m.next(t); got != want {
 			t.Errorf("chassis power %s: %s", command, got)
@@ -146,6 +150,14 @@ func TestAMachineIsSwitchedByItsBMC(t *testing.T) {
 	s.PowerOff()
 	if got := m.next(t); got != "off" {
 		t.Errorf("PowerOff: %s", got)
+	}
+	s.PowerOn()
+	if got := m.next(t); got != "on" {
+		t.Errorf("PowerOn: %s", got)
+	}
+	s.SwitchedItselfOff()
+	if got := s.command(0x00, 0x01)[0] & 1; got != 0 || len(m.done) > 0 {
+		t.Errorf("once it has switched itself off the power reads %d, and %d things were done to it", got, len(m.done))
 	}
 
 	// The machine's connection is the only one.

@@ -122,6 +122,11 @@ func fillDisk(ctx context.Context, options Options, dir string) error {
 	t.symlink(filepath.Join(unitDir, "multi-user.target"), filepath.Join(ownUnits, "default.target"))
 	t.write("/usr/lib/e2e/start", startScript, 0o755)
 	t.write("/usr/lib/e2e/agent", agentScript, 0o755)
+	if options.PowerButton {
+		t.write("/etc/acpi/PWRF/00000080", "#!/bin/sh\nexec systemctl poweroff\n", 0o755) // where busybox looks for it
+		t.write(filepath.Join(ownUnits, "acpid.service"), "[Service]\nExecStart=/bin/acpid -d\n", 0o644)
+		t.enable(ownUnits, "multi-user.target", "acpid.service")
+	}
 	for name, content := range options.Units {
 		t.write(filepath.Join(ownUnits, name), content, 0o644)
 		t.enable(ownUnits, "multi-user.target", name)

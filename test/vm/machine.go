@@ -35,6 +35,8 @@ type Options struct {
 	Programs []string
 	// Modules of the kernel are loaded beside those that every machine needs.
 	Modules []string
+	// PowerButton: the operating system shuts down when its power button is pushed.
+	PowerButton bool
 	// Devices are options of QEMU's, such as -device and what one is, for what else the
 	// machine has.
 	Devices []string
@@ -65,9 +67,10 @@ type Machine struct {
 	boots   []string
 	resets  int
 	power   bool
-	paused  bool // by Pause
-	up      bool // the agent answers
-	number  int  // of the last request
+	paused  bool   // by Pause
+	loop    uint64 // of Hang: where a processor is in it
+	up      bool   // the agent answers
+	number  int    // of the last request
 	waiting map[int]chan<- result
 }
 
@@ -85,7 +88,7 @@ func Start(ctx context.Context, options Options) (*Machine, error) {
 }
 
 func (m *Machine) start(ctx context.Context) error {
-	k, err := newestKernel(ctx, append(wantedModules(), m.options.Modules...))
+	k, err := newestKernel(ctx, append(wantedModules(), m.options.modules()...))
 	if err != nil {
 		return err
 	}
@@ -182,6 +185,9 @@ func (m *Machine) log() error {
 
 // onEvent keeps account of what QEMU tells.
 func (m *Machine) onEvent(event Event) {
+	if event.Name == "SHUTDOWN" && event.Data.Reason == "guest-shutdown" && m.options.BMC != nil {
+		m.options.BMC.SwitchedItselfOff()
+	}
 	m.change(func() {
 		m.events = append(m.events, event)
 		switch event.Name {

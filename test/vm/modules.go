@@ -22,6 +22,14 @@ func wantedModules() []string {
 	}
 }
 
+// modules are those beside that.
+func (o Options) modules() []string {
+	if o.PowerButton {
+		return append(slices.Clone(o.Modules), "button", "evdev")
+	}
+	return o.Modules
+}
+
 // collectModules copies the wanted modules of an unpacked kernel, and those that they
 // depend on, to a directory, with the file order.
 func collectModules(ctx context.Context, unpacked, to string, wanted []string) error {

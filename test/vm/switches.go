@@ -58,6 +58,13 @@ func (m *Machine) PowerOn(ctx context.Context) error {
 	return err
 }
 
+// PushPowerButton asks the operating system to shut down, as a short push of the button on the case
+// does. The BMC calls it.
+func (m *Machine) PushPowerButton(ctx context.Context) error {
+	_, err := m.monitor.run(ctx, "system_powerdown", nil)
+	return err
+}
+
 // Pause has the machine stand still, with its power on, as a hypervisor does: nothing of it runs
 // until Resume, and then it goes on where it was.
 func (m *Machine) Pause(ctx context.Context) error {

@@ -5,6 +5,7 @@ package vm_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/nodemend/nodemend/test/ipmisim"
 	"github.com/nodemend/nodemend/test/vm"
@@ -181,10 +184,10 @@ func TestAMachineIsResetFromInsideEvenIfSystemdHangs(t *testing.T) {
 	}
 }
 
-// Boot: 5 minutes, and once more. Power off, and every script: 1 minute.
+// Boot: 5 minutes, and four times more. Power off, and every script: 1 minute.
 func TestThePowerIsSwitchedByTheBMC(t *testing.T) {
 	bmc := ipmisim.Start(t)
-	m := vmtest.Start(t, vm.Options{BMC: bmc})
+	m := vmtest.Start(t, vm.Options{BMC: bmc, PowerButton: true})
 	run(t, m, "echo here >/var/lib/kept; sync")
 	chassis := func(command string) {
 		t.Helper()
@@ -213,7 +216,47 @@ func TestThePowerIsSwitchedByTheBMC(t *testing.T) {
 	}
 	chassis("reset")
 	waitUp(t, m, 3)
+
+	chassis("soft")
+	until(t, "the operating system has shut down", func() (bool, string) { return !m.HasPower(), fmt.Sprint(m.Events()) })
+	if read, err := bmc.SendRecv(0, 1); err != nil || read[1]&1 != 0 {
+		t.Errorf("of a machine that has shut down the chassis status is % x, %v", read, err)
+	}
+	chassis("on")
+	waitUp(t, m, 4)
+
+	spins := func() (bool, string) {
+		spins, where, err := m.Spins(within(t, moment))
+		must(t, err)
+		return spins, where
+	}
+	if spins, where := spins(); spins {
+		t.Errorf("before the kernel hangs the processor spins: %s", where)
+	}
+	must(t, m.Hang(within(t, moment)))
+	until(t, "the processor spins", spins)
+	chassis("soft")
+	until(t, "the button is pushed", func() (bool, string) {
+		events := m.Events()
+		return events[len(events)-1].Name == "POWERDOWN", fmt.Sprint(events)
+	})
+	if spins, where := spins(); !spins || !m.HasPower() {
+		t.Errorf("a kernel that hangs heeds its power button: %s", where)
+	}
 	bmc.PowerOff()
 	bmc.PowerOn()
-	waitUp(t, m, 4)
+	waitUp(t, m, 5)
+}
+
+// until waits for what comes in a moment.
+func until(t *testing.T, what string, done func() (bool, string)) {
+	t.Helper()
+	last := ""
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, moment, true, func(context.Context) (ok bool, err error) {
+		ok, last = done()
+		return ok, nil
+	})
+	if err != nil {
+		t.Fatalf("waited in vain until %s; seen last: %s", what, last)
+	}
 }

@@ -40,6 +40,8 @@ type options struct {
 	hostUnits bool
 	// flags of the detector, besides those of every one.
 	flags []string
+	// powerButton: the operating system heeds it.
+	powerButton bool
 	// modules, devices and programs of the machine, besides those of every machine.
 	modules, devices, programs []string
 }
@@ -79,7 +81,7 @@ func (s *scenario) start(name string, o options) *node {
 	maps.Copy(units, o.units)
 	dir := filepath.Join(s.plane.dir, name)
 	s.Must(os.Mkdir(dir, 0o700))
-	n.machine = vmtest.Start(s, vm.Options{Dir: dir, Files: files, Units: units, BMC: o.bmc, Modules: o.modules, Devices: o.devices, Programs: o.programs})
+	n.machine = vmtest.Start(s, vm.Options{Dir: dir, Files: files, Units: units, BMC: o.bmc, PowerButton: o.powerButton, Modules: o.modules, Devices: o.devices, Programs: o.programs})
 	n.kubelet = startKubelet(context.WithoutCancel(s.Ctx), s.plane, n.machine, name)
 	s.Cleanup(n.end)
 	n.Until(moment, "the node is Ready", n.Is(corev1.NodeReady, corev1.ConditionTrue))

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/test/e2e/story"
@@ -42,25 +41,38 @@ func TestAPodRunsElsewhereOnceItsMachineIsProvedToBeOffAndNoWriteOfItComesLater(
 	other.hasDriver()
 	s.attaches(d)
 	config := filepath.Join(s.plane.dir, "remote.yaml")
-	s.switches(config, dead.byIPMI(wrong))
+	s.switches(config, dead.byIPMI(wrong), other.byRedfish(otherUUID))
 	s.remoteRunner(config)
 
-	other.cordon("true")
+	const reserved = "reserved"
+	other.taint(reserved + "=test:NoSchedule")
 	s.startWriter(dead, other)
 	dead.writes(d, 10)
-	dead.Apply("dead-outofservice", powerCycled(v1alpha1.RebootRemedy{Method: v1alpha1.RebootPowerCycle, OutOfService: true}))
+	outOfService := powerCycled(v1alpha1.RebootRemedy{Method: v1alpha1.RebootPowerCycle, OutOfService: true})
+	dead.Apply("dead-outofservice", outOfService)
 
+	boot := other.standsStill()
 	dead.stoodStillUnproved(d)
-	s.switches(config, dead.byIPMI(bmc))
-	other.cordon("false")
-	dead.cutOffUntilProved(d, other)
+	other.taint(reserved + "-")
+	other.isPowerCycled("a Redfish service", boot)
+
+	s.switches(config, dead.byIPMI(bmc), other.byIPMI(otherBMC))
+	dead.dies(withoutCable(d), d, other)
+	other.leaveAlone()
+	other.Apply("other-outofservice", outOfService)
+	other.dies(hanging(d, otherBMC), d, dead)
+
+	s.switches(config, dead.byIPMI(bmc), other.byProgram(otherBMC))
+	dead.isShutDown(d, other, func() { other.isPowerCycled("fence_ipmilan", other.standsStill()) })
+	other.leaveAlone()
 	other.freedBlindly(d, dead)
-	s.switchedOtherwise(config, dead, other, otherBMC)
 }
 
-func (n *node) cordon(cordoned string) {
+// taint sets a taint, as a person does, or takes it away.
+func (n *node) taint(taint string) {
 	n.Helper()
-	n.Must(n.plane.Patch(n.Ctx, n.Object(), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"unschedulable":`+cordoned+`}}`))))
+	_, err := n.plane.kubectl(n.Ctx, "taint", "node", n.name, taint)
+	n.Must(err)
 }
 
 // writes waits until the machine, in the boot that it is in, has written so often to its disk since
@@ -145,82 +157,175 @@ func (n *node) stoodStillUnproved(d *disk) {
 		refused, last.number, d.unshared(s))
 }
 
-// cutOffUntilProved: the machine has lost its cable, and writes on. Nobody can tell that from
-// outside. Its power is cut, which is proved, and the pod runs on the other node.
-func (n *node) cutOffUntilProved(d *disk, other *node) {
-	n.Helper()
-	s := &scenario{Story: n.Story, plane: n.plane}
-	first := n.machine.Boots()[0]
-	n.kubelet.cutOff.Store(true)
-	n.Must(n.machine.SetLink(n.Ctx, false))
-	silent := time.Now()
-	var parts []string
-	after := func(what string, at time.Time) {
-		parts = append(parts, fmt.Sprintf("%s %.1f s", what, at.Sub(silent).Seconds()))
+// death is a way in which a machine does not answer any more, with its power on.
+type death struct {
+	// as says of a machine, in the report, what it has done.
+	as string
+	// lives looks, once the node is given up, whether it is as said; ends is what is left to do before
+	// the machine can answer in its next boot.
+	begins, lives, ends func(n *node)
+}
+
+// withoutCable is that of a machine which has lost its cable, and writes on. Nobody can tell that from
+// outside.
+func withoutCable(d *disk) death {
+	return death{
+		as: "a machine without a cable wrote on",
+		begins: func(n *node) {
+			n.kubelet.cutOff.Store(true)
+			n.Must(n.machine.SetLink(n.Ctx, false))
+		},
+		lives: func(n *node) { n.Helper(); n.writes(d, 1) },
+		ends: func(n *node) {
+			n.Must(n.machine.SetLink(n.Ctx, true))
+			n.kubelet.cutOff.Store(false)
+		},
 	}
+}
+
+// hanging is that of a machine whose kernel hangs with interrupts off, which QEMU runs all the time. Its
+// kubelet is silent by itself. It has no hardware watchdog, which would reset it.
+func hanging(d *disk, bmc *ipmisim.Simulator) death {
+	spins := func(n *node) {
+		n.Helper()
+		n.Until(moment, "each processor spins in the kernel, with interrupts off", func() (bool, string) {
+			spins, where, err := n.machine.Spins(n.Ctx)
+			n.Must(err)
+			return spins, where
+		})
+	}
+	return death{
+		as:     "a kernel that hung with interrupts off did not heed its power button",
+		begins: func(n *node) { n.Must(n.machine.Hang(n.Ctx)) },
+		lives: func(n *node) {
+			n.Helper()
+			spins(n)
+			before := len(d.history())
+			n.chassis(bmc, "soft")
+			n.Until(moment, "the power button is pushed", func() (bool, string) { return !n.told("POWERDOWN").IsZero(), fmt.Sprint(n.machine.Events()) })
+			spins(n)
+			if all := d.history()[before:]; len(all) > 0 || !n.machine.HasPower() {
+				n.Fatalf("a machine that hangs has power: %t, and writes %s", n.machine.HasPower(), all)
+			}
+		},
+		ends: func(*node) {},
+	}
+}
+
+// dies: the power of a machine that does not answer is cut, which is proved, and the pod runs on the
+// other node.
+func (n *node) dies(how death, d *disk, other *node) {
+	n.Helper()
+	boots, events := n.machine.Boots(), len(n.machine.Events())
+	how.begins(n)
+	since := newTimes()
 	n.Until(moment, "the node is given up", n.Is(corev1.NodeReady, corev1.ConditionUnknown))
-	after("given up", time.Now())
-	n.writes(d, 1)
+	since.add("given up", time.Now())
+	how.lives(n)
 	var power *v1alpha1.PowerCycleStatus
 	n.Until(round, "it is proved that the machine is off", func() (bool, string) {
 		for _, a := range n.actions() {
 			if a.Finished() == nil && a.Status.Power != nil && a.Status.Power.Proof != nil {
 				power = a.Status.Power
-				after("claimed", a.Status.Claim.Time.Time)
+				since.add("claimed", a.Status.Claim.Time.Time)
 			}
 		}
 		got, blocked := story.State(n.Remediation())
 		return power != nil, fmt.Sprintf("actions %q, remediation %s, blocked by %q", names(n.actions()), got, blocked)
 	})
 	off := n.told("STOP")
-	after("off", off)
-	after("proved", power.Proof.Second.Time.Time)
+	since.add("off", off)
+	since.add("proved", power.Proof.Second.Time.Time)
+	if power.Proof.Apart.Duration < 5*time.Second {
+		n.Fatalf("its proof: %+v", power.Proof)
+	}
+	for _, e := range n.machine.Events()[events:] {
+		if slices.Contains([]string{"RESET", "SHUTDOWN", "WATCHDOG", "GUEST_PANICKED"}, e.Name) && e.At().Before(off) {
+			n.Fatalf("before its power was cut the machine has ended by itself: %+v", e)
+		}
+	}
 	n.Until(moment, "the taint is set", func() (bool, string) {
 		return v1alpha1.IsOutOfService(n.Object()), fmt.Sprint(n.Object().Spec.Taints)
 	})
-	if ready := n.Condition(corev1.NodeReady); ready.Status != corev1.ConditionUnknown {
-		n.Fatalf("pods and volumes are freed, and %s", story.Describe(ready))
-	}
-	other.writes(d, 10)
-	d.unshared(s)
-	all := d.history()
-	at := slices.IndexFunc(all, func(w write) bool { return w.machine == other.name })
-	last, moved := all[at-1], all[at]
-	// QEMU tells that it stands still before what is on its way has been written.
-	if proved := power.Proof.Second.Time.Time; last.boot != first || last.at.After(proved) || off.After(proved) {
-		n.Fatalf("the last write of the machine that was cut is %s; then %s; it stood still at %s, its proof: %+v", last, moved, off, power.Proof)
-	}
-	detached, wasDetached := d.changed(n.name, "")
-	attached, wasAttached := d.changed("", other.name)
-	if !wasDetached || !wasAttached || detached.Before(power.Proof.Second.Time.Time) {
-		n.Fatalf("it is proved to be off at %s; detached at %s: %t, attached at %s: %t", power.Proof.Second.Time, detached, wasDetached, attached, wasAttached)
-	}
-	after("detached", detached)
-	after("attached elsewhere", attached)
-	after("pod writes elsewhere", moved.at)
+	last := n.moves(d, other, boots[len(boots)-1], power.Proof, since)
 
 	n.Until(round, "the machine has power again", func() (bool, string) { return !n.told("RESUME").Before(off), fmt.Sprint(n.machine.Events()) })
-	after("on", n.told("RESUME"))
-	n.Must(n.machine.SetLink(n.Ctx, true))
-	n.kubelet.cutOff.Store(false)
-	n.boots(2)
-	n.Until(moment, "the node is Ready again", n.Is(corev1.NodeReady, corev1.ConditionTrue))
-	after("Ready", time.Now())
-	n.Until(round, "the taint is taken away", func() (bool, string) {
-		object := n.Object()
-		return !v1alpha1.IsOutOfService(object) && object.Annotations[v1alpha1.OutOfServiceAnnotation] == "", fmt.Sprint(object.Spec.Taints, object.Annotations)
-	})
-	after("taint away", time.Now())
+	since.add("on", n.told("RESUME"))
+	how.ends(n)
+	n.isBack(len(boots)+1, since)
 	n.Until(round, "the node has recovered", n.Reaches(v1alpha1.ReasonRecovered))
 	if history := n.Remediation().Status.History; len(history) != 1 || history[0].Outcome != v1alpha1.ReasonSucceeded {
 		n.Fatalf("the history is %+v, want one power cycle", history)
 	}
 	n.inService()
 	other.writes(d, 10)
-	n.Proved("a machine without a cable wrote on; after the cable was pulled: %s", strings.Join(parts, ", "))
-	n.Proved("its last write, number %d, came %.1f s before it was proved to be off, and %.1f s before its disk was attached elsewhere; %d writes, none by the wrong machine",
-		last.number, power.Proof.Second.Time.Sub(last.at).Seconds(), attached.Sub(last.at).Seconds(), d.unshared(s))
+	n.Proved("%s; after it had begun: %s", how.as, since)
+	n.Proved("it was read off twice, %.1f s apart, %.1f s after its last write, number %d", power.Proof.Apart.Seconds(), power.Proof.Second.Time.Sub(last.at).Seconds(), last.number)
 }
+
+// moves waits until the pod writes on the other node. It ends the test with an error unless this boot was
+// proved to be over before anything of it was freed, and has not written since. It returns its last write.
+func (n *node) moves(d *disk, other *node, boot string, proof *v1alpha1.PowerProof, since *times) (last write) {
+	n.Helper()
+	s := &scenario{Story: n.Story, plane: n.plane}
+	if ready := n.Condition(corev1.NodeReady); ready.Status != corev1.ConditionUnknown {
+		n.Fatalf("pods and volumes are freed, and %s", story.Describe(ready))
+	}
+	other.writes(d, 10)
+	all, writes := d.history(), d.unshared(s)
+	at := len(all) - 1
+	for all[at].machine == other.name {
+		at--
+	}
+	last, moved, off, proved := all[at], all[at+1], n.told("STOP"), proof.Second.Time.Time
+	// QEMU tells that it stands still before what is on its way has been written.
+	if last.machine != n.name || last.boot != boot || proof.BootID != boot || last.at.After(proved) || off.After(proved) || !proof.First.Time.Time.Before(proved) {
+		n.Fatalf("the last write of the machine that was cut is %s; then %s; it stood still at %s, its proof: %+v", last, moved, off, proof)
+	}
+	detached, wasDetached := d.changed(n.name, "")
+	attached, wasAttached := d.changed("", other.name)
+	if !wasDetached || !wasAttached || detached.Before(proved) || attached.Before(proved) {
+		n.Fatalf("it is proved to be off at %s; detached at %s: %t, attached at %s: %t", proved, detached, wasDetached, attached, wasAttached)
+	}
+	if got := s.attachments(); !slices.Equal(got, []string{other.name}) {
+		n.Fatalf("the volume is attached to %q", got)
+	}
+	since.add("detached", detached)
+	since.add("attached elsewhere", attached)
+	since.add("pod writes elsewhere", moved.at)
+	n.Logf("%d writes, none by the wrong machine", writes)
+	return last
+}
+
+// isBack waits until the machine is in this boot, counted from 1, and the taint is taken away.
+func (n *node) isBack(boot int, since *times) {
+	n.Helper()
+	n.boots(boot)
+	n.Until(moment, "the node is Ready again, in that boot", func() (bool, string) {
+		ready, is := n.Is(corev1.NodeReady, corev1.ConditionTrue)()
+		return ready && n.Object().Status.NodeInfo.BootID == n.machine.Boots()[boot-1], is
+	})
+	since.add("Ready", time.Now())
+	n.Until(round, "the taint is taken away", func() (bool, string) {
+		object := n.Object()
+		return !v1alpha1.IsOutOfService(object) && object.Annotations[v1alpha1.OutOfServiceAnnotation] == "", fmt.Sprint(object.Spec.Taints, object.Annotations)
+	})
+	since.add("taint away", time.Now())
+}
+
+// times are how many seconds after the first of them something has happened.
+type times struct {
+	first time.Time
+	parts []string
+}
+
+func newTimes() *times { return &times{first: time.Now()} }
+
+func (t *times) add(what string, at time.Time) {
+	t.parts = append(t.parts, fmt.Sprintf("%s %.1f s", what, at.Sub(t.first).Seconds()))
+}
+
+func (t *times) String() string { return strings.Join(t.parts, ", ") }
 
 // told returns when QEMU has told something last.
 func (n *node) told(event string) (at time.Time) {
@@ -236,18 +341,15 @@ func (n *node) told(event string) (at time.Time) {
 // comes of it, so it would have seen it before.
 func (n *node) freedBlindly(d *disk, other *node) {
 	n.Helper()
-	s := &scenario{Story: n.Story, plane: n.plane}
 	n.kubelet.cutOff.Store(true)
 	n.Must(n.machine.SetLink(n.Ctx, false))
 	n.Until(moment, "the node is given up", n.Is(corev1.NodeReady, corev1.ConditionUnknown))
-	_, err := n.plane.kubectl(n.Ctx, "taint", "node", n.name, corev1.TaintNodeOutOfService+"=nodeshutdown:NoExecute")
-	s.Must(err)
+	n.taint(corev1.TaintNodeOutOfService + "=nodeshutdown:NoExecute")
 	other.writes(d, 1)
 	before := len(d.history())
 	n.Until(moment, "the machine that has lost its disk writes to it", func() (bool, string) {
 		return slices.ContainsFunc(d.history()[before:], func(w write) bool { return w.machine == n.name && w.wrong() }), fmt.Sprint(len(d.history()), " writes")
 	})
 	n.Proved("a taint that a person sets without a proof has two machines write to the disk: the storage sees it")
-	_, err = n.plane.kubectl(n.Ctx, "taint", "node", n.name, corev1.TaintNodeOutOfService+"-")
-	s.Must(err)
+	n.taint(corev1.TaintNodeOutOfService + "-")
 }

@@ -97,7 +97,7 @@ func startPlane(ctx context.Context, dir string) (*plane, error) {
 }
 
 // applyBudget applies the sample budget with permits for all machines at once, so that
-// no scenario waits for another.
+// no scenario waits for another. A machine may be rebooted as often as it breaks in one.
 func (p *plane) applyBudget(ctx context.Context) error {
 	data, err := deploy.Samples.ReadFile("samples/budget.yaml")
 	if err != nil {
@@ -108,6 +108,7 @@ func (p *plane) applyBudget(ctx context.Context) error {
 		return err
 	}
 	budget.Spec.MaxConcurrent, budget.Spec.MaxUnavailable = new(intstr.FromInt32(machines)), new(intstr.FromInt32(machines))
+	budget.Spec.MaxReboots.Count = 3
 	return p.Create(ctx, &budget)
 }
 

@@ -64,25 +64,21 @@ func (n *node) byProgram(bmc *ipmisim.Simulator) string {
 		n.name, path, host, strconv.Itoa(port), "1", "3", ipmisim.User, bmc.PasswordFile())
 }
 
-// switchedOtherwise: both machines stand still. A Redfish service switches one of them, and
-// fence_ipmilan the BMC of the other one.
-func (s *scenario) switchedOtherwise(config string, byRedfish, byProgram *node, bmc *ipmisim.Simulator) {
-	s.Helper()
-	s.switches(config, byRedfish.byRedfish(deadUUID), byProgram.byProgram(bmc))
-	first, second := byRedfish.standsStill(), byProgram.standsStill()
-	byRedfish.isPowerCycled("a Redfish service", first)
-	byProgram.isPowerCycled("fence_ipmilan", second)
-}
-
 // standsStill has the hypervisor stop the machine, and a policy that cuts its power. It returns the
 // number of the boot.
 func (n *node) standsStill() (boot int) {
 	n.Helper()
 	n.kubelet.cutOff.Store(true)
 	n.Must(n.machine.Pause(n.Ctx))
-	n.Must(n.plane.DeleteAllOf(n.Ctx, &v1alpha1.RemedyPolicy{}, client.MatchingLabels{corev1.LabelHostname: n.name}))
+	n.leaveAlone()
 	n.Apply(n.name+"-power", powerCycled(v1alpha1.RebootRemedy{Method: v1alpha1.RebootPowerCycle}))
 	return len(n.machine.Boots())
+}
+
+// leaveAlone deletes the policies of the node.
+func (n *node) leaveAlone() {
+	n.Helper()
+	n.Must(n.plane.DeleteAllOf(n.Ctx, &v1alpha1.RemedyPolicy{}, client.MatchingLabels{corev1.LabelHostname: n.name}))
 }
 
 // powerCycled is a policy for nodes that do not answer.
@@ -94,12 +90,10 @@ func powerCycled(reboot v1alpha1.RebootRemedy) v1alpha1.RemedyPolicySpec {
 	}
 }
 
-// isPowerCycled waits until a machine that stood still runs in the boot after this one, and puts its
-// cable back.
+// isPowerCycled waits until a machine that stood still runs in the boot after this one.
 func (n *node) isPowerCycled(by string, boot int) {
 	n.Helper()
 	n.boots(boot + 1)
-	n.Must(n.machine.SetLink(n.Ctx, true))
 	n.kubelet.cutOff.Store(false)
 	n.Until(round, "the node has recovered", n.Reaches(v1alpha1.ReasonRecovered))
 	r := n.Remediation()

@@ -55,7 +55,7 @@ done
 // writers.
 func withDisk(d *disk, name, uuid string, bmc *ipmisim.Simulator) options {
 	return options{
-		checks: noRuntimeCheck, bmc: bmc, devices: append(d.devices(name), "-uuid", uuid), programs: []string{"dd"},
+		checks: noRuntimeCheck, bmc: bmc, powerButton: true, devices: append(d.devices(name), "-uuid", uuid), programs: []string{"dd"},
 		files: map[string]vm.File{writerProgram: {Content: writeScript, Mode: 0o755}},
 	}
 }
@@ -174,11 +174,11 @@ func (s *scenario) attachments() (nodes []string) {
 }
 
 // remoteRunner installs what the chart adds for a remote runner that may have pods and volumes
-// freed, and starts one, with this configuration.
+// freed, and machines shut down, and starts one, with this configuration.
 func (s *scenario) remoteRunner(config string) {
 	s.Helper()
 	chart := utilyaml.NewYAMLOrJSONDecoder(strings.NewReader(helm.Template(s.T, namespace,
-		"--set", "remoteRunner.enabled=true,remoteRunner.outOfService=true,remoteRunner.config.switches[0].ipmi.host=bmc.example.com",
+		"--set", "remoteRunner.enabled=true,remoteRunner.outOfService=true,remoteRunner.maintenancePower=true,remoteRunner.config.switches[0].ipmi.host=bmc.example.com",
 		"--set", "remoteRunner.config.switches[0].ipmi.user=fence,remoteRunner.config.switches[0].ipmi.passwordFile=/etc/nodemend/bmc/password")), 4096)
 	for {
 		var object unstructured.Unstructured
@@ -206,5 +206,5 @@ func (s *scenario) remoteRunner(config string) {
 	kubeconfig := filepath.Join(s.plane.dir, role+".kubeconfig")
 	s.Must(cluster.WriteKubeconfig(kubeconfig, account))
 	// It is the only one, as the controller is.
-	s.begins("nodemend", "runner", "--remote", "--config="+config, "--kubeconfig="+kubeconfig, "--leader-election=false")
+	s.begins("nodemend", "runner", "--remote", "--maintenance-power", "--config="+config, "--kubeconfig="+kubeconfig, "--leader-election=false")
 }
