@@ -40,7 +40,8 @@ const remoteQPS = 500
 type RemoteOptions struct {
 	// Switch returns what switches the power of a node. It asks nobody. Required.
 	Switch func(*corev1.Node) (power.Switch, error)
-	// Needed is as in RemoteWorkerOptions. Required.
+	// Host and Needed are as in RemoteWorkerOptions. Required.
+	Host   func(v1alpha1.BareMetalHostReference) (power.Switch, error)
 	Needed func(*corev1.Node) (*corev1.Node, error)
 	// Machines is as in RemoteWorkerOptions. Required.
 	Machines Machines
@@ -88,7 +89,7 @@ func RunRemote(ctx context.Context, cfg *rest.Config, opts RemoteOptions) error 
 	events, stop := newRecorder(api.core, "nodemend-remote-runner", "")
 	defer stop()
 	worker, err := NewRemoteWorker(RemoteWorkerOptions{
-		RunnerID: name + "." + string(uuid.NewUUID()), API: api, Switch: opts.Switch, Needed: opts.Needed, Machines: opts.Machines, Clock: opts.Clock, ServerClock: corrected, Settled: opts.Settled,
+		RunnerID: name + "." + string(uuid.NewUUID()), API: api, Switch: opts.Switch, Host: opts.Host, Needed: opts.Needed, Machines: opts.Machines, Clock: opts.Clock, ServerClock: corrected, Settled: opts.Settled,
 		Events: events, Registry: opts.Registry, DryRun: opts.DryRun,
 	})
 	if err != nil {

@@ -21,7 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/remote"
+	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/internal/power"
+	"github.com/nodemend/nodemend/internal/power/metal3"
 	"github.com/nodemend/nodemend/runner"
 	"github.com/nodemend/nodemend/runner/leader"
 	"github.com/nodemend/nodemend/runner/machines"
@@ -101,9 +103,10 @@ func (r *remoteRunner) run(cmd *cobra.Command, kubeconfig string, o runner.Optio
 	if err := registerBuildInfo(registry); err != nil {
 		return err
 	}
+	clusters := clustersOf(cfg, "remote-runner")
 	lead := leadBy(r.election, leader.Election{Name: leaseOfRemoteRunner, Namespace: r.namespace}, cfg)
 	return runner.RunRemote(cmd.Context(), cfg, runner.RemoteOptions{
-		Switch: switchesOf(file, clustersOf(cfg, "remote-runner")), Needed: neededOf(file), Machines: machinesOf(file, cfg), Lead: lead,
+		Switch: switchesOf(file, clusters), Host: hostsOf(clusters), Needed: neededOf(file), Machines: machinesOf(file, cfg), Lead: lead,
 		MaintenancePower: r.maintenancePower, DryRun: o.DryRun, Registry: registry,
 		MetricsAddress: o.MetricsAddress, HealthAddress: o.HealthAddress, Logger: logr.FromContextOrDiscard(cmd.Context()),
 	})
@@ -168,6 +171,17 @@ func switchesOf(file *remote.File, cluster func(kubeconfig string) (client.Clien
 		}
 		config.Cluster = cluster
 		return config.Switch(remote.NodeOf(node))
+	}
+}
+
+// hostsOf returns what returns the switch that is a BareMetalHost.
+func hostsOf(cluster func(kubeconfig string) (client.Client, error)) func(v1alpha1.BareMetalHostReference) (power.Switch, error) {
+	return func(host v1alpha1.BareMetalHostReference) (power.Switch, error) {
+		api, err := cluster(host.Kubeconfig)
+		if err != nil {
+			return nil, err
+		}
+		return metal3.New(api, host), nil
 	}
 }
 
