@@ -1,5 +1,7 @@
 package gates
 
+import "github.com/nodemend/nodemend/internal/cut"
+
 import "fmt"
 
 // ReasonJoining says that the node has joined the cluster only just.
@@ -19,7 +21,7 @@ func Joining(in Input) Verdict {
 	return Verdict{
 		Reason: ReasonJoining,
 		Message: fmt.Sprintf("node %s joined the cluster at %s; policy %s may act on it at %s, %s later (spec.delayAfterJoin)",
-			in.Node.Name, stamp(joined.Time), in.Policy.Name, stamp(until), short(delay)),
+			in.Node.Name, stamp(joined.Time), in.Policy.Name, stamp(until), cut.Zeros(delay)),
 		Recheck: until.Sub(in.Now),
 	}
 }
