@@ -5,9 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -76,19 +73,13 @@ func (r *remoteRunner) addTo(cmd *cobra.Command) {
 	flags.StringVar(&r.namespace, "leader-election-namespace", "", "with --remote: `namespace` of the leader election's Lease (default: the pod's own)")
 }
 
-func (r *remoteRunner) wanted() bool { return r.remote }
+// wanted reports whether it is meant; the error is that of flags that then mean nothing.
+func (r *remoteRunner) wanted(flags *pflag.FlagSet) (bool, error) {
+	return r.remote, onlyFlagsOf(flags, r.remote, "runner", remoteFlags(), []string{"maintenance-power", "leader-election", "leader-election-namespace"})
+}
 
 func (r *remoteRunner) run(cmd *cobra.Command, kubeconfig string, o runner.Options) error {
-	var others []string
-	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if !slices.Contains(remoteFlags(), f.Name) {
-			others = append(others, "--"+f.Name)
-		}
-	})
-	switch {
-	case len(others) > 0:
-		return usageError{fmt.Errorf("%s: for the runner of a node, not for --remote", strings.Join(others, ", "))}
-	case o.Config == "":
+	if o.Config == "" {
 		return usageError{errors.New("--remote needs a configuration: name remote.yaml by --config=FILE")}
 	}
 	file := &remote.File{Path: o.Config}
