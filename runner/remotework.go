@@ -33,35 +33,40 @@ const maxSwitch = 512
 // bootPoll is how often the node is looked at while it is to boot.
 const bootPoll = 5 * time.Second
 
-// RemoteWorkerOptions are what a RemoteWorker has to do with the world. All are required but
-// Host, Settled and DryRun.
-type RemoteWorkerOptions struct {
+// Outside is what the workers of a remote runner have to do with the world. All is required but DryRun.
+type Outside struct {
 	// RunnerID names this process, and no other one.
 	RunnerID string
-	// API is the API server.
-	API RemoteAPI
 	// Switch returns what switches the power of a node. It asks nobody.
 	Switch func(*corev1.Node) (power.Switch, error)
-	// Host returns the switch that is this BareMetalHost. Required where Switch returns one: it is asked for
-	// again by what was kept of it.
-	Host func(v1alpha1.BareMetalHostReference) (power.Switch, error)
 	// Needed returns a node with nothing but its name and what Switch looks at, to be kept for
 	// when the node is gone.
 	Needed func(*corev1.Node) (*corev1.Node, error)
 	// Clock measures what passes, ServerClock is what others compare.
 	Clock       clock.WithTicker
 	ServerClock *serverclock.Clock
-	// Events are told of every claim and every result.
+	// Events are told of every claim and every result, and when a machine is switched.
 	Events record.EventRecorder
+	// DryRun says what would be done, and does nothing. What another process has switched is
+	// switched back all the same.
+	DryRun bool
+}
+
+// RemoteWorkerOptions are what a RemoteWorker has to do with the world. All are required but
+// Host and Settled.
+type RemoteWorkerOptions struct {
+	Outside
+	// API is the API server.
+	API RemoteAPI
+	// Host returns the switch that is this BareMetalHost. Required where Switch returns one: it is asked for
+	// again by what was kept of it.
+	Host func(v1alpha1.BareMetalHostReference) (power.Switch, error)
 	// Registry takes the metrics.
 	Registry prometheus.Registerer
 	// Machines has those replaced that are under nodes.
 	Machines Machines
 	// Settled is as in RemoteOptions.
 	Settled time.Duration
-	// DryRun answers every action with what would be done. What another process has switched off
-	// is switched on all the same.
-	DryRun bool
 }
 
 // RemoteWorker brings actions of the remote runner to their ends, those of several nodes at
