@@ -83,7 +83,8 @@ func TestAnUninstallGivesBackWhatKarpenterWasForbidden(t *testing.T) {
 	for i := range nodes {
 		names = append(names, nodes[i].Name)
 	}
-	if slices.Sort(names); !slices.Equal(names, []string{"cordoned", "held"}) {
+	slices.Sort(names)
+	if !slices.Equal(names, []string{"cordoned", "held"}) {
 		t.Errorf("got %v", names)
 	}
 }

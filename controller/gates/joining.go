@@ -1,8 +1,10 @@
 package gates
 
-import "github.com/nodemend/nodemend/internal/cut"
+import (
+	"fmt"
 
-import "fmt"
+	"github.com/nodemend/nodemend/internal/cut"
+)
 
 // ReasonJoining says that the node has joined the cluster only just.
 const ReasonJoining = "Joining"
