@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/internal/power/metal3"
 	"github.com/nodemend/nodemend/test/helm"
@@ -96,7 +97,7 @@ func TestTheRemoteRunnerSwitchesABareMetalHost(t *testing.T) {
 	}); got != 4 { // Role and RoleBinding of one namespace, policy and binding
 		t.Fatalf("%d objects for BareMetalHosts", got)
 	}
-	bmh := metal3.New(own, "default", "bmh-7")
+	bmh := metal3.New(own, v1alpha1.BareMetalHostReference{Namespace: "default", Name: "bmh-7"})
 	patch := func(c client.Client, body string) func() error {
 		return func() error {
 			return client.NewDryRunClient(c).Patch(s.ctx, host.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(body)))

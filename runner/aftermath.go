@@ -165,11 +165,5 @@ func (s leftovers) ask(ctx context.Context, of endedBoot) v1alpha1.Leftover {
 func (a *aftermath) run(ctx context.Context, q queue) {
 	stop := context.AfterFunc(ctx, q.ShutDown)
 	defer stop()
-	for {
-		name, stopped := q.Get()
-		if stopped {
-			return
-		}
-		next(ctx, q, name, a.work)
-	}
+	each(ctx, q, a.work)
 }

@@ -191,23 +191,6 @@ func spread(name string, least, most time.Duration) time.Duration {
 	return least + time.Duration(float64(most-least)*float64(sum.Sum32())/math.MaxUint32)
 }
 
-// run checks one node after the other until ctx ends.
-func (w *FenceWorker) run(ctx context.Context, q queue) {
-	for {
-		name, stopped := q.Get()
-		if stopped {
-			return
-		}
-		next(ctx, q, name, func(ctx context.Context, name string) error {
-			again, err := w.Work(ctx, name)
-			if err == nil && again > 0 {
-				q.AddAfter(name, again)
-			}
-			return err
-		})
-	}
-}
-
 // Work checks a node if that is due. It returns after how long to look again; 0: never, since there is
 // no such node.
 func (w *FenceWorker) Work(ctx context.Context, name string) (again time.Duration, err error) {

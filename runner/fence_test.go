@@ -543,7 +543,7 @@ func TestOneProcessChecksFiveThousandBMCs(t *testing.T) {
 			q.AddAfter(node.Name, spread(node.Name, 0, fenceStart))
 		}
 		for range fencesAtOnce {
-			all.Go(func() { worker.run(ctx, q) })
+			all.Go(func() { eachAgain(ctx, q, worker.Work) })
 		}
 		time.Sleep(time.Minute) //nolint:forbidigo // the time of a bubble
 		if got := r.reads.Load(); got < nodes/20 || got > nodes/5 {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,7 +16,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/internal/bounded"
 	"github.com/nodemend/nodemend/ipmi"
 	"github.com/nodemend/nodemend/ipmi/device"
 	"github.com/nodemend/nodemend/runner/command"
@@ -31,15 +29,6 @@ const (
 	journalTime = 30 * time.Second
 	// journalLines are asked for. Of these the last 4 KiB are kept.
 	journalLines = 60
-
-	// pstoreDir is the kernel's, pstoreArchive that of systemd-pstore, which moves files there.
-	pstoreDir     = "sys/fs/pstore"
-	pstoreArchive = "var/lib/systemd/pstore"
-	// pstoreTime is how long the file systems of both may take to answer.
-	pstoreTime = 10 * time.Second
-	// maxPstore is how many files are read, and how many bytes of each.
-	maxPstore     = 64
-	maxPstoreSize = 64 << 10
 
 	// eventLogTime is how long a BMC may take: a slow one with a full log takes a minute.
 	eventLogTime = 2 * time.Minute
@@ -124,100 +113,6 @@ func (h *remains) ask(ctx context.Context, of endedBoot, output *v1alpha1.Output
 		err = fmt.Errorf("%s: %s", argv[0], outcome.Message)
 	}
 	return text, truncated, err
-}
-
-// pstore is what the kernel kept. What systemd-pstore has moved it has said in the journal of this
-// boot: no clock tells of which boot a file is.
-func (h *remains) pstore(ctx context.Context, of endedBoot) (text string, truncated bool, err error) {
-	moved, cutOff, err := h.ask(ctx, of, nil, "--boot="+strings.ReplaceAll(of.now, "-", ""), "--output=cat", "_UID=0", "SYSLOG_IDENTIFIER=systemd-pstore")
-	if err == nil && cutOff {
-		err = errors.New("systemd-pstore has moved more files than its last messages name")
-	}
-	type answer struct {
-		files []keptFile
-		err   error
-	}
-	got, late := bounded.Call(ctx, h.clock, pstoreTime, func() answer {
-		files, err := h.keptFiles(movedFiles(moved), of.output != nil && len(of.output.Redact) > 0)
-		return answer{files, err}
-	})
-	if late != nil {
-		return "", false, errors.Join(err, fmt.Errorf("reading %s and %s: %w", pstoreDir, pstoreArchive, late))
-	}
-	var whole strings.Builder
-	for _, file := range got.files {
-		fmt.Fprintf(&whole, "--- /%s\n%s\n", file.path, strings.TrimRight(file.text, "\n"))
-		truncated = truncated || file.truncated
-	}
-	text, cutOff = command.Kept(of.output, whole.String())
-	return text, truncated || cutOff, errors.Join(err, got.err)
-}
-
-// movedFiles are the files that systemd-pstore says to have moved, below its archive.
-func movedFiles(messages string) (paths []string) {
-	for line := range strings.Lines(messages) {
-		_, to, said := strings.Cut(strings.TrimRight(line, "\n"), " moved to ")
-		to = strings.TrimPrefix(path.Clean(to), "/")
-		if said && strings.HasPrefix(to, pstoreArchive+"/") && !slices.Contains(paths, to) {
-			paths = append(paths, to)
-		}
-	}
-	return paths
-}
-
-// keptFile is a file of a crash.
-type keptFile struct {
-	path, text string
-	truncated  bool
-}
-
-// keptFiles reads what the kernel kept and systemd-pstore has moved, in an order in which what came last
-// is last: of a record in parts, part 1 is the end, and the names count parts up. If the kernel has told
-// of a crash, what else it kept is left out.
-func (h *remains) keptFiles(moved []string, redacts bool) (files []keptFile, err error) {
-	paths := slices.Clone(moved)
-	for i, file := range moved { // systemd has put the parts together
-		if dir := path.Dir(file); dir != pstoreArchive {
-			if whole := path.Join(dir, "dmesg.txt"); h.isFile(whole) {
-				paths[i] = whole
-			}
-		}
-	}
-	own, err := namesIn(h.root, pstoreDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	for _, name := range own {
-		paths = append(paths, path.Join(pstoreDir, name))
-	}
-	isDmesg := func(file string) bool { return strings.HasPrefix(path.Base(file), "dmesg") }
-	if slices.ContainsFunc(paths, isDmesg) {
-		paths = slices.DeleteFunc(paths, func(file string) bool { return !isDmesg(file) })
-	}
-	paths = slices.DeleteFunc(paths, func(file string) bool { return strings.HasSuffix(file, ".enc.z") }) // nobody can read it
-	slices.SortFunc(paths, func(a, b string) int { return strings.Compare(b, a) })
-	paths = slices.Compact(paths)
-	if left := len(paths) - maxPstore; left > 0 {
-		paths = paths[left:]
-		err = errors.Join(err, fmt.Errorf("%d more files are not read", left))
-	}
-	for _, file := range paths {
-		text, truncated, readErr := tailInRoot(h.root, file, maxPstoreSize)
-		if readErr != nil {
-			err = errors.Join(err, fmt.Errorf("reading /%s: %w", file, readErr))
-			continue
-		}
-		if truncated || redacts { // it may begin within a line, so that a pattern does not find what it is for
-			_, text, _ = strings.Cut(text, "\n")
-		}
-		files = append(files, keptFile{path: file, text: text, truncated: truncated})
-	}
-	return files, err
-}
-
-func (h *remains) isFile(name string) bool {
-	_, _, err := tailInRoot(h.root, name, 0)
-	return err == nil
 }
 
 // namesIn lists a directory below root.

@@ -119,6 +119,13 @@ PStore z.
 	}
 }
 
+// deadBegan is when the dead boot began, as listBoots says.
+var deadBegan = testNow.Add(-time.Hour)
+
+// listBoots is a journal that knows the boots, as systemd writes them down before version 254 and since.
+var listBoots = fmt.Sprintf(`case "$*" in *--list-boots*) echo " -1 %s Sun %s UTC—Sun %s UTC"; echo "  0 %s Sun %[3]s UTC Sun %[3]s UTC"; exit;; esac
+`, strings.ReplaceAll(deadBoot, "-", ""), deadBegan.Format(time.DateTime), testNow.Format(time.DateTime), strings.ReplaceAll(thisBoot, "-", ""))
+
 func TestWhatTheKernelKept(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	must(t, os.WriteFile(secret, []byte("a secret"), 0o600))
@@ -131,33 +138,45 @@ func TestWhatTheKernelKept(t *testing.T) {
 	}
 	redacting := lastHour
 	redacting.output = &v1alpha1.OutputPolicy{Redact: []string{`token=\S+`}}
+	unknown := lastHour
+	unknown.bootID = "00000000-0000-4000-8000-00000000000c"
+	before, after := deadBegan.Add(-time.Second), deadBegan.Add(time.Hour)
 	for name, test := range map[string]struct {
 		of      endedBoot
 		files   map[string]string
+		at      map[string]time.Time // of files; else they are of now
 		links   map[string]string
 		said    string
 		want    string
 		problem string
 	}{
-		"nothing":                      {of: lastHour},
-		"not moved yet, in parts":      {of: lastHour, files: map[string]string{own + "dmesg-efi-16901001": "Panic#1 Part1\nthe end\n", own + "dmesg-efi-16902001": "Panic#1 Part2\nbefore"}, want: "--- " + own + "dmesg-efi-16902001\nPanic#1 Part2\nbefore\n--- " + own + "dmesg-efi-16901001\nPanic#1 Part1\nthe end\n"},
-		"moved":                        {of: lastHour, files: map[string]string{archive + "dmesg-ramoops-0": "panic"}, said: said("dmesg-ramoops-0"), want: "--- " + archive + "dmesg-ramoops-0\npanic\n"},
-		"of an earlier crash":          {of: lastHour, files: map[string]string{archive + "dmesg-ramoops-1": "of last year"}},
-		"put together by systemd":      {of: lastHour, files: map[string]string{archive + "1/001/dmesg.txt": "whole", archive + "1/001/dmesg-efi-1": "part", archive + "1/001/dmesg-efi-2": "part"}, said: said("1/001/dmesg-efi-1", "1/001/dmesg-efi-2"), want: "--- " + archive + "1/001/dmesg.txt\nwhole\n"},
-		"no crash, but the console":    {of: lastHour, files: map[string]string{own + "console-ramoops-0": "last words"}, want: "--- " + own + "console-ramoops-0\nlast words\n"},
-		"a crash and the console":      {of: lastHour, files: map[string]string{own + "console-ramoops-0": "last words", own + "dmesg-ramoops-0": "panic"}, want: "--- " + own + "dmesg-ramoops-0\npanic\n"},
-		"packed":                       {of: lastHour, files: map[string]string{own + "dmesg-efi-1.enc.z": "\x00"}},
-		"redacted, and cut to be sure": {of: redacting, files: map[string]string{own + "dmesg-efi-1": "Panic#1\ncmdline token=abc quiet\n"}, want: "--- " + own + "dmesg-efi-1\ncmdline *** quiet\n"},
-		"a link out of it":             {of: lastHour, links: map[string]string{own + "dmesg-1": secret}, problem: "reading " + own + "dmesg-1"},
-		"a directory":                  {of: lastHour, files: map[string]string{own + "dmesg-1/x": ""}, problem: "no regular file"},
-		"moved, and gone":              {of: lastHour, said: said("dmesg-2"), problem: "no such file"},
-		"the journal does not answer":  {of: lastHour, said: "exit 3", files: map[string]string{own + "dmesg-1": "panic"}, want: "--- " + own + "dmesg-1\npanic\n", problem: "exit status 3"},
+		"nothing":                           {of: lastHour},
+		"not moved yet, in parts":           {of: lastHour, files: map[string]string{own + "dmesg-efi-16901001": "Panic#1 Part1\nthe end\n", own + "dmesg-efi-16902001": "Panic#1 Part2\nbefore"}, want: "--- " + own + "dmesg-efi-16902001\nPanic#1 Part2\nbefore\n--- " + own + "dmesg-efi-16901001\nPanic#1 Part1\nthe end\n"},
+		"moved":                             {of: lastHour, files: map[string]string{archive + "dmesg-ramoops-0": "panic"}, said: said("dmesg-ramoops-0"), want: "--- " + archive + "dmesg-ramoops-0\npanic\n"},
+		"of an earlier crash":               {of: lastHour, files: map[string]string{archive + "dmesg-ramoops-1": "of last year"}},
+		"put together by systemd":           {of: lastHour, files: map[string]string{archive + "1/001/dmesg.txt": "whole", archive + "1/001/dmesg-efi-1": "part", archive + "1/001/dmesg-efi-2": "part"}, said: said("1/001/dmesg-efi-1", "1/001/dmesg-efi-2"), want: "--- " + archive + "1/001/dmesg.txt\nwhole\n"},
+		"no crash, but the console":         {of: lastHour, files: map[string]string{own + "console-ramoops-0": "last words"}, want: "--- " + own + "console-ramoops-0\nlast words\n"},
+		"a crash and the console":           {of: lastHour, files: map[string]string{own + "console-ramoops-0": "last words", own + "dmesg-ramoops-0": "panic"}, want: "--- " + own + "dmesg-ramoops-0\npanic\n"},
+		"packed":                            {of: lastHour, files: map[string]string{own + "dmesg-efi-1.enc.z": "\x00"}},
+		"redacted, and cut to be sure":      {of: redacting, files: map[string]string{own + "dmesg-efi-1": "Panic#1\ncmdline token=abc quiet\n"}, want: "--- " + own + "dmesg-efi-1\ncmdline *** quiet\n"},
+		"of an earlier boot":                {of: lastHour, files: map[string]string{own + "dmesg-efi-1": "of last year"}, at: map[string]time.Time{own + "dmesg-efi-1": before}, problem: "1 records of " + own[:14] + " are of before that boot, which began at 2026-03-01T11:00:00Z, and are left out"},
+		"of an earlier and of this one":     {of: lastHour, files: map[string]string{own + "dmesg-efi-1": "of last year", own + "dmesg-efi-2": "panic"}, at: map[string]time.Time{own + "dmesg-efi-1": before, own + "dmesg-efi-2": after}, want: "--- " + own + "dmesg-efi-2\npanic\n", problem: "1 records of"},
+		"an earlier crash, and the console": {of: lastHour, files: map[string]string{own + "dmesg-ramoops-0": "of last year", own + "console-ramoops-0": "last words"}, at: map[string]time.Time{own + "dmesg-ramoops-0": before}, want: "--- " + own + "console-ramoops-0\nlast words\n", problem: "1 records of"},
+		"nobody knows when it began": {of: unknown, files: map[string]string{own + "dmesg-efi-1": "panic"}, at: map[string]time.Time{own + "dmesg-efi-1": after}, want: "--- " + own + "dmesg-efi-1\npanic\n",
+			problem: "whether the records of " + own[:14] + " are of that boot is not known, the newest one is of 2026-03-01T12:00:00Z: the journal has nothing of that boot"},
+		"a link out of it":            {of: lastHour, links: map[string]string{own + "dmesg-1": secret}, problem: "reading " + own + "dmesg-1"},
+		"a directory":                 {of: lastHour, files: map[string]string{own + "dmesg-1/x": ""}, problem: "no regular file"},
+		"moved, and gone":             {of: lastHour, said: said("dmesg-2"), problem: "no such file"},
+		"the journal does not answer": {of: lastHour, said: "exit 3", files: map[string]string{own + "dmesg-1": "panic"}, want: "--- " + own + "dmesg-1\npanic\n", problem: "exit status 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newTestRemains(t, script(t, test.said))
+			h := newTestRemains(t, script(t, listBoots+test.said))
 			for path, content := range test.files {
 				must(t, os.MkdirAll(filepath.Dir(h.root+path), 0o755))
 				must(t, os.WriteFile(h.root+path, []byte(content), 0o600))
+				if at, has := test.at[path]; has {
+					must(t, os.Chtimes(h.root+path, at, at))
+				}
 			}
 			for path, to := range test.links {
 				must(t, os.MkdirAll(filepath.Dir(h.root+path), 0o755))
@@ -179,7 +198,7 @@ func TestWhatTheKernelKept(t *testing.T) {
 }
 
 func TestHugeAndManyFilesOfPstoreAreBounded(t *testing.T) {
-	h := newTestRemains(t, script(t, ""))
+	h := newTestRemains(t, script(t, listBoots))
 	dir := filepath.Join(h.root, pstoreDir)
 	must(t, os.MkdirAll(dir, 0o755))
 	for i := range maxPstore + 10 {
@@ -299,6 +318,16 @@ func TestAJournalOfTwoBoots(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(archive, name), []byte("of "+name), 0o600))
 	}
 	if text, _, err = h.pstore(t.Context(), lastHour); err != nil || text != "--- /"+pstoreArchive+"/dmesg-ramoops-0\nof dmesg-ramoops-0\n" {
+		t.Errorf("got %q, %v", text, err)
+	}
+	for name, at := range map[string]time.Time{"dmesg-efi-1": testNow.Add(-time.Second), "dmesg-efi-2": testNow.Add(time.Minute)} {
+		must(t, os.MkdirAll(filepath.Join(h.root, pstoreDir), 0o755))
+		path := filepath.Join(h.root, pstoreDir, name)
+		must(t, os.WriteFile(path, []byte("of "+name), 0o600))
+		must(t, os.Chtimes(path, at, at))
+	}
+	if text, _, err = h.pstore(t.Context(), lastHour); strings.Contains(text, "efi-1") || !strings.Contains(text, "of dmesg-efi-2") || err == nil ||
+		!strings.Contains(err.Error(), "began at "+testNow.Format(time.RFC3339)) {
 		t.Errorf("got %q, %v", text, err)
 	}
 	other := lastHour

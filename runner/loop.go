@@ -92,14 +92,30 @@ func (w *Worker) run(ctx context.Context, q queue) {
 	for _, name := range w.Adopt(ctx) {
 		q.Add(name)
 	}
+	each(ctx, q, w.Work)
+	w.sayFarewell(ctx)
+}
+
+// each works on one name after the other until the queue is shut down.
+func each(ctx context.Context, q queue, work func(context.Context, string) error) {
 	for {
 		name, stopped := q.Get()
 		if stopped {
-			break
+			return
 		}
-		next(ctx, q, name, w.Work)
+		next(ctx, q, name, work)
 	}
-	w.sayFarewell(ctx)
+}
+
+// eachAgain is each, for work that says after how long it is to be looked at again; 0: only when it is queued.
+func eachAgain(ctx context.Context, q queue, work func(context.Context, string) (time.Duration, error)) {
+	each(ctx, q, func(ctx context.Context, name string) error {
+		again, err := work(ctx, name)
+		if err == nil && again > 0 {
+			q.AddAfter(name, again)
+		}
+		return err
+	})
 }
 
 // next works on the action that q.Get has returned.

@@ -12,13 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/internal/power/proof"
-	"github.com/nodemend/nodemend/internal/serverclock"
 )
 
 const (
@@ -30,29 +27,17 @@ const (
 )
 
 // MaintenanceWorkerOptions are what a MaintenanceWorker has to do with the world. All are required
-// but Power and DryRun.
+// but Power.
 type MaintenanceWorkerOptions struct {
-	// RunnerID names this process, and no other one.
-	RunnerID string
+	Outside
 	// API is the API server.
 	API MaintenanceAPI
-	// Switch and Needed are as in RemoteWorkerOptions.
-	Switch func(*corev1.Node) (power.Switch, error)
-	Needed func(*corev1.Node) (*corev1.Node, error)
-	// Clock measures what passes, ServerClock is what others compare.
-	Clock       clock.WithTicker
-	ServerClock *serverclock.Clock
-	// Events are told when a machine is switched.
-	Events record.EventRecorder
 	// Take reserves a node for what is done with its machine, and returns false if something is
 	// under way there. Give is its end.
 	Take func(node string) bool
 	Give func(node string)
 	// Power lets maintenances switch machines off. What is off is switched on all the same.
 	Power bool
-	// DryRun says what would be done. What another process has switched is switched back all the
-	// same.
-	DryRun bool
 }
 
 // MaintenanceWorker does for maintenances what is done with a machine from outside: its light, and
@@ -161,23 +146,6 @@ func (w *MaintenanceWorker) Work(ctx context.Context, name string) (again time.D
 	}
 	later, err := t.powers(ctx)
 	return soonest(again, later), err
-}
-
-// run works on one node after the other until ctx ends.
-func (w *MaintenanceWorker) run(ctx context.Context, q queue) {
-	for {
-		name, stopped := q.Get()
-		if stopped {
-			return
-		}
-		next(ctx, q, name, func(ctx context.Context, name string) error {
-			again, err := w.Work(ctx, name)
-			if err == nil && again > 0 {
-				q.AddAfter(name, again)
-			}
-			return err
-		})
-	}
 }
 
 // compareAge orders maintenances, the oldest first.

@@ -194,17 +194,18 @@ func (r *rack) switchOn() {
 
 func (r *rack) worker(id string) *MaintenanceWorker {
 	return NewMaintenanceWorker(MaintenanceWorkerOptions{
-		RunnerID: id, API: r, Clock: rackClock{rack: r}, ServerClock: serverclock.New(rackClock{rack: r}), Events: record.NewFakeRecorder(10000),
-		Switch: func(node *corev1.Node) (power.Switch, error) {
-			if node.Name != racked || node.Labels["rack"] != "7" || len(node.Labels) != 1 {
-				return nil, fmt.Errorf("no switch of %s with %v", node.Name, node.Labels)
-			}
-			return rackBMC{r, id}, nil
+		API: r, Take: func(string) bool { return true }, Give: func(string) {}, Power: r.allowed, Outside: Outside{
+			RunnerID: id, Clock: rackClock{rack: r}, ServerClock: serverclock.New(rackClock{rack: r}), Events: record.NewFakeRecorder(10000), DryRun: r.dryRun,
+			Switch: func(node *corev1.Node) (power.Switch, error) {
+				if node.Name != racked || node.Labels["rack"] != "7" || len(node.Labels) != 1 {
+					return nil, fmt.Errorf("no switch of %s with %v", node.Name, node.Labels)
+				}
+				return rackBMC{r, id}, nil
+			},
+			Needed: func(node *corev1.Node) (*corev1.Node, error) {
+				return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: map[string]string{"rack": node.Labels["rack"]}}}, nil
+			},
 		},
-		Needed: func(node *corev1.Node) (*corev1.Node, error) {
-			return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: map[string]string{"rack": node.Labels["rack"]}}}, nil
-		},
-		Take: func(string) bool { return true }, Give: func(string) {}, Power: r.allowed, DryRun: r.dryRun,
 	})
 }
 

@@ -38,9 +38,9 @@ const remoteQPS = 500
 
 // RemoteOptions say what the remote runner needs to know.
 type RemoteOptions struct {
-	// Switch returns what switches the power of a node. It asks nobody. Required.
+	// Switch and Needed are as in Outside, Host as in RemoteWorkerOptions. Required.
 	Switch func(*corev1.Node) (power.Switch, error)
-	// Needed is as in RemoteWorkerOptions. Required.
+	Host   func(v1alpha1.BareMetalHostReference) (power.Switch, error)
 	Needed func(*corev1.Node) (*corev1.Node, error)
 	// Machines is as in RemoteWorkerOptions. Required.
 	Machines Machines
@@ -87,16 +87,17 @@ func RunRemote(ctx context.Context, cfg *rest.Config, opts RemoteOptions) error 
 	}
 	events, stop := newRecorder(api.core, "nodemend-remote-runner", "")
 	defer stop()
+	outside := Outside{
+		RunnerID: name + "." + string(uuid.NewUUID()), Switch: opts.Switch, Needed: opts.Needed, Clock: opts.Clock, ServerClock: corrected, Events: events, DryRun: opts.DryRun,
+	}
 	worker, err := NewRemoteWorker(RemoteWorkerOptions{
-		RunnerID: name + "." + string(uuid.NewUUID()), API: api, Switch: opts.Switch, Needed: opts.Needed, Machines: opts.Machines, Clock: opts.Clock, ServerClock: corrected, Settled: opts.Settled,
-		Events: events, Registry: opts.Registry, DryRun: opts.DryRun,
+		Outside: outside, API: api, Host: opts.Host, Machines: opts.Machines, Settled: opts.Settled, Registry: opts.Registry,
 	})
 	if err != nil {
 		return err
 	}
 	machines := NewMaintenanceWorker(MaintenanceWorkerOptions{
-		RunnerID: worker.RunnerID, API: api, Switch: opts.Switch, Needed: opts.Needed, Clock: opts.Clock, ServerClock: corrected, Events: events,
-		Take: worker.take, Give: worker.give, Power: opts.MaintenancePower, DryRun: opts.DryRun,
+		Outside: outside, API: api, Take: worker.take, Give: worker.give, Power: opts.MaintenancePower,
 	})
 	fences, err := NewFenceWorker(FenceWorkerOptions{
 		API: api, Switch: opts.Switch, Busy: worker.isBusy, ServerClock: corrected, Registry: opts.Registry,
@@ -152,19 +153,11 @@ func (r *remoteRunner) lead(ctx context.Context) error {
 	var all sync.WaitGroup
 	all.Go(func() { informer.RunWithContext(ctx) })
 	for range atOnce {
-		all.Go(func() {
-			for {
-				name, stopped := q.Get()
-				if stopped {
-					return
-				}
-				next(ctx, q, name, r.worker.Work)
-			}
-		})
+		all.Go(func() { each(ctx, q, r.worker.Work) })
 	}
 	all.Go(func() { maintenances.RunWithContext(ctx) })
 	for range machinesAtOnce {
-		all.Go(func() { r.machines.run(ctx, nodes) })
+		all.Go(func() { eachAgain(ctx, nodes, r.machines.Work) })
 	}
 	r.tryFences(ctx, &all)
 	all.Wait()
@@ -183,7 +176,7 @@ func (r *remoteRunner) tryFences(ctx context.Context, all *sync.WaitGroup) {
 			return
 		}
 		for range fencesAtOnce {
-			all.Go(func() { r.fences.run(ctx, q) })
+			all.Go(func() { eachAgain(ctx, q, r.fences.Work) })
 		}
 	})
 }

@@ -127,17 +127,18 @@ func newDeadNode(t *testing.T) *deadNode {
 func (d *deadNode) worker(id string) *RemoteWorker {
 	d.Helper()
 	w, err := NewRemoteWorker(RemoteWorkerOptions{
-		RunnerID: id, API: d, Switch: func(node *corev1.Node) (power.Switch, error) {
+		API: d, Registry: prometheus.NewRegistry(), Outside: Outside{RunnerID: id, Switch: func(node *corev1.Node) (power.Switch, error) {
 			if node.Name != "worker-1" || node.Labels["rack"] != "7" || len(node.Labels) != 1 {
 				return nil, fmt.Errorf("no switch of %s with %v", node.Name, node.Labels)
 			}
 			return bmcOf{d, id}, nil
 		},
-		Needed: func(node *corev1.Node) (*corev1.Node, error) {
-			return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: map[string]string{"rack": node.Labels["rack"]}}}, nil
+			Needed: func(node *corev1.Node) (*corev1.Node, error) {
+				return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, Labels: map[string]string{"rack": node.Labels["rack"]}}}, nil
+			},
+			Clock: fakeClock{deadNode: d}, ServerClock: serverclock.New(fakeClock{deadNode: d}),
+			Events: record.NewFakeRecorder(1000),
 		},
-		Clock: fakeClock{deadNode: d}, ServerClock: serverclock.New(fakeClock{deadNode: d}),
-		Events: record.NewFakeRecorder(1000), Registry: prometheus.NewRegistry(),
 	})
 	must(d.T, err)
 	return w

@@ -33,13 +33,10 @@ const maxSwitch = 512
 // bootPoll is how often the node is looked at while it is to boot.
 const bootPoll = 5 * time.Second
 
-// RemoteWorkerOptions are what a RemoteWorker has to do with the world. All are required but
-// Settled and DryRun.
-type RemoteWorkerOptions struct {
+// Outside is what the workers of a remote runner have to do with the world. All is required but DryRun.
+type Outside struct {
 	// RunnerID names this process, and no other one.
 	RunnerID string
-	// API is the API server.
-	API RemoteAPI
 	// Switch returns what switches the power of a node. It asks nobody.
 	Switch func(*corev1.Node) (power.Switch, error)
 	// Needed returns a node with nothing but its name and what Switch looks at, to be kept for
@@ -48,17 +45,28 @@ type RemoteWorkerOptions struct {
 	// Clock measures what passes, ServerClock is what others compare.
 	Clock       clock.WithTicker
 	ServerClock *serverclock.Clock
-	// Events are told of every claim and every result.
+	// Events are told of every claim and every result, and when a machine is switched.
 	Events record.EventRecorder
+	// DryRun says what would be done, and does nothing. What another process has switched is
+	// switched back all the same.
+	DryRun bool
+}
+
+// RemoteWorkerOptions are what a RemoteWorker has to do with the world. All are required but
+// Host and Settled.
+type RemoteWorkerOptions struct {
+	Outside
+	// API is the API server.
+	API RemoteAPI
+	// Host returns the switch that is this BareMetalHost. Required where Switch returns one: it is asked for
+	// again by what was kept of it.
+	Host func(v1alpha1.BareMetalHostReference) (power.Switch, error)
 	// Registry takes the metrics.
 	Registry prometheus.Registerer
 	// Machines has those replaced that are under nodes.
 	Machines Machines
 	// Settled is as in RemoteOptions.
 	Settled time.Duration
-	// DryRun answers every action with what would be done. What another process has switched off
-	// is switched on all the same.
-	DryRun bool
 }
 
 // RemoteWorker brings actions of the remote runner to their ends, those of several nodes at
@@ -188,6 +196,8 @@ type powerCycle struct {
 	// machine is switched, by the switch of this node: as it was when nothing was switched yet.
 	machine power.UUID
 	needed  *corev1.Node
+	// host is that switch, if it is one.
+	host *v1alpha1.BareMetalHostReference
 	// gone: somebody has deleted the action after its power was switched. It is brought to its
 	// end, without another off, but nobody can be told.
 	gone bool
@@ -376,7 +386,7 @@ func (t *powerCycle) remember() error {
 	if err != nil {
 		return fmt.Errorf("status.power.machine of NodeAction %s: %w", t.action.Name, err)
 	}
-	t.machine = machine
+	t.machine, t.host = machine, status.Host
 	t.needed = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: t.NodeName, Labels: status.Labels, Annotations: status.Annotations}}
 	return nil
 }
@@ -403,7 +413,7 @@ func (t *powerCycle) plan(in input) (power.Switch, proof.Plan, error) {
 		}
 		t.machine, t.needed = machine, needed
 	}
-	bmc, err := t.w.Switch(t.needed)
+	bmc, err := t.bmc()
 	if err != nil {
 		return nil, plan, err
 	}
@@ -413,6 +423,23 @@ func (t *powerCycle) plan(in input) (power.Switch, proof.Plan, error) {
 		plan.BootID = claim.BootID
 	}
 	return bmc, plan, nil
+}
+
+// bmc returns what switches the machine. What a BareMetalHost may keep off, nothing else switches on for long: so it
+// is that host, whatever the configuration says by now.
+func (t *powerCycle) bmc() (power.Switch, error) {
+	if t.phase != proof.Looking && t.host != nil {
+		return t.w.Host(*t.host)
+	}
+	bmc, err := t.w.Switch(t.needed)
+	t.host = nil
+	if of, is := bmc.(interface {
+		Host() v1alpha1.BareMetalHostReference
+	}); is {
+		host := of.Host()
+		t.host = &host
+	}
+	return bmc, err
 }
 
 // begin claims the action: from then on it is not begun anew, but gone on with.
@@ -516,6 +543,7 @@ func (t *powerCycle) keep(ctx context.Context, p proof.Progress) error {
 	written.Status.Power = powerStatus(t.w.RunnerID, p)
 	if t.needed != nil {
 		written.Status.Power.Machine = t.machine.String()
+		written.Status.Power.Host = t.host
 		written.Status.Power.Labels, written.Status.Power.Annotations = t.needed.Labels, t.needed.Annotations
 	}
 	err := t.API.UpdateStatus(ctx, written)

@@ -209,6 +209,48 @@ func TestAnEndIsReportedThoughTheSwitchIsUnknownByThen(t *testing.T) {
 	d.ended(v1alpha1.ReasonSucceeded, "boot-2")
 }
 
+// hostOf is a BMC behind a BareMetalHost.
+type hostOf struct{ bmcOf }
+
+// Host is what it is found by again.
+func (hostOf) Host() v1alpha1.BareMetalHostReference {
+	return v1alpha1.BareMetalHostReference{Namespace: "hosts", Name: "bmh-7"}
+}
+
+func TestWhatABareMetalHostKeepsOffIsSwitchedOnByIt(t *testing.T) {
+	for _, phase := range []proof.Phase{proof.Cutting, proof.Restoring} {
+		for name, configured := range map[string]func(*corev1.Node) (power.Switch, error){
+			"no switch":      func(*corev1.Node) (power.Switch, error) { return nil, power.ErrNoSwitch },
+			"another switch": func(*corev1.Node) (power.Switch, error) { return bmcOf{}, nil }, // which answers nothing
+		} {
+			t.Run(string(phase)+", now configured: "+name, func(t *testing.T) {
+				d := newDeadNode(t)
+				former := d.worker("former")
+				former.Switch = func(*corev1.Node) (power.Switch, error) { return hostOf{bmcOf{d, "former"}}, nil }
+				d.happens = func(int) {
+					d.died = d.died || d.action.Status.Power != nil && d.action.Status.Power.Phase == string(phase)
+				}
+				if err := d.run(former); err == nil || d.outcome() != "" {
+					t.Fatalf("got %v, %s", err, d.outcome())
+				}
+				d.died, d.happens = false, nil
+				next := d.worker("next")
+				next.Switch = configured
+				next.Host = func(host v1alpha1.BareMetalHostReference) (power.Switch, error) {
+					if host != (hostOf{}).Host() {
+						t.Errorf("got %+v", host)
+					}
+					return hostOf{bmcOf{d, "next"}}, nil
+				}
+				if err := d.run(next); err != nil {
+					t.Error(err)
+				}
+				d.ended(v1alpha1.ReasonSucceeded, "boot-2")
+			})
+		}
+	}
+}
+
 // pausedBudgets are one of other nodes, and one of this.
 func pausedBudgets() []v1alpha1.RemediationBudget {
 	others := v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: "others"}}

@@ -226,18 +226,6 @@ func (t *tool) ago(at time.Time) string {
 // span is a length of time, as kubectl prints it.
 func span(d time.Duration) string { return duration.HumanDuration(d) }
 
-// short is a length of time to the letter, without what is zero: "1h", not "1h0m0s".
-func short(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
-
 // spanFlag is a length of time on the command line. Beside the units of Go it takes days.
 type spanFlag time.Duration
 
@@ -248,7 +236,7 @@ func (s *spanFlag) String() string {
 	if *s == 0 {
 		return ""
 	}
-	return short(time.Duration(*s))
+	return cut.Zeros(time.Duration(*s))
 }
 
 // Set reads "90s", "1h30m", "1d" or "1d12h".

@@ -22,16 +22,6 @@ func TestALengthOfTimeMayHaveDays(t *testing.T) {
 	}
 }
 
-func TestALengthOfTimeIsPrintedWithoutWhatIsZero(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		time.Minute: "1m", time.Hour: "1h", 90 * time.Minute: "1h30m", 10 * time.Second: "10s", 70 * time.Second: "1m10s", 10 * time.Hour: "10h", time.Hour + time.Second: "1h0m1s",
-	} {
-		if got := short(d); got != want {
-			t.Errorf("%v is printed as %q, want %q", d, got, want)
-		}
-	}
-}
-
 func TestOneThingIsNotSeveral(t *testing.T) {
 	for want, got := range map[string]string{
 		"1 node": count(1, "node"), "0 nodes": count(0, "node"), "1 RemedyPolicy": count(1, "RemedyPolicy"), "2 RemedyPolicies": count(2, "RemedyPolicy"),

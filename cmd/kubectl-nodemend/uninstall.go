@@ -55,7 +55,8 @@ finalizer, or running on a node. In this order:
      NodeMaintenances and NodemendRemediations: the controller gives their nodes
      back;
   3. where no controller runs, the nodes are uncordoned from here, those only
-     that Nodemend has cordoned, and finalizers are removed;
+     that Nodemend has cordoned, and what it has told Karpenter is taken back;
+     finalizers are removed;
   4. all RemediationBudgets are deleted, and NodeActions that nobody has deleted:
      where you may not do that, they go with their CustomResourceDefinition.
 
@@ -117,7 +118,7 @@ func (u *uninstall) show(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	u.printf("%s would be uncordoned\n", count(len(marked), "node"))
+	u.printf("%s would be given back: uncordoned, and left to Karpenter again\n", count(len(marked), "node"))
 	u.printf("nothing was changed; to do it: kubectl nodemend uninstall --yes\n")
 	return nil
 }
@@ -233,7 +234,7 @@ func (u *uninstall) all(ctx context.Context, list client.ObjectList) ([]client.O
 	return objects, err
 }
 
-// marked are the nodes that Nodemend has cordoned.
+// marked are the nodes that Nodemend has cordoned, or forbidden Karpenter to repair.
 func (u *uninstall) marked(ctx context.Context) ([]corev1.Node, error) {
 	var nodes corev1.NodeList
 	if err := u.c.List(ctx, &nodes); err != nil {
@@ -241,7 +242,8 @@ func (u *uninstall) marked(ctx context.Context) ([]corev1.Node, error) {
 	}
 	var marked []corev1.Node
 	for i := range nodes.Items {
-		if _, ours := nodes.Items[i].Annotations[v1alpha1.CordonedAnnotation]; ours {
+		_, cordoned := nodes.Items[i].Annotations[v1alpha1.CordonedAnnotation]
+		if _, held := nodes.Items[i].Annotations[v1alpha1.RepairHeldAnnotation]; cordoned || held {
 			marked = append(marked, nodes.Items[i])
 		}
 	}
@@ -384,11 +386,39 @@ func (u *uninstall) deleteActions(ctx context.Context) error {
 		return err
 	}
 	for _, obj := range left {
-		if action := obj.(*v1alpha1.NodeAction); deadline.MayBeOff(action, u.clock.Now()) {
-			u.printf("look at node %s: its power may be off by action %s, which no remote runner has brought to its end\n", action.Spec.NodeName, action.Name)
+		for _, remains := range remains(obj.(*v1alpha1.NodeAction), u.clock.Now()) {
+			u.printf("look at %s\n", remains)
 		}
 	}
 	return u.release(ctx, left)
+}
+
+// remains says what an action has left that nobody brings to its end any more, and how to end it.
+func remains(a *v1alpha1.NodeAction, now time.Time) (all []string) {
+	if deadline.MayBeOff(a, now) {
+		all = append(all, fmt.Sprintf("node %s: its power may be off by action %s, which no remote runner has brought to its end", a.Spec.NodeName, a.Name))
+		if host := a.Status.Power.Host; host != nil {
+			where := ""
+			if host.Kubeconfig != "" {
+				where = ", in the cluster of " + host.Kubeconfig
+			}
+			all = append(all, fmt.Sprintf("BareMetalHost %s/%s%s: it may keep that machine off: kubectl -n %[1]s annotate baremetalhost %[2]s reboot.metal3.io/nodemend-", host.Namespace, host.Name, where))
+		}
+	}
+	if a.Finished() != nil {
+		return all
+	}
+	if r := a.Status.Replace; r != nil && r.SentAt != nil && r.Method == v1alpha1.ReplaceRemediate {
+		take := fmt.Sprintf("kubectl -n %s annotate machines.cluster.x-k8s.io %s cluster.x-k8s.io/remediate-machine-", r.Machine.Namespace, r.Machine.Name)
+		if r.Machine.Kind == "Server" {
+			take = fmt.Sprintf("openstack server unset --property nodemend-replace %s", r.Machine.UID)
+		}
+		all = append(all, fmt.Sprintf("%s: it is marked to be replaced by action %s. If it is not to be: %s", r.Machine.String(), a.Name, take))
+	}
+	if e := a.Status.External; e != nil {
+		all = append(all, fmt.Sprintf("%s: its program may be at work for action %s, and nobody deletes it when that is done", e.Object.String(), a.Name))
+	}
+	return all
 }
 
 // release removes the finalizers of Nodemend, and those of nobody else.

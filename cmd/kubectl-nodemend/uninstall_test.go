@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -64,5 +65,73 @@ func TestAnUninstallTellsOfNodesThatStayOutOfService(t *testing.T) {
 	}
 	if want := "kubectl taint nodes out node.kubernetes.io/out-of-service- && kubectl annotate node out nodemend.dev/out-of-service-"; !strings.Contains(said.String(), want) || strings.Contains(said.String(), "mine") {
 		t.Errorf("said was %q", said.String())
+	}
+}
+
+func TestAnUninstallGivesBackWhatKarpenterWasForbidden(t *testing.T) {
+	held, cordoned, mine := sick("held", "z"), sick("cordoned", "z"), sick("mine", "z")
+	held.Annotations = map[string]string{v1alpha1.RepairHeldAnnotation: "m", "karpenter.sh/do-not-repair": "true"}
+	cordoned.Annotations = map[string]string{v1alpha1.CordonedAnnotation: "m"}
+	mine.Annotations = map[string]string{"karpenter.sh/do-not-repair": "true"}
+	var r requests
+	u := &uninstall{tool: &tool{}, c: r.cluster(t, held, cordoned, mine)}
+	nodes, err := u.marked(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for i := range nodes {
+		names = append(names, nodes[i].Name)
+	}
+	slices.Sort(names)
+	if !slices.Equal(names, []string{"cordoned", "held"}) {
+		t.Errorf("got %v", names)
+	}
+}
+
+func TestAnUninstallTellsOfWhatNobodyBringsToItsEnd(t *testing.T) {
+	action := func(change func(*v1alpha1.NodeActionStatus)) *v1alpha1.NodeAction {
+		a := &v1alpha1.NodeAction{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.NodeActionSpec{NodeName: "n", Executor: v1alpha1.ExecutorRemote}}
+		a.Status.Claim = &v1alpha1.Claim{Time: metav1.NewTime(noon)}
+		change(&a.Status)
+		return a
+	}
+	replaced := func(o v1alpha1.ExternalObject) func(*v1alpha1.NodeActionStatus) {
+		return func(s *v1alpha1.NodeActionStatus) {
+			s.Replace = &v1alpha1.ReplaceStatus{Machine: o, Method: v1alpha1.ReplaceRemediate, SentAt: ptr.To(metav1.NewTime(noon))}
+		}
+	}
+	for name, tt := range map[string]struct {
+		of   *v1alpha1.NodeAction
+		want []string
+	}{
+		"nothing": {action(func(*v1alpha1.NodeActionStatus) {}), nil},
+		"a power cycle": {action(func(s *v1alpha1.NodeActionStatus) { s.Power = &v1alpha1.PowerCycleStatus{Phase: "Cutting"} }),
+			[]string{"node n: its power may be off by action a"}},
+		"that of a BareMetalHost": {action(func(s *v1alpha1.NodeActionStatus) {
+			s.Power = &v1alpha1.PowerCycleStatus{Phase: "Cutting", Host: &v1alpha1.BareMetalHostReference{Kubeconfig: "/k", Namespace: "hosts", Name: "b"}}
+		}), []string{"node n", "BareMetalHost hosts/b, in the cluster of /k: it may keep that machine off: kubectl -n hosts annotate baremetalhost b reboot.metal3.io/nodemend-"}},
+		"a Machine": {action(replaced(v1alpha1.ExternalObject{Kind: "Machine", Namespace: "fleet", Name: "m"})),
+			[]string{"Machine fleet/m: it is marked to be replaced by action a. If it is not to be: kubectl -n fleet annotate machines.cluster.x-k8s.io m cluster.x-k8s.io/remediate-machine-"}},
+		"a server": {action(replaced(v1alpha1.ExternalObject{Kind: "Server", Name: "m", UID: "id"})), []string{"openstack server unset --property nodemend-replace id"}},
+		"another program": {action(func(s *v1alpha1.NodeActionStatus) {
+			s.External = &v1alpha1.ExternalStatus{Object: v1alpha1.ExternalObject{Kind: "SelfNodeRemediation", Namespace: "snr", Name: "n"}}
+		}), []string{"SelfNodeRemediation snr/n"}},
+		"what has ended": {action(func(s *v1alpha1.NodeActionStatus) {
+			replaced(v1alpha1.ExternalObject{Kind: "Machine", Namespace: "fleet", Name: "m"})(s)
+			s.Conditions = []metav1.Condition{{Type: v1alpha1.ActionFinished, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonTimedOut}}
+		}), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := remains(tt.of, noon)
+			if len(got) != len(tt.want) {
+				t.Fatalf("got %q, want %q", got, tt.want)
+			}
+			for i := range got {
+				if !strings.Contains(got[i], tt.want[i]) {
+					t.Errorf("got %q, want %q", got[i], tt.want[i])
+				}
+			}
+		})
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/nodemend/nodemend/controller/match"
 	"github.com/nodemend/nodemend/controller/outofservice"
 	"github.com/nodemend/nodemend/controller/remediation"
+	"github.com/nodemend/nodemend/internal/cut"
 	"github.com/nodemend/nodemend/internal/repairnote"
 )
 
@@ -320,7 +321,7 @@ func (t *tool) whyPolicy(ctx context.Context, e *remediation.Explainer, policy *
 		at := now.Add(m.For.Duration) // whatever it has counted so far
 		p.NextLook = &at
 		p.Verdict = fmt.Sprintf("waits until the controller has seen %s=%s for %s, by its own clock and without what is shorter than debounce, %s; it counts anew after its restart. If it runs, at the latest in %s",
-			m.Type, m.Status, short(m.For.Duration), short(m.Debounce.Duration), span(m.For.Duration))
+			m.Type, m.Status, cut.Zeros(m.For.Duration), cut.Zeros(m.Debounce.Duration), span(m.For.Duration))
 		return p, err
 	}
 	if due != nil {
@@ -400,7 +401,7 @@ func ignored(m *v1alpha1.ConditionMatch, n *corev1.Node, now time.Time) string {
 	if c := v1alpha1.FindNodeCondition(n, m.Type); !m.Matches(c) || !m.Ignores(c, now) {
 		return ""
 	}
-	return fmt.Sprintf("%s=%s is so for longer than its ignoreAfter of %s, and counts no more", m.Type, m.Status, short(m.IgnoreAfter.Duration))
+	return fmt.Sprintf("%s=%s is so for longer than its ignoreAfter of %s, and counts no more", m.Type, m.Status, cut.Zeros(m.IgnoreAfter.Duration))
 }
 
 func proved(f evidence.Finding) string {
@@ -444,13 +445,13 @@ func conditionNow(m *v1alpha1.ConditionMatch, n *corev1.Node) whyMatch {
 		view.Match += " (" + strings.Join(m.Reasons, " or ") + ")"
 	}
 	if m.For.Duration > 0 {
-		view.Match += " for " + short(m.For.Duration)
+		view.Match += " for " + cut.Zeros(m.For.Duration)
 	}
 	if m.Debounces() {
-		view.Match += ", debounce " + short(m.Debounce.Duration)
+		view.Match += ", debounce " + cut.Zeros(m.Debounce.Duration)
 	}
 	if m.IgnoreAfter.Duration > 0 {
-		view.Match += " (ignored after " + short(m.IgnoreAfter.Duration) + ")"
+		view.Match += " (ignored after " + cut.Zeros(m.IgnoreAfter.Duration) + ")"
 	}
 	c := v1alpha1.FindNodeCondition(n, m.Type)
 	if c == nil {

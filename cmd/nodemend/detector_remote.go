@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -76,20 +75,7 @@ func (r *remoteDetector) addTo(cmd *cobra.Command) {
 
 // wanted reports whether it is meant; the error is that of flags that then mean nothing.
 func (r *remoteDetector) wanted(flags *pflag.FlagSet) (bool, error) {
-	var others []string
-	flags.Visit(func(f *pflag.Flag) {
-		if r.remote && !slices.Contains(remoteDetectorFlags(), f.Name) || !r.remote && slices.Contains(remoteOnlyFlags(), f.Name) {
-			others = append(others, "--"+f.Name)
-		}
-	})
-	switch {
-	case len(others) == 0:
-		return r.remote, nil
-	case r.remote:
-		return true, usageError{fmt.Errorf("%s: for the detector of a node, not for --remote", strings.Join(others, ", "))}
-	default:
-		return false, usageError{fmt.Errorf("%s: with --remote only", strings.Join(others, ", "))}
-	}
+	return r.remote, onlyFlagsOf(flags, r.remote, "detector", remoteDetectorFlags(), remoteOnlyFlags())
 }
 
 func (r *remoteDetector) run(cmd *cobra.Command, configFile, node, kubeconfig string) error {

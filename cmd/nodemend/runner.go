@@ -78,7 +78,9 @@ func newRunnerCommand() *cobra.Command {
 		Example: runnerExample,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if remote.wanted() {
+			if outside, err := remote.wanted(cmd.Flags()); err != nil {
+				return err
+			} else if outside {
 				return remote.run(cmd, kubeconfig, opts)
 			}
 			var err error

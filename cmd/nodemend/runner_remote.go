@@ -5,9 +5,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -21,7 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/remote"
+	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/internal/power"
+	"github.com/nodemend/nodemend/internal/power/metal3"
 	"github.com/nodemend/nodemend/runner"
 	"github.com/nodemend/nodemend/runner/leader"
 	"github.com/nodemend/nodemend/runner/machines"
@@ -74,19 +73,13 @@ func (r *remoteRunner) addTo(cmd *cobra.Command) {
 	flags.StringVar(&r.namespace, "leader-election-namespace", "", "with --remote: `namespace` of the leader election's Lease (default: the pod's own)")
 }
 
-func (r *remoteRunner) wanted() bool { return r.remote }
+// wanted reports whether it is meant; the error is that of flags that then mean nothing.
+func (r *remoteRunner) wanted(flags *pflag.FlagSet) (bool, error) {
+	return r.remote, onlyFlagsOf(flags, r.remote, "runner", remoteFlags(), []string{"maintenance-power", "leader-election", "leader-election-namespace"})
+}
 
 func (r *remoteRunner) run(cmd *cobra.Command, kubeconfig string, o runner.Options) error {
-	var others []string
-	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if !slices.Contains(remoteFlags(), f.Name) {
-			others = append(others, "--"+f.Name)
-		}
-	})
-	switch {
-	case len(others) > 0:
-		return usageError{fmt.Errorf("%s: for the runner of a node, not for --remote", strings.Join(others, ", "))}
-	case o.Config == "":
+	if o.Config == "" {
 		return usageError{errors.New("--remote needs a configuration: name remote.yaml by --config=FILE")}
 	}
 	file := &remote.File{Path: o.Config}
@@ -101,9 +94,10 @@ func (r *remoteRunner) run(cmd *cobra.Command, kubeconfig string, o runner.Optio
 	if err := registerBuildInfo(registry); err != nil {
 		return err
 	}
+	clusters := clustersOf(cfg, "remote-runner")
 	lead := leadBy(r.election, leader.Election{Name: leaseOfRemoteRunner, Namespace: r.namespace}, cfg)
 	return runner.RunRemote(cmd.Context(), cfg, runner.RemoteOptions{
-		Switch: switchesOf(file, clustersOf(cfg, "remote-runner")), Needed: neededOf(file), Machines: machinesOf(file, cfg), Lead: lead,
+		Switch: switchesOf(file, clusters), Host: hostsOf(clusters), Needed: neededOf(file), Machines: machinesOf(file, cfg), Lead: lead,
 		MaintenancePower: r.maintenancePower, DryRun: o.DryRun, Registry: registry,
 		MetricsAddress: o.MetricsAddress, HealthAddress: o.HealthAddress, Logger: logr.FromContextOrDiscard(cmd.Context()),
 	})
@@ -168,6 +162,17 @@ func switchesOf(file *remote.File, cluster func(kubeconfig string) (client.Clien
 		}
 		config.Cluster = cluster
 		return config.Switch(remote.NodeOf(node))
+	}
+}
+
+// hostsOf returns what returns the switch that is a BareMetalHost.
+func hostsOf(cluster func(kubeconfig string) (client.Client, error)) func(v1alpha1.BareMetalHostReference) (power.Switch, error) {
+	return func(host v1alpha1.BareMetalHostReference) (power.Switch, error) {
+		api, err := cluster(host.Kubeconfig)
+		if err != nil {
+			return nil, err
+		}
+		return metal3.New(api, host), nil
 	}
 }
 

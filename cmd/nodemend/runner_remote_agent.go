@@ -4,6 +4,7 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/nodemend/nodemend/runner"
 )
@@ -13,6 +14,6 @@ type remoteRunner struct{}
 
 func (remoteRunner) addTo(*cobra.Command) {}
 
-func (remoteRunner) wanted() bool { return false }
+func (remoteRunner) wanted(*pflag.FlagSet) (bool, error) { return false, nil }
 
 func (remoteRunner) run(*cobra.Command, string, runner.Options) error { return nil }

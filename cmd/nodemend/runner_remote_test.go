@@ -20,6 +20,7 @@ func TestTheRemoteRunnerTakesItsOwnFlagsOnly(t *testing.T) {
 		usage bool
 	}{
 		{[]string{"--remote"}, "--remote needs a configuration: name remote.yaml by --config=FILE", true},
+		{[]string{"--maintenance-power", "--leader-election=false"}, "--leader-election, --maintenance-power: with --remote only", true},
 		{[]string{"--remote", "--config=x", "--node-name=n"}, "--node-name: for the runner of a node, not for --remote", true},
 		{[]string{"--remote", "--config=x", "--run-dir=/x", "--execution=Direct"}, "--execution, --run-dir: for the runner of a node", true},
 		{[]string{"--remote", "--config=" + wrong, "--leader-election=false"}, "switches: has no entry", false},

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodemend/nodemend/internal/cut"
 )
 
 // draino cordons and drains nodes with a condition.
@@ -79,7 +81,7 @@ func drainoReason(all []match) string {
 	for _, m := range all {
 		types = append(types, m.conditionType)
 	}
-	return cut("drained for "+strings.Join(types, " or "), 128)
+	return cut.Head("drained for "+strings.Join(types, " or "), 128)
 }
 
 // drainoCondition reads TYPE or TYPE=STATUS,DURATION.

@@ -11,6 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodemend/nodemend/internal/cut"
 )
 
 const (
@@ -81,7 +83,7 @@ func (c *conversion) kured(l commandLine) {
 	if delay := l.flag("lock-release-delay").duration(0); delay > healthyFor {
 		healthyFor, healthyNote = delay, "lock-release-delay: it holds its permit for as long"
 	}
-	policy.add("recovery: {healthyFor: "+short(healthyFor)+"}", healthyNote)
+	policy.add("recovery: {healthyFor: "+cut.Zeros(healthyFor)+"}", healthyNote)
 	policy.zealous("kured", 0, "")
 
 	budget := c.result("RemediationBudget", "kured", l.from())
@@ -145,10 +147,10 @@ func (c *conversion) kuredDrain(o *object, l *commandLine) {
 	case timeout < time.Second:
 		o.add(indent+"timeout: 1h", "then it goes on, but others get the permit; kured waits for ever")
 	case forced:
-		o.add(indent+"timeout: "+short(timeout), "")
+		o.add(indent+"timeout: "+cut.Zeros(timeout), "")
 		o.add(indent+"onTimeout: Proceed", "force-reboot")
 	default:
-		o.add(indent+"timeout: "+short(timeout), "")
+		o.add(indent+"timeout: "+cut.Zeros(timeout), "")
 		o.add(indent+"onTimeout: Abort", "as kured without force-reboot")
 	}
 	o.add(indent+"force: true", "")

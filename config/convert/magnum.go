@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	config "github.com/nodemend/nodemend/config/detector"
+	"github.com/nodemend/nodemend/internal/cut"
 )
 
 const (
@@ -90,7 +91,7 @@ func (c *conversion) magnum(v value) {
 	join := v.get("check-delay-after-add").duration(mahJoin)
 	rebuild := v.get("rebuild-delay-after-reboot").duration(mahRebuild)
 	if delay := v.get("repair-delay-after-add"); delay.there() {
-		c.ask(delay, "%s has no such key: what ran was check-delay-after-add: %s. If %s is meant, change delayAfterJoin", mah, short(join), delay.scalar("a time"))
+		c.ask(delay, "%s has no such key: what ran was check-delay-after-add: %s. If %s is meant, change delayAfterJoin", mah, cut.Zeros(join), delay.scalar("a time"))
 	}
 	for _, key := range []string{"cluster-name", "monitor-interval", "leader-elect", "kubernetes"} {
 		v.get(key) // conditions are watched, one controller leads
@@ -143,7 +144,7 @@ func (c *conversion) magnum(v value) {
 	}
 	checks.rest(mah)
 	c.camel(v, map[string]string{
-		"check-delay-after-add": short(mahJoin), "rebuild-delay-after-reboot": short(mahRebuild),
+		"check-delay-after-add": cut.Zeros(mahJoin), "rebuild-delay-after-reboot": cut.Zeros(mahRebuild),
 		"master-monitor-enabled": "true", "worker-monitor-enabled": "true",
 	})
 	v.rest(mah, "monitorInterval", "leaderElect", "cloudProvider", "clusterName")
@@ -186,7 +187,7 @@ func endpoint(params value) string {
 	}
 	said := fmt.Sprintf("{enabled: true, port: %s, paths: %s, okCodes: %s}", or("port", "6443"), or("endpoints", "[/healthz]"), or("ok-codes", "[200]"))
 	text := fmt.Sprintf("the remote detector asks control-plane nodes from outside, but verifies their certificates: controlPlaneEndpoint: %s, and a policy that matches %s for %s",
-		said, config.ControlPlaneEndpointUnhealthy, or("unhealthy-duration", short(mahHeld)))
+		said, config.ControlPlaneEndpointUnhealthy, or("unhealthy-duration", cut.Zeros(mahHeld)))
 	if !strings.EqualFold(or("protocol", "https"), "https") {
 		text += "; it asks by https only"
 	}
@@ -222,7 +223,7 @@ func (c *conversion) nodeCondition(params value) (all []match) {
 			all = append(all, m)
 		}
 	}
-	c.camel(params, map[string]string{"unhealthy-duration": short(mahHeld), "ok-values": "[True]", "error-values": "[]"})
+	c.camel(params, map[string]string{"unhealthy-duration": cut.Zeros(mahHeld), "ok-values": "[True]", "error-values": "[]"})
 	params.rest("a check of " + mah)
 	return all
 }
@@ -279,7 +280,7 @@ func (c *conversion) camel(v value, defaults map[string]string) {
 		}
 		field := v.get(key.Value)
 		written := asWritten(field)
-		if d, err := time.ParseDuration(written); err == nil && short(d) == was || written == was {
+		if d, err := time.ParseDuration(written); err == nil && cut.Zeros(d) == was || written == was {
 			continue
 		}
 		if v.has(name) {

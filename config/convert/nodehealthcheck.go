@@ -10,6 +10,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/nodemend/nodemend/internal/cut"
 )
 
 const nhc = "NodeHealthCheck"
@@ -155,10 +157,10 @@ func (c *conversion) steps(o *object, steps []step, verify time.Duration) {
 func shared(timeout time.Duration) (boot, verify time.Duration, note string) {
 	const shortest, check = 5 * time.Minute, time.Minute
 	if timeout < shortest {
-		return shortest - check, check, fmt.Sprintf("more than the timeout of %s, in which no machine boots", short(timeout))
+		return shortest - check, check, fmt.Sprintf("more than the timeout of %s, in which no machine boots", cut.Zeros(timeout))
 	}
 	verify = min(timeout/5, bootVerify).Truncate(time.Second)
-	return timeout - verify, verify, fmt.Sprintf("with verifyTimeout, the timeout of %s", short(timeout))
+	return timeout - verify, verify, fmt.Sprintf("with verifyTimeout, the timeout of %s", cut.Zeros(timeout))
 }
 
 // recovery adds how long a node must be healthy.
@@ -172,7 +174,7 @@ func (c *conversion) recovery(o *object, delay value) {
 		return
 	}
 	if d := delay.duration(0); d >= time.Second {
-		o.add(fmt.Sprintf("recovery: {healthyFor: %s}", short(d)), "healthyDelay")
+		o.add(fmt.Sprintf("recovery: {healthyFor: %s}", cut.Zeros(d)), "healthyDelay")
 		return
 	}
 	o.add("recovery: {healthyFor: 1m}", nhc+" takes a node for healthy at once")
@@ -219,7 +221,7 @@ func (c *conversion) nhcLimits(o *object, spec value, reboots bool) {
 		o.add("minHealthy: "+healthy, map[bool]string{false: "the default of former versions; newer ones refuse it"}[minimum.there()])
 	}
 	if cooldown := spec.get("stormCooldownDuration"); cooldown.there() {
-		o.add("stormCooldown: "+short(cooldown.duration(0)), map[bool]string{true: "without effect until there is a minHealthy"}[unhealthy != "" && !percent(unhealthy, "%")])
+		o.add("stormCooldown: "+cut.Zeros(cooldown.duration(0)), map[bool]string{true: "without effect until there is a minHealthy"}[unhealthy != "" && !percent(unhealthy, "%")])
 	} else {
 		o.add("stormCooldown: 0s", nhc+" has none unless told so; left out, it is 15m")
 	}
@@ -237,7 +239,7 @@ func complement(percentage string) string {
 // pauses notes who has paused it: a file must not, since its next apply would lift the pause.
 func (c *conversion) pauses(budget *object, requests value) {
 	for _, r := range requests.items() {
-		reason := oneLine(cut(r.scalar("a reason"), 256))
+		reason := oneLine(cut.Head(r.scalar("a reason"), 256))
 		c.lost(r, "it is paused. Before Enforce: kubectl nodemend pause budget/%s --reason '%s'", budget.name, strings.ReplaceAll(reason, "'", `'\''`))
 	}
 }

@@ -1,5 +1,7 @@
 package convert
 
+import "github.com/nodemend/nodemend/internal/cut"
+
 // nodeMaintenance converts one of medik8s.
 func (c *conversion) nodeMaintenance(v value) {
 	name := v.name()
@@ -12,7 +14,7 @@ func (c *conversion) nodeMaintenance(v value) {
 	if reason == "" {
 		o.add("reason: moved from NodeMaintenance of medik8s", "it gives none")
 	} else {
-		o.add("reason: "+quoted(cut(reason, 256)), "")
+		o.add("reason: "+quoted(cut.Head(reason, 256)), "")
 	}
 	o.add("drain: {force: true, deleteEmptyDirData: true}", "as it drains; the timeout is 1h")
 	spec.rest("NodeMaintenance")

@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/nodemend/nodemend/internal/cut"
 )
 
 const (
@@ -38,7 +40,7 @@ func (c *conversion) matches(o *object, note string, all []match) {
 			c.lost(m.at, "a policy has at most %d conditions: this and those after it need a policy of their own", mostMatches)
 			break
 		}
-		o.add(fmt.Sprintf("- {type: %s, status: %s, for: %s}", quoted(m.conditionType), quoted(string(m.status)), short(m.held)), m.note)
+		o.add(fmt.Sprintf("- {type: %s, status: %s, for: %s}", quoted(m.conditionType), quoted(string(m.status)), cut.Zeros(m.held)), m.note)
 	}
 	statuses := map[string]map[corev1.ConditionStatus]bool{}
 	for _, m := range all {
@@ -84,8 +86,8 @@ func verify(all []match) time.Duration {
 // reboot adds a reboot.
 func (o *object) reboot(note string, timeout, verify time.Duration, timeNote string) {
 	o.add("- reboot: {method: SysRq}", note)
-	o.add("  timeout: "+short(timeout), timeNote)
-	o.add("  verifyTimeout: "+short(verify), "")
+	o.add("  timeout: "+cut.Zeros(timeout), timeNote)
+	o.add("  verifyTimeout: "+cut.Zeros(verify), "")
 }
 
 // maintenance adds the last step: a person does the rest.
@@ -120,11 +122,11 @@ func (o *object) external(note string, t *template, timeout, takes time.Duration
 	const shortest, longest = 2 * time.Minute, 24 * time.Hour
 	switch {
 	case timeout == 0:
-		o.add("  timeout: "+short(cmp.Or(takes, time.Hour)), "the original has none; longer than what it does, retries included")
+		o.add("  timeout: "+cut.Zeros(cmp.Or(takes, time.Hour)), "the original has none; longer than what it does, retries included")
 	case timeout < shortest || timeout > longest:
-		o.add("  timeout: "+short(min(max(timeout, shortest), longest)), fmt.Sprintf("from 2m to 24h; it was %s", short(timeout)))
+		o.add("  timeout: "+cut.Zeros(min(max(timeout, shortest), longest)), fmt.Sprintf("from 2m to 24h; it was %s", cut.Zeros(timeout)))
 	default:
-		o.add("  timeout: "+short(timeout), "")
+		o.add("  timeout: "+cut.Zeros(timeout), "")
 	}
 }
 
@@ -167,6 +169,6 @@ func (o *object) zealous(original string, join time.Duration, joinNote string) {
 	if joinNote == "" {
 		joinNote = original + " acts on new nodes at once; left out, it is 10m"
 	}
-	o.add("delayAfterJoin: "+short(join), joinNote)
+	o.add("delayAfterJoin: "+cut.Zeros(join), joinNote)
 	o.add("maxRemediations: {count: 3, per: 24h}", original+" goes on; here more is for people")
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/nodemend/nodemend/internal/cut"
 )
 
 // remediator is what a template stands for.
@@ -76,7 +78,7 @@ func (c *conversion) remediator(ref value, namespace string) remediator {
 	case r.reboots:
 		c.selfRemediation(ref, r, of, given, name)
 	case !templateVersion.MatchString(version) || !templateKind.MatchString(kind):
-		r.todo = cut("do what "+r.name+" did", 64)
+		r.todo = cut.Head("do what "+r.name+" did", 64)
 		c.lost(ref, "a step external needs the apiVersion of %s, and a kind that ends in Template; the last step asks a person instead: %s", r.name, r.todo)
 	default:
 		r.external = &template{version, kind, namespace, name}
@@ -142,15 +144,7 @@ func todo(all []remediator) string {
 	case len(orders) == 0:
 		return "what was done has not helped"
 	}
-	return cut(strings.Join(orders, "; if that does not help, "), 128)
-}
-
-// cut returns a text that is at most so long.
-func cut(text string, length int) string {
-	if runes := []rune(text); len(runes) > length {
-		return string(runes[:length-1]) + "…"
-	}
-	return text
+	return cut.Head(strings.Join(orders, "; if that does not help, "), 128)
 }
 
 // from says what an object is made from.

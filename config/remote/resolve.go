@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/internal/power/ipmilan"
 	"github.com/nodemend/nodemend/internal/power/metal3"
@@ -142,7 +143,7 @@ func (s *Switch) of(node Node, cluster func(kubeconfig string) (client.Client, e
 		if err != nil {
 			return nil, err
 		}
-		return metal3.New(api, s.Metal3.Namespace, host), nil
+		return metal3.New(api, v1alpha1.BareMetalHostReference{Kubeconfig: s.Metal3.Kubeconfig, Namespace: s.Metal3.Namespace, Name: host}), nil
 	case s.OpenStack != nil:
 		name, err := expand(cmp.Or(s.OpenStack.ServerName, "{name}"), node.placeholder)
 		if err != nil {

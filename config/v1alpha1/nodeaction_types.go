@@ -413,6 +413,12 @@ type PowerCycleStatus struct {
 	// +kubebuilder:validation:MaxProperties=256
 	Annotations map[string]string `json:"annotations,omitempty"`
 
+	// The BareMetalHost of Metal3 that keeps the machine off, if its switch is one. It does so
+	// until it is told otherwise, whatever another switch does. So the machine is switched by it
+	// to the end, also if the configuration names another switch by then.
+	// +optional
+	Host *BareMetalHostReference `json:"host,omitempty"`
+
 	// How it has ended: PowerCycled, PowerWasOff, CameOn, NodeAnswers, NewBoot, PowerStillOn,
 	// WentOffLate, PowerStillOff, NotTheMachine, NotConfirmed or NoAnswer. While Watching, how
 	// it ends if nothing happens.
@@ -434,6 +440,23 @@ type PowerCycleStatus struct {
 	// before it stood here: who sees it grow by two knows that the machine was off meanwhile.
 	// +optional
 	Held int32 `json:"held,omitempty"`
+}
+
+// BareMetalHostReference names a BareMetalHost of Metal3.
+type BareMetalHostReference struct {
+	// File in the remote runner's pod that leads to the cluster that has it; left out: this
+	// cluster.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
 }
 
 // PowerProof shows that a boot of a node is over: the power was read off twice, without

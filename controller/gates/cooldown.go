@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/cut"
 )
 
 // ReasonCooldown says that the policy's last remediation of the node ended only
@@ -29,12 +30,12 @@ func Cooldown(in Input) Verdict {
 	cooldown := in.Policy.Spec.Cooldown.Duration
 	until := last.Status.EndTime.Add(cooldown)
 	if !until.After(in.Now) {
-		return open("over since %s (spec.cooldown %s)", stamp(until), short(cooldown))
+		return open("over since %s (spec.cooldown %s)", stamp(until), cut.Zeros(cooldown))
 	}
 	return Verdict{
 		Reason: ReasonCooldown,
 		Message: fmt.Sprintf("remediation %s of policy %s acted on node %s and ended at %s; the next may act at %s, %s later (spec.cooldown)",
-			last.Name, in.Policy.Name, in.Node.Name, stamp(last.Status.EndTime.Time), stamp(until), short(cooldown)),
+			last.Name, in.Policy.Name, in.Node.Name, stamp(last.Status.EndTime.Time), stamp(until), cut.Zeros(cooldown)),
 		Recheck: until.Sub(in.Now),
 	}
 }

@@ -1,6 +1,10 @@
 package gates
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/nodemend/nodemend/internal/cut"
+)
 
 // ReasonJoining says that the node has joined the cluster only just.
 const ReasonJoining = "Joining"
@@ -19,7 +23,7 @@ func Joining(in Input) Verdict {
 	return Verdict{
 		Reason: ReasonJoining,
 		Message: fmt.Sprintf("node %s joined the cluster at %s; policy %s may act on it at %s, %s later (spec.delayAfterJoin)",
-			in.Node.Name, stamp(joined.Time), in.Policy.Name, stamp(until), short(delay)),
+			in.Node.Name, stamp(joined.Time), in.Policy.Name, stamp(until), cut.Zeros(delay)),
 		Recheck: until.Sub(in.Now),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/cut"
 )
 
 // ReasonMaxReboots says that the node was rebooted too often.
@@ -30,14 +31,14 @@ func MaxReboots(in Input) Verdict {
 		count, next, held := exceeded(rate, times, in.Now)
 		if !held {
 			if !longest.Held() {
-				longest = open("%d of %d allowed reboots in the last %s", count, rate.Count, short(rate.Per.Duration))
+				longest = open("%d of %d allowed reboots in the last %s", count, rate.Count, cut.Zeros(rate.Per.Duration))
 			}
 			continue
 		}
 		v := Verdict{
 			Reason: ReasonMaxReboots,
 			Message: fmt.Sprintf("%d of %d allowed reboots of node %s in the last %s; %s; to let it reboot earlier, raise spec.maxReboots of budget %s",
-				count, rate.Count, in.Node.Name, short(rate.Per.Duration), nextMay("be", next), in.Budgets[i].Name),
+				count, rate.Count, in.Node.Name, cut.Zeros(rate.Per.Duration), nextMay("be", next), in.Budgets[i].Name),
 			Recheck: recheckAt(next, in.Now),
 		}
 		if v.Recheck == 0 {

@@ -3,6 +3,8 @@ package gates
 import (
 	"fmt"
 	"time"
+
+	"github.com/nodemend/nodemend/internal/cut"
 )
 
 // ReasonMaxRemediations says that the policy has acted on the node too often.
@@ -23,12 +25,12 @@ func MaxRemediations(in Input) Verdict {
 	rate := in.Policy.Spec.MaxRemediations
 	count, next, held := exceeded(rate, acted, in.Now)
 	if !held {
-		return open("%d of %d allowed remediations in the last %s", count, rate.Count, short(rate.Per.Duration))
+		return open("%d of %d allowed remediations in the last %s", count, rate.Count, cut.Zeros(rate.Per.Duration))
 	}
 	return Verdict{
 		Reason: ReasonMaxRemediations,
 		Message: fmt.Sprintf("%d of %d allowed remediations of policy %s acted on node %s in the last %s; %s; to let it act earlier, raise spec.maxRemediations of the policy",
-			count, rate.Count, in.Policy.Name, in.Node.Name, short(rate.Per.Duration), nextMay("act", next)),
+			count, rate.Count, in.Policy.Name, in.Node.Name, cut.Zeros(rate.Per.Duration), nextMay("act", next)),
 		Recheck: recheckAt(next, in.Now),
 	}
 }

@@ -88,7 +88,7 @@ func TestOtherHealer(t *testing.T) {
 		{name: "it is overdue", in: input(reboot, takes, aws, gpu(19*time.Minute)), reason: "OtherHealer", recheck: time.Minute},
 		{name: "nobody has repaired it", in: input(reboot, takes, aws, gpu(20*time.Minute))},
 		{name: "it is left to Nodemend", in: input(reboot, takes, aws, gpu(5*time.Minute), annotated("karpenter.sh/do-not-repair", "true"))},
-		{name: "what Nodemend has forbidden an older Karpenter does not heed", in: input(reboot, takes, aws, gpu(5*time.Minute), annotated("karpenter.sh/do-not-repair", "true"), annotated("nodemend.dev/repair-held-for", "m")), reason: "OtherHealer", recheck: 15 * time.Minute},
+		{name: "who has forbidden it last the API server is asked", in: input(reboot, takes, aws, gpu(5*time.Minute), annotated("karpenter.sh/do-not-repair", "true"), annotated("nodemend.dev/repair-held-for", "m"))},
 		{name: "another value is no veto", in: input(reboot, takes, aws, gpu(5*time.Minute), annotated("karpenter.sh/do-not-repair", "false")), reason: "OtherHealer", recheck: 15 * time.Minute},
 		{name: "Karpenter does not repair for it on Azure", in: input(reboot, takes, azure, gpu(5*time.Minute))},
 		{name: "not Karpenter's", in: input(reboot, takes, gpu(5*time.Minute))},

@@ -2,7 +2,6 @@ package gates
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -67,15 +66,3 @@ func recheckAt(next, now time.Time) time.Duration {
 
 // stamp writes a point in time as all messages do.
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
-// short writes a duration without units that are zero: 24h, not 24h0m0s.
-func short(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}

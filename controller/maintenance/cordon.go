@@ -76,27 +76,10 @@ func uncordonPatch(node *corev1.Node) []operation {
 		return liftPatch(node)
 	}
 	patch := []operation{{Op: "test", Path: markPath, Value: mark}, {Op: "remove", Path: markPath}}
-	if node.Spec.Unschedulable && ours(node, unschedulableField) {
+	if node.Spec.Unschedulable && fieldmanager.Ours(node.ManagedFields, unschedulableField) {
 		patch = append(patch, operation{Op: "remove", Path: unschedulablePath})
 	}
 	return append(patch, liftPatch(node)...)
-}
-
-// ours reports whether a field of the node, such as its cordon, is as we have set it. The mark alone does
-// not tell: somebody may have removed our cordon and set another one while no controller
-// ran. Whoever last changed a field is its manager.
-func ours(node *corev1.Node, field fieldpath.Path) bool {
-	for i := range node.ManagedFields {
-		entry := &node.ManagedFields[i]
-		if entry.Manager == string(fieldmanager.Controller) || entry.FieldsV1 == nil {
-			continue
-		}
-		var fields fieldpath.Set
-		if err := fields.FromJSON(entry.FieldsV1.GetRawReader()); err != nil || fields.Has(field) {
-			return false
-		}
-	}
-	return true
 }
 
 // touched reports whether the node has a mark of ours.

@@ -8,9 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/fieldmanager"
 	"github.com/nodemend/nodemend/controller/optimistic"
 	"github.com/nodemend/nodemend/controller/others"
 )
@@ -21,7 +21,6 @@ import (
 var (
 	vetoPath     = annotationsPath + "/" + strings.ReplaceAll(others.DoNotRepairAnnotation, "/", "~1")
 	vetoMarkPath = annotationsPath + "/" + strings.ReplaceAll(v1alpha1.RepairHeldAnnotation, "/", "~1")
-	vetoField    = fieldpath.MakePathOrDie("metadata", "annotations", others.DoNotRepairAnnotation)
 )
 
 // vetoed reports whether our mark says that we have forbidden Karpenter to repair the node.
@@ -62,7 +61,7 @@ func liftPatch(node *corev1.Node) []operation {
 		{Op: "test", Path: vetoMarkPath, Value: node.Annotations[v1alpha1.RepairHeldAnnotation]},
 		{Op: "remove", Path: vetoMarkPath},
 	}
-	if node.Annotations[others.DoNotRepairAnnotation] == "true" && ours(node, vetoField) {
+	if node.Annotations[others.DoNotRepairAnnotation] == "true" && fieldmanager.Ours(node.ManagedFields, others.DoNotRepairField()) {
 		patch = append(patch, operation{Op: "test", Path: vetoPath, Value: "true"}, operation{Op: "remove", Path: vetoPath})
 	}
 	return patch

@@ -10,8 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/fieldmanager"
 )
 
 const (
@@ -61,11 +63,22 @@ func repairs(node *corev1.Node) []repair {
 	}
 }
 
+// DoNotRepairField is the annotation as a field of a node.
+func DoNotRepairField() fieldpath.Path {
+	return fieldpath.MakePathOrDie("metadata", "annotations", DoNotRepairAnnotation)
+}
+
 // repairIsNear holds a step that would not be over before Karpenter repairs the node, if it does. Where people
 // have forbidden it, nothing is waited for. What Nodemend has forbidden may be to a Karpenter that is older.
 func repairIsNear(node *corev1.Node, step Step) Hold {
-	if _, ours := node.Annotations[v1alpha1.RepairHeldAnnotation]; node.Annotations[DoNotRepairAnnotation] == "true" && !ours {
-		return Hold{}
+	leave := fmt.Sprintf("kubectl annotate node %s %s=true", node.Name, DoNotRepairAnnotation)
+	if node.Annotations[DoNotRepairAnnotation] == "true" {
+		_, marked := node.Annotations[v1alpha1.RepairHeldAnnotation]
+		// People may have written it over ours, which is not in a cache: Ask sees it.
+		if !marked || !step.live || !fieldmanager.Ours(node.ManagedFields, DoNotRepairField()) {
+			return Hold{}
+		}
+		leave = fmt.Sprintf("kubectl annotate node %s %s- (then %s stays until you remove it)", node.Name, v1alpha1.RepairHeldAnnotation, DoNotRepairAnnotation)
 	}
 	for _, r := range repairs(node) {
 		for i := range node.Status.Conditions {
@@ -76,8 +89,8 @@ func repairIsNear(node *corev1.Node, step Step) Hold {
 			due := c.LastTransitionTime.Add(r.after)
 			if until := due.Add(repairGrace); due.Before(step.Now.Add(step.Takes)) && until.After(step.Now) {
 				return Hold{Left: until.Sub(step.Now), Why: fmt.Sprintf(
-					"Karpenter repairs node %s at %s, if its NodeRepair is on: %s=%s since %s; to leave that to Nodemend, with Karpenter 1.15 or newer: kubectl annotate node %[1]s %[6]s=true",
-					node.Name, stamp(due), c.Type, c.Status, stamp(c.LastTransitionTime.Time), DoNotRepairAnnotation)}
+					"Karpenter repairs node %s at %s, if its NodeRepair is on: %s=%s since %s; to leave that to Nodemend, with Karpenter 1.15 or newer: %s",
+					node.Name, stamp(due), c.Type, c.Status, stamp(c.LastTransitionTime.Time), leave)}
 			}
 		}
 	}

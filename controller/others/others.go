@@ -38,9 +38,13 @@ type Step struct {
 	// Request is by whom it was asked for; nil: by nobody. What the driver has marked the node with is
 	// no reason to wait for the driver.
 	Request *v1alpha1.Request
+
+	// live: the node is as the API server has it, with its managed fields.
+	live bool
 }
 
-// OnNode asks what the node carries. Of its annotations it reads those of [Annotations].
+// OnNode asks what the node carries. Of its annotations it reads those of [Annotations]. What only the managed
+// fields of a node tell it leaves to [Ask].
 func OnNode(node *corev1.Node, step Step) Hold {
 	for _, sign := range []func(*corev1.Node, Step) Hold{excluded, remediated, confirmedHealthy, kuredReboots, machineConfig, repairIsNear} {
 		if hold := sign(node, step); hold.Why != "" {
@@ -100,6 +104,7 @@ func Ask(ctx context.Context, live client.Reader, name string, uid types.UID, st
 	if err != nil {
 		return Hold{}, fmt.Errorf("reading node %s: %w", name, err)
 	}
+	step.live = true
 	if hold := OnNode(&node, step); hold.Why != "" {
 		return hold, nil
 	}

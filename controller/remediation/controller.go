@@ -147,6 +147,8 @@ func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wai
 		return 0, err
 	case verdict.Held() && d.effect == create:
 		d.effect = void
+	case verdict.Held() && d.effect == await:
+		d = d.cancels(v1alpha1.ReasonCancelled, verdict.Message)
 	case verdict.Held():
 		return r.heldBack(ctx, s, verdict, v1alpha1.Permit{}, nil)
 	}

@@ -29,6 +29,8 @@ const (
 	void
 	// cancel the action unless a runner has claimed it.
 	cancel
+	// await the claim of the action: it is cancelled if another program has the node by now.
+	await
 	// recall the action, after the status was written: who has begun it is to stop.
 	recall
 	// release the permits, after the status was written.

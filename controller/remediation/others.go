@@ -11,14 +11,15 @@ import (
 	"github.com/nodemend/nodemend/controller/others"
 )
 
-// disturbs reports whether what was decided takes the node out of service, or acts on one that is out.
+// disturbs reports whether what was decided takes the node out of service, or acts on one that is out, or
+// whether somebody is about to.
 func (d *decision) disturbs(s situation) bool {
-	acts := d.effect == start || d.effect == create || d.effect == takeOut
+	acts := d.effect == start || d.effect == create || d.effect == takeOut || d.effect == await
 	return acts && s.step(d.status.Step).Disruptive()
 }
 
 // askOthers asks the API server whether another program has the node of a disruptive step that is
-// about to start. Where that must not be read, nobody knows, and the step is held.
+// about to start, or waits for its runner. Where that must not be read, nobody knows, and the step is held.
 func askOthers(ctx context.Context, live client.Reader, s situation, d decision) (gates.Verdict, error) {
 	if !d.disturbs(s) {
 		return gates.Verdict{}, nil

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -146,6 +148,70 @@ func TestWhatAnotherHealerHasIsLeftAlone(t *testing.T) {
 			}
 			if permits := b.Status.Groups[v1alpha1.UngroupedNodes].Permits; len(permits) != 0 {
 				t.Errorf("permits are taken: %v", permits)
+			}
+		})
+	}
+}
+
+func TestAnActionThatWaitsForItsRunnerIsCancelledWhenAnotherHealerTakesTheNode(t *testing.T) {
+	snr := func(s *situation) {
+		s.node.Spec.Taints = []corev1.Taint{{Key: "remediation.medik8s.io/self-node-remediation", Effect: corev1.TaintEffectNoExecute}}
+	}
+	gentle := func(options ...func(*situation)) situation {
+		return incident(append([]func(*situation){at(1, 1)}, options...)...)
+	}
+	reboot := func(options ...func(*situation)) situation {
+		return disruptive(append([]func(*situation){at(2, 1), out("Drained")}, options...)...)
+	}
+	for name, tt := range map[string]struct {
+		of    situation
+		lease bool
+		want  string // "": it waits
+	}{
+		"nobody takes it":           {of: reboot(underway(20 * time.Second))},
+		"by a taint":                {of: reboot(underway(time.Second), snr), want: "has node n1: it has the taint"},
+		"by a taint, a gentle step": {of: gentle(underway(20*time.Second), snr)},
+		"by a taint, it is claimed": {of: reboot(underway(20*time.Second, claimed(time.Second)), snr)},
+		"by a Lease":                {of: reboot(underway(20 * time.Second)), lease: true, want: "node-maintenance of medik8s holds node n1"},
+		"by a Lease, a gentle step": {of: gentle(underway(20 * time.Second)), lease: true},
+		"by a Lease, it is claimed": {of: reboot(underway(20*time.Second, claimed(time.Second))), lease: true},
+		"asked when it was created": {of: reboot(underway(time.Second)), lease: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tt.of
+			objects := []client.Object{&s.budgets[0], s.node, s.policy, s.remediation, acted(&s)}
+			if tt.lease {
+				objects = append(objects, heldByMedik8s())
+			}
+			c := cacheOf(t, objects...)
+			for _, o := range objects {
+				if err := c.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			metrics, err := NewMetrics(prometheus.NewRegistry())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := &Reconciler{
+				Client: c, Live: c, Store: index.Read(c), Permits: budget.New(c, c), Nodes: noNodes,
+				Clock: clocktesting.NewFakePassiveClock(now), Metrics: metrics, Events: events.NewFakeRecorder(10),
+			}
+			wait, err := r.carryOut(t.Context(), s, decide(s))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var action v1alpha1.NodeAction
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(acted(&s)), &action); err != nil {
+				t.Fatal(err)
+			}
+			switch end := action.Finished(); {
+			case tt.want == "" && end != nil:
+				t.Errorf("it is ended as %s: %s", end.Reason, end.Message)
+			case tt.want != "" && (end == nil || end.Reason != v1alpha1.ReasonCancelled || !strings.Contains(end.Message, tt.want)):
+				t.Errorf("its end is %+v, want %s", end, tt.want)
+			case tt.want == "" && action.Status.Claim == nil && s.remediation.Status.Step == 2 && wait != othersAgain:
+				t.Errorf("others are asked again after %s", wait)
 			}
 		})
 	}

@@ -29,6 +29,7 @@ func underWay() []rule {
 		{"clear before the claim", clearUnclaimed},
 		{"in service before the claim", inServiceUnclaimed},
 		{"paused before the claim", pausedUnclaimed},
+		{"another program has the node before the claim", takenUnclaimed},
 		{"not claimed in time", notClaimed},
 		otherwise("action waits for its runner", awaitClaim),
 	}
@@ -188,6 +189,11 @@ func pausedUnclaimed(d decision, s situation) (decision, bool) {
 	return d.cancels(v1alpha1.ReasonCancelled, verdict.Message), verdict.Held()
 }
 
+func takenUnclaimed(d decision, s situation) (decision, bool) {
+	verdict := gates.OtherHealer(d.input(s, d.proof.all()))
+	return d.cancels(v1alpha1.ReasonCancelled, verdict.Message), verdict.Held()
+}
+
 func notClaimed(d decision, s situation) (decision, bool) {
 	if s.attempt.BeginBy.After(s.now) {
 		return d, false
@@ -197,10 +203,21 @@ func notClaimed(d decision, s situation) (decision, bool) {
 	return d.cancels(v1alpha1.ReasonExpired, fmt.Sprintf("%s did not begin the action within %s", d.who(s), deadline.ClaimTime)), true
 }
 
+// othersAgain is how long an action waits for its runner until other programs are asked once more, and
+// again. Most are claimed long before.
+const othersAgain = 15 * time.Second
+
 func awaitClaim(d decision, s situation) decision {
 	d.executes(s)
 	d.unblocked(s.now)
 	d.wait = s.attempt.BeginBy.Sub(s.now)
+	if !s.step(d.status.Step).Disruptive() {
+		return d
+	}
+	if deadline.ClaimTime-d.wait >= othersAgain {
+		d.effect = await
+	}
+	d.wait = min(d.wait, othersAgain)
 	return d
 }
 

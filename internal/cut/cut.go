@@ -3,6 +3,7 @@ package cut
 
 import (
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -25,6 +26,18 @@ func Tail(text string, most int) string {
 		text = text[len(text)-most:]
 	}
 	return strings.ToValidUTF8(text, "")
+}
+
+// Zeros returns a length of time without the units that are zero at its end: "1h", not "1h0m0s".
+func Zeros(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 // Valid returns the Head of a text of others: see Plain.

@@ -3,6 +3,7 @@ package cut
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -40,6 +41,16 @@ func TestValid(t *testing.T) {
 	} {
 		if got := Valid(tc.text, 16); got != tc.want {
 			t.Errorf("%s: got %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+func TestALengthOfTimeIsPrintedWithoutWhatIsZero(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		time.Minute: "1m", time.Hour: "1h", 90 * time.Minute: "1h30m", 10 * time.Second: "10s", 70 * time.Second: "1m10s", 10 * time.Hour: "10h", time.Hour + time.Second: "1h0m1s",
+	} {
+		if got := Zeros(d); got != want {
+			t.Errorf("%v is printed as %q, want %q", d, got, want)
 		}
 	}
 }

@@ -251,6 +251,27 @@ func (s *Session) Server(ctx context.Context, id string) (*servers.Server, *goph
 	return server, compute, nil
 }
 
+// Servers returns all servers of the project, in this region, by their IDs.
+func (s *Session) Servers(ctx context.Context) (map[string]*servers.Server, error) {
+	compute, err := s.Compute()
+	if err != nil {
+		return nil, err
+	}
+	pages, err := servers.List(compute, servers.ListOpts{}).AllPages(ctx)
+	if err != nil {
+		return nil, s.explain("listing the servers", err)
+	}
+	all, err := servers.ExtractServers(pages)
+	if err != nil {
+		return nil, s.explain("listing the servers", err)
+	}
+	byID := make(map[string]*servers.Server, len(all))
+	for i := range all {
+		byID[strings.ToLower(all[i].ID)] = &all[i]
+	}
+	return byID, nil
+}
+
 // providerID is what the cloud-controller-manager of OpenStack writes: openstack:///ID, or
 // openstack://REGION/ID.
 var providerID = regexp.MustCompile(`^openstack://[^/]*/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$`)

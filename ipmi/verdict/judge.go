@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nodemend/nodemend/internal/cut"
 	"github.com/nodemend/nodemend/ipmi"
 )
 
@@ -124,7 +125,7 @@ func (j *judgement) failures() []found {
 		if p.byCount(rule) {
 			rate := rule.counted()
 			last, f.Since = p.Reached.Record, p.Reached.Since
-			f.What = fmt.Sprintf("%s, %d times within %s", what(s, ipmi.Sensor{}), rate.Count, duration(rate.Per))
+			f.What = fmt.Sprintf("%s, %d times within %s", what(s, ipmi.Sensor{}), rate.Count, cut.Zeros(rate.Per))
 		}
 		f.Module, f.Candidates = j.modulesOf(s)
 		switch {

@@ -5,7 +5,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -164,18 +163,6 @@ func number(x float64) string {
 		return strconv.FormatFloat(math.Round(x*100)/100, 'f', -1, 64)
 	}
 	return strconv.FormatFloat(x, 'g', 4, 64)
-}
-
-// duration writes d without zero minutes and seconds: "24h".
-func duration(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }
 
 // clean makes what a BMC has written fit for a line of text: printable ASCII, of

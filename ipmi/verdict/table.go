@@ -3,6 +3,8 @@ package verdict
 import (
 	"fmt"
 	"strings"
+
+	"github.com/nodemend/nodemend/internal/cut"
 )
 
 // Table returns the rules as a table in Markdown, in their order. Neighbours that
@@ -30,14 +32,14 @@ func (r Rule) what() string {
 	if r.Rate == nil {
 		return r.Match.String()
 	}
-	return fmt.Sprintf("%s, %d times within %s", r.Match, r.Rate.Count, duration(r.Rate.Per))
+	return fmt.Sprintf("%s, %d times within %s", r.Match, r.Rate.Count, cut.Zeros(r.Rate.Per))
 }
 
 // verdict returns the cells with what a rule makes of a match.
 func (r Rule) verdict() string {
 	severity := string(r.Severity)
 	if r.Recurs != nil {
-		severity += fmt.Sprintf("; also when over, %d times within %s", r.Recurs.Count, duration(r.Recurs.Per))
+		severity += fmt.Sprintf("; also when over, %d times within %s", r.Recurs.Count, cut.Zeros(r.Recurs.Per))
 	}
 	if r.WhileRedundant != "" {
 		severity += fmt.Sprintf("; %s while redundant", r.WhileRedundant)

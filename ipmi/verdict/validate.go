@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nodemend/nodemend/internal/cut"
 	"github.com/nodemend/nodemend/ipmi"
 )
 
@@ -101,7 +102,7 @@ func (v validation) rate(rule Rule, rate *Rate, field string) {
 		v.add(fmt.Sprintf("%d is not between 2 and %d", rate.Count, maxRateCount), field, "count")
 	}
 	if rate.Per < minRatePer || rate.Per > maxRatePer {
-		v.add(fmt.Sprintf("%s is not between %s and %s", duration(rate.Per), duration(minRatePer), duration(maxRatePer)), field, "per")
+		v.add(fmt.Sprintf("%s is not between %s and %s", cut.Zeros(rate.Per), cut.Zeros(minRatePer), cut.Zeros(maxRatePer)), field, "per")
 	}
 	if rule.Match.Chassis != "" || rule.Match.Absent {
 		v.add("is for events: a flag of the chassis and an absence have none", field)

@@ -144,13 +144,12 @@ func (m magnum) groupOf(ctx context.Context, a asked, server *servers.Server) (f
 	if err != nil {
 		return nil, "", a.Explain("the node groups of Magnum cluster "+m.config.Cluster, err)
 	}
-	has := addresses(server)
 	for i := range all {
 		group, err := m.nodeGroup(ctx, a, all[i].UUID)
 		if err != nil {
 			return nil, "", err
 		}
-		if !slices.ContainsFunc(group.NodeAddresses, func(address string) bool { return slices.Contains(has, address) }) {
+		if !isOf(server, group) {
 			continue
 		}
 		if found != nil {
@@ -160,7 +159,7 @@ func (m magnum) groupOf(ctx context.Context, a asked, server *servers.Server) (f
 	}
 	switch {
 	case found == nil:
-		return nil, fmt.Sprintf("no node group of Magnum cluster %s has an address of server %s (%s), so nobody would make a new one", m.config.Cluster, server.ID, strings.Join(has, ", ")), nil
+		return nil, fmt.Sprintf("no node group of Magnum cluster %s has an address of server %s (%s), so nobody would make a new one", m.config.Cluster, server.ID, strings.Join(addresses(server), ", ")), nil
 	case found.Role == "master":
 		return nil, fmt.Sprintf("server %s is of node group %s, which is of the control plane: Magnum does not replace these", server.ID, found.Name), nil
 	case !complete(found.Status):
@@ -299,7 +298,8 @@ func (m magnum) look(ctx context.Context, of *v1alpha1.ReplaceStatus, action str
 	return seen, nil
 }
 
-// group implements owner. Magnum knows addresses of nodes, not their names.
+// group implements owner. Magnum knows addresses of servers, and Nova whose they are. A node is that of the server
+// of its name which its providerID names: its own addresses its kubelet writes, so root on it can name any.
 func (m magnum) group(ctx context.Context, of *v1alpha1.ReplaceStatus) (runner.MachineGroup, error) {
 	group := runner.MachineGroup{Wants: -1}
 	a, err := m.ask(ctx)
@@ -322,13 +322,19 @@ func (m magnum) group(ctx context.Context, of *v1alpha1.ReplaceStatus) (runner.M
 		return group, nil
 	}
 	group.Wants = int32(min(max(found.NodeCount, 0), 1<<30)) //nolint:gosec // bounded
+	inNova, err := a.Servers(ctx)
+	if err != nil {
+		return group, err
+	}
 	var nodes corev1.NodeList
 	if err := m.nodes.List(ctx, &nodes); err != nil {
 		return group, fmt.Errorf("listing nodes: %w", err)
 	}
 	for i := range nodes.Items {
 		node := &nodes.Items[i]
-		if slices.ContainsFunc(node.Status.Addresses, func(a corev1.NodeAddress) bool { return slices.Contains(found.NodeAddresses, a.Address) }) {
+		id, _ := openstack.ServerID(node.Spec.ProviderID)
+		server := inNova[id]
+		if server != nil && strings.EqualFold(server.Name, node.Name) && isOf(server, found) {
 			group.Nodes = append(group.Nodes, node.Name)
 		}
 	}
@@ -362,6 +368,12 @@ func (m magnum) atWork(ctx context.Context, a asked, cluster *clusters.Cluster, 
 		return group.Status, nil
 	}
 	return "", nil
+}
+
+// isOf reports whether a server is of a node group, as Nova and Magnum say.
+func isOf(server *servers.Server, group *nodegroups.NodeGroup) bool {
+	has := addresses(server)
+	return slices.ContainsFunc(group.NodeAddresses, func(address string) bool { return slices.Contains(has, address) })
 }
 
 // addresses are those of a server, as Nova has them.

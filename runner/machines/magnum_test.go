@@ -83,6 +83,21 @@ func (h *heat) add(name string) {
 	h.must(h.here.Status().Update(h.Context(), node))
 }
 
+// stranger is a node of no group that says that it has an address of one that is: its kubelet writes that.
+func (h *heat) stranger(name, providerID string) {
+	h.Helper()
+	h.cloud.Lock()
+	h.cloud.Servers[serverOf(name)] = openstack.Active(serverOf(name), name, "10.0.1.9")
+	h.cloud.Unlock()
+	node := nodeOf(name)
+	node.Annotations, node.Spec.ProviderID = nil, providerID
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: addressOf("w2")}}
+	status := node.Status
+	h.must(h.here.Create(h.Context(), node))
+	node.Status = status
+	h.must(h.here.Status().Update(h.Context(), node))
+}
+
 // goesOn lets Magnum, Heat, and the cloud-controller-manager do their work.
 func (h *heat) goesOn() {
 	h.Helper()
@@ -200,6 +215,16 @@ func TestAServerThatIsNotRemovedIsTold(t *testing.T) {
 		},
 		"no new one comes up": {
 			set: func(h *heat) { h.barren = true }, ends: v1alpha1.ReasonNotReplaced, says: "has 2 Ready nodes, not 3",
+			calls: []string{"mark w1", "resize default-worker to 3 without " + serverOf("w1")},
+		},
+		"no new one comes up, and another node says that it has the address of one": {
+			set: func(h *heat) { h.barren = true },
+			at: map[time.Duration]func(*heat){time.Minute: func(h *heat) {
+				h.stranger("w5", "openstack:///"+serverOf("w5"))
+				h.stranger("w6", "openstack:///"+serverOf("w2"))
+				h.stranger("w7", "")
+			}},
+			ends: v1alpha1.ReasonNotReplaced, says: "has 2 Ready nodes, not 3",
 			calls: []string{"mark w1", "resize default-worker to 3 without " + serverOf("w1")},
 		},
 		"Magnum refuses": {

@@ -324,9 +324,12 @@ func (s *scene) restart() {
 	s.runners++
 	here, there := s.seenBy(s.here, false), s.seenBy(s.there, true)
 	w, err := runner.NewRemoteWorker(runner.RemoteWorkerOptions{
-		RunnerID: fmt.Sprint("runner-", s.runners), API: api{s, here},
-		Switch: func(*corev1.Node) (power.Switch, error) { return nil, errors.New("no switch is asked for") },
-		Needed: func(*corev1.Node) (*corev1.Node, error) { return nil, errors.New("no switch is asked for") },
+		Outside: runner.Outside{
+			RunnerID: fmt.Sprint("runner-", s.runners), Clock: passing{s.clock}, ServerClock: serverclock.New(s.clock), Events: record.NewFakeRecorder(1000),
+			Switch: func(*corev1.Node) (power.Switch, error) { return nil, errors.New("no switch is asked for") },
+			Needed: func(*corev1.Node) (*corev1.Node, error) { return nil, errors.New("no switch is asked for") },
+		},
+		API: api{s, here}, Registry: prometheus.NewRegistry(),
 		Machines: New(Options{
 			Config: func() (*remote.Replace, error) { return s.config, nil },
 			Here:   func() (client.Client, error) { return here, nil },
@@ -338,7 +341,6 @@ func (s *scene) restart() {
 			},
 			Clock: s.clock,
 		}),
-		Clock: passing{s.clock}, ServerClock: serverclock.New(s.clock), Events: record.NewFakeRecorder(1000), Registry: prometheus.NewRegistry(),
 	})
 	s.must(err)
 	s.w = w

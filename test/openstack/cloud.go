@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -101,6 +102,7 @@ func Start(t testing.TB, servers ...*Server) *Cloud {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /identity/v3/auth/tokens", c.login)
 	c.handle(mux, "GET /compute/v2.1/servers/{id}", c.show)
+	c.handle(mux, "GET /compute/v2.1/servers/detail", c.list)
 	c.handle(mux, "POST /compute/v2.1/servers/{id}/action", c.action)
 	c.handle(mux, "PUT /compute/v2.1/servers/{id}/metadata/{key}", c.mark)
 	c.handle(mux, "DELETE /compute/v2.1/servers/{id}/metadata/{key}", c.unmark)
@@ -253,7 +255,32 @@ func (c *Cloud) handle(mux *http.ServeMux, pattern string, f http.HandlerFunc) {
 }
 
 func (c *Cloud) show(w http.ResponseWriter, r *http.Request) {
-	s := c.Servers[r.PathValue("id")]
+	answer(w, http.StatusOK, map[string]any{"server": c.Servers[r.PathValue("id")].told()})
+}
+
+// perPage is how many servers a page has, as a cloud's configuration says.
+const perPage = 2
+
+func (c *Cloud) list(w http.ResponseWriter, r *http.Request) {
+	ids := slices.Sorted(maps.Keys(c.Servers))
+	if after := r.URL.Query().Get("marker"); after != "" {
+		ids = ids[slices.Index(ids, after)+1:]
+	}
+	page := map[string]any{}
+	if len(ids) > perPage {
+		ids = ids[:perPage]
+		page["servers_links"] = []any{map[string]any{"rel": "next", "href": c.http.URL + r.URL.Path + "?marker=" + ids[perPage-1]}}
+	}
+	told := []any{}
+	for _, id := range ids {
+		told = append(told, c.Servers[id].told())
+	}
+	page["servers"] = told
+	answer(w, http.StatusOK, page)
+}
+
+// told is a server as Nova tells of it.
+func (s *Server) told() map[string]any {
 	var task any
 	if s.TaskState != "" {
 		task = s.TaskState
@@ -262,11 +289,11 @@ func (c *Cloud) show(w http.ResponseWriter, r *http.Request) {
 	for _, address := range s.Addresses {
 		addresses = append(addresses, map[string]any{"version": 4, "addr": address, "OS-EXT-IPS:type": "fixed", "OS-EXT-IPS-MAC:mac_addr": "fa:16:3e:00:00:01"})
 	}
-	answer(w, http.StatusOK, map[string]any{"server": map[string]any{
+	return map[string]any{
 		"id": s.ID, "name": s.Name, "status": s.Status, "OS-EXT-STS:vm_state": s.VMState, "OS-EXT-STS:task_state": task, "OS-EXT-STS:power_state": s.Power,
 		"metadata": s.Metadata, "addresses": map[string]any{"net": addresses}, "image": "", "flavor": map[string]any{"id": "1"}, "config_drive": "",
 		"OS-SRV-USG:launched_at": "2026-01-01T00:00:00.000000", "OS-SRV-USG:terminated_at": nil, "created": "2026-01-01T00:00:00Z", "updated": "2026-01-01T00:00:00Z",
-	}})
+	}
 }
 
 func (c *Cloud) action(w http.ResponseWriter, r *http.Request) {

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -30,7 +29,6 @@ import (
 	"github.com/nodemend/nodemend/internal/deadline"
 	switches "github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/internal/power/proof"
-	"github.com/nodemend/nodemend/internal/serverclock"
 	"github.com/nodemend/nodemend/runner"
 )
 
@@ -347,12 +345,7 @@ func (r machinesAPI) UpdateMaintenance(ctx context.Context, m *v1alpha1.NodeMain
 // newMachines returns what a process of the remote runner does for maintenances.
 func newMachines(a *actor) *runner.MaintenanceWorker {
 	return runner.NewMaintenanceWorker(runner.MaintenanceWorkerOptions{
-		RunnerID: a.name, API: machinesAPI{remoteAPI{a}}, Switch: func(*corev1.Node) (switches.Switch, error) { return rackBMC{bmc{a}}, nil },
-		Needed: func(node *corev1.Node) (*corev1.Node, error) {
-			return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}, nil
-		},
-		Clock: clockOf{a: a}, ServerClock: serverclock.New(clockOf{a: a}), Events: record.NewFakeRecorder(10000),
-		Take: func(string) bool { return true }, Give: func(string) {}, Power: true,
+		Outside: a.outside(rackBMC{bmc{a}}), API: machinesAPI{remoteAPI{a}}, Take: func(string) bool { return true }, Give: func(string) {}, Power: true,
 	})
 }
 

@@ -577,14 +577,21 @@ func controller(ctx context.Context, a *actor) {
 	}
 }
 
-// remoteRunner is a process of the remote runner that leads.
-func remoteRunner(ctx context.Context, a *actor) {
-	w, err := runner.NewRemoteWorker(runner.RemoteWorkerOptions{
-		RunnerID: a.name, API: remoteAPI{a}, Switch: func(*corev1.Node) (switches.Switch, error) { return bmc{a}, nil },
+// outside is what a process of the remote runner has to do with the world, by this switch.
+func (a *actor) outside(by switches.Switch) runner.Outside {
+	return runner.Outside{
+		RunnerID: a.name, Switch: func(*corev1.Node) (switches.Switch, error) { return by, nil },
 		Needed: func(node *corev1.Node) (*corev1.Node, error) {
 			return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}, nil
 		},
-		Clock: clockOf{a: a}, ServerClock: serverclock.New(clockOf{a: a}), Events: record.NewFakeRecorder(10000), Registry: prometheus.NewRegistry(),
+		Clock: clockOf{a: a}, ServerClock: serverclock.New(clockOf{a: a}), Events: record.NewFakeRecorder(10000),
+	}
+}
+
+// remoteRunner is a process of the remote runner that leads.
+func remoteRunner(ctx context.Context, a *actor) {
+	w, err := runner.NewRemoteWorker(runner.RemoteWorkerOptions{
+		Outside: a.outside(bmc{a}), API: remoteAPI{a}, Registry: prometheus.NewRegistry(),
 	})
 	a.must(err)
 	for !a.dead {

@@ -37,8 +37,8 @@ func (w *world) startRemoteRunner() {
 	p.remote = true
 	w.say(p.name, "starts")
 	work, err := runner.NewRemoteWorker(runner.RemoteWorkerOptions{
-		RunnerID: p.name, API: remoteAPI{runnerAPI{p.client}}, Machines: asked{w.owners, p}, Clock: p.clock, ServerClock: p.corrected(), Events: notes{}, Registry: prometheus.NewRegistry(),
-		Switch: w.switchOf(p), Needed: needed,
+		Outside: runner.Outside{RunnerID: p.name, Clock: p.clock, ServerClock: p.corrected(), Events: notes{}, Switch: w.switchOf(p), Needed: needed},
+		API:     remoteAPI{runnerAPI{p.client}}, Machines: asked{w.owners, p}, Registry: prometheus.NewRegistry(),
 	})
 	if err != nil {
 		w.broken("the simulation", "starting a remote runner: %v", err)

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/internal/power"
 )
 
@@ -49,15 +50,19 @@ func Kind() schema.GroupVersionKind {
 
 // Switch is a machine whose power a BareMetalHost has. It is safe for concurrent use.
 type Switch struct {
-	api             client.Client
-	namespace, name string
+	api client.Client
+	is  v1alpha1.BareMetalHostReference
 }
 
-// New returns the switch. The client reads from the API server, not from a cache. It asks nothing yet.
-func New(api client.Client, namespace, name string) *Switch { return &Switch{api, namespace, name} }
+// New returns the switch. The client is for the cluster of the host, and reads from the API server, not from a
+// cache. It asks nothing yet.
+func New(api client.Client, host v1alpha1.BareMetalHostReference) *Switch { return &Switch{api, host} }
+
+// Host returns the host: what the switch is found by again.
+func (s *Switch) Host() v1alpha1.BareMetalHostReference { return s.is }
 
 // String returns the host.
-func (s *Switch) String() string { return "BareMetalHost " + s.namespace + "/" + s.name }
+func (s *Switch) String() string { return "BareMetalHost " + s.is.Namespace + "/" + s.is.Name }
 
 // host is what is known of one.
 type host struct {
@@ -93,7 +98,7 @@ func (s *Switch) read(ctx context.Context, machine power.UUID) (host, error) {
 func (s *Switch) find(ctx context.Context, machine power.UUID) (h host, err error) {
 	h.Unstructured = &unstructured.Unstructured{}
 	h.SetGroupVersionKind(Kind())
-	if err := s.api.Get(ctx, types.NamespacedName{Namespace: s.namespace, Name: s.name}, h.Unstructured); err != nil {
+	if err := s.api.Get(ctx, types.NamespacedName{Namespace: s.is.Namespace, Name: s.is.Name}, h.Unstructured); err != nil {
 		return h, s.failed("reading it", err)
 	}
 	text, said := h.GetAnnotations()[UUIDAnnotation]

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/internal/power"
 )
 
@@ -66,7 +67,7 @@ func open(t *testing.T, calls interceptor.Funcs, hosts ...client.Object) (*Switc
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(Kind(), &unstructured.Unstructured{})
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjects(hosts...).WithInterceptorFuncs(calls).Build()
-	return New(api, "hosts", "bmh-7"), func() map[string]string {
+	return New(api, v1alpha1.BareMetalHostReference{Namespace: "hosts", Name: "bmh-7"}), func() map[string]string {
 		t.Helper()
 		h := newHost()
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(h), h); err != nil {

@@ -18,7 +18,7 @@ func TestAnUninstallLeavesNothingRunningCordonedOrInstalled(t *testing.T) {
 
 	out, err := s.kubectlNodemend(s.Ctx, "uninstall")
 	s.Must(err)
-	if !strings.Contains(out, "1 node would be uncordoned") {
+	if !strings.Contains(out, "1 node would be given back") {
 		t.Errorf("it does not show what would be done: %s", out)
 	}
 	_, err = s.kubectlNodemend(s.Ctx, "uninstall", "--yes", "--timeout=300s")
