@@ -60,6 +60,9 @@ type Reconciler struct {
 	Leases bool
 
 	backoff worker.Backoff
+	places  places
+	// doorbell is rung for nodes that wait for one of the places.
+	doorbell worker.Doorbell
 }
 
 // Reconcile looks at one node and at all that hold it.
@@ -363,6 +366,14 @@ func (r *Reconciler) progress(ctx context.Context, m *v1alpha1.NodeMaintenance, 
 		s.failed(err) // a selector that is none: a person's to mend, which wakes us
 		return 0, r.write(ctx, m, s.status)
 	}
+	if !r.places.take(m.Spec.NodeName) {
+		return placeRecheck, nil
+	}
+	defer func() {
+		for _, next := range r.places.leave() {
+			r.doorbell.Ring(next)
+		}
+	}()
 	if m.Status.Drain == nil {
 		// What there is to do is written before any of it is done: the first pod to go may
 		// be the one of this controller.

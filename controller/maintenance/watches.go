@@ -17,14 +17,15 @@ import (
 )
 
 // workers is how many nodes are looked at at the same time. A look takes as long as
-// the eviction of what may go, so that hundreds of nodes drain at once.
-const workers = 16
+// the eviction of what may go, so that hundreds of nodes drain at once. Some are left for nodes
+// that are not drained.
+const workers = drains + 4
 
 // Loop returns the reconciler with what wakes it.
 func (r *Reconciler) Loop() worker.Loop {
 	r.backoff = worker.NewBackoff()
 	return worker.Loop{
-		Name: "maintenance", Key: "node", Workers: workers, Reconciler: r,
+		Name: "maintenance", Key: "node", Workers: workers, Reconciler: r, Doorbell: &r.doorbell,
 		Watches: []worker.Watch{
 			{
 				Kind: &v1alpha1.NodeMaintenance{}, Handler: handler.EnqueueRequestsFromMapFunc(ofMaintenance),
