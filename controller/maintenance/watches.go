@@ -16,10 +16,14 @@ import (
 	"github.com/nodemend/nodemend/controller/worker"
 )
 
-// workers is how many nodes are looked at at the same time. A look takes as long as
-// the eviction of what may go, so that hundreds of nodes drain at once. Some are left for nodes
-// that are not drained.
-const workers = drains + 4
+const (
+	// drains is how many nodes are drained at the same time. A look takes as long as the eviction
+	// of what may go, so that hundreds of nodes drain at once.
+	drains = 16
+	// workers is how many nodes are looked at at the same time: some are left for nodes that are to
+	// be cordoned or given back, though evictions may hang.
+	workers = drains + 4
+)
 
 // Loop returns the reconciler with what wakes it.
 func (r *Reconciler) Loop() worker.Loop {
