@@ -146,10 +146,11 @@ func learn(b *v1alpha1.RemediationBudget, nodes []NodeState, open []*v1alpha1.Re
 	}
 }
 
-// underWay reports whether an action of the remediation is, or may be.
+// underWay reports whether an action of the remediation is, or may be. A maintenance that is
+// announced may have been created since, and its node cordoned.
 func underWay(r *v1alpha1.Remediation) bool {
 	switch r.Status.Phase() {
-	case v1alpha1.PhaseActionAnnounced, v1alpha1.PhaseActing, v1alpha1.PhaseTakingOut:
+	case v1alpha1.PhaseActionAnnounced, v1alpha1.PhaseActing, v1alpha1.PhaseMaintenanceAnnounced, v1alpha1.PhaseTakingOut:
 		return true
 	default:
 		return !r.Ended() && r.BlockedBy() == v1alpha1.ReasonStillRunning

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -293,20 +294,26 @@ func TestABudgetThatIsCreatedAgainLearnsWhoActs(t *testing.T) {
 		r.Status.Action = name + "-1"
 		return r
 	}
-	b := budgetOf("b", "", 2)
+	b := budgetOf("b", "", 3)
 	b.Status = v1alpha1.RemediationBudgetStatus{}
 	b.Spec.MaxUnavailable = b.Spec.MaxConcurrent
-	fleet := []NodeState{{Name: "a", Group: "r7", Available: true}, {Name: "b", Group: "r7"}, {Name: "c", Group: "r7"}, {Name: "d", Group: "r7"}, {Name: "w", Group: "r7"}}
+	var fleet []NodeState
+	for _, name := range []string{"a", "b", "c", "d", "m", "w"} {
+		fleet = append(fleet, NodeState{Name: name, Group: "r7", Available: name == "a"})
+	}
 	lost := waiting("a", 0, false)
 	lost.Status.Conditions = []metav1.Condition{{Type: v1alpha1.RemediationBlocked, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonStillRunning}}
-	open := []*v1alpha1.Remediation{lost, waiting("w", 0, false), acting("c", false), acting("b", true), acting("not-selected", false)}
+	announced := waiting("m", time.Minute, true) // the maintenance may have been created by now, and its node cordoned
+	announced.Status.Maintenance = "m-1"
+	announced.Status.Conditions = []metav1.Condition{{Type: v1alpha1.RemediationProgressing, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonStarting}}
+	open := []*v1alpha1.Remediation{lost, waiting("w", 0, false), announced, acting("c", false), acting("b", true), acting("not-selected", false)}
 	seen := view{of: &b, live: true, nodes: fleet, open: open, at: noon}
 	got, err := seen.status(&b)
 	if err != nil {
 		t.Fatal(err)
 	}
 	permits := got.Groups["r7"].Permits
-	if len(permits) != 2 || permits["a"].Remediation != "a" || permits["b"].Remediation != "b" {
+	if len(permits) != 3 || permits["a"].Remediation != "a" || permits["b"].Remediation != "b" || permits["m"].Remediation != "m" {
 		t.Errorf("got %v, want as many as fit", permits)
 	}
 	cached := seen

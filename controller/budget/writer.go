@@ -100,6 +100,14 @@ func (p *Permits) change(ctx context.Context, budget string, order order, apply 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTime)
 	defer cancel()
 	err := p.write(ctx, w, budget, batch)
+	if errors.Is(err, ErrExhausted) && len(batch) > 1 { // for the sake of one of them
+		err = nil
+		for _, c := range batch {
+			if refused := p.write(ctx, w, budget, []*change{c}); refused != nil {
+				c.err = refused
+			}
+		}
+	}
 	for _, c := range batch {
 		if err != nil {
 			c.err = err // a refusal may have been for the sake of what was not written

@@ -60,6 +60,9 @@ type Reconciler struct {
 	Leases bool
 
 	backoff worker.Backoff
+	// draining are the places of nodes that are drained, doorbell is rung for those that wait for one.
+	draining worker.Places
+	doorbell worker.Doorbell
 }
 
 // Reconcile looks at one node and at all that hold it.
@@ -363,6 +366,10 @@ func (r *Reconciler) progress(ctx context.Context, m *v1alpha1.NodeMaintenance, 
 		s.failed(err) // a selector that is none: a person's to mend, which wakes us
 		return 0, r.write(ctx, m, s.status)
 	}
+	if !r.draining.Take(drains, m.Spec.NodeName) {
+		return worker.PlaceRecheck, nil
+	}
+	defer r.draining.Leave(drains, &r.doorbell)
 	if m.Status.Drain == nil {
 		// What there is to do is written before any of it is done: the first pod to go may
 		// be the one of this controller.

@@ -16,15 +16,20 @@ import (
 	"github.com/nodemend/nodemend/controller/worker"
 )
 
-// workers is how many nodes are looked at at the same time. A look takes as long as
-// the eviction of what may go, so that hundreds of nodes drain at once.
-const workers = 16
+const (
+	// drains is how many nodes are drained at the same time. A look takes as long as the eviction
+	// of what may go, so that hundreds of nodes drain at once.
+	drains = 16
+	// workers is how many nodes are looked at at the same time: some are left for nodes that are to
+	// be cordoned or given back, though evictions may hang.
+	workers = drains + 4
+)
 
 // Loop returns the reconciler with what wakes it.
 func (r *Reconciler) Loop() worker.Loop {
 	r.backoff = worker.NewBackoff()
 	return worker.Loop{
-		Name: "maintenance", Key: "node", Workers: workers, Reconciler: r,
+		Name: "maintenance", Key: "node", Workers: workers, Reconciler: r, Doorbell: &r.doorbell,
 		Watches: []worker.Watch{
 			{
 				Kind: &v1alpha1.NodeMaintenance{}, Handler: handler.EnqueueRequestsFromMapFunc(ofMaintenance),

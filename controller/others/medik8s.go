@@ -88,14 +88,18 @@ func drives(holder string, request *v1alpha1.Request) bool {
 	return is && request.OwnedBy("remediation.medik8s.io", "NodeHealthCheck", name)
 }
 
-// LeaseHeld says who else holds the node by a Lease. It goes by the clock of who renewed that, as medik8s does;
-// that it may differ from ours makes the Lease last longer.
+// LeaseHeld says who else holds the node by a Lease. medik8s goes by the clock of who renewed that. If that is
+// behind, the Lease lasts for its time from when the API server has it.
 func LeaseHeld(lease *coordinationv1.Lease, node string, now time.Time) Hold {
 	spec := &lease.Spec
 	if spec.HolderIdentity == nil || *spec.HolderIdentity == LeaseHolder || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
 		return Hold{}
 	}
-	until := spec.RenewTime.Add(time.Duration(*spec.LeaseDurationSeconds) * time.Second)
+	renewed := spec.RenewTime.Time
+	if written := evidence.Renewed(lease); written.After(renewed) {
+		renewed = written
+	}
+	until := renewed.Add(time.Duration(*spec.LeaseDurationSeconds) * time.Second)
 	if !until.Add(evidence.MaxSkew).After(now) {
 		return Hold{}
 	}

@@ -92,9 +92,9 @@ func inTime(ctx context.Context, ask func(context.Context) error) error {
 	return err
 }
 
-// Ask asks the API server whether another program has the node of this name, by what the node carries
-// now, and by their objects. What does not exist says nothing. What cannot be read, or not in time, is an
-// error: nobody knows then. Of a node that is gone or another one, others have nothing.
+// Ask asks the API server whether another program has the node of this name, or a person has excluded it from
+// all, by what the node carries now, and by their objects. What does not exist says nothing. What cannot be
+// read, or not in time, is an error: nobody knows then. Of a node that is gone or another one, others have nothing.
 func Ask(ctx context.Context, live client.Reader, name string, uid types.UID, step Step) (Hold, error) {
 	var node corev1.Node
 	err := inTime(ctx, func(ctx context.Context) error { return live.Get(ctx, types.NamespacedName{Name: name}, &node) })
@@ -105,6 +105,9 @@ func Ask(ctx context.Context, live client.Reader, name string, uid types.UID, st
 		return Hold{}, fmt.Errorf("reading node %s: %w", name, err)
 	}
 	step.live = true
+	if v1alpha1.Excluded(&node) { // which the gate before may have asked of a cache that is behind
+		return Hold{Gentle: true, Why: fmt.Sprintf("node %s is labelled %s=true; to undo: kubectl nodemend include %[1]s", name, v1alpha1.ExcludeLabel)}, nil
+	}
 	if hold := OnNode(&node, step); hold.Why != "" {
 		return hold, nil
 	}

@@ -156,6 +156,7 @@ func TestAsk(t *testing.T) {
 	}{
 		"nobody is there":                       {node: aNode()},
 		"the node is another one":               {node: aNode(func(n *corev1.Node) { n.UID = "other-uid" }), objects: []client.Object{lease()}},
+		"a person has excluded it by now":       {node: aNode(func(n *corev1.Node) { n.Labels[v1alpha1.ExcludeLabel] = "true" }), why: "node w17 is labelled nodemend.dev/exclude=true; to undo: kubectl nodemend include w17"},
 		"the node itself shows it by now":       {node: aNode(annotated("weave.works/kured-reboot-in-progress", "x")), why: "kured is about to reboot node w17"},
 		"NodeHealthCheck has the Lease":         {node: aNode(), objects: []client.Object{lease()}, why: "NodeHealthCheck-workers of medik8s holds node w17 until 2026-03-04T12:01:00Z at the latest, by Lease medik8s-leases/node-w17"},
 		"whatever the case of its name":         {node: aNode(func(n *corev1.Node) { n.Name = "W17" }), objects: []client.Object{lease()}, why: "NodeHealthCheck-workers"},

@@ -63,10 +63,12 @@ type Reconciler struct {
 	Events events.EventRecorder
 
 	backoff worker.Backoff
+	// asking are the places of those who ask what other programs have.
+	asking  worker.Places
 	written written
 	// olderCRDs is to be told of once.
 	olderCRDs sync.Once
-	// doorbell is rung for remediations that the cache does not have yet.
+	// doorbell is rung for remediations that the cache does not have yet, or that wait for a place.
 	doorbell worker.Doorbell
 }
 
@@ -141,10 +143,12 @@ func (r *Reconciler) read(ctx context.Context, name string) (*v1alpha1.Remediati
 // status before it is created, and permits are released after the status has
 // said that they are not needed; whoever reads that status releases them again.
 func (r *Reconciler) carryOut(ctx context.Context, s situation, d decision) (wait time.Duration, err error) {
-	verdict, err := r.othersMeanwhile(ctx, s, d)
+	verdict, asked, err := r.othersMeanwhile(ctx, s, d)
 	switch {
 	case err != nil:
 		return 0, err
+	case !asked:
+		return worker.PlaceRecheck, nil
 	case verdict.Held() && d.effect == create:
 		d.effect = void
 	case verdict.Held() && d.effect == await:

@@ -36,12 +36,24 @@ func askOthers(ctx context.Context, live client.Reader, s situation, d decision)
 	return gates.Verdict{Reason: gates.ReasonOtherHealer, Message: hold.Why, Recheck: gates.BudgetRecheck}, nil
 }
 
+// asks is how many ask others at the same time: fewer than there are workers, for an answer may
+// take until nobody waits for it any more, and what frees a node or gives it back asks nobody.
+const asks = workers / 2
+
 // othersMeanwhile is askOthers for the controller: what it can't read, since it has no right to or
-// another program's API does not answer, holds this step, and no one else's.
-func (r *Reconciler) othersMeanwhile(ctx context.Context, s situation, d decision) (gates.Verdict, error) {
-	verdict, err := askOthers(ctx, r.Live, s, d)
+// another program's API does not answer, holds this step, and no one else's. It reports whether it
+// has asked: if too many do, it is this one's turn later, which wakes it.
+func (r *Reconciler) othersMeanwhile(ctx context.Context, s situation, d decision) (verdict gates.Verdict, asked bool, err error) {
+	if !d.disturbs(s) {
+		return gates.Verdict{}, true, nil
+	}
+	if !r.asking.Take(asks, s.remediation.Name) {
+		return gates.Verdict{}, false, nil
+	}
+	defer r.asking.Leave(asks, &r.doorbell)
+	verdict, err = askOthers(ctx, r.Live, s, d)
 	if err == nil || ctx.Err() != nil || apierrors.IsNotFound(err) {
-		return verdict, err
+		return verdict, true, err
 	}
 	hint := ""
 	if apierrors.IsForbidden(err) {
@@ -50,5 +62,5 @@ func (r *Reconciler) othersMeanwhile(ctx context.Context, s situation, d decisio
 	return gates.Verdict{
 		Reason: gates.ReasonOtherHealer, Recheck: gates.BudgetRecheck,
 		Message: fmt.Sprintf("whether another program has node %s is not known: %.200s%s", s.node.Name, err, hint),
-	}, nil
+	}, true, nil
 }

@@ -3,8 +3,10 @@ package remediation
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,16 +15,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/gates"
 	"github.com/nodemend/nodemend/controller/index"
+	"github.com/nodemend/nodemend/controller/worker"
 )
 
 // heldByMedik8s is the Lease of medik8s for the node of an incident, from now.
@@ -75,9 +80,9 @@ func TestOthersAreAskedBeforeADisruptiveStepAlone(t *testing.T) {
 			if tt.lease {
 				b.WithObjects(heldByMedik8s())
 			}
-			v, err := (&Reconciler{Live: b.Build()}).othersMeanwhile(t.Context(), s, d)
-			if err != nil {
-				t.Fatal(err)
+			v, asked, err := (&Reconciler{Live: b.Build()}).othersMeanwhile(t.Context(), s, d)
+			if err != nil || !asked {
+				t.Fatal(asked, err)
 			}
 			if v.Held() != (tt.held != "") || !strings.Contains(v.Message, tt.held) {
 				t.Errorf("held %t: %s", v.Held(), v.Message)
@@ -87,6 +92,50 @@ func TestOthersAreAskedBeforeADisruptiveStepAlone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The webhook that converts the kind of another program may be on a dead node.
+func TestAnswersThatDoNotComeLeaveWorkersForOtherNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		live := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+				<-ctx.Done()
+				return ctx.Err()
+			},
+		}).Build()
+		r := &Reconciler{Live: live}
+		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		defer queue.ShutDown()
+		if err := r.Loop().Doorbell.Start(t.Context(), queue); err != nil {
+			t.Fatal(err)
+		}
+		ask := func(ctx context.Context, name string) (time.Duration, error) {
+			s := incident(rebooting)
+			s.remediation.Name = name
+			d := begin(s)
+			d.effect = takeOut
+			return r.carryOut(ctx, s, d)
+		}
+		ctx, giveUp := context.WithCancel(t.Context())
+		for i := range workers - 1 {
+			name := fmt.Sprint("asks-", i)
+			if i < asks {
+				go func() {
+					if _, err := ask(ctx, name); !errors.Is(err, context.Canceled) {
+						t.Errorf("%s: %v", name, err)
+					}
+				}()
+				synctest.Wait()
+			} else if wait, err := ask(ctx, name); wait != worker.PlaceRecheck || err != nil {
+				t.Errorf("%s looks again after %s, %v", name, wait, err)
+			}
+		}
+		giveUp()
+		synctest.Wait()
+		if queue.Len() != workers-1-asks {
+			t.Errorf("%d are woken", queue.Len())
+		}
+	})
 }
 
 func TestWhatAnotherHealerHasIsLeftAlone(t *testing.T) {

@@ -32,7 +32,10 @@ func Strip(obj any) (any, error) {
 	spec, status := &r.Spec, &r.Status
 	spec.NodeName, spec.NodeUID = fleet.Shared(spec.NodeName), fleet.Shared(spec.NodeUID)
 	spec.Policy = v1alpha1.PolicyReference{Name: fleet.Shared(spec.Policy.Name), UID: fleet.Shared(spec.Policy.UID)}
-	spec.Trigger.Type, spec.Trigger.Reason, spec.Trigger.Message = fleet.Shared(spec.Trigger.Type), "", ""
+	spec.Trigger = v1alpha1.Trigger{
+		Type: fleet.Shared(spec.Trigger.Type), Status: fleet.Shared(spec.Trigger.Status),
+		LastTransitionTime: spec.Trigger.LastTransitionTime, SeenSince: spec.Trigger.SeenSince,
+	}
 	if !slices.ContainsFunc(status.History, needsStep) {
 		spec.Steps = nil
 	}
@@ -41,16 +44,26 @@ func Strip(obj any) (any, error) {
 	if r.State() != v1alpha1.ReasonDeleted && !slices.ContainsFunc(spec.Match, func(m v1alpha1.ConditionMatch) bool { return m.Debounces() }) {
 		spec.Match = nil
 	}
+	if r.Finalizers != nil {
+		r.Finalizers = make([]string, len(whole.Finalizers))
+		for i, finalizer := range whole.Finalizers {
+			r.Finalizers[i] = fleet.Shared(finalizer)
+		}
+	}
 	status.BootID, status.BootedAt, status.Decisions = "", nil, nil
+	status.State, status.BlockedBy = fleet.Shared(status.State), fleet.Shared(status.BlockedBy)
 	status.History = make([]v1alpha1.ActionRecord, len(whole.Status.History))
 	for i, record := range whole.Status.History {
-		record.Message, record.Output = "", ""
+		record.Message, record.Output, record.StartedAt = "", "", nil
+		if !needsStep(record) {
+			record.Action = "" // by which those are found of which nobody knows how they ended
+		}
 		record.Remedy, record.Outcome = fleet.Shared(record.Remedy), fleet.Shared(record.Outcome)
 		status.History[i] = record
 	}
 	status.Conditions = nil
 	if c := meta.FindStatusCondition(whole.Status.Conditions, v1alpha1.RemediationProgressing); c != nil {
-		status.Conditions = []metav1.Condition{{Type: v1alpha1.RemediationProgressing, Status: c.Status, Reason: fleet.Shared(c.Reason), LastTransitionTime: c.LastTransitionTime}}
+		status.Conditions = []metav1.Condition{{Type: v1alpha1.RemediationProgressing, Status: fleet.Shared(c.Status), Reason: fleet.Shared(c.Reason), LastTransitionTime: c.LastTransitionTime}}
 	}
 	return &r, nil
 }

@@ -21,19 +21,22 @@ import (
 func endedOne(number int, outcome string) *v1alpha1.Remediation {
 	s := incident(at(2, 1), history(outcome, time.Minute))
 	r := s.remediation
-	r.Name, r.UID = fmt.Sprintf("%s-%d", r.Name, number), types.UID(fmt.Sprint(number))
+	r.Name, r.UID = fmt.Sprintf("%s-%016x", r.Name, number), types.UID(fmt.Sprintf("%08x-4b6f-4d4e-8f6d-0123456789ab", number))
+	r.ResourceVersion, r.Finalizers = fmt.Sprint(100_000+number), []string{v1alpha1.RemediationFinalizer}
 	r.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "nodemend"}}
 	r.Spec.Trigger.Message = strings.Repeat("m", 80)
 	end := metav1.NewTime(s.now)
 	r.Status.EndTime = &end
 	for i := range r.Status.History {
 		record := &r.Status.History[i]
+		record.Action, record.StartedAt = actionName(r, int32(i)), &end
 		record.Message, record.Output, record.Remedy = strings.Repeat("m", 100), strings.Repeat("o", 500), v1alpha1.RemedyCommand
 	}
 	r.Status.Conditions = nil
 	for _, kind := range []string{v1alpha1.RemediationProgressing, v1alpha1.RemediationBlocked, v1alpha1.RemediationRecovered} {
 		r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRecovered, Message: strings.Repeat("c", 60)})
 	}
+	r.Status.Summarize()
 	return r
 }
 
@@ -70,6 +73,8 @@ func TestOfEndedRemediationsWhatDecisionsNeedIsKept(t *testing.T) {
 				g.Expect(kept.Output + kept.Message).To(BeEmpty())
 				g.Expect(kept.Acted()).To(Equal(was.Acted()))
 				g.Expect(kept.FinishedAt).To(Equal(was.FinishedAt))
+				g.Expect(kept.Action).To(Or(Equal(was.Action), BeEmpty()))
+				g.Expect(kept.Action == "").To(Equal(was.Executed || !was.Acted()), "by its name it is found how an action has ended that nobody has told of")
 				if was.Acted() {
 					g.Expect(deadline.Ended(r, kept)).To(Equal(deadline.Ended(whole, was)))
 				}

@@ -214,7 +214,7 @@ func TestADetourAroundSystemdIsExplained(t *testing.T) {
 
 func TestAProcessThatDoesNotGoIsReportedAsStuck(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Now())
-	never, killed, started := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	never, killed, started := make(chan struct{}), make(chan struct{}), make(chan error)
 	for name, test := range map[string]struct {
 		begun, unexecuted bool
 		want              progress
@@ -229,11 +229,11 @@ func TestAProcessThatDoesNotGoIsReportedAsStuck(t *testing.T) {
 			started: started, exited: never, reaped: never, reap: func() {}, stop: func() {}, kill: sync.OnceFunc(func() { close(killed) }),
 			alone: func() bool { return false }, unexecuted: func() bool { return test.unexecuted },
 		}
-		if begun {
-			started <- nil
-		}
 		ends := make(chan progress, 1)
 		go func() { ends <- p.supervise(t.Context(), clk, time.Minute) }()
+		if begun {
+			started <- nil // is taken before the time is over
+		}
 		step(t, clk, time.Minute)
 		if begun {
 			step(t, clk, stopGrace)
