@@ -39,7 +39,9 @@ type kind struct {
 	gvk     schema.GroupVersionKind
 	rules   *crd.Rules // nil for the kinds of Kubernetes
 	objects map[types.NamespacedName]client.Object
-	log     []Event
+	// sorted are the objects by their names, as a slice of their type; nil: nobody has asked since the last write.
+	sorted any
+	log    []Event
 	// compacted is the version up to which the log has gone.
 	compacted uint64
 }

@@ -259,7 +259,7 @@ func (w *world) options(now time.Time) []option {
 		if !p.mayWork(now) {
 			continue
 		}
-		for _, watch := range p.watches {
+		for _, watch := range p.unseen() {
 			if !watch.stalled.After(now) && !p.cutOff() && p.view.Behind(watch.kind) > 0 {
 				if watch.turn == 0 {
 					watch.turn = w.turn()
