@@ -81,7 +81,9 @@ type world struct {
 	reached map[string]int
 	history *history
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	// idle are goroutines that wait for something to do.
+	idle     []chan func()
 	fresh    []*call
 	finished []finished
 	demanded []*node
@@ -226,13 +228,39 @@ func (l *loop) start(name string, bound time.Duration) {
 	if l.process.node == nil {
 		l.process.learn() // as from the requests that renew the leader's Lease
 	}
-	go func() {
+	w.goDo(func() {
 		defer cancel()
 		result, err := l.look(ctx, name)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.finished = append(w.finished, finished{l, name, result, err})
 		w.rouse()
+	})
+}
+
+// goDo does something in a goroutine: one that has done something before, whose stack has grown by then, or a new one.
+func (w *world) goDo(do func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if last := len(w.idle) - 1; last >= 0 {
+		w.idle[last] <- do
+		w.idle = w.idle[:last]
+		return
+	}
+	todo := make(chan func(), 1)
+	todo <- do
+	go func() {
+		for {
+			select {
+			case <-w.ctx.Done():
+				return
+			case do := <-todo:
+				do()
+			}
+			w.mu.Lock()
+			w.idle = append(w.idle, todo)
+			w.mu.Unlock()
+		}
 	}()
 }
 
