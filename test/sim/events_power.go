@@ -24,6 +24,7 @@ func happeningsOfPower() []happening {
 		{"somebody switches a machine on or off", 20, (*world).switchMachine},
 		{"a power cycle meets trouble", 100, (*world).troublePower},
 		{"a remote runner is cut off from the API server", 10, (*world).cutRemoteOff},
+		{"a person says that a machine is off", 30, (*world).giveWord},
 		{"a person sets or takes away the taint out-of-service", 10, (*world).setTaint},
 	}
 }

@@ -103,6 +103,9 @@ func (o *oracles) poweredAs(old, updated *v1alpha1.NodeAction) {
 	if p.Phase == string(proof.Cutting) {
 		o.cutting[updated.UID] = true
 	}
+	if _, known := o.switching[updated.UID]; !known {
+		o.switching[updated.UID] = time.Now()
+	}
 	if old == nil {
 		return
 	}

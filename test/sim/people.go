@@ -38,6 +38,8 @@ type people struct {
 	forced map[types.UID]bool
 	// freed are the nodes that a person has set the taint out-of-service of.
 	freed map[string]bool
+	// words are those that machines are off, by the maintenance in which they were given.
+	words map[string]*word
 	// unsaid are the nodes of which a person has told Karpenter something, and has taken it back.
 	unsaid  map[string]bool
 	retries int
