@@ -54,6 +54,9 @@ func (w *world) newDead(p *v1alpha1.RemedyPolicy) {
 	if w.chance(100) {
 		s.Reboot.Drain = w.newDrain()
 	}
+	if w.chance(300) {
+		s.Reboot.IfOff = v1alpha1.IfOffSwitchOn
+	}
 	p.Spec.Steps = []v1alpha1.Step{s}
 	if w.chance(300) {
 		p.Spec.Steps = append(p.Spec.Steps, v1alpha1.Step{Maintenance: &v1alpha1.MaintenanceRemedy{Reason: "search", Drain: w.newDrain()}})
