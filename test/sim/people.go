@@ -69,6 +69,7 @@ func peoplesActs() []happening {
 		{"an autoscaler is to remove a node", 1, (*world).leave},
 		{"another healer has a node", 3, (*world).otherHealer},
 		{"a person tells Karpenter whether to repair a node", 2, (*world).tellKarpenter},
+		{"a person takes a node out that another healer has", 2, (*world).takeOutOfOthers},
 		{"a node is relabelled", 2, (*world).relabel},
 		{"a node is deleted and registered anew", 1, (*world).replaceNode},
 		{"a step is approved", 3, (*world).approve},
