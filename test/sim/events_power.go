@@ -241,12 +241,19 @@ func (w *world) keepLateAndWake() bool {
 	})
 }
 
-// takeOverLate lets another remote runner lead while the off of one is on its way.
+// takeOverLate lets another remote runner lead while the off of one is on its way. It may not be told that it has
+// taken over.
 func (w *world) takeOverLate() bool {
+	unheard := w.chance(400)
 	return w.atPower(cutAnnounced, func(*node) {
 		w.slow["off "+bmcKind] = func(*call) time.Duration {
 			w.count("an off is under way for long")
-			w.after(time.Second, func() { w.secondRemote() })
+			w.after(time.Second, func() {
+				w.secondRemote()
+				if unheard {
+					w.unheard = "update NodeAction"
+				}
+			})
 			return of(w.choices, 19*time.Second, 10*time.Second)
 		}
 	})

@@ -72,6 +72,8 @@ type world struct {
 	// slow tells how long a write of a controller takes, by what it does and its kind, until
 	// it has said so of one.
 	slow map[string]func(*call) time.Duration
+	// unheard is what a remote runner asks for next whose answer is lost; "": no answer is.
+	unheard string
 	// wentWrong is when something last went wrong with a controller, troubled until when
 	// it may have lasted; skewed when its clock last did, delayed until when a request of it
 	// may be on its way.
