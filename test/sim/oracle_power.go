@@ -20,6 +20,9 @@ const readBefore = 5*time.Second + time.Second
 // powerCycled counts reboots from outside.
 const powerCycled = v1alpha1.RemedyReboot + " by PowerCycle"
 
+// offSwitchedOn counts machines that were off when they were first read.
+const offSwitchedOn = "a machine that was off is switched on"
+
 // cuts looks at an off that has just reached the machine's own BMC, for an action (I11). The first one of an
 // action is an execution like any other. It returns the action's UID.
 func (o *oracles) cuts(b *bmc, action string, sent time.Time) types.UID {
@@ -121,7 +124,7 @@ func (o *oracles) takesOff(b *bmc, a *v1alpha1.NodeAction, sent time.Time) {
 		w.broken("I11: what was off before stays off as long as somebody holds the node", "node %s, action %s: %s", n.name, a.Name, held)
 	}
 	if e := n.executionOf(a.Name); e == nil || e.order.UID != a.UID {
-		w.count("a machine that was off is switched on")
+		w.count(offSwitchedOn)
 		o.begun(n, order, sent)
 	}
 }

@@ -24,6 +24,13 @@ type word struct {
 	over time.Time
 }
 
+// What is counted of words.
+const (
+	wordFrees    = "pods and volumes are freed on a word"
+	wordMistaken = "a word is mistaken"
+	wordOlder    = "a word is for an older boot"
+)
+
 // giveWord lets a person take a node out, and say that its machine is off: mostly they have drawn its cords.
 func (w *world) giveWord() bool {
 	b := w.aBMC()
@@ -62,11 +69,11 @@ func (w *world) speak(n *node, maintenance string, older bool, back int) {
 	}
 	said := &word{node: n, uid: obj.UID, boot: obj.Status.NodeInfo.BootID}
 	if older && n.boot > 1 {
-		w.count("a word is for an older boot")
+		w.count(wordOlder)
 		said.boot = fmt.Sprintf("%s-boot-%d", n.name, n.boot-1)
 	}
 	if said.mistaken = n.up && n.bootID() == said.boot; said.mistaken {
-		w.count("a word is mistaken")
+		w.count(wordMistaken)
 		w.people.freed[n.name] = true
 	}
 	w.people.words[maintenance] = said
@@ -141,7 +148,7 @@ func (o *oracles) freedOnWord(n *node, node *corev1.Node, mark v1alpha1.OutOfSer
 			w.broken("I10: a word frees nothing while an action switches the machine", "node %s, maintenance %s, action %s", n.name, maintenance, a.Name)
 		}
 	}
-	w.count("pods and volumes are freed on a word")
+	w.count(wordFrees)
 }
 
 // lastsForWord: the taint stays as long as a word stands for which it was set (I10).
