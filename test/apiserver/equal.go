@@ -38,11 +38,9 @@ func comparerOf(t reflect.Type) comparer {
 func newComparer(t reflect.Type) comparer {
 	switch t {
 	case reflect.TypeFor[metav1.Time]():
-		return func(a, b reflect.Value) bool { return in[metav1.Time](a).UTC() == in[metav1.Time](b).UTC() }
+		return func(a, b reflect.Value) bool { return in[metav1.Time](a).Equal(in[metav1.Time](b)) }
 	case reflect.TypeFor[metav1.MicroTime]():
-		return func(a, b reflect.Value) bool {
-			return in[metav1.MicroTime](a).UTC() == in[metav1.MicroTime](b).UTC()
-		}
+		return func(a, b reflect.Value) bool { return in[metav1.MicroTime](a).Equal(in[metav1.MicroTime](b)) }
 	case reflect.TypeFor[resource.Quantity]():
 		return func(a, b reflect.Value) bool { return in[resource.Quantity](a).Cmp(*in[resource.Quantity](b)) == 0 }
 	case reflect.TypeFor[metav1.FieldsV1]():

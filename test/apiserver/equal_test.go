@@ -22,7 +22,7 @@ func someNode(random *rand.Rand) client.Object {
 		DeletionGracePeriodSeconds: maybe(random, int64(random.IntN(2))),
 		Finalizers:                 one(random, nil, []string{}, []string{"x"}, []string{"y"}),
 		CreationTimestamp:          metav1.NewTime(one(random, at, at.UTC())),
-		ManagedFields:              []metav1.ManagedFieldsEntry{{FieldsV1: one(random, nil, &metav1.FieldsV1{}, &metav1.FieldsV1{Raw: []byte("{}")})}},
+		ManagedFields:              []metav1.ManagedFieldsEntry{{FieldsV1: one(random, nil, &metav1.FieldsV1{}, metav1.NewFieldsV1("{}"))}},
 	}}
 	n.Spec.Unschedulable = random.IntN(2) == 0
 	n.Status.Allocatable = corev1.ResourceList{"cpu": one(random, resource.MustParse("1"), resource.MustParse("1000m"), resource.MustParse("2"))}
