@@ -28,7 +28,7 @@ func decideRemote(in input) decision {
 // remoteStanding are the checks of what has to hold until the power is cut, and for as long as
 // pods and volumes are to be freed.
 func remoteStanding() []check {
-	return []check{refused, notSupported, unseen, budgetPaused, inMaintenance, answering, unidentified}
+	return []check{refused, notSupported, unseen, budgetPaused, inMaintenance, backInService, answering, unidentified}
 }
 
 // frees says whether pods and volumes of a node are still to be freed that is proved to be off, and

@@ -27,6 +27,7 @@ func goodRemoteInput(t *testing.T) input {
 	in.remote, in.remedies = true, []string{v1alpha1.RemedyReboot}
 	in.node.Status.Conditions = []corev1.NodeCondition{{Type: "Ready", Status: corev1.ConditionUnknown}}
 	in.node.Status.NodeInfo.BootID, in.node.Status.NodeInfo.SystemUUID = "boot-1", machineUUID
+	in.node.Spec.Unschedulable = true
 	in.lease = leaseOf(10 * time.Minute)
 	return in
 }
@@ -62,6 +63,7 @@ func TestDecideRemote(t *testing.T) {
 		"another node of the name":         {func(in *input) { in.node.UID = "node-2" }, v1alpha1.ReasonRefused, "UID"},
 		"an excluded node":                 {func(in *input) { in.node.Labels[v1alpha1.ExcludeLabel] = "true" }, v1alpha1.ReasonRefused, v1alpha1.ExcludeLabel},
 		"a paused cluster":                 {func(in *input) { in.pause = clusterPause() }, v1alpha1.ReasonRefused, "rack move"},
+		"a node that is back in service":   {func(in *input) { in.node.Spec.Unschedulable = false }, v1alpha1.ReasonRefused, "nothing was switched: node worker-1 is not cordoned"},
 		"a step without its approval":      {func(in *input) { in.remediation.Spec.Steps[1].RequireApproval = true }, v1alpha1.ReasonRefused, "requires approval"},
 		"a node that is Ready":             {func(in *input) { in.node.Status.Conditions[0].Status = corev1.ConditionTrue }, v1alpha1.ReasonNotNeeded, "no condition matched"},
 		"one that is Ready, and matched so": {func(in *input) {

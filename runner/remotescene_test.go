@@ -309,7 +309,7 @@ func (d *deadNode) Node(context.Context, string) (*corev1.Node, error) {
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1", UID: d.nodeUID, Labels: map[string]string{"rack": "7", "other": "label"}}}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
-	node.Spec.Taints = d.taints
+	node.Spec.Taints, node.Spec.Unschedulable = d.taints, true
 	if d.mark != "" {
 		node.Annotations = map[string]string{v1alpha1.OutOfServiceAnnotation: d.mark}
 	}

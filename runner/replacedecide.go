@@ -46,13 +46,13 @@ func unclaimedInTime(in input) *decision {
 	return nil
 }
 
-// backInService refuses to take the machine of a node that somebody has put back since the action was
-// created: the controller cordons it before.
+// backInService refuses to switch or take the machine of a node that somebody has put back since the
+// action was created: the controller cordons it before.
 func backInService(in input) *decision {
 	if in.node.Spec.Unschedulable {
 		return nil
 	}
-	return finishWith(v1alpha1.ReasonRefused, "nothing was deleted: node %s is not cordoned: somebody has put it back in service", in.nodeName)
+	return finishWith(v1alpha1.ReasonRefused, "%snode %s is not cordoned: somebody has put it back in service", in.undone(), in.nodeName)
 }
 
 // rebootedSince refuses what is about another boot than that in which the fault was confirmed (I5).

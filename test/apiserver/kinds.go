@@ -39,7 +39,9 @@ type kind struct {
 	gvk     schema.GroupVersionKind
 	rules   *crd.Rules // nil for the kinds of Kubernetes
 	objects map[types.NamespacedName]client.Object
-	log     []Event
+	// sorted are the objects by their names, as a slice of their type; nil: nobody has asked since the last write.
+	sorted any
+	log    []Event
 	// compacted is the version up to which the log has gone.
 	compacted uint64
 }
@@ -60,7 +62,7 @@ func table() []kind {
 		{
 			object: &corev1.Pod{}, resource: "pods", namespaced: true, status: true,
 			copyStatus: func(into, from client.Object) { into.(*corev1.Pod).Status = from.(*corev1.Pod).Status },
-			sameSpec:   func(a, b client.Object) bool { return equal(a.(*corev1.Pod).Spec, b.(*corev1.Pod).Spec) },
+			sameSpec:   func(a, b client.Object) bool { return equal(&a.(*corev1.Pod).Spec, &b.(*corev1.Pod).Spec) },
 			fields:     field("spec.nodeName", func(o client.Object) string { return o.(*corev1.Pod).Spec.NodeName }),
 		},
 		{object: &corev1.Namespace{}, resource: "namespaces", status: true, copyStatus: func(into, from client.Object) {
@@ -81,7 +83,7 @@ func table() []kind {
 				into.(*policyv1.PodDisruptionBudget).Status = from.(*policyv1.PodDisruptionBudget).Status
 			},
 			sameSpec: func(a, b client.Object) bool {
-				return equal(a.(*policyv1.PodDisruptionBudget).Spec, b.(*policyv1.PodDisruptionBudget).Spec)
+				return equal(&a.(*policyv1.PodDisruptionBudget).Spec, &b.(*policyv1.PodDisruptionBudget).Spec)
 			},
 		},
 		{
@@ -90,7 +92,7 @@ func table() []kind {
 				into.(*v1alpha1.RemedyPolicy).Status = from.(*v1alpha1.RemedyPolicy).Status
 			},
 			sameSpec: func(a, b client.Object) bool {
-				return equal(a.(*v1alpha1.RemedyPolicy).Spec, b.(*v1alpha1.RemedyPolicy).Spec)
+				return equal(&a.(*v1alpha1.RemedyPolicy).Spec, &b.(*v1alpha1.RemedyPolicy).Spec)
 			},
 		},
 		{
@@ -99,7 +101,7 @@ func table() []kind {
 				into.(*v1alpha1.RemediationBudget).Status = from.(*v1alpha1.RemediationBudget).Status
 			},
 			sameSpec: func(a, b client.Object) bool {
-				return equal(a.(*v1alpha1.RemediationBudget).Spec, b.(*v1alpha1.RemediationBudget).Spec)
+				return equal(&a.(*v1alpha1.RemediationBudget).Spec, &b.(*v1alpha1.RemediationBudget).Spec)
 			},
 		},
 		{
@@ -108,7 +110,7 @@ func table() []kind {
 				into.(*v1alpha1.Remediation).Status = from.(*v1alpha1.Remediation).Status
 			},
 			sameSpec: func(a, b client.Object) bool {
-				return equal(a.(*v1alpha1.Remediation).Spec, b.(*v1alpha1.Remediation).Spec)
+				return equal(&a.(*v1alpha1.Remediation).Spec, &b.(*v1alpha1.Remediation).Spec)
 			},
 			fields: field("spec.nodeName", func(o client.Object) string { return o.(*v1alpha1.Remediation).Spec.NodeName }),
 		},
@@ -118,7 +120,7 @@ func table() []kind {
 				into.(*v1alpha1.NodeAction).Status = from.(*v1alpha1.NodeAction).Status
 			},
 			sameSpec: func(a, b client.Object) bool {
-				return equal(a.(*v1alpha1.NodeAction).Spec, b.(*v1alpha1.NodeAction).Spec)
+				return equal(&a.(*v1alpha1.NodeAction).Spec, &b.(*v1alpha1.NodeAction).Spec)
 			},
 			fields: map[string]func(client.Object) string{
 				"spec.nodeName":    func(o client.Object) string { return o.(*v1alpha1.NodeAction).Spec.NodeName },
@@ -131,7 +133,7 @@ func table() []kind {
 				into.(*v1alpha1.NodeMaintenance).Status = from.(*v1alpha1.NodeMaintenance).Status
 			},
 			sameSpec: func(a, b client.Object) bool {
-				return equal(a.(*v1alpha1.NodeMaintenance).Spec, b.(*v1alpha1.NodeMaintenance).Spec)
+				return equal(&a.(*v1alpha1.NodeMaintenance).Spec, &b.(*v1alpha1.NodeMaintenance).Spec)
 			},
 			fields: field("spec.nodeName", func(o client.Object) string { return o.(*v1alpha1.NodeMaintenance).Spec.NodeName }),
 		},
@@ -141,13 +143,13 @@ func table() []kind {
 				into.(*v1alpha1.NodemendRemediation).Status = from.(*v1alpha1.NodemendRemediation).Status
 			},
 			sameSpec: func(a, b client.Object) bool {
-				return equal(a.(*v1alpha1.NodemendRemediation).Spec, b.(*v1alpha1.NodemendRemediation).Spec)
+				return equal(&a.(*v1alpha1.NodemendRemediation).Spec, &b.(*v1alpha1.NodemendRemediation).Spec)
 			},
 		},
 		{
 			object: &v1alpha1.NodemendRemediationTemplate{}, resource: "nodemendremediationtemplates", namespaced: true, byPeople: true,
 			sameSpec: func(a, b client.Object) bool {
-				return equal(a.(*v1alpha1.NodemendRemediationTemplate).Spec, b.(*v1alpha1.NodemendRemediationTemplate).Spec)
+				return equal(&a.(*v1alpha1.NodemendRemediationTemplate).Spec, &b.(*v1alpha1.NodemendRemediationTemplate).Spec)
 			},
 		},
 	}

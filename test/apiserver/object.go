@@ -6,15 +6,12 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func typeOf[T any]() reflect.Type { return reflect.TypeFor[*T]() }
-
-func equal(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }
 
 // deepCopy returns a copy of an object that nobody else has.
 func deepCopy(obj client.Object) client.Object { return obj.DeepCopyObject().(client.Object) }

@@ -1,6 +1,8 @@
 package apiserver
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -20,17 +22,23 @@ func Peek[T client.Object](s *Server, key types.NamespacedName) T {
 	return stored.(T)
 }
 
-// Stored returns all objects of a kind, by their names. They must not be changed.
+// Stored returns all objects of a kind, by their names. Neither they nor the slice must be changed.
 func Stored[T client.Object](s *Server) []T {
 	var none T
 	k, err := s.kindOf(none)
 	if err != nil {
 		return nil
 	}
-	objects, _, _ := s.list(k, Selection{}) // which everything is in
-	all := make([]T, len(objects))
-	for i, obj := range objects {
-		all[i] = obj.(T)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if all, ok := k.sorted.([]T); ok {
+		return all
 	}
+	all := make([]T, 0, len(k.objects))
+	for _, obj := range k.objects {
+		all = append(all, obj.(T))
+	}
+	slices.SortFunc(all, func(a, b T) int { return byKey(a, b) })
+	k.sorted = all
 	return all
 }

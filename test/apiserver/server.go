@@ -86,6 +86,8 @@ type Server struct {
 
 	mu      sync.RWMutex
 	version uint64
+	// changes counts what may change how far behind a view is.
+	changes uint64
 	uids    uint64
 	kinds   []*kind
 	byType  map[reflect.Type]*kind
@@ -164,6 +166,7 @@ func (s *Server) Version() uint64 {
 
 // nextVersion numbers a change.
 func (s *Server) nextVersion() uint64 {
+	s.changes++
 	s.version++
 	return s.version
 }

@@ -19,6 +19,8 @@ import (
 type View struct {
 	server *Server
 	kinds  map[*kind]*viewOf
+	// current is after how many changes of the server nothing was unseen.
+	current uint64
 }
 
 // viewOf is a view of one kind.
@@ -51,6 +53,7 @@ func (v *View) Watch(obj client.Object, transform toolscache.TransformFunc) erro
 	if err != nil {
 		return err
 	}
+	v.current = 0
 	v.kinds[k] = &viewOf{kind: k, transform: transform, objects: map[types.NamespacedName]client.Object{}, indexes: map[string]*index{}}
 	return nil
 }
@@ -102,6 +105,23 @@ func (v *View) Behind(obj client.Object) int {
 		return 1
 	}
 	return len(events)
+}
+
+// Current reports whether the view has seen all events of its kinds.
+func (v *View) Current() bool {
+	v.server.mu.RLock()
+	changes := v.server.changes
+	v.server.mu.RUnlock()
+	if v.current == changes && changes > 0 {
+		return true
+	}
+	for k := range v.kinds {
+		if v.Behind(k.object) > 0 {
+			return false
+		}
+	}
+	v.current = changes
+	return true
 }
 
 // Oldest is the version of the kind that is the farthest behind.

@@ -19,7 +19,10 @@ type Event struct {
 }
 
 // record appends an event to the kind's log. The mutex is held.
-func (k *kind) record(e Event) { k.log = append(k.log, e) }
+func (k *kind) record(e Event) {
+	k.log = append(k.log, e)
+	k.sorted = nil
+}
 
 // since returns the events of the kind after the version. It fails as expired if they
 // are gone. They must not be changed.
@@ -56,6 +59,7 @@ func (s *Server) ring() {
 func (s *Server) Compact(version uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.changes++
 	for _, k := range s.kinds {
 		first := sort.Search(len(k.log), func(i int) bool { return k.log[i].Version > version })
 		k.log = slices.Clone(k.log[first:])

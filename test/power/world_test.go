@@ -638,6 +638,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	hash, err := step.Hash()
 	w.must(err)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: "node-1"}}
+	node.Spec.Unschedulable = true
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
 	node.Status.NodeInfo.BootID, node.Status.NodeInfo.SystemUUID = bootID(1), machineUUID
 	w.Client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.NodeAction{}).

@@ -24,6 +24,7 @@ func happeningsOfPower() []happening {
 		{"somebody switches a machine on or off", 20, (*world).switchMachine},
 		{"a power cycle meets trouble", 100, (*world).troublePower},
 		{"a remote runner is cut off from the API server", 10, (*world).cutRemoteOff},
+		{"a person says that a machine is off", 30, (*world).giveWord},
 		{"a person sets or takes away the taint out-of-service", 10, (*world).setTaint},
 	}
 }
@@ -52,6 +53,9 @@ func (w *world) newDead(p *v1alpha1.RemedyPolicy) {
 	s.Timeout, s.Attempts, s.RequireApproval = duration(of(w.choices, 20*time.Minute, 30*time.Minute)), int32(1+w.pick(2)), w.chance(50)
 	if w.chance(100) {
 		s.Reboot.Drain = w.newDrain()
+	}
+	if w.chance(300) {
+		s.Reboot.IfOff = v1alpha1.IfOffSwitchOn
 	}
 	p.Spec.Steps = []v1alpha1.Step{s}
 	if w.chance(300) {
@@ -237,12 +241,19 @@ func (w *world) keepLateAndWake() bool {
 	})
 }
 
-// takeOverLate lets another remote runner lead while the off of one is on its way.
+// takeOverLate lets another remote runner lead while the off of one is on its way. It may not be told that it has
+// taken over.
 func (w *world) takeOverLate() bool {
+	unheard := w.chance(400)
 	return w.atPower(cutAnnounced, func(*node) {
 		w.slow["off "+bmcKind] = func(*call) time.Duration {
 			w.count("an off is under way for long")
-			w.after(time.Second, func() { w.secondRemote() })
+			w.after(time.Second, func() {
+				w.secondRemote()
+				if unheard {
+					w.unheard = "update NodeAction"
+				}
+			})
 			return of(w.choices, 19*time.Second, 10*time.Second)
 		}
 	})

@@ -109,6 +109,9 @@ func (w *world) carry(c *call) {
 	if fate == arrives && w.slowedDown(c) {
 		return
 	}
+	if what := c.request.Verb + " " + c.request.Kind; w.chaos && fate == arrives && c.process.remote && what == w.unheard && !c.abandoned {
+		fate, w.unheard = answerLost, ""
+	}
 	if longest := time.Now().Add(3 * time.Minute); fate != arrives && c.process.leads() { // that it is late
 		w.trouble(longest)
 		if fate == late || fate == answeredLate {

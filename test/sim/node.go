@@ -314,8 +314,8 @@ func (w *world) executing(c *call) {
 
 // cures takes away the faults for which the remedy helps.
 func (n *node) cures(by string) {
-	for condition, f := range n.faults {
-		if f.cure == by {
+	for _, condition := range sortedKeys(n.faults) {
+		if n.faults[condition].cure == by {
 			delete(n.faults, condition)
 			n.world.say("host "+n.name, "%s is cured by %s", condition, by)
 		}

@@ -47,7 +47,7 @@ func (o *oracles) withinRates(e *execution) {
 // onRecord are the remediations that there are, and those that the controller has deleted of
 // its own accord, by their names.
 func (o *oracles) onRecord() []*v1alpha1.Remediation {
-	all := stored[*v1alpha1.Remediation](o)
+	all := slices.Clone(stored[*v1alpha1.Remediation](o))
 	for uid, r := range o.remediations {
 		if o.collected[uid] && find[*v1alpha1.Remediation](o, r.Name) == nil {
 			all = append(all, r)

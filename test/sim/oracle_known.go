@@ -12,10 +12,8 @@ import (
 // caughtUp notes that the view of every controller is up to date, if it is.
 func (o *oracles) caughtUp() {
 	for _, p := range o.world.leaders() {
-		for _, watch := range p.watches {
-			if p.view.Behind(watch.kind) > 0 {
-				return
-			}
+		if !p.view.Current() {
+			return
 		}
 	}
 	if len(o.world.leaders()) > 0 {

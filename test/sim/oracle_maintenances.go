@@ -18,6 +18,7 @@ func (o *oracles) maintained(by string, old, updated *v1alpha1.NodeMaintenance) 
 		})
 		return
 	}
+	o.wordOver(old, updated)
 	ends := updated == nil || updated.DeletionTimestamp != nil
 	if ends && old.DeletionTimestamp == nil {
 		o.returned[old.Spec.NodeName] = time.Now()

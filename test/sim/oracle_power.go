@@ -20,6 +20,9 @@ const readBefore = 5*time.Second + time.Second
 // powerCycled counts reboots from outside.
 const powerCycled = v1alpha1.RemedyReboot + " by PowerCycle"
 
+// offSwitchedOn counts machines that were off when they were first read.
+const offSwitchedOn = "a machine that was off is switched on"
+
 // cuts looks at an off that has just reached the machine's own BMC, for an action (I11). The first one of an
 // action is an execution like any other. It returns the action's UID.
 func (o *oracles) cuts(b *bmc, action string, sent time.Time) types.UID {
@@ -34,25 +37,36 @@ func (o *oracles) cuts(b *bmc, action string, sent time.Time) types.UID {
 	if b.restored.After(sent) {
 		w.broken("I11: an off that is late does not cut the next boot", "node %s, action %s: sent %s ago", n.name, action, time.Since(sent))
 	}
-	order := remedy.Order{Action: action, UID: a.UID, BootID: a.Status.Claim.BootID}
-	if p := find[*v1alpha1.RemedyPolicy](o, a.Spec.Policy.Name); p != nil {
-		if step := p.StepWithHash(a.Spec.StepHash); step != nil {
-			order.Step = *step
-		}
-	}
+	order := o.orderOf(a)
 	if e := n.executionOf(action); e != nil && e.order.UID == a.UID {
 		w.count("an off is sent again")
 		o.ordered(&execution{node: n, order: order, remedy: v1alpha1.RemedyReboot})
 		o.approved(e)
 		return a.UID
 	}
+	o.begun(n, order, sent)
+	return a.UID
+}
+
+// orderOf is what an action has the remote runner do, by the policy as it is now.
+func (o *oracles) orderOf(a *v1alpha1.NodeAction) remedy.Order {
+	order := remedy.Order{Action: a.Name, UID: a.UID, BootID: a.Status.Claim.BootID}
+	if p := find[*v1alpha1.RemedyPolicy](o, a.Spec.Policy.Name); p != nil {
+		if step := p.StepWithHash(a.Spec.StepHash); step != nil {
+			order.Step = *step
+		}
+	}
+	return order
+}
+
+// begun looks at the first order to a BMC by which something is switched.
+func (o *oracles) begun(n *node, order remedy.Order, sent time.Time) {
 	e := &execution{node: n, order: order, remedy: v1alpha1.RemedyReboot, boot: n.boot, began: time.Now(), outside: true, over: make(chan struct{})}
 	n.executions = append(n.executions, e)
-	w.count("executed: " + powerCycled)
+	o.world.count("executed: " + powerCycled)
 	if time.Since(sent) < time.Second {
 		o.executed(e)
 	}
-	return a.UID
 }
 
 // onlyIfSilent: power is cut only while nobody has seen that the node answers, or a newer boot, at a time (I11).
@@ -81,17 +95,58 @@ func (o *oracles) switchesOther(b *bmc, verb string, sent time.Time) {
 }
 
 // restores looks at an on that has just reached the BMC of a machine.
-func (o *oracles) restores(b *bmc, action string) {
+func (o *oracles) restores(b *bmc, action string, sent time.Time) {
 	a := find[*v1alpha1.NodeAction](o, action)
 	if b.on() || a == nil {
 		return // deleted by force, or nothing is switched
 	}
 	if !o.cutting[a.UID] {
-		o.world.broken("I11: what was off before is not switched on", "node %s, action %s", b.node.name, action)
+		o.takesOff(b, a, sent)
 	}
 	if late := time.Since(deadline.Restorable(a)); late > time.Minute {
 		o.world.broken("I11: what was cut is left to people an hour after they were told", "node %s, action %s, %s later", b.node.name, action, late)
 	}
+}
+
+// takesOff looks at an on for a machine that nobody has cut: it is switched on only on a proof, if the policy says so,
+// and as long as nobody holds the node (I11).
+func (o *oracles) takesOff(b *bmc, a *v1alpha1.NodeAction, sent time.Time) {
+	w, n, order := o.world, b.node, o.orderOf(a)
+	asked := sent.Add(-readBefore)
+	if a.Status.Power == nil || a.Status.Power.Proof == nil || a.Status.Power.Outcome != string(proof.PowerWasOff) {
+		w.broken("I11: what was off before is not switched on", "node %s, action %s", n.name, a.Name)
+		return
+	}
+	if o.edited[a.Spec.Policy.Name].Before(asked) && (order.Step.Reboot == nil || order.Step.Reboot.IfOff != v1alpha1.IfOffSwitchOn) {
+		w.broken("I11: what was off before is switched on only if the policy says so", "node %s, action %s", n.name, a.Name)
+	}
+	if held := o.heldSince(a, asked); held != "" {
+		w.broken("I11: what was off before stays off as long as somebody holds the node", "node %s, action %s: %s", n.name, a.Name, held)
+	}
+	if e := n.executionOf(a.Name); e == nil || e.order.UID != a.UID {
+		w.count(offSwitchedOn)
+		o.begun(n, order, sent)
+	}
+}
+
+// heldSince says what has held the node of an action since before a time, "" if nothing.
+func (o *oracles) heldSince(a *v1alpha1.NodeAction, at time.Time) string {
+	node := find[*corev1.Node](o, a.Spec.NodeName)
+	if node == nil || node.UID != a.Spec.NodeUID || node.CreationTimestamp.After(at) {
+		return ""
+	}
+	if v1alpha1.Excluded(node) && o.labelled[node.Name].Before(at) {
+		return "it is excluded"
+	}
+	if since, paused := o.paused[v1alpha1.ClusterPauseBudget]; paused && since.Before(at) {
+		return "the cluster is paused"
+	}
+	for _, m := range stored[*v1alpha1.NodeMaintenance](o) {
+		if m.Spec.Remediation == nil && m.Holds(node) && m.CreationTimestamp.Add(time.Second).Before(at) {
+			return "it is in maintenance " + m.Name
+		}
+	}
+	return ""
 }
 
 // poweredAs looks at how far an action says that the power of its node's machine is switched.
@@ -102,6 +157,9 @@ func (o *oracles) poweredAs(old, updated *v1alpha1.NodeAction) {
 	}
 	if p.Phase == string(proof.Cutting) {
 		o.cutting[updated.UID] = true
+	}
+	if _, known := o.switching[updated.UID]; !known {
+		o.switching[updated.UID] = time.Now()
 	}
 	if old == nil {
 		return

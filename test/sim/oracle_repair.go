@@ -68,10 +68,31 @@ func (w *world) tellKarpenter() bool {
 	if obj.Annotations[others.DoNotRepairAnnotation] == word {
 		return false
 	}
-	w.changeNode(obj.Name, func(n *corev1.Node) { annotate(n, others.DoNotRepairAnnotation, word) })
-	w.later(func() {
-		w.people.unsaid[obj.Name] = true
-		w.changeNode(obj.Name, func(n *corev1.Node) { delete(n.Annotations, others.DoNotRepairAnnotation) })
-	})
+	w.tell(obj.Name, word)
 	return true
+}
+
+// tell lets a person tell Karpenter whether to leave a node alone, for a while.
+func (w *world) tell(node, word string) {
+	w.changeNode(node, func(n *corev1.Node) { annotate(n, others.DoNotRepairAnnotation, word) })
+	w.later(func() {
+		w.people.unsaid[node] = true
+		w.changeNode(node, func(n *corev1.Node) { delete(n.Annotations, others.DoNotRepairAnnotation) })
+	})
+}
+
+// takeOutOfOthers lets a person take a node out of which another healer holds the Lease, and of which they may have
+// told Karpenter something: no gate is asked about that.
+func (w *world) takeOutOfOthers() bool {
+	n := of(w.choices, w.nodes...)
+	if n.object() == nil {
+		return false
+	}
+	if w.healers[n.name] == nil {
+		w.healsFor(n.name, leases(), w.while())
+	}
+	if w.chance(500) {
+		w.tell(n.name, of(w.choices, "false", "true"))
+	}
+	return w.takeOut(n)
 }

@@ -90,7 +90,8 @@ func (o *oracles) outFor(r *v1alpha1.Remediation) string {
 	return ""
 }
 
-// oneForARequest looks at a remediation that was made for a request.
+// oneForARequest looks at a remediation that was made for a request. What a controller has asked for that waits no more
+// may come when a person has deleted the first one: nobody can take it back.
 func (o *oracles) oneForARequest(created *v1alpha1.Remediation) {
 	request := created.Spec.Request
 	if request == nil || created.Annotations[v1alpha1.TombstoneAnnotation] != "" {
@@ -102,6 +103,9 @@ func (o *oracles) oneForARequest(created *v1alpha1.Remediation) {
 		o.requests.made[request.UID] = made
 	}
 	made[created.UID] = true
+	if w := o.world; w.serving != nil && w.serving.abandoned {
+		return
+	}
 	if len(made) > 1 && time.Since(o.world.people.unburied) > quietFor && time.Since(o.world.people.meddled) > quietFor {
 		o.world.broken("One remediation is made for a request", "%s for %s", created.Name, request)
 	}

@@ -47,10 +47,20 @@ func (o *oracles) freedOf(by string, old, updated *corev1.Node) {
 	}
 }
 
-// freedOnProof: the taint is set only on a proof for the boot that the node says, while the machine is kept off,
-// and of a node that does not answer.
+// freedOnProof: the taint is set only on a proof for the boot that the node says, while the machine is kept off, or on
+// a person's word, and of a node that does not answer.
 func (o *oracles) freedOnProof(n *node, node *corev1.Node, mark v1alpha1.OutOfServiceMark) {
 	w := o.world
+	if c := v1alpha1.FindNodeCondition(node, string(corev1.NodeReady)); c == nil || c.Status != corev1.ConditionUnknown {
+		w.broken("I10: nothing is freed of a node that answers", "node %s", n.name)
+	}
+	if v1alpha1.Excluded(node) {
+		w.broken("I10: nothing is freed of a node that is excluded", "node %s", n.name)
+	}
+	if maintenance, is := mark.Maintenance(); is {
+		o.freedOnWord(n, node, mark, maintenance)
+		return
+	}
 	a := find[*v1alpha1.NodeAction](o, mark.Action)
 	if a == nil {
 		w.broken("I10: pods and volumes are freed only on a proof", "node %s: action %s is gone", n.name, mark.Action)
@@ -59,9 +69,6 @@ func (o *oracles) freedOnProof(n *node, node *corev1.Node, mark v1alpha1.OutOfSe
 	proved, err := proof.OfAction(a)
 	if err != nil || !proved.Proves(n.name, mark.BootID) || mark.BootID != node.Status.NodeInfo.BootID || node.UID != a.Spec.NodeUID {
 		w.broken("I10: pods and volumes are freed only on a proof", "node %s in %s, action %s: %v", n.name, node.Status.NodeInfo.BootID, a.Name, err)
-	}
-	if c := v1alpha1.FindNodeCondition(node, string(corev1.NodeReady)); c == nil || c.Status != corev1.ConditionUnknown {
-		w.broken("I10: nothing is freed of a node that answers", "node %s", n.name)
 	}
 	switch b := n.bmc; {
 	case b.lied[a.Name]: // nothing here can see that
@@ -82,6 +89,9 @@ func (o *oracles) freedOnProof(n *node, node *corev1.Node, mark v1alpha1.OutOfSe
 func (o *oracles) backInService(n *node, node *corev1.Node, mark v1alpha1.OutOfServiceMark) {
 	if boot := node.Status.NodeInfo.BootID; boot == "" || boot == mark.BootID || n.bootID() == mark.BootID {
 		o.world.broken("I10: the taint is taken away only after a newer boot", "node %s in %s, and the taint is for %s", n.name, boot, mark.BootID)
+	}
+	if maintenance, is := mark.Maintenance(); is {
+		o.lastsForWord(n, maintenance)
 	}
 	if notReady(node) {
 		o.world.broken("I10: the taint is taken away only of a node that is Ready", "node %s", n.name)

@@ -38,6 +38,8 @@ type people struct {
 	forced map[types.UID]bool
 	// freed are the nodes that a person has set the taint out-of-service of.
 	freed map[string]bool
+	// words are those that machines are off, by the maintenance in which they were given.
+	words map[string]*word
 	// unsaid are the nodes of which a person has told Karpenter something, and has taken it back.
 	unsaid  map[string]bool
 	retries int
@@ -67,6 +69,7 @@ func peoplesActs() []happening {
 		{"an autoscaler is to remove a node", 1, (*world).leave},
 		{"another healer has a node", 3, (*world).otherHealer},
 		{"a person tells Karpenter whether to repair a node", 2, (*world).tellKarpenter},
+		{"a person takes a node out that another healer has", 2, (*world).takeOutOfOthers},
 		{"a node is relabelled", 2, (*world).relabel},
 		{"a node is deleted and registered anew", 1, (*world).replaceNode},
 		{"a step is approved", 3, (*world).approve},

@@ -254,10 +254,11 @@ func (s switched) Off(ctx context.Context, machine power.UUID) error {
 
 // On implements power.Switch.
 func (s switched) On(ctx context.Context, machine power.UUID) error {
-	s.b.tried = time.Now()
+	sent := time.Now()
+	s.b.tried = sent
 	return s.ask(ctx, "on", machine, func(b *bmc, action string) error {
 		w := b.node.world
-		w.oracles.restores(b, action)
+		w.oracles.restores(b, action, sent)
 		if !b.stuck && !b.lies {
 			b.restored = time.Now()
 			b.turnedOn("action " + action)

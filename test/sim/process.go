@@ -57,6 +57,14 @@ type watch struct {
 	told func(apiserver.Step)
 }
 
+// unseen are the watches, if any of them has an event that the process has not seen.
+func (p *process) unseen() []*watch {
+	if p.view.Current() {
+		return nil
+	}
+	return p.watches
+}
+
 // loop looks at objects by their names.
 type loop struct {
 	process *process

@@ -39,6 +39,7 @@ func kinds() []kind {
 		{"what blocked a remediation", "blocked by ", blocks()},
 		{"looks that failed", "look failed: ", []string{"actions", "budget", "maintenance", "match", "remediation"}},
 		{"what happened", "", events},
+		{"what became of the power of machines", "", []string{wordFrees, wordMistaken, wordOlder, offSwitchedOn}},
 	}
 }
 

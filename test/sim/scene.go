@@ -20,7 +20,7 @@ const vetoLabel = "veto"
 
 // setScene makes the nodes, policies and budgets of a run.
 func (w *world) setScene() {
-	w.people = people{world: w, cordoned: map[string]bool{}, replaced: map[string]bool{}, blinded: map[string]bool{}, freed: map[string]bool{}, unsaid: map[string]bool{}, forced: map[types.UID]bool{}}
+	w.people = people{world: w, cordoned: map[string]bool{}, replaced: map[string]bool{}, blinded: map[string]bool{}, freed: map[string]bool{}, words: map[string]*word{}, unsaid: map[string]bool{}, forced: map[types.UID]bool{}}
 	count := 1 + w.pick(4)
 	if w.profile.crowd {
 		count += 2

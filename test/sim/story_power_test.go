@@ -76,6 +76,23 @@ func TestTheMachineOfANodeThatDoesNotAnswerIsSwitchedOffAndOn(t *testing.T) {
 		n.wakes()
 		s.back(n)
 		expect(s, "boots", n.boot, 1)
+	}}, story{"a person puts it back in service while its BMC does not answer", func(s *stage) {
+		n := s.scene("n1", "n2")
+		s.switches(n, true)
+		s.begin()
+		n.hangs()
+		n.bmc.deaf = distant
+		s.until("it is claimed", func() bool { all := s.actions(n); return len(all) == 1 && all[0].Status.Claim != nil })
+		for _, m := range apiserver.Stored[*v1alpha1.NodeMaintenance](s.server) {
+			s.remove(m.DeepCopy())
+		}
+		s.until("it is uncordoned", func() bool { return !n.object().Spec.Unschedulable })
+		s.pass(time.Minute)
+		n.bmc.deaf = time.Time{}
+		s.until("nothing is switched", func() bool { return s.cycled(n) == v1alpha1.ReasonRefused })
+		expect(s, "it is on", n.bmc.on(), true)
+		n.wakes()
+		s.back(n)
 	}}, story{"somebody has switched it off", func(s *stage) {
 		n := s.scene("n1", "n2")
 		s.switches(n, true)

@@ -72,6 +72,8 @@ type world struct {
 	// slow tells how long a write of a controller takes, by what it does and its kind, until
 	// it has said so of one.
 	slow map[string]func(*call) time.Duration
+	// unheard is what a remote runner asks for next whose answer is lost; "": no answer is.
+	unheard string
 	// wentWrong is when something last went wrong with a controller, troubled until when
 	// it may have lasted; skewed when its clock last did, delayed until when a request of it
 	// may be on its way.
@@ -81,7 +83,9 @@ type world struct {
 	reached map[string]int
 	history *history
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	// idle are goroutines that wait for something to do.
+	idle     []chan func()
 	fresh    []*call
 	finished []finished
 	demanded []*node
@@ -226,13 +230,39 @@ func (l *loop) start(name string, bound time.Duration) {
 	if l.process.node == nil {
 		l.process.learn() // as from the requests that renew the leader's Lease
 	}
-	go func() {
+	w.goDo(func() {
 		defer cancel()
 		result, err := l.look(ctx, name)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.finished = append(w.finished, finished{l, name, result, err})
 		w.rouse()
+	})
+}
+
+// goDo does something in a goroutine: one that has done something before, whose stack has grown by then, or a new one.
+func (w *world) goDo(do func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if last := len(w.idle) - 1; last >= 0 {
+		w.idle[last] <- do
+		w.idle = w.idle[:last]
+		return
+	}
+	todo := make(chan func(), 1)
+	todo <- do
+	go func() {
+		for {
+			select {
+			case <-w.ctx.Done():
+				return
+			case do := <-todo:
+				do()
+			}
+			w.mu.Lock()
+			w.idle = append(w.idle, todo)
+			w.mu.Unlock()
+		}
 	}()
 }
 
@@ -259,7 +289,7 @@ func (w *world) options(now time.Time) []option {
 		if !p.mayWork(now) {
 			continue
 		}
-		for _, watch := range p.watches {
+		for _, watch := range p.unseen() {
 			if !watch.stalled.After(now) && !p.cutOff() && p.view.Behind(watch.kind) > 0 {
 				if watch.turn == 0 {
 					watch.turn = w.turn()
