@@ -18,6 +18,8 @@ type word struct {
 	node *node
 	uid  types.UID
 	boot string
+	// silent is since when the node had not answered.
+	silent metav1.Time
 	// mistaken: that boot ran when they said so.
 	mistaken bool
 	// over is since when it does not stand any more: it was taken back, or its maintenance was deleted. Zero: it stands.
@@ -51,7 +53,7 @@ func (w *world) giveWord() bool {
 		b.turnedOff("somebody", "")
 	}
 	older, back := w.chance(150), w.pick(4)
-	w.after(of(w.choices, time.Minute, time.Second, 3*time.Minute), func() { w.speak(n, name, older, back) })
+	w.after(of(w.choices, time.Minute, time.Second, 3*time.Minute), func() { w.speak(n, name, older, back, 3) })
 	w.after(of(w.choices, 10*time.Minute, 2*time.Minute, 5*time.Minute), func() {
 		w.remove(&v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		w.after(10*time.Second, func() { b.turnedOn("somebody") })
@@ -60,14 +62,23 @@ func (w *world) giveWord() bool {
 }
 
 // speak lets a person say in a maintenance that the machine of its node is off, for the boot that the Node says, or an
-// older one; and perhaps take that back, or have the machine boot, while the controller is about to believe it.
-func (w *world) speak(n *node, maintenance string, older bool, back int) {
+// older one; and perhaps take that back, or have the machine boot, while the controller is about to believe it. While the
+// node answers they mostly look again, so many times.
+func (w *world) speak(n *node, maintenance string, older bool, back, again int) {
 	m := apiserver.Peek[*v1alpha1.NodeMaintenance](w.server, client.ObjectKey{Name: maintenance})
 	obj := n.object()
 	if m == nil || m.DeletionTimestamp != nil || obj == nil || obj.Status.NodeInfo.BootID == "" || !w.chaos {
 		return
 	}
-	said := &word{node: n, uid: obj.UID, boot: obj.Status.NodeInfo.BootID}
+	ready := v1alpha1.FindNodeCondition(obj, string(corev1.NodeReady))
+	if ready == nil {
+		return
+	}
+	if ready.Status != corev1.ConditionUnknown && again > 0 {
+		w.after(20*time.Second, func() { w.speak(n, maintenance, older, back, again-1) })
+		return
+	}
+	said := &word{node: n, uid: obj.UID, boot: obj.Status.NodeInfo.BootID, silent: ready.LastTransitionTime}
 	if older && n.boot > 1 {
 		w.count(wordOlder)
 		said.boot = fmt.Sprintf("%s-boot-%d", n.name, n.boot-1)
@@ -79,7 +90,7 @@ func (w *world) speak(n *node, maintenance string, older bool, back int) {
 	w.people.words[maintenance] = said
 	m = m.DeepCopy()
 	m.Spec.OutOfService, m.Spec.MachineOff = true, &v1alpha1.PersonsWord{
-		Kind: v1alpha1.KindPersonsWord, NodeUID: said.uid, BootID: said.boot, By: "jane", Time: metav1.Now(), Reason: "both cords are drawn",
+		Kind: v1alpha1.KindPersonsWord, NodeUID: said.uid, BootID: said.boot, SilentSince: said.silent, By: "jane", Time: metav1.Now(), Reason: "both cords are drawn",
 	}
 	w.say("people", "say that the machine of %s is off, for %s", n.name, said.boot)
 	w.update(m)
@@ -136,6 +147,8 @@ func (o *oracles) freedOnWord(n *node, node *corev1.Node, mark v1alpha1.OutOfSer
 	case said == nil || said.node != n || said.uid != node.UID || said.boot != mark.BootID || mark.BootID != node.Status.NodeInfo.BootID:
 		w.broken("I10: a person's word frees only what it names", "node %s in %s, maintenance %s", n.name, node.Status.NodeInfo.BootID, maintenance)
 		return
+	case !v1alpha1.FindNodeCondition(node, string(corev1.NodeReady)).LastTransitionTime.Equal(&said.silent):
+		w.broken("I10: a word frees nothing of a node that has answered since", "node %s, maintenance %s: silent since %s", n.name, maintenance, said.silent)
 	case !said.over.IsZero() && said.over.Before(read):
 		w.broken("I10: a word that was taken back frees nothing", "node %s, maintenance %s: %s later", n.name, maintenance, time.Since(said.over))
 	case !node.Spec.Unschedulable:
