@@ -85,7 +85,7 @@ func RunRemote(ctx context.Context, cfg *rest.Config, opts RemoteOptions) error 
 	if err != nil {
 		return err
 	}
-	events, stop := newRecorder(api.core, "nodemend-remote-runner", "")
+	events, stop := newRecorder(ctx, api.core, "nodemend-remote-runner", "")
 	defer stop()
 	worker, err := NewRemoteWorker(RemoteWorkerOptions{
 		RunnerID: name + "." + string(uuid.NewUUID()), API: api, Switch: opts.Switch, Needed: opts.Needed, Machines: opts.Machines, Clock: opts.Clock, ServerClock: corrected, Settled: opts.Settled,
