@@ -33,7 +33,7 @@ func (s *scene) detect(cfg *rest.Config, node *corev1.Node) *exporter.Exporter {
 	s.Helper()
 	core, err := coreapi.New(cfg)
 	s.must(err)
-	recorder := events.NewRecorder(core, node.Name, "")
+	recorder := events.NewRecorder(s.ctx, core, node.Name, "")
 	conditions, err := exporter.New(core, exporter.Options{
 		NodeName: node.Name, Heartbeat: time.Minute, ProblemHeartbeat: time.Second,
 		Boot: time.Now().Add(-time.Hour), BootID: "test", OnChange: recorder.Changed,

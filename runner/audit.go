@@ -40,9 +40,10 @@ func newAuditor(nodeName string, events record.EventRecorder) auditor {
 	}}
 }
 
-// newRecorder returns what sends events of a component to the API server, and what stops it.
-func newRecorder(core rest.Interface, component, nodeName string) (record.EventRecorder, func()) {
-	broadcaster := record.NewBroadcaster()
+// newRecorder returns what sends events of a component to the API server, and what stops it. It does
+// not end with ctx, which carries the logger.
+func newRecorder(ctx context.Context, core rest.Interface, component, nodeName string) (record.EventRecorder, func()) {
+	broadcaster := record.NewBroadcaster(record.WithContext(context.WithoutCancel(ctx)))
 	broadcaster.StartRecordingToSink(coreapi.Events(core))
 	return broadcaster.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: component, Host: nodeName}), broadcaster.Shutdown
 }

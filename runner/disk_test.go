@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/nodemend/nodemend/test/cluster/clustertest"
+	"github.com/nodemend/nodemend/test/loopback"
 	"github.com/nodemend/nodemend/test/process"
 	"github.com/nodemend/nodemend/test/stalled"
 )
@@ -34,8 +37,11 @@ ln -sf "$0" /proc/sysrq-trigger
 exec "$@"
 `
 
+// The disk that the program is on dies: it still reboots the node, whatever happens to the API server
+// and to the way to it meanwhile.
 func TestARunnerWhoseDiskHasDiedRebootsTheNode(t *testing.T) {
 	f := newFixture(t)
+	front := clustertest.NewFront(t, f.cluster)
 	content, mountpoint := filepath.Join(f.dir, "content"), filepath.Join(f.dir, "disk")
 	f.must(errors.Join(os.Mkdir(content, 0o700), os.Mkdir(mountpoint, 0o700), os.Mkdir(filepath.Join(content, "root"), 0o755)))
 	buildAgent(f, filepath.Join(content, "nodemend-agent"))
@@ -53,7 +59,8 @@ func TestARunnerWhoseDiskHasDiedRebootsTheNode(t *testing.T) {
 	f.must(err)
 	defer func() { _ = program.Close() }() // was only read
 	kernel := newSysRq(f, filepath.Join(f.dir, "sysrq-trigger"))
-	p := startAgent(f, program.Name(), kernel)
+	metrics := loopback.Address(t)
+	p := startAgent(f, program.Name(), front.Kubeconfig, metrics, kernel)
 	t.Cleanup(func() {
 		if t.Failed() {
 			wanted, err := disk.Wanted(filepath.Join(content, "nodemend-agent"))
@@ -68,6 +75,34 @@ func TestARunnerWhoseDiskHasDiedRebootsTheNode(t *testing.T) {
 	left, err := stalled.Forget(p.Pid, program)
 	f.must(err)
 	t.Logf("of the program %d kB are in memory", left)
+	for _, happens := range []func(){
+		front.Reset,
+		front.Mute,
+		func() {
+			front.Stop()
+			front.Start()
+		},
+		func() {
+			front.Refuse("WATCH", http.StatusGone, http.StatusTooManyRequests, http.StatusInternalServerError)
+			front.Reset()
+		},
+		func() {
+			front.GoAway()
+			front.Reset()
+		},
+	} {
+		_, err := stalled.Forget(p.Pid, program)
+		f.must(err)
+		taken := front.Taken("WATCH")
+		happens()
+		f.must(waitFor(f, func() bool { return front.Taken("WATCH") > taken }))
+		if status, err := answer(f.ctx, metrics+"/metrics"); err != nil || status != http.StatusOK {
+			t.Errorf("its metrics: %d, %v", status, err)
+		}
+	}
+	front.Refuse("GET", http.StatusServiceUnavailable, http.StatusTooManyRequests)
+	front.Refuse("PUT", http.StatusInternalServerError, http.StatusTooManyRequests, http.StatusConflict)
+	front.Refuse("POST", http.StatusInternalServerError)
 	f.rebootBySysRq()
 	f.newAction(0)
 	for _, want := range []string{"s", "u", "b"} {
@@ -76,6 +111,9 @@ func TestARunnerWhoseDiskHasDiedRebootsTheNode(t *testing.T) {
 		}
 		_, err := stalled.Forget(p.Pid, program)
 		f.must(err)
+	}
+	if wanted, err := disk.Wanted(filepath.Join(content, "nodemend-agent")); err != nil || len(wanted) > 0 {
+		t.Errorf("it has gone on by luck: these parts of the program were not in memory: %s (%v)", strings.Join(wanted, "\n"), err)
 	}
 }
 
@@ -90,7 +128,7 @@ func buildAgent(f *fixture, path string) {
 }
 
 // startAgent starts the program as the fixture's runner, and waits until it is ready.
-func startAgent(f *fixture, program string, kernel sysRq) *process.Process {
+func startAgent(f *fixture, program, kubeconfig, metrics string, kernel sysRq) *process.Process {
 	f.Helper()
 	proc, err := process.OwnProc(f.dir)
 	f.must(err)
@@ -98,8 +136,9 @@ func startAgent(f *fixture, program string, kernel sysRq) *process.Process {
 	f.must(err)
 	health := freeAddress(f)
 	cmd := exec.Command("unshare", "--mount", "--propagation=private", "sh", "-c", onOwnSysRq, kernel.Name(),
-		program, "runner", "--node-name="+f.node.Name, "--kubeconfig="+f.cluster.Kubeconfig, "--health-address="+health, "--execution=Direct",
+		program, "runner", "--node-name="+f.node.Name, "--kubeconfig="+kubeconfig, "--health-address="+health, "--metrics-address="+metrics, "--execution=Direct",
 		"--host-proc="+proc, "--run-dir="+filepath.Join(f.dir, "run"), "--host-root="+filepath.Join(filepath.Dir(program), "root"))
+	cmd.Env = append(os.Environ(), "HTTP2_READ_IDLE_TIMEOUT_SECONDS=1", "HTTP2_PING_TIMEOUT_SECONDS=1") // else 30 and 15
 	cmd.Stdout, cmd.Stderr = log, log
 	p, err := process.Start(cmd, log)
 	f.must(err)
@@ -108,20 +147,27 @@ func startAgent(f *fixture, program string, kernel sysRq) *process.Process {
 		if p.HasExited() {
 			return false, errors.New("it has exited")
 		}
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+health+"/readyz", nil)
-		if err != nil {
-			return false, err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return false, nil //nolint:nilerr // not yet
-		}
-		return response.StatusCode == http.StatusOK, response.Body.Close()
+		status, err := answer(ctx, health+"/readyz")
+		return err == nil && status == http.StatusOK, nil // not yet
 	})
 	if err != nil {
 		f.Fatalf("the runner is not ready: %v; its log: %s", err, f.read(log.Name()))
 	}
 	return p
+}
+
+// answer returns the status by which a page is answered.
+func answer(ctx context.Context, page string) (int, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+page, nil)
+	if err != nil {
+		return 0, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	return response.StatusCode, errors.Join(err, response.Body.Close())
 }
 
 // threads says which threads of a process hang, and where.

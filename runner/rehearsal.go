@@ -78,7 +78,8 @@ func rehearseStep(ctx context.Context, opts Options, step v1alpha1.Step) (err er
 	if err != nil {
 		return err
 	}
-	r, stop, err := newRunner(&rest.Config{Host: "http://rehearsal", Transport: stage, QPS: unhindered, Burst: unhindered}, opts)
+	stage.refusesEvents = opts.DryRun
+	r, stop, err := newRunner(ctx, &rest.Config{Host: "http://rehearsal", Transport: stage, QPS: unhindered, Burst: unhindered}, opts)
 	if err != nil {
 		return err
 	}

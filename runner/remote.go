@@ -85,7 +85,7 @@ func RunRemote(ctx context.Context, cfg *rest.Config, opts RemoteOptions) error 
 	if err != nil {
 		return err
 	}
-	events, stop := newRecorder(api.core, "nodemend-remote-runner", "")
+	events, stop := newRecorder(ctx, api.core, "nodemend-remote-runner", "")
 	defer stop()
 	outside := Outside{
 		RunnerID: name + "." + string(uuid.NewUUID()), Switch: opts.Switch, Needed: opts.Needed, Clock: opts.Clock, ServerClock: corrected, Events: events, DryRun: opts.DryRun,

@@ -31,7 +31,7 @@ func Run(ctx context.Context, cfg *rest.Config, opts Options) error {
 	if err != nil {
 		return err
 	}
-	r, stop, err := newRunner(cfg, opts)
+	r, stop, err := newRunner(ctx, cfg, opts)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func Run(ctx context.Context, cfg *rest.Config, opts Options) error {
 }
 
 // newRunner returns a runner, and what stops it after it has run.
-func newRunner(cfg *rest.Config, opts Options) (r *runner, stop func(), err error) {
+func newRunner(ctx context.Context, cfg *rest.Config, opts Options) (r *runner, stop func(), err error) {
 	bootID, err := boot.ID(opts.BootIDPath)
 	if err != nil {
 		return nil, nil, err
@@ -53,7 +53,7 @@ func newRunner(cfg *rest.Config, opts Options) (r *runner, stop func(), err erro
 	if err != nil {
 		return nil, nil, err
 	}
-	events, stop := newRecorder(api.core, "nodemend-runner", opts.NodeName)
+	events, stop := newRecorder(logr.NewContext(ctx, opts.Logger), api.core, "nodemend-runner", opts.NodeName)
 	owner := newVetoes(opts)
 	r = &runner{opts: opts, api: api, owner: owner, worker: WorkerOptions{
 		NodeName: opts.NodeName, BootID: bootID, MachineID: machineIDOf(opts), API: api, Remedies: remedies(opts),

@@ -25,6 +25,8 @@ import (
 // the action fails once, so that it is repeated.
 type stage struct {
 	ended func() // called when the action has been reported, with an event
+	// refusesEvents: that is logged, with the event.
+	refusesEvents bool
 
 	lock    sync.Mutex
 	action  v1alpha1.NodeAction
@@ -127,6 +129,9 @@ func (s *stage) RoundTrip(request *http.Request) (*http.Response, error) {
 		return s.list(request)
 	case name == "events":
 		s.told = true
+		if s.refusesEvents {
+			return answer(request, http.StatusInternalServerError, failure(http.StatusInternalServerError, metav1.StatusReasonInternalError))
+		}
 		return answer(request, http.StatusCreated, json.RawMessage(body))
 	default:
 		return answer(request, http.StatusNotFound, failure(http.StatusNotFound, metav1.StatusReasonNotFound))

@@ -190,7 +190,7 @@ func (d *detector) registerMetrics(ctx context.Context) error {
 	return npd.ServeMetrics(ctx, d.registry)
 }
 
-func (d *detector) connect(context.Context) error {
+func (d *detector) connect(ctx context.Context) error {
 	if d.options.WithoutAPIServer {
 		return nil
 	}
@@ -204,7 +204,7 @@ func (d *detector) connect(context.Context) error {
 	}
 	d.core = core
 	if !d.options.WithoutEvents {
-		d.recorder = events.NewRecorder(core, d.options.NodeName, d.options.EventNamespace)
+		d.recorder = events.NewRecorder(ctx, core, d.options.NodeName, d.options.EventNamespace)
 	}
 	return nil
 }
@@ -238,6 +238,9 @@ func (d *detector) newExporter(ctx context.Context) (err error) {
 			}
 			if d.recorder != nil {
 				d.recorder.Changed(c)
+				if d.options.rehearsing {
+					d.recorder.Changed(c) // the same event again is written in another way
+				}
 			}
 		},
 		Clock:       clock.RealClock{},

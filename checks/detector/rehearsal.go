@@ -6,14 +6,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
+	"net"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,7 +34,7 @@ import (
 )
 
 // RehearsalTime bounds a rehearsal.
-const RehearsalTime = 30 * time.Second
+const RehearsalTime = time.Minute
 
 // unhindered is a limit of requests a second that a rehearsal does not come to. There is one, as in
 // earnest: what asks it is executed, too.
@@ -46,7 +50,8 @@ const twice = 2
 // its disk, whose death may be the problem.
 //
 // There are four acts, since each takes code of its own: they answer with errors, fall silent on
-// connections that stand, are silent to new ones, and are gone.
+// connections that stand, are silent to new ones, and are gone. Meanwhile the API server refuses
+// requests, and can't be reached.
 //
 // Nothing of it has an effect: the API server, the runtime and the kubelet are played, and no
 // file is written.
@@ -80,7 +85,7 @@ func rehearse(ctx context.Context, options Options) error {
 	if err != nil {
 		return err
 	}
-	stage := &stage{node: options.NodeName, scheme: scheme, awaited: map[string]int{}, acts: []func(){
+	stage := &stage{node: options.NodeName, scheme: scheme, awaited: map[string]int{}, asked: map[string]int{}, acts: []func(){
 		func() {
 			cri.fallSilent()
 			api.fallSilent()
@@ -112,7 +117,8 @@ func rehearse(ctx context.Context, options Options) error {
 	if len(stage.awaited) == 0 {
 		return nil // there is nothing to rehearse
 	}
-	err = Run(klog.NewContext(ctx, logr.Discard()), Options{
+	log := logr.FromSlogHandler(slog.NewJSONHandler(io.Discard, nil)) // what is logged is put into words
+	err = Run(klog.NewContext(ctx, log), Options{
 		NodeName: options.NodeName, Config: c, EventNamespace: options.EventNamespace,
 		Client:     &rest.Config{Host: "http://rehearsal", Transport: stage, QPS: unhindered, Burst: unhindered},
 		rehearsing: true,
@@ -132,7 +138,8 @@ type stage struct {
 	lock sync.Mutex
 	// awaited says of each condition how often a problem is to be reported yet before the next act.
 	awaited map[string]int
-	acts    []func() // what is done at the end of this one, the next, ...
+	acts    []func()       // what is done at the end of this one, the next, ...
+	asked   map[string]int // how often, by the method and the last part of the path
 }
 
 // over reports whether all acts have come to their end.
@@ -152,7 +159,13 @@ func (s *stage) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	switch {
+	switch way := s.fails(r); {
+	case way == 1:
+		return refuse(r, http.StatusInternalServerError, metav1.StatusReasonInternalError)
+	case way == 2:
+		return refuse(r, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests)
+	case way == 3:
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", unix.ECONNREFUSED)}
 	case r.Method == http.MethodGet:
 		return s.answer(r, http.StatusOK, s.healthyNode())
 	case strings.HasSuffix(r.URL.Path, "/status"):
@@ -163,6 +176,31 @@ func (s *stage) RoundTrip(r *http.Request) (*http.Response, error) {
 	default: // an event
 		return s.answer(r, http.StatusCreated, &corev1.Event{})
 	}
+}
+
+// fails returns in which way a request fails, from 1 on; 0: in none. Each second one of its kind does.
+func (s *stage) fails(r *http.Request) int {
+	what := r.Method + " " + path.Base(r.URL.Path)
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.asked[what]++
+	if s.asked[what]%2 == 1 {
+		return 0
+	}
+	return s.asked[what] / 2
+}
+
+// refuse answers by an error. That there are too many requests says when to try again: client-go does
+// so by itself.
+func refuse(r *http.Request, code int32, reason metav1.StatusReason) (*http.Response, error) {
+	data, err := json.Marshal(metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: code, Reason: reason, Message: "rehearsal",
+	})
+	response := response(r, int(code), runtime.ContentTypeJSON, data)
+	if code == http.StatusTooManyRequests {
+		response.Header.Set("Retry-After", "0")
+	}
+	return response, err
 }
 
 // take notes which problems a patch reports, and begins the next act when all have been.
@@ -217,9 +255,13 @@ func (s *stage) answer(r *http.Request, status int, object runtime.Object) (*htt
 	if err := protobuf.NewSerializer(s.scheme, s.scheme).Encode(object, &data); err != nil {
 		return nil, err
 	}
+	return response(r, status, runtime.ContentTypeProtobuf, data.Bytes()), nil
+}
+
+func response(r *http.Request, status int, contentType string, data []byte) *http.Response {
 	return &http.Response{
 		StatusCode: status, Status: http.StatusText(status), Proto: "HTTP/2.0", ProtoMajor: 2, Request: r,
-		Header: http.Header{"Content-Type": {"application/vnd.kubernetes.protobuf"}, "Date": {metav1.Now().UTC().Format(http.TimeFormat)}},
-		Body:   io.NopCloser(&data), ContentLength: int64(data.Len()),
-	}, nil
+		Header: http.Header{"Content-Type": {contentType}, "Date": {metav1.Now().UTC().Format(http.TimeFormat)}},
+		Body:   io.NopCloser(bytes.NewReader(data)), ContentLength: int64(len(data)),
+	}
 }

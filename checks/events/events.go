@@ -3,6 +3,7 @@
 package events
 
 import (
+	"context"
 	"fmt"
 	"sync"
 
@@ -34,15 +35,15 @@ type Recorder struct {
 }
 
 // NewRecorder returns a recorder for the Node of this name, which writes to a
-// namespace; empty: default. Stop it at the end.
-func NewRecorder(core rest.Interface, nodeName, namespace string) *Recorder {
+// namespace; empty: default. Stop it at the end: it does not end with ctx, which carries the logger.
+func NewRecorder(ctx context.Context, core rest.Interface, nodeName, namespace string) *Recorder {
 	r := &Recorder{
 		// As its kubelet does, events name the Node by its name as UID: that is
 		// where kubectl describe looks for them.
 		node: &corev1.ObjectReference{
 			APIVersion: "v1", Kind: "Node", Name: nodeName, UID: types.UID(nodeName), Namespace: namespace,
 		},
-		broadcaster: record.NewBroadcaster(),
+		broadcaster: record.NewBroadcaster(record.WithContext(context.WithoutCancel(ctx))),
 		recorders:   map[string]record.EventRecorder{},
 	}
 	r.broadcaster.StartRecordingToSink(coreapi.Events(core))

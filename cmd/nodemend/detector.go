@@ -114,12 +114,14 @@ func newDetectorCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return lasting(cmd.Context(), func(ctx context.Context, fetch func()) error {
+			return lasting(cmd.Context(), detectorsOwn(), func(ctx context.Context, fetch func()) error {
 				checked := time.Now().Add(settled) // each has run once by then
 				options.Rehearsed = func() {
 					select {
 					case <-ctx.Done():
 					case <-time.After(time.Until(checked)):
+						ask(ctx, options.HealthAddress, "/healthz", "/conditions")
+						ask(ctx, options.MetricsAddress, "/metrics")
 						fetch()
 					}
 				}
@@ -135,6 +137,12 @@ func newDetectorCommand() *cobra.Command {
 	addNPDFlags(f)
 	remote.addTo(cmd)
 	return cmd
+}
+
+// detectorsOwn is the code of this program that reports a problem: see lasting.
+func detectorsOwn() []string {
+	const module = "github.com/nodemend/nodemend/"
+	return []string{module + "checks", module + "internal/bounded.", module + "internal/serverclock."}
 }
 
 // options makes of the command line what the detector runs with.

@@ -15,6 +15,8 @@ type layout struct {
 	constants []segment
 	// code and tables are empty for a program that is position independent.
 	code, tables segment
+	// whole is code that is fetched whether it was executed or not.
+	whole []segment
 }
 
 func layoutOf(program *elf.File) (l layout) {
@@ -36,6 +38,16 @@ func layoutOf(program *elf.File) (l layout) {
 	return l
 }
 
+// find looks for functions to fetch whose names begin so.
+func (l *layout) find(beginnings []string) {
+	if l.code == (segment{}) || len(beginnings) == 0 {
+		return
+	}
+	if t, err := readTables(l.tables, l.code); err == nil { // else as of a newer Go
+		l.whole = t.of(beginnings)
+	}
+}
+
 // fetch brings into memory what the functions that are there may read: all constants and
 // variables of the program, and their own tables. All of the tables is much more.
 func (l layout) fetch() error {
@@ -53,6 +65,11 @@ func (l layout) fetch() error {
 	}
 	if err := t.shared(); err != nil {
 		return err
+	}
+	for _, s := range l.whole {
+		if err := lock(s); err != nil {
+			return err
+		}
 	}
 	there, err := present(l.code)
 	if err != nil {

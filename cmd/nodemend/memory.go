@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,11 +25,12 @@ const (
 // lasting runs a role that has to outlive the node's disk. What it has used of the
 // program stays in memory: a page that has to come from a disk that has died stops a
 // thread for ever, and with it the whole program, which can't collect garbage any more.
+// So does all code whose functions have names that begin with one of own.
 // The role calls fetch once, when it has used what it will need: later the disk may have
 // died already.
-func lasting(ctx context.Context, run func(ctx context.Context, fetch func()) error) error {
+func lasting(ctx context.Context, own []string, run func(ctx context.Context, fetch func()) error) error {
 	log := klog.FromContext(ctx)
-	program := release(ctx)
+	program := release(ctx, slices.Concat(whole(), own)...)
 	fetch := func() {
 		if err := program.fetch(); err != nil {
 			log.Info("Parts of the program may have to be read from its disk", "err", err.Error())
@@ -49,20 +51,37 @@ func lean(ctx context.Context, run func(context.Context) error) error {
 	return collected(ctx, run)
 }
 
+// whole is code of which a role that has to outlive the disk keeps all, besides its own: no rehearsal
+// comes to all that it does when a connection breaks or the API server refuses a request. It is how
+// the names of the functions begin.
+func whole() []string {
+	return []string{
+		"crypto/tls.", "encoding/json.", "golang.org/x/net/http2", "k8s.io/apimachinery/pkg/api/errors.",
+		"k8s.io/apimachinery/pkg/apis/meta/v1.(*Status)", "k8s.io/apimachinery/pkg/apis/meta/v1.(*WatchEvent)",
+		"k8s.io/apimachinery/pkg/util/strategicpatch.", "k8s.io/apimachinery/pkg/util/wait.", "k8s.io/apimachinery/pkg/watch.",
+		"k8s.io/apimachinery/third_party/forked/golang/json.", "k8s.io/client-go/rest.", "k8s.io/client-go/rest/watch.",
+		"k8s.io/client-go/tools/cache.", "k8s.io/client-go/tools/pager.", "k8s.io/client-go/tools/record.", "k8s.io/client-go/transport.",
+		"log/slog.", "net.", "net/http.(*Client).", "net/http.(*Transport).", "net/http.(*persistConn).", "net/url.",
+		"runtime.", "runtime/debug.", "sigs.k8s.io/json/",
+	}
+}
+
 // release drops the pages that only the start of the program has needed: it holds all
 // roles, and most of what was touched are initialisations of packages that this role
-// never uses.
-func release(ctx context.Context) layout {
+// never uses. It returns where the program lies, with the functions whose names begin so.
+func release(ctx context.Context, beginnings ...string) (l layout) {
 	program, err := elf.Open("/proc/self/exe")
 	if err == nil {
 		defer func() { _ = program.Close() }() // was only read
+		l = layoutOf(program)
+		l.find(beginnings) // it reads much of what is released
 		err = releaseProgram(program)
 	}
 	if err != nil {
 		klog.FromContext(ctx).V(1).Info("Pages of the program are kept in memory", "err", err.Error())
 		return layout{}
 	}
-	return layoutOf(program)
+	return l
 }
 
 // collected runs a role and gives its garbage back when the start is over, and every

@@ -103,8 +103,12 @@ func newRunnerCommand() *cobra.Command {
 				return err
 			}
 			view.Stop() // what the detector counts by looks up every ten seconds
-			return lasting(cmd.Context(), func(ctx context.Context, fetch func()) error {
-				opts.Rehearsed = fetch
+			return lasting(cmd.Context(), runnersOwn(), func(ctx context.Context, fetch func()) error {
+				opts.Rehearsed = func() {
+					ask(ctx, opts.HealthAddress, "/healthz", "/readyz")
+					ask(ctx, opts.MetricsAddress, "/metrics")
+					fetch()
+				}
 				return runner.Run(ctx, cfg, opts)
 			})
 		},
@@ -125,6 +129,12 @@ func newRunnerCommand() *cobra.Command {
 	flags.StringVar(&opts.RunDir, "run-dir", runner.DefaultRunDir,
 		"`directory` that remembers what was executed; the same for all runners of the node, and empty after a boot")
 	return cmd
+}
+
+// runnersOwn is the code of this program that a runner is there for: see lasting.
+func runnersOwn() []string {
+	const module = "github.com/nodemend/nodemend/"
+	return []string{module + "runner", module + "config/v1alpha1."}
 }
 
 func executionModes() []string {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"reflect"
+	"slices"
 	"sort"
 	"unsafe"
 )
@@ -82,6 +83,23 @@ func (t *tables) sizeOf(record int) int {
 // search returns the first function that does not begin before an address; count, if all do.
 func (t *tables) search(address uintptr) int {
 	return sort.Search(t.count, func(i int) bool { return t.text+uintptr(t.number(t.entry(i))) >= address })
+}
+
+// of returns where the functions lie whose names begin in one of these ways.
+func (t *tables) of(beginnings []string) (there []segment) {
+	for i := range t.count {
+		name := t.data[t.names+int(t.number(t.record(i)+4)) : t.files]
+		if !slices.ContainsFunc(beginnings, func(b string) bool { return bytes.HasPrefix(name, []byte(b)) }) {
+			continue
+		}
+		from, to := t.text+uintptr(t.number(t.entry(i))), t.text+uintptr(t.number(t.entry(i+1))) // the last entry is the end
+		if last := len(there) - 1; last >= 0 && there[last].to == from {
+			there[last].to = to
+		} else {
+			there = append(there, segment{from, to})
+		}
+	}
+	return there
 }
 
 // shared locks what all functions may need: the names of files, and what lies where on the stack.

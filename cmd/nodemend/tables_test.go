@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -33,5 +35,26 @@ func TestTheTablesOfFunctionsAreThoseOfThisGo(t *testing.T) {
 	const small = "strings.HasPrefix" // also with the race detector, unlike sync.(*Mutex).Lock
 	if !inlined[small] {
 		t.Errorf("of %d functions that are inlined somewhere, none is %s", len(inlined), small)
+	}
+}
+
+// What is renamed is kept no more, and nothing says so but a disk that dies.
+func TestWhatIsKeptWholeIsThere(t *testing.T) {
+	l := layoutOf(fixedProgram(t))
+	tables, err := readTables(l.tables, l.code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, beginning := range slices.Concat(whole(), runnersOwn(), detectorsOwn()) {
+		if len(tables.of([]string{beginning})) == 0 {
+			t.Errorf("no function has a name that begins with %s", beginning)
+		}
+	}
+	pc := reflect.ValueOf(json.Marshal).Pointer()
+	if !slices.ContainsFunc(tables.of([]string{"encoding/json."}), func(s segment) bool { return s.from <= pc && pc < s.to }) {
+		t.Errorf("the function %s is not among those of its package", runtime.FuncForPC(pc).Name())
+	}
+	if all := tables.of([]string{""}); len(all) != 1 || all[0].from != l.code.from {
+		t.Errorf("all functions lie at %x, want one segment, of %x", all, l.code)
 	}
 }

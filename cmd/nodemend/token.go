@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -15,12 +16,12 @@ import (
 // mirrorInterval is how often a file is looked at that is renewed while the program runs.
 const mirrorInterval = 10 * time.Second
 
-// mirrored lets requests to the API server take token and CA from copies in memory, which
-// are kept up to date until ctx ends. client-go reads these files again and again, and
+// mirrored lets requests to the API server take token, CA and client certificate from copies in memory,
+// which are kept up to date until ctx ends. client-go reads these files again and again, and
 // while one of them is on a disk that has died, no request goes on.
 func mirrored(ctx context.Context, cfg *rest.Config) (*rest.Config, error) {
 	cfg = rest.CopyConfig(cfg)
-	for _, path := range []*string{&cfg.BearerTokenFile, &cfg.CAFile} {
+	for _, path := range []*string{&cfg.BearerTokenFile, &cfg.CAFile, &cfg.CertFile, &cfg.KeyFile} {
 		if *path == "" {
 			continue
 		}
@@ -36,13 +37,14 @@ func mirrored(ctx context.Context, cfg *rest.Config) (*rest.Config, error) {
 // mirror returns the path of a copy of a file. What keeps it up to date outlives ctx if
 // the file can't be read any more: it waits in the kernel then.
 func mirror(ctx context.Context, path string) (string, error) {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
+	var content []byte
 	copied, err := inMemory(content)
 	if err != nil {
 		return "", err
+	}
+	// As later, when what it takes could not be read from the disk any more.
+	if err := renew(copied, path, &content); err != nil {
+		return "", errors.Join(err, unix.Close(copied))
 	}
 	go func() {
 		ticker := time.NewTicker(mirrorInterval)

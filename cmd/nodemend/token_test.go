@@ -12,9 +12,9 @@ import (
 	"github.com/nodemend/nodemend/test/stalled"
 )
 
-func TestTokenAndCAAreKnownWhileTheirDiskIsDead(t *testing.T) {
+func TestCredentialsAndCAAreKnownWhileTheirDiskIsDead(t *testing.T) {
 	content, mountpoint := t.TempDir(), t.TempDir()
-	for _, name := range []string{"token", "ca.crt"} {
+	for _, name := range []string{"token", "ca.crt", "client.pem"} {
 		write(t, filepath.Join(content, name), "content of "+name)
 	}
 	disk, err := stalled.Mount(content, mountpoint)
@@ -31,17 +31,21 @@ func TestTokenAndCAAreKnownWhileTheirDiskIsDead(t *testing.T) {
 	})
 	cfg, err := mirrored(t.Context(), &rest.Config{
 		BearerTokenFile: filepath.Join(mountpoint, "token"),
-		TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(mountpoint, "ca.crt")},
+		TLSClientConfig: rest.TLSClientConfig{
+			CAFile:   filepath.Join(mountpoint, "ca.crt"),
+			CertFile: filepath.Join(mountpoint, "client.pem"), KeyFile: filepath.Join(mountpoint, "client.pem"), // as a kubelet's
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.HasPrefix(cfg.BearerTokenFile, mountpoint) || strings.HasPrefix(cfg.CAFile, mountpoint) {
-		t.Fatalf("%s or %s is on the disk, and would be waited for without an end", cfg.BearerTokenFile, cfg.CAFile)
-	}
 	disk.Stall()
-	expect(t, cfg.BearerTokenFile, "content of token")
-	expect(t, cfg.CAFile, "content of ca.crt")
+	for path, name := range map[string]string{cfg.BearerTokenFile: "token", cfg.CAFile: "ca.crt", cfg.CertFile: "client.pem", cfg.KeyFile: "client.pem"} {
+		if strings.HasPrefix(path, mountpoint) {
+			t.Fatalf("%s is on the disk, and would be waited for without an end", path)
+		}
+		expect(t, path, "content of "+name)
+	}
 }
 
 func TestACopyBecomesWhatItsFileHasBecome(t *testing.T) {
