@@ -41,8 +41,9 @@ nodemend why NODE says that they are freed.
 Your word is kept in a maintenance of yours that holds the node, for the boot that the node
 says now, and for no other. Once the node answers, it counts no more. The taint that frees
 them is taken away once that maintenance has ended and the node has booted. It is refused
-while the node answers, or anything on it has written its status within 50 s, if its switch
-has said on when a remote runner asked it last, or if anything else holds the node.
+while the node answers, and for 50 s after anything on it has written its status or renewed
+its Lease; if its switch has said on when a remote runner asked it last; and if anything else
+holds the node.
 
 It needs controller.personsWord of the chart, and the ClusterRole nodemend-confirm
 (docs/fencing.md). You are asked to type the name of the node, unless you give --yes.`,
@@ -134,11 +135,8 @@ func (t *tool) lastHeardOf(ctx context.Context, c client.Client, n *corev1.Node)
 		text = fmt.Sprintf("Ready is %s for %s", ready.Status, t.ago(ready.LastTransitionTime.Time))
 		heard = ready.LastHeartbeatTime.Time
 	}
-	var lease coordinationv1.Lease
-	if err := c.Get(ctx, client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: n.Name}, &lease); err == nil { // a kubelet writes it more often
-		if at := evidence.Renewed(&lease); at.After(heard) {
-			heard = at
-		}
+	if at := leaseRenewed(ctx, c, n); at.After(heard) { // a kubelet writes it more often
+		heard = at
 	}
 	if !heard.IsZero() {
 		text += fmt.Sprintf(", and its kubelet was heard of %s ago", t.ago(heard))
@@ -147,6 +145,15 @@ func (t *tool) lastHeardOf(ctx context.Context, c client.Client, n *corev1.Node)
 		text += fmt.Sprintf(". Something on it wrote its status %s ago", t.ago(written))
 	}
 	return text
+}
+
+// leaseRenewed returns when the kubelet has renewed its Lease; zero: that is not to be had.
+func leaseRenewed(ctx context.Context, c client.Client, n *corev1.Node) time.Time {
+	var lease coordinationv1.Lease
+	if err := c.Get(ctx, client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: n.Name}, &lease); err != nil {
+		return time.Time{} // the controller asks again
+	}
+	return evidence.Renewed(&lease)
 }
 
 // switchText says what the switch of the node has said last.
@@ -183,7 +190,7 @@ func (t *tool) againstWord(ctx context.Context, c client.Client, m *v1alpha1.Nod
 	if err != nil {
 		return "", err
 	}
-	return outofservice.RefusesWord(m, n, actions.Items, all, pause, t.clock.Now()), nil
+	return outofservice.RefusesWord(m, n, leaseRenewed(ctx, c, n), actions.Items, all, pause, t.clock.Now()), nil
 }
 
 // wordsOf tells of the words of people that the machine of a node is off, and why they free nothing. Once
@@ -244,6 +251,9 @@ func (t *tool) keepWord(ctx context.Context, c client.Client, m *v1alpha1.NodeMa
 	}
 	if err := c.Patch(ctx, m, client.RawPatch(types.MergePatchType, patch), options...); err != nil {
 		return fmt.Errorf("maintenance %s: %w", m.Name, err)
+	}
+	if m.Spec.MachineOff == nil || m.Spec.MachineOff.SilentSince.IsZero() {
+		return fmt.Errorf("maintenance %s: the API server has not kept spec.machineOff.silentSince, so your word counts for nothing: apply the CustomResourceDefinitions of this version, then say it again", m.Name)
 	}
 	if dryRun {
 		t.printf("your word would be taken; nothing was changed\n")

@@ -20,7 +20,11 @@ func ask(ctx context.Context, address string, paths ...string) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	client := http.Client{
+		Transport: &http.Transport{DisableKeepAlives: true},
+		// Anybody on the node may have taken the port before: nobody else is asked on their word.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	for _, path := range paths {
 		if err := get(ctx, &client, "http://"+address+path); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).V(1).Info("The program has not answered itself", "err", err.Error())

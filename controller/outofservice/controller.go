@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/evidence"
 	"github.com/nodemend/nodemend/controller/index"
 	"github.com/nodemend/nodemend/controller/optimistic"
 	"github.com/nodemend/nodemend/controller/worker"
@@ -102,10 +104,15 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (time.Duration,
 		return r.heed(ctx, words, name)
 	}
 	freed, _, err := r.free(ctx, v1alpha1.OutOfServiceMark{Action: by}, name)
-	if freed {
+	switch {
+	case freed || err != nil:
 		return poll, err
+	case len(words) > 0: // that may wait in vain
+		if _, err := r.heed(ctx, words, name); err != nil {
+			return 0, err
+		}
 	}
-	return ask, err
+	return ask, nil
 }
 
 // heed frees on one of the words of people, and tells them if that can't be: they wait. Nothing of the
@@ -135,8 +142,8 @@ func marked(node *corev1.Node) bool {
 }
 
 // waiting returns the action or maintenance, as in a mark, by which a machine is kept off until somebody
-// frees its pods and volumes; else the maintenances in which people have said that it is off. Both are
-// empty if there are none in the cache.
+// frees its pods and volumes, and, beside a maintenance, those in which people have said that it is off.
+// Both are empty if there are none in the cache.
 func (r *Reconciler) waiting(ctx context.Context, node *corev1.Node) (by string, words []string, err error) {
 	var actions v1alpha1.NodeActionList
 	if err := r.Client.List(ctx, &actions, client.MatchingFields{index.ActionsByNode: node.Name}, client.UnsafeDisableDeepCopy); err != nil {
@@ -154,13 +161,13 @@ func (r *Reconciler) waiting(ctx context.Context, node *corev1.Node) (by string,
 	for i := range maintenances.Items {
 		switch m := &maintenances.Items[i]; {
 		case maintenanceWaits(m):
-			return v1alpha1.ProofOfMaintenance(m.Name), nil, nil
+			by = v1alpha1.ProofOfMaintenance(m.Name)
 		case wordWaits(m) && m.Spec.MachineOff.BootID == node.Status.NodeInfo.BootID:
 			words = append(words, v1alpha1.ProofOfMaintenance(m.Name))
 		}
 	}
 	slices.Sort(words) // a cache has no order
-	return "", words, nil
+	return by, words, nil
 }
 
 // waits reports whether the remote runner has said of an action that the machine is off, and is to
@@ -273,7 +280,11 @@ func (r *Reconciler) read(ctx context.Context, mark v1alpha1.OutOfServiceMark, n
 		if err := r.Live.List(ctx, &maintenances, client.MatchingFields{index.MaintenancesByNode: name}); err != nil {
 			return f, fmt.Errorf("listing the maintenances of node %s: %w", name, err)
 		}
-		f.actions, f.maintenances, f.now, f.asked = actions.Items, maintenances.Items, r.Now(), asked
+		var lease coordinationv1.Lease
+		if err := r.Live.Get(ctx, types.NamespacedName{Namespace: corev1.NamespaceNodeLease, Name: name}, &lease); client.IgnoreNotFound(err) != nil {
+			return f, fmt.Errorf("reading the Lease of node %s: %w", name, err)
+		}
+		f.actions, f.maintenances, f.now, f.asked, f.renewed = actions.Items, maintenances.Items, r.Now(), asked, evidence.Renewed(&lease)
 	}
 	f.node, err = get(ctx, r.Live, name, &corev1.Node{})
 	return f, err

@@ -55,6 +55,8 @@ type facts struct {
 	actions      []v1alpha1.NodeAction
 	maintenances []v1alpha1.NodeMaintenance
 	now, asked   time.Time
+	// renewed is when the kubelet has renewed its Lease, if the proof is a person's word; zero: nobody knows.
+	renewed time.Time
 	// off is how long ago the last reading of off may have begun, or that of a person's word, which was
 	// asked for then, by a clock that nobody sets; negative: nobody knows.
 	off time.Duration

@@ -76,6 +76,9 @@ func wordIsForThatBoot(f facts) string {
 // wrong. Both times are what the Node has said: no two clocks are compared.
 func silentSince(f facts) string {
 	ready := v1alpha1.FindNodeCondition(f.node, string(corev1.NodeReady))
+	if f.word.SilentSince.IsZero() {
+		return fmt.Sprintf("it does not say since when node %s was silent: it was written by an earlier version, or the CustomResourceDefinitions are of one. Apply those of this version, then: kubectl nodemend fence confirm %[1]s", f.node.Name)
+	}
 	if !ready.LastTransitionTime.Equal(&f.word.SilentSince) {
 		return fmt.Sprintf("node %s has answered since that was said: Ready is Unknown since %s, and it was said of a silence since %s. Look at the machine again, then: kubectl nodemend fence confirm %s",
 			f.node.Name, ready.LastTransitionTime.UTC().Format(time.RFC3339), f.word.SilentSince.UTC().Format(time.RFC3339), f.node.Name)
@@ -83,12 +86,17 @@ func silentSince(f facts) string {
 	return ""
 }
 
-// silence is how long nothing on a node may have written its status that is said to be off: as long as
-// before its power would be cut.
+// silence is how long nothing on a node that is said to be off may have written its status or renewed its
+// Lease: as long as before its power would be cut.
 const silence = 50 * time.Second
 
-// nothingWrites: where only the kubelet is dead, the detector writes on.
+// nothingWrites: where only the kubelet is dead, the detector writes on; and a kubelet that is reached
+// again renews its Lease before it says that it is Ready.
 func nothingWrites(f facts) string {
+	if f.now.Sub(f.renewed) <= silence {
+		return fmt.Sprintf("the kubelet of node %s renewed its Lease at %s, so it ran then. Is its machine the one that is off? A word counts once nothing was heard of it for %s",
+			f.node.Name, f.renewed.UTC().Format(time.RFC3339), silence)
+	}
 	if last := v1alpha1.LastWritten(f.node); f.now.Sub(last) <= silence {
 		return fmt.Sprintf("something on node %s wrote its status at %s, so it ran then. Is its machine the one that is off? A word counts once nothing on it has written for %s",
 			f.node.Name, last.UTC().Format(time.RFC3339), silence)
@@ -149,11 +157,11 @@ func wordWaits(m *v1alpha1.NodeMaintenance) bool {
 }
 
 // RefusesWord returns why the word of a person would free nothing now, which the maintenance has, or is to
-// have: what the controller asks, of what was read of the node, all its actions and maintenances, and the
-// pause of the cluster. "": it would.
-func RefusesWord(m *v1alpha1.NodeMaintenance, node *corev1.Node, actions []v1alpha1.NodeAction, maintenances []v1alpha1.NodeMaintenance,
+// have: what the controller asks, of what was read of the node, when its Lease was renewed, all its actions
+// and maintenances, and the pause of the cluster. "": it would.
+func RefusesWord(m *v1alpha1.NodeMaintenance, node *corev1.Node, renewed time.Time, actions []v1alpha1.NodeAction, maintenances []v1alpha1.NodeMaintenance,
 	pause *v1alpha1.RemediationBudget, now time.Time,
 ) string {
-	_, why := refusal(facts{maintenance: m, word: m.Spec.MachineOff, node: node, actions: actions, maintenances: maintenances, pause: pause, now: now})
+	_, why := refusal(facts{maintenance: m, word: m.Spec.MachineOff, node: node, renewed: renewed, actions: actions, maintenances: maintenances, pause: pause, now: now})
 	return why
 }

@@ -112,11 +112,14 @@ func TestTheTaintIsSetOnAWordOnlyIfEveryRuleHolds(t *testing.T) {
 		"it has answered, and is silent again": {func(f *facts) {
 			f.node.Status.Conditions[0].LastTransitionTime = metav1.NewTime(start.Add(-time.Second))
 		}, "silent since", "has answered since that was said: Ready is Unknown since 2026-11-26T11:59:59Z, and it was said of a silence since 2026-11-26T11:59:00Z"},
+		"an earlier version's word":               {func(f *facts) { f.word.SilentSince = metav1.Time{} }, "silent since", "written by an earlier version"},
 		"a word that was given while it answered": {func(f *facts) { f.word.SilentSince = metav1.NewTime(start.Add(-time.Hour)) }, "silent since", "kubectl nodemend fence confirm worker-1"},
 
 		"its detector writes on": {func(f *facts) {
 			f.node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", Time: &silent}, {Manager: "nodemend-detector", Time: &lately}}
 		}, "nothing on it writes", "something on node worker-1 wrote its status at 2026-11-26T11:59:15Z"},
+		"its kubelet renews its Lease": {func(f *facts) { f.renewed = lately.Time }, "nothing on it writes", "the kubelet of node worker-1 renewed its Lease at 2026-11-26T11:59:15Z"},
+		"it renewed it a minute ago":   {func(f *facts) { f.renewed = silent.Time }, "", ""},
 		"it wrote a minute ago, and somebody else just now": {func(f *facts) {
 			f.node.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "nodemend-detector", Time: &silent}, {Manager: "kube-controller-manager", Time: &lately}}
 		}, "", ""},
@@ -211,6 +214,23 @@ func TestAWordThatFreesNothingDoesNotHideAnother(t *testing.T) {
 		older.Name, older.UID, older.ResourceVersion = name, types.UID(name), ""
 		older.Spec.MachineOff.By, older.Spec.MachineOff.NodeUID = "joe", "node-0"
 		s.must(s.Create(t.Context(), older))
+	}
+	r := s.controller()
+	s.must(s.looks(r))
+	if !s.tainted() {
+		t.Errorf("it is not tainted, and people are told %q", s.says())
+	}
+}
+
+// The remote runner reads off only so often: then nobody frees by that maintenance any more.
+func TestAMaintenanceThatWaitsInVainHidesNoWord(t *testing.T) {
+	f := goodWord(t)
+	s := sceneOf(t, f)
+	for _, name := range []string{"a-off", "z-off"} {
+		off := f.maintenance.DeepCopy()
+		off.Name, off.UID, off.ResourceVersion, off.Spec.MachineOff = name, types.UID(name), "", nil
+		off.Status.Power = &v1alpha1.MaintenancePowerStatus{Phase: v1alpha1.PowerOff, BootID: boot1, Held: 300, Proof: &v1alpha1.PowerProof{}}
+		s.must(s.Create(t.Context(), off))
 	}
 	r := s.controller()
 	s.must(s.looks(r))
