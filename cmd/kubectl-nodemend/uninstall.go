@@ -376,11 +376,9 @@ func names(objects []client.Object) []string {
 	return names
 }
 
-// deleteActions deletes what is left of the NodeActions, and where no controller runs lets them go.
+// deleteActions deletes what is left of the NodeActions. Before it tells of what they have left, and lets them go, so
+// that they do not keep their CustomResourceDefinition: not everybody may delete them.
 func (u *uninstall) deleteActions(ctx context.Context) error {
-	if err := u.deleteAll(ctx, &v1alpha1.NodeActionList{}); err != nil {
-		return err
-	}
 	left, err := u.all(ctx, &v1alpha1.NodeActionList{})
 	if err != nil {
 		return err
@@ -390,7 +388,10 @@ func (u *uninstall) deleteActions(ctx context.Context) error {
 			u.printf("look at %s\n", remains)
 		}
 	}
-	return u.release(ctx, left)
+	if err := u.release(ctx, left); err != nil {
+		return err
+	}
+	return u.deleteAll(ctx, &v1alpha1.NodeActionList{})
 }
 
 // remains says what an action has left that nobody brings to its end any more, and how to end it.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -10,10 +12,14 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
@@ -86,6 +92,34 @@ func TestAnUninstallGivesBackWhatKarpenterWasForbidden(t *testing.T) {
 	slices.Sort(names)
 	if !slices.Equal(names, []string{"cordoned", "held"}) {
 		t.Errorf("got %v", names)
+	}
+}
+
+func TestWhoMayNotDeleteActionsIsToldOfWhatTheyHaveLeft(t *testing.T) {
+	off := &v1alpha1.NodeAction{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Finalizers: []string{v1alpha1.PowerFinalizer, "example.com/theirs"}},
+		Spec:       v1alpha1.NodeActionSpec{NodeName: "n", Executor: v1alpha1.ExecutorRemote},
+	}
+	off.Status.Claim = &v1alpha1.Claim{Time: metav1.NewTime(noon)}
+	off.Status.Power = &v1alpha1.PowerCycleStatus{Phase: "Cutting", Host: &v1alpha1.BareMetalHostReference{Namespace: "hosts", Name: "b"}}
+	var r requests
+	var said bytes.Buffer
+	c := interceptor.NewClient(r.cluster(t, off), interceptor.Funcs{Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+		return apierrors.NewForbidden(schema.GroupResource{Group: "nodemend.dev", Resource: "nodeactions"}, "a", errors.New("only the controller may"))
+	}})
+	tool := atNoon()
+	tool.streams.Out = &said
+	if err := (&uninstall{tool: tool, c: c}).deleteActions(t.Context()); !apierrors.IsForbidden(err) {
+		t.Errorf("got %v", err)
+	}
+	for _, want := range []string{"look at node n: its power may be off", "look at BareMetalHost hosts/b"} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("not told: %s\n%s", want, said.String())
+		}
+	}
+	var left v1alpha1.NodeAction
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(off), &left); err != nil || !slices.Equal(left.Finalizers, []string{"example.com/theirs"}) {
+		t.Errorf("its finalizers are %v, %v", left.Finalizers, err)
 	}
 }
 

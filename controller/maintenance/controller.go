@@ -347,6 +347,11 @@ func (r *Reconciler) giveBack(ctx context.Context, name string) error {
 	if err := r.patch(ctx, name, patch); err != nil {
 		return fmt.Errorf("uncordoning node %s: %w", name, err)
 	}
+	if _, marked := marked(&node); node.Spec.Unschedulable && (!marked || !cordonIsOurs(&node)) {
+		r.tellNode(name, corev1.EventTypeNormal, eventGivenBack, fmt.Sprintf("nothing holds it any more; "+
+			"it stays cordoned, not by Nodemend; when nobody works on it any more: kubectl uncordon %s", name))
+		return nil
+	}
 	r.tellNode(name, corev1.EventTypeNormal, eventGivenBack, "uncordoned: nothing holds it any more")
 	return nil
 }

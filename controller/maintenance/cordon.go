@@ -20,7 +20,10 @@ const (
 	conditionsPath    = "/status/conditions/"
 )
 
-var unschedulableField = fieldpath.MakePathOrDie("spec", "unschedulable")
+var (
+	unschedulableField = fieldpath.MakePathOrDie("spec", "unschedulable")
+	markField          = fieldpath.MakePathOrDie("metadata", "annotations", v1alpha1.CordonedAnnotation)
+)
 
 // markPath is that of the annotation that marks a cordon as ours.
 var markPath = annotationsPath + "/" + strings.ReplaceAll(v1alpha1.CordonedAnnotation, "/", "~1")
@@ -76,10 +79,15 @@ func uncordonPatch(node *corev1.Node) []operation {
 		return liftPatch(node)
 	}
 	patch := []operation{{Op: "test", Path: markPath, Value: mark}, {Op: "remove", Path: markPath}}
-	if node.Spec.Unschedulable && fieldmanager.Ours(node.ManagedFields, unschedulableField) {
+	if node.Spec.Unschedulable && cordonIsOurs(node) {
 		patch = append(patch, operation{Op: "remove", Path: unschedulablePath})
 	}
 	return append(patch, liftPatch(node)...)
+}
+
+// cordonIsOurs reports whether the cordon of a node that has our mark is as we have set it.
+func cordonIsOurs(node *corev1.Node) bool {
+	return fieldmanager.Ours(node.ManagedFields, unschedulableField, markField)
 }
 
 // touched reports whether the node has a mark of ours.

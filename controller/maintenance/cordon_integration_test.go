@@ -5,6 +5,7 @@ package maintenance
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -255,6 +256,44 @@ func TestAMarkWithoutAMaintenanceIsGivenBack(t *testing.T) {
 	s.must(s.client.Patch(s.ctx, aNode(node), client.RawPatch(types.MergePatchType,
 		[]byte(`{"metadata":{"annotations":{"`+v1alpha1.CordonedAnnotation+`":"nobody"}},"spec":{"unschedulable":true}}`)), fieldmanager.Controller))
 	s.awaitInService(node)
+}
+
+// The API server keeps the managed fields of ten managers that update an object, and merges the oldest.
+func TestACordonWhoseManagerIsForgottenIsTakenBackUnlessItIsAPersons(t *testing.T) {
+	for _, byPerson := range []bool{false, true} {
+		s := newScene(t, map[bool]string{false: "merged", true: "merged-person"}[byPerson])
+		node := s.plainNode(s.name)
+		r := s.stepper(clock.RealClock{})
+		m := s.maintain(s.name, node, nil)
+		r.step(node)
+		write := func(by, patch string) {
+			s.must(s.client.Patch(s.ctx, aNode(node), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(by)))
+		}
+		for i := range 11 {
+			write(fmt.Sprintf("writer-%02d", i), fmt.Sprintf(`{"metadata":{"labels":{"written-%d":""}}}`, i))
+		}
+		if slices.ContainsFunc(s.node(node).ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == string(fieldmanager.Controller) }) {
+			t.Fatalf("the API server still names us: %v", s.node(node).ManagedFields)
+		}
+		if byPerson {
+			// Of those of one second the API server merges first whose name comes first.
+			write("zoe", `{"spec":{"unschedulable":null}}`)
+			write("zoe", `{"spec":{"unschedulable":true}}`)
+		}
+		s.delete(m)
+		r.step(node)
+		n := s.node(node)
+		if _, marked := n.Annotations[v1alpha1.CordonedAnnotation]; marked || n.Spec.Unschedulable != byPerson {
+			t.Errorf("cordoned again by a person: %t; it is cordoned: %t, annotations %v", byPerson, n.Spec.Unschedulable, n.Annotations)
+		}
+		close(r.told.Events)
+		var last string
+		for last = range r.told.Events {
+		}
+		if want := map[bool]string{false: "NodeGivenBack uncordoned", true: "NodeGivenBack nothing holds it any more; it stays cordoned"}[byPerson]; !strings.Contains(last, want) {
+			t.Errorf("told %q, want %q", last, want)
+		}
+	}
 }
 
 func TestAHolderThatTheCacheDoesNotShowKeepsTheNodeOut(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/controller/fieldmanager"
 	"github.com/nodemend/nodemend/controller/optimistic"
 	"github.com/nodemend/nodemend/controller/others"
 )
@@ -61,7 +60,7 @@ func liftPatch(node *corev1.Node) []operation {
 		{Op: "test", Path: vetoMarkPath, Value: node.Annotations[v1alpha1.RepairHeldAnnotation]},
 		{Op: "remove", Path: vetoMarkPath},
 	}
-	if node.Annotations[others.DoNotRepairAnnotation] == "true" && fieldmanager.Ours(node.ManagedFields, others.DoNotRepairField()) {
+	if node.Annotations[others.DoNotRepairAnnotation] == "true" && others.DoNotRepairIsOurs(node) {
 		patch = append(patch, operation{Op: "test", Path: vetoPath, Value: "true"}, operation{Op: "remove", Path: vetoPath})
 	}
 	return patch

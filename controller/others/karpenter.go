@@ -63,9 +63,11 @@ func repairs(node *corev1.Node) []repair {
 	}
 }
 
-// DoNotRepairField is the annotation as a field of a node.
-func DoNotRepairField() fieldpath.Path {
-	return fieldpath.MakePathOrDie("metadata", "annotations", DoNotRepairAnnotation)
+// DoNotRepairIsOurs reports whether the annotation of a node that has our mark is as Nodemend has set it. The node
+// has its managed fields.
+func DoNotRepairIsOurs(node *corev1.Node) bool {
+	annotation := func(key string) fieldpath.Path { return fieldpath.MakePathOrDie("metadata", "annotations", key) }
+	return fieldmanager.Ours(node.ManagedFields, annotation(DoNotRepairAnnotation), annotation(v1alpha1.RepairHeldAnnotation))
 }
 
 // repairIsNear holds a step that would not be over before Karpenter repairs the node, if it does. Where people
@@ -75,7 +77,7 @@ func repairIsNear(node *corev1.Node, step Step) Hold {
 	if node.Annotations[DoNotRepairAnnotation] == "true" {
 		_, marked := node.Annotations[v1alpha1.RepairHeldAnnotation]
 		// People may have written it over ours, which is not in a cache: Ask sees it.
-		if !marked || !step.live || !fieldmanager.Ours(node.ManagedFields, DoNotRepairField()) {
+		if !marked || !step.live || !DoNotRepairIsOurs(node) {
 			return Hold{}
 		}
 		leave = fmt.Sprintf("kubectl annotate node %s %s- (then %s stays until you remove it)", node.Name, v1alpha1.RepairHeldAnnotation, DoNotRepairAnnotation)

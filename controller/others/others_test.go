@@ -62,13 +62,14 @@ const veto, vetoMark = "karpenter.sh/do-not-repair", "nodemend.dev/repair-held-f
 // aks is a node that Karpenter on Azure has made.
 func aks(n *corev1.Node) { n.Labels["karpenter.azure.com/aksnodeclass"] = "default" }
 
-// vetoed has Nodemend's mark, and says who has forbidden Karpenter last to repair the node.
-func vetoed(by string) func(*corev1.Node) {
+// vetoed has Nodemend's mark, and says who has forbidden Karpenter last to repair the node, and what else is theirs.
+func vetoed(by string, also ...string) func(*corev1.Node) {
 	return func(n *corev1.Node) {
 		annotated(veto, "true", vetoMark, "m")(n)
+		theirs := strings.Join(append(also, veto), `":{},"f:`)
 		n.ManagedFields = []metav1.ManagedFieldsEntry{{
 			Manager: by, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1",
-			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:karpenter.sh/do-not-repair":{}}}}`),
+			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:` + theirs + `":{}}}}`),
 		}}
 	}
 }
@@ -188,15 +189,18 @@ func TestAsk(t *testing.T) {
 		"Karpenter repairs it":                  {node: aNode(away(15*time.Minute), aks), why: "kubectl annotate node w17 karpenter.sh/do-not-repair=true"},
 		"Karpenter may, if it is older": {node: aNode(away(15*time.Minute), aks, vetoed("nodemend-controller")),
 			why: "kubectl annotate node w17 nodemend.dev/repair-held-for- (then karpenter.sh/do-not-repair stays until you remove it)"},
-		"people have forbidden it":         {node: aNode(away(15*time.Minute), aks, annotated(veto, "true"))},
-		"people have written it over ours": {node: aNode(away(15*time.Minute), aks, vetoed("kubectl-annotate"))},
-		"a NodeClaim that does not own it": {node: aNode(), objects: []client.Object{deleted(theClaim(nil))}},
-		"OpenShift is as it should be":     {node: aNode(openshift), objects: []client.Object{version("False")}},
-		"OpenShift is being upgraded":      {node: aNode(openshift), objects: []client.Object{version("True")}, why: "OpenShift is being upgraded"},
-		"its upgrade waits for this node":  {node: aNode(openshift, away(time.Hour)), objects: []client.Object{version("True")}},
-		"the node is away for its update":  {node: aNode(openshift, away(59*time.Minute)), objects: []client.Object{version("True")}, why: "OpenShift is being upgraded"},
-		"OpenShift's kind, elsewhere":      {node: aNode(), objects: []client.Object{version("True")}},
-		"one version":                      {node: aNode(), objects: []client.Object{controlPlaneNode("c1", "v1.36.4", "True"), controlPlaneNode("c2", "v1.36.5+k3s1", "True")}},
+		"the API server has merged who has set it": {node: aNode(away(15*time.Minute), aks, vetoed("ancient-changes", vetoMark)),
+			why: "kubectl annotate node w17 nodemend.dev/repair-held-for- (then karpenter.sh/do-not-repair stays until you remove it)"},
+		"people have forbidden it":                        {node: aNode(away(15*time.Minute), aks, annotated(veto, "true"))},
+		"people have, and the API server has merged them": {node: aNode(away(15*time.Minute), aks, vetoed("ancient-changes"))},
+		"people have written it over ours":                {node: aNode(away(15*time.Minute), aks, vetoed("kubectl-annotate"))},
+		"a NodeClaim that does not own it":                {node: aNode(), objects: []client.Object{deleted(theClaim(nil))}},
+		"OpenShift is as it should be":                    {node: aNode(openshift), objects: []client.Object{version("False")}},
+		"OpenShift is being upgraded":                     {node: aNode(openshift), objects: []client.Object{version("True")}, why: "OpenShift is being upgraded"},
+		"its upgrade waits for this node":                 {node: aNode(openshift, away(time.Hour)), objects: []client.Object{version("True")}},
+		"the node is away for its update":                 {node: aNode(openshift, away(59*time.Minute)), objects: []client.Object{version("True")}, why: "OpenShift is being upgraded"},
+		"OpenShift's kind, elsewhere":                     {node: aNode(), objects: []client.Object{version("True")}},
+		"one version":                                     {node: aNode(), objects: []client.Object{controlPlaneNode("c1", "v1.36.4", "True"), controlPlaneNode("c2", "v1.36.5+k3s1", "True")}},
 		"two versions": {node: aNode(), objects: []client.Object{controlPlaneNode("c2", "v1.37.1", "True"), controlPlaneNode("c1", "v1.36.4", "True")},
 			why: "the control plane is being upgraded: its nodes have kubelets of different versions (c1 v1.36.4, c2 v1.37.1)"},
 		"the one of the old version is dead": {node: aNode(), objects: []client.Object{controlPlaneNode("c1", "v1.36.4", "Unknown"), controlPlaneNode("c2", "v1.37.1", "True")}},
