@@ -205,6 +205,8 @@ func (f *fixture) says(ctx context.Context, bootID string, ready corev1.Conditio
 func newDeadMachine(t *testing.T) (*fixture, *machine, *ipmisim.Simulator, remoteRunner) {
 	t.Helper()
 	f := newFixture(t)
+	f.node.Spec.Unschedulable = true // as the controller does first
+	f.must(f.client.Update(f.ctx, f.node))
 	f.must(f.says(f.ctx, "boot-1", corev1.ConditionUnknown))
 	f.policy = &v1alpha1.RemedyPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "policy-" + utilrand.String(8)},
