@@ -305,6 +305,8 @@ const (
 
 // Reasons of the Drained condition.
 const (
+	// ReasonDrainWaits: the node is cordoned, and other nodes come first.
+	ReasonDrainWaits = "Waiting"
 	// ReasonDraining: pods are being evicted, or awaited.
 	ReasonDraining = "Draining"
 	// ReasonVetoed: a pod that vetoedBy selects is on the node.

@@ -372,10 +372,11 @@ func (r *Reconciler) progress(ctx context.Context, m *v1alpha1.NodeMaintenance, 
 		return 0, r.write(ctx, m, s.status)
 	}
 	if !r.draining.Take(drains, m.Spec.NodeName) {
-		return worker.PlaceRecheck, nil
+		s.waits()
+		return worker.PlaceRecheck, r.write(ctx, m, s.status)
 	}
 	defer r.draining.Leave(drains, &r.doorbell)
-	if m.Status.Drain == nil {
+	if s.begins {
 		// What there is to do is written before any of it is done: the first pod to go may
 		// be the one of this controller.
 		if wait, err := r.pass(ctx, m, s, false); err != nil || m.Drained() {

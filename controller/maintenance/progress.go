@@ -19,6 +19,8 @@ type state struct {
 	now        time.Time
 	// status as it is to be written.
 	status v1alpha1.NodeMaintenanceStatus
+	// begins: the drain begins with this look.
+	begins bool
 	// over: nothing more is to be done.
 	over bool
 	// wait is after how long to look again; 0: when something changes.
@@ -56,7 +58,7 @@ func begin(m *v1alpha1.NodeMaintenance, node *corev1.Node, cordon cordonState, n
 	case drained != nil && (drained.Status == metav1.ConditionTrue || drained.Reason == v1alpha1.ReasonDrainAborted):
 		s.over = true
 	case s.status.Drain == nil:
-		s.status.Drain = &v1alpha1.DrainStatus{StartedAt: metav1.NewTime(now)}
+		s.status.Drain, s.begins = &v1alpha1.DrainStatus{StartedAt: metav1.NewTime(now)}, true
 	}
 	return s
 }
@@ -82,6 +84,15 @@ func (s *state) left() time.Duration {
 // unless the drain is to go on.
 func (s *state) mayEvict() bool {
 	return s.left() > 0 || s.spec.Drain.OnTimeout == v1alpha1.OnTimeoutWait
+}
+
+// waits says of a drain that would begin that it does not yet: the pods of too many other nodes are
+// looked at. Its time begins when it does. One that is under way only goes on later.
+func (s *state) waits() {
+	if s.begins {
+		s.status.Drain = nil
+		s.drained(metav1.ConditionFalse, v1alpha1.ReasonDrainWaits, fmt.Sprintf("it has not begun: the pods of %d other nodes are being looked at", drains))
+	}
 }
 
 // failed remembers that the pods could not be looked at.

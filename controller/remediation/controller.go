@@ -449,6 +449,9 @@ func (r *Reconciler) write(ctx context.Context, remediation *v1alpha1.Remediatio
 		return remediation, nil
 	}
 	r.written.keep(updated)
+	if remediation.Ended() { // whose records the cache has only in part: none is new, and none drops out
+		return updated, nil
+	}
 	if !isTombstone(remediation) { // what it tells was told before
 		r.report(ctx, remediation, updated)
 	}

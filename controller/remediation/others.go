@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/controller/gates"
@@ -41,7 +42,8 @@ func askOthers(ctx context.Context, live client.Reader, s situation, d decision)
 const asks = workers / 2
 
 // othersMeanwhile is askOthers for the controller: what it can't read, since it has no right to or
-// another program's API does not answer, holds this step, and no one else's. It reports whether it
+// another program's API does not answer, holds this step, and no one else's; an action that waits for
+// its runner it does not end. It reports whether it
 // has asked: if too many do, it is this one's turn later, which wakes it.
 func (r *Reconciler) othersMeanwhile(ctx context.Context, s situation, d decision) (verdict gates.Verdict, asked bool, err error) {
 	if !d.disturbs(s) {
@@ -54,6 +56,11 @@ func (r *Reconciler) othersMeanwhile(ctx context.Context, s situation, d decisio
 	verdict, err = askOthers(ctx, r.Live, s, d)
 	if err == nil || ctx.Err() != nil || apierrors.IsNotFound(err) {
 		return verdict, true, err
+	}
+	if d.effect == await { // what was begun when nobody had the node ends only if somebody has it
+		ctrl.LoggerFrom(ctx).Info("Whether another program has the node by now is not known: the action goes on waiting for its runner",
+			"node", s.node.Name, "action", d.status.Action, "why", err.Error())
+		return gates.Verdict{}, true, nil
 	}
 	hint := ""
 	if apierrors.IsForbidden(err) {

@@ -46,15 +46,17 @@ func rebooting(s *situation) {
 	s.policy.Spec.Steps = s.remediation.Spec.Steps
 }
 
+// refuse refuses the Lease of medik8s.
+func refuse(err error) interceptor.Funcs {
+	return interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+		if _, is := obj.(*coordinationv1.Lease); is {
+			return err
+		}
+		return c.Get(ctx, key, obj, opts...)
+	}}
+}
+
 func TestOthersAreAskedBeforeADisruptiveStepAlone(t *testing.T) {
-	refuse := func(err error) interceptor.Funcs {
-		return interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			if _, is := obj.(*coordinationv1.Lease); is {
-				return err
-			}
-			return c.Get(ctx, key, obj, opts...)
-		}}
-	}
 	broken := errors.New("the API server is away")
 	for name, tt := range map[string]struct {
 		option func(*situation)
@@ -213,9 +215,10 @@ func TestAnActionThatWaitsForItsRunnerIsCancelledWhenAnotherHealerTakesTheNode(t
 		return disruptive(append([]func(*situation){at(2, 1), out("Drained")}, options...)...)
 	}
 	for name, tt := range map[string]struct {
-		of    situation
-		lease bool
-		want  string // "": it waits
+		of     situation
+		lease  bool
+		answer error  // of the API server about the Lease
+		want   string // "": it waits
 	}{
 		"nobody takes it":           {of: reboot(underway(20 * time.Second))},
 		"by a taint":                {of: reboot(underway(time.Second), snr), want: "has node n1: it has the taint"},
@@ -225,6 +228,8 @@ func TestAnActionThatWaitsForItsRunnerIsCancelledWhenAnotherHealerTakesTheNode(t
 		"by a Lease, a gentle step": {of: gentle(underway(20 * time.Second)), lease: true},
 		"by a Lease, it is claimed": {of: reboot(underway(20*time.Second, claimed(time.Second))), lease: true},
 		"asked when it was created": {of: reboot(underway(time.Second)), lease: true},
+		"nobody knows":              {of: reboot(underway(20 * time.Second)), lease: true, answer: apierrors.NewTooManyRequestsError("busy")},
+		"no answer":                 {of: reboot(underway(20 * time.Second)), lease: true, answer: context.DeadlineExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := tt.of
@@ -238,12 +243,16 @@ func TestAnActionThatWaitsForItsRunnerIsCancelledWhenAnotherHealerTakesTheNode(t
 					t.Fatal(err)
 				}
 			}
+			live := c
+			if tt.answer != nil {
+				live = interceptor.NewClient(c, refuse(tt.answer))
+			}
 			metrics, err := NewMetrics(prometheus.NewRegistry())
 			if err != nil {
 				t.Fatal(err)
 			}
 			r := &Reconciler{
-				Client: c, Live: c, Store: index.Read(c), Permits: budget.New(c, c), Nodes: noNodes,
+				Client: c, Live: live, Store: index.Read(c), Permits: budget.New(c, c), Nodes: noNodes,
 				Clock: clocktesting.NewFakePassiveClock(now), Metrics: metrics, Events: events.NewFakeRecorder(10),
 			}
 			wait, err := r.carryOut(t.Context(), s, decide(s))

@@ -1,18 +1,28 @@
 package remediation
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/evidence"
 	"github.com/nodemend/nodemend/internal/deadline"
 )
 
@@ -126,6 +136,64 @@ func BenchmarkEnded(b *testing.B) {
 			}
 			b.ReportMetric(float64(heap()-before)/float64(len(kept)), "B/remediation")
 			runtime.KeepAlive(kept)
+		})
+	}
+}
+
+// The cache has its records without the names of their actions, the API server with them.
+func TestWhatAnEndedRemediationHasDoneIsToldAndForgottenOnce(t *testing.T) {
+	for _, state := range []string{v1alpha1.ReasonReleased, v1alpha1.ReasonDeleted} {
+		t.Run(state, func(t *testing.T) {
+			s := incident(condition("False", time.Second, time.Hour))
+			r := endedOne(1, v1alpha1.ReasonSucceeded)
+			r.ResourceVersion, r.ManagedFields = "", nil
+			r.Spec.Match[0].Debounce, r.Spec.Trigger = seconds(120), v1alpha1.Trigger{Type: "Sick", Status: "True"}
+			r.Status.Conditions[0].Reason = state
+			r.Status.Conditions[1].Status = metav1.ConditionFalse
+			r.Status.Summarize()
+			c := interceptor.NewClient(cacheOf(t, s.node, r), interceptor.Funcs{
+				Delete: func(_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.DeleteOption) error {
+					return fmt.Errorf("%T %q is deleted", obj, obj.GetName())
+				},
+			})
+			metrics, err := NewMetrics(prometheus.NewRegistry())
+			if err != nil {
+				t.Fatal(err)
+			}
+			told := events.NewFakeRecorder(10)
+			clock := clocktesting.NewFakePassiveClock(now)
+			reconciler := &Reconciler{Client: c, Live: c, Clock: clock, Seen: &evidence.Tracker{}, Metrics: metrics, Events: told}
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(r), r); err != nil {
+				t.Fatal(err)
+			}
+			whole := r.DeepCopy()
+			r.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "nodemend"}}
+			stripped := strip(t, r)
+			if stripped.Status.History[0].Action != "" {
+				t.Fatal("this is not stripped")
+			}
+			for _, after := range []time.Duration{time.Second, time.Minute, 2*time.Minute + time.Second} {
+				clock.SetTime(now.Add(after))
+				if err := c.Get(t.Context(), client.ObjectKeyFromObject(s.node), s.node); err != nil {
+					t.Fatal(err)
+				}
+				s.node.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(clock.Now())
+				if err := c.Status().Update(t.Context(), s.node); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := reconciler.awaitHealthy(t.Context(), stripped); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(r), r); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Contains(r.Status.SeenHealthy, "Sick") || !equality.Semantic.DeepEqual(r.Status.History, whole.Status.History) {
+				t.Errorf("seen healthy: %v, history %+v", r.Status.SeenHealthy, r.Status.History)
+			}
+			if len(told.Events) != 0 || testutil.CollectAndCount(metrics.actions) != 0 {
+				t.Errorf("%d events, %d counters of actions", len(told.Events), testutil.CollectAndCount(metrics.actions))
+			}
 		})
 	}
 }
