@@ -281,7 +281,7 @@ func (r *Reconciler) read(ctx context.Context, mark v1alpha1.OutOfServiceMark, n
 			return f, fmt.Errorf("listing the maintenances of node %s: %w", name, err)
 		}
 		var lease coordinationv1.Lease
-		if err := r.Live.Get(ctx, types.NamespacedName{Namespace: corev1.NamespaceNodeLease, Name: name}, &lease); client.IgnoreNotFound(err) != nil {
+		if err := client.IgnoreNotFound(r.Live.Get(ctx, types.NamespacedName{Namespace: corev1.NamespaceNodeLease, Name: name}, &lease)); err != nil {
 			return f, fmt.Errorf("reading the Lease of node %s: %w", name, err)
 		}
 		f.actions, f.maintenances, f.now, f.asked, f.renewed = actions.Items, maintenances.Items, r.Now(), asked, evidence.Renewed(&lease)
