@@ -265,12 +265,13 @@ func TestWhatMustNotBegin(t *testing.T) {
 	}
 }
 
-// Whoever waits for an action cancels it then, and its name must stay free of objects.
-func TestAnExpiredActionIsLeftAlone(t *testing.T) {
+// Its create may have arrived when its remediation had ended: then nobody else ends it.
+func TestAnExpiredActionEnds(t *testing.T) {
 	s := newScene(t)
 	s.clock.SetTime(start.Add(time.Minute))
 	s.look()
-	if a := s.action(); a.Status.Claim != nil || a.Finished() != nil || s.created > 0 {
+	checkEnd(t, s.action(), v1alpha1.ReasonExpired, "after its expiresAt")
+	if a := s.action(); a.Status.Claim != nil || s.created > 0 {
 		t.Errorf("%+v", a.Status)
 	}
 }

@@ -118,8 +118,8 @@ const fresh = time.Second
 // first: kinds of other programs may have conversion webhooks whose pods are on the dead node. What
 // people say is read after that.
 func (r *Reconciler) begin(ctx context.Context, action *v1alpha1.NodeAction) error {
-	if !action.Spec.ExpiresAt.After(r.Clock.Now()) {
-		return nil // whoever waits for it cancels it
+	if end := r.foundLate(action); end != nil {
+		return r.finish(ctx, action, *end)
 	}
 	f, end, err := r.stands(ctx, action)
 	if err != nil || end != nil {
@@ -145,8 +145,8 @@ func (r *Reconciler) begin(ctx context.Context, action *v1alpha1.NodeAction) err
 	if f, end, err = r.stands(ctx, action); err != nil || end != nil {
 		return r.endedBy(ctx, action, end, err)
 	}
-	if !action.Spec.ExpiresAt.After(r.Clock.Now()) { // by now
-		return nil
+	if end := r.foundLate(action); end != nil { // by now
+		return r.finish(ctx, action, *end)
 	}
 	claimed, err := r.claim(ctx, action, f.Node, object)
 	if err != nil {
@@ -158,6 +158,16 @@ func (r *Reconciler) begin(ctx context.Context, action *v1alpha1.NodeAction) err
 		}
 	}
 	return r.create(ctx, claimed, object)
+}
+
+// foundLate ends an action that has expired, nil if it has not. Its create may have arrived when its
+// remediation waited for it no more: then nobody else ends it.
+func (r *Reconciler) foundLate(action *v1alpha1.NodeAction) *outcome {
+	now, expiresAt := r.Clock.Now(), action.Spec.ExpiresAt
+	if expiresAt.After(now) {
+		return nil
+	}
+	return ends(v1alpha1.ReasonExpired, "found at %s, after its expiresAt %s", now.UTC().Format(time.RFC3339), expiresAt.UTC().Format(time.RFC3339))
 }
 
 // endedBy ends an action for which nothing was created, unless that is not known.
