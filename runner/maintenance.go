@@ -62,6 +62,8 @@ type tried struct {
 	off proof.Stays
 	// takenOver is when another process went on with the power before.
 	takenOver time.Time
+	// unheard is the maintenance as it was to be written, if nobody has said what became of that.
+	unheard *v1alpha1.NodeMaintenance
 }
 
 // NewMaintenanceWorker returns a MaintenanceWorker.
@@ -248,7 +250,11 @@ func (t *machineAtWork) switchOf(machine *v1alpha1.Machine) (power.Switch, power
 func (t *machineAtWork) write(ctx context.Context, m *v1alpha1.NodeMaintenance, change func(*v1alpha1.NodeMaintenanceStatus)) error {
 	written := m.DeepCopy()
 	change(&written.Status)
-	if err := t.API.UpdateMaintenance(ctx, written); err != nil {
+	write := t.API.UpdateMaintenance
+	if before := m.Status.Power; before != nil && goesOff(before.Phase) && written.Status.Power.Phase != before.Phase {
+		write = t.writeLast
+	}
+	if err := write(ctx, written); err != nil {
 		return err
 	}
 	if written.Status.Identify == nil && written.Status.Power == nil {
@@ -256,6 +262,11 @@ func (t *machineAtWork) write(ctx context.Context, m *v1alpha1.NodeMaintenance, 
 	}
 	*m = *written
 	return nil
+}
+
+// goesOff reports whether a machine is asked to shut down in this phase, or cut.
+func goesOff(phase v1alpha1.PowerPhase) bool {
+	return phase == v1alpha1.PowerShuttingDown || phase == v1alpha1.PowerCutting
 }
 
 // call gives a switch its time.

@@ -71,6 +71,10 @@ type rack struct {
 	policy      *v1alpha1.RemedyPolicy
 	frozen      bool // no controller lets maintenances go
 
+	// slow reports whether a write takes longer than anybody waits for its answer. onItsWay is that one. Nil: none does.
+	slow     func(*v1alpha1.NodeMaintenance) bool
+	onItsWay *v1alpha1.NodeMaintenance
+
 	calls   int
 	effects []int // those of the calls that write or switch
 	happens func(call int)
@@ -330,6 +334,11 @@ func (r *rack) UpdateMaintenance(_ context.Context, m *v1alpha1.NodeMaintenance)
 	if err := r.effect(); err != nil {
 		return err
 	}
+	if r.slow != nil && r.slow(m) {
+		r.note("on its way: %+v", m.Status.Power)
+		r.onItsWay = m.DeepCopy()
+		return context.DeadlineExceeded
+	}
 	is := r.of(m.Name)
 	switch {
 	case is == nil:
@@ -380,6 +389,9 @@ func (b rackBMC) mayStop(phase v1alpha1.PowerPhase) {
 		p := m.Status.Power
 		return p != nil && p.Phase == phase && p.RunnerID == b.id && m.DeletionTimestamp == nil && m.Spec.Power == v1alpha1.PowerRequestOff && m.Drained() && m.Status.Machine.UUID == machineUUID
 	})
+	if late := b.onItsWay; late != nil && b.of(late.Name) != nil && late.ResourceVersion == b.of(late.Name).ResourceVersion {
+		b.Errorf("%s stops the machine, and a write is on its way that forbids it\n%s", b.id, b.story())
+	}
 	if i < 0 {
 		b.Errorf("%s stops the machine, and nobody has said so before\n%s", b.id, b.story())
 	}

@@ -79,6 +79,10 @@ type deadNode struct {
 	taints   []corev1.Taint
 	mark     string // of the taint out-of-service
 
+	// slow reports whether a write takes longer than anybody waits for its answer. onItsWay is that one. Nil: none does.
+	slow     func(*v1alpha1.NodeAction) bool
+	onItsWay *v1alpha1.NodeAction
+
 	// happens is called before each call, and may change anything.
 	calls   int
 	happens func(call int)
@@ -340,7 +344,7 @@ func (d *deadNode) Twin(context.Context, string, power.UUID) (string, error) {
 
 // Ready implements RemoteAPI.
 func (d *deadNode) Ready(context.Context, []string, types.UID) (int32, error) {
-	return 0, errors.New("no node is counted for a power cycle")
+	return 0, errors.Join(d.call(), d.answer())
 }
 
 // Lease implements RemoteAPI.
@@ -355,6 +359,12 @@ func (d *deadNode) Lease(context.Context, string) (*coordinationv1.Lease, error)
 func (d *deadNode) UpdateStatus(_ context.Context, action *v1alpha1.NodeAction) error {
 	if err := d.call(); err != nil {
 		return err
+	}
+	if d.slow != nil && d.slow(action) {
+		d.note("on its way: %+v", action.Status)
+		d.onItsWay = action.DeepCopy()
+		d.pass(requestTimeout)
+		return context.DeadlineExceeded
 	}
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "nodeactions"}, action.Name, errors.New("it has changed"))
 	switch {
@@ -422,6 +432,7 @@ func (b bmcOf) Off(_ context.Context, machine power.UUID) error {
 	case d.on && !d.hung && d.now.Sub(d.wokeAt) > 6*time.Second: // what is older is not acted on
 		d.Errorf("the power of a node is cut that answers since %s\n%s", d.wokeAt, d.story())
 	}
+	d.mayAct()
 	if d.mayCut != nil && d.mayCut() != "" {
 		d.Errorf("power is cut, and %s\n%s", d.mayCut(), d.story())
 	}
@@ -437,6 +448,13 @@ func (b bmcOf) Off(_ context.Context, machine power.UUID) error {
 		d.cutAt = d.now.Add(100 * time.Millisecond)
 	}
 	return errors.Join(d.offErr, d.answer())
+}
+
+// mayAct breaks the test if a write may still arrive that forbids what is done.
+func (d *deadNode) mayAct() {
+	if d.onItsWay != nil && d.action != nil && d.onItsWay.ResourceVersion == d.action.ResourceVersion {
+		d.Errorf("it acts, and a write is on its way that forbids it\n%s", d.story())
+	}
 }
 
 // wake lets the node answer.

@@ -81,6 +81,8 @@ type RemoteWorker struct {
 	// awaited are the actions, by their UIDs, that this process takes over: what another one has sent may still
 	// arrive, and is waited for.
 	awaited map[types.UID]bool
+	// unheard are actions as they were to be written, by their nodes: see [RemoteWorker.settle].
+	unheard map[string]*v1alpha1.NodeAction
 }
 
 // NewRemoteWorker returns a RemoteWorker. It fails if the metrics are registered already.
@@ -89,7 +91,7 @@ func NewRemoteWorker(o RemoteWorkerOptions) (*RemoteWorker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &RemoteWorker{RemoteWorkerOptions: o, metrics: metrics, busy: map[string]bool{}, awaited: map[types.UID]bool{}}, nil
+	return &RemoteWorker{RemoteWorkerOptions: o, metrics: metrics, busy: map[string]bool{}, awaited: map[types.UID]bool{}, unheard: map[string]*v1alpha1.NodeAction{}}, nil
 }
 
 // Work takes an action as far as it can go now, which may take until the step's timeout. An
@@ -104,6 +106,9 @@ func (w *RemoteWorker) Work(ctx context.Context, name string) error {
 		return errBusy
 	}
 	defer w.give(action.Spec.NodeName)
+	if err := w.settle(ctx, action); err != nil || action.Finished() != nil {
+		return err
+	}
 	replaces, err := w.replaces(ctx, action)
 	if err != nil {
 		return err
@@ -135,7 +140,7 @@ func (w *RemoteWorker) replaces(ctx context.Context, action *v1alpha1.NodeAction
 func (w *RemoteWorker) worker(action *v1alpha1.NodeAction, name string) *Worker {
 	return &Worker{
 		WorkerOptions: WorkerOptions{
-			NodeName: action.Spec.NodeName, API: w.API, Clock: w.Clock, ServerClock: w.ServerClock,
+			NodeName: action.Spec.NodeName, API: lastWords{w.API, w}, Clock: w.Clock, ServerClock: w.ServerClock,
 			Remedies: map[string]remedy.Remedy{name: nil},
 		},
 		runnerID: w.RunnerID, audit: newAuditor(action.Spec.NodeName, w.Events), metrics: w.metrics, claiming: map[types.UID]bool{},
@@ -546,7 +551,11 @@ func (t *powerCycle) keep(ctx context.Context, p proof.Progress) error {
 		written.Status.Power.Host = t.host
 		written.Status.Power.Labels, written.Status.Power.Annotations = t.needed.Labels, t.needed.Annotations
 	}
-	err := t.API.UpdateStatus(ctx, written)
+	write := t.API.UpdateStatus
+	if t.phase == proof.Cutting && p.Phase != proof.Cutting {
+		write = t.w.writeLast
+	}
+	err := write(ctx, written)
 	if apierrors.IsNotFound(err) && t.phase != proof.Looking {
 		t.gone, t.phase = true, p.Phase
 		return nil

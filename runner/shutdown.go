@@ -143,6 +143,9 @@ func another(bmc power.Switch) string {
 
 // step goes on with a machine that may be off by the maintenance.
 func (t *machineAtWork) step(ctx context.Context, m *v1alpha1.NodeMaintenance) (time.Duration, error) {
+	if err := t.settle(ctx, m); err != nil {
+		return 0, err
+	}
 	if err := t.takeOver(ctx, m); err != nil {
 		return 0, err
 	}

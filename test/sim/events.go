@@ -47,6 +47,7 @@ func happeningsOfNodes() []happening {
 		{"a second remote runner leads", 3, (*world).secondRemote},
 		{"a machine's mark is taken away", 2, (*world).unmark},
 		{"the deletion of a machine takes long", 6, (*world).slowDeletion},
+		{"nobody hears that a replacement ends", 6, (*world).endUnheard},
 		{"a state file is an older one", 2, (*world).oldState},
 		{"checks hang", 3, (*world).hangChecks},
 		{"an agent sets a latch", 12, (*world).latch},

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/internal/power/proof"
 	"github.com/nodemend/nodemend/test/apiserver"
 )
 
@@ -186,7 +187,7 @@ func (b *bmc) pressed() {
 
 // troublePower lets something happen right when the next power cycle comes to a certain point.
 func (w *world) troublePower() bool {
-	switch w.pick(8) {
+	switch w.pick(9) {
 	case 1:
 		return w.stickAndWake()
 	case 2:
@@ -200,6 +201,8 @@ func (w *world) troublePower() bool {
 		return w.lieAndWake()
 	case 6:
 		return w.taintLate()
+	case 7:
+		return w.answerAndHang()
 	default:
 		return w.disturbPower()
 	}
@@ -221,6 +224,24 @@ func (w *world) stickAndWake() bool {
 	return w.atPower(cutAnnounced, func(n *node) {
 		n.bmc.stick(of(w.choices, 40*time.Second, 6*time.Minute))
 		w.after(after, n.wakes)
+	})
+}
+
+// answerAndHang lets the next node that is to be cut, and is not, answer until the remote runner says so, which is on its way
+// for long. It hears nothing of that, nor of anything else until the node is silent again.
+func (w *world) answerAndHang() bool {
+	return w.atPower(cutAnnounced, func(n *node) {
+		n.bmc.stick(6 * time.Minute)
+		w.after(5*time.Second, n.wakes)
+		w.slow["update NodeAction"] = func(c *call) time.Duration {
+			if n.hung || c.writes == nil || c.writes.Status.Power == nil || c.writes.Status.Power.Phase != string(proof.Watching) {
+				return 0
+			}
+			w.count("a node answers for a moment, and its runner is not heard")
+			n.hangs()
+			c.process.cut = time.Now().Add(65 * time.Second)
+			return of(w.choices, 3*time.Minute, 100*time.Second)
+		}
 	})
 }
 

@@ -33,6 +33,9 @@ func (o *oracles) cuts(b *bmc, action string, sent time.Time) types.UID {
 		w.broken("I11: power is cut only by an action that says so, and stays", "node %s, action %s", n.name, action)
 		return ""
 	}
+	if o.takenBack(a, sent, func(power string) bool { return power != "" && power != string(proof.Cutting) }) {
+		w.broken("I11: no off is sent once none may be allowed any more", "node %s, action %s", n.name, action)
+	}
 	o.onlyIfSilent(n, a, sent.Add(-readBefore))
 	if b.restored.After(sent) {
 		w.broken("I11: an off that is late does not cut the next boot", "node %s, action %s: sent %s ago", n.name, action, time.Since(sent))
@@ -46,6 +49,18 @@ func (o *oracles) cuts(b *bmc, action string, sent time.Time) types.UID {
 	}
 	o.begun(n, order, sent)
 	return a.UID
+}
+
+// takenBack reports whether a write was on its way, when something was sent, that forbids it, and may still be stored: it
+// ends the action, or brings its power into a phase that forbids it.
+func (o *oracles) takenBack(a *v1alpha1.NodeAction, sent time.Time, forbids func(power string) bool) bool {
+	return slices.ContainsFunc(o.world.calls, func(c *call) bool {
+		is := c.writes
+		if is == nil || c.served || !c.sent.Before(sent) || is.UID != a.UID || is.ResourceVersion != a.ResourceVersion {
+			return false
+		}
+		return is.Finished() != nil || is.Status.Power != nil && forbids(is.Status.Power.Phase)
+	})
 }
 
 // orderOf is what an action has the remote runner do, by the policy as it is now.

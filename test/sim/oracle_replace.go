@@ -11,7 +11,7 @@ import (
 
 // replaces looks at a machine that has just been deleted, or marked to be, for an action: that is an
 // execution like any other (I1, I2, I5, I6). The request may have been on its way for long.
-func (o *oracles) replaces(m *machine, action string, onItsWay time.Duration) *execution {
+func (o *oracles) replaces(m *machine, action string, sent time.Time) *execution {
 	w := o.world
 	w.count("executed: " + v1alpha1.RemedyReplace)
 	a := find[*v1alpha1.NodeAction](o, action)
@@ -21,6 +21,9 @@ func (o *oracles) replaces(m *machine, action string, onItsWay time.Duration) *e
 	if c := a.Status.Claim; c == nil || a.Status.Replace == nil || a.Status.Replace.Machine != m.object() {
 		w.broken("I2: what is deleted stands in the claim", "%s for %s", m.uid(), action)
 	}
+	if o.takenBack(a, sent, func(string) bool { return false }) {
+		w.broken("No machine is deleted once its action may have ended", "%s for %s", m.uid(), action)
+	}
 	order := remedy.Order{Action: action, UID: a.UID}
 	if p := find[*v1alpha1.RemedyPolicy](o, a.Spec.Policy.Name); p != nil {
 		if step := p.StepWithHash(a.Spec.StepHash); step != nil {
@@ -29,7 +32,7 @@ func (o *oracles) replaces(m *machine, action string, onItsWay time.Duration) *e
 	}
 	e := &execution{node: m.node, order: order, remedy: v1alpha1.RemedyReplace, boot: m.node.boot, began: time.Now(), outside: true, over: make(chan struct{})}
 	m.node.executions = append(m.node.executions, e)
-	if onItsWay < time.Second && order.Step.Replace != nil {
+	if time.Since(sent) < time.Second && order.Step.Replace != nil {
 		o.executed(e)
 	}
 	return e

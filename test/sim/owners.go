@@ -174,6 +174,28 @@ func (w *world) slowDeletion() bool {
 	return true
 }
 
+// endUnheard lets somebody exclude the node of the next machine that is to be replaced, until its action is about to end for
+// that. Nobody hears whether it has.
+func (w *world) endUnheard() bool {
+	if w.owners == nil {
+		return false
+	}
+	w.slow["update NodeAction"] = func(c *call) time.Duration {
+		switch a := c.writes; {
+		case a == nil || a.Status.Replace == nil || a.Status.Replace.SentAt != nil:
+			return 0
+		case a.Finished() == nil:
+			w.excludeForAWhile(a.Spec.NodeName)
+			return 0
+		default:
+			w.count("that a replacement ends is not heard")
+			w.changeNode(a.Spec.NodeName, func(n *corev1.Node) { delete(n.Labels, v1alpha1.ExcludeLabel) })
+			return of(w.choices, time.Minute, 3*time.Minute)
+		}
+	}
+	return true
+}
+
 // machineKind is that of machines in requests. One that nobody waits for any more arrives within stragglesFor,
 // or never.
 const (
@@ -260,7 +282,7 @@ func (a asked) Send(ctx context.Context, asks runner.Machine, action string) err
 			m.deleted = time.Now()
 		}
 		a.o.world.say("owner", "machine %s is to be replaced, for %s", m.uid(), action)
-		m.acts = a.o.world.oracles.replaces(m, action, time.Since(sent))
+		m.acts = a.o.world.oracles.replaces(m, action, sent)
 		return nil
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/internal/serverclock"
 	"github.com/nodemend/nodemend/test/apiserver"
 )
@@ -124,8 +125,9 @@ func (w *world) end(p *process) {
 var errDied = errors.New("the process has died")
 
 type (
-	taskKey  struct{}
-	beganKey struct{}
+	taskKey   struct{}
+	beganKey  struct{}
+	writesKey struct{}
 )
 
 // call is a request on its way.
@@ -134,6 +136,8 @@ type call struct {
 	task    string
 	request apiserver.Request
 	serve   func() error
+	// writes is what a remote runner's write of an action is to store.
+	writes *v1alpha1.NodeAction
 	// sent is when it was sent, ready when it arrives at the server, or its answer at the caller.
 	sent, ready time.Time
 	// served is whether the server has executed it; answer is what it says then.
@@ -157,7 +161,8 @@ func (p *process) gate(ctx context.Context, r apiserver.Request, serve func() er
 	}
 	task, _ := ctx.Value(taskKey{}).(string)
 	began, _ := ctx.Value(beganKey{}).(uint64)
-	c := &call{process: p, task: task, began: began, request: r, serve: serve, sent: time.Now(), ready: time.Now(), reply: make(chan error, 1)}
+	writes, _ := ctx.Value(writesKey{}).(*v1alpha1.NodeAction)
+	c := &call{process: p, task: task, began: began, request: r, writes: writes, serve: serve, sent: time.Now(), ready: time.Now(), reply: make(chan error, 1)}
 	p.world.send(c)
 	select {
 	case err := <-c.reply:

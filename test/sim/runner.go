@@ -134,7 +134,7 @@ func (a runnerAPI) Request(ctx context.Context, request *v1alpha1.Request) (*v1a
 func (a runnerAPI) UpdateStatus(ctx context.Context, action *v1alpha1.NodeAction) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	return a.client.Status().Update(ctx, action)
+	return a.client.Status().Update(context.WithValue(ctx, writesKey{}, action.DeepCopy()), action)
 }
 
 // requestTimeout bounds a runner's request, as in the product.
