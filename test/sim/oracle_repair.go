@@ -33,8 +33,11 @@ func (o *oracles) karpenterTold(old, updated *corev1.Node) {
 // Nothing disruptive begins on a node that we have cordoned and Karpenter may repair meanwhile.
 func (o *oracles) createdBesideKarpenter(a *v1alpha1.NodeAction) {
 	node := find[*corev1.Node](o, a.Spec.NodeName)
-	r := o.remediations[a.Spec.RemediationUID]
-	if node == nil || node.UID != a.Spec.NodeUID || r == nil || !a.Spec.ExpiresAt.After(time.Now()) || node.Labels[others.NodePoolLabel] == "" || node.Annotations[v1alpha1.CordonedAnnotation] == "" {
+	r := find[*v1alpha1.Remediation](o, a.Spec.Remediation)
+	if r == nil || r.UID != a.Spec.RemediationUID || r.Status.Action != a.Name { // its create is late, and nobody begins it
+		return
+	}
+	if node == nil || node.UID != a.Spec.NodeUID || !a.Spec.ExpiresAt.After(time.Now()) || node.Labels[others.NodePoolLabel] == "" || node.Annotations[v1alpha1.CordonedAnnotation] == "" {
 		return
 	}
 	_, said := node.Annotations[others.DoNotRepairAnnotation]
