@@ -14,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -156,7 +157,7 @@ func (r *Reconciler) start(ctx context.Context, l look) error {
 }
 
 // look reads what is known of a request; one that is gone has none. The request is read once more when
-// all else is known.
+// all else is known: by then another controller may have made the remediation that was not there.
 func (r *Reconciler) look(ctx context.Context, key types.NamespacedName) (look, error) {
 	l := look{now: r.Clock.Now()}
 	asked, err := r.read(ctx, key)
@@ -182,7 +183,7 @@ func (r *Reconciler) look(ctx context.Context, key types.NamespacedName) (look, 
 		return l, err
 	}
 	l.asked, err = r.read(ctx, key)
-	if err == nil && l.asked != nil && (l.asked.UID != asked.UID || l.asked.Status.Remediation != asked.Status.Remediation) {
+	if err == nil && l.asked != nil && (l.asked.UID != asked.UID || !equality.Semantic.DeepEqual(l.asked.Status, asked.Status)) {
 		l.asked = nil // its event comes
 	}
 	return l, err

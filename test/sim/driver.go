@@ -146,6 +146,25 @@ func (w *world) installDrivers() {
 	}
 }
 
+// makeTwice lets a controller that is about to make a remediation for a driver read for long, and another one lead and make it.
+func (w *world) makeTwice() bool {
+	if len(w.drivers) == 0 || w.profile.steady {
+		return false
+	}
+	takes := of(w.choices, 5*time.Second, 9*time.Second)
+	w.slow["get RemedyPolicy"] = func(*call) time.Duration {
+		if !slices.ContainsFunc(stored[*v1alpha1.NodemendRemediation](w.oracles), func(asked *v1alpha1.NodemendRemediation) bool {
+			return asked.Status.Remediation != "" && len(asked.Status.Conditions) == 0
+		}) {
+			return 0
+		}
+		w.count("two controllers make the remediation of one request")
+		w.after(100*time.Millisecond, func() { w.secondLeader() })
+		return takes
+	}
+	return true
+}
+
 // driverDies lets a driver do nothing for a while.
 func (w *world) driverDies() bool {
 	if len(w.drivers) == 0 {

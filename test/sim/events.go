@@ -76,6 +76,7 @@ func happeningsOfControllers() []happening {
 		{"a controller is cut off", 2, (*world).cutControllerOff},
 		{"a budget is replaced when it has given a permit", 1, (*world).snatchBudget},
 		{"a second controller leads", 3, (*world).secondLeader},
+		{"two controllers make the remediation of one request", 3, (*world).makeTwice},
 		{"a process is frozen", 3, (*world).freeze},
 		{"an action is deleted behind its controller's back", 2, (*world).deleteUnseen},
 		{"a node that is being taken out is wanted back at once", 3, (*world).undoOut},
