@@ -63,10 +63,10 @@ func (t *machineAtWork) keepOff(ctx context.Context, m *v1alpha1.NodeMaintenance
 		return not(fmt.Sprintf("%s says %s", bmc, r.Power), stepTime)
 	case r.Reported:
 		return not(fmt.Sprintf("%s tells what another program has read, and nobody knows when", bmc), retryConfig)
+	case !is: // also if it was proved: the switch may have restarted since
+		return t.says(ctx, m, v1alpha1.PowerOff, fmt.Sprintf("it is read off for %s, which proves that it is. Then its pods and volumes are freed", plan.Settled), stepTime)
 	case none == nil && kept.Proves(t.name, plan.BootID) && kept.Record().Machine == machine:
 		return holdTime, t.write(ctx, m, func(s *v1alpha1.NodeMaintenanceStatus) { s.Power.Held++ })
-	case !is:
-		return t.says(ctx, m, v1alpha1.PowerOff, fmt.Sprintf("it is read off for %s, which proves that it is. Then its pods and volumes are freed", plan.Settled), stepTime)
 	}
 	t.Events.Event(newAuditor(t.name, t.Events).node, corev1.EventTypeNormal, eventPower, clip(fmt.Sprintf("maintenance %s: %s", m.Name, proved)))
 	return holdTime, t.write(ctx, m, func(s *v1alpha1.NodeMaintenanceStatus) {

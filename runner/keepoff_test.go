@@ -73,9 +73,36 @@ func TestAProofOfAMaintenanceOutlivesTheRunner(t *testing.T) {
 		t.Fatalf("it is not proved\n%s", r.story())
 	}
 	was := r.of("repair").Status.Power.Proof.Second.Time
-	r.run(10 * time.Second)
+	r.run(110 * time.Second) // another process does not know whether the BMC has restarted
+	if r.held() != held {
+		t.Errorf("%d readings, then %d\n%s", held, r.held(), r.story())
+	}
+	r.run(150 * time.Second) // and another one
 	if r.held() <= held || r.of("repair").Status.Power.Proof.Second.Time != was {
 		t.Errorf("%d readings, then %d: %+v\n%s", held, r.held(), r.of("repair").Status.Power.Proof, r.story())
+	}
+}
+
+// A BMC that has restarted says off until it has found its machine, which somebody may have switched on.
+func TestAMachineWhoseBMCHasRestartedIsSaidToBeOffLater(t *testing.T) {
+	r := newRack(t, switchedOff, freed)
+	var fails, last time.Time
+	held := int32(0)
+	r.happens = func(int) {
+		r.readErr = nil
+		switch {
+		case fails.IsZero() && r.proved() && r.held() > 3:
+			fails, held = r.now, r.held()
+		case fails.IsZero():
+		case r.now.Sub(fails) < 20*time.Second:
+			r.readErr, held = power.ErrNoAnswer, r.held()
+		case r.held() > held && last.IsZero():
+			last = r.now
+		}
+	}
+	r.run(10 * time.Minute)
+	if took := last.Sub(fails); last.IsZero() || took < 140*time.Second || took > 160*time.Second {
+		t.Errorf("it is said to be off again %s after its BMC did not answer\n%s", took, r.story())
 	}
 }
 

@@ -187,7 +187,7 @@ func (b *bmc) pressed() {
 
 // troublePower lets something happen right when the next power cycle comes to a certain point.
 func (w *world) troublePower() bool {
-	switch w.pick(9) {
+	switch w.pick(10) {
 	case 1:
 		return w.stickAndWake()
 	case 2:
@@ -203,6 +203,8 @@ func (w *world) troublePower() bool {
 		return w.taintLate()
 	case 7:
 		return w.answerAndHang()
+	case 8:
+		return w.restartAndPress()
 	default:
 		return w.disturbPower()
 	}
@@ -289,6 +291,19 @@ func (w *world) lieAndWake() bool {
 		w.say("bmc "+n.name, "lies for %s", lies)
 		w.after(lies, n.bmc.well)
 		w.after(after, n.wakes)
+	})
+}
+
+// restartAndPress lets the BMC of the next machine that is proved to be off restart, and somebody switch the machine on
+// meanwhile. It boots slowly, and the BMC says off until it has found it.
+func (w *world) restartAndPress() bool {
+	after := of(w.choices, 5*time.Second, time.Second, 20*time.Second)
+	return w.atPower(offProved, func(n *node) {
+		n.bmc.restart()
+		w.after(after, func() {
+			n.bmc.boots = 6 * time.Minute
+			n.bmc.turnedOn("somebody")
+		})
 	})
 }
 

@@ -29,6 +29,8 @@ type Cycle struct {
 	told     bool      // the last reading is counted in Held
 	reported bool      // what it says is Reported, as far as is known: it may be old, and an off stands until it is taken back
 	back     bool      // an on was acknowledged in this phase, which takes back what stands
+	off      time.Time // of ProvedOff: when off was last read without a break since it was proved; zero: it has to be anew
+	anew     bool      // of ProvedOff: it had to be
 }
 
 // New returns a Cycle that goes on from what was kept: the zero Progress for one that has not
@@ -57,7 +59,7 @@ func New(plan Plan, kept Progress, now time.Time) (*Cycle, error) {
 	if !proved {
 		kept.Proof, kept.Held = nil, 0
 	}
-	return &Cycle{plan: plan, kept: kept, since: now}, nil
+	return &Cycle{plan: plan, kept: kept, since: now, anew: true}, nil
 }
 
 // Progress returns what is to be kept.
@@ -78,6 +80,12 @@ func (c *Cycle) Saw(asked, answered time.Time, r power.Reading, err error) {
 	c.wasOff = c.wasOff || got.isOff(c.plan.Machine)
 	if !got.isOff(c.plan.Machine) || unwatched {
 		c.firstOff = nil
+	}
+	switch {
+	case !got.isOff(c.plan.Machine) || asked.Sub(c.off) > c.plan.Repeat: // it may have restarted, and be on by now
+		c.off = time.Time{}
+	case !c.off.IsZero():
+		c.off = answered
 	}
 	switch {
 	case err != nil || asked.Sub(c.heard) > c.plan.Repeat: // it may have restarted
@@ -149,7 +157,7 @@ func (c *Cycle) provedOff(now time.Time, f Facts) Step {
 	case c.last != nil && c.last.err == nil && c.last.Power == power.On: // somebody has switched it on
 		c.enter(Restoring, now)
 		return c.restore(now, f)
-	case f.Hold && !c.reported && now.Sub(c.since) < c.plan.Hold && (!f.Await || now.Sub(c.since) < c.plan.Unheard):
+	case f.Hold && !c.reported && now.Sub(c.since) < c.plan.Hold && (!f.Await || now.Sub(c.since) < c.unheard()):
 		return c.hold(now, f)
 	case c.cameOff() && !f.Restore && !f.Stale:
 		return c.end(PowerWasOff, "nothing was switched: the power was off already, and stays off, since something holds the node by now")
@@ -169,12 +177,38 @@ func (c *Cycle) hold(now time.Time, f Facts) Step {
 	if c.last == nil {
 		return Step{Do: Read}
 	}
-	if f.Await && !f.Stale && !f.Answers && !c.told && c.last.isOff(c.plan.Machine) && now.Sub(c.last.answered) <= c.plan.Repeat {
+	if f.Await && !f.Stale && !f.Answers && !c.told && c.stillOff() && now.Sub(c.last.answered) <= c.plan.Repeat {
 		c.kept.Held++
 		c.told = true
 		return Step{Do: Wait, For: c.plan.Poll}
 	}
 	return c.readAgain(now, c.plan.Poll)
+}
+
+// stillOff reports whether the last reading says that the machine is off as it was proved to be. A switch that did not
+// answer for a while may have restarted, and say off until it has found its machine, which somebody has switched on: it
+// is believed again after as long as for a proof.
+func (c *Cycle) stillOff() bool {
+	switch {
+	case !c.off.IsZero():
+		return true
+	case !c.last.isOff(c.plan.Machine):
+	case c.firstOff == nil:
+		c.firstOff = c.last
+	case c.last.asked.Sub(c.firstOff.answered) >= c.plan.Settled:
+		c.off = c.last.answered
+		return true
+	}
+	c.anew = true
+	return false
+}
+
+// unheard is how long nobody may begin to free what the boot had.
+func (c *Cycle) unheard() time.Duration {
+	if c.anew {
+		return c.plan.Settled + c.plan.Unheard
+	}
+	return c.plan.Unheard
 }
 
 func (c *Cycle) newBoot(f Facts) bool { return f.BootID != "" && f.BootID != c.plan.BootID }
@@ -183,6 +217,14 @@ func (c *Cycle) newBoot(f Facts) bool { return f.BootID != "" && f.BootID != c.p
 func (c *Cycle) enter(phase Phase, now time.Time) {
 	c.kept.Phase, c.since = phase, now
 	c.last, c.firstOff, c.sent, c.heard, c.trouble, c.wasOff, c.back = nil, nil, time.Time{}, time.Time{}, nil, false, false
+	c.off, c.anew = time.Time{}, false
+}
+
+// enterProvedOff is after the reading that has proved it.
+func (c *Cycle) enterProvedOff(now time.Time) {
+	read := c.last.answered
+	c.enter(ProvedOff, now)
+	c.off = read
 }
 
 // cameOff reports whether the power was off when we came: nothing was cut.
@@ -236,7 +278,7 @@ func (c *Cycle) look(now time.Time, f Facts) Step {
 	case c.last.Power == power.Off && f.Confirmed && f.BootID != "":
 		if c.proved() {
 			if c.plan.TakeOff {
-				c.enter(ProvedOff, now)
+				c.enterProvedOff(now)
 				c.kept.Outcome, c.kept.Message = PowerWasOff, "the power was off already, and was switched on"
 				return c.Next(now, f)
 			}
@@ -271,7 +313,7 @@ func (c *Cycle) cut(now time.Time, f Facts) Step {
 		return Step{Do: Read}
 	case c.last.isOff(c.plan.Machine) && !f.Answers && !f.Stale:
 		if c.proved() {
-			c.enter(ProvedOff, now)
+			c.enterProvedOff(now)
 			return c.Next(now, f)
 		}
 		if c.unsettled(now) {
@@ -328,7 +370,7 @@ func (c *Cycle) restore(now time.Time, f Facts) Step {
 	switch {
 	case c.last == nil:
 		if over {
-			return c.stillOff()
+			return c.neverOn()
 		}
 		return Step{Do: Read}
 	case c.stands() && !over:
@@ -342,7 +384,7 @@ func (c *Cycle) restore(now time.Time, f Facts) Step {
 	case c.last.err == nil && c.last.Power == power.On:
 		return c.end(WentOffLate, "its power went off late, when nobody waited for it any more, and was switched on again. Nothing was freed")
 	case over:
-		return c.stillOff()
+		return c.neverOn()
 	case (c.kept.Proof != nil || c.cameOff()) && !c.mayRestore(f):
 		// The node has booted after the proof: if it is off again, somebody has switched it off. Or people
 		// keep off what was off when we came.
@@ -392,7 +434,7 @@ func (c *Cycle) stillOn(now time.Time, f Facts) Step {
 	return c.giveUp(now, f, PowerStillOn, fmt.Sprintf("the power was switched off, but %s later there is no proof that it is: %s. Nothing was freed", c.plan.GiveUp, c.saying()))
 }
 
-func (c *Cycle) stillOff() Step {
+func (c *Cycle) neverOn() Step {
 	return c.end(PowerStillOff, fmt.Sprintf("the power was switched on, or the node has booted by itself, but %s later it is not on: %s", c.plan.GiveUp, c.saying()))
 }
 

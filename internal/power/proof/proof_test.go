@@ -901,7 +901,8 @@ func TestOnlyWhatWasReadOffJustNowIsTold(t *testing.T) {
 	if p.Progress().Held != 0 {
 		t.Error("a reading of another machine was told")
 	}
-	p.now = p.now.Add(time.Second)
+	p = newPlay(t, Progress{})
+	p.proved()
 	p.expect(Read, holding)
 	p.sees(power.Off)
 	for range 3 {
@@ -909,6 +910,37 @@ func TestOnlyWhatWasReadOffJustNowIsTold(t *testing.T) {
 		if p.Progress().Held != 1 {
 			t.Errorf("one reading was told %d times", p.Progress().Held)
 		}
+	}
+}
+
+// A switch that has restarted says off until it has found its machine, which somebody may have switched
+// on meanwhile.
+func TestASwitchThatMayHaveRestartedIsBelievedLater(t *testing.T) {
+	for name, breaks := range map[string]func(p *play){
+		"it did not answer": func(p *play) {
+			p.now = p.now.Add(CallTimeout)
+			p.seesOf(power.GUID{}, "", errTimeout)
+		},
+		"nobody asked it":              func(p *play) { p.now = p.now.Add(p.plan.Repeat + time.Second) },
+		"it did not know its machine":  func(p *play) { p.seesOf(power.GUID{}, power.Off, nil) },
+		"another runner goes on by it": func(p *play) { p.Cycle = newPlay(t, p.Progress()).Cycle },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlay(t, Progress{})
+			p.proved()
+			p.holds(holding, 5*time.Second, power.Off)
+			told := p.Progress().Held
+			breaks(p)
+			if got := p.holds(holding, p.plan.Settled-time.Second, power.Off); got != "" || p.Progress().Held != told {
+				t.Fatalf("it does %q, and was read off %d times, then %d times", got, told, p.Progress().Held)
+			}
+			if got := p.holds(holding, 10*time.Second, power.Off); got != "" || p.Progress().Held < told+3 {
+				t.Fatalf("it does %q, and was read off %d times, then %d times", got, told, p.Progress().Held)
+			}
+			if got := p.holds(holding, p.plan.Hold, power.Off); got != SetOn {
+				t.Errorf("it does %q", got)
+			}
+		})
 	}
 }
 
@@ -944,10 +976,8 @@ func TestWhoTakesOverKeepsItOffAndCountsOn(t *testing.T) {
 	p.proved()
 	p.holds(holding, 5*time.Second, power.Off)
 	next := newPlay(t, p.Progress())
-	next.expect(Read, holding)
-	next.sees(power.Off)
-	next.expect(Wait, holding)
-	if next.Progress().Held != p.Progress().Held+1 {
+	next.holds(holding, next.plan.Settled+5*time.Second, power.Off)
+	if next.Progress().Held <= p.Progress().Held {
 		t.Errorf("it was %d, and is %d", p.Progress().Held, next.Progress().Held)
 	}
 	kept := p.Progress()

@@ -60,6 +60,7 @@ type read struct {
 	asked, answered time.Time
 	power           power.State
 	matches         bool
+	wrong           bool // it said off of a machine that was on, for its switch had restarted
 }
 
 // choose returns a number below n: 0, the calm one, when all choices are used up.
@@ -146,6 +147,7 @@ func (w *world) happen() {
 	case 2:
 		w.note("somebody switches on")
 		w.switchTo(true)
+		w.hung = w.choose(2) == 1 // until it has booted
 	case 11:
 		w.freed = !w.freed
 	case 3, 4:
@@ -169,9 +171,14 @@ func (w *world) happen() {
 	case 9:
 		w.note("a gate holds")
 		w.heldUntil = w.now.Add(4 * time.Minute)
-	case 10:
+	case 10, 12:
 		w.note("the BMC restarts")
 		w.deadUntil, w.blindUntil = w.now.Add(30*time.Second), w.now.Add(90*time.Second)
+		if w.choose(3) == 1 {
+			w.note("somebody switches on meanwhile")
+			w.switchTo(true)
+			w.hung = true
+		}
 	}
 }
 
@@ -224,6 +231,8 @@ func (w *world) keep(p Progress) {
 		w.broken("it is said to be off by %+v, and something was kept at %s", w.lastRead, w.keptAt)
 	case p.Held > w.kept.Held && (!w.facts.Await || w.facts.Answers):
 		w.broken("it is said to be off, and %+v", w.facts)
+	case p.Held > w.kept.Held && w.lastRead.wrong:
+		w.broken("it is said to be off, and is on since its switch has restarted")
 	case p.Held > w.kept.Held && w.reports:
 		w.broken("it is said to be off on another program's word")
 	case w.kept.Phase == ProvedOff && p.Phase == Restoring && !w.reports && w.facts.Hold && (w.facts.BootID == "1" || w.facts.BootID == "") &&
@@ -283,7 +292,7 @@ func (w *world) Read(context.Context, power.UUID) (r power.Reading, err error) {
 	}
 	_, matches := r.GUID.Matches(w.plan().Machine)
 	w.misled = !w.on && r.Power == power.On
-	w.lastRead = read{asked, w.now, r.Power, matches && err == nil}
+	w.lastRead = read{asked, w.now, r.Power, matches && err == nil, w.on && w.now.Before(w.blindUntil)}
 	if w.lastRead.matches && r.Power == power.Off {
 		w.offReads = append(w.offReads, w.lastRead)
 	} else {

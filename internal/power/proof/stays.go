@@ -12,10 +12,11 @@ import (
 type Stays struct{ first, last *reading }
 
 // Read takes a reading, and returns the proof once there is one. What is not off, or no reading, or what
-// another program has read, begins anew; so does a machine that nobody has read for half of that time.
+// another program has read, begins anew; so does a machine that nobody has read for Plan.Repeat: its switch may have
+// restarted, and say off until it has found its machine.
 func (s *Stays) Read(plan Plan, asked, answered time.Time, r power.Reading, err error) (Proof, bool) {
 	now := reading{asked: asked, answered: answered, Reading: r, err: err}
-	unwatched := s.last == nil || asked.Sub(s.last.answered) > plan.Settled/2
+	unwatched := s.last == nil || asked.Sub(s.last.answered) > plan.Repeat
 	s.last = &now
 	switch {
 	case !now.isOff(plan.Machine) || r.Reported:

@@ -21,8 +21,8 @@ func TestAMachineThatStaysOffIsProvedToBeOffWhenItWasReadSoForLongEnough(t *test
 		"it does not answer":       {func(power.Reading) (power.Reading, error) { return power.Reading{}, errors.New("no answer") }, 0, 185 * time.Second},
 		"it is another machine":    {func(r power.Reading) (power.Reading, error) { r.GUID[5]++; return r, nil }, 0, 185 * time.Second},
 		"another program read it":  {func(r power.Reading) (power.Reading, error) { r.Reported = true; return r, nil }, 0, 185 * time.Second},
-		"nobody read it for long":  {func(r power.Reading) (power.Reading, error) { return r, nil }, 61 * time.Second, 241 * time.Second},
-		"nobody read it for short": {func(r power.Reading) (power.Reading, error) { return r, nil }, 40 * time.Second, 120 * time.Second},
+		"nobody read it for long":  {func(r power.Reading) (power.Reading, error) { return r, nil }, 16 * time.Second, 196 * time.Second},
+		"nobody read it for short": {func(r power.Reading) (power.Reading, error) { return r, nil }, 8 * time.Second, 123 * time.Second},
 	} {
 		plan := (*world)(nil).plan()
 		var s Stays
