@@ -15,10 +15,6 @@ import (
 	"github.com/nodemend/nodemend/internal/standing"
 )
 
-// silence is how long nothing may have been heard of a node that does not answer: the node
-// controller's grace period, in which a kubelet renews its Lease five times.
-const silence = 50 * time.Second
-
 // decideRemote says what the remote runner does with an action, before its claim and, as long
 // as nothing was switched, after it.
 func decideRemote(in input) decision {
@@ -188,26 +184,13 @@ func signOfLife(node *corev1.Node, lease *coordinationv1.Lease, now time.Time) s
 		return "it is Ready"
 	}
 	if lease != nil {
-		renewed := lastWrite(lease.ManagedFields)
-		if renewed.IsZero() && lease.Spec.RenewTime != nil {
-			renewed = lease.Spec.RenewTime.Time
-		}
-		if now.Sub(renewed) <= silence {
+		renewed := v1alpha1.LeaseRenewed(lease)
+		if now.Sub(renewed) <= v1alpha1.Silence {
 			return "its kubelet renewed its Lease at " + renewed.UTC().Format(time.RFC3339)
 		}
 	}
-	if written := v1alpha1.LastWritten(node); now.Sub(written) <= silence {
+	if written := v1alpha1.LastWritten(node); now.Sub(written) <= v1alpha1.Silence {
 		return "something on it wrote its status at " + written.UTC().Format(time.RFC3339)
 	}
 	return ""
-}
-
-// lastWrite returns when anybody has written last, as the API server notes it.
-func lastWrite(fields []metav1.ManagedFieldsEntry) (last time.Time) {
-	for i := range fields {
-		if at := fields[i].Time; at != nil && at.After(last) {
-			last = at.Time
-		}
-	}
-	return last
 }

@@ -308,7 +308,7 @@ func (d *deadNode) Node(context.Context, string) (*corev1.Node, error) {
 		return nil, err
 	}
 	status := corev1.ConditionTrue
-	if d.now.Sub(d.heard) > silence {
+	if d.now.Sub(d.heard) > v1alpha1.Silence {
 		status = corev1.ConditionUnknown
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1", UID: d.nodeUID, Labels: map[string]string{"rack": "7", "other": "label"}}}

@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/runner/remedy"
 )
 
 // An off, or a deletion, is sent only by what an object says. The write that takes this back may be
@@ -21,7 +22,7 @@ func mayArrive(err error) bool {
 	return err != nil && !refused
 }
 
-// lastWords is the API server, to which the end of an action is written by writeLast.
+// lastWords is the API server, to which the end of a claimed action is written by writeLast.
 type lastWords struct {
 	RemoteAPI
 	w *RemoteWorker
@@ -29,7 +30,7 @@ type lastWords struct {
 
 // UpdateStatus implements API.
 func (l lastWords) UpdateStatus(ctx context.Context, action *v1alpha1.NodeAction) error {
-	if action.Finished() == nil {
+	if action.Finished() == nil || action.Status.Claim == nil {
 		return l.RemoteAPI.UpdateStatus(ctx, action)
 	}
 	return l.w.writeLast(ctx, action)
@@ -56,6 +57,10 @@ func (w *RemoteWorker) settle(ctx context.Context, action *v1alpha1.NodeAction) 
 	w.mu.Unlock()
 	if meant == nil || meant.UID != action.UID || meant.ResourceVersion != action.ResourceVersion {
 		return nil // it was stored, or never will be
+	}
+	if f := meant.Finished(); f != nil {
+		name := meant.Status.Claim.Remedy
+		return w.worker(action, name).conclude(ctx, action, remedy.Outcome{Reason: f.Reason, Message: f.Message, Result: meant.Status.Result}, name)
 	}
 	written := meant.DeepCopy()
 	if err := w.writeLast(ctx, written); err != nil {

@@ -27,7 +27,7 @@ func TestNoOffIsSentOnceNoneMayBeAllowedAnyMore(t *testing.T) {
 			return false
 		}
 		d.hung = true
-		d.pass(silence) // the API server is asked in vain for so long
+		d.pass(v1alpha1.Silence) // the API server is asked in vain for so long
 		return true
 	}
 	d.happens = func(int) {

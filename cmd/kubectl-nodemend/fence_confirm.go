@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/controller/evidence"
 	"github.com/nodemend/nodemend/controller/index"
 	"github.com/nodemend/nodemend/controller/outofservice"
 )
@@ -153,7 +152,7 @@ func leaseRenewed(ctx context.Context, c client.Client, n *corev1.Node) time.Tim
 	if err := c.Get(ctx, client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: n.Name}, &lease); err != nil {
 		return time.Time{} // the controller asks again
 	}
-	return evidence.Renewed(&lease)
+	return v1alpha1.LeaseRenewed(&lease)
 }
 
 // switchText says what the switch of the node has said last.

@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/nodemend/nodemend/controller/evidence"
+	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
 const (
@@ -54,7 +54,7 @@ func (t *tool) leader(ctx context.Context, c client.Client, deployments []appsv1
 		return nil, err
 	}
 	l.Holder = ptr.Deref(lease.Spec.HolderIdentity, "")
-	if at := evidence.Renewed(&lease); !at.IsZero() {
+	if at := v1alpha1.LeaseRenewed(&lease); !at.IsZero() {
 		l.Renewed = &metav1.Time{Time: at}
 		l.Works = t.leads(&lease)
 	}
@@ -64,7 +64,7 @@ func (t *tool) leader(ctx context.Context, c client.Client, deployments []appsv1
 // leads reports whether a Lease says that its holder still leads. When it was renewed is by the
 // clock of the API server, as is the time here.
 func (t *tool) leads(lease *coordinationv1.Lease) bool {
-	at := evidence.Renewed(lease)
+	at := v1alpha1.LeaseRenewed(lease)
 	return ptr.Deref(lease.Spec.HolderIdentity, "") != "" && !at.IsZero() && t.clock.Since(at) <= valid(lease)
 }
 

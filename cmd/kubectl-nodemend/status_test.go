@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/controller/evidence"
 )
 
 // statusOf is the status of these objects at noon.
@@ -126,7 +125,7 @@ func TestAControllerThatDoesNotRenewItsLeaseIsToldFirst(t *testing.T) {
 func TestALeaseIsAsOldAsTheAPIServerSaysAndNotItsHolder(t *testing.T) {
 	lease := controllers(-time.Hour)[1].(*coordinationv1.Lease) // a clock an hour ahead
 	lease.ManagedFields = []metav1.ManagedFieldsEntry{{Time: ptr.To(before(time.Hour))}, {Time: ptr.To(before(25 * time.Second))}, {}}
-	if got := evidence.Renewed(lease); !got.Equal(noon.Add(-25 * time.Second)) {
+	if got := v1alpha1.LeaseRenewed(lease); !got.Equal(noon.Add(-25 * time.Second)) {
 		t.Errorf("renewed at %v", got)
 	}
 }

@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -32,6 +33,25 @@ func LastWritten(node *corev1.Node) (last time.Time) {
 	}
 	return last
 }
+
+// LeaseRenewed returns when a Lease was last written, by the clock of the API server, which notes it
+// with the manager of the fields. The renewTime is of its holder's own clock: it is taken only
+// where nothing else is known. It is the zero time if there is none either.
+func LeaseRenewed(lease *coordinationv1.Lease) (last time.Time) {
+	for i := range lease.ManagedFields {
+		if at := lease.ManagedFields[i].Time; at != nil && at.After(last) {
+			last = at.Time
+		}
+	}
+	if last.IsZero() && lease.Spec.RenewTime != nil {
+		return lease.Spec.RenewTime.Time
+	}
+	return last
+}
+
+// Silence is how long nothing may have been heard of a node that does not answer: the node
+// controller's grace period, in which a kubelet renews its Lease five times.
+const Silence = 50 * time.Second
 
 // KubeletOwned reports whether the kubelet writes conditions of this type, and the
 // node controller makes them Unknown when it has not heard of it for long.

@@ -96,7 +96,7 @@ func LeaseHeld(lease *coordinationv1.Lease, node string, now time.Time) Hold {
 		return Hold{}
 	}
 	renewed := spec.RenewTime.Time
-	if written := evidence.Renewed(lease); written.After(renewed) {
+	if written := v1alpha1.LeaseRenewed(lease); written.After(renewed) {
 		renewed = written
 	}
 	until := renewed.Add(time.Duration(*spec.LeaseDurationSeconds) * time.Second)

@@ -31,7 +31,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
-	"github.com/nodemend/nodemend/controller/evidence"
 	"github.com/nodemend/nodemend/controller/index"
 	"github.com/nodemend/nodemend/controller/optimistic"
 	"github.com/nodemend/nodemend/controller/worker"
@@ -284,7 +283,7 @@ func (r *Reconciler) read(ctx context.Context, mark v1alpha1.OutOfServiceMark, n
 		if err := client.IgnoreNotFound(r.Live.Get(ctx, types.NamespacedName{Namespace: corev1.NamespaceNodeLease, Name: name}, &lease)); err != nil {
 			return f, fmt.Errorf("reading the Lease of node %s: %w", name, err)
 		}
-		f.actions, f.maintenances, f.now, f.asked, f.renewed = actions.Items, maintenances.Items, r.Now(), asked, evidence.Renewed(&lease)
+		f.actions, f.maintenances, f.now, f.asked, f.renewed = actions.Items, maintenances.Items, r.Now(), asked, v1alpha1.LeaseRenewed(&lease)
 	}
 	f.node, err = get(ctx, r.Live, name, &corev1.Node{})
 	return f, err

@@ -86,20 +86,16 @@ func silentSince(f facts) string {
 	return ""
 }
 
-// silence is how long nothing on a node that is said to be off may have written its status or renewed its
-// Lease: as long as before its power would be cut.
-const silence = 50 * time.Second
-
 // nothingWrites: where only the kubelet is dead, the detector writes on; and a kubelet that is reached
 // again renews its Lease before it says that it is Ready.
 func nothingWrites(f facts) string {
-	if f.now.Sub(f.renewed) <= silence {
+	if f.now.Sub(f.renewed) <= v1alpha1.Silence {
 		return fmt.Sprintf("the kubelet of node %s renewed its Lease at %s, so it ran then. Is its machine the one that is off? A word counts once nothing was heard of it for %s",
-			f.node.Name, f.renewed.UTC().Format(time.RFC3339), silence)
+			f.node.Name, f.renewed.UTC().Format(time.RFC3339), v1alpha1.Silence)
 	}
-	if last := v1alpha1.LastWritten(f.node); f.now.Sub(last) <= silence {
+	if last := v1alpha1.LastWritten(f.node); f.now.Sub(last) <= v1alpha1.Silence {
 		return fmt.Sprintf("something on node %s wrote its status at %s, so it ran then. Is its machine the one that is off? A word counts once nothing on it has written for %s",
-			f.node.Name, last.UTC().Format(time.RFC3339), silence)
+			f.node.Name, last.UTC().Format(time.RFC3339), v1alpha1.Silence)
 	}
 	return ""
 }

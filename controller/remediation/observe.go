@@ -238,5 +238,5 @@ func (o observer) leaseRenewed(ctx context.Context, node string) (time.Time, err
 	if err != nil {
 		return time.Time{}, fmt.Errorf("reading the lease of node %s: %w", node, err)
 	}
-	return evidence.Renewed(&lease), nil
+	return v1alpha1.LeaseRenewed(&lease), nil
 }

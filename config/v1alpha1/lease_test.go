@@ -1,4 +1,4 @@
-package evidence
+package v1alpha1_test
 
 import (
 	"testing"
@@ -7,6 +7,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/nodemend/nodemend/config/v1alpha1"
 )
 
 // The kubelet's clock may be a minute behind, or ahead.
@@ -28,12 +30,12 @@ func TestALeaseIsAsOldAsTheAPIServerSays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ManagedFields: tt.fields}}
 			lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(written.Add(-tt.renewed)))
-			if got := Renewed(lease); !got.Equal(written.Add(-tt.want)) {
+			if got := v1alpha1.LeaseRenewed(lease); !got.Equal(written.Add(-tt.want)) {
 				t.Errorf("got %s, want %s before %s", got, tt.want, written)
 			}
 		})
 	}
-	if got := Renewed(&coordinationv1.Lease{}); !got.IsZero() {
+	if got := v1alpha1.LeaseRenewed(&coordinationv1.Lease{}); !got.IsZero() {
 		t.Errorf("never renewed: %s", got)
 	}
 }
