@@ -29,8 +29,11 @@ func (o *oracles) cordonKept(by string, old, updated *corev1.Node) {
 		}
 		return
 	}
-	if old.Spec.Unschedulable && !updated.Spec.Unschedulable && o.world.people.cordoned[old.Name] && !o.world.mayBeOnItsWay() {
-		o.world.broken("I3: a person's cordon is never removed", "node %s", old.Name)
+	if old.Spec.Unschedulable && !updated.Spec.Unschedulable && o.world.people.cordoned[old.Name] {
+		if !o.world.mayBeOnItsWay() {
+			o.world.broken("I3: a person's cordon is never removed", "node %s", old.Name)
+		}
+		delete(o.world.people.cordoned, old.Name)
 	}
 	if !maps.Equal(old.Labels, updated.Labels) || !slices.Equal(othersTaints(old), othersTaints(updated)) {
 		o.world.broken("I3: a label or taint that we did not set is never removed", "node %s", old.Name)
