@@ -238,13 +238,15 @@ func (r *Reconciler) cordon(ctx context.Context, node *corev1.Node, holders, lea
 		return noNode, r.giveBack(ctx, node.Name)
 	case len(holders) == 0:
 		return noNode, nil
-	case node.Spec.Unschedulable && isMarked:
+	case !node.Spec.Unschedulable || slices.ContainsFunc(holders, func(m *v1alpha1.NodeMaintenance) bool { return !saidCordoned(m, node) }):
+	case isMarked:
 		return cordonedByUs, r.repair(ctx, node, holders)
-	case node.Spec.Unschedulable:
+	default:
 		return cordonedByOthers, nil
 	}
 	// Rare: the patch is made from what the API server has, for the cache keeps only
-	// a part of it.
+	// a part of it. And a cache that is behind may show the cordon of a maintenance that is gone: whoever
+	// took that for ours would say so, and from then on cordon without a permit.
 	var live corev1.Node
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(node), &live); err != nil {
 		return noNode, fmt.Errorf("reading node %s: %w", node.Name, err)
@@ -281,6 +283,11 @@ func (r *Reconciler) cordon(ctx context.Context, node *corev1.Node, holders, lea
 		return cordonedByOthers, nil
 	}
 	return cordonedByUs, nil
+}
+
+// saidCordoned reports whether the maintenance says that it has this node cordoned.
+func saidCordoned(m *v1alpha1.NodeMaintenance, node *corev1.Node) bool {
+	return m.WasCordoned() && m.Status.NodeUID == node.UID
 }
 
 // leftToAnother reports whether another program is about to let go of the node: it was told to stop,

@@ -83,6 +83,47 @@ func TestForWhichMaintenanceANodeIsCordoned(t *testing.T) {
 	}
 }
 
+// A cache that is behind shows the cordon of a maintenance that has given the node back. Once a maintenance says that the
+// node is cordoned, it needs no permit for that any more.
+func TestACordonThatIsGoneIsNotTakenForOurs(t *testing.T) {
+	m := &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "m"}, Spec: v1alpha1.NodeMaintenanceSpec{
+		NodeName: "w17", Remediation: &v1alpha1.RemediationReference{Name: "r", UID: "u"},
+	}}
+	remediation := &v1alpha1.Remediation{ObjectMeta: metav1.ObjectMeta{Name: "r", UID: "u"}, Status: v1alpha1.RemediationStatus{Maintenance: "m"}}
+	budget := &v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: "all"}}
+	cached := nodeWith(true, map[string]string{v1alpha1.CordonedAnnotation: "gone"})
+	for name, tt := range map[string]struct {
+		live *corev1.Node
+		said bool
+		want cordonState
+		not  bool
+	}{
+		"it is gone":             {nodeWith(false, nil), false, noNode, true},
+		"it is there":            {cached, false, cordonedByUs, false},
+		"it is somebody else's":  {nodeWith(true, nil), false, cordonedByOthers, false},
+		"it was said to be ours": {nodeWith(false, nil), true, cordonedByUs, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := runtime.NewScheme()
+			if err := errors.Join(corev1.AddToScheme(s), v1alpha1.AddToScheme(s)); err != nil {
+				t.Fatal(err)
+			}
+			holder := m.DeepCopy()
+			if tt.said {
+				holder.Status.NodeUID = cached.UID
+				holder.Status.Conditions = []metav1.Condition{{Type: v1alpha1.MaintenanceCordoned, Status: metav1.ConditionTrue}}
+			}
+			tt.live.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+			c := fake.NewClientBuilder().WithScheme(s).WithObjects(tt.live.DeepCopy(), remediation, budget, holder).
+				WithIndex(&v1alpha1.NodeAction{}, index.ByNode, func(client.Object) []string { return nil }).Build()
+			got, err := (&Reconciler{Client: c, Live: c}).cordon(t.Context(), cached, []*v1alpha1.NodeMaintenance{holder}, nil)
+			if got != tt.want || apierrors.IsConflict(err) != tt.not || !tt.not && err != nil {
+				t.Errorf("got %v, %v; want %v, a conflict: %t", got, err, tt.want, tt.not)
+			}
+		})
+	}
+}
+
 func TestANodeThatBecomesReadyIsNotCordonedAsOneThatIsOut(t *testing.T) {
 	node := nodeWith(false, nil)
 	node.Status.Conditions = []corev1.NodeCondition{
