@@ -116,6 +116,12 @@ func (w *world) play() {
 	w.calm()
 	limit := time.Now().Add(calmTime)
 	for w.oracles.violation == nil && w.step(limit) {
+		if all := w.leaders(); len(all) > 1 && w.steps-w.heartbeats > mostSteps/2 {
+			// One that has seen less may write again and again what the other one takes back, until it finds that it
+			// does not lead: here that takes no time.
+			w.count("two leaders write against each other")
+			w.end(all[0])
+		}
 		if w.steps-w.heartbeats > mostSteps || w.heartbeats > mostHeartbeats {
 			w.broken("Liveness: whoever has nothing to do rests", "%d steps by %s", w.steps, time.Now().UTC().Format(time.TimeOnly))
 			return
