@@ -142,6 +142,14 @@ func (o *oracles) selects(budget, node string) bool {
 	return b == nil || n == nil || selects(b, n)
 }
 
+// onlyTheMachineIsLeft reports whether a machine that is being replaced hangs while it goes, its Node is gone, and 5 minutes
+// after the step's timeout nobody waits for it any more.
+func (o *oracles) onlyTheMachineIsLeft(a *v1alpha1.NodeAction) bool {
+	n := find[*corev1.Node](o, a.Spec.NodeName)
+	return a.Status.Replace != nil && a.Status.Claim != nil && (n == nil || n.UID != a.Spec.NodeUID) &&
+		time.Since(a.Status.Claim.Time.Time) >= a.Spec.Timeout.Duration+5*time.Minute
+}
+
 func (o *oracles) permitReturned(budgetName, nodeName string, permit v1alpha1.Permit) {
 	if !o.selects(budgetName, nodeName) {
 		return
@@ -152,7 +160,7 @@ func (o *oracles) permitReturned(budgetName, nodeName string, permit v1alpha1.Pe
 			continue
 		}
 		action := find[*v1alpha1.NodeAction](o, e.order.Action)
-		if action != nil && action.Spec.Remediation == permit.Remediation && !o.succeeded(action) {
+		if action != nil && action.Spec.Remediation == permit.Remediation && !o.succeeded(action) && !o.onlyTheMachineIsLeft(action) {
 			o.world.broken("I1: a permit is kept while something runs under it", "budget %s: the permit of %s for node %s was returned while %s ran",
 				budgetName, permit.Remediation, nodeName, e.order.Action)
 		}

@@ -183,6 +183,9 @@ func (o *oracles) poweredAs(old, updated *v1alpha1.NodeAction) {
 		o.world.count("a machine is proved to be off")
 		o.over(n, updated)
 	}
+	if p.Proof == nil && old.Status.Power != nil && old.Status.Power.Proof != nil {
+		o.unproved[updated.UID] = time.Now()
+	}
 	ends := p.Phase == string(proof.Ended) && (old.Status.Power == nil || old.Status.Power.Phase != p.Phase)
 	if b := n.bmc; ends && p.Outcome != string(proof.PowerStillOff) && !b.on() && b.cutBy == updated.UID {
 		o.world.broken("I11: a power cycle has ended only if what it has cut is on again", "node %s, action %s: %s", n.name, updated.Name, p.Outcome)
