@@ -142,6 +142,11 @@ func (o *oracles) selects(budget, node string) bool {
 	return b == nil || n == nil || selects(b, n)
 }
 
+func (o *oracles) isNamed(a *v1alpha1.NodeAction) bool {
+	r := find[*v1alpha1.Remediation](o, a.Spec.Remediation)
+	return r != nil && r.UID == a.Spec.RemediationUID && r.Status.Action == a.Name
+}
+
 // onlyTheMachineIsLeft reports whether a machine that is being replaced hangs while it goes, its Node is gone, and 5 minutes
 // after the step's timeout nobody waits for it any more.
 func (o *oracles) onlyTheMachineIsLeft(a *v1alpha1.NodeAction) bool {
@@ -166,7 +171,7 @@ func (o *oracles) permitReturned(budgetName, nodeName string, permit v1alpha1.Pe
 		}
 	}
 	for _, a := range stored[*v1alpha1.NodeAction](o) {
-		if o.succeeded(a) || o.world.people.blinded[a.Name] {
+		if o.succeeded(a) || o.world.people.blinded[a.Name] || o.unasked[a.UID] && !o.isNamed(a) {
 			continue // nobody may know of it, and no runner begins it
 		}
 		if a.Spec.Remediation == permit.Remediation && a.Finished() == nil && a.Status.Claim == nil && a.Spec.ExpiresAt.After(time.Now()) {

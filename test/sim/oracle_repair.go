@@ -34,7 +34,7 @@ func (o *oracles) karpenterTold(old, updated *corev1.Node) {
 func (o *oracles) createdBesideKarpenter(a *v1alpha1.NodeAction) {
 	node := find[*corev1.Node](o, a.Spec.NodeName)
 	r := find[*v1alpha1.Remediation](o, a.Spec.Remediation)
-	if r == nil || r.UID != a.Spec.RemediationUID || r.Status.Action != a.Name { // its create is late, and nobody begins it
+	if !o.isNamed(a) { // its create is late, and nobody begins it
 		return
 	}
 	if node == nil || node.UID != a.Spec.NodeUID || !a.Spec.ExpiresAt.After(time.Now()) || node.Labels[others.NodePoolLabel] == "" || node.Annotations[v1alpha1.CordonedAnnotation] == "" {

@@ -41,8 +41,10 @@ type oracles struct {
 	named, idle map[types.UID]bool
 	// actions are all that there ever were, deleted those that are no more; forgotten is when a remediation ceased to wait
 	// for one.
-	actions   map[types.UID]*v1alpha1.NodeAction
-	deleted   map[string]bool
+	actions map[types.UID]*v1alpha1.NodeAction
+	deleted map[string]bool
+	// unasked are those that came when nobody waited for them any more.
+	unasked   map[types.UID]bool
 	forgotten map[string]time.Time
 	requests  requests
 	// cutting are the actions that have said that they cut power, tainted is when a node last got the taint
@@ -142,7 +144,7 @@ func (o *oracles) rested() {
 func newOracles(w *world) *oracles {
 	return &oracles{
 		world: w, requests: requests{map[types.UID]time.Time{}, map[types.UID]map[types.UID]bool{}}, checks: map[string][]seen{}, written: map[string]int{}, turned: map[string]time.Time{}, links: map[types.UID]*link{}, waiting: lasting{}, keeping: lasting{}, undrained: lasting{}, cordoned: map[types.UID]time.Time{}, remediations: map[types.UID]*v1alpha1.Remediation{}, collected: map[types.UID]bool{}, paused: map[string]time.Time{}, givenBack: map[types.UID]time.Time{}, outWhenDeleted: map[types.UID]string{}, named: map[types.UID]bool{}, idle: map[types.UID]bool{},
-		actions: map[types.UID]*v1alpha1.NodeAction{}, deleted: map[string]bool{}, forgotten: map[string]time.Time{}, handed: map[string]time.Time{}, cutting: map[types.UID]bool{}, switching: map[types.UID]time.Time{}, tainted: map[string]time.Time{}, unproved: map[types.UID]time.Time{}, seenGone: map[string]time.Time{},
+		actions: map[types.UID]*v1alpha1.NodeAction{}, deleted: map[string]bool{}, unasked: map[types.UID]bool{}, forgotten: map[string]time.Time{}, handed: map[string]time.Time{}, cutting: map[types.UID]bool{}, switching: map[types.UID]time.Time{}, tainted: map[string]time.Time{}, unproved: map[types.UID]time.Time{}, seenGone: map[string]time.Time{},
 		edited: map[string]time.Time{}, labelled: map[string]time.Time{}, filed: map[string]time.Time{}, rebooted: map[string]time.Time{}, born: map[types.UID]uint64{}, drainedAt: map[string]uint64{},
 		returned: map[string]time.Time{}, drained: map[string]time.Time{}, released: map[string]bool{}, freed: map[string]time.Time{},
 		unwell: map[string]map[string]time.Time{}, acting: map[string]time.Time{}, out: map[string]map[budgetUID]bool{},
@@ -313,6 +315,7 @@ func (o *oracles) changed(c apiserver.Change) {
 			o.reportedAsEnded(old, updated)
 		}
 		if old == nil {
+			o.unasked[updated.UID] = o.world.serving != nil && o.world.serving.abandoned
 			o.dueWhenCreated(updated)
 			o.createdAsAnnounced(updated)
 			o.createdUnderPermit(updated)
