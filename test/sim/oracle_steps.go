@@ -28,7 +28,9 @@ func (o *oracles) advancedOnEvidence(old, updated *v1alpha1.Remediation) {
 	e := n.executionOf(last.Action)
 	step := updated.Step(after.Step)
 	ended, handed := o.handed[last.Action]
-	if advanced && step.NeedsRunner() && e == nil && !handed && !n.bootedSince(last) {
+	// Of a node that was told to reboot and was not back in time nobody knows whether it has.
+	unknown := last.Outcome == v1alpha1.ReasonNotBack
+	if advanced && step.NeedsRunner() && e == nil && !handed && !unknown && !n.bootedSince(last) {
 		o.world.broken("The next step is taken only after the one before was executed", "%s: %d/%d after %s", updated.Name, after.Step, after.Attempt, last.Outcome)
 		return
 	}
