@@ -106,6 +106,20 @@ func TestAMachineWhoseBMCHasRestartedIsSaidToBeOffLater(t *testing.T) {
 	}
 }
 
+// A lamp that hangs must not keep the readings so far apart that they prove nothing.
+func TestALampHasLittleTimeWhileItsMachineIsToBeProvedToBeOff(t *testing.T) {
+	r := newRack(t, switchedOff, identified, freed)
+	r.identifyErr = power.ErrNoAnswer
+	r.run(20 * time.Second)
+	if before := r.lampTime; before <= lampTime {
+		t.Errorf("it has %s", before)
+	}
+	r.run(6 * time.Minute)
+	if !r.proved() || r.lampTime > lampTime {
+		t.Errorf("it has %s; proved: %t\n%s", r.lampTime, r.proved(), r.story())
+	}
+}
+
 func TestNothingIsFreedForAMaintenanceAsLongAsSomethingForbidsIt(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(r *rack)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -123,7 +124,7 @@ func (t *machineAtWork) light(ctx context.Context, m *v1alpha1.NodeMaintenance) 
 			return 0, err
 		}
 	}
-	lasts, err := call(ctx, func(ctx context.Context) (time.Duration, error) { return lamp.Identify(ctx, uuid, true) })
+	lasts, err := t.identify(ctx, lamp, uuid, true)
 	switch {
 	case ctx.Err() != nil:
 		return 0, context.Cause(ctx)
@@ -138,6 +139,22 @@ func (t *machineAtWork) light(ctx context.Context, m *v1alpha1.NodeMaintenance) 
 	default:
 		return t.told(ctx, m, true, v1alpha1.LightUnknown, err.Error(), retrySwitch)
 	}
+}
+
+// lampTime is how long a lamp has while its machine is to be proved to be off: a reading that comes later than
+// proof.Plan.Repeat after the one before begins the proof anew.
+const lampTime = 5 * time.Second
+
+// identify switches a lamp.
+func (t *machineAtWork) identify(ctx context.Context, lamp power.Switch, machine power.UUID, on bool) (time.Duration, error) {
+	if slices.ContainsFunc(t.all, func(m v1alpha1.NodeMaintenance) bool {
+		return m.Spec.OutOfService && m.Status.Power != nil && m.Status.Power.Phase == v1alpha1.PowerOff
+	}) {
+		short, cancel := context.WithTimeout(ctx, lampTime)
+		defer cancel()
+		return lamp.Identify(short, machine, on)
+	}
+	return call(ctx, func(ctx context.Context) (time.Duration, error) { return lamp.Identify(ctx, machine, on) })
 }
 
 // kept reports whether the maintenance can't vanish before what was switched for it is switched
@@ -178,7 +195,7 @@ func (t *machineAtWork) putOut(ctx context.Context, m *v1alpha1.NodeMaintenance)
 	}
 	lamp, uuid, err := t.switchOf(machine)
 	if err == nil {
-		_, err = call(ctx, func(ctx context.Context) (time.Duration, error) { return lamp.Identify(ctx, uuid, false) })
+		_, err = t.identify(ctx, lamp, uuid, false)
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -251,7 +251,7 @@ func (t *machineAtWork) write(ctx context.Context, m *v1alpha1.NodeMaintenance, 
 	written := m.DeepCopy()
 	change(&written.Status)
 	write := t.API.UpdateMaintenance
-	if before := m.Status.Power; before != nil && goesOff(before.Phase) && written.Status.Power.Phase != before.Phase {
+	if before := m.Status.Power; before != nil && switches(before.Phase) && written.Status.Power.Phase != before.Phase {
 		write = t.writeLast
 	}
 	if err := write(ctx, written); err != nil {
@@ -264,9 +264,9 @@ func (t *machineAtWork) write(ctx context.Context, m *v1alpha1.NodeMaintenance, 
 	return nil
 }
 
-// goesOff reports whether a machine is asked to shut down in this phase, or cut.
-func goesOff(phase v1alpha1.PowerPhase) bool {
-	return phase == v1alpha1.PowerShuttingDown || phase == v1alpha1.PowerCutting
+// switches reports whether a machine is asked to shut down in this phase, cut, or switched on.
+func switches(phase v1alpha1.PowerPhase) bool {
+	return phase == v1alpha1.PowerShuttingDown || phase == v1alpha1.PowerCutting || phase == v1alpha1.PowerRestoring
 }
 
 // call gives a switch its time.

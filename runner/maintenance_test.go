@@ -51,6 +51,7 @@ type rack struct {
 	readErr     error
 	reported    bool // what it says another program has read
 	identifyErr error
+	lampTime    time.Duration // how long the last call had
 	shutdownErr error
 	lasts       time.Duration
 	deaf        bool // it acknowledges off, and does nothing
@@ -389,14 +390,19 @@ func (b rackBMC) mayStop(phase v1alpha1.PowerPhase) {
 		p := m.Status.Power
 		return p != nil && p.Phase == phase && p.RunnerID == b.id && m.DeletionTimestamp == nil && m.Spec.Power == v1alpha1.PowerRequestOff && m.Drained() && m.Status.Machine.UUID == machineUUID
 	})
-	if late := b.onItsWay; late != nil && b.of(late.Name) != nil && late.ResourceVersion == b.of(late.Name).ResourceVersion {
-		b.Errorf("%s stops the machine, and a write is on its way that forbids it\n%s", b.id, b.story())
-	}
+	b.mayAct()
 	if i < 0 {
 		b.Errorf("%s stops the machine, and nobody has said so before\n%s", b.id, b.story())
 	}
 	if b.on && b.boot != 1 {
 		b.Errorf("boot %d is stopped\n%s", b.boot, b.story())
+	}
+}
+
+// mayAct breaks the test if a write may still arrive that forbids what is done.
+func (b rackBMC) mayAct() {
+	if late := b.onItsWay; late != nil && b.of(late.Name) != nil && late.ResourceVersion == b.of(late.Name).ResourceVersion {
+		b.Errorf("%s switches the machine, and a write is on its way that forbids it\n%s", b.id, b.story())
 	}
 }
 
@@ -447,13 +453,17 @@ func (b rackBMC) On(_ context.Context, machine power.UUID) error {
 			b.Errorf("%s switches the machine on, and %s holds the node\n%s", b.id, m.Name, b.story())
 		}
 	}
+	b.mayAct()
 	b.ons++
 	b.note("on, by %s", b.id)
 	b.switchOn()
 	return b.answer()
 }
 
-func (b rackBMC) Identify(_ context.Context, machine power.UUID, on bool) (time.Duration, error) {
+func (b rackBMC) Identify(ctx context.Context, machine power.UUID, on bool) (time.Duration, error) {
+	if end, is := ctx.Deadline(); is {
+		b.lampTime = time.Until(end)
+	}
 	if err := b.effect(); err != nil {
 		return 0, err
 	}

@@ -79,8 +79,8 @@ type deadNode struct {
 	taints   []corev1.Taint
 	mark     string // of the taint out-of-service
 
-	// slow reports whether a write takes longer than anybody waits for its answer. onItsWay is that one. Nil: none does.
-	slow     func(*v1alpha1.NodeAction) bool
+	// slow returns why nobody is told what became of a write; nil: it arrives. The first such one is onItsWay.
+	slow     func(*v1alpha1.NodeAction) error
 	onItsWay *v1alpha1.NodeAction
 
 	// happens is called before each call, and may change anything.
@@ -360,11 +360,16 @@ func (d *deadNode) UpdateStatus(_ context.Context, action *v1alpha1.NodeAction) 
 	if err := d.call(); err != nil {
 		return err
 	}
-	if d.slow != nil && d.slow(action) {
-		d.note("on its way: %+v", action.Status)
-		d.onItsWay = action.DeepCopy()
-		d.pass(requestTimeout)
-		return context.DeadlineExceeded
+	if d.slow != nil {
+		first := d.onItsWay == nil
+		if err := d.slow(action); err != nil {
+			d.note("%v: %+v", err, action.Status)
+			if first {
+				d.onItsWay = action.DeepCopy()
+			}
+			d.pass(requestTimeout)
+			return err
+		}
 	}
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "nodeactions"}, action.Name, errors.New("it has changed"))
 	switch {

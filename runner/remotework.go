@@ -81,7 +81,7 @@ type RemoteWorker struct {
 	// awaited are the actions, by their UIDs, that this process takes over: what another one has sent may still
 	// arrive, and is waited for.
 	awaited map[types.UID]bool
-	// unheard are actions as they were to be written, by their nodes: see [RemoteWorker.settle].
+	// unheard are actions as they were to be written, by their names: see [RemoteWorker.settle].
 	unheard map[string]*v1alpha1.NodeAction
 }
 
@@ -99,8 +99,12 @@ func NewRemoteWorker(o RemoteWorkerOptions) (*RemoteWorker, error) {
 // to wait: the next call goes on from what it reads.
 func (w *RemoteWorker) Work(ctx context.Context, name string) error {
 	action, err := w.API.Action(ctx, name)
-	if err != nil || action == nil || action.Spec.Executor != v1alpha1.ExecutorRemote || action.Finished() != nil {
+	if err != nil {
 		return err
+	}
+	if action == nil || action.Spec.Executor != v1alpha1.ExecutorRemote || action.Finished() != nil {
+		w.forget(name)
+		return nil
 	}
 	if !w.take(action.Spec.NodeName) {
 		return errBusy

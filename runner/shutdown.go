@@ -143,7 +143,7 @@ func another(bmc power.Switch) string {
 
 // step goes on with a machine that may be off by the maintenance.
 func (t *machineAtWork) step(ctx context.Context, m *v1alpha1.NodeMaintenance) (time.Duration, error) {
-	if err := t.settle(ctx, m); err != nil {
+	if err := t.settle(ctx, m); err != nil || !m.MayBeOff() {
 		return 0, err
 	}
 	if err := t.takeOver(ctx, m); err != nil {
@@ -446,14 +446,19 @@ func (t *machineAtWork) enter(ctx context.Context, m *v1alpha1.NodeMaintenance, 
 		return 0, err
 	}
 	remedy.Reached(ctx, "after-"+string(phase))
+	t.entered(ctx, m)
+	return stepTime, nil
+}
+
+// entered tells people of the phase that is kept by now.
+func (t *machineAtWork) entered(ctx context.Context, m *v1alpha1.NodeMaintenance) {
+	phase, message := m.Status.Power.Phase, m.Status.Power.Message
 	logr.FromContextOrDiscard(ctx).Info("Power of a machine in maintenance", "node", t.name, "maintenance", m.Name, "phase", phase, "message", message)
-	about := newAuditor(t.name, t.Events).node
 	text := fmt.Sprintf("maintenance %s: %s", m.Name, phase)
 	if message != "" {
 		text += ": " + message
 	}
-	t.Events.Event(about, corev1.EventTypeNormal, eventPower, clip(text))
-	return stepTime, nil
+	t.Events.Event(newAuditor(t.name, t.Events).node, corev1.EventTypeNormal, eventPower, clip(text))
 }
 
 // says keeps why the phase lasts, and returns when to look again.

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -10,16 +9,16 @@ import (
 	"github.com/nodemend/nodemend/runner/remedy"
 )
 
-// An off, or a deletion, is sent only by what an object says. The write that takes this back may be
+// An off, an on, or a deletion, is sent only by what an object says. The write that takes this back may be
 // lost, late, or stored without an answer. What is decided after that may be otherwise: then the late
 // one would arrive in the middle of it. So such a write is repeated, as it was, until somebody says
 // what became of it. The repeated one changes the object's version, by which the late one is refused.
 
-// mayArrive reports whether a write with this error may have been stored, or may still be.
+// mayArrive reports whether a write with this error may have been stored, or may still be. Who is refused for
+// another reason than the object, as for too many requests, may have sent it before: clients try again by
+// themselves.
 func mayArrive(err error) bool {
-	var status apierrors.APIStatus
-	refused := errors.As(err, &status) && status.Status().Code >= 400 && status.Status().Code < 500
-	return err != nil && !refused
+	return err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !apierrors.IsInvalid(err)
 }
 
 // lastWords is the API server, to which the end of a claimed action is written by writeLast.
@@ -42,9 +41,9 @@ func (w *RemoteWorker) writeLast(ctx context.Context, action *v1alpha1.NodeActio
 	err := w.API.UpdateStatus(ctx, action)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.unheard, action.Spec.NodeName)
+	delete(w.unheard, action.Name)
 	if mayArrive(err) {
-		w.unheard[action.Spec.NodeName] = meant
+		w.unheard[action.Name] = meant
 	}
 	return err
 }
@@ -53,10 +52,11 @@ func (w *RemoteWorker) writeLast(ctx context.Context, action *v1alpha1.NodeActio
 // the action is as it is written now.
 func (w *RemoteWorker) settle(ctx context.Context, action *v1alpha1.NodeAction) error {
 	w.mu.Lock()
-	meant := w.unheard[action.Spec.NodeName]
+	meant := w.unheard[action.Name]
 	w.mu.Unlock()
 	if meant == nil || meant.UID != action.UID || meant.ResourceVersion != action.ResourceVersion {
-		return nil // it was stored, or never will be
+		w.forget(action.Name) // it was stored, or never will be
+		return nil
 	}
 	if f := meant.Finished(); f != nil {
 		name := meant.Status.Claim.Remedy
@@ -70,7 +70,14 @@ func (w *RemoteWorker) settle(ctx context.Context, action *v1alpha1.NodeAction) 
 	return nil
 }
 
-// writeLast writes the status of a maintenance by which its machine is not asked to shut down, or cut,
+// forget drops what is kept of an action.
+func (w *RemoteWorker) forget(action string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.unheard, action)
+}
+
+// writeLast writes the status of a maintenance by which its machine is not asked to shut down, or switched,
 // any more.
 func (t *machineAtWork) writeLast(ctx context.Context, m *v1alpha1.NodeMaintenance) error {
 	meant := m.DeepCopy()
@@ -95,5 +102,6 @@ func (t *machineAtWork) settle(ctx context.Context, m *v1alpha1.NodeMaintenance)
 		return err
 	}
 	*m = *written
+	t.entered(ctx, m)
 	return nil
 }

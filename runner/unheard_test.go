@@ -22,13 +22,20 @@ import (
 func TestNoOffIsSentOnceNoneMayBeAllowedAnyMore(t *testing.T) {
 	d := newDeadNode(t)
 	d.deaf = true
-	d.slow = func(a *v1alpha1.NodeAction) bool {
-		if d.onItsWay != nil || a.Status.Power == nil || a.Status.Power.Phase != string(proof.Watching) {
-			return false
+	refused := false
+	d.slow = func(a *v1alpha1.NodeAction) error {
+		switch {
+		case a.Status.Power == nil || a.Status.Power.Phase != string(proof.Watching):
+			return nil
+		case d.onItsWay == nil:
+			d.hung = true
+			d.pass(v1alpha1.Silence) // the API server is asked in vain for so long
+			return context.DeadlineExceeded
+		case !refused: // the repeated one, which says nothing of the first
+			refused = true
+			return apierrors.NewTooManyRequests("later", 1)
 		}
-		d.hung = true
-		d.pass(v1alpha1.Silence) // the API server is asked in vain for so long
-		return true
+		return nil
 	}
 	d.happens = func(int) {
 		if d.offs == 1 && d.onItsWay == nil {
@@ -37,7 +44,7 @@ func TestNoOffIsSentOnceNoneMayBeAllowedAnyMore(t *testing.T) {
 	}
 	d.work()
 	d.ended(v1alpha1.ReasonPowerStillOn, "the node answers again")
-	if d.offs != 1 || d.onItsWay == nil {
+	if d.offs != 1 || d.onItsWay == nil || !refused {
 		t.Errorf("%d offs\n%s", d.offs, d.story())
 	}
 }
@@ -49,7 +56,12 @@ func TestNoMachineIsDeletedOnceItsActionMayHaveEnded(t *testing.T) {
 	d.policy.Spec.Steps = []v1alpha1.Step{step}
 	d.remediation.Spec.Steps = d.policy.Spec.Steps
 	d.action.Spec.StepHash, d.action.Spec.Timeout = hashOf(t, &step), step.Timeout
-	d.slow = func(a *v1alpha1.NodeAction) bool { return d.onItsWay == nil && a.Finished() != nil }
+	d.slow = func(a *v1alpha1.NodeAction) error {
+		if d.onItsWay == nil && a.Finished() != nil {
+			return context.DeadlineExceeded
+		}
+		return nil
+	}
 	d.happens = func(int) {
 		d.pause = nil
 		if d.action.Status.Claim != nil && d.onItsWay == nil {
@@ -112,6 +124,28 @@ func TestNoMachineIsStoppedOnceItsMaintenanceMayForbidIt(t *testing.T) {
 	}
 }
 
+// The node is gone for a moment, so its machine is left as it is. The maintenance says so, but nobody hears whether that was
+// written.
+func TestNoMachineIsSwitchedOnOnceItMayHaveBeenLeftAsItIs(t *testing.T) {
+	r := newRack(t, switchedOff, byPolicy).withPolicy()
+	r.run(2 * time.Minute)
+	r.power(v1alpha1.PowerOff, "")
+	r.slow = func(m *v1alpha1.NodeMaintenance) bool {
+		return r.onItsWay == nil && m.Status.Power != nil && m.Status.Power.Phase == v1alpha1.PowerLeftOff
+	}
+	r.happens = func(int) {
+		m := r.of("repair")
+		r.nodeGone = m != nil && m.Status.Power.Phase == v1alpha1.PowerRestoring && r.onItsWay == nil
+	}
+	r.frozen = true
+	r.end("repair")
+	r.run(time.Minute)
+	r.power(v1alpha1.PowerLeftOff, "was deleted")
+	if r.onItsWay == nil || r.ons > 0 {
+		t.Errorf("on its way: %v, %d ons\n%s", r.onItsWay, r.ons, r.story())
+	}
+}
+
 func TestWhichWritesMayArrive(t *testing.T) {
 	actions := schema.GroupResource{Resource: "nodeactions"}
 	for _, tt := range []struct {
@@ -121,8 +155,9 @@ func TestWhichWritesMayArrive(t *testing.T) {
 		{nil, false},
 		{apierrors.NewConflict(actions, "action", nil), false},
 		{apierrors.NewNotFound(actions, "action"), false},
-		{fmt.Errorf("wrapped: %w", apierrors.NewForbidden(actions, "action", nil)), false},
-		{apierrors.NewTooManyRequests("later", 1), false},
+		{fmt.Errorf("wrapped: %w", apierrors.NewInvalid(schema.GroupKind{}, "action", nil)), false},
+		{apierrors.NewForbidden(actions, "action", nil), true},
+		{apierrors.NewTooManyRequests("later", 1), true},
 		{apierrors.NewInternalError(errors.New("etcdserver: request timed out")), true},
 		{apierrors.NewTimeoutError("request did not complete within requested timeout", 1), true},
 		{context.DeadlineExceeded, true},
