@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -97,6 +98,18 @@ func (w *world) observe(change apiserver.Change) {
 	w.spring(change)
 }
 
+// endRivals ends one of two that lead. One that has seen less, or has nothing kept yet, may write again and again what the
+// other one takes back, until it finds that it does not lead: here that takes no time.
+func (w *world) endRivals() {
+	remotes := slices.DeleteFunc(slices.Clone(w.processes), func(p *process) bool { return !p.remote })
+	for _, rivals := range [][]*process{w.leaders(), remotes} {
+		if len(rivals) > 1 {
+			w.count("two that lead write against each other")
+			w.end(rivals[0])
+		}
+	}
+}
+
 // play plays the run: its scene, the chaos, and the calm after it.
 func (w *world) play() {
 	all := profiles()
@@ -116,11 +129,8 @@ func (w *world) play() {
 	w.calm()
 	limit := time.Now().Add(calmTime)
 	for w.oracles.violation == nil && w.step(limit) {
-		if all := w.leaders(); len(all) > 1 && w.steps-w.heartbeats > mostSteps/2 {
-			// One that has seen less may write again and again what the other one takes back, until it finds that it
-			// does not lead: here that takes no time.
-			w.count("two leaders write against each other")
-			w.end(all[0])
+		if w.steps-w.heartbeats > mostSteps/2 {
+			w.endRivals()
 		}
 		if w.steps-w.heartbeats > mostSteps || w.heartbeats > mostHeartbeats {
 			w.broken("Liveness: whoever has nothing to do rests", "%d steps by %s", w.steps, time.Now().UTC().Format(time.TimeOnly))
