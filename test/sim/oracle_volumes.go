@@ -63,12 +63,13 @@ func (o *oracles) freedOnProof(n *node, node *corev1.Node, mark v1alpha1.OutOfSe
 	}
 	a := find[*v1alpha1.NodeAction](o, mark.Action)
 	if a == nil {
-		w.broken("I10: pods and volumes are freed only on a proof", "node %s: action %s is gone", n.name, mark.Action)
+		if !o.learnsLater(o.removed[mark.Action]) {
+			w.broken("I10: pods and volumes are freed only on a proof", "node %s: action %s is gone", n.name, mark.Action)
+		}
 		return
 	}
 	proved, err := proof.OfAction(a)
-	// Nobody who has asked before can know that the proof was taken back.
-	unproved := err != nil && (w.serving == nil || !o.unproved[a.UID].After(w.serving.sent))
+	unproved := err != nil && !o.learnsLater(o.unproved[a.UID])
 	if unproved || err == nil && !proved.Proves(n.name, mark.BootID) || mark.BootID != node.Status.NodeInfo.BootID || node.UID != a.Spec.NodeUID {
 		w.broken("I10: pods and volumes are freed only on a proof", "node %s in %s, action %s: %v", n.name, node.Status.NodeInfo.BootID, a.Name, err)
 	}
@@ -84,6 +85,12 @@ func (o *oracles) freedOnProof(n *node, node *corev1.Node, mark v1alpha1.OutOfSe
 			w.broken("I10: nothing is freed of a boot that runs", "node %s: pod %s writes in boot %d", n.name, v.name, v.writes)
 		}
 	}
+}
+
+// learnsLater reports whether who frees pods and volumes now may have asked before this happened: it is as for a machine
+// that somebody has switched on meanwhile.
+func (o *oracles) learnsLater(at time.Time) bool {
+	return time.Since(at) <= offWithin || o.world.serving != nil && at.After(o.world.serving.sent)
 }
 
 // backInService: the taint is taken away only of a node that is Ready with a newer boot, when nothing of the boot

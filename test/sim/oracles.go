@@ -53,6 +53,8 @@ type oracles struct {
 	cutting   map[types.UID]bool
 	switching map[types.UID]time.Time
 	tainted   map[string]time.Time
+	// removed is when an action ceased to be, by its name.
+	removed map[string]time.Time
 	// unproved is when an action has last taken back a proof.
 	unproved map[types.UID]time.Time
 	// handed has the actions for which there was an object of another program, and when it was gone.
@@ -144,7 +146,7 @@ func (o *oracles) rested() {
 func newOracles(w *world) *oracles {
 	return &oracles{
 		world: w, requests: requests{map[types.UID]time.Time{}, map[types.UID]map[types.UID]bool{}}, checks: map[string][]seen{}, written: map[string]int{}, turned: map[string]time.Time{}, links: map[types.UID]*link{}, waiting: lasting{}, keeping: lasting{}, undrained: lasting{}, cordoned: map[types.UID]time.Time{}, remediations: map[types.UID]*v1alpha1.Remediation{}, collected: map[types.UID]bool{}, paused: map[string]time.Time{}, givenBack: map[types.UID]time.Time{}, outWhenDeleted: map[types.UID]string{}, named: map[types.UID]bool{}, idle: map[types.UID]bool{},
-		actions: map[types.UID]*v1alpha1.NodeAction{}, deleted: map[string]bool{}, unasked: map[types.UID]bool{}, forgotten: map[string]time.Time{}, handed: map[string]time.Time{}, cutting: map[types.UID]bool{}, switching: map[types.UID]time.Time{}, tainted: map[string]time.Time{}, unproved: map[types.UID]time.Time{}, seenGone: map[string]time.Time{},
+		actions: map[types.UID]*v1alpha1.NodeAction{}, deleted: map[string]bool{}, unasked: map[types.UID]bool{}, forgotten: map[string]time.Time{}, handed: map[string]time.Time{}, cutting: map[types.UID]bool{}, switching: map[types.UID]time.Time{}, tainted: map[string]time.Time{}, removed: map[string]time.Time{}, unproved: map[types.UID]time.Time{}, seenGone: map[string]time.Time{},
 		edited: map[string]time.Time{}, labelled: map[string]time.Time{}, filed: map[string]time.Time{}, rebooted: map[string]time.Time{}, born: map[types.UID]uint64{}, drainedAt: map[string]uint64{},
 		returned: map[string]time.Time{}, drained: map[string]time.Time{}, released: map[string]bool{}, freed: map[string]time.Time{},
 		unwell: map[string]map[string]time.Time{}, acting: map[string]time.Time{}, out: map[string]map[budgetUID]bool{},
@@ -364,7 +366,7 @@ func (o *oracles) gone(by string, obj client.Object) {
 			o.leaseKept(old)
 		}
 	case *v1alpha1.NodeAction:
-		o.deleted[old.Name] = true
+		o.deleted[old.Name], o.removed[old.Name] = true, time.Now()
 		o.stays(old)
 	case *corev1.Pod:
 		if by == "controller" && old.DeletionTimestamp == nil {
