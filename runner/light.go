@@ -150,9 +150,9 @@ func (t *machineAtWork) identify(ctx context.Context, lamp power.Switch, machine
 	if slices.ContainsFunc(t.all, func(m v1alpha1.NodeMaintenance) bool {
 		return m.Spec.OutOfService && m.Status.Power != nil && m.Status.Power.Phase == v1alpha1.PowerOff
 	}) {
-		short, cancel := context.WithTimeout(ctx, lampTime)
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, lampTime)
 		defer cancel()
-		return lamp.Identify(short, machine, on)
 	}
 	return call(ctx, func(ctx context.Context) (time.Duration, error) { return lamp.Identify(ctx, machine, on) })
 }

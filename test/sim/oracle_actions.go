@@ -142,9 +142,13 @@ func (o *oracles) selects(budget, node string) bool {
 	return b == nil || n == nil || selects(b, n)
 }
 
-func (o *oracles) isNamed(a *v1alpha1.NodeAction) bool {
+// naming returns the remediation that names the action, nil if none does: then nobody begins it.
+func (o *oracles) naming(a *v1alpha1.NodeAction) *v1alpha1.Remediation {
 	r := find[*v1alpha1.Remediation](o, a.Spec.Remediation)
-	return r != nil && r.UID == a.Spec.RemediationUID && r.Status.Action == a.Name
+	if r == nil || r.UID != a.Spec.RemediationUID || r.Status.Action != a.Name {
+		return nil
+	}
+	return r
 }
 
 // onlyTheMachineIsLeft reports whether a machine that is being replaced hangs while it goes, its Node is gone, and 5 minutes
@@ -171,7 +175,7 @@ func (o *oracles) permitReturned(budgetName, nodeName string, permit v1alpha1.Pe
 		}
 	}
 	for _, a := range stored[*v1alpha1.NodeAction](o) {
-		if o.succeeded(a) || o.world.people.blinded[a.Name] || o.unasked[a.UID] && !o.isNamed(a) {
+		if o.succeeded(a) || o.world.people.blinded[a.Name] || o.unasked[a.UID] && o.naming(a) == nil {
 			continue // nobody may know of it, and no runner begins it
 		}
 		if a.Spec.Remediation == permit.Remediation && a.Finished() == nil && a.Status.Claim == nil && a.Spec.ExpiresAt.After(time.Now()) {

@@ -33,7 +33,7 @@ func (o *oracles) cuts(b *bmc, action string, sent time.Time) types.UID {
 		w.broken("I11: power is cut only by an action that says so, and stays", "node %s, action %s", n.name, action)
 		return ""
 	}
-	if o.takenBack(a, sent, func(power string) bool { return power != "" && power != string(proof.Cutting) }) {
+	if o.takenBack(a, sent) {
 		w.broken("I11: no off is sent once none may be allowed any more", "node %s, action %s", n.name, action)
 	}
 	o.onlyIfSilent(n, a, sent.Add(-readBefore))
@@ -52,14 +52,15 @@ func (o *oracles) cuts(b *bmc, action string, sent time.Time) types.UID {
 }
 
 // takenBack reports whether a write was on its way, when something was sent, that forbids it, and may still be stored: it
-// ends the action, or brings its power into a phase that forbids it.
-func (o *oracles) takenBack(a *v1alpha1.NodeAction, sent time.Time, forbids func(power string) bool) bool {
+// ends the action, or brings its power, if it switches any, past Cutting.
+func (o *oracles) takenBack(a *v1alpha1.NodeAction, sent time.Time) bool {
 	return slices.ContainsFunc(o.world.calls, func(c *call) bool {
 		is := c.writes
 		if is == nil || c.served || !c.sent.Before(sent) || is.UID != a.UID || is.ResourceVersion != a.ResourceVersion {
 			return false
 		}
-		return is.Finished() != nil || is.Status.Power != nil && forbids(is.Status.Power.Phase)
+		p := is.Status.Power
+		return is.Finished() != nil || p != nil && p.Phase != "" && p.Phase != string(proof.Cutting)
 	})
 }
 

@@ -20,7 +20,7 @@ func (o *oracles) lostOnlyIfGone(old, updated *v1alpha1.Remediation) {
 		return
 	}
 	last := history[len(history)-1]
-	if last.Outcome == v1alpha1.ReasonLost && !o.deleted[last.Action] && find[*v1alpha1.NodeAction](o, last.Action) != nil {
+	if last.Outcome == v1alpha1.ReasonLost && o.deleted[last.Action].IsZero() && find[*v1alpha1.NodeAction](o, last.Action) != nil {
 		o.world.broken("An action is recorded as lost only if somebody has deleted it", "%s of %s", last.Action, updated.Name)
 	}
 }
@@ -91,7 +91,7 @@ func (o *oracles) executedAsReported(old, updated *v1alpha1.NodeAction) {
 
 // Nothing begins of an action that has finished.
 func (o *oracles) notFinishedBefore(e *execution) {
-	if a := o.actions[e.order.UID]; a != nil && a.Finished() != nil && !o.deleted[a.Name] {
+	if a := o.actions[e.order.UID]; a != nil && a.Finished() != nil && o.deleted[a.Name].IsZero() {
 		o.world.broken("I2: nothing is executed of an action that has finished", "%s, which is finished as %s", a.Name, a.Finished().Reason)
 	}
 }
@@ -108,7 +108,7 @@ func (o *oracles) createdAsAnnounced(a *v1alpha1.NodeAction) {
 // A remediation that is deleted stays until nothing of it can run.
 func (o *oracles) goneWhenOver(old *v1alpha1.Remediation) {
 	for _, e := range o.world.node(old.Spec.NodeName).executions {
-		if e.runs() && strings.HasPrefix(e.order.Action, old.Name+"-") && !o.deleted[e.order.Action] {
+		if e.runs() && strings.HasPrefix(e.order.Action, old.Name+"-") && o.deleted[e.order.Action].IsZero() {
 			o.world.broken("A remediation that is deleted stays until nothing of it can run", "%s is gone while %s runs", old.Name, e.order.Action)
 		}
 	}

@@ -33,11 +33,8 @@ func (o *oracles) karpenterTold(old, updated *corev1.Node) {
 // Nothing disruptive begins on a node that we have cordoned and Karpenter may repair meanwhile.
 func (o *oracles) createdBesideKarpenter(a *v1alpha1.NodeAction) {
 	node := find[*corev1.Node](o, a.Spec.NodeName)
-	r := find[*v1alpha1.Remediation](o, a.Spec.Remediation)
-	if !o.isNamed(a) { // its create is late, and nobody begins it
-		return
-	}
-	if node == nil || node.UID != a.Spec.NodeUID || !a.Spec.ExpiresAt.After(time.Now()) || node.Labels[others.NodePoolLabel] == "" || node.Annotations[v1alpha1.CordonedAnnotation] == "" {
+	r := o.naming(a)
+	if r == nil || node == nil || node.UID != a.Spec.NodeUID || !a.Spec.ExpiresAt.After(time.Now()) || node.Labels[others.NodePoolLabel] == "" || node.Annotations[v1alpha1.CordonedAnnotation] == "" {
 		return
 	}
 	_, said := node.Annotations[others.DoNotRepairAnnotation]

@@ -21,7 +21,7 @@ func (o *oracles) replaces(m *machine, action string, sent time.Time) *execution
 	if c := a.Status.Claim; c == nil || a.Status.Replace == nil || a.Status.Replace.Machine != m.object() {
 		w.broken("I2: what is deleted stands in the claim", "%s for %s", m.uid(), action)
 	}
-	if o.takenBack(a, sent, func(string) bool { return false }) {
+	if o.takenBack(a, sent) {
 		w.broken("No machine is deleted once its action may have ended", "%s for %s", m.uid(), action)
 	}
 	order := remedy.Order{Action: action, UID: a.UID}

@@ -57,11 +57,10 @@ func (o *oracles) nothingRuns(asked *v1alpha1.NodemendRemediation, rule string) 
 			if a == nil || !e.runs() || o.world.people.blinded[a.Name] {
 				continue
 			}
-			r := o.remediations[a.Spec.RemediationUID]
-			if r == nil || r.Spec.Request == nil || r.Spec.Request.UID != asked.UID || o.world.people.forced[r.UID] { // nobody waits for what it has begun
+			if o.world.people.forced[a.Spec.RemediationUID] { // nobody waits for what it has begun
 				continue
 			}
-			if !o.deleted[a.Name] {
+			if r := o.remediations[a.Spec.RemediationUID]; r != nil && r.Spec.Request != nil && r.Spec.Request.UID == asked.UID && o.deleted[a.Name].IsZero() {
 				o.world.broken(rule, "%s: %s runs on node %s", asked.Name, a.Name, n.name)
 			}
 		}

@@ -63,7 +63,7 @@ func (o *oracles) freedOnProof(n *node, node *corev1.Node, mark v1alpha1.OutOfSe
 	}
 	a := find[*v1alpha1.NodeAction](o, mark.Action)
 	if a == nil {
-		if !o.learnsLater(o.removed[mark.Action]) {
+		if !o.learnsLater(o.deleted[mark.Action]) {
 			w.broken("I10: pods and volumes are freed only on a proof", "node %s: action %s is gone", n.name, mark.Action)
 		}
 		return

@@ -39,10 +39,10 @@ type oracles struct {
 	// idle are those whose node was not available then.
 	cordoned    map[types.UID]time.Time
 	named, idle map[types.UID]bool
-	// actions are all that there ever were, deleted those that are no more; forgotten is when a remediation ceased to wait
-	// for one.
+	// actions are all that there ever were, deleted is when one ceased to be, by its name; forgotten is when a remediation
+	// ceased to wait for one.
 	actions map[types.UID]*v1alpha1.NodeAction
-	deleted map[string]bool
+	deleted map[string]time.Time
 	// unasked are those that came when nobody waited for them any more.
 	unasked   map[types.UID]bool
 	forgotten map[string]time.Time
@@ -53,8 +53,6 @@ type oracles struct {
 	cutting   map[types.UID]bool
 	switching map[types.UID]time.Time
 	tainted   map[string]time.Time
-	// removed is when an action ceased to be, by its name.
-	removed map[string]time.Time
 	// unproved is when an action has last taken back a proof.
 	unproved map[types.UID]time.Time
 	// handed has the actions for which there was an object of another program, and when it was gone.
@@ -146,7 +144,7 @@ func (o *oracles) rested() {
 func newOracles(w *world) *oracles {
 	return &oracles{
 		world: w, requests: requests{map[types.UID]time.Time{}, map[types.UID]map[types.UID]bool{}}, checks: map[string][]seen{}, written: map[string]int{}, turned: map[string]time.Time{}, links: map[types.UID]*link{}, waiting: lasting{}, keeping: lasting{}, undrained: lasting{}, cordoned: map[types.UID]time.Time{}, remediations: map[types.UID]*v1alpha1.Remediation{}, collected: map[types.UID]bool{}, paused: map[string]time.Time{}, givenBack: map[types.UID]time.Time{}, outWhenDeleted: map[types.UID]string{}, named: map[types.UID]bool{}, idle: map[types.UID]bool{},
-		actions: map[types.UID]*v1alpha1.NodeAction{}, deleted: map[string]bool{}, unasked: map[types.UID]bool{}, forgotten: map[string]time.Time{}, handed: map[string]time.Time{}, cutting: map[types.UID]bool{}, switching: map[types.UID]time.Time{}, tainted: map[string]time.Time{}, removed: map[string]time.Time{}, unproved: map[types.UID]time.Time{}, seenGone: map[string]time.Time{},
+		actions: map[types.UID]*v1alpha1.NodeAction{}, deleted: map[string]time.Time{}, unasked: map[types.UID]bool{}, forgotten: map[string]time.Time{}, handed: map[string]time.Time{}, cutting: map[types.UID]bool{}, switching: map[types.UID]time.Time{}, tainted: map[string]time.Time{}, unproved: map[types.UID]time.Time{}, seenGone: map[string]time.Time{},
 		edited: map[string]time.Time{}, labelled: map[string]time.Time{}, filed: map[string]time.Time{}, rebooted: map[string]time.Time{}, born: map[types.UID]uint64{}, drainedAt: map[string]uint64{},
 		returned: map[string]time.Time{}, drained: map[string]time.Time{}, released: map[string]bool{}, freed: map[string]time.Time{},
 		unwell: map[string]map[string]time.Time{}, acting: map[string]time.Time{}, out: map[string]map[budgetUID]bool{},
@@ -366,7 +364,7 @@ func (o *oracles) gone(by string, obj client.Object) {
 			o.leaseKept(old)
 		}
 	case *v1alpha1.NodeAction:
-		o.deleted[old.Name], o.removed[old.Name] = true, time.Now()
+		o.deleted[old.Name] = time.Now()
 		o.stays(old)
 	case *corev1.Pod:
 		if by == "controller" && old.DeletionTimestamp == nil {
