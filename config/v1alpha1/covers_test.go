@@ -72,6 +72,9 @@ func TestWhichIncidentsWithDebounceARemediationCovers(t *testing.T) {
 		want     bool
 	}{
 		{"what was seen since before it ended", ended("Recovered"), trigger("Sick", at(29)), two, true},
+		{"what was seen since the second in which a person ended it", ended("Deleted", "Sick", "Ill"), trigger("Sick", end), two, true},
+		{"not what came back in the second in which it ended as recovered", ended("Recovered"), trigger("Sick", end), two, false},
+		{"nor by itself", ended("RecoveredByItself"), trigger("Sick", end), two, false},
 		{"not what was seen only later", ended("Recovered"), trigger("Sick", at(31)), two, false},
 		{"not what another debounce was counted for", ended("Recovered"), trigger("Sick", at(29)), Duration{time.Minute}, false},
 		{"one that is given back, after a restart", ended("Released"), trigger("Sick", at(31)), two, true},

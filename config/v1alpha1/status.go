@@ -174,7 +174,7 @@ func (r *Remediation) Covers(t *Trigger, debounce Duration) bool {
 		switch {
 		case slices.Contains(r.AwaitedHealthy(), t.Type):
 			return true
-		case t.SeenSince != nil && own == debounce && !t.SeenSince.After(r.Status.EndTime.Time):
+		case t.SeenSince != nil && own == debounce && r.endedAfter(t.SeenSince):
 			return true
 		case slices.Contains(r.Status.SeenHealthy, t.Type):
 			return false
@@ -186,6 +186,15 @@ func (r *Remediation) Covers(t *Trigger, debounce Duration) bool {
 	}
 	own := &r.Spec.Trigger
 	return own.Type == t.Type && own.Status == t.Status && own.LastTransitionTime.Equal(&t.LastTransitionTime)
+}
+
+// endedAfter reports whether what is seen since then was so when the remediation ended. One that
+// ended as recovered has seen all of its conditions healthy in that very second.
+func (r *Remediation) endedAfter(since *metav1.Time) bool {
+	if state := r.State(); state == ReasonRecovered || state == ReasonRecoveredByItself {
+		return since.Before(r.Status.EndTime)
+	}
+	return !r.Status.EndTime.Before(since)
 }
 
 // Since returns since when the condition was so: as the controller has seen it, or else as the
