@@ -58,6 +58,8 @@ type tried struct {
 	// asked: the operating system was asked to shut down. The power was switched last at sent.
 	asked bool
 	sent  time.Time
+	// read is what was read of the machine that is to go off.
+	read readings
 	// off are the readings that are to prove that the machine is off.
 	off proof.Stays
 	// takenOver is when another process went on with the power before.

@@ -49,6 +49,7 @@ type rack struct {
 	// The BMC.
 	guid        power.GUID
 	readErr     error
+	blank       time.Time // until then it has restarted, and says off, whatever is so
 	reported    bool // what it says another program has read
 	identifyErr error
 	lampTime    time.Duration // how long the last call had
@@ -376,7 +377,7 @@ func (b rackBMC) Read(_ context.Context, machine power.UUID) (reading power.Read
 		return power.Reading{Reported: b.reported}, b.readErr
 	}
 	reading = power.Reading{GUID: b.guid, Power: power.Off, Reported: b.reported}
-	if b.on {
+	if b.on && !b.now.Before(b.blank) {
 		reading.Power = power.On
 	}
 	return reading, power.Check(b.guid, machine)

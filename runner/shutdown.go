@@ -119,7 +119,7 @@ func (t *machineAtWork) consider(ctx context.Context, m *v1alpha1.NodeMaintenanc
 	if t.DryRun {
 		return waiting(fmt.Sprintf("dry run: this runner would shut the machine down by %s", bmc), retryConfig)
 	}
-	is, err := t.read(ctx, bmc, uuid)
+	is, doubt, err := t.look(ctx, m, bmc, uuid)
 	switch {
 	case err != nil:
 		return waiting(err.Error(), retrySwitch)
@@ -127,6 +127,8 @@ func (t *machineAtWork) consider(ctx context.Context, m *v1alpha1.NodeMaintenanc
 		return waiting(another(bmc), retryConfig)
 	case is.Power == power.Changing:
 		return waiting("the power is neither on nor off", retryDark)
+	case doubt != "":
+		return waiting(fmt.Sprintf("%s: %s", bmc, doubt), stepTime)
 	case is.Power == power.Off:
 		return t.enter(ctx, m, v1alpha1.PowerWasOff, machine, "the power was off already: somebody has switched it off, and it is not switched on at the end")
 	}
@@ -193,16 +195,18 @@ func (t *machineAtWork) booted(m *v1alpha1.NodeMaintenance) bool {
 // shutDown asks the operating system to shut down, and waits until it has.
 func (t *machineAtWork) shutDown(ctx context.Context, m *v1alpha1.NodeMaintenance, bmc power.Switch, machine power.UUID) (time.Duration, error) {
 	left := m.Status.Power.Since.Add(shutdownTime).Sub(t.ServerClock.Now())
-	is, err := t.read(ctx, bmc, machine)
+	is, doubt, err := t.look(ctx, m, bmc, machine)
 	switch {
 	case is.Reported: // somebody has changed remote.yaml. It is said with an error, too
 		return t.says(ctx, m, v1alpha1.PowerShuttingDown, another(bmc), retryConfig)
-	case err == nil && is.Power == power.Off:
+	case err == nil && is.Power == power.Off && doubt == "":
 		return t.enter(ctx, m, v1alpha1.PowerOff, nil, "")
 	case left <= 0:
 		return t.beginCut(ctx, m)
 	case err != nil:
 		return t.says(ctx, m, v1alpha1.PowerShuttingDown, err.Error(), afterError(err))
+	case doubt != "":
+		return t.says(ctx, m, v1alpha1.PowerShuttingDown, fmt.Sprintf("%s: %s", bmc, doubt), stepTime)
 	case t.tried[m.UID].asked:
 		return stepTime, nil
 	}
@@ -249,14 +253,18 @@ func (t *machineAtWork) beginCut(ctx context.Context, m *v1alpha1.NodeMaintenanc
 // cut cuts the power, until it reads off or nobody believes any more that it goes off.
 func (t *machineAtWork) cut(ctx context.Context, m *v1alpha1.NodeMaintenance, bmc power.Switch, machine power.UUID) (time.Duration, error) {
 	plan := proof.DefaultPlan()
-	is, err := t.read(ctx, bmc, machine)
+	is, doubt, err := t.look(ctx, m, bmc, machine)
 	switch {
 	case is.Reported: // somebody has changed remote.yaml. It is said with an error, too
 		return t.says(ctx, m, v1alpha1.PowerCutting, another(bmc), retryConfig)
-	case err == nil && is.Power == power.Off:
+	case err == nil && is.Power == power.Off && doubt == "":
 		return t.enter(ctx, m, v1alpha1.PowerOff, nil, "its power was cut")
 	}
-	if since := t.ServerClock.Now().Sub(m.Status.Power.Since.Time); since >= plan.GiveUp {
+	since := t.ServerClock.Now().Sub(m.Status.Power.Since.Time)
+	switch {
+	case doubt != "" && since < plan.GiveUp+plan.Settled:
+		return t.says(ctx, m, v1alpha1.PowerCutting, fmt.Sprintf("%s: %s", bmc, doubt), stepTime)
+	case since >= plan.GiveUp:
 		return t.enter(ctx, m, v1alpha1.PowerStillOn, nil, fmt.Sprintf("its power was cut, and %s later it does not read off (%s): look at it", plan.GiveUp, saying(is.Power, err)))
 	}
 	switch {
@@ -408,7 +416,7 @@ func (t *machineAtWork) once(ctx context.Context, bmc power.Switch, machine powe
 	return r, err
 }
 
-// read returns what the power is. Off is read twice, some seconds apart.
+// read returns what the power is. Off is read twice, some seconds apart, which is enough to switch it on.
 func (t *machineAtWork) read(ctx context.Context, bmc power.Switch, machine power.UUID) (power.Reading, error) {
 	r, err := t.once(ctx, bmc, machine)
 	if err != nil || r.Power != power.Off {

@@ -36,6 +36,59 @@ func TestAMachineIsShutDownForAMaintenanceAndComesBack(t *testing.T) {
 	}
 }
 
+// A BMC that has restarted says off until it has found its machine, which runs.
+func TestNobodysHandsAreLetInByABMCThatHasRestarted(t *testing.T) {
+	const believed = "believed when it was read so for 2m0s"
+	// restarts has the BMC of r restart after a while: it does not answer, and then says off.
+	restarts := func(r *rack, after, dumb, blank time.Duration) {
+		r.happens = func(int) {
+			begun := r.now.Sub(testNow) - after
+			r.readErr, r.blank = nil, testNow.Add(after+dumb+blank)
+			if begun < 0 {
+				r.blank = time.Time{}
+			} else if begun < dumb {
+				r.readErr = power.ErrNoAnswer
+			}
+		}
+	}
+	t.Run("before anything was switched", func(t *testing.T) {
+		r := newRack(t, switchedOff)
+		restarts(r, 0, 0, 110*time.Second)
+		r.run(100 * time.Second)
+		r.power(v1alpha1.PowerWaiting, believed)
+		r.run(3 * time.Minute)
+		r.power(v1alpha1.PowerOff, "")
+		if !slices.Equal(r.shutdowns, []int{1}) {
+			t.Errorf("asked were %v\n%s", r.shutdowns, r.story())
+		}
+	})
+	t.Run("while it is to shut down", func(t *testing.T) {
+		r := newRack(t, switchedOff)
+		r.listens = false
+		restarts(r, time.Minute, 20*time.Second, 110*time.Second)
+		r.run(3 * time.Minute)
+		r.power(v1alpha1.PowerShuttingDown, believed)
+		r.run(5 * time.Minute)
+		r.power(v1alpha1.PowerShuttingDown, "")
+	})
+	t.Run("while it is cut, in vain", func(t *testing.T) {
+		r := newRack(t, switchedOff)
+		r.listens, r.deaf = false, true
+		restarts(r, shutdownTime+time.Minute, 20*time.Second, 110*time.Second)
+		r.run(shutdownTime + 3*time.Minute)
+		r.power(v1alpha1.PowerCutting, believed)
+		r.run(2 * time.Minute)
+		r.power(v1alpha1.PowerStillOn, "it says On")
+	})
+	t.Run("one that is off for two minutes is", func(t *testing.T) {
+		r := newRack(t, switchedOff)
+		r.listens = false
+		restarts(r, shutdownTime+10*time.Second, time.Minute, 0)
+		r.run(shutdownTime + 3*time.Minute + 30*time.Second)
+		r.power(v1alpha1.PowerOff, "its power was cut")
+	})
+}
+
 func TestWhatDoesNotShutDownIsCut(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(r *rack)

@@ -52,6 +52,8 @@ type rack struct {
 	offBy   string
 	offAt   time.Time
 	touched map[types.UID]bool // the maintenances for which it was told to go off
+	// begun is since when the machine may be off for a maintenance: what goes off after that may have been told to.
+	begun map[types.UID]time.Time
 	// People were told that it may be off, or shine.
 	left, leftLit bool
 	// Until when each of these was true: that the maintenance wants its drained node off; that nobody
@@ -114,6 +116,12 @@ func (r *rack) look() {
 			before := r.known[m.UID].Status.Power
 			if before == nil || before.Phase != p.Phase {
 				r.reached(string(p.Phase))
+				if p.Phase == v1alpha1.PowerShuttingDown && r.begun[m.UID].IsZero() {
+					r.begun[m.UID] = p.Since.Time
+				}
+				if r.on && r.now.Sub(r.onAt) > time.Minute && !r.lied && (p.Phase == v1alpha1.PowerOff || p.Phase == v1alpha1.PowerWasOff) {
+					r.broken("%s says %s of a machine that runs since %s", m.Name, p.Phase, r.onAt.Format(time.TimeOnly))
+				}
 			}
 			r.left = r.left || p.Phase == v1alpha1.PowerLeftOff
 		}
@@ -213,7 +221,7 @@ func (b rackBMC) reach() (time.Time, error) {
 	switch err := b.a.call(); {
 	case err != nil:
 		return sent, err
-	case b.a.dumb:
+	case b.a.mute():
 		b.a.sleep(proof.CallTimeout)
 		return sent, switches.ErrNoAnswer
 	case b.a.now.Sub(sent) > proof.CallTimeout:
@@ -283,7 +291,7 @@ func (b rackBMC) On(context.Context, switches.UUID) error {
 		if sent.Sub(r.free[m.UID]) > fresh+time.Second {
 			r.broken("I12: %s switches the machine on, and another maintenance than %s holds the node since %s", b.a.name, m.Name, r.free[m.UID].Format(time.TimeOnly))
 		}
-		if !r.on && !r.touched[m.UID] && !r.byUs() && m.Status.Power.Since.Sub(r.offAt) > time.Minute && !r.lied {
+		if !r.on && !r.touched[m.UID] && !r.byUs() && r.begun[m.UID].Sub(r.offAt) > time.Minute && !r.lied {
 			r.broken("%s switches on what somebody has switched off, for %s", b.a.name, m.Name)
 		}
 	}
@@ -463,7 +471,7 @@ func (r *rack) happens() {
 		return
 	}
 	m := r.one()
-	switch r.rand.IntN(24) {
+	switch r.rand.IntN(26) {
 	case 0, 1, 2, 3:
 		r.begin(r.rand.IntN(4) > 0, r.rand.IntN(2) > 0)
 	case 4, 5, 6:
@@ -498,6 +506,8 @@ func (r *rack) happens() {
 	case 13:
 		r.lies = !r.lies
 		r.note("the BMC lies: %t", r.lies)
+	case 24, 25:
+		r.restart()
 	case 14:
 		r.dumb = !r.dumb
 		r.note("the BMC is dumb: %t", r.dumb)
@@ -599,7 +609,7 @@ func newRack(t *testing.T, seed uint64) *rack {
 		now: start, yield: make(chan struct{}), on: true, boot: 1, podsOf: 1, heard: start, seen: map[string]int{}, events: 30,
 	}
 	none := func() map[types.UID]time.Time { return map[types.UID]time.Time{} }
-	r := &rack{world: w, pods: 3, ended: none(), touched: map[types.UID]bool{}, wanted: none(), alone: none(), node: none(), unpaused: none(), free: none(), known: map[types.UID]v1alpha1.NodeMaintenance{}, takenBack: map[string]time.Time{}}
+	r := &rack{world: w, pods: 3, ended: none(), touched: map[types.UID]bool{}, begun: none(), wanted: none(), alone: none(), node: none(), unpaused: none(), free: none(), known: map[types.UID]v1alpha1.NodeMaintenance{}, takenBack: map[string]time.Time{}}
 	w.rack = r
 	machine, err := switches.ParseUUID(machineUUID)
 	w.must(err)

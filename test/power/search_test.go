@@ -107,14 +107,14 @@ func (b bmc) Read(context.Context, switches.UUID) (r switches.Reading, err error
 	if err := b.a.call(); err != nil {
 		return r, err
 	}
-	if b.a.dumb {
+	if b.a.mute() {
 		b.a.sleep(proof.CallTimeout)
 		return r, switches.ErrNoAnswer
 	}
 	r = switches.Reading{GUID: b.a.guid, Power: switches.On}
-	if !b.a.on || b.a.lies {
+	if !b.a.on || b.a.lies || b.a.now.Before(b.a.blank) {
 		r.Power = switches.Off
-		b.a.lied = b.a.lied || b.a.on
+		b.a.lied = b.a.lied || b.a.on && b.a.lies
 	}
 	b.a.sleep(time.Duration(b.a.rand.IntN(2000)) * time.Millisecond) // the answer is on its way
 	return r, nil
@@ -132,10 +132,20 @@ func (b bmc) Off(context.Context, switches.UUID) error {
 		b.a.broken("I11: power is cut, and a newer boot was seen")
 	}
 	b.a.note("%s sends off", b.a.name)
-	if !b.a.dumb && !b.a.lies {
+	if !b.a.mute() && !b.a.lies {
 		b.a.cutAt = b.a.now.Add(time.Duration(50+b.a.rand.IntN(9000)) * time.Millisecond)
 	}
 	return nil
+}
+
+// mute reports whether the BMC does not answer now.
+func (w *world) mute() bool { return w.dumb || w.now.Before(w.silent) }
+
+// restart has the BMC restart.
+func (w *world) restart() {
+	w.note("the BMC restarts")
+	w.silent = w.now.Add(time.Duration(20+w.rand.IntN(60)) * time.Second)
+	w.blank = w.silent.Add(time.Duration(w.rand.IntN(110)) * time.Second)
 }
 
 // wokeAt is since when the API server hears of the kubelet.
@@ -177,7 +187,7 @@ func (w *world) happens() {
 		}
 	}
 	person := corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
-	switch w.rand.IntN(22) {
+	switch w.rand.IntN(24) {
 	case 0, 1, 2:
 		w.switchOn("by somebody")
 	case 3:
@@ -200,6 +210,8 @@ func (w *world) happens() {
 	case 7:
 		w.dumb = !w.dumb
 		w.note("the BMC is dumb: %t", w.dumb)
+	case 22, 23:
+		w.restart()
 	case 8, 9, 10:
 		w.replace("remote-runner", remoteRunner)
 	case 11, 12, 13:

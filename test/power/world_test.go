@@ -73,6 +73,7 @@ type world struct {
 
 	// The machine. podsOf is the boot in which the pod writes; 0: it does not.
 	on       bool
+	onAt     time.Time // when it was switched on; zero: long ago
 	boot     int
 	hung     bool
 	kubelet  time.Time // when the kubelet of the boot says something; zero: never
@@ -83,9 +84,11 @@ type world struct {
 	shutAt   time.Time // when the operating system has shut down
 	heard    time.Time // when the API server has last heard of the kubelet
 
-	// The BMC. lied: it has said off of a machine that was on.
+	// The BMC. lied: it has said off of a machine that was on. One that restarts says nothing until silent, and then
+	// off until blank, whatever is so: less than Plan.Settled.
 	guid             switches.GUID
 	lies, lied, dumb bool
+	silent, blank    time.Time
 
 	// persons: a person has set a taint, or taken one away.
 	persons bool
@@ -250,7 +253,7 @@ func (w *world) switchOn(by string) {
 	if w.on {
 		return
 	}
-	w.on, w.hung, w.boot = true, true, w.boot+1
+	w.on, w.onAt, w.hung, w.boot = true, w.now, true, w.boot+1
 	w.bootTime = time.Duration(8+w.rand.IntN(60)) * time.Second
 	w.kubelet = w.now.Add(w.bootTime)
 	w.note("the power is on, %s; boot %d", by, w.boot)
