@@ -88,7 +88,7 @@ const (
 	// none.
 	ReasonNodeNotFound = "NodeNotFound"
 	// ReasonNodeUnclear: the object names one node by its annotation and another one by
-	// its name.
+	// its name, or now and when it began.
 	ReasonNodeUnclear = "NodeUnclear"
 	// ReasonWaitsForAnother: another NodemendRemediation has asked for the same policy on
 	// the node before.

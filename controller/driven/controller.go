@@ -183,7 +183,8 @@ func (r *Reconciler) look(ctx context.Context, key types.NamespacedName) (look, 
 		return l, err
 	}
 	l.asked, err = r.read(ctx, key)
-	if err == nil && l.asked != nil && (l.asked.UID != asked.UID || !equality.Semantic.DeepEqual(l.asked.Status, asked.Status)) {
+	if is := l.asked; err == nil && is != nil &&
+		(is.UID != asked.UID || is.DeletionTimestamp.IsZero() != asked.DeletionTimestamp.IsZero() || !equality.Semantic.DeepEqual(is.Status, asked.Status)) {
 		l.asked = nil // its event comes
 	}
 	return l, err

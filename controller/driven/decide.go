@@ -179,6 +179,8 @@ func (l *look) refused() verdict {
 	case len(l.policy.Spec.Match) > 0:
 		return verdict{v1alpha1.ReasonPolicyHasMatch, fmt.Sprintf(
 			"spec.policy: RemedyPolicy %s has a match, so it starts by itself; name one without match in the template%s", policy, again)}
+	case l.asked.Status.Remediation != "" && l.asked.Status.Remediation != match.RequestedName(l.asked, l.nodeName):
+		return verdict{v1alpha1.ReasonNodeUnclear, fmt.Sprintf("it began for node %s, and names %s by now%s", l.asked.Status.NodeName, l.nodeName, again)}
 	}
 	switch selects, err := fleet.Selects(l.policy.Spec.NodeSelector, l.node); {
 	case err != nil:

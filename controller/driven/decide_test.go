@@ -134,10 +134,14 @@ func TestWhatComesNext(t *testing.T) {
 			verb: write, processing: no, succeeded: no, reason: "Stopped",
 		},
 
-		"another one of the policy is open":   {l: aRequest(func(l *look) { l.before = "w17-other" }), verb: write, processing: yes, succeeded: unknown, reason: "WaitsForAnother", wait: recheck},
-		"and over":                            {l: aRequest(seen(yes, unknown, "WaitsForAnother")), verb: hold},
-		"there is no such policy":             {l: aRequest(func(l *look) { l.policy = nil }), verb: write, processing: no, succeeded: no, reason: "PolicyNotFound"},
-		"the policy starts by itself":         {l: aRequest(func(l *look) { l.policy.Spec.Match = make([]v1alpha1.ConditionMatch, 1) }), verb: write, processing: no, succeeded: no, reason: "PolicyHasMatch"},
+		"another one of the policy is open": {l: aRequest(func(l *look) { l.before = "w17-other" }), verb: write, processing: yes, succeeded: unknown, reason: "WaitsForAnother", wait: recheck},
+		"and over":                          {l: aRequest(seen(yes, unknown, "WaitsForAnother")), verb: hold},
+		"there is no such policy":           {l: aRequest(func(l *look) { l.policy = nil }), verb: write, processing: no, succeeded: no, reason: "PolicyNotFound"},
+		"the policy starts by itself":       {l: aRequest(func(l *look) { l.policy.Spec.Match = make([]v1alpha1.ConditionMatch, 1) }), verb: write, processing: no, succeeded: no, reason: "PolicyHasMatch"},
+		"it names another node by now": {
+			l:    aRequest(announced, func(l *look) { l.nodeName, l.node.Name = "w18", "w18" }),
+			verb: write, processing: no, succeeded: no, reason: "NodeUnclear",
+		},
 		"there is no such node":               {l: aRequest(func(l *look) { l.node = nil }), verb: write, processing: no, succeeded: no, reason: "NodeNotFound"},
 		"nobody knows the node":               {l: aRequest(func(l *look) { l.unclear = verdict{"NodeUnclear", "why"} }), verb: write, processing: no, succeeded: no, reason: "NodeUnclear"},
 		"the policy does not select the node": {l: aRequest(selects("b")), verb: write, processing: no, succeeded: no, reason: "NotSelected"},
