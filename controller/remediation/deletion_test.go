@@ -212,6 +212,37 @@ func TestAMaintenanceThatIsDeletedMayBeThatOfANodeThatIsGone(t *testing.T) {
 	}
 }
 
+// The permit is returned once the node is out. A cache that knows that, and shows the maintenance as it was before, shows
+// one whose node has come back.
+func TestANodeHasNotComeBackByACacheThatIsBehind(t *testing.T) {
+	s := incident(at(1, 1))
+	s.remediation.Status.Maintenance = "m"
+	s.node.Status.Conditions = append(s.node.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue})
+	cached := &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: v1alpha1.NodeMaintenanceSpec{NodeName: s.node.Name}}
+	cordoned := cached.DeepCopy()
+	cordoned.Status.Conditions = []metav1.Condition{{Type: v1alpha1.MaintenanceCordoned, Status: metav1.ConditionTrue}}
+	for name, tt := range map[string]struct {
+		live []client.Object
+		back bool
+	}{
+		"it is cordoned":     {[]client.Object{cordoned}, false},
+		"it is not":          {[]client.Object{cached}, true},
+		"it is gone by then": {nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := cacheOf(t, cached.DeepCopy(), s.node, &v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: "all"}})
+			o := observer{cache: c, live: cacheOf(t, tt.live...), store: index.Read(c), clock: clocktesting.NewFakePassiveClock(now)}
+			got, err := o.observe(t.Context(), s.remediation)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if back := got.cameBack(); back != tt.back {
+				t.Errorf("it came back: %t, want %t", back, tt.back)
+			}
+		})
+	}
+}
+
 func TestATombstoneAndItsRemediationCountOnce(t *testing.T) {
 	remediation, next := v1alpha1.Remediation{}, v1alpha1.Remediation{}
 	remediation.UID, next.UID = "a", "b"
