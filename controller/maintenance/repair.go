@@ -107,7 +107,7 @@ func (r *Reconciler) busy(ctx context.Context, holders []*v1alpha1.NodeMaintenan
 		var remediation v1alpha1.Remediation
 		key := types.NamespacedName{Name: owner.Name}
 		err := r.Client.Get(ctx, key, &remediation)
-		if apierrors.IsNotFound(err) { // which the cache may not have yet
+		if apierrors.IsNotFound(err) || err == nil && remediation.UID != owner.UID { // which the cache may not have yet
 			err = r.Live.Get(ctx, key, &remediation)
 		}
 		switch {
