@@ -103,7 +103,7 @@ func (o *oracles) evicted(pod *corev1.Pod) {
 // what was out of service before stays as it was.
 func (o *oracles) notInPause(m *v1alpha1.NodeMaintenance, pod *corev1.Pod) {
 	node := find[*corev1.Node](o, pod.Spec.NodeName)
-	if m.Spec.Remediation == nil || node == nil || !o.settled() || !o.everybodyKnows(o.returned[node.Name]) {
+	if m.Spec.Remediation == nil || node == nil || !o.settled() || !o.everybodyKnows(later(o.returned[node.Name], o.recordoned[node.Name])) {
 		return
 	}
 	r := o.remediations[m.Spec.Remediation.UID]

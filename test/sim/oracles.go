@@ -66,9 +66,9 @@ type oracles struct {
 	rest time.Time
 	// returned is when a node was last put back by hand, or one of its maintenances was
 	// deleted; drained when one ceased to drain it. released are the maintenances that a
-	// person has deleted.
-	returned, drained map[string]time.Time
-	released          map[string]bool
+	// person has deleted. recordoned is when a node was last cordoned again that was put back.
+	returned, drained, recordoned map[string]time.Time
+	released                      map[string]bool
 	// freed is when a node last lost a maintenance.
 	freed map[string]time.Time
 	// born is the turn at which a maintenance was created, drainedAt the one at which a
@@ -146,7 +146,7 @@ func newOracles(w *world) *oracles {
 		world: w, requests: requests{map[types.UID]time.Time{}, map[types.UID]map[types.UID]bool{}}, checks: map[string][]seen{}, written: map[string]int{}, turned: map[string]time.Time{}, links: map[types.UID]*link{}, waiting: lasting{}, keeping: lasting{}, undrained: lasting{}, cordoned: map[types.UID]time.Time{}, remediations: map[types.UID]*v1alpha1.Remediation{}, collected: map[types.UID]bool{}, paused: map[string]time.Time{}, givenBack: map[types.UID]time.Time{}, outWhenDeleted: map[types.UID]string{}, named: map[types.UID]bool{}, idle: map[types.UID]bool{},
 		actions: map[types.UID]*v1alpha1.NodeAction{}, deleted: map[string]time.Time{}, unasked: map[types.UID]bool{}, forgotten: map[string]time.Time{}, handed: map[string]time.Time{}, cutting: map[types.UID]bool{}, switching: map[types.UID]time.Time{}, tainted: map[string]time.Time{}, unproved: map[types.UID]time.Time{}, seenGone: map[string]time.Time{},
 		edited: map[string]time.Time{}, labelled: map[string]time.Time{}, filed: map[string]time.Time{}, rebooted: map[string]time.Time{}, born: map[types.UID]uint64{}, drainedAt: map[string]uint64{},
-		returned: map[string]time.Time{}, drained: map[string]time.Time{}, released: map[string]bool{}, freed: map[string]time.Time{},
+		returned: map[string]time.Time{}, recordoned: map[string]time.Time{}, drained: map[string]time.Time{}, released: map[string]bool{}, freed: map[string]time.Time{},
 		unwell: map[string]map[string]time.Time{}, acting: map[string]time.Time{}, out: map[string]map[budgetUID]bool{},
 		stormy: map[storm]time.Time{}, former: map[string]*corev1.Node{}, wrote: map[string]int{}, foundOut: map[string]time.Time{},
 	}
@@ -225,6 +225,9 @@ func (o *oracles) changed(c apiserver.Change) {
 			}
 			o.tookOut(c.By, old, updated)
 			o.freedOf(c.By, old, updated)
+			if !old.Spec.Unschedulable && updated.Spec.Unschedulable && !o.returned[old.Name].IsZero() {
+				o.recordoned[old.Name] = time.Now() // which may be held for long: another program is to let go of it first
+			}
 			switch {
 			case c.By == "controller":
 				o.uncordoned(old, updated)
