@@ -141,14 +141,15 @@ func (t *machineAtWork) light(ctx context.Context, m *v1alpha1.NodeMaintenance) 
 	}
 }
 
-// lampTime is how long a lamp has while its machine is to be proved to be off: a reading that comes later than
-// proof.Plan.Repeat after the one before begins the proof anew.
+// lampTime is how long a lamp has while its machine is read: a reading that comes later than proof.Plan.Repeat after the
+// one before begins anew what shows that it is off.
 const lampTime = 5 * time.Second
 
 // identify switches a lamp.
 func (t *machineAtWork) identify(ctx context.Context, lamp power.Switch, machine power.UUID, on bool) (time.Duration, error) {
 	if slices.ContainsFunc(t.all, func(m v1alpha1.NodeMaintenance) bool {
-		return m.Spec.OutOfService && m.Status.Power != nil && m.Status.Power.Phase == v1alpha1.PowerOff
+		known := t.tried[m.UID]
+		return known.read.goesOn(t.Clock.Now()) || m.Spec.OutOfService && m.Status.Power != nil && m.Status.Power.Phase == v1alpha1.PowerOff
 	}) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, lampTime)

@@ -55,8 +55,9 @@ type tried struct {
 	// lit: the light was to shine at the last try. Nothing is tried before next.
 	lit  bool
 	next time.Time
-	// asked: the operating system was asked to shut down. The power was switched last at sent.
-	asked bool
+	// asked is what is said of it once the operating system was asked to shut down; "": it was not. The power was
+	// switched last at sent.
+	asked string
 	sent  time.Time
 	// read is what was read of the machine that is to go off.
 	read readings

@@ -50,7 +50,7 @@ type rack struct {
 	guid        power.GUID
 	readErr     error
 	blank       time.Time // until then it has restarted, and says off, whatever is so
-	reported    bool // what it says another program has read
+	reported    bool      // what it says another program has read
 	identifyErr error
 	lampTime    time.Duration // how long the last call had
 	shutdownErr error

@@ -29,8 +29,9 @@ import (
 const atOnce = 64
 
 // machinesAtOnce is of how many machines in maintenance light and power are switched at a time. One
-// takes as long as its BMC needs to answer.
-const machinesAtOnce = 16
+// takes as long as its BMC needs to answer, and those of a whole rack may be silent: the others are to be read each
+// proof.Plan.Repeat.
+const machinesAtOnce = 64
 
 // remoteQPS is the limit of requests per second to each API group. While power is switched, the
 // node is looked at each second, and what is older than a few seconds is not acted on.

@@ -110,12 +110,6 @@ func (t *machineAtWork) consider(ctx context.Context, m *v1alpha1.NodeMaintenanc
 	if lit := m.Status.Machine; m.MayShine() && lit != nil && lit.UUID != machine.UUID {
 		return waiting("the light of another machine shines for this maintenance", retrySwitch)
 	}
-	switch err := t.alone(ctx, uuid); {
-	case errors.Is(err, errNoMachine):
-		return waiting(err.Error(), retryConfig)
-	case err != nil:
-		return 0, err
-	}
 	if t.DryRun {
 		return waiting(fmt.Sprintf("dry run: this runner would shut the machine down by %s", bmc), retryConfig)
 	}
@@ -128,7 +122,14 @@ func (t *machineAtWork) consider(ctx context.Context, m *v1alpha1.NodeMaintenanc
 	case is.Power == power.Changing:
 		return waiting("the power is neither on nor off", retryDark)
 	case doubt != "":
-		return waiting(fmt.Sprintf("%s: %s", bmc, doubt), stepTime)
+		return waiting(doubt, stepTime)
+	}
+	// Last, since it reads all nodes.
+	switch err := t.alone(ctx, uuid); {
+	case errors.Is(err, errNoMachine):
+		return waiting(err.Error(), retryConfig)
+	case err != nil:
+		return 0, err
 	case is.Power == power.Off:
 		return t.enter(ctx, m, v1alpha1.PowerWasOff, machine, "the power was off already: somebody has switched it off, and it is not switched on at the end")
 	}
@@ -201,14 +202,14 @@ func (t *machineAtWork) shutDown(ctx context.Context, m *v1alpha1.NodeMaintenanc
 		return t.says(ctx, m, v1alpha1.PowerShuttingDown, another(bmc), retryConfig)
 	case err == nil && is.Power == power.Off && doubt == "":
 		return t.enter(ctx, m, v1alpha1.PowerOff, nil, "")
+	case doubt != "":
+		return t.says(ctx, m, v1alpha1.PowerShuttingDown, doubt, stepTime)
 	case left <= 0:
 		return t.beginCut(ctx, m)
 	case err != nil:
 		return t.says(ctx, m, v1alpha1.PowerShuttingDown, err.Error(), afterError(err))
-	case doubt != "":
-		return t.says(ctx, m, v1alpha1.PowerShuttingDown, fmt.Sprintf("%s: %s", bmc, doubt), stepTime)
-	case t.tried[m.UID].asked:
-		return stepTime, nil
+	case t.tried[m.UID].asked != "":
+		return t.says(ctx, m, v1alpha1.PowerShuttingDown, t.tried[m.UID].asked, stepTime)
 	}
 	why, asOf, err := t.stopped(ctx, m)
 	if err != nil {
@@ -230,10 +231,11 @@ func (t *machineAtWork) shutDown(ctx context.Context, m *v1alpha1.NodeMaintenanc
 	case errors.Is(err, power.ErrUnsupported):
 		said = fmt.Sprintf("shut the machine down by hand: nobody can ask its operating system to (%v). At %s its power is cut", err, until)
 	case err != nil:
+		t.unheardOf(m)
 		return t.says(ctx, m, v1alpha1.PowerShuttingDown, err.Error(), afterError(err))
 	}
 	known := t.tried[m.UID]
-	known.asked = true
+	known.asked = said
 	t.tried[m.UID] = known
 	return t.says(ctx, m, v1alpha1.PowerShuttingDown, said, stepTime)
 }
@@ -260,10 +262,9 @@ func (t *machineAtWork) cut(ctx context.Context, m *v1alpha1.NodeMaintenance, bm
 	case err == nil && is.Power == power.Off && doubt == "":
 		return t.enter(ctx, m, v1alpha1.PowerOff, nil, "its power was cut")
 	}
-	since := t.ServerClock.Now().Sub(m.Status.Power.Since.Time)
-	switch {
-	case doubt != "" && since < plan.GiveUp+plan.Settled:
-		return t.says(ctx, m, v1alpha1.PowerCutting, fmt.Sprintf("%s: %s", bmc, doubt), stepTime)
+	switch since := t.ServerClock.Now().Sub(m.Status.Power.Since.Time); {
+	case doubt != "": // however late: it ends with the next reading that is not off
+		return t.says(ctx, m, v1alpha1.PowerCutting, doubt, stepTime)
 	case since >= plan.GiveUp:
 		return t.enter(ctx, m, v1alpha1.PowerStillOn, nil, fmt.Sprintf("its power was cut, and %s later it does not read off (%s): look at it", plan.GiveUp, saying(is.Power, err)))
 	}
@@ -279,7 +280,7 @@ func (t *machineAtWork) cut(ctx context.Context, m *v1alpha1.NodeMaintenance, bm
 	}
 	if why != "" { // an off that was sent may take effect yet: then it reads off
 		known := t.tried[m.UID]
-		known.asked = false // it is asked anew, when it may be
+		known.asked = "" // it is asked anew, when it may be
 		t.tried[m.UID] = known
 		return t.enter(ctx, m, v1alpha1.PowerShuttingDown, nil, "its power is not cut now: "+why)
 	}
@@ -293,9 +294,10 @@ func (t *machineAtWork) cut(ctx context.Context, m *v1alpha1.NodeMaintenance, bm
 		return 0, context.Cause(ctx)
 	}
 	if err != nil {
+		t.unheardOf(m)
 		return t.says(ctx, m, v1alpha1.PowerCutting, err.Error(), afterError(err))
 	}
-	return stepTime, nil
+	return t.says(ctx, m, v1alpha1.PowerCutting, fmt.Sprintf("it has not shut down within %s, and was told to go off", shutdownTime), stepTime)
 }
 
 // afterError is when a switch is asked again. BMCs lock out who tries too often to log in.

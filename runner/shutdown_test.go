@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -87,6 +88,95 @@ func TestNobodysHandsAreLetInByABMCThatHasRestarted(t *testing.T) {
 		r.run(shutdownTime + 3*time.Minute + 30*time.Second)
 		r.power(v1alpha1.PowerOff, "its power was cut")
 	})
+}
+
+// goOn goes on with a process for this long, as it wants to.
+func (r *rack) goOn(w *MaintenanceWorker, long time.Duration) {
+	r.Helper()
+	for end := r.now.Add(long); r.now.Before(end); {
+		again, err := w.Work(r.Context(), racked)
+		if err != nil || again == 0 {
+			again = time.Second
+		}
+		r.pass(again)
+	}
+}
+
+func TestAMachineThatIsOffIsSaidToBe(t *testing.T) {
+	t.Run("switched off by hand, when it may not be cut", func(t *testing.T) {
+		r := newRack(t, switchedOff)
+		r.listens = false
+		w := r.worker("runner-0")
+		r.goOn(w, 9*time.Minute)
+		r.excluded = true
+		r.goOn(w, 2*time.Minute)
+		r.on = false
+		r.goOn(w, 4*time.Minute)
+		r.power(v1alpha1.PowerOff, "")
+		if len(r.cuts) > 0 {
+			t.Errorf("cut were %v\n%s", r.cuts, r.story())
+		}
+	})
+	t.Run("read long after it was cut", func(t *testing.T) {
+		r := newRack(t, switchedOff)
+		r.listens = false
+		for w := r.worker("runner-0"); len(r.cuts) == 0; {
+			r.goOn(w, time.Second)
+		}
+		r.pass(6 * time.Minute)
+		r.goOn(r.worker("runner-1"), 150*time.Second)
+		r.power(v1alpha1.PowerOff, "its power was cut")
+	})
+	t.Run("beside a lamp that hangs", func(t *testing.T) {
+		r := newRack(t, switchedOff, identified)
+		r.on = false
+		w := r.worker("runner-0")
+		w.Switch = func(*corev1.Node) (power.Switch, error) { return hungLamp{rackBMC{r, "runner-0"}}, nil }
+		r.goOn(w, 5*time.Minute)
+		r.power(v1alpha1.PowerWasOff, "")
+	})
+	t.Run("it is asked, and was doubted before", func(t *testing.T) {
+		r := newRack(t, switchedOff)
+		r.listens = false
+		w := r.worker("runner-0")
+		r.goOn(w, time.Minute)
+		r.readErr = power.ErrNoAnswer
+		r.goOn(w, 20*time.Second)
+		r.readErr, r.blank = nil, r.now.Add(time.Minute)
+		r.goOn(w, 30*time.Second)
+		r.power(v1alpha1.PowerShuttingDown, "may have restarted")
+		r.goOn(w, time.Minute)
+		r.power(v1alpha1.PowerShuttingDown, "was asked to shut down")
+	})
+}
+
+// hungLamp is a BMC whose lamp takes all the time that there is.
+type hungLamp struct{ rackBMC }
+
+func (h hungLamp) Identify(ctx context.Context, _ power.UUID, _ bool) (time.Duration, error) {
+	if end, is := ctx.Deadline(); is {
+		h.pass(time.Until(end))
+	}
+	return 0, power.ErrNoAnswer
+}
+
+// An off that nobody answers may be the last that the BMC heard before it restarted.
+func TestAnOffThatNobodyAnswersIsNoProofOfOff(t *testing.T) {
+	r := newRack(t, switchedOff)
+	r.listens = false
+	w := r.worker("runner-0")
+	w.Switch = func(*corev1.Node) (power.Switch, error) { return restartsAtOff{rackBMC{r, "runner-0"}}, nil }
+	r.goOn(w, shutdownTime+time.Minute)
+	r.power(v1alpha1.PowerCutting, "may have restarted")
+	r.goOn(w, 5*time.Minute)
+	r.power(v1alpha1.PowerStillOn, "it says On")
+}
+
+type restartsAtOff struct{ rackBMC }
+
+func (b restartsAtOff) Off(context.Context, power.UUID) error {
+	b.blank = b.now.Add(100 * time.Second)
+	return power.ErrNoAnswer
 }
 
 func TestWhatDoesNotShutDownIsCut(t *testing.T) {
