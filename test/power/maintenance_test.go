@@ -54,6 +54,12 @@ type rack struct {
 	touched map[types.UID]bool // the maintenances for which it was told to go off
 	// begun is since when the machine may be off for a maintenance: what goes off after that may have been told to.
 	begun map[types.UID]time.Time
+	// wellAt is since when the BMC tells the truth to whoever asks. unbelieved is since when it says off for a maintenance
+	// that does not say so.
+	wellAt     time.Time
+	unbelieved map[types.UID]time.Time
+	// hangs: the lamp takes as long as it has.
+	hangs bool
 	// People were told that it may be off, or shine.
 	left, leftLit bool
 	// Until when each of these was true: that the maintenance wants its drained node off; that nobody
@@ -81,6 +87,18 @@ func (r *rack) maintenances() []v1alpha1.NodeMaintenance {
 
 // look notes what is true now, and what has become of the maintenances.
 func (r *rack) look() {
+	if r.lies || r.mute() || r.refuses || r.foreign || r.now.Before(r.blank) {
+		r.wellAt = r.now
+	}
+	for uid, m := range r.known {
+		p := m.Status.Power
+		if r.on || p == nil || m.DeletionTimestamp != nil || p.Phase != v1alpha1.PowerShuttingDown && (p.Phase != v1alpha1.PowerWaiting || !strings.Contains(p.Message, "says off")) {
+			r.unbelieved[uid] = r.now
+		}
+		if since := later(later(r.wellAt, r.offAt), r.unbelieved[uid]); r.now.Sub(since) > 15*time.Minute {
+			r.broken("%s says %s for very long of a machine that is off since %s: %s", m.Name, p.Phase, since.Format(time.TimeOnly), p.Message)
+		}
+	}
 	if !r.written {
 		for _, fact := range r.facts {
 			fact.last[fact.of] = r.now
@@ -119,6 +137,9 @@ func (r *rack) look() {
 				if p.Phase == v1alpha1.PowerShuttingDown && r.begun[m.UID].IsZero() {
 					r.begun[m.UID] = p.Since.Time
 				}
+				if p.Phase == v1alpha1.PowerStillOn && !r.on && r.now.Sub(later(r.wellAt, r.offAt)) > time.Minute {
+					r.broken("%s says %s of a machine that is off since %s", m.Name, p.Phase, r.offAt.Format(time.TimeOnly))
+				}
 				if r.on && r.now.Sub(r.onAt) > time.Minute && !r.lied && (p.Phase == v1alpha1.PowerOff || p.Phase == v1alpha1.PowerWasOff) {
 					r.broken("%s says %s of a machine that runs since %s", m.Name, p.Phase, r.onAt.Format(time.TimeOnly))
 				}
@@ -155,6 +176,14 @@ func (r *rack) held() int32 {
 		}
 	}
 	return 0
+}
+
+// later returns the later one.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // lasts reports whether the maintenance for which the node is out of service has not ended.
@@ -226,6 +255,10 @@ func (b rackBMC) reach() (time.Time, error) {
 		return sent, switches.ErrNoAnswer
 	case b.a.now.Sub(sent) > proof.CallTimeout:
 		return sent, switches.ErrNoAnswer
+	case b.a.events > 0 && b.a.rand.IntN(40) == 0: // at this very order, which it may not have heard
+		b.a.restart(proof.CallTimeout + time.Duration(b.a.rand.IntN(3))*time.Second)
+		b.a.sleep(proof.CallTimeout)
+		return sent, switches.ErrNoAnswer
 	case b.a.rack.refuses:
 		return sent, switches.ErrLogin
 	case b.a.rack.foreign:
@@ -291,7 +324,7 @@ func (b rackBMC) On(context.Context, switches.UUID) error {
 		if sent.Sub(r.free[m.UID]) > fresh+time.Second {
 			r.broken("I12: %s switches the machine on, and another maintenance than %s holds the node since %s", b.a.name, m.Name, r.free[m.UID].Format(time.TimeOnly))
 		}
-		if !r.on && !r.touched[m.UID] && !r.byUs() && r.begun[m.UID].Sub(r.offAt) > time.Minute && !r.lied {
+		if !r.on && !r.touched[m.UID] && !r.byUs() && (r.begun[m.UID].IsZero() || r.begun[m.UID].Sub(r.offAt) > time.Minute) && !r.lied {
 			r.broken("%s switches on what somebody has switched off, for %s", b.a.name, m.Name)
 		}
 	}
@@ -300,7 +333,11 @@ func (b rackBMC) On(context.Context, switches.UUID) error {
 	return b.answer()
 }
 
-func (b rackBMC) Identify(_ context.Context, _ switches.UUID, on bool) (time.Duration, error) {
+func (b rackBMC) Identify(ctx context.Context, _ switches.UUID, on bool) (time.Duration, error) {
+	if end, is := ctx.Deadline(); is && b.a.rack.hangs {
+		b.a.sleep(time.Until(end))
+		return 0, errors.Join(b.a.call(), switches.ErrNoAnswer)
+	}
 	if _, err := b.reach(); err != nil {
 		return 0, err
 	}
@@ -366,7 +403,7 @@ func machineRunner(ctx context.Context, a *actor) {
 
 func (a *actor) work(ctx context.Context, machines *runner.MaintenanceWorker) {
 	again, err := machines.Work(ctx, nodeName)
-	if err != nil || again == 0 || again > 10*time.Second { // something changes
+	if err != nil || again == 0 || again > 10*time.Second && a.rand.IntN(2) == 0 { // something changes
 		again = time.Duration(1+a.rand.IntN(10)) * time.Second
 	}
 	a.sleep(again)
@@ -457,7 +494,7 @@ func (r *rack) change(what string, change func(*corev1.Node)) {
 
 // usual ends what is not as usual.
 func (r *rack) usual() {
-	r.lies, r.dumb, r.refuses, r.foreign, r.paused = false, false, false, false, false
+	r.lies, r.dumb, r.refuses, r.foreign, r.hangs, r.paused = false, false, false, false, false, false
 	r.pause()
 	r.change("all is as usual", func(n *corev1.Node) { n.Labels = nil })
 }
@@ -471,7 +508,7 @@ func (r *rack) happens() {
 		return
 	}
 	m := r.one()
-	switch r.rand.IntN(26) {
+	switch r.rand.IntN(27) {
 	case 0, 1, 2, 3:
 		r.begin(r.rand.IntN(4) > 0, r.rand.IntN(2) > 0)
 	case 4, 5, 6:
@@ -506,8 +543,11 @@ func (r *rack) happens() {
 	case 13:
 		r.lies = !r.lies
 		r.note("the BMC lies: %t", r.lies)
+	case 26:
+		r.hangs = !r.hangs
+		r.note("the lamp hangs: %t", r.hangs)
 	case 24, 25:
-		r.restart()
+		r.restart(r.silence())
 	case 14:
 		r.dumb = !r.dumb
 		r.note("the BMC is dumb: %t", r.dumb)
@@ -609,7 +649,7 @@ func newRack(t *testing.T, seed uint64) *rack {
 		now: start, yield: make(chan struct{}), on: true, boot: 1, podsOf: 1, heard: start, seen: map[string]int{}, events: 30,
 	}
 	none := func() map[types.UID]time.Time { return map[types.UID]time.Time{} }
-	r := &rack{world: w, pods: 3, ended: none(), touched: map[types.UID]bool{}, begun: none(), wanted: none(), alone: none(), node: none(), unpaused: none(), free: none(), known: map[types.UID]v1alpha1.NodeMaintenance{}, takenBack: map[string]time.Time{}}
+	r := &rack{world: w, pods: 3, ended: none(), touched: map[types.UID]bool{}, begun: none(), unbelieved: none(), wanted: none(), alone: none(), node: none(), unpaused: none(), free: none(), known: map[types.UID]v1alpha1.NodeMaintenance{}, takenBack: map[string]time.Time{}}
 	w.rack = r
 	machine, err := switches.ParseUUID(machineUUID)
 	w.must(err)

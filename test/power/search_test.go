@@ -141,10 +141,13 @@ func (b bmc) Off(context.Context, switches.UUID) error {
 // mute reports whether the BMC does not answer now.
 func (w *world) mute() bool { return w.dumb || w.now.Before(w.silent) }
 
-// restart has the BMC restart.
-func (w *world) restart() {
+// silence is how long a BMC says nothing that restarts.
+func (w *world) silence() time.Duration { return time.Duration(20+w.rand.IntN(60)) * time.Second }
+
+// restart has the BMC restart, and say nothing for this long.
+func (w *world) restart(silence time.Duration) {
 	w.note("the BMC restarts")
-	w.silent = w.now.Add(time.Duration(20+w.rand.IntN(60)) * time.Second)
+	w.silent = w.now.Add(silence)
 	w.blank = w.silent.Add(time.Duration(w.rand.IntN(110)) * time.Second)
 }
 
@@ -211,7 +214,7 @@ func (w *world) happens() {
 		w.dumb = !w.dumb
 		w.note("the BMC is dumb: %t", w.dumb)
 	case 22, 23:
-		w.restart()
+		w.restart(w.silence())
 	case 8, 9, 10:
 		w.replace("remote-runner", remoteRunner)
 	case 11, 12, 13:
