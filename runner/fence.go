@@ -83,6 +83,10 @@ type fenceCheck struct {
 	// doubted: the last check did not do, and the node's condition says nothing of it: a second one
 	// has to say so, too.
 	doubted bool
+	// read is what was read since the switch says off, and settles whether that is not believed yet: it may have
+	// restarted, and say so of a machine that runs.
+	read    readings
+	settles bool
 	// asked is the last value of the annotation that was heeded.
 	asked string
 }
@@ -212,6 +216,7 @@ func (w *FenceWorker) Work(ctx context.Context, name string) (again time.Duratio
 	if err != nil || node == nil {
 		return 0, err
 	}
+	begun := w.ServerClock.Now()
 	found := w.look(ctx, node)
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
@@ -223,13 +228,18 @@ func (w *FenceWorker) Work(ctx context.Context, name string) (again time.Duratio
 	if before != nil && before.Status == found.Status {
 		found.LastTransitionTime = before.LastTransitionTime
 	}
+	read, settles := readings{}, false
+	if found.Reason == v1alpha1.FenceAnswersOff && (before == nil || before.Reason != v1alpha1.FenceAnswersOff) {
+		read = known.read
+		settles = read.saw("", begun, now.Time, power.Reading{Power: power.Off}, nil) != ""
+	}
 	doubted := !asked && !known.doubted && mayPass(found.Reason) && (before == nil || before.Status != corev1.ConditionFalse)
 	known = fenceCheck{
-		found: found, node: kept.UID, machine: kept.Status.NodeInfo.SystemUUID, doubted: doubted, asked: kept.Annotations[v1alpha1.FenceCheckAnnotation],
+		found: found, node: kept.UID, machine: kept.Status.NodeInfo.SystemUUID, doubted: doubted, read: read, settles: settles, asked: kept.Annotations[v1alpha1.FenceCheckAnnotation],
 	}
 	w.remember(name, known)
 	log := logr.FromContextOrDiscard(ctx).WithValues("node", name, "reason", found.Reason, "message", found.Message)
-	if !doubted {
+	if !doubted && !settles {
 		// Another try would ask the switch again: it is not asked more often because the API server
 		// does not take the answer.
 		if err := w.API.WriteCondition(ctx, node, found); err != nil {
@@ -261,6 +271,8 @@ func (k *fenceCheck) wait(kept *corev1.Node, now time.Time) (time.Duration, bool
 	every := fenceEvery
 	age := last.LastHeartbeatTime.Sub(last.LastTransitionTime.Time)
 	switch {
+	case k.settles:
+		return max(0, stepTime-max(0, now.Sub(last.LastHeartbeatTime.Time))), asked
 	case k.doubted:
 		every = fenceAgain
 	case last.Status == corev1.ConditionTrue || last.Reason == v1alpha1.FenceNoSwitch:

@@ -34,7 +34,7 @@ docs/fencing.md describes both.`,
 func (t *tool) fenceCheckCommand() *cobra.Command {
 	var form output
 	var of nodeSet
-	timeout := 2 * time.Minute
+	timeout := 4 * time.Minute // off is read for two
 	cmd := &cobra.Command{
 		Use:   "check NODE...",
 		Short: "Try now what would switch nodes off; switches nothing",

@@ -16,7 +16,7 @@ const NodeFenceable = "Fenceable"
 const (
 	// FenceAnswers: the switch answers, is that of the node's machine, and says that it is on.
 	FenceAnswers = "SwitchAnswers"
-	// FenceAnswersOff: the same, but it says that it is off, of a node that is not Ready.
+	// FenceAnswersOff: the same, but it says for two minutes that it is off, of a node that is not Ready.
 	FenceAnswersOff = "SwitchAnswersOff"
 	// FenceNoSwitch: no entry of remote.yaml names the node.
 	FenceNoSwitch = "NoSwitch"
