@@ -25,7 +25,7 @@ const (
 // decideReplace says what the remote runner does with an action that has a machine replaced, before
 // its claim and until the owner of the machine has begun.
 func decideReplace(in input) decision {
-	return first(in, notRemote, finished, unkept, unclaimedInTime, refused, notSupported, unseen, rebootedSince, budgetPaused, inMaintenance, backInService)
+	return first(in, notRemote, finished, unkept, unclaimedInTime, refused, notSupported, rebootedSince, budgetPaused, inMaintenance, backInService)
 }
 
 // unkept refuses an action that could be deleted while its machine goes: then nothing would keep
@@ -55,10 +55,15 @@ func backInService(in input) *decision {
 	return finishWith(v1alpha1.ReasonRefused, "%snode %s is not cordoned: somebody has put it back in service", in.undone(), in.nodeName)
 }
 
-// rebootedSince refuses what is about another boot than that in which the fault was confirmed (I5).
+// rebootedSince refuses what is about another boot than that in which the fault was confirmed (I5). The controller may
+// have taken down the present boot since it has made the action.
 func rebootedSince(in input) *decision {
 	if is, was := in.node.Status.NodeInfo.BootID, in.remediation.Status.BootID; is != "" && was != "" && is != was {
 		return finishWith(v1alpha1.ReasonRefused, "nothing was deleted: node %s has booted since the fault was last confirmed: its boot ID is %s, and was %s", in.nodeName, is, was)
+	}
+	if at := in.remediation.Status.BootedAt; at != nil {
+		in.booted = at.Time
+		return unseen(in)
 	}
 	return nil
 }

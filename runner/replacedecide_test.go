@@ -26,6 +26,14 @@ func goodReplaceInput(t *testing.T) input {
 	return in
 }
 
+// bootedLater has the controller have seen a boot so long after a check has reported.
+func bootedLater(by time.Duration) func(*input) {
+	return func(in *input) {
+		in.node.Status.Conditions[1].LastHeartbeatTime = metav1.NewTime(testNow)
+		in.remediation.Status.BootedAt = &metav1.Time{Time: testNow.Add(by)}
+	}
+}
+
 func TestDecideReplace(t *testing.T) {
 	for name, test := range map[string]struct {
 		change  func(*input)
@@ -37,23 +45,25 @@ func TestDecideReplace(t *testing.T) {
 		"a claim, however old": {change: func(in *input) {
 			in.action.Status.Claim, in.now = claimBy("other", "boot-1"), testNow.Add(time.Hour)
 		}},
-		"no boot ID":                        {change: func(in *input) { in.node.Status.NodeInfo.BootID = "" }},
-		"one that has expired":              {func(in *input) { in.now = testNow.Add(time.Hour) }, v1alpha1.ReasonExpired, ""},
-		"one that nothing would keep":       {func(in *input) { in.action.Finalizers = nil }, v1alpha1.ReasonRefused, "no finalizer nodemend.dev/power"},
-		"one that is deleted":               {func(in *input) { in.action.DeletionTimestamp = &metav1.Time{Time: testNow} }, v1alpha1.ReasonCancelled, "deleted"},
-		"another node of the name":          {func(in *input) { in.node.UID = "node-2" }, v1alpha1.ReasonRefused, "UID"},
-		"no node":                           {func(in *input) { in.node = nil }, v1alpha1.ReasonRefused, "there is no Node"},
-		"a node that is back in service":    {func(in *input) { in.node.Spec.Unschedulable = false }, v1alpha1.ReasonRefused, "is not cordoned"},
-		"an excluded node":                  {func(in *input) { in.node.Labels[v1alpha1.ExcludeLabel] = "true" }, v1alpha1.ReasonRefused, v1alpha1.ExcludeLabel},
-		"a paused cluster":                  {func(in *input) { in.pause = clusterPause() }, v1alpha1.ReasonRefused, "rack move"},
-		"a paused budget":                   {func(in *input) { in.holds.Budgets = pausedBudgets() }, v1alpha1.ReasonRefused, "nothing was deleted: RemediationBudget rack-7"},
-		"a maintenance of a person":         {func(in *input) { in.holds.Maintenances = maintenances("") }, v1alpha1.ReasonRefused, "nothing was deleted: node worker-1 is in maintenance m"},
-		"its own maintenance":               {change: func(in *input) { in.holds.Maintenances = maintenances("remediation-1") }},
-		"a step without its approval":       {func(in *input) { in.remediation.Spec.Steps[1].RequireApproval = true }, v1alpha1.ReasonRefused, "requires approval"},
-		"a policy in dry run":               {func(in *input) { in.policy.Spec.Mode = v1alpha1.ModeDryRun }, v1alpha1.ReasonRefused, "DryRun"},
-		"a node that is well":               {func(in *input) { in.node.Status.Conditions[1].Status = "False" }, v1alpha1.ReasonNotNeeded, "no condition matched"},
-		"another boot than that was judged": {func(in *input) { in.node.Status.NodeInfo.BootID = "boot-2" }, v1alpha1.ReasonRefused, "its boot ID is boot-2, and was boot-1"},
-		"a remediation that has gone on":    {func(in *input) { in.remediation.Status.Action = "next" }, v1alpha1.ReasonSuperseded, ""},
+		"no boot ID":                           {change: func(in *input) { in.node.Status.NodeInfo.BootID = "" }},
+		"one that has expired":                 {func(in *input) { in.now = testNow.Add(time.Hour) }, v1alpha1.ReasonExpired, ""},
+		"one that nothing would keep":          {func(in *input) { in.action.Finalizers = nil }, v1alpha1.ReasonRefused, "no finalizer nodemend.dev/power"},
+		"one that is deleted":                  {func(in *input) { in.action.DeletionTimestamp = &metav1.Time{Time: testNow} }, v1alpha1.ReasonCancelled, "deleted"},
+		"another node of the name":             {func(in *input) { in.node.UID = "node-2" }, v1alpha1.ReasonRefused, "UID"},
+		"no node":                              {func(in *input) { in.node = nil }, v1alpha1.ReasonRefused, "there is no Node"},
+		"a node that is back in service":       {func(in *input) { in.node.Spec.Unschedulable = false }, v1alpha1.ReasonRefused, "is not cordoned"},
+		"an excluded node":                     {func(in *input) { in.node.Labels[v1alpha1.ExcludeLabel] = "true" }, v1alpha1.ReasonRefused, v1alpha1.ExcludeLabel},
+		"a paused cluster":                     {func(in *input) { in.pause = clusterPause() }, v1alpha1.ReasonRefused, "rack move"},
+		"a paused budget":                      {func(in *input) { in.holds.Budgets = pausedBudgets() }, v1alpha1.ReasonRefused, "nothing was deleted: RemediationBudget rack-7"},
+		"a maintenance of a person":            {func(in *input) { in.holds.Maintenances = maintenances("") }, v1alpha1.ReasonRefused, "nothing was deleted: node worker-1 is in maintenance m"},
+		"its own maintenance":                  {change: func(in *input) { in.holds.Maintenances = maintenances("remediation-1") }},
+		"a step without its approval":          {func(in *input) { in.remediation.Spec.Steps[1].RequireApproval = true }, v1alpha1.ReasonRefused, "requires approval"},
+		"a policy in dry run":                  {func(in *input) { in.policy.Spec.Mode = v1alpha1.ModeDryRun }, v1alpha1.ReasonRefused, "DryRun"},
+		"a node that is well":                  {func(in *input) { in.node.Status.Conditions[1].Status = "False" }, v1alpha1.ReasonNotNeeded, "no condition matched"},
+		"another boot than that was judged":    {func(in *input) { in.node.Status.NodeInfo.BootID = "boot-2" }, v1alpha1.ReasonRefused, "its boot ID is boot-2, and was boot-1"},
+		"a boot in which no check has seen it": {bootedLater(time.Second), v1alpha1.ReasonNotNeeded, "no check has reported RuntimeUnhealthy"},
+		"one in which a check has":             {change: bootedLater(-time.Second)},
+		"a remediation that has gone on":       {func(in *input) { in.remediation.Status.Action = "next" }, v1alpha1.ReasonSuperseded, ""},
 		"a step that switches power": {func(in *input) {
 			in.policy.Spec.Steps[1] = v1alpha1.Step{Reboot: &v1alpha1.RebootRemedy{Method: v1alpha1.RebootPowerCycle}}
 			in.action.Spec.StepHash = hashOf(t, &in.policy.Spec.Steps[1])
