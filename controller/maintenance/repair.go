@@ -3,11 +3,13 @@ package maintenance
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/optimistic"
@@ -86,6 +88,8 @@ func (r *Reconciler) repair(ctx context.Context, node *corev1.Node, holders []*v
 	patch := liftPatch(&live)
 	if by != nil {
 		patch = vetoPatch(&live, by.Name)
+	} else if stands, err := r.forbids(ctx, &live, holders); err != nil || stands {
+		return err
 	}
 	if patch == nil {
 		return nil
@@ -94,6 +98,20 @@ func (r *Reconciler) repair(ctx context.Context, node *corev1.Node, holders []*v
 		return fmt.Errorf("telling Karpenter whether to repair node %s: %w", node.Name, err)
 	}
 	return nil
+}
+
+// forbids reports whether the repair of the node is forbidden for a maintenance that holds it, and that is none of
+// these: they are what the cache shows, which may be behind.
+func (r *Reconciler) forbids(ctx context.Context, node *corev1.Node, holders []*v1alpha1.NodeMaintenance) (bool, error) {
+	name := node.Annotations[v1alpha1.RepairHeldAnnotation]
+	if name == "" || slices.ContainsFunc(holders, func(m *v1alpha1.NodeMaintenance) bool { return m.Name == name }) {
+		return false, nil
+	}
+	var m v1alpha1.NodeMaintenance
+	if err := client.IgnoreNotFound(r.Live.Get(ctx, types.NamespacedName{Name: name}, &m)); err != nil {
+		return false, fmt.Errorf("reading maintenance %s: %w", name, err)
+	}
+	return m.Name == name && m.Holds(node), nil // its event comes
 }
 
 // busy returns the first maintenance whose node nobody else is to repair: a person's, or one of a remediation that

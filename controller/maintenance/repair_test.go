@@ -1,6 +1,7 @@
 package maintenance
 
 import (
+	"errors"
 	"maps"
 	"testing"
 	"time"
@@ -142,6 +143,45 @@ func TestANodeIsLeftToKarpenterWhenNothingIsLeftToDo(t *testing.T) {
 				if got != tt.want {
 					t.Errorf("got %q, want %q", got, tt.want)
 				}
+			}
+		})
+	}
+}
+
+// A cache that is behind shows the maintenance before, which has nothing left to do, and not the one for which the repair
+// is forbidden.
+func TestWhatIsForbiddenForAMaintenanceThatTheCacheDoesNotShowStays(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	former := &v1alpha1.NodeMaintenance{
+		ObjectMeta: metav1.ObjectMeta{Name: "former"},
+		Spec:       v1alpha1.NodeMaintenanceSpec{NodeName: "w17", Remediation: &v1alpha1.RemediationReference{Name: "gone", UID: "uid"}},
+	}
+	own := &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "dimm"}, Spec: v1alpha1.NodeMaintenanceSpec{NodeName: "w17"}}
+	ended := own.DeepCopy()
+	ended.Finalizers, ended.DeletionTimestamp = []string{v1alpha1.MaintenanceFinalizer}, &metav1.Time{Time: time.Unix(1, 0)}
+	for name, tt := range map[string]struct {
+		live   []client.Object
+		lifted bool
+	}{
+		"it holds the node": {[]client.Object{own}, false},
+		"it has ended":      {[]client.Object{ended}, true},
+		"it is gone":        {nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := karpenters(true, markedFor("dimm"), held("true"))
+			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(tt.live, node)...).Build()
+			if err := (&Reconciler{Client: c, Live: c}).repair(t.Context(), node, []*v1alpha1.NodeMaintenance{former}); err != nil {
+				t.Fatal(err)
+			}
+			var now corev1.Node
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(node), &now); err != nil {
+				t.Fatal(err)
+			}
+			if vetoed(&now) == tt.lifted {
+				t.Errorf("it has %v", now.Annotations)
 			}
 		})
 	}
