@@ -117,9 +117,29 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (wait time.Dura
 	if cancelled, err := r.cancelFormer(ctx, s); cancelled || err != nil {
 		return 0, err // its event comes
 	}
-	d := decide(s)
+	d, err := r.decide(ctx, &s)
+	if err != nil {
+		return 0, err
+	}
 	ctrl.LoggerFrom(ctx).V(1).Info("Decided", "rule", d.rule)
 	return r.carryOut(ctx, s, d)
+}
+
+// decide decides by what was observed. That the node has recovered is decided by the node as the API server has it: the
+// cache may show it as it was before the incident, and what has ended as recovered covers that.
+func (r *Reconciler) decide(ctx context.Context, s *situation) (decision, error) {
+	d := decide(*s)
+	if !d.recovers() {
+		return d, nil
+	}
+	var err error
+	if s.node, err = r.observer().liveNode(ctx, &s.remediation.Spec); err != nil {
+		return d, err
+	}
+	if s.node != nil {
+		s.seen = r.observer().seenOf(s.node, s.remediation.Spec.Match, s.now)
+	}
+	return decide(*s), nil
 }
 
 // read returns the remediation as it is in the cache, or as this controller has written it since.

@@ -200,14 +200,21 @@ func (r *Reconciler) endAttempts(ctx context.Context, attempts []attempt.Attempt
 }
 
 // cancelFormer cancels what a former remediation of the same name has left that nobody has
-// begun, recalls what can be, and reports whether there was anything.
+// begun, recalls what can be, and reports whether there was anything. Which one is the former the API server is asked:
+// the cache may show that one, and the attempt of the present.
 func (r *Reconciler) cancelFormer(ctx context.Context, s situation) (cancelled bool, err error) {
 	for i := range s.others {
-		if a := &s.others[i]; s.former(a) && a.Cancellable() {
-			return true, a.Cancel(ctx, r.Client, r.wasDeleted())
-		} else if s.former(a) && a.Recallable {
-			return true, a.Recall(ctx, r.Client, attempt.Recall{Message: r.wasDeleted().Message, At: r.Clock.Now()})
+		a := &s.others[i]
+		if !s.former(a) || !a.Cancellable() && !a.Recallable {
+			continue
 		}
+		if err := r.unchanged(ctx, s.remediation); err != nil {
+			return false, err
+		}
+		if a.Cancellable() {
+			return true, a.Cancel(ctx, r.Client, r.wasDeleted())
+		}
+		return true, a.Recall(ctx, r.Client, attempt.Recall{Message: r.wasDeleted().Message, At: r.Clock.Now()})
 	}
 	return false, nil
 }

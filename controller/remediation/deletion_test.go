@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
+	"github.com/nodemend/nodemend/controller/attempt"
 	"github.com/nodemend/nodemend/controller/budget"
 	"github.com/nodemend/nodemend/controller/index"
 )
@@ -215,29 +217,118 @@ func TestAMaintenanceThatIsDeletedMayBeThatOfANodeThatIsGone(t *testing.T) {
 // The permit is returned once the node is out. A cache that knows that, and shows the maintenance as it was before, shows
 // one whose node has come back.
 func TestANodeHasNotComeBackByACacheThatIsBehind(t *testing.T) {
-	s := incident(at(1, 1))
-	s.remediation.Status.Maintenance = "m"
-	s.node.Status.Conditions = append(s.node.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue})
-	cached := &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: v1alpha1.NodeMaintenanceSpec{NodeName: s.node.Name}}
-	cordoned := cached.DeepCopy()
-	cordoned.Status.Conditions = []metav1.Condition{{Type: v1alpha1.MaintenanceCordoned, Status: metav1.ConditionTrue}}
 	for name, tt := range map[string]struct {
-		live []client.Object
-		back bool
+		change   func(m *v1alpha1.NodeMaintenance)
+		gone     bool // the maintenance
+		nodeGone bool
+		acts     bool
+		rule     string
 	}{
-		"it is cordoned":     {[]client.Object{cordoned}, false},
-		"it is not":          {[]client.Object{cached}, true},
-		"it is gone by then": {nil, true},
+		"it is cordoned":                  {change: func(m *v1alpha1.NodeMaintenance) { m.Status.Conditions = cordonedAndDrained() }, rule: "gate holds"},
+		"a person has deleted it":         {gone: true, rule: "released by a person"},
+		"it is deleted, as the node is":   {change: func(m *v1alpha1.NodeMaintenance) { m.DeletionTimestamp = ptr.To(ago(0)) }, nodeGone: true, rule: "node gone"},
+		"it is drained for what acts now": {change: func(m *v1alpha1.NodeMaintenance) { m.Status.Conditions = cordonedAndDrained() }, acts: true, rule: ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := cacheOf(t, cached.DeepCopy(), s.node, &v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: "all"}})
-			o := observer{cache: c, live: cacheOf(t, tt.live...), store: index.Read(c), clock: clocktesting.NewFakePassiveClock(now)}
+			s := incident(at(1, 1))
+			s.remediation.Status.Maintenance = "m"
+			s.remediation.Status.Conditions = []metav1.Condition{{Type: v1alpha1.RemediationProgressing, Status: "True", Reason: v1alpha1.ReasonTakingOut}}
+			s.node.Status.Conditions = append(s.node.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue})
+			m := &v1alpha1.NodeMaintenance{ObjectMeta: metav1.ObjectMeta{Name: "m", Finalizers: []string{v1alpha1.MaintenanceFinalizer}}, Spec: v1alpha1.NodeMaintenanceSpec{NodeName: s.node.Name}}
+			cached := []client.Object{m.DeepCopy(), s.node, s.policy, &v1alpha1.RemediationBudget{ObjectMeta: metav1.ObjectMeta{Name: "all"}}}
+			if tt.acts {
+				s.remediation.Spec.Steps[0].Command, s.remediation.Spec.Steps[0].Reboot = nil, &v1alpha1.RebootRemedy{}
+				s.remediation.Status.Action = "a"
+				cached[3].(*v1alpha1.RemediationBudget).Status = s.budgets[0].Status //nolint:forcetypeassert // it is one
+			}
+			live := []client.Object{s.node}
+			if tt.change != nil {
+				tt.change(m)
+			}
+			if tt.nodeGone {
+				live = nil
+			}
+			if !tt.gone {
+				live = append(live, m)
+			}
+			c := cacheOf(t, cached...)
+			o := observer{cache: c, live: cacheOf(t, live...), store: index.Read(c), clock: clocktesting.NewFakePassiveClock(now)}
 			got, err := o.observe(t.Context(), s.remediation)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if back := got.cameBack(); back != tt.back {
-				t.Errorf("it came back: %t, want %t", back, tt.back)
+			if drained := got.maintenance != nil && got.maintenance.Drained(); tt.acts && !drained {
+				t.Errorf("it is %+v", got.maintenance)
+			}
+			if d := decide(got); tt.rule != "" && d.rule != tt.rule {
+				t.Errorf("rule %q, want %q", d.rule, tt.rule)
+			}
+		})
+	}
+}
+
+func cordonedAndDrained() []metav1.Condition {
+	return []metav1.Condition{{Type: v1alpha1.MaintenanceCordoned, Status: metav1.ConditionTrue}, {Type: v1alpha1.MaintenanceDrained, Status: metav1.ConditionTrue}}
+}
+
+// Another controller has created the remediation by a newer node than the cache of this one has.
+func TestANodeHasNotRecoveredByACacheThatIsBehind(t *testing.T) {
+	s := incident()
+	s.remediation.CreationTimestamp = ago(time.Second)
+	s.remediation.Spec.Trigger = v1alpha1.Trigger{Type: "Sick", Status: "True", LastTransitionTime: ago(2 * time.Second)}
+	sick := s.node.DeepCopy()
+	sick.Status.Conditions[0].LastTransitionTime = ago(2 * time.Second)
+	s.node.Status.Conditions[0] = corev1.NodeCondition{Type: "Sick", Status: "False", LastHeartbeatTime: ago(time.Minute), LastTransitionTime: ago(time.Hour)}
+	for name, tt := range map[string]struct {
+		live  []client.Object
+		state string
+		ended bool
+	}{
+		"it is sick": {[]client.Object{sick}, v1alpha1.ReasonWaiting, false},
+		"it is well": {[]client.Object{s.node}, v1alpha1.ReasonRecoveredByItself, true},
+		"it is gone": {nil, v1alpha1.ReasonNodeGone, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			looked := s
+			live := cacheOf(t, tt.live...)
+			d, err := (&Reconciler{Client: live, Live: live, Clock: clocktesting.NewFakePassiveClock(now)}).decide(t.Context(), &looked)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if is := d.progress(); (d.status.EndTime != nil) != tt.ended || tt.ended && is != tt.state {
+				t.Errorf("rule %q, %s, ended %v", d.rule, is, d.status.EndTime)
+			}
+		})
+	}
+}
+
+// The cache has the former remediation of the name, and the action of the next one.
+func TestTheActionOfTheNextRemediationIsNotCancelledAsTheFormers(t *testing.T) {
+	s := incident()
+	a := &v1alpha1.NodeAction{ObjectMeta: metav1.ObjectMeta{Name: "n1-0123-abc-1"}}
+	a.Spec.NodeName, a.Spec.Remediation, a.Spec.RemediationUID = "n1", s.remediation.Name, "next-uid"
+	next := s.remediation.DeepCopy()
+	next.UID = "next-uid"
+	for name, tt := range map[string]struct {
+		live      *v1alpha1.Remediation
+		cancelled bool
+	}{"it is of the next": {next, false}, "it is of the former": {s.remediation, true}} {
+		t.Run(name, func(t *testing.T) {
+			c := cacheOf(t, a.DeepCopy(), tt.live.DeepCopy())
+			looked := s
+			looked.remediation = s.remediation.DeepCopy()
+			if tt.cancelled {
+				if err := c.Get(t.Context(), client.ObjectKeyFromObject(tt.live), looked.remediation); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var err error
+			if looked.others, err = attempt.OnNode(t.Context(), c, "n1"); err != nil {
+				t.Fatal(err)
+			}
+			cancelled, err := (&Reconciler{Client: c, Live: c, Clock: clocktesting.NewFakePassiveClock(now)}).cancelFormer(t.Context(), looked)
+			if cancelled != tt.cancelled || apierrors.IsConflict(err) == tt.cancelled {
+				t.Errorf("cancelled: %t, %v", cancelled, err)
 			}
 		})
 	}

@@ -95,6 +95,14 @@ func (s *situation) cameBack() bool {
 		!budget.MayTakeOut(s.budgets, s.node.Name, s.remediation.Name)
 }
 
+// notYetOut reports whether an attempt is under way for which the node was taken out, and is not out: pods have come, or
+// nobody knows yet.
+func (s *situation) notYetOut() bool {
+	m := s.maintenance
+	step := s.remediation.Step(s.remediation.Status.Step)
+	return m != nil && m.DeletionTimestamp == nil && !m.Drained() && s.remediation.Status.Action != "" && step != nil && step.Disruptive()
+}
+
 // backInService reports whether the node is not, or no longer, out of service as the
 // step needs it.
 func (d *decision) backInService(s situation) bool {

@@ -88,13 +88,10 @@ func (o observer) observe(ctx context.Context, remediation *v1alpha1.Remediation
 		return s, fmt.Errorf("listing budgets: %w", err)
 	}
 	s.budgets = budget.Selecting(budgets.Items, s.node)
-	if s.cameBack() { // or the cache is behind, and shows the maintenance as it was before it cordoned the node
-		var m v1alpha1.NodeMaintenance
-		switch err := o.live.Get(ctx, client.ObjectKeyFromObject(s.maintenance), &m); {
-		case err == nil:
-			s.maintenance = &m
-		case !apierrors.IsNotFound(err):
-			return s, fmt.Errorf("reading maintenance %s: %w", s.maintenance.Name, err)
+	// Or the cache is behind, and shows the maintenance as it was before it cordoned or drained the node.
+	if s.cameBack() || s.notYetOut() {
+		if err := o.liveMaintenance(ctx, &s); err != nil || s.node == nil {
+			return s, err
 		}
 	}
 	s.ahead = budget.Ahead(s.remediation, s.node, s.budgets, budgets.Items, func() []*v1alpha1.Remediation { return o.ahead(ctx) }, o.nodeOf(ctx))

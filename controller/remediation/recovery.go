@@ -2,6 +2,7 @@ package remediation
 
 import (
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -57,6 +58,13 @@ func recovered(d decision, s situation) (decision, bool) {
 func recoveredByItself(d decision, s situation) decision {
 	return d.ended(s.now, metav1.ConditionTrue, v1alpha1.ReasonRecoveredByItself,
 		fmt.Sprintf("clear since %s, no action was executed", clockTime(d.clearSince)))
+}
+
+// recovers reports whether it is said now that the node has recovered.
+func (d *decision) recovers() bool {
+	return d.status.EndTime != nil && slices.ContainsFunc(d.status.Conditions, func(c metav1.Condition) bool {
+		return c.Type == v1alpha1.RemediationRecovered && c.Status == metav1.ConditionTrue
+	})
 }
 
 // isClear says that the node is, and forgets a maintenance that a person has deleted.

@@ -44,6 +44,24 @@ func (o observer) maintenances(ctx context.Context, s *situation) error {
 	return nil
 }
 
+// liveMaintenance has the maintenance that the status names as the API server has it now, and the node, too, if that
+// is given back.
+func (o observer) liveMaintenance(ctx context.Context, s *situation) (err error) {
+	var m v1alpha1.NodeMaintenance
+	switch err := o.live.Get(ctx, client.ObjectKeyFromObject(s.maintenance), &m); {
+	case apierrors.IsNotFound(err):
+		s.maintenance = nil
+	case err != nil:
+		return fmt.Errorf("reading maintenance %s: %w", s.maintenance.Name, err)
+	default:
+		s.maintenance = &m
+	}
+	if s.givenBack() {
+		s.node, err = o.liveNode(ctx, &s.remediation.Spec)
+	}
+	return err
+}
+
 // takeOut takes the node out of service: for the remedy maintenance that is all, for other
 // disruptive ones what comes first. It creates the maintenance that the decision's status names,
 // or makes it what the decision wants.
