@@ -34,8 +34,13 @@ const (
 	fenceAsked = time.Minute
 	// fenceStart is the time over which all nodes are looked at once, after a start.
 	fenceStart = 10 * time.Minute
-	// fencesAtOnce is how many switches are asked at a time. Most answer within a second.
-	fencesAtOnce = 16
+	// fencesAtOnce is how many switches are asked at a time. Most answer within a second; those of a whole rack may be
+	// silent.
+	fencesAtOnce = 64
+	// settlesAtOnce is of how many it is settled at a time whether they say off for long enough, each for settleTime at
+	// most: they are asked each stepTime. The others are asked again after fenceAgain.
+	settlesAtOnce = 64
+	settleTime    = 10 * time.Minute
 )
 
 // FenceAPI is what a FenceWorker asks and tells the API server.
@@ -83,10 +88,11 @@ type fenceCheck struct {
 	// doubted: the last check did not do, and the node's condition says nothing of it: a second one
 	// has to say so, too.
 	doubted bool
-	// read is what was read since the switch says off, and settles whether that is not believed yet: it may have
-	// restarted, and say so of a machine that runs.
-	read    readings
-	settles bool
+	// read is what was read since the switch says off, and settling since when that is not believed yet: it may have
+	// restarted, and say so of a machine that runs. Zero: it is no question. forPeople: they have asked.
+	read      readings
+	settling  time.Time
+	forPeople bool
 	// asked is the last value of the annotation that was heeded.
 	asked string
 }
@@ -228,18 +234,29 @@ func (w *FenceWorker) Work(ctx context.Context, name string) (again time.Duratio
 	if before != nil && before.Status == found.Status {
 		found.LastTransitionTime = before.LastTransitionTime
 	}
-	read, settles := readings{}, false
+	asked = asked || !known.settling.IsZero() && known.forPeople
+	twice := known.doubted && known.found.Reason != v1alpha1.FenceAnswersOff
+	doubted := !asked && !twice && mayPass(found.Reason) && (before == nil || before.Status != corev1.ConditionFalse)
+	read, settling := readings{}, time.Time{}
 	if found.Reason == v1alpha1.FenceAnswersOff && (before == nil || before.Reason != v1alpha1.FenceAnswersOff) {
-		read = known.read
-		settles = read.saw("", begun, now.Time, power.Reading{Power: power.Off}, nil) != ""
+		if known.node == kept.UID && known.machine == kept.Status.NodeInfo.SystemUUID {
+			read, settling = known.read, known.settling
+		}
+		// The message names the switch.
+		doubted = read.saw(found.Message, begun, now.Time, power.Reading{Power: power.Off}, nil) != ""
+		switch {
+		case !doubted, settling.IsZero() && w.settling() >= settlesAtOnce, !settling.IsZero() && now.Sub(settling) > settleTime:
+			settling = time.Time{}
+		case settling.IsZero():
+			settling = now.Time
+		}
 	}
-	doubted := !asked && !known.doubted && mayPass(found.Reason) && (before == nil || before.Status != corev1.ConditionFalse)
 	known = fenceCheck{
-		found: found, node: kept.UID, machine: kept.Status.NodeInfo.SystemUUID, doubted: doubted, read: read, settles: settles, asked: kept.Annotations[v1alpha1.FenceCheckAnnotation],
+		found: found, node: kept.UID, machine: kept.Status.NodeInfo.SystemUUID, doubted: doubted, read: read, settling: settling, forPeople: asked, asked: kept.Annotations[v1alpha1.FenceCheckAnnotation],
 	}
 	w.remember(name, known)
 	log := logr.FromContextOrDiscard(ctx).WithValues("node", name, "reason", found.Reason, "message", found.Message)
-	if !doubted && !settles {
+	if !doubted {
 		// Another try would ask the switch again: it is not asked more often because the API server
 		// does not take the answer.
 		if err := w.API.WriteCondition(ctx, node, found); err != nil {
@@ -271,7 +288,7 @@ func (k *fenceCheck) wait(kept *corev1.Node, now time.Time) (time.Duration, bool
 	every := fenceEvery
 	age := last.LastHeartbeatTime.Sub(last.LastTransitionTime.Time)
 	switch {
-	case k.settles:
+	case !k.settling.IsZero():
 		return max(0, stepTime-max(0, now.Sub(last.LastHeartbeatTime.Time))), asked
 	case k.doubted:
 		every = fenceAgain
@@ -400,6 +417,18 @@ func (w *FenceWorker) remember(name string, is fenceCheck) {
 	defer w.mu.Unlock()
 	is.found.Message = ""
 	w.known[name] = is
+}
+
+// settling returns of how many nodes it is being settled whether they are off.
+func (w *FenceWorker) settling() (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, known := range w.known {
+		if !known.settling.IsZero() {
+			n++
+		}
+	}
+	return n
 }
 
 func (w *FenceWorker) forget(name string) {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/internal/power"
+	"github.com/nodemend/nodemend/internal/power/proof"
 	"github.com/nodemend/nodemend/internal/serverclock"
 )
 
@@ -259,6 +260,58 @@ func TestASwitchThatSaysOffForAMomentIsNoNews(t *testing.T) {
 	if more := f.reads - reads; more > 1 {
 		t.Errorf("then it is read %d times in half an hour", more)
 	}
+}
+
+// What people ask for is told at once, also if it says off first. And what can't be settled is no reason to ask for ever.
+func TestHowLongItIsSettledWhetherASwitchSaysOff(t *testing.T) {
+	off := func(t *testing.T) *fenced {
+		t.Helper()
+		f := newFenced(t)
+		f.node.Status.Conditions = nil
+		f.run(2 * time.Minute)
+		f.state = power.Off
+		return f
+	}
+	t.Run("people have asked, and it does not answer any more", func(t *testing.T) {
+		f := off(t)
+		f.run(2 * time.Minute) // since the last check
+		f.ask("now")
+		f.err = power.ErrNoAnswer
+		f.run(10 * time.Second)
+		if c := f.condition(); c.Reason != v1alpha1.FenceNoAnswer {
+			t.Errorf("got %+v", c)
+		}
+	})
+	t.Run("many others say so, too", func(t *testing.T) {
+		f := off(t)
+		for i := range settlesAtOnce {
+			f.worker.known[fmt.Sprint(i)] = fenceCheck{settling: f.clock.Now()}
+		}
+		f.ask("now")
+		reads := f.reads
+		f.run(3 * time.Minute)
+		if f.reads > reads || f.condition().Reason != v1alpha1.FenceAnswers {
+			t.Errorf("read %d times more: %+v", f.reads-reads, f.condition())
+		}
+		f.worker.known = map[string]fenceCheck{f.node.Name: f.worker.known[f.node.Name]}
+		f.run(8 * time.Minute)
+		if c := f.condition(); c.Reason != v1alpha1.FenceAnswersOff {
+			t.Errorf("got %+v", c)
+		}
+	})
+	t.Run("it answers now and then", func(t *testing.T) {
+		f := off(t)
+		f.ask("now")
+		reads := f.reads
+		for range 120 { // ten minutes, and each reading begins anew
+			f.clock.SetTime(f.clock.Now().Add(proof.DefaultPlan().Repeat + 5*time.Second))
+			_, err := f.worker.Work(t.Context(), f.node.Name)
+			must(t, err)
+		}
+		if asked := f.reads - reads; asked > 100 { // of 120
+			t.Errorf("it is asked %d times in %s", asked, 120*20*time.Second)
+		}
+	})
 }
 
 // A BMC restarts now and then.

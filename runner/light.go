@@ -141,7 +141,7 @@ func (t *machineAtWork) light(ctx context.Context, m *v1alpha1.NodeMaintenance) 
 	}
 }
 
-// lampTime is how long a lamp has while its machine is read: a reading that comes later than proof.Plan.Repeat after the
+// lampTime is how long the lamp of a machine has, for all maintenances together, while that is read: a reading that comes later than proof.Plan.Repeat after the
 // one before begins anew what shows that it is off.
 const lampTime = 5 * time.Second
 
@@ -151,8 +151,11 @@ func (t *machineAtWork) identify(ctx context.Context, lamp power.Switch, machine
 		known := t.tried[m.UID]
 		return known.read.goesOn(t.Clock.Now()) || m.Spec.OutOfService && m.Status.Power != nil && m.Status.Power.Phase == v1alpha1.PowerOff
 	}) {
+		if t.lampEnd.IsZero() {
+			t.lampEnd = t.Clock.Now().Add(lampTime)
+		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, lampTime)
+		ctx, cancel = context.WithTimeout(ctx, t.lampEnd.Sub(t.Clock.Now()))
 		defer cancel()
 	}
 	return call(ctx, func(ctx context.Context) (time.Duration, error) { return lamp.Identify(ctx, machine, on) })

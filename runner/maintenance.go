@@ -125,6 +125,8 @@ type machineAtWork struct {
 	node  *corev1.Node
 	all   []v1alpha1.NodeMaintenance
 	tried map[types.UID]tried
+	// lampEnd is when the lamps have had their time; zero: none was switched yet.
+	lampEnd time.Time
 }
 
 // Work takes the light and the power of a node's machine as far as they can go now. It returns after

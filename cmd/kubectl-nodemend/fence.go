@@ -43,7 +43,8 @@ is switched. It is asked by the annotation ` + v1alpha1.FenceCheckAnnotation + `
 right to patch nodes; the logins stay where the remote runner is.
 
 A switch is asked at most once a minute, and once in five minutes if it refuses the login:
-BMCs lock out who tries too often. To try a remote.yaml that is not installed yet:
+BMCs lock out who tries too often. One that says off, of a node that is not Ready, is asked for
+two minutes, until that is believed. To try a remote.yaml that is not installed yet:
 nodemend fence check --config.
 
 Exit status: 0 if all could be switched off, else 1.`,
