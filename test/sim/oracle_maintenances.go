@@ -123,7 +123,8 @@ func (o *oracles) notInPause(m *v1alpha1.NodeMaintenance, pod *corev1.Pod) {
 }
 
 // A node that is said to be drained has no pod that its drain would evict, also when some
-// have come while a person had uncordoned it.
+// have come while a person had uncordoned it. What another healer has uncordoned that is about to let
+// go of it is cordoned and drained again after that.
 func (o *oracles) staysDrained() {
 	if time.Since(o.world.troubled) < quietFor || len(o.world.leaders()) != 1 {
 		clear(o.undrained)
@@ -133,7 +134,7 @@ func (o *oracles) staysDrained() {
 	for _, m := range stored[*v1alpha1.NodeMaintenance](o) {
 		node := find[*corev1.Node](o, m.Spec.NodeName)
 		if drained := m.Condition(v1alpha1.MaintenanceDrained); node == nil || !drains(m) || !m.Holds(node) ||
-			o.world.people.cordoned[node.Name] || drained == nil || drained.Reason != v1alpha1.ReasonDrained {
+			o.world.people.cordoned[node.Name] || o.leftToAnother(node.Name) || drained == nil || drained.Reason != v1alpha1.ReasonDrained {
 			continue
 		}
 		for _, pod := range stored[*corev1.Pod](o) {
@@ -146,6 +147,13 @@ func (o *oracles) staysDrained() {
 	if name := o.undrained.longer(left); name != "" {
 		o.world.broken("A node that is said to be drained has no pods", "maintenance %s", name)
 	}
+}
+
+// leftToAnother reports whether another healer was told to stop with the node, and has not let go of it.
+func (o *oracles) leftToAnother(node string) bool {
+	return slices.ContainsFunc(stored[*v1alpha1.NodeAction](o), func(a *v1alpha1.NodeAction) bool {
+		return a.Spec.NodeName == node && a.Status.External != nil && a.Status.External.Stop != nil && a.Finished() == nil
+	})
 }
 
 // vetoes reports whether a pod on the node keeps all pods.

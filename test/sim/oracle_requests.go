@@ -109,7 +109,7 @@ func (o *oracles) oneForARequest(created *v1alpha1.Remediation) {
 	if w := o.world; w.serving != nil && w.serving.abandoned {
 		return
 	}
-	if len(made) > 1 && time.Since(o.world.people.unburied) > quietFor && time.Since(o.world.people.meddled) > quietFor {
+	if len(made) > 1 && time.Since(o.world.people.unburied) > quietFor && time.Since(o.world.people.meddled) > quietFor && o.everybodyKnows(o.world.people.meddled) {
 		o.world.broken("One remediation is made for a request", "%s for %s", created.Name, request)
 	}
 }
