@@ -92,7 +92,7 @@ func (r *rack) look() {
 	}
 	for uid, m := range r.known {
 		p := m.Status.Power
-		if r.on || p == nil || m.DeletionTimestamp != nil || p.Phase != v1alpha1.PowerShuttingDown && (p.Phase != v1alpha1.PowerWaiting || !strings.Contains(p.Message, "says off")) {
+		if r.on || p == nil || m.DeletionTimestamp != nil || m.Spec.Power == "" || p.Phase != v1alpha1.PowerShuttingDown && (p.Phase != v1alpha1.PowerWaiting || !strings.Contains(p.Message, "says off")) {
 			r.unbelieved[uid] = r.now
 		}
 		if since := later(later(r.wellAt, r.offAt), r.unbelieved[uid]); r.now.Sub(since) > 15*time.Minute {
