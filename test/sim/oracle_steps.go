@@ -118,6 +118,21 @@ func (o *oracles) recoveredForLong(old, updated *v1alpha1.Remediation) {
 	}
 }
 
+// A node has recovered only when the fault is gone that has started the remediation, however old a cache is: what has ended
+// as recovered covers that fault.
+func (o *oracles) recoveredFromItsFault(old, updated *v1alpha1.Remediation) {
+	node := find[*corev1.Node](o, updated.Spec.NodeName)
+	if !justRecovered(old, updated) || node == nil || node.UID != updated.Spec.NodeUID || updated.Spec.Request != nil {
+		return
+	}
+	trigger := &updated.Spec.Trigger
+	c := v1alpha1.FindNodeCondition(node, trigger.Type)
+	debounced := v1alpha1.DebounceOf(updated.Spec.Match, trigger).Duration > 0
+	if c != nil && c.Status == trigger.Status && c.LastTransitionTime.Equal(&trigger.LastTransitionTime) && !debounced {
+		o.world.broken("A node has recovered only when its fault is gone", "%s: %s is %s since %s", updated.Name, c.Type, c.Status, c.LastTransitionTime.UTC().Format(time.TimeOnly))
+	}
+}
+
 // A node that was taken out has recovered only when it is Ready.
 func (o *oracles) recoveredAsReady(old, updated *v1alpha1.Remediation) {
 	if !justRecovered(old, updated) || old.Status.Maintenance == "" {

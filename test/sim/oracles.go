@@ -283,6 +283,7 @@ func (o *oracles) changed(c apiserver.Change) {
 		o.advancedOnEvidence(old, updated)
 		o.recoveredOnEvidence(old, updated)
 		o.recoveredForLong(old, updated)
+		o.recoveredFromItsFault(old, updated)
 		o.recoveredByDebounce(old, updated)
 		o.recoveredAsReady(old, updated)
 		o.releasedByPeople(old, updated)
