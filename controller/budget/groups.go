@@ -70,6 +70,19 @@ func (n *NodeState) healthy(permits map[string]v1alpha1.Permit) bool {
 // group gives none before it has come. A group that has neither a node nor a permit is dropped. Of more than
 // MaxGroups groups only the first by name have a status, and so permits.
 func Groups(b *v1alpha1.RemediationBudget, nodes []NodeState, now time.Time) (v1alpha1.RemediationBudgetStatus, error) {
+	for stay := map[string]bool{}; ; {
+		status, over, err := groupsWith(b, nodes, stay, now)
+		if over == "" {
+			return status, err
+		}
+		stay[over] = true
+	}
+}
+
+// groupsWith is Groups if the permits of some nodes stay where they are. It also returns a node whose permit has gone to
+// a group that may give fewer than it has then, since others are to come there, too: the API server refuses that; "":
+// there is none.
+func groupsWith(b *v1alpha1.RemediationBudget, nodes []NodeState, stay map[string]bool, now time.Time) (status v1alpha1.RemediationBudgetStatus, over string, err error) {
 	groups := map[string]v1alpha1.BudgetGroup{}
 	for name, old := range b.Status.Groups {
 		if len(old.Permits) > 0 {
@@ -94,19 +107,26 @@ func Groups(b *v1alpha1.RemediationBudget, nodes []NodeState, now time.Time) (v1
 	}
 	for name := range groups {
 		if err := countIn(name); err != nil {
-			return v1alpha1.RemediationBudgetStatus{}, err
+			return status, "", err
 		}
 	}
 	total := int32(len(nodes))
 	counted := &v1alpha1.RemediationBudget{Spec: b.Spec, Status: v1alpha1.RemediationBudgetStatus{
 		ObservedGeneration: b.Generation, NodesVersion: b.Status.NodesVersion, Nodes: &total, Groups: groups,
 	}}
-	left, err := refile(counted, misfiled(counted, nodes), countIn)
+	misfiled := misfiled(counted, nodes)
+	left, err := refile(counted, misfiled, stay, countIn)
 	if err != nil {
-		return v1alpha1.RemediationBudgetStatus{}, err
+		return status, "", err
 	}
 	reserve(counted, left)
-	return counted.Status, nil
+	for _, m := range slices.Backward(misfiled) {
+		permit, came := groups[m.Group].Permits[m.Name]
+		if came && (Free(counted, m.Group) < 0 || permit.Disruptive && FreeDisruptions(counted, m.Group) < 0) {
+			return status, m.Name, nil
+		}
+	}
+	return counted.Status, "", nil
 }
 
 // reserve takes from the limits of groups what those permits need that are to come there: one
@@ -128,13 +148,13 @@ func less(limit *int32) {
 }
 
 // refile lets permits go with their nodes to other groups, as long as those hold no more than
-// they may. It returns those that stay where they are.
-func refile(b *v1alpha1.RemediationBudget, misfiled []moved, count func(group string) error) (left []moved, err error) {
+// they may, and nobody says that they stay. It returns those that stay where they are.
+func refile(b *v1alpha1.RemediationBudget, misfiled []moved, stay map[string]bool, count func(group string) error) (left []moved, err error) {
 	groups := b.Status.Groups
 	for _, m := range misfiled {
 		from, to := groups[m.from], groups[m.Group]
-		if to.Limit == nil {
-			left = append(left, m) // one of too many groups
+		if to.Limit == nil || stay[m.Name] { // one of too many groups
+			left = append(left, m)
 			continue
 		}
 		permit := from.Permits[m.Name]

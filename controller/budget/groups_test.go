@@ -229,3 +229,28 @@ func TestAStormIsOverAfterItsCooldown(t *testing.T) {
 		t.Error("the default is 15 minutes")
 	}
 }
+
+// The API server refuses a permit that comes to a group which may then give fewer than it has: also one that is to keep a
+// place for a second one, which does not fit in.
+func TestAPermitStaysWhereItIsIfTheGroupIsToKeepAPlaceForAnother(t *testing.T) {
+	spec := v1alpha1.RemediationBudgetSpec{MaxConcurrent: ptr.To(intstr.FromInt32(10)), MaxUnavailable: ptr.To(intstr.FromInt32(1))}
+	permit := v1alpha1.Permit{Remediation: "r", Disruptive: true}
+	b := &v1alpha1.RemediationBudget{Spec: spec, Status: v1alpha1.RemediationBudgetStatus{Groups: map[string]v1alpha1.BudgetGroup{
+		"r1": {Permits: map[string]v1alpha1.Permit{"n1": permit}}, "r2": {Permits: map[string]v1alpha1.Permit{"n2": permit}},
+	}}}
+	nodes := []NodeState{{Name: "n1", Group: "-", Available: true}, {Name: "n2", Group: "-", Available: true}, {Name: "n3", Group: "-", Available: true}}
+	status, err := Groups(b, nodes, noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := status.Groups["-"]; len(g.Permits) > int(*g.DisruptionLimit) || *g.DisruptionLimit > 0 {
+		t.Errorf("of %d it has %v", *g.DisruptionLimit, g.Permits)
+	}
+	delete(b.Status.Groups, "r2") // it is returned
+	if status, err = Groups(b, nodes, noon); err != nil {
+		t.Fatal(err)
+	}
+	if g := status.Groups["-"]; len(g.Permits) != 1 || *g.DisruptionLimit != 1 {
+		t.Errorf("of %d it has %v", *g.DisruptionLimit, g.Permits)
+	}
+}
