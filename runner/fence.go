@@ -34,12 +34,11 @@ const (
 	fenceAsked = time.Minute
 	// fenceStart is the time over which all nodes are looked at once, after a start.
 	fenceStart = 10 * time.Minute
-	// fencesAtOnce is how many switches are asked at a time. Most answer within a second; those of a whole rack may be
-	// silent.
-	fencesAtOnce = 64
+	// fencesAtOnce is how many switches are asked at a time. Most answer within a second.
+	fencesAtOnce = 16
 	// settlesAtOnce is of how many it is settled at a time whether they say off for long enough, each for settleTime at
 	// most: they are asked each stepTime. The others are asked again after fenceAgain.
-	settlesAtOnce = 64
+	settlesAtOnce = 32
 	settleTime    = 10 * time.Minute
 )
 
