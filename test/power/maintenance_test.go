@@ -335,7 +335,7 @@ func (b rackBMC) On(context.Context, switches.UUID) error {
 
 func (b rackBMC) Identify(ctx context.Context, _ switches.UUID, on bool) (time.Duration, error) {
 	if end, is := ctx.Deadline(); is && b.a.rack.hangs {
-		b.a.sleep(time.Until(end))
+		b.a.sleep(time.Until(end).Round(5 * time.Second)) //nolint:forbidigo // as long as it has, however busy the machine is
 		return 0, errors.Join(b.a.call(), switches.ErrNoAnswer)
 	}
 	if _, err := b.reach(); err != nil {
