@@ -303,7 +303,7 @@ func TestHowLongItIsSettledWhetherASwitchSaysOff(t *testing.T) {
 		f := off(t)
 		f.ask("now")
 		reads := f.reads
-		for range 120 { // ten minutes, and each reading begins anew
+		for range 120 { // each reading begins anew
 			f.clock.SetTime(f.clock.Now().Add(proof.DefaultPlan().Repeat + 5*time.Second))
 			_, err := f.worker.Work(t.Context(), f.node.Name)
 			must(t, err)

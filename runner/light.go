@@ -141,8 +141,8 @@ func (t *machineAtWork) light(ctx context.Context, m *v1alpha1.NodeMaintenance) 
 	}
 }
 
-// lampTime is how long the lamp of a machine has, for all maintenances together, while that is read: a reading that comes later than proof.Plan.Repeat after the
-// one before begins anew what shows that it is off.
+// lampTime is how long the lamp of a machine has, for all maintenances together, while that is read: a reading that
+// comes later than proof.Plan.Repeat after the one before begins anew what shows that it is off.
 const lampTime = 5 * time.Second
 
 // identify switches a lamp.

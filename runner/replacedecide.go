@@ -63,9 +63,8 @@ func rebootedSince(in input) *decision {
 	}
 	if at := in.remediation.Status.BootedAt; at != nil {
 		in.booted = at.Time
-		return unseen(in)
 	}
-	return nil
+	return unseen(in)
 }
 
 // replaceLook is what is known of a claimed action.

@@ -122,7 +122,7 @@ func groupsWith(b *v1alpha1.RemediationBudget, nodes []NodeState, stay map[strin
 	reserve(counted, left)
 	for _, m := range slices.Backward(misfiled) {
 		permit, came := groups[m.Group].Permits[m.Name]
-		if came && (Free(counted, m.Group) < 0 || permit.Disruptive && FreeDisruptions(counted, m.Group) < 0) {
+		if came && tooMany(counted, m.Group, permit) {
 			return status, m.Name, nil
 		}
 	}
@@ -153,7 +153,7 @@ func refile(b *v1alpha1.RemediationBudget, misfiled []moved, stay map[string]boo
 	groups := b.Status.Groups
 	for _, m := range misfiled {
 		from, to := groups[m.from], groups[m.Group]
-		if to.Limit == nil || stay[m.Name] { // one of too many groups
+		if tooManyGroups := to.Limit == nil; tooManyGroups || stay[m.Name] {
 			left = append(left, m)
 			continue
 		}
@@ -164,7 +164,7 @@ func refile(b *v1alpha1.RemediationBudget, misfiled []moved, stay map[string]boo
 			return nil, err
 		}
 		switch {
-		case Free(b, m.Group) < 0, permit.Disruptive && FreeDisruptions(b, m.Group) < 0:
+		case tooMany(b, m.Group, permit):
 			groups[m.from], groups[m.Group] = from, to
 			left = append(left, m)
 		case groups[m.from].Nodes == 0 && len(groups[m.from].Permits) == 0:
@@ -172,6 +172,11 @@ func refile(b *v1alpha1.RemediationBudget, misfiled []moved, stay map[string]boo
 		}
 	}
 	return left, nil
+}
+
+// tooMany reports whether a group holds more than it may, so that the API server refuses that this permit comes to it.
+func tooMany(b *v1alpha1.RemediationBudget, group string, permit v1alpha1.Permit) bool {
+	return Free(b, group) < 0 || permit.Disruptive && FreeDisruptions(b, group) < 0
 }
 
 // moved is a node whose permit is filed under its former group.

@@ -2,8 +2,8 @@ package remediation
 
 import (
 	"fmt"
-	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
@@ -62,9 +62,7 @@ func recoveredByItself(d decision, s situation) decision {
 
 // recovers reports whether it is said now that the node has recovered.
 func (d *decision) recovers() bool {
-	return d.status.EndTime != nil && slices.ContainsFunc(d.status.Conditions, func(c metav1.Condition) bool {
-		return c.Type == v1alpha1.RemediationRecovered && c.Status == metav1.ConditionTrue
-	})
+	return d.status.EndTime != nil && meta.IsStatusConditionTrue(d.status.Conditions, v1alpha1.RemediationRecovered)
 }
 
 // isClear says that the node is, and forgets a maintenance that a person has deleted.
