@@ -49,6 +49,8 @@ func (s *state) settle(e *entry) {
 		o.status = corev1.ConditionUnknown
 		o.message = "not seen on this node so far, so this may not be the node's fault: " + o.message
 	}
+	_, latches := s.latches[o.conditionType]
+	few := latches || e.streak < s.threshold(o)
 	provisional := false
 	switch {
 	case before.status == o.status && o.status == corev1.ConditionTrue && before.reason != o.reason &&
@@ -62,11 +64,10 @@ func (s *state) settle(e *entry) {
 			e.since = before.since
 		}
 	case before.status == o.status:
-		e.since, provisional = before.since, e.provisional
+		e.since, provisional = before.since, e.provisional && few
 	case before.status == "" && o.status == corev1.ConditionFalse:
 		e.since, e.seenSince = e.streakAt, true
-		_, latches := s.latches[o.conditionType]
-		provisional = latches || e.streak < s.threshold(o)
+		provisional = few
 	case !e.enoughAt.IsZero():
 		e.since, e.seenSince = e.enoughAt, true
 		if e.shown.at.After(e.since) {
@@ -76,7 +77,7 @@ func (s *state) settle(e *entry) {
 	default:
 		return
 	}
-	if e.shown.status != o.status || e.shown.reason != o.reason {
+	if e.shown.status != o.status || e.shown.reason != o.reason || e.provisional != provisional {
 		s.dirty = true
 	}
 	e.shown, e.provisional, e.otherwise = o, provisional, 0

@@ -297,6 +297,50 @@ func TestAProblemOfAnEarlierBootThatIsOnlyKeptInTheFileStaysOfThatBoot(t *testin
 	w.expect(a(runtime, no, epoch, epoch))
 }
 
+func TestHealthThatNobodyCouldCompareIsNoEndOfAProblem(t *testing.T) {
+	for name, tc := range map[string]struct {
+		latches map[corev1.NodeConditionType]Latch
+		runs    int // of the former process
+		want    corev1.ConditionStatus
+	}{
+		"of a log":          {latches: map[corev1.NodeConditionType]Latch{runtime: {}}, runs: 5, want: yes},
+		"seen once":         {runs: 1, want: yes},
+		"seen often enough": {runs: 3, want: no},
+	} {
+		t.Run(name, func(t *testing.T) {
+			options := Options{
+				Boot: epoch.Add(-24 * time.Hour), BootID: "boot-1", Latches: tc.latches,
+				Thresholds: map[corev1.NodeConditionType]Thresholds{runtime: {Failure: 3, Success: 3}},
+			}
+			w := newWorldWith(t, options) // without a state file, and the API server is away
+			for range tc.runs {
+				w.see(runtime, no)
+				w.pass(time.Second)
+			}
+			options.Restored.Conditions = w.snapshot()
+			w = newWorldWith(t, options)
+			w.pass(time.Minute)
+			w.see(runtime, no)
+			w.node(a(runtime, yes, epoch.Add(-time.Minute), lastWeek))
+			w.see(runtime, no)
+			if got := w.before(w.entries[runtime]); got.status != tc.want || tc.want == yes && got.since != lastWeek {
+				t.Errorf("%s since %s, want %s", got.status, got.since, tc.want)
+			}
+		})
+	}
+}
+
+func TestAProblemAfterEnoughRunsWithoutOneIsNewAlthoughTheNodeWasNotRead(t *testing.T) {
+	w := newWorldWith(t, Options{Thresholds: map[corev1.NodeConditionType]Thresholds{runtime: {Success: 3}}})
+	for range 3 {
+		w.see(runtime, no)
+		w.pass(time.Minute)
+	}
+	w.see(runtime, yes)
+	w.node(a(runtime, yes, lastWeek, lastWeek))
+	w.expect(a(runtime, yes, w.now, w.now))
+}
+
 func TestAProblemSeenByThisProcessIsNotLatchedByTheFormerOne(t *testing.T) {
 	w := newWorldWith(t, Options{Boot: epoch.Add(-24 * time.Hour), Latches: map[corev1.NodeConditionType]Latch{runtime: {}}})
 	w.node(a(runtime, yes, epoch.Add(-time.Minute), lastWeek))

@@ -471,7 +471,7 @@ func (s *state) fail(gone bool, now time.Time) {
 // snapshot is what the state file is to hold.
 func (s *state) snapshot() (conditions []statefile.Condition) {
 	for _, e := range s.entries {
-		if e.shown.status != "" {
+		if e.shown.status != "" && !s.unsure(e) {
 			conditions = append(conditions, statefile.Condition{
 				BootID: s.bootID, Type: string(e.shown.conditionType), Status: e.shown.status, Reason: e.shown.reason, Message: e.shown.message,
 				LastTransitionTime: seconds(e.since).Time,
@@ -489,6 +489,11 @@ func (s *state) snapshot() (conditions []statefile.Condition) {
 	slices.SortFunc(conditions, statefile.ByType)
 	return conditions
 }
+
+// unsure reports whether what is shown of e would have needed more, had it been known what was
+// before, and that is not known yet. It is nothing to be restored: it would stand against what the
+// Node has, as if a check had seen that end.
+func (s *state) unsure(e *entry) bool { return e.provisional && s.onNode == nil }
 
 // seenThere is what the state file is to hold of that.
 func (s *state) seenThere() (seen []string) {
