@@ -82,8 +82,8 @@ func (p *process) corrected() *serverclock.Clock {
 
 // learn lets the process learn the server's time from an answer.
 func (p *process) learn() {
-	if p.server == nil || p.clock.offset == 0 && p.server.Offset() == 0 {
-		return
+	if p.server == nil || p.server.Answered() && p.clock.offset == 0 && p.server.Offset() == 0 {
+		return // that is quick, and there is nothing to be learned
 	}
 	before := p.server.Now()
 	if response, err := p.answered.RoundTrip(&http.Request{}); err == nil {

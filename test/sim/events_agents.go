@@ -3,8 +3,10 @@ package sim
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
+	"github.com/nodemend/nodemend/checks/statefile"
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/runner/remedy"
 )
@@ -13,19 +15,25 @@ import (
 // a disk that had not written it when the power was lost.
 func (w *world) oldState() bool {
 	n := of(w.choices, w.nodes...)
-	old, err := os.ReadFile(n.stateFile())
+	old, err := statefile.Load(n.stateFile(), n.name)
 	if err != nil {
 		return false // there is none
 	}
 	w.after(w.while(), func() {
-		if d := n.detector; d != nil && !d.dead.Load() && w.chaos {
+		if d := n.detector; d != nil && !d.dead.Load() && w.chaos && !fromTheFuture(old) {
 			w.end(d.process)
 			w.say("host "+n.name, "the state file is an older one")
-			w.must(os.WriteFile(n.stateFile(), old, 0o600))
+			w.must(statefile.Save(n.stateFile(), old))
 			n.again(of(w.choices, time.Second, time.Minute), n.startDetector)
 		}
 	})
 	return true
+}
+
+// fromTheFuture reports whether a state file has changes that are still to come: of a process
+// whose clock was wrong, and that nobody could tell. Such a clock is believed.
+func fromTheFuture(file statefile.State) bool {
+	return slices.ContainsFunc(file.Conditions, func(c statefile.Condition) bool { return c.LastTransitionTime.After(time.Now()) })
 }
 
 // hangChecks lets all checks of a node hang, while its exporter lives on.
