@@ -35,7 +35,12 @@ func TestWhichIncidentsARemediationCovers(t *testing.T) {
 		{"and what came until it ended", ended("Deleted"), Trigger{Type: "Sick", Status: "True", LastTransitionTime: end}, true},
 		{"of all that it matched", ended("Deleted"), Trigger{Type: "Ill", Status: "True", LastTransitionTime: at(20)}, true},
 		{"but nothing else", ended("Deleted"), Trigger{Type: "Ready", Status: "False", LastTransitionTime: at(20)}, false},
-		{"and nothing later", ended("Deleted"), Trigger{Type: "Sick", Status: "True", LastTransitionTime: at(31)}, false},
+		{"one whose node was given back sick", ended("Released"), Trigger{Type: "Sick", Status: "True", LastTransitionTime: at(10)}, true},
+		{"though it was well in between", ended("Released"), Trigger{Type: "Sick", Status: "True", LastTransitionTime: at(20)}, true},
+		{"but not what comes later", ended("Released"), Trigger{Type: "Sick", Status: "True", LastTransitionTime: at(31)}, false},
+		{"nor what has not started it", ended("Released"), Trigger{Type: "Ill", Status: "True", LastTransitionTime: at(20)}, false},
+		{"a duplicate not even its own", ended("Duplicate"), Trigger{Type: "Sick", Status: "True", LastTransitionTime: at(10)}, false},
+		{"of a deleted one nothing later", ended("Deleted"), Trigger{Type: "Sick", Status: "True", LastTransitionTime: at(31)}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := tt.r.Covers(&tt.trigger, Duration{}); got != tt.want {

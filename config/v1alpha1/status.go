@@ -163,7 +163,9 @@ func (s *RemediationStatus) LastDecision(what string) *PersonsDecision {
 
 // Covers reports whether the trigger, a condition of the same node matched by the
 // same policy, is of the remediation's own incident. One that a person has deleted
-// covers all that was there when it ended.
+// covers all that was there when it ended, and one whose node a person has given back what had
+// started it, if it was there then: it may have been gone in between. One that ended since another
+// one was open covers nothing: the other one does.
 //
 // Of an entry with debounce, lastTransitionTime says little: the incident of one that a person
 // has ended lasts until the condition was seen healthy, and one that the controller has seen
@@ -180,12 +182,20 @@ func (r *Remediation) Covers(t *Trigger, debounce Duration) bool {
 			return false
 		}
 	}
-	if r.State() == ReasonDeleted && r.Ended() {
-		return slices.ContainsFunc(r.Spec.Match, func(m ConditionMatch) bool { return m.Type == t.Type && m.Status == t.Status }) &&
-			!t.LastTransitionTime.After(r.Status.EndTime.Time)
-	}
 	own := &r.Spec.Trigger
-	return own.Type == t.Type && own.Status == t.Status && own.LastTransitionTime.Equal(&t.LastTransitionTime)
+	same := own.Type == t.Type && own.Status == t.Status
+	if r.Ended() {
+		then := !t.LastTransitionTime.After(r.Status.EndTime.Time)
+		switch r.State() {
+		case ReasonDeleted:
+			return then && slices.ContainsFunc(r.Spec.Match, func(m ConditionMatch) bool { return m.Type == t.Type && m.Status == t.Status })
+		case ReasonReleased:
+			return then && same
+		case ReasonDuplicate:
+			return false
+		}
+	}
+	return same && own.LastTransitionTime.Equal(&t.LastTransitionTime)
 }
 
 // endedAfter reports whether what is seen since then was so when the remediation ended. One that

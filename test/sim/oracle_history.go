@@ -76,7 +76,10 @@ func (o *oracles) startedOnce(created *v1alpha1.Remediation) {
 		if r.UID == created.UID || r.Spec.NodeUID != created.Spec.NodeUID || r.Spec.Policy.UID != created.Spec.Policy.UID || created.Spec.Request != nil {
 			continue // of a request oneForARequest tells
 		}
-		if sameIncident(&created.Spec.Trigger, &r.Spec.Trigger) || deletedWith(r, &created.Spec.Trigger) {
+		if r.Ended() && r.State() == v1alpha1.ReasonDuplicate {
+			continue // that of which it was one tells
+		}
+		if sameIncident(&created.Spec.Trigger, &r.Spec.Trigger) || deletedWith(r, &created.Spec.Trigger) || givenBackWith(r, &created.Spec.Trigger) {
 			o.world.broken("An incident starts one remediation", "%s, after %s (%s)", created.Name, r.Name, r.State())
 		}
 	}
@@ -102,6 +105,13 @@ func sameIncident(a, b *v1alpha1.Trigger) bool {
 func deletedWith(r *v1alpha1.Remediation, t *v1alpha1.Trigger) bool {
 	return r.Ended() && r.State() == v1alpha1.ReasonDeleted && !t.LastTransitionTime.After(r.Status.EndTime.Time) &&
 		slices.ContainsFunc(r.Spec.Match, func(m v1alpha1.ConditionMatch) bool { return m.Type == t.Type && m.Status == t.Status })
+}
+
+// givenBackWith reports whether a person has given the node of a remediation back when what had
+// started it was there, though it may have been gone in between.
+func givenBackWith(r *v1alpha1.Remediation, t *v1alpha1.Trigger) bool {
+	return r.Ended() && r.State() == v1alpha1.ReasonReleased && !t.LastTransitionTime.After(r.Status.EndTime.Time) &&
+		t.Type == r.Spec.Trigger.Type && t.Status == r.Spec.Trigger.Status
 }
 
 // A remediation starts only after its condition has held for its time.
