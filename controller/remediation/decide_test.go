@@ -470,17 +470,17 @@ func TestAFinishedActionIsRemembered(t *testing.T) {
 }
 
 func TestOnlyTheNewestUnexecutedActionsAreKept(t *testing.T) {
-	options := []func(*situation){at(1, 1), history("Succeeded", 5*time.Hour), at(1, 2)}
+	options := []func(*situation){at(1, 1), history("Succeeded", 5*time.Hour), history("Interrupted", 5*time.Hour), at(1, 2)}
 	for range maxUnexecuted {
 		options = append(options, history("Expired", 4*time.Hour))
 	}
 	options = append(options, underway(time.Hour, finished("Expired", 0)))
 	d := decide(incident(options...))
-	if n := len(d.status.History); n != maxUnexecuted+1 {
-		t.Errorf("got %d records, want the executed one and %d more", n, maxUnexecuted)
+	if n := len(d.status.History); n != maxUnexecuted+2 {
+		t.Errorf("got %d records, want the executed one, that which may have been, and %d more", n, maxUnexecuted)
 	}
-	if d.status.History[0].Outcome != "Succeeded" || d.status.Actions != maxUnexecuted+2 {
-		t.Errorf("got first record %+v of %d actions", d.status.History[0], d.status.Actions)
+	if h := d.status.History; h[0].Outcome != "Succeeded" || h[1].Outcome != "Interrupted" || d.status.Actions != maxUnexecuted+3 {
+		t.Errorf("got first records %+v of %d actions", h[:2], d.status.Actions)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// maxUnexecuted is how many records of actions that were not executed are
-	// kept.
+	// maxUnexecuted is how many records of actions that have not acted are kept: of the others
+	// gates count each.
 	maxUnexecuted = 10
 	// maxRecords is how many records are kept at all: more than one way through
 	// the steps gives. Only who starts over often loses the oldest.
@@ -65,12 +65,12 @@ func (d *decision) append(s situation, record v1alpha1.ActionRecord) {
 	d.status.History = append(d.status.History, record)
 	unexecuted := 0
 	for i := range d.status.History {
-		if !d.status.History[i].Executed {
+		if !d.status.History[i].Acted() {
 			unexecuted++
 		}
 	}
 	d.status.History = slices.DeleteFunc(d.status.History, func(r v1alpha1.ActionRecord) bool {
-		if r.Executed || unexecuted <= maxUnexecuted {
+		if r.Acted() || unexecuted <= maxUnexecuted {
 			return false
 		}
 		unexecuted--
