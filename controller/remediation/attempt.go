@@ -63,8 +63,10 @@ func stillExhausted(d decision, s situation) (decision, bool) {
 	return d.rests(), true
 }
 
+// inMaintenance is for a node that is out of service, after the step that nothing follows. A person
+// may have given it back while it was clear.
 func inMaintenance(d decision, s situation) (decision, bool) {
-	if attempted(&d.status) == nil || !s.step(d.status.Step).Final() {
+	if attempted(&d.status) == nil || !s.step(d.status.Step).Final() || d.status.Maintenance == "" {
 		return d, false
 	}
 	return d.parked(s), true

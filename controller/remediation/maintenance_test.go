@@ -192,6 +192,7 @@ func TestWhatComesNextForAStepThatTakesTheNodeOut(t *testing.T) {
 		{"unless a person is to do that", disruptive(at(3, 1), out("Drained"), history("Succeeded", time.Hour), recovered, manual), release, "Healing", "ReleaseRequired", 3, 1, 0},
 		{"who has done so", disruptive(at(3, 1), out("Drained"), history("Succeeded", time.Hour), recovered, manual, gone), release, "Recovered", "", 3, 1, 0},
 		{"and is about to", disruptive(at(3, 1), out("Drained"), history("Succeeded", time.Hour), recovered, manual, releasing), release, "Recovered", "", 3, 1, 0},
+		{"given back while it was clear, it is sick again", disruptive(at(3, 1), history("Succeeded", time.Hour), progress("Healing")), release, "Exhausted", "", 3, 1, 0},
 		{"a person gives a sick node back", disruptive(at(3, 1), out("Drained"), history("Succeeded", time.Hour), releasing), release, "Released", "", 3, 1, 0},
 		{"and it was gone at once, before a runner claimed the action", disruptive(at(2, 1), out("Drained"), underway(10*time.Second, finished("Cancelled", 0)), progress("Starting"), gone), release, "Released", "", 2, 1, 0},
 		{"and it was gone at once", disruptive(at(3, 1), out("Drained"), history("Succeeded", time.Hour), gone), release, "Released", "", 3, 1, 0},
