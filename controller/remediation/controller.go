@@ -125,11 +125,12 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (wait time.Dura
 	return r.carryOut(ctx, s, d)
 }
 
-// decide decides by what was observed. That the node has recovered is decided by the node as the API server has it: the
-// cache may show it as it was before the incident, and what has ended as recovered covers that.
+// decide decides by what was observed. That the node has recovered, or is to be taken out of service, and that another
+// program is to let go of it, is decided by the node as the API server has it: the cache may show it as it was before.
+// What has ended as recovered covers the incident, and before a drain nobody else asks what is so now.
 func (r *Reconciler) decide(ctx context.Context, s *situation) (decision, error) {
 	d := decide(*s)
-	if !d.recovers() {
+	if !d.recovers() && d.effect != takeOut && d.effect != recall {
 		return d, nil
 	}
 	var err error

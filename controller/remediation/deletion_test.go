@@ -302,6 +302,28 @@ func TestANodeHasNotRecoveredByACacheThatIsBehind(t *testing.T) {
 	}
 }
 
+func TestANodeIsNotTakenOutByACacheThatIsBehind(t *testing.T) {
+	s := disruptive(at(3, 1))
+	well := s.node.DeepCopy()
+	well.Status.Conditions[0] = corev1.NodeCondition{Type: "Sick", Status: "False", LastHeartbeatTime: ago(time.Second), LastTransitionTime: ago(2 * time.Second)}
+	for name, tt := range map[string]struct {
+		live corev1.Node
+		want effect
+	}{
+		"it is sick": {*s.node, takeOut},
+		"it is well": {*well, nothing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			looked := s
+			live := cacheOf(t, &tt.live)
+			d, err := (&Reconciler{Client: live, Live: live, Clock: clocktesting.NewFakePassiveClock(now)}).decide(t.Context(), &looked)
+			if err != nil || d.effect != tt.want {
+				t.Errorf("rule %q, effect %d, want %d, %v", d.rule, d.effect, tt.want, err)
+			}
+		})
+	}
+}
+
 // The cache has the former remediation of the name, and the action of the next one.
 func TestTheActionOfTheNextRemediationIsNotCancelledAsTheFormers(t *testing.T) {
 	s := incident()
