@@ -66,6 +66,8 @@ type Reconciler struct {
 	// asking are the places of those who ask what other programs have.
 	asking  worker.Places
 	written written
+	// sightings are of nodes that the open remediations are about.
+	sightings sightings
 	// olderCRDs is to be told of once.
 	olderCRDs sync.Once
 	// doorbell is rung for remediations that the cache does not have yet, or that wait for a place.
@@ -89,6 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	wait, err := r.reconcile(ctx, request.Name)
 	if apierrors.IsNotFound(err) {
 		r.written.drop(request.Name)
+		r.sightings.note(request.Name, sighting{})
 	}
 	return r.backoff.Result(request.Name, wait, err)
 }
@@ -102,6 +105,7 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (wait time.Dura
 		return 0, err
 	}
 	if remediation.Ended() {
+		r.sightings.note(name, sighting{})
 		if err := r.release(ctx, remediation); err != nil {
 			return 0, err
 		}
@@ -128,12 +132,13 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (wait time.Dura
 // decide decides by what was observed. That the node has recovered, or is to be taken out of service, and that another
 // program is to let go of it, is decided by the node as the API server has it: the cache may show it as it was before.
 // What has ended as recovered covers the incident, and before a drain nobody else asks what is so now.
-func (r *Reconciler) decide(ctx context.Context, s *situation) (decision, error) {
-	d := decide(*s)
+func (r *Reconciler) decide(ctx context.Context, s *situation) (d decision, err error) {
+	s.sighting = r.sightings.of(s.remediation.Name)
+	defer func() { r.sightings.note(s.remediation.Name, d.sighting) }()
+	d = decide(*s)
 	if !d.recovers() && d.effect != takeOut && d.effect != recall {
 		return d, nil
 	}
-	var err error
 	if s.node, err = r.observer().liveNode(ctx, &s.remediation.Spec); err != nil {
 		return d, err
 	}

@@ -61,6 +61,8 @@ type decision struct {
 	proof      proof
 	clear      bool
 	clearSince time.Time
+	// sighting is what is to be remembered if what says since when is still to come.
+	sighting sighting
 	// asked is what the gates were asked with, nil if the decision did not depend on
 	// them; chain has those that were, and verdict what they said.
 	asked   *gates.Input
@@ -193,6 +195,13 @@ func (d *decision) recordFinished(s situation) {
 func (d *decision) prove(s situation) {
 	d.proof = s.proof(&d.status)
 	d.clearSince, d.clear = evidence.AllClear(d.proof.all())
+	if !d.clear || s.believed(d.clearSince) {
+		return
+	}
+	if d.sighting = s.sighting; !d.sighting.since.Equal(d.clearSince) {
+		d.sighting = sighting{at: s.now, since: d.clearSince}
+	}
+	d.clearSince = d.sighting.at
 }
 
 func (d decision) input(s situation, findings []evidence.Finding) gates.Input {

@@ -46,6 +46,8 @@ type situation struct {
 	predecessors []v1alpha1.Remediation
 	// ahead is how many remediations come first, by the name of a budget.
 	ahead map[string]int
+	// sighting is of the node, if it is clear since a time that is still to come; zero: none yet.
+	sighting sighting
 	// controlPlane is nil unless the node is part of it.
 	controlPlane *gates.ControlPlane
 	// leaseRenewed is when the kubelet last renewed the node's Lease.
