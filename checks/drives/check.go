@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -70,8 +71,8 @@ type asked struct {
 	at     time.Time
 }
 
-// New returns a check. Its error is [checks.Off] if the node has neither a drive that is looked
-// at nor an array.
+// New returns a check. Its error is [checks.Off] if the node neither has a drive that is looked at,
+// or an array, nor had one.
 func New(options Options) (*Check, error) {
 	if options.Sys == "" {
 		options.Sys = "/sys"
@@ -87,9 +88,13 @@ func New(options Options) (*Check, error) {
 		options: options, asked: map[string]*asked{}, traffic: map[string]requests{},
 		kept: counters.File[known]{Path: options.StateFile, LookOnly: options.LookOnly, Clock: options.Clock},
 	}
-	// If they can't be seen now, runs say so.
-	all, err := bounded.Within(options.Clock, options.Timeout, func() inventory { return sys(options.Sys).look(options.Exclude) })
-	if err == nil && all.err == nil && len(all.drives)+len(all.arrays) == 0 {
+	// If it can't be seen now whether there was or is one, runs say so.
+	never, err := bounded.Within(options.Clock, options.Timeout, func() bool {
+		_, err := os.Stat(options.StateFile)
+		all := sys(options.Sys).look(options.Exclude)
+		return errors.Is(err, os.ErrNotExist) && all.err == nil && len(all.drives)+len(all.arrays) == 0
+	})
+	if err == nil && never {
 		return nil, checks.Off{Why: "no drive of NVMe, SATA or SAS is the node's own, and no array (md)"}
 	}
 	return c, nil

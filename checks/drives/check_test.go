@@ -282,6 +282,19 @@ func TestADriveThatWasNotWellAndIsGoneIsMissingUntilItOrAnotherIsThere(t *testin
 	h.finds(c, checks.False, ReasonHealthy, "nvme0n1, sda, sdc: nothing is wrong")
 }
 
+func TestTheOnlyDriveThatIsGoneIsMissingAlsoAfterARestart(t *testing.T) {
+	h := newHost(t)
+	h.disk("sda", "SEAGATE", "1", sas(1))
+	h.says["sda"] = health{findings: []finding{{Reason: ReasonFailing, Text: "it says that it will fail soon"}}}
+	h.finds(h.check(), checks.True, ReasonFailing, "sda: it says that it will fail soon")
+	h.remove("block/sda")
+	c := h.check()
+	h.finds(c, checks.True, ReasonMissing, "sda (naa.1) is gone, of which was known: it says that it will fail soon")
+	h.disk("sda", "SEAGATE", "2", sas(1))
+	delete(h.says, "sda")
+	h.finds(c, checks.False, ReasonHealthy, "sda: nothing is wrong")
+}
+
 // SAS numbers devices as they come, so those that were behind it have other numbers after a boot.
 func TestANeighbourIsNotInThePlaceOfADriveThatIsMissing(t *testing.T) {
 	h := newHost(t)
@@ -574,7 +587,7 @@ func TestANameThatIsExcludedIsNotLookedAt(t *testing.T) {
 	c := h.start(o)
 	h.finds(c, checks.False, ReasonHealthy, "nvme0n1: nothing is wrong")
 	h.remove("class/nvme/nvme0")
-	h.finds(c, checks.Unknown, ReasonNotSeen, "no drive and no array is there any more")
+	h.finds(c, checks.Unknown, ReasonNotSeen, "no drive and no array is there any more; if that is to be so, switch the check off")
 }
 
 func TestANamespaceThatHasSeveralWaysHasTheNameOfItsDevice(t *testing.T) {

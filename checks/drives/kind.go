@@ -10,7 +10,7 @@ func Kind() checks.Kind {
 	return checks.Kind{
 		Name:          "drives",
 		ConditionType: ConditionType,
-		Help:          "a drive of the node fails, or an array has lost one; off where there are neither",
+		Help:          "a drive of the node fails, or an array has lost one; off where there never was either",
 		Milder:        []string{ReasonDegraded, ReasonNotStarted, ReasonSpare, ReasonWorn, ReasonCache, ReasonHot},
 		Settings:      func(c *config.Checks) *config.Run { return &c.Drives.Run },
 		New: func(n *checks.Node) (checks.Check, error) {

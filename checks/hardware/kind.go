@@ -29,11 +29,12 @@ func Kind() checks.Kind {
 	return checks.Kind{
 		Name:          "hardware",
 		ConditionType: ConditionType,
-		Help:          "the BMC reports that the server has failed; off where no BMC is found",
+		Help:          "the BMC reports that the server has failed; off where there never was one",
 		Settings:      func(c *config.Checks) *config.Run { return &c.Hardware.Run },
 		New: func(n *checks.Node) (checks.Check, error) {
 			c := n.Config.Checks.Hardware
-			if !Present(c) {
+			store := Store{Path: c.StateFile, LookOnly: n.LookOnly}
+			if !Present(c) && !store.used(n.Clock) {
 				return nil, checks.Off{Why: "no BMC was found; name its source if there is one"}
 			}
 			metrics, err := NewMetrics(n.Registerer)
@@ -54,7 +55,7 @@ func Kind() checks.Kind {
 			}
 			return New(Options{
 				Open:  func() (ipmi.Source, error) { return Open(c, n.NodeName) },
-				Rules: c.Rules, Store: Store{Path: c.StateFile, LookOnly: n.LookOnly}, BootID: n.BootID, Machine: machine,
+				Rules: c.Rules, Store: store, BootID: n.BootID, Machine: machine,
 				Timeout: c.Timeout.Duration, Clock: n.Clock, Metrics: metrics, ReportBMC: report,
 			}), nil
 		},

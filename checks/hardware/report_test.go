@@ -121,7 +121,7 @@ func TestABMCIsReportedOnlyAsItIsSeenFromInside(t *testing.T) {
 		"the device":                  {config.SourceDevice, missing, "", true},
 		"auto, with a device":         {config.SourceAuto, present, "bmc", true},
 		"auto, over the network":      {config.SourceAuto, missing, "bmc", false},
-		"auto, without anything":      {config.SourceAuto, missing, "", false},
+		"auto, the device may come":   {config.SourceAuto, missing, "", true},
 		"over the network":            {config.SourceLAN, present, "bmc", false},
 		"Redfish":                     {config.SourceRedfish, present, "", false},
 		"ipmitool":                    {config.SourceIPMITool, present, "", true},

@@ -56,7 +56,8 @@ func Present(c config.Hardware) bool {
 	return c.Source != config.SourceAuto || c.LAN.Host != "" || c.IPMITool.Host != "" || c.Redfish.URL != "" || exists(devicePath(c))
 }
 
-// InBand reports whether the BMC that c names is asked from inside its machine.
+// InBand reports whether the BMC that c names is asked from inside its machine. With the source
+// auto, and nothing else that could be asked, it is as soon as there is a device.
 func InBand(c config.Hardware) bool {
 	switch c.Source {
 	case config.SourceDevice:
@@ -64,7 +65,7 @@ func InBand(c config.Hardware) bool {
 	case config.SourceIPMITool:
 		return c.IPMITool.Host == ""
 	default:
-		return c.Source == config.SourceAuto && exists(devicePath(c))
+		return c.Source == config.SourceAuto && (exists(devicePath(c)) || !Present(c))
 	}
 }
 

@@ -7,9 +7,14 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+
+	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/checks/hardware"
 	config "github.com/nodemend/nodemend/config/detector"
 	"github.com/nodemend/nodemend/ipmi/ipmitool"
+	"github.com/nodemend/nodemend/ipmi/verdict"
 )
 
 func TestTheSourceIsTheOneThatIsAskedFor(t *testing.T) {
@@ -74,6 +79,29 @@ func TestTheSourceIsTheOneThatIsAskedFor(t *testing.T) {
 			}
 		})
 	}
+}
+
+// After a repair the BMC starts with the node, and its driver may be loaded later than the detector.
+func TestADriverThatComesLaterThanTheDetectorIsAwaited(t *testing.T) {
+	dir := t.TempDir()
+	c := config.Default()
+	c.Checks.Hardware.Device, c.Checks.Hardware.StateFile = filepath.Join(dir, "ipmi0"), filepath.Join(dir, "state")
+	node := func() *checks.Node {
+		return &checks.Node{Config: c, NodeName: "worker-1", Registerer: prometheus.NewRegistry(), Clock: clock.RealClock{}}
+	}
+	_, err := hardware.Kind().New(node())
+	if off := (checks.Off{}); !errors.As(err, &off) {
+		t.Errorf("where no BMC was ever read: %v", err)
+	}
+	d := newDouble(t)
+	expect(t, newCheck(t, d, c.Checks.Hardware.StateFile).Run(t.Context()), checks.False, verdict.ReasonHealthy)
+	check, err := hardware.Kind().New(node())
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, check.Run(t.Context()), checks.Unknown, hardware.ReasonNoBMC, "load the kernel modules")
+	d.must(os.WriteFile(c.Checks.Hardware.Device, nil, 0o600)) // which answers nothing
+	expect(t, check.Run(t.Context()), checks.Unknown, verdict.ReasonUnreachable)
 }
 
 func TestABMCOfTheNetworkHasToBeKnownAndLoggedInTo(t *testing.T) {

@@ -10,8 +10,10 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/utils/clock"
 
 	"github.com/nodemend/nodemend/internal/atomicfile"
+	"github.com/nodemend/nodemend/internal/bounded"
 	"github.com/nodemend/nodemend/ipmi/verdict"
 )
 
@@ -25,6 +27,13 @@ type Store struct {
 	Path string
 	// LookOnly is whether the check only reads it.
 	LookOnly bool
+}
+
+// used reports whether a BMC was ever read, by whether there is the file: a driver may come later
+// than the detector. If the disk does not tell, runs do.
+func (s Store) used(clk clock.Clock) bool {
+	there, err := bounded.Within(clk, storeLimit, func() bool { return exists(s.Path) })
+	return there || err != nil
 }
 
 // Load returns what is remembered; the zero state if there is no file.

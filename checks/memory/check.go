@@ -4,7 +4,9 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -49,7 +51,7 @@ type Check struct {
 
 var _ checks.Check = (*Check)(nil)
 
-// New returns a check. Its error is [checks.Off] if nobody counts errors.
+// New returns a check. Its error is [checks.Off] if nobody counts errors, or did.
 func New(options Options) (*Check, error) {
 	if options.Sys == "" {
 		options.Sys = "/sys"
@@ -58,7 +60,13 @@ func New(options Options) (*Check, error) {
 		options.Proc = "/proc"
 	}
 	f := files{options.Sys, options.Proc}
-	if len(f.controllers()) == 0 {
+	// A driver may come later than the detector. If it can't be seen now whether there was or is one,
+	// runs say so.
+	never, err := bounded.Within(options.Clock, options.Timeout, func() bool {
+		_, err := os.Stat(options.StateFile)
+		return errors.Is(err, os.ErrNotExist) && len(f.controllers()) == 0
+	})
+	if err == nil && never {
 		return nil, checks.Off{Why: "no driver of the kernel (EDAC) counts errors of the memory, as in a virtual machine"}
 	}
 	return &Check{options: options, files: f, kept: counters.File[known]{Path: options.StateFile, LookOnly: options.LookOnly, Clock: options.Clock}}, nil
@@ -76,7 +84,7 @@ func (c *Check) Run(ctx context.Context) checks.Result {
 	case got.err != nil:
 		return checks.CannotTell(ReasonNotSeen, got.err.Error())
 	case len(got.controllers) == 0:
-		return checks.CannotTell(ReasonNotSeen, "the driver that counted errors of the memory (EDAC) is gone")
+		return checks.CannotTell(ReasonNotSeen, "the driver that counted errors of the memory (EDAC) is gone; load it, or switch the check off")
 	}
 	if before, first := c.kept.Load(ctx); first {
 		c.known = before

@@ -10,7 +10,7 @@ func Kind() checks.Kind {
 	return checks.Kind{
 		Name:          "memory",
 		ConditionType: ConditionType,
-		Help:          "a memory module has errors; off where no driver (EDAC) counts them",
+		Help:          "a memory module has errors; off where no driver (EDAC) ever counted them",
 		Milder:        []string{ReasonOffline, ReasonCorrected},
 		Settings:      func(c *config.Checks) *config.Run { return &c.Memory.Run },
 		New: func(n *checks.Node) (checks.Check, error) {

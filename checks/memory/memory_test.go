@@ -62,16 +62,25 @@ func (h *host) count(corrected, uncorrected int) {
 	h.set("mc0/dimm0", "dimm_ce_count", corrected, "dimm_ue_count", uncorrected)
 }
 
-// check is one of a detector that has just started.
-func (h *host) check() *Check {
+func (h *host) must(err error) {
 	h.Helper()
-	c, err := New(Options{
-		Exclude: h.exclude, MaxCorrected: 1000, MaxOffline: 100, StateFile: filepath.Join(h.path, "state", "memory.json"), LookOnly: h.lookOnly,
-		BootID: h.boot, Timeout: time.Minute, Sys: h.path, Proc: h.path, Clock: h.clock,
-	})
 	if err != nil {
 		h.Fatal(err)
 	}
+}
+
+func (h *host) options() Options {
+	return Options{
+		Exclude: h.exclude, MaxCorrected: 1000, MaxOffline: 100, StateFile: filepath.Join(h.path, "state", "memory.json"), LookOnly: h.lookOnly,
+		BootID: h.boot, Timeout: time.Minute, Sys: h.path, Proc: h.path, Clock: h.clock,
+	}
+}
+
+// check is one of a detector that has just started.
+func (h *host) check() *Check {
+	h.Helper()
+	c, err := New(h.options())
+	h.must(err)
 	return c
 }
 
@@ -90,10 +99,28 @@ func (h *host) finds(c *Check, status checks.Status, reason string, words ...str
 }
 
 func TestOnAMachineWhoseErrorsNobodyCountsTheCheckIsOff(t *testing.T) {
-	_, err := New(Options{Sys: t.TempDir()})
+	h := newHost(t)
+	h.must(os.RemoveAll(h.path + "/devices"))
+	_, err := New(h.options())
 	if off := (checks.Off{}); !errors.As(err, &off) || !strings.Contains(off.Why, "EDAC") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// Modules of the kernel may be loaded at any time after a boot.
+func TestADriverThatComesLaterThanTheDetectorIsAwaited(t *testing.T) {
+	h := newHost(t)
+	h.finds(h.check(), checks.False, ReasonHealthy)
+	h.count(0, 1)
+	h.finds(h.check(), checks.True, ReasonUncorrected)
+	h.boot = "second"
+	edac := filepath.Join(h.path, "devices/system/edac")
+	h.must(os.Rename(edac, edac+".later"))
+	c := h.check()
+	h.finds(c, checks.Unknown, ReasonNotSeen, "is gone")
+	h.must(os.Rename(edac+".later", edac))
+	h.count(0, 0)
+	h.finds(c, checks.False, ReasonHealthy)
 }
 
 func TestAModuleWithAnUncorrectedErrorIsNamedUntilTheNodeBoots(t *testing.T) {
