@@ -47,8 +47,9 @@ type enabledCheck struct {
 
 // enabledChecks are all of them.
 type enabledChecks struct {
-	list []enabledCheck
-	node *checks.Node
+	list  []enabledCheck
+	node  *checks.Node
+	ready *readyCondition
 	// off says which checks have nothing to check, and why.
 	off []offCheck
 }
@@ -65,11 +66,12 @@ func (o offCheck) String() string { return o.kind.Name + ": " + o.why }
 // newChecks makes the checks that are enabled. core is the client of the API
 // server, which server learns the time from; both are nil without one.
 func newChecks(options Options, core rest.Interface, server *serverclock.Clock, registerer prometheus.Registerer) (*enabledChecks, error) {
-	node, err := newNode(options, core, server, registerer)
+	ready := newReadyCondition(core, options.NodeName)
+	node, err := newNode(options, ready, server, registerer)
 	if err != nil {
 		return nil, err
 	}
-	enabled := &enabledChecks{node: node}
+	enabled := &enabledChecks{node: node, ready: ready}
 	for _, kind := range Kinds() {
 		if !node.Config.Checks.Runs(kind.Name) {
 			continue
@@ -99,7 +101,7 @@ func (e *enabledChecks) close() {
 }
 
 // newNode prepares what checks look at the node with.
-func newNode(options Options, core rest.Interface, server *serverclock.Clock, registerer prometheus.Registerer) (*checks.Node, error) {
+func newNode(options Options, ready *readyCondition, server *serverclock.Clock, registerer prometheus.Registerer) (*checks.Node, error) {
 	bootID, err := boot.ID(boot.IDPath)
 	if err != nil {
 		return nil, err
@@ -125,18 +127,18 @@ func newNode(options Options, core rest.Interface, server *serverclock.Clock, re
 	}
 	return &checks.Node{
 		Config: options.Config, NodeName: options.NodeName, BootID: bootID, Runtime: runtime, Kubelet: api,
-		Ready: newReadyCondition(core, options.NodeName), ServerClock: server,
+		Ready: ready.get, ServerClock: server,
 		LookOnly: options.lookOnly, ReportBMC: options.reportBMC, Registerer: registerer, Clock: clock.RealClock{},
 	}, nil
 }
 
-// newReadyCondition returns how to read the node's Ready condition.
-func newReadyCondition(core rest.Interface, nodeName string) func(context.Context) (corev1.NodeCondition, error) {
-	if core == nil {
-		return func(context.Context) (corev1.NodeCondition, error) {
-			return corev1.NodeCondition{}, errors.New("the Ready condition is not known without an API server")
+// newReadyCondition returns what reads the node's Ready condition.
+func newReadyCondition(core rest.Interface, nodeName string) *readyCondition {
+	read := func(ctx context.Context) (*corev1.Node, error) {
+		if core == nil {
+			return nil, errors.New("there is no API server")
 		}
+		return coreapi.Node(ctx, core, nodeName)
 	}
-	read := func(ctx context.Context) (*corev1.Node, error) { return coreapi.Node(ctx, core, nodeName) }
-	return (&readyCondition{node: read, nodeName: nodeName, clock: clock.RealClock{}}).get
+	return &readyCondition{node: read, nodeName: nodeName, clock: clock.RealClock{}}
 }

@@ -83,6 +83,7 @@ type detector struct {
 	recorder    *events.Recorder // nil: no events
 	conditions  *exporter.Exporter
 	monitors    []monitor
+	ready       *readyCondition
 	// thresholds, latches, absences and milder are what the exporter has to know of
 	// conditions.
 	thresholds map[corev1.NodeConditionType]exporter.Thresholds
@@ -254,6 +255,7 @@ func (d *detector) newExporter(ctx context.Context) (err error) {
 
 // demand runs all checks at once and has what they see written at once.
 func (d *detector) demand() {
+	d.ready.demand()
 	d.conditions.Demand()
 	for _, m := range d.monitors {
 		m.Trigger()

@@ -213,6 +213,7 @@ func (d *detector) addChecks(ctx context.Context, metrics *checks.Metrics) error
 		klog.FromContext(ctx).Info("Check is off", "why", off.String())
 	}
 	d.close = append(d.close, enabled.close)
+	d.ready = enabled.ready
 	for _, c := range enabled.list {
 		t, run := c.ConditionType, c.Settings(&d.options.Config.Checks)
 		if slices.ContainsFunc(d.monitors, func(m monitor) bool { return slices.Contains(m.ConditionTypes(), t) }) {

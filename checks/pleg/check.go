@@ -24,9 +24,10 @@ type Options struct {
 	// does. It must return at the deadline of its context, which may be shorter
 	// than a deadline of its own. It is called only when there is doubt.
 	Probe func(context.Context) error
-	// ReadyCondition returns this node's condition Ready; it may be somewhat
-	// old. It is called only when nothing else can tell, but then on every run,
-	// so it should limit its rate.
+	// ReadyCondition returns this node's condition Ready. It is called only when
+	// nothing else can tell, but then on every run, so it should limit its rate:
+	// what it returns may be somewhat old, but hardly if that is Reported, since
+	// then it counts as seen by the run.
 	ReadyCondition func(context.Context) (corev1.NodeCondition, error)
 	// Timeout is the deadline of a run.
 	Timeout time.Duration

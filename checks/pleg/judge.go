@@ -149,11 +149,16 @@ func (o observation) fallBack(reason, message string) checks.Result {
 		return checks.CannotTell(reason, message)
 	case o.ready.err != nil:
 		return checks.CannotTell(reason, fmt.Sprintf("%s; the condition Ready can't be read either: %v", message, o.ready.err))
-	case o.ready.condition.Status == corev1.ConditionFalse && strings.Contains(o.ready.condition.Message, reported):
+	case Reported(o.ready.condition):
 		return checks.Problem(ReasonReportedByKubelet, fmt.Sprintf("Ready=False: %s; %s", o.ready.condition.Message, message))
 	default:
 		return checks.CannotTell(reason, fmt.Sprintf("%s; Ready=%s does not mention PLEG", message, o.ready.condition.Status))
 	}
+}
+
+// Reported reports whether the condition Ready says that PLEG is not healthy.
+func Reported(ready corev1.NodeCondition) bool {
+	return ready.Status == corev1.ConditionFalse && strings.Contains(ready.Message, reported)
 }
 
 // String completes a message.
