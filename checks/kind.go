@@ -62,6 +62,8 @@ type Node struct {
 	Ready func(context.Context) (corev1.NodeCondition, error)
 	// ServerClock knows the API server's time once that has answered; nil without one.
 	ServerClock *serverclock.Clock
+	// AskServer gets an answer of the API server's now, by which ServerClock learns the time.
+	AskServer func(context.Context) error
 	// LookOnly is whether a person looks, once: what the detector remembers is read, and not
 	// changed.
 	LookOnly bool

@@ -1,8 +1,6 @@
 package clock
 
 import (
-	"context"
-
 	"github.com/nodemend/nodemend/checks"
 	config "github.com/nodemend/nodemend/config/detector"
 )
@@ -19,11 +17,7 @@ func Kind() checks.Kind {
 			c := n.Config.Checks.Clock
 			return New(Options{
 				MaxOffset: c.MaxOffset.Duration, MaxError: c.MaxError.Duration, Timeout: c.Timeout.Duration,
-				Server: n.ServerClock,
-				Ask: func(ctx context.Context) error {
-					_, err := n.Ready(ctx)
-					return err
-				},
+				Server: n.ServerClock, Ask: n.AskServer,
 			})
 		},
 	}

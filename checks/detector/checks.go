@@ -127,7 +127,7 @@ func newNode(options Options, ready *readyCondition, server *serverclock.Clock, 
 	}
 	return &checks.Node{
 		Config: options.Config, NodeName: options.NodeName, BootID: bootID, Runtime: runtime, Kubelet: api,
-		Ready: ready.get, ServerClock: server,
+		Ready: ready.get, ServerClock: server, AskServer: ready.ask,
 		LookOnly: options.lookOnly, ReportBMC: options.reportBMC, Registerer: registerer, Clock: clock.RealClock{},
 	}, nil
 }

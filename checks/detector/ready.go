@@ -65,6 +65,12 @@ func (r *readyCondition) get(ctx context.Context) (corev1.NodeCondition, error) 
 // way, whose answer is not used again either.
 func (r *readyCondition) demand() { r.demands.Add(1) }
 
+// ask asks the API server now, whatever was answered before.
+func (r *readyCondition) ask(ctx context.Context) error {
+	_, err := r.node(ctx)
+	return err
+}
+
 func (r *readyCondition) read(ctx context.Context) (corev1.NodeCondition, error) {
 	node, err := r.node(ctx)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/nodemend/nodemend/checks/exporter"
+	config "github.com/nodemend/nodemend/config/detector"
 )
 
 func TestAskingForReadyOnEveryRunBecomesRare(t *testing.T) {
@@ -118,6 +119,20 @@ func TestAfterADemandReadyIsReadAnew(t *testing.T) {
 	k.says, k.during = other, func() {}
 	if got := k.heard(1); got != other {
 		t.Errorf("after a demand while it was read: %q", got)
+	}
+}
+
+// The clock of the server is learnt from its answers.
+func TestWhoNeedsAnAnswerOfTheServerGetsNoEarlierOne(t *testing.T) {
+	k := newPlayed(t)
+	k.heard(1)
+	node, err := newNode(Options{Config: config.Default(), NodeName: "n"}, k.ready, nil, prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer node.Kubelet.Close()
+	if err := node.AskServer(t.Context()); err != nil || k.reads != 2 {
+		t.Errorf("%d reads, want 2; %v", k.reads, err)
 	}
 }
 
