@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/nodemend/nodemend/ipmi"
 )
 
 // Reasons of a verdict besides those of failures, which are the kind of the
@@ -92,6 +94,17 @@ func (j *judgement) mostFail() bool {
 func (j *judgement) reached(k sensorKey) bool {
 	s, ok := j.sensors[k]
 	return j.in.SensorsError == nil || ok && (s.Available || s.Problem != "")
+}
+
+// missed reports whether a sensor may be in a list that could not be read. Only of resources there
+// are several: IPMI lists all sensors or none.
+func (j *judgement) missed(k sensorKey) bool {
+	if _, listed := j.sensors[k]; listed || k.Path == "" {
+		return false
+	}
+	return j.in.SensorsError != nil || slices.ContainsFunc(j.in.Sensors, func(s ipmi.Sensor) bool {
+		return s.Path != "" && s.Type == typeEntity && !s.Available // which leads to one
+	})
 }
 
 // unreadable tells of the sensors that can't be read or believed, which costs these only.

@@ -15,6 +15,7 @@ const (
 	typePowerUnit   ipmi.SensorType = 0x09
 	typeCooling     ipmi.SensorType = 0x0a
 	typeOtherUnits  ipmi.SensorType = 0x0b // such as Watts
+	typeEntity      ipmi.SensorType = 0x25 // its presence
 
 	entityPowerSupply = 10
 

@@ -160,7 +160,7 @@ func (j *judgement) confirms(p *point, rule compiledRule) bool {
 		return j.sensors != nil // else it is not known whether it is a part of a supply
 	case p.Type == eventLogging && p.State == logFull:
 		return !unread(j.in.LogError)
-	case j.sensors == nil:
+	case j.sensors == nil || j.missed(p.sensor()):
 		return false
 	}
 	s, ok := j.sensors[p.sensor()]
@@ -187,7 +187,7 @@ func (j *judgement) absences() []found {
 			Source:       "sensor " + s.name,
 			Raw:          rawSensor(j.sensors[c.sensorKey], c.sensorKey),
 			Rule:         rule.Name,
-			Unconfirmed:  j.sensors == nil,
+			Unconfirmed:  j.sensors == nil || j.missed(c.sensorKey) || !j.reached(c.sensorKey),
 			Acknowledged: c.Ack,
 			rank:         rule.rank,
 		}, s, false})

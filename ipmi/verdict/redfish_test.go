@@ -328,6 +328,25 @@ func TestWhatRedfishDoesNotTellIsNotKnown(t *testing.T) {
 			})
 		}
 	}
+	for _, status := range []int{404, 500} {
+		const failed = "failed | PowerSupplyFailure | PS2 "
+		unknown := map[int]string{404: gone, 500: "cannotTell | SensorsUnreadable"}[status] + " | PS2 "
+		refuses, answers := func(b *bmcOfRedfish) { b.refuses(v.power, status) }, func(b *bmcOfRedfish) { b.service.Instead(nil) }
+		playRedfish(t, []redfishScenario{
+			{fmt.Sprintf("the list of a failed supply answers HTTP %d", status), "nobody has seen since whether it still fails", v, []redfishMoment{
+				well, {func(b *bmcOfRedfish) { b.supply(1, "Status.Health", "Critical") }, failed + "failure detected", ""},
+				{refuses, unknown + "failure detected?", "known before: PS2: failure detected"},
+				{answers, failed + "failure detected", ""},
+				{func(b *bmcOfRedfish) { b.supply(1, "Status.Health", "OK") }, healthy, ""},
+			}},
+			{fmt.Sprintf("the list of an absent supply answers HTTP %d", status), "it may be back", v, []redfishMoment{
+				well, {func(b *bmcOfRedfish) { b.supply(1, "Status.State", "Absent") }, gone, ""},
+				{func(b *bmcOfRedfish) { b.now = b.now.Add(3 * time.Minute) }, failed + "absent", ""},
+				{refuses, unknown + "absent?", ""},
+				{answers, failed + "absent", ""},
+			}},
+		})
+	}
 	// chassis gives the system that many, each with a fan of its own.
 	chassis := func(b *bmcOfRedfish, count int) {
 		links := []any{}

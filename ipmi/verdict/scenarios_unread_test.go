@@ -52,6 +52,11 @@ func TestABadSensorBlindsForNoOther(t *testing.T) {
 			{together(silences("PSU2 Status", "FAN1"), func(b *bmc) { b.in.SensorsError = part }), "cannotTell | SensorsUnreadable"},
 			{shows("PSU1 Status", 1|1<<1), "failed | PowerSupplyFailure | PSU1 failure detected"},
 		}},
+		{"there is no time for the sensor of a drive that was pulled", "it may be back", []moment{
+			{together(shows("Disk0", 0), logs(ended(named("Disk0", event(0x0d, 5, 0))))), "failed | DriveFailure | Disk0 absent"},
+			{together(silences("Disk0"), func(b *bmc) { b.in.SensorsError = part }), "cannotTell | SensorsUnreadable | Disk0 absent?"},
+			{together(shows("Disk0", 0), func(b *bmc) { b.in.SensorsError = nil }), "failed | DriveFailure | Disk0 absent"},
+		}},
 		{"there is no time for the whole SEL", "a later record may say that it is over", []moment{
 			{together(logs(uncorrectable()), func(b *bmc) { b.in.LogError = part; late = func(b *bmc) { b.in.LogError = nil } }), "cannotTell | EventLogUnreadable | DIMM_A1 uncorrectable ECC?"},
 			{func(b *bmc) { late(b) }, lostData},
