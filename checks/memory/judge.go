@@ -1,7 +1,9 @@
 package memory
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -24,6 +26,9 @@ type known struct {
 
 // counted is what was counted of a module.
 type counted struct {
+	// Name and Names are those of the module.
+	Name      string           `json:"name,omitempty"`
+	Names     []string         `json:"names,omitempty"`
 	Corrected counters.Counter `json:"corrected"`
 	// Uncorrected are those of this boot since the first look, and Last is what was counted last.
 	Uncorrected uint64 `json:"uncorrected,omitempty"`
@@ -33,6 +38,12 @@ type counted struct {
 // judge notes what was seen, and returns what it means.
 func (k *known) judge(all seen, o Options, now time.Time) checks.Result {
 	last, rebooted := k.Modules, k.BootID != "" && k.BootID != o.BootID
+	if rebooted {
+		for id, h := range last {
+			h.Uncorrected, h.Last, h.Corrected.Last = 0, 0, 0
+			last[id] = h
+		}
+	}
 	*k = known{BootID: o.BootID, Modules: map[string]counted{}}
 	var found []finding
 	var history []string
@@ -40,10 +51,10 @@ func (k *known) judge(all seen, o Options, now time.Time) checks.Result {
 	for _, c := range all.controllers {
 		for n, m := range c.modules {
 			h, looked := last[m.id]
-			if !looked {
+			if !looked && !rebooted {
 				h = c.firstLook(m)
 			}
-			h.see(m, rebooted, now)
+			h.see(m, now)
 			k.Modules[m.id] = h
 			text := fmt.Sprintf("%s: %d corrected, %d not", m.name, m.corrected, m.uncorrected)
 			if m.excluded(o) {
@@ -56,6 +67,16 @@ func (k *known) judge(all seen, o Options, now time.Time) checks.Result {
 			if len(problems) == 0 && m.corrected+m.uncorrected > 0 {
 				history = append(history, text)
 			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(last)) {
+		h := last[id]
+		if _, seen := k.Modules[id]; seen || !h.miss(now) {
+			continue
+		}
+		k.Modules[id] = h
+		if m := h.module(id); !m.excluded(o) {
+			found = append(found, h.problems(m, o)...)
 		}
 	}
 	found = append(found, all.pages.problems(o)...)
@@ -83,18 +104,28 @@ func (c controller) firstLook(m module) (h counted) {
 	return h
 }
 
-// see takes what is counted now. A boot, a driver that is loaded anew and a person (reset_counters)
-// let the count begin from zero.
-func (h *counted) see(m module, rebooted bool, now time.Time) {
-	if rebooted {
-		h.Uncorrected = 0
-	}
-	if rebooted || m.corrected < h.Corrected.Last || m.uncorrected < h.Last {
+// see takes what is counted now. A driver that is loaded anew and a person (reset_counters) let
+// the count begin from zero.
+func (h *counted) see(m module, now time.Time) {
+	h.Name, h.Names = m.name, m.names
+	if m.corrected < h.Corrected.Last || m.uncorrected < h.Last {
 		h.Corrected.Last, h.Last = 0, 0
 	}
 	h.Corrected.See(m.corrected, now, day)
 	h.Uncorrected += m.uncorrected - h.Last
 	h.Last = m.uncorrected
+}
+
+// miss notes that a look lacks the module, and reports whether it has errors that count, or may with
+// more of them. A driver that is loaded anew has some modules before others.
+func (h *counted) miss(now time.Time) bool {
+	h.Corrected.See(h.Corrected.Last, now, day)
+	return h.Uncorrected > 0 || h.Corrected.Added() > 0
+}
+
+// module is one that a look lacks.
+func (h *counted) module(id string) module {
+	return module{id: id, name: cmp.Or(h.Name, id) + ", which nobody counts now", names: append(slices.Clone(h.Names), id)}
 }
 
 // problems are what is wrong with a module. What could not be corrected counts until the node

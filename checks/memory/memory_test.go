@@ -144,6 +144,44 @@ func TestAModuleWithAnUncorrectedErrorIsNamedUntilTheNodeBoots(t *testing.T) {
 	h.finds(h.check(), checks.False, ReasonHealthy, "2 memory modules have no errors")
 }
 
+// A driver that is loaded anew has one controller before the other.
+func TestAModuleThatALookLacksKeepsItsErrors(t *testing.T) {
+	h := newHost(t)
+	second := func(corrected, uncorrected int) {
+		h.set("mc1", "seconds_since_reset", 60, "ce_noinfo_count", 0, "ue_noinfo_count", 0)
+		h.set("mc1/dimm0", "dimm_label", "DIMM_B1", "dimm_location", "channel 0 slot 0 ", "dimm_ce_count", corrected, "dimm_ue_count", uncorrected)
+	}
+	lacks := func() { h.must(os.RemoveAll(h.path + "/devices/system/edac/mc/mc1")) }
+	second(600, 0)
+	h.finds(h.check(), checks.False, ReasonHealthy, "600 corrected")
+	second(600, 1)
+	c := h.check()
+	h.finds(c, checks.True, ReasonUncorrected, "DIMM_B1 (mc1 channel 0 slot 0): uncorrected errors since the node booted: 1")
+	lacks()
+	const lacking = "DIMM_B1 (mc1 channel 0 slot 0), which nobody counts now: uncorrected errors since the node booted: 1"
+	h.finds(c, checks.True, ReasonUncorrected, lacking)
+	h.finds(h.check(), checks.True, ReasonUncorrected, lacking)
+	h.exclude = []string{"DIMM_B1"}
+	h.finds(h.check(), checks.False, ReasonHealthy, "2 memory modules have no errors")
+	h.exclude = nil
+	second(0, 0)
+	h.finds(h.check(), checks.True, ReasonUncorrected, "DIMM_B1 (mc1 channel 0 slot 0): uncorrected errors since the node booted: 1")
+
+	lacks()
+	h.boot = "second"
+	c = h.check()
+	h.finds(c, checks.False, ReasonHealthy, "2 memory modules have no errors")
+	second(400, 0) // and 600 before the boot
+	h.finds(c, checks.True, ReasonCorrected, "DIMM_B1 (mc1 channel 0 slot 0): corrected errors in 24 h: 1000")
+	lacks()
+	h.finds(c, checks.True, ReasonCorrected, "which nobody counts now: corrected errors in 24 h: 1000")
+	h.clock.Step(day + time.Second)
+	h.finds(c, checks.False, ReasonHealthy)
+	if len(c.known.Modules) != 3 {
+		t.Errorf("what has no errors is remembered: %v", c.known.Modules)
+	}
+}
+
 func TestErrorsFromBeforeTheFirstLookAreHistory(t *testing.T) {
 	h := newHost(t)
 	h.count(5000, 1)
