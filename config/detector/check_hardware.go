@@ -27,7 +27,7 @@ type Hardware struct {
 	Run `yaml:",inline"`
 	// Source is one of auto, device, lan, ipmitool and redfish. With auto it is the driver's
 	// device, or else lan or ipmitool if it has a host, or redfish if it has a URL, or else the
-	// check is off.
+	// check is off, unless its state file shows that there was a device.
 	Source string `yaml:"source"`
 	// Device of the kernel's IPMI driver; empty: its usual names.
 	Device string `yaml:"device"`
