@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,7 +30,8 @@ const (
 
 // webhook takes Alertmanager's notifications. An Alertmanager says of an alert that it has resolved
 // also when nobody has repeated it. So that is believed only when an alert that always fires was
-// repeated for long enough afterwards. Of a silenced alert it says nothing any more.
+// repeated all the time, from long enough before until long enough afterwards. Of a silenced alert
+// it says nothing any more.
 type webhook struct {
 	config.Webhook
 	clock    clock.PassiveClock
@@ -38,9 +40,9 @@ type webhook struct {
 	wanted func(labels map[string]string) bool
 
 	mu sync.Mutex
-	// listens is since when it is; lives when the watchdog was sent for the last time.
-	listens, lives time.Time
-	known          map[string]*heard
+	// listens is since when it is.
+	listens time.Time
+	known   map[string]*heard
 	// missed is when something was sent that could not be taken in, and why.
 	missed time.Time
 	why    string
@@ -49,7 +51,11 @@ type webhook struct {
 // heard is an alert, and when it was.
 type heard struct {
 	alert
-	starts, at time.Time
+	// starts and ends are those of the alert, by the clock of who sends it.
+	starts, ends time.Time
+	// since is from when on it was heard of in this state, without a break; at is when anything
+	// was heard of it for the last time.
+	since, at time.Time
 }
 
 // notification is version 4 of what Alertmanager sends.
@@ -61,6 +67,7 @@ type notification struct {
 		Labels      map[string]string `json:"labels"`
 		Annotations map[string]string `json:"annotations"`
 		StartsAt    time.Time         `json:"startsAt"`
+		EndsAt      time.Time         `json:"endsAt"` // zero while it fires
 		Fingerprint string            `json:"fingerprint"`
 	} `json:"alerts"`
 }
@@ -124,8 +131,9 @@ func (n notification) understood() error {
 		return fmt.Errorf("it has version %q: accepted is 4", n.Version)
 	}
 	for _, one := range n.Alerts {
-		if one.Fingerprint == "" || one.StartsAt.IsZero() || one.Status != "firing" && one.Status != "resolved" {
-			return fmt.Errorf("an alert has the status %q, the fingerprint %q and startsAt %s, which is not understood", one.Status, one.Fingerprint, one.StartsAt.Format(time.RFC3339))
+		if one.Fingerprint == "" || one.StartsAt.IsZero() || one.Status != "firing" && (one.Status != "resolved" || one.EndsAt.IsZero()) {
+			return fmt.Errorf("an alert has the status %q, the fingerprint %q, startsAt %s and endsAt %s, which is not understood",
+				one.Status, one.Fingerprint, one.StartsAt.Format(time.RFC3339), one.EndsAt.Format(time.RFC3339))
 		}
 	}
 	return nil
@@ -135,13 +143,16 @@ func (n notification) understood() error {
 func (w *webhook) keep(n notification) error {
 	now := w.clock.Now()
 	for _, one := range n.Alerts {
-		if one.Status == "firing" && matches(w.watchdog, one.Labels) {
-			w.lives = now
-		}
-		if !w.wanted(one.Labels) && !matches(w.watchdog, one.Labels) {
+		late := w.ConfirmedAfter.Duration
+		if matches(w.watchdog, one.Labels) {
+			late = 0 // it lives anew, which confirms no end of before
+		} else if !w.wanted(one.Labels) {
 			continue
 		}
-		sent := &heard{alert: alert{labels: one.Labels, annotations: one.Annotations, id: one.Fingerprint, state: firing, until: now.Add(w.RepeatedWithin.Duration)}, starts: one.StartsAt, at: now}
+		sent := &heard{
+			alert:  alert{labels: one.Labels, annotations: one.Annotations, id: one.Fingerprint, state: firing, until: now.Add(w.RepeatedWithin.Duration)},
+			starts: one.StartsAt, ends: one.EndsAt, since: now, at: now,
+		}
 		if one.Status == "resolved" {
 			sent.state, sent.until = resolving, now.Add(unconfirmed)
 		}
@@ -149,8 +160,13 @@ func (w *webhook) keep(n notification) error {
 		switch {
 		case before == nil && len(w.known) >= maxKnown:
 			return fmt.Errorf("more than %d alerts are of the table", maxKnown)
-		case before != nil && before.overtakes(sent):
+		case before != nil && before.overtakes(sent, late):
+			if before.state == resolving {
+				before.at = now // who is late may be right
+			}
 			continue
+		case before != nil && before.goesOn(sent):
+			sent.since = before.since
 		}
 		w.known[sent.id] = sent
 	}
@@ -161,9 +177,26 @@ func (w *webhook) keep(n notification) error {
 }
 
 // overtakes reports whether what was heard before is later: a notification that is sent again, or
-// another Alertmanager's, may be late.
-func (h *heard) overtakes(sent *heard) bool {
-	return sent.starts.Before(h.starts) || h.state == resolving && sent.starts.Equal(h.starts)
+// another Alertmanager's, may be late. One that says so long after an end that it fires is not.
+func (h *heard) overtakes(sent *heard, late time.Duration) bool {
+	if h.state != resolving || !sent.starts.Equal(h.starts) {
+		return sent.starts.Before(h.starts)
+	}
+	return sent.state == resolving || sent.at.Sub(h.since) < late
+}
+
+// goesOn reports whether an alert fires as before, and was repeated in time.
+func (h *heard) goesOn(sent *heard) bool {
+	return h.state == firing && sent.state == firing && sent.starts.Equal(h.starts) && sent.at.Before(h.until)
+}
+
+// confirms reports whether an alert that always fires shows that another one has resolved. It was
+// heard of, without a break, from before the end was said until so long after anything was heard of
+// the other one; and it began before that, or so long before its end that a Prometheus that was
+// started then has not just left it unrepeated.
+func (h *heard) confirms(other *heard, long time.Duration) bool {
+	unbroken := h.since.Before(other.since) && h.at.Sub(other.at) >= long
+	return unbroken && (!other.starts.Before(h.starts) || other.ends.Sub(h.starts) >= long)
 }
 
 // read implements source.
@@ -176,8 +209,15 @@ func (w *webhook) read(context.Context) (a answer, err error) {
 	if !w.missed.IsZero() && a.now.Sub(w.missed) < w.RepeatedWithin.Duration {
 		a.incomplete = w.why
 	}
+	var watchdogs []*heard
+	for _, one := range w.known {
+		if one.state == firing && matches(w.watchdog, one.labels) {
+			watchdogs = append(watchdogs, one)
+		}
+	}
 	for id, one := range w.known {
-		if !a.now.Before(one.until) || one.state == resolving && w.lives.Sub(one.at) >= w.ConfirmedAfter.Duration {
+		confirmed := func(watchdog *heard) bool { return watchdog.confirms(one, w.ConfirmedAfter.Duration) }
+		if !a.now.Before(one.until) || one.state == resolving && slices.ContainsFunc(watchdogs, confirmed) {
 			delete(w.known, id)
 			continue
 		}

@@ -22,6 +22,8 @@ type notified struct {
 	clock *testclock.FakePassiveClock
 	under *alerts
 	nodes []node
+	// began is when the alert that always fires has.
+	began time.Time
 }
 
 // listen returns one that has listened for as long.
@@ -36,7 +38,7 @@ func listen(t *testing.T, d time.Duration) *notified {
 		t.Fatal(err)
 	}
 	a.webhook.listens = epoch
-	n := &notified{t, clock, a, []node{{name: "n"}}}
+	n := &notified{t, clock, a, []node{{name: "n"}}, epoch}
 	n.after(d)
 	return n
 }
@@ -45,17 +47,23 @@ func listen(t *testing.T, d time.Duration) *notified {
 func (n *notified) after(d time.Duration) {
 	for ; d > 0; d -= time.Minute {
 		n.silent(min(d, time.Minute))
-		n.send("firing", "Watchdog", epoch)
+		n.send("firing", "Watchdog", n.began)
 	}
+}
+
+// returns has the Prometheus be another process, which the alert that always fires tells first.
+func (n *notified) returns() {
+	n.began = n.clock.Now()
+	n.send("firing", "Watchdog", n.began)
 }
 
 // silent lets time pass in which nothing is sent.
 func (n *notified) silent(d time.Duration) { n.clock.SetTime(n.clock.Now().Add(d)) }
 
-func notificationOf(status, name string, starts time.Time) string {
+func notificationOf(status, name string, starts, ends time.Time) string {
 	return fmt.Sprintf(`{"version":"4","groupKey":"k","truncatedAlerts":0,"status":%[1]q,"receiver":"r","alerts":[{"status":%[1]q,
-		"labels":{"alertname":%[2]q,"node":"n"},"annotations":{"summary":"s"},"startsAt":%[3]q,"endsAt":"0001-01-01T00:00:00Z","generatorURL":"","fingerprint":%[2]q}]}`,
-		status, name, starts.Format(time.RFC3339))
+		"labels":{"alertname":%[2]q,"node":"n"},"annotations":{"summary":"s"},"startsAt":%[3]q,"endsAt":%[4]q,"generatorURL":"","fingerprint":%[2]q}]}`,
+		status, name, starts.Format(time.RFC3339), ends.Format(time.RFC3339))
 }
 
 func (n *notified) post(token, body string) (int, error) {
@@ -66,7 +74,11 @@ func (n *notified) post(token, body string) (int, error) {
 
 func (n *notified) send(status, name string, starts time.Time) {
 	n.t.Helper()
-	if code, err := n.post("Bearer secret", notificationOf(status, name, starts)); code != http.StatusOK || err != nil {
+	ends := time.Time{}
+	if status == "resolved" {
+		ends = n.clock.Now()
+	}
+	if code, err := n.post("Bearer secret", notificationOf(status, name, starts, ends)); code != http.StatusOK || err != nil {
 		n.t.Errorf("got %d, %v", code, err)
 	}
 }
@@ -151,6 +163,130 @@ func TestAPrometheusThatHasDiedIsNoRecovery(t *testing.T) {
 	n.says(endSaid)
 }
 
+// It may hold the alert back for its "for", as it does with each new one.
+func TestAPrometheusThatComesBackIsNoRecovery(t *testing.T) {
+	for name, breaks := range map[string]func(*notified){
+		"long after": func(n *notified) {
+			n.send("resolved", "DiskSlow", epoch)
+			n.send("resolved", "Watchdog", epoch)
+			n.silent(8 * time.Minute)
+			n.returns()
+		},
+		"soon after": func(n *notified) {
+			n.send("resolved", "Watchdog", epoch)
+			n.send("resolved", "DiskSlow", epoch)
+			n.silent(90 * time.Second)
+			n.returns()
+		},
+		"before its end is said": func(n *notified) {
+			n.returns()
+			n.silent(30 * time.Second)
+			n.send("resolved", "DiskSlow", epoch)
+		},
+		"with a clock that is behind": func(n *notified) {
+			n.send("resolved", "DiskSlow", epoch)
+			n.silent(30 * time.Second)
+			n.began = epoch.Add(time.Minute)
+			n.send("firing", "Watchdog", n.began)
+		},
+		"and only the silence tells": func(n *notified) {
+			n.send("resolved", "DiskSlow", epoch)
+			n.silent(5 * time.Minute)
+			n.send("firing", "Watchdog", epoch)
+		},
+		"and its end is said again": func(n *notified) {
+			n.send("resolved", "Watchdog", epoch)
+			n.send("resolved", "DiskSlow", epoch)
+			n.silent(6 * time.Minute)
+			n.send("firing", "Watchdog", epoch)
+			n.silent(30 * time.Second)
+			n.send("resolved", "DiskSlow", epoch)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := listen(t, 10*time.Minute)
+			n.send("firing", "DiskSlow", epoch)
+			n.says(firingSaid)
+			breaks(n)
+			for range 10 {
+				n.says(endSaid)
+				n.after(time.Minute)
+			}
+			n.after(2 * time.Hour)
+			n.says(goneSaid)
+			again := n.clock.Now()
+			n.send("firing", "DiskSlow", again)
+			n.says(firingSaid)
+			n.send("resolved", "DiskSlow", again)
+			n.says(endSaid)
+			n.after(5 * time.Minute)
+			n.says(wellSaid)
+		})
+	}
+}
+
+func TestAnAlertThatBeganWithAPrometheusResolves(t *testing.T) {
+	for name, tt := range map[string]struct{ before, lasts time.Duration }{
+		"after the watchdog": {0, time.Minute},
+		"a little before":    {20 * time.Second, 5 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := listen(t, 10*time.Minute)
+			n.returns()
+			starts := n.began.Add(-tt.before)
+			n.send("firing", "DiskSlow", starts)
+			n.says(firingSaid)
+			n.after(tt.lasts)
+			n.send("resolved", "DiskSlow", starts)
+			n.says(endSaid)
+			n.after(5 * time.Minute)
+			n.says(wellSaid)
+		})
+	}
+}
+
+func TestAnEndFromBeforeAStartIsNotConfirmedByWhatBeganAfterIt(t *testing.T) {
+	n := listen(t, 0)
+	n.nodes[0].conditions = map[string]corev1.NodeCondition{"DiskAlert": {Status: "True", Reason: "DiskIsSlow"}}
+	n.after(time.Minute)
+	n.silent(30 * time.Second)
+	if code, err := n.post("Bearer secret", notificationOf("resolved", "DiskSlow", epoch.Add(-time.Hour), epoch.Add(-2*time.Minute))); err != nil {
+		t.Errorf("got %d, %v", code, err)
+	}
+	for range 10 {
+		n.says(endSaid)
+		n.after(time.Minute)
+	}
+}
+
+// As after a Prometheus did not reach its Alertmanager.
+func TestAnAlertThatIsStillSentAfterItsEndWasSaidFires(t *testing.T) {
+	for name, breaks := range map[string]func(*notified){
+		"the watchdog was not missed": func(*notified) {},
+		"the watchdog was": func(n *notified) {
+			n.send("resolved", "Watchdog", epoch)
+			n.silent(time.Minute)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := listen(t, 10*time.Minute)
+			n.send("firing", "DiskSlow", epoch)
+			n.says(firingSaid)
+			n.send("resolved", "DiskSlow", epoch)
+			said := n.clock.Now()
+			breaks(n)
+			for n.clock.Now().Sub(said) < 5*time.Minute {
+				n.send("firing", "DiskSlow", epoch) // which may be late
+				n.says(endSaid)
+				n.after(time.Minute)
+			}
+			n.says(endSaid)
+			n.send("firing", "DiskSlow", epoch)
+			n.says(firingSaid)
+		})
+	}
+}
+
 func TestAnEndThatIsNeverConfirmedIsNotKeptForEver(t *testing.T) {
 	n := listen(t, 5*time.Minute)
 	n.send("firing", "DiskSlow", epoch)
@@ -177,17 +313,26 @@ func TestAWebhookThatStopsIsNoRecovery(t *testing.T) {
 	n.says(goneSaid)
 }
 
-func TestAWatchdogThatHasResolvedDoesNotLive(t *testing.T) {
-	n := listen(t, 5*time.Minute)
+func TestAWatchdogThatHasResolvedDoesNotLiveUntilItIsSentAgain(t *testing.T) {
+	n := listen(t, 10*time.Minute)
 	n.says(wellSaid)
 	n.send("resolved", "Watchdog", epoch)
 	n.says(lostSaid)
+	n.after(time.Minute)
+	n.says(wellSaid)
+	n.send("firing", "DiskSlow", epoch)
+	n.says(firingSaid)
+	n.silent(30 * time.Second)
+	n.send("resolved", "DiskSlow", epoch)
+	n.says(endSaid)
+	n.after(5 * time.Minute)
+	n.says(wellSaid)
 }
 
 func TestWhoHasNoTokenIsNotBelieved(t *testing.T) {
 	n := listen(t, 5*time.Minute)
 	for _, token := range []string{"", "secret", "Basic secret", "Bearer ", "Bearer secre", "Bearer secret2"} {
-		if code, err := n.post(token, notificationOf("firing", "DiskSlow", epoch)); code != http.StatusUnauthorized || err == nil {
+		if code, err := n.post(token, notificationOf("firing", "DiskSlow", epoch, time.Time{})); code != http.StatusUnauthorized || err == nil {
 			t.Errorf("with %q: got %d, %v", token, code, err)
 		}
 	}
@@ -200,7 +345,7 @@ func TestWhoHasNoTokenIsNotBelieved(t *testing.T) {
 
 // What can't be taken in may have been an alert.
 func TestANotificationThatIsNotUnderstoodIsNoHealth(t *testing.T) {
-	whole := notificationOf("firing", "DiskFull", epoch)
+	whole := notificationOf("firing", "DiskFull", epoch, time.Time{})
 	with := func(before, after string) string { return strings.ReplaceAll(whole, before, after) }
 	for name, tt := range map[string]struct{ body, want string }{
 		"nothing":         {"", "EOF"},
@@ -209,6 +354,7 @@ func TestANotificationThatIsNotUnderstoodIsNoHealth(t *testing.T) {
 		"another status":  {with(`"firing"`, `"active"`), `the status "active"`},
 		"no fingerprint":  {with(`"fingerprint"`, `"print"`), `the fingerprint ""`},
 		"no start":        {with(`"startsAt"`, `"starts"`), "startsAt 0001-01-01"},
+		"no end":          {with(`"firing"`, `"resolved"`), "endsAt 0001-01-01"},
 		"a part of all":   {with(`"truncatedAlerts":0`, `"truncatedAlerts":3`), "3 alerts were left out"},
 	} {
 		t.Run(name, func(t *testing.T) {
