@@ -73,7 +73,8 @@ type alert struct {
 	labels, annotations map[string]string
 	// id is the same for as long as it is the same alert.
 	id string
-	// until is when it ends unless it is repeated; zero: nobody has to repeat it.
+	// until is when it ends unless it is repeated, by the source's clock; zero: nobody has to
+	// repeat it.
 	until time.Time
 	state alertState
 }
@@ -117,9 +118,9 @@ type subject struct{ node, conditionType string }
 type alertMemory struct {
 	// process and now are those of the latest answer.
 	process, now time.Time
-	// promised is until when an alert was to fire when it was last seen, by its ID and by the
-	// source's clock.
-	promised map[subject]map[string]time.Time
+	// promised are the alerts that have not ended, as they were last seen, by their IDs; pending
+	// ones have not begun.
+	promised map[subject]map[string]alert
 	// unseen is why nobody knows that an alert has resolved that is not there any more, by its
 	// ID; "": one that a former process has reported.
 	unseen map[subject]map[string]string
@@ -209,7 +210,7 @@ func (a *alerts) unread(err error, nodes []node) found {
 // forget begins anew: what ended meanwhile, and how, is not known.
 func (a *alerts) forget() {
 	a.seen = alertMemory{
-		promised: map[subject]map[string]time.Time{}, unseen: map[subject]map[string]string{}, quiet: map[subject]time.Time{}, met: map[subject]bool{},
+		promised: map[subject]map[string]alert{}, unseen: map[subject]map[string]string{}, quiet: map[subject]time.Time{}, met: map[subject]bool{},
 		nameless: a.seen.nameless,
 	}
 }
@@ -355,7 +356,7 @@ func (a *alerts) meet(s subject, n node, there bool) {
 // of returns what is to be said of a subject. there are the alerts about it; blind is why it says
 // nothing that there are none, nil if it does.
 func (a *alerts) of(s subject, there []selected, blind *checks.Result, answer *answer) checks.Result {
-	a.followEnds(s, there, answer)
+	a.followEnds(s, there, blind != nil, answer)
 	if counting := in(there, firing); len(counting) > 0 {
 		delete(a.seen.quiet, s)
 		return checks.Problem(reasons(counting), checks.Listed(messages(counting)))
@@ -395,28 +396,35 @@ func in(all []selected, state alertState) (some []selected) {
 }
 
 // followEnds takes in which alerts about a subject are there, and how those ended that are not.
-func (a *alerts) followEnds(s subject, there []selected, answer *answer) {
-	promised, waiting := map[string]time.Time{}, map[string]bool{}
+// While it is blind, those whose rule is not evaluated have not.
+func (a *alerts) followEnds(s subject, there []selected, blind bool, answer *answer) {
+	promised, waiting := map[string]alert{}, map[string]bool{}
 	for _, one := range there {
 		if one.state == pending {
-			waiting[one.id] = true
+			waiting[one.labels["alertname"]] = true
 			continue
 		}
-		promised[one.id] = one.until
+		promised[one.id] = *one.alert
 		delete(a.seen.unseen[s], one.id) // how it ends will be seen
 		if answer.listensOnly {
 			delete(a.seen.unseen[s], "") // all that fire have been sent again
 		}
 	}
-	for id, until := range a.seen.promised[s] {
+	for id, gone := range a.seen.promised[s] {
 		_, still := promised[id]
 		switch {
 		case still:
-		case waiting[id]:
-			a.seen.miss(s, id, ReasonAlertEndNotSeen) // its rule has begun anew
-		case !until.IsZero() && !answer.now.Add(vanishing).Before(until):
+		case waiting[gone.labels["alertname"]]:
+			a.seen.miss(s, id, ReasonAlertEndNotSeen) // its rule has begun anew, perhaps with other labels
+		case !gone.until.IsZero() && !answer.now.Add(vanishing).Before(gone.until):
 			a.seen.miss(s, id, ReasonAlertNotRepeated)
-		} // else it has resolved: it is gone before its time
+		case answer.tellsOf(gone):
+			// It has resolved: it is gone before its time, or its rule has looked.
+		case blind:
+			promised[id] = gone
+		default:
+			a.seen.miss(s, id, ReasonAlertEndNotSeen)
+		}
 	}
 	a.seen.promised[s] = promised
 }

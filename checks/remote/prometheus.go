@@ -149,6 +149,32 @@ func (a *answer) blindRules(row *row) (reason, message string) {
 	return "", ""
 }
 
+// tellsOf reports whether it would have an alert if that still fired: a rule makes such alerts, and
+// each that does was evaluated. Who evaluates no rules is told of an end.
+func (a *answer) tellsOf(one alert) bool {
+	tells := a.rules == nil
+	for _, rule := range a.rules {
+		if !rule.mayMake(one) {
+			continue
+		}
+		if rule.stale != "" {
+			return false
+		}
+		tells = true
+	}
+	return tells
+}
+
+// mayMake reports whether the alert has the labels of the rule's.
+func (r ruleOfAlerts) mayMake(one alert) bool {
+	for name, value := range r.labels {
+		if one.labels[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
 // mayBeOf reports whether alerts of the rule may be the row's, by the labels that are known.
 func (r *row) mayBeOf(rule ruleOfAlerts) bool {
 	for _, m := range r.matchers {

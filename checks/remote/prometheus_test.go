@@ -123,6 +123,71 @@ func TestARuleThatIsNotEvaluatedIsNotHealth(t *testing.T) {
 	p.ofPrometheus(wellSaid, fresh) // it was evaluated, and does not fire
 }
 
+// A rule that is moved or edited has forgotten which alerts fire, and holds them back for its "for".
+func TestAnAlertThatIsGoneWithoutItsRuleLookingIsNotOver(t *testing.T) {
+	const blind = "Unknown " + ReasonRuleNotEvaluated
+	rule, broken, full := ruleNamed("DiskSlow"), ruleNamed("DiskSlow"), ruleNamed("DiskFull")
+	broken.stale = "it was not evaluated yet"
+	edited := ruleNamed("DiskSlow")
+	edited.labels["severity"] = "critical"
+	for name, tt := range map[string]func(*playedAlerts){
+		"the rule is moved": func(p *playedAlerts) {
+			p.ofPrometheus(blind, broken)
+			p.after(time.Minute)
+			p.ofPrometheus(blind, broken)
+			one := p.fire("DiskSlow", "n", 0)
+			one.id, one.state = "of its labels", pending
+			p.ofPrometheus(unseenSaid, rule)
+		},
+		"its labels are edited": func(p *playedAlerts) {
+			p.ofPrometheus(unseenSaid, edited)
+		},
+		"others of its alerts are": func(p *playedAlerts) {
+			one := p.fire("DiskSlow", "n", 0)
+			one.id, one.state = "of other labels", pending
+			p.ofPrometheus(unseenSaid, rule)
+		},
+		"the rule is deleted, and there is another one of the row": func(p *playedAlerts) {
+			p.ofPrometheus(unseenSaid, full)
+		},
+		"all rules of the row are deleted, then there is another one": func(p *playedAlerts) {
+			p.ofPrometheus(blind, ruleNamed("Other"))
+			p.ofPrometheus(unseenSaid, full)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := play(t, nil)
+			p.end("Watchdog")
+			p.fire("DiskSlow", "n", 0).id = "of its labels"
+			p.ofPrometheus(firingSaid, rule)
+			p.end("DiskSlow")
+			tt(p)
+			p.end("DiskSlow")
+			p.ofPrometheus(unseenSaid, rule)
+			p.after(15 * time.Minute)
+			p.ofPrometheus(wellSaid, rule)
+		})
+	}
+}
+
+func TestAnAlertWhoseRuleLooksAgainIsOver(t *testing.T) {
+	rule, broken, full := ruleNamed("DiskSlow"), ruleNamed("DiskSlow"), ruleNamed("DiskFull")
+	broken.stale, full.stale = "it is broken", "it is broken"
+	p := play(t, nil)
+	p.end("Watchdog")
+	p.fire("DiskSlow", "n", 0)
+	p.ofPrometheus(firingSaid, rule)
+	p.end("DiskSlow")
+	p.ofPrometheus("Unknown "+ReasonRuleNotEvaluated, broken)
+	p.fire("DiskFull", "n", 0).state = pending // another rule
+	p.ofPrometheus(wellSaid, rule)
+	p.fire("DiskSlow", "n", 0)
+	p.ofPrometheus(firingSaid, rule)
+	p.end("DiskSlow")
+	p.ofPrometheus("Unknown "+ReasonRuleNotEvaluated, rule, full) // it has looked
+	p.ofPrometheus(wellSaid, rule)
+}
+
 func TestAPendingAlertIsNeitherAProblemNorTheEndOfOne(t *testing.T) {
 	rule := ruleNamed("DiskSlow")
 	p := play(t, nil)
