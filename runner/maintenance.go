@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -75,7 +76,8 @@ func NewMaintenanceWorker(o MaintenanceWorkerOptions) *MaintenanceWorker {
 }
 
 // watchMaintenances returns an informer that queues the nodes of maintenances of which something is
-// to be switched, or was.
+// to be switched, or was. What the worker writes after each look queues nothing: a BMC that refuses in other
+// words each time would be asked again at once, for ever.
 func watchMaintenances(all cache.ListerWatcher, q queue) cache.Controller {
 	queueNode := func(obj any) {
 		if last, is := obj.(cache.DeletedFinalStateUnknown); is {
@@ -89,8 +91,13 @@ func watchMaintenances(all cache.ListerWatcher, q queue) cache.Controller {
 		ListerWatcher: all,
 		ObjectType:    &v1alpha1.NodeMaintenance{},
 		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc:    queueNode,
-			UpdateFunc: func(before, now any) { queueNode(before); queueNode(now) },
+			AddFunc: queueNode,
+			UpdateFunc: func(before, now any) {
+				if !sameOfTheMachine(before, now) {
+					queueNode(before)
+					queueNode(now)
+				}
+			},
 			DeleteFunc: queueNode,
 		},
 		Transform: onlyTheMachine,
@@ -98,7 +105,8 @@ func watchMaintenances(all cache.ListerWatcher, q queue) cache.Controller {
 	return controller
 }
 
-// onlyTheMachine keeps what watchMaintenances needs of a maintenance.
+// onlyTheMachine keeps of a maintenance what watchMaintenances needs: what others write that decides what is
+// switched, and the phase, with which the worker goes on.
 func onlyTheMachine(obj any) (any, error) {
 	m, is := obj.(*v1alpha1.NodeMaintenance)
 	if !is {
@@ -106,9 +114,31 @@ func onlyTheMachine(obj any) (any, error) {
 	}
 	slim := &v1alpha1.NodeMaintenance{}
 	slim.Name, slim.UID, slim.ResourceVersion = m.Name, m.UID, m.ResourceVersion
+	slim.Generation, slim.DeletionTimestamp, slim.Finalizers = m.Generation, m.DeletionTimestamp, m.Finalizers
 	slim.Spec.NodeName, slim.Spec.Power, slim.Spec.Identify = m.Spec.NodeName, m.Spec.Power, m.Spec.Identify
-	slim.Status.Identify, slim.Status.Power = m.Status.Identify, m.Status.Power
+	slim.Status.NodeUID, slim.Status.Machine = m.Status.NodeUID, m.Status.Machine
+	if m.Drained() {
+		slim.Status.Conditions = []metav1.Condition{{Type: v1alpha1.MaintenanceDrained, Status: metav1.ConditionTrue}}
+	}
+	if m.Status.Identify != nil {
+		slim.Status.Identify = &v1alpha1.IdentifyStatus{}
+	}
+	if p := m.Status.Power; p != nil {
+		slim.Status.Power = &v1alpha1.MaintenancePowerStatus{Phase: p.Phase}
+	}
 	return slim, nil
+}
+
+// sameOfTheMachine reports whether nothing has changed of what onlyTheMachine keeps.
+func sameOfTheMachine(before, now any) bool {
+	was, is := before.(*v1alpha1.NodeMaintenance)
+	m, are := now.(*v1alpha1.NodeMaintenance)
+	if !is || !are {
+		return false
+	}
+	was = was.DeepCopy()
+	was.ResourceVersion = m.ResourceVersion
+	return equality.Semantic.DeepEqual(was, m)
 }
 
 // concernsMachine reports whether something of the machine is to be switched for the maintenance, or

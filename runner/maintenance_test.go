@@ -77,7 +77,11 @@ type rack struct {
 	slow     func(*v1alpha1.NodeMaintenance) bool
 	onItsWay *v1alpha1.NodeMaintenance
 
+	// changed is told when something may have been written, and all calls take their time, if it is there: see live.
+	changed func()
+
 	calls   int
+	reads   int   // of the power
 	effects []int // those of the calls that write or switch
 	happens func(call int)
 	died    bool // every call of this process fails, without an effect
@@ -170,6 +174,10 @@ func (r *rack) story() string { return strings.Join(r.events, "\n") }
 // pass lets time pass.
 func (r *rack) pass(by time.Duration) {
 	r.now = r.now.Add(by)
+	if r.changed != nil {
+		time.Sleep(by) //nolint:forbidigo // the time of a bubble
+		defer r.changed()
+	}
 	if r.lit && !r.litUntil.IsZero() && !r.now.Before(r.litUntil) {
 		r.lit, r.dark = false, true
 		r.note("the lamp goes out by itself")
@@ -350,6 +358,9 @@ func (r *rack) UpdateMaintenance(_ context.Context, m *v1alpha1.NodeMaintenance)
 	}
 	is.Status = *m.Status.DeepCopy()
 	is.ResourceVersion += "1"
+	if r.changed != nil {
+		r.changed()
+	}
 	if p := is.Status.Power; p != nil {
 		r.note("%s: %s by %s: %s", m.Name, p.Phase, p.RunnerID, p.Message)
 	}
@@ -370,6 +381,7 @@ type rackBMC struct {
 }
 
 func (b rackBMC) Read(_ context.Context, machine power.UUID) (reading power.Reading, err error) {
+	b.reads++
 	if err := b.look(); err != nil {
 		return reading, err
 	}

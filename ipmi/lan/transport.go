@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/nodemend/nodemend/internal/power"
 	"github.com/nodemend/nodemend/ipmi"
 )
 
@@ -32,7 +33,7 @@ func dial(ctx context.Context, address string) (*transport, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ipmi.ErrNoAnswer, err)
 	}
-	return &transport{connection: connection}, nil
+	return &transport{connection: power.Steady(connection)}, nil
 }
 
 // exchange sends packets, each made by request, until accept has taken a packet that has

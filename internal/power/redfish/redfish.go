@@ -181,7 +181,7 @@ func explain(ctx context.Context, err error) error {
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		return fmt.Errorf("%w: %w", power.ErrNoAnswer, context.Cause(ctx))
 	case errors.As(err, &certificate): // which net/http takes for an error of the network
-		return fmt.Errorf("%w: %w", errCertificate, certificate.Err)
+		return fmt.Errorf("%w: %w", errCertificate, invalid(certificate.Err))
 	case errors.Is(err, errCertificate) && errors.As(err, &asked):
 		return asked.Err
 	case errors.As(err, &netErr):

@@ -3,14 +3,18 @@ package redfish
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -349,6 +353,44 @@ func TestACertificateIsKnownByItsFingerprint(t *testing.T) {
 			t.Errorf("got %+v, %v", r, err)
 		}
 	}
+}
+
+// Who keeps what a service says has nothing new to keep if it fails as before.
+func TestAServiceThatFailsAsBeforeSaysTheSame(t *testing.T) {
+	t.Run("it resets the connection", func(t *testing.T) {
+		s, sw := rack(t)
+		s.Instead(func(w http.ResponseWriter, _ *http.Request) {
+			connection, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if tcp, is := connection.(*tls.Conn).NetConn().(*net.TCPConn); is {
+				_ = tcp.SetLinger(0)
+				_ = tcp.Close()
+			}
+		})
+		_, first := sw.Read(t.Context(), uuid(t, ours))
+		_, second := sw.Read(t.Context(), uuid(t, ours))
+		if !errors.Is(first, power.ErrNoAnswer) || !errors.Is(first, syscall.ECONNRESET) || second == nil || first.Error() != second.Error() {
+			t.Errorf("got %v, then %v", first, second)
+		}
+	})
+	t.Run("its certificate has expired", func(t *testing.T) {
+		s, _ := rack(t)
+		certificate, err := x509.ParseCertificate(s.Certificate())
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := map[string]bool{}
+		for _, late := range []time.Duration{time.Hour, 2 * time.Hour} {
+			_, err := certificate.Verify(x509.VerifyOptions{CurrentTime: certificate.NotAfter.Add(late)})
+			said[invalid(err).Error()] = true
+		}
+		if want := "x509: certificate has expired or is not yet valid: it is valid from 1970-01-01T00:00:00Z until 2084-01-29T16:00:00Z"; len(said) != 1 || !said[want] {
+			t.Errorf("got %v, want %q", said, want)
+		}
+	})
 }
 
 func TestAServiceThatHangsDoesNotHangUs(t *testing.T) {

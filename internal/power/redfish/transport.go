@@ -2,6 +2,7 @@ package redfish
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
@@ -9,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -33,6 +35,16 @@ type TLS struct {
 
 // errCertificate is of a service that is not known to be the one.
 var errCertificate = errors.New("the certificate of the service is not accepted")
+
+// invalid returns why a certificate is not accepted, without the time of now, which crypto/x509 names.
+func invalid(err error) error {
+	var expired x509.CertificateInvalidError
+	if errors.As(err, &expired) && expired.Reason == x509.Expired {
+		expired.Detail = fmt.Sprintf("it is valid from %s until %s", expired.Cert.NotBefore.Format(time.RFC3339), expired.Cert.NotAfter.Format(time.RFC3339))
+		return expired
+	}
+	return err
+}
 
 const (
 	// maxBody is more than any system is long.
@@ -92,8 +104,15 @@ func (t TLS) transport() (*http.Transport, error) {
 			return nil
 		}
 	}
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		connection, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return power.Steady(connection), nil
+	}
 	// Without a proxy: it would be between us and the power.
-	return &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10}, nil
+	return &http.Transport{DialContext: dial, TLSClientConfig: config, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10}, nil
 }
 
 // newClient returns a client that sends what is secret to no other host, wherever the service
