@@ -60,6 +60,8 @@ type tried struct {
 	// switched last at sent.
 	asked string
 	sent  time.Time
+	// asking and cutting are since when this process tries that: the phase may be older. Zero: not yet.
+	asking, cutting time.Time
 	// read is what was read of the machine that is to go off.
 	read readings
 	// off are the readings that are to prove that the machine is off.

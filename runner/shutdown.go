@@ -184,6 +184,7 @@ func (t *machineAtWork) takeOver(ctx context.Context, m *v1alpha1.NodeMaintenanc
 	}
 	known := t.tried[m.UID]
 	known.takenOver = t.Clock.Now() // before the write, whose answer may be lost
+	known.asked, known.asking, known.cutting = "", time.Time{}, time.Time{}
 	t.tried[m.UID] = known
 	return t.write(ctx, m, func(s *v1alpha1.NodeMaintenanceStatus) { s.Power.RunnerID = t.RunnerID })
 }
@@ -193,9 +194,9 @@ func (t *machineAtWork) booted(m *v1alpha1.NodeMaintenance) bool {
 	return t.isOurs(m) && t.node.Status.NodeInfo.BootID != "" && t.node.Status.NodeInfo.BootID != m.Status.Power.BootID
 }
 
-// shutDown asks the operating system to shut down, and waits until it has.
+// shutDown asks the operating system to shut down, and waits until it has. Its time begins when this process asks: nobody
+// knows whether another one has.
 func (t *machineAtWork) shutDown(ctx context.Context, m *v1alpha1.NodeMaintenance, bmc power.Switch, machine power.UUID) (time.Duration, error) {
-	left := m.Status.Power.Since.Add(shutdownTime).Sub(t.ServerClock.Now())
 	is, doubt, err := t.look(ctx, m, bmc, machine)
 	switch {
 	case is.Reported: // somebody has changed remote.yaml. It is said with an error, too
@@ -204,12 +205,15 @@ func (t *machineAtWork) shutDown(ctx context.Context, m *v1alpha1.NodeMaintenanc
 		return t.enter(ctx, m, v1alpha1.PowerOff, nil, "")
 	case doubt != "":
 		return t.says(ctx, m, v1alpha1.PowerShuttingDown, doubt, stepTime)
-	case left <= 0:
+	}
+	known := t.tried[m.UID]
+	switch {
+	case !known.asking.IsZero() && t.Clock.Now().Sub(known.asking) >= shutdownTime:
 		return t.beginCut(ctx, m)
 	case err != nil:
 		return t.says(ctx, m, v1alpha1.PowerShuttingDown, err.Error(), afterError(err))
-	case t.tried[m.UID].asked != "":
-		return t.says(ctx, m, v1alpha1.PowerShuttingDown, t.tried[m.UID].asked, stepTime)
+	case known.asked != "":
+		return t.says(ctx, m, v1alpha1.PowerShuttingDown, known.asked, stepTime)
 	}
 	why, asOf, err := t.stopped(ctx, m)
 	if err != nil {
@@ -221,9 +225,13 @@ func (t *machineAtWork) shutDown(ctx context.Context, m *v1alpha1.NodeMaintenanc
 	if t.Clock.Now().Sub(asOf) > factsAge {
 		return stepTime, nil
 	}
+	if known.asking.IsZero() {
+		known.asking = t.Clock.Now()
+		t.tried[m.UID] = known
+	}
 	remedy.Reached(ctx, "before-shutdown")
 	_, err = call(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, bmc.Shutdown(ctx, machine) })
-	until := m.Status.Power.Since.Add(shutdownTime).UTC().Format(time.RFC3339)
+	until := t.ServerClock.Now().Add(shutdownTime - t.Clock.Now().Sub(known.asking)).UTC().Format(time.RFC3339)
 	said := "the operating system was asked to shut down, and has until " + until
 	switch {
 	case ctx.Err() != nil:
@@ -234,7 +242,6 @@ func (t *machineAtWork) shutDown(ctx context.Context, m *v1alpha1.NodeMaintenanc
 		t.unheardOf(m)
 		return t.says(ctx, m, v1alpha1.PowerShuttingDown, err.Error(), afterError(err))
 	}
-	known := t.tried[m.UID]
 	known.asked = said
 	t.tried[m.UID] = known
 	return t.says(ctx, m, v1alpha1.PowerShuttingDown, said, stepTime)
@@ -262,14 +269,13 @@ func (t *machineAtWork) cut(ctx context.Context, m *v1alpha1.NodeMaintenance, bm
 	case err == nil && is.Power == power.Off && doubt == "":
 		return t.enter(ctx, m, v1alpha1.PowerOff, nil, "its power was cut")
 	}
-	switch since := t.ServerClock.Now().Sub(m.Status.Power.Since.Time); {
+	switch cutting := t.tried[m.UID].cutting; {
 	case doubt != "": // however late: it ends with the next reading that is not off
 		return t.says(ctx, m, v1alpha1.PowerCutting, doubt, stepTime)
-	case since >= plan.GiveUp:
-		return t.enter(ctx, m, v1alpha1.PowerStillOn, nil, fmt.Sprintf("its power was cut, and %s later it does not read off (%s): look at it", plan.GiveUp, saying(is.Power, err)))
-	}
-	switch {
+	case !cutting.IsZero() && t.Clock.Now().Sub(cutting) >= plan.GiveUp:
+		return t.enter(ctx, m, v1alpha1.PowerStillOn, nil, fmt.Sprintf("its power was to be cut for %s, and it does not read off (%s): look at it", plan.GiveUp, saying(is.Power, err)))
 	case errors.Is(err, power.ErrLogin):
+		t.cutsNow(m)
 		return t.says(ctx, m, v1alpha1.PowerCutting, err.Error(), afterError(err))
 	case t.Clock.Now().Sub(t.tried[m.UID].sent) < plan.Repeat:
 		return stepTime, nil
@@ -280,7 +286,7 @@ func (t *machineAtWork) cut(ctx context.Context, m *v1alpha1.NodeMaintenance, bm
 	}
 	if why != "" { // an off that was sent may take effect yet: then it reads off
 		known := t.tried[m.UID]
-		known.asked = "" // it is asked anew, when it may be
+		known.asked, known.asking, known.cutting = "", time.Time{}, time.Time{} // it is asked anew, when it may be
 		t.tried[m.UID] = known
 		return t.enter(ctx, m, v1alpha1.PowerShuttingDown, nil, "its power is not cut now: "+why)
 	}
@@ -288,6 +294,7 @@ func (t *machineAtWork) cut(ctx context.Context, m *v1alpha1.NodeMaintenance, bm
 		return stepTime, nil
 	}
 	remedy.Reached(ctx, "before-off")
+	t.cutsNow(m)
 	t.sentNow(m)
 	_, err = call(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, bmc.Off(ctx, machine) })
 	if ctx.Err() != nil {
@@ -314,6 +321,14 @@ func saying(state power.State, err error) string {
 		return err.Error()
 	}
 	return "it says " + string(state)
+}
+
+func (t *machineAtWork) cutsNow(m *v1alpha1.NodeMaintenance) {
+	known := t.tried[m.UID]
+	if known.cutting.IsZero() {
+		known.cutting = t.Clock.Now()
+	}
+	t.tried[m.UID] = known
 }
 
 func (t *machineAtWork) sentNow(m *v1alpha1.NodeMaintenance) {

@@ -76,9 +76,10 @@ func TestNobodysHandsAreLetInByABMCThatHasRestarted(t *testing.T) {
 		r := newRack(t, switchedOff)
 		r.listens, r.deaf = false, true
 		restarts(r, shutdownTime+time.Minute, 20*time.Second, 110*time.Second)
-		r.run(shutdownTime + 3*time.Minute)
+		w := r.worker("runner-0")
+		r.goOn(w, shutdownTime+3*time.Minute)
 		r.power(v1alpha1.PowerCutting, believed)
-		r.run(2 * time.Minute)
+		r.goOn(w, 2*time.Minute)
 		r.power(v1alpha1.PowerStillOn, "it says On")
 	})
 	t.Run("one that is off for two minutes is", func(t *testing.T) {
@@ -218,7 +219,7 @@ func TestAMachineComesBackWhereverTheRunnerDies(t *testing.T) {
 	for name, listens := range map[string]bool{"it shuts down": true, "it is cut": false} {
 		story := func(r *rack) {
 			r.listens = listens
-			r.run(20 * time.Minute)
+			r.run(25 * time.Minute) // the next one asks again
 			if r.on || r.of("repair") == nil || r.of("repair").Status.Power.Phase != v1alpha1.PowerOff {
 				r.Errorf("on: %t\n%s", r.on, r.story())
 			}
@@ -591,4 +592,78 @@ func TestABMCThatIsAwayAtTheEndIsAskedUntilItAnswers(t *testing.T) {
 	if !r.on || r.of("repair") != nil {
 		t.Errorf("on: %t, %+v\n%s", r.on, r.of("repair"), r.story())
 	}
+}
+
+// What keeps everybody from asking is no time in which the operating system shuts down.
+func TestTheTimeToShutDownBeginsWhenTheOperatingSystemIsAsked(t *testing.T) {
+	for name, keeps := range map[string]func(r *rack, now bool){
+		"people hold it":            func(r *rack, now bool) { r.excluded = now },
+		"its BMC does not answer":   func(r *rack, now bool) { r.readErr = map[bool]error{true: power.ErrNoAnswer}[now] },
+		"the API server is away":    func(r *rack, now bool) { r.died = now },
+		"no remote runner is there": func(r *rack, now bool) { r.died = now },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRack(t, switchedOff)
+			r.listens = false
+			r.happens = func(int) {
+				p := r.of("repair").Status.Power
+				keeps(r, p != nil && p.Phase == v1alpha1.PowerShuttingDown && r.now.Sub(testNow) < 12*time.Minute)
+			}
+			w := r.worker("runner-0")
+			r.goOn(w, 12*time.Minute)
+			if name == "no remote runner is there" {
+				w = r.worker("runner-1")
+			}
+			r.goOn(w, 90*time.Second)
+			r.power(v1alpha1.PowerShuttingDown, "was asked to shut down")
+			r.goOn(w, 8*time.Minute)
+			if !slices.Equal(r.shutdowns, []int{1}) || len(r.cuts) > 0 {
+				t.Errorf("asked were %v, cut were %v\n%s", r.shutdowns, r.cuts, r.story())
+			}
+			r.goOn(w, 3*time.Minute)
+			r.power(v1alpha1.PowerOff, "its power was cut")
+		})
+	}
+}
+
+// A power that nobody has cut can't be still on in spite of that.
+func TestACutIsNotInVainThatNobodyHasSent(t *testing.T) {
+	for name, goesOn := range map[string]string{"the API server is away": "runner-0", "no remote runner is there": "runner-1"} {
+		t.Run(name, func(t *testing.T) {
+			r := newRack(t, switchedOff)
+			r.listens = false
+			r.happens = func(int) {
+				p := r.of("repair").Status.Power
+				r.died = p != nil && p.Phase == v1alpha1.PowerCutting && r.now.Sub(testNow) < shutdownTime+5*time.Minute
+			}
+			w := r.worker("runner-0")
+			r.goOn(w, shutdownTime+5*time.Minute)
+			r.power(v1alpha1.PowerCutting, "it has not shut down")
+			if goesOn != "runner-0" {
+				w = r.worker(goesOn)
+			}
+			r.goOn(w, time.Minute)
+			r.power(v1alpha1.PowerOff, "its power was cut")
+			if !slices.Equal(r.cuts, []int{1}) {
+				t.Errorf("cut were %v\n%s", r.cuts, r.story())
+			}
+		})
+	}
+	t.Run("who has sent one before is back", func(t *testing.T) {
+		r := newRack(t, switchedOff)
+		r.listens, r.deaf = false, true
+		back, other := r.worker("runner-0"), r.worker("runner-1")
+		r.goOn(back, shutdownTime+time.Minute)
+		r.power(v1alpha1.PowerCutting, "was told to go off")
+		r.excluded = true
+		r.goOn(other, 20*time.Second)
+		r.power(v1alpha1.PowerShuttingDown, v1alpha1.ExcludeLabel)
+		r.excluded = false
+		for r.of("repair").Status.Power.Phase == v1alpha1.PowerShuttingDown {
+			r.goOn(other, time.Second)
+		}
+		r.deaf = false
+		r.goOn(back, time.Minute)
+		r.power(v1alpha1.PowerOff, "its power was cut")
+	})
 }
