@@ -47,7 +47,7 @@ func (t *machineAtWork) keepOff(ctx context.Context, m *v1alpha1.NodeMaintenance
 		return not(why, stepTime)
 	}
 	asked := t.Clock.Now()
-	r, err := t.once(ctx, bmc, machine)
+	r, err := t.once(ctx, m, bmc, machine)
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
@@ -58,7 +58,7 @@ func (t *machineAtWork) keepOff(ctx context.Context, m *v1alpha1.NodeMaintenance
 	t.tried[m.UID] = known
 	switch kept, none := proof.OfMaintenance(m); {
 	case err != nil:
-		return not(err.Error(), afterError(err))
+		return not(err.Error(), t.afterError(m, err))
 	case r.Power != power.Off:
 		return not(fmt.Sprintf("%s says %s", bmc, r.Power), stepTime)
 	case r.Reported:

@@ -110,7 +110,7 @@ func (t *machineAtWork) light(ctx context.Context, m *v1alpha1.NodeMaintenance) 
 			return 0, err
 		}
 		// Most that is wrong shows here, before anything is announced.
-		switch _, err := t.once(ctx, lamp, uuid); {
+		switch _, err := t.once(ctx, m, lamp, uuid); {
 		case ctx.Err() != nil:
 			return 0, context.Cause(ctx)
 		case err != nil:
@@ -209,7 +209,7 @@ func (t *machineAtWork) putOut(ctx context.Context, m *v1alpha1.NodeMaintenance)
 	case errors.Is(err, power.ErrUnsupported):
 		return t.told(ctx, m, false, v1alpha1.LightOff, "it may still shine, and can't be put out: "+err.Error(), 0)
 	default:
-		return t.told(ctx, m, false, v1alpha1.LightUnknown, "it could not be put out: "+err.Error(), max(retryDark, afterError(err)))
+		return t.told(ctx, m, false, v1alpha1.LightUnknown, "it could not be put out: "+err.Error(), max(retryDark, t.afterError(m, err)))
 	}
 }
 

@@ -54,7 +54,7 @@ func (s *readings) goesOn(asked time.Time) bool {
 // machine by that.
 func (t *machineAtWork) look(ctx context.Context, m *v1alpha1.NodeMaintenance, bmc power.Switch, machine power.UUID) (is power.Reading, doubt string, err error) {
 	asked := t.Clock.Now()
-	is, err = t.once(ctx, bmc, machine)
+	is, err = t.once(ctx, m, bmc, machine)
 	known := t.tried[m.UID]
 	doubt = known.read.saw(bmc.String(), asked, t.Clock.Now(), is, err)
 	t.tried[m.UID] = known

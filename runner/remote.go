@@ -30,7 +30,7 @@ const atOnce = 64
 
 // machinesAtOnce is of how many machines in maintenance light and power are switched at a time. One
 // takes as long as its BMC needs to answer, and those of a whole rack may be silent: the others are to be read each
-// proof.Plan.Repeat.
+// proof.Plan.Repeat. So a silent one is asked less often, see afterError.
 const machinesAtOnce = 64
 
 // remoteQPS is the limit of requests per second to each API group. While power is switched, the

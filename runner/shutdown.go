@@ -211,7 +211,7 @@ func (t *machineAtWork) shutDown(ctx context.Context, m *v1alpha1.NodeMaintenanc
 	case !known.asking.IsZero() && t.Clock.Now().Sub(known.asking) >= shutdownTime:
 		return t.beginCut(ctx, m)
 	case err != nil:
-		return t.says(ctx, m, v1alpha1.PowerShuttingDown, err.Error(), afterError(err))
+		return t.says(ctx, m, v1alpha1.PowerShuttingDown, err.Error(), t.afterError(m, err))
 	case known.asked != "":
 		return t.says(ctx, m, v1alpha1.PowerShuttingDown, known.asked, stepTime)
 	}
@@ -240,7 +240,7 @@ func (t *machineAtWork) shutDown(ctx context.Context, m *v1alpha1.NodeMaintenanc
 		said = fmt.Sprintf("shut the machine down by hand: nobody can ask its operating system to (%v). At %s its power is cut", err, until)
 	case err != nil:
 		t.unheardOf(m)
-		return t.says(ctx, m, v1alpha1.PowerShuttingDown, err.Error(), afterError(err))
+		return t.says(ctx, m, v1alpha1.PowerShuttingDown, err.Error(), t.afterError(m, err))
 	}
 	known.asked = said
 	t.tried[m.UID] = known
@@ -276,7 +276,7 @@ func (t *machineAtWork) cut(ctx context.Context, m *v1alpha1.NodeMaintenance, bm
 		return t.enter(ctx, m, v1alpha1.PowerStillOn, nil, fmt.Sprintf("its power was to be cut for %s, and it does not read off (%s): look at it", plan.GiveUp, saying(is.Power, err)))
 	case errors.Is(err, power.ErrLogin):
 		t.cutsNow(m)
-		return t.says(ctx, m, v1alpha1.PowerCutting, err.Error(), afterError(err))
+		return t.says(ctx, m, v1alpha1.PowerCutting, err.Error(), t.afterError(m, err))
 	case t.Clock.Now().Sub(t.tried[m.UID].sent) < plan.Repeat:
 		return stepTime, nil
 	}
@@ -302,17 +302,25 @@ func (t *machineAtWork) cut(ctx context.Context, m *v1alpha1.NodeMaintenance, bm
 	}
 	if err != nil {
 		t.unheardOf(m)
-		return t.says(ctx, m, v1alpha1.PowerCutting, err.Error(), afterError(err))
+		return t.says(ctx, m, v1alpha1.PowerCutting, err.Error(), t.afterError(m, err))
 	}
 	return t.says(ctx, m, v1alpha1.PowerCutting, fmt.Sprintf("it has not shut down within %s, and was told to go off", shutdownTime), stepTime)
 }
 
-// afterError is when a switch is asked again. BMCs lock out who tries too often to log in.
-func afterError(err error) time.Duration {
+// retriesSoon is how often in a row a switch that could not be read is asked again soon.
+const retriesSoon = 3
+
+// afterError is when a switch is asked again. BMCs lock out who tries too often to log in, and one that does not answer
+// holds a worker for as long as it has, of which a rack of them would hold all.
+func (t *machineAtWork) afterError(m *v1alpha1.NodeMaintenance, err error) time.Duration {
 	if errors.Is(err, power.ErrLogin) {
 		return retrySwitch
 	}
-	return stepTime
+	wait := stepTime
+	for failed := t.tried[m.UID].failed; failed > retriesSoon && wait < retrySwitch; failed-- {
+		wait *= 2
+	}
+	return min(wait, retrySwitch)
 }
 
 // saying is what a switch has said last.
@@ -360,12 +368,12 @@ func (t *machineAtWork) back(ctx context.Context, m *v1alpha1.NodeMaintenance, b
 	if !restoring {
 		return t.enter(ctx, m, v1alpha1.PowerRestoring, nil, "")
 	}
-	is, err := t.read(ctx, bmc, machine)
+	is, err := t.read(ctx, m, bmc, machine)
 	switch {
 	case ctx.Err() != nil:
 		return 0, context.Cause(ctx)
 	case err != nil:
-		return t.says(ctx, m, v1alpha1.PowerRestoring, err.Error(), afterError(err))
+		return t.says(ctx, m, v1alpha1.PowerRestoring, err.Error(), t.afterError(m, err))
 	case is.Power == power.On && now.Sub(m.Status.Power.Since.Time) >= backIn:
 		return t.enter(ctx, m, v1alpha1.PowerOn, nil, fmt.Sprintf("its power is on, and %s later the node has not booted: look at its console, unless it never went off", backIn))
 	case is.Power != power.Off, t.Clock.Now().Sub(t.tried[m.UID].takenOver) < proof.Straggle, t.Clock.Now().Sub(t.tried[m.UID].sent) < proof.DefaultPlan().Repeat:
@@ -384,7 +392,7 @@ func (t *machineAtWork) back(ctx context.Context, m *v1alpha1.NodeMaintenance, b
 	case ctx.Err() != nil:
 		return 0, context.Cause(ctx)
 	case err != nil:
-		return t.says(ctx, m, v1alpha1.PowerRestoring, err.Error(), afterError(err))
+		return t.says(ctx, m, v1alpha1.PowerRestoring, err.Error(), t.afterError(m, err))
 	}
 	return t.says(ctx, m, v1alpha1.PowerRestoring, "it was switched on, and is to boot", stepTime)
 }
@@ -425,17 +433,22 @@ func (t *machineAtWork) heldByAnother(m *v1alpha1.NodeMaintenance, all []v1alpha
 }
 
 // once reads the power of a machine, and whether the switch is that of this machine.
-func (t *machineAtWork) once(ctx context.Context, bmc power.Switch, machine power.UUID) (power.Reading, error) {
+func (t *machineAtWork) once(ctx context.Context, m *v1alpha1.NodeMaintenance, bmc power.Switch, machine power.UUID) (power.Reading, error) {
 	r, err := call(ctx, func(ctx context.Context) (power.Reading, error) { return bmc.Read(ctx, machine) })
 	if err == nil {
 		err = power.Check(r.GUID, machine)
 	}
+	known := t.tried[m.UID]
+	if known.failed++; err == nil {
+		known.failed = 0
+	}
+	t.tried[m.UID] = known
 	return r, err
 }
 
 // read returns what the power is. Off is read twice, some seconds apart, which is enough to switch it on.
-func (t *machineAtWork) read(ctx context.Context, bmc power.Switch, machine power.UUID) (power.Reading, error) {
-	r, err := t.once(ctx, bmc, machine)
+func (t *machineAtWork) read(ctx context.Context, m *v1alpha1.NodeMaintenance, bmc power.Switch, machine power.UUID) (power.Reading, error) {
+	r, err := t.once(ctx, m, bmc, machine)
 	if err != nil || r.Power != power.Off {
 		return r, err
 	}
@@ -446,7 +459,7 @@ func (t *machineAtWork) read(ctx context.Context, bmc power.Switch, machine powe
 	case <-ctx.Done():
 		return power.Reading{}, context.Cause(ctx)
 	}
-	if r, err = t.once(ctx, bmc, machine); err == nil && r.Power != power.Off {
+	if r, err = t.once(ctx, m, bmc, machine); err == nil && r.Power != power.Off {
 		r.Power = power.Changing
 	}
 	return r, err

@@ -667,3 +667,36 @@ func TestACutIsNotInVainThatNobodyHasSent(t *testing.T) {
 		r.power(v1alpha1.PowerOff, "its power was cut")
 	})
 }
+
+// A BMC that does not answer holds a worker for as long as it has: a rack of them must not hold all.
+func TestABMCThatDoesNotAnswerIsAskedLessOftenUntilItDoes(t *testing.T) {
+	for name, test := range map[string]struct {
+		wanted []func(*v1alpha1.NodeMaintenance)
+		before func(r *rack, w *MaintenanceWorker)
+	}{
+		"while it is to shut down":     {nil, func(r *rack, w *MaintenanceWorker) { r.listens = false; r.goOn(w, 10*time.Second) }},
+		"while it is proved to be off": {[]func(*v1alpha1.NodeMaintenance){freed}, func(r *rack, w *MaintenanceWorker) { r.goOn(w, 3*time.Minute) }},
+		"when it is to come back":      {nil, func(r *rack, w *MaintenanceWorker) { r.goOn(w, 3*time.Minute); r.end("repair"); r.goOn(w, time.Second) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRack(t, append(test.wanted, switchedOff)...)
+			w := r.worker("runner-0")
+			test.before(r, w)
+			asked := func(long time.Duration) int {
+				before := r.reads
+				r.goOn(w, long)
+				return r.reads - before
+			}
+			r.readErr = power.ErrNoAnswer
+			if first, later := asked(20*time.Second), asked(6*time.Minute); first < 4 || later < 6 || later > 10 {
+				t.Errorf("it was asked %d times in 20 seconds, and %d times in the 6 minutes after that\n%s", first, later, r.story())
+			}
+			r.readErr = nil
+			r.goOn(w, time.Minute)
+			r.readErr = power.ErrNoAnswer
+			if again := asked(20 * time.Second); again < 4 {
+				t.Errorf("it was asked %d times in 20 seconds, after it had answered\n%s", again, r.story())
+			}
+		})
+	}
+}
