@@ -511,6 +511,41 @@ func TestWhatCannotBeToldToStopIsDeleted(t *testing.T) {
 	checkEnd(t, s.action(), v1alpha1.ReasonFailed, "told to stop")
 }
 
+// A refusal is written once, and not in turn with what the object tells: the event of each write has
+// the controller look at once.
+func TestARefusalIsSaidOnce(t *testing.T) {
+	for verb, later := range map[string]time.Duration{"patch": 0, "delete": 2 * stopGrace} {
+		t.Run(verb, func(t *testing.T) {
+			s := newScene(t)
+			s.look()
+			s.says(processing, "True")
+			s.settle()
+			s.recall(false)
+			s.refuse = func(v string, object client.Object) error {
+				if _, is := object.(*unstructured.Unstructured); is && v == verb {
+					return apierrors.NewForbidden(schema.GroupResource{}, "w1", errors.New("no right to "+verb))
+				}
+				return nil
+			}
+			s.clock.SetTime(start.Add(later))
+			for _, tells := range []string{"True", "Unknown"} {
+				s.says(processing, tells)
+				s.writes = 0
+				s.settle()
+				s.clock.SetTime(s.clock.Now().Add(poll))
+				s.settle()
+				if said := s.action().Status.External.Said; s.writes > 2 || !strings.Contains(said, "no right to "+verb) {
+					t.Errorf("Processing=%s: after %d writes it says %q", tells, s.writes, said)
+				}
+			}
+			s.refuse = nil
+			s.clock.SetTime(s.clock.Now().Add(stopGrace))
+			s.settle()
+			checkEnd(t, s.action(), v1alpha1.ReasonFailed, "told to stop")
+		})
+	}
+}
+
 // What was confirmed before the node booted, which may have been the cure, proves nothing (I5).
 func TestANodeThatHasBootedSinceIsNotHandedOver(t *testing.T) {
 	r := remediation()

@@ -81,17 +81,21 @@ func follow(l look) decision {
 	said := tell(l.object)
 	progress := *external.DeepCopy()
 	progress.Object.UID = l.object.GetUID()
-	progress.Said, progress.Succeeded = l.said(said), said.succeeded
+	progress.Succeeded = said.succeeded
+	next := decision{verb: wait, wait: max(time.Second, min(poll, l.end().Sub(l.now)))}
+	if external.Stop != nil {
+		next = l.wind(said)
+	}
+	if next.verb != expire && next.verb != remove { // else it says why that is refused, if it is
+		progress.Said = l.said(said)
+	}
 	if progress.Stop == nil {
 		progress.Stop = l.stop(said)
 	}
 	if !same(&progress, external) {
 		return decision{verb: write, progress: progress}
 	}
-	if external.Stop == nil {
-		return decision{verb: wait, wait: max(time.Second, min(poll, l.end().Sub(l.now)))}
-	}
-	return l.wind(said)
+	return next
 }
 
 // missing is for an object that is not there. It is never created anew: whoever has deleted it may

@@ -218,6 +218,18 @@ func (s *scene) look() {
 	}
 }
 
+// settle lets the controller look until it writes nothing: the event of each write wakes it.
+func (s *scene) settle() {
+	s.t.Helper()
+	for range 20 {
+		before := s.writes
+		if s.look(); s.writes == before || s.action().Finished() != nil {
+			return
+		}
+	}
+	s.t.Errorf("it writes for ever; the action says %q", s.action().Status.External.Said)
+}
+
 // gone reports whether the action is.
 func (s *scene) gone() bool {
 	s.t.Helper()
