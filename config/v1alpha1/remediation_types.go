@@ -274,6 +274,11 @@ type RemediationStatus struct {
 	// +optional
 	BootedAt *metav1.Time `json:"bootedAt,omitempty"`
 
+	// Whether the node was one of the control plane when it was last seen. Once it is gone,
+	// nothing else tells.
+	// +optional
+	ControlPlane *bool `json:"controlPlane,omitempty"`
+
 	// Number of actions that were started. It numbers the next one. An attempt that
 	// was not executed is repeated with a new number.
 	// +optional

@@ -1482,6 +1482,11 @@ func (in *RemediationStatus) DeepCopyInto(out *RemediationStatus) {
 		in, out := &in.BootedAt, &out.BootedAt
 		*out = (*in).DeepCopy()
 	}
+	if in.ControlPlane != nil {
+		in, out := &in.ControlPlane, &out.ControlPlane
+		*out = new(bool)
+		**out = **in
+	}
 	if in.Decisions != nil {
 		in, out := &in.Decisions, &out.Decisions
 		*out = make([]PersonsDecision, len(*in))

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -310,28 +312,31 @@ func (p *Permits) otherInControlPlane(ctx context.Context, node string) (string,
 // OtherInControlPlane returns a node of the control plane, other than this one, on which
 // something may be done; "" if there is none. Such a node holds a permit, or, as somebody may
 // have deleted the budget, one of the remediations has an action under way on it. A node that is
-// gone, for which nodeOf returns nil, counts as one of the control plane: what was begun on it
-// may still run.
+// gone, for which nodeOf returns nil, counts as one of the control plane unless the remediation has
+// seen that it was none: what was begun on it may still run.
 func OtherInControlPlane(budgets []v1alpha1.RemediationBudget, remediations []*v1alpha1.Remediation, node string, nodeOf func(name string) *corev1.Node) string {
 	first := ""
-	look := func(name string) {
+	look := func(name string, isNone func() bool) {
 		if name == node || first != "" && first < name {
 			return
 		}
-		if other := nodeOf(name); other == nil || fleet.ControlPlane(other) {
+		if other := nodeOf(name); other == nil && !isNone() || other != nil && fleet.ControlPlane(other) {
 			first = name
 		}
 	}
+	seesNone := func(r *v1alpha1.Remediation) bool { return !ptr.Deref(r.Status.ControlPlane, true) }
 	for i := range budgets {
 		for _, group := range budgets[i].Status.Groups {
-			for name := range group.Permits {
-				look(name)
+			for name, permit := range group.Permits {
+				look(name, func() bool {
+					return slices.ContainsFunc(remediations, func(r *v1alpha1.Remediation) bool { return r.Name == permit.Remediation && seesNone(r) })
+				})
 			}
 		}
 	}
 	for _, r := range remediations {
 		if underWay(r) {
-			look(r.Spec.NodeName)
+			look(r.Spec.NodeName, func() bool { return seesNone(r) })
 		}
 	}
 	return first

@@ -197,18 +197,25 @@ func TestTheControlPlaneIsActedOnOneNodeAtATime(t *testing.T) {
 	for name, tt := range map[string]struct {
 		held   []string
 		acting string // without a permit
+		was    *bool  // one of the control plane, as the remediation of acting has seen
 		want   string
 	}{
-		"nobody":                   {nil, "", ""},
-		"itself":                   {[]string{"a"}, "a", ""},
-		"a worker":                 {[]string{"worker"}, "worker", ""},
-		"another":                  {[]string{"worker", "c"}, "", "c"},
-		"the first of two":         {[]string{"c", "b"}, "", "b"},
-		"one that may have been":   {[]string{"gone"}, "", "gone"},
-		"one whose budget is gone": {nil, "b", "b"},
+		"nobody":                                {want: ""},
+		"itself":                                {held: []string{"a"}, acting: "a"},
+		"a worker":                              {held: []string{"worker"}, acting: "worker"},
+		"another":                               {held: []string{"worker", "c"}, want: "c"},
+		"the first of two":                      {held: []string{"c", "b"}, want: "b"},
+		"one that may have been":                {held: []string{"gone"}, want: "gone"},
+		"one whose budget is gone":              {acting: "b", want: "b"},
+		"one that was":                          {held: []string{"gone"}, acting: "gone", was: ptr.To(true), want: "gone"},
+		"a worker that is gone":                 {held: []string{"gone"}, acting: "gone", was: ptr.To(false)},
+		"a worker and its budget are":           {acting: "gone", was: ptr.To(false)},
+		"nobody has seen what it was":           {acting: "gone", want: "gone"},
+		"a worker that has become one":          {held: []string{"b"}, acting: "b", was: ptr.To(false), want: "b"},
+		"gone ones, of one a remediation tells": {held: []string{"gone", "lost"}, acting: "gone", was: ptr.To(false), want: "lost"},
 	} {
 		acting := waiting(tt.acting, 0, false)
-		acting.Status.Action = "action"
+		acting.Status.Action, acting.Status.ControlPlane = "action", tt.was
 		open := []*v1alpha1.Remediation{waiting("c", 0, false)}
 		if tt.acting != "" {
 			open = append(open, acting)

@@ -7,10 +7,12 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/attempt"
 	"github.com/nodemend/nodemend/controller/evidence"
+	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/gates"
 )
 
@@ -165,6 +167,7 @@ func begin(s situation) decision {
 		d.set(s.now, v1alpha1.RemediationRecovered, metav1.ConditionUnknown, v1alpha1.ReasonWaiting, "")
 	}
 	d.boot(s)
+	d.noteControlPlane(s)
 	d.noteApproval(s)
 	return d
 }
@@ -182,6 +185,13 @@ func (d *decision) boot(s situation) {
 		d.status.BootedAt = &metav1.Time{Time: s.now}
 	}
 	d.status.BootID = bootID
+}
+
+// noteControlPlane remembers whether the node is one of the control plane, for when it is gone.
+func (d *decision) noteControlPlane(s situation) {
+	if s.node != nil {
+		d.status.ControlPlane = ptr.To(fleet.ControlPlane(s.node))
+	}
 }
 
 // recordFinished moves the action that the status names into the history, once it has finished.

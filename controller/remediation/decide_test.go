@@ -15,6 +15,7 @@ import (
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 	"github.com/nodemend/nodemend/controller/attempt"
+	"github.com/nodemend/nodemend/controller/fleet"
 	"github.com/nodemend/nodemend/controller/gates"
 	"github.com/nodemend/nodemend/internal/deadline"
 )
@@ -499,6 +500,22 @@ func TestDecidingAgainChangesNothing(t *testing.T) {
 				t.Errorf("5 s later %s changed from %+v to %+v: that is a write for nothing", c.Type, first.status.Conditions[i], c)
 			}
 		}
+	}
+}
+
+// A replaced worker is gone, and holds up the control plane if nobody knows that it was none of it.
+func TestWhatANodeWasIsRememberedWhenItIsGone(t *testing.T) {
+	s := incident()
+	if s.remediation.Status = decide(s).status; ptr.Deref(s.remediation.Status.ControlPlane, true) {
+		t.Error("a worker is taken for one of the control plane")
+	}
+	s.node.Labels[fleet.ControlPlaneLabel] = ""
+	if s.remediation.Status = decide(s).status; !ptr.Deref(s.remediation.Status.ControlPlane, false) {
+		t.Error("that it has become one of the control plane was not seen")
+	}
+	s.node = nil
+	if !ptr.Deref(decide(s).status.ControlPlane, false) {
+		t.Error("that it was one of the control plane was forgotten")
 	}
 }
 

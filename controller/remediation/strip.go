@@ -50,7 +50,7 @@ func Strip(obj any) (any, error) {
 			r.Finalizers[i] = fleet.Shared(finalizer)
 		}
 	}
-	status.BootID, status.BootedAt, status.Decisions = "", nil, nil
+	status.BootID, status.BootedAt, status.ControlPlane, status.Decisions = "", nil, nil, nil
 	status.State, status.BlockedBy = fleet.Shared(status.State), fleet.Shared(status.BlockedBy)
 	status.History = make([]v1alpha1.ActionRecord, len(whole.Status.History))
 	for i, record := range whole.Status.History {
