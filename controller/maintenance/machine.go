@@ -5,7 +5,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -59,14 +58,13 @@ func (r *Reconciler) tellLeft(m *v1alpha1.NodeMaintenance) {
 
 // switchedBack passes updates of a maintenance by which it waits for less than before.
 func switchedBack() predicate.Predicate {
-	awaited := func(obj client.Object) bool {
-		m := obj.(*v1alpha1.NodeMaintenance)
-		return m.MayShine() || m.MayBeOff()
-	}
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
 		DeleteFunc:  func(event.DeleteEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
-		UpdateFunc:  func(e event.UpdateEvent) bool { return awaited(e.ObjectOld) && !awaited(e.ObjectNew) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			old, updated := e.ObjectOld.(*v1alpha1.NodeMaintenance), e.ObjectNew.(*v1alpha1.NodeMaintenance)
+			return old.MayBeOff() && !updated.MayBeOff() || old.MayShine() && !updated.MayShine()
+		},
 	}
 }

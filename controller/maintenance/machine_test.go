@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/nodemend/nodemend/config/v1alpha1"
 )
@@ -51,6 +52,29 @@ func TestAMaintenanceThatHasEndedWaitsForItsMachine(t *testing.T) {
 		}
 		if got, waits := awaitedFor(m, test.others, now); got != test.want || waits != test.waits {
 			t.Errorf("%s: got %s, %t, want %s, %t", name, got, waits, test.want, test.waits)
+		}
+	}
+}
+
+func TestWhatIsSwitchedBackWakes(t *testing.T) {
+	of := func(phase v1alpha1.PowerPhase, light v1alpha1.LightState) *v1alpha1.NodeMaintenance {
+		return &v1alpha1.NodeMaintenance{Status: v1alpha1.NodeMaintenanceStatus{
+			Power: &v1alpha1.MaintenancePowerStatus{Phase: phase}, Identify: &v1alpha1.IdentifyStatus{State: light},
+		}}
+	}
+	for name, test := range map[string]struct {
+		before, after *v1alpha1.NodeMaintenance
+		want          bool
+	}{
+		"the machine, and no light shone":       {of(v1alpha1.PowerRestoring, v1alpha1.LightOff), of(v1alpha1.PowerOn, v1alpha1.LightOff), true},
+		"the machine, whose light still shines": {of(v1alpha1.PowerRestoring, v1alpha1.LightUnknown), of(v1alpha1.PowerOn, v1alpha1.LightUnknown), true},
+		"the light of a machine that is off":    {of(v1alpha1.PowerOff, v1alpha1.LightOn), of(v1alpha1.PowerOff, v1alpha1.LightOff), true},
+		"both":                                  {of(v1alpha1.PowerRestoring, v1alpha1.LightOn), of(v1alpha1.PowerOn, v1alpha1.LightOff), true},
+		"nothing":                               {of(v1alpha1.PowerOff, v1alpha1.LightOn), of(v1alpha1.PowerRestoring, v1alpha1.LightOn), false},
+		"nothing, and a light is lit":           {of(v1alpha1.PowerOff, v1alpha1.LightOff), of(v1alpha1.PowerOff, v1alpha1.LightOn), false},
+	} {
+		if got := switchedBack().Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }
