@@ -301,6 +301,9 @@ const (
 	ReasonCordonedByOthers = "CordonedByOthers"
 	// ReasonNoSuchNode: there is no such node, or none any more.
 	ReasonNoSuchNode = "NoSuchNode"
+	// ReasonLeftToAnother: another program was told to stop and has not let go of the node,
+	// which it may want uncordoned.
+	ReasonLeftToAnother = "LeftToAnother"
 )
 
 // Reasons of the Drained condition.

@@ -111,7 +111,8 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) (wait time.Dura
 	}
 	for _, m := range holders {
 		if cordon == leftToAnother { // the end of its action wakes us
-			break
+			errs = append(errs, r.waitForAnother(ctx, m, node))
+			continue
 		}
 		again, err := r.progress(ctx, m, node, cordon)
 		errs = append(errs, err)
@@ -259,7 +260,7 @@ func (r *Reconciler) cordon(ctx context.Context, node *corev1.Node, holders, lea
 		return noNode, err
 	}
 	if patch := cordonPatch(&live, holders[0].Name, busy != nil); patch != nil {
-		if left, err := r.leftToAnother(ctx, node.Name); left || err != nil {
+		if action, err := r.leftToAnother(ctx, node.Name); action != "" || err != nil {
 			return leftToAnother, err
 		}
 		for _, m := range holders {
@@ -290,13 +291,26 @@ func saidCordoned(m *v1alpha1.NodeMaintenance, node *corev1.Node) bool {
 	return m.WasCordoned() && m.Status.NodeUID == node.UID
 }
 
-// leftToAnother reports whether another program is about to let go of the node: it was told to stop,
-// and its object is not gone. SelfNodeRemediation before 0.12 uncordons the node then, whoever has
+// leftToAnother returns the action of another program that is about to let go of the node, "" if there is none: it
+// was told to stop, and its object is not gone. SelfNodeRemediation before 0.12 uncordons the node then, whoever has
 // cordoned it, and lets go once it sees it uncordoned a second later. Who cordons it again at once
 // keeps it from that for ever. Its own taint keeps pods away meanwhile.
-func (r *Reconciler) leftToAnother(ctx context.Context, node string) (bool, error) {
+func (r *Reconciler) leftToAnother(ctx context.Context, node string) (action string, err error) {
 	attempts, err := attempt.OnNode(ctx, r.Client, node)
-	return slices.ContainsFunc(attempts, func(a attempt.Attempt) bool { return !a.Stopped.IsZero() }), err
+	if i := slices.IndexFunc(attempts, func(a attempt.Attempt) bool { return !a.Stopped.IsZero() }); i >= 0 {
+		return attempts[i].Name, err
+	}
+	return "", err
+}
+
+// waitForAnother says that the node of a maintenance is left to another program. One that had the node cordoned goes
+// on saying so: it is cordoned for it again, without permits.
+func (r *Reconciler) waitForAnother(ctx context.Context, m *v1alpha1.NodeMaintenance, node *corev1.Node) error {
+	action, err := r.leftToAnother(ctx, node.Name)
+	if err != nil || action == "" || saidCordoned(m, node) {
+		return err
+	}
+	return r.write(ctx, m, notYet(m, action, r.Clock.Now()))
 }
 
 // reopen lets a drain that was over begin anew: the node was not cordoned meanwhile.

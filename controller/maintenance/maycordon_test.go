@@ -2,12 +2,16 @@ package maintenance
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -171,8 +175,8 @@ func TestANodeThatAnotherProgramIsToLetGoOfIsNotCordonedAgain(t *testing.T) {
 					return []string{o.(*v1alpha1.NodeAction).Spec.NodeName} //nolint:forcetypeassert // a panic is a failed test
 				}).Build()
 			r := &Reconciler{Client: c, Live: c}
-			if left, err := r.leftToAnother(t.Context(), "w17"); left != tt.left || err != nil {
-				t.Errorf("got %t, %v", left, err)
+			if left, err := r.leftToAnother(t.Context(), "w17"); (left == "a") != tt.left || err != nil {
+				t.Errorf("got %q, %v", left, err)
 			}
 			if tt.left {
 				if state, err := r.cordon(t.Context(), node, []*v1alpha1.NodeMaintenance{{}}, nil); state != leftToAnother || err != nil {
@@ -182,6 +186,59 @@ func TestANodeThatAnotherProgramIsToLetGoOfIsNotCordonedAgain(t *testing.T) {
 			ended := event.UpdateEvent{ObjectOld: before, ObjectNew: action}
 			if wakes := letGo().Update(ended); wakes == tt.left && name != "of another node" {
 				t.Errorf("that it has come to this wakes: %t", wakes)
+			}
+		})
+	}
+}
+
+// People are told what a maintenance waits for that can't begin, however long another program takes.
+func TestAMaintenanceSaysThatItsNodeIsLeftToAnotherProgram(t *testing.T) {
+	drainedBefore := func(node types.UID) func(*v1alpha1.NodeMaintenance) {
+		return func(m *v1alpha1.NodeMaintenance) { look(m, node, 0, empty()) }
+	}
+	for name, tt := range map[string]struct {
+		was  func(*v1alpha1.NodeMaintenance)
+		says string
+	}{
+		"a new one":                              {func(*v1alpha1.NodeMaintenance) {}, v1alpha1.ReasonLeftToAnother},
+		"it was drained for an earlier node":     {drainedBefore("v"), v1alpha1.ReasonLeftToAnother},
+		"it is to be cordoned again, as it says": {drainedBefore("u"), v1alpha1.ReasonCordoned},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := runtime.NewScheme()
+			if err := errors.Join(corev1.AddToScheme(s), v1alpha1.AddToScheme(s)); err != nil {
+				t.Fatal(err)
+			}
+			action := &v1alpha1.NodeAction{ObjectMeta: metav1.ObjectMeta{Name: "w17-r-1"}, Spec: v1alpha1.NodeActionSpec{NodeName: "w17"}}
+			action.Status.Claim = &v1alpha1.Claim{}
+			action.Status.External = &v1alpha1.ExternalStatus{Stop: &v1alpha1.ExternalStop{Time: metav1.NewTime(start)}}
+			m := toDrain(v1alpha1.OnTimeoutWait)
+			m.Finalizers = []string{v1alpha1.MaintenanceFinalizer}
+			tt.was(m)
+			c := fake.NewClientBuilder().WithScheme(s).WithObjects(nodeWith(false, nil), action, m).WithStatusSubresource(m).
+				WithIndex(&v1alpha1.NodeAction{}, index.ActionsByNode, func(o client.Object) []string {
+					return []string{o.(*v1alpha1.NodeAction).Spec.NodeName} //nolint:forcetypeassert // a panic is a failed test
+				}).
+				WithIndex(&v1alpha1.NodeMaintenance{}, index.MaintenancesByNode, func(o client.Object) []string {
+					return []string{o.(*v1alpha1.NodeMaintenance).Spec.NodeName} //nolint:forcetypeassert // a panic is a failed test
+				}).Build()
+			r := &Reconciler{Client: c, Live: c, Clock: clocktesting.NewFakePassiveClock(start), Events: events.NewFakeRecorder(10)}
+			versions := map[string]bool{}
+			for range 3 { // each write wakes
+				if _, err := r.reconcile(t.Context(), "w17"); err != nil {
+					t.Fatal(err)
+				}
+				if err := c.Get(t.Context(), client.ObjectKeyFromObject(m), m); err != nil {
+					t.Fatal(err)
+				}
+				versions[m.ResourceVersion] = true
+			}
+			left := tt.says == v1alpha1.ReasonLeftToAnother
+			if c := cordonedOf(m); c.Reason != tt.says || strings.Contains(c.Message, "w17-r-1") != left || len(versions) > 1 {
+				t.Errorf("it says in %d versions: %+v", len(versions), c)
+			}
+			if m.WasCordoned() == left || m.Drained() == left {
+				t.Errorf("got %+v", m.Status)
 			}
 		})
 	}

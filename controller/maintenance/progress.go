@@ -32,9 +32,7 @@ type state struct {
 func begin(m *v1alpha1.NodeMaintenance, node *corev1.Node, cordon cordonState, now time.Time) *state {
 	s := &state{spec: &m.Spec, generation: m.Generation, now: now, status: *m.Status.DeepCopy()}
 	if node == nil {
-		s.status.Drain, s.over = nil, true
-		s.set(v1alpha1.MaintenanceCordoned, metav1.ConditionFalse, v1alpha1.ReasonNoSuchNode, "there is no node "+m.Spec.NodeName)
-		s.set(v1alpha1.MaintenanceDrained, metav1.ConditionFalse, v1alpha1.ReasonNoSuchNode, "there is no node "+m.Spec.NodeName)
+		s.not(v1alpha1.ReasonNoSuchNode, "there is no node "+m.Spec.NodeName)
 		return s
 	}
 	drained := m.Condition(v1alpha1.MaintenanceDrained)
@@ -61,6 +59,22 @@ func begin(m *v1alpha1.NodeMaintenance, node *corev1.Node, cordon cordonState, n
 		s.status.Drain, s.begins = &v1alpha1.DrainStatus{StartedAt: metav1.NewTime(now)}, true
 	}
 	return s
+}
+
+// notYet returns the status of a maintenance for which the node is not cordoned as long as the program of an
+// action has not let go of it.
+func notYet(m *v1alpha1.NodeMaintenance, action string, now time.Time) v1alpha1.NodeMaintenanceStatus {
+	s := &state{generation: m.Generation, now: now, status: *m.Status.DeepCopy()}
+	s.not(v1alpha1.ReasonLeftToAnother, fmt.Sprintf("another program was told to stop, and the node is cordoned when it has let go of it; "+
+		"to see what its object waits for: kubectl describe nodeaction %s", action))
+	return s.status
+}
+
+// not says that the node is neither cordoned nor drained.
+func (s *state) not(reason, message string) {
+	s.status.Drain, s.over = nil, true
+	s.set(v1alpha1.MaintenanceCordoned, metav1.ConditionFalse, reason, message)
+	s.set(v1alpha1.MaintenanceDrained, metav1.ConditionFalse, reason, message)
 }
 
 // reopened returns the status of a maintenance whose drain was over and begins anew, since pods
