@@ -2,6 +2,7 @@ package maintenance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -29,7 +30,8 @@ const (
 
 // lease takes medik8s' Lease of a node that somebody holds who has something to do there, or whose machine is not
 // back yet for one that leaves: nobody else is to take it for dead. Or it renews the Lease. It returns after how long to look again. A Lease that somebody else holds stays: what that means is
-// asked before each step. So does it say nothing where Leases can't be written, such as without their namespace.
+// asked before each step. So does it say nothing where Leases can't be written, such as without their namespace, or
+// where a webhook refuses them: a cordon does not depend on them.
 func (r *Reconciler) lease(ctx context.Context, node *corev1.Node, holders, leaving []*v1alpha1.NodeMaintenance) (time.Duration, error) {
 	if !r.Leases || node == nil {
 		return 0, nil
@@ -39,12 +41,19 @@ func (r *Reconciler) lease(ctx context.Context, node *corev1.Node, holders, leav
 		return 0, err
 	}
 	switch err := r.takeLease(ctx, node); {
-	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+	case refused(err):
 		ctrl.LoggerFrom(ctx).Info("The Lease of medik8s can't be taken", "node", node.Name, "why", err.Error())
 	case err != nil:
 		return 0, fmt.Errorf("taking the Lease of medik8s for node %s: %w", node.Name, err)
 	}
 	return leaseRenew, nil
+}
+
+// refused reports whether the API server has answered, and would not answer otherwise in a moment.
+func refused(err error) bool {
+	var answer apierrors.APIStatus
+	return errors.As(err, &answer) && !apierrors.IsConflict(err) && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) &&
+		!apierrors.IsTooManyRequests(err) && !apierrors.IsServiceUnavailable(err)
 }
 
 func (r *Reconciler) takeLease(ctx context.Context, node *corev1.Node) error {

@@ -3,6 +3,7 @@ package maintenance
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -46,6 +48,7 @@ func TestTheLeaseOfMedik8sIsTakenRenewedAndReturned(t *testing.T) {
 		return []*v1alpha1.NodeMaintenance{m}
 	}
 	forbidden := apierrors.NewForbidden(coordinationv1.Resource("leases"), "node-w17", errors.New("no"))
+	denied := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusBadRequest, Message: "a webhook denied the request"}}
 	noNamespace := apierrors.NewNotFound(corev1.Resource("namespaces"), "medik8s-leases")
 	for name, tt := range map[string]struct {
 		off     bool
@@ -75,7 +78,14 @@ func TestTheLeaseOfMedik8sIsTakenRenewedAndReturned(t *testing.T) {
 		"somebody is first":                    {holders: person, fails: apierrors.NewAlreadyExists(coordinationv1.Resource("leases"), "node-w17"), again: 3 * time.Minute},
 		"there is no right":                    {holders: person, fails: forbidden, again: 3 * time.Minute},
 		"there is no namespace":                {holders: person, fails: noNamespace, again: 3 * time.Minute},
+		"a webhook refuses":                    {holders: person, fails: denied, again: 3 * time.Minute},
+		"a policy refuses":                     {holders: person, fails: apierrors.NewInvalid(schema.GroupKind{Kind: "Lease"}, "node-w17", nil), again: 3 * time.Minute},
+		"a webhook has no pod":                 {holders: person, fails: apierrors.NewInternalError(errors.New("failed calling webhook")), again: 3 * time.Minute},
 		"nobody answers":                       {holders: person, fails: errors.New("no answer"), failure: "no answer"},
+		"the answer does not come in time":     {holders: person, fails: apierrors.NewTimeoutError("no answer yet", 1), failure: "no answer yet"},
+		"the API server is busy":               {holders: person, fails: apierrors.NewTooManyRequests("later", 1), failure: "later"},
+		"the API server goes":                  {holders: person, fails: apierrors.NewServiceUnavailable("it goes"), failure: "it goes"},
+		"it was changed meanwhile":             {holders: person, fails: apierrors.NewConflict(coordinationv1.Resource("leases"), "node-w17", errors.New("changed")), failure: "changed"},
 		"it is returned":                       {returns: true, lease: medik8s(now, "nodemend", time.Minute)},
 		"what another one has is not returned": {returns: true, lease: medik8s(now, "NodeHealthCheck-workers", time.Minute), holder: "NodeHealthCheck-workers", renewed: time.Minute},
 		"there is nothing to return":           {returns: true},
