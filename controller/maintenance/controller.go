@@ -255,7 +255,7 @@ func (r *Reconciler) cordon(ctx context.Context, node *corev1.Node, holders, lea
 	if live.UID != node.UID { // what holds this one may not hold that one
 		return noNode, fmt.Errorf("cordoning node %s: %w", node.Name, apierrors.NewConflict(corev1.Resource("nodes"), node.Name, errors.New("there is another one of that name")))
 	}
-	busy, err := r.busy(ctx, holders)
+	busy, err := r.busy(ctx, r.Client, holders)
 	if err != nil {
 		return noNode, err
 	}

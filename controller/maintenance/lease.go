@@ -36,7 +36,7 @@ func (r *Reconciler) lease(ctx context.Context, node *corev1.Node, holders, leav
 	if !r.Leases || node == nil {
 		return 0, nil
 	}
-	by, err := r.busy(ctx, holders)
+	by, err := r.busy(ctx, r.Client, holders)
 	if err != nil || by == nil && !slices.ContainsFunc(leaving, func(m *v1alpha1.NodeMaintenance) bool { return m.KeepsActionsFrom(node) }) {
 		return 0, err
 	}

@@ -74,7 +74,7 @@ func (r *Reconciler) repair(ctx context.Context, node *corev1.Node, holders []*v
 	if !vetoed(node) && !mayVeto(node) {
 		return nil
 	}
-	by, err := r.busy(ctx, holders)
+	by, err := r.busy(ctx, r.Client, holders)
 	if err != nil || (by != nil) == vetoed(node) {
 		return err
 	}
@@ -89,7 +89,7 @@ func (r *Reconciler) repair(ctx context.Context, node *corev1.Node, holders []*v
 	if by != nil {
 		patch = vetoPatch(&live, by.Name)
 	} else if stands, err := r.forbids(ctx, &live, holders); err != nil || stands {
-		return err
+		return err // its event comes
 	}
 	if patch == nil {
 		return nil
@@ -100,9 +100,12 @@ func (r *Reconciler) repair(ctx context.Context, node *corev1.Node, holders []*v
 	return nil
 }
 
-// forbids reports whether the repair of the node is forbidden for a maintenance that holds it, and that is none of
-// these: they are what the cache shows, which may be behind.
+// forbids reports whether the repair of the node stays forbidden, although the cache shows that nobody who holds it has
+// something to do there: it may be behind of what they are for, and of another one that holds the node.
 func (r *Reconciler) forbids(ctx context.Context, node *corev1.Node, holders []*v1alpha1.NodeMaintenance) (bool, error) {
+	if by, err := r.busy(ctx, r.Live, holders); by != nil || err != nil {
+		return by != nil, err
+	}
 	name := node.Annotations[v1alpha1.RepairHeldAnnotation]
 	if name == "" || slices.ContainsFunc(holders, func(m *v1alpha1.NodeMaintenance) bool { return m.Name == name }) {
 		return false, nil
@@ -111,12 +114,12 @@ func (r *Reconciler) forbids(ctx context.Context, node *corev1.Node, holders []*
 	if err := client.IgnoreNotFound(r.Live.Get(ctx, types.NamespacedName{Name: name}, &m)); err != nil {
 		return false, fmt.Errorf("reading maintenance %s: %w", name, err)
 	}
-	return m.Name == name && m.Holds(node), nil // its event comes
+	return m.Name == name && m.Holds(node), nil
 }
 
 // busy returns the first maintenance whose node nobody else is to repair: a person's, or one of a remediation that
-// has a step left. nil: there is none.
-func (r *Reconciler) busy(ctx context.Context, holders []*v1alpha1.NodeMaintenance) (*v1alpha1.NodeMaintenance, error) {
+// has a step left, as it is read from there. nil: there is none.
+func (r *Reconciler) busy(ctx context.Context, from client.Reader, holders []*v1alpha1.NodeMaintenance) (*v1alpha1.NodeMaintenance, error) {
 	for _, m := range holders {
 		owner := m.Spec.Remediation
 		if owner == nil {
@@ -124,7 +127,7 @@ func (r *Reconciler) busy(ctx context.Context, holders []*v1alpha1.NodeMaintenan
 		}
 		var remediation v1alpha1.Remediation
 		key := types.NamespacedName{Name: owner.Name}
-		err := r.Client.Get(ctx, key, &remediation)
+		err := from.Get(ctx, key, &remediation)
 		if apierrors.IsNotFound(err) || err == nil && remediation.UID != owner.UID { // which the cache may not have yet
 			err = r.Live.Get(ctx, key, &remediation)
 		}

@@ -134,7 +134,7 @@ func TestANodeIsLeftToKarpenterWhenNothingIsLeftToDo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, cache := range []client.Client{c, behind} {
 				got := ""
-				switch m, err := (&Reconciler{Client: cache, Live: c}).busy(t.Context(), tt.holders); {
+				switch m, err := (&Reconciler{Client: cache, Live: c}).busy(t.Context(), cache, tt.holders); {
 				case err != nil:
 					t.Fatal(err)
 				case m != nil:
@@ -181,6 +181,39 @@ func TestWhatIsForbiddenForAMaintenanceThatTheCacheDoesNotShowStays(t *testing.T
 				t.Fatal(err)
 			}
 			if vetoed(&now) == tt.lifted {
+				t.Errorf("it has %v", now.Annotations)
+			}
+		})
+	}
+}
+
+// A cache that is behind shows a remediation as exhausted that a person lets go on.
+func TestWhatIsForbiddenForARemediationThatGoesOnAgainStays(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	m := &v1alpha1.NodeMaintenance{
+		ObjectMeta: metav1.ObjectMeta{Name: "dimm"},
+		Spec:       v1alpha1.NodeMaintenanceSpec{NodeName: "w17", Remediation: &v1alpha1.RemediationReference{Name: "r", UID: "uid"}},
+	}
+	for reason, lifted := range map[string]bool{v1alpha1.ReasonWaiting: false, v1alpha1.ReasonExhausted: true} {
+		t.Run(reason, func(t *testing.T) {
+			as := func(reason string) client.Client {
+				r := &v1alpha1.Remediation{ObjectMeta: metav1.ObjectMeta{Name: "r", UID: "uid"}}
+				r.Status.Conditions = []metav1.Condition{{Type: v1alpha1.RemediationProgressing, Reason: reason}}
+				return fake.NewClientBuilder().WithScheme(scheme).WithObjects(r, karpenters(true, markedFor("dimm"), held("true"))).Build()
+			}
+			cache, live := as(v1alpha1.ReasonExhausted), as(reason)
+			node := karpenters(true, markedFor("dimm"), held("true"))
+			if err := (&Reconciler{Client: cache, Live: live}).repair(t.Context(), node, []*v1alpha1.NodeMaintenance{m}); err != nil {
+				t.Fatal(err)
+			}
+			var now corev1.Node
+			if err := cache.Get(t.Context(), client.ObjectKeyFromObject(node), &now); err != nil { // where it is written
+				t.Fatal(err)
+			}
+			if vetoed(&now) == lifted {
 				t.Errorf("it has %v", now.Annotations)
 			}
 		})
