@@ -248,29 +248,26 @@ func (r *Reconciler) cordon(ctx context.Context, node *corev1.Node, holders, lea
 	// Rare: the patch is made from what the API server has, for the cache keeps only
 	// a part of it. And a cache that is behind may show the cordon of a maintenance that is gone: whoever
 	// took that for ours would say so, and from then on cordon without a permit.
-	var live corev1.Node
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(node), &live); err != nil {
-		return noNode, fmt.Errorf("reading node %s: %w", node.Name, err)
-	}
-	if live.UID != node.UID { // what holds this one may not hold that one
-		return noNode, fmt.Errorf("cordoning node %s: %w", node.Name, apierrors.NewConflict(corev1.Resource("nodes"), node.Name, errors.New("there is another one of that name")))
+	live, err := r.sameNode(ctx, node)
+	if err != nil {
+		return noNode, fmt.Errorf("cordoning node %s: %w", node.Name, err)
 	}
 	busy, err := r.busy(ctx, r.Client, holders)
 	if err != nil {
 		return noNode, err
 	}
-	if patch := cordonPatch(&live, holders[0].Name, busy != nil); patch != nil {
+	if patch := cordonPatch(live, holders[0].Name, busy != nil); patch != nil {
 		if action, err := r.leftToAnother(ctx, node.Name); action != "" || err != nil {
 			return leftToAnother, err
 		}
 		for _, m := range holders {
 			latest, err := r.latest(ctx, m)
-			if err := errors.Join(err, r.mayCordon(ctx, m, &live)); err != nil {
+			if err := errors.Join(err, r.mayCordon(ctx, m, live)); err != nil {
 				return noNode, err
 			}
 			*m = *latest // the cache may not show yet that it was drained
 			// Before the cordon hides that pods may have come.
-			if err := r.reopen(ctx, m, &live); err != nil {
+			if err := r.reopen(ctx, m, live); err != nil {
 				return noNode, err
 			}
 		}
@@ -280,7 +277,7 @@ func (r *Reconciler) cordon(ctx context.Context, node *corev1.Node, holders, lea
 		r.tell(holders[0], corev1.EventTypeNormal, eventCordoned, "cordoned: "+holders[0].Spec.Reason)
 		return cordonedByUs, nil
 	}
-	if _, isMarked := marked(&live); !isMarked {
+	if _, isMarked := marked(live); !isMarked {
 		return cordonedByOthers, nil
 	}
 	return cordonedByUs, nil
@@ -408,7 +405,26 @@ func (r *Reconciler) progress(ctx context.Context, m *v1alpha1.NodeMaintenance, 
 	if _, err := r.latest(ctx, m); err != nil {
 		return 0, err
 	}
-	return r.pass(ctx, m, s, s.mayEvict())
+	mayEvict := s.mayEvict()
+	if mayEvict && m.Spec.NodeUID != "" {
+		if _, err := r.sameNode(ctx, node); err != nil {
+			return 0, fmt.Errorf("draining node %s: %w", node.Name, err)
+		}
+	}
+	return r.pass(ctx, m, s, mayEvict)
+}
+
+// sameNode returns the node as the API server has it. It fails with a conflict if there is another one of that name: what
+// holds the one that the cache shows may not hold that one.
+func (r *Reconciler) sameNode(ctx context.Context, node *corev1.Node) (*corev1.Node, error) {
+	var live corev1.Node
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(node), &live); err != nil {
+		return nil, fmt.Errorf("reading it: %w", err)
+	}
+	if live.UID != node.UID {
+		return nil, apierrors.NewConflict(corev1.Resource("nodes"), node.Name, errors.New("there is another one of that name"))
+	}
+	return &live, nil
 }
 
 // pass looks at the pods of the node, evicts those that may go now if it may, and writes

@@ -2,10 +2,14 @@ package maintenance
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -111,6 +115,38 @@ func TestANodeWhoseDrainHasToWaitIsSaidToBeCordoned(t *testing.T) {
 			}
 			if event := <-told.Events; !strings.HasPrefix(event, "Normal DrainStarted") {
 				t.Errorf("told %s", event)
+			}
+		})
+	}
+}
+
+// The cache may still show a node of which the next one of its name is there already.
+func TestAPolicysDrainEvictsFromItsOwnNodeOnly(t *testing.T) {
+	s := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(s), v1alpha1.AddToScheme(s)); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		of, live types.UID
+		evicts   bool
+	}{
+		"it is there":                         {of: "u", live: "u", evicts: true},
+		"another one is":                      {of: "u", live: "v"},
+		"a person's maintenance is of a name": {live: "v", evicts: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := toDrain(v1alpha1.OnTimeoutWait)
+			m.Spec.NodeUID = tt.of
+			look(m, "u", 0, left(4))
+			now := nodeWith(true, nil)
+			now.UID = tt.live
+			c := fake.NewClientBuilder().WithScheme(s).WithObjects(m, now).WithStatusSubresource(m).Build()
+			p := &passing{}
+			r := &Reconciler{Client: c, Live: c, Drainer: p, Clock: clocktesting.NewFakePassiveClock(start), Events: events.NewFakeRecorder(10)}
+			r.Loop()
+			_, err := r.progress(t.Context(), m, nodeWith(true, nil), cordonedByUs)
+			if apierrors.IsConflict(err) == tt.evicts || tt.evicts && err != nil || slices.Contains(p.evicted, true) != tt.evicts {
+				t.Errorf("evicts %v: %v", p.evicted, err)
 			}
 		})
 	}
