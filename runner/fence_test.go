@@ -158,9 +158,9 @@ func (s playedSwitch) switched() error {
 	return nil
 }
 
-func (s playedSwitch) Off(context.Context, power.UUID) error      { return s.switched() }
-func (s playedSwitch) On(context.Context, power.UUID) error       { return s.switched() }
-func (s playedSwitch) Shutdown(context.Context, power.UUID) error { return s.switched() }
+func (s playedSwitch) Off(context.Context, power.UUID, power.Still) error      { return s.switched() }
+func (s playedSwitch) On(context.Context, power.UUID, power.Still) error       { return s.switched() }
+func (s playedSwitch) Shutdown(context.Context, power.UUID, power.Still) error { return s.switched() }
 func (s playedSwitch) Identify(context.Context, power.UUID, bool) (time.Duration, error) {
 	return 0, s.switched()
 }

@@ -419,7 +419,7 @@ func (b rackBMC) mayAct() {
 	}
 }
 
-func (b rackBMC) Shutdown(_ context.Context, machine power.UUID) error {
+func (b rackBMC) Shutdown(ctx context.Context, machine power.UUID, still power.Still) error {
 	if err := b.effect(); err != nil {
 		return err
 	}
@@ -428,6 +428,9 @@ func (b rackBMC) Shutdown(_ context.Context, machine power.UUID) error {
 	}
 	if b.shutdownErr != nil {
 		return b.shutdownErr
+	}
+	if err := still.Holds(ctx); err != nil {
+		return err
 	}
 	b.mayStop(v1alpha1.PowerShuttingDown)
 	b.note("asked to shut down, by %s", b.id)
@@ -438,11 +441,14 @@ func (b rackBMC) Shutdown(_ context.Context, machine power.UUID) error {
 	return b.answer()
 }
 
-func (b rackBMC) Off(_ context.Context, machine power.UUID) error {
+func (b rackBMC) Off(ctx context.Context, machine power.UUID, still power.Still) error {
 	if err := b.effect(); err != nil {
 		return err
 	}
 	if err := power.Check(b.guid, machine); err != nil {
+		return err
+	}
+	if err := still.Holds(ctx); err != nil {
 		return err
 	}
 	b.mayStop(v1alpha1.PowerCutting)
@@ -454,11 +460,14 @@ func (b rackBMC) Off(_ context.Context, machine power.UUID) error {
 	return b.answer()
 }
 
-func (b rackBMC) On(_ context.Context, machine power.UUID) error {
+func (b rackBMC) On(ctx context.Context, machine power.UUID, still power.Still) error {
 	if err := b.effect(); err != nil {
 		return err
 	}
 	if err := power.Check(b.guid, machine); err != nil {
+		return err
+	}
+	if err := still.Holds(ctx); err != nil {
 		return err
 	}
 	for i := range b.all {

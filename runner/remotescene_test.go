@@ -419,10 +419,13 @@ func (b bmcOf) Read(_ context.Context, machine power.UUID) (r power.Reading, err
 }
 
 // Off implements power.Switch.
-func (b bmcOf) Off(_ context.Context, machine power.UUID) error {
+func (b bmcOf) Off(ctx context.Context, machine power.UUID, still power.Still) error {
 	d := b.d
 	begun := d.now
 	if err := d.call(); err != nil {
+		return err
+	}
+	if err := still.Holds(ctx); err != nil {
 		return err
 	}
 	switch {
@@ -469,7 +472,7 @@ func (d *deadNode) wake() {
 }
 
 // On implements power.Switch.
-func (b bmcOf) On(_ context.Context, machine power.UUID) error {
+func (b bmcOf) On(_ context.Context, machine power.UUID, _ power.Still) error {
 	if err := b.d.call(); err != nil {
 		return err
 	}
@@ -487,7 +490,7 @@ func (b bmcOf) On(_ context.Context, machine power.UUID) error {
 	return b.d.answer()
 }
 
-func (bmcOf) Shutdown(context.Context, power.UUID) error { return power.ErrUnsupported }
+func (bmcOf) Shutdown(context.Context, power.UUID, power.Still) error { return power.ErrUnsupported }
 
 func (bmcOf) Identify(context.Context, power.UUID, bool) (time.Duration, error) {
 	return 0, power.ErrUnsupported

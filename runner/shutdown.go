@@ -22,6 +22,8 @@ const (
 	// shutdownTime is how long an operating system has to shut down before its power is cut: what is
 	// left on a drained node has minutes to end, and some units take their time.
 	shutdownTime = 10 * time.Minute
+	// unreadTime is how long a switch that can't be read is waited for before that.
+	unreadTime = 30 * time.Minute
 	// backIn is for how long a machine is watched that is switched on again: until it has booted.
 	// An off that is late comes before.
 	backIn = 15 * time.Minute
@@ -210,6 +212,8 @@ func (t *machineAtWork) shutDown(ctx context.Context, m *v1alpha1.NodeMaintenanc
 	switch {
 	case !known.asking.IsZero() && t.Clock.Now().Sub(known.asking) >= shutdownTime:
 		return t.beginCut(ctx, m)
+	case known.failed > retriesSoon && known.asking.IsZero() && t.ServerClock.Now().Sub(m.Status.Power.Since.Time) >= unreadTime:
+		return t.enter(ctx, m, v1alpha1.PowerStillOn, nil, fmt.Sprintf("for %s nobody could ask its operating system to shut down (%v): look at its BMC", unreadTime, err))
 	case err != nil:
 		return t.says(ctx, m, v1alpha1.PowerShuttingDown, err.Error(), t.afterError(m, err))
 	case known.asked != "":
@@ -225,12 +229,15 @@ func (t *machineAtWork) shutDown(ctx context.Context, m *v1alpha1.NodeMaintenanc
 	if t.Clock.Now().Sub(asOf) > factsAge {
 		return stepTime, nil
 	}
-	if known.asking.IsZero() {
-		known.asking = t.Clock.Now()
+	remedy.Reached(ctx, "before-shutdown")
+	asked := t.Clock.Now()
+	_, err = call(ctx, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, bmc.Shutdown(ctx, machine, t.stillStopped(m, asOf))
+	})
+	if known = t.tried[m.UID]; known.asking.IsZero() && !errors.Is(err, power.ErrNotSent) {
+		known.asking = asked
 		t.tried[m.UID] = known
 	}
-	remedy.Reached(ctx, "before-shutdown")
-	_, err = call(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, bmc.Shutdown(ctx, machine) })
 	until := t.ServerClock.Now().Add(shutdownTime - t.Clock.Now().Sub(known.asking)).UTC().Format(time.RFC3339)
 	said := "the operating system was asked to shut down, and has until " + until
 	switch {
@@ -294,9 +301,13 @@ func (t *machineAtWork) cut(ctx context.Context, m *v1alpha1.NodeMaintenance, bm
 		return stepTime, nil
 	}
 	remedy.Reached(ctx, "before-off")
-	t.cutsNow(m)
 	t.sentNow(m)
-	_, err = call(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, bmc.Off(ctx, machine) })
+	_, err = call(ctx, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, bmc.Off(ctx, machine, t.stillStopped(m, asOf))
+	})
+	if !errors.Is(err, power.ErrNotSent) {
+		t.cutsNow(m)
+	}
 	if ctx.Err() != nil {
 		return 0, context.Cause(ctx)
 	}
@@ -379,6 +390,7 @@ func (t *machineAtWork) back(ctx context.Context, m *v1alpha1.NodeMaintenance, b
 	case is.Power != power.Off, t.Clock.Now().Sub(t.tried[m.UID].takenOver) < proof.Straggle, t.Clock.Now().Sub(t.tried[m.UID].sent) < proof.DefaultPlan().Repeat:
 		return stepTime, nil
 	}
+	asOf := t.Clock.Now()
 	switch is, err := t.stillBack(ctx, m); {
 	case err != nil:
 		return 0, err
@@ -387,7 +399,9 @@ func (t *machineAtWork) back(ctx context.Context, m *v1alpha1.NodeMaintenance, b
 	}
 	remedy.Reached(ctx, "before-on")
 	t.sentNow(m)
-	_, err = call(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, bmc.On(ctx, machine) })
+	_, err = call(ctx, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, bmc.On(ctx, machine, t.stillOurs(m, asOf))
+	})
 	switch {
 	case ctx.Err() != nil:
 		return 0, context.Cause(ctx)

@@ -173,9 +173,90 @@ func TestAnOffThatNobodyAnswersIsNoProofOfOff(t *testing.T) {
 	r.power(v1alpha1.PowerStillOn, "it says On")
 }
 
+// slowLogin is a BMC that takes long to be logged in to for an order. Meanwhile something happens.
+type slowLogin struct {
+	rackBMC
+	meanwhile func()
+}
+
+func (s slowLogin) wait() {
+	s.pass(15 * time.Second)
+	s.meanwhile()
+}
+
+func (s slowLogin) Shutdown(ctx context.Context, machine power.UUID, still power.Still) error {
+	s.wait()
+	return s.rackBMC.Shutdown(ctx, machine, still)
+}
+
+func (s slowLogin) Off(ctx context.Context, machine power.UUID, still power.Still) error {
+	s.wait()
+	return s.rackBMC.Off(ctx, machine, still)
+}
+
+func (s slowLogin) On(ctx context.Context, machine power.UUID, still power.Still) error {
+	s.wait()
+	return s.rackBMC.On(ctx, machine, still)
+}
+
+func TestWhatHappensWhileTheBMCIsLoggedInToIsHeeded(t *testing.T) {
+	// logins returns a process that takes long to log in. Meanwhile this happens.
+	logins := func(r *rack, meanwhile func()) *MaintenanceWorker {
+		w := r.worker("runner-0")
+		w.Switch = func(*corev1.Node) (power.Switch, error) { return slowLogin{rackBMC{r, "runner-0"}, meanwhile}, nil }
+		return w
+	}
+	t.Run("nothing", func(t *testing.T) {
+		r := newRack(t, switchedOff)
+		r.listens = false
+		w := logins(r, func() {})
+		r.goOn(w, shutdownTime+3*time.Minute)
+		r.power(v1alpha1.PowerOff, "its power was cut")
+		r.end("repair")
+		r.goOn(w, 4*time.Minute)
+		if !slices.Equal(r.shutdowns, []int{1}) || !slices.Equal(r.cuts, []int{1}) || !r.on {
+			t.Errorf("asked were %v, cut were %v, on: %t\n%s", r.shutdowns, r.cuts, r.on, r.story())
+		}
+	})
+	t.Run("the node is excluded before it is asked to shut down", func(t *testing.T) {
+		r := newRack(t, switchedOff)
+		r.goOn(logins(r, func() { r.excluded = true }), 2*time.Minute)
+		r.power(v1alpha1.PowerShuttingDown, v1alpha1.ExcludeLabel)
+		if len(r.shutdowns) > 0 {
+			t.Errorf("asked were %v\n%s", r.shutdowns, r.story())
+		}
+	})
+	t.Run("the node is excluded before it is cut", func(t *testing.T) {
+		r := newRack(t, switchedOff)
+		r.listens = false
+		w := logins(r, func() { r.excluded = r.now.Sub(testNow) > shutdownTime })
+		r.goOn(w, shutdownTime+5*time.Minute)
+		r.power(v1alpha1.PowerShuttingDown, v1alpha1.ExcludeLabel)
+		if len(r.shutdowns) != 1 || len(r.cuts) > 0 {
+			t.Errorf("asked were %v, cut were %v\n%s", r.shutdowns, r.cuts, r.story())
+		}
+	})
+	t.Run("somebody holds the node before it is switched on", func(t *testing.T) {
+		r := newRack(t, switchedOff)
+		ended := false
+		w := logins(r, func() {
+			if ended && len(r.all) == 1 {
+				r.start("theirs")
+			}
+		})
+		r.goOn(w, 2*time.Minute)
+		r.end("repair")
+		ended = true
+		r.goOn(w, 2*time.Minute)
+		if r.on || r.ons > 0 || r.of("theirs") == nil {
+			t.Errorf("on: %t, %d ons\n%s", r.on, r.ons, r.story())
+		}
+	})
+}
+
 type restartsAtOff struct{ rackBMC }
 
-func (b restartsAtOff) Off(context.Context, power.UUID) error {
+func (b restartsAtOff) Off(context.Context, power.UUID, power.Still) error {
 	b.blank = b.now.Add(100 * time.Second)
 	return power.ErrNoAnswer
 }
@@ -623,6 +704,23 @@ func TestTheTimeToShutDownBeginsWhenTheOperatingSystemIsAsked(t *testing.T) {
 			r.goOn(w, 3*time.Minute)
 			r.power(v1alpha1.PowerOff, "its power was cut")
 		})
+	}
+}
+
+func TestABMCThatIsSilentBeforeItIsAskedNeedsAPerson(t *testing.T) {
+	r := newRack(t, switchedOff)
+	r.happens = func(int) {
+		if p := r.of("repair").Status.Power; p != nil && p.Phase == v1alpha1.PowerShuttingDown {
+			r.readErr = power.ErrNoAnswer
+		}
+	}
+	w := r.worker("runner-0")
+	r.goOn(w, unreadTime-time.Minute)
+	r.power(v1alpha1.PowerShuttingDown, power.ErrNoAnswer.Error())
+	r.goOn(w, 3*time.Minute)
+	r.power(v1alpha1.PowerStillOn, "look at its BMC")
+	if len(r.shutdowns)+len(r.cuts) > 0 {
+		t.Errorf("asked were %v, cut were %v\n%s", r.shutdowns, r.cuts, r.story())
 	}
 }
 

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -212,6 +213,42 @@ func (t *machineAtWork) stopped(ctx context.Context, m *v1alpha1.NodeMaintenance
 		return "dry run", t.Clock.Now(), nil
 	}
 	return t.forbidden(ctx, m)
+}
+
+// stillStopped asks whether the machine may be stopped, by what was read as of then, or by what is read now if that is
+// old.
+func (t *machineAtWork) stillStopped(m *v1alpha1.NodeMaintenance, asOf time.Time) power.Still {
+	return func(ctx context.Context) error {
+		if t.Clock.Since(asOf) <= factsAge {
+			return nil
+		}
+		why, asOf, err := t.stopped(ctx, m)
+		switch took := t.Clock.Since(asOf); {
+		case err != nil:
+			return err
+		case why != "":
+			return errors.New(why)
+		case took > factsAge:
+			return fmt.Errorf("it took %s to read whether it may be, which is too long", took.Round(time.Millisecond))
+		}
+		return nil
+	}
+}
+
+// stillOurs is stillStopped for switching it on, by this process.
+func (t *machineAtWork) stillOurs(m *v1alpha1.NodeMaintenance, asOf time.Time) power.Still {
+	return func(ctx context.Context) error {
+		if t.Clock.Since(asOf) <= factsAge {
+			return nil
+		}
+		switch is, err := t.stillBack(ctx, m); {
+		case err != nil:
+			return err
+		case !is:
+			return errors.New("somebody else holds the node, or goes on with it, or it took too long to read that")
+		}
+		return nil
+	}
 }
 
 // forbidden reads all that forbids to shut the machine down, and returns why it may not be; "": it

@@ -22,6 +22,8 @@ var (
 	ErrOtherMachine = errors.New("it switches another machine")
 	// ErrNoSwitch is of a node of which nobody has said what switches it.
 	ErrNoSwitch = errors.New("no entry names it")
+	// ErrNotSent is of an order that was not sent, since what it goes by does not hold any more.
+	ErrNotSent = errors.New("nothing was sent")
 	// ErrUnsupported is of what a switch can't do.
 	ErrUnsupported = errors.New("not supported")
 )
@@ -49,6 +51,21 @@ type Reading struct {
 	Reported bool
 }
 
+// Still says why an order is not to be sent any more; nil: it is. A login can take long, so a Switch asks it
+// when nothing is left to do but to send the order. A nil Still lets it be sent.
+type Still func(ctx context.Context) error
+
+// Holds returns an ErrNotSent if the order is not to be sent any more.
+func (s Still) Holds(ctx context.Context) error {
+	if s == nil {
+		return nil
+	}
+	if err := s(ctx); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotSent, err)
+	}
+	return nil
+}
+
 // Switch reads and switches the power of one machine. Each call has a session of its own,
 // which ends with the call, and reads the credentials anew, since people exchange them. A
 // call ends with its context.
@@ -63,15 +80,15 @@ type Switch interface {
 	Read(ctx context.Context, machine UUID) (Reading, error)
 	// Off cuts the power of the machine at once; without error, that was acknowledged. It
 	// may take effect later. The error is ErrOtherMachine or ErrNoIdentity if nothing was
-	// switched since the machine is not known to be this one; after any other, it may have
-	// been switched.
-	Off(ctx context.Context, machine UUID) error
+	// switched since the machine is not known to be this one, and ErrNotSent if still has
+	// said so; after any other, it may have been switched.
+	Off(ctx context.Context, machine UUID, still Still) error
 	// On is Off, for on.
-	On(ctx context.Context, machine UUID) error
+	On(ctx context.Context, machine UUID, still Still) error
 	// Shutdown asks the operating system of the machine to shut down, as its power button does. Without
 	// error, that was acknowledged; whether it does is for its operating system. It is no fault of a
-	// machine that is off. The error is ErrUnsupported if the switch can't.
-	Shutdown(ctx context.Context, machine UUID) error
+	// machine that is off. The error is ErrUnsupported if the switch can't, and ErrNotSent as for Off.
+	Shutdown(ctx context.Context, machine UUID, still Still) error
 	// Identify switches the light on or off by which people find the machine, and returns for how
 	// long it shines at least; zero: until it is switched off. The error is ErrUnsupported if it has
 	// none.

@@ -285,9 +285,12 @@ func (b rackBMC) Read(ctx context.Context, machine switches.UUID) (switches.Read
 	return r, err
 }
 
-func (b rackBMC) Shutdown(context.Context, switches.UUID) error {
+func (b rackBMC) Shutdown(ctx context.Context, _ switches.UUID, still switches.Still) error {
 	sent, err := b.reach()
 	if err != nil {
+		return err
+	}
+	if err := still.Holds(ctx); err != nil {
 		return err
 	}
 	b.a.note("%s asks it to shut down", b.a.name)
@@ -299,9 +302,12 @@ func (b rackBMC) Shutdown(context.Context, switches.UUID) error {
 	return b.answer()
 }
 
-func (b rackBMC) Off(context.Context, switches.UUID) error {
+func (b rackBMC) Off(ctx context.Context, _ switches.UUID, still switches.Still) error {
 	sent, err := b.reach()
 	if err != nil {
+		return err
+	}
+	if err := still.Holds(ctx); err != nil {
 		return err
 	}
 	b.a.note("%s sends off", b.a.name)
@@ -313,9 +319,12 @@ func (b rackBMC) Off(context.Context, switches.UUID) error {
 	return b.answer()
 }
 
-func (b rackBMC) On(context.Context, switches.UUID) error {
+func (b rackBMC) On(ctx context.Context, _ switches.UUID, still switches.Still) error {
 	sent, err := b.reach()
 	if err != nil {
+		return err
+	}
+	if err := still.Holds(ctx); err != nil {
 		return err
 	}
 	b.a.note("%s sends on", b.a.name)
@@ -728,7 +737,7 @@ func playRack(t *testing.T, seed uint64, disturbed, words bool) map[string]int {
 		r.events = 0
 	} else {
 		r.deaf = r.rand.IntN(3) > 0
-		r.vain = r.rand.IntN(4) == 0
+		r.vain = r.rand.IntN(4) > 0
 		if r.rand.IntN(8) == 0 {
 			r.off("by somebody")
 		}

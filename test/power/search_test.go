@@ -120,9 +120,12 @@ func (b bmc) Read(context.Context, switches.UUID) (r switches.Reading, err error
 	return r, nil
 }
 
-func (b bmc) Off(context.Context, switches.UUID) error {
+func (b bmc) Off(ctx context.Context, _ switches.UUID, still switches.Still) error {
 	sent := b.a.now
 	if err := b.a.call(); err != nil {
+		return err
+	}
+	if err := still.Holds(ctx); err != nil {
 		return err
 	}
 	switch node := b.a.node(); {
@@ -154,7 +157,7 @@ func (w *world) restart(silence time.Duration) {
 // wokeAt is since when the API server hears of the kubelet.
 func (w *world) wokeAt() time.Time { return w.heard }
 
-func (b bmc) On(context.Context, switches.UUID) error {
+func (b bmc) On(context.Context, switches.UUID, switches.Still) error {
 	if err := b.a.call(); err != nil {
 		return err
 	}
@@ -162,7 +165,9 @@ func (b bmc) On(context.Context, switches.UUID) error {
 	return nil
 }
 
-func (bmc) Shutdown(context.Context, switches.UUID) error { return switches.ErrUnsupported }
+func (bmc) Shutdown(context.Context, switches.UUID, switches.Still) error {
+	return switches.ErrUnsupported
+}
 
 func (bmc) Identify(context.Context, switches.UUID, bool) (time.Duration, error) {
 	return 0, switches.ErrUnsupported

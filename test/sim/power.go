@@ -234,7 +234,10 @@ func (s switched) Read(ctx context.Context, machine power.UUID) (r power.Reading
 }
 
 // Off implements power.Switch.
-func (s switched) Off(ctx context.Context, machine power.UUID) error {
+func (s switched) Off(ctx context.Context, machine power.UUID, still power.Still) error {
+	if err := still.Holds(ctx); err != nil {
+		return err
+	}
 	sent, w := time.Now(), s.b.node.world
 	return s.ask(ctx, "off", machine, func(b *bmc, action string) error {
 		uid := w.oracles.cuts(b, action, sent)
@@ -253,7 +256,10 @@ func (s switched) Off(ctx context.Context, machine power.UUID) error {
 }
 
 // On implements power.Switch.
-func (s switched) On(ctx context.Context, machine power.UUID) error {
+func (s switched) On(ctx context.Context, machine power.UUID, still power.Still) error {
+	if err := still.Holds(ctx); err != nil {
+		return err
+	}
 	sent := time.Now()
 	s.b.tried = sent
 	return s.ask(ctx, "on", machine, func(b *bmc, action string) error {
@@ -268,7 +274,7 @@ func (s switched) On(ctx context.Context, machine power.UUID) error {
 }
 
 // Shutdown implements power.Switch.
-func (switched) Shutdown(context.Context, power.UUID) error { return power.ErrUnsupported }
+func (switched) Shutdown(context.Context, power.UUID, power.Still) error { return power.ErrUnsupported }
 
 // Identify implements power.Switch.
 func (switched) Identify(context.Context, power.UUID, bool) (time.Duration, error) {

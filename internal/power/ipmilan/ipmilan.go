@@ -71,28 +71,31 @@ func (s *Switch) Read(ctx context.Context, machine power.UUID) (r power.Reading,
 }
 
 // Off cuts the power if the BMC is that of the machine.
-func (s *Switch) Off(ctx context.Context, machine power.UUID) error {
-	return s.control(ctx, machine, powerDown)
+func (s *Switch) Off(ctx context.Context, machine power.UUID, still power.Still) error {
+	return s.control(ctx, machine, powerDown, still)
 }
 
 // On switches the power on if the BMC is that of the machine.
-func (s *Switch) On(ctx context.Context, machine power.UUID) error {
-	return s.control(ctx, machine, powerUp)
+func (s *Switch) On(ctx context.Context, machine power.UUID, still power.Still) error {
+	return s.control(ctx, machine, powerUp, still)
 }
 
 // Shutdown asks the operating system to shut down, by ACPI.
-func (s *Switch) Shutdown(ctx context.Context, machine power.UUID) error {
-	err := s.control(ctx, machine, softShutdown)
+func (s *Switch) Shutdown(ctx context.Context, machine power.UUID, still power.Still) error {
+	err := s.control(ctx, machine, softShutdown, still)
 	if errors.Is(err, ipmi.InvalidCommand) || errors.Is(err, ipmi.InvalidField) {
 		return fmt.Errorf("%w: a shutdown by ACPI: %w", power.ErrUnsupported, err)
 	}
 	return err
 }
 
-// control sends a Chassis Control.
-func (s *Switch) control(ctx context.Context, machine power.UUID, what byte) error {
+// control sends a Chassis Control, again for as long as lan does if no answer comes.
+func (s *Switch) control(ctx context.Context, machine power.UUID, what byte, still power.Still) error {
 	return s.session(ctx, func(b bmc) error {
 		if err := b.is(ctx, machine); err != nil {
+			return err
+		}
+		if err := still.Holds(ctx); err != nil {
 			return err
 		}
 		_, err := b.Command(ctx, chassis, chassisControl, what)

@@ -63,13 +63,13 @@ func TestTheMachineOfABMCIsSwitched(t *testing.T) {
 	for _, order := range power.Orders() {
 		node := r.GUID.In(order)
 		for range 2 { // each may be repeated
-			if err := s.Off(t.Context(), node); err != nil {
+			if err := s.Off(t.Context(), node, nil); err != nil {
 				t.Fatal(err)
 			}
 			eventually(t, s, power.Off)
 		}
 		for range 2 {
-			if err := s.On(t.Context(), node); err != nil {
+			if err := s.On(t.Context(), node, nil); err != nil {
 				t.Fatal(err)
 			}
 			eventually(t, s, power.On)
@@ -88,10 +88,24 @@ func TestTheMachineOfABMCIsSwitched(t *testing.T) {
 func TestTheOperatingSystemIsAskedToShutDown(t *testing.T) {
 	sim := ipmisim.Start(t)
 	s := New(optionsOf(sim))
-	if err := s.Shutdown(t.Context(), machine(t, ipmisim.GUID)); err != nil {
+	if err := s.Shutdown(t.Context(), machine(t, ipmisim.GUID), nil); err != nil {
 		t.Fatal(err)
 	}
 	if r, err := s.Read(t.Context(), machine(t, ipmisim.GUID)); err != nil || r.Power != power.On || sim.Shutdowns() != 1 {
+		t.Errorf("got %+v, %v, asked %d times", r, err, sim.Shutdowns())
+	}
+}
+
+func TestNothingIsSentThatIsNotToBeAnyMore(t *testing.T) {
+	sim := ipmisim.Start(t)
+	s := New(optionsOf(sim))
+	held := func(context.Context) error { return errors.New("held by people") }
+	for name, do := range map[string]func(context.Context, power.UUID, power.Still) error{"off": s.Off, "on": s.On, "shutdown": s.Shutdown} {
+		if err := do(t.Context(), machine(t, ipmisim.GUID), held); !errors.Is(err, power.ErrNotSent) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if r, err := s.Read(t.Context(), machine(t, ipmisim.GUID)); err != nil || r.Power != power.On || sim.Shutdowns() > 0 {
 		t.Errorf("got %+v, %v, asked %d times", r, err, sim.Shutdowns())
 	}
 }
@@ -102,9 +116,9 @@ func TestAnotherMachineIsNotSwitched(t *testing.T) {
 	other := machine(t, "4c4c4544-0032-3810-8052-b4c04f4a5731")
 	for name, do := range map[string]func() error{
 		"read":     func() error { _, err := s.Read(t.Context(), other); return err },
-		"off":      func() error { return s.Off(t.Context(), other) },
-		"on":       func() error { return s.On(t.Context(), other) },
-		"shutdown": func() error { return s.Shutdown(t.Context(), other) },
+		"off":      func() error { return s.Off(t.Context(), other, nil) },
+		"on":       func() error { return s.On(t.Context(), other, nil) },
+		"shutdown": func() error { return s.Shutdown(t.Context(), other, nil) },
 		"identify": func() error { _, err := s.Identify(t.Context(), other, true); return err },
 	} {
 		if err := do(); !errors.Is(err, power.ErrOtherMachine) || !strings.Contains(err.Error(), other.String()) || !strings.Contains(err.Error(), ipmisim.GUID) {
@@ -115,7 +129,7 @@ func TestAnotherMachineIsNotSwitched(t *testing.T) {
 		t.Errorf("got %+v, %v, asked %d times", r, err, sim.Shutdowns())
 	}
 	sim.PowerOff()
-	if err := s.On(t.Context(), other); !errors.Is(err, power.ErrOtherMachine) {
+	if err := s.On(t.Context(), other, nil); !errors.Is(err, power.ErrOtherMachine) {
 		t.Error(err)
 	}
 	if r, err := s.Read(t.Context(), machine(t, ipmisim.GUID)); err != nil || r.Power != power.Off {
@@ -159,8 +173,8 @@ func TestABMCThatIsOfNoUseSaysWhy(t *testing.T) {
 			node := machine(t, ipmisim.GUID)
 			for _, do := range []func(ctx context.Context) error{
 				func(ctx context.Context) error { _, err := s.Read(ctx, node); return err },
-				func(ctx context.Context) error { return s.Off(ctx, node) },
-				func(ctx context.Context) error { return s.On(ctx, node) },
+				func(ctx context.Context) error { return s.Off(ctx, node, nil) },
+				func(ctx context.Context) error { return s.On(ctx, node, nil) },
 				func(ctx context.Context) error { _, err := s.Identify(ctx, node, true); return err },
 			} {
 				err := do(within(t, time.Second))
@@ -197,7 +211,7 @@ func TestSessionsAreClosed(t *testing.T) {
 	sim := ipmisim.Start(t)
 	s := New(optionsOf(sim))
 	for i := range 130 {
-		if err := s.On(t.Context(), machine(t, "4c4c4544-0032-3810-8052-b4c04f4a5731")); !errors.Is(err, power.ErrOtherMachine) {
+		if err := s.On(t.Context(), machine(t, "4c4c4544-0032-3810-8052-b4c04f4a5731"), nil); !errors.Is(err, power.ErrOtherMachine) {
 			t.Fatalf("call %d: %v", i, err)
 		}
 	}

@@ -152,22 +152,28 @@ func (h host) lookedAfter() error {
 
 // Off has the operator switch the machine off, and keep it so. It is acknowledged when that is written,
 // and happens later.
-func (s *Switch) Off(ctx context.Context, machine power.UUID) error {
+func (s *Switch) Off(ctx context.Context, machine power.UUID, still power.Still) error {
 	h, err := s.read(ctx, machine)
 	if err != nil || h.GetAnnotations()[OffAnnotation] == AtOnce {
 		return err
+	}
+	if err := still.Holds(ctx); err != nil {
+		return fmt.Errorf("%s: %w", s, err)
 	}
 	return s.patch(ctx, h, operation{Op: "add", Path: pathOf(OffAnnotation), Value: AtOnce})
 }
 
 // On has the operator keep the machine off no more, which switches it on. The annotation is taken away
 // also where the operator does not look after the host now: it would be heeded when it does again.
-func (s *Switch) On(ctx context.Context, machine power.UUID) error {
+func (s *Switch) On(ctx context.Context, machine power.UUID, still power.Still) error {
 	h, err := s.find(ctx, machine)
 	if err != nil {
 		return err
 	}
 	if _, ours := h.GetAnnotations()[OffAnnotation]; ours {
+		if err := still.Holds(ctx); err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
 		if err := s.patch(ctx, h, operation{Op: "remove", Path: pathOf(OffAnnotation)}); err != nil {
 			return err
 		}
@@ -191,7 +197,7 @@ func (s *Switch) On(ctx context.Context, machine power.UUID) error {
 
 // Shutdown is nothing that it can be asked for: its operator cuts the power of what has not shut down
 // after some minutes.
-func (s *Switch) Shutdown(context.Context, power.UUID) error {
+func (s *Switch) Shutdown(context.Context, power.UUID, power.Still) error {
 	return fmt.Errorf("%s: %w: it can't ask an operating system to shut down without cutting its power later", s, power.ErrUnsupported)
 }
 

@@ -115,8 +115,8 @@ func TestAHostIsReadAsItsOperatorHasReadIt(t *testing.T) {
 			if !errors.Is(err, test.kind) || !strings.Contains(err.Error(), "BareMetalHost hosts/bmh-7: ") || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("got %v, want %v, %s", err, test.kind, test.says)
 			}
-			for what, turn := range map[string]func(context.Context, power.UUID) error{"off": s.Off, "on": s.On} {
-				if err := turn(t.Context(), machine); !errors.Is(err, test.kind) {
+			for what, turn := range map[string]func(context.Context, power.UUID, power.Still) error{"off": s.Off, "on": s.On} {
+				if err := turn(t.Context(), machine, nil); !errors.Is(err, test.kind) {
 					t.Errorf("%s: got %v", what, err)
 				}
 			}
@@ -132,14 +132,32 @@ func TestAMachineIsOffAsLongAsItsAnnotationIsThere(t *testing.T) {
 	want := annotations()
 	want[OffAnnotation] = AtOnce
 	for range 2 { // each may be repeated
-		if err := s.Off(t.Context(), machine); err != nil || !maps.Equal(annotations(), want) {
+		if err := s.Off(t.Context(), machine, nil); err != nil || !maps.Equal(annotations(), want) {
 			t.Fatalf("%v: %v", err, annotations())
 		}
 	}
 	delete(want, OffAnnotation)
 	for range 2 {
-		if err := s.On(t.Context(), machine); err != nil || !maps.Equal(annotations(), want) {
+		if err := s.On(t.Context(), machine, nil); err != nil || !maps.Equal(annotations(), want) {
 			t.Fatalf("%v: %v", err, annotations())
+		}
+	}
+}
+
+func TestAHostIsNotToldWhatIsNotToBeAnyMore(t *testing.T) {
+	for name, off := range map[string]bool{"off": true, "on": false} {
+		var changes []func(*unstructured.Unstructured)
+		if !off {
+			changes = append(changes, annotated(OffAnnotation, AtOnce))
+		}
+		s, annotations := open(t, interceptor.Funcs{}, newHost(changes...))
+		before, turn := annotations(), s.On
+		if off {
+			turn = s.Off
+		}
+		err := turn(t.Context(), machine, func(context.Context) error { return errors.New("held by people") })
+		if !errors.Is(err, power.ErrNotSent) || !maps.Equal(before, annotations()) {
+			t.Errorf("%s: got %v, and %v", name, err, annotations())
 		}
 	}
 }
@@ -155,7 +173,7 @@ func TestWhatOthersKeepOffStaysOff(t *testing.T) {
 		s, annotations := open(t, interceptor.Funcs{}, newHost(test.change, annotated(OffAnnotation, AtOnce)))
 		want := annotations()
 		delete(want, OffAnnotation)
-		if err := s.On(t.Context(), machine); err == nil || !strings.Contains(err.Error(), test.says) {
+		if err := s.On(t.Context(), machine, nil); err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if got := annotations(); !maps.Equal(got, want) {
@@ -180,7 +198,7 @@ func TestAnOffIsTakenBackWhereNobodyLooksAfterTheHost(t *testing.T) {
 		if r, err := s.Read(t.Context(), machine); err == nil || !r.Reported {
 			t.Errorf("%s: got %+v, %v", name, r, err)
 		}
-		if err := s.On(t.Context(), machine); !errors.Is(err, power.ErrNoAnswer) {
+		if err := s.On(t.Context(), machine, nil); !errors.Is(err, power.ErrNoAnswer) {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if _, stands := annotations()[OffAnnotation]; stands {
@@ -203,7 +221,7 @@ func TestAHostThatWasExchangedSinceItWasReadIsNotSwitched(t *testing.T) {
 				return c.Patch(ctx, obj, patch, opts...)
 			},
 		}, newHost())
-		if err := s.Off(t.Context(), machine); err == nil {
+		if err := s.Off(t.Context(), machine, nil); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 		if _, off := annotations()[OffAnnotation]; off {
@@ -227,7 +245,7 @@ func TestWhatTheAPIServerRefusesIsSaid(t *testing.T) {
 		}
 	}
 	s, _ := open(t, interceptor.Funcs{}, newHost())
-	if err := s.Shutdown(t.Context(), machine); !errors.Is(err, power.ErrUnsupported) {
+	if err := s.Shutdown(t.Context(), machine, nil); !errors.Is(err, power.ErrUnsupported) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := s.Identify(t.Context(), machine, true); !errors.Is(err, power.ErrUnsupported) {

@@ -60,20 +60,20 @@ func (s *Switch) Read(ctx context.Context, machine power.UUID) (r power.Reading,
 // Off has Nova stop the server. It asks the operating system to shut down, for a minute unless the
 // cloud has another shutdown_timeout, and then cuts the power. Nova has nothing that does so at once
 // and leaves it off.
-func (s *Switch) Off(ctx context.Context, machine power.UUID) error {
-	return s.turn(ctx, machine, power.Off, stopping, "os-stop", servers.Stop)
+func (s *Switch) Off(ctx context.Context, machine power.UUID, still power.Still) error {
+	return s.turn(ctx, machine, still, power.Off, stopping, "os-stop", servers.Stop)
 }
 
 // On has Nova start the server.
-func (s *Switch) On(ctx context.Context, machine power.UUID) error {
-	return s.turn(ctx, machine, power.On, "powering-on", "os-start", func(ctx context.Context, compute *gophercloud.ServiceClient, id string) servers.StopResult {
+func (s *Switch) On(ctx context.Context, machine power.UUID, still power.Still) error {
+	return s.turn(ctx, machine, still, power.On, "powering-on", "os-start", func(ctx context.Context, compute *gophercloud.ServiceClient, id string) servers.StopResult {
 		return servers.StopResult(servers.Start(ctx, compute, id))
 	})
 }
 
 // Shutdown is nothing that Nova does: its os-stop asks the operating system, and cuts the power a
 // minute later, whatever that says.
-func (s *Switch) Shutdown(context.Context, power.UUID) error {
+func (s *Switch) Shutdown(context.Context, power.UUID, power.Still) error {
 	return fmt.Errorf("%s: %w: Nova can't ask an operating system to shut down without cutting the power soon after", s, power.ErrUnsupported)
 }
 
@@ -83,7 +83,7 @@ func (s *Switch) Identify(context.Context, power.UUID, bool) (time.Duration, err
 }
 
 // turn sends an action, unless it has had its effect, or is under way: Nova refuses it then.
-func (s *Switch) turn(ctx context.Context, machine power.UUID, to power.State, underWay, action string,
+func (s *Switch) turn(ctx context.Context, machine power.UUID, still power.Still, to power.State, underWay, action string,
 	send func(context.Context, *gophercloud.ServiceClient, string) servers.StopResult,
 ) error {
 	server, session, compute, err := s.find(ctx, machine)
@@ -92,6 +92,9 @@ func (s *Switch) turn(ctx context.Context, machine power.UUID, to power.State, u
 	}
 	if stateOf(server) == to && server.TaskState == "" || server.TaskState == underWay {
 		return nil
+	}
+	if err := still.Holds(ctx); err != nil {
+		return fmt.Errorf("%s: %w", s, err)
 	}
 	if err := session.Explain(action, send(ctx, compute, server.ID).ExtractErr()); err != nil {
 		return fmt.Errorf("%s: server %s is %s: %w", s, server.ID, said(server), err)

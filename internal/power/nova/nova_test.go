@@ -1,6 +1,7 @@
 package nova
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"os"
@@ -68,10 +69,10 @@ func TestAServerIsStoppedAndStartedAndNoOtherOne(t *testing.T) {
 	cloud := played.Start(t, played.Active(one, "worker-1"), played.Active(other, "worker-2"))
 	s := New(of(cloud))
 	for _, do := range []func() error{
-		func() error { return s.Off(t.Context(), machine(t, one)) },
-		func() error { return s.Off(t.Context(), machine(t, one)) }, // it is off
-		func() error { return s.On(t.Context(), machine(t, one)) },
-		func() error { return s.On(t.Context(), machine(t, one)) },
+		func() error { return s.Off(t.Context(), machine(t, one), nil) },
+		func() error { return s.Off(t.Context(), machine(t, one), nil) }, // it is off
+		func() error { return s.On(t.Context(), machine(t, one), nil) },
+		func() error { return s.On(t.Context(), machine(t, one), nil) },
 	} {
 		if err := do(); err != nil {
 			t.Error(err)
@@ -80,11 +81,19 @@ func TestAServerIsStoppedAndStartedAndNoOtherOne(t *testing.T) {
 	if got, want := cloud.Calls(), []string{"os-stop worker-1", "os-start worker-1"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if err := s.Shutdown(t.Context(), machine(t, one)); !errors.Is(err, power.ErrUnsupported) {
+	if err := s.Shutdown(t.Context(), machine(t, one), nil); !errors.Is(err, power.ErrUnsupported) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := s.Identify(t.Context(), machine(t, one), true); !errors.Is(err, power.ErrUnsupported) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestNovaIsNotToldWhatIsNotToBeAnyMore(t *testing.T) {
+	cloud := played.Start(t, played.Active(one, "worker-1"))
+	err := New(of(cloud)).Off(t.Context(), machine(t, one), func(context.Context) error { return errors.New("held by people") })
+	if got := cloud.Calls(); !errors.Is(err, power.ErrNotSent) || len(got) > 0 {
+		t.Errorf("got %v, and it was told %v", err, got)
 	}
 }
 
@@ -94,14 +103,14 @@ func TestAnOffThatIsUnderWayIsNoFault(t *testing.T) {
 	cloud.Sleepy = true
 	s := New(of(cloud))
 	for range 2 {
-		if err := s.Off(t.Context(), machine(t, one)); err != nil {
+		if err := s.Off(t.Context(), machine(t, one), nil); err != nil {
 			t.Error(err)
 		}
 		if r, err := s.Read(t.Context(), machine(t, one)); err != nil || r.Power != power.Changing {
 			t.Errorf("got %+v, %v", r, err)
 		}
 	}
-	if err := s.On(t.Context(), machine(t, one)); !errors.Is(err, openstack.ErrRefused) || !strings.Contains(err.Error(), "task_state powering-off") {
+	if err := s.On(t.Context(), machine(t, one), nil); !errors.Is(err, openstack.ErrRefused) || !strings.Contains(err.Error(), "task_state powering-off") {
 		t.Errorf("it is on its way off, and on was answered with %v", err)
 	}
 	if got := cloud.Calls(); len(got) != 1 {
@@ -128,7 +137,7 @@ func TestNothingIsSwitchedOfAnotherMachine(t *testing.T) {
 			test.change(cloud, &o)
 			s := New(o)
 			_, err := s.Read(t.Context(), machine(t, test.machine))
-			for _, err := range []error{err, s.Off(t.Context(), machine(t, test.machine)), s.On(t.Context(), machine(t, test.machine))} {
+			for _, err := range []error{err, s.Off(t.Context(), machine(t, test.machine), nil), s.On(t.Context(), machine(t, test.machine), nil)} {
 				if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) {
 					t.Errorf("got %v, want %v: %s", err, test.want, test.says)
 				}

@@ -45,15 +45,15 @@ func TestFenceIPMILANSwitchesAMachineOfARealBMC(t *testing.T) {
 		}
 	}
 	is(power.On)
-	if err := s.Off(t.Context(), machine); err != nil {
+	if err := s.Off(t.Context(), machine, nil); err != nil {
 		t.Fatal(err)
 	}
 	is(power.Off)
-	if err := s.On(t.Context(), machine); err != nil {
+	if err := s.On(t.Context(), machine, nil); err != nil {
 		t.Fatal(err)
 	}
 	is(power.On)
-	if err := s.Off(t.Context(), uuid(t, theirs)); err == nil {
+	if err := s.Off(t.Context(), uuid(t, theirs), nil); err == nil {
 		t.Error("another machine was switched off")
 	}
 	is(power.On)

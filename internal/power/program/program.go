@@ -151,18 +151,21 @@ func after(output, prefix string) (all []string) {
 }
 
 // Off runs the program with off, if it says on status that it is that of the machine.
-func (s *Switch) Off(ctx context.Context, machine power.UUID) error {
-	return s.turn(ctx, machine, "off")
+func (s *Switch) Off(ctx context.Context, machine power.UUID, still power.Still) error {
+	return s.turn(ctx, machine, "off", still)
 }
 
 // On is Off, for on.
-func (s *Switch) On(ctx context.Context, machine power.UUID) error {
-	return s.turn(ctx, machine, "on")
+func (s *Switch) On(ctx context.Context, machine power.UUID, still power.Still) error {
+	return s.turn(ctx, machine, "on", still)
 }
 
-func (s *Switch) turn(ctx context.Context, machine power.UUID, action string) error {
+func (s *Switch) turn(ctx context.Context, machine power.UUID, action string, still power.Still) error {
 	if _, err := s.Read(ctx, machine); err != nil {
 		return err
+	}
+	if err := still.Holds(ctx); err != nil {
+		return fmt.Errorf("%s: %w", s, err)
 	}
 	_, status, err := s.run(ctx, action)
 	if err == nil && status != 0 {
@@ -172,7 +175,7 @@ func (s *Switch) turn(ctx context.Context, machine power.UUID, action string) er
 }
 
 // Shutdown is nothing that such a program does.
-func (s *Switch) Shutdown(context.Context, power.UUID) error {
+func (s *Switch) Shutdown(context.Context, power.UUID, power.Still) error {
 	return fmt.Errorf("%s: %w: a program can't ask an operating system to shut down", s, power.ErrUnsupported)
 }
 

@@ -95,10 +95,10 @@ func TestAProgramSwitchesTheMachineThatItNames(t *testing.T) {
 	f := newFixture(t, agent)
 	s := f.start()
 	for _, test := range []struct {
-		do   func(context.Context, power.UUID) error
+		do   func(context.Context, power.UUID, power.Still) error
 		want power.State
 	}{{s.Off, power.Off}, {s.Off, power.Off}, {s.On, power.On}, {s.On, power.On}} {
-		if err := test.do(t.Context(), uuid(t, ours)); err != nil {
+		if err := test.do(t.Context(), uuid(t, ours), nil); err != nil {
 			t.Fatal(err)
 		}
 		if r, err := s.Read(t.Context(), uuid(t, ours)); err != nil || r.Power != test.want || r.GUID.String() != ours {
@@ -130,7 +130,7 @@ func TestAProgramThatDoesNotNameTheMachineSwitchesNothing(t *testing.T) {
 			f.write("uuid", test.says)
 			s := f.start()
 			_, err := s.Read(t.Context(), uuid(t, ours))
-			for _, err := range []error{err, s.Off(t.Context(), uuid(t, ours)), s.On(t.Context(), uuid(t, ours))} {
+			for _, err := range []error{err, s.Off(t.Context(), uuid(t, ours), nil), s.On(t.Context(), uuid(t, ours), nil)} {
 				if !errors.Is(err, test.want) || !strings.Contains(err.Error(), "plug 7") {
 					t.Errorf("got %v", err)
 				}
@@ -139,6 +139,25 @@ func TestAProgramThatDoesNotNameTheMachineSwitchesNothing(t *testing.T) {
 				t.Errorf("it was told %s", told)
 			}
 		})
+	}
+}
+
+func TestAProgramIsNotToldWhatIsNotToBeAnyMore(t *testing.T) {
+	f := newFixture(t, agent)
+	s := f.start()
+	for _, do := range []func(context.Context, power.UUID, power.Still) error{s.Off, s.On} {
+		err := do(t.Context(), uuid(t, ours), func(context.Context) error {
+			if !strings.Contains(f.read("told"), "action=status") {
+				t.Error("it is asked before the program has said which machine it switches")
+			}
+			return errors.New("held by people")
+		})
+		if !errors.Is(err, power.ErrNotSent) || !strings.Contains(err.Error(), "plug 7: nothing was sent: held by people") {
+			t.Errorf("got %v", err)
+		}
+	}
+	if told := f.read("told"); strings.Contains(told, "action=off") || strings.Contains(told, "action=on") {
+		t.Errorf("it was told %s", told)
 	}
 }
 
@@ -156,7 +175,7 @@ func TestAProgramThatFailsSaysOnlyThat(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, test.script)
-			err := f.start().Off(t.Context(), uuid(t, ours))
+			err := f.start().Off(t.Context(), uuid(t, ours), nil)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q", err, test.want)
 			}
@@ -200,7 +219,7 @@ func TestAnExitStatusAloneTellsNothingOfThePower(t *testing.T) {
 		if r, err := f.start().Read(t.Context(), uuid(t, ours)); err == nil || !strings.Contains(err.Error(), want) || r.Power != "" {
 			t.Errorf("%s: got %+v, %v, want %q", script, r, err, want)
 		}
-		if err := f.start().Off(t.Context(), uuid(t, ours)); err == nil || strings.Contains(f.read("told"), "action=off") {
+		if err := f.start().Off(t.Context(), uuid(t, ours), nil); err == nil || strings.Contains(f.read("told"), "action=off") {
 			t.Errorf("%s: it was told %s: %v", script, f.read("told"), err)
 		}
 	}

@@ -333,7 +333,7 @@ func (c *Cycle) cut(now time.Time, f Facts) Step {
 		if c.last.Power == power.On && again && now.Sub(c.since) >= c.plan.Repeat {
 			return c.giveUp(now, f, NodeAnswers, "the node answers again; an off that may have been sent has had no effect")
 		}
-	case f.Confirmed && f.BootID == c.plan.BootID && again && now.Sub(c.last.answered) <= c.plan.Poll:
+	case f.cut(c.plan.BootID) && again && now.Sub(c.last.answered) <= c.plan.Poll:
 		return Step{Do: SetOff}
 	}
 	return c.readAgain(now, c.plan.Poll)

@@ -93,6 +93,9 @@ type Facts struct {
 	Stale bool
 }
 
+// cut reports whether a boot may be cut by them.
+func (f Facts) cut(bootID string) bool { return f.Confirmed && !f.Answers && f.BootID == bootID }
+
 // Phase is how far a Cycle is.
 type Phase string
 

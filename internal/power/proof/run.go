@@ -15,8 +15,9 @@ const (
 	// CallTimeout is how long a switch is given for one call.
 	CallTimeout = 20 * time.Second
 	// maxAge is how old facts may be when the power is switched off: a runner that was stopped
-	// in between, and whose place another one has taken, asks again. maxAgeOn is that for
-	// switching it on, which a slow API server must not hinder.
+	// in between, and whose place another one has taken, asks again, and so does one whose switch
+	// takes long to be logged in to. maxAgeOn is that for asking to switch it on, which a slow API
+	// server must not hinder.
 	maxAge, maxAgeOn = 5 * time.Second, 30 * time.Second
 	// Straggle is how long an order may still reach a switch after Facts has begun to answer
 	// for it. Who takes the place of another runner waits as long, so that an off of that one
@@ -85,7 +86,7 @@ func (r Runner) Run(ctx context.Context, plan Plan, kept Progress) (Progress, er
 				return kept, err
 			}
 		default:
-			r.do(ctx, cycle, step.Do)
+			r.do(ctx, cycle, step.Do, begun)
 		}
 		if ctx.Err() != nil {
 			return kept, context.Cause(ctx)
@@ -93,21 +94,42 @@ func (r Runner) Run(ctx context.Context, plan Plan, kept Progress) (Progress, er
 	}
 }
 
-// do asks the switch.
-func (r Runner) do(ctx context.Context, cycle *Cycle, what Action) {
+// do asks the switch, by facts whose reading has begun then.
+func (r Runner) do(ctx context.Context, cycle *Cycle, what Action, begun time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	asked := r.Clock.Now()
 	switch what {
 	case SetOff:
-		err := r.Switch.Off(ctx, cycle.plan.Machine)
+		err := r.Switch.Off(ctx, cycle.plan.Machine, r.stillCuts(cycle.plan, begun))
 		cycle.Switched(r.Clock.Now(), err)
 	case SetOn:
-		err := r.Switch.On(ctx, cycle.plan.Machine)
+		err := r.Switch.On(ctx, cycle.plan.Machine, nil)
 		cycle.Switched(r.Clock.Now(), err)
 	default:
 		reading, err := r.Switch.Read(ctx, cycle.plan.Machine)
 		cycle.Saw(asked, r.Clock.Now(), reading, err)
+	}
+}
+
+// stillCuts asks whether the power may be cut, by facts whose reading has begun then, or by newer ones if
+// these are old by now.
+func (r Runner) stillCuts(plan Plan, begun time.Time) power.Still {
+	return func(ctx context.Context) error {
+		if r.Clock.Since(begun) <= maxAge {
+			return nil
+		}
+		again := r.Clock.Now()
+		facts, err := r.Facts(ctx)
+		switch took := r.Clock.Since(again); {
+		case err != nil:
+			return fmt.Errorf("what is known of node %s: %w", plan.Node, err)
+		case !facts.cut(plan.BootID):
+			return fmt.Errorf("node %s answers, has booted, or is held by now", plan.Node)
+		case took > maxAge:
+			return fmt.Errorf("it took %s to read what is known of node %s, which is too long", took.Round(time.Millisecond), plan.Node)
+		}
+		return nil
 	}
 }
 

@@ -302,7 +302,16 @@ func (w *world) Read(context.Context, power.UUID) (r power.Reading, err error) {
 	return r, err
 }
 
-func (w *world) Off(_ context.Context, machine power.UUID) error {
+func (w *world) Off(ctx context.Context, machine power.UUID, still power.Still) error {
+	login := 100 * time.Millisecond
+	if w.choose(4) == 1 {
+		login = 15 * time.Second
+	}
+	w.pass(login)
+	if err := still.Holds(ctx); err != nil {
+		w.note("no off: %v", err)
+		return err
+	}
 	w.note("off")
 	switch {
 	case machine != w.plan().Machine:
@@ -313,7 +322,7 @@ func (w *world) Off(_ context.Context, machine power.UUID) error {
 		w.broken("it is switched off although %+v", w.facts)
 	case w.now.Sub(w.factsAt) > maxAge:
 		w.broken("it is switched off by facts of %s", w.factsAt)
-	case !w.lastRead.matches || w.lastRead.power == power.Off || w.now.Sub(w.lastRead.answered) > w.plan().Poll+maxAge:
+	case !w.lastRead.matches || w.lastRead.power == power.Off || w.now.Sub(w.lastRead.answered) > w.plan().Poll+maxAge+login+maxAge:
 		w.broken("it is switched off after reading %+v", w.lastRead)
 	}
 	w.offSent, w.stands, w.offReads = true, w.reports, nil
@@ -338,7 +347,7 @@ func (w *world) Off(_ context.Context, machine power.UUID) error {
 	return nil
 }
 
-func (w *world) On(_ context.Context, machine power.UUID) error {
+func (w *world) On(_ context.Context, machine power.UUID, _ power.Still) error {
 	w.note("on")
 	switch {
 	case machine != w.plan().Machine:
@@ -366,7 +375,7 @@ func (w *world) On(_ context.Context, machine power.UUID) error {
 	return nil
 }
 
-func (*world) Shutdown(context.Context, power.UUID) error { return power.ErrUnsupported }
+func (*world) Shutdown(context.Context, power.UUID, power.Still) error { return power.ErrUnsupported }
 
 func (*world) Identify(context.Context, power.UUID, bool) (time.Duration, error) {
 	return 0, power.ErrUnsupported

@@ -76,24 +76,24 @@ func (s *Switch) Read(ctx context.Context, machine power.UUID) (r power.Reading,
 }
 
 // Off cuts the power of the machine.
-func (s *Switch) Off(ctx context.Context, machine power.UUID) error {
-	return s.reset(ctx, machine, schemas.OffPowerState, schemas.ForceOffResetType)
+func (s *Switch) Off(ctx context.Context, machine power.UUID, still power.Still) error {
+	return s.reset(ctx, machine, still, schemas.OffPowerState, schemas.ForceOffResetType)
 }
 
 // On switches the machine on.
-func (s *Switch) On(ctx context.Context, machine power.UUID) error {
-	return s.reset(ctx, machine, schemas.OnPowerState, schemas.OnResetType, schemas.ForceOnResetType)
+func (s *Switch) On(ctx context.Context, machine power.UUID, still power.Still) error {
+	return s.reset(ctx, machine, still, schemas.OnPowerState, schemas.OnResetType, schemas.ForceOnResetType)
 }
 
 // Shutdown asks the operating system to shut down. A button that is pushed would switch on what is
 // off, so that is not used.
-func (s *Switch) Shutdown(ctx context.Context, machine power.UUID) error {
-	return s.reset(ctx, machine, schemas.OffPowerState, schemas.GracefulShutdownResetType)
+func (s *Switch) Shutdown(ctx context.Context, machine power.UUID, still power.Still) error {
+	return s.reset(ctx, machine, still, schemas.OffPowerState, schemas.GracefulShutdownResetType)
 }
 
 // reset asks for the first kind of reset that the service offers. A service may refuse what
 // is so already.
-func (s *Switch) reset(ctx context.Context, machine power.UUID, already schemas.PowerState, kinds ...schemas.ResetType) error {
+func (s *Switch) reset(ctx context.Context, machine power.UUID, still power.Still, already schemas.PowerState, kinds ...schemas.ResetType) error {
 	return s.session(ctx, machine, func(system *schemas.ComputerSystem) error {
 		offered, err := system.GetSupportedResetTypes()
 		if err != nil {
@@ -106,6 +106,9 @@ func (s *Switch) reset(ctx context.Context, machine power.UUID, already schemas.
 				return fmt.Errorf("%w: a reset of type %s; the service offers %v", power.ErrUnsupported, kinds[0], offered)
 			}
 			kind = kinds[i]
+		}
+		if err := still.Holds(ctx); err != nil {
+			return err
 		}
 		_, err = system.Reset(kind)
 		var refused *schemas.Error
@@ -169,6 +172,7 @@ func explain(ctx context.Context, err error) error {
 	var certificate *tls.CertificateVerificationError
 	var asked *url.Error
 	switch {
+	case errors.Is(err, power.ErrNotSent): // nothing that the service has said
 	case errors.As(err, &collection):
 		for _, err := range collection.Failures {
 			return explain(ctx, err)

@@ -81,7 +81,7 @@ func TestTheNodesOwnWordIsNotEnoughAmongMany(t *testing.T) {
 		if !errors.Is(err, test.want) || err != nil && !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: got %v", name, err)
 		}
-		off, on := sw.Off(t.Context(), machine), sw.On(t.Context(), machine)
+		off, on := sw.Off(t.Context(), machine, nil), sw.On(t.Context(), machine, nil)
 		if !errors.Is(off, test.want) || !errors.Is(on, test.want) || test.want != nil && len(s.Calls()) > 0 {
 			t.Errorf("%s: got %v and %v, it was told %q", name, off, on, s.Calls())
 		}
@@ -99,13 +99,13 @@ func TestTheSystemOfTheMachineIsSwitched(t *testing.T) {
 	}
 	is(power.On)
 	for range 2 { // the second time, the service refuses: it is so already
-		if err := sw.Off(t.Context(), machine); err != nil {
+		if err := sw.Off(t.Context(), machine, nil); err != nil {
 			t.Fatal(err)
 		}
 		is(power.Off)
 	}
 	for range 2 {
-		if err := sw.On(t.Context(), machine); err != nil {
+		if err := sw.On(t.Context(), machine, nil); err != nil {
 			t.Fatal(err)
 		}
 		is(power.On)
@@ -189,14 +189,14 @@ func TestTheOperatingSystemIsAskedToShutDown(t *testing.T) {
 	}
 	sw := of("1")
 	for range 2 { // the second time, the service refuses: it is off already
-		if err := sw.Shutdown(t.Context(), uuid(t, ours)); err != nil {
+		if err := sw.Shutdown(t.Context(), uuid(t, ours), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := of("2").Shutdown(t.Context(), uuid(t, theirs)); !errors.Is(err, power.ErrUnsupported) || !strings.Contains(err.Error(), "GracefulShutdown") {
+	if err := of("2").Shutdown(t.Context(), uuid(t, theirs), nil); !errors.Is(err, power.ErrUnsupported) || !strings.Contains(err.Error(), "GracefulShutdown") {
 		t.Errorf("one that does not offer it: %v", err)
 	}
-	if err := sw.Shutdown(t.Context(), uuid(t, "4c4c4544-0055-4a10-8031-c4c04f4b4832")); !errors.Is(err, power.ErrOtherMachine) {
+	if err := sw.Shutdown(t.Context(), uuid(t, "4c4c4544-0055-4a10-8031-c4c04f4b4832"), nil); !errors.Is(err, power.ErrOtherMachine) {
 		t.Errorf("another machine: %v", err)
 	}
 	if got, want := s.Calls(), slices.Repeat([]string{"GracefulShutdown /redfish/v1/Systems/1"}, 2); !slices.Equal(got, want) || s.Power(1) != "Off" || s.Power(2) != "On" {
@@ -204,10 +204,33 @@ func TestTheOperatingSystemIsAskedToShutDown(t *testing.T) {
 	}
 }
 
+// What is asked last is asked in the session, of the machine that was found.
+func TestNothingIsSentThatIsNotToBeAnyMore(t *testing.T) {
+	s := service.Start(t, &service.System{UUID: ours, Power: "On"})
+	sw := newSwitch(t, optionsOf(s))
+	held := errors.New("held by people")
+	for _, do := range []func(context.Context, power.UUID, power.Still) error{sw.Off, sw.On, sw.Shutdown} {
+		asked := 0
+		err := do(t.Context(), uuid(t, ours), func(context.Context) error {
+			asked++
+			if open, _ := s.Sessions(); open != 1 {
+				t.Errorf("it is asked with %d sessions", open)
+			}
+			return held
+		})
+		if asked != 1 || !errors.Is(err, power.ErrNotSent) || !errors.Is(err, held) || !strings.Contains(err.Error(), s.URL()+": nothing was sent: held by people") {
+			t.Errorf("asked %d times: %v", asked, err)
+		}
+	}
+	if got := s.Calls(); len(got) > 0 {
+		t.Errorf("it was told %q", got)
+	}
+}
+
 func TestOffThatTakesAWhileIsStillOn(t *testing.T) {
 	s := service.Start(t, &service.System{UUID: ours, Power: "On", Lag: 1})
 	sw := newSwitch(t, optionsOf(s))
-	if err := sw.Off(t.Context(), uuid(t, ours)); err != nil {
+	if err := sw.Off(t.Context(), uuid(t, ours), nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []power.State{power.On, power.Off} {
@@ -239,9 +262,9 @@ func TestASystemThatIsNotKnownIsNotSwitched(t *testing.T) {
 			sw := newSwitch(t, optionsOf(s))
 			_, err := sw.Read(t.Context(), uuid(t, ours))
 			if errors.Is(test.want, power.ErrUnsupported) {
-				err = sw.Off(t.Context(), uuid(t, ours))
+				err = sw.Off(t.Context(), uuid(t, ours), nil)
 			} else if test.want != nil {
-				err = errors.Join(err, sw.Off(t.Context(), uuid(t, ours)), sw.On(t.Context(), uuid(t, ours)), identify(t, sw, true))
+				err = errors.Join(err, sw.Off(t.Context(), uuid(t, ours), nil), sw.On(t.Context(), uuid(t, ours), nil), identify(t, sw, true))
 			}
 			if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.text) {
 				t.Errorf("got %v, want %q", err, test.text)
@@ -312,7 +335,7 @@ func TestAServiceThatIsOfNoUseSaysWhy(t *testing.T) {
 			machine := uuid(t, ours)
 			for _, do := range []func() error{
 				func() error { _, err := sw.Read(t.Context(), machine); return err },
-				func() error { return sw.Off(t.Context(), machine) },
+				func() error { return sw.Off(t.Context(), machine, nil) },
 			} {
 				err := do()
 				if err == nil || test.want != nil && !errors.Is(err, test.want) || test.not != nil && errors.Is(err, test.not) || !strings.Contains(err.Error(), test.text) {
@@ -411,7 +434,7 @@ func TestAServiceThatHangsDoesNotHangUs(t *testing.T) {
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
-			if err := sw.Off(ctx, uuid(t, ours)); !errors.Is(err, power.ErrNoAnswer) {
+			if err := sw.Off(ctx, uuid(t, ours), nil); !errors.Is(err, power.ErrNoAnswer) {
 				t.Errorf("got %v", err)
 			}
 			if open, _ := s.Sessions(); open != 0 {

@@ -65,7 +65,7 @@ func TestARealNovaStopsAndStartsAServerWithAProof(t *testing.T) {
 	is(power.On)
 	act(map[string]any{"pause": nil}, "PAUSED")
 	is(power.Changing)
-	if err := s.Off(t.Context(), machine(id)); err == nil {
+	if err := s.Off(t.Context(), machine(id), nil); err == nil {
 		t.Error("a paused server was stopped")
 	}
 	act(map[string]any{"unpause": nil}, "ACTIVE")
@@ -73,7 +73,7 @@ func TestARealNovaStopsAndStartsAServerWithAProof(t *testing.T) {
 	is(power.Changing)
 	act(map[string]any{"resume": nil}, "ACTIVE")
 	for range 2 {
-		if err := s.Off(t.Context(), machine(id)); err != nil {
+		if err := s.Off(t.Context(), machine(id), nil); err != nil {
 			t.Error(err)
 		}
 	}
@@ -99,7 +99,7 @@ func TestARealNovaStopsAndStartsAServerWithAProof(t *testing.T) {
 		t.Error(err)
 	}
 
-	if err := s.Off(t.Context(), machine(other)); !errors.Is(err, power.ErrOtherMachine) {
+	if err := s.Off(t.Context(), machine(other), nil); !errors.Is(err, power.ErrOtherMachine) {
 		t.Errorf("got %v", err)
 	}
 	debian.Until(other, "ACTIVE")
