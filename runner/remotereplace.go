@@ -29,8 +29,9 @@ type Machines interface {
 	// TakeBack takes the mark of the action away. It fails with a conflict if the machine has
 	// changed since it was seen, and so may be on its way out.
 	TakeBack(ctx context.Context, of *v1alpha1.ReplaceStatus, seen MachineSeen) error
-	// Look returns what has become of a machine that the action is about.
-	Look(ctx context.Context, of *v1alpha1.ReplaceStatus, action string) (MachineSeen, error)
+	// Look returns what has become of a machine that the action is about. now is by the API server's clock, as
+	// SentAt is.
+	Look(ctx context.Context, of *v1alpha1.ReplaceStatus, action string, now time.Time) (MachineSeen, error)
 	// Group returns the nodes that the owner has now.
 	Group(ctx context.Context, of *v1alpha1.ReplaceStatus) (MachineGroup, error)
 }
@@ -271,7 +272,7 @@ func (t *replacement) look(ctx context.Context) (replaceLook, error) {
 	status := t.action.Status.Replace
 	l := replaceLook{action: t.action, group: MachineGroup{Wants: -1}}
 	var err error
-	if l.machine, err = t.w.Machines.Look(ctx, status, t.action.Name); err != nil {
+	if l.machine, err = t.w.Machines.Look(ctx, status, t.action.Name, t.ServerClock.Now()); err != nil {
 		return l, err
 	}
 	in, err := t.readAll(ctx)

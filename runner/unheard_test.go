@@ -94,7 +94,7 @@ func (m oneMachine) Send(context.Context, Machine, string) error {
 
 func (oneMachine) TakeBack(context.Context, *v1alpha1.ReplaceStatus, MachineSeen) error { return nil }
 
-func (oneMachine) Look(context.Context, *v1alpha1.ReplaceStatus, string) (MachineSeen, error) {
+func (oneMachine) Look(context.Context, *v1alpha1.ReplaceStatus, string, time.Time) (MachineSeen, error) {
 	return MachineSeen{There: true}, nil
 }
 

@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/remote"
@@ -122,7 +121,6 @@ func machinesOf(file *remote.File, cfg *rest.Config) *machines.Machines {
 			return config.Replace, err
 		},
 		Here:      func() (client.Client, error) { return client.New(timely(cfg), client.Options{}) },
-		Clock:     clock.RealClock{},
 		Elsewhere: clustersOf(cfg, "remote-runner"),
 	})
 }

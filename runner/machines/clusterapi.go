@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -231,7 +232,7 @@ func selects(check, machine *unstructured.Unstructured) bool {
 }
 
 // look implements owner.
-func (c clusterAPI) look(ctx context.Context, of *v1alpha1.ReplaceStatus, action string) (runner.MachineSeen, error) {
+func (c clusterAPI) look(ctx context.Context, of *v1alpha1.ReplaceStatus, action string, _ time.Time) (runner.MachineSeen, error) {
 	return c.seen(ctx, of, func(machine *unstructured.Unstructured) runner.MachineSeen { return c.state(machine, action) })
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -125,7 +126,7 @@ func busy(claim *unstructured.Unstructured) string {
 }
 
 // look implements owner.
-func (k karpenter) look(ctx context.Context, of *v1alpha1.ReplaceStatus, _ string) (runner.MachineSeen, error) {
+func (k karpenter) look(ctx context.Context, of *v1alpha1.ReplaceStatus, _ string, _ time.Time) (runner.MachineSeen, error) {
 	return k.seen(ctx, of, k.state)
 }
 

@@ -22,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/remote"
@@ -44,8 +43,6 @@ type Options struct {
 	// Here returns a client of this cluster, Elsewhere one of the cluster of a kubeconfig.
 	Here      func() (client.Client, error)
 	Elsewhere func(kubeconfig string) (client.Client, error)
-	// Clock is that by which the runner says when something was sent.
-	Clock clock.PassiveClock
 }
 
 // Machines implements runner.Machines.
@@ -59,7 +56,7 @@ type owner interface {
 	of(ctx context.Context, node *corev1.Node, request *v1alpha1.Request) (m runner.Machine, refusal string, err error)
 	send(ctx context.Context, machine *runner.Machine, action string) error
 	takeBack(ctx context.Context, of *v1alpha1.ReplaceStatus, seen runner.MachineSeen) error
-	look(ctx context.Context, of *v1alpha1.ReplaceStatus, action string) (runner.MachineSeen, error)
+	look(ctx context.Context, of *v1alpha1.ReplaceStatus, action string, now time.Time) (runner.MachineSeen, error)
 	group(ctx context.Context, of *v1alpha1.ReplaceStatus) (runner.MachineGroup, error)
 }
 
@@ -107,7 +104,7 @@ func (m *Machines) owner(group string) (by owner, refusal string, err error) {
 		return nil, "remote.yaml of the remote runner does not have replace.magnum, so no server of OpenStack may be removed", nil
 	case group == openStackGroup:
 		api, err := m.o.Here()
-		return magnum{nodes: api, config: *config.Magnum, clock: m.o.Clock}, "", err
+		return magnum{nodes: api, config: *config.Magnum}, "", err
 	case config.ClusterAPI == nil:
 		return nil, "remote.yaml of the remote runner does not have replace.clusterAPI, so no Machine may be deleted", nil
 	}
@@ -214,14 +211,14 @@ func mark(ctx context.Context, api client.Client, o *v1alpha1.ExternalObject, ve
 }
 
 // Look implements runner.Machines.
-func (m *Machines) Look(ctx context.Context, of *v1alpha1.ReplaceStatus, action string) (runner.MachineSeen, error) {
+func (m *Machines) Look(ctx context.Context, of *v1alpha1.ReplaceStatus, action string, now time.Time) (runner.MachineSeen, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
 	by, err := m.begun(of)
 	if err != nil {
 		return runner.MachineSeen{}, err
 	}
-	seen, err := by.look(ctx, of, action)
+	seen, err := by.look(ctx, of, action, now)
 	return seen, explained(err)
 }
 

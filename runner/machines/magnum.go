@@ -18,7 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/remote"
@@ -45,7 +44,6 @@ type magnum struct {
 	// nodes has those of this cluster.
 	nodes  client.Client
 	config remote.Magnum
-	clock  clock.PassiveClock
 }
 
 // asked is a session with both services.
@@ -260,7 +258,7 @@ func (magnum) unmark(ctx context.Context, a asked, compute *gophercloud.ServiceC
 }
 
 // look implements owner.
-func (m magnum) look(ctx context.Context, of *v1alpha1.ReplaceStatus, action string) (runner.MachineSeen, error) {
+func (m magnum) look(ctx context.Context, of *v1alpha1.ReplaceStatus, action string, now time.Time) (runner.MachineSeen, error) {
 	a, err := m.ask(ctx)
 	if err != nil {
 		return runner.MachineSeen{}, err
@@ -284,7 +282,7 @@ func (m magnum) look(ctx context.Context, of *v1alpha1.ReplaceStatus, action str
 			return runner.MachineSeen{}, err
 		}
 	}
-	settled := of.SentAt != nil && m.clock.Since(of.SentAt.Time) >= markSettles
+	settled := of.SentAt != nil && now.Sub(of.SentAt.Time) >= markSettles
 	switch {
 	case goes(server):
 		seen.Leaving, seen.Said = true, fmt.Sprintf("Nova is deleting it: %.40s, task_state %.40s", server.Status, server.TaskState)

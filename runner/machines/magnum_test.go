@@ -259,6 +259,28 @@ func TestAServerThatIsNotRemovedIsTold(t *testing.T) {
 	}
 }
 
+// The API server's clock says when Magnum was asked, and how long ago that is.
+func TestTheRunnersOwnClockSaysNothingOfMagnum(t *testing.T) {
+	for _, ahead := range []time.Duration{-3 * time.Hour, -time.Minute, 3 * time.Minute, 3 * time.Hour} {
+		for name, forgets := range map[string]bool{"Magnum forgets it": true, "Magnum is late": false} {
+			t.Run(fmt.Sprint(name, ", ahead by ", ahead), func(t *testing.T) {
+				h := newHeat(t)
+				h.ahead, h.forgets = ahead, true
+				h.restart()
+				at := map[time.Duration]func(){
+					time.Minute: func() { h.forgets = forgets },
+				}
+				if forgets {
+					h.ended(h.lives(time.Hour, at), v1alpha1.ReasonTimedOut, "has not begun with it within 30m0s")
+					return
+				}
+				at[20*time.Second] = func() { h.policy(func(p *v1alpha1.RemedyPolicy) { p.Spec.Paused = true }) }
+				h.ended(h.lives(time.Hour, at), v1alpha1.ReasonReplaced, "")
+			})
+		}
+	}
+}
+
 func TestAServerThatNobodyWouldReplaceIsRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*heat, *corev1.Node)
@@ -369,7 +391,7 @@ func TestMagnumIsAskedOnceWhereverTheRunnerDies(t *testing.T) {
 // Whoever sends again does not know of the first time, such as one whose look came before it.
 func TestMagnumIsNotAskedForAServerThatIsMarked(t *testing.T) {
 	h := newHeat(t)
-	m := magnum{nodes: h.here, config: *h.config.Magnum, clock: h.clock}
+	m := magnum{nodes: h.here, config: *h.config.Magnum}
 	var node corev1.Node
 	h.must(h.here.Get(t.Context(), client.ObjectKey{Name: "w1"}, &node))
 	machine, refusal, err := m.of(t.Context(), &node, nil)
@@ -392,7 +414,7 @@ func TestMagnumIsNotAskedForAServerThatIsMarked(t *testing.T) {
 
 func TestAMarkStaysWhileMagnumIsAtWork(t *testing.T) {
 	h := newHeat(t)
-	m := magnum{nodes: h.here, config: *h.config.Magnum, clock: h.clock}
+	m := magnum{nodes: h.here, config: *h.config.Magnum}
 	var node corev1.Node
 	h.must(h.here.Get(t.Context(), client.ObjectKey{Name: "w1"}, &node))
 	machine, _, err := m.of(t.Context(), &node, nil)

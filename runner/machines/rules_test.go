@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -99,7 +98,6 @@ func (f *fleet) machines(t *testing.T) *Machines {
 		Elsewhere: func(string) (client.Client, error) {
 			return nil, errors.New("not asked for")
 		},
-		Clock: clocktesting.NewFakeClock(start),
 	})
 }
 
@@ -301,7 +299,7 @@ func TestAMarkComesAndGoesWithoutAnyOtherAnnotation(t *testing.T) {
 	if is := annotations(); len(is) != 2 || is["theirs"] != "stays" || is[remediateAnnotation] != "a" {
 		t.Errorf("marked it has %v", is)
 	}
-	seen, err := machines.Look(ctx, of, "a")
+	seen, err := machines.Look(ctx, of, "a", start)
 	if err != nil || !seen.Marked {
 		t.Fatalf("got %+v, %v", seen, err)
 	}
@@ -334,7 +332,7 @@ func TestANodeClaimIsDeletedAndItsPoolCounted(t *testing.T) {
 		t.Fatal(refusal, err)
 	}
 	of := &v1alpha1.ReplaceStatus{Machine: m.Object, Owner: m.Owner, Method: m.Method, Wanted: 2}
-	if seen, err := machines.Look(ctx, of, "a"); err != nil || !seen.There || seen.Leaving || seen.Marked || seen.Said != "it is there" {
+	if seen, err := machines.Look(ctx, of, "a", start); err != nil || !seen.There || seen.Leaving || seen.Marked || seen.Said != "it is there" {
 		t.Errorf("got %+v, %v", seen, err)
 	}
 	stale := m
@@ -345,7 +343,7 @@ func TestANodeClaimIsDeletedAndItsPoolCounted(t *testing.T) {
 	if err := machines.Send(ctx, m, "a"); err != nil {
 		t.Fatal(err)
 	}
-	if seen, err := machines.Look(ctx, of, "a"); err != nil || !seen.Leaving || !strings.Contains(seen.Said, "karpenter.sh/termination") || !strings.Contains(seen.Said, "no spec.terminationGracePeriod, so Karpenter waits without end for pods that a PodDisruptionBudget") {
+	if seen, err := machines.Look(ctx, of, "a", start); err != nil || !seen.Leaving || !strings.Contains(seen.Said, "karpenter.sh/termination") || !strings.Contains(seen.Said, "no spec.terminationGracePeriod, so Karpenter waits without end for pods that a PodDisruptionBudget") {
 		t.Errorf("got %+v, %v", seen, err)
 	}
 	group, err := machines.Group(ctx, of)
@@ -353,7 +351,7 @@ func TestANodeClaimIsDeletedAndItsPoolCounted(t *testing.T) {
 		t.Errorf("got %+v, %v", group, err)
 	}
 	f.config = nil
-	if _, err := machines.Look(ctx, of, "a"); err == nil || !strings.Contains(err.Error(), "is being replaced, and can't be looked at") {
+	if _, err := machines.Look(ctx, of, "a", start); err == nil || !strings.Contains(err.Error(), "is being replaced, and can't be looked at") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -47,6 +47,7 @@ var errDied = errors.New("the remote runner has died")
 type scene struct {
 	*testing.T
 	clock *clocktesting.FakeClock
+	ahead time.Duration // how far the remote runner's own clock is, of the API server's
 	// here is this cluster, there that of the Machines, as everybody but the remote runner has them.
 	here, there client.WithWatch
 	w           *runner.RemoteWorker
@@ -307,8 +308,17 @@ func (s *scene) sends(uid types.UID, err error) error {
 	return nil
 }
 
-// passing is a clock by which time passes for who waits.
-type passing struct{ *clocktesting.FakeClock }
+// passing is the remote runner's own clock, by which time passes for who waits.
+type passing struct {
+	*clocktesting.FakeClock
+	ahead time.Duration // of the API server's
+}
+
+// Now implements clock.Clock.
+func (c passing) Now() time.Time { return c.FakeClock.Now().Add(c.ahead) }
+
+// Since implements clock.Clock.
+func (c passing) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
 // NewTimer implements clock.Clock.
 func (c passing) NewTimer(d time.Duration) clock.Timer {
@@ -325,7 +335,7 @@ func (s *scene) restart() {
 	here, there := s.seenBy(s.here, false), s.seenBy(s.there, true)
 	w, err := runner.NewRemoteWorker(runner.RemoteWorkerOptions{
 		Outside: runner.Outside{
-			RunnerID: fmt.Sprint("runner-", s.runners), Clock: passing{s.clock}, ServerClock: serverclock.New(s.clock), Events: record.NewFakeRecorder(1000),
+			RunnerID: fmt.Sprint("runner-", s.runners), Clock: passing{s.clock, s.ahead}, ServerClock: serverclock.New(s.clock), Events: record.NewFakeRecorder(1000),
 			Switch: func(*corev1.Node) (power.Switch, error) { return nil, errors.New("no switch is asked for") },
 			Needed: func(*corev1.Node) (*corev1.Node, error) { return nil, errors.New("no switch is asked for") },
 		},
@@ -339,7 +349,6 @@ func (s *scene) restart() {
 				}
 				return there, nil
 			},
-			Clock: s.clock,
 		}),
 	})
 	s.must(err)

@@ -9,7 +9,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/nodemend/nodemend/config/remote"
@@ -34,7 +33,6 @@ func (w *world) remoteRunner(allowed remote.Replace) {
 				Config:    func() (*remote.Replace, error) { return &allowed, nil },
 				Here:      func() (client.Client, error) { return client.New(cfg, client.Options{}) },
 				Elsewhere: func(string) (client.Client, error) { return nil, errors.New("all machines are here") },
-				Clock:     clock.RealClock{},
 			}),
 			Lead: func(ctx context.Context, _ string, lead func(context.Context) error) error { return lead(ctx) },
 		})

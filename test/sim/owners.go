@@ -300,7 +300,7 @@ func (a asked) TakeBack(ctx context.Context, status *v1alpha1.ReplaceStatus, see
 }
 
 // Look implements runner.Machines.
-func (a asked) Look(ctx context.Context, status *v1alpha1.ReplaceStatus, action string) (seen runner.MachineSeen, err error) {
+func (a asked) Look(ctx context.Context, status *v1alpha1.ReplaceStatus, action string, _ time.Time) (seen runner.MachineSeen, err error) {
 	err = a.ask(ctx, "get", status.Machine.Name, func(m *machine) error {
 		if m.uid() == status.Machine.UID && m.gone.IsZero() {
 			seen = runner.MachineSeen{There: true, Leaving: !m.deleted.IsZero(), Marked: m.mark == action, Said: "it is played", Version: m.resourceVersion()}

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -44,7 +43,6 @@ func TestARealMagnumTakesWhatItIsAsked(t *testing.T) {
 		},
 		Here:      func() (client.Client, error) { return here, nil },
 		Elsewhere: func(string) (client.Client, error) { return nil, errors.New("there is no other cluster") },
-		Clock:     clock.RealClock{},
 	})
 	refused := func(n *corev1.Node, says string) {
 		t.Helper()
@@ -70,7 +68,7 @@ func TestARealMagnumTakesWhatItIsAsked(t *testing.T) {
 	if got, want := magnum.Told(), []string{"default-worker 3 " + one}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	seen, err := m.Look(t.Context(), status, "action")
+	seen, err := m.Look(t.Context(), status, "action", time.Now())
 	if err != nil || !seen.There || !seen.Leaving || !strings.Contains(seen.Said, "UPDATE_IN_PROGRESS") {
 		t.Errorf("got %+v, %v", seen, err)
 	}
