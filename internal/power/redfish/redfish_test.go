@@ -69,7 +69,7 @@ func TestTheNodesOwnWordIsNotEnoughAmongMany(t *testing.T) {
 		says            string
 	}{
 		"nobody says which":       {"", ours, power.ErrNoIdentity, "it has 2 systems"},
-		"it lies":                 {"2", theirs, power.ErrOtherMachine, `has the Id "1", and that of the node is "2"`},
+		"it lies":                 {"2", theirs, power.ErrOtherMachine, "the UUID of its system is " + ours + ", and the node's systemUUID is " + theirs},
 		"a name that many have":   {"Web Front End node", ours, power.ErrOtherMachine, `has the Id "2"`},
 		"the Id, and the machine": {"2", ours, nil, ""},
 	} {
@@ -84,6 +84,48 @@ func TestTheNodesOwnWordIsNotEnoughAmongMany(t *testing.T) {
 		off, on := sw.Off(t.Context(), machine, nil), sw.On(t.Context(), machine, nil)
 		if !errors.Is(off, test.want) || !errors.Is(on, test.want) || test.want != nil && len(s.Calls()) > 0 {
 			t.Errorf("%s: got %v and %v, it was told %q", name, off, on, s.Calls())
+		}
+	}
+}
+
+// Each system takes a service some time, and each of its nodes has it asked.
+func TestOfARackOnlyTheSystemThatIsNamedIsRead(t *testing.T) {
+	systems := []*service.System{{UUID: ours, Power: "On"}}
+	for range 39 {
+		systems = append(systems, &service.System{UUID: theirs, Power: "On"})
+	}
+	s := service.Start(t, systems...)
+	o := optionsOf(s)
+	o.System = "1"
+	sw := newSwitch(t, o)
+	if r, err := sw.Read(t.Context(), uuid(t, ours)); err != nil || r.Power != power.On || r.GUID.String() != ours {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if got := s.Requests(); got > 5 { // the service, a session, the system, and the session's end
+		t.Errorf("there were %d requests", got)
+	}
+}
+
+func TestASystemWhosePathIsNotItsIdIsFoundAmongAll(t *testing.T) {
+	for name, answer := range map[string]func(w http.ResponseWriter, r *http.Request, s *service.Service){
+		"no such path": func(w http.ResponseWriter, _ *http.Request, _ *service.Service) { w.WriteHeader(http.StatusNotFound) },
+		"another system": func(w http.ResponseWriter, r *http.Request, s *service.Service) {
+			r.URL.Path = "/redfish/v1/Systems/1"
+			s.Pass(w, r)
+		},
+	} {
+		s, sw := rack(t)
+		first := true
+		s.Instead(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/redfish/v1/Systems/2" && first {
+				first = false
+				answer(w, r, s)
+				return
+			}
+			s.Pass(w, r)
+		})
+		if r, err := sw.Read(t.Context(), uuid(t, ours)); first || err != nil || r.Power != power.On || r.GUID.String() != ours {
+			t.Errorf("%s: got %+v, %v", name, r, err)
 		}
 	}
 }

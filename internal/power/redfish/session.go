@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -24,8 +25,8 @@ type Session struct {
 	password  string
 	transport *http.Transport
 	client    *gofish.APIClient
-	// systems is how many the service had when one was picked last; of an error: one at least that could
-	// not be read.
+	// systems is how many were read when one was picked last: all that the service has, unless the options name one; of an
+	// error: one at least that could not be read.
 	systems int
 	// logOut ends the session, also when there is no time left.
 	logOut func()
@@ -115,7 +116,7 @@ func (s *Session) explain(ctx context.Context, err error) error {
 // pick returns the system that is the machine. A service may have those of a whole rack.
 func (s *Session) pick(client *gofish.APIClient, machine power.UUID) (*schemas.ComputerSystem, error) {
 	// Those that could be read come along with the error of the others.
-	systems, err := client.Service.Systems()
+	systems, err := s.read(client)
 	s.systems = len(systems)
 	if err != nil {
 		s.systems++
@@ -156,6 +157,26 @@ func (s *Session) pick(client *gofish.APIClient, machine power.UUID) (*schemas.C
 		others = append(others[:most], "…")
 	}
 	return nil, fmt.Errorf("%w: the UUID of its system is %s, and the node's systemUUID is %s", power.ErrOtherMachine, strings.Join(others, ", "), machine)
+}
+
+// read returns the system that the options name, or else all of them. A service may take half a second for each
+// one of a rack, and is asked for each of its nodes. The path of a system ends with its Id (DSP0266, and the URIs
+// of its schema); where it does not, it is found among all.
+func (s *Session) read(client *gofish.APIClient) ([]*schemas.ComputerSystem, error) {
+	name := s.options.System
+	if name == "" {
+		return client.Service.Systems()
+	}
+	system, err := schemas.GetComputerSystem(client, "/redfish/v1/Systems/"+url.PathEscape(name))
+	var refused *schemas.Error
+	switch {
+	case err == nil && system.ID == name:
+		return []*schemas.ComputerSystem{system}, nil
+	case err == nil, errors.As(err, &refused) && isLogin(refused) == nil:
+		return client.Service.Systems()
+	default:
+		return nil, err
+	}
 }
 
 // ErrTooMuch is wrapped by errors of a service that answers more than is read.
