@@ -75,7 +75,7 @@ func (h *remains) sources() []leftovers {
 // matters.
 func (h *remains) lastLines(ctx context.Context, of endedBoot) (text string, truncated bool, err error) {
 	text, truncated, err = h.ask(ctx, of, of.output,
-		"--boot="+strings.ReplaceAll(of.bootID, "-", ""), fmt.Sprintf("--lines=%d", journalLines), "--output=short-iso", "--utc", "--no-hostname")
+		"--boot="+plain(of.bootID), fmt.Sprintf("--lines=%d", journalLines), "--output=short-iso", "--utc", "--no-hostname")
 	if err == nil && strings.TrimSpace(text) == "" {
 		err = errors.New("the journal has nothing of that boot: is it kept across boots (/var/log/journal, Storage=persistent)?")
 	}

@@ -124,7 +124,7 @@ var deadBegan = testNow.Add(-time.Hour)
 
 // listBoots is a journal that knows the boots, as systemd writes them down before version 254 and since.
 var listBoots = fmt.Sprintf(`case "$*" in *--list-boots*) echo " -1 %s Sun %s UTC—Sun %s UTC"; echo "  0 %s Sun %[3]s UTC Sun %[3]s UTC"; exit;; esac
-`, strings.ReplaceAll(deadBoot, "-", ""), deadBegan.Format(time.DateTime), testNow.Format(time.DateTime), strings.ReplaceAll(thisBoot, "-", ""))
+`, plain(deadBoot), deadBegan.Format(time.DateTime), testNow.Format(time.DateTime), plain(thisBoot))
 
 func TestWhatTheKernelKept(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -164,6 +164,8 @@ func TestWhatTheKernelKept(t *testing.T) {
 		"an earlier crash, and the console": {of: lastHour, files: map[string]string{own + "dmesg-ramoops-0": "of last year", own + "console-ramoops-0": "last words"}, at: map[string]time.Time{own + "dmesg-ramoops-0": before}, want: "--- " + own + "console-ramoops-0\nlast words\n", problem: "1 records of"},
 		"nobody knows when it began": {of: unknown, files: map[string]string{own + "dmesg-efi-1": "panic"}, at: map[string]time.Time{own + "dmesg-efi-1": after}, want: "--- " + own + "dmesg-efi-1\npanic\n",
 			problem: "whether the records of " + own[:14] + " are of that boot is not known, the newest one is of 2026-03-01T12:00:00Z: the journal has nothing of that boot"},
+		"nobody knows what was moved": {of: unknown, files: map[string]string{archive + "dmesg-1": "panic"}, said: said("dmesg-1"), want: "--- " + archive + "dmesg-1\npanic\n",
+			problem: "whether what systemd-pstore has moved is of that boot is not known: the journal has nothing of that boot"},
 		"a link out of it":            {of: lastHour, links: map[string]string{own + "dmesg-1": secret}, problem: "reading " + own + "dmesg-1"},
 		"a directory":                 {of: lastHour, files: map[string]string{own + "dmesg-1/x": ""}, problem: "no regular file"},
 		"moved, and gone":             {of: lastHour, said: said("dmesg-2"), problem: "no such file"},
@@ -194,6 +196,33 @@ func TestWhatTheKernelKept(t *testing.T) {
 				must(t, err)
 			}
 		})
+	}
+}
+
+// The boot after the dead one has panicked, too, before its runner had collected anything.
+func TestTheCrashOfALaterBootIsNotToldOfTheDeadOne(t *testing.T) {
+	const archive, own = "/var/lib/systemd/pstore/", "/sys/fs/pstore/"
+	const between = "0000000000004000800000000000000c"
+	began := deadBegan.Add(10 * time.Minute)
+	boots := fmt.Sprintf(`case "$*" in
+*--list-boots*) echo " -2 %s Sun %s UTC Sun %[2]s UTC"; echo " -1 %s Sun %s UTC Sun %[4]s UTC"; echo "  0 %s Sun %s UTC Sun %[6]s UTC";;
+*--boot=%[3]s*) echo PStore x moved to %[7]sfirst;;
+*) echo PStore x moved to %[7]ssecond;;
+esac
+`, plain(deadBoot), deadBegan.Format(time.DateTime), between, began.Format(time.DateTime), plain(thisBoot), testNow.Format(time.DateTime), archive)
+	h := newTestRemains(t, script(t, boots))
+	for path, at := range map[string]time.Time{archive + "first": testNow, archive + "second": testNow, own + "dmesg-efi-1": began.Add(-time.Second), own + "dmesg-efi-2": began.Add(time.Second)} {
+		must(t, os.MkdirAll(filepath.Dir(h.root+path), 0o755))
+		must(t, os.WriteFile(h.root+path, []byte("of "+filepath.Base(path)), 0o600))
+		must(t, os.Chtimes(h.root+path, at, at))
+	}
+	text, _, err := h.pstore(t.Context(), lastHour)
+	if strings.Contains(text, "second") || strings.Contains(text, "efi-2") || !strings.Contains(text, "of dmesg-efi-1") || err == nil || !strings.Contains(err.Error(), "1 boots lie between") {
+		t.Errorf("got %q, %v", text, err)
+	}
+	must(t, os.RemoveAll(h.root+own))
+	if text, _, err = h.pstore(t.Context(), lastHour); text != "--- "+archive+"first\nof first\n" || err == nil {
+		t.Errorf("got %q, %v", text, err)
 	}
 }
 

@@ -26,29 +26,30 @@ const (
 	maxPstoreSize = 64 << 10
 )
 
-// pstore is what the kernel kept. What systemd-pstore has moved it has said in the journal of this
-// boot. Where nobody moves it, each record stays until somebody deletes it: the dead boot's are those of after its
-// first entry in the journal. The same clock has stamped both.
+// pstore is what the kernel kept. What systemd-pstore has moved it has said in the journal of the boot after the dead
+// one. Where nobody moves it, each record stays until somebody deletes it: the dead boot's are those of after its
+// first entry in the journal, and before that of the next boot. The same clock has stamped both.
 func (h *remains) pstore(ctx context.Context, of endedBoot) (text string, truncated bool, err error) {
-	moved, cutOff, err := h.ask(ctx, of, nil, "--boot="+strings.ReplaceAll(of.now, "-", ""), "--output=cat", "_UID=0", "SYSLOG_IDENTIFIER=systemd-pstore")
+	span, unknown := h.span(ctx, of)
+	said, cutOff, err := h.ask(ctx, of, nil, "--boot="+span.next, "--output=cat", "_UID=0", "SYSLOG_IDENTIFIER=systemd-pstore")
+	moved := movedFiles(said)
 	if err == nil && cutOff {
 		err = errors.New("systemd-pstore has moved more files than its last messages name")
 	}
-	began := func() (time.Time, error) {
-		boots, _, err := h.ask(ctx, of, nil, "--list-boots", "--utc")
-		if err != nil {
-			return time.Time{}, err
-		}
-		return firstEntry(boots, of.bootID)
+	if unknown != nil && len(moved) > 0 {
+		err = errors.Join(err, fmt.Errorf("whether what systemd-pstore has moved is of that boot is not known: %w", unknown))
 	}
-	own, ownErr := h.ownRecords(ctx, began)
+	if span.between > 0 {
+		err = errors.Join(err, fmt.Errorf("%d boots lie between that one and this: what the kernel kept of them, and what was moved after the first of them, is left out", span.between))
+	}
+	own, ownErr := h.ownRecords(ctx, span, unknown)
 	err = errors.Join(err, ownErr)
 	type answer struct {
 		files []keptFile
 		err   error
 	}
 	got, late := bounded.Call(ctx, h.clock, pstoreTime, func() answer {
-		files, err := h.keptFiles(slices.Concat(movedFiles(moved), own), of.output != nil && len(of.output.Redact) > 0)
+		files, err := h.keptFiles(slices.Concat(moved, own), of.output != nil && len(of.output.Redact) > 0)
 		return answer{files, err}
 	})
 	if late != nil {
@@ -75,18 +76,59 @@ func movedFiles(messages string) (paths []string) {
 	return paths
 }
 
-// firstEntry returns when a boot has begun, from what journalctl --list-boots says of it.
-func firstEntry(boots, bootID string) (time.Time, error) {
-	first := regexp.MustCompile(strings.ReplaceAll(bootID, "-", "") + ` +\w+ (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC`).FindStringSubmatch(boots)
-	if first == nil {
-		return time.Time{}, errors.New("the journal has nothing of that boot")
-	}
-	return time.Parse(time.DateTime, first[1])
+// bootSpan is what the journal says of a boot that is over, and of those after it.
+type bootSpan struct {
+	began time.Time
+	// next is the boot after it: that which asks, unless between, the number of boots in between, is more than zero. Then
+	// it began at ended.
+	next    string
+	between int
+	ended   time.Time
 }
 
-// ownRecords returns the records in pstore that are of a boot which began then. An error names those that are not,
-// or says that nobody knows; then all are returned.
-func (h *remains) ownRecords(ctx context.Context, began func() (time.Time, error)) (paths []string, err error) {
+// span asks the journal. An error says that it knows nothing of the boot.
+func (h *remains) span(ctx context.Context, of endedBoot) (bootSpan, error) {
+	boots, _, err := h.ask(ctx, of, nil, "--list-boots", "--utc")
+	if err != nil {
+		return bootSpan{next: plain(of.now)}, err
+	}
+	return spanIn(boots, of.bootID, of.now)
+}
+
+var bootEntry = regexp.MustCompile(`([0-9a-f]{32}) +\w+ (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) UTC`)
+
+// spanIn is span from what journalctl --list-boots says, which has the boots in their order.
+func spanIn(boots, bootID, now string) (bootSpan, error) {
+	span, known := bootSpan{next: plain(now)}, false
+	for _, entry := range bootEntry.FindAllStringSubmatch(boots, -1) {
+		id := entry[1]
+		at, err := time.Parse(time.DateTime, entry[2])
+		switch {
+		case err != nil:
+			return span, err
+		case id == plain(bootID):
+			span.began, known = at, true
+		case !known:
+		case id == plain(now):
+			return span, nil
+		case span.between == 0:
+			span.next, span.between, span.ended = id, 1, at
+		default:
+			span.between++
+		}
+	}
+	if !known {
+		return span, errors.New("the journal has nothing of that boot")
+	}
+	return span, nil
+}
+
+// plain is a boot ID as the journal writes it.
+func plain(bootID string) string { return strings.ReplaceAll(bootID, "-", "") }
+
+// ownRecords returns the records in pstore that are of a boot. An error names those that are of before it, or says that
+// nobody knows; then all are returned.
+func (h *remains) ownRecords(ctx context.Context, of bootSpan, unknown error) (paths []string, err error) {
 	type answer struct {
 		records []crashRecord
 		err     error
@@ -101,21 +143,21 @@ func (h *remains) ownRecords(ctx context.Context, began func() (time.Time, error
 	if len(got.records) == 0 {
 		return nil, got.err
 	}
-	start, err := began()
-	if err != nil {
+	if unknown != nil {
 		newest := slices.MaxFunc(got.records, func(a, b crashRecord) int { return a.at.Compare(b.at) })
-		err = fmt.Errorf("whether the records of /%s are of that boot is not known, the newest one is of %s: %w", pstoreDir, newest.at.UTC().Format(time.RFC3339), err)
+		err = fmt.Errorf("whether the records of /%s are of that boot is not known, the newest one is of %s: %w", pstoreDir, newest.at.UTC().Format(time.RFC3339), unknown)
 	}
 	older := 0
 	for _, r := range got.records {
-		if r.at.Before(start) {
+		switch {
+		case r.at.Before(of.began):
 			older++
-			continue
+		case of.between == 0 || r.at.Before(of.ended):
+			paths = append(paths, r.path)
 		}
-		paths = append(paths, r.path)
 	}
 	if older > 0 {
-		err = fmt.Errorf("%d records of /%s are of before that boot, which began at %s, and are left out", older, pstoreDir, start.Format(time.RFC3339))
+		err = fmt.Errorf("%d records of /%s are of before that boot, which began at %s, and are left out", older, pstoreDir, of.began.Format(time.RFC3339))
 	}
 	return paths, errors.Join(got.err, err)
 }
