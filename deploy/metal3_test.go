@@ -113,7 +113,7 @@ func TestTheRemoteRunnerSwitchesABareMetalHost(t *testing.T) {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	for range 2 {
-		s.must(bmh.Off(s.ctx, machine))
+		s.must(bmh.Off(s.ctx, machine, nil))
 	}
 	powered(false)
 	if host.GetAnnotations()[metal3.OffAnnotation] != metal3.AtOnce {
@@ -123,7 +123,7 @@ func TestTheRemoteRunnerSwitchesABareMetalHost(t *testing.T) {
 		t.Errorf("got %+v, %v", r, err)
 	}
 	for range 2 {
-		s.must(bmh.On(s.ctx, machine))
+		s.must(bmh.On(s.ctx, machine, nil))
 	}
 	powered(true)
 	if _, off := host.GetAnnotations()[metal3.OffAnnotation]; off {

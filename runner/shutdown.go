@@ -453,7 +453,8 @@ func (t *machineAtWork) once(ctx context.Context, m *v1alpha1.NodeMaintenance, b
 		err = power.Check(r.GUID, machine)
 	}
 	known := t.tried[m.UID]
-	if known.failed++; err == nil {
+	known.failed++
+	if err == nil {
 		known.failed = 0
 	}
 	t.tried[m.UID] = known

@@ -109,7 +109,8 @@ func TestAfterADemandReadyIsReadAnew(t *testing.T) {
 		t.Errorf("right after a demand: %q", got)
 	}
 	before := k.reads
-	if k.heard(1); k.reads != before {
+	k.heard(1)
+	if k.reads != before {
 		t.Errorf("%d reads after one demand", k.reads-before+1)
 	}
 
@@ -145,7 +146,8 @@ func TestADemandOfTheDetectorIsOneOfReady(t *testing.T) {
 	d := &detector{ready: k.ready, conditions: conditions}
 	k.heard(1)
 	d.demand()
-	if k.heard(1); k.reads != 2 {
+	k.heard(1)
+	if k.reads != 2 {
 		t.Errorf("%d reads, want 2", k.reads)
 	}
 }

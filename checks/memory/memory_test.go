@@ -114,7 +114,7 @@ func TestADriverThatComesLaterThanTheDetectorIsAwaited(t *testing.T) {
 	h.count(0, 1)
 	h.finds(h.check(), checks.True, ReasonUncorrected)
 	h.boot = "second"
-	edac := filepath.Join(h.path, "devices/system/edac")
+	edac := filepath.Join(h.path, "devices", "system", "edac")
 	h.must(os.Rename(edac, edac+".later"))
 	c := h.check()
 	h.finds(c, checks.Unknown, ReasonNotSeen, "is gone")

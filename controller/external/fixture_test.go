@@ -223,7 +223,8 @@ func (s *scene) settle() {
 	s.t.Helper()
 	for range 20 {
 		before := s.writes
-		if s.look(); s.writes == before || s.action().Finished() != nil {
+		s.look()
+		if s.writes == before || s.action().Finished() != nil {
 			return
 		}
 	}

@@ -29,7 +29,7 @@ func (p *plain) Read(context.Context, power.UUID) (power.Reading, error) {
 
 func (p *plain) Off(ctx context.Context, _ power.UUID, still power.Still) error {
 	p.logins++
-	time.Sleep(p.login) // of the bubble
+	time.Sleep(p.login) //nolint:forbidigo // the time of a bubble
 	if err := still.Holds(ctx); err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func TestWhatHappensWhileTheSwitchIsLoggedInToKeepsThePower(t *testing.T) {
 						if bmc.logins == 0 {
 							return silent, nil
 						}
-						time.Sleep(test.slow) // of the bubble
+						time.Sleep(test.slow) //nolint:forbidigo // the time of a bubble
 						test.facts.Over = true
 						return test.facts, test.err
 					},
