@@ -62,8 +62,9 @@ type tried struct {
 	sent  time.Time
 	// asking and cutting are since when this process tries that: the phase may be older. Zero: not yet.
 	asking, cutting time.Time
-	// failed is how often in a row its switch could not be read.
-	failed int
+	// failed is how often in a row its switch could not be read, and failing since when.
+	failed  int
+	failing time.Time
 	// read is what was read of the machine that is to go off.
 	read readings
 	// off are the readings that are to prove that the machine is off.

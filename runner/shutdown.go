@@ -209,10 +209,14 @@ func (t *machineAtWork) shutDown(ctx context.Context, m *v1alpha1.NodeMaintenanc
 		return t.says(ctx, m, v1alpha1.PowerShuttingDown, doubt, stepTime)
 	}
 	known := t.tried[m.UID]
+	if known.failed > retriesSoon {
+		t.unasked(m)
+		known = t.tried[m.UID]
+	}
 	switch {
 	case !known.asking.IsZero() && t.Clock.Now().Sub(known.asking) >= shutdownTime:
 		return t.beginCut(ctx, m)
-	case known.failed > retriesSoon && known.asking.IsZero() && t.ServerClock.Now().Sub(m.Status.Power.Since.Time) >= unreadTime:
+	case known.failed > 0 && known.asking.IsZero() && t.Clock.Now().Sub(known.failing) >= unreadTime:
 		return t.enter(ctx, m, v1alpha1.PowerStillOn, nil, fmt.Sprintf("for %s nobody could ask its operating system to shut down (%v): look at its BMC", unreadTime, err))
 	case err != nil:
 		return t.says(ctx, m, v1alpha1.PowerShuttingDown, err.Error(), t.afterError(m, err))
@@ -224,6 +228,7 @@ func (t *machineAtWork) shutDown(ctx context.Context, m *v1alpha1.NodeMaintenanc
 		return 0, err
 	}
 	if why != "" {
+		t.unasked(m)
 		return t.says(ctx, m, v1alpha1.PowerShuttingDown, why, stepTime)
 	}
 	if t.Clock.Now().Sub(asOf) > factsAge {
@@ -342,6 +347,15 @@ func saying(state power.State, err error) string {
 	return "it says " + string(state)
 }
 
+// unasked takes in that the operating system can't be asked now: unless it has been, its time has not begun.
+func (t *machineAtWork) unasked(m *v1alpha1.NodeMaintenance) {
+	known := t.tried[m.UID]
+	if known.asked == "" {
+		known.asking = time.Time{}
+	}
+	t.tried[m.UID] = known
+}
+
 func (t *machineAtWork) cutsNow(m *v1alpha1.NodeMaintenance) {
 	known := t.tried[m.UID]
 	if known.cutting.IsZero() {
@@ -453,9 +467,13 @@ func (t *machineAtWork) once(ctx context.Context, m *v1alpha1.NodeMaintenance, b
 		err = power.Check(r.GUID, machine)
 	}
 	known := t.tried[m.UID]
-	known.failed++
-	if err == nil {
+	switch {
+	case err == nil:
 		known.failed = 0
+	case known.failed == 0:
+		known.failed, known.failing = 1, t.Clock.Now()
+	default:
+		known.failed++
 	}
 	t.tried[m.UID] = known
 	return r, err

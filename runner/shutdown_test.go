@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -682,6 +683,14 @@ func TestTheTimeToShutDownBeginsWhenTheOperatingSystemIsAsked(t *testing.T) {
 		"its BMC does not answer":   func(r *rack, now bool) { r.readErr = map[bool]error{true: power.ErrNoAnswer}[now] },
 		"the API server is away":    func(r *rack, now bool) { r.died = now },
 		"no remote runner is there": func(r *rack, now bool) { r.died = now },
+		"its BMC refused, and then people hold it": func(r *rack, now bool) {
+			r.shutdownErr = map[bool]error{true: power.ErrNoAnswer}[now]
+			r.excluded = now && (r.excluded || strings.Contains(r.of("repair").Status.Power.Message, power.ErrNoAnswer.Error()))
+		},
+		"its BMC refused, and then is away": func(r *rack, now bool) {
+			r.shutdownErr = map[bool]error{true: power.ErrNoAnswer}[now]
+			r.readErr = map[bool]error{true: power.ErrNoAnswer}[now && (r.readErr != nil || strings.Contains(r.of("repair").Status.Power.Message, power.ErrNoAnswer.Error()))]
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRack(t, switchedOff)
@@ -722,6 +731,18 @@ func TestABMCThatIsSilentBeforeItIsAskedNeedsAPerson(t *testing.T) {
 	if len(r.shutdowns)+len(r.cuts) > 0 {
 		t.Errorf("asked were %v, cut were %v\n%s", r.shutdowns, r.cuts, r.story())
 	}
+}
+
+func TestABMCThatIsSilentForAMomentIsWaitedForHoweverLongPeopleHeldItsMachine(t *testing.T) {
+	r := newRack(t, switchedOff)
+	r.happens = func(int) {
+		p := r.of("repair").Status.Power
+		r.excluded = p != nil && p.Phase == v1alpha1.PowerShuttingDown
+		r.readErr = map[bool]error{true: power.ErrNoAnswer}[r.now.Sub(testNow) > unreadTime+5*time.Minute]
+	}
+	w := r.worker("runner-0")
+	r.goOn(w, unreadTime+10*time.Minute)
+	r.power(v1alpha1.PowerShuttingDown, power.ErrNoAnswer.Error())
 }
 
 // A power that nobody has cut can't be still on in spite of that.
