@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/nodemend/nodemend/ipmi"
 )
 
 // Reasons of a verdict besides those of failures, which are the kind of the
@@ -97,13 +95,14 @@ func (j *judgement) reached(k sensorKey) bool {
 }
 
 // missed reports whether a sensor may be in a list that could not be read. Only of resources there
-// are several: IPMI lists all sensors or none.
+// are several: IPMI lists all sensors or none. One that never could be has told of no failure.
 func (j *judgement) missed(k sensorKey) bool {
 	if _, listed := j.sensors[k]; listed || k.Path == "" {
 		return false
 	}
-	return j.in.SensorsError != nil || slices.ContainsFunc(j.in.Sensors, func(s ipmi.Sensor) bool {
-		return s.Path != "" && s.Type == typeEntity && !s.Available // which leads to one
+	return j.in.SensorsError != nil || slices.ContainsFunc(j.memory.Parts, func(c part) bool {
+		s, listed := j.sensors[c.sensorKey]
+		return listed && s.Path != "" && s.Type == typeEntity && !s.Available // which leads to one
 	})
 }
 
