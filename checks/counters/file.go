@@ -94,6 +94,14 @@ func (f *File[T]) Load(ctx context.Context) (value T, first bool) {
 // Unread is why it is not known what the file has; nil once it is.
 func (f *File[T]) Unread() error { return f.unread }
 
+// Peek returns what the file has now, and the zero value if there is none. It takes as long as the disk.
+func (f *File[T]) Peek() (value T, err error) {
+	if f.Path == "" {
+		return value, nil
+	}
+	return load[T](f.Path)
+}
+
 func load[T any](path string) (value T, err error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

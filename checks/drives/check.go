@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -90,9 +89,9 @@ func New(options Options) (*Check, error) {
 	}
 	// If it can't be seen now whether there was or is one, runs say so.
 	never, err := bounded.Within(options.Clock, options.Timeout, func() bool {
-		_, err := os.Stat(options.StateFile)
+		before, err := c.kept.Peek()
 		all := sys(options.Sys).look(options.Exclude)
-		return errors.Is(err, os.ErrNotExist) && all.err == nil && len(all.drives)+len(all.arrays) == 0
+		return err == nil && len(before.Drives) == 0 && all.err == nil && len(all.drives)+len(all.arrays) == 0
 	})
 	if err == nil && never {
 		return nil, checks.Off{Why: "no drive of NVMe, SATA or SAS is the node's own, and no array (md)"}

@@ -587,7 +587,20 @@ func TestANameThatIsExcludedIsNotLookedAt(t *testing.T) {
 	c := h.start(o)
 	h.finds(c, checks.False, ReasonHealthy, "nvme0n1: nothing is wrong")
 	h.remove("class/nvme/nvme0")
-	h.finds(c, checks.Unknown, ReasonNotSeen, "no drive and no array is there any more; if that is to be so, switch the check off")
+	h.finds(c, checks.Unknown, ReasonNotSeen, "no drive and no array is there any more; if that is to be so, switch the check off, or remove its state file")
+}
+
+func TestANodeOfWhichNoDriveIsRememberedNeedsNoCheck(t *testing.T) {
+	h := newHost(t)
+	h.nvme("nvme0", "1", "0000:01:00.0")
+	h.finds(h.check(), checks.False, ReasonHealthy, "nvme0n1: nothing is wrong")
+	o := h.options()
+	o.Exclude = []string{"nvme*"}
+	h.finds(h.start(o), checks.Unknown, ReasonNotSeen, "no drive and no array is there any more; if that is to be so, switch the check off, or remove its state file")
+	var off checks.Off
+	if _, err := New(o); !errors.As(err, &off) {
+		t.Errorf("got %v, want it to be off", err)
+	}
 }
 
 func TestANamespaceThatHasSeveralWaysHasTheNameOfItsDevice(t *testing.T) {

@@ -80,7 +80,7 @@ func (c *Check) judge(all inventory, now time.Time) checks.Result {
 	}
 	healthy := checks.Healthy(ReasonHealthy, strings.Join(well, ", ")+": nothing is wrong")
 	if len(well) == 0 {
-		healthy = checks.CannotTell(ReasonNotSeen, "no drive and no array is there any more; if that is to be so, switch the check off")
+		healthy = checks.CannotTell(ReasonNotSeen, "no drive and no array is there any more; if that is to be so, switch the check off, or remove its state file")
 	}
 	return checks.Judge(found, grave(), healthy)
 }

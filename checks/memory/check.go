@@ -4,9 +4,7 @@ package memory
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -59,17 +57,20 @@ func New(options Options) (*Check, error) {
 	if options.Proc == "" {
 		options.Proc = "/proc"
 	}
-	f := files{options.Sys, options.Proc}
+	c := &Check{
+		options: options, files: files{options.Sys, options.Proc},
+		kept: counters.File[known]{Path: options.StateFile, LookOnly: options.LookOnly, Clock: options.Clock},
+	}
 	// A driver may come later than the detector. If it can't be seen now whether there was or is one,
 	// runs say so.
 	never, err := bounded.Within(options.Clock, options.Timeout, func() bool {
-		_, err := os.Stat(options.StateFile)
-		return errors.Is(err, os.ErrNotExist) && len(f.controllers()) == 0
+		before, err := c.kept.Peek()
+		return err == nil && len(before.Modules) == 0 && len(c.files.controllers()) == 0
 	})
 	if err == nil && never {
 		return nil, checks.Off{Why: "no driver of the kernel (EDAC) counts errors of the memory, as in a virtual machine"}
 	}
-	return &Check{options: options, files: f, kept: counters.File[known]{Path: options.StateFile, LookOnly: options.LookOnly, Clock: options.Clock}}, nil
+	return c, nil
 }
 
 // Timeout implements checks.Check.
@@ -84,7 +85,7 @@ func (c *Check) Run(ctx context.Context) checks.Result {
 	case got.err != nil:
 		return checks.CannotTell(ReasonNotSeen, got.err.Error())
 	case len(got.controllers) == 0:
-		return checks.CannotTell(ReasonNotSeen, "the driver that counted errors of the memory (EDAC) is gone; load it, or switch the check off")
+		return checks.CannotTell(ReasonNotSeen, "the driver that counted errors of the memory (EDAC) is gone; load it, or switch the check off, or remove its state file")
 	}
 	if before, first := c.kept.Load(ctx); first {
 		c.known = before
