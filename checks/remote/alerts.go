@@ -118,12 +118,13 @@ type subject struct{ node, conditionType string }
 type alertMemory struct {
 	// process and now are those of the latest answer.
 	process, now time.Time
-	// promised are the alerts that have not ended, as they were last seen, by their IDs; pending
-	// ones have not begun.
+	// promised are the alerts that have begun and not ended, as they were last seen, by their IDs.
 	promised map[subject]map[string]alert
 	// unseen is why nobody knows that an alert has resolved that is not there any more, by its
 	// ID; "": one that a former process has reported.
 	unseen map[subject]map[string]string
+	// pending are those that have not begun, in the latest answer.
+	pending map[subject]map[string]bool
 	// quiet is since when it was known in each answer that nothing fires.
 	quiet map[subject]time.Time
 	// met are those of which it is known whether something was reported before.
@@ -210,7 +211,7 @@ func (a *alerts) unread(err error, nodes []node) found {
 // forget begins anew: what ended meanwhile, and how, is not known.
 func (a *alerts) forget() {
 	a.seen = alertMemory{
-		promised: map[subject]map[string]alert{}, unseen: map[subject]map[string]string{}, quiet: map[subject]time.Time{}, met: map[subject]bool{},
+		promised: map[subject]map[string]alert{}, pending: map[subject]map[string]bool{}, unseen: map[subject]map[string]string{}, quiet: map[subject]time.Time{}, met: map[subject]bool{},
 		nameless: a.seen.nameless,
 	}
 }
@@ -398,10 +399,13 @@ func in(all []selected, state alertState) (some []selected) {
 // followEnds takes in which alerts about a subject are there, and how those ended that are not.
 // While it is blind, those whose rule is not evaluated have not.
 func (a *alerts) followEnds(s subject, there []selected, blind bool, answer *answer) {
-	promised, waiting := map[string]alert{}, map[string]bool{}
+	promised, waits, begun := map[string]alert{}, map[string]bool{}, map[string]bool{}
 	for _, one := range there {
 		if one.state == pending {
-			waiting[one.labels["alertname"]] = true
+			waits[one.id] = true
+			if name := one.labels["alertname"]; !a.seen.pending[s][one.id] {
+				begun[name] = true
+			}
 			continue
 		}
 		promised[one.id] = *one.alert
@@ -414,7 +418,7 @@ func (a *alerts) followEnds(s subject, there []selected, blind bool, answer *ans
 		_, still := promised[id]
 		switch {
 		case still:
-		case waiting[gone.labels["alertname"]]:
+		case begun[gone.labels["alertname"]]:
 			a.seen.miss(s, id, ReasonAlertEndNotSeen) // its rule has begun anew, perhaps with other labels
 		case !gone.until.IsZero() && !answer.now.Add(vanishing).Before(gone.until):
 			a.seen.miss(s, id, ReasonAlertNotRepeated)
@@ -426,7 +430,7 @@ func (a *alerts) followEnds(s subject, there []selected, blind bool, answer *ans
 			a.seen.miss(s, id, ReasonAlertEndNotSeen)
 		}
 	}
-	a.seen.promised[s] = promised
+	a.seen.promised[s], a.seen.pending[s] = promised, waits
 }
 
 // wait returns what is to be said while nothing fires, and it is not known that all that did has

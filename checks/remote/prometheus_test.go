@@ -170,6 +170,20 @@ func TestAnAlertThatIsGoneWithoutItsRuleLookingIsNotOver(t *testing.T) {
 	}
 }
 
+func TestAnAlertResolvesAlthoughAnotherOneOfItsRuleIsPending(t *testing.T) {
+	rule := ruleNamed("DiskSlow")
+	p := play(t, nil)
+	p.end("Watchdog")
+	sda := p.fire("DiskSlow", "n", 0)
+	sda.id = "of sda"
+	sdb := *sda
+	sdb.id, sdb.state = "of sdb", pending
+	p.alerts = append(p.alerts, sdb)
+	p.ofPrometheus(firingSaid, rule)
+	p.alerts = []alert{sdb}
+	p.ofPrometheus(wellSaid, rule)
+}
+
 func TestAnAlertWhoseRuleLooksAgainIsOver(t *testing.T) {
 	rule, broken, full := ruleNamed("DiskSlow"), ruleNamed("DiskSlow"), ruleNamed("DiskFull")
 	broken.stale, full.stale = "it is broken", "it is broken"

@@ -167,6 +167,8 @@ func (w *webhook) keep(n notification) error {
 			continue
 		case before != nil && before.goesOn(sent):
 			sent.since = before.since
+		case before == nil && late == 0 && now.Sub(w.listens) < w.RepeatedWithin.Duration:
+			sent.since = w.listens // each is repeated only so often
 		}
 		w.known[sent.id] = sent
 	}

@@ -259,6 +259,26 @@ func TestAnEndFromBeforeAStartIsNotConfirmedByWhatBeganAfterIt(t *testing.T) {
 	}
 }
 
+// As after a change of leader: both were sent meanwhile, and are sent again.
+func TestAnEndThatIsHeardBeforeTheFirstWatchdogIsConfirmed(t *testing.T) {
+	n := listen(t, 0)
+	n.nodes[0].conditions = map[string]corev1.NodeCondition{"DiskAlert": {Status: "True", Reason: "DiskIsSlow"}}
+	n.silent(10 * time.Second)
+	if code, err := n.post("Bearer secret", notificationOf("resolved", "DiskSlow", epoch.Add(-time.Hour), epoch.Add(-20*time.Second))); err != nil {
+		t.Errorf("got %d, %v", code, err)
+	}
+	for range 6 {
+		if code, err := n.post("Bearer secret", notificationOf("firing", "Watchdog", epoch.Add(-24*time.Hour), time.Time{})); err != nil {
+			t.Errorf("got %d, %v", code, err)
+		}
+		if n.clock.Now().Before(epoch.Add(5 * time.Minute)) {
+			n.says(endSaid)
+		}
+		n.silent(time.Minute)
+	}
+	n.says(wellSaid)
+}
+
 // As after a Prometheus did not reach its Alertmanager.
 func TestAnAlertThatIsStillSentAfterItsEndWasSaidFires(t *testing.T) {
 	for name, breaks := range map[string]func(*notified){
