@@ -26,6 +26,7 @@ import (
 const (
 	leaseTime  = 10 * time.Minute
 	leaseRenew = 3 * time.Minute
+	leaseRetry = 10 * time.Second
 )
 
 // lease takes medik8s' Lease of a node that somebody holds who has something to do there, or whose machine is not
@@ -43,6 +44,9 @@ func (r *Reconciler) lease(ctx context.Context, node *corev1.Node, holders, leav
 	switch err := r.takeLease(ctx, node); {
 	case refused(err):
 		ctrl.LoggerFrom(ctx).Info("The Lease of medik8s can't be taken", "node", node.Name, "why", err.Error())
+		if apierrors.IsInternalError(err) { // as of a webhook that restarts
+			return leaseRetry, nil
+		}
 	case err != nil:
 		return 0, fmt.Errorf("taking the Lease of medik8s for node %s: %w", node.Name, err)
 	}

@@ -80,7 +80,7 @@ func TestTheLeaseOfMedik8sIsTakenRenewedAndReturned(t *testing.T) {
 		"there is no namespace":                {holders: person, fails: noNamespace, again: 3 * time.Minute},
 		"a webhook refuses":                    {holders: person, fails: denied, again: 3 * time.Minute},
 		"a policy refuses":                     {holders: person, fails: apierrors.NewInvalid(schema.GroupKind{Kind: "Lease"}, "node-w17", nil), again: 3 * time.Minute},
-		"a webhook has no pod":                 {holders: person, fails: apierrors.NewInternalError(errors.New("failed calling webhook")), again: 3 * time.Minute},
+		"a webhook has no pod":                 {holders: person, fails: apierrors.NewInternalError(errors.New("failed calling webhook")), again: 10 * time.Second},
 		"nobody answers":                       {holders: person, fails: errors.New("no answer"), failure: "no answer"},
 		"the answer does not come in time":     {holders: person, fails: apierrors.NewTimeoutError("no answer yet", 1), failure: "no answer yet"},
 		"the API server is busy":               {holders: person, fails: apierrors.NewTooManyRequests("later", 1), failure: "later"},
