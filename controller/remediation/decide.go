@@ -212,6 +212,11 @@ func (d *decision) prove(s situation) {
 		d.sighting = sighting{at: s.now, since: d.clearSince}
 	}
 	d.clearSince = d.sighting.at
+	for _, f := range d.proof.all() {
+		if s.believed(f.Since) && f.Since.After(d.clearSince) {
+			d.clearSince = f.Since
+		}
+	}
 }
 
 func (d decision) input(s situation, findings []evidence.Finding) gates.Input {

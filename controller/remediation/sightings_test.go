@@ -16,6 +16,7 @@ func TestANodeWhoseClockWasAheadRecoversAsSoonAsAnother(t *testing.T) {
 	s.remediation.Spec.Recovery.HealthyFor = seconds(30)
 	clock := clocktesting.NewFakePassiveClock(now)
 	r := &Reconciler{Clock: clock}
+	sick := ago(50 * time.Second)
 	after := func(passed time.Duration, since time.Time) decision {
 		t.Helper()
 		clock.SetTime(clock.Now().Add(passed))
@@ -24,7 +25,7 @@ func TestANodeWhoseClockWasAheadRecoversAsSoonAsAnother(t *testing.T) {
 		seen := metav1.NewTime(clock.Now())
 		looked.node = s.node.DeepCopy()
 		looked.node.Status.Conditions = []corev1.NodeCondition{
-			{Type: "Sick", Status: "False", LastHeartbeatTime: seen, LastTransitionTime: ago(50 * time.Second)},
+			{Type: "Sick", Status: "False", LastHeartbeatTime: seen, LastTransitionTime: sick},
 			{Type: corev1.NodeReady, Status: "True", LastHeartbeatTime: seen, LastTransitionTime: metav1.NewTime(since)},
 		}
 		api := cacheOf(t, looked.node)
@@ -44,6 +45,8 @@ func TestANodeWhoseClockWasAheadRecoversAsSoonAsAnother(t *testing.T) {
 	ahead := now.Add(8 * time.Hour)
 	healing(after(0, ahead), 30*time.Second)
 	healing(after(20*time.Second, ahead), 10*time.Second)
+	sick = metav1.NewTime(now.Add(15 * time.Second)) // until then, between two looks
+	healing(after(0, ahead), 25*time.Second)
 	healing(after(20*time.Second, ahead.Add(time.Minute)), 30*time.Second) // it was not Ready in between
 	if d := after(30*time.Second, ahead.Add(time.Minute)); d.progress() != v1alpha1.ReasonRecovered {
 		t.Errorf("rule %q, %s, again after %s", d.rule, d.progress(), d.wait)
