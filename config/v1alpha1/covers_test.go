@@ -88,6 +88,7 @@ func TestWhichIncidentsWithDebounceARemediationCovers(t *testing.T) {
 		{"of one that is given back its own alone", ended("Released"), trigger("Ill", at(31)), two, false},
 		{"of one that is deleted all", ended("Deleted", "Sick"), trigger("Ill", at(31)), two, true},
 		{"until they were seen healthy", ended("Deleted", "Sick", "Ill"), trigger("Ill", at(31)), two, false},
+		{"a duplicate nothing", ended("Duplicate"), trigger("Sick", at(29)), two, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := tt.r.Covers(&tt.trigger, tt.debounce); got != tt.want {

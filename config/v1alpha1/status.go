@@ -172,6 +172,9 @@ func (s *RemediationStatus) LastDecision(what string) *PersonsDecision {
 // since before another one ended is the same. What one debounce calls one incident may be two
 // for another one: then the two are not compared.
 func (r *Remediation) Covers(t *Trigger, debounce Duration) bool {
+	if r.Ended() && r.State() == ReasonDuplicate {
+		return false
+	}
 	if own := DebounceOf(r.Spec.Match, t); own.Duration > 0 && r.Ended() {
 		switch {
 		case slices.Contains(r.AwaitedHealthy(), t.Type):
@@ -191,8 +194,6 @@ func (r *Remediation) Covers(t *Trigger, debounce Duration) bool {
 			return then && slices.ContainsFunc(r.Spec.Match, func(m ConditionMatch) bool { return m.Type == t.Type && m.Status == t.Status })
 		case ReasonReleased:
 			return then && same
-		case ReasonDuplicate:
-			return false
 		}
 	}
 	return same && own.LastTransitionTime.Equal(&t.LastTransitionTime)
