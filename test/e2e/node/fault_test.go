@@ -13,12 +13,13 @@ const (
 	goOnFile = "/run/e2e-go-on"
 )
 
-// faultMonitor brings its own program: there is none in the detector's image.
+// faultMonitor brings its own program: there is none in the detector's image. However busy the
+// machine, it is not killed: that would be another status.
 const faultMonitor = `{
   "plugin": "custom",
-  "pluginConfig": {"invoke_interval": "2s", "timeout": "2s", "max_output_length": 80, "concurrency": 1},
+  "pluginConfig": {"invoke_interval": "2s", "timeout": "1m", "max_output_length": 80, "concurrency": 1},
   "source": "e2e",
   "conditions": [{"type": "` + faultCondition + `", "reason": "NoFault", "message": "there is no fault"}],
-  "rules": [{"type": "permanent", "condition": "` + faultCondition + `", "reason": "Fault", "timeout": "1s",
+  "rules": [{"type": "permanent", "condition": "` + faultCondition + `", "reason": "Fault", "timeout": "1m",
     "path": "/etc/nodemend/busybox", "args": ["test", "!", "-e", "` + faultFile + `"]}]
 }`

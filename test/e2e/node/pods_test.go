@@ -103,6 +103,7 @@ func TestACommandIsAdoptedAndRunOnceWhenThePodOfTheRunnerGoes(t *testing.T) {
 			s.onFault("adopted", long())
 			s.run("touch " + faultFile)
 			action := s.claimed()
+			s.begun()
 			old := s.pod("runner")
 			remove(s, old)
 			s.replaced(old)
@@ -138,6 +139,7 @@ func TestAnUpgradeInTheMiddleOfARemediationChangesNoConditionAndLosesNoCommand(t
 	s.onFault("upgraded", long())
 	s.run("touch " + faultFile)
 	action := s.claimed()
+	s.begun()
 	before, detector, runner := s.Object(), s.pod("detector"), s.pod("runner")
 
 	// As docs/install.md has it.

@@ -134,7 +134,7 @@ func beginQuiet(t *testing.T) *quiet {
 }
 
 // usual gives a plugin the times that those of node-problem-detector have.
-var usual = strings.NewReplacer(`"invoke_interval": "2s", "timeout": "2s"`, `"invoke_interval": "30s", "timeout": "5s"`, `"timeout": "1s"`, `"timeout": "5s"`)
+var usual = strings.NewReplacer(`"invoke_interval": "2s"`, `"invoke_interval": "30s"`, `"timeout": "1m"`, `"timeout": "5s"`)
 
 // furnish puts on the node what the detector needs, and what it looks at.
 func (q *quiet) furnish(c *cluster.Cluster, bmc *ipmisim.Simulator) {

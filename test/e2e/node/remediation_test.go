@@ -44,6 +44,15 @@ func (s *scenario) claimed() *v1alpha1.NodeAction {
 	return found
 }
 
+// begun waits until a script runs: a claimed action may not have been executed yet.
+func (s *scenario) begun() {
+	s.Helper()
+	s.Until(moment, "the script runs", func() (bool, string) {
+		ran := s.run("cat " + ranFile + " 2>/dev/null || true")
+		return ran != "", ran
+	})
+}
+
 // recovered waits until the newest remediation has ended well after these remedies, each
 // with its outcome: "command Succeeded". The node is in service.
 func (s *scenario) recovered(want ...string) {
