@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/nodemend/nodemend/checks"
 	"github.com/nodemend/nodemend/test/e2e/story"
 	"github.com/nodemend/nodemend/test/node"
 )
@@ -51,7 +52,7 @@ type weather struct {
 	slowest  time.Duration                              // until that was reported
 	gap      time.Duration                              // between two looks, at the most: how late all is here
 	notReady time.Duration                              // from the start until the node was; zero if never
-	healed   bool                                       // the runtime was said to be well
+	healed   bool                                       // the runtime was said to be anything but sick
 
 	detector         string // a file of its process
 	began, turned    time.Time
@@ -147,7 +148,9 @@ func (w *weather) see(n *corev1.Node, now time.Time) {
 	if w.notReady == 0 && story.Condition(n, corev1.NodeReady).Status != corev1.ConditionTrue {
 		w.notReady = now.Sub(w.began)
 	}
-	w.healed = w.healed || story.Condition(n, runtimeCondition).Status != corev1.ConditionTrue
+	// Who was not run for want of a processor can't tell, and says so.
+	runtime := story.Condition(n, runtimeCondition)
+	w.healed = w.healed || runtime.Status != corev1.ConditionTrue && runtime.Reason != checks.ReasonStarved
 }
 
 // stormsSeen returns how many lines the detector's metrics say that it has seen.
