@@ -302,20 +302,26 @@ func TestANodeHasNotRecoveredByACacheThatIsBehind(t *testing.T) {
 	}
 }
 
-func TestANodeIsNotTakenOutByACacheThatIsBehind(t *testing.T) {
-	s := disruptive(at(3, 1))
-	well := s.node.DeepCopy()
-	well.Status.Conditions[0] = corev1.NodeCondition{Type: "Sick", Status: "False", LastHeartbeatTime: ago(time.Second), LastTransitionTime: ago(2 * time.Second)}
+func TestANodeIsNeitherTakenOutNorTakenBackByACacheThatIsBehind(t *testing.T) {
+	is := func(s situation, status corev1.ConditionStatus) situation {
+		node := *s.node.DeepCopy()
+		node.Status.Conditions[0] = corev1.NodeCondition{Type: "Sick", Status: status, LastHeartbeatTime: ago(time.Second), LastTransitionTime: ago(2 * time.Second)}
+		s.node = &node
+		return s
+	}
 	for name, tt := range map[string]struct {
-		live corev1.Node
-		want effect
+		cached situation
+		live   corev1.ConditionStatus
+		want   effect
 	}{
-		"it is sick": {*s.node, takeOut},
-		"it is well": {*well, nothing},
+		"a node that is sick is taken out":           {disruptive(at(3, 1)), corev1.ConditionTrue, takeOut},
+		"one that is well by now is not":             {disruptive(at(3, 1)), corev1.ConditionFalse, nothing},
+		"one that is well is taken back":             {external(wellSince(time.Hour), succeeded), corev1.ConditionFalse, recall},
+		"one that is sick by now is left to another": {external(wellSince(time.Hour), succeeded), corev1.ConditionTrue, nothing},
 	} {
 		t.Run(name, func(t *testing.T) {
-			looked := s
-			live := cacheOf(t, &tt.live)
+			looked := tt.cached
+			live := cacheOf(t, is(tt.cached, tt.live).node)
 			d, err := (&Reconciler{Client: live, Live: live, Clock: clocktesting.NewFakePassiveClock(now)}).decide(t.Context(), &looked)
 			if err != nil || d.effect != tt.want {
 				t.Errorf("rule %q, effect %d, want %d, %v", d.rule, d.effect, tt.want, err)
