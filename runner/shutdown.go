@@ -22,7 +22,8 @@ const (
 	// shutdownTime is how long an operating system has to shut down before its power is cut: what is
 	// left on a drained node has minutes to end, and some units take their time.
 	shutdownTime = 10 * time.Minute
-	// unreadTime is how long a switch that can't be read is waited for before that.
+	// unreadTime is how long a switch that can't be read is waited for before anybody could ask the
+	// operating system.
 	unreadTime = 30 * time.Minute
 	// backIn is for how long a machine is watched that is switched on again: until it has booted.
 	// An off that is late comes before.
